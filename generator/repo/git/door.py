@@ -1,0 +1,178 @@
+"""A git repository, read through plumbing commands. No hook runs, no revision becomes an option."""
+
+import os
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import git
+from git.exc import GitCommandError, GitCommandNotFound, InvalidGitRepositoryError, NoSuchPathError
+
+from generator.errors import RepositoryError, ToolError
+from generator.repo.git.redact import redact
+
+SAFE = ("core.hooksPath=/dev/null", "core.fsmonitor=false", "gc.auto=0", "protocol.ext.allow=never")
+"""Nothing that a repository carries may run: it can come from anyone."""
+
+ENVIRONMENT = {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C", "GIT_ADVICE": "0"}
+
+TREE_MODE = "040000"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file in a commit."""
+
+    mode: str
+    id: str
+
+
+class Repository:
+    """A repository on this machine, with a work tree or bare."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        """The work tree's root, or the bare repository."""
+        self._git = git.Git(folder)
+        self._git.update_environment(**ENVIRONMENT)
+
+    @classmethod
+    def find(cls, start: Path) -> "Repository":
+        """Open the repository around a folder. Raises RepositoryError if there is none."""
+        try:
+            found = git.Repo(start, search_parent_directories=True)
+        except (InvalidGitRepositoryError, NoSuchPathError) as error:
+            raise RepositoryError(
+                f"{start} is not inside a git repository", hint="run `git init` or change into one"
+            ) from error
+        except GitCommandNotFound as error:
+            raise ToolError("git not found", hint="install git 2.30 or newer") from error
+        if found.working_tree_dir is None:
+            raise RepositoryError(f"{start} is a bare repository: there is no work tree to write to")
+        return cls(Path(found.working_tree_dir))
+
+    def run(self, *arguments: str, **options: Any) -> str:
+        """Run a git command and give its whole output as text. Raises RepositoryError in git's words."""
+        return self.run_bytes(*arguments, **options).decode("utf-8", "surrogateescape")
+
+    def run_bytes(self, *arguments: str, env: Mapping[str, str] | None = None, content: bytes = b"") -> bytes:
+        """Run a git command, feeding it bytes, and give its output as bytes. Raises RepositoryError."""
+        settings = [word for setting in SAFE for word in ("-c", setting)]
+        try:
+            return self._execute(["git", *settings, *arguments], env, content)
+        except GitCommandNotFound as error:
+            raise ToolError("git not found", hint="install git 2.30 or newer") from error
+        except GitCommandError as error:
+            said = redact(str(error.stderr).removeprefix("\n  stderr: '").rstrip("'").strip())
+            raise RepositoryError(
+                f"git {arguments[0]} failed: {said or f'exit code {error.status}'}"
+            ) from error
+
+    def _execute(self, argv: list[str], env: Mapping[str, str] | None, content: bytes) -> bytes:
+        with tempfile.TemporaryFile() as stdin:
+            stdin.write(content)
+            stdin.seek(0)
+            output = self._git.execute(
+                argv,
+                istream=stdin,
+                env={**os.environ, **ENVIRONMENT, **(env or {})},
+                stdout_as_string=False,
+                strip_newline_in_stdout=False,
+            )
+        assert isinstance(output, bytes)
+        return output
+
+    # What stands where
+
+    @cached_property
+    def git_folder(self) -> Path:
+        """The folder that git keeps its own things in."""
+        return self.folder / self.run("rev-parse", "--git-common-dir").strip()
+
+    def commit(self, revision: str) -> str | None:
+        """Resolve a revision that may come from a user; None if it names no commit."""
+        try:
+            return self.run(
+                "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}"
+            ).strip()
+        except RepositoryError:
+            return None
+
+    def branch(self) -> str | None:
+        """Name the branch that is checked out; None when HEAD is detached."""
+        try:
+            return self.run("symbolic-ref", "--quiet", "--short", "HEAD").strip()
+        except RepositoryError:
+            return None
+
+    def remote_url(self, name: str) -> str | None:
+        """Give a remote's URL; None if there is no such remote."""
+        try:
+            return self.run("remote", "get-url", "--end-of-options", name).strip()
+        except RepositoryError:
+            return None
+
+    def tree_id(self, commit: str, path: str) -> str | None:
+        """Give the id of the folder at a path in a commit; None if there is none."""
+        if path.rstrip("/") == ".":
+            return self.run("rev-parse", f"{commit}^{{tree}}").strip()
+        listed = self.run("ls-tree", "-z", commit, "--", path.rstrip("/"))
+        for line in listed.split("\0"):
+            meta, _, name = line.partition("\t")
+            if name == path.rstrip("/") and meta.startswith(TREE_MODE):
+                return meta.split(" ")[2]
+        return None
+
+    def files(self, commit: str | None, *below: str) -> dict[str, Entry]:
+        """List the files of a commit, all or those below some paths; no commit has none."""
+        if commit is None:
+            return {}
+        listed = self.run("ls-tree", "-r", "-z", "--full-tree", commit, "--", *below)
+        entries = {}
+        for line in filter(None, listed.split("\0")):
+            meta, _, name = line.partition("\t")
+            mode, _, identity = meta.split(" ")
+            entries[name] = Entry(mode, identity)
+        return entries
+
+    def blobs(self, identities: Iterable[str]) -> dict[str, bytes]:
+        """Read many blobs with one process."""
+        wanted = sorted(set(identities))
+        if not wanted:
+            return {}
+        stream = self.run_bytes("cat-file", "--batch", content="".join(f"{one}\n" for one in wanted).encode())
+        found: dict[str, bytes] = {}
+        at = 0
+        for identity in wanted:
+            end = stream.index(b"\n", at)
+            size = int(stream[at:end].split(b" ")[2])
+            found[identity] = stream[end + 1 : end + 1 + size]
+            at = end + 1 + size + 1
+        return found
+
+    def blob_ids(self, places: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
+        """Resolve many (commit, path) with one process; those that are no files are left out."""
+        wanted = list(places)
+        asked = "".join(f"{commit}:{path}\n" for commit, path in wanted)
+        answers = self.run("cat-file", "--batch-check=%(objecttype) %(objectname)", content=asked.encode())
+        return {
+            place: answer.split(" ")[1]
+            for place, answer in zip(wanted, answers.splitlines(), strict=True)
+            if answer.startswith("blob ")
+        }
+
+    def read(self, commit: str | None, *below: str) -> dict[str, bytes]:
+        """Read the files of a commit below some paths."""
+        entries = self.files(commit, *below)
+        contents = self.blobs(entry.id for entry in entries.values())
+        return {path: contents[entry.id] for path, entry in entries.items()}
+
+    def changed(self, *below: str) -> tuple[str, ...]:
+        """List paths below some folders that differ from HEAD, untracked ones included."""
+        listed = self.run(
+            "status", "--porcelain", "-z", "--untracked-files=all", "--no-renames", "--", *below
+        )
+        return tuple(sorted(line[3:] for line in listed.split("\0") if line))

@@ -1,0 +1,143 @@
+"""One commit on top of a branch, made from values, pushed or given up: never merged, rebased or forced.
+
+It works on objects and a private index, so no work tree is touched and a dirty one does no harm.
+"""
+
+import os
+import random
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from generator.errors import ContentionError, RepositoryError
+from generator.repo.git.door import Repository
+
+FALLBACK_IDENTITY = ("sweepledger", "sweepledger@localhost")
+LOST_RACE = ("non-fast-forward", "fetch first", "[rejected]", "cannot lock ref", "failed to update ref")
+PUSH_BUDGET_SECONDS = 600.0
+LONGEST_PAUSE_SECONDS = 5.0
+ABSENT = "0" * 40
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a commit changes: files written with new content, files moved unchanged, files removed."""
+
+    message: str
+    writes: Mapping[str, bytes] = field(default_factory=dict)
+    moves: Mapping[str, str] = field(default_factory=dict)
+    """From path to path, with mode and content as they are."""
+
+
+def commit(repository: Repository, base: str, change: Change) -> str | None:
+    """Make the commit object on top of `base`; None if it would change nothing."""
+    entries = repository.files(base, *change.moves) if change.moves else {}
+    with tempfile.TemporaryDirectory() as scratch:
+        environment = {"GIT_INDEX_FILE": str(Path(scratch) / "index"), **_identity(repository)}
+        repository.run("read-tree", base, env=environment)
+        lines = []
+        for source, target in sorted(change.moves.items()):
+            lines.append(f"0 {ABSENT}\t{source}")
+            lines.append(f"{entries[source].mode} {entries[source].id}\t{target}")
+        for path, content in sorted(change.writes.items()):
+            blob = repository.run("hash-object", "-w", "--stdin", content=content).strip()
+            lines.append(f"100644 {blob}\t{path}")
+        repository.run(
+            "update-index",
+            "-z",
+            "--add",
+            "--index-info",
+            env=environment,
+            content="".join(f"{line}\0" for line in lines).encode(),
+        )
+        tree = repository.run("write-tree", env=environment).strip()
+        if tree == repository.run("rev-parse", f"{base}^{{tree}}").strip():
+            return None
+        return repository.run(
+            "commit-tree", tree, "-p", base, env=environment, content=change.message.encode()
+        ).strip()
+
+
+def publish(
+    repository: Repository,
+    remote: str,
+    branch: str,
+    make: Callable[[str], Change | None],
+    *,
+    budget: float = PUSH_BUDGET_SECONDS,
+) -> str | None:
+    """Fetch, make the change for what stands there now, push; again from the start when another was faster.
+
+    Gives the new commit, or None when there was nothing to change. Raises ContentionError when the budget
+    ends, RepositoryError when the server refuses.
+    """
+    deadline = time.monotonic() + budget
+    attempt = 0
+    while True:
+        base = fetch(repository, remote, branch)
+        change = make(base)
+        made = commit(repository, base, change) if change else None
+        if made is None:
+            return None
+        try:
+            repository.run("push", "--quiet", remote, f"{made}:refs/heads/{branch}")
+        except RepositoryError as error:
+            if not any(word in str(error) for word in LOST_RACE) or "pre-receive" in str(error):
+                raise
+            if time.monotonic() >= deadline:
+                raise ContentionError(
+                    f"others kept winning {branch} for {budget:.0f} s; nothing was lost", hint="run it again"
+                ) from error
+            attempt += 1
+            pause = min(LONGEST_PAUSE_SECONDS, 0.05 * 2**attempt)
+            time.sleep(random.uniform(0, pause))  # noqa: S311 - spreads writers, protects nothing
+        else:
+            return made
+
+
+def fetch(repository: Repository, remote: str, branch: str) -> str:
+    """Bring a branch of a remote here and give its commit. Raises RepositoryError."""
+    target = f"refs/sweepledger/{branch}"
+    repository.run(
+        "fetch", "--quiet", "--no-tags", "--end-of-options", remote, f"+refs/heads/{branch}:{target}"
+    )
+    found = repository.commit(target)
+    if found is None:
+        raise RepositoryError(f"branch {branch} of {remote} has no commit")
+    return found
+
+
+def _identity(repository: Repository) -> dict[str, str]:
+    """Commit as the person or robot that git knows, else under the tool's own name."""
+    name, address = FALLBACK_IDENTITY
+    wanted = {}
+    for key, fallback in (("name", name), ("email", address)):
+        known = os.environ.get(f"GIT_AUTHOR_{key.upper()}") or _config(repository, f"user.{key}") or fallback
+        wanted[f"GIT_AUTHOR_{key.upper()}"] = known
+        wanted[f"GIT_COMMITTER_{key.upper()}"] = os.environ.get(f"GIT_COMMITTER_{key.upper()}") or known
+    return wanted
+
+
+def _config(repository: Repository, key: str) -> str:
+    try:
+        return repository.run("config", "--get", key).strip()
+    except RepositoryError:
+        return ""
+
+
+def commit_here(repository: Repository, make: Callable[[str], Change | None]) -> str | None:
+    """Put the change on top of what is checked out, and move the work tree along.
+
+    Gives the new commit, or None when there was nothing to change. Raises RepositoryError where nothing
+    is committed yet, or where the work tree has changes of its own in the same files.
+    """
+    base = repository.commit("HEAD")
+    if base is None:
+        raise RepositoryError("nothing is committed yet, so there is nothing to record")
+    change = make(base)
+    made = commit(repository, base, change) if change else None
+    if made is not None:
+        repository.run("merge", "--quiet", "--ff-only", made)
+    return made

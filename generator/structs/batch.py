@@ -1,0 +1,78 @@
+"""A batch: an immutable set of trials that is rendered, merged and run together."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from generator.structs.program import Program
+from generator.structs.sweep import Metric, Run, Shape, Sweep
+from generator.structs.trial import Trial
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What `render` turns into an overlay. Its name follows from the rendering."""
+
+    sweep: Sweep
+    number: int
+    parent: str | None
+    """The batch before it, by name."""
+    program: Program
+    trials: tuple[Trial, ...]
+    """In the order of the table: the position is the completion index."""
+    shape: Shape
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the table's parameter columns, in the order of the spec."""
+        return self.sweep.space.names
+
+    @property
+    def run(self) -> Run:
+        """How the batch's trials run."""
+        return self.sweep.run
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """What batch.yaml says of a batch that stands in git: all that later steps need without the spec."""
+
+    name: str
+    digest: str
+    sweep: str
+    number: int
+    parent: str | None
+    spec_path: str
+    spec_digest: str
+    shape: Shape
+    trials: int
+    metric: Metric
+    program: Program
+    seed_base: int
+    retries: int
+    generator: str
+    files: Mapping[str, str]
+
+    def as_data(self) -> dict[str, Any]:
+        """Give the lock in the order in which batch.yaml shows it."""
+        return {
+            "version": 1,
+            "name": self.name,
+            "digest": self.digest,
+            "sweep": self.sweep,
+            "number": self.number,
+            "parent": self.parent,
+            "spec": {"path": self.spec_path, "digest": self.spec_digest},
+            "shape": str(self.shape),
+            "trials": self.trials,
+            "metric": {
+                "name": self.metric.name,
+                "goal": str(self.metric.goal),
+                "source": str(self.metric.source),
+            },
+            "program": self.program.as_data(),
+            "seed_base": self.seed_base,
+            "retries": self.retries,
+            "generator": self.generator,
+            "files": dict(sorted(self.files.items())),
+        }

@@ -1,0 +1,103 @@
+"""What one attempt at a trial leaves behind, and what becomes of a trial in the end."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any
+
+from generator.structs.values import Value
+
+
+class Status(StrEnum):
+    """How a trial stands. Only `ok` has an objective that may win."""
+
+    OK = "ok"
+    DIVERGED = "diverged"
+    """These hyperparameters are bad: exit code 42, or a metric that is not finite. Never retried."""
+    FAILED = "failed"
+    MISSING = "missing"
+    """No attempt left a record."""
+
+    @property
+    def is_final(self) -> bool:
+        """Tell whether no further attempt could change it."""
+        return self in {Status.OK, Status.DIVERGED}
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """A file that an attempt left on the results volume, by content."""
+
+    path: str
+    """Below the attempt's own folder of artifacts."""
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One attempt, as its launcher wrote it and the collector validated it."""
+
+    trial: str
+    row: str
+    """Digest of the table row it ran, 64 hex digits."""
+    batch: str
+    index: int
+    uid: str
+    """Of the pod; the record's file name."""
+    attempt: int
+    status: Status
+    reason: str | None
+    metrics: Mapping[str, float | None]
+    """None: reported, but not a finite number."""
+    seconds: float
+    started: str
+    finished: str
+    """UTC, ISO 8601 with a final Z."""
+    ran: str
+    """An image digest, or `process`."""
+    code: str
+    """The git tree that it says it ran; what counts is the lock's."""
+    data: str | None
+    seed: int
+    node: str | None
+    details: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    """What the trial reported beside its metrics: device, versions, data digest."""
+    artifacts: tuple[Artifact, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedTrial:
+    """A row of a batch's table: what a record must match to count."""
+
+    trial: str
+    row: str
+    """Digest of the row, 64 hex digits."""
+    index: int
+    assignment: Mapping[str, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A trial of a batch with what became of it: one row of the summary."""
+
+    trial: str
+    batch: str
+    index: int
+    assignment: Mapping[str, Any]
+    status: Status
+    reason: str | None
+    attempts: int
+    record: Record | None
+    """The attempt that counts; None when missing."""
+    program: str
+    """Digest of the program, 64 hex digits."""
+    code: str
+    data: str | None
+
+    def metric(self, name: str) -> float | None:
+        """The value that may be ranked: None unless the trial is ok and reported it."""
+        if self.status is not Status.OK or self.record is None:
+            return None
+        return self.record.metrics.get(name)

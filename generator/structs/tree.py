@@ -1,0 +1,48 @@
+"""A folder of files as a value: generated first, compared or written after."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from generator.structs.values import bytes_digest, digest
+
+
+@dataclass(frozen=True, slots=True)
+class FileTree:
+    """Relative paths with forward slashes, and their bytes; sorted by path."""
+
+    files: Mapping[str, bytes]
+
+    def __post_init__(self) -> None:
+        for path in self.files:
+            if path.startswith("/") or ".." in path.split("/") or "" in path.split("/"):
+                raise ValueError(f"a path must stay inside its tree, but got {path!r}")
+        object.__setattr__(self, "files", MappingProxyType(dict(sorted(self.files.items()))))
+
+    def __iter__(self) -> Iterator[tuple[str, bytes]]:
+        return iter(self.files.items())
+
+    def __getitem__(self, path: str) -> bytes:
+        return self.files[path]
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """SHA-256 of every file."""
+        return {path: bytes_digest(content) for path, content in self}
+
+    @property
+    def digest(self) -> str:
+        """One SHA-256 for all paths and contents, 64 hex digits."""
+        return digest(self.digests)
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """How a folder differs from the tree it should be."""
+
+    added: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    stale: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.changed or self.stale)

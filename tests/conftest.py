@@ -1,0 +1,56 @@
+"""Fixtures that everybody shares: real git repositories, and kustomize by name."""
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from generator.errors import ToolError
+from generator.repo import kustomize
+from repository import Sandbox
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(autouse=True)
+def _nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give every test a git that knows no person, so that none depends on one."""
+    for name in [name for name in os.environ if name.startswith("GIT_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+
+
+@pytest.fixture
+def sandbox(tmp_path: Path) -> Sandbox:
+    """A clone of a bare remote: settings, a little code, no sweep yet."""
+    return Sandbox.create(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def needs_kustomize() -> None:
+    """Skip by name where kustomize cannot be had."""
+    try:
+        kustomize.command()
+    except ToolError as error:
+        pytest.skip(f"skipped: {error}")
+
+
+@pytest.fixture
+def run_sweep() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run the command `sweep` as a process."""
+    import sys
+
+    def run(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "generator.cli", *arguments],
+            cwd=cwd,
+            env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    return run

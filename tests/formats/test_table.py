@@ -1,0 +1,138 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from generator.formats import table
+from generator.formats.table import Column, ColumnType, Row
+from generator.structs.values import Value, canonical_json
+
+SCALAR = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False) | st.text()
+VALUE = SCALAR | st.lists(SCALAR, max_size=3)
+NAMES = ("a", "b.c", "d-e")
+ROWS = st.lists(st.dictionaries(st.sampled_from(NAMES), VALUE), min_size=1, max_size=5)
+
+
+def rows_of(*assignments: dict[str, Value]) -> list[Row]:
+    return [Row(f"t{number:011d}", values) for number, values in enumerate(assignments)]
+
+
+@given(ROWS)
+def test_every_table_reads_back_exactly(assignments: list[dict[str, Value]]) -> None:
+    rows = rows_of(*assignments)
+    columns = table.columns(NAMES, rows)
+
+    found = [row for shard in table.shards(rows, columns) for row in table.parse(shard.text, columns)]
+
+    assert [row.trial for row in found] == [row.trial for row in rows]
+    assert [canonical_json(dict(row.values)) for row in found] == [canonical_json(dict(row.values)) for row in rows]
+
+
+@given(ROWS)
+def test_a_row_is_one_physical_line(assignments: list[dict[str, Value]]) -> None:
+    rows = rows_of(*assignments)
+    columns = table.columns(NAMES, rows)
+
+    assert all(len(table.line(row, columns).splitlines()) == 1 for row in rows)
+
+
+def test_the_forms_of_cells() -> None:
+    rows = rows_of(
+        {"n": 1, "s": "on", "b": True, "j": None, "x": 0.5},
+        {"n": 1e-05, "s": 'say "hi", you', "b": False, "j": [1, "a"]},
+        {"n": 2.0, "s": "", "j": "text"},
+    )
+    columns = table.columns(("n", "s", "b", "j", "x"), rows)
+
+    (shard,) = table.shards(rows, columns)
+
+    assert shard.text == (
+        "trial,n,s,b,j,x\n"
+        't00000000000,1,"on",true,"null",0.5\n'
+        't00000000001,1e-05,"say ""hi"", you",false,"[1, ""a""]",\n'
+        't00000000002,2,"",,"""text""",\n'
+    )
+    assert (shard.file, shard.first, shard.count) == ("hyperparams.csv", 0, 3)
+
+
+def test_absent_null_and_empty_text_stay_three_things() -> None:
+    rows = rows_of({"a": None}, {"a": ""}, {})
+    columns = table.columns(("a",), rows)
+
+    found = table.parse(table.shards(rows, columns)[0].text, columns)
+
+    assert [dict(row.values) for row in found] == [{"a": None}, {"a": ""}, {}]
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ((1, 0.5), ColumnType.NUMBER),
+        ((True, False), ColumnType.BOOLEAN),
+        (("a", ""), ColumnType.STRING),
+        (("a", "a\nb"), ColumnType.JSON),
+        ((1, "a"), ColumnType.JSON),
+        ((True, 1), ColumnType.JSON),
+        (([1],), ColumnType.JSON),
+        ((None,), ColumnType.JSON),
+        ((), ColumnType.JSON),
+    ],
+)
+def test_a_column_has_one_type(values: tuple[Value, ...], kind: ColumnType) -> None:
+    rows = rows_of(*({"a": value} for value in values))
+
+    assert table.columns(("a",), rows) == (Column("a", kind),)
+
+
+def test_a_large_table_is_cut_into_shards_that_know_their_rows() -> None:
+    rows = rows_of(*({"a": number} for number in range(10)))
+    columns = table.columns(("a",), rows)
+
+    shards = table.shards(rows, columns, limit=len("trial,a\n") + 3 * len("t00000000000,0\n"))
+
+    assert [(shard.file, shard.first, shard.count) for shard in shards] == [
+        ("hyperparams-000.csv", 0, 3),
+        ("hyperparams-001.csv", 3, 3),
+        ("hyperparams-002.csv", 6, 3),
+        ("hyperparams-003.csv", 9, 1),
+    ]
+    assert all(shard.text.startswith("trial,a\n") and shard.text.endswith("\n") for shard in shards)
+    assert [row.values["a"] for shard in shards for row in table.parse(shard.text, columns)] == list(range(10))
+
+
+def test_a_row_larger_than_the_limit_stands_alone() -> None:
+    rows = rows_of({"a": "x" * 50}, {"a": "y"})
+
+    assert [shard.count for shard in table.shards(rows, table.columns(("a",), rows), limit=20)] == [1, 1]
+
+
+COLUMNS = (Column("a", ColumnType.NUMBER), Column("b", ColumnType.STRING), Column("c", ColumnType.BOOLEAN))
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("trial,a,b\n", "line 1: the header must be"),
+        ("trial,a,b,c", "must end with a line end"),
+        ("trial,a,b,c\nt1,1,x,true", "must end with a line end"),
+        ("trial,a,b,c\nt1,1\n", "line 2: must have 4 cells"),
+        ("trial,a,b,c\nt1,1,,,\n", "line 2: must have 4 cells"),
+        ('trial,a,b,c\nt1,1,"x,true\n', "line 2: must have 4 cells"),
+        ("trial,a,b,c\nt1,x,,\n", "line 2: a is no number: ',x'"),
+        ("trial,a,b,c\nt1,true,,\n", "line 2: a is no number"),
+        ('trial,a,b,c\nt1,"1",,\n', "line 2: a is no number"),
+        ("trial,a,b,c\nt1,1,x,\n", "line 2: b is no string"),
+        ('trial,a,b,c\nt1,1,"x",yes\n', "line 2: c is no boolean"),
+        ('trial,a,b,c\nt1,1,"x",true\nt2,NaN?,,\n', "line 3: a is no number"),
+    ],
+)
+def test_a_table_that_is_not_ours_is_refused_with_its_line(text: str, told: str) -> None:
+    with pytest.raises(ValueError, match=told.replace("?", r"\?")):
+        table.parse(text, COLUMNS)
+
+
+def test_the_row_digest_covers_program_header_and_line() -> None:
+    digest = table.row_digest("p", "trial,a", "t1,1")
+
+    assert digest == "29afcb7f167cd5df276ac7e70dffc514dcceaa53265179f74df65060bc01ca9e"
+    assert len({digest, table.row_digest("q", "trial,a", "t1,1"), table.row_digest("p", "trial,b", "t1,1")}) == 3
+    assert digest != table.row_digest("p", "trial,a", "t1,2")

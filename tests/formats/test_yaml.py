@@ -1,0 +1,82 @@
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml as pyyaml
+from hypothesis import given
+from hypothesis import strategies as st
+from ruamel.yaml import YAML
+
+from generator.formats import yaml
+
+TRICKY = """1e-4 1e4 1E5 0o17 012 0x1f 1_000 1234e567 1234567e8 y n yes no on off True null ~ .inf .nan nan 12:30:45
+2024-01-01 = << - ? : a:b a: #x x#y [a] {a} * & ! % @ ` +5 .5 5. -0""".split() + ["", " ", "a b ", "a\nb", "é", "\t", '"', "'", "\\"]
+
+DATA = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text() | st.sampled_from(TRICKY),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text() | st.sampled_from(TRICKY), inner),
+)
+
+
+def ruamel(text: str) -> object:
+    return YAML(typ="safe", pure=True).load(text)
+
+
+@given(DATA)
+def test_both_generations_of_yaml_read_the_same_data(data: object) -> None:
+    text = yaml.dump(data)
+
+    assert yaml.load(text) == data
+    assert ruamel(text) == data
+
+
+def test_kustomize_reads_every_tricky_text_as_text(tmp_path: Path) -> None:
+    from generator.repo import kustomize
+
+    values = {f"key-{number}": text for number, text in enumerate(TRICKY) if text.isprintable()}
+    config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "tricky"}, "data": values}
+    (tmp_path / "tricky.yaml").write_text(yaml.dump(config_map))
+    (tmp_path / "kustomization.yaml").write_text("resources: [tricky.yaml]\n")
+
+    (built,) = kustomize.build(tmp_path)
+
+    assert built["data"] == values
+
+
+@pytest.mark.parametrize("value", [1e-05, 0.1, 1e22, 123456.789, 1.0])
+def test_numbers_survive_both_readers(value: float) -> None:
+    text = yaml.dump({"v": value})
+
+    assert yaml.load(text) == ruamel(text) == {"v": value}
+
+
+def test_texts_are_quoted_and_keys_bare_where_that_is_safe() -> None:
+    text = yaml.dump({"kind": "Job", "on": True, "app.kubernetes.io/name": "x", "1a": 1, "parts": ["a", 2]})
+
+    assert text == 'kind: "Job"\n"on": true\napp.kubernetes.io/name: "x"\n"1a": 1\nparts:\n- "a"\n- 2\n'
+
+
+def test_a_banner_comes_first_line_by_line() -> None:
+    assert yaml.dump({"a": 1}, banner="one\ntwo") == "# one\n# two\na: 1\n"
+
+
+def test_several_documents_are_marked_and_shared_parts_written_out() -> None:
+    shared = ["x"]
+
+    text = yaml.dump({"a": shared, "b": shared}, {"c": shared})
+
+    assert text == '---\na:\n- "x"\nb:\n- "x"\n---\nc:\n- "x"\n'
+    assert yaml.load_all(text) == ({"a": ["x"], "b": ["x"]}, {"c": ["x"]})
+
+
+def test_keys_keep_the_order_given_and_long_texts_their_line() -> None:
+    text = yaml.dump({"z": "word " * 100, "a": 1})
+
+    assert list(pyyaml.safe_load(text)) == ["z", "a"]
+    assert len(text.splitlines()) == 2
+
+
+@pytest.mark.parametrize("read", [yaml.load, yaml.load_all])
+def test_what_is_no_yaml_is_a_value_error(read: object) -> None:
+    with pytest.raises(ValueError, match="not readable as YAML"):
+        read("a: [")  # type: ignore[operator]

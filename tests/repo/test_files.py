@@ -1,0 +1,91 @@
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from generator.errors import StorageError
+from generator.repo import files
+from generator.structs.tree import Drift, FileTree
+
+PATHS = st.sampled_from(["a", "b", "c/d", "c/e"])
+TREES = st.dictionaries(PATHS, st.binary(max_size=4)).map(FileTree)
+
+
+def test_a_folder_appears_whole_and_reads_back(tmp_path: Path) -> None:
+    tree = FileTree({"a": b"1", "b/c": b"2"})
+
+    files.write_folder(tmp_path / "made", tree)
+
+    assert files.read_folder(tmp_path / "made") == tree
+    assert [path.name for path in tmp_path.iterdir()] == ["made"]
+    assert (tmp_path / "made/a").stat().st_mode & 0o777 == 0o644
+
+
+def test_writing_twice_changes_nothing_the_second_time(tmp_path: Path) -> None:
+    path = tmp_path / "x/file"
+    assert files.write_file(path, b"1")
+    before = path.stat()
+
+    assert not files.write_file(path, b"1")
+
+    assert path.stat().st_mtime_ns == before.st_mtime_ns
+    assert files.write_file(path, b"2")
+    assert path.read_bytes() == b"2"
+
+
+def test_an_absent_folder_is_an_empty_tree(tmp_path: Path) -> None:
+    assert files.read_folder(tmp_path / "nowhere") == FileTree({})
+
+
+def test_links_and_devices_are_refused_unopened(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("/etc/passwd")
+    with pytest.raises(StorageError, match="must be a regular file"):
+        files.read_folder(tmp_path)
+
+    (tmp_path / "link").unlink()
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(StorageError, match="must be a regular file"):
+        files.read_folder(tmp_path)
+
+
+def test_a_full_or_missing_disk_names_the_file_and_keeps_the_old_content(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"old")
+    blocked = tmp_path / "file" / "below"
+
+    with pytest.raises(StorageError, match="file"):
+        files.write_file(blocked, b"new")
+
+    assert (tmp_path / "file").read_bytes() == b"old"
+
+
+def test_a_folder_that_cannot_be_written_whole_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(StorageError):
+        files.write_folder(tmp_path / "made", FileTree({"a": b"1", "a/b": b"2"}))
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_removed_folder_is_gone(tmp_path: Path) -> None:
+    files.write_folder(tmp_path / "made", FileTree({"a": b"1"}))
+
+    files.remove_folder(tmp_path / "made")
+
+    assert list(tmp_path.iterdir()) == []
+
+
+@given(TREES, TREES)
+def test_a_difference_says_what_to_add_change_and_remove(wanted: FileTree, found: FileTree) -> None:
+    drift = files.difference(wanted, found)
+
+    patched = {path: content for path, content in found if path not in drift.stale}
+    patched |= {path: wanted[path] for path in (*drift.added, *drift.changed)}
+    assert FileTree(patched) == wanted
+    assert not set(drift.added) & set(found.files)
+    assert bool(drift) == (wanted != found)
+
+
+@given(TREES)
+def test_a_tree_does_not_differ_from_itself(tree: FileTree) -> None:
+    assert files.difference(tree, tree) == Drift()

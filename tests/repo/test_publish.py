@@ -1,0 +1,132 @@
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from generator.errors import ContentionError, RepositoryError
+from generator.repo.git import Change, Repository, publish
+from repository import Sandbox
+
+
+def subjects(sandbox: Sandbox) -> list[str]:
+    log = subprocess.run(
+        ["git", "log", "--format=%s", "main"], cwd=sandbox.remote, check=True, capture_output=True, text=True
+    )
+    return log.stdout.splitlines()
+
+
+def hook(sandbox: Sandbox, name: str, script: str) -> None:
+    path = sandbox.remote / "hooks" / name
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+
+
+def test_a_change_lands_as_one_commit_and_touches_no_work_tree(sandbox: Sandbox) -> None:
+    sandbox.write("code/train.py", "dirty")
+    before = sandbox.git("status", "--porcelain")
+
+    made = publish(
+        Repository.find(sandbox.root), "origin", "main", lambda _: Change("results: one\n", {"results/a/b.csv": b"x\n"})
+    )
+
+    assert made
+    assert subjects(sandbox) == ["results: one", "Start"]
+    assert sandbox.git("status", "--porcelain") == before
+
+
+def test_files_move_with_content_and_mode(sandbox: Sandbox) -> None:
+    repository = Repository.find(sandbox.root)
+
+    made = publish(repository, "origin", "main", lambda _: Change("move", moves={"code/train.py": "old/train.py"}))
+
+    files = repository.files(made)
+    assert "code/train.py" not in files
+    assert files["old/train.py"].mode == "100644"
+    assert repository.read(made, "old")["old/train.py"] == (sandbox.root / "code/train.py").read_bytes()
+
+
+def test_nothing_changed_is_no_commit(sandbox: Sandbox) -> None:
+    same = (sandbox.root / "sweepledger.yaml").read_bytes()
+
+    made = publish(Repository.find(sandbox.root), "origin", "main", lambda _: Change("x", {"sweepledger.yaml": same}))
+
+    assert made is None
+    assert publish(Repository.find(sandbox.root), "origin", "main", lambda _: None) is None
+    assert subjects(sandbox) == ["Start"]
+
+
+def test_a_lost_race_is_run_again_on_what_stands_then(sandbox: Sandbox, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    subprocess.run(["git", "clone", "-q", str(sandbox.remote), str(other)], check=True)
+    seen: list[str] = []
+
+    def make(base: str) -> Change:
+        seen.append(base)
+        if len(seen) <= 3:
+            rival = Repository.find(other)
+            publish(rival, "origin", "main", lambda _: Change(f"rival {len(seen)}", {f"r{len(seen)}": b"1"}))
+        return Change("ours", {"ours": b"1"})
+
+    publish(Repository.find(sandbox.root), "origin", "main", make)
+
+    assert len(set(seen)) == 4
+    assert subjects(sandbox) == ["ours", "rival 3", "rival 2", "rival 1", "Start"]
+
+
+def test_losing_for_ever_ends_with_the_budget(sandbox: Sandbox, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    subprocess.run(["git", "clone", "-q", str(sandbox.remote), str(other)], check=True)
+    count = iter(range(1000))
+
+    def make(_base: str) -> Change:
+        number = next(count)
+        publish(Repository.find(other), "origin", "main", lambda _: Change("rival", {f"r{number}": b"1"}))
+        return Change("ours", {"ours": b"1"})
+
+    with pytest.raises(ContentionError, match="others kept winning main") as caught:
+        publish(Repository.find(sandbox.root), "origin", "main", make, budget=0.0)
+
+    assert caught.value.exit_code == 4
+
+
+def test_a_refusal_by_the_server_is_told_once_in_its_own_words(sandbox: Sandbox) -> None:
+    hook(sandbox, "pre-receive", 'echo "only robots may push here" >&2; exit 1')
+    tries: list[str] = []
+
+    def make(base: str) -> Change:
+        tries.append(base)
+        return Change("ours", {"ours": b"1"})
+
+    with pytest.raises(RepositoryError, match="only robots may push here"):
+        publish(Repository.find(sandbox.root), "origin", "main", make)
+
+    assert len(tries) == 1
+
+
+def test_the_tool_commits_under_its_own_name_where_git_knows_nobody(sandbox: Sandbox) -> None:
+    made = publish(Repository.find(sandbox.root), "origin", "main", lambda _: Change("x", {"a": b"1"}))
+
+    assert made
+    assert sandbox.git("log", "-1", "--format=%an <%ae> %cn", made).strip() == "sweepledger <sweepledger@localhost> sweepledger"
+
+
+def test_a_person_that_git_knows_is_the_author(sandbox: Sandbox) -> None:
+    sandbox.git("config", "user.name", "Ada")
+    sandbox.git("config", "user.email", "ada@example.org")
+
+    made = publish(Repository.find(sandbox.root), "origin", "main", lambda _: Change("x", {"a": b"1"}))
+
+    assert made
+    assert sandbox.git("log", "-1", "--format=%an <%ae>", made).strip() == "Ada <ada@example.org>"
+
+
+def test_hooks_of_the_repository_never_run(sandbox: Sandbox) -> None:
+    spy = sandbox.root / "spy"
+    for name in ("pre-push", "reference-transaction", "post-index-change"):
+        path = sandbox.root / ".git/hooks" / name
+        path.write_text(f'#!/bin/sh\ntouch "{spy}"\n')
+        path.chmod(0o755)
+
+    publish(Repository.find(sandbox.root), "origin", "main", lambda _: Change("x", {"a": b"1"}))
+
+    assert not spy.exists()

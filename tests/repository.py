@@ -1,0 +1,99 @@
+"""A real repository of sweeps to play with, and its bare remote."""
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from generator.commands.workspace import Workspace
+
+TRAIN = '''"""Score a point: no framework, no sweepledger; arguments in, one JSON out."""
+import argparse, json, os
+parser = argparse.ArgumentParser()
+parser.add_argument("--x", type=float)
+parser.add_argument("--bias", type=float, default=0.0)
+args = parser.parse_args()
+print(f"x={args.x} bias={args.bias}")
+with open(os.environ["SWEEP_RESULT"], "w") as file:
+    json.dump({"score": 1.0 - (args.x - 2) ** 2 - args.bias}, file)
+'''
+
+SPEC = """name: {name}
+description: Where does the parabola peak?
+method: grid
+metric: {{name: score, goal: maximize}}
+parameters:
+  x: {{values: [{xs}]}}
+  bias: {{value: 0.5}}
+command: [python, code/train.py, "${{args}}"]
+run:
+  code: {{path: code}}
+  resources: {{cpu: 1, memory: 256Mi}}
+  parallelism: {parallelism}
+  timeout: 1m
+"""
+
+
+@dataclass(frozen=True)
+class Sandbox:
+    remote: Path
+    root: Path
+
+    @classmethod
+    def create(cls, folder: Path) -> "Sandbox":
+        made = cls(folder / "remote.git", folder / "work tree")
+        subprocess.run(["git", "init", "-q", "--bare", "-b", "main", str(made.remote)], check=True)
+        subprocess.run(["git", "clone", "-q", str(made.remote), str(made.root)], check=True, capture_output=True)
+        made.git("checkout", "-q", "-b", "main")
+        made.write("code/train.py", TRAIN)
+        made.write("sweepledger.yaml", "version: 1\n")
+        made.write(".gitignore", ".sweepledger/\n")
+        made.commit("Start")
+        made.push()
+        return made
+
+    @property
+    def workspace(self) -> Workspace:
+        return Workspace.find(self.root)
+
+    def git(self, *arguments: str) -> str:
+        identity = ["-c", "user.name=Test", "-c", "user.email=test@example.org"]
+        done = subprocess.run(
+            ["git", *identity, *arguments], cwd=self.root, check=True, capture_output=True, text=True
+        )
+        return done.stdout
+
+    def write(self, path: str, text: str) -> Path:
+        target = self.root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+        return target
+
+    def spec(self, name: str = "peak", xs: str = "1, 2, 3", parallelism: int = 2) -> Path:
+        text = SPEC.format(name=name, xs=xs, parallelism=parallelism)
+        return self.write(f"sweeps/{name}.yaml", text)
+
+    def commit(self, message: str) -> str:
+        self.git("add", "--all")
+        self.git("commit", "-q", "-m", message)
+        return self.git("rev-parse", "HEAD").strip()
+
+    def push(self) -> None:
+        self.git("push", "-q", "origin", "main")
+
+    def pull(self) -> None:
+        self.git("pull", "-q", "--ff-only", "origin", "main")
+
+    def active(self) -> list[str]:
+        folder = self.root / "overlays/active"
+        return sorted(path.name for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
+
+    def merged(self, name: str = "peak", xs: str = "1, 2, 3", parallelism: int = 2) -> str:
+        """Ask for a sweep, generate, merge; give the batch's name."""
+        from generator.commands.generate import generate
+
+        self.spec(name, xs, parallelism)
+        (generated,) = [one for one in generate(self.workspace) if one.batch]
+        self.commit("Ask for a sweep")
+        self.push()
+        assert generated.batch is not None
+        return generated.batch.name

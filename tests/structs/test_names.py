@@ -1,0 +1,65 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from generator.structs import names
+
+LONGEST = "a" * names.SWEEP_NAME_LENGTH
+
+
+@pytest.mark.parametrize("name", ["a", "lr", "mnist-grid", "a1", "a--b", LONGEST])
+def test_dns_labels_are_sweep_names(name: str) -> None:
+    assert names.is_sweep_name(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", "A", "1a", "-a", "a-", "a_b", "a.b", "a b", "a\n", "ѕweep", "ｓweep", "../a", "con", "default", "main"]
+    + [LONGEST + "a", "kube-system"],
+)
+def test_everything_else_is_no_sweep_name(name: str) -> None:
+    assert not names.is_sweep_name(name)
+
+
+def test_the_longest_name_still_gives_dns_labels() -> None:
+    batch = names.batch_name(LONGEST, 999, "f" * 64)
+
+    assert len(f"{batch}-t0123456789a") == 63
+    assert len(f"{batch}-99999") <= 63
+    assert names.SWEEP_NAME_LENGTH == 36
+
+
+def test_a_batch_is_named_after_sweep_number_and_digest() -> None:
+    assert names.batch_name("lr", 2, "3f9a1c2e77") == "lr-b2-3f9a1c2e"
+
+
+@given(st.sampled_from(["lr", "a-b1-00000000", "x-b2", LONGEST]), st.integers(1, 999), st.integers(0, 16**8 - 1))
+def test_a_batch_name_comes_apart_again(sweep: str, number: int, digest: int) -> None:
+    name = names.batch_name(sweep, number, f"{digest:08x}")
+
+    assert names.split_batch_name(name) == (sweep, number, f"{digest:08x}")
+
+
+@pytest.mark.parametrize(
+    "name", ["lr", "lr-b0-01234567", "lr-b1-0123456", "lr-b1-0123456g", "-b1-01234567", "lr-b1000-01234567", "con-b1-01234567"]
+)
+def test_other_names_are_no_batches(name: str) -> None:
+    assert names.split_batch_name(name) is None
+
+
+@pytest.mark.parametrize(
+    ("parameter", "variable"),
+    [("lr", "SWEEP_PARAM_LR"), ("opt.beta-1", "SWEEP_PARAM_OPT_BETA_1"), ("Width_2", "SWEEP_PARAM_WIDTH_2")],
+)
+def test_a_parameter_has_an_environment_variable(parameter: str, variable: str) -> None:
+    assert names.environment_name(parameter) == variable
+
+
+@pytest.mark.parametrize("name", ["lr", "opt.lr", "a-b", "A_1", "a" * 63])
+def test_parameter_names(name: str) -> None:
+    assert names.PARAMETER_NAME.fullmatch(name)
+
+
+@pytest.mark.parametrize("name", ["", "1a", "_a", "-a", "a b", "a=b", "é", "a" * 64])
+def test_what_is_no_parameter_name(name: str) -> None:
+    assert names.PARAMETER_NAME.fullmatch(name) is None

