@@ -13,18 +13,15 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 CHECKOUT = HERE.parent
-DEMO = CHECKOUT / ".demo"
-REMOTE = DEMO / "remote.git"
-WORK = DEMO / "work"
 SWEEP = "mnist-grid"
+BRANCH = f"ask-for-{SWEEP}"
 
-IDENTITY = {
-    "GIT_AUTHOR_NAME": "Ada",
-    "GIT_AUTHOR_EMAIL": "ada@example.org",
-    "GIT_COMMITTER_NAME": "Ada",
-    "GIT_COMMITTER_EMAIL": "ada@example.org",
+ADA = {
+    f"GIT_{role}_{key}": value
+    for role in ("AUTHOR", "COMMITTER")
+    for key, value in (("NAME", "Ada"), ("EMAIL", "ada@example.org"))
 }
-"""The person of the story; the results commit is the tool's own."""
+"""The person of the story. The results commit is the tool's own."""
 
 COLORS = sys.stdout.isatty() and "NO_COLOR" not in os.environ
 
@@ -32,16 +29,20 @@ COLORS = sys.stdout.isatty() and "NO_COLOR" not in os.environ
 def main() -> int:
     """Play the story from wherever it was left."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--fresh", action="store_true", help="start over: forget the remote, the clone and the results")
-    if parser.parse_args().fresh and DEMO.exists():
-        shutil.rmtree(DEMO)
+    parser.add_argument("--fresh", action="store_true", help="start over: forget remote, clone and results")
+    parser.add_argument("--folder", type=Path, default=CHECKOUT / ".demo", help="where it all lives")
+    arguments = parser.parse_args()
+    story = Story(arguments.folder.absolute())
     try:
-        if not (WORK / ".git").is_dir():
-            set_up()
-        play()
+        if arguments.fresh or not story.work.is_dir():
+            story.set_up()
+        story.play()
     except subprocess.CalledProcessError as error:
-        print(f"\nthe demo stopped: `{shlex.join(error.cmd)}` ended with exit code {error.returncode}", file=sys.stderr)
-        print("run `make demo` to go on, or `make demo FRESH=1` to start over", file=sys.stderr)
+        print(
+            f"\nthe demo stopped: {shlex.join(error.cmd)!r} ended with exit code {error.returncode}",
+            file=sys.stderr,
+        )
+        print("`make demo` goes on from here, `make demo FRESH=1` starts over", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("\ninterrupted: `make demo` goes on from here", file=sys.stderr)
@@ -49,59 +50,69 @@ def main() -> int:
     return 0
 
 
-def set_up() -> None:
-    """Make a bare remote that holds this checkout's last commit, and clone it."""
-    say("A remote, and a clone to work in")
-    shutil.rmtree(DEMO, ignore_errors=True)
-    seed = DEMO / "seed"
-    seed.mkdir(parents=True)
-    quiet("git", "-C", str(CHECKOUT), "archive", "--format=tar", f"--output={DEMO / 'seed.tar'}", "HEAD")
-    shutil.unpack_archive(DEMO / "seed.tar", seed, filter="tar")
-    quiet("git", "init", "--quiet", "--initial-branch=main", cwd=seed)
-    quiet("git", "add", "--all", cwd=seed)
-    quiet("git", "commit", "--quiet", "-m", "Start from sweepledger", cwd=seed, identity=True)
-    quiet("git", "clone", "--quiet", "--bare", str(seed), str(REMOTE))
-    show("git", "clone", "--quiet", str(REMOTE), str(WORK), cwd=DEMO)
-    shutil.rmtree(seed)
-    (DEMO / "seed.tar").unlink()
+class Story:
+    """One remote, one clone, one sweep."""
 
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.remote = folder / "remote.git"
+        self.work = folder / "work"
 
-def play() -> None:
-    """Ask, review, merge, run, record, look."""
-    show("git", "pull", "--quiet", "--ff-only", "origin", "main")
-    if not (WORK / "sweeps" / f"{SWEEP}.yaml").exists():
-        ask()
-    say("The cluster syncs and trains; the collector records")
-    show("sweep", "local", "--once")
-    show("git", "pull", "--quiet", "--ff-only", "origin", "main")
-    say("What git holds now")
-    show("git", "log", "--graph", "--oneline", "--decorate")
-    show("sweep", "results", SWEEP, "--top", "5")
-    results = WORK / "results" / SWEEP
-    print(f"summary  {results / 'summary.csv'}")
-    print(f"figure   {results / 'figure.svg'}")
-    print(f"report   {results / 'README.md'}")
+    def set_up(self) -> None:
+        """Make a bare remote that holds this checkout's last commit, and clone it."""
+        say("A remote, and a clone to work in")
+        shutil.rmtree(self.folder, ignore_errors=True)
+        seed = self.folder / "seed"
+        seed.mkdir(parents=True)
+        run(["git", "archive", "--format=tar", f"--output={self.folder / 'seed.tar'}", "HEAD"], CHECKOUT)
+        shutil.unpack_archive(self.folder / "seed.tar", seed, filter="tar")
+        run(["git", "init", "--quiet", "--initial-branch=main"], seed)
+        run(["git", "add", "--all"], seed)
+        run(["git", "commit", "--quiet", "--message", "Start from sweepledger"], seed, ADA)
+        run(["git", "clone", "--quiet", "--bare", str(seed), str(self.remote)], self.folder)
+        run(["git", "clone", "--quiet", str(self.remote), "clone"], self.folder)
+        shutil.rmtree(seed)
+        (self.folder / "seed.tar").unlink()
+        (self.folder / "clone").rename(self.work)
 
+    def play(self) -> None:
+        """Ask, review, merge, run, record, look."""
+        self.show("git pull --quiet --ff-only origin main")
+        if not (self.work / "sweeps" / f"{SWEEP}.yaml").exists():
+            self.ask()
+        say("The cluster syncs and trains; the collector records")
+        self.show("sweep local --once")
+        self.show("git pull --quiet --ff-only origin main")
+        say("What git holds now")
+        self.show("git --no-pager log --graph --oneline --decorate")
+        self.show(f"sweep results {SWEEP} --top 5")
+        results = self.work / "results" / SWEEP
+        print(f"\nsummary  {results / 'summary.csv'}")
+        print(f"figure   {results / 'figure.svg'}")
+        print(f"report   {results / 'README.md'}")
 
-def ask() -> None:
-    """Put the spec and what follows from it on a branch, and merge it: the approval to spend."""
-    say("A person asks for a sweep, on a branch")
-    quiet("git", "switch", "--quiet", "--force-create", "ask-for-mnist-grid", "origin/main")
-    shutil.copyfile(HERE / f"{SWEEP}.yaml", WORK / "sweeps" / f"{SWEEP}.yaml")
-    show("sweep", "validate", SWEEP)
-    show("git", "add", "sweeps")
-    show("git", "commit", "--quiet", "-m", "Ask how far learning rate and batch size carry a small CNN", identity=True)
-    say("The generator writes the batch; CI checks it")
-    show("sweep", "generate", SWEEP)
-    show("git", "add", "overlays")
-    show("git", "commit", "--quiet", "-m", f"generate({SWEEP}): 16 trials", identity=True)
-    show("sweep", "check")
-    say("Merging is the approval to spend")
-    quiet("git", "switch", "--quiet", "main")
-    show("git", "merge", "--quiet", "--no-ff", "-m", "Merge the sweep of learning rate and batch size",
-         "ask-for-mnist-grid", identity=True)
-    show("git", "push", "--quiet", "origin", "main")
-    quiet("git", "branch", "--quiet", "--delete", "ask-for-mnist-grid")
+    def ask(self) -> None:
+        """Put the spec and what follows from it on a branch, and merge it: the approval to spend."""
+        say("A person asks for a sweep, on a branch")
+        self.show(f"git switch --quiet --force-create {BRANCH} origin/main")
+        shutil.copyfile(HERE / f"{SWEEP}.yaml", self.work / "sweeps" / f"{SWEEP}.yaml")
+        self.show(f"sweep validate {SWEEP}")
+        self.show("git add sweeps")
+        self.show("git commit --quiet --message 'Ask how far learning rate and batch size carry a small CNN'")
+        say("The generator writes the batch; CI checks it")
+        self.show(f"sweep generate {SWEEP}")
+        self.show("git add overlays")
+        self.show(f"git commit --quiet --message 'generate({SWEEP}): 16 trials'")
+        self.show("sweep check")
+        say("Merging is the approval to spend")
+        self.show("git switch --quiet main")
+        self.show(f"git merge --quiet --no-ff --message 'Merge the sweep {SWEEP}' {BRANCH}")
+        self.show("git push --quiet origin main")
+
+    def show(self, command: str) -> None:
+        """Run a command of the story as a person would type it."""
+        print(f"\033[2m$ {command}\033[0m" if COLORS else f"$ {command}", flush=True)
+        run(shlex.split(command), self.work, ADA if command.startswith("git ") else {})
 
 
 def say(text: str) -> None:
@@ -109,18 +120,10 @@ def say(text: str) -> None:
     print(f"\n\033[1m== {text}\033[0m" if COLORS else f"\n== {text}", flush=True)
 
 
-def show(*argv: str, cwd: Path = WORK, identity: bool = False) -> None:
-    """Run a command as a person would type it."""
-    typed = shlex.join(word.replace(str(DEMO) + os.sep, "") for word in argv)
-    print(f"\033[2m$ {typed}\033[0m" if COLORS else f"$ {typed}", flush=True)
-    quiet(*argv, cwd=cwd, identity=identity)
-
-
-def quiet(*argv: str, cwd: Path | None = None, identity: bool = False) -> None:
+def run(argv: list[str], folder: Path, variables: dict[str, str] | None = None) -> None:
     """Run a command with the tools of this environment first on PATH."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
-    environment = {**os.environ, "PATH": path, **(IDENTITY if identity else {})}
-    subprocess.run(argv, cwd=cwd or WORK if WORK.is_dir() else cwd, check=True, env=environment)
+    subprocess.run(argv, cwd=folder, check=True, env={**os.environ, "PATH": path, **(variables or {})})
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from generator.errors import ToolError
 from generator.repo import kustomize
-from repository import Sandbox
+from tests.repository import Sandbox
 
 ROOT = Path(__file__).parent.parent
 
@@ -41,7 +42,6 @@ def needs_kustomize() -> None:
 @pytest.fixture
 def run_sweep() -> Callable[..., subprocess.CompletedProcess[str]]:
     """Run the command `sweep` as a process."""
-    import sys
 
     def run(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -54,3 +54,8 @@ def run_sweep() -> Callable[..., subprocess.CompletedProcess[str]]:
         )
 
     return run
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let golden trees change only when somebody says so."""
+    parser.addoption("--update-golden", action="store_true", help="write the golden trees anew; read the diff")

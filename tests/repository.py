@@ -4,6 +4,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from generator.commands.generate import generate
 from generator.commands.workspace import Workspace
 
 TRAIN = '''"""Score a point: no framework, no sweepledger; arguments in, one JSON out."""
@@ -42,7 +43,9 @@ class Sandbox:
     def create(cls, folder: Path) -> "Sandbox":
         made = cls(folder / "remote.git", folder / "work tree")
         subprocess.run(["git", "init", "-q", "--bare", "-b", "main", str(made.remote)], check=True)
-        subprocess.run(["git", "clone", "-q", str(made.remote), str(made.root)], check=True, capture_output=True)
+        subprocess.run(
+            ["git", "clone", "-q", str(made.remote), str(made.root)], check=True, capture_output=True
+        )
         made.git("checkout", "-q", "-b", "main")
         made.write("code/train.py", TRAIN)
         made.write("sweepledger.yaml", "version: 1\n")
@@ -89,8 +92,6 @@ class Sandbox:
 
     def merged(self, name: str = "peak", xs: str = "1, 2, 3", parallelism: int = 2) -> str:
         """Ask for a sweep, generate, merge; give the batch's name."""
-        from generator.commands.generate import generate
-
         self.spec(name, xs, parallelism)
         (generated,) = [one for one in generate(self.workspace) if one.batch]
         self.commit("Ask for a sweep")

@@ -1,8 +1,10 @@
 """The import picture of docs/architecture.md, one test a sentence."""
 
 import ast
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -85,8 +87,6 @@ def test_the_trainer_knows_nothing_of_the_generator_and_its_libraries(path: Path
 
 
 def test_the_launcher_needs_the_standard_library_alone() -> None:
-    import sys
-
     found = {name.partition(".")[0] for name in imports(ROOT / "base/launcher/v1/launch.py")}
 
     assert found <= sys.stdlib_module_names
@@ -108,7 +108,10 @@ def test_only_the_rims_open_files_or_start_processes(path: Path) -> None:
         return
     allowed = {"try_.py": {"subprocess"}}.get(path.name, set())
 
-    assert not ({name.partition(".")[0] for name in imports(path)} & {"subprocess", "shutil", "socket"}) - allowed
+    assert (
+        not ({name.partition(".")[0] for name in imports(path)} & {"subprocess", "shutil", "socket"})
+        - allowed
+    )
 
 
 @pytest.mark.parametrize(
@@ -126,11 +129,12 @@ def test_modules_and_functions_fit_on_a_page_and_say_what_they_are(path: Path) -
 
 
 def test_the_typical_room_is_small() -> None:
-    from statistics import median
-
     paths = modules(GENERATOR) + modules(ROOT / "trainer")
     functions = [
-        node for path in paths for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)
+        node
+        for path in paths
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef)
     ]
 
     assert median(path.read_text().count("\n") for path in paths) <= MEDIAN_MODULE_LINES

@@ -104,6 +104,11 @@ def _cell(value: Value, kind: ColumnType) -> str:
             return _quoted(json.dumps(canonical(value)))
 
 
+def environment_text(value: Value, kind: ColumnType) -> str:
+    """Write a value as the launcher puts it into the trial's environment."""
+    return json.dumps(canonical(value)) if kind is ColumnType.JSON else str(canonical(value))
+
+
 def _quoted(text: str) -> str:
     return '"' + text.replace('"', '""') + '"'
 

@@ -1,16 +1,15 @@
 """Shape `jobs`: one complete, readable Job a trial; what a reviewer reads is what runs."""
 
 import copy
-from typing import Any
+from collections.abc import Sequence
 
-from generator.formats.table import Shard
+from generator.formats.table import Column, Row, Shard, columns, environment_text
 from generator.render import pod
 from generator.render.pod import Manifest
 from generator.structs.batch import Batch
 from generator.structs.names import environment_name
 from generator.structs.settings import Settings
 from generator.structs.trial import Trial
-from generator.structs.values import canonical_json
 
 BASE = "jobs/v1"
 
@@ -20,7 +19,12 @@ def manifests(
 ) -> list[Manifest]:
     """Fill a copy of `base/jobs/v1/job.yaml` for every trial, in the order of the table."""
     shared = _shared(name, batch, settings, shards, template)
-    return [_job(name, batch, index, trial, shared) for index, trial in enumerate(batch.trials)]
+    kinds = columns(batch.columns, [Row(trial.id, trial.assignment) for trial in batch.trials])
+    made = []
+    for index, trial in enumerate(batch.trials):
+        environment = [{"name": "SWEEP_INDEX", "value": str(index)}, *_values(trial, kinds)]
+        made.append(_job(name, batch, index, shared, environment))
+    return made
 
 
 def _shared(
@@ -43,8 +47,8 @@ def _shared(
     return job
 
 
-def _job(name: str, batch: Batch, index: int, trial: Trial, shared: Manifest) -> Manifest:
-    job = copy.deepcopy(shared)
+def _job(name: str, batch: Batch, index: int, shared: Manifest, environment: list[Manifest]) -> Manifest:
+    job, trial = copy.deepcopy(shared), batch.trials[index]
     labels = pod.labels(name, batch) | {pod.TRIAL_LABEL: trial.id, pod.INDEX_LABEL: str(index)}
     job["metadata"] = {
         "name": f"{name}-{trial.id}",
@@ -54,20 +58,20 @@ def _job(name: str, batch: Batch, index: int, trial: Trial, shared: Manifest) ->
     template = job["spec"]["template"]
     job["spec"]["template"] = {"metadata": {"labels": dict(labels)}, "spec": template["spec"]}
     container = template["spec"]["containers"][0]
-    container["env"] += [{"name": "SWEEP_INDEX", "value": str(index)}, *_values(trial)]
+    container["env"] += environment
     for mount in container["volumeMounts"]:
         if mount["name"] == "results":
             mount["subPath"] = f"{name}/{index}"
     return job
 
 
-def _values(trial: Trial) -> list[Manifest]:
+def _values(trial: Trial, columns: Sequence[Column]) -> list[Manifest]:
     """Show the trial's values where a reviewer looks; the launcher sets the same from the table."""
     return [
-        {"name": environment_name(parameter), "value": _text(value)}
-        for parameter, value in trial.assignment.items()
+        {
+            "name": environment_name(column.name),
+            "value": environment_text(trial.assignment[column.name], column.type),
+        }
+        for column in columns
+        if column.name in trial.assignment
     ]
-
-
-def _text(value: Any) -> str:
-    return canonical_json(value) if isinstance(value, list | tuple) or value is None else str(value)

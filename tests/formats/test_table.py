@@ -1,3 +1,5 @@
+from collections.abc import Mapping
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -6,13 +8,19 @@ from generator.formats import table
 from generator.formats.table import Column, ColumnType, Row
 from generator.structs.values import Value, canonical_json
 
-SCALAR = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False) | st.text()
+SCALAR = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53), 2**53)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text()
+)
 VALUE = SCALAR | st.lists(SCALAR, max_size=3)
 NAMES = ("a", "b.c", "d-e")
 ROWS = st.lists(st.dictionaries(st.sampled_from(NAMES), VALUE), min_size=1, max_size=5)
 
 
-def rows_of(*assignments: dict[str, Value]) -> list[Row]:
+def rows_of(*assignments: Mapping[str, Value]) -> list[Row]:
     return [Row(f"t{number:011d}", values) for number, values in enumerate(assignments)]
 
 
@@ -24,7 +32,9 @@ def test_every_table_reads_back_exactly(assignments: list[dict[str, Value]]) -> 
     found = [row for shard in table.shards(rows, columns) for row in table.parse(shard.text, columns)]
 
     assert [row.trial for row in found] == [row.trial for row in rows]
-    assert [canonical_json(dict(row.values)) for row in found] == [canonical_json(dict(row.values)) for row in rows]
+    assert [canonical_json(dict(row.values)) for row in found] == [
+        canonical_json(dict(row.values)) for row in rows
+    ]
 
 
 @given(ROWS)
@@ -96,7 +106,9 @@ def test_a_large_table_is_cut_into_shards_that_know_their_rows() -> None:
         ("hyperparams-003.csv", 9, 1),
     ]
     assert all(shard.text.startswith("trial,a\n") and shard.text.endswith("\n") for shard in shards)
-    assert [row.values["a"] for shard in shards for row in table.parse(shard.text, columns)] == list(range(10))
+    assert [row.values["a"] for shard in shards for row in table.parse(shard.text, columns)] == list(
+        range(10)
+    )
 
 
 def test_a_row_larger_than_the_limit_stands_alone() -> None:
@@ -134,5 +146,7 @@ def test_the_row_digest_covers_program_header_and_line() -> None:
     digest = table.row_digest("p", "trial,a", "t1,1")
 
     assert digest == "29afcb7f167cd5df276ac7e70dffc514dcceaa53265179f74df65060bc01ca9e"
-    assert len({digest, table.row_digest("q", "trial,a", "t1,1"), table.row_digest("p", "trial,b", "t1,1")}) == 3
+    assert (
+        len({digest, table.row_digest("q", "trial,a", "t1,1"), table.row_digest("p", "trial,b", "t1,1")}) == 3
+    )
     assert digest != table.row_digest("p", "trial,a", "t1,2")

@@ -14,7 +14,7 @@ from generator.repo import files, kustomize
 from generator.structs.batch import Batch
 from generator.structs.space import Choice, Parameter, SearchSpace
 from generator.structs.sweep import Shape
-from sweeps import BASE, SETTINGS, a_batch, a_sweep, some_bases
+from tests.sweeps import BASE, SETTINGS, a_batch, a_sweep, some_bases
 
 SHAPES = pytest.mark.parametrize("shape", list(Shape), ids=str)
 IMAGE = "registry.example.org/team/trainer@sha256:" + "a" * 64
@@ -75,7 +75,9 @@ def test_the_lock_holds_the_digests_of_all_other_files_and_the_name_of_their_dig
     read = lock.read(made.tree["batch.yaml"])
 
     assert read == made.lock
-    assert dict(read.files) == {path: digest for path, digest in made.tree.digests.items() if path != "batch.yaml"}
+    assert dict(read.files) == {
+        path: digest for path, digest in made.tree.digests.items() if path != "batch.yaml"
+    }
     assert read.name.endswith(read.digest.removeprefix("sha256:")[:8])
 
 
@@ -144,7 +146,9 @@ def test_jobs_show_a_reviewer_all_that_runs(tmp_path: Path) -> None:
     documents = yaml.load_all(made.tree["job.yaml"])
     manifests = [manifest for manifest in built(batch, tmp_path) if manifest["kind"] == "Job"]
 
-    assert {job["metadata"]["name"] for job in documents} == {f"{made.name}-{trial.id}" for trial in batch.trials}
+    assert {job["metadata"]["name"] for job in documents} == {
+        f"{made.name}-{trial.id}" for trial in batch.trials
+    }
     by_name = {job["metadata"]["name"]: job for job in manifests}
     assert all(by_name[job["metadata"]["name"]] == job for job in documents), "kustomize changes nothing"
     first = documents[0]["spec"]["template"]["spec"]["containers"][0]
@@ -152,18 +156,25 @@ def test_jobs_show_a_reviewer_all_that_runs(tmp_path: Path) -> None:
     assert shown["SWEEP_PARAM_LEARNING_RATE"] == "0.1"
     assert shown["SWEEP_PARAM_NAME"] == 'say "on"'
     assert shown["SWEEP_INDEX"] == "0"
-    assert [mount.get("subPath") for mount in first["volumeMounts"] if mount["name"] == "results"] == [f"{made.name}/0"]
+    assert [mount.get("subPath") for mount in first["volumeMounts"] if mount["name"] == "results"] == [
+        f"{made.name}/0"
+    ]
 
 
 @SHAPES
-def test_config_maps_are_immutable_named_after_the_batch_and_in_the_namespace(shape: Shape, tmp_path: Path) -> None:
+def test_config_maps_are_immutable_named_after_the_batch_and_in_the_namespace(
+    shape: Shape, tmp_path: Path
+) -> None:
     name = rendered(a_batch(shape)).name
 
     maps = {m["metadata"]["name"]: m for m in built(a_batch(shape), tmp_path) if m["kind"] == "ConfigMap"}
 
     assert set(maps) == {f"{name}-launcher", f"{name}-table-000"}
     assert all(one["immutable"] is True and one["metadata"]["namespace"] == "sweeps" for one in maps.values())
-    assert maps[f"{name}-table-000"]["data"]["hyperparams.csv"].encode() == rendered(a_batch(shape)).tree["hyperparams.csv"]
+    assert (
+        maps[f"{name}-table-000"]["data"]["hyperparams.csv"].encode()
+        == rendered(a_batch(shape)).tree["hyperparams.csv"]
+    )
 
 
 @SHAPES
@@ -172,7 +183,11 @@ def test_every_object_and_pod_carries_the_labels(shape: Shape, tmp_path: Path) -
 
     manifests = built(a_batch(shape), tmp_path)
 
-    wanted = {"sweepledger.dev/sweep": "lr", "sweepledger.dev/batch": name, "app.kubernetes.io/name": "sweepledger"}
+    wanted = {
+        "sweepledger.dev/sweep": "lr",
+        "sweepledger.dev/batch": name,
+        "app.kubernetes.io/name": "sweepledger",
+    }
     for manifest in manifests:
         assert wanted.items() <= manifest["metadata"]["labels"].items()
     assert wanted.items() <= job_of(manifests)["spec"]["template"]["metadata"]["labels"].items()
@@ -181,7 +196,9 @@ def test_every_object_and_pod_carries_the_labels(shape: Shape, tmp_path: Path) -
 
 @SHAPES
 def test_an_image_goes_in_by_digest(shape: Shape, tmp_path: Path) -> None:
-    (container,) = job_of(built(a_batch(shape, image=IMAGE), tmp_path))["spec"]["template"]["spec"]["containers"]
+    (container,) = job_of(built(a_batch(shape, image=IMAGE), tmp_path))["spec"]["template"]["spec"][
+        "containers"
+    ]
 
     assert container["image"] == IMAGE
     assert {"name": "SWEEP_RAN", "value": IMAGE} in container["env"]
@@ -196,7 +213,9 @@ def test_data_is_mounted_only_where_it_is_asked_for_and_then_read_only(shape: Sh
 
     (volume,) = [one for one in pod["volumes"] if one["name"] == "data"]
     assert volume["persistentVolumeClaim"] == {"claimName": "mnist-claim", "readOnly": True}
-    assert {"name": "data", "mountPath": "/sweep/data", "readOnly": True} in pod["containers"][0]["volumeMounts"]
+    assert {"name": "data", "mountPath": "/sweep/data", "readOnly": True} in pod["containers"][0][
+        "volumeMounts"
+    ]
     assert {"name": "SWEEP_DATA", "value": "/sweep/data"} in pod["containers"][0]["env"]
     assert "data" not in {one["name"] for one in bare["volumes"]}
     assert "SWEEP_DATA" not in {one["name"] for one in bare["containers"][0]["env"]}
@@ -206,7 +225,9 @@ def test_data_is_mounted_only_where_it_is_asked_for_and_then_read_only(shape: Sh
 def test_gpus_are_limits_of_the_container(shape: Shape, tmp_path: Path) -> None:
     run = replace(a_sweep().run, resources=replace(a_sweep().run.resources, gpu=2, cpu="1500m"))
 
-    (container,) = job_of(built(a_batch(shape, sweep=a_sweep(run=run)), tmp_path))["spec"]["template"]["spec"]["containers"]
+    (container,) = job_of(built(a_batch(shape, sweep=a_sweep(run=run)), tmp_path))["spec"]["template"][
+        "spec"
+    ]["containers"]
 
     assert container["resources"]["limits"]["nvidia.com/gpu"] == "2"
     assert {"name": "OMP_NUM_THREADS", "value": "2"} in container["env"]
@@ -216,7 +237,9 @@ def test_gpus_are_limits_of_the_container(shape: Shape, tmp_path: Path) -> None:
 def test_the_interpreter_starts_the_launcher(shape: Shape, tmp_path: Path) -> None:
     sweep = a_sweep(run=replace(a_sweep().run, interpreter="/opt/python/bin/python"))
 
-    (container,) = job_of(built(a_batch(shape, sweep=sweep), tmp_path))["spec"]["template"]["spec"]["containers"]
+    (container,) = job_of(built(a_batch(shape, sweep=sweep), tmp_path))["spec"]["template"]["spec"][
+        "containers"
+    ]
 
     assert container["command"] == ["/opt/python/bin/python", "/sweep/launcher/launch.py"]
 
@@ -224,7 +247,13 @@ def test_the_interpreter_starts_the_launcher(shape: Shape, tmp_path: Path) -> No
 def test_launch_json_holds_the_command_with_markers_and_no_dollar_brace() -> None:
     text = rendered(a_batch()).tree["launch.json"].decode()
 
-    assert json.loads(text)["command"] == ["python", "-m", "trainer", [{"macro": "args"}], ["--seed=", {"macro": "seed"}]]
+    assert json.loads(text)["command"] == [
+        "python",
+        "-m",
+        "trainer",
+        [{"macro": "args"}],
+        ["--seed=", {"macro": "seed"}],
+    ]
     assert "${" not in text
     assert json.loads(text)["timeout_seconds"] == 600
 
@@ -241,7 +270,9 @@ def test_the_table_reads_back_with_the_columns_of_launch_json() -> None:
     assert launch.shard_files(tree["launch.json"]) == ("hyperparams.csv",)
 
 
-def test_a_table_of_several_shards_is_mounted_as_one_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_of_several_shards_is_mounted_as_one_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(table.shards, "__kwdefaults__", {"limit": 60})
 
     manifests = built(a_batch(), tmp_path)
@@ -249,11 +280,15 @@ def test_a_table_of_several_shards_is_mounted_as_one_folder(tmp_path: Path, monk
     maps = [manifest for manifest in manifests if manifest["metadata"]["name"].endswith(("-000", "-001"))]
     assert [list(one["data"]) for one in maps] == [["hyperparams-000.csv"], ["hyperparams-001.csv"]]
     (volume,) = [v for v in job_of(manifests)["spec"]["template"]["spec"]["volumes"] if v["name"] == "table"]
-    assert [source["configMap"]["name"] for source in volume["projected"]["sources"]] == [m["metadata"]["name"] for m in maps]
+    assert [source["configMap"]["name"] for source in volume["projected"]["sources"]] == [
+        m["metadata"]["name"] for m in maps
+    ]
 
 
 @pytest.mark.parametrize(
-    "text", ["version: 2\n", "[]\n", "version: 1\n", "a: [", "version: 1\nmetric: 3\n"], ids=["newer", "list", "empty", "broken", "kinds"]
+    "text",
+    ["version: 2\n", "[]\n", "version: 1\n", "a: [", "version: 1\nmetric: 3\n"],
+    ids=["newer", "list", "empty", "broken", "kinds"],
 )
 def test_what_is_no_lock_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"version|not readable"):

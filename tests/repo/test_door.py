@@ -1,3 +1,4 @@
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -5,7 +6,7 @@ import pytest
 from generator.errors import RepositoryError
 from generator.repo.git import Repository, reachable_trees
 from generator.repo.git.redact import redact
-from repository import Sandbox
+from tests.repository import Sandbox
 
 
 def test_outside_a_repository_it_is_said_so(tmp_path: Path) -> None:
@@ -33,8 +34,6 @@ def test_unborn_and_detached_heads_are_states_not_errors(sandbox: Sandbox, tmp_p
     sandbox.git("checkout", "-q", "--detach")
     assert repository.branch() is None
 
-    import subprocess
-
     subprocess.run(["git", "init", "-q", str(tmp_path / "new")], check=True)
     assert Repository.find(tmp_path / "new").commit("HEAD") is None
     assert Repository.find(tmp_path / "new").files(None) == {}
@@ -46,9 +45,10 @@ def test_names_with_spaces_newlines_and_other_letters_are_read_whole(sandbox: Sa
     sandbox.commit("Odd names")
     repository = Repository.find(sandbox.root)
 
-    assert {path.removeprefix("odd/"): content.decode() for path, content in repository.read("HEAD", "odd").items()} == {
-        name: name for name in ("a b.txt", "new\nline", "ümlaut", "-rf", '"quoted"')
-    }
+    assert {
+        path.removeprefix("odd/"): content.decode()
+        for path, content in repository.read("HEAD", "odd").items()
+    } == {name: name for name in ("a b.txt", "new\nline", "ümlaut", "-rf", '"quoted"')}
 
 
 def test_content_comes_back_byte_for_byte(sandbox: Sandbox) -> None:
@@ -88,7 +88,10 @@ def test_every_tree_that_a_path_ever_had_is_reachable(sandbox: Sandbox) -> None:
 
 
 def test_credentials_in_urls_are_blanked() -> None:
-    assert redact("cannot read https://user:s3cret@host/x and ssh://git@host") == "cannot read https://***@host/x and ssh://***@host"
+    assert (
+        redact("cannot read https://user:s3cret@host/x and ssh://git@host")
+        == "cannot read https://***@host/x and ssh://***@host"
+    )
     assert redact("nothing@here") == "nothing@here"
 
 

@@ -37,7 +37,9 @@ def test_a_wrong_choice_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         kustomize.command()
 
 
-def test_the_choice_comes_before_path_and_path_before_the_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_choice_comes_before_path_and_path_before_the_wheel(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "chosen").mkdir()
     chosen = program(tmp_path / "chosen/kubectl", "true")
     on_path = program(tmp_path / "kustomize", "true")

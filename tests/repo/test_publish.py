@@ -5,7 +5,7 @@ import pytest
 
 from generator.errors import ContentionError, RepositoryError
 from generator.repo.git import Change, Repository, publish
-from repository import Sandbox
+from tests.repository import Sandbox
 
 
 def subjects(sandbox: Sandbox) -> list[str]:
@@ -26,7 +26,10 @@ def test_a_change_lands_as_one_commit_and_touches_no_work_tree(sandbox: Sandbox)
     before = sandbox.git("status", "--porcelain")
 
     made = publish(
-        Repository.find(sandbox.root), "origin", "main", lambda _: Change("results: one\n", {"results/a/b.csv": b"x\n"})
+        Repository.find(sandbox.root),
+        "origin",
+        "main",
+        lambda _: Change("results: one\n", {"results/a/b.csv": b"x\n"}),
     )
 
     assert made
@@ -37,7 +40,9 @@ def test_a_change_lands_as_one_commit_and_touches_no_work_tree(sandbox: Sandbox)
 def test_files_move_with_content_and_mode(sandbox: Sandbox) -> None:
     repository = Repository.find(sandbox.root)
 
-    made = publish(repository, "origin", "main", lambda _: Change("move", moves={"code/train.py": "old/train.py"}))
+    made = publish(
+        repository, "origin", "main", lambda _: Change("move", moves={"code/train.py": "old/train.py"})
+    )
 
     files = repository.files(made)
     assert "code/train.py" not in files
@@ -48,7 +53,9 @@ def test_files_move_with_content_and_mode(sandbox: Sandbox) -> None:
 def test_nothing_changed_is_no_commit(sandbox: Sandbox) -> None:
     same = (sandbox.root / "sweepledger.yaml").read_bytes()
 
-    made = publish(Repository.find(sandbox.root), "origin", "main", lambda _: Change("x", {"sweepledger.yaml": same}))
+    made = publish(
+        Repository.find(sandbox.root), "origin", "main", lambda _: Change("x", {"sweepledger.yaml": same})
+    )
 
     assert made is None
     assert publish(Repository.find(sandbox.root), "origin", "main", lambda _: None) is None
@@ -107,7 +114,10 @@ def test_the_tool_commits_under_its_own_name_where_git_knows_nobody(sandbox: San
     made = publish(Repository.find(sandbox.root), "origin", "main", lambda _: Change("x", {"a": b"1"}))
 
     assert made
-    assert sandbox.git("log", "-1", "--format=%an <%ae> %cn", made).strip() == "sweepledger <sweepledger@localhost> sweepledger"
+    assert (
+        sandbox.git("log", "-1", "--format=%an <%ae> %cn", made).strip()
+        == "sweepledger <sweepledger@localhost> sweepledger"
+    )
 
 
 def test_a_person_that_git_knows_is_the_author(sandbox: Sandbox) -> None:

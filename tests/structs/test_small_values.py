@@ -48,7 +48,9 @@ def test_the_goal_says_which_is_better(goal: Goal, left: float, right: float, *,
     assert Metric("m", goal).better(left, right) is better
 
 
-@pytest.mark.parametrize(("cpu", "threads"), [("1", 1), ("2", 2), ("1.5", 2), ("500m", 1), ("2500m", 3), ("0.1", 1)])
+@pytest.mark.parametrize(
+    ("cpu", "threads"), [("1", 1), ("2", 2), ("1.5", 2), ("500m", 1), ("2500m", 3), ("0.1", 1)]
+)
 def test_a_trial_has_a_thread_for_each_cpu(cpu: str, threads: int) -> None:
     assert Resources(cpu=cpu).threads == threads
 
@@ -57,7 +59,13 @@ def test_the_defaults_of_a_run() -> None:
     run = Run()
 
     assert (run.image, run.interpreter, run.code_path, run.data) == (None, "python3", "trainer", None)
-    assert (run.parallelism, run.retries, run.timeout_seconds, run.seed_base, run.shape) == (1, 0, 3600, 0, None)
+    assert (run.parallelism, run.retries, run.timeout_seconds, run.seed_base, run.shape) == (
+        1,
+        0,
+        3600,
+        0,
+        None,
+    )
     assert (run.resources.cpu, run.resources.memory, run.resources.gpu) == ("1", "1Gi", 0)
     assert Metric("m", Goal.MINIMIZE).source is MetricSource.RESULT
 

@@ -6,7 +6,9 @@ from generator.structs.program import Code, Data, Program
 from generator.structs.space import Choice, Constant, Parameter, SearchSpace
 from generator.structs.trial import Trial, trial_id
 
-PROGRAM = Program("local", ("python", "train.py"), Code("trainer", "a" * 40), Data("mnist", "sha256:" + "b" * 64))
+PROGRAM = Program(
+    "local", ("python", "train.py"), Code("trainer", "a" * 40), Data("mnist", "sha256:" + "b" * 64)
+)
 
 
 def test_a_trial_is_known_by_its_values_not_by_their_order_or_kind_of_number() -> None:
@@ -19,7 +21,13 @@ def test_a_trial_is_known_by_its_values_not_by_their_order_or_kind_of_number() -
 
 @pytest.mark.parametrize(
     "other",
-    [Trial({"a": 2}, "p"), Trial({"b": 1}, "p"), Trial({"a": "1"}, "p"), Trial({"a": 1}, "q"), Trial({"a": 1}, "p", 1)],
+    [
+        Trial({"a": 2}, "p"),
+        Trial({"b": 1}, "p"),
+        Trial({"a": "1"}, "p"),
+        Trial({"a": 1}, "q"),
+        Trial({"a": 1}, "p", 1),
+    ],
     ids=["value", "name", "type", "program", "replicate"],
 )
 def test_every_part_of_a_trial_makes_another_trial(other: Trial) -> None:

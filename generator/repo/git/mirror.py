@@ -14,7 +14,11 @@ TREE = "040000 tree"
 NOBODY = {
     f"GIT_{role}_{key}": value
     for role in ("AUTHOR", "COMMITTER")
-    for key, value in (("NAME", "sweepledger"), ("EMAIL", "sweepledger@localhost"), ("DATE", "2000-01-01T00:00:00Z"))
+    for key, value in (
+        ("NAME", "sweepledger"),
+        ("EMAIL", "sweepledger@localhost"),
+        ("DATE", "2000-01-01T00:00:00Z"),
+    )
 }
 """Commits that only carry a tree into a worktree: the same for everyone, and never pushed."""
 

@@ -1,0 +1,241 @@
+"""Break the source in seeded ways, one at a time in a copy, and count how many breaks a test notices.
+
+    make mutants                      200 mutants, seed 0
+    make mutants MUTANTFLAGS="--count 20 --seed 7"
+
+A mutant changes one comparison, operator, condition, constant or returned value. Prose (texts with a space),
+docstrings and annotations are left alone. Exits 1 below the bar.
+"""
+
+import argparse
+import ast
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from queue import Empty, Queue
+
+ROOT = Path(__file__).parent.parent
+
+SUITES = {
+    "generator/structs": ["tests/structs", "tests/formats", "tests/render"],
+    "generator/formats": ["tests/formats", "tests/render", "tests/results"],
+    "generator/spec": ["tests/spec"],
+    "base/launcher": ["tests/launcher"],
+}
+BAR = 0.8
+TIMEOUT_SECONDS = 240
+WORKERS = 2
+
+COMPARISONS = {
+    ast.Lt: "<=",
+    ast.LtE: "<",
+    ast.Gt: ">=",
+    ast.GtE: ">",
+    ast.Eq: "!=",
+    ast.NotEq: "==",
+    ast.Is: "is not",
+    ast.IsNot: "is",
+    ast.In: "not in",
+    ast.NotIn: "in",
+}
+OPERATORS = {
+    ast.Add: "-",
+    ast.Sub: "+",
+    ast.Mult: "+",
+    ast.Div: "*",
+    ast.FloorDiv: "*",
+    ast.Mod: "*",
+    ast.BitOr: "&",
+    ast.BitAnd: "|",
+}
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One change of one file."""
+
+    file: str
+    line: int
+    start: int
+    end: int
+    text: str
+    suite: tuple[str, ...]
+
+    def apply(self, source: bytes) -> bytes:
+        return source[: self.start] + self.text.encode() + source[self.end :]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", default="", help="only files whose path holds this")
+    arguments = parser.parse_args()
+    everything = [
+        mutant
+        for folder, suite in SUITES.items()
+        for mutant in mutants(folder, suite)
+        if arguments.only in mutant.file
+    ]
+    chosen = random.Random(arguments.seed).sample(everything, min(arguments.count, len(everything)))  # noqa: S311
+    print(f"{len(everything)} possible mutants, {len(chosen)} chosen with seed {arguments.seed}", flush=True)
+    if not suites_pass(chosen):
+        return 1
+    survivors = run(chosen)
+    noticed = len(chosen) - len(survivors)
+    print(f"\n{noticed} of {len(chosen)} mutants noticed ({noticed / len(chosen):.1%})")
+    return 0 if noticed / len(chosen) >= BAR else 1
+
+
+def mutants(folder: str, suite: list[str]) -> Iterator[Mutant]:
+    """List every mutant of the Python files below a folder."""
+    for path in sorted((ROOT / folder).rglob("*.py")):
+        source = path.read_bytes()
+        starts = [0]
+        for line in source.splitlines(keepends=True):
+            starts.append(starts[-1] + len(line))
+        skipped = set(unmutable(ast.parse(source)))
+        for node in ast.walk(ast.parse(source)):
+            for place, text in changes(node):
+                key = (place.lineno, place.col_offset)
+                if key in skipped or place.end_lineno is None or place.end_col_offset is None:
+                    continue
+                start = starts[place.lineno - 1] + place.col_offset
+                end = starts[place.end_lineno - 1] + place.end_col_offset
+                yield Mutant(path.relative_to(ROOT).as_posix(), place.lineno, start, end, text, tuple(suite))
+
+
+def unmutable(tree: ast.AST) -> Iterator[tuple[int, int]]:
+    """Name the places of docstrings, annotations and f-strings."""
+    for node in ast.walk(tree):
+        parts: list[ast.AST | None] = []
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            parts.append(node.value)
+        if isinstance(node, ast.JoinedStr):
+            parts += node.values
+        if isinstance(node, ast.AnnAssign | ast.arg):
+            parts.append(node.annotation)
+        if isinstance(node, ast.FunctionDef):
+            parts.append(node.returns)
+        for part in filter(None, parts):
+            yield from (
+                (inner.lineno, inner.col_offset) for inner in ast.walk(part) if hasattr(inner, "lineno")
+            )
+
+
+def changes(node: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, str]]:
+    """Give what a node can be changed into: the place and the new text."""
+    match node:
+        case ast.Compare(left=left, ops=[operator], comparators=[right]) if type(operator) in COMPARISONS:
+            yield node, f"({ast.unparse(left)}) {COMPARISONS[type(operator)]} ({ast.unparse(right)})"
+        case ast.BoolOp(op=operator, values=values):
+            word = " or " if isinstance(operator, ast.And) else " and "
+            yield node, "(" + word.join(f"({ast.unparse(value)})" for value in values) + ")"
+        case ast.BinOp(left=left, op=operator, right=right) if type(operator) in OPERATORS:
+            yield node, f"(({ast.unparse(left)}) {OPERATORS[type(operator)]} ({ast.unparse(right)}))"
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            yield node, f"({ast.unparse(operand)})"
+        case ast.If(test=test) | ast.IfExp(test=test):
+            yield test, f"(not ({ast.unparse(test)}))"
+        case ast.Return(value=ast.expr() as value) if not (
+            isinstance(value, ast.Constant) and value.value is None
+        ):
+            yield value, "None"
+        case ast.Constant(value=bool(value)):
+            yield node, str(not value)
+        case ast.Constant(value=int(value) | float(value)):
+            yield node, repr(value + 1)
+        case ast.Constant(value=str(value)) if value and " " not in value:
+            yield node, repr(value + "X")
+
+
+def suites_pass(chosen: list[Mutant]) -> bool:
+    """Make sure that a failing test means a noticed mutant: without one, every suite passes."""
+    with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
+        copy = copied(Path(folder))
+        for suite in sorted({mutant.suite for mutant in chosen}):
+            if is_noticed(Mutant("README.md", 0, 0, 0, "", suite), copy):
+                print(f"{' '.join(suite)} fails without a mutant; nothing can be measured", file=sys.stderr)
+                return False
+    return True
+
+
+def copied(folder: Path) -> Path:
+    """Copy what the tests need."""
+    copy = folder / "copy"
+    shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".*", "__pycache__", "dist"))
+    return copy
+
+
+def run(chosen: list[Mutant]) -> list[Mutant]:
+    """Try every mutant in copies of the repository, two at a time; give those that no test noticed."""
+    waiting: Queue[Mutant] = Queue()
+    for mutant in chosen:
+        waiting.put(mutant)
+    survivors: list[Mutant] = []
+
+    def work() -> None:
+        with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
+            copy = copied(Path(folder))
+            while True:
+                try:
+                    mutant = waiting.get_nowait()
+                except Empty:
+                    return
+                if not is_noticed(mutant, copy):
+                    survivors.append(mutant)
+                    before = (ROOT / mutant.file).read_bytes()[mutant.start : mutant.end].decode()
+                    print(
+                        f"\nsurvived {mutant.file}:{mutant.line}: {before!r} -> {mutant.text!r}", flush=True
+                    )
+                else:
+                    print(".", end="", flush=True)
+
+    threads = [threading.Thread(target=work) for _ in range(WORKERS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return survivors
+
+
+def is_noticed(mutant: Mutant, copy: Path) -> bool:
+    """Tell whether any test of the suite fails, or hangs, on the mutant."""
+    target = copy / mutant.file
+    original = target.read_bytes()
+    target.write_bytes(mutant.apply(original))
+    argv = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-x",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:xdist",
+        *mutant.suite,
+    ]
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(copy)}
+    try:
+        done = subprocess.run(
+            argv, cwd=copy, env=environment, capture_output=True, timeout=TIMEOUT_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return True
+    finally:
+        target.write_bytes(original)
+    return done.returncode != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

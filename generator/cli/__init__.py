@@ -1,0 +1,1 @@
+"""Typer and Rich: text, JSON, exit codes. The only place that prints."""

@@ -1,0 +1,5 @@
+"""`python -m generator.cli`: the command `sweep`, where it is not installed."""
+
+from generator.cli.app import main
+
+main()

@@ -1,0 +1,165 @@
+"""How every command answers: text for people, one JSON envelope for machines, an exit code for scripts."""
+
+import json
+import os
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from generator.errors import GeneratorError, SpecError
+from generator.problems import Problem
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+ENVELOPE_VERSION = 1
+
+PIPE_WIDTH = 160
+"""Where no terminal says how wide it is, nothing should be folded for its sake."""
+
+EXIT_PROBLEMS = 1
+EXIT_USAGE = 2
+EXIT_DRIFT = 5
+EXIT_BUG = 70
+EXIT_INTERRUPTED = 130
+
+
+class Format(StrEnum):
+    """How to answer."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+FormatOption = Annotated[Format, typer.Option("--format", help="How to answer: text, or one JSON object.")]
+BaseOption = Annotated[
+    str | None,
+    typer.Option(
+        "--base", metavar="REV", help="The commit that stands; default: the remote's branch, else HEAD."
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a command found: data for machines, renderables for people."""
+
+    data: Mapping[str, Any]
+    shown: "tuple[RenderableType, ...]" = ()
+    problems: tuple[Problem, ...] = ()
+    exit_code: int = 0
+
+
+def answer(command: str, form: Format, work: Callable[[], Answer]) -> None:
+    """Do the work and answer; every failure becomes a message and an exit code."""
+    try:
+        found = work()
+    except SpecError as error:
+        found = Answer({}, problems=error.problems, exit_code=error.exit_code)
+    except GeneratorError as error:
+        fail(command, form, error)
+    except KeyboardInterrupt:
+        _say("interrupted")
+        raise typer.Exit(EXIT_INTERRUPTED) from None
+    except BrokenPipeError:
+        # The reader (`| head`) has all it wants. Python would complain once more on the way out.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(EXIT_PROBLEMS) from None
+    except Exception:  # noqa: BLE001 - the outermost floor: a bug must say that it is one
+        traceback.print_exc()
+        _say("this is a bug in sweepledger: please report it with the lines above")
+        raise typer.Exit(EXIT_BUG) from None
+    _print(command, form, found)
+    if found.exit_code:
+        raise typer.Exit(found.exit_code)
+
+
+def fail(command: str, form: Format, error: GeneratorError) -> None:
+    """Tell of an expected failure and leave."""
+    if form is Format.JSON:
+        code = _kebab(type(error).__name__)
+        problem = Problem("", 0, 0, "", str(error), code, error.hint)
+        _envelope(command, "error", None, (problem,))
+    else:
+        _say(f"sweep {command}: {error}")
+        if error.hint:
+            _say(f"  hint: {error.hint}")
+    raise typer.Exit(error.exit_code)
+
+
+def fail_usage(arguments: list[str], message: str) -> int:
+    """Tell that the command line is wrong, in the form that it asked for."""
+    if not message:
+        return EXIT_USAGE  # the help has been shown
+    command = next((word for word in arguments if not word.startswith("-")), "")
+    if "--format=json" in arguments or ("--format", "json") in pairwise(arguments):
+        _envelope(command, "error", None, (Problem("", 0, 0, "", message, "usage-error"),))
+    else:
+        _say(f"sweep {command}".rstrip() + f": {message}")
+        _say(f"  hint: sweep {command} --help" if command else "  hint: sweep --help")
+    return EXIT_USAGE
+
+
+def _print(command: str, form: Format, found: Answer) -> None:
+    if form is Format.JSON:
+        _envelope(command, "problems" if found.problems else "ok", found.data, found.problems)
+        return
+    if found.shown:
+        terminal = console()
+        for renderable in found.shown:
+            terminal.print(renderable)
+    for problem in found.problems:
+        _say(str(problem))
+
+
+def _envelope(
+    command: str, status: str, data: Mapping[str, Any] | None, problems: tuple[Problem, ...]
+) -> None:
+    document = {
+        "version": ENVELOPE_VERSION,
+        "command": command,
+        "status": status,
+        "data": data,
+        "problems": [problem.as_data() for problem in problems],
+    }
+    print(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False))
+
+
+def console(*, stderr: bool = False) -> "Console":
+    """Open the terminal; Rich is imported here because most machines never ask for it."""
+    from rich.console import Console
+
+    opened = Console(stderr=stderr, highlight=False, soft_wrap=True)
+    if not opened.is_terminal and "COLUMNS" not in os.environ:
+        opened.width = PIPE_WIDTH
+    return opened
+
+
+def _say(text: str) -> None:
+    print(_visible(text), file=sys.stderr, flush=True)
+
+
+def _visible(text: str) -> str:
+    """Show control characters instead of obeying them: messages quote what strangers wrote."""
+    return "".join(
+        letter if letter.isprintable() or letter in "\n\t" else f"\\x{ord(letter):02x}" for letter in text
+    )
+
+
+def _kebab(name: str) -> str:
+    return "".join(f"-{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("-")
+
+
+def here() -> Path:
+    """Say where the person stands. Raises GeneratorError if the folder is gone."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError as error:
+        raise GeneratorError("the current folder does not exist any more") from error

@@ -1,0 +1,50 @@
+"""The command `sweep`: what it is called, what it says of itself, and where errors of use end."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from generator import __version__
+from generator.cli import author, read, run
+from generator.cli.answer import EXIT_INTERRUPTED, fail_usage
+
+app = typer.Typer(
+    name="sweep",
+    help="Hyperparameter sweeps as reviewed commits: spec in, overlays out; results in, commit out.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+author.register(app)
+run.register(app)
+read.register(app)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"sweepledger {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def sweep(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version and leave.")
+    ] = False,
+) -> None:
+    """Hyperparameter sweeps as reviewed commits: spec in, overlays out; results in, commit out."""
+
+
+def main() -> None:
+    """Run `sweep` and leave with the exit code that its answer has."""
+    arguments = sys.argv[1:]
+    try:
+        code = app(arguments, standalone_mode=False)
+    except typer.Exit as leaving:
+        code = leaving.exit_code
+    except typer.Abort:
+        code = EXIT_INTERRUPTED
+    except typer.TyperException as error:
+        code = fail_usage(arguments, error.format_message().rstrip("."))
+    sys.exit(code if isinstance(code, int) else 0)

@@ -1,0 +1,166 @@
+"""What an author does before the merge: new, validate, try, generate, update, check."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from generator.cli import answer
+from generator.cli.answer import EXIT_DRIFT, EXIT_PROBLEMS, Answer, BaseOption, Format, FormatOption
+
+if TYPE_CHECKING:
+    from generator.commands.generate import Generated
+
+Names = Annotated[
+    list[str] | None, typer.Argument(metavar="[NAME]...", help="Sweeps; all of sweeps/ if none.")
+]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The sweep's name.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the author's commands."""
+    app.command("new")(new)
+    app.command("validate")(validate)
+    app.command("try")(try_)
+    app.command("generate")(generate)
+    app.command("check")(check)
+    app.command("update")(update)
+
+
+def new(name: Name, form: FormatOption = Format.TEXT) -> None:
+    """Write a commented starter spec to sweeps/NAME.yaml."""
+
+    def work() -> Answer:
+        from generator.commands import new as command
+        from generator.commands.workspace import Workspace
+
+        workspace = Workspace.find(answer.here())
+        path = workspace.shown(command.new(workspace, name))
+        return Answer({"path": path}, (f"wrote {path}\nnext: edit it, then `sweep try {name}`",))
+
+    answer.answer("new", form, work)
+
+
+def validate(
+    paths: Annotated[
+        list[str] | None, typer.Argument(metavar="[PATH]...", help="Sweeps or files; all of sweeps/ if none.")
+    ] = None,
+    form: FormatOption = Format.TEXT,
+) -> None:
+    """Read specs and tell every problem, with its place."""
+
+    def work() -> Answer:
+        from generator.commands import validate as command
+        from generator.commands.workspace import Workspace
+
+        found = command.validate(Workspace.find(answer.here()), paths or ())
+        return Answer(
+            {
+                "sweeps": [
+                    {"name": sweep.name, "path": sweep.path, "trials": size} for sweep, size in found.sweeps
+                ]
+            },
+            tuple(f"{sweep.path}: ok, {size} trials" for sweep, size in found.sweeps),
+            found.problems,
+            EXIT_PROBLEMS if found.problems else 0,
+        )
+
+    answer.answer("validate", form, work)
+
+
+def try_(
+    name: Name,
+    trial: Annotated[int, typer.Option("--trial", metavar="N", help="Which row of the grid, from 0.")] = 0,
+    form: FormatOption = Format.TEXT,
+) -> None:
+    """Run one trial from the work tree, here and now; nothing is committed or recorded."""
+
+    def work() -> Answer:
+        from generator.cli import show
+        from generator.commands import try_ as command
+        from generator.commands.workspace import Workspace
+
+        tried = command.try_(Workspace.find(answer.here()), name, trial, quiet=form is Format.JSON)
+        return Answer(tried.as_data(), show.tried(tried), exit_code=0 if tried.is_ok else EXIT_PROBLEMS)
+
+    answer.answer("try", form, work)
+
+
+def generate(
+    names: Names = None,
+    check_only: Annotated[
+        bool, typer.Option("--check", help="Write nothing; exit 5 if something is missing.")
+    ] = False,
+    base: BaseOption = None,
+    form: FormatOption = Format.TEXT,
+) -> None:
+    """Write the next batch of each sweep: the trials that no batch lists yet."""
+
+    def work() -> Answer:
+        from generator.cli import show
+        from generator.commands import generate as command
+        from generator.commands.workspace import Workspace
+
+        found = command.generate(Workspace.find(answer.here()), names or (), check=check_only, base=base)
+        drifted = check_only and any(generated.is_pending for generated in found)
+        return Answer(
+            _generated(found), show.generated(found, check=check_only), exit_code=EXIT_DRIFT * drifted
+        )
+
+    answer.answer("generate", form, work)
+
+
+def update(name: Name, base: BaseOption = None, form: FormatOption = Format.TEXT) -> None:
+    """Take today's code, image and data into a sweep: its next batch asks for every trial anew."""
+
+    def work() -> Answer:
+        from generator.cli import show
+        from generator.commands import update as command
+        from generator.commands.workspace import Workspace
+
+        found = command.update(Workspace.find(answer.here()), name, base=base)
+        return Answer(_generated([found]), show.generated([found], check=False))
+
+    answer.answer("update", form, work)
+
+
+def _generated(found: "Iterable[Generated]") -> dict[str, Any]:
+    return {
+        "sweeps": [
+            {
+                "name": generated.sweep.name,
+                "trials": generated.trials,
+                "known": generated.known,
+                "new": generated.trials - generated.known,
+                "batch": generated.batch.name if generated.batch else None,
+                "written": bool(generated.batch) and not generated.is_written,
+                "removed": [stored.folder for stored in generated.stale],
+            }
+            for generated in found
+        ]
+    }
+
+
+def check(
+    base: BaseOption = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Build every active overlay, changed or not.")
+    ] = False,
+    form: FormatOption = Format.TEXT,
+) -> None:
+    """Check all that must hold before a merge: specs, drift, merged batches, bases, builds, manifests."""
+
+    def work() -> Answer:
+        from generator.cli import show
+        from generator.commands import check as command
+        from generator.commands.workspace import Workspace
+
+        found = command.check(Workspace.find(answer.here()), base=base, everything=everything)
+        data = {
+            "specs": found.specs,
+            "built": list(found.builds.built),
+            "unchanged": list(found.builds.unchanged),
+        }
+        return Answer(data, show.checked(found), found.problems, EXIT_DRIFT if found.problems else 0)
+
+    answer.answer("check", form, work)

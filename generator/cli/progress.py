@@ -1,0 +1,122 @@
+"""Events of `sweep local` as they happen: bars on a terminal, lines elsewhere."""
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+from generator.cli import show
+from generator.commands.cluster import Refused
+from generator.commands.local import Built, Collected, Event, Fetched, Running
+from generator.engine.local import events
+from generator.structs.record import Status
+from generator.structs.sweep import Metric
+
+
+class Watch:
+    """Keeps what is on the screen; fed an event at a time."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._bars = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[state]}"),
+            TimeRemainingColumn(),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self._tasks: dict[str, TaskID] = {}
+        self._metrics: dict[str, Metric] = {}
+        self._best: dict[str, float] = {}
+        self._done: dict[str, int] = {}
+        self._total: dict[str, int] = {}
+
+    @contextmanager
+    def live(self) -> Iterator["Watch"]:
+        """Draw while the block runs."""
+        with self._bars:
+            yield self
+
+    def follow(self, found: Iterable[Event]) -> list[Collected]:
+        """Show every event; give the results commits."""
+        landed = []
+        for event in found:
+            self._tell(event)
+            if isinstance(event, Collected):
+                landed.append(event)
+        return landed
+
+    def _tell(self, event: Event) -> None:
+        match event:
+            case Fetched(commit, active):
+                asked = ", ".join(active) if active else "nothing"
+                self._say(Text(f"synced {commit[: show.SHORT_ID]}: {asked} to run"))
+            case Built(batch, metric):
+                self._metrics[batch] = metric
+                self._say(Text(f"built {batch}"))
+            case Refused(_, problems):
+                self._say(Text("\n".join(map(str, problems)), "red"))
+            case events.PodEnded():
+                self._ended(event)
+            case events.EditRefused(batch, job):
+                self._say(Text(f"{batch}: {job} was edited after it was created; left as it is", "red"))
+            case events.JobFinished(_, job, condition, reason):
+                self._say(Text(f"job {job} {str(condition).lower()}: {reason}"))
+            case Running(progress):
+                self._draw(progress)
+            case Collected(found):
+                self._say(
+                    Text(f"recorded {', '.join(found.batches)} in {found.commit[: show.SHORT_ID]}", "green")
+                )
+            case _:
+                pass  # the bar shows the rest
+
+    def _ended(self, event: events.PodEnded) -> None:
+        attempt = event.attempt
+        done, total = self._done.get(attempt.batch, 0) + 1, self._total.get(attempt.batch, 0)
+        self._done[attempt.batch] = done
+        line = Text(f"[{done}/{total}] {attempt.trial} ")
+        line.append_text(show.status(str(event.status)))
+        if event.reason:
+            line.append(f" ({event.reason})")
+        metric = self._metrics[attempt.batch]
+        value = event.metrics.get(metric.name)
+        if value is not None:
+            line.append(f"  {metric.name} {show.number(value)}")
+            if event.status is Status.OK and self._is_best(attempt.batch, metric, value):
+                line.append("  best so far", "bold")
+        line.append(f"  {event.seconds:.1f} s", "dim")
+        self._say(line)
+        if event.said:
+            self._say(Text("    " + event.said.strip().splitlines()[-1], "dim"))
+
+    def _is_best(self, batch: str, metric: Metric, value: float) -> bool:
+        leading = self._best.get(batch)
+        if leading is not None and not metric.better(value, leading):
+            return False
+        self._best[batch] = value
+        return True
+
+    def _draw(self, progress: Mapping[str, events.Progress]) -> None:
+        for batch, standing in progress.items():
+            self._bar(batch, standing)
+
+    def _bar(self, batch: str, standing: events.Progress) -> None:
+        done = standing.ok + standing.diverged + standing.failed
+        self._total[batch], self._done[batch] = standing.total, done
+        state = f"{standing.running} running, {standing.failed + standing.diverged} failed"
+        if batch in self._best:
+            state += f", best {show.number(self._best[batch])}"
+        if batch not in self._tasks:
+            self._tasks[batch] = self._bars.add_task(Text(batch).plain, total=standing.total, state=state)
+        self._bars.update(self._tasks[batch], completed=done, state=state)
+
+    def _say(self, line: Text) -> None:
+        stamp = Text(time.strftime("%H:%M:%S "), "dim")
+        (self._bars.console if self._console.is_terminal else self._console).print(stamp + line)

@@ -1,0 +1,212 @@
+"""Outcomes as tables and lines for people. Text from files is never taken for markup."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from generator.repo.batches import ACTIVE
+from generator.structs.record import Status
+from generator.structs.space import Choice, Constant, Parameter
+
+if TYPE_CHECKING:  # a command pays only for what it runs
+    from generator.commands.check import Checked
+    from generator.commands.collect import Collected
+    from generator.commands.generate import Generated
+    from generator.commands.log import Entry
+    from generator.commands.logs import Logs
+    from generator.commands.results import Listed
+    from generator.commands.show import Shown
+    from generator.commands.status import Standing
+    from generator.commands.try_ import Tried
+    from generator.formats.summary import SummaryRow
+
+STATUS_STYLES = {"ok": "green", "diverged": "yellow", "failed": "red", "missing": "dim"}
+SHORT_ID = 8
+
+
+def number(value: float | None) -> str:
+    """Show a number shortly; tables align them."""
+    return "" if value is None else f"{value:.6g}"
+
+
+def status(found: str) -> Text:
+    """Show a status in its colour."""
+    return Text(found, STATUS_STYLES.get(found, ""))
+
+
+def grid(*headings: str) -> Table:
+    """Begin a table in the one style."""
+    table = Table(box=None, pad_edge=False, header_style="bold", show_edge=False)
+    for heading in headings:
+        table.add_column(Text(heading), overflow="fold")
+    return table
+
+
+def assignment(values: Mapping[str, Any]) -> str:
+    """Show a trial's values in a line."""
+    return "  ".join(f"{name}={value}" for name, value in values.items())
+
+
+def generated(found: Iterable[Generated], *, check: bool) -> tuple[RenderableType, ...]:
+    """Show what each sweep needs, and what was written for it."""
+    return tuple(part for one in found for part in _generated(one, check=check))
+
+
+def _generated(one: Generated, *, check: bool) -> Iterator[RenderableType]:
+    new = one.trials - one.known
+    yield Text(f"{one.sweep.name}: {one.trials} trials, {one.known} known, {new} new", "bold")
+    if one.batch is None:
+        yield Text("  nothing to write: every trial is in a batch")
+    else:
+        yield parameters(one.sweep.space.parameters)
+        verb = "unchanged" if one.is_written else "missing" if check else "wrote"
+        lock = one.batch.lock
+        yield Text(f"  {verb} {ACTIVE}/{one.batch.name}/ ({lock.trials} trials, shape {lock.shape})")
+    for stale in one.stale:
+        yield Text(f"  {'stale' if check else 'removed'} {stale.folder}/")
+
+
+def parameters(found: Iterable[Parameter]) -> Table:
+    """Show the search space, a parameter a line."""
+    table = grid("  parameter", "values")
+    for parameter in found:
+        match parameter.domain:
+            case Constant(value):
+                table.add_row(Text(f"  {parameter.name}"), Text(repr(value)))
+            case Choice(values):
+                table.add_row(Text(f"  {parameter.name}"), Text(", ".join(repr(value) for value in values)))
+    return table
+
+
+def checked(found: Checked) -> tuple[RenderableType, ...]:
+    """Show what was looked at."""
+    built = f", {len(found.builds.built)} overlay(s) built" if found.builds.built else ""
+    same = f", {len(found.builds.unchanged)} as merged" if found.builds.unchanged else ""
+    verdict = "problems" if found.problems else "ok"
+    return (Text(f"{verdict}: {found.specs} spec(s){built}{same}", "red" if found.problems else "green"),)
+
+
+def tried(found: Tried) -> tuple[RenderableType, ...]:
+    """Show what a tried trial left."""
+    record = found.record
+    told = str(record.status) if record else str(Status.MISSING)
+    head = Text.assemble((f"trial {found.number} of {found.of}: ", "bold"), status(told))
+    if record and record.reason:
+        head.append(f" ({record.reason})")
+    table = grid("metric", "value")
+    for name, value in (record.metrics if record else {}).items():
+        table.add_row(Text(name), number(value))
+    return head, Text(assignment(found.trial.assignment)), table
+
+
+def collected(found: Iterable[Collected]) -> tuple[RenderableType, ...]:
+    """Show each results commit."""
+    lines = [
+        Text(f"{one.commit[:SHORT_ID]} {one.summary.sweep}: {', '.join(one.batches)} recorded and archived")
+        for one in found
+    ]
+    return tuple(lines) or (Text("nothing to record"),)
+
+
+def standings(found: Iterable[Standing]) -> tuple[RenderableType, ...]:
+    """Show where the sweeps stand, a line each."""
+    table = grid("sweep", "trials", "running", "ok", "diverged", "failed", "missing", "best", "active")
+    for one in found:
+        best = f"{one.metric} {number(one.best.metric(one.metric))} ({one.best.trial})" if one.best else ""
+        counts = [
+            one.planned,
+            one.running,
+            one.counts["ok"],
+            one.counts["diverged"],
+            one.counts["failed"],
+            one.missing,
+        ]
+        table.add_row(Text(one.sweep), *map(str, counts), Text(best), Text(", ".join(one.active)))
+    return (table,) if table.row_count else (Text("no sweep has a batch yet"),)
+
+
+def listed(found: Listed) -> tuple[RenderableType, ...]:
+    """Show a summary, best first: what varies, what was sorted by; the rest is in the CSV."""
+    names = [name for name in found.table.parameters if _varies(name, found.table.rows)]
+    several = len({row.batch for row in found.table.rows}) > 1
+    failed = any(row.status is not Status.OK for row in found.rows)
+    table = grid("", "trial", *["status"] * failed, found.by, *names, "seconds", *["batch"] * several)
+    for place, row in enumerate(found.rows, start=1):
+        table.add_row(
+            str(place),
+            Text(row.trial),
+            *[status(str(row.status))] * failed,
+            number(row.metrics.get(found.by)),
+            *(Text(_value(row, name)) for name in names),
+            number(row.seconds),
+            *[Text(row.batch)] * several,
+        )
+    return (table,)
+
+
+def _value(row: SummaryRow, name: str) -> str:
+    return str(row.assignment[name]) if name in row.assignment else ""
+
+
+def _varies(name: str, rows: Iterable[SummaryRow]) -> bool:
+    return len({_value(row, name) for row in rows}) > 1
+
+
+def history(found: Iterable[Entry]) -> tuple[RenderableType, ...]:
+    """Show a sweep's story, a line each."""
+    table = grid("commit", "date", "sweep", "what", "", "change")
+    for one in found:
+        change = "" if one.change is None else f"{one.change:+.6g}"
+        table.add_row(
+            one.commit.id[:SHORT_ID], one.commit.date[:10], Text(one.sweep), one.kind, Text(one.text), change
+        )
+    return (table,) if table.row_count else (Text("git holds no sweep yet"),)
+
+
+def shown(found: Shown) -> tuple[RenderableType, ...]:
+    """Show one trial."""
+    lock, result = found.batch.lock, found.result
+    table = grid("", "")
+    table.show_header = False
+
+    def add(name: str, value: object) -> None:
+        table.add_row(Text(name, "bold"), value if isinstance(value, Text) else Text(str(value)))
+
+    add("trial", f"{found.trial}, row {found.index} of {lock.name}")
+    add("values", assignment(found.assignment))
+    add("status", status(str(result.status) if result else "missing"))
+    for name, value in (result.metrics if result else {}).items():
+        add(name, number(value))
+    add("spec", f"{lock.spec_path} {lock.spec_digest}")
+    add("code", f"{lock.program.code.path} {lock.program.code.tree}")
+    if lock.program.data:
+        add("data", f"{lock.program.data.name} {lock.program.data.digest}")
+    if result and result.ran:
+        add("ran", f"{result.ran}, seed {result.seed}, {number(result.seconds)} s from {result.started}")
+    for did, commit in found.commits:
+        add(did, f"{commit.id[:SHORT_ID]} {commit.date[:10]} {commit.author}: {commit.subject}")
+    return (table,)
+
+
+def kept(found: Logs) -> tuple[RenderableType, ...]:
+    """Show what each attempt printed."""
+    return tuple(
+        part for attempt in found.attempts for part in _attempt(attempt.uid, attempt.out, attempt.err)
+    )
+
+
+def _attempt(uid: str, out: str, err: str) -> Iterator[RenderableType]:
+    for name, text in (("stdout", out), ("stderr", err)):
+        if text:
+            yield Text(f"-- {uid} {name}", "bold")
+            yield Text(_harmless(text.rstrip("\n")))
+
+
+def _harmless(text: str) -> str:
+    """Show a stranger's control characters instead of obeying them."""
+    return "".join(letter if letter.isprintable() or letter in "\n\t" else "�" for letter in text)

@@ -1,0 +1,93 @@
+"""What a commit asks a cluster for: its active overlays, rendered, checked, with code and data."""
+
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from generator import policy, spec
+from generator.commands.workspace import SETTINGS_FILE
+from generator.engine import datasets
+from generator.engine.local import manifests
+from generator.engine.local.launching import Desired
+from generator.errors import GeneratorError, RepositoryError, SpecError
+from generator.problems import Problem
+from generator.repo import batches, files, kustomize
+from generator.repo.batches import StoredBatch
+from generator.repo.git import Mirror
+from generator.structs.settings import Settings
+from generator.structs.tree import FileTree
+
+
+@dataclass(frozen=True)
+class Refused:
+    """An active batch that cannot run here, and why. The others go on."""
+
+    batch: str
+    problems: tuple[Problem, ...]
+
+
+@dataclass
+class Cluster:
+    """Turns commits into desired state. A batch never changes, so each is rendered once."""
+
+    mirror: Mirror
+    state: Path
+    _rendered: dict[str, Desired | Refused] = field(default_factory=dict)
+
+    def settings(self, commit: str) -> Settings:
+        """Read the settings of a commit. Raises SpecError."""
+        content = self.mirror.repository.read(commit, SETTINGS_FILE).get(SETTINGS_FILE)
+        if content is None:
+            return Settings()
+        found = spec.parse_settings(content, SETTINGS_FILE)
+        if isinstance(found, tuple):
+            raise SpecError(found)
+        return found
+
+    def active(self, commit: str) -> tuple[StoredBatch, ...]:
+        """List the batches that the commit asks for."""
+        return tuple(batch for batch in batches.in_commit(self.mirror.repository, commit) if batch.is_active)
+
+    def desired(self, commit: str, batch: StoredBatch) -> Desired | Refused:
+        """Render one batch, or say why it cannot run."""
+        if batch.name not in self._rendered:
+            try:
+                self._rendered[batch.name] = self._render(commit, batch)
+            except GeneratorError as error:
+                problem = Problem(batch.folder, 0, 0, "", str(error), "cannot-run", error.hint)
+                self._rendered[batch.name] = Refused(batch.name, (problem,))
+        return self._rendered[batch.name]
+
+    def _render(self, commit: str, batch: StoredBatch) -> Desired | Refused:
+        settings = self.settings(commit)
+        built = self._build(commit, batch)
+        problems = policy.check(batch.name, settings.namespace, built, place=batch.folder)
+        if problems:
+            return Refused(batch.name, problems)
+        parsed = manifests.parse(batch.name, built)
+        if isinstance(parsed, tuple):
+            return Refused(batch.name, parsed)
+        program = batch.lock.program
+        code = self.mirror.code(program.code.tree, program.code.path)
+        return Desired(parsed, code, self._data(batch, settings, code))
+
+    def _build(self, commit: str, batch: StoredBatch) -> tuple[Mapping[str, object], ...]:
+        with tempfile.TemporaryDirectory(prefix="sweep-build-") as scratch:
+            files.write_folder(Path(scratch) / batch.folder, batch.tree)
+            base = self.mirror.repository.read(commit, "base")
+            tree = FileTree({path.removeprefix("base/"): content for path, content in base.items()})
+            files.write_folder(Path(scratch) / "base", tree)
+            return kustomize.build(Path(scratch) / batch.folder)
+
+    def _data(self, batch: StoredBatch, settings: Settings, code: Path) -> Path | None:
+        data = batch.lock.program.data
+        if data is None:
+            return None
+        dataset = settings.datasets.get(data.name)
+        if dataset is None or dataset.digest != data.digest:
+            raise RepositoryError(
+                f"{batch.name} locked dataset {data.name} at {data.digest[:19]}; the settings name another",
+                hint=f"restore datasets.{data.name}.digest, or run `sweep update {batch.lock.sweep}`",
+            )
+        return datasets.ready(dataset, self.state / "data" / data.name, code=code)

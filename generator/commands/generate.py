@@ -1,0 +1,157 @@
+"""`sweep generate`: spec in, the next batch out. Read this first: it is the product in one page."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from generator import search
+from generator.commands import programs
+from generator.commands.foundation import bases, lay
+from generator.commands.workspace import Workspace
+from generator.errors import RepositoryError, SpecError
+from generator.problems import Problem
+from generator.render.overlay import Overlay, overlay
+from generator.repo import batches, files
+from generator.repo.batches import ACTIVE, StoredBatch
+from generator.structs.batch import Batch
+from generator.structs.program import Program
+from generator.structs.sweep import Shape, Sweep
+from generator.structs.trial import Trial
+
+READABLE_JOBS = 20
+"""Up to here a reviewer reads single Jobs with pleasure, if all of them may run at once."""
+
+
+@dataclass(frozen=True)
+class Generated:
+    """What one sweep needs: its trials, those not known yet, and the batch that asks for them."""
+
+    sweep: Sweep
+    trials: int
+    known: int
+    batch: Overlay | None
+    """The batch that the work tree must hold beside the standing ones; None when nothing is new."""
+    stale: tuple[StoredBatch, ...]
+    """Batches that never stood and that the spec no longer gives."""
+    is_written: bool
+    """Whether the work tree held all of it already."""
+
+    @property
+    def is_pending(self) -> bool:
+        """Tell whether `sweep generate` would write anything."""
+        return not self.is_written or bool(self.stale)
+
+
+def generate(
+    workspace: Workspace, names: Iterable[str] = (), *, check: bool = False, base: str | None = None
+) -> tuple[Generated, ...]:
+    """Write the next batch of each sweep, or with `check` only say what would be written.
+
+    Raises SpecError for wrong specs, RepositoryError where a person edited a generated file; nothing is
+    written then.
+    """
+    planned = plan(workspace, workspace.sweeps(names), base=base)
+    if not check:
+        write(workspace, planned)
+    return planned
+
+
+def write(workspace: Workspace, planned: Iterable[Generated]) -> None:
+    """Make the work tree hold what was planned."""
+    lay(workspace.root)
+    for generated in planned:
+        for stored in generated.stale:
+            files.remove_folder(workspace.root / stored.folder)
+        if generated.batch and not generated.is_written:
+            files.write_folder(workspace.root / ACTIVE / generated.batch.name, generated.batch.tree)
+
+
+def plan(
+    workspace: Workspace, sweeps: Iterable[Sweep], *, base: str | None = None, update: bool = False
+) -> tuple[Generated, ...]:
+    """Find out what each sweep needs beside the batches that stand at the base."""
+    standing = batches.in_commit(workspace.repository, workspace.standing(base))
+    present = batches.in_work_tree(workspace.root)
+    refuse_edits(standing, present)
+    return tuple(_plan(workspace, sweep, standing, present, update=update) for sweep in sweeps)
+
+
+def _plan(
+    workspace: Workspace,
+    sweep: Sweep,
+    standing: tuple[StoredBatch, ...],
+    present: tuple[StoredBatch, ...],
+    *,
+    update: bool,
+) -> Generated:
+    old = batches.of_sweep(standing, sweep.name)
+    new = tuple(
+        batch
+        for batch in batches.of_sweep(present, sweep.name)
+        if batch.name not in {stored.name for stored in old}
+    )
+    newest = max((*old, *new), key=lambda batch: batch.lock.number, default=None)
+    program = (
+        programs.current(workspace, sweep)
+        if update
+        else programs.locked(workspace, sweep, newest.lock.program if newest else None)
+    )
+    trials = _expand(sweep, program)
+    known = {trial.digest for batch in old for trial in batch.trials}
+    unknown = tuple(trial for trial in trials if trial.digest not in known)
+    made = _overlay(workspace, sweep, program, unknown, old) if unknown else None
+    stale = tuple(batch for batch in new if made is None or batch.name != made.name)
+    written = made is None or any(batch.name == made.name for batch in new)
+    return Generated(sweep, len(trials), len(trials) - len(unknown), made, stale, written)
+
+
+def _expand(sweep: Sweep, program: Program) -> tuple[Trial, ...]:
+    try:
+        return search.expand(sweep, program)
+    except ValueError as error:
+        raise SpecError(
+            [Problem(sweep.path, 0, 0, "parameters", str(error), "trial-id-collision")]
+        ) from error
+
+
+def _overlay(
+    workspace: Workspace,
+    sweep: Sweep,
+    program: Program,
+    trials: tuple[Trial, ...],
+    old: tuple[StoredBatch, ...],
+) -> Overlay:
+    last = max(old, key=lambda batch: batch.lock.number, default=None)
+    batch = Batch(
+        sweep=sweep,
+        number=last.lock.number + 1 if last else 1,
+        parent=last.name if last else None,
+        program=program,
+        trials=trials,
+        shape=shape_of(sweep, len(trials)),
+    )
+    return overlay(batch, bases(workspace.root), workspace.settings)
+
+
+def shape_of(sweep: Sweep, trials: int) -> Shape:
+    """Choose how trials become Kubernetes objects, unless the spec does."""
+    if sweep.run.shape is not None:
+        return sweep.run.shape
+    return Shape.JOBS if trials <= min(READABLE_JOBS, sweep.run.parallelism) else Shape.INDEXED
+
+
+def refuse_edits(standing: tuple[StoredBatch, ...], present: tuple[StoredBatch, ...]) -> None:
+    """Stop where a person changed a generated file, and show what. Raises RepositoryError."""
+    held = {batch.name: batch for batch in standing}
+    for batch in present:
+        stood = held.get(batch.name)
+        drift = files.difference(stood.tree, batch.tree) if stood else batch.hand_edits()
+        if not drift:
+            continue
+        shown = [f"  missing  {path}" for path in drift.added]
+        shown += [f"  changed  {path}" for path in drift.changed]
+        shown += [f"  foreign  {path}" for path in drift.stale]
+        way_out = "`git checkout -- {0}`" if stood else "`rm -r {0}`, then `sweep generate`"
+        raise RepositoryError(
+            f"{batch.folder} was edited by hand; it is not overwritten:\n" + "\n".join(shown),
+            hint=f"change the spec instead; to drop the edit: {way_out.format(batch.folder)}",
+        )

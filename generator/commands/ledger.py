@@ -1,0 +1,73 @@
+"""What git holds about sweeps and trials, as the commands that only read want it."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from generator.commands.workspace import Workspace
+from generator.errors import RepositoryError, UsageError
+from generator.formats import summary as summaries
+from generator.formats.summary import SummaryRow, SummaryTable
+from generator.repo import batches
+from generator.repo.batches import StoredBatch
+from generator.repo.files import storage
+from generator.structs.sweep import Goal
+
+RESULTS = "results"
+SUMMARY = "summary.csv"
+ID_LENGTH = 12
+
+
+def summary(workspace: Workspace, sweep: str) -> SummaryTable | None:
+    """Read a sweep's summary from the work tree; None while nothing is recorded. Raises RepositoryError."""
+    path = workspace.root / RESULTS / sweep / SUMMARY
+    if not path.is_file():
+        return None
+    with storage(path):
+        text = path.read_text(encoding="utf-8")
+    try:
+        return summaries.read(text)
+    except ValueError as error:
+        raise RepositoryError(
+            f"{workspace.shown(path)}: {error}", hint="restore it from git: the collector alone writes it"
+        ) from error
+
+
+def ranked(rows: Iterable[SummaryRow], metric: str, goal: Goal) -> tuple[SummaryRow, ...]:
+    """Sort the trials that have the metric, best first; ties go to the smaller id."""
+    sign = -1 if goal is Goal.MAXIMIZE else 1
+    scored = [(sign * value, row.trial, row) for row in rows if (value := row.metric(metric)) is not None]
+    return tuple(row for *_, row in sorted(scored, key=lambda one: one[:2]))
+
+
+@dataclass(frozen=True)
+class Found:
+    """A trial, and where it is listed."""
+
+    batch: StoredBatch
+    index: int
+    id: str
+
+
+def find(workspace: Workspace, trial: str) -> Found:
+    """Find a trial by its id or the beginning of it, newest batch first. Raises UsageError."""
+    found = list(_matches(workspace, trial))
+    ids = sorted({one.id for one in found})
+    if not ids:
+        raise UsageError(f"no trial {trial!r} in any batch", hint="`sweep results NAME` lists ids")
+    if len(ids) > 1:
+        shown = ", ".join(ids[:5]) + (" …" if len(ids) > 5 else "")  # noqa: PLR2004 - enough to choose from
+        raise UsageError(f"{trial!r} begins several ids", hint=f"give more of it: {shown}")
+    return found[-1]
+
+
+def _matches(workspace: Workspace, trial: str) -> Iterator[Found]:
+    for batch in batches.in_work_tree(workspace.root):
+        for index, row in enumerate(batch.rows):
+            if row.trial.startswith(trial) and trial:
+                yield Found(batch, index, row.trial)
+
+
+def state_folder(workspace: Workspace, chosen: Path | None) -> Path:
+    """Say where `sweep local` keeps its state."""
+    return chosen.absolute() if chosen else workspace.root / ".sweepledger"

@@ -1,0 +1,23 @@
+"""`sweep new`: a commented spec to start from."""
+
+from pathlib import Path
+
+from generator import spec
+from generator.commands.workspace import SPECS, Workspace
+from generator.errors import UsageError
+from generator.repo import files
+from generator.structs.names import SWEEP_NAME_LENGTH, is_sweep_name
+
+
+def new(workspace: Workspace, name: str) -> Path:
+    """Write `sweeps/<name>.yaml`. Raises UsageError if the name is no name or taken."""
+    if not is_sweep_name(name):
+        raise UsageError(
+            f"{name!r} is no sweep name",
+            hint=f"lower-case letters, digits and dashes, a letter first, at most {SWEEP_NAME_LENGTH}",
+        )
+    path = workspace.root / SPECS / f"{name}.yaml"
+    if path.exists():
+        raise UsageError(f"{SPECS}/{name}.yaml exists", hint="choose another name, or edit it")
+    files.write_file(path, spec.starter(name).encode())
+    return path

@@ -1,0 +1,52 @@
+"""Which program a sweep's next batch runs: the locked one as long as it answers the spec, else today's."""
+
+from generator.commands.workspace import Workspace
+from generator.errors import RepositoryError
+from generator.structs.program import Code, Data, Program
+from generator.structs.sweep import Sweep
+
+UNKNOWN_TREE = ""
+"""Stands for the code's tree where only the rest of a program matters."""
+
+
+def asked_for(workspace: Workspace, sweep: Sweep, *, tree: str = UNKNOWN_TREE) -> Program:
+    """Say what program the spec and the settings ask for today, given the code's tree."""
+    run = sweep.run
+    dataset = None if run.data is None else workspace.settings.datasets[run.data]
+    return Program(
+        image=run.image or workspace.settings.image,
+        command=sweep.command,
+        code=Code(run.code_path, tree),
+        data=None if dataset is None else Data(dataset.name, dataset.digest),
+    )
+
+
+def current(workspace: Workspace, sweep: Sweep) -> Program:
+    """Take today's program. Raises RepositoryError unless the code is committed as it lies there."""
+    path = sweep.run.code_path
+    head = workspace.repository.commit("HEAD")
+    if head is None:
+        raise RepositoryError(
+            "nothing is committed yet, so no code can be locked", hint="commit the code first"
+        )
+    dirty = workspace.repository.changed(path)
+    if dirty:
+        shown = ", ".join(dirty[:3]) + (" …" if len(dirty) > 3 else "")  # noqa: PLR2004 - enough to find them
+        raise RepositoryError(
+            f"{path}/ has uncommitted changes ({shown}): a batch runs committed code only",
+            hint=f"commit or stash them, then run this again (`git status {path}`)",
+        )
+    tree = workspace.repository.tree_id(head, path)
+    if tree is None:
+        raise RepositoryError(
+            f"{path}/ is not a folder in the last commit, so no code can be locked",
+            hint="commit it, or set run.code.path in the spec",
+        )
+    return asked_for(workspace, sweep, tree=tree)
+
+
+def locked(workspace: Workspace, sweep: Sweep, newest: Program | None) -> Program:
+    """Keep the newest batch's program while it answers the spec; else lock today's."""
+    if newest is not None and newest.answers(asked_for(workspace, sweep)):
+        return newest
+    return current(workspace, sweep)

@@ -1,0 +1,113 @@
+"""The repository a command works in: its root, settings, specs, and the commit that stands."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from generator import spec
+from generator.errors import RepositoryError, SpecError, UsageError
+from generator.problems import Problem
+from generator.repo.files import storage
+from generator.repo.git import Repository
+from generator.structs.settings import Settings
+from generator.structs.sweep import Sweep
+
+SETTINGS_FILE = "sweepledger.yaml"
+SPECS = "sweeps"
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """A repository with a work tree, ready to be read."""
+
+    repository: Repository
+    settings: Settings
+
+    @property
+    def root(self) -> Path:
+        """The work tree's root."""
+        return self.repository.folder
+
+    @classmethod
+    def find(cls, start: Path) -> "Workspace":
+        """Open the repository around a folder. Raises RepositoryError, SpecError for bad settings."""
+        repository = Repository.find(start)
+        path = repository.folder / SETTINGS_FILE
+        if not path.is_file():
+            return cls(repository, Settings())
+        return cls(repository, parse_settings(path))
+
+    def standing(self, base: str | None) -> str | None:
+        """Resolve the commit whose batches stand: `base`, else the remote's branch, else HEAD.
+
+        None while nothing was ever committed. Raises UsageError for a revision that does not exist.
+        """
+        if base is not None:
+            found = self.repository.commit(base)
+            if found is None:
+                raise UsageError(f"--base {base} names no commit", hint="try a branch, a tag or HEAD~1")
+            return found
+        upstream = f"refs/remotes/{self.settings.remote}/{self.settings.branch}"
+        return self.repository.commit(upstream) or self.repository.commit("HEAD")
+
+    def spec_paths(self, names: Iterable[str] = ()) -> tuple[Path, ...]:
+        """Find specs by sweep name or by path; all of `sweeps/` if none is named. Raises UsageError."""
+        chosen = tuple(names)
+        if not chosen:
+            return tuple(sorted((self.root / SPECS).glob("*.yaml")))
+        return tuple(self._spec_path(name) for name in chosen)
+
+    def _spec_path(self, name: str) -> Path:
+        by_name = self.root / SPECS / f"{name}.yaml"
+        for candidate in (by_name, Path(name)):
+            if candidate.is_file():
+                return candidate.absolute()
+        known = ", ".join(path.stem for path in sorted((self.root / SPECS).glob("*.yaml"))) or "none yet"
+        raise UsageError(
+            f"no sweep {name!r}: neither {SPECS}/{name}.yaml nor a file", hint=f"sweeps: {known}"
+        )
+
+    def parse(self, path: Path) -> Sweep | tuple[Problem, ...]:
+        """Read one spec."""
+        shown = self.shown(path)
+        with storage(path):
+            content = path.read_bytes()
+        return spec.parse(content, shown, self.settings)
+
+    def sweeps(self, names: Iterable[str] = ()) -> tuple[Sweep, ...]:
+        """Read specs; every problem of every file at once. Raises SpecError."""
+        read = [self.parse(path) for path in self.spec_paths(names)]
+        problems = [problem for found in read if isinstance(found, tuple) for problem in found]
+        if problems:
+            raise SpecError(problems)
+        return tuple(found for found in read if isinstance(found, Sweep))
+
+    def shown(self, path: Path) -> str:
+        """Give a path as a person would type it at the root."""
+        try:
+            return path.resolve().relative_to(self.root.resolve()).as_posix()
+        except ValueError:
+            return path.as_posix()
+
+    def remote_url(self, remote: str | None = None) -> str:
+        """Give the URL of the remote that controllers follow. Raises RepositoryError if there is none."""
+        name = remote or self.settings.remote
+        url = self.repository.remote_url(name)
+        if url is None:
+            raise RepositoryError(
+                f"no remote {name!r}",
+                hint=f"`git remote add {name} URL`, or name another by `remote:` in {SETTINGS_FILE}",
+            )
+        if "://" not in url and not url.startswith("/") and (self.root / url).exists():
+            return str((self.root / url).resolve())
+        return url
+
+
+def parse_settings(path: Path) -> Settings:
+    """Read sweepledger.yaml. Raises SpecError with every problem."""
+    with storage(path):
+        content = path.read_bytes()
+    found = spec.parse_settings(content, path.name)
+    if isinstance(found, tuple):
+        raise SpecError(found)
+    return found

@@ -1,0 +1,179 @@
+"""What a plain scalar means, and which ones are refused because YAML's readers disagree about them.
+
+The tables hold the types of YAML 1.1 (as PyYAML resolves them, with the `y` and `n` of the standard) and
+of the core schema of YAML 1.2. A text that both take alike is that; one they take differently is refused.
+"""
+
+import math
+import re
+from dataclasses import dataclass
+
+from generator.reader.shown import cut
+from generator.structs.values import LARGEST_EXACT_INTEGER, Scalar
+
+TEXT = "text"
+LONGEST_CONVERTED = 100
+"""Characters. Python refuses to convert more than 4,300 digits, and no message shows so many."""
+
+BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+NULLS = frozenset({"null", "Null", "NULL"})
+INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)", re.ASCII)
+EXPONENT = r"[eE][-+]?[0-9]+"
+FLOAT = re.compile(
+    rf"-?(?:0|[1-9][0-9]*)(?:\.[0-9]*(?:{EXPONENT})?|{EXPONENT})|\.[0-9]+(?:{EXPONENT})?", re.ASCII
+)
+BASED = re.compile(r"[-+]?0[xXoObB][0-9a-fA-F_]+", re.ASCII)
+NOT_FINITE = re.compile(r"[-+]?(?:\.?inf|infinity)|\.?nan", re.ASCII | re.IGNORECASE)
+
+OLD_WORDS = {
+    **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "on", "On", "ON"), "true"),
+    **dict.fromkeys(("n", "N", "no", "No", "NO", "off", "Off", "OFF"), "false"),
+    "<<": "a merge key",
+    "=": "a default value",
+}
+DATE = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+    r"|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt]|[ \t]+)[0-9]{1,2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]*)?"
+    r"(?:[ \t]*(?:Z|[-+][0-9]{1,2}(?::?[0-9]{2})?))?",
+    re.ASCII,
+)
+OLD_FLOAT = re.compile(
+    r"[-+]?[0-9][0-9_]*\.[0-9_]*(?:[eE][-+][0-9]+)?|\.[0-9][0-9_]*(?:[eE][-+][0-9]+)?", re.ASCII
+)
+OLD_SIXTIES = re.compile(
+    r"[-+]?[1-9][0-9_]*(?::[0-5]?[0-9])+|[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+\.[0-9_]*", re.ASCII
+)
+OLD_INTEGERS = (
+    (re.compile(r"[-+]?0b[01_]+", re.ASCII), 2),
+    (re.compile(r"[-+]?0[0-7_]+", re.ASCII), 8),
+    (re.compile(r"[-+]?(?:0|[1-9][0-9_]*)", re.ASCII), 10),
+    (re.compile(r"[-+]?0x[0-9a-fA-F_]+", re.ASCII), 16),
+)
+NEW_FLOAT = re.compile(rf"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:{EXPONENT})?", re.ASCII)
+NEW_INTEGERS = (
+    (re.compile(r"[-+]?[0-9]+", re.ASCII), 10),
+    (re.compile(r"0o[0-7]+", re.ASCII), 8),
+    (re.compile(r"0x[0-9a-fA-F]+", re.ASCII), 16),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a plain scalar is not accepted, and what to write instead."""
+
+    message: str
+    hint: str
+    code: str
+
+
+def resolve(text: str) -> Scalar | Refusal:
+    """Give a plain scalar its one meaning, or refuse it."""
+    if text in BOOLEANS:
+        return BOOLEANS[text]
+    if text in NULLS:
+        return None
+    if INTEGER.fullmatch(text):
+        return _integer(text)
+    if FLOAT.fullmatch(text):
+        return _float(text)
+    return _refusal(text) or text
+
+
+def _integer(text: str) -> int | Refusal:
+    # Compared by length first: Python raises ValueError on texts of more than 4,300 digits.
+    if len(text) <= len(str(-LARGEST_EXACT_INTEGER)) and abs(int(text)) <= LARGEST_EXACT_INTEGER:
+        return int(text)
+    return Refusal(
+        f"must be an integer from -2^53 to 2^53, got {cut(text)}",
+        "readers that use doubles lose digits of larger ones; in quotes it is text",
+        code="number-range",
+    )
+
+
+def _float(text: str) -> float | Refusal:
+    value = float(text)
+    if math.isinf(value):
+        return _not_finite(text)
+    if value == 0 and re.search(r"[1-9]", re.split(r"[eE]", text)[0]):
+        return Refusal(
+            f"must not be so small that it becomes 0, got {cut(text)}",
+            "write 0, or a number of at least 5e-324",
+            code="number-range",
+        )
+    return value + 0.0  # makes -0.0 0.0: two names for one number
+
+
+def _not_finite(text: str) -> Refusal:
+    return Refusal(f"must be a finite number, got {cut(text)}", "in quotes it is text", code="not-finite")
+
+
+def _refusal(text: str) -> Refusal | None:
+    if text in {"", "~"}:
+        return Refusal(
+            f"must have a value, got {text or 'nothing'}",
+            'write null, or "" for empty text',
+            code="empty-value",
+        )
+    if NOT_FINITE.fullmatch(text):
+        return _not_finite(text)
+    old, new = _old_reading(text), _new_reading(text)
+    if old != new:
+        found = f"got {cut(text)}: YAML 1.1 reads {old}, YAML 1.2 reads {new}"
+        return Refusal(
+            f"must mean the same to every YAML reader, {found}",
+            _instead(text, old, new),
+            code="ambiguous-scalar",
+        )
+    if old != TEXT or BASED.fullmatch(text):
+        return Refusal(
+            f"must be a plain decimal number, got {cut(text)}", _instead(text, old, new), code="number-form"
+        )
+    return None
+
+
+def _instead(text: str, *readings: str) -> str:
+    values = [word for word in dict.fromkeys(readings) if word != TEXT and not word.startswith("a ")]
+    quoted = f'"{cut(text)}" for the text'
+    return f"write {', '.join(values)} or {quoted}" if values else f"write {quoted}"
+
+
+def _old_reading(text: str) -> str:
+    """Say what a reader of YAML 1.1 takes the text for."""
+    if text in OLD_WORDS:
+        return OLD_WORDS[text]
+    if DATE.fullmatch(text):
+        return "a date"
+    if OLD_SIXTIES.fullmatch(text):
+        return _sixties(text.replace("_", ""))
+    if OLD_FLOAT.fullmatch(text):
+        return repr(float(text.replace("_", "")))
+    return _whole(text, OLD_INTEGERS)
+
+
+def _new_reading(text: str) -> str:
+    """Say what a reader of YAML 1.2 takes the text for."""
+    whole = _whole(text, NEW_INTEGERS)
+    return repr(float(text)) if whole == TEXT and NEW_FLOAT.fullmatch(text) else whole
+
+
+def _whole(text: str, forms: tuple[tuple[re.Pattern[str], int], ...]) -> str:
+    for form, base in forms:
+        if form.fullmatch(text):
+            digits = text.replace("_", "")
+            if len(digits) > LONGEST_CONVERTED:
+                return "a very long number"
+            prefix = re.compile(r"([-+]?)(?:0[box])?(.*)").fullmatch(digits)
+            assert prefix is not None
+            return str(int(prefix[1] + (prefix[2] or "0"), base))
+    return TEXT
+
+
+def _sixties(text: str) -> str:
+    """Add up `12:30:45`, the notation of YAML 1.1 for angles and times."""
+    if len(text) > LONGEST_CONVERTED:
+        return "a very long number"
+    value = 0.0
+    for part in text.lstrip("+-").split(":"):
+        value = value * 60 + float(part)
+    value = -value if text.startswith("-") else value
+    return repr(value) if "." in text else str(int(value))

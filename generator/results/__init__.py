@@ -1,0 +1,24 @@
+"""Records in, everything below `results/<sweep>/` out. Pure: no file, no clock, no git.
+
+The collector's three lines: `summarise(batches, description=…)`, `result_files(summary)`,
+`commit_message(summary, recorded=…)`.
+"""
+
+from generator.results.message import commit_message
+from generator.results.outcomes import BatchResults, JudgedBatch, judge
+from generator.results.summary import Effect, Level, Summary, summarise
+from generator.results.tree import records_path, result_files, results_folder
+
+__all__ = [
+    "BatchResults",
+    "Effect",
+    "JudgedBatch",
+    "Level",
+    "Summary",
+    "commit_message",
+    "judge",
+    "records_path",
+    "result_files",
+    "results_folder",
+    "summarise",
+]

@@ -1,0 +1,39 @@
+"""The message of a results commit: a subject people read in the log, trailers that programs read."""
+
+from collections.abc import Iterable
+
+from generator.results.summary import Summary
+from generator.results.words import one_line, short
+from generator.structs.record import Status
+
+
+def commit_message(summary: Summary, *, recorded: Iterable[str]) -> str:
+    """Write the message of the commit that records these batches, by name. It counts the whole sweep."""
+    program = summary.lock.program
+    trailers = [
+        ("Sweep", summary.sweep),
+        *(("Batch", name) for name in recorded),
+        ("Code", program.code.tree),
+        ("Data", "none" if program.data is None else program.data.digest),
+        ("Trials", counts(summary)),
+    ]
+    body = "".join(f"{name}: {value}\n" for name, value in trailers)
+    return f"{subject(summary)}\n\n{body}"
+
+
+def subject(summary: Summary) -> str:
+    """Say in one line how the sweep stands: `results(lr): 23/24 trials, best loss 0.12 (t0123456789a)`."""
+    done = f"{summary.counts[Status.OK]}/{len(summary.outcomes)} trials"
+    return f"results({summary.sweep}): {done}, {best(summary)}"
+
+
+def best(summary: Summary) -> str:
+    """Name the winner, or say that there is none."""
+    if summary.winner is None or summary.best is None:
+        return "no winner"
+    return f"best {one_line(summary.metric.name)} {short(summary.best)} ({summary.winner.trial})"
+
+
+def counts(summary: Summary) -> str:
+    """Count the trials by status: `16 ok, 0 diverged, 0 failed, 0 missing`."""
+    return ", ".join(f"{summary.counts[status]} {status}" for status in Status)

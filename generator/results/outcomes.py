@@ -1,0 +1,133 @@
+"""Which attempt of a trial counts. The order in which records are read never matters."""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from generator.formats.record import to_line
+from generator.structs.batch import Lock
+from generator.structs.record import ExpectedTrial, Outcome, Record, Status
+from generator.structs.sweep import Metric
+from generator.structs.values import canonical_json
+
+METRIC_NOT_FINITE = "metric-not-finite"
+METRIC_MISSING = "metric-missing"
+
+RANKS = {Status.OK: 0, Status.DIVERGED: 1, Status.FAILED: 2, Status.MISSING: 3}
+"""Of several attempts the lowest counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchResults:
+    """A batch as git holds it and all records that were found for it, believed or not."""
+
+    lock: Lock
+    expected: tuple[ExpectedTrial, ...]
+    records: tuple[Record, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A record that belongs to its batch."""
+
+    record: Record
+    line: str
+    """Its canonical form: two attempts with one line are one attempt."""
+    status: Status
+    """Under the sweep's metric: a record that says `ok` without the metric is none."""
+    reason: str | None
+
+    @property
+    def rank(self) -> tuple[int, str, str]:
+        """Sort key: `ok` first, then diverged, then the earliest to finish, then the digest of the line."""
+        # Without the Z a second sorts before its own fractions.
+        finished = self.record.finished.removesuffix("Z")
+        return (RANKS[self.status], finished, hashlib.sha256(self.line.encode()).hexdigest())
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedBatch:
+    """What became of every trial of a batch."""
+
+    lock: Lock
+    expected: tuple[ExpectedTrial, ...]
+    outcomes: tuple[Outcome, ...]
+    """One for every row of the table, in its order."""
+    attempts: tuple[tuple[Attempt, ...], ...]
+    """Of every row, in the order of time."""
+    foreign: int
+    """Distinct records that match no row of this batch: counted, never used."""
+
+
+def judge(batch: BatchResults) -> JudgedBatch:
+    """Sort a batch's records into one outcome a row, missing ones included."""
+    lock, program = batch.lock, batch.lock.program.digest
+    rows = {trial.index: trial for trial in batch.expected}
+    found: dict[int, dict[str, Attempt]] = {index: {} for index in rows}
+    foreign: set[str] = set()
+    for record in batch.records:
+        line = to_line(record)
+        if _belongs(record, lock, rows.get(record.index)):
+            found[record.index][line] = _attempt(record, line, lock.metric)
+        else:
+            foreign.add(line)
+    attempts = tuple(
+        tuple(sorted(found[trial.index].values(), key=lambda a: (a.record.attempt, a.record.started, a.line)))
+        for trial in batch.expected
+    )
+    outcomes = tuple(
+        _outcome(lock, program, trial, tried) for trial, tried in zip(batch.expected, attempts, strict=True)
+    )
+    return JudgedBatch(lock, batch.expected, outcomes, attempts, len(foreign))
+
+
+def _belongs(record: Record, lock: Lock, trial: ExpectedTrial | None) -> bool:
+    """Tell whether a record is of this very row, and of what the batch locked."""
+    code, data = lock.program.code.tree, None if lock.program.data is None else lock.program.data.digest
+    return (
+        trial is not None
+        and (record.trial, record.row) == (trial.trial, trial.row)
+        and (record.batch, record.code, record.data) == (lock.name, code, data)
+    )
+
+
+def _attempt(record: Record, line: str, metric: Metric) -> Attempt:
+    status, reason = record.status, record.reason
+    if status is Status.OK and record.metrics.get(metric.name) is None:
+        if metric.name in record.metrics:
+            status, reason = Status.DIVERGED, METRIC_NOT_FINITE
+        else:
+            status, reason = Status.FAILED, METRIC_MISSING
+    return Attempt(record, line, status, reason)
+
+
+def _outcome(lock: Lock, program: str, trial: ExpectedTrial, attempts: Sequence[Attempt]) -> Outcome:
+    best = min(attempts, key=lambda attempt: attempt.rank, default=None)
+    data = lock.program.data
+    return Outcome(
+        trial=trial.trial,
+        batch=lock.name,
+        index=trial.index,
+        assignment=trial.assignment,
+        status=Status.MISSING if best is None else best.status,
+        reason=None if best is None else best.reason,
+        attempts=len(attempts),
+        record=None if best is None else best.record,
+        program=program,
+        code=lock.program.code.tree,
+        data=None if data is None else data.digest,
+    )
+
+
+def one_a_trial(outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:
+    """Keep one outcome of a trial that several batches list: a retry may only improve on what was.
+
+    Of equals the first batch's counts; it stands where the trial first stood.
+    """
+    kept: dict[tuple[str, str, str], Outcome] = {}
+    for outcome in outcomes:
+        identity = (outcome.trial, outcome.program, canonical_json(outcome.assignment))
+        known = kept.get(identity)
+        if known is None or RANKS[outcome.status] < RANKS[known.status]:
+            kept[identity] = outcome
+    return tuple(kept.values())

@@ -1,0 +1,182 @@
+"""`README.md` of a sweep's results: the question, the answer, and what it rests on. No clock, no host name.
+
+The template holds the words; here is what it may say. Every value enters through a filter that escapes it.
+"""
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+
+from generator.formats.summary import parameter_names
+from generator.results import words
+from generator.results.message import counts
+from generator.results.outcomes import JudgedBatch
+from generator.results.summary import Effect, Summary
+from generator.structs.record import Outcome, Status
+from generator.structs.sweep import Goal
+from generator.structs.values import Value
+
+README_FILE = "README.md"
+
+MOST_LEVELS = 16
+"""Longer tables say less than the figure."""
+MOST_NAMED = 5
+"""Trials listed for one reason of failing; the summary has all."""
+MINUTE = 60
+HOUR = 3600
+
+
+class Marked(str):
+    """Text that is Markdown already."""
+
+    __slots__ = ()
+
+
+def readme(summary: Summary) -> str:
+    """Write the README of a sweep's results."""
+    return _template().render(_view(summary))
+
+
+@cache
+def _template() -> Template:
+    environment = Environment(
+        loader=PackageLoader("generator.results"),
+        autoescape=False,  # noqa: S701 - this is Markdown; `_only_marked` lets nothing unescaped through
+        undefined=StrictUndefined,
+        finalize=_only_marked,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {
+        "text": lambda text: Marked(words.markdown(text)),
+        "code": lambda text: Marked(words.code(text)),
+        "value": _value,
+        "short": lambda number: Marked(words.short(number)),
+        "raw": lambda text: Marked(words.one_line(text)),
+    }
+    return environment.get_template("readme.md.j2")
+
+
+def _only_marked(value: object) -> object:
+    if not isinstance(value, Marked | int) and value not in LITERALS:
+        raise TypeError(f"a value must pass a filter of the template, but got {value!r}")
+    return value
+
+
+LITERALS = frozenset({"", " with", " and", ",", ", ", " …"})
+"""The template's own words in expressions."""
+
+
+def _value(value: Value) -> Marked:
+    text = words.plain(value)
+    return Marked(words.code(text) if isinstance(value, str | Sequence) else text)
+
+
+def _view(summary: Summary) -> Mapping[str, Any]:
+    lock, metric = summary.lock, summary.metric.name
+    current = [outcome for outcome in summary.outcomes if summary.is_current(outcome)]
+    finite = [value for outcome in current if (value := outcome.metric(metric)) is not None]
+    parameters = parameter_names(summary.top)
+    maximize = summary.metric.goal is Goal.MAXIMIZE
+    return {
+        "sweep": summary.sweep,
+        "description": summary.description,
+        "metric": metric,
+        "spec_path": lock.spec_path,
+        "spec_digest": lock.spec_digest,
+        "best": None if summary.winner is None else _best(summary, summary.winner, finite),
+        "extreme": Marked("highest" if maximize else "lowest"),
+        "ranked": Marked(_trials(len(finite))),
+        "current": len(current),
+        "counts": f"{_trials(len(summary.outcomes))}: {counts(summary)}",
+        "seconds": _duration(sum(o.record.seconds for o in summary.outcomes if o.record is not None)),
+        "alternative": f"{metric} by parameter and by trial",
+        "parameters": parameters,
+        "top": [_row(outcome, metric, parameters) for outcome in summary.top],
+        "effects": [_effect(effect) for effect in summary.effects],
+        "failures": list(_failures(summary.outcomes)),
+        "batches": [_batch(batch) for batch in summary.batches],
+        "command": shlex.join(lock.program.command),
+    }
+
+
+def _best(summary: Summary, winner: Outcome, finite: Sequence[float]) -> Mapping[str, Any]:
+    record = winner.record
+    objective = winner.metric(summary.metric.name)
+    measured = {} if record is None else record.metrics
+    varied = {effect.parameter for effect in summary.effects}
+    return {
+        "trial": winner.trial,
+        "objective": objective,
+        "ties": finite.count(objective or 0.0),
+        "assignment": list(winner.assignment.items()),
+        "varied": [(name, value) for name, value in winner.assignment.items() if name in varied],
+        "metrics": [
+            (name, number)
+            for name, number in sorted(measured.items())
+            if name != summary.metric.name and number is not None
+        ],
+    }
+
+
+def _row(outcome: Outcome, metric: str, parameters: Sequence[str]) -> Mapping[str, Any]:
+    absent = Marked("")
+    return {
+        "trial": outcome.trial,
+        "objective": outcome.metric(metric),
+        "seconds": 0 if outcome.record is None else round(outcome.record.seconds, 1),
+        "cells": [
+            _value(outcome.assignment[name]) if name in outcome.assignment else absent for name in parameters
+        ],
+    }
+
+
+def _effect(effect: Effect) -> Mapping[str, Any]:
+    few = len(effect.levels) <= MOST_LEVELS
+    return {
+        "parameter": effect.parameter,
+        "range": effect.range,
+        "count": len(effect.levels),
+        "levels": effect.levels if few else (),
+    }
+
+
+def _failures(outcomes: Sequence[Outcome]) -> Iterator[Mapping[str, Any]]:
+    groups: dict[tuple[Status, str], list[str]] = {}
+    for outcome in outcomes:
+        if outcome.status is not Status.OK:
+            groups.setdefault((outcome.status, outcome.reason or "no record"), []).append(outcome.trial)
+    order = list(Status)
+    for (status, reason), trials in sorted(
+        groups.items(), key=lambda item: (order.index(item[0][0]), -len(item[1]), item[0][1])
+    ):
+        yield {"status": status, "reason": reason, "count": len(trials), "trials": trials[:MOST_NAMED]}
+
+
+def _batch(batch: JudgedBatch) -> Mapping[str, Any]:
+    program = batch.lock.program
+    return {
+        "name": batch.lock.name,
+        "trials": len(batch.outcomes),
+        "ok": sum(outcome.status is Status.OK for outcome in batch.outcomes),
+        "image": program.image,
+        "code": f"{program.code.path}@{program.code.tree[:12]}",
+        "data": "none" if program.data is None else f"{program.data.name}@{program.data.digest[:19]}",
+        "generator": batch.lock.generator,
+    }
+
+
+def _trials(count: int) -> str:
+    return "1 trial" if count == 1 else f"{count} trials"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < MINUTE:
+        return f"{seconds:.1f} s"
+    if seconds < HOUR:
+        return f"{seconds / MINUTE:.1f} min"
+    return f"{seconds / HOUR:.1f} h"

@@ -1,0 +1,39 @@
+"""All files of a sweep's results folder, as a pure function of what git holds."""
+
+from generator.formats import json
+from generator.formats import summary as summary_csv
+from generator.formats.record import write_lines
+from generator.results.figure import FIGURE_FILE, figure
+from generator.results.provenance import PROVENANCE_FILE, provenance
+from generator.results.readme import README_FILE, readme
+from generator.results.summary import Summary
+from generator.structs.tree import FileTree
+
+RESULTS = "results"
+
+
+def results_folder(sweep: str) -> str:
+    """Where a sweep's results lie in the repository."""
+    return f"{RESULTS}/{sweep}"
+
+
+def records_path(batch: str) -> str:
+    """Where a batch's records lie in its sweep's results folder."""
+    return f"records/{batch}.jsonl"
+
+
+def result_files(summary: Summary) -> FileTree:
+    """Give every file below `results/<sweep>/`, by its path there.
+
+    Only records that belong to their batch are in it, so files rebuilt from it are the same files.
+    """
+    texts = {
+        summary_csv.SUMMARY_FILE: summary_csv.write(summary.outcomes, objective=summary.metric.name),
+        PROVENANCE_FILE: json.dump(provenance(summary)),
+        README_FILE: readme(summary),
+        FIGURE_FILE: figure(summary),
+    }
+    for batch in summary.batches:
+        records = (attempt.record for attempts in batch.attempts for attempt in attempts)
+        texts[records_path(batch.lock.name)] = write_lines(records)
+    return FileTree({path: text.encode() for path, text in texts.items()})

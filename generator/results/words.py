@@ -1,0 +1,69 @@
+"""Values as people read them, and user text that stays text in Markdown."""
+
+import math
+import re
+import unicodedata
+
+from generator.structs.values import Value, canonical, canonical_json
+
+SIGNIFICANT_DIGITS = 6
+
+_PUNCTUATION = re.compile(r"([\\`*_{}\[\]<>#|~$&@])")
+_LINK = re.compile(r"(://|\bwww\.)", re.IGNORECASE)
+_LIST = re.compile(r"^([-+=]|\d+(?=[.)](?: |$)))")
+_ZERO_WIDTH_JOINER = "\u200d"
+_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+_NO_CHARACTERS = "\ufffe\uffff"
+"""XML refuses them."""
+
+
+def short(number: float) -> str:
+    """Write a number with at most six significant digits, and no more than it has."""
+    # Adding 0.0 makes -0.0 a plain zero.
+    return f"{number + 0.0:.{SIGNIFICANT_DIGITS}g}" if math.isfinite(number) else "infinite"
+
+
+def plain(value: Value) -> str:
+    """Write a hyperparameter: numbers exactly, text as it is, all else as JSON; one printable line."""
+    match value:
+        case bool() | None:
+            return canonical_json(value)
+        case int() | float():
+            return repr(canonical(value))
+        case str():
+            return one_line(value) if value.strip() else canonical_json(value)
+        case _:
+            return canonical_json(value)
+
+
+def one_line(text: str) -> str:
+    """Put text on one line and make what is invisible visible, so that nothing hides or reorders it."""
+    return "".join(_visible(character) for character in " ".join(text.split()))
+
+
+def _visible(character: str) -> str:
+    hidden = unicodedata.category(character) in _HIDDEN or character in _NO_CHARACTERS
+    if not hidden or character == _ZERO_WIDTH_JOINER:
+        return character
+    return f"\\u{ord(character):04x}"
+
+
+def markdown(text: str) -> str:
+    """Escape user text for one line of Markdown: no markup, link, HTML, table cell or list comes of it."""
+    escaped = _PUNCTUATION.sub(r"\\\1", one_line(text))
+    escaped = _LINK.sub(lambda link: link[0].replace(":", r"\:").replace(".", r"\."), escaped)
+    return _LIST.sub(_without_list, escaped)
+
+
+def _without_list(found: re.Match[str]) -> str:
+    # A digit cannot be escaped, the point after it can.
+    return f"{found[0]}\\" if found[0].isdigit() else f"\\{found[0]}"
+
+
+def code(text: str) -> str:
+    """Show user text as code, in running text and in a table's cell alike."""
+    line = one_line(text)
+    if line and "`" not in line and "|" not in line:
+        return f"`{line}`"
+    # Renderers differ in how they split cells and find a span's end; an element has neither question.
+    return f"<code>{markdown(line)}</code>"

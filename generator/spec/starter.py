@@ -1,0 +1,34 @@
+"""The spec that `sweep new` writes: complete, runnable, and explained line by line."""
+
+TEXT = """\
+# A sweep: what to try, what to measure, how to run it.
+# `sweep validate` checks it; `sweep try {name}` runs one trial here and now;
+# `sweep generate {name}` writes the batch to commit. Problems are explained in docs/problems.md.
+
+name: {name}   # the file's name
+description: How far do learning rate and batch size carry a small CNN on MNIST?
+
+method: grid   # every combination; the last parameter varies fastest
+metric: {{name: test_accuracy, goal: maximize}}
+
+parameters:
+  learning_rate: {{values: [0.01, 0.04, 0.1, 0.4]}}
+  batch_size: {{values: [32, 64, 128, 512]}}
+  epochs: {{value: 2}}
+
+# One list item an argument, no shell. "${{args}}" becomes --learning_rate=0.01 --batch_size=32 --epochs=2
+command: [python, -m, trainer, mnist, "${{args}}"]
+
+run:
+  data: mnist   # a dataset of sweepledger.yaml
+  resources: {{cpu: 1, memory: 2Gi}}   # of one trial
+  parallelism: 4   # trials at once
+  retries: 1   # of a trial that failed for no fault of its hyperparameters
+  timeout: 10m   # of one attempt
+"""
+
+
+def starter(name: str, *, schema: str | None = None) -> str:
+    """Write a starter spec; `schema` is where an editor finds the JSON Schema, relative to the spec."""
+    modeline = "" if schema is None else f"# yaml-language-server: $schema={schema}\n"
+    return modeline + TEXT.format(name=name)

@@ -1,0 +1,274 @@
+"""Every command answers as text and as one JSON envelope, with the right exit code, and never a traceback."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.repository import Sandbox
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+KEYS = {"version", "command", "status", "data", "problems"}
+PROBLEM_KEYS = {"code", "file", "line", "column", "path", "message", "hint"}
+
+
+def envelope(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(done.stdout)
+    assert set(found) == KEYS
+    assert found["version"] == 1
+    assert all(set(problem) == PROBLEM_KEYS for problem in found["problems"])
+    assert "Traceback" not in done.stderr
+    return found
+
+
+@pytest.fixture
+def recorded(sandbox: Sandbox, run_sweep: Run) -> Sandbox:
+    """A sandbox with one sweep run and recorded."""
+    sandbox.merged()
+    assert run_sweep("local", "--once", cwd=sandbox.root).returncode == 0
+    sandbox.pull()
+    return sandbox
+
+
+def test_the_whole_story_as_json(sandbox: Sandbox, run_sweep: Run) -> None:
+    def ask(*arguments: str, code: int = 0) -> dict[str, Any]:
+        done = run_sweep(*arguments, "--format", "json", cwd=sandbox.root)
+        assert done.returncode == code, done.stderr
+        found = envelope(done)
+        assert found["command"] == arguments[0]
+        assert found["status"] == "ok"
+        data: dict[str, Any] = found["data"]
+        return data
+
+    sandbox.spec()
+    assert ask("validate")["sweeps"] == [{"name": "peak", "path": "sweeps/peak.yaml", "trials": 3}]
+    assert ask("try", "peak", "--trial", "1")["metrics"] == {"score": 0.5}
+    assert ask("generate", "--check", code=5)["sweeps"][0]["new"] == 3
+    batch = ask("generate")["sweeps"][0]["batch"]
+    sandbox.commit("Ask")
+    sandbox.push()
+    assert ask("check") == {"specs": 1, "built": [], "unchanged": [batch]}
+    assert ask("status")["sweeps"][0]["missing"] == 3
+    (landed,) = ask("local", "--once")["collected"]
+    assert landed["counts"] == {"ok": 3, "diverged": 0, "failed": 0, "missing": 0}
+    sandbox.pull()
+    assert ask("status", "peak")["sweeps"][0]["ok"] == 3
+    trials = ask("results", "peak", "--top", "1")["trials"]
+    assert [(trial["metrics"]["score"], trial["params"]) for trial in trials] == [
+        (0.5, {"x": 2, "bias": 0.5})
+    ]
+    best = trials[0]["trial"]
+    assert ask("logs", best)["attempts"][0]["stdout"] == "x=2.0 bias=0.5\n"
+    shown = ask("show", best[:6])
+    assert shown["assignment"] == {"x": 2, "bias": 0.5}
+    assert [commit["did"] for commit in shown["commits"]] == ["asked", "generated", "recorded"]
+    entries = ask("log", "peak")["entries"]
+    assert [(entry["kind"], entry["best"], entry["change"]) for entry in entries] == [
+        ("spec", None, None),
+        ("batch", None, None),
+        ("results", 0.5, None),
+    ]
+    assert ask("collect") == {"collected": []}
+    assert ask("update", "peak")["sweeps"][0]["batch"] is None
+    assert ask("new", "other")["path"] == "sweeps/other.yaml"
+
+
+def test_the_change_of_the_best_metric_is_told(recorded: Sandbox, run_sweep: Run) -> None:
+    recorded.merged(xs="1, 2, 3, 2.1")
+    run_sweep("local", "--once", cwd=recorded.root)
+    recorded.pull()
+    recorded.merged(xs="1, 2, 3, 2.1, 9")
+    run_sweep("local", "--once", cwd=recorded.root)
+    recorded.pull()
+
+    entries = envelope(run_sweep("log", "--format", "json", cwd=recorded.root))["data"]["entries"]
+
+    assert [entry["change"] for entry in entries if entry["kind"] == "results"] == [None, 0.0, 0.0]
+
+
+def test_five_mistakes_are_told_at_once_with_their_places(sandbox: Sandbox, run_sweep: Run) -> None:
+    sandbox.write(
+        "sweeps/wrong.yaml",
+        "name: wrongg\n"
+        "description: five mistakes\n"
+        "method: gird\n"
+        "metric: {name: score, goal: up}\n"
+        "parameters:\n"
+        "  x: {values: [1, 1.0]}\n"
+        'command: [python, "${arg}"]\n',
+    )
+
+    done = run_sweep("validate", "--format", "json", cwd=sandbox.root)
+
+    found = envelope(done)
+    assert done.returncode == 1
+    assert found["status"] == "problems"
+    assert [(problem["line"], problem["column"], problem["path"]) for problem in found["problems"]] == [
+        (1, 7, "name"),
+        (3, 9, "method"),
+        (4, 29, "metric.goal"),
+        (6, 19, "parameters.x.values[1]"),
+        (7, 19, "command[1]"),
+    ]
+    assert {problem["file"] for problem in found["problems"]} == {"sweeps/wrong.yaml"}
+    assert all(problem["message"] and problem["code"] for problem in found["problems"])
+
+
+ANYWHERE = pytest.mark.parametrize("form", ["text", "json"])
+
+
+def refused(done: subprocess.CompletedProcess[str], code: int, words: str, form: str) -> None:
+    assert done.returncode == code, (done.stdout, done.stderr)
+    assert "Traceback" not in done.stderr + done.stdout
+    if form == "json":
+        found = envelope(done)
+        assert found["status"] == "error"
+        assert words in found["problems"][0]["message"]
+    else:
+        assert done.stdout == ""
+        assert words in done.stderr
+
+
+@ANYWHERE
+def test_outside_a_repository(tmp_path: Path, run_sweep: Run, form: str) -> None:
+    refused(run_sweep("validate", "--format", form, cwd=tmp_path), 3, "is not inside a git repository", form)
+
+
+@ANYWHERE
+def test_without_the_remote(sandbox: Sandbox, run_sweep: Run, form: str) -> None:
+    sandbox.merged()
+    sandbox.git("remote", "remove", "origin")
+
+    refused(run_sweep("local", "--once", "--format", form, cwd=sandbox.root), 3, "no remote 'origin'", form)
+
+
+@ANYWHERE
+def test_with_a_remote_that_is_gone(sandbox: Sandbox, run_sweep: Run, form: str) -> None:
+    sandbox.git("remote", "set-url", "origin", "/nowhere/at/all")
+
+    refused(run_sweep("local", "--once", "--format", form, cwd=sandbox.root), 3, "git fetch failed", form)
+
+
+@ANYWHERE
+def test_with_dirty_code(sandbox: Sandbox, run_sweep: Run, form: str) -> None:
+    sandbox.spec()
+    sandbox.write("code/train.py", "dirty")
+
+    refused(run_sweep("generate", "--format", form, cwd=sandbox.root), 3, "uncommitted changes", form)
+
+
+@ANYWHERE
+def test_without_kustomize(sandbox: Sandbox, run_sweep: Run, form: str) -> None:
+    sandbox.merged()
+
+    done = run_sweep("check", "--all", "--format", form, cwd=sandbox.root, KUSTOMIZE="/nowhere/kustomize")
+
+    refused(done, 3, "$KUSTOMIZE names '/nowhere/kustomize'", form)
+
+
+@ANYWHERE
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["validate", "nobody"], "no sweep 'nobody'"),
+        (["results", "nobody"], "nothing is recorded of 'nobody'"),
+        (["show", "t123"], "no trial 't123'"),
+        (["logs", "t123"], "no trial 't123'"),
+        (["generate", "--base", "nowhere"], "--base nowhere names no commit"),
+        (["new", "No Name"], "is no sweep name"),
+        (["try", "peak", "--trial", "9"], "has trials 0 to 2, got 9"),
+        (["bogus"], "No such command 'bogus'"),
+        (["status", "--bogus"], "No such option: --bogus"),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, list) else "",
+)
+def test_asking_for_what_is_not_there(
+    sandbox: Sandbox, run_sweep: Run, arguments: list[str], words: str, form: str
+) -> None:
+    sandbox.spec()
+
+    refused(run_sweep(*arguments, "--format", form, cwd=sandbox.root), 2, words, form)
+
+
+@ANYWHERE
+def test_a_trial_whose_data_is_wrong(sandbox: Sandbox, run_sweep: Run, form: str) -> None:
+    path = sandbox.spec()
+    path.write_text(path.read_text().replace("  code:", "  data: digits\n  code:"))
+    sandbox.write(
+        "sweepledger.yaml", f"datasets: {{digits: {{claim: digits, digest: 'sha256:{'0' * 64}'}}}}\n"
+    )
+    refused(run_sweep("try", "peak", "--format", form, cwd=sandbox.root), 3, "is missing", form)
+
+    sandbox.write(".sweepledger/data/digits/file", "other data")
+
+    refused(run_sweep("try", "peak", "--format", form, cwd=sandbox.root), 3, "holds other data", form)
+
+
+def test_a_detached_head_works_as_well(sandbox: Sandbox, run_sweep: Run) -> None:
+    sandbox.spec()
+    sandbox.commit("Ask")
+    sandbox.git("checkout", "-q", "--detach")
+
+    assert run_sweep("generate", cwd=sandbox.root).returncode == 0
+    assert run_sweep("check", cwd=sandbox.root).returncode == 0
+
+
+def test_from_a_folder_below_the_root(sandbox: Sandbox, run_sweep: Run) -> None:
+    sandbox.spec()
+
+    done = run_sweep("validate", cwd=sandbox.root / "code")
+
+    assert done.stdout == "sweeps/peak.yaml: ok, 3 trials\n"
+
+
+def test_control_characters_of_strangers_are_shown_not_obeyed(sandbox: Sandbox, run_sweep: Run) -> None:
+    sandbox.write("sweeps/evil.yaml", 'name: "\\e[31mevil"\n')
+
+    done = run_sweep("validate", cwd=sandbox.root)
+
+    assert done.returncode == 1
+    assert "\x1b" not in done.stderr
+
+
+def test_a_reader_that_has_enough_ends_it_quietly(recorded: Sandbox) -> None:
+    pipe = f'"{sys.executable}" -m generator.cli results peak --format json | head -c 1 >/dev/null'
+
+    done = subprocess.run(
+        ["bash", "-c", pipe],
+        cwd=recorded.root,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert "Traceback" not in done.stderr
+    assert "BrokenPipe" not in done.stderr
+
+
+def test_the_help_names_every_command(run_sweep: Run, tmp_path: Path) -> None:
+    shown = run_sweep("--help", cwd=tmp_path).stdout
+
+    for command in (
+        "new",
+        "validate",
+        "try",
+        "generate",
+        "check",
+        "local",
+        "collect",
+        "status",
+        "results",
+        "logs",
+        "update",
+        "log",
+        "show",
+    ):
+        assert f" {command} " in shown
+        assert run_sweep(command, "--help", cwd=tmp_path).returncode == 0

@@ -1,0 +1,166 @@
+import shutil
+from pathlib import Path
+
+import pytest
+
+from generator.commands.check import Checked, check
+from generator.commands.generate import generate
+from generator.errors import SpecError, ToolError
+from generator.repo import kustomize
+from tests.repository import Sandbox
+
+
+def codes(found: Checked) -> list[str]:
+    return [problem.code for problem in found.problems]
+
+
+def test_a_generated_and_committed_sweep_is_in_order(sandbox: Sandbox) -> None:
+    sandbox.spec()
+    generate(sandbox.workspace)
+    sandbox.commit("Ask")
+
+    found = check(sandbox.workspace)
+
+    assert found.problems == ()
+    assert (found.specs, len(found.builds.built), found.builds.unchanged) == (1, 1, ())
+
+
+def test_what_stands_is_not_built_again_unless_all_is_asked_for(sandbox: Sandbox) -> None:
+    name = sandbox.merged()
+
+    assert check(sandbox.workspace).builds.unchanged == (name,)
+    assert check(sandbox.workspace, everything=True).builds.built == (name,)
+
+
+def test_a_spec_without_its_batch_is_drift(sandbox: Sandbox) -> None:
+    sandbox.spec()
+
+    found = check(sandbox.workspace)
+
+    assert codes(found) == ["drift"]
+    assert found.problems[0].file == "sweeps/peak.yaml"
+    assert "3 trial(s) that no batch lists" in found.problems[0].message
+    assert found.problems[0].hint == "run `sweep generate peak` and commit what it writes"
+
+
+def test_a_stale_batch_is_drift(sandbox: Sandbox) -> None:
+    sandbox.spec()
+    generate(sandbox.workspace)
+    sandbox.spec(xs="1, 2")
+
+    assert codes(check(sandbox.workspace)) == ["drift", "drift"]
+
+
+def test_a_batch_without_a_spec_is_drift(sandbox: Sandbox) -> None:
+    path = sandbox.spec()
+    generate(sandbox.workspace)
+    path.unlink()
+
+    assert "belongs to no spec" in check(sandbox.workspace).problems[0].message
+
+
+def test_an_edited_merged_batch_is_refused(sandbox: Sandbox) -> None:
+    name = sandbox.merged()
+    (sandbox.root / "overlays/active" / name / "hyperparams.csv").write_text("other\n")
+
+    found = check(sandbox.workspace)
+
+    assert "batch-edited" in codes(found)
+    assert f"overlays/active/{name}/hyperparams.csv" in {problem.file for problem in found.problems}
+
+
+def test_a_vanished_merged_batch_is_refused(sandbox: Sandbox) -> None:
+    shutil.rmtree(sandbox.root / "overlays/active" / sandbox.merged())
+
+    assert codes(check(sandbox.workspace)) == ["batch-vanished"]
+
+
+def test_a_merged_batch_moves_only_with_its_results(sandbox: Sandbox) -> None:
+    name = sandbox.merged()
+    sandbox.git("mv", f"overlays/active/{name}", f"overlays/archive/{name}")
+    assert codes(check(sandbox.workspace)) == ["batch-moved"]
+
+    sandbox.write(f"results/peak/records/{name}.jsonl", "")
+
+    assert check(sandbox.workspace).problems == ()
+
+
+def test_a_base_that_overlays_refer_to_is_frozen(sandbox: Sandbox) -> None:
+    sandbox.merged()
+    path = sandbox.root / "base/trial/v1/job.yaml"
+    path.write_text(path.read_text() + "# one more comment\n")
+
+    found = check(sandbox.workspace)
+
+    assert codes(found) == ["base-changed"]
+    assert found.problems[0].file == "base/trial/v1/job.yaml"
+    assert found.problems[0].hint == "add a new version folder beside it"
+
+
+@pytest.mark.parametrize(
+    "path", ["overlays/active/stray.yaml", "overlays/archive/folder/file", "overlays/active/.sourceignore"]
+)
+def test_nothing_but_batches_lies_in_overlays(sandbox: Sandbox, path: str) -> None:
+    sandbox.merged()
+    sandbox.write(path, "x")
+
+    assert codes(check(sandbox.workspace)) == ["overlay-layout"]
+
+
+def test_the_kept_folders_must_stay(sandbox: Sandbox) -> None:
+    sandbox.merged()
+    (sandbox.root / "overlays/active/.gitkeep").unlink()
+
+    assert codes(check(sandbox.workspace)) == ["overlay-layout"]
+
+
+def test_code_that_only_a_lost_branch_holds_is_refused(sandbox: Sandbox) -> None:
+    sandbox.git("switch", "-q", "-c", "ask")
+    sandbox.write("code/train.py", "better code")
+    sandbox.commit("Better code")
+    sandbox.spec()
+    generate(sandbox.workspace)
+    kept = sandbox.root.parent / "kept"
+    for name in ("overlays", "base"):
+        shutil.copytree(sandbox.root / name, kept / name)
+    sandbox.git("stash", "-q", "--include-untracked")
+    sandbox.git("switch", "-q", "main")
+    sandbox.git("branch", "-q", "-D", "ask")
+    shutil.copytree(kept, sandbox.root, dirs_exist_ok=True)
+    sandbox.spec()
+
+    found = check(sandbox.workspace)
+
+    assert codes(found) == ["code-unreachable"]
+    assert found.problems[0].hint == "run `sweep update peak`"
+
+
+def test_a_wrong_spec_comes_first(sandbox: Sandbox) -> None:
+    sandbox.write("sweeps/bad.yaml", "name: bad\n")
+
+    with pytest.raises(SpecError):
+        check(sandbox.workspace)
+
+
+def test_without_kustomize_it_is_no_pass(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    sandbox.spec()
+    generate(sandbox.workspace)
+    kustomize.command.cache_clear()
+    monkeypatch.setenv("KUSTOMIZE", "/nowhere/kustomize")
+
+    with pytest.raises(ToolError):
+        check(sandbox.workspace)
+
+    kustomize.command.cache_clear()
+
+
+def test_a_base_in_a_repository_of_its_own_wins_over_the_tools(sandbox: Sandbox, tmp_path: Path) -> None:
+    sandbox.spec()
+    generate(sandbox.workspace)
+    broken = sandbox.root / "base/trial/v1/kustomization.yaml"
+    broken.write_text("resources: [nowhere.yaml]\n")
+
+    found = check(sandbox.workspace)
+
+    assert codes(found) == ["build-failed"]
+    assert "nowhere.yaml" in found.problems[0].message

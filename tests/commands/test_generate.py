@@ -1,0 +1,291 @@
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from generator.commands.generate import Generated, generate
+from generator.commands.update import update
+from generator.errors import RepositoryError, SpecError
+from generator.repo import batches, files
+from generator.structs.sweep import Shape
+from tests.repository import Sandbox
+
+
+def only(found: tuple[Generated, ...]) -> Generated:
+    (one,) = found
+    return one
+
+
+def archive(sandbox: Sandbox, name: str) -> None:
+    """Do what a results commit does to a batch."""
+    sandbox.write(f"results/{name.partition('-')[0]}/records/{name}.jsonl", "")
+    sandbox.git("mv", f"overlays/active/{name}", f"overlays/archive/{name}")
+    sandbox.commit(f"results({name})")
+    sandbox.push()
+
+
+def test_a_spec_becomes_a_batch_of_all_its_trials(sandbox: Sandbox) -> None:
+    sandbox.spec()
+
+    made = only(generate(sandbox.workspace))
+
+    assert (made.trials, made.known) == (3, 0)
+    assert made.batch is not None
+    assert sandbox.active() == [made.batch.name]
+    (stored,) = batches.in_work_tree(sandbox.root)
+    assert stored.tree == made.batch.tree
+    assert [row.values["x"] for row in stored.rows] == [1, 2, 3]
+
+
+def test_the_second_run_writes_nothing(sandbox: Sandbox) -> None:
+    sandbox.spec()
+    generate(sandbox.workspace)
+    before = {path: path.stat().st_mtime_ns for path in (sandbox.root / "overlays").rglob("*")}
+
+    again = only(generate(sandbox.workspace))
+
+    assert not again.is_pending
+    assert {path: path.stat().st_mtime_ns for path in (sandbox.root / "overlays").rglob("*")} == before
+
+
+def test_after_the_merge_nothing_is_new(sandbox: Sandbox) -> None:
+    sandbox.merged()
+
+    found = only(generate(sandbox.workspace))
+
+    assert (found.known, found.batch, found.is_pending) == (3, None, False)
+
+
+def test_an_added_value_makes_a_second_batch_with_only_the_new_trials(sandbox: Sandbox) -> None:
+    first = sandbox.merged()
+    sandbox.spec(xs="1, 2, 3, 4")
+
+    made = only(generate(sandbox.workspace))
+
+    assert made.batch is not None
+    assert (made.batch.lock.number, made.batch.lock.parent, made.batch.lock.trials) == (2, first, 1)
+    assert sandbox.active() == [first, made.batch.name]
+
+
+def test_trials_of_archived_batches_are_known(sandbox: Sandbox) -> None:
+    archive(sandbox, sandbox.merged())
+    sandbox.spec(xs="3, 4")
+
+    made = only(generate(sandbox.workspace))
+
+    assert made.batch is not None
+    assert made.batch.lock.trials == 1
+
+
+def test_commits_that_change_no_program_make_nothing_new(sandbox: Sandbox) -> None:
+    name = sandbox.merged()
+    sandbox.write("docs/readme.md", "words")
+    sandbox.commit("Write docs")
+    archive(sandbox, name)
+
+    assert only(generate(sandbox.workspace)).batch is None
+
+
+def test_a_squash_merged_branch_makes_nothing_new(sandbox: Sandbox) -> None:
+    sandbox.git("switch", "-q", "-c", "ask")
+    sandbox.spec()
+    generate(sandbox.workspace)
+    sandbox.commit("Ask")
+    sandbox.write("docs/readme.md", "words")
+    sandbox.commit("More")
+    sandbox.git("switch", "-q", "main")
+    sandbox.git("merge", "-q", "--squash", "ask")
+    sandbox.commit("Ask (#1)")
+    sandbox.push()
+
+    assert only(generate(sandbox.workspace)).batch is None
+
+
+def test_changed_code_asks_for_nothing_until_the_author_says_so(sandbox: Sandbox) -> None:
+    sandbox.merged()
+    sandbox.write("code/train.py", "other code")
+    sandbox.commit("Improve the code")
+    assert only(generate(sandbox.workspace)).batch is None
+
+    updated = update(sandbox.workspace, "peak")
+
+    assert updated.batch is not None
+    assert (updated.batch.lock.number, updated.batch.lock.trials) == (2, 3)
+    assert updated.batch.lock.program.code.tree == sandbox.git("rev-parse", "HEAD:code").strip()
+    assert not only(generate(sandbox.workspace)).is_pending, "the update is the newest program"
+
+
+def test_updating_to_the_same_program_is_nothing(sandbox: Sandbox) -> None:
+    sandbox.merged()
+
+    assert update(sandbox.workspace, "peak").batch is None
+
+
+def test_a_changed_command_is_another_program(sandbox: Sandbox) -> None:
+    sandbox.merged()
+    path = sandbox.root / "sweeps/peak.yaml"
+    path.write_text(path.read_text().replace("code/train.py,", "-O, code/train.py,"))
+
+    made = only(generate(sandbox.workspace))
+
+    assert made.batch is not None
+    assert made.batch.lock.trials == 3
+
+
+def test_a_changed_run_applies_to_the_next_batch_only(sandbox: Sandbox) -> None:
+    sandbox.merged()
+    path = sandbox.root / "sweeps/peak.yaml"
+    path.write_text(path.read_text().replace("256Mi", "512Mi"))
+
+    assert only(generate(sandbox.workspace)).batch is None
+
+
+def test_an_edited_spec_replaces_the_batch_that_was_not_merged_yet(sandbox: Sandbox) -> None:
+    sandbox.spec()
+    first = only(generate(sandbox.workspace))
+    sandbox.spec(xs="1, 2")
+
+    second = only(generate(sandbox.workspace))
+
+    assert first.batch is not None
+    assert second.batch is not None
+    assert [stored.name for stored in second.stale] == [first.batch.name]
+    assert sandbox.active() == [second.batch.name]
+
+
+def test_check_writes_nothing_and_tells(sandbox: Sandbox) -> None:
+    sandbox.spec()
+
+    found = only(generate(sandbox.workspace, check=True))
+
+    assert found.is_pending
+    assert sandbox.active() == []
+
+
+@pytest.mark.parametrize("merged", [True, False], ids=["merged", "new"])
+def test_a_tree_edited_by_hand_is_never_overwritten(sandbox: Sandbox, *, merged: bool) -> None:
+    name = sandbox.merged() if merged else ""
+    if not merged:
+        sandbox.spec()
+        made = only(generate(sandbox.workspace)).batch
+        assert made is not None
+        name = made.name
+    edited = sandbox.root / "overlays/active" / name / "job.yaml"
+    edited.write_text("edited")
+    sandbox.spec(xs="7")
+
+    with pytest.raises(RepositoryError, match=r"edited by hand; it is not overwritten:\n  changed  job.yaml"):
+        generate(sandbox.workspace)
+
+    assert edited.read_text() == "edited"
+    assert sandbox.active() == [name]
+
+
+def test_dirty_code_is_not_locked(sandbox: Sandbox) -> None:
+    sandbox.spec()
+    sandbox.write("code/train.py", "dirty")
+
+    with pytest.raises(RepositoryError, match=r"code/ has uncommitted changes \(code/train.py\)"):
+        generate(sandbox.workspace)
+
+    assert sandbox.active() == []
+
+
+def test_without_a_commit_no_code_can_be_locked(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", str(tmp_path / "new")], check=True)
+    sandbox = Sandbox(tmp_path, tmp_path / "new")
+    sandbox.spec()
+
+    with pytest.raises(RepositoryError, match="nothing is committed yet"):
+        generate(sandbox.workspace)
+
+
+def test_a_missing_code_path_is_named(sandbox: Sandbox) -> None:
+    path = sandbox.spec()
+    path.write_text(path.read_text().replace("{path: code}", "{path: nowhere}"))
+
+    with pytest.raises(RepositoryError, match="nowhere/ is not a folder in the last commit"):
+        generate(sandbox.workspace)
+
+
+def test_a_wrong_spec_writes_nothing_of_any_sweep(sandbox: Sandbox) -> None:
+    sandbox.spec("good")
+    sandbox.write("sweeps/bad.yaml", "name: bad\n")
+
+    with pytest.raises(SpecError):
+        generate(sandbox.workspace)
+
+    assert sandbox.active() == []
+
+
+def test_the_foundation_is_laid_where_it_is_missing_and_left_alone_after(sandbox: Sandbox) -> None:
+    sandbox.spec()
+    generate(sandbox.workspace)
+    for path in ("overlays/active/.gitkeep", "overlays/archive/.gitkeep", "base/trial/v1/job.yaml"):
+        assert (sandbox.root / path).is_file()
+    own = sandbox.write("base/launcher/v1/launch.py", "# our own\n")
+    sandbox.spec(xs="5")
+
+    generate(sandbox.workspace)
+
+    assert own.read_text() == "# our own\n"
+    (stored,) = batches.in_work_tree(sandbox.root)
+    assert stored.tree["launch.py"] == b"# our own\n"
+
+
+@pytest.mark.parametrize(
+    ("xs", "parallelism", "shape"), [("1, 2", 2, Shape.JOBS), ("1, 2, 3", 2, Shape.INDEXED)]
+)
+def test_the_shape_follows_from_the_number_of_trials(
+    sandbox: Sandbox, xs: str, parallelism: int, shape: Shape
+) -> None:
+    sandbox.spec(xs=xs, parallelism=parallelism)
+
+    made = only(generate(sandbox.workspace)).batch
+
+    assert made is not None
+    assert made.lock.shape is shape
+
+
+def test_the_same_commit_gives_the_same_bytes_anywhere(sandbox: Sandbox, tmp_path: Path) -> None:
+    sandbox.spec()
+    sandbox.commit("Ask")
+    sandbox.push()
+    digests = set()
+    for number, variables in enumerate(
+        ({"PYTHONHASHSEED": "1"}, {"PYTHONHASHSEED": "2", "LC_ALL": "C", "TZ": "Asia/Tokyo"})
+    ):
+        clone = tmp_path / f"clone number {number}"
+        subprocess.run(["git", "clone", "-q", str(sandbox.remote), str(clone)], check=True)
+        subprocess.run(
+            [sys.executable, "-m", "generator.cli", "generate"],
+            cwd=clone,
+            check=True,
+            capture_output=True,
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), **variables},
+        )
+        digests.add(files.read_folder(clone / "overlays").digest)
+
+    assert len(digests) == 1
+
+
+def test_two_sweeps_have_a_batch_each(sandbox: Sandbox) -> None:
+    sandbox.spec("one")
+    sandbox.spec("two")
+
+    made = generate(sandbox.workspace)
+
+    assert [found.sweep.name for found in made] == ["one", "two"]
+    assert len(sandbox.active()) == 2
+    assert generate(sandbox.workspace, ["one"])[0].is_written
+
+
+def test_a_trial_keeps_its_id_in_every_batch(sandbox: Sandbox) -> None:
+    sandbox.merged()
+    (first,) = batches.in_work_tree(sandbox.root)
+
+    assert [trial.id for trial in first.trials] == [row.trial for row in first.rows]
+    assert replace(first.trials[0], replicate=1).id != first.trials[0].id

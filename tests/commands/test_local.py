@@ -1,0 +1,309 @@
+"""The main job on a real repository: real git, real kustomize, the rendered Jobs as real processes."""
+
+import csv
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from generator.commands.generate import generate
+from generator.commands.local import Collected, Options, local
+from generator.errors import RepositoryError, SpecError
+from tests.repository import Sandbox
+
+ROOT = Path(__file__).parents[2]
+DRIVER = Path(__file__).with_name("driver.py")
+
+SPY = """
+import os as _os
+with open(_os.environ["SWEEP_RESULTS"] + "/../../../starts", "a") as _file:
+    _file.write(_os.environ["SWEEP_TRIAL_ID"] + "\\n")
+"""
+"""A line for each start of the user's program, outside its folder: the test looks, the product does not."""
+
+STRAY = """
+import subprocess as _subprocess, sys as _sys, time as _time
+_STRAY = "import os, time; os.fork() or os.setsid(); time.sleep(300)"
+_subprocess.Popen([_sys.executable, "-c", _STRAY], start_new_session=True)
+_time.sleep(0.3)
+"""
+"""Children that leave the process group and the session: nothing of them may stay."""
+
+
+@pytest.fixture
+def ready(sandbox: Sandbox) -> Sandbox:
+    """A sandbox whose program tells of every start and leaves stray children behind."""
+    path = sandbox.root / "code/train.py"
+    path.write_text(path.read_text().replace("import argparse", f"{SPY}{STRAY}\nimport argparse"))
+    sandbox.commit("Spy on the program")
+    sandbox.push()
+    return sandbox
+
+
+def options(sandbox: Sandbox, **changes: object) -> Options:
+    return Options(str(sandbox.remote), "main", sandbox.root.parent / "state", **{"once": True, **changes})  # type: ignore[arg-type]
+
+
+def play(sandbox: Sandbox) -> list[Collected]:
+    return [event for event in local(options(sandbox)) if isinstance(event, Collected)]
+
+
+def drive(sandbox: Sandbox, moment: str = "never", count: int = 1) -> int:
+    done = subprocess.run(
+        [sys.executable, str(DRIVER), str(sandbox.remote), str(options(sandbox).state), moment, str(count)],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode in {0, -9}, done.stderr
+    return done.returncode
+
+
+def summary(sandbox: Sandbox, name: str = "peak") -> list[dict[str, str]]:
+    sandbox.pull()
+    with (sandbox.root / "results" / name / "summary.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+def without_times(rows: list[dict[str, str]]) -> list[dict[str, str]]:
+    return [{k: v for k, v in row.items() if k not in {"seconds", "started", "finished"}} for row in rows]
+
+
+def starts(sandbox: Sandbox) -> list[str]:
+    path = options(sandbox).state / "starts"
+    return path.read_text().split() if path.exists() else []
+
+
+def left_over(sandbox: Sandbox) -> list[str]:
+    """Name the processes that carry this sandbox's state folder in their environment."""
+    marker = os.fsencode(str(options(sandbox).state))
+    found = []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if marker in path.read_bytes():
+                found.append((path.parent / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+        except OSError:
+            continue
+    return found
+
+
+def test_a_merged_sweep_ends_as_one_results_commit(ready: Sandbox) -> None:
+    batch = ready.merged()
+
+    (collected,) = play(ready)
+
+    assert collected.found.batches == (batch,)
+    rows = summary(ready)
+    assert [(row["params.x"], row["status"], row["metrics.score"]) for row in rows] == [
+        ("1", "ok", "-0.5"),
+        ("2", "ok", "0.5"),
+        ("3", "ok", "-0.5"),
+    ]
+    assert all(row["ran"] == "process" for row in rows)
+    changed = ready.git("show", "--format=", "--name-status", "-M100%", "HEAD").split("\n")
+    assert (
+        f"R100\toverlays/active/{batch}/hyperparams.csv\toverlays/archive/{batch}/hyperparams.csv" in changed
+    )
+    assert {"A\tresults/peak/summary.csv", "A\tresults/peak/README.md", "A\tresults/peak/figure.svg"} <= set(
+        changed
+    )
+    assert ready.git("log", "-1", "--format=%s").startswith("results(peak): 3/3 trials, best score 0.5 (t")
+    assert left_over(ready) == []
+
+
+def test_a_second_run_trains_nothing_and_touches_no_record(ready: Sandbox) -> None:
+    ready.merged()
+    play(ready)
+    before = {
+        path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in options(ready).state.rglob("*.json")
+    }
+    count = len(starts(ready))
+
+    assert play(ready) == []
+
+    assert len(starts(ready)) == count == 3
+    records = {path: key for path, key in before.items() if "results" in path.parts}
+    assert {path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in records} == records
+
+
+def test_each_trial_receives_exactly_its_row(ready: Sandbox) -> None:
+    ready.merged()
+    play(ready)
+
+    for row in summary(ready):
+        (out,) = (options(ready).state / "results" / row["batch"] / row["index"]).glob("*.out")
+        assert out.read_text() == f"x={float(row['params.x'])} bias=0.5\n"
+
+
+def test_a_second_batch_runs_only_the_new_trials_and_the_summary_holds_both(ready: Sandbox) -> None:
+    first = ready.merged()
+    play(ready)
+    ready.pull()
+    second = ready.merged(xs="1, 2, 3, 4")
+
+    play(ready)
+
+    assert len(starts(ready)) == 4
+    assert [(row["params.x"], row["batch"]) for row in summary(ready)] == [
+        ("1", first),
+        ("2", first),
+        ("3", first),
+        ("4", second),
+    ]
+
+
+MOMENTS = [
+    "Fetching",
+    "Fetched",
+    "Built",
+    "JobCreated",
+    "PodStarted",
+    "PodEnded",
+    "Record",
+    "JobFinished",
+    "Collected",
+    "JobPruned",
+]
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_killed_at_any_phase_and_started_again_it_finishes_the_same(ready: Sandbox, moment: str) -> None:
+    ready.merged()
+
+    assert drive(ready, moment) == -9
+    play(ready)
+
+    assert without_times(summary(ready)) == [
+        {**row, "status": "ok", "attempts": "1"} for row in without_times(summary(ready))
+    ]
+    assert [row["metrics.score"] for row in summary(ready)] == ["-0.5", "0.5", "-0.5"]
+    assert len(ready.git("log", "--format=%s", "--grep", r"^results(peak)").splitlines()) == 1
+    records = list((options(ready).state / "results").glob("*/*/*.json"))
+    assert len(records) == 3, "no trial ran again once its result existed"
+    assert left_over(ready) == []
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_killed_at_a_seeded_moment_it_finishes_all_the_same(ready: Sandbox, seed: int) -> None:
+    ready.merged()
+    generator = random.Random(seed)  # noqa: S311 - a seeded choice of moments
+
+    for _ in range(3):
+        drive(ready, "Milliseconds", generator.randrange(200, 2500))
+    play(ready)
+
+    assert [row["metrics.score"] for row in summary(ready)] == ["-0.5", "0.5", "-0.5"]
+    assert len(list((options(ready).state / "results").glob("*/*/*.json"))) == 3
+    assert len(ready.git("log", "--format=%s", "--grep", r"^results(peak)").splitlines()) == 1
+    assert left_over(ready) == []
+
+
+def test_after_a_kill_no_process_stays_even_before_the_restart(ready: Sandbox) -> None:
+    ready.merged()
+    drive(ready, "PodStarted")
+
+    deadline = time.monotonic() + 20
+    while left_over(ready) and time.monotonic() < deadline:
+        time.sleep(0.1)
+
+    assert left_over(ready) == []
+
+
+def test_bad_hyperparameters_are_rows_not_gaps(sandbox: Sandbox) -> None:
+    path = sandbox.root / "code/train.py"
+    path.write_text(
+        path.read_text() + "\nimport sys\nif args.x == 1: sys.exit(42)\nif args.x == 2: sys.exit(7)\n"
+    )
+    sandbox.commit("Fail sometimes")
+    sandbox.push()
+    sandbox.merged()
+
+    play(sandbox)
+
+    assert [(row["status"], row["reason"].strip('"')) for row in summary(sandbox)] == [
+        ("diverged", "bad-hyperparameters"),
+        ("failed", "exit-7"),
+        ("ok", ""),
+    ]
+
+
+def test_a_program_that_knows_nothing_of_us_works_the_same(sandbox: Sandbox) -> None:
+    sandbox.write("code/train.py", (ROOT / "examples/ten_lines.py").read_text().replace("y_offset", "bias"))
+    path = sandbox.spec()
+    path.write_text(path.read_text().replace("goal: maximize", "goal: maximize, source: stdout"))
+    sandbox.commit("Print a line")
+    sandbox.push()
+
+    generate(sandbox.workspace)
+    sandbox.commit("Ask")
+    sandbox.push()
+    play(sandbox)
+
+    assert [row["metrics.score"] for row in summary(sandbox)] == ["-0.5", "0.5", "-0.5"]
+
+
+def test_the_batch_runs_the_code_it_locked_not_what_came_after(sandbox: Sandbox) -> None:
+    sandbox.merged()
+    sandbox.write("code/train.py", "raise SystemExit('newer code must not run')\n")
+    sandbox.commit("Break the code")
+    sandbox.push()
+
+    play(sandbox)
+
+    assert {row["status"] for row in summary(sandbox)} == {"ok"}
+
+
+def test_a_batch_that_cannot_run_stops_no_other(sandbox: Sandbox) -> None:
+    good = sandbox.merged("good")
+    path = sandbox.spec("huge")
+    path.write_text(path.read_text().replace("256Mi", "4000Gi"))
+
+    generate(sandbox.workspace)
+    sandbox.commit("Ask for too much")
+    sandbox.push()
+    landed: list[Collected] = []
+
+    with pytest.raises(SpecError) as caught:
+        landed.extend(event for event in local(options(sandbox)) if isinstance(event, Collected))
+
+    assert [problem.code for problem in caught.value.problems] == ["resources-lacking"]
+    sandbox.pull()
+    assert (sandbox.root / "overlays/archive" / good).is_dir()
+    assert len(sandbox.active()) == 1
+
+
+def test_two_engines_never_share_a_state(sandbox: Sandbox) -> None:
+    sandbox.merged()
+    first = local(options(sandbox))
+    next(first)
+
+    with pytest.raises(RepositoryError, match=f"process {os.getpid()}"):
+        next(local(options(sandbox)))
+
+    first.close()  # type: ignore[attr-defined]
+
+
+def test_altering_one_value_changes_exactly_that_trial(sandbox: Sandbox) -> None:
+    sandbox.merged(xs="1, 2, 3")
+    play(sandbox)
+    before = {row["trial"]: row["metrics.score"] for row in summary(sandbox)}
+    sandbox.merged(xs="1, 2, 3.5")
+    play(sandbox)
+
+    after = {row["trial"]: row["metrics.score"] for row in summary(sandbox)}
+
+    assert before.items() <= after.items()
+    assert [after[trial] for trial in after.keys() - before.keys()] == ["-1.75"]
+
+
+def test_the_state_of_a_job_is_json_that_a_person_can_read(sandbox: Sandbox) -> None:
+    sandbox.merged()
+    list(local(options(sandbox)))
+
+    assert json.loads((options(sandbox).state / "state.json").read_text()) is not None

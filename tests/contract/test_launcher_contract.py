@@ -1,0 +1,103 @@
+"""What the generator writes is what the launcher reads: two programs that share no code."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from generator.commands.collect import expected
+from generator.formats import record, yaml
+from generator.render.overlay import Bases, overlay
+from generator.repo.batches import StoredBatch
+from generator.structs.record import Record, Status
+from generator.structs.space import Choice, Constant, Parameter, SearchSpace
+from generator.structs.sweep import Goal, Metric, Shape
+from tests.sweeps import BASE, SETTINGS, a_batch, a_sweep
+
+SCHEMA = json.loads((BASE / "launcher/v1/record.schema.json").read_text())
+REAL = Bases((BASE / "launcher/v1/launch.py").read_bytes(), (BASE / "jobs/v1/job.yaml").read_bytes())
+
+SPACE = SearchSpace(
+    (
+        Parameter("rate", Choice((1e-05, 2.0))),
+        Parameter("label", Constant('say "1e-4", on')),
+        Parameter("flag", Constant(value=True)),
+        Parameter("sizes", Constant((64, 128.5))),
+        Parameter("none", Constant(None)),
+    )
+)
+
+DUMP = """
+import json, os, sys
+with open(os.environ["SWEEP_RESULT"], "w") as file:
+    json.dump({"score": 1, "argv": sys.argv[1:], "env": dict(os.environ)}, file)
+"""
+
+
+def launched(shape: Shape, index: int, folder: Path) -> tuple[StoredBatch, Record]:
+    """Render a batch, run one of its rows under the launcher, read the record back."""
+    command = (sys.executable, "-c", DUMP, "${args}", "s=${seed}")
+    sweep = a_sweep(space=SPACE, metric=Metric("score", Goal.MAXIMIZE), command=command)
+    made = overlay(a_batch(shape, sweep=sweep), REAL, SETTINGS)
+    for path, content in made.tree:
+        (folder / path).write_bytes(content)
+    environment = {
+        "SWEEP_LAUNCH": str(folder / "launch.json"),
+        "SWEEP_TABLE": str(folder),
+        "SWEEP_RESULTS": str(folder / "results"),
+        "SWEEP_SCRATCH": str(folder / "scratch"),
+        "SWEEP_POD_UID": "uid-1",
+        "SWEEP_RAN": "process",
+        "SWEEP_INDEX": str(index),
+    }
+    (folder / "scratch").mkdir()
+    subprocess.run(
+        [sys.executable, str(folder / "launch.py")], env=environment, check=True, capture_output=True
+    )
+    content = (folder / "results/uid-1.json").read_bytes()
+    jsonschema.validate(json.loads(content), SCHEMA)
+    found = record.read(content)
+    assert isinstance(found, Record)
+    return StoredBatch(f"overlays/active/{made.name}", made.tree), found
+
+
+@pytest.mark.parametrize("index", [0, 1])
+@pytest.mark.parametrize("shape", list(Shape), ids=str)
+def test_a_row_arrives_typed_and_exact_and_its_record_is_the_one_expected(
+    shape: Shape, index: int, tmp_path: Path
+) -> None:
+    stored, found = launched(shape, index, tmp_path)
+
+    wanted = expected(stored)[index]
+    assert (found.trial, found.row, found.index) == (wanted.trial, wanted.row, index)
+    assert (found.batch, found.status, found.ran, found.seed) == (stored.name, Status.OK, "process", 0)
+    assert found.code == stored.lock.program.code.tree
+    assert stored.lock.program.data
+    assert found.data == stored.lock.program.data.digest
+    rate = ("1e-05", "2")[index]
+    arguments = [
+        f"--rate={rate}",
+        '--label=say "1e-4", on',
+        "--flag=True",
+        "--sizes=[64, 128.5]",
+        "--none=None",
+    ]
+    assert found.details["argv"] == [*arguments, "s=0"]
+
+
+def test_what_a_job_shows_a_reviewer_is_what_the_launcher_sets(tmp_path: Path) -> None:
+    stored, found = launched(Shape.JOBS, 0, tmp_path)
+    job = yaml.load_all(stored.tree["job.yaml"])[0]
+
+    shown = {
+        variable["name"]: variable["value"]
+        for variable in job["spec"]["template"]["spec"]["containers"][0]["env"]
+        if variable["name"].startswith("SWEEP_PARAM_")
+    }
+
+    environment = found.details["env"]
+    assert shown == {name: value for name, value in environment.items() if name.startswith("SWEEP_PARAM_")}
+    assert len(shown) == len(SPACE.names)

@@ -1,0 +1,129 @@
+"""A record as a line of a batch's records: exact, canonical, in an order of its own."""
+
+import json
+import random
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from generator.formats import record
+from generator.formats.record import Corrupt
+from generator.structs.record import Artifact, Record, Status
+from tests.builders import a_record
+
+JSON_VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**60), 2**60)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(exclude_categories=["Cs"]), max_size=20),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text("ab\u2028é", max_size=3), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+def test_a_record_has_one_exact_line() -> None:
+    given_record = a_record(
+        metrics={"test_accuracy": 1.0, "loss": 0.1 + 0.2, "bad": None},
+        details={"versions": {"torch": "2.9.0"}, "device": "cpü"},
+        artifacts=(Artifact("model.pt", 12, "cd" * 32),),
+    )
+
+    assert record.to_line(given_record) == (
+        '{"artifacts":[{"bytes":12,"path":"model.pt","sha256":"' + "cd" * 32 + '"}],"attempt":1,'
+        '"batch":"mnist-grid-b1-3f9a1c2e","code":"' + "c0de" * 10 + '","data":"sha256:' + "da7a" * 16 + '",'
+        '"details":{"device":"cp\\u00fc","versions":{"torch":"2.9.0"}},"finished":"2026-01-01T00:00:03Z",'
+        '"index":0,"metrics":{"bad":null,"loss":0.30000000000000004,"test_accuracy":1},"node":"here",'
+        '"ran":"process","reason":null,"row":"' + given_record.row + '","seconds":3.25,"seed":0,'
+        '"started":"2026-01-01T00:00:00Z","status":"ok","trial":"t00000000000","uid":"pod-0","version":1}'
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    metrics=st.dictionaries(
+        st.text("abcÄ/ _", min_size=1, max_size=8),
+        st.none() | st.floats(allow_nan=False, allow_infinity=False),
+        max_size=4,
+    ),
+    details=st.dictionaries(st.text(max_size=4, alphabet="abc"), JSON_VALUES, max_size=3),
+    seconds=st.floats(0, 1e9),
+)
+def test_a_record_survives_its_line_exactly(
+    metrics: dict[str, float | None], details: dict[str, Any], seconds: float
+) -> None:
+    before = a_record(metrics=metrics, details=details, seconds=seconds)
+    line = record.to_line(before)
+
+    after = record.from_line(line)
+
+    assert isinstance(after, Record)
+    assert after == before
+    assert record.to_line(after) == line
+    assert "\n" not in line
+    assert line.isascii()
+
+
+def test_a_record_file_and_its_line_in_git_are_one_value() -> None:
+    content = record.to_line(a_record()).replace('"device":"cpu"', '"device":{"speed":1.0}').encode()
+
+    from_file = record.read(content)
+
+    assert isinstance(from_file, Record)
+    again = record.from_line(record.to_line(from_file))
+    assert isinstance(again, Record)
+    assert json.dumps(dict(from_file.details), sort_keys=True) == json.dumps(dict(again.details))
+    assert '"speed": 1}' in json.dumps(dict(from_file.details))
+
+
+def test_ten_thousand_random_doubles_read_back_bit_by_bit() -> None:
+    source = random.Random(7)  # noqa: S311 - any doubles will do
+    numbers = [struct.unpack("<d", source.randbytes(8))[0] for _ in range(10_000)]
+    finite = [number + 0.0 for number in numbers if abs(number) < float("inf")]
+
+    for start in range(0, len(finite), 250):
+        part = {f"m{place}": number for place, number in enumerate(finite[start : start + 250])}
+        after = record.from_line(record.to_line(a_record(metrics=part)))
+        assert isinstance(after, Record)
+        assert after.metrics == part
+
+
+def test_lines_are_sorted_by_row_and_attempt_and_each_is_written_once() -> None:
+    late, early = a_record(0, attempt=2, uid="b"), a_record(0, attempt=1, uid="a", status=Status.FAILED)
+    other = a_record(10)
+
+    text = record.write_lines([other, late, early, late])
+
+    assert text == "".join(record.to_line(each) + "\n" for each in (early, late, other))
+    assert record.read_lines(text) == (early, late, other)
+
+
+def test_a_line_is_what_the_launchers_schema_describes() -> None:
+    schema = json.loads((Path(__file__).parents[2] / "base/launcher/v1/record.schema.json").read_text())
+    full = a_record(artifacts=(Artifact("model.pt", 12, "cd" * 32),))
+    failed = a_record(status=Status.FAILED, reason="exit-1", data=None, node=None, metrics={})
+
+    for each in (full, failed):
+        Draft202012Validator(schema).validate(json.loads(record.to_line(each)))
+
+
+def test_no_records_are_an_empty_file() -> None:
+    assert record.write_lines([]) == ""
+    assert record.read_lines("") == ()
+
+
+@pytest.mark.parametrize("line", ["<<<<<<< HEAD", "\ud800"])
+def test_a_line_that_is_no_record_keeps_its_place(line: str) -> None:
+    good = record.to_line(a_record())
+
+    found = record.read_lines(f"{good}\n{line}\n")
+
+    assert found[0] == a_record()
+    assert isinstance(found[1], Corrupt)

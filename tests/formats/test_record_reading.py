@@ -1,0 +1,213 @@
+"""The reader of record files against those who may mean harm (catalogue R1 to R3, R6)."""
+
+import json
+from typing import Any
+
+import pytest
+
+from generator.formats import record
+from generator.formats.record import Corrupt
+from generator.structs.record import Artifact, Record, Status
+
+VALID: dict[str, Any] = {
+    "version": 1,
+    "trial": "t00000000000",
+    "row": "ab" * 32,
+    "batch": "lr-b1-3f9a1c2e",
+    "index": 0,
+    "uid": "2f1c",
+    "attempt": 1,
+    "status": "ok",
+    "reason": None,
+    "metrics": {"test_accuracy": 0.94},
+    "seconds": 3.25,
+    "started": "2026-01-01T00:00:00Z",
+    "finished": "2026-01-01T00:00:03Z",
+    "ran": "process",
+    "code": "c0de" * 10,
+    "data": None,
+    "seed": 0,
+    "node": "here",
+    "details": {"device": "cpu"},
+    "artifacts": [{"path": "model.pt", "bytes": 12, "sha256": "cd" * 32}],
+}
+
+
+def content(**changes: Any) -> bytes:
+    return json.dumps({**VALID, **changes}).encode()
+
+
+def text(member: str, source: str) -> bytes:
+    """A record in which one member is written as given, JSON or not."""
+    return content(**{member: "HERE"}).replace(b'"HERE"', source.encode())
+
+
+def test_a_valid_record_is_read_whole() -> None:
+    found = record.read(content())
+
+    assert isinstance(found, Record)
+    assert found.status is Status.OK
+    assert found.metrics == {"test_accuracy": 0.94}
+    assert found.details == {"device": "cpu"}
+    assert found.artifacts == (Artifact("model.pt", 12, "cd" * 32),)
+    assert (found.uid, found.node, found.code, found.data) == ("2f1c", "here", "c0de" * 10, None)
+
+
+@pytest.mark.parametrize(
+    ("hostile", "reason"),
+    [
+        pytest.param(b"", "empty", id="empty"),
+        pytest.param(b" \n", "empty", id="blank"),
+        pytest.param(content()[:-1], "truncated", id="the-last-brace-is-lost"),
+        pytest.param(content()[:100], "truncated", id="cut-inside-text"),
+        pytest.param(b'{"a": {}', "truncated", id="cut-after-an-inner-brace"),
+        pytest.param(content() + b"x", "trailing-data", id="trailing-bytes"),
+        pytest.param(content() * 2, "trailing-data", id="two-documents"),
+        pytest.param(b"\xef\xbb\xbf" + content(), "not-json", id="byte-order-mark"),
+        pytest.param(content().decode().encode("utf-16"), "not-utf8", id="utf-16"),
+        pytest.param(b"\x00" * 400, "not-json", id="nul-filled-after-power-loss"),
+        pytest.param(b"<<<<<<< HEAD\n" + content(), "not-json", id="conflict-marker"),
+        pytest.param(b"[1]", "not-an-object", id="a-list"),
+        pytest.param(b"null", "not-an-object", id="null"),
+        pytest.param(b"{}", "unknown-version", id="an-empty-object"),
+        pytest.param(b" " * (1024 * 1024 + 1), "too-large", id="more-than-1-mib"),
+        pytest.param(text("details", "[" * 10_000), "too-deep", id="ten-thousand-deep"),
+        pytest.param(text("details", '{"a":' * 16 + "1" + "}" * 16), "too-deep", id="seventeen-deep"),
+        pytest.param(b'"' + b'\\"' * 500_000, "not-json", id="one-endless-text"),
+        pytest.param(text("seed", "1" * 5000), "number-too-large", id="five-thousand-digits"),
+        pytest.param(content()[:-1] + b',"trial":"t1"}', "duplicate-key", id="duplicate-key"),
+        pytest.param(text("details", '{"a":1,"a":1}'), "duplicate-key", id="duplicate-key-inside"),
+        pytest.param(text("details", r'{"\ud800":1,"\udbff":1}'), "duplicate-key", id="keys-that-become-one"),
+        pytest.param(content(extra=1), "unknown-key", id="unknown-key"),
+        pytest.param(content(version=2), "unknown-version", id="a-later-version"),
+        pytest.param(content(version=True), "unknown-version", id="true-is-not-1"),
+    ],
+)
+def test_what_is_no_record_is_corrupt_for_one_reason(hostile: bytes, reason: str) -> None:
+    assert record.read(hostile) == Corrupt(reason)
+
+
+@pytest.mark.parametrize(
+    ("member", "value", "reason"),
+    [
+        ("trial", "../../etc", "wrong-value:trial"),
+        ("trial", 1, "wrong-type:trial"),
+        ("row", "AB" * 32, "wrong-value:row"),
+        ("batch", "lr_b1", "wrong-value:batch"),
+        ("index", -1, "wrong-value:index"),
+        ("index", True, "wrong-type:index"),
+        ("index", 1.0, "wrong-type:index"),
+        ("uid", "../x", "wrong-value:uid"),
+        ("uid", "a\n", "wrong-value:uid"),
+        ("attempt", 0, "wrong-value:attempt"),
+        ("status", "missing", "wrong-value:status"),
+        ("status", "OK", "wrong-value:status"),
+        ("reason", "=cmd|' /C calc'!A0", "wrong-value:reason"),
+        ("reason", "\u001b[31m", "wrong-value:reason"),
+        ("metrics", [], "wrong-type:metrics"),
+        ("metrics", {"a": "0.93"}, "wrong-value:metrics"),
+        ("metrics", {"a": True}, "wrong-value:metrics"),
+        ("metrics", {"a": [1]}, "wrong-value:metrics"),
+        ("metrics", {"": 1}, "wrong-value:metrics"),
+        ("metrics", {"a\nb": 1}, "wrong-value:metrics"),
+        ("metrics", {"m" * 129: 1}, "wrong-value:metrics"),
+        ("metrics", {f"m{number}": 1 for number in range(257)}, "wrong-value:metrics"),
+        ("seconds", -1, "wrong-value:seconds"),
+        ("seconds", "3", "wrong-type:seconds"),
+        ("started", "2026-13-01T00:00:00Z", "wrong-value:started"),
+        ("started", "2026-01-01T00:00:00+00:00", "wrong-value:started"),
+        ("finished", 0, "wrong-type:finished"),
+        ("ran", "image with spaces", "wrong-value:ran"),
+        ("code", "main", "wrong-value:code"),
+        ("data", "sha256:1", "wrong-value:data"),
+        ("seed", 2**63, "wrong-value:seed"),
+        ("seed", None, "wrong-type:seed"),
+        ("node", "a b", "wrong-value:node"),
+        ("details", [], "wrong-type:details"),
+        ("details", {"a": "x" * 33_000}, "wrong-value:details"),
+        ("artifacts", {}, "wrong-type:artifacts"),
+        ("artifacts", [1], "wrong-type:artifacts"),
+        ("artifacts", [{"path": "a", "bytes": 1}], "missing:sha256"),
+        ("artifacts", [{"path": "", "bytes": 1, "sha256": "cd" * 32}], "wrong-value:path"),
+        ("artifacts", [{"path": "a", "bytes": -1, "sha256": "cd" * 32}], "wrong-value:bytes"),
+        ("artifacts", [{"path": "a", "bytes": 1, "sha256": "cd" * 32, "x": 1}], "unknown-key"),
+        ("artifacts", [{"path": "a", "bytes": 1, "sha256": "cd" * 32}] * 1001, "wrong-value:artifacts"),
+    ],
+)
+def test_a_wrong_member_is_named(member: str, value: object, reason: str) -> None:
+    assert record.read(content(**{member: value})) == Corrupt(reason)
+
+
+@pytest.mark.parametrize(
+    "member", [name for name in VALID if name not in {"version", "details", "artifacts"}]
+)
+def test_a_missing_member_is_named(member: str) -> None:
+    less = {name: value for name, value in VALID.items() if name != member}
+
+    assert record.read(json.dumps(less).encode()) == Corrupt(f"missing:{member}")
+
+
+@pytest.mark.parametrize("member", ["details", "artifacts"])
+def test_details_and_artifacts_may_be_absent(member: str) -> None:
+    less = {name: value for name, value in VALID.items() if name != member}
+
+    assert isinstance(record.read(json.dumps(less).encode()), Record)
+
+
+@pytest.mark.parametrize(
+    ("member", "value"),
+    [
+        ("index", 9_999_999),
+        ("attempt", 1),
+        ("seed", -(2**63)),
+        ("seed", 2**63 - 1),
+        ("seconds", 0),
+        ("reason", "exit-1"),
+        ("node", None),
+        ("ran", "registry.example:5000/a/b@sha256:" + "ab" * 32),
+        ("code", "c0de" * 16),
+        ("data", "sha256:" + "ab" * 32),
+        ("started", "2026-01-01T00:00:00.123456Z"),
+        ("metrics", {"m" * 128: 1}),
+        ("metrics", {f"m{number}": 1 for number in range(256)}),
+        ("metrics", {"val/Ä accuracy %": -1e-300}),
+        ("metrics", {}),
+        ("artifacts", [{"path": "a", "bytes": 0, "sha256": "cd" * 32}] * 1000),
+    ],
+)
+def test_values_at_the_limits_are_read(member: str, value: object) -> None:
+    assert isinstance(record.read(content(**{member: value})), Record)
+
+
+@pytest.mark.parametrize("source", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999", "null"])
+def test_a_metric_that_is_not_finite_is_known_to_be_none(source: str) -> None:
+    found = record.read(text("metrics", f'{{"test_accuracy": {source}}}'))
+
+    assert isinstance(found, Record)
+    assert found.metrics == {"test_accuracy": None}
+
+
+def test_minus_zero_is_zero_and_whole_metrics_are_floats() -> None:
+    found = record.read(text("metrics", '{"a": -0.0, "b": 1}'))
+
+    assert isinstance(found, Record)
+    assert {name: repr(value) for name, value in found.metrics.items()} == {"a": "0.0", "b": "1.0"}
+
+
+def test_half_a_surrogate_pair_is_replaced_where_text_is_free() -> None:
+    found = record.read(text("details", r'{"a": "\ud83d\ude00", "b": ["\ud800x"], "c": "\\ud800"}'))
+
+    assert isinstance(found, Record)
+    assert found.details == {"a": "\U0001f600", "b": ["\ufffdx"], "c": "\\ud800"}
+
+
+def test_sixteen_levels_are_not_too_deep() -> None:
+    found = record.read(text("details", '{"a":' * 15 + "1" + "}" * 15))
+
+    assert isinstance(found, Record)
+
+
+def test_brackets_inside_text_have_no_depth() -> None:
+    found = record.read(content(details={"log": '[{"' * 200}))
+
+    assert isinstance(found, Record)

@@ -1,0 +1,224 @@
+"""summary.csv in both directions (catalogue R7, R14 to R16)."""
+
+import csv
+import io
+import re
+from collections.abc import Callable
+from types import MappingProxyType
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from generator.formats import summary
+from generator.structs.record import Outcome, Status
+from generator.structs.values import Value
+from tests.builders import DATA, TREE, a_record
+
+PROGRAM = "9" * 64
+
+
+def an_outcome(index: int = 0, **changes: object) -> Outcome:
+    values = {
+        "trial": f"t{index:011x}",
+        "batch": "lr-b1-3f9a1c2e",
+        "index": index,
+        "assignment": MappingProxyType({"lr": 0.1, "width": 64}),
+        "status": Status.OK,
+        "reason": None,
+        "attempts": 1,
+        "record": a_record(index),
+        "program": PROGRAM,
+        "code": TREE,
+        "data": DATA,
+        **changes,
+    }
+    return Outcome(**values)  # type: ignore[arg-type]
+
+
+def written(*outcomes: Outcome) -> list[str]:
+    return summary.write(outcomes, objective="test_accuracy").splitlines()
+
+
+def test_a_summary_is_exactly_this() -> None:
+    text = summary.write(
+        [
+            an_outcome(0, record=a_record(0, metrics={"loss": 2.0, "test_accuracy": 0.1 + 0.2, "bad": None})),
+            an_outcome(
+                1,
+                status=Status.MISSING,
+                attempts=0,
+                record=None,
+                data=None,
+                assignment=MappingProxyType({"lr": 1.0, "tags": ["a", 1]}),
+            ),
+            an_outcome(2, status=Status.FAILED, reason="exit-1", attempts=2, record=a_record(2, metrics={})),
+        ],
+        objective="test_accuracy",
+    )
+
+    assert text == (
+        "trial,batch,index,status,reason,attempts,params.lr,params.width,params.tags,metrics.test_accuracy,"
+        "metrics.bad,metrics.loss,seconds,seed,ran,code,data,program,started,finished\n"
+        "t00000000000,lr-b1-3f9a1c2e,0,ok,,1,0.1,64,,0.30000000000000004,,2,3.25,0,process,"
+        f"{TREE},{DATA},{PROGRAM},2026-01-01T00:00:00Z,2026-01-01T00:00:03Z\n"
+        't00000000001,lr-b1-3f9a1c2e,1,missing,,0,1,,"[""a"",1]",,,,,,,'
+        f"{TREE},,{PROGRAM},,\n"
+        "t00000000002,lr-b1-3f9a1c2e,2,failed,exit-1,2,0.1,64,,,,,3.25,0,process,"
+        f"{TREE},{DATA},{PROGRAM},2026-01-01T00:00:00Z,2026-01-01T00:00:03Z\n"
+    )
+
+
+def test_a_summary_reads_back() -> None:
+    text = summary.write(
+        [an_outcome(0), an_outcome(1, status=Status.MISSING, attempts=0, record=None)],
+        objective="test_accuracy",
+    )
+
+    table = summary.read(text)
+
+    assert table.parameters == ("lr", "width")
+    assert table.metrics == ("test_accuracy", "loss")
+    first, second = table.rows
+    assert first.assignment == {"lr": 0.1, "width": 64}
+    assert first.metrics == {"test_accuracy": 0.94, "loss": 0.2}
+    assert (first.status, first.seconds, first.seed, first.data) == (Status.OK, 3.25, 0, DATA)
+    assert (second.status, second.metrics, second.seconds, second.seed) == (Status.MISSING, {}, None, None)
+    assert (second.ran, second.started, second.code) == (None, None, TREE)
+
+
+def test_only_an_ok_row_has_a_metric_to_rank() -> None:
+    table = summary.read(
+        summary.write([an_outcome(0), an_outcome(1, status=Status.FAILED)], objective="loss")
+    )
+
+    assert [row.metric("loss") for row in table.rows] == [0.2, None]
+
+
+@pytest.mark.parametrize(
+    ("value", "cell"),
+    [
+        (0.5, "0.5"),
+        (-0.5, "-0.5"),
+        (1.0, "1"),
+        (1e-7, "1e-07"),
+        (1e22, "1e+22"),
+        (5e-324, "5e-324"),
+        (True, "true"),
+        (None, "null"),
+        ("", '""'),
+        ("adam", '"adam"'),
+        ("true", '"true"'),
+        ("1e-4", '"1e-4"'),
+        ("-0.5", '"-0.5"'),
+        ("=cmd|' /C calc'!A0", "\"'=cmd|' /C calc'!A0\""),
+        ("+1", '"\'+1"'),
+        ("-x", '"\'-x"'),
+        ("@SUM(A1)", '"\'@SUM(A1)"'),
+        ("'quoted", "\"''quoted\""),
+        ('say "hi", you', '"say ""hi"", you"'),
+        ("\t=1", '"""\\t=1"""'),
+        ("a\r\nb", '"""a\\r\\nb"""'),
+        ("a\u2028b", '"""a\\u2028b"""'),
+        ("[1]", '"""[1]"""'),
+        ([1, "a"], '"[1,""a""]"'),
+        ([], '"[]"'),
+    ],
+)
+def test_a_value_has_one_cell_that_reads_back(value: Value, cell: str) -> None:
+    text = summary.write([an_outcome(assignment=MappingProxyType({"p": value}))], objective="loss")
+
+    assert summary.value_cell(value) == cell
+    row = summary.read(text).rows[0]
+    assert repr(row.assignment["p"]) == repr(1 if value == 1.0 and value is not True else value)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**60), 2**60)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(exclude_categories=["Cs"]), max_size=10)
+    | st.lists(st.text("a,\"'[=\n", max_size=4) | st.integers(-9, 9), max_size=4)
+)
+def test_any_value_survives_on_one_physical_line(value: Value) -> None:
+    text = summary.write([an_outcome(assignment=MappingProxyType({"p": value}))], objective="loss")
+
+    row = summary.read(text).rows[0]
+
+    assert row.assignment == {"p": value}
+    assert type(row.assignment["p"]) is bool or not isinstance(value, bool)
+    assert text.count("\n") == len(text.splitlines()) == 2
+
+
+def test_other_csv_readers_see_the_same_cells() -> None:
+    text = summary.write([an_outcome(assignment=MappingProxyType({"p": 'a,"b'}))], objective="loss")
+
+    rows = list(csv.DictReader(io.StringIO(text)))
+
+    assert rows[0]["params.p"] == 'a,"b'
+    assert rows[0]["metrics.test_accuracy"] == "0.94"
+
+
+def test_no_cell_of_a_hostile_metric_name_becomes_a_formula() -> None:
+    lines = written(an_outcome(record=a_record(metrics={'=1,"x': 1.0})))
+
+    assert '"metrics.=1,""x"' in lines[0]
+
+
+def test_parameters_keep_the_order_in_which_batches_bring_them() -> None:
+    lines = written(
+        an_outcome(0, assignment=MappingProxyType({"z": 1, "a": 2})),
+        an_outcome(1, assignment=MappingProxyType({"z": 1, "m": 2, "a": 3})),
+    )
+
+    assert ",params.z,params.a,params.m," in lines[0]
+
+
+def test_an_objective_that_no_trial_reported_still_has_its_column_first() -> None:
+    assert (
+        ",metrics.test_accuracy,metrics.loss,"
+        in written(an_outcome(record=a_record(metrics={"loss": 1.0})))[0]
+    )
+
+
+def test_trials_that_invent_metric_names_do_not_blow_up_the_table() -> None:
+    outcomes = [
+        an_outcome(
+            index,
+            record=a_record(index, metrics={"shared": 1.0, **{f"m{index}-{n}": 1.0 for n in range(99)}}),
+        )
+        for index in range(4)
+    ]
+
+    names = summary.metric_names(outcomes, "test_accuracy")
+
+    assert len(names) == summary.MOST_METRIC_COLUMNS
+    assert names[0] == "test_accuracy"
+    assert "shared" in names
+    assert list(names[1:]) == sorted(names[1:])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda text: text.rstrip("\n"), "the summary must end with a line end"),
+        (lambda _: "", "the summary must end with a line end"),
+        (lambda text: "<<<<<<< HEAD\n" + text, "line 1: not the columns of a summary"),
+        (lambda text: text.replace("\n", "\r\n"), "line 1: not the columns of a summary"),
+        (lambda text: text.replace("params.lr,", "params.lr,mine,"), "line 1: not the columns of a summary"),
+        (lambda text: text.replace("params.width", "params.lr"), "line 1: not the columns of a summary"),
+        (lambda text: text + "=======\n", "line 3: must have 18 cells, but got 1"),
+        (lambda text: text.replace(",ok,", ",fine,"), "line 2: 'fine' is not a valid Status"),
+        (lambda text: text.replace(",0.94,", ",nan,"), "line 2: must be a number, but got 'nan'"),
+        (lambda text: text.replace(",64,", ",big,"), "line 2: must be a value, but got 'big'"),
+        (lambda text: text.replace(TREE, ""), "line 2: code must not be empty"),
+        (lambda text: text.replace(",64,", ',6"4,'), "line 2: not a line of a summary"),
+    ],
+)  # fmt: skip
+def test_a_summary_that_was_edited_is_refused_by_line(change: Callable[[str], str], message: str) -> None:
+    text = summary.write([an_outcome()], objective="test_accuracy")
+
+    with pytest.raises(ValueError, match="^" + re.escape(message)):
+        summary.read(change(text))

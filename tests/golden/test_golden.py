@@ -1,0 +1,61 @@
+"""Whole overlays, byte for byte. They change only by `--update-golden`, and the diff is read.
+
+The launcher's copy is left out: it is the file in `base/`, and a test of its own says so.
+"""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from generator.commands.generate import generate
+from generator.repo import batches, files
+from generator.structs.tree import FileTree
+from tests.repository import Sandbox
+
+CASES = sorted(path for path in (Path(__file__).parent / "cases").iterdir() if path.is_dir())
+
+SETTINGS = """version: 1
+namespace: research
+results: {claim: shared-results}
+datasets:
+  digits: {claim: digits, digest: 'sha256:b00e3dc725c4d1171d43ad345fc2252d1377997a70e21392eef9a7c486c6caf4'}
+"""
+
+
+def generated(sandbox: Sandbox, case: Path) -> FileTree:
+    sandbox.write("sweepledger.yaml", SETTINGS)
+    sandbox.write("code/train.py", "print('the same code for ever')\n")
+    sandbox.write("base/launcher/v1/launch.py", "# stands for the launcher, which has tests of its own\n")
+    shutil.copytree(case / "sweeps", sandbox.root / "sweeps")
+    sandbox.commit("Set the scene")
+    generate(sandbox.workspace)
+    (stored,) = batches.in_work_tree(sandbox.root)
+    return FileTree({f"{stored.name}/{path}": content for path, content in stored.tree})
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_the_overlay_is_what_it_was(case: Path, sandbox: Sandbox, request: pytest.FixtureRequest) -> None:
+    found = generated(sandbox, case)
+    expected = case / "expected"
+    if request.config.getoption("--update-golden"):
+        shutil.rmtree(expected, ignore_errors=True)
+        files.write_folder(expected, found)
+
+    assert files.difference(files.read_folder(expected), found) == files.Drift()
+
+
+def test_there_is_no_case_without_a_reason() -> None:
+    assert CASES
+    for case in CASES:
+        assert (case / "README.md").read_text().strip()
+        assert len(list((case / "expected").rglob("*"))) <= 10
+
+
+def test_an_overlay_holds_the_launcher_byte_for_byte(sandbox: Sandbox) -> None:
+    sandbox.spec()
+    generate(sandbox.workspace)
+
+    (stored,) = batches.in_work_tree(sandbox.root)
+
+    assert stored.tree["launch.py"] == (sandbox.root / "base/launcher/v1/launch.py").read_bytes()

@@ -1,0 +1,102 @@
+"""Places in a document, and how paths and values are shown."""
+
+import pytest
+
+from generator.reader import Document, Path, cut, dotted, read, shown
+
+TEXT = b"""\
+# a comment
+top:
+  list:
+    - 1
+    - {inner: 2}
+  "quoted key": text
+other: [a,  b]
+"""
+
+
+def document() -> Document:
+    found = read(TEXT, "f.yaml").document
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("path", "value_at", "key_at"),
+    [
+        ((), (2, 1), (1, 1)),
+        (("top",), (3, 3), (2, 1)),
+        (("top", "list"), (4, 5), (3, 3)),
+        (("top", "list", 0), (4, 7), (4, 7)),
+        (("top", "list", 1, "inner"), (5, 15), (5, 8)),
+        (("top", "quoted key"), (6, 17), (6, 3)),
+        (("other", 1), (7, 13), (7, 13)),
+        (("other", 2), (7, 8), (7, 1)),
+        (("top", "missing"), (3, 3), (2, 1)),
+        (("other", "a"), (7, 8), (7, 1)),
+        (("top", "list", 0, "x"), (4, 7), (4, 7)),
+    ],
+)
+def test_every_path_leads_to_its_key_and_value_or_the_nearest_above(
+    path: Path, value_at: tuple[int, int], key_at: tuple[int, int]
+) -> None:
+    assert document().mark(path) == value_at
+    assert document().key_mark(path) == key_at
+
+
+def test_a_problem_names_file_place_and_path() -> None:
+    path = ("top", "list", 1, "inner")
+
+    assert (
+        str(document().problem(path, "must differ", code="x"))
+        == "f.yaml:5:15: top.list[1].inner: must differ [x]"
+    )
+    assert str(document().problem(path, "must differ", code="x", hint="so", at_key=True)) == (
+        "f.yaml:5:8: top.list[1].inner: must differ [x]\n  hint: so"
+    )
+
+
+def test_an_empty_document_is_at_the_top() -> None:
+    found = read(b"", "f.yaml").document
+
+    assert found is not None
+    assert found.mark(("a",)) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ((), ""),
+        (("a", "b_c-d"), "a.b_c-d"),
+        (("a", 0, 1, "b"), "a[0][1].b"),
+        (("a.b", "1", "x y"), "['a.b']['1']['x y']"),
+        (("a", "it's"), 'a["it\'s"]'),
+    ],
+)
+def test_paths_are_written_with_dots_and_brackets(path: Path, text: str) -> None:
+    assert dotted(path) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ({"a": 1}, "a mapping"),
+        ([1], "a list"),
+        (None, "null"),
+        (True, "true"),
+        (False, "false"),
+        (1.5, "1.5"),
+        ("a'b", '"a\'b"'),
+        ("https://user:secret@host/x", "'https://…@host/x'"),
+        ("user:secret@host/image@sha256:0", "'…@host/image@sha256:0'"),
+        ("python:3@sha256:0", "'python:3@sha256:0'"),
+    ],
+)
+def test_found_values_are_shown_by_repr_and_without_credentials(value: object, text: str) -> None:
+    assert shown(value) == text
+
+
+def test_long_values_are_cut_and_say_how_long_they_were() -> None:
+    assert cut("x" * 60) == "x" * 60
+    assert cut("x" * 61) == "x" * 60 + "… (61 characters)"
+    assert shown("x" * 5000) == "'" + "x" * 59 + "… (5002 characters)"

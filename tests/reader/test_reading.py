@@ -1,0 +1,373 @@
+"""Files as a whole: bytes, characters, caps, documents, and what no file may have."""
+
+import time
+
+import pytest
+
+from generator.problems import Problem
+from generator.reader import read
+from generator.reader.reading import BYTES, PROBLEMS
+
+
+def problems(content: bytes | str) -> list[str]:
+    found = read(content.encode() if isinstance(content, str) else content, "f.yaml").problems
+    assert list(found) == sorted(found)
+    return [str(problem) for problem in found]
+
+
+def data(content: bytes | str) -> object:
+    reading = read(content.encode() if isinstance(content, str) else content, "f.yaml")
+    assert reading.problems == ()
+    assert reading.document is not None
+    return reading.document.data
+
+
+def test_a_plain_file_gives_plain_data() -> None:
+    flow = "a: 1\nb: [x, 'y', \"z\\n\", 2.5, true, null]\n"
+    block = "c:\n  d: {}\n  e: |\n    two\n    lines\n  f: >-\n    one\n    line\n"
+
+    assert data(flow + block) == {
+        "a": 1,
+        "b": ["x", "y", "z\n", 2.5, True, None],
+        "c": {"d": {}, "e": "two\nlines\n", "f": "one line"},
+    }
+
+
+@pytest.mark.parametrize("text", ["'1'", '"true"', "'~'", '""', "'on'", "|\n  010\n", ">-\n  1e400\n"])
+def test_what_is_quoted_or_a_block_is_text(text: str) -> None:
+    found = data(f"a: {text}")
+
+    assert isinstance(found, dict)
+    assert isinstance(found["a"], str)
+
+
+@pytest.mark.parametrize("text", ["---\na: 1\n", "a: 1\n...\n", "\n# note\n--- # note\na: 1", "{a: 1}"])
+def test_one_document_may_have_its_marks(text: str) -> None:
+    assert data(text) == {"a": 1}
+
+
+@pytest.mark.parametrize("text", ["", "# only a comment\n", "\n\n", "---\n", "null", "---\n...\n"])
+def test_an_empty_file_is_a_document_without_data(text: str) -> None:
+    reading = read(text.encode(), "f.yaml")
+
+    assert reading.problems == ()
+    assert reading.document is not None
+    assert reading.document.is_empty
+
+
+def test_a_file_with_one_refused_value_is_not_empty() -> None:
+    reading = read(b"~", "f.yaml")
+
+    assert reading.document is not None
+    assert not reading.document.is_empty
+    assert [str(problem) for problem in reading.problems] == [
+        'f.yaml:1:1: must have a value, got ~ [empty-value]\n  hint: write null, or "" for empty text'
+    ]
+
+
+def test_a_byte_order_mark_and_windows_line_ends_change_nothing() -> None:
+    clean = read(b"a: 1\nb: [2,\n  3]\n", "f.yaml")
+
+    marked = read(b"\xef\xbb\xbfa: 1\r\nb: [2,\r\n  3]\r\n", "f.yaml")
+
+    assert marked == clean
+
+
+def test_bytes_that_are_no_utf8_are_refused_with_their_place() -> None:
+    assert problems(b"a: 1\nb: \xc3\xa9 \xe9\n") == [
+        "f.yaml:2:6: must be UTF-8, got byte 0xe9 at offset 11 [not-utf8]\n  hint: save the file as UTF-8"
+    ]
+    assert problems("a: 1".encode("utf-16"))[0].startswith(
+        "f.yaml:1:1: must be UTF-8, got byte 0xff at offset 0"
+    )
+
+
+INVISIBLE = {
+    "\x00": "U+0000 control character",
+    "\x08": "U+0008 control character",
+    "\x0b": "U+000B control character",
+    "\r": "U+000D control character",
+    "\x1f": "U+001F control character",
+    "\x7f": "U+007F control character",
+    "\x85": "U+0085 control character",
+    "\x9f": "U+009F control character",
+    "\u00ad": "U+00AD soft hyphen",
+    "\u061c": "U+061C arabic letter mark",
+    "\u180e": "U+180E mongolian vowel separator",
+    "\u200b": "U+200B zero width space",
+    "\u200f": "U+200F right-to-left mark",
+    "\u2028": "U+2028 line separator",
+    "\u202e": "U+202E right-to-left override",
+    "\u2060": "U+2060 word joiner",
+    "\u2069": "U+2069 pop directional isolate",
+    "\ufeff": "U+FEFF zero width no-break space",
+    "\ufff9": "U+FFF9 interlinear annotation anchor",
+    "\ufffe": "U+FFFE control character",
+    "\U000e0001": "U+E0001 language tag",
+}
+
+
+@pytest.mark.parametrize("character", INVISIBLE, ids=INVISIBLE.values())
+def test_invisible_characters_are_refused_in_comments_and_in_values(character: str) -> None:
+    found = problems(f"a: 1\n# x{character}y\nb: y{character}z\n")
+
+    rule = f"must not hold an invisible character, got {INVISIBLE[character]} [invisible-character]"
+    assert found == [f"f.yaml:2:4: {rule}\n  hint: delete it", f"f.yaml:3:5: {rule}\n  hint: delete it"]
+
+
+@pytest.mark.parametrize("character", ["\t", " ", "~", "\u00a0", "é", "数", "🎉", "\ufffd"])
+def test_visible_characters_are_not(character: str) -> None:
+    assert data(f"# {character}\na: 'x{character}y'") == {"a": f"x{character}y"}
+
+
+def test_escapes_cannot_bring_invisible_characters_back() -> None:
+    reading = read(b'a: "\\u202e"\nb: "\\ud800"\nc: "\\t\\n"\n"k\\0": 1\n', "f.yaml")
+
+    rule = "must not hold an invisible character, got"
+    assert [str(problem) for problem in reading.problems] == [
+        f"f.yaml:1:4: a: {rule} U+202E right-to-left override [invisible-character]",
+        f"f.yaml:2:4: b: {rule} U+D800 control character [invisible-character]",
+        f"f.yaml:4:1: ['k\\x00']: {rule} U+0000 control character [invisible-character]",
+    ]
+    assert reading.document is not None
+    assert reading.document.unread == {("a",), ("b",), ("k\0",)}
+    assert reading.document.data == {"a": None, "b": None, "c": "\t\n", "k\0": 1}
+
+
+def test_a_file_of_the_largest_size_is_read_and_one_byte_more_is_not() -> None:
+    largest = b"a: 1\n" + b"#" * (BYTES - 5)
+
+    assert BYTES == 262144
+    assert data(largest) == {"a": 1}
+    assert problems(largest + b"#") == ["f.yaml: must be at most 262144 bytes, got 262145 [too-large]"]
+
+
+def test_the_deepest_nesting_is_read_and_one_level_more_is_not() -> None:
+    assert data("a: " + "[" * 31 + "]" * 31)
+    assert problems("a: " + "[" * 32 + "]" * 32) == [
+        "f.yaml:1:35: must nest at most 32 levels deep [too-large]"
+    ]
+
+
+def test_as_many_nodes_as_allowed_are_read_and_one_more_is_not() -> None:
+    assert data("[" + "1," * 9999 + "]")
+    assert problems("[" + "1," * 10000 + "]") == [
+        "f.yaml:1:20000: must hold at most 10000 keys and values [too-large]"
+    ]
+
+
+HOSTILE = {
+    "open brackets": "[" * 200_000,
+    "open braces": "{" * 200_000,
+    "dashes": "- " * 100_000,
+    "question marks": "? " * 100_000,
+    "keys": "a: 1\n" * 40_000,
+    "directives": "%A\n" * 60_000 + "---\na: 1",
+    "comments": "#\n" * 130_000,
+    "invisible": "#\u202e\n" * 40_000,
+    "carriage returns": "a: 1\r" * 50_000,
+    "one text": "a: " + "x" * 250_000,
+    "one number": "a: " + "1" * 250_000,
+    "one sexagesimal": "a: 1" + ":1" * 125_000,
+    "escapes": 'a: "' + "\\x41" * 60_000 + '"',
+    "folded": "a: >\n" + " x\n\n" * 60_000,
+    "ambiguous": "[" + "on," * 9_900 + "]",
+    "aliases": "a: &a [x]\nb: [" + "*a," * 60_000 + "]",
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_files_of_any_kind_are_judged_in_two_seconds(text: str) -> None:
+    start = time.process_time()
+
+    read(text.encode()[:BYTES], "f.yaml")
+
+    assert time.process_time() - start < 2
+
+
+def test_an_alias_bomb_is_refused_without_being_expanded() -> None:
+    levels = [f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]" for n in range(1, 10)]
+
+    found = read("\n".join(["l0: &l0 lol", *levels]).encode(), "f.yaml")
+
+    assert {problem.code for problem in found.problems} == {"alias", "too-many-problems"}
+    assert found.document is not None
+    assert found.document.data["l9"] == [None] * 9
+
+
+MERGE_KEY = (
+    "f.yaml:3:5: c['<<']: must be written out, got the merge key << [alias]\n"
+    "  hint: repeat what it stands for"
+)
+
+
+def test_aliases_anchors_and_merge_keys_are_refused_and_the_rest_is_read() -> None:
+    reading = read(b"a: &x 1\nb: *x\nc: {<<: *x, d: 2}\ne: &y [1]\n*x : 3\n", "f.yaml")
+
+    assert [str(problem) for problem in reading.problems] == [
+        "f.yaml:1:4: a: must not have an anchor, got &x [alias]\n  hint: delete it and write values out",
+        "f.yaml:2:4: b: must be written out, got the alias *x [alias]\n  hint: repeat what it stands for",
+        MERGE_KEY,
+        "f.yaml:4:4: e: must not have an anchor, got &y [alias]\n  hint: delete it and write values out",
+        "f.yaml:5:1: keys must be text, got an alias [key-type]",
+    ]
+    assert reading.document is not None
+    assert reading.document.data == {"a": 1, "b": None, "c": {"d": 2}, "e": [1]}
+    assert reading.document.unread == {("b",)}
+
+
+@pytest.mark.parametrize(
+    ("value", "tag"),
+    [
+        ("!!str 1", "!!str"),
+        ("! 1", "!"),
+        ("!mine x", "!mine"),
+        ("!!binary aGk=", "!!binary"),
+        ("!<x> on", "x"),
+    ],
+)
+def test_tagged_scalars_are_refused_and_not_read(value: str, tag: str) -> None:
+    reading = read(f"a: {value}".encode(), "f.yaml")
+
+    assert [str(problem) for problem in reading.problems] == [
+        f"f.yaml:1:4: a: must not have a tag, got {tag} [tag]\n  hint: delete it; quotes make a text"
+    ]
+    assert reading.document is not None
+    assert reading.document.unread == {("a",)}
+
+
+def test_tags_that_run_code_elsewhere_are_refused_and_run_nothing() -> None:
+    found = problems("a: !!python/object/apply:os.system ['true']\nb: !!map {on: 1}")
+
+    assert found[0].startswith(
+        "f.yaml:1:4: a: must not have a tag, got !!python/object/apply:os.system [tag]"
+    )
+    assert found[1].startswith("f.yaml:2:4: b: must not have a tag, got !!map [tag]")
+    assert found[2].startswith("f.yaml:2:11: b.on: must mean the same")
+
+
+def test_directives_are_refused_each_in_its_line() -> None:
+    rule = "must not have directives [directive]\n  hint: delete the line"
+
+    assert problems("# x\n%YAML 1.3\n\n%FOO bar\n---\na: 1") == [f"f.yaml:2:1: {rule}", f"f.yaml:4:1: {rule}"]
+    assert data("a: 'x\n  %y'") == {"a": "x %y"}
+
+
+def test_a_second_document_is_refused_and_not_read() -> None:
+    reading = read(b"a: 1\n---\nb: on\n---\n[", "f.yaml")
+
+    (problem,) = reading.problems
+    assert str(problem) == (
+        "f.yaml:2:1: must hold one document, but another one starts here [several-documents]\n"
+        "  hint: delete the line ---"
+    )
+    assert reading.document is not None
+    assert reading.document.data == {"a": 1}
+
+
+def test_repeated_keys_are_refused_with_both_places_and_the_first_is_kept() -> None:
+    reading = read(b"a: {lr: 1, \"lr\": 2}\nb: 1\n'b': on\nb: 3\n", "f.yaml")
+
+    rule = "must not repeat the key at line"
+    assert [str(problem) for problem in reading.problems] == [
+        f"f.yaml:1:12: a.lr: {rule} 1, column 5, got 'lr' [duplicate-key]\n  hint: keep one of them",
+        f"f.yaml:3:1: b: {rule} 2, column 1, got 'b' [duplicate-key]\n  hint: keep one of them",
+        f"f.yaml:4:1: b: {rule} 2, column 1, got 'b' [duplicate-key]\n  hint: keep one of them",
+    ]
+    assert reading.document is not None
+    assert reading.document.data == {"a": {"lr": 1}, "b": 1}
+
+
+def test_keys_that_are_no_text_are_refused() -> None:
+    reading = read(
+        b"1: a\ntrue: b\n? [x]\n: c\n? {x: 1}\n: d\n: e\n1.5: f\n~: g\n'2': h\n.inf: i\n", "f.yaml"
+    )
+
+    assert [str(problem) for problem in reading.problems] == [
+        "f.yaml:1:1: ['1']: keys must be text, got 1 [key-type]\n  hint: write \"1\"",
+        'f.yaml:2:1: true: keys must be text, got true [key-type]\n  hint: write "true"',
+        "f.yaml:3:3: keys must be text, got a list [key-type]",
+        "f.yaml:5:3: keys must be text, got a mapping [key-type]",
+        "f.yaml:7:1: ['']: keys must be text, got nothing [key-type]\n  hint: write \"\"",
+        "f.yaml:8:1: ['1.5']: keys must be text, got 1.5 [key-type]\n  hint: write \"1.5\"",
+        "f.yaml:9:1: ['~']: keys must be text, got ~ [key-type]\n  hint: write \"~\"",
+        "f.yaml:11:1: ['.inf']: keys must be text, got .inf [key-type]\n  hint: write \".inf\"",
+    ]
+    assert reading.document is not None
+    assert ("1",) in reading.document.unread
+    assert reading.document.data["2"] == "h"
+
+
+def test_keys_that_readers_take_differently_are_refused_and_read_as_text() -> None:
+    reading = read(b"on: 1\n", "f.yaml")
+
+    (problem,) = reading.problems
+    assert str(problem) == (
+        "f.yaml:1:1: on: must mean the same to every YAML reader, got on: "
+        'YAML 1.1 reads true, YAML 1.2 reads text [ambiguous-scalar]\n  hint: write "on"'
+    )
+    assert reading.document is not None
+    assert reading.document.data == {"on": 1}
+    assert reading.document.unread == frozenset()
+
+
+def test_a_missing_value_is_reported_at_its_key() -> None:
+    assert problems("a:\n  b:\n  c: 1\nd:\n")[0].startswith("f.yaml:2:3: a.b: must have a value, got nothing")
+    assert problems("a:\n  b: 2\nd:\n")[0].startswith("f.yaml:3:1: d: must have a value, got nothing")
+
+
+def test_every_refused_value_is_reported_with_path_line_and_column() -> None:
+    found = read(b"a:\n  - on\n  - {b: [1, 010]}\n'c d': +5\n", "f.yaml").problems
+
+    assert [(problem.line, problem.column, problem.path, problem.code) for problem in found] == [
+        (2, 5, "a[0]", "ambiguous-scalar"),
+        (3, 13, "a[1].b[1]", "ambiguous-scalar"),
+        (4, 8, "['c d']", "number-form"),
+    ]
+
+
+SYNTAX = {
+    "a: b: c": "f.yaml:1:5: must be valid YAML: mapping values are not allowed here [yaml-syntax]\n"
+    "  hint: put a text that holds a colon in quotes",
+    "a:\n\tb: 1": "f.yaml:2:1: must be valid YAML: while scanning for the next token, found character '\\t' "
+    "that cannot start any token [yaml-syntax]\n  hint: indent with spaces",
+    "a: 'x\nb: 1": "f.yaml:2:5: must be valid YAML: while scanning a quoted scalar, "
+    "found unexpected end of stream [yaml-syntax]\n  hint: it begins at line 1, column 4",
+    "a: [1, 2": "f.yaml:1:9: must be valid YAML: while parsing a flow sequence, expected ',' or ']', "
+    "but got the end of the file [yaml-syntax]\n  hint: it begins at line 1, column 4",
+    "a: @x": "f.yaml:1:4: must be valid YAML: while scanning for the next token, found character '@' "
+    "that cannot start any token [yaml-syntax]\n  hint: put it in quotes",
+    "a: 1\nb\nc: 2": "f.yaml:3:1: must be valid YAML: while scanning a simple key, "
+    "could not find expected ':' [yaml-syntax]\n  hint: a key is followed by a colon and a space",
+    "a: *": "f.yaml:1:5: must be valid YAML: while scanning an alias, "
+    "expected alphabetic or numeric character, but found the end of the file [yaml-syntax]\n"
+    "  hint: it begins at line 1, column 4",
+    'a: 1\nb: "\\U00110000"': "f.yaml:2:2: must be valid YAML: "
+    "chr() arg not in range(0x110000) [yaml-syntax]",
+    "a: 1\n...\n%YAML 1.3\n---\nb": "f.yaml:2:4: must be valid YAML: "
+    "version minor part can only be 2 or 1, got (1, 3) [yaml-syntax]",
+}
+
+
+@pytest.mark.parametrize("text", SYNTAX, ids=repr)
+def test_what_is_no_yaml_is_refused_at_its_place(text: str) -> None:
+    reading = read(text.encode(), "f.yaml")
+
+    assert [str(problem) for problem in reading.problems] == [SYNTAX[text]]
+    assert reading.document is None
+
+
+def test_problems_before_the_place_that_cannot_be_read_are_kept() -> None:
+    codes = [problem.code for problem in read("%A\n---\n# \u202e\na: [".encode(), "f.yaml").problems]
+
+    assert codes == ["directive", "invisible-character", "yaml-syntax"]
+
+
+def test_no_more_problems_are_shown_than_a_person_wants_to_see() -> None:
+    assert PROBLEMS == 50
+    assert len(problems("[" + "on," * PROBLEMS + "]")) == PROBLEMS
+
+    found = read(("[" + "on," * (PROBLEMS + 2) + "]").encode(), "f.yaml").problems
+
+    assert len(found) == PROBLEMS + 1
+    assert found[-1] == Problem("f.yaml", 1, 149, "", "2 more problems are not shown", "too-many-problems")

@@ -1,0 +1,249 @@
+"""Plain scalars: one meaning for every YAML reader, or a refusal that says both."""
+
+import math
+import re
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from generator.reader.scalars import EXPONENT, Refusal, resolve
+
+ACCEPTED: dict[str, object] = {
+    "true": True,
+    "True": True,
+    "TRUE": True,
+    "false": False,
+    "False": False,
+    "FALSE": False,
+    "null": None,
+    "Null": None,
+    "NULL": None,
+    "0": 0,
+    "-0": 0,
+    "7": 7,
+    "-12": -12,
+    "9007199254740992": 2**53,
+    "-9007199254740992": -(2**53),
+    "0.1": 0.1,
+    "-0.5": -0.5,
+    "2.": 2.0,
+    ".5": 0.5,
+    ".5e3": 500.0,
+    "1e-3": 0.001,
+    "1E-3": 0.001,
+    "1e3": 1000.0,
+    "-1e+3": -1000.0,
+    "1.5e3": 1500.0,
+    "1.0e-05": 1e-05,
+    "5e-324": 5e-324,
+    "0e5": 0.0,
+    "0.0": 0.0,
+    "relu": "relu",
+    "nO": "nO",
+    "1.2.3": "1.2.3",
+    "v1": "v1",
+    "1e": "1e",
+    "e3": "e3",
+    "08:30": "08:30",
+    "1:75": "1:75",
+    "2024-1-1": "2024-1-1",
+    "0x": "0x",
+    "0xg": "0xg",
+    "-": "-",
+    ".": ".",
+    "_1": "_1",
+    "infinite": "infinite",
+    "a=b": "a=b",
+    "<<<": "<<<",
+    "--lr": "--lr",
+    "$x": "$x",
+}
+
+
+@pytest.mark.parametrize(("text", "value"), ACCEPTED.items(), ids=ACCEPTED)
+def test_what_all_readers_take_alike_has_that_meaning(text: str, value: object) -> None:
+    found = resolve(text)
+
+    assert found == value
+    assert type(found) is type(value)
+
+
+def test_minus_zero_is_zero() -> None:
+    found = resolve("-0.0")
+
+    assert isinstance(found, float)
+    assert math.copysign(1, found) == 1
+
+
+def ambiguous(text: str, old: str, new: str, hint: str) -> Refusal:
+    found = f"got {text}: YAML 1.1 reads {old}, YAML 1.2 reads {new}"
+    return Refusal(f"must mean the same to every YAML reader, {found}", hint, code="ambiguous-scalar")
+
+
+AMBIGUOUS = {
+    **{
+        word: ("true", "text", f'write true or "{word}" for the text')
+        for word in ("y", "Y", "yes", "Yes", "YES")
+    },
+    **{word: ("true", "text", f'write true or "{word}" for the text') for word in ("on", "On", "ON")},
+    **{
+        word: ("false", "text", f'write false or "{word}" for the text')
+        for word in ("n", "N", "no", "No", "NO")
+    },
+    **{word: ("false", "text", f'write false or "{word}" for the text') for word in ("off", "Off", "OFF")},
+    "010": ("8", "10", 'write 8, 10 or "010" for the text'),
+    "-0777": ("-511", "-777", 'write -511, -777 or "-0777" for the text'),
+    "08": ("text", "8", 'write 8 or "08" for the text'),
+    "0o10": ("text", "8", 'write 8 or "0o10" for the text'),
+    "1_000": ("1000", "text", 'write 1000 or "1_000" for the text'),
+    "0x_1F": ("31", "text", 'write 31 or "0x_1F" for the text'),
+    "0b101": ("5", "text", 'write 5 or "0b101" for the text'),
+    "-0b1_1": ("-3", "text", 'write -3 or "-0b1_1" for the text'),
+    "1_0.5": ("10.5", "text", 'write 10.5 or "1_0.5" for the text'),
+    "12:30:45": ("45045", "text", 'write 45045 or "12:30:45" for the text'),
+    "1:30": ("90", "text", 'write 90 or "1:30" for the text'),
+    "-1:30": ("-90", "text", 'write -90 or "-1:30" for the text'),
+    "+1:30": ("90", "text", 'write 90 or "+1:30" for the text'),
+    "1:30.5": ("90.5", "text", 'write 90.5 or "1:30.5" for the text'),
+    "2024-01-01": ("a date", "text", 'write "2024-01-01" for the text'),
+    "2024-1-1 1:02:03": ("a date", "text", 'write "2024-1-1 1:02:03" for the text'),
+    "2024-01-01T01:02:03.5Z": ("a date", "text", 'write "2024-01-01T01:02:03.5Z" for the text'),
+    "2024-01-01 01:02:03 +02:00": ("a date", "text", 'write "2024-01-01 01:02:03 +02:00" for the text'),
+    "=": ("a default value", "text", 'write "=" for the text'),
+    "<<": ("a merge key", "text", 'write "<<" for the text'),
+    "-.5": ("text", "-0.5", 'write -0.5 or "-.5" for the text'),
+    "+1e3": ("text", "1000.0", 'write 1000.0 or "+1e3" for the text'),
+    "01e3": ("text", "1000.0", 'write 1000.0 or "01e3" for the text'),
+}
+
+
+@pytest.mark.parametrize("text", AMBIGUOUS)
+def test_what_readers_take_differently_is_refused_with_both_readings_and_the_way_out(text: str) -> None:
+    assert resolve(text) == ambiguous(text, *AMBIGUOUS[text])
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("+5", 'write 5 or "+5" for the text'),
+        ("+1.5", 'write 1.5 or "+1.5" for the text'),
+        ("0x1F", 'write 31 or "0x1F" for the text'),
+        ("01.5", 'write 1.5 or "01.5" for the text'),
+        ("00", 'write 0 or "00" for the text'),
+        ("0X1F", 'write "0X1F" for the text'),
+        ("0B1", 'write "0B1" for the text'),
+        ("-0o17", 'write "-0o17" for the text'),
+    ],
+)
+def test_numbers_in_unusual_forms_are_refused_with_the_decimal(text: str, hint: str) -> None:
+    assert resolve(text) == Refusal(f"must be a plain decimal number, got {text}", hint, code="number-form")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [".inf", "-.inf", "+.Inf", ".INF", ".nan", ".NaN", "NaN", "nan", "inf", "-Infinity", "1e400", "-1e309"],
+)
+def test_numbers_that_are_not_finite_are_refused(text: str) -> None:
+    found = Refusal(f"must be a finite number, got {text}", "in quotes it is text", code="not-finite")
+
+    assert resolve(text) == found
+
+
+@pytest.mark.parametrize("text", ["9007199254740993", "-9007199254740993", "123456789012345678901234567890"])
+def test_integers_that_doubles_cannot_hold_are_refused(text: str) -> None:
+    assert resolve(text) == Refusal(
+        f"must be an integer from -2^53 to 2^53, got {text}",
+        "readers that use doubles lose digits of larger ones; in quotes it is text",
+        code="number-range",
+    )
+
+
+@pytest.mark.parametrize("text", ["1e-400", "-0.1e-999", "2e-324"])
+def test_numbers_that_would_become_zero_are_refused(text: str) -> None:
+    assert resolve(text) == Refusal(
+        f"must not be so small that it becomes 0, got {text}",
+        "write 0, or a number of at least 5e-324",
+        code="number-range",
+    )
+
+
+@pytest.mark.parametrize(("text", "shown"), [("", "nothing"), ("~", "~")])
+def test_a_missing_value_is_refused(text: str, shown: str) -> None:
+    message = f"must have a value, got {shown}"
+
+    assert resolve(text) == Refusal(message, 'write null, or "" for empty text', code="empty-value")
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("1" * 5000, "number-range"),
+        ("1_" + "1" * 5000, "ambiguous-scalar"),
+        ("0" + "7" * 5000, "number-form"),
+        ("0" + "9" * 5000, "ambiguous-scalar"),
+        ("0x" + "f" * 5000, "number-form"),
+        ("1" + ":1" * 5000, "ambiguous-scalar"),
+        ("1" + ":1" * 5000 + ".5", "ambiguous-scalar"),
+        ("1" * 5000 + ".5", "not-finite"),
+        ("1_1" * 2000 + ".5", "ambiguous-scalar"),
+    ],
+)
+def test_numbers_of_thousands_of_digits_are_refused_in_a_short_message(text: str, code: str) -> None:
+    found = resolve(text)
+
+    assert isinstance(found, Refusal)
+    assert found.code == code
+    assert len(found.message) < 250
+    assert len(found.hint) < 150
+
+
+def test_a_long_number_says_how_long_it_is_and_not_what_it_would_be() -> None:
+    found = resolve("1_" + "0" * 100)
+
+    assert isinstance(found, Refusal)
+    assert "YAML 1.1 reads a very long number" in found.message
+    assert "(102 characters)" in found.message
+    assert resolve("1_" + "0" * 99) == ambiguous(
+        f"1_{'0' * 58}… (101 characters)",
+        "1" + "0" * 99,
+        "text",
+        f'write 1{"0" * 99} or "1_{"0" * 58}… (101 characters)" for the text',
+    )
+
+
+plain = st.one_of(
+    st.text("0123456789+-_.:eExXoObBaf", min_size=1, max_size=8),
+    st.sampled_from(["yes", "no", "on", "off", "true", "null", "y", "~", ".inf", "2024-01-01", "=", "<<"]),
+    st.integers().map(str),
+    st.floats(allow_nan=False, allow_infinity=False).map(repr),
+)
+
+
+@given(plain)
+def test_an_accepted_scalar_means_the_same_to_a_reader_of_yaml_1_1(text: str) -> None:
+    found = resolve(text)
+
+    if isinstance(found, Refusal) or re.search(EXPONENT, text):
+        return
+    try:
+        other = yaml.safe_load(text)
+    except yaml.YAMLError:
+        return
+    if isinstance(other, list | dict):
+        return  # no scalar at all: a dash or a colon
+    assert found == other
+    assert isinstance(found, bool) == isinstance(other, bool)
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_every_double_is_read_back_as_written(number: float) -> None:
+    found = resolve(repr(number))
+
+    assert found == number
+
+
+@given(st.integers(-(2**53), 2**53))
+def test_every_exact_integer_is_read_back_as_written(number: int) -> None:
+    assert resolve(str(number)) == number

@@ -1,0 +1,189 @@
+"""Which attempt counts, whatever the order of reading (catalogue R4, R5, R9, R10)."""
+
+import itertools
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from generator.results import BatchResults, judge
+from generator.structs.record import Record, Status
+from tests.builders import DATA, TREE, a_lock, a_program, a_record, an_expected_trial
+
+
+def a_batch(*records: Record, trials: int = 1, **lock: Any) -> BatchResults:
+    expected = tuple(an_expected_trial(index) for index in range(trials))
+    return BatchResults(a_lock(trials=trials, **lock), expected, records)
+
+
+def failed(**changes: Any) -> Record:
+    return a_record(
+        **{"status": Status.FAILED, "reason": "exit-1", "metrics": {}, "uid": "failed", **changes}
+    )
+
+
+def diverged(**changes: Any) -> Record:
+    return a_record(
+        **{
+            "status": Status.DIVERGED,
+            "reason": "bad-hyperparameters",
+            "metrics": {},
+            "uid": "diverged",
+            **changes,
+        }
+    )
+
+
+def test_every_row_has_an_outcome_with_its_values_and_the_locks_program() -> None:
+    judged = judge(a_batch(a_record(1), trials=3))
+
+    assert [outcome.status for outcome in judged.outcomes] == [Status.MISSING, Status.OK, Status.MISSING]
+    assert [outcome.index for outcome in judged.outcomes] == [0, 1, 2]
+    found = judged.outcomes[1]
+    assert found.assignment == {"learning_rate": 0.1, "batch_size": 64}
+    assert (found.program, found.code, found.data) == (a_program().digest, TREE, DATA)
+    assert (found.attempts, found.reason, found.record) == (1, None, a_record(1))
+    missing = judged.outcomes[0]
+    assert (missing.attempts, missing.reason, missing.record) == (0, None, None)
+
+
+@pytest.mark.parametrize(
+    ("records", "counts"),
+    [
+        pytest.param((failed(), a_record()), a_record(), id="ok-before-failed"),
+        pytest.param((diverged(), a_record()), a_record(), id="ok-before-diverged"),
+        pytest.param((failed(), diverged()), diverged(), id="diverged-before-failed"),
+        pytest.param(
+            (a_record(uid="later", finished="2026-01-01T00:00:04Z"), a_record(uid="sooner")),
+            a_record(uid="sooner"),
+            id="the-earliest-of-two-ok",
+        ),
+        pytest.param(
+            (
+                a_record(uid="fraction", finished="2026-01-01T00:00:03.5Z"),
+                a_record(uid="whole", finished="2026-01-01T00:00:03Z"),
+            ),
+            a_record(uid="whole", finished="2026-01-01T00:00:03Z"),
+            id="a-second-before-its-fractions",
+        ),
+        pytest.param(
+            (failed(uid="b", finished="2026-01-01T00:00:09Z"), failed(uid="a")),
+            failed(uid="a"),
+            id="earliest-failed",
+        ),
+    ],
+)
+def test_of_several_attempts_one_counts(records: tuple[Record, ...], counts: Record) -> None:
+    for order in itertools.permutations(records):
+        outcome = judge(a_batch(*order)).outcomes[0]
+
+        assert outcome.record == counts
+        assert outcome.attempts == len(records)
+
+
+def test_equal_attempts_are_told_apart_by_content_not_by_order() -> None:
+    twins = [a_record(uid=uid) for uid in ("a", "b", "c")]
+
+    chosen = [judge(a_batch(*order)).outcomes[0].record for order in itertools.permutations(twins)]
+
+    assert len({record.uid for record in chosen if record}) == 1
+
+
+RECORDS = st.lists(
+    st.builds(
+        lambda index, status, second, uid: a_record(
+            index,
+            status=status,
+            reason=None if status is Status.OK else "exit-1",
+            finished=f"2026-01-01T00:00:0{second}Z",
+            uid=uid,
+        ),
+        st.integers(0, 3),
+        st.sampled_from([Status.OK, Status.DIVERGED, Status.FAILED]),
+        st.integers(0, 3),
+        st.sampled_from("abc"),
+    ),
+    max_size=8,
+)
+
+
+@settings(max_examples=80, deadline=None)
+@given(records=RECORDS, data=st.data())
+def test_order_and_duplicates_never_matter(records: list[Record], data: st.DataObject) -> None:
+    shuffled = data.draw(st.permutations(records))
+    repeated = data.draw(st.lists(st.sampled_from(records), max_size=4)) if records else []
+
+    assert judge(a_batch(*shuffled, *repeated, trials=3)) == judge(a_batch(*records, trials=3))
+
+
+@settings(max_examples=80, deadline=None)
+@given(records=RECORDS)
+def test_a_record_more_can_only_improve_a_status(records: list[Record]) -> None:
+    order = [Status.OK, Status.DIVERGED, Status.FAILED, Status.MISSING]
+    ranks = []
+    for number in range(len(records) + 1):
+        judged = judge(a_batch(*records[:number], trials=3))
+        ranks.append([order.index(outcome.status) for outcome in judged.outcomes])
+
+    for before, after in itertools.pairwise(ranks):
+        assert all(new <= old for old, new in zip(before, after, strict=True))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param({"row": "0" * 64}, id="another-row-digest"),
+        pytest.param({"trial": "tffffffffff0"}, id="another-trial"),
+        pytest.param({"batch": "mnist-grid-b2-00000000"}, id="another-batch"),
+        pytest.param({"index": 1}, id="another-row-of-the-table"),
+        pytest.param({"index": 7}, id="beyond-the-table"),
+        pytest.param({"code": "beef" * 10}, id="other-code"),
+        pytest.param({"data": None}, id="other-data"),
+    ],
+)
+def test_a_foreign_record_is_counted_and_never_used(changes: dict[str, Any]) -> None:
+    foreign = replace(a_record(0), **changes)
+
+    judged = judge(a_batch(foreign, foreign, trials=2))
+
+    assert judged.foreign == 1
+    assert {outcome.status for outcome in judged.outcomes} == {Status.MISSING}
+    assert judged.attempts == ((), ())
+
+
+def test_a_program_without_data_has_records_without() -> None:
+    judged = judge(a_batch(a_record(data=None), program=a_program(data=None)))
+
+    assert judged.foreign == 0
+    assert judged.outcomes[0].data is None
+
+
+def test_ok_without_the_metric_is_a_failure() -> None:
+    outcome = judge(a_batch(a_record(metrics={"Test_Accuracy": 0.9}))).outcomes[0]
+
+    assert (outcome.status, outcome.reason) == (Status.FAILED, "metric-missing")
+    assert outcome.metric("test_accuracy") is None
+
+
+def test_ok_with_a_metric_that_is_not_finite_diverged() -> None:
+    outcome = judge(a_batch(a_record(metrics={"test_accuracy": None}))).outcomes[0]
+
+    assert (outcome.status, outcome.reason) == (Status.DIVERGED, "metric-not-finite")
+
+
+def test_a_true_ok_beats_one_without_the_metric() -> None:
+    hollow = a_record(metrics={}, uid="hollow", finished="2025-01-01T00:00:00Z")
+
+    outcome = judge(a_batch(hollow, a_record())).outcomes[0]
+
+    assert (outcome.status, outcome.record) == (Status.OK, a_record())
+
+
+def test_attempts_are_listed_in_the_order_of_time() -> None:
+    first, second = failed(attempt=1, uid="z"), a_record(attempt=2, uid="a")
+
+    judged = judge(a_batch(second, first))
+
+    assert [attempt.record for attempt in judged.attempts[0]] == [first, second]

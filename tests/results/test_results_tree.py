@@ -1,0 +1,137 @@
+"""All files of a results folder, from what git holds and from nothing else."""
+
+import json
+import time
+from dataclasses import replace
+
+from generator.formats import record, summary
+from generator.results import BatchResults, records_path, result_files, results_folder, summarise
+from generator.structs.record import Record
+from generator.structs.values import Value
+from tests.builders import DATA, TREE, a_grid, a_lock, a_program, a_record, an_expected_trial
+
+NAME = "mnist-grid-b1-3f9a1c2e"
+
+
+def files(*batches: BatchResults) -> dict[str, str]:
+    made = result_files(summarise(batches, description="Why?"))
+    return {path: content.decode() for path, content in made}
+
+
+def test_a_results_folder_has_these_files() -> None:
+    later = a_grid({"a": [2]}, lambda _: 0.6, number=2, name="mnist-grid-b2-00000000")
+
+    made = files(a_grid({"a": [1]}, lambda _: 0.5), later)
+
+    assert list(made) == [
+        "README.md",
+        "figure.svg",
+        "provenance.json",
+        "records/mnist-grid-b1-3f9a1c2e.jsonl",
+        "records/mnist-grid-b2-00000000.jsonl",
+        "summary.csv",
+    ]
+    assert all(text.endswith("\n") and "\r" not in text for text in made.values())
+    assert records_path(NAME) in made
+    assert results_folder("mnist-grid") == "results/mnist-grid"
+
+
+def test_a_batch_without_records_has_an_empty_file_and_all_its_rows() -> None:
+    made = files(a_grid({"a": [1, 2]}, lambda _: None))
+
+    assert made[records_path(NAME)] == ""
+    assert [row.status for row in summary.read(made["summary.csv"]).rows] == ["missing", "missing"]
+
+
+def test_the_files_are_rebuilt_from_the_records_in_git() -> None:
+    batch = a_grid({"a": [1, 2], "b": ["x", "y"]}, lambda v: 0.1 + 0.2 if v["b"] == "x" else 1.0)
+    stray = a_record(0, row="0" * 64)
+    first = files(replace(batch, records=(*reversed(batch.records), stray, *batch.records)))
+
+    kept = record.read_lines(first[records_path(NAME)])
+    rebuilt = files(replace(batch, records=tuple(each for each in kept if isinstance(each, Record))))
+
+    assert rebuilt == first
+    assert len(kept) == 4
+
+
+def test_provenance_is_exactly_this() -> None:
+    expected = (an_expected_trial(0), an_expected_trial(1))
+    failed = a_record(0, uid="first", status="failed", metrics={}, details={})
+    batch = BatchResults(a_lock(), expected, (a_record(0, attempt=2), failed))
+
+    text = files(batch)["provenance.json"]
+
+    program = {
+        "code": {"path": "trainer", "tree": TREE},
+        "command": ["python", "-m", "trainer", "mnist", "${args}"],
+        "data": {"digest": DATA, "name": "mnist"},
+        "digest": a_program().digest,
+        "image": "local",
+    }
+    expected_data = {
+        "batches": {
+            NAME: {
+                "counts": {"diverged": 0, "failed": 0, "missing": 1, "ok": 1},
+                "digest": "3f9a1c2e" * 8,
+                "generator": "0.1.0",
+                "number": 1,
+                "parent": None,
+                "program": program,
+                "seed_base": 0,
+                "spec": {"digest": "sha256:" + "5bec" * 16, "path": "sweeps/mnist-grid.yaml"},
+                "trials": [
+                    {
+                        "attempts": ["first", "pod-0"],
+                        "batch": NAME,
+                        "code": TREE,
+                        "data": DATA,
+                        "device": "cpu",
+                        "index": 0,
+                        "ran": "process",
+                        "reason": None,
+                        "row": expected[0].row,
+                        "seed": 0,
+                        "status": "ok",
+                        "trial": "t00000000000",
+                        "uid": "pod-0",
+                        "versions": {"torch": "2.9.0"},
+                    },
+                    {
+                        "attempts": [],
+                        "batch": NAME,
+                        "code": TREE,
+                        "data": DATA,
+                        "index": 1,
+                        "reason": None,
+                        "row": expected[1].row,
+                        "status": "missing",
+                        "trial": "t00000000001",
+                    },
+                ],
+            }
+        },
+        "generated": "by `sweep collect` from git alone; do not edit",
+        "metric": {"goal": "maximize", "name": "test_accuracy"},
+        "sweep": "mnist-grid",
+        "version": 1,
+    }
+    assert text == json.dumps(expected_data, indent=1, sort_keys=True) + "\n"
+
+
+def test_ten_thousand_records_take_less_than_three_seconds() -> None:
+    parameters: dict[str, list[Value]] = {
+        "a": list(range(100)),
+        "b": list(range(10)),
+        "c": [f"name {number}" for number in range(10)],
+    }
+    batch = a_grid(parameters, lambda v: float(str(v["a"])) / 7)
+    contents = [record.to_line(each).encode() for each in batch.records]
+
+    before = time.process_time()
+    found = tuple(each for each in map(record.read, contents) if isinstance(each, Record))
+    result_files(summarise([replace(batch, records=found)], description="Why?"))
+    spent = time.process_time() - before
+
+    assert len(found) == 10_000
+    assert spent < 3

@@ -1,0 +1,207 @@
+"""Counts, winner, top and main effects of a sweep (catalogue R9, R11)."""
+
+import math
+import random
+from dataclasses import replace
+from types import MappingProxyType
+
+import pytest
+
+from generator.results import BatchResults, Summary, summarise
+from generator.structs.program import Code
+from generator.structs.record import Status
+from generator.structs.sweep import Goal, Metric
+from tests.builders import a_grid, a_program, a_record
+
+LATER = {"number": 2, "name": "mnist-grid-b2-00000000"}
+NEW_CODE = a_program(code=Code("trainer", "beef" * 10))
+
+
+def of(*batches: BatchResults) -> Summary:
+    return summarise(batches, description="Why?")
+
+
+def scores(*values: float | None, **lock: object) -> BatchResults:
+    """Trials 0, 1, 2 … with these objectives."""
+    numbered = dict(enumerate(values))
+    return a_grid(
+        {"number": list(numbered)}, lambda assignment: numbered[int(str(assignment["number"]))], **lock
+    )
+
+
+def test_every_status_is_counted_zero_included() -> None:
+    summary = of(scores(0.5, None, 0.7))
+
+    assert dict(summary.counts) == {Status.OK: 2, Status.DIVERGED: 0, Status.FAILED: 0, Status.MISSING: 1}
+    assert len(summary.outcomes) == 3
+
+
+@pytest.mark.parametrize(("goal", "index"), [(Goal.MAXIMIZE, 1), (Goal.MINIMIZE, 2)])
+def test_the_goal_decides_who_wins(goal: Goal, index: int) -> None:
+    summary = of(scores(0.5, 0.7, -0.3, metric=Metric("test_accuracy", goal)))
+
+    assert summary.winner is summary.outcomes[index]
+    assert summary.best == summary.outcomes[index].metric("test_accuracy")
+
+
+def test_equal_objectives_are_ranked_by_trial_id() -> None:
+    batch = scores(0.5, 0.5, 0.5)
+    ids = ["tc", "ta", "tb"]
+    expected = tuple(
+        replace(row, trial=name.ljust(12, "0")) for row, name in zip(batch.expected, ids, strict=True)
+    )
+    records = tuple(
+        replace(each, trial=name.ljust(12, "0")) for each, name in zip(batch.records, ids, strict=True)
+    )
+
+    summary = of(replace(batch, expected=expected, records=records))
+
+    assert [outcome.trial[:2] for outcome in summary.top] == ["ta", "tb", "tc"]
+
+
+def test_without_an_ok_trial_there_is_no_winner_and_that_is_said() -> None:
+    summary = of(scores(None, None))
+
+    assert (summary.winner, summary.best, summary.top, summary.effects) == (None, None, (), ())
+
+
+def test_the_top_is_ten_best_first() -> None:
+    values = [number / 100 for number in range(25)]
+    random.Random(1).shuffle(values)  # noqa: S311 - any order will do
+
+    summary = of(scores(*values))
+
+    assert [outcome.metric("test_accuracy") for outcome in summary.top] == [
+        0.24, 0.23, 0.22, 0.21, 0.2, 0.19, 0.18, 0.17, 0.16, 0.15,
+    ]  # fmt: skip
+
+
+def test_batches_are_taken_by_number_in_whatever_order_they_come() -> None:
+    first, second = scores(0.5), a_grid({"number": [9]}, lambda _: 0.6, **LATER)
+
+    assert of(second, first) == of(first, second)
+    assert [outcome.batch for outcome in of(second, first).outcomes] == [first.lock.name, second.lock.name]
+
+
+def test_only_the_newest_program_may_win() -> None:
+    old, new = scores(0.99, 0.98), scores(0.5, 0.6, program=NEW_CODE, **LATER)
+
+    summary = of(old, new)
+
+    assert summary.best == 0.6
+    assert len(summary.top) == 2
+    assert [level.mean for level in summary.effects[0].levels] == [0.5, 0.6]
+    assert summary.counts[Status.OK] == 4
+    assert [summary.is_current(outcome) for outcome in summary.outcomes] == [False, False, True, True]
+
+
+def test_a_newer_program_without_results_leaves_no_winner() -> None:
+    assert of(scores(0.99), scores(None, program=NEW_CODE, **LATER)).winner is None
+
+
+def test_an_extension_of_the_same_program_competes_with_what_was() -> None:
+    extension = a_grid({"number": [7]}, lambda _: 0.6, **LATER)
+    expected = tuple(replace(row, trial="t77777777777") for row in extension.expected)
+    records = tuple(replace(each, trial="t77777777777") for each in extension.records)
+
+    summary = of(scores(0.99), replace(extension, expected=expected, records=records))
+
+    assert summary.best == 0.99
+    assert len(summary.outcomes) == 2
+
+
+def test_a_retried_trial_has_one_row_with_the_better_outcome() -> None:
+    missing, retried = scores(0.5, None), scores(0.5, 0.8, **LATER)
+    retry = replace(retried, expected=retried.expected[1:], records=retried.records[1:])
+
+    summary = of(missing, retry)
+
+    assert [(outcome.index, outcome.status, outcome.batch) for outcome in summary.outcomes] == [
+        (0, Status.OK, missing.lock.name),
+        (1, Status.OK, retry.lock.name),
+    ]
+
+
+def test_a_retry_that_fails_too_takes_nothing_away() -> None:
+    good, retry = scores(0.5), scores(None, **LATER)
+
+    assert [outcome.batch for outcome in of(good, retry).outcomes] == [good.lock.name]
+
+
+def test_main_effects_are_means_by_value_the_widest_range_first() -> None:
+    batch = a_grid(
+        {"small": [0, 1], "large": [3, 1], "same": [5]},
+        lambda values: 0.1 * float(str(values["small"])) + 0.3 * float(str(values["large"])),
+    )
+
+    first, second = of(batch).effects
+
+    assert (first.parameter, second.parameter) == ("large", "small")
+    assert [(level.value, level.count) for level in first.levels] == [(1, 2), (3, 2)]
+    assert [level.mean for level in first.levels] == pytest.approx([0.35, 0.95])
+    assert first.range == pytest.approx(0.6)
+
+
+def test_equal_ranges_keep_the_order_of_the_spec() -> None:
+    effects = of(a_grid({"z": [0, 1], "a": [0, 1]}, lambda _: 0.5)).effects
+
+    assert [effect.parameter for effect in effects] == ["z", "a"]
+
+
+def test_values_that_are_no_numbers_keep_the_order_of_the_table() -> None:
+    effect = of(a_grid({"optimizer": ["sgd", "adam", True, 1]}, lambda _: 0.5)).effects[0]
+
+    assert [level.value for level in effect.levels] == ["sgd", "adam", True, 1]
+
+
+def test_trials_without_a_result_are_left_out_of_the_means() -> None:
+    batch = a_grid({"a": [0, 1, 2], "b": [0, 1]}, lambda values: None if values["a"] == 2 else 0.5)
+
+    levels = {effect.parameter: effect.levels for effect in of(batch).effects}
+
+    assert [level.value for level in levels["a"]] == [0, 1]
+    assert [level.count for level in levels["b"]] == [2, 2]
+
+
+def test_absent_parameters_have_no_value() -> None:
+    batch = scores(0.5, 0.6, 0.7)
+    expected = tuple(
+        replace(row, assignment=MappingProxyType({"x": row.index} if row.index else {}))
+        for row in batch.expected
+    )
+
+    effect = of(replace(batch, expected=expected)).effects[0]
+
+    assert [level.value for level in effect.levels] == [1, 2]
+
+
+def test_huge_objectives_have_a_mean() -> None:
+    batch = a_grid({"a": [0, 1], "b": [0, 1]}, lambda values: 1.7e308 if values["a"] else -1.7e308)
+
+    effects = {effect.parameter: effect for effect in of(batch).effects}
+
+    assert [level.mean for level in effects["a"].levels] == [-1.7e308, 1.7e308]
+    assert math.isinf(effects["a"].range)
+
+
+def test_means_do_not_depend_on_the_order_of_records() -> None:
+    batch = a_grid({"a": [0, 1], "b": list(range(50))}, lambda values: 1 / (1 + float(str(values["b"]))))
+
+    assert of(batch) == of(replace(batch, records=tuple(reversed(batch.records))))
+
+
+def test_a_summary_is_of_one_sweep() -> None:
+    with pytest.raises(ValueError, match="one sweep"):
+        of()
+    with pytest.raises(ValueError, match="one sweep"):
+        of(scores(0.5), scores(0.5, sweep="other", **LATER))
+
+
+def test_the_newest_lock_names_metric_and_program() -> None:
+    newer = a_grid({"x": [1]}, lambda _: 0.1, metric=Metric("loss", Goal.MINIMIZE), **LATER)
+    older = replace(scores(0.5), records=(a_record(metrics={"test_accuracy": 0.5, "loss": 0.05}),))
+
+    summary = of(older, newer)
+
+    assert summary.metric.name == "loss"
+    assert summary.best == 0.05

@@ -1,0 +1,80 @@
+"""Commands, macros and text that something else would fill in."""
+
+from typing import Any
+
+import pytest
+
+from generator.structs.space import Constant, Parameter
+from tests.written_specs import a_spec, bad, good, messages, parsed
+
+
+@pytest.mark.parametrize(
+    "command", [["train"], ["${interpreter}", "x"], ["x", ""], ["x"] * 256, ["${env}", "x\ny"]]
+)
+def test_a_command_is_a_program_and_its_arguments(command: list[str]) -> None:
+    assert good(command=command).command == tuple(command)
+
+
+@pytest.mark.parametrize("first", ["", "${args}", "${args_no_hyphens}", "${args_no_boolean_flags}"])
+def test_a_command_begins_with_a_program(first: str) -> None:
+    assert messages(command=[first, "x"]) == [f"must begin with the program to start, got {first!r}"]
+
+
+@pytest.mark.parametrize(
+    ("command", "problem"),
+    [
+        ([], "must have at least 1 entry, got 0"),
+        (["x"] * 257, "must have at most 256 entries, got 257"),
+        ("train", "must be a list, got 'train'"),
+        ([5], "must be text, got 5"),
+    ],
+)
+def test_other_commands_are_refused(command: Any, problem: str) -> None:
+    assert messages(command=command) == [problem]
+
+
+SIGNS = {
+    "{{": "Helm, ApplicationSets and workflows fill in {{ … }} wherever a manifest has it",
+    "}}": "Helm, ApplicationSets and workflows fill in {{ … }} wherever a manifest has it",
+    "{%": "template engines run {% … %} wherever a manifest has it",
+    "$(": "Kubernetes fills in $(NAME) wherever a manifest has it",
+    "${": "Flux fills in ${NAME} wherever a manifest has it",
+}
+
+
+@pytest.mark.parametrize("sign", SIGNS)
+def test_template_syntax_is_refused_wherever_it_could_be_filled_in(sign: str) -> None:
+    text = f"a{sign}b"
+    found = parsed(
+        a_spec(description=text, parameters={"p": {"values": ["x", text, ["y", text]]}, "q": {"value": text}})
+    )
+
+    assert isinstance(found, tuple)
+    assert {problem.path for problem in found} == {
+        "parameters.p.values[1]",
+        "parameters.p.values[2][1]",
+        "parameters.q.value",
+        "description",
+    }
+    assert {(problem.code, problem.message, problem.hint) for problem in found} == {
+        ("template-syntax", f"must not hold {sign!r}, got {text!r}", SIGNS[sign])
+    }
+
+
+@pytest.mark.parametrize("sign", ["{{", "}}", "{%", "$("])
+def test_template_syntax_is_refused_in_a_command(sign: str) -> None:
+    assert bad(command=["x", f"a{sign}b"]) == [("command[1]", "template-syntax")]
+
+
+def test_a_workflow_expression_in_a_command_is_reported_once() -> None:
+    assert bad(command=["x", "${{ secrets.X }}"]) == [("command[1]", "template-syntax")]
+
+
+@pytest.mark.parametrize(
+    "text", ["`ls`", "; rm -rf /", "&& x", "$HOME", "a { b } c", "%}", "$", "--upload-pack=x", "# x"]
+)
+def test_shell_text_is_data(text: str) -> None:
+    sweep = good(description=text, command=["x", text], parameters={"p": {"value": text}})
+
+    assert sweep.command == ("x", text)
+    assert sweep.space.parameters == (Parameter("p", Constant(text)),)

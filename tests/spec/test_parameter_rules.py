@@ -1,0 +1,127 @@
+"""Parameters: names, domains and values at their bounds."""
+
+from typing import Any
+
+import pytest
+
+from generator.structs.space import Choice
+from tests.written_specs import bad, good, messages
+
+
+@pytest.mark.parametrize(
+    "name", ["a", "lr", "LR", "a.b.c", "a-b_c", "x" * 63, "lambda", "Trial", "a_.b", "a.b_", "a._b"]
+)
+def test_parameter_names_fit_options_and_variables(name: str) -> None:
+    assert good(parameters={name: {"value": 1}}).space.names == (name,)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", "_a", "1a", "--lr", "a b", "a=b", "x" * 64, "ä", "trial", "a.", "a..b", "a.__b", "__class__", "a\n"],
+)
+def test_other_parameter_names_are_refused(name: str) -> None:
+    (found,) = bad(parameters={name: {"value": 1}})
+
+    assert found[1] == "parameter-name"
+
+
+@pytest.mark.parametrize("other", ["A", "a.b", "a-b", "A_b"])
+def test_parameters_that_share_a_variable_are_refused(other: str) -> None:
+    first = "a" if other == "A" else "a_b"
+
+    assert bad(parameters={first: {"value": 1}, other: {"value": 2}}) == [
+        (f"parameters['{other}']" if "." in other else f"parameters.{other}", "parameter-collision")
+    ]
+
+
+def test_a_third_parameter_of_the_same_variable_is_held_against_the_first() -> None:
+    found = messages(parameters={"a_b": {"value": 1}, "a-b": {"value": 1}, "A_B": {"value": 1}})
+
+    assert found == [
+        "must differ from 'a_b' (line 8) in more than case and signs, got 'a-b'",
+        "must differ from 'a_b' (line 8) in more than case and signs, got 'A_B'",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("values", "first", "again"),
+    [
+        ([1, 1.0], "1", "1.0"),
+        ([0, -0.0], "0", "0.0"),
+        (["a", "a"], "'a'", "'a'"),
+        ([None, None], "null", "null"),
+        ([True, True], "true", "true"),
+        ([[1, 2], [1.0, 2]], "[1, 2]", "[1.0, 2]"),
+        ([[], []], "[]", "[]"),
+    ],
+)
+def test_equal_values_are_one_value(values: list[Any], first: str, again: str) -> None:
+    assert messages(parameters={"a": {"values": ["x", *values]}}) == [
+        f"must differ from values[1] ({first}), got {again}"
+    ]
+
+
+@pytest.mark.parametrize(
+    "values", [[1, True], [0, False], ["1", 1], [None, "null"], [[1], 1], [[1, 2], [2, 1]], [5]]
+)
+def test_values_of_different_kinds_are_different(values: list[Any]) -> None:
+    sweep = good(parameters={"a": {"values": values}})
+
+    assert sweep.space.parameters[0].domain == Choice(
+        tuple(tuple(value) if isinstance(value, list) else value for value in values)
+    )
+
+
+def test_a_value_repeated_twice_is_held_against_the_first_each_time() -> None:
+    assert messages(parameters={"a": {"values": [1, 1, 1]}}) == ["must differ from values[0] (1), got 1"] * 2
+
+
+def test_long_values_are_refused_one_byte_beyond_the_limit() -> None:
+    for key, value in (("value", "x" * 4094), ("values", ["x" * 4094]), ("value", ["x" * 4092])):
+        assert good(parameters={"a": {key: value}})
+
+    assert messages(parameters={"a": {"value": "x" * 4095}}) == [
+        "must be at most 4096 bytes as JSON, got 4097"
+    ]
+    assert bad(parameters={"a": {"values": ["x", "x" * 4095]}}) == [
+        ("parameters.a.values[1]", "value-too-long")
+    ]
+
+
+@pytest.mark.parametrize("domain", [{}, {"value": 1, "values": [1]}])
+def test_a_parameter_has_either_value_or_values(domain: dict[str, Any]) -> None:
+    assert bad(parameters={"a": domain}) == [("parameters.a", "parameter-domain")]
+
+
+def test_a_parameter_without_values_because_of_a_later_key_is_reported_once() -> None:
+    assert bad(parameters={"a": {"min": 0, "max": 1}}) == [
+        ("parameters.a.min", "not-supported-yet"),
+        ("parameters.a.max", "not-supported-yet"),
+    ]
+
+
+@pytest.mark.parametrize("value", [{"a": 1}, [[1]], [{"a": 1}]])
+def test_values_are_scalars_or_lists_of_scalars(value: Any) -> None:
+    codes = [code for _, code in bad(parameters={"a": {"value": value}, "b": {"values": [value]}})]
+
+    assert codes == ["wrong-type", "wrong-type"]
+
+
+def test_the_kinds_of_a_value_are_listed_where_it_is_of_another() -> None:
+    assert messages(parameters={"a": {"value": {}}, "b": {"value": [[]]}}) == [
+        "must be text, a number, true or false, null or a list, got a mapping",
+        "must be text, a number, true or false or null, got a list",
+    ]
+
+
+@pytest.mark.parametrize("count", [1, 100])
+def test_up_to_a_hundred_parameters_are_taken(count: int) -> None:
+    assert len(good(parameters={f"p{n}": {"value": n} for n in range(count)}).space.names) == count
+
+
+@pytest.mark.parametrize(
+    ("count", "message"),
+    [(0, "must have at least 1 entry, got 0"), (101, "must have at most 100 entries, got 101")],
+)
+def test_fewer_or_more_parameters_are_refused(count: int, message: str) -> None:
+    assert messages(parameters={f"p{n}": {"value": n} for n in range(count)}) == [message]

@@ -1,0 +1,71 @@
+"""Every problem code has a page entry, and every code of specs and settings an example file."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+GENERATOR = ROOT / "generator"
+PAGE = (ROOT / "docs/problems.md").read_text(encoding="utf-8")
+ENTRY = re.compile(
+    r"### `(?P<code>[a-z0-9-]+)`\n\n"
+    r"- \*\*What it means:\*\* .+\n- \*\*Why it matters:\*\* .+\n"
+    r"- \*\*Example:\*\* .+\n- \*\*Write instead:\*\* .+\n"
+)
+ENTRIES = [found["code"] for found in ENTRY.finditer(PAGE)]
+
+CODE_POSITION = 5
+"""Of `code` among the fields of Problem, for calls that name no field."""
+
+
+def codes(folder: Path) -> frozenset[str]:
+    """Collect `code="…"` of any call, the sixth argument of Problem, and constants called CODE."""
+    trees = (ast.parse(path.read_text(encoding="utf-8")) for path in sorted(folder.rglob("*.py")))
+    found = (value for tree in trees for node in ast.walk(tree) for value in given(node))
+    return frozenset(
+        value.value for value in found if isinstance(value, ast.Constant) and isinstance(value.value, str)
+    )
+
+
+def given(node: ast.AST) -> Iterator[ast.expr]:
+    match node:
+        case ast.Call(func, arguments, keywords):
+            yield from (word.value for word in keywords if word.arg == "code")
+            if isinstance(func, ast.Name) and func.id == "Problem":
+                yield from arguments[CODE_POSITION : CODE_POSITION + 1]
+        case ast.Assign([ast.Name("CODE")], value):
+            yield value
+
+
+def texts(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
+def test_every_code_has_an_entry() -> None:
+    assert sorted(codes(GENERATOR) - set(ENTRIES)) == []
+
+
+def test_every_entry_is_whole_stands_once_and_has_a_code_in_the_source() -> None:
+    trees = (ast.parse(path.read_text(encoding="utf-8")) for path in GENERATOR.rglob("*.py"))
+    literals = {text for tree in trees for text in texts(tree)}
+
+    assert re.findall(r"^### `(.+)`$", PAGE, re.MULTILINE) == ENTRIES
+    assert len(set(ENTRIES)) == len(ENTRIES)
+    assert sorted(set(ENTRIES) - literals) == []
+
+
+@pytest.mark.parametrize("code", sorted(codes(GENERATOR / "reader") | codes(GENERATOR / "spec")))
+def test_every_code_of_specs_and_settings_has_an_example_with_its_message(code: str) -> None:
+    examples = sorted((ROOT / "tests/specs/invalid").glob(f"{code}*.txt"))
+
+    assert any(f"[{code}]" in path.read_text(encoding="utf-8") for path in examples)
+
+
+def test_codes_are_kebab_case() -> None:
+    for code in codes(GENERATOR):
+        assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", code)

@@ -1,0 +1,77 @@
+"""What a valid spec gives."""
+
+from generator.spec import parse
+from generator.structs.space import Choice, Constant, Parameter
+from generator.structs.sweep import Goal, Metric, MetricSource, Resources, Run, Shape, Sweep
+from generator.structs.values import bytes_digest
+from tests.written_specs import DIGEST, SETTINGS, a_spec, good, written
+
+
+def test_defaults_are_those_of_the_values() -> None:
+    sweep = good()
+
+    assert sweep.metric == Metric("accuracy", Goal.MINIMIZE, MetricSource.RESULT)
+    assert sweep.run == Run()
+    assert sweep.description == ""
+    assert sweep.method == "grid"
+    assert sweep.path == "sweeps/lr.yaml"
+
+
+def test_everything_given_is_in_the_sweep() -> None:
+    sweep = good(
+        description="why",
+        metric={"name": "loss", "goal": "maximize", "source": "stdout"},
+        parameters={"b": {"value": [1, "x"]}, "a": {"values": [None, True, 0.5, [2]]}},
+        run={
+            "image": "train@" + DIGEST,
+            "interpreter": "python3.11",
+            "code": {"path": "src/train/"},
+            "data": "mnist",
+            "resources": {"cpu": 0.5, "memory": "2Gi", "gpu": 1},
+            "parallelism": 8,
+            "retries": 2,
+            "timeout": "2h",
+            "seed_base": 7,
+            "shape": "jobs",
+        },
+    )
+
+    assert sweep.description == "why"
+    assert sweep.metric == Metric("loss", Goal.MAXIMIZE, MetricSource.STDOUT)
+    assert sweep.space.parameters == (
+        Parameter("b", Constant((1, "x"))),
+        Parameter("a", Choice((None, True, 0.5, (2,)))),
+    )
+    assert sweep.command == ("train", "${args}")
+    assert sweep.run == Run(
+        image="train@" + DIGEST,
+        interpreter="python3.11",
+        code_path="src/train",
+        data="mnist",
+        resources=Resources("0.5", "2Gi", 1),
+        parallelism=8,
+        retries=2,
+        timeout_seconds=7200,
+        seed_base=7,
+        shape=Shape.JOBS,
+    )
+
+
+def test_the_digest_is_of_the_text_whatever_the_line_ends() -> None:
+    text = written(a_spec())
+
+    unix = parse(text, "sweeps/lr.yaml", SETTINGS)
+    windows = parse(b"\xef\xbb\xbf" + text.replace(b"\n", b"\r\n"), "sweeps/lr.yaml", SETTINGS)
+
+    assert isinstance(unix, Sweep)
+    assert unix == windows
+    assert unix.digest == bytes_digest(text)
+
+
+def test_whole_floats_are_integers_where_integers_are_asked_for() -> None:
+    run = good(
+        run={"parallelism": 4.0, "retries": 1.0, "seed_base": 2.0, "resources": {"gpu": 1.0, "cpu": 2.0}}
+    ).run
+
+    assert repr((run.parallelism, run.retries, run.seed_base, run.resources.gpu)) == "(4, 1, 2, 1)"
+    assert run.resources.cpu == "2"

@@ -1,0 +1,61 @@
+"""Specs for tests: valid by default, one change a test; and what is said of them."""
+
+import json
+from typing import Any
+
+from generator.problems import Problem
+from generator.spec import parse
+from generator.structs.settings import Dataset, Settings
+from generator.structs.sweep import Sweep
+
+DIGEST = "sha256:" + "0123456789abcdef" * 4
+SETTINGS = Settings(datasets={name: Dataset(name, name, DIGEST) for name in ("cifar", "mnist")})
+
+
+def a_spec(**changes: Any) -> dict[str, Any]:
+    spec: dict[str, Any] = {
+        "name": "lr",
+        "method": "grid",
+        "metric": {"name": "accuracy"},
+        "parameters": {"rate": {"values": [0.1, 0.2]}},
+        "command": ["train", "${args}"],
+    }
+    return {key: value for key, value in {**spec, **changes}.items() if value is not ...}
+
+
+def written(spec: dict[str, Any]) -> bytes:
+    """Write a spec as JSON, which is YAML with every text in quotes: these tests are not about the reader."""
+    return json.dumps(spec, indent=1, ensure_ascii=False).encode()
+
+
+def parsed(spec: dict[str, Any], *, path: str = "sweeps/lr.yaml") -> Sweep | tuple[Problem, ...]:
+    return parse(written(spec), path, SETTINGS)
+
+
+def good(**changes: Any) -> Sweep:
+    found = parsed(a_spec(**changes), path=f"sweeps/{changes.get('name', 'lr')}.yaml")
+    assert isinstance(found, Sweep), "\n".join(map(str, found))
+    return found
+
+
+def bad(**changes: Any) -> list[tuple[str, str]]:
+    found = parsed(a_spec(**changes), path=f"sweeps/{changes.get('name', 'lr')}.yaml")
+    assert isinstance(found, tuple)
+    return [(problem.path, problem.code) for problem in found]
+
+
+def messages(**changes: Any) -> list[str]:
+    found = parsed(a_spec(**changes))
+    assert isinstance(found, tuple)
+    return [problem.message for problem in found]
+
+
+def hints(**changes: Any) -> list[str | None]:
+    found = parsed(a_spec(**changes))
+    assert isinstance(found, tuple)
+    return [problem.hint for problem in found]
+
+
+def axis(count: int) -> dict[str, Any]:
+    """Give a parameter of so many values."""
+    return {"values": list(range(count))}
