@@ -71,9 +71,7 @@ class Watch:
             case Running(progress):
                 self._draw(progress)
             case Collected(found):
-                self._say(
-                    Text(f"recorded {', '.join(found.batches)} in {found.commit[: show.SHORT_ID]}", "green")
-                )
+                self._say(Text(show.recorded(found), "green"))
             case _:
                 pass  # the bar shows the rest
 

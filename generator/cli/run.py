@@ -107,6 +107,7 @@ def _collected(found: Any) -> dict[str, Any]:
         "sweep": summary.sweep,
         "batches": list(found.batches),
         "commit": found.commit,
+        "corrupt": list(found.corrupt),
         "counts": {str(status): count for status, count in summary.counts.items()},
         "best": None if summary.winner is None else {"trial": summary.winner.trial, "value": summary.best},
     }

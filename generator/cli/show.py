@@ -106,11 +106,14 @@ def tried(found: Tried) -> tuple[RenderableType, ...]:
 
 def collected(found: Iterable[Collected]) -> tuple[RenderableType, ...]:
     """Show each results commit."""
-    lines = [
-        Text(f"{one.commit[:SHORT_ID]} {one.summary.sweep}: {', '.join(one.batches)} recorded and archived")
-        for one in found
-    ]
-    return tuple(lines) or (Text("nothing to record"),)
+    return tuple(Text(recorded(one)) for one in found) or (Text("nothing to record"),)
+
+
+def recorded(one: Collected) -> str:
+    """Say what a results commit holds, and what it could not."""
+    told = f"recorded {', '.join(one.batches)} in {one.commit[:SHORT_ID]}"
+    reasons = ", ".join(sorted(set(one.corrupt)))
+    return f"{told}; {len(one.corrupt)} corrupt record(s) passed over: {reasons}" if one.corrupt else told
 
 
 def standings(found: Iterable[Standing]) -> tuple[RenderableType, ...]:

@@ -41,6 +41,8 @@ class Collected:
     """Those it records and archives."""
     summary: Summary
     """Of the whole sweep, these batches included."""
+    corrupt: tuple[str, ...] = ()
+    """Why record files could not be believed, a word each; their trials count as if they were not there."""
     commit: str = ""
 
 
@@ -104,12 +106,13 @@ class _Recording:
         if not now:
             return None
         known = self.repository.read(base, results_folder(self.sweep))
+        corrupt = tuple(one.reason for batch in now for one in _corrupt(self.results, batch))
         summary = summarise(
             [self._results(batch, known, now) for batch in stored if batch in now or not batch.is_active],
             description=_description(self.repository, base, now[-1].lock.spec_path),
         )
         names = tuple(batch.name for batch in now)
-        self.made = Collected(names, summary)
+        self.made = Collected(names, summary, corrupt)
         return Change(
             message=commit_message(summary, recorded=names),
             writes={
@@ -149,6 +152,14 @@ def _attempts(results: Path, batch: StoredBatch, index: int) -> Iterator[Record]
         found = record.read(content)
         if isinstance(found, Record):
             yield found
+
+
+def _corrupt(results: Path, batch: StoredBatch) -> Iterator[record.Corrupt]:
+    for index in range(batch.lock.trials):
+        for content in volume.attempts(results, batch.name, index):
+            found = record.read(content)
+            if isinstance(found, record.Corrupt):
+                yield found
 
 
 def _description(repository: Repository, base: str, path: str) -> str:

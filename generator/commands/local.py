@@ -123,7 +123,9 @@ class _Loop:
             if isinstance(found, Refused):
                 refused.append(found)
                 continue
-            lacking = machine.refuse([found.batch], machine.capacity(), without_gpu=self.options.without_gpu)
+            lacking = machine.refuse(
+                [found.batch], self.engine.capacity, without_gpu=self.options.without_gpu
+            )
             if lacking:
                 refused.append(Refused(batch.name, lacking))
             else:

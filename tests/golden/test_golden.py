@@ -10,7 +10,7 @@ import pytest
 
 from generator.commands.generate import generate
 from generator.repo import batches, files
-from generator.structs.tree import FileTree
+from generator.structs.tree import Drift, FileTree
 from tests.repository import Sandbox
 
 CASES = sorted(path for path in (Path(__file__).parent / "cases").iterdir() if path.is_dir())
@@ -42,7 +42,7 @@ def test_the_overlay_is_what_it_was(case: Path, sandbox: Sandbox, request: pytes
         shutil.rmtree(expected, ignore_errors=True)
         files.write_folder(expected, found)
 
-    assert files.difference(files.read_folder(expected), found) == files.Drift()
+    assert files.difference(files.read_folder(expected), found) == Drift()
 
 
 def test_there_is_no_case_without_a_reason() -> None:

@@ -1,0 +1,1 @@
+"""The rim that runs processes: what plays the cluster on one machine."""

@@ -1,0 +1,80 @@
+"""Datasets as folders on this machine: filled by their own command, verified before anything reads them."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from generator.errors import StorageError, ToolError
+from generator.structs.settings import Dataset
+
+CHUNK = 1 << 20
+
+
+def ready(dataset: Dataset, folder: Path, *, code: Path) -> Path:
+    """Give the dataset's verified folder; fill it by the `prepare` command if it is missing.
+
+    `code` is the folder that the command runs in. Raises StorageError where the contents are not what the
+    settings promise, ToolError if the command fails.
+    """
+    if not folder.is_dir():
+        if not dataset.prepare:
+            raise StorageError(
+                f"dataset {dataset.name}: {folder} is missing",
+                hint=f"put the files there, or give datasets.{dataset.name}.prepare a command that does",
+            )
+        _prepare(dataset, folder, code)
+    found = folder_digest(folder)
+    if found != dataset.digest:
+        raise StorageError(
+            f"dataset {dataset.name}: {folder} holds other data: must be {dataset.digest}, found {found}",
+            hint=f"remove the folder to have it made anew, or correct datasets.{dataset.name}.digest",
+        )
+    return folder
+
+
+def _prepare(dataset: Dataset, folder: Path, code: Path) -> None:
+    """Fill a folder beside the wanted one and move it there whole."""
+    staging = folder.with_name(f".{folder.name}.tmp")
+    shutil.rmtree(staging, ignore_errors=True)
+    staging.mkdir(parents=True)
+    environment = {
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
+        "HOME": str(staging.parent),
+        "SWEEP_DATA": str(staging),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    try:
+        done = subprocess.run(dataset.prepare, cwd=code, env=environment, capture_output=True, check=False)
+    except OSError as error:
+        raise ToolError(
+            f"dataset {dataset.name}: {dataset.prepare[0]} cannot be run: {error.strerror}"
+        ) from error
+    if done.returncode:
+        raise ToolError.failed(
+            dataset.prepare,
+            code=done.returncode,
+            stdout=done.stdout.decode(errors="replace"),
+            stderr=done.stderr.decode(errors="replace"),
+        )
+    staging.rename(folder)
+
+
+def folder_digest(folder: Path) -> str:
+    """Take `sha256:` over the sorted lines `<sha256>  <name>` of all files, as sha256sum would list them."""
+    lines = [
+        f"{_file_digest(path)}  {path.relative_to(folder).as_posix()}\n"
+        for path in sorted(folder.rglob("*"), key=lambda path: path.relative_to(folder).as_posix())
+        if path.is_file()
+    ]
+    return "sha256:" + hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def _file_digest(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()

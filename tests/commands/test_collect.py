@@ -1,0 +1,166 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from generator.commands.collect import Collected, Target, collect, expected
+from generator.errors import RepositoryError
+from generator.repo import batches
+from generator.repo.batches import StoredBatch
+from tests.repository import Sandbox
+
+
+def stored(sandbox: Sandbox) -> StoredBatch:
+    (batch,) = batches.in_work_tree(sandbox.root)
+    return batch
+
+
+def leave(results: Path, batch: StoredBatch, index: int, **changes: object) -> Path:
+    """Leave a record as the launcher would."""
+    trial = expected(batch)[index]
+    record = {
+        "version": 1,
+        "trial": trial.trial,
+        "row": trial.row,
+        "batch": batch.name,
+        "index": index,
+        "uid": f"uid-{index}",
+        "attempt": 1,
+        "status": "ok",
+        "reason": None,
+        "metrics": {"score": index / 2},
+        "seconds": 1.5,
+        "started": "2026-01-01T00:00:00Z",
+        "finished": "2026-01-01T00:00:02Z",
+        "ran": "process",
+        "code": batch.lock.program.code.tree,
+        "data": None,
+        "seed": 0,
+        "node": "n",
+        "details": {},
+        "artifacts": [],
+        **changes,
+    }
+    path = results / batch.name / str(index) / f"{record['uid']}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(record))
+    return path
+
+
+def target(sandbox: Sandbox, *, push: bool = True) -> Target:
+    return Target(sandbox.workspace.repository, "origin" if push else None, "main")
+
+
+@pytest.fixture
+def merged(sandbox: Sandbox) -> Sandbox:
+    sandbox.merged()
+    return sandbox
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    return tmp_path / "results"
+
+
+def recorded(sandbox: Sandbox, found: tuple[Collected, ...]) -> dict[str, str]:
+    """Give the status of every trial as main holds it."""
+    assert found
+    sandbox.pull()
+    lines = (sandbox.root / "results/peak/summary.csv").read_text().splitlines()[1:]
+    return {line.split(",")[2]: line.split(",")[3] for line in lines}
+
+
+def test_a_batch_without_any_record_is_not_finished(merged: Sandbox, results: Path) -> None:
+    assert collect(target(merged), results, ()) == ()
+
+    leave(results, stored(merged), 0)
+
+    assert collect(target(merged), results, ()) == ()
+
+
+def test_a_batch_that_no_job_knows_ends_by_its_records(merged: Sandbox, results: Path) -> None:
+    for index in range(3):
+        leave(results, stored(merged), index)
+
+    assert recorded(merged, collect(target(merged), results, ())) == {"0": "ok", "1": "ok", "2": "ok"}
+
+
+def test_a_job_that_ended_leaves_rows_for_trials_that_left_nothing(merged: Sandbox, results: Path) -> None:
+    batch = stored(merged)
+    leave(results, batch, 0)
+    leave(results, batch, 2, status="failed", reason="exit-7", metrics={})
+
+    found = collect(target(merged), results, {batch.name})
+
+    assert recorded(merged, found) == {"0": "ok", "1": "missing", "2": "failed"}
+
+
+def test_what_cannot_be_believed_is_counted_and_never_used(merged: Sandbox, results: Path) -> None:
+    batch = stored(merged)
+    leave(results, batch, 0).write_text('{"version": 1, "trial"')
+    leave(results, batch, 1, row="0" * 64)
+    leave(results, batch, 2, metrics={"score": float("nan")})
+
+    found = collect(target(merged), results, {batch.name})
+
+    assert recorded(merged, found) == {"0": "missing", "1": "missing", "2": "diverged"}
+    assert len(found[0].corrupt) == 1
+
+
+def test_a_record_that_is_a_link_is_never_followed(merged: Sandbox, results: Path, tmp_path: Path) -> None:
+    batch = stored(merged)
+    real = leave(results, batch, 0)
+    (tmp_path / "secret.json").write_bytes(real.read_bytes())
+    real.unlink()
+    real.symlink_to(tmp_path / "secret.json")
+
+    assert recorded(merged, collect(target(merged), results, {batch.name}))["0"] == "missing"
+
+
+def test_collecting_again_makes_no_commit(merged: Sandbox, results: Path) -> None:
+    batch = stored(merged)
+    leave(results, batch, 0)
+    collect(target(merged), results, {batch.name})
+    head = merged.git("ls-remote", "origin", "main")
+
+    assert collect(target(merged), results, {batch.name}) == ()
+
+    assert merged.git("ls-remote", "origin", "main") == head
+
+
+def test_without_push_it_commits_here_and_leaves_other_edits_alone(merged: Sandbox, results: Path) -> None:
+    batch = stored(merged)
+    leave(results, batch, 0)
+    merged.write("code/train.py", "dirty")
+
+    collect(target(merged, push=False), results, {batch.name})
+
+    assert (merged.root / "results/peak/summary.csv").is_file()
+    assert (merged.root / "overlays/archive" / batch.name).is_dir()
+    assert merged.active() == []
+    assert merged.git("status", "--porcelain").split() == ["M", "code/train.py"]
+    assert merged.git("log", "-1", "--format=%s").startswith("results(peak): 1/3 trials")
+
+
+def test_an_edit_in_the_way_is_kept_and_told(merged: Sandbox, results: Path) -> None:
+    batch = stored(merged)
+    leave(results, batch, 0)
+    own = merged.write("results/peak/summary.csv", "my own notes")
+
+    with pytest.raises(RepositoryError, match=r"results/peak/summary.csv"):
+        collect(target(merged, push=False), results, {batch.name})
+
+    assert own.read_text() == "my own notes"
+
+
+def test_the_results_are_the_same_whatever_the_order_of_collecting(merged: Sandbox, results: Path) -> None:
+    batch = stored(merged)
+    for index in (2, 0, 1):
+        leave(results, batch, index)
+    leave(results, batch, 1, uid="another", attempt=2, status="failed", reason="exit-1", metrics={})
+    collect(target(merged), results, {batch.name})
+    merged.pull()
+    first = (merged.root / "results/peak/summary.csv").read_bytes()
+
+    assert b",ok,,2," in first
+    assert len((merged.root / f"results/peak/records/{batch.name}.jsonl").read_text().splitlines()) == 4

@@ -1,0 +1,475 @@
+"""Rendered manifests in, records out: the engine with real pods, whose launcher does what its row says."""
+
+import os
+import shutil
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from generator.engine.local import events
+from generator.engine.local.events import JobCreated, JobFinished, JobPruned, PodEnded, PodStarted, Progress
+from generator.engine.local.observed import Condition
+from generator.engine.local.quantities import Resources
+from generator.engine.local.store import conditions
+from generator.errors import RepositoryError, StorageError
+from generator.formats import record as record_format
+from generator.structs.record import Status
+from tests.engine.batches import Machine, ends, indexed, jobs, name_of, trial
+
+
+def test_a_batch_runs_to_its_end(machine: Machine) -> None:
+    made = indexed(["", "", ""])
+
+    happened = machine.run(made)
+
+    assert [event.status for event in ends(happened)] == [Status.OK] * 3
+    assert sorted(machine.starts(made)) == [0, 1, 2]
+    assert happened[0] == JobCreated("lr-b1-00000001", "lr-b1-00000001")
+    assert happened[-1] == JobFinished(
+        "lr-b1-00000001", "lr-b1-00000001", Condition.COMPLETE, "CompletionsReached"
+    )
+    assert conditions(machine.state) == {"lr-b1-00000001": Condition.COMPLETE}
+    assert list((machine.state / "pods").iterdir()) == []
+
+
+def test_the_ends_of_pods_tell_trial_and_metrics(machine: Machine) -> None:
+    (ended,) = ends(machine.run(indexed([""])))
+
+    assert (ended.attempt.trial, ended.attempt.number, dict(ended.metrics)) == (trial(0), 1, {"score": 0.0})
+
+
+def test_the_trial_sees_folders_where_the_manifest_names_paths(machine: Machine) -> None:
+    made = indexed(["", ""])
+
+    machine.run(made)
+
+    (record,) = machine.records(made, 1)
+    environment, state = record.details["env"], machine.state
+    scratch = state / "pods" / record.uid / "volumes" / "scratch"
+    assert environment["SWEEP_RESULTS"] == str(state / "results/lr-b1-00000001/1")
+    assert environment["HOME"] == environment["TMPDIR"] == environment["SWEEP_SCRATCH"] == str(scratch)
+    assert environment["SWEEP_RAN"] == record.ran == "process"
+    assert environment["JOB_COMPLETION_INDEX"] == "1"
+    assert record.details["cwd"] == str(machine.root / "locked code")
+    assert record.details["cpus"] == 1
+    assert "PYTEST_CURRENT_TEST" not in environment
+
+
+def test_locked_code_stays_as_git_has_it(machine: Machine) -> None:
+    machine.run(indexed([""]))
+
+    assert list((machine.root / "locked code").iterdir()) == []
+
+
+def test_a_second_run_starts_nothing(machine: Machine) -> None:
+    made = indexed(["", ""])
+    machine.run(made)
+
+    assert machine.run(made) == []
+
+    assert len(machine.starts(made)) == 2
+
+
+def test_records_are_the_truth_even_without_the_state(machine: Machine) -> None:
+    made = indexed(["", "exit:42", "exit:1"])
+    machine.run(made)
+    (machine.state / "state.json").unlink()
+
+    happened = machine.run(made)
+
+    assert [type(event) for event in happened] == [JobCreated, JobFinished]
+    assert len(machine.starts(made)) == 3
+
+
+def test_a_result_that_appears_meanwhile_is_seen_before_its_pod_is_started(machine: Machine) -> None:
+    made, elsewhere = indexed(["wait-for:go", ""], parallelism=1), Machine(machine.root / "elsewhere")
+    elsewhere.root.mkdir()
+    (elsewhere.state / "results" / name_of(made)).mkdir(parents=True)
+    (elsewhere.state / "results" / name_of(made) / "go").touch()
+    elsewhere.run(made)
+    results = machine.state / "results" / name_of(made)
+
+    with machine.engine() as engine:
+        machine.drive(engine, made, until=lambda: machine.spy(made))
+        shutil.copytree(elsewhere.state / "results" / name_of(made) / "1", results / "1")
+        (results / "go").touch()
+        machine.drive(engine, made)
+
+    assert machine.starts(made) == [0]
+    assert conditions(machine.state) == {name_of(made): Condition.COMPLETE}
+
+
+def test_a_launcher_that_finds_the_work_done_leaves_no_second_record(machine: Machine) -> None:
+    made, elsewhere = indexed(["wait-for:go vanish:0"]), Machine(machine.root / "elsewhere")
+    elsewhere.root.mkdir()
+    results = machine.state / "results" / name_of(made)
+
+    with machine.engine() as engine:
+        machine.drive(engine, made, until=lambda: machine.spy(made))
+        elsewhere.run(indexed([""]))
+        (record,) = elsewhere.records(made, 0)
+        text = record_format.to_line(replace(record, row=machine.desired(made).batch.table.rows[0].digest))
+        (results / "0" / f"{record.uid}.json").write_text(text)
+        (results / "go").touch()
+        (ended,) = ends(machine.drive(engine, made))
+
+    assert (ended.status, ended.reason) == (Status.OK, "already-recorded")
+    assert [one.uid for one in machine.records(made, 0)] == [record.uid]
+
+
+def test_parallelism_bounds_what_runs_at_a_time(machine: Machine) -> None:
+    made = indexed(["sleep:0.1"] * 5, parallelism=2)
+
+    happened = machine.run(made)
+
+    running = most = 0
+    for event in happened:
+        running += isinstance(event, PodStarted) - isinstance(event, PodEnded)
+        most = max(most, running)
+    assert most == 2
+    assert [event.attempt.index for event in happened if isinstance(event, PodStarted)] == [0, 1, 2, 3, 4]
+
+
+def test_slots_bound_what_runs_at_a_time(machine: Machine) -> None:
+    made = jobs(["sleep:0.05"] * 3)
+
+    with machine.engine(slots=1) as engine:
+        engine.step([machine.desired(made)])
+        assert engine.progress() == {name_of(made): Progress(total=3, ok=0, diverged=0, failed=0, running=1)}
+        machine.drive(engine, made)
+
+
+def test_a_failed_trial_is_tried_again_and_told_so(machine: Machine) -> None:
+    made = indexed(["fail-first:1"], retries=2)
+
+    happened = machine.run(made)
+
+    assert [(event.status, event.attempt.number) for event in ends(happened)] == [
+        (Status.FAILED, 1),
+        (Status.OK, 2),
+    ]
+    assert [event.index for event in happened if isinstance(event, events.Waiting)] == [0]
+    assert [record.attempt for record in machine.records(made, 0)] == [1, 2]
+    assert conditions(machine.state) == {name_of(made): Condition.COMPLETE}
+
+
+def test_retries_end(machine: Machine) -> None:
+    made = indexed(["exit:3", ""], retries=1)
+
+    happened = machine.run(made)
+
+    assert [event.reason for event in ends(happened) if event.attempt.index == 0] == ["exit-3", "exit-3"]
+    assert conditions(machine.state) == {name_of(made): Condition.FAILED}
+
+
+def test_an_exit_code_counts_for_more_than_the_reason_in_the_record(machine: Machine) -> None:
+    made = indexed(["odd:43", ""], retries=3, parallelism=1)
+
+    happened = machine.run(made)
+
+    assert happened[-1] == JobFinished(name_of(made), name_of(made), Condition.FAILED, "PodFailurePolicy")
+    assert machine.starts(made) == [0]
+
+
+def test_bad_hyperparameters_are_not_tried_again(machine: Machine) -> None:
+    made = indexed(["exit:42", ""], retries=3)
+
+    happened = machine.run(made)
+
+    assert sorted(machine.starts(made)) == [0, 1]
+    assert isinstance(happened[-1], JobFinished)
+    assert happened[-1].reason == "FailedIndexes"
+
+
+def test_a_bad_sweep_stops_an_indexed_batch(machine: Machine) -> None:
+    does = ["wait-for:one wait-for:two exit:43", "orphan make:one sleep:300", "make:two sleep:300", ""]
+    made = indexed(does, parallelism=3, retries=3)
+
+    happened = machine.run(made)
+
+    assert sorted(machine.starts(made)) == [0, 1, 2]
+    assert happened[-1] == JobFinished(name_of(made), name_of(made), Condition.FAILED, "PodFailurePolicy")
+    assert {record.reason for index in (1, 2) for record in machine.records(made, index)} == {"stopped"}
+
+
+def test_a_bad_sweep_stops_all_jobs_of_its_batch_and_no_other(machine: Machine) -> None:
+    made, other = jobs(["exit:43", "sleep:300", "sleep:300"]), indexed(["sleep:0.5"])
+
+    machine.run(made, other)
+
+    assert conditions(machine.state) == {
+        name_of(other): Condition.COMPLETE,
+        name_of(made): Condition.FAILED,
+    }
+
+
+def test_a_batch_of_jobs_is_finished_when_all_its_jobs_are(machine: Machine) -> None:
+    made = jobs(["", "wait-for:go"])
+
+    with machine.engine() as engine:
+        machine.drive(engine, made, until=lambda: machine.records(made, 0))
+        engine.step([machine.desired(made)])
+        assert conditions(machine.state) == {name_of(made): None}
+        (machine.state / "results" / name_of(made) / "go").touch()
+        machine.drive(engine, made)
+
+    assert conditions(machine.state) == {name_of(made): Condition.COMPLETE}
+
+
+@pytest.mark.parametrize(
+    ("does", "status", "reason", "said"),
+    [
+        ("killed", Status.FAILED, "killed", ""),
+        ("kill-warden", Status.FAILED, "killed", "its warden was killed"),
+        ("say:why vanish:3", Status.FAILED, "exit-3", "why"),
+        ("vanish:0", Status.FAILED, "no-record", ""),
+        ("vanish:42", Status.DIVERGED, "bad-hyperparameters", ""),
+        ("vanish:43", Status.FAILED, "bad-sweep", ""),
+        ("vanish:74", Status.FAILED, "disk-full", ""),
+        ("vanish:139", Status.FAILED, "signal-11", ""),
+    ],
+)
+def test_a_pod_without_a_record_is_given_one(
+    machine: Machine, does: str, status: Status, reason: str, said: str
+) -> None:
+    made = indexed([does])
+
+    (ended,) = ends(machine.run(made))
+
+    (record,) = machine.records(made, 0)
+    assert (record.status, record.reason) == (ended.status, ended.reason) == (status, reason)
+    assert (record.trial, record.index, record.attempt, record.uid) == (trial(0), 0, 1, ended.attempt.uid)
+    assert (record.details.get("said", ""), ended.said) == (said, said)
+
+
+def test_a_pod_over_its_memory_is_recorded_as_such(machine: Machine) -> None:
+    made = indexed(["orphan hold:200"], resources={"cpu": "1", "memory": "128Mi"})
+
+    machine.run(made)
+
+    assert [record.reason for record in machine.records(made, 0)] == ["oom"]
+
+
+def test_a_pod_that_cannot_start_is_recorded_as_such(machine: Machine) -> None:
+    made = indexed([""])
+    made[-1]["spec"]["template"]["spec"]["containers"][0]["command"] = ["no-such-program"]
+
+    (ended,) = ends(machine.run(made))
+
+    assert (ended.reason, "no-such-program" in ended.said) == ("start-failed", True)
+
+
+def test_a_record_that_found_no_room_is_taken_from_the_termination_log(machine: Machine) -> None:
+    made = indexed(["only-log"])
+
+    (ended,) = ends(machine.run(made))
+
+    assert ended.status is Status.OK
+    assert [record.status for record in machine.records(made, 0)] == [Status.OK]
+
+
+def test_a_record_that_nobody_can_read_is_a_failed_attempt_and_is_kept(machine: Machine) -> None:
+    made = indexed(["corrupt"])
+
+    (ended,) = ends(machine.run(made))
+
+    path = machine.state / "results" / name_of(made) / "0" / f"{ended.attempt.uid}.json"
+    assert (ended.status, ended.reason) == (Status.FAILED, "record-invalid")
+    assert path.read_text() == '{"version": 1'
+
+
+def test_a_record_of_another_row_is_no_result(machine: Machine) -> None:
+    first, second = indexed([""]), indexed(["note:other"])
+    machine.run(first)
+    (machine.state / "state.json").unlink()
+    (machine.state / "jobs/lr-b1-00000001").rename(machine.root / "old")
+
+    machine.run(second, capacity=Resources(1000, 1 << 40))
+
+    # Counted as a failed attempt, and no retry is left.
+    assert machine.starts(second) == [0]
+    assert conditions(machine.state) == {name_of(second): Condition.FAILED}
+
+
+def test_a_pod_past_its_deadline_is_stopped(machine: Machine) -> None:
+    made = indexed(["stubborn sleep:300"])
+    spec = made[-1]["spec"]["template"]["spec"]
+    spec.update(activeDeadlineSeconds=1, terminationGracePeriodSeconds=0)
+
+    (ended,) = ends(machine.run(made))
+
+    assert ended.reason == "deadline"
+
+
+def test_what_is_gone_is_pruned_and_its_records_stay(machine: Machine) -> None:
+    made = indexed(["", "setsid sleep:300"])
+
+    with machine.engine() as engine:
+        machine.drive(engine, made, until=lambda: len(machine.spy(made)) == 2 and machine.records(made, 0))
+        happened = machine.drive(engine, until=lambda: not (machine.state / "jobs" / name_of(made)).exists())
+
+    assert happened[-1] == JobPruned(name_of(made), name_of(made))
+    assert conditions(machine.state) == {}
+    assert len(machine.records(made, 0)) == 1
+    assert machine.records(made, 1) == []
+
+
+def test_a_changed_job_is_refused_once_and_runs_on(machine: Machine) -> None:
+    made, changed = indexed(["wait-for:go"]), indexed(["wait-for:go"], parallelism=2)
+
+    with machine.engine() as engine:
+        machine.drive(engine, made, until=lambda: machine.spy(made))
+        happened = [event for _ in range(3) for event in engine.step([machine.desired(changed)])]
+        (machine.state / "results" / name_of(made) / "go").touch()
+        machine.drive(engine, made)
+
+    assert happened == [events.EditRefused(name_of(made), name_of(made))]
+    assert machine.starts(made) == [0]
+
+
+def test_an_untouched_batch_is_neither_pruned_nor_continued(machine: Machine) -> None:
+    made = indexed(["sleep:0.2", ""], parallelism=1)
+
+    with machine.engine() as engine:
+        engine.step([machine.desired(made)])
+        happened: list[events.Event] = []
+        while not ends(happened):
+            engine.wait(1)
+            happened += engine.step([], untouched=[name_of(made)])
+
+    assert [type(event) for event in happened] == [PodEnded]
+    assert ends(happened)[0].status is Status.OK
+    assert machine.starts(made) == [0]
+
+
+def test_closing_ends_everything_at_once_and_costs_no_attempt(machine: Machine) -> None:
+    made = indexed(["polite setsid orphan wait-for:go"])
+
+    with machine.engine() as engine:
+        machine.drive(engine, made, until=lambda: machine.spy(made))
+        begun = time.monotonic()
+    took = time.monotonic() - begun
+
+    assert took < 5
+    assert machine.processes() == []
+    assert machine.records(made, 0) == []
+    (machine.state / "results" / name_of(made) / "go").touch()
+    machine.run(made)
+    assert [record.attempt for record in machine.records(made, 0)] == [1]
+
+
+def test_a_second_engine_is_told_who_holds_the_state(machine: Machine) -> None:
+    with machine.engine(), pytest.raises(RepositoryError, match=f"process {os.getpid()}"):
+        machine.engine()
+
+    machine.engine().close()
+
+
+def test_a_damaged_state_is_named_with_the_way_out(machine: Machine) -> None:
+    machine.state.mkdir()
+    (machine.state / "state.json").write_text("{")
+
+    for _ in range(2):  # the lock is given back
+        with pytest.raises(StorageError, match=r"state\.json is damaged") as caught:
+            machine.engine()
+
+    assert "delete it" in (caught.value.hint or "")
+
+
+def test_a_results_volume_that_cannot_be_written_is_named(machine: Machine) -> None:
+    made = indexed([""])
+    machine.state.mkdir()
+    (machine.state / "results").write_text("a file where a folder should be")
+
+    with machine.engine() as engine, pytest.raises(StorageError, match="results"):
+        machine.drive(engine, made)
+
+
+def test_an_end_that_cannot_be_recorded_is_kept_until_it_can(machine: Machine) -> None:
+    made = indexed(["wait-for:go vanish:3"])
+    folder = machine.state / "results" / name_of(made) / "0"
+
+    with machine.engine() as engine:
+        machine.drive(engine, made, until=lambda: machine.spy(made))
+        folder.rename(machine.root / "aside")
+        folder.touch()  # a file where a folder should be
+        (folder.parent / "go").touch()
+        with pytest.raises(StorageError, match="cannot be written"):
+            machine.drive(engine, made)
+        folder.unlink()
+        (machine.root / "aside").rename(folder)
+        happened = machine.drive(engine, made)
+
+    assert [event.reason for event in ends(happened)] == ["exit-3"]
+
+
+def test_a_dataset_is_seen_where_it_is_mounted(machine: Machine) -> None:
+    made = indexed([""])
+    spec = made[-1]["spec"]["template"]["spec"]
+    spec["volumes"].append(
+        {"name": "data", "persistentVolumeClaim": {"claimName": "mnist", "readOnly": True}}
+    )
+    spec["containers"][0]["volumeMounts"].append({"name": "data", "mountPath": "/sweep/data"})
+    spec["containers"][0]["env"].append({"name": "SWEEP_DATA", "value": "/sweep/data"})
+    desired = replace(machine.desired(made), data=machine.root / "digits")
+
+    with machine.engine() as engine:
+        while not engine.is_settled or not machine.records(made, 0):
+            engine.step([desired])
+            engine.wait(0.1)
+
+    assert machine.records(made, 0)[0].details["env"]["SWEEP_DATA"] == str(machine.root / "digits")
+
+
+def test_a_batch_whose_dataset_is_nowhere_is_refused(machine: Machine) -> None:
+    made = indexed([""])
+    spec = made[-1]["spec"]["template"]["spec"]
+    spec["volumes"].append({"name": "data", "persistentVolumeClaim": {"claimName": "mnist"}})
+    spec["containers"][0]["volumeMounts"].append({"name": "data", "mountPath": "/sweep/data"})
+
+    with machine.engine() as engine, pytest.raises(RepositoryError, match="needs a dataset"):
+        machine.drive(engine, made)
+
+
+def test_only_the_gpus_of_a_pod_are_shown_to_it(machine: Machine) -> None:
+    wants = {"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": "1"}
+    made = indexed(["sleep:0.1"] * 2, resources=wants)
+
+    machine.run(made, capacity=Resources(64_000, 1 << 40, gpus=2))
+
+    shown = [machine.records(made, index)[0].details["env"]["CUDA_VISIBLE_DEVICES"] for index in (0, 1)]
+    assert sorted(shown) == ["0", "1"]
+
+
+def test_doing_without_a_gpu_is_told_to_the_trial(machine: Machine) -> None:
+    made = indexed([""], resources={"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": "1"})
+    plain = indexed([""], name="lr-b2-00000002")
+
+    machine.run(made, plain, without_gpu=True)
+
+    assert machine.records(made, 0)[0].details["env"]["SWEEP_WITHOUT_GPU"] == "1"
+    assert "SWEEP_WITHOUT_GPU" not in machine.records(plain, 0)[0].details["env"]
+
+
+def test_pods_get_different_cpus(machine: Machine) -> None:
+    if len(os.sched_getaffinity(0)) == 1:
+        pytest.skip("one CPU")
+    made = indexed(["wait-for:go"] * 2)
+
+    with machine.engine() as engine:
+        machine.drive(engine, made, until=lambda: len(machine.spy(made)) == 2)
+        shown = {tuple(os.sched_getaffinity(pid)) for _, _, pid in machine.spy(made)}
+        (machine.state / "results" / name_of(made) / "go").touch()
+        machine.drive(engine, made)
+
+    assert len(shown) == 2
+
+
+def test_folders_that_a_trial_closed_to_itself_are_removed(machine: Machine, tmp_path: Path) -> None:
+    made = indexed(["lock-scratch"])
+
+    machine.run(made)
+
+    assert list((machine.state / "pods").iterdir()) == []

@@ -1,0 +1,112 @@
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from generator.engine.local import environment
+from generator.engine.local.environment import Extras, Identity, Translation
+from generator.engine.local.workload import FieldRef, Literal, Variable
+from tests.engine.batches import indexed, jobs, parsed
+
+IDENTITY = Identity(uid="u-1", node="here", index=3, failures=2)
+
+
+def test_container_paths_become_folders_and_nothing_else_does() -> None:
+    translate = Translation({"/sweep": Path("/s"), "/sweep/results": Path("/r r"), "/tmp": Path("/t")})  # noqa: S108
+
+    seen = [
+        translate(text)
+        for text in (
+            "/sweep/results",
+            "/sweep/results/x",
+            "/sweep/resultsx",
+            "/sweep",
+            "a/sweep",
+            "/temp",
+            "",
+        )
+    ]
+
+    assert seen == ["/r r", "/r r/x", "/s/resultsx", "/s", "a/sweep", "/temp", ""]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("$(A)", "1"),
+        ("x$(A)$(B)y", "x12y"),
+        ("$(UNKNOWN)", "$(UNKNOWN)"),
+        ("$$(A)", "$(A)"),
+        ("$A ${A} $", "$A ${A} $"),
+    ],
+)
+def test_references_expand_as_in_kubernetes(text: str, value: str) -> None:
+    assert environment.expand(text, {"A": "1", "B": "2"}) == value
+
+
+def test_a_pod_is_told_about_itself() -> None:
+    job = parsed(indexed([""] * 4)).jobs[0]
+    fields = {
+        "UID": "metadata.uid",
+        "NAMESPACE": "metadata.namespace",
+        "NODE": "spec.nodeName",
+        "BATCH": "metadata.labels['sweepledger.dev/batch']",
+        "INDEX": "metadata.annotations['batch.kubernetes.io/job-completion-index']",
+        "FAILURES": "metadata.annotations['batch.kubernetes.io/job-index-failure-count']",
+        "NOTHING": "metadata.annotations['other']",
+    }
+    told: list[Variable] = [FieldRef(name, path) for name, path in fields.items()]
+    told.append(Literal("JOINED", "$(NODE)/$(JOB_COMPLETION_INDEX)"))
+
+    found = environment.declared(replace(job, pod=replace(job.pod, environment=tuple(told))), IDENTITY)
+
+    assert found == {
+        "JOB_COMPLETION_INDEX": "3",
+        "UID": "u-1",
+        "NAMESPACE": "sweeps",
+        "NODE": "here",
+        "BATCH": "lr-b1-00000001",
+        "INDEX": "3",
+        "FAILURES": "2",
+        "NOTHING": "",
+        "JOINED": "here/3",
+    }
+
+
+def test_a_job_without_indexes_has_no_completion_index() -> None:
+    job = parsed(jobs([""])).jobs[0]
+
+    found = environment.declared(job, IDENTITY)
+
+    assert "JOB_COMPLETION_INDEX" not in found
+    assert found["SWEEP_INDEX"] == "0"
+
+
+def test_nothing_of_the_engine_reaches_the_trial(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    extras = Extras(Path("/own"), Path("/own/log"), Path("/bin"), {"CUDA_VISIBLE_DEVICES": ""})
+
+    found = environment.complete(
+        {"SWEEP_RAN": "local", "A": "/data/x"}, IDENTITY, Translation({"/data": Path("/d")}), extras
+    )
+
+    assert found == {
+        "A": "/d/x",
+        "CUDA_VISIBLE_DEVICES": "",
+        "HOME": "/own",
+        "PATH": "/bin:/bin:/usr/bin",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "SWEEP_FAILURES": "2",
+        "SWEEP_NODE": "here",
+        "SWEEP_POD_UID": "u-1",
+        "SWEEP_RAN": "process",
+        "SWEEP_TERMINATION_LOG": "/own/log",
+        "TMPDIR": "/own",
+    }
+
+
+def test_temporary_files_go_where_the_manifest_mounts_them() -> None:
+    extras = Extras(Path("/own"), Path("/own/log"), Path("/bin"), {})
+    translate = Translation({"/tmp": Path("/mine")})  # noqa: S108
+
+    assert environment.complete({}, IDENTITY, translate, extras)["TMPDIR"] == "/mine"

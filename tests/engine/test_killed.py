@@ -1,0 +1,142 @@
+"""The engine is killed and started again: everything is done once, nothing is lost, no process stays."""
+
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from generator.engine.local.observed import Condition
+from generator.engine.local.store import conditions
+from generator.structs.record import Status
+from tests.engine.batches import Machine, indexed, name_of
+
+DRIVER = Path(__file__).parent / "driver.py"
+WORDS = ["setsid", "orphan", "fail-first:1", "sleep:0.1", "exit:42", ""]
+
+
+def start(machine: Machine, *words: str, die_at: str = "never") -> subprocess.Popen[bytes]:
+    command = [sys.executable, str(DRIVER), str(machine.root), "1", die_at, *words]
+    return subprocess.Popen(command, stderr=subprocess.PIPE)
+
+
+def finish(machine: Machine, *words: str, die_at: str = "never") -> int:
+    with start(machine, *words, die_at=die_at) as engine:
+        _, said = engine.communicate(timeout=60)
+    assert engine.returncode in {0, -signal.SIGKILL}, said.decode()
+    return engine.returncode
+
+
+def results(machine: Machine, words: list[str]) -> list[list[Status]]:
+    made = indexed(words)
+    return [
+        [record.status for record in machine.records(made, index) if record.status.is_final]
+        for index in range(len(words))
+    ]
+
+
+def assert_all_was_done_once(machine: Machine, words: list[str]) -> None:
+    expected = [[Status.DIVERGED if "42" in word else Status.OK] for word in words]
+    assert results(machine, words) == expected
+    assert [note for note in machine.spy(indexed(words)) if note[0] == "again"] == []
+    assert set(conditions(machine.state).values()) == {
+        Condition.FAILED if any("42" in word for word in words) else Condition.COMPLETE
+    }
+
+
+@pytest.mark.parametrize(
+    "die_at",
+    [
+        "volumes.write_configs:1",  # creating a Job
+        "store.save:1",  # it is created, and nobody wrote that down
+        "launching.launch:2",
+        "node.Node.start:3",
+        "node.Node.wait:1",  # pods have just been started
+        "launching.settle:1",  # a record is there, and nobody read it
+        "launching.settle:4",
+        "volumes.remove_pod:2",
+        "store.save:2",  # all records are there, and the Job's end is not
+    ],
+)
+def test_an_engine_killed_at_any_step_is_continued_by_the_next(machine: Machine, die_at: str) -> None:
+    assert finish(machine, *WORDS, die_at=die_at) == -signal.SIGKILL
+
+    assert finish(machine, *WORDS) == 0
+
+    assert_all_was_done_once(machine, WORDS)
+
+
+def test_an_engine_killed_at_ten_moments_loses_nothing_and_repeats_no_result(machine: Machine) -> None:
+    moments, words = random.Random(20), ["polite sleep:0.3 orphan"] * 20 + WORDS  # noqa: S311 - no secret
+    kills = 0
+    for _ in range(10):
+        with start(machine, *words) as engine:
+            before = len(machine.spy(indexed(words)))
+            give_up = time.monotonic() + 10
+            while engine.poll() is None and time.monotonic() < give_up:
+                if len(machine.spy(indexed(words))) > before:
+                    break
+                time.sleep(0.01)
+            time.sleep(moments.uniform(0.0, 0.5))
+            engine.kill()
+            kills += engine.wait() != 0
+
+    assert finish(machine, *words) == 0
+
+    assert kills >= 5  # the last ones may find all work done
+    assert_all_was_done_once(machine, words)
+    failures = Counter(index for index in range(len(words)) for _ in machine.records(indexed(words), index))
+    assert max(failures.values()) == 2  # the one that fails first: no kill counted as an attempt
+
+
+def test_an_engine_killed_while_pruning_prunes_when_it_comes_back(machine: Machine) -> None:
+    with start(machine, "", "setsid sleep:300") as engine:
+        while len(machine.spy(indexed([""]))) < 2 or not machine.records(indexed([""]), 0):
+            assert engine.poll() is None
+            time.sleep(0.01)
+        engine.kill()
+
+    assert finish(machine, die_at="volumes.remove_configs:1") == -signal.SIGKILL
+    assert set(conditions(machine.state)) == {name_of(indexed([""]))}
+    assert finish(machine) == 0
+
+    assert conditions(machine.state) == {}
+    assert machine.processes() == []
+    assert len(machine.records(indexed([""]), 0)) == 1
+
+
+def test_pods_of_a_killed_engine_end_by_themselves(machine: Machine) -> None:
+    with start(machine, "setsid orphan stubborn sleep:300") as engine:
+        while not machine.spy(indexed([""])):
+            time.sleep(0.01)
+        engine.kill()
+
+    give_up = time.monotonic() + 10
+    while machine.processes():
+        assert time.monotonic() < give_up
+        time.sleep(0.01)
+
+
+def test_a_new_engine_ends_what_lost_its_warden_too(machine: Machine) -> None:
+    made = indexed(["setsid orphan sleep:300"])
+    with start(machine, "setsid orphan sleep:300") as engine:
+        while not machine.spy(made):
+            time.sleep(0.01)
+        time.sleep(0.2)
+        # Warden and engine stop at once, so that nobody is there to clean up.
+        launcher = machine.spy(made)[0][2]
+        warden = int(Path(f"/proc/{launcher}/stat").read_text().split(") ")[1].split()[1])
+        for pid in (engine.pid, warden):
+            subprocess.run(["kill", "-STOP", str(pid)], check=True)
+        for pid in (warden, engine.pid):
+            subprocess.run(["kill", "-KILL", str(pid)], check=True)
+    assert machine.processes() != []
+
+    with machine.engine() as fresh:
+        assert fresh.leftovers_ended > 0
+
+    assert machine.processes() == []

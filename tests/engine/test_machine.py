@@ -1,0 +1,60 @@
+from generator.engine.local import machine
+from generator.engine.local.quantities import Resources
+from tests.engine.batches import indexed, parsed
+
+HAS = Resources(milli_cpus=2000, memory=4 << 30, gpus=0)
+
+LISTING = """\
+GPU 0: NVIDIA H200 (UUID: GPU-11111111-2222-3333-4444-555555555555)
+  MIG 1g.18gb     Device  0: (UUID: MIG-11111111-2222-3333-4444-555555555555)
+GPU 1: NVIDIA H200 (UUID: GPU-66666666-2222-3333-4444-555555555555)
+"""
+
+
+def test_the_machine_has_something() -> None:
+    found = machine.capacity()
+
+    assert found.milli_cpus >= 1000
+    assert found.memory > 1 << 28
+
+
+def test_gpus_are_counted_and_their_partitions_are_not() -> None:
+    assert machine.count_gpus(LISTING) == 2
+    assert machine.count_gpus("No devices found.\n") == 0
+
+
+def test_a_batch_that_fits_is_not_refused() -> None:
+    batch = parsed(indexed([""] * 9, resources={"cpu": "2", "memory": "4Gi"}))
+
+    assert machine.refuse([batch], HAS) == ()
+
+
+def test_everything_that_lacks_is_named_at_once() -> None:
+    batch = parsed(indexed([""], resources={"cpu": "2500m", "memory": "5Gi", "nvidia.com/gpu": 1}))
+
+    (problem,) = machine.refuse([batch], HAS)
+
+    assert problem.code == "resources-lacking"
+    assert problem.message == (
+        "each trial of lr-b1-00000001 asks for more than this machine has: "
+        "2.5 CPUs (it has 2), 5120 MiB of memory (it has 4096), 1 GPUs (it has 0)"
+    )
+    assert problem.hint is None
+
+
+def test_where_only_gpus_lack_the_way_out_is_named() -> None:
+    batch = parsed(indexed([""], resources={"cpu": "1", "nvidia.com/gpu": 1}))
+
+    (problem,) = machine.refuse([batch], HAS)
+
+    assert "--without-gpu" in (problem.hint or "")
+    assert machine.refuse([batch], HAS, without_gpu=True) == ()
+
+
+def test_doing_without_gpus_changes_what_is_asked_for_and_not_the_job() -> None:
+    batch = parsed(indexed([""], resources={"cpu": "1", "nvidia.com/gpu": 1}))
+
+    (job,) = machine.without_gpus(batch).jobs
+
+    assert (job.pod.requests.gpus, job.pod.limits.gpus) == (0, 1)
+    assert job.digest == batch.jobs[0].digest

@@ -1,0 +1,170 @@
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from generator.engine.local import manifests
+from generator.engine.local.quantities import Resources
+from generator.engine.local.workload import (
+    BatchSpec,
+    ConfigSource,
+    ConfigVolume,
+    ResultsVolume,
+    ScratchVolume,
+    Verdict,
+)
+from tests.engine.batches import indexed, jobs, parsed, trial
+
+Change = Callable[[dict[str, Any]], object]
+
+
+def pod_of(job: dict[str, Any]) -> Any:
+    return job["spec"]["template"]["spec"]
+
+
+def container_of(job: dict[str, Any]) -> Any:
+    return pod_of(job)["containers"][0]
+
+
+def messages(made: list[dict[str, Any]]) -> list[str]:
+    found = manifests.parse("lr-b1-00000001", made)
+    assert not isinstance(found, BatchSpec)
+    assert {problem.code for problem in found} == {"unsupported-manifest"}
+    assert list(found) == sorted(found)
+    return [f"{problem.path}: {problem.message}" for problem in found]
+
+
+def test_an_indexed_job_is_one_job_with_an_index_a_row() -> None:
+    batch = parsed(indexed(["", "", ""], parallelism=2, retries=1))
+
+    (job,) = batch.jobs
+    assert (job.indexed, job.indexes, job.parallelism) == (True, (0, 1, 2), 2)
+    assert (job.retries, job.per_index, job.max_failed) == (1, True, 3)
+    assert [job.verdict(code) for code in (1, 42, 43)] == [
+        Verdict.COUNT,
+        Verdict.FAIL_INDEX,
+        Verdict.FAIL_JOB,
+    ]
+    assert [row.trial for row in batch.table.rows] == [trial(0), trial(1), trial(2)]
+
+
+def test_shape_jobs_gives_a_job_a_row_lowest_index_first() -> None:
+    made = jobs([""] * 12, retries=2)
+
+    batch = parsed([*reversed(made[2:]), *made[:2]])
+
+    assert [job.indexes for job in batch.jobs] == [(index,) for index in range(12)]
+    assert {(job.retries, job.per_index, job.indexed) for job in batch.jobs} == {(2, False, False)}
+
+
+def test_the_pod_is_read_as_it_stands() -> None:
+    pod = parsed(indexed([""], resources={"cpu": "500m", "memory": "2Gi", "nvidia.com/gpu": 1})).jobs[0].pod
+
+    assert pod.command == ("python3", "/sweep/launcher/launch.py")
+    assert pod.requests == pod.limits == Resources(500, 2 << 30, 1)
+    assert (pod.grace, pod.deadline, pod.working_dir) == (2.0, 300, "/code")
+    assert pod.volumes["table"] == ConfigVolume((ConfigSource("lr-b1-00000001-table-000"),))
+    assert pod.volumes["results"] == ResultsVolume()
+    assert pod.volumes["scratch"] == ScratchVolume(2 << 30)
+
+
+def test_the_digest_covers_job_and_config_maps_and_no_order() -> None:
+    before = parsed(indexed(["", ""])).jobs[0].digest
+    table, more = indexed(["", "sleep:1"]), indexed(["", ""], parallelism=5)
+
+    assert parsed(list(reversed(indexed(["", ""])))).jobs[0].digest == before
+    assert parsed(table).jobs[0].digest != before
+    assert parsed(more).jobs[0].digest != before
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda job: job["spec"].update(ttlSecondsAfterFinished=1), "spec.ttlSecondsAfterFinished"),
+        (lambda job: job["spec"].update(suspend=True), "spec.suspend"),
+        (lambda job: job["spec"].update(completionMode="Some"), "spec.completionMode"),
+        (lambda job: job["spec"].update(parallelism="4"), "spec.parallelism"),
+        (lambda job: job["spec"].update(completions=0), "spec.completions"),
+        (lambda job: job["spec"]["podFailurePolicy"]["rules"][0].update(action="FailJob"), "rules[0].action"),
+        (lambda job: pod_of(job).update(restartPolicy="OnFailure"), "spec.restartPolicy"),
+        (lambda job: pod_of(job).update(initContainers=[{"name": "x"}]), "spec.initContainers"),
+        (lambda job: pod_of(job).update(nodeSelector={"pool": "big"}), "spec.nodeSelector"),
+        (lambda job: pod_of(job)["containers"].append({"name": "two"}), "exactly one container"),
+        (
+            lambda job: pod_of(job)["volumes"].append({"name": "n", "nfs": {"server": "x"}}),
+            "no kind of volume",
+        ),
+        (lambda job: pod_of(job)["volumes"][3]["emptyDir"].update(medium="Memory"), "emptyDir.medium"),
+        (lambda job: pod_of(job)["volumes"][3]["emptyDir"].update(sizeLimit="2gi"), "must be a quantity"),
+        (lambda job: pod_of(job)["volumes"][2].update(name="other"), "volumes[2].name"),
+        (lambda job: pod_of(job)["volumes"][0]["configMap"].update(name="gone"), "'gone'"),
+        (lambda job: pod_of(job)["volumes"][0]["configMap"].update(optional=True), "configMap.optional"),
+        (lambda job: container_of(job).update(livenessProbe={}), "livenessProbe"),
+        (lambda job: container_of(job).update(envFrom=[{"secretRef": {"name": "s"}}]), "envFrom"),
+        (lambda job: container_of(job).update(workingDir="code"), "workingDir"),
+        (lambda job: container_of(job).pop("command"), "command: must say what to run"),
+        (
+            lambda job: container_of(job)["env"].append(
+                {"name": "S", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}
+            ),
+            "secretKeyRef",
+        ),
+        (
+            lambda job: container_of(job)["env"].append(
+                {"name": "S", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
+            ),
+            "status.podIP",
+        ),
+        (lambda job: container_of(job)["resources"]["limits"].update({"amd.com/gpu": 1}), "amd.com/gpu"),
+        (lambda job: container_of(job)["volumeMounts"][2].update(subPathExpr="../x"), "must stay inside"),
+        (lambda job: container_of(job)["volumeMounts"][2].update(subPathExpr="one"), "for each index"),
+        (lambda job: container_of(job)["volumeMounts"][2].update(subPathExpr="$(HOME)"), "for each index"),
+        (lambda job: container_of(job)["volumeMounts"][3].update(mountPath="/code/x"), "outside the working"),
+        (lambda job: container_of(job)["volumeMounts"].pop(2), "must mount the results volume once"),
+        (lambda job: job["metadata"].update(name="../up"), "'../up'"),
+    ],
+)
+def test_what_cannot_be_honoured_is_a_problem(change: Change, said: str) -> None:
+    made = copy.deepcopy(indexed(["", ""]))
+
+    change(made[-1])
+
+    assert any(said in message for message in messages(made))
+
+
+def test_all_problems_are_told_at_once() -> None:
+    made = copy.deepcopy(indexed([""]))
+    pod_of(made[-1]).update(hostNetwork=True, initContainers=[])
+    made.append({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}})
+
+    found = messages(made)
+
+    assert len(found) == 3
+
+
+@pytest.mark.parametrize("key", ["launch.json", "hyperparams.csv"])
+def test_a_batch_without_its_table_is_refused(key: str) -> None:
+    made = copy.deepcopy(indexed([""]))
+    for manifest in made[:2]:
+        manifest["data"].pop(key, None)
+
+    assert any("must hold launch.json and the table it names" in message for message in messages(made))
+
+
+def test_a_job_with_more_indexes_than_rows_is_refused() -> None:
+    made = copy.deepcopy(indexed(["", ""]))
+    made[-1]["spec"]["completions"] = 3
+
+    assert any("a row for every index" in message for message in messages(made))
+
+
+def test_a_config_map_key_that_leads_elsewhere_is_refused() -> None:
+    made = copy.deepcopy(indexed([""]))
+    made[0]["data"]["../x"] = "y"
+
+    assert any("keys that are file names" in message for message in messages(made))
+
+
+def test_a_batch_without_a_job_is_refused() -> None:
+    assert any("holds no Job" in message for message in messages(indexed([""])[:2]))

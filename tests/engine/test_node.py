@@ -1,0 +1,339 @@
+"""One pod as real processes, and what is left of it: nothing."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from generator.engine.local import leftovers, warden
+from generator.engine.local.node import Launch, Node, PodExit, capabilities
+
+SLEEP = "import time; time.sleep(300)"
+SESSION = (
+    f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {SLEEP!r}], start_new_session=True)"
+)
+ORPHAN = (
+    f"import os\nif os.fork() == 0:\n os.setsid()\n if os.fork() == 0:\n  {SLEEP}\n os._exit(0)\nos.wait()"
+)
+
+
+@pytest.fixture
+def node() -> Iterator[Node]:
+    made = Node()
+    yield made
+    made.close()
+
+
+def launch_of(folder: Path, code: str, **changes: object) -> Launch:
+    uid = str(uuid4())
+    defaults: dict[str, object] = {
+        "uid": uid,
+        "argv": (sys.executable, "-c", code),
+        "cwd": folder,
+        "environment": {leftovers.MARK: uid},
+        "stderr": folder / "stderr",
+        "cpus": (),
+        "memory": None,
+        "scratch": (),
+        "grace": 5.0,
+    }
+    return Launch(**{**defaults, **changes})  # type: ignore[arg-type]
+
+
+def ended(node: Node, seconds: float = 15.0) -> PodExit:
+    give_up = time.monotonic() + seconds
+    while time.monotonic() < give_up:
+        node.wait(0.5)
+        if exits := node.ended():
+            assert len(exits) == 1
+            return exits[0]
+    raise AssertionError("the pod did not end")
+
+
+def wait_until_some_run(uid: str, count: int) -> None:
+    give_up = time.monotonic() + 10
+    while len(leftovers.find([uid])) < count:
+        assert time.monotonic() < give_up
+        time.sleep(0.01)
+
+
+def started_launcher(folder: Path, node: Node) -> int:
+    pid = folder / "pid"
+    code = f"import os, pathlib; pathlib.Path({str(pid)!r}).write_text(str(os.getpid()) + ' ')\n{SLEEP}"
+    node.start(launch_of(folder, code))
+    give_up = time.monotonic() + 10
+    while not (pid.exists() and pid.read_text().endswith(" ")):
+        assert time.monotonic() < give_up
+        time.sleep(0.01)
+    return int(pid.read_text())
+
+
+def status(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+
+
+def parent(pid: int) -> int:
+    return int(status(pid)[1])
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return status(pid)[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+@pytest.mark.parametrize(("code", "exit_code"), [("", 0), ("raise SystemExit(42)", 42)], ids=["0", "42"])
+def test_the_exit_code_is_the_launchers(tmp_path: Path, node: Node, code: str, exit_code: int) -> None:
+    launch = launch_of(tmp_path, code)
+
+    node.start(launch)
+
+    assert ended(node) == PodExit(launch.uid, exit_code, None, "")
+
+
+def test_a_launcher_killed_by_a_signal_ends_as_a_shell_would_say(tmp_path: Path, node: Node) -> None:
+    node.start(launch_of(tmp_path, "import os; os.kill(os.getpid(), 15)"))
+
+    assert ended(node).code == 143
+
+
+@pytest.mark.parametrize("child", [SESSION, ORPHAN], ids=["setsid", "double fork"])
+def test_every_descendant_ends_with_the_launcher(tmp_path: Path, node: Node, child: str) -> None:
+    launch = launch_of(tmp_path, child)
+
+    node.start(launch)
+
+    assert ended(node).code == 0
+    assert leftovers.find([launch.uid]) == ()
+
+
+@pytest.mark.parametrize("child", [SESSION, ORPHAN], ids=["setsid", "double fork"])
+def test_every_descendant_ends_when_the_warden_is_killed(tmp_path: Path, node: Node, child: str) -> None:
+    launch = launch_of(tmp_path, f"{child}\nimport os, time; os.kill(os.getppid(), 9); time.sleep(300)")
+
+    node.start(launch)
+
+    found = ended(node)
+    assert (found.code, found.reason) == (137, "killed")
+    assert leftovers.find([launch.uid]) == ()
+
+
+def test_the_launcher_ends_with_its_warden_though_nobody_looks(tmp_path: Path, node: Node) -> None:
+    launcher = started_launcher(tmp_path, node)
+
+    os.kill(parent(launcher), signal.SIGKILL)
+
+    give_up = time.monotonic() + 5
+    while is_running(launcher):
+        assert time.monotonic() < give_up
+        time.sleep(0.01)
+
+
+def test_a_ctrl_c_in_the_terminal_reaches_no_pod(tmp_path: Path, node: Node) -> None:
+    launcher = started_launcher(tmp_path, node)
+
+    assert os.getpgid(parent(launcher)) != os.getpgid(0)
+    assert os.getpgid(launcher) != os.getpgid(0)
+
+
+def test_a_stopped_pod_may_end_in_its_own_way(tmp_path: Path, node: Node) -> None:
+    ready = tmp_path / "ready"
+    code = (
+        "import pathlib, signal, sys, time\n"
+        "signal.signal(15, lambda *_: sys.exit(7))\n"
+        f"pathlib.Path({str(ready)!r}).touch()\n"
+        "time.sleep(300)"
+    )
+    launch = launch_of(tmp_path, code)
+    node.start(launch)
+    while not ready.exists():
+        time.sleep(0.01)
+
+    node.stop(launch.uid)
+    node.stop(launch.uid)
+
+    assert ended(node) == PodExit(launch.uid, 7, "stopped", "")
+
+
+def test_a_stopped_pod_that_will_not_end_is_killed_after_its_grace(tmp_path: Path, node: Node) -> None:
+    ready = tmp_path / "ready"
+    touch = f"pathlib.Path({str(ready)!r}).touch()"
+    code = f"import pathlib, signal; signal.signal(15, signal.SIG_IGN); {touch}\n{SLEEP}"
+    launch = launch_of(tmp_path, code, grace=0.3)
+    node.start(launch)
+    while not ready.exists():
+        time.sleep(0.01)
+
+    node.stop(launch.uid)
+
+    assert ended(node) == PodExit(launch.uid, 137, "stopped", "")
+
+
+def test_closing_the_node_leaves_no_process(tmp_path: Path) -> None:
+    node = Node()
+    launches = [launch_of(tmp_path, f"{ORPHAN}\n{SESSION}\n{SLEEP}") for _ in range(3)]
+    for launch in launches:
+        node.start(launch)
+        wait_until_some_run(launch.uid, 4)  # warden, launcher and the two that it left
+
+    node.close()
+
+    assert leftovers.find([launch.uid for launch in launches]) == ()
+
+
+def test_a_pod_over_its_memory_limit_is_killed(tmp_path: Path, node: Node) -> None:
+    node.start(launch_of(tmp_path, f"held = bytearray(120 << 20)\n{SLEEP}", memory=64 << 20))
+
+    found = ended(node)
+    assert (found.code, found.reason) == (137, "oom")
+
+
+def test_memory_counts_for_all_processes_of_a_pod_together(tmp_path: Path, node: Node) -> None:
+    half = f"held = bytearray(40 << 20)\n{SLEEP}"
+    code = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {half!r}])\n{half}"
+
+    node.start(launch_of(tmp_path, code, memory=64 << 20))
+
+    assert ended(node).reason == "oom"
+
+
+def test_memory_that_processes_share_counts_once(tmp_path: Path, node: Node) -> None:
+    share = "for _ in range(3):\n if os.fork() == 0: break"
+    code = f"import os, time\nheld = os.urandom(40 << 20)\n{share}\ntime.sleep(0.8)"
+
+    node.start(launch_of(tmp_path, code, memory=96 << 20))
+
+    assert ended(node).reason is None
+
+
+def test_a_pod_over_its_scratch_limit_is_killed(tmp_path: Path, node: Node) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    code = f"import pathlib; pathlib.Path({str(scratch)!r}, 'big').write_bytes(bytes(1 << 22))\n{SLEEP}"
+
+    node.start(launch_of(tmp_path, code, scratch=((scratch, 1 << 20),)))
+
+    assert ended(node).reason == "scratch-full"
+
+
+@pytest.mark.parametrize(
+    "change", [{"argv": ("/no/such",)}, {"argv": ("nowhere-on-path",)}, {"cwd": Path("/no/such")}], ids=str
+)
+def test_a_pod_that_cannot_start_says_why(tmp_path: Path, node: Node, change: dict[str, object]) -> None:
+    node.start(launch_of(tmp_path, "", **change))
+
+    found = ended(node)
+    assert (found.code, found.reason) == (127, "start-failed")
+    assert "No such file" in found.message
+
+
+def test_a_pod_runs_on_the_cpus_it_was_given(tmp_path: Path, node: Node) -> None:
+    cpu = min(os.sched_getaffinity(0))
+
+    node.start(launch_of(tmp_path, "import os; raise SystemExit(len(os.sched_getaffinity(0)))", cpus=(cpu,)))
+
+    assert ended(node).code == 1
+
+
+def test_a_pod_may_still_be_interrupted_by_its_own_signals(tmp_path: Path, node: Node) -> None:
+    code = "import os, signal; raise SystemExit(signal.getsignal(2) is signal.SIG_IGN)"
+
+    node.start(launch_of(tmp_path, code))
+
+    assert ended(node).code == 0
+
+
+def test_stderr_is_kept_and_never_grows_without_end(tmp_path: Path, node: Node) -> None:
+    much = "for _ in range(40): sys.stderr.write('x' * 100_000); time.sleep(0.02)"
+    code = f"import sys, time\n{much}\nprint('end', file=sys.stderr)"
+
+    node.start(launch_of(tmp_path, code))
+
+    assert ended(node).code == 0
+    content = (tmp_path / "stderr").read_text()
+    assert content.endswith("end\n")
+    assert len(content) < 3_000_000
+
+
+def test_a_warden_without_orders_starts_nothing() -> None:
+    command = [sys.executable, "-I", "-S", warden.__file__]
+
+    assert subprocess.run(command, input=b'{"argv": ["tou', capture_output=True, check=False).returncode == 1
+
+
+def test_a_wardens_own_end_by_sigterm_takes_the_pod_with_it(tmp_path: Path, node: Node) -> None:
+    launch = launch_of(tmp_path, f"{SESSION}\nimport os, time; os.kill(os.getppid(), 15); time.sleep(300)")
+
+    node.start(launch)
+
+    assert ended(node).reason == "killed"
+    assert leftovers.find([launch.uid]) == ()
+
+
+def test_the_pod_ends_when_the_engine_is_killed(tmp_path: Path) -> None:
+    launch = launch_of(tmp_path, f"{ORPHAN}\n{SLEEP}")
+    # Stands for the engine: it holds the pipe to the warden, and dies without a word.
+    script = (
+        "import subprocess, sys, time\n"
+        "command = [sys.executable, '-I', '-S', sys.argv[1]]\n"
+        "child = subprocess.Popen(command, stdin=subprocess.PIPE, env={'SWEEP_POD_UID': sys.argv[2]})\n"
+        "child.stdin.write(sys.stdin.buffer.readline()); child.stdin.flush()\n"
+        "time.sleep(300)"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script, str(warden.__file__), launch.uid],
+        stdin=subprocess.PIPE,
+    ) as engine:
+        assert engine.stdin is not None
+        engine.stdin.write(launch.orders())
+        engine.stdin.flush()
+        wait_until_some_run(launch.uid, 3)
+
+        engine.send_signal(signal.SIGKILL)
+
+    give_up = time.monotonic() + 10
+    while leftovers.find([launch.uid]):
+        assert time.monotonic() < give_up
+        time.sleep(0.01)
+
+
+def test_leftovers_are_found_by_their_mark_and_ended() -> None:
+    uid = str(uuid4())
+    children = [
+        subprocess.Popen([sys.executable, "-c", SLEEP], env={leftovers.MARK: mark}) for mark in (uid, "other")
+    ]
+    try:
+        wait_until_some_run(uid, 1)
+
+        assert leftovers.end([uid]) == 1
+
+        assert children[0].wait(5) == -signal.SIGKILL
+        assert children[1].poll() is None
+    finally:
+        for child in children:
+            child.kill()
+            child.wait()
+
+
+def test_the_node_says_what_the_system_allows() -> None:
+    found = capabilities()
+
+    assert found.ends_descendants
+    assert found.finds_leftovers
+    assert found.limits_memory
+    assert found.pins_cpus
+
+
+def test_orders_are_one_line(tmp_path: Path) -> None:
+    orders = launch_of(tmp_path, "a\nb", environment={"A": "x\ny"}).orders()
+
+    assert orders.count(b"\n") == 1
+    assert json.loads(orders)["env"] == {"A": "x\ny"}

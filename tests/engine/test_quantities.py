@@ -1,0 +1,44 @@
+import pytest
+
+from generator.engine.local import quantities
+from generator.engine.local.quantities import Resources
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1", 1),
+        (2, 2),
+        ("2Gi", 2 << 30),
+        ("1.5Ki", 1536),
+        ("500M", 500_000_000),
+        ("1e3", 1000),
+        ("12E", 12 * 10**18),
+    ],
+)
+def test_a_quantity_is_read_exactly(text: object, value: int) -> None:
+    assert quantities.whole(text) == value
+
+
+def test_cpus_are_counted_in_thousandths_and_rounded_up() -> None:
+    assert quantities.whole("250m", unit=1000) == 250
+    assert quantities.whole("0.0001", unit=1000) == 1
+
+
+@pytest.mark.parametrize("text", ["", "1 Gi", "2gi", "-1", "Gi", "1e", None, True, "1e999", "٣"])
+def test_what_is_no_quantity_is_refused(text: object) -> None:
+    with pytest.raises(ValueError, match="must be a quantity"):
+        quantities.parse(text)
+
+
+def test_a_pod_fits_only_if_everything_it_asks_for_is_there() -> None:
+    machine = Resources(milli_cpus=2000, memory=100, gpus=1)
+
+    assert Resources(2000, 100, 1).fits(machine)
+    assert not Resources(2001, 1, 0).fits(machine)
+    assert not Resources(1, 101, 0).fits(machine)
+    assert not Resources(1, 1, 2).fits(machine)
+
+
+def test_whole_cpus_cover_a_fraction() -> None:
+    assert [Resources(milli_cpus=milli).cpus for milli in (0, 1, 1000, 1001)] == [0, 1, 1, 2]

@@ -1,0 +1,68 @@
+"""What the generator renders and kustomize prints, run here under the launcher that overlays carry."""
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from generator.engine.local import manifests
+from generator.engine.local.engine import LocalEngine
+from generator.engine.local.launching import Desired
+from generator.engine.local.store import conditions
+from generator.engine.local.workload import BatchSpec
+from generator.formats import record as record_format
+from generator.render.overlay import overlay
+from generator.repo import files, kustomize
+from generator.structs.record import Record, Status
+from generator.structs.sweep import Shape
+from tests.engine.batches import ROOMY, Machine
+from tests.sweeps import BASE, SETTINGS, a_batch, a_sweep, some_bases
+
+TRAIN = """\
+import json, os, sys, time
+given = dict(word[2:].split("=", 1) for word in sys.argv[1:])
+if float(given["learning_rate"]) < 0.01:
+    sys.exit(42)
+with open(os.environ["SWEEP_RESULT"], "w") as file:
+    json.dump({"accuracy": 0.5, "given": given, "home": os.environ["HOME"]}, file)
+"""
+
+
+def rendered(shape: Shape, folder: Path) -> BatchSpec:
+    run = replace(a_sweep().run, data=None)
+    sweep = a_sweep(run=run, command=("python", "train.py", "${args}"))
+    bases = replace(some_bases(), launcher=(BASE / "launcher/v1/launch.py").read_bytes())
+    made = overlay(a_batch(shape, sweep=sweep), bases, SETTINGS)
+    shutil.copytree(BASE, folder / "base", ignore=shutil.ignore_patterns("__pycache__"))
+    files.write_folder(folder / "overlays/active" / made.name, made.tree)
+    batch = manifests.parse(made.name, kustomize.build(folder / "overlays/active" / made.name))
+    assert isinstance(batch, BatchSpec), batch
+    return batch
+
+
+@pytest.mark.parametrize("shape", list(Shape), ids=str)
+def test_a_rendered_batch_runs_as_it_stands(machine: Machine, shape: Shape) -> None:
+    batch = rendered(shape, machine.root / "repository")
+    code = machine.root / "locked code"
+    code.mkdir()
+    (code / "train.py").write_text(TRAIN)
+
+    with LocalEngine(machine.state, capacity=ROOMY) as engine:
+        engine.step([Desired(batch, code)])
+        while not engine.is_settled:
+            engine.wait(0.2)
+            engine.step([Desired(batch, code)])
+
+    found = {}
+    for path in (machine.state / "results" / batch.name).glob("*/*.json"):
+        record = record_format.read(path.read_bytes())
+        assert isinstance(record, Record), record
+        found[record.index] = record
+    assert {index: record.status for index, record in found.items()} == {0: Status.OK, 1: Status.DIVERGED}
+    assert found[0].metrics == {"accuracy": 0.5}
+    assert found[0].details["given"] == {"learning_rate": "0.1", "name": 'say "on"'}
+    assert str(machine.state) in found[0].details["home"]
+    assert found[0].ran == "process"
+    assert {entry.name for entry in code.iterdir()} == {"train.py"}
+    assert conditions(machine.state)[batch.name] is not None
