@@ -127,9 +127,9 @@ def unmutable(tree: ast.AST) -> Iterator[tuple[int, int]]:
         if isinstance(node, ast.FunctionDef):
             parts.append(node.returns)
         for part in filter(None, parts):
-            yield from (
-                (inner.lineno, inner.col_offset) for inner in ast.walk(part) if hasattr(inner, "lineno")
-            )
+            for inner in ast.walk(part):
+                if isinstance(inner, ast.expr):
+                    yield inner.lineno, inner.col_offset
 
 
 def changes(node: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, str]]:
