@@ -1,0 +1,30 @@
+import dataclasses
+import importlib
+import pkgutil
+
+import pytest
+
+import generator.structs
+from generator.structs.names import RESERVED_SWEEP_NAMES
+from generator.structs.sweep import Goal, MetricSource, Shape
+
+MODULES = [module.name for module in pkgutil.iter_modules(generator.structs.__path__, "generator.structs.")]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_values_cannot_be_changed(name: str) -> None:
+    module = importlib.import_module(name)
+    found = [
+        value
+        for value in vars(module).values()
+        if isinstance(value, type) and dataclasses.is_dataclass(value)
+    ]
+
+    assert all(value.__dataclass_params__.frozen for value in found)  # type: ignore[attr-defined]
+
+
+def test_words_that_stand_in_files_for_ever() -> None:
+    assert [str(shape) for shape in Shape] == ["jobs", "indexed"]
+    assert [str(goal) for goal in Goal] == ["maximize", "minimize"]
+    assert [str(source) for source in MetricSource] == ["result", "stdout"]
+    assert {"con", "default", "kube-system", "main"} == RESERVED_SWEEP_NAMES
