@@ -62,17 +62,16 @@ class Story:
         """Make a bare remote that holds this checkout's last commit, and clone it."""
         say("A remote, and a clone to work in")
         shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(parents=True)
         seed = self.folder / "seed"
-        seed.mkdir(parents=True)
-        run(["git", "archive", "--format=tar", f"--output={self.folder / 'seed.tar'}", "HEAD"], CHECKOUT)
-        shutil.unpack_archive(self.folder / "seed.tar", seed, filter="tar")
+        run(["git", "clone", "--quiet", str(CHECKOUT), str(seed)], self.folder)
+        shutil.rmtree(seed / ".git")
         run(["git", "init", "--quiet", "--initial-branch=main"], seed)
         run(["git", "add", "--all"], seed)
         run(["git", "commit", "--quiet", "--message", "Start from sweepledger"], seed, ADA)
         run(["git", "clone", "--quiet", "--bare", str(seed), str(self.remote)], self.folder)
         run(["git", "clone", "--quiet", str(self.remote), "clone"], self.folder)
         shutil.rmtree(seed)
-        (self.folder / "seed.tar").unlink()
         (self.folder / "clone").rename(self.work)
 
     def play(self) -> None:
