@@ -1,5 +1,6 @@
 """`sweep generate`: spec in, the next batch out. Read this first: it is the product in one page."""
 
+import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -15,7 +16,11 @@ from generator.repo.batches import ACTIVE, StoredBatch
 from generator.structs.batch import Batch
 from generator.structs.program import Program
 from generator.structs.sweep import Shape, Sweep
+from generator.structs.tree import Drift
 from generator.structs.trial import Trial
+
+DIFFERENCE_LINES = 20
+"""Of a file that a person edited: enough to recognise what was done."""
 
 READABLE_JOBS = 20
 """Up to here a reviewer reads single Jobs with pleasure, if all of them may run at once."""
@@ -145,13 +150,24 @@ def refuse_edits(standing: tuple[StoredBatch, ...], present: tuple[StoredBatch, 
     for batch in present:
         stood = held.get(batch.name)
         drift = files.difference(stood.tree, batch.tree) if stood else batch.hand_edits()
-        if not drift:
-            continue
-        shown = [f"  missing  {path}" for path in drift.added]
-        shown += [f"  changed  {path}" for path in drift.changed]
-        shown += [f"  foreign  {path}" for path in drift.stale]
-        way_out = "`git checkout -- {0}`" if stood else "`rm -r {0}`, then `sweep generate`"
-        raise RepositoryError(
-            f"{batch.folder} was edited by hand; it is not overwritten:\n" + "\n".join(shown),
-            hint=f"change the spec instead; to drop the edit: {way_out.format(batch.folder)}",
-        )
+        if drift:
+            way_out = "`git checkout -- {0}`" if stood else "`rm -r {0}`, then `sweep generate`"
+            shown = _difference(stood, batch, drift)
+            raise RepositoryError(
+                f"{batch.folder} was edited by hand; it is not overwritten:\n{shown}",
+                hint=f"change the spec instead; to drop the edit: {way_out.format(batch.folder)}",
+            )
+
+
+def _difference(stood: StoredBatch | None, batch: StoredBatch, drift: Drift) -> str:
+    """List the files that differ, and show the lines where both sides are known."""
+    shown = [f"  missing  {path}" for path in drift.added]
+    shown += [f"  foreign  {path}" for path in drift.stale]
+    for path in drift.changed:
+        shown.append(f"  changed  {path}")
+        if stood:
+            before, after = (one.tree[path].decode(errors="replace").splitlines() for one in (stood, batch))
+            lines = list(difflib.unified_diff(before, after, n=0, lineterm=""))[2:]
+            shown += [f"    {line}" for line in lines[:DIFFERENCE_LINES]]
+            shown += [f"    … {len(lines) - DIFFERENCE_LINES} lines cut"] * (len(lines) > DIFFERENCE_LINES)
+    return "\n".join(shown)

@@ -174,13 +174,16 @@ def test_a_tree_edited_by_hand_is_never_overwritten(sandbox: Sandbox, *, merged:
         assert made is not None
         name = made.name
     edited = sandbox.root / "overlays/active" / name / "job.yaml"
-    edited.write_text("edited")
+    edited.write_text(edited.read_text().replace("completions: 3", "completions: 4"))
     sandbox.spec(xs="7")
 
-    with pytest.raises(RepositoryError, match=r"edited by hand; it is not overwritten:\n  changed  job.yaml"):
+    with pytest.raises(
+        RepositoryError, match=r"edited by hand; it is not overwritten:\n  changed  job.yaml"
+    ) as caught:
         generate(sandbox.workspace)
 
-    assert edited.read_text() == "edited"
+    assert ("\n    -  completions: 3\n    +  completions: 4" in str(caught.value)) is merged
+    assert "completions: 4" in edited.read_text()
     assert sandbox.active() == [name]
 
 

@@ -58,7 +58,6 @@ import sys
 import tempfile
 import threading
 import time
-import uuid
 from typing import IO, Any, Callable, Iterable, Mapping, NamedTuple
 
 BAD_HYPERPARAMETERS, BAD_SWEEP, STORAGE_FAILED, OUR_BUG, TIMED_OUT = 42, 43, 74, 70, 124
@@ -111,7 +110,7 @@ def say(message: str) -> None:
     """Write one line to stderr, whatever the message holds; a closed stderr changes nothing."""
     line = "".join(letter if letter.isprintable() else " " for letter in message)
     with contextlib.suppress(OSError):
-        os.write(2, f"launch.py: {line[:2000]}\n".encode("utf-8", "backslashreplace"))
+        os.write(2, f"launch.py: {line[:2000]}\n".encode())
 
 
 def tell_node(text: str) -> None:
@@ -457,7 +456,7 @@ class Signals:
             os.read(self.reader, 4096)
 
 
-def lock(folder: str, signals: Signals) -> int:
+def lock(folder: str, signals: Signals) -> None:
     """Wait for this trial's other launchers; the lock lasts as long as this process. Raises Stopped."""
     file = os.open(
         os.path.join(folder, ".lock"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644
@@ -473,9 +472,9 @@ def lock(folder: str, signals: Signals) -> int:
             signals.wait(0.1)
         except OSError as error:
             say(f"the results volume has no locks, going on without: {error}")
-            return file
+            return
         else:
-            return file
+            return
     raise Stopped(signals.stop)
 
 
@@ -728,6 +727,8 @@ def list_artifacts(folder: str) -> tuple[list[dict[str, Any]], int]:
     """Describe the regular files below a folder, in order; count those left out. Links do not count."""
     listed: list[dict[str, Any]] = []
     left_out = 0
+    if os.path.islink(folder):
+        return listed, left_out
     for parent, folders, names in os.walk(folder):
         folders.sort()
         for name in sorted(names):
@@ -824,7 +825,8 @@ def prepare(attempt: Attempt, scratch: str) -> tuple[list[str], dict[bytes, byte
         "SWEEP_ARTIFACTS": attempt.path("artifacts", attempt.uid),
         "SWEEP_CHECKPOINTS": attempt.path("checkpoints"),
     }
-    write_all(create(given["SWEEP_TRIAL"]), assignment.encode())
+    with open(create(given["SWEEP_TRIAL"]), "wb") as file:
+        file.write(assignment.encode())
     for name in ("SWEEP_ARTIFACTS", "SWEEP_CHECKPOINTS"):
         os.makedirs(given[name], exist_ok=True)
     variables = dict(os.environb)
@@ -854,7 +856,8 @@ def start(arguments: list[str], variables: Mapping[bytes, bytes]) -> subprocess.
     except (OSError, ValueError) as error:
         if getattr(error, "errno", None) in (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE):
             raise  # the node's trouble, not the sweep's
-        raise BadCommand(f"the command {arguments[0]!r} cannot be started: {error}") from error
+        why = getattr(error, "strerror", None) or error
+        raise BadCommand(f"the command {arguments[0]!r} cannot be started: {why}") from error
 
 
 def run_command(attempt: Attempt, signals: Signals) -> Outcome:
@@ -990,9 +993,9 @@ def attempt_number(earlier: int) -> int:
 
 def run(signals: Signals) -> int:
     """Go through the whole contract; give the exit code."""
-    uid = os.environ.get("SWEEP_POD_UID") or uuid.uuid4().hex
+    uid = os.environ.get("SWEEP_POD_UID") or os.urandom(16).hex()
     if not UID.fullmatch(uid):
-        raise Refused(f"SWEEP_POD_UID must be letters, digits, dots and hyphens, got {uid!r}")
+        raise Refused(f"SWEEP_POD_UID must be letters, digits, dots, underscores and hyphens, got {uid!r}")
     launch = read_launch(need("SWEEP_LAUNCH"))
     row = read_row(launch, need("SWEEP_TABLE"), own_index())
     folder = os.path.abspath(need("SWEEP_RESULTS"))

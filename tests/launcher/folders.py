@@ -1,0 +1,186 @@
+"""A trial's folders for tests of the launcher: valid by default, one change a test."""
+
+import hashlib
+import json
+import os
+import runpy
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from jsonschema import Draft202012Validator
+
+BASE = Path(__file__).parent.parent.parent / "base" / "launcher" / "v1"
+LAUNCHER = BASE / "launch.py"
+SCHEMA = Draft202012Validator(json.loads((BASE / "record.schema.json").read_text(encoding="utf-8")))
+# Not imported: that would leave a compiled file in a frozen folder.
+launch: Any = SimpleNamespace(**runpy.run_path(str(LAUNCHER), run_name="launch"))
+
+PROGRAM = "ab" * 32
+CODE = "cd" * 20
+TRIALS = ("t00000000000", "t00000000001")
+REPORT = 'printf \'{"test_accuracy": 0.5}\' > "$SWEEP_RESULT"'
+"""The shortest good trial."""
+
+
+def shell(script: str) -> list[Any]:
+    """Make a command of a shell script."""
+    return ["sh", "-c", script]
+
+
+def python(script: str) -> list[Any]:
+    """Make a command of a Python script."""
+    return [sys.executable, "-I", "-S", "-c", script]
+
+
+def sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a launcher did, as its caller sees it."""
+
+    code: int
+    out: bytes
+    err: str
+
+    @property
+    def said(self) -> list[str]:
+        """The launcher's own lines."""
+        lines = self.err.splitlines()
+        return [line.removeprefix("launch.py: ") for line in lines if line.startswith("launch.py: ")]
+
+
+@dataclass
+class TrialFolder:
+    """The folders and the environment of one trial."""
+
+    root: Path
+    columns: list[tuple[str, str]] = field(default_factory=lambda: [("learning_rate", "number")])
+    rows: list[str] = field(default_factory=lambda: [f"{TRIALS[0]},0.1", f"{TRIALS[1]},1e-05"])
+    command: list[Any] = field(default_factory=lambda: shell(REPORT))
+    changes: dict[str, Any] = field(default_factory=dict)
+    """Of launch.json."""
+    environment: dict[str, str] = field(default_factory=dict)
+    interpreter: str = sys.executable
+    started: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    @property
+    def results(self) -> Path:
+        return self.root / "results" / "batch" / "0"
+
+    @property
+    def header(self) -> str:
+        return ",".join(["trial", *(name for name, _ in self.columns)])
+
+    @property
+    def table(self) -> str:
+        return "".join(f"{line}\n" for line in [self.header, *self.rows])
+
+    def row_digest(self, index: int = 0) -> str:
+        return sha256(f"{PROGRAM}\n{self.header}\n{self.rows[index]}\n".encode())
+
+    def launch_json(self) -> dict[str, Any]:
+        shard = {
+            "file": "hyperparams.csv",
+            "first": 0,
+            "count": len(self.rows),
+            "digest": f"sha256:{sha256(self.table.encode())}",
+        }
+        return {
+            "version": 1,
+            "batch": "lr-b1-3f9a1c2e",
+            "program": PROGRAM,
+            "code": CODE,
+            "data": None,
+            "columns": [{"name": name, "type": kind} for name, kind in self.columns],
+            "shards": [shard],
+            "command": self.command,
+            "interpreter": "python3",
+            "metric": {"name": "test_accuracy", "source": "result"},
+            "seed_base": 0,
+            "timeout_seconds": 20,
+            "grace_seconds": 10,
+            **self.changes,
+        }
+
+    def variables(self, changes: Mapping[str, str]) -> dict[str, str]:
+        given = {
+            "PATH": os.environ["PATH"],
+            "SWEEP_LAUNCH": str(self.root / "launch.json"),
+            "SWEEP_TABLE": str(self.root / "table"),
+            "SWEEP_RESULTS": str(self.results),
+            "SWEEP_SCRATCH": str(self.root / "scratch"),
+            "SWEEP_INDEX": "0",
+            "SWEEP_POD_UID": "uid-1",
+            "SWEEP_TERMINATION_LOG": str(self.root / "termination-log"),
+            **self.environment,
+            **changes,
+        }
+        return {name: value for name, value in given.items() if value}
+
+    def write(self) -> None:
+        """Lay out all that the launcher reads."""
+        (self.root / "table").mkdir(exist_ok=True)
+        (self.root / "scratch").mkdir(exist_ok=True)
+        (self.root / "table" / "hyperparams.csv").write_text(self.table, encoding="utf-8", newline="")
+        (self.root / "launch.json").write_text(json.dumps(self.launch_json()), encoding="utf-8")
+
+    def start(self, stdout: int = subprocess.PIPE, /, **variables: str) -> subprocess.Popen[bytes]:
+        """Write everything and start the launcher; an empty value leaves a variable out."""
+        self.write()
+        launcher = subprocess.Popen(
+            [self.interpreter, str(LAUNCHER)],
+            env=self.variables(variables),
+            cwd=self.root,
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+        )
+        self.started.append(launcher)
+        return launcher
+
+    def end(self) -> None:
+        """End every launcher that a failed test left behind, and what it runs."""
+        for launcher in self.started:
+            if launcher.poll() is None:
+                launcher.terminate()
+                try:
+                    launcher.communicate(timeout=2)
+                except subprocess.TimeoutExpired:
+                    launcher.kill()
+                    launcher.communicate()
+
+    def run(self, **variables: str) -> Run:
+        """Run the launcher to its end; an empty value leaves a variable out."""
+        return ended(self.start(**variables))
+
+    def records(self) -> dict[str, Any]:
+        """Read the records by their files' names; each must be as the schema says."""
+        read = {path.name: json.loads(path.read_bytes()) for path in sorted(self.results.glob("*.json"))}
+        for record in read.values():
+            SCHEMA.validate(record)
+        return read
+
+    def record(self) -> Any:
+        """Read the one record."""
+        (record,) = self.records().values()
+        return record
+
+    def try_once(self, **variables: str) -> Any:
+        """Run the launcher and read its record; its exit code goes along as `exit`."""
+        run = self.run(**variables)
+        return self.record() | {"exit": run.code, "said": run.said}
+
+
+def ended(process: subprocess.Popen[bytes]) -> Run:
+    """Wait for a launcher's end; none ever prints a traceback."""
+    out, err = process.communicate(timeout=15)
+    said = err.decode(errors="replace")
+    assert "Traceback" not in said, said
+    return Run(process.returncode, out or b"", said)

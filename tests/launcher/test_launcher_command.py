@@ -1,0 +1,370 @@
+"""What the command is given: arguments, environment, files and folders, typed and exact."""
+
+import json
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from tests.launcher.folders import REPORT, TRIALS, TrialFolder, launch, python, shell
+from tests.launcher.test_launcher_table import ASSIGNMENTS, cell_of
+
+DUMP = """
+import json, os, sys
+trial = open(os.environ["SWEEP_TRIAL"]).read()
+json.dump({"argv": sys.argv[1:], "env": dict(os.environ), "trial": trial, "cwd": os.getcwd(),
+           "stdin": sys.stdin.read(), "session": os.getsid(0) == os.getpid(),
+           "folders": [os.path.isdir(os.environ[n]) for n in ("SWEEP_ARTIFACTS", "SWEEP_CHECKPOINTS")]},
+          open("seen.json", "w"))
+"""
+
+MIXED: dict[str, Any] = {
+    "lr": 1e-05,
+    "model.width": 64,
+    "flag": True,
+    "off": False,
+    "name": "a b",
+    "nothing": None,
+    "list": [1, 2.0, "x"],
+    "ratio": 1.0,
+}
+MIXED_COLUMNS = [(name, cell_of(value)[0]) for name, value in MIXED.items()]
+MIXED_ROW = ",".join([TRIALS[0], *(cell_of(value)[1] for value in MIXED.values())])
+
+
+def seen(folder: TrialFolder, *arguments: Any, **variables: str) -> Any:
+    """Run a command that writes down what it was given."""
+    folder.command = [*python(DUMP), *arguments]
+    folder.run(**variables)
+    return json.loads((folder.root / "seen.json").read_text())
+
+
+def expand(*command: Any, values: dict[str, Any] | None = None) -> Any:
+    single = {
+        "args_json": "{}",
+        "args_json_file": "/f",
+        "env": "/usr/bin/env",
+        "interpreter": "py",
+        "seed": "7",
+    }
+    return launch.expand(list(command), MIXED if values is None else values, single, {b"HOME": b"/home/\xff"})
+
+
+def test_args_are_double_hyphened_pairs_with_pythons_text_of_the_values() -> None:
+    assert expand([{"macro": "args"}]) == [
+        "--lr=1e-05",
+        "--model.width=64",
+        "--flag=True",
+        "--off=False",
+        "--name=a b",
+        "--nothing=None",
+        "--list=[1, 2.0, 'x']",
+        "--ratio=1.0",
+    ]
+
+
+def test_args_no_hyphens_are_pairs() -> None:
+    assert expand([{"macro": "args_no_hyphens"}]) == [
+        "lr=1e-05",
+        "model.width=64",
+        "flag=True",
+        "off=False",
+        "name=a b",
+        "nothing=None",
+        "list=[1, 2.0, 'x']",
+        "ratio=1.0",
+    ]
+
+
+def test_args_no_boolean_flags_turn_booleans_into_flags_that_stand_or_not() -> None:
+    assert expand([{"macro": "args_no_boolean_flags"}]) == [
+        "--lr=1e-05",
+        "--model.width=64",
+        "--flag",
+        "--name=a b",
+        "--nothing=None",
+        "--list=[1, 2.0, 'x']",
+        "--ratio=1.0",
+    ]
+
+
+@pytest.mark.parametrize("value", [0, 1, None, ""])
+def test_only_booleans_become_flags(value: object) -> None:
+    assert expand([{"macro": "args_no_boolean_flags"}], values={"x": value}) == [f"--x={value}"]
+
+
+@pytest.mark.parametrize(
+    ("macro", "text"),
+    [
+        ({"macro": "args_json"}, "{}"),
+        ({"macro": "args_json_file"}, "/f"),
+        ({"macro": "env"}, "/usr/bin/env"),
+        ({"macro": "interpreter"}, "py"),
+        ({"macro": "seed"}, "7"),
+        ({"macro": "envvar", "argument": "HOME"}, "/home/\udcff"),
+    ],
+)
+def test_the_other_macros_are_text_alone_or_among_text(macro: dict[str, str], text: str) -> None:
+    assert expand([macro]) == [text]
+    assert expand("x", ["--a=", macro, ":b"], "y") == ["x", f"--a={text}:b", "y"]
+    assert expand([macro, macro]) == [text + text]
+
+
+def test_without_parameters_the_spreading_macros_leave_nothing() -> None:
+    assert expand("x", [{"macro": "args"}], "y", values={}) == ["x", "y"]
+
+
+@pytest.mark.parametrize(
+    "element",
+    [
+        5,
+        None,
+        {"macro": "nonsense"},
+        [{"macro": "nonsense"}],
+        [{"macro": "program"}],
+        [{"argument": "HOME"}],
+        [{"macro": ["args"]}],
+        [["args"]],
+        [None],
+        ["--x=", {"macro": "args"}],
+        [{"macro": "args"}, {"macro": "args"}],
+    ],
+)
+def test_a_part_that_is_not_known_is_refused(element: object) -> None:
+    with pytest.raises(
+        launch.Refused, match=r"launch\.json: command: .* is no part that this launcher knows"
+    ):
+        expand("x", element)
+
+
+@pytest.mark.parametrize("argument", [None, "", "NOWHERE", 5])
+def test_an_environment_variable_that_is_not_set_is_refused(argument: object) -> None:
+    with pytest.raises(launch.Refused, match=f"needs the environment variable {argument}, which is not set"):
+        expand("x", [{"macro": "envvar", "argument": argument}])
+
+
+@pytest.mark.parametrize("command", [[], [[{"macro": "args"}]]])
+def test_an_empty_command_is_a_bad_command(command: list[Any]) -> None:
+    with pytest.raises(launch.BadCommand, match="the command is empty"):
+        expand(*command, values={})
+
+
+def test_the_command_gets_every_value_in_every_form(trial_folder: TrialFolder) -> None:
+    trial_folder.columns = [*MIXED_COLUMNS, ("absent", "number"), ("weights", "json")]
+    trial_folder.rows = [MIXED_ROW + ',,"""text"""']
+    trial_folder.changes = {"seed_base": 40, "interpreter": "python9"}
+    values = {**MIXED, "weights": "text"}
+
+    found = seen(
+        trial_folder,
+        [{"macro": "args"}],
+        [{"macro": "args_json"}],
+        [{"macro": "args_json_file"}],
+        ["s", {"macro": "seed"}],
+        [{"macro": "interpreter"}],
+        [{"macro": "env"}],
+        [{"macro": "envvar", "argument": "EXTRA"}],
+        [{"macro": "envvar", "argument": "SWEEP_RESULT"}],
+        EXTRA="größe",
+    )
+
+    env = found["env"]
+    assert found["argv"][:9] == [f"--{name}={value}" for name, value in values.items()]
+    as_json, file, *rest = found["argv"][9:]
+    assert json.loads(as_json) == json.loads(found["trial"]) == values
+    assert list(json.loads(as_json)) == list(values)
+    assert file == env["SWEEP_TRIAL"]
+    assert rest == ["s40", "python9", "/usr/bin/env", "größe", env["SWEEP_RESULT"]]
+    parameters = {name: value for name, value in env.items() if name.startswith("SWEEP_PARAM_")}
+    assert parameters == {
+        "SWEEP_PARAM_LR": "1e-05",
+        "SWEEP_PARAM_MODEL_WIDTH": "64",
+        "SWEEP_PARAM_FLAG": "True",
+        "SWEEP_PARAM_OFF": "False",
+        "SWEEP_PARAM_NAME": "a b",
+        "SWEEP_PARAM_NOTHING": "null",
+        "SWEEP_PARAM_LIST": '[1, 2.0, "x"]',
+        "SWEEP_PARAM_RATIO": "1.0",
+        "SWEEP_PARAM_WEIGHTS": '"text"',
+    }
+    assert env["SWEEP_SEED"] == "40"
+    assert env["EXTRA"] == "größe"
+
+
+def test_the_command_gets_its_places(trial_folder: TrialFolder) -> None:
+    found = seen(trial_folder, SWEEP_INDEX="1", EXTRA="x")
+
+    env, scratch = found["env"], Path(found["env"]["SWEEP_TRIAL"]).parent
+    assert scratch.parent == trial_folder.root / "scratch"
+    assert env["SWEEP_TRIAL"] == str(scratch / "trial.json")
+    assert env["SWEEP_RESULT"] == str(scratch / "result.json")
+    assert env["SWEEP_ARTIFACTS"] == str(trial_folder.results / "artifacts" / "uid-1")
+    assert env["SWEEP_CHECKPOINTS"] == str(trial_folder.results / "checkpoints")
+    assert (env["JOB_ID"], env["SWEEP_TRIAL_ID"], env["SWEEP_SEED"]) == ("2", TRIALS[1], "0")
+    assert found["folders"] == [True, True]
+    assert found["cwd"] == str(trial_folder.root)
+    assert found["stdin"] == ""
+    assert found["session"] is True
+    assert trial_folder.variables({"SWEEP_INDEX": "1", "EXTRA": "x"}).items() <= env.items()
+
+
+def test_names_with_the_same_variable_still_differ_in_the_file(trial_folder: TrialFolder) -> None:
+    trial_folder.columns = [("a.b", "number"), ("a-b", "number")]
+    trial_folder.rows = [f"{TRIALS[0]},1,2"]
+
+    found = seen(trial_folder)
+
+    assert found["env"]["SWEEP_PARAM_A_B"] == "2"
+    assert found["trial"] == '{"a.b": 1, "a-b": 2}'
+
+
+def test_a_result_of_an_earlier_attempt_in_the_same_scratch_is_never_seen(trial_folder: TrialFolder) -> None:
+    trial_folder.run()
+    trial_folder.command = shell("exit 0")
+    trial_folder.run(SWEEP_POD_UID="uid-2")
+    (trial_folder.results / "uid-1.json").unlink()
+
+    trial_folder.run(SWEEP_POD_UID="uid-3")
+
+    assert trial_folder.records()["uid-3.json"]["reason"] == "metric-missing"
+
+
+def test_relative_folders_become_absolute_ones(trial_folder: TrialFolder) -> None:
+    found = seen(trial_folder, SWEEP_RESULTS="results/batch/0", SWEEP_SCRATCH="scratch")
+
+    assert found["env"]["SWEEP_RESULT"].startswith(str(trial_folder.root / "scratch"))
+    assert found["env"]["SWEEP_CHECKPOINTS"] == str(trial_folder.results / "checkpoints")
+    assert trial_folder.record()["reason"] == "metric-missing"
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (
+            ["no-such-program-anywhere"],
+            "'no-such-program-anywhere' cannot be started: No such file or directory",
+        ),
+        (["./launch.json"], "'./launch.json' cannot be started: Permission denied"),
+        (["/"], "'/' cannot be started: Permission denied"),
+        ([""], "'' cannot be started: "),
+        (["sh", "x" * 200_000], "'sh' cannot be started: Argument list too long"),
+        (["sh", "a\0b"], "'sh' cannot be started: embedded null byte"),
+        (["sh", "\ud800"], "'sh' cannot be started: .*surrogates not allowed"),
+        ([], "the command is empty"),
+    ],
+)
+def test_a_command_that_cannot_be_started_is_bad_for_every_trial(
+    command: list[str], message: str, trial_folder: TrialFolder
+) -> None:
+    trial_folder.command = command
+
+    record = trial_folder.try_once()
+
+    assert (record["status"], record["reason"], record["exit"]) == ("failed", "bad-command", 43)
+    assert (record["seconds"], record["metrics"], record["artifacts"]) == (0, {}, [])
+    assert re.fullmatch(f"the command .*{message}.*|{message}", record["details"]["error"])
+    assert record["said"] == [
+        f"{TRIALS[0]}: failed: bad-command: {record['details']['error']}".replace("\0", " ")
+    ]
+
+
+def test_a_script_without_an_interpreter_is_a_bad_command(trial_folder: TrialFolder) -> None:
+    script = trial_folder.root / "script"
+    script.write_bytes(b"\x00nothing")
+    script.chmod(0o755)
+    trial_folder.command = [str(script)]
+
+    assert trial_folder.try_once()["reason"] == "bad-command"
+
+
+def test_an_environment_variable_that_is_not_set_is_recorded_as_a_bad_sweep(
+    trial_folder: TrialFolder,
+) -> None:
+    trial_folder.command = ["sh", [{"macro": "envvar", "argument": "NOWHERE"}]]
+
+    record = trial_folder.try_once()
+
+    assert (record["status"], record["reason"], record["exit"]) == ("failed", "bad-sweep", 43)
+    assert (
+        record["details"]["error"] == "the command needs the environment variable NOWHERE, which is not set"
+    )
+
+
+def test_an_unknown_macro_is_recorded_as_a_bad_sweep(trial_folder: TrialFolder) -> None:
+    trial_folder.command = ["sh", [{"macro": "program"}]]
+
+    record = trial_folder.try_once()
+
+    assert (record["reason"], record["exit"]) == ("bad-sweep", 43)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="skipped: file names of any bytes need Linux")
+def test_bytes_that_are_no_text_pass_through_from_variable_to_argument(trial_folder: TrialFolder) -> None:
+    raw = b"\xff\xfe"
+    trial_folder.command = [
+        "sh",
+        "-c",
+        f'printf %s "$1" > raw; {REPORT}',
+        "sh",
+        [{"macro": "envvar", "argument": "RAW"}],
+    ]
+
+    trial_folder.run(RAW=os.fsdecode(raw))
+
+    assert (trial_folder.root / "raw").read_bytes() == raw
+
+
+@pytest.mark.parametrize("locale", ["C", "POSIX", "de_DE.ISO-8859-1", ""])
+def test_the_locale_changes_no_value(locale: str, trial_folder: TrialFolder) -> None:
+    trial_folder.columns, trial_folder.rows = [("name", "string")], [f'{TRIALS[0]},"größe 数"']
+    trial_folder.command = [
+        *["sh", "-c", f'printf %s "$1$SWEEP_PARAM_NAME" > raw; {REPORT}', "sh"],
+        [{"macro": "args"}],
+    ]
+
+    trial_folder.run(LC_ALL=locale, PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
+
+    assert (trial_folder.root / "raw").read_bytes().decode() == "--name=größe 数größe 数"
+
+
+@given(assignment=ASSIGNMENTS)
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_assignment_written_as_a_table_arrives_exactly_at_a_real_process(
+    assignment: dict[str, Any], trial_folder: TrialFolder
+) -> None:
+    # No argument and no variable of a process can hold a zero byte.
+    values = {name: value for name, value in assignment.items() if "\\u0000" not in json.dumps(value)}
+    trial_folder.columns = [(name, cell_of(value)[0]) for name, value in values.items()]
+    trial_folder.rows = [",".join([TRIALS[0], *(cell_of(value)[1] for value in values.values())])]
+
+    found = seen(trial_folder, [{"macro": "args"}])
+
+    assert found["argv"] == [f"--{name}={value}" for name, value in values.items()]
+    assert repr(json.loads(found["trial"])) == repr(values)
+    (trial_folder.results / "uid-1.json").unlink()
+
+
+@given(assignment=ASSIGNMENTS)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_assignment_becomes_exact_arguments_and_files(
+    assignment: dict[str, Any], trial_folder: TrialFolder
+) -> None:
+    columns = [{"name": name, "type": cell_of(value)[0]} for name, value in assignment.items()]
+    command = ["x", [{"macro": "args_json"}], [{"macro": "args_no_hyphens"}]]
+    instructions = {**trial_folder.launch_json(), "columns": columns, "command": command}
+    row = launch.Row(0, "t1", "", assignment)
+    attempt = launch.Attempt(instructions, row, "uid-1", 1, str(trial_folder.results))
+
+    (_, as_json, *pairs), variables = launch.prepare(attempt, str(trial_folder.root))
+
+    assert repr(json.loads(as_json)) == repr(assignment)
+    assert (trial_folder.root / "trial.json").read_text() == as_json
+    assert pairs == [f"{name}={value}" for name, value in assignment.items()]
+    names = {"".join(c if c.isalnum() else "_" for c in name).upper() for name in assignment}
+    assert {name for name in variables if name.startswith(b"SWEEP_PARAM_")} == {
+        f"SWEEP_PARAM_{name}".encode() for name in names
+    }

@@ -1,0 +1,197 @@
+"""The launcher's own contract broken: one clear line, exit 43 or 74, and nothing started."""
+
+import json
+import os
+import subprocess
+
+import pytest
+
+from tests.launcher.folders import LAUNCHER, REPORT, TRIALS, TrialFolder, launch, shell
+
+
+@pytest.mark.parametrize(
+    ("variables", "message"),
+    [
+        ({"SWEEP_LAUNCH": ""}, "the environment variable SWEEP_LAUNCH must be set"),
+        ({"SWEEP_TABLE": ""}, "the environment variable SWEEP_TABLE must be set"),
+        ({"SWEEP_RESULTS": ""}, "the environment variable SWEEP_RESULTS must be set"),
+        ({"SWEEP_INDEX": ""}, "the environment variable JOB_COMPLETION_INDEX must be set"),
+        ({"SWEEP_INDEX": "x"}, "the index must be a whole number, got 'x'"),
+        ({"SWEEP_INDEX": "-1"}, "the index must be a whole number, got '-1'"),
+        ({"SWEEP_INDEX": "1 "}, "the index must be a whole number, got '1 '"),
+        ({"SWEEP_INDEX": "1234567890"}, "the index must be a whole number, got '1234567890'"),
+        ({"SWEEP_INDEX": "2"}, "index 2 is beyond the table, which has 2 rows"),
+        ({"SWEEP_INDEX": "123456789"}, "index 123456789 is beyond the table, which has 2 rows"),
+        ({"SWEEP_LAUNCH": "none"}, "launch.json cannot be read: [Errno 2] No such file or directory: 'none'"),
+        (
+            {"SWEEP_TABLE": "none"},
+            "the table cannot be read: [Errno 2] No such file or directory: 'none/hyperparams.csv'",
+        ),
+        (
+            {"SWEEP_POD_UID": "../x"},
+            "SWEEP_POD_UID must be letters, digits, dots, underscores and hyphens, got '../x'",
+        ),
+        (
+            {"SWEEP_POD_UID": "x" * 129},
+            f"SWEEP_POD_UID must be letters, digits, dots, underscores and hyphens, got '{'x' * 129}'",
+        ),
+    ],
+)
+def test_a_broken_contract_is_one_line_and_exit_43(
+    variables: dict[str, str], message: str, trial_folder: TrialFolder
+) -> None:
+    (trial_folder.root / "termination-log").write_text("x" * 5000)
+    trial_folder.command = shell(f"touch began; {REPORT}")
+
+    run = trial_folder.run(**variables)
+
+    assert run.code == 43
+    assert run.err == f"launch.py: {message}\n"
+    assert (trial_folder.root / "termination-log").read_text() == f"{message}\n"
+    assert not (trial_folder.root / "began").exists()
+    assert trial_folder.records() == {}
+
+
+def test_a_name_of_128_characters_is_good(trial_folder: TrialFolder) -> None:
+    assert trial_folder.try_once(SWEEP_POD_UID="x" * 128)["uid"] == "x" * 128
+
+
+def test_a_table_whose_bytes_changed_is_refused_with_both_digests(trial_folder: TrialFolder) -> None:
+    shard = {**trial_folder.launch_json()["shards"][0], "digest": f"sha256:{'0' * 64}"}
+    found = trial_folder.launch_json()["shards"][0]["digest"]
+    trial_folder.changes = {"shards": [shard]}
+
+    run = trial_folder.run()
+
+    assert (run.code, run.said) == (
+        43,
+        [f"hyperparams.csv must have the digest sha256:{'0' * 64}, got {found}"],
+    )
+
+
+def test_a_malformed_row_is_refused(trial_folder: TrialFolder) -> None:
+    trial_folder.rows = [f"{TRIALS[0]},x"]
+
+    run = trial_folder.run()
+
+    assert (run.code, run.said) == (
+        43,
+        ["hyperparams.csv: learning_rate must be a cell of type number, got x"],
+    )
+
+
+def test_a_launch_json_that_is_cut_is_refused(trial_folder: TrialFolder) -> None:
+    cut = trial_folder.root / "cut.json"
+    cut.write_text(json.dumps(trial_folder.launch_json())[:-1])
+
+    run = trial_folder.run(SWEEP_LAUNCH=str(cut))
+
+    assert run.code == 43
+    assert run.said[0].startswith("launch.json cannot be read: Expecting ',' delimiter")
+
+
+def test_files_behind_links_are_read_as_kubernetes_mounts_them(trial_folder: TrialFolder) -> None:
+    trial_folder.write()
+    mounted = trial_folder.root / "mounted"
+    mounted.mkdir()
+    (mounted / "hyperparams.csv").symlink_to(trial_folder.root / "table" / "hyperparams.csv")
+    (mounted / "launch.json").symlink_to(trial_folder.root / "launch.json")
+
+    run = trial_folder.run(SWEEP_LAUNCH=str(mounted / "launch.json"), SWEEP_TABLE=str(mounted))
+
+    assert run.code == 0
+
+
+@pytest.mark.parametrize(
+    ("own", "kubernetes", "index"), [("1", "0", 1), ("1", "", 1), ("", "1", 1), ("0", "1", 0), ("00", "1", 0)]
+)
+def test_the_own_index_comes_before_that_of_kubernetes(
+    own: str, kubernetes: str, index: int, trial_folder: TrialFolder
+) -> None:
+    record = trial_folder.try_once(SWEEP_INDEX=own, JOB_COMPLETION_INDEX=kubernetes)
+
+    assert (record["index"], record["trial"]) == (index, TRIALS[index])
+
+
+def test_without_a_scratch_folder_the_trial_is_recorded_as_a_bad_sweep(trial_folder: TrialFolder) -> None:
+    record = trial_folder.try_once(SWEEP_SCRATCH="")
+
+    assert (record["status"], record["reason"], record["exit"]) == ("failed", "bad-sweep", 43)
+    assert record["details"] == {"error": "the environment variable SWEEP_SCRATCH must be set"}
+
+
+@pytest.mark.parametrize("variable", ["SWEEP_RESULTS", "SWEEP_SCRATCH"])
+def test_a_folder_that_cannot_be_used_is_a_failure_of_storage(
+    variable: str, trial_folder: TrialFolder
+) -> None:
+    (trial_folder.root / "file").touch()
+    trial_folder.command = shell(f"touch began; {REPORT}")
+
+    run = trial_folder.run(**{variable: str(trial_folder.root / "file" / "x")})
+
+    assert run.code == 74
+    (line,) = run.said
+    assert line.startswith("results volume, scratch folder or node failed: [Errno 20] Not a directory: ")
+    assert not (trial_folder.root / "began").exists()
+
+
+def test_a_lock_that_is_a_link_is_not_followed(trial_folder: TrialFolder) -> None:
+    trial_folder.results.mkdir(parents=True)
+    (trial_folder.results / ".lock").symlink_to(trial_folder.root / "elsewhere")
+
+    assert trial_folder.run().code == 74
+    assert not (trial_folder.root / "elsewhere").exists()
+
+
+def test_a_node_that_runs_out_of_files_is_not_the_sweeps_fault(trial_folder: TrialFolder) -> None:
+    trial_folder.write()
+
+    run = subprocess.run(
+        ["sh", "-c", 'ulimit -n 10; exec "$@"', "sh", trial_folder.interpreter, str(LAUNCHER)],
+        env=trial_folder.variables({}),
+        capture_output=True,
+        check=False,
+    )
+
+    assert run.returncode == 74
+    assert b"Too many open files" in run.stderr
+    assert run.stderr.count(b"\n") == 1
+    assert trial_folder.records() == {}
+
+
+def test_a_fault_of_the_launcher_is_one_line_too(trial_folder: TrialFolder) -> None:
+    trial_folder.columns = [("x", "json")]
+    trial_folder.rows = [f'{TRIALS[0]},"{"[" * 100_000}"']
+
+    run = trial_folder.run()
+
+    assert run.code == 70
+    (line,) = run.said
+    assert line.startswith("this is a fault of the launcher, please report it: RecursionError: ")
+
+
+def test_a_message_is_one_line_whatever_it_holds(capfd: pytest.CaptureFixture[str]) -> None:
+    launch.say("a\nb\x1b[1mc\u2028größe \ud800  two")
+
+    assert capfd.readouterr().err == "launch.py: a b [1mc größe    two\n"
+
+
+def test_a_long_message_is_cut(capfd: pytest.CaptureFixture[str]) -> None:
+    launch.say("x" * 5000)
+
+    assert capfd.readouterr().err == f"launch.py: {'x' * 2000}\n"
+
+
+def test_an_error_in_the_record_is_cut(trial_folder: TrialFolder) -> None:
+    trial_folder.command = ["sh", [{"macro": "x" * 5000}]]
+
+    assert len(trial_folder.try_once()["details"]["error"]) == 1000
+
+
+def test_the_launcher_stands_alone() -> None:
+    text = LAUNCHER.read_text(encoding="utf-8")
+
+    assert {path.name for path in LAUNCHER.parent.iterdir()} == {"launch.py", "record.schema.json"}
+    assert "generator" not in text
+    assert len(text.encode()) < 60_000  # beside launch.json in one ConfigMap
+    assert os.access(LAUNCHER, os.R_OK)

@@ -1,0 +1,560 @@
+"""The record: its content, its file, and what stands when things break on the way to it."""
+
+import contextlib
+import errno
+import fcntl
+import json
+import os
+import random
+import re
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.launcher.folders import (
+    BASE,
+    CODE,
+    LAUNCHER,
+    REPORT,
+    SCHEMA,
+    TRIALS,
+    TrialFolder,
+    ended,
+    launch,
+    python,
+    shell,
+)
+
+STARTS = f"echo x >> starts; {REPORT}"
+
+
+def starts(folder: TrialFolder) -> int:
+    """Count how often the command was started."""
+    path = folder.root / "starts"
+    return path.read_text().count("x") if path.exists() else 0
+
+
+def a_record(folder: TrialFolder, **changes: Any) -> dict[str, Any]:
+    """Make a good record of the folder's first row."""
+    return {
+        "version": 1,
+        "trial": TRIALS[0],
+        "row": folder.row_digest(),
+        "batch": "lr-b1-3f9a1c2e",
+        "index": 0,
+        "uid": "earlier",
+        "attempt": 1,
+        "status": "ok",
+        "reason": None,
+        "metrics": {"test_accuracy": 0.5},
+        "seconds": 1.0,
+        "started": "2026-01-01T00:00:00Z",
+        "finished": "2026-01-01T00:00:01Z",
+        "ran": "process",
+        "code": CODE,
+        "data": None,
+        "seed": 0,
+        "node": None,
+        "details": {},
+        "artifacts": [],
+        **changes,
+    }
+
+
+def leave(folder: TrialFolder, content: object, name: str = "earlier.json") -> Path:
+    """Put a file into the trial's own folder before the launcher comes."""
+    folder.results.mkdir(parents=True, exist_ok=True)
+    path = folder.results / name
+    path.write_text(content if isinstance(content, str) else json.dumps(content))
+    return path
+
+
+def test_a_record_says_everything(trial_folder: TrialFolder) -> None:
+    trial_folder.changes = {"seed_base": 7, "data": f"sha256:{'ef' * 32}"}
+    trial_folder.command = shell(
+        'printf model > "$SWEEP_ARTIFACTS/model.pt";'
+        'printf \'{"test_accuracy": 0.94, "loss": 1, "device": "cpu"}\' > "$SWEEP_RESULT"'
+    )
+
+    record = trial_folder.try_once(
+        SWEEP_INDEX="1", SWEEP_RAN="local", SWEEP_NODE="node-1", SWEEP_FAILURES="2"
+    )
+
+    assert record.pop("exit") == 0
+    assert record.pop("said") == [f"{TRIALS[1]}: ok: test_accuracy=0.94"]
+    assert 0 <= record.pop("seconds") < 1
+    assert record.pop("started") <= record.pop("finished")
+    assert record == {
+        "version": 1,
+        "trial": TRIALS[1],
+        "row": trial_folder.row_digest(1),
+        "batch": "lr-b1-3f9a1c2e",
+        "index": 1,
+        "uid": "uid-1",
+        "attempt": 3,
+        "status": "ok",
+        "reason": None,
+        "metrics": {"test_accuracy": 0.94, "loss": 1.0},
+        "ran": "local",
+        "code": CODE,
+        "data": f"sha256:{'ef' * 32}",
+        "seed": 7,
+        "node": "node-1",
+        "details": {"device": "cpu"},
+        "artifacts": [
+            {
+                "path": "model.pt",
+                "bytes": 5,
+                "sha256": "9372c470eeadd5ecd9c3c74c2b3cb633f8e2f2fad799250a0f70d652b6b825e4",
+            }
+        ],
+    }
+
+
+def test_a_record_says_process_where_nothing_else_is_said(trial_folder: TrialFolder) -> None:
+    record = trial_folder.try_once()
+
+    assert (record["ran"], record["node"], record["data"]) == ("process", None, None)
+
+
+def test_a_record_is_one_line_of_ascii_with_sorted_keys(trial_folder: TrialFolder) -> None:
+    trial_folder.command = shell(
+        'printf \'{"test_accuracy": 0.5, "name": "größe\\ud800"}\' > "$SWEEP_RESULT"'
+    )
+
+    trial_folder.run()
+
+    text = (trial_folder.results / "uid-1.json").read_bytes()
+    assert text.isascii()
+    record = json.loads(text)
+    assert text.decode() == json.dumps(record, sort_keys=True, separators=(",", ":")) + "\n"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"status": "ok", "reason": "exit-1"},
+        {"status": "failed", "reason": None},
+        {"status": "missing", "reason": "exit-1"},
+        {"extra": 1},
+        {"row": "ab"},
+        {"index": -1},
+        {"attempt": 0},
+        {"metrics": {"x": None}},
+        {"metrics": {"x": "nan"}},
+        {"seconds": -1},
+        {"started": "2026-01-01"},
+        {"reason": "because"},
+        {"status": "failed", "reason": "exit-0"},
+        {"artifacts": [{"path": "x"}]},
+        {"uid": "../x"},
+    ],
+)
+def test_the_schema_refuses_what_no_launcher_writes(
+    change: dict[str, Any], trial_folder: TrialFolder
+) -> None:
+    assert SCHEMA.is_valid(a_record(trial_folder))
+    assert not SCHEMA.is_valid(a_record(trial_folder, **change))
+
+
+@pytest.mark.parametrize("name", sorted(a_record(TrialFolder(Path()))))
+def test_the_schema_demands_every_member(name: str, trial_folder: TrialFolder) -> None:
+    record = a_record(trial_folder)
+    del record[name]
+
+    assert not SCHEMA.is_valid(record)
+
+
+def test_the_schema_describes_every_member() -> None:
+    SCHEMA.check_schema(SCHEMA.schema)
+    schema = json.loads((BASE / "record.schema.json").read_text(encoding="utf-8"))
+    assert all(member.get("description") for member in schema["properties"].values())
+    assert schema["additionalProperties"] is False
+    assert schema["required"] == list(schema["properties"])
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "code"),
+    [("ok", None, 0), ("diverged", "bad-hyperparameters", 42), ("diverged", "metric-not-finite", 42)],
+)
+def test_a_trial_that_is_recorded_is_not_started_again(
+    status: str, reason: str | None, code: int, trial_folder: TrialFolder
+) -> None:
+    trial_folder.command = shell(STARTS)
+    leave(trial_folder, a_record(trial_folder, status=status, reason=reason))
+
+    run = trial_folder.run()
+
+    assert run.code == code
+    assert run.said == [f"{TRIALS[0]}: {status} already, by attempt earlier: nothing to do"]
+    assert starts(trial_folder) == 0
+    assert {path.name for path in trial_folder.results.iterdir()} == {".lock", "earlier.json"}
+
+
+def test_a_second_run_changes_no_file(trial_folder: TrialFolder) -> None:
+    trial_folder.command = shell(STARTS)
+    trial_folder.run()
+    before = {
+        path: path.stat().st_mtime_ns for path in trial_folder.results.iterdir() if path.name != ".lock"
+    }
+
+    run = trial_folder.run(SWEEP_POD_UID="uid-2")
+
+    assert run.code == 0
+    assert starts(trial_folder) == 1
+    after = {path: path.stat().st_mtime_ns for path in trial_folder.results.iterdir() if path.name != ".lock"}
+    assert after == before
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"status": "failed", "reason": "exit-1"},
+        {"row": "0" * 64},
+        {"version": 2},
+        {"uid": "other"},
+        {"status": "OK"},
+        {"status": ["ok"]},
+        {"status": None},
+    ],
+)
+def test_a_record_that_does_not_settle_this_row_lets_it_run(
+    change: dict[str, Any], trial_folder: TrialFolder
+) -> None:
+    trial_folder.command = shell(STARTS)
+    leave(trial_folder, a_record(trial_folder, **change))
+
+    assert trial_folder.run().code == 0
+    assert starts(trial_folder) == 1
+
+
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", "null", '{"version": 1}', "x" * (1 << 20 | 1), "[" * 100_000]
+)
+def test_junk_in_the_folder_does_not_matter(content: str, trial_folder: TrialFolder) -> None:
+    trial_folder.command = shell(STARTS)
+    leave(trial_folder, content)
+    leave(trial_folder, a_record(trial_folder), name="earlier.json.tmp")
+    (trial_folder.results / "folder.json").mkdir()
+    os.mkfifo(trial_folder.results / "fifo.json")
+
+    assert trial_folder.run().code == 0
+    assert starts(trial_folder) == 1
+    assert json.loads((trial_folder.results / "uid-1.json").read_bytes())["attempt"] == 1
+
+
+def test_a_record_behind_a_link_does_not_matter(trial_folder: TrialFolder) -> None:
+    trial_folder.command = shell(STARTS)
+    moved = leave(trial_folder, a_record(trial_folder)).rename(trial_folder.root / "elsewhere")
+    (trial_folder.results / "earlier.json").symlink_to(moved)
+
+    trial_folder.run()
+
+    assert starts(trial_folder) == 1
+
+
+@pytest.mark.parametrize(
+    ("failures", "attempt"),
+    [
+        ("", 3),
+        ("0", 1),
+        ("4", 5),
+        ("x", 3),
+        ("-1", 3),
+        ("1.5", 3),
+        ("٣", 3),
+        ("9" * 10, 3),
+        ("999999999", 10**9),
+    ],
+)
+def test_attempts_are_counted_by_kubernetes_or_else_by_the_records(
+    failures: str, attempt: int, trial_folder: TrialFolder
+) -> None:
+    failed = {"status": "failed", "reason": "exit-1"}
+    leave(trial_folder, a_record(trial_folder, uid="a", **failed), name="a.json")
+    leave(trial_folder, a_record(trial_folder, uid="b", **failed), name="b.json")
+    leave(trial_folder, a_record(trial_folder, uid="c", row="0" * 64), name="c.json")
+    leave(trial_folder, "{", name="d.json")
+
+    trial_folder.run(SWEEP_FAILURES=failures)
+
+    assert json.loads((trial_folder.results / "uid-1.json").read_bytes())["attempt"] == attempt
+
+
+def test_an_attempt_without_a_name_makes_one_of_its_own(trial_folder: TrialFolder) -> None:
+    trial_folder.command = shell(f"exit 1; {REPORT}")
+    trial_folder.run(SWEEP_POD_UID="")
+    trial_folder.run(SWEEP_POD_UID="")
+
+    records = trial_folder.records()
+
+    assert all(re.fullmatch(r"[0-9a-f]{32}\.json", name) for name in records)
+    assert sorted(record["attempt"] for record in records.values()) == [1, 2]
+    assert all(name == f"{record['uid']}.json" for name, record in records.items())
+
+
+def test_a_missing_folder_is_made_with_its_parents(trial_folder: TrialFolder) -> None:
+    assert not trial_folder.results.parent.exists()
+
+    assert trial_folder.run().code == 0
+
+
+def test_a_good_trial_leaves_no_empty_folders(trial_folder: TrialFolder) -> None:
+    trial_folder.run()
+
+    names = {path.name for path in trial_folder.results.iterdir()}
+    assert names == {".lock", "uid-1.json", "uid-1.out", "uid-1.err"}
+
+
+@pytest.mark.parametrize(
+    ("end", "kept"), [("exit 0", False), ("exit 1", True), ("exit 42", True), ("exit 43", True)]
+)
+def test_checkpoints_outlive_attempts_until_one_is_ok(
+    end: str,
+    kept: bool,  # noqa: FBT001
+    trial_folder: TrialFolder,
+) -> None:
+    trial_folder.command = shell(
+        f'mkdir -p "$SWEEP_CHECKPOINTS/a"; echo x >> "$SWEEP_CHECKPOINTS/a/b"; {REPORT}; {end}'
+    )
+
+    trial_folder.run()
+
+    assert (trial_folder.results / "checkpoints" / "a" / "b").exists() == kept
+
+
+def test_an_attempt_finds_the_checkpoints_of_the_last_one_and_keeps_its_own_artifacts(
+    trial_folder: TrialFolder,
+) -> None:
+    trial_folder.command = shell(
+        'cp "$SWEEP_CHECKPOINTS/at" "$SWEEP_ARTIFACTS/found" ||'
+        '{ echo 7 > "$SWEEP_CHECKPOINTS/at"; exit 1; };' + REPORT
+    )
+    trial_folder.run()
+
+    trial_folder.run(SWEEP_POD_UID="uid-2")
+
+    records = trial_folder.records()
+    assert [record["status"] for record in records.values()] == ["failed", "ok"]
+    assert (trial_folder.results / "artifacts" / "uid-2" / "found").read_text() == "7\n"
+    assert not (trial_folder.results / "artifacts" / "uid-1").exists()
+    assert not (trial_folder.results / "checkpoints").exists()
+
+
+def test_the_node_keeps_a_copy_of_the_record(trial_folder: TrialFolder) -> None:
+    log = trial_folder.root / "termination-log"
+    log.write_text("something longer than a record, from before" * 1000)
+
+    trial_folder.run()
+
+    assert log.read_bytes() == (trial_folder.results / "uid-1.json").read_bytes()
+
+
+def test_a_termination_log_that_is_not_there_is_not_made(trial_folder: TrialFolder) -> None:
+    trial_folder.run()
+
+    assert not (trial_folder.root / "termination-log").exists()
+
+
+def test_the_copy_loses_artifacts_then_details_then_other_metrics(trial_folder: TrialFolder) -> None:
+    small = a_record(
+        trial_folder, details={"a": 1}, artifacts=[{"path": "x", "bytes": 1, "sha256": "0" * 64}]
+    )
+    artifacts, details, metrics = (
+        {"artifacts": [{"path": "x" * 4096}]},
+        {"details": {"a": "x" * 4096}},
+        {"metrics": {"test_accuracy": 0.5, **{f"m{number}" * 9: 0.123456789 for number in range(100)}}},
+    )
+
+    def brief(**changes: Any) -> Any:
+        text = launch.brief({**small, **changes}, "test_accuracy")
+        assert len(text) <= 4095
+        return json.loads(text)
+
+    assert brief() == small
+    assert brief(**artifacts) == {**small, "artifacts": []}
+    assert brief(**details) == {**small, "artifacts": [], "details": {}}
+    assert brief(**metrics) == {**small, "artifacts": [], "details": {}, "metrics": {"test_accuracy": 0.5}}
+    without = {"metrics": {f"m{number}" * 9: 0.123456789 for number in range(100)}}
+    assert brief(**without) == {**small, "artifacts": [], "details": {}, "metrics": {}}
+
+
+@pytest.mark.parametrize(("size", "whole"), [(4095, True), (4096, False)])
+def test_the_copy_is_whole_up_to_4095_bytes(size: int, whole: bool, trial_folder: TrialFolder) -> None:  # noqa: FBT001
+    record = a_record(trial_folder, details={"a": ""})
+    record["details"]["a"] = "x" * (size - len(launch.dump(record)))
+
+    assert (json.loads(launch.brief(record, "test_accuracy")) == record) == whole
+
+
+def hold(folder: TrialFolder) -> int:
+    """Take the trial's lock."""
+    folder.results.mkdir(parents=True, exist_ok=True)
+    file = os.open(folder.results / ".lock", os.O_RDWR | os.O_CREAT)
+    fcntl.flock(file, fcntl.LOCK_EX)
+    return file
+
+
+def first_line(launcher: subprocess.Popen[bytes]) -> str:
+    assert launcher.stderr
+    return launcher.stderr.readline().decode()
+
+
+WAITING = "launch.py: another launcher of this trial is at work: waiting for it\n"
+
+
+def test_of_two_launchers_at_once_one_starts_the_trial(trial_folder: TrialFolder) -> None:
+    trial_folder.command = shell(f"touch up; while [ ! -e go ]; do sleep 0.01; done; {STARTS}")
+    first = trial_folder.start()
+    until = time.monotonic() + 10
+    while not (trial_folder.root / "up").exists() and time.monotonic() < until:
+        time.sleep(0.005)
+    second = trial_folder.start(SWEEP_POD_UID="uid-2")
+
+    assert first_line(second) == WAITING
+    (trial_folder.root / "go").touch()
+
+    assert ended(first).code == 0
+    run = ended(second)
+    assert (run.code, run.said) == (0, [f"{TRIALS[0]}: ok already, by attempt uid-1: nothing to do"])
+    assert starts(trial_folder) == 1
+
+
+def test_a_waiting_launcher_says_so_once_and_goes_on_when_the_lock_is_free(trial_folder: TrialFolder) -> None:
+    file = hold(trial_folder)
+    launcher = trial_folder.start()
+    assert first_line(launcher) == WAITING
+    time.sleep(0.3)
+    os.close(file)
+
+    run = ended(launcher)
+
+    assert (run.code, run.said) == (0, [f"{TRIALS[0]}: ok: test_accuracy=0.5"])
+
+
+def test_a_waiting_launcher_can_be_stopped(trial_folder: TrialFolder) -> None:
+    file = hold(trial_folder)
+    launcher = trial_folder.start()
+    assert first_line(launcher) == WAITING
+
+    launcher.terminate()
+    run = ended(launcher)
+
+    os.close(file)
+    assert (run.code, run.said) == (143, ["stopped by signal 15 before the command began"])
+    assert trial_folder.records() == {}
+
+
+def test_where_locks_are_not_supported_it_goes_on_without(trial_folder: TrialFolder) -> None:
+    (trial_folder.root / "path").mkdir()
+    (trial_folder.root / "path" / "fcntl.py").write_text(
+        "LOCK_EX = LOCK_NB = 0\ndef flock(file, operation): raise OSError(37, 'No locks available')\n"
+    )
+
+    run = trial_folder.run(PYTHONPATH=str(trial_folder.root / "path"), PYTHONDONTWRITEBYTECODE="1")
+
+    assert run.code == 0
+    assert run.said[0] == "the results volume has no locks, going on without: [Errno 37] No locks available"
+
+
+@contextlib.contextmanager
+def tiny_volume(path: Path, size: int) -> Iterator[None]:
+    """Mount a file system of so many bytes, or skip by name."""
+    path.mkdir(parents=True)
+    options = ["-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(path)]
+    try:
+        mounted = subprocess.run(["mount", *options], capture_output=True, check=False).returncode == 0
+    except FileNotFoundError:
+        mounted = False
+    if not mounted:
+        pytest.skip("skipped: a file system cannot be mounted here")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", str(path)], check=True)
+
+
+def test_on_a_full_disk_the_record_survives_at_the_node(trial_folder: TrialFolder) -> None:
+    log = trial_folder.root / "termination-log"
+    log.touch()
+    trial_folder.command = shell(f'{REPORT}; cat /dev/zero > "$SWEEP_ARTIFACTS/big"; exit 0')
+    with tiny_volume(trial_folder.results, 64 * 1024):
+        run = trial_folder.run()
+        names = {path.name for path in trial_folder.results.iterdir()}
+
+    assert run.code == 74
+    assert run.said[-1].startswith("the record cannot be written: [Errno 28] No space left on device")
+    assert names == {".lock", "uid-1.out", "uid-1.err", "artifacts", "checkpoints"}
+    record = json.loads(log.read_bytes())
+    SCHEMA.validate(record)
+    assert (record["status"], record["metrics"]) == ("ok", {"test_accuracy": 0.5})
+
+
+def test_a_file_that_cannot_be_finished_leaves_the_old_one_and_no_other(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text("old")
+    script = "import runpy, sys; runpy.run_path(sys.argv[1])['write_safely'](sys.argv[2], b'x' * 5000)"
+
+    run = subprocess.run(
+        ["sh", "-c", 'ulimit -f 8; exec "$@"', "sh", *python(script), LAUNCHER, tmp_path / "a.json"],
+        capture_output=True,
+        check=False,
+    )
+
+    assert b"File too large" in run.stderr
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"a.json": "old"}
+
+
+def test_a_temporary_file_left_by_a_killed_launcher_is_written_over(tmp_path: Path) -> None:
+    (tmp_path / "a.json.tmp").write_text("half of a long record")
+
+    launch.write_safely(str(tmp_path / "a.json"), b"new")
+
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"a.json": "new"}
+
+
+def test_files_are_readable_for_the_collector(trial_folder: TrialFolder) -> None:
+    trial_folder.run()
+
+    for name in (".lock", "uid-1.json", "uid-1.out", "uid-1.err"):
+        assert (trial_folder.results / name).stat().st_mode & 0o777 == 0o644
+
+
+def test_a_file_system_that_cannot_sync_folders_is_no_failure() -> None:
+    launch.sync_folder("/proc")
+
+
+def test_a_folder_that_is_gone_is_a_failure(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        launch.sync_folder(str(tmp_path / "gone"))
+
+
+def test_a_folder_that_cannot_be_synced_is_a_failure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def fail(_file: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "fsync", fail)
+
+    with pytest.raises(OSError, match="Input/output error"):
+        launch.sync_folder(str(tmp_path))
+
+
+def test_killed_at_any_moment_it_leaves_no_half_record(trial_folder: TrialFolder) -> None:
+    trial_folder.command = shell(STARTS)
+    moments = random.Random(3)  # noqa: S311 - moments, not secrets
+    for number in range(14):
+        launcher = trial_folder.start(SWEEP_POD_UID=f"uid-{number}")
+        time.sleep(moments.uniform(0.02, 0.09))
+        launcher.kill()
+        launcher.communicate()
+        settled = [record["status"] for record in trial_folder.records().values()]
+        assert settled in ([], ["ok"])
+    before = starts(trial_folder) if trial_folder.records() else None
+
+    assert trial_folder.run(SWEEP_POD_UID="last").code == 0
+
+    assert len(trial_folder.records()) == 1
+    assert before in (None, starts(trial_folder))

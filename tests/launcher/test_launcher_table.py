@@ -1,0 +1,323 @@
+"""Reading launch.json and the table: what is absent, what is typed how, and what is refused."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.launcher.folders import PROGRAM, TRIALS, TrialFolder, launch, sha256
+
+KINDS = ("number", "boolean", "string", "json")
+
+
+def parse(cell: str, kind: str) -> Any:
+    """Give the values of a row with one cell."""
+    trial, values = launch.parse_line(f"{TRIALS[0]},{cell}", [("x", kind)])
+    assert trial == TRIALS[0]
+    return values
+
+
+@pytest.mark.parametrize(
+    ("cell", "kind", "value"),
+    [
+        ("1", "number", 1),
+        ("0", "number", 0),
+        ("-7", "number", -7),
+        ("1.0", "number", 1.0),
+        ("0.1", "number", 0.1),
+        ("1e-05", "number", 1e-05),
+        ("1E5", "number", 100000.0),
+        ("1e+16", "number", 1e16),
+        ("-2.5e-300", "number", -2.5e-300),
+        ("9007199254740993", "number", 9007199254740993),
+        ("1" * 400, "number", int("1" * 400)),
+        ("true", "boolean", True),
+        ("false", "boolean", False),
+        ('""', "string", ""),
+        ('"a"', "string", "a"),
+        ('"true"', "string", "true"),
+        ('"a,b ""c"""', "string", 'a,b "c"'),
+        ('""""', "string", '"'),
+        ('"größe 数"', "string", "größe 数"),
+        ('"null"', "json", None),
+        ('"[1, 2.0, ""x"", true]"', "json", [1, 2.0, "x", True]),
+        ('"""a\\nb"""', "json", "a\nb"),
+        ('"{""a"": {}}"', "json", {"a": {}}),
+    ],
+)
+def test_a_cell_gives_exactly_its_value(cell: str, kind: str, value: object) -> None:
+    found = parse(cell, kind)["x"]
+
+    assert (found, type(found)) == (value, type(value))
+    assert repr(found) == repr(value)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_empty_cell_is_an_absent_parameter(kind: str) -> None:
+    assert parse("", kind) == {}
+
+
+def test_empty_cells_may_stand_anywhere() -> None:
+    columns = [("a", "number"), ("b", "string"), ("c", "boolean"), ("d", "json")]
+
+    assert launch.parse_line("t1,,,,", columns) == ("t1", {})
+    assert launch.parse_line('t1,,"",,', columns) == ("t1", {"b": ""})
+    assert launch.parse_line('t1,3,,,"4"', columns) == ("t1", {"a": 3, "d": 4})
+
+
+def test_a_row_without_parameters_is_only_a_trial() -> None:
+    assert launch.parse_line("t1", []) == ("t1", {})
+
+
+@pytest.mark.parametrize(
+    ("cell", "kind"),
+    [
+        ("01", "number"),
+        ("+1", "number"),
+        ("1.", "number"),
+        (".5", "number"),
+        ("1e", "number"),
+        ("1_000", "number"),
+        (" 1", "number"),
+        ("nan", "number"),
+        ("NaN", "number"),
+        ("Infinity", "number"),
+        ("1e999", "number"),
+        ("-1e999", "number"),
+        ("0x1f", "number"),
+        ("٣", "number"),
+        ("true", "number"),
+        ('"1"', "number"),
+        ("9" * 5000 + "x", "number"),
+        ("True", "boolean"),
+        ("1", "boolean"),
+        ('"true"', "boolean"),
+        ("a", "string"),
+        ("1", "json"),
+        ("null", "json"),
+        ('""', "json"),
+        ('"{"', "json"),
+        ('"{""a"": 1, ""a"": 2}"', "json"),
+        ("1", "colour"),
+        ('"1"', "colour"),
+    ],
+)
+def test_a_cell_that_is_not_of_its_columns_type_is_refused_by_name(cell: str, kind: str) -> None:
+    with pytest.raises(ValueError, match=r"x must be a cell of type|line 1 column|same name twice"):
+        parse(cell, kind)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("t1", "a row must have 3 cells"),
+        ("t1,1", "a row must have 3 cells"),
+        ("t1,1,2,3", "a row must have 3 cells"),
+        ("", "a row must have 3 cells"),
+        (",1,2", "must begin with its trial's id"),
+        ('"t1",1,2', "must begin with its trial's id"),
+        ("-t,1,2", "must begin with its trial's id"),
+        ("t" * 64 + ",1,2", "must begin with its trial's id"),
+        ('t1,"a"b,2', "a quote stands in the wrong place"),
+        ('t1,a"b",2', "a quote stands in the wrong place"),
+        ('t1,"a,2', "a quote stands in the wrong place"),
+        ('t1,"a" ,2', "a quote stands in the wrong place"),
+    ],
+)
+def test_a_malformed_row_is_refused(line: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        launch.parse_line(line, [("a", "number"), ("b", "number")])
+
+
+def test_a_trials_id_may_be_63_characters_long() -> None:
+    assert launch.parse_line("t" * 63, []) == ("t" * 63, {})
+
+
+def test_a_hostile_cell_takes_no_quadratic_time() -> None:
+    with pytest.raises(ValueError, match="wrong place"):
+        launch.parse_line('t1,"' + '""' * 200_000, [("a", "string")])
+
+
+def two_shards(folder: Path) -> dict[str, Any]:
+    """Write a table in two files, of two and one rows."""
+    texts = {"a.csv": "trial,x\nt0,10\nt1,11\n", "b.csv": "trial,x\nt2,12\n"}
+    shards = []
+    for first, (name, text) in zip((0, 2), texts.items(), strict=True):
+        (folder / name).write_text(text, encoding="utf-8")
+        count = text.count("\n") - 1
+        digest = f"sha256:{sha256(text.encode())}"
+        shards.append({"file": name, "first": first, "count": count, "digest": digest})
+    return {"program": PROGRAM, "columns": [{"name": "x", "type": "number"}], "shards": shards}
+
+
+@pytest.mark.parametrize("index", [0, 1, 2])
+def test_the_row_is_found_in_the_file_that_holds_it(index: int, tmp_path: Path) -> None:
+    row = launch.read_row(two_shards(tmp_path), str(tmp_path), index)
+
+    digest = sha256(f"{PROGRAM}\ntrial,x\nt{index},{10 + index}\n".encode())
+    assert row == (index, f"t{index}", digest, {"x": 10 + index})
+
+
+def test_no_other_file_of_the_table_is_opened(tmp_path: Path) -> None:
+    instructions = two_shards(tmp_path)
+    (tmp_path / "a.csv").unlink()
+
+    assert launch.read_row(instructions, str(tmp_path), 2).trial == "t2"
+
+
+@pytest.mark.parametrize("index", [3, 4, 1000])
+def test_an_index_beyond_the_table_is_refused_with_the_tables_size(index: int, tmp_path: Path) -> None:
+    with pytest.raises(launch.Refused, match=rf"index {index} is beyond the table, which has 3 rows"):
+        launch.read_row(two_shards(tmp_path), str(tmp_path), index)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "trial,y\nt0,1\n",
+        "trial\nt0\n",
+        "t0,1\n",
+        "trial,x\nt0,1",
+        "trial,x\nt0,1\n\n",
+        "trial,x\n",
+        "trial,x\nt0,1\nt1,1\n",
+        "trial,x\r\nt0,1\r\n",
+        "",
+    ],
+)
+def test_a_table_of_another_form_is_refused_although_its_digest_fits(text: str, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(text.encode())
+    digest = f"sha256:{sha256(text.encode())}"
+    shard = {"file": "a.csv", "first": 0, "count": 1, "digest": digest}
+    instructions = {"program": PROGRAM, "columns": [{"name": "x", "type": "number"}], "shards": [shard]}
+
+    with pytest.raises(launch.Refused, match=r"a.csv: it must have the header 'trial,x', 1 rows and a final"):
+        launch.read_row(instructions, str(tmp_path), 0)
+
+
+def test_a_table_that_is_no_utf_8_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(b"trial\n\xff\n")
+    digest = f"sha256:{sha256(b'trial' + bytes([10, 255, 10]))}"
+    shard = {"file": "a.csv", "first": 0, "count": 1, "digest": digest}
+
+    with pytest.raises(launch.Refused, match=r"a\.csv: 'utf-8' codec"):
+        launch.read_row({"program": PROGRAM, "columns": [], "shards": [shard]}, str(tmp_path), 0)
+
+
+def cell_of(value: Any) -> tuple[str, str]:
+    """Write a cell as the brief of the table says, and name its type."""
+    match value:
+        case bool():
+            return "boolean", "true" if value else "false"
+        case int() | float():
+            return "number", repr(value)
+        case str() if value.isprintable():
+            return "string", '"' + value.replace('"', '""') + '"'
+        case _:
+            return "json", '"' + json.dumps(value).replace('"', '""') + '"'
+
+
+TEXTS = st.text(st.characters(codec="utf-8"), max_size=20)
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXTS
+NAMES = st.from_regex(r"\A[A-Za-z][A-Za-z0-9_.-]{0,20}\Z")
+ASSIGNMENTS = st.dictionaries(NAMES, SCALARS | st.lists(SCALARS, max_size=4), max_size=5)
+
+
+@given(assignment=ASSIGNMENTS, absent=st.sets(NAMES, max_size=2))
+@settings(max_examples=200, deadline=None)
+def test_any_typed_assignment_comes_back_exactly(assignment: dict[str, Any], absent: set[str]) -> None:
+    columns = [(name, cell_of(value)[0]) for name, value in assignment.items()]
+    columns += [(name, "json") for name in sorted(absent - assignment.keys())]
+    cells = [cell_of(value)[1] for value in assignment.values()]
+    line = ",".join(["t1", *cells, *[""] * (len(columns) - len(cells))])
+
+    trial, values = launch.parse_line(line, columns)
+
+    assert "\n" not in line
+    assert (trial, list(values)) == ("t1", list(assignment))
+    assert repr(values) == repr(assignment)
+
+
+@given(st.text(alphabet='t,"1ae-.[]', max_size=30), st.lists(st.sampled_from(KINDS), max_size=4))
+@settings(max_examples=300, deadline=None)
+def test_whatever_the_line_it_is_read_or_refused(line: str, kinds: list[str]) -> None:
+    columns = [(f"p{number}", kind) for number, kind in enumerate(kinds)]
+    try:
+        trial, values = launch.parse_line(line, columns)
+    except ValueError:
+        return
+    assert trial == line.partition(",")[0]
+    assert values.keys() <= {name for name, _ in columns}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"version": 2}, "launch.json must be of version 1, got 2"),
+        ({"version": None}, "launch.json must be of version 1, got None"),
+        ({"batch": 1}, "launch.json: launch: batch must be str, got 1"),
+        ({"program": None}, "launch: program must be str, got None"),
+        ({"code": []}, "launch: code must be str"),
+        ({"data": 5}, "launch: data must be str or NoneType, got 5"),
+        ({"columns": {}}, "launch: columns must be list"),
+        ({"columns": ["x"]}, "launch.json: column must be an object, got 'x'"),
+        ({"columns": [{"name": "x"}]}, "column: type must be str, got None"),
+        ({"columns": [{"type": "number"}]}, "column: name must be str"),
+        ({"shards": None}, "launch: shards must be list"),
+        ({"shards": [[]]}, r"launch.json: shard must be an object, got \[\]"),
+        ({"shards": [{"file": "a", "first": 0, "count": 1}]}, "shard: digest must be str"),
+        (
+            {"shards": [{"file": "a", "first": 0.0, "count": 1, "digest": ""}]},
+            "shard: first must be int, got 0.0",
+        ),
+        ({"shards": [{"file": "a", "first": 0, "count": True, "digest": ""}]}, "shard: count must be int"),
+        ({"shards": [{"file": 1, "first": 0, "count": 1, "digest": ""}]}, "shard: file must be str"),
+        ({"command": "sh"}, "launch: command must be list, got 'sh'"),
+        ({"interpreter": None}, "launch: interpreter must be str"),
+        ({"metric": "loss"}, "launch: metric must be dict"),
+        ({"metric": {"source": "result"}}, "metric: name must be str"),
+        ({"metric": {"name": "loss"}}, "metric: source must be str"),
+        ({"metric": {"name": "loss", "source": "file"}}, "the metric's source must be result or stdout"),
+        ({"seed_base": 0.5}, "launch: seed_base must be int"),
+        ({"timeout_seconds": "1"}, "launch: timeout_seconds must be int or float"),
+        ({"grace_seconds": None}, "launch: grace_seconds must be int or float"),
+    ],
+)
+def test_a_launch_json_of_another_form_is_refused_with_the_place(
+    change: dict[str, Any], message: str, trial_folder: TrialFolder
+) -> None:
+    trial_folder.changes = change
+    trial_folder.write()
+
+    with pytest.raises(launch.Refused, match=message):
+        launch.read_launch(str(trial_folder.root / "launch.json"))
+
+
+@pytest.mark.parametrize("name", ["batch", "data", "metric", "timeout_seconds", "version"])
+def test_a_launch_json_that_lacks_a_member_is_refused(name: str, tmp_path: Path) -> None:
+    document = TrialFolder(tmp_path).launch_json()
+    del document[name]
+    path = tmp_path / "launch.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+
+    with pytest.raises(launch.Refused, match=name):
+        launch.read_launch(str(path))
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"version": 1, "version": 1}', "\udcff"])
+def test_a_launch_json_that_is_no_json_object_is_refused(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "launch.json"
+    path.write_text(text, encoding="utf-8", errors="surrogateescape")
+
+    with pytest.raises(launch.Refused, match=r"launch\.json cannot be read: "):
+        launch.read_launch(str(path))
+
+
+def test_further_members_of_launch_json_do_not_matter(trial_folder: TrialFolder) -> None:
+    trial_folder.changes = {"generated": "by a generator", "timeout_seconds": 0.5}
+    trial_folder.write()
+
+    assert launch.read_launch(str(trial_folder.root / "launch.json")) == trial_folder.launch_json()
