@@ -58,4 +58,6 @@ def run_sweep() -> Callable[..., subprocess.CompletedProcess[str]]:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Let golden trees change only when somebody says so."""
-    parser.addoption("--update-golden", action="store_true", help="write the golden trees anew; read the diff")
+    parser.addoption(
+        "--update-golden", action="store_true", help="write the golden trees anew; read the diff"
+    )
