@@ -47,6 +47,9 @@ class UsageError(GeneratorError):
 class RepositoryError(GeneratorError):
     """The repository is not in a state in which this can be done."""
 
+    output = ""
+    """What git printed on its standard output, where git failed."""
+
 
 class ContentionError(RepositoryError):
     """Other writers kept winning the branch until the time budget ended."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class Problem:
     """A rule that an input breaks, where it breaks it, and the way out."""
 
@@ -20,6 +20,13 @@ class Problem:
     code: str
     """Stable kebab-case name, explained in docs/problems.md."""
     hint: str | None = None
+
+    def __lt__(self, other: "Problem") -> bool:
+        return self._key < other._key
+
+    @property
+    def _key(self) -> tuple[str, int, int, str, str, str, str]:
+        return (self.file, self.line, self.column, self.path, self.message, self.code, self.hint or "")
 
     def __str__(self) -> str:
         place = self.file if not self.line else f"{self.file}:{self.line}:{self.column}"

@@ -60,29 +60,34 @@ class Answer:
 def answer(command: str, form: Format, work: Callable[[], Answer]) -> None:
     """Do the work and answer; every failure becomes a message and an exit code."""
     try:
+        code = _answered(command, form, work)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        _say("interrupted")
+        code = EXIT_INTERRUPTED
+    except BrokenPipeError:
+        code = fail_quietly()
+    except Exception:  # noqa: BLE001 - the outermost floor: a bug must say that it is one
+        traceback.print_exc()
+        _say("this is a bug in sweepledger: please report it with the lines above")
+        code = EXIT_BUG
+    if code:
+        raise typer.Exit(code)
+
+
+def _answered(command: str, form: Format, work: Callable[[], Answer]) -> int:
+    try:
         found = work()
     except SpecError as error:
         found = Answer({}, problems=error.problems, exit_code=error.exit_code)
     except GeneratorError as error:
-        fail(command, form, error)
-    except KeyboardInterrupt:
-        _say("interrupted")
-        raise typer.Exit(EXIT_INTERRUPTED) from None
-    except BrokenPipeError:
-        # The reader (`| head`) has all it wants. Python would complain once more on the way out.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(EXIT_PROBLEMS) from None
-    except Exception:  # noqa: BLE001 - the outermost floor: a bug must say that it is one
-        traceback.print_exc()
-        _say("this is a bug in sweepledger: please report it with the lines above")
-        raise typer.Exit(EXIT_BUG) from None
+        return _fail(command, form, error)
     _print(command, form, found)
-    if found.exit_code:
-        raise typer.Exit(found.exit_code)
+    return found.exit_code
 
 
-def fail(command: str, form: Format, error: GeneratorError) -> None:
-    """Tell of an expected failure and leave."""
+def _fail(command: str, form: Format, error: GeneratorError) -> int:
+    """Tell of an expected failure."""
     if form is Format.JSON:
         code = _kebab(type(error).__name__)
         problem = Problem("", 0, 0, "", str(error), code, error.hint)
@@ -91,7 +96,17 @@ def fail(command: str, form: Format, error: GeneratorError) -> None:
         _say(f"sweep {command}: {error}")
         if error.hint:
             _say(f"  hint: {error.hint}")
-    raise typer.Exit(error.exit_code)
+    return error.exit_code
+
+
+def fail_quietly() -> int:
+    """Let a reader go that has all it wants (`| head`): Python would complain once more on the way out."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    return EXIT_PROBLEMS
 
 
 def fail_usage(arguments: list[str], message: str) -> int:

@@ -7,7 +7,7 @@ import typer
 
 from generator import __version__
 from generator.cli import author, read, run
-from generator.cli.answer import EXIT_INTERRUPTED, fail_usage
+from generator.cli.answer import EXIT_INTERRUPTED, fail_quietly, fail_usage
 
 app = typer.Typer(
     name="sweep",
@@ -38,7 +38,15 @@ def sweep(
 
 def main() -> None:
     """Run `sweep` and leave with the exit code that its answer has."""
-    arguments = sys.argv[1:]
+    try:
+        code = _run(sys.argv[1:])
+        sys.stdout.flush()
+    except BrokenPipeError:  # of what is told outside of an answer: the help, the version, errors of use
+        code = fail_quietly()
+    sys.exit(code)
+
+
+def _run(arguments: list[str]) -> int:
     try:
         code = app(arguments, standalone_mode=False)
     except typer.Exit as leaving:
@@ -47,4 +55,4 @@ def main() -> None:
         code = EXIT_INTERRUPTED
     except typer.TyperException as error:
         code = fail_usage(arguments, error.format_message().rstrip("."))
-    sys.exit(code if isinstance(code, int) else 0)
+    return code if isinstance(code, int) else 0

@@ -43,14 +43,12 @@ class Watch:
         with self._bars:
             yield self
 
-    def follow(self, found: Iterable[Event]) -> list[Collected]:
-        """Show every event; give the results commits."""
-        landed = []
+    def follow(self, found: Iterable[Event]) -> Iterator[Collected]:
+        """Show every event; hand on the results commits, and keep none: they hold whole summaries."""
         for event in found:
             self._tell(event)
             if isinstance(event, Collected):
-                landed.append(event)
-        return landed
+                yield event
 
     def _tell(self, event: Event) -> None:
         match event:

@@ -8,7 +8,9 @@ from generator.cli import answer
 from generator.cli.answer import Answer, Format, FormatOption
 from generator.cli.run import StateOption
 
-Trial = Annotated[str, typer.Argument(metavar="TRIAL", help="A trial's id, or the beginning of it.")]
+Trial = Annotated[
+    str, typer.Argument(metavar="TRIAL", help="A trial's id or the beginning of it; or SWEEP/TRIAL.")
+]
 
 
 def register(app: typer.Typer) -> None:

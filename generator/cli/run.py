@@ -63,8 +63,8 @@ def local(
             without_gpu=without_gpu,
         )
         with Watch(answer.console(stderr=form is Format.JSON)).live() as watch:
-            landed = watch.follow(command.local(options))
-        return Answer({"collected": [_collected(event.found) for event in landed]})
+            landed = [_collected(event.found) for event in watch.follow(command.local(options))]
+        return Answer({"collected": landed})
 
     answer.answer("local", form, work)
 
@@ -131,6 +131,7 @@ def status(
         sweeps = [
             {
                 "name": one.sweep,
+                "batches": one.batches,
                 "active": list(one.active),
                 "planned": one.planned,
                 "running": one.running,
@@ -144,6 +145,6 @@ def status(
             }
             for one in found
         ]
-        return Answer({"sweeps": sweeps}, show.standings(found))
+        return Answer({"sweeps": sweeps}, show.tallies(found))
 
     answer.answer("status", form, work)

@@ -21,12 +21,13 @@ if TYPE_CHECKING:  # a command pays only for what it runs
     from generator.commands.logs import Logs
     from generator.commands.results import Listed
     from generator.commands.show import Shown
-    from generator.commands.status import Standing
+    from generator.commands.status import Tally
     from generator.commands.try_ import Tried
     from generator.formats.summary import SummaryRow
 
 STATUS_STYLES = {"ok": "green", "diverged": "yellow", "failed": "red", "missing": "dim"}
 SHORT_ID = 8
+NO_BATCH = "no batch yet"
 
 
 def number(value: float | None) -> str:
@@ -113,10 +114,10 @@ def recorded(one: Collected) -> str:
     """Say what a results commit holds, and what it could not."""
     told = f"recorded {', '.join(one.batches)} in {one.commit[:SHORT_ID]}"
     reasons = ", ".join(sorted(set(one.corrupt)))
-    return f"{told}; {len(one.corrupt)} corrupt record(s) passed over: {reasons}" if one.corrupt else told
+    return f"{told}; {len(one.corrupt)} record(s) passed over: {reasons}" if one.corrupt else told
 
 
-def standings(found: Iterable[Standing]) -> tuple[RenderableType, ...]:
+def tallies(found: Iterable[Tally]) -> tuple[RenderableType, ...]:
     """Show where the sweeps stand, a line each."""
     table = grid("sweep", "trials", "running", "ok", "diverged", "failed", "missing", "best", "active")
     for one in found:
@@ -129,8 +130,13 @@ def standings(found: Iterable[Standing]) -> tuple[RenderableType, ...]:
             one.counts["failed"],
             one.missing,
         ]
-        table.add_row(Text(one.sweep), *map(str, counts), Text(best), Text(", ".join(one.active)))
-    return (table,) if table.row_count else (Text("no sweep has a batch yet"),)
+        table.add_row(
+            Text(one.sweep),
+            *map(str, counts),
+            Text(best),
+            Text(", ".join(one.active) or NO_BATCH * (not one.batches)),
+        )
+    return (table,) if table.row_count else (Text("there is no sweep yet"),)
 
 
 def listed(found: Listed) -> tuple[RenderableType, ...]:

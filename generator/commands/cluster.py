@@ -33,7 +33,7 @@ class Cluster:
 
     mirror: Mirror
     state: Path
-    _rendered: dict[str, Desired | Refused] = field(default_factory=dict)
+    _rendered: dict[str, Desired] = field(default_factory=dict)
 
     def settings(self, commit: str) -> Settings:
         """Read the settings of a commit. Raises SpecError."""
@@ -50,17 +50,31 @@ class Cluster:
         return tuple(batch for batch in batches.in_commit(self.mirror.repository, commit) if batch.is_active)
 
     def desired(self, commit: str, batch: StoredBatch) -> Desired | Refused:
-        """Render one batch, or say why it cannot run."""
+        """Render one batch, or say why it cannot run. What failed is tried again at the next look."""
         if batch.name not in self._rendered:
-            try:
-                self._rendered[batch.name] = self._render(commit, batch)
-            except GeneratorError as error:
-                problem = Problem(batch.folder, 0, 0, "", str(error), "cannot-run", error.hint)
-                self._rendered[batch.name] = Refused(batch.name, (problem,))
+            found = self._try(commit, batch)
+            if isinstance(found, Refused):
+                return found
+            self._rendered[batch.name] = found
         return self._rendered[batch.name]
+
+    def _try(self, commit: str, batch: StoredBatch) -> Desired | Refused:
+        try:
+            return self._render(commit, batch)
+        except SpecError as error:
+            return Refused(batch.name, error.problems)
+        except GeneratorError as error:
+            return Refused(
+                batch.name, (Problem(batch.folder, 0, 0, "", str(error), "cannot-run", error.hint),)
+            )
 
     def _render(self, commit: str, batch: StoredBatch) -> Desired | Refused:
         settings = self.settings(commit)
+        unsafe = policy.vet(
+            batch.tree.files.get("kustomization.yaml", b""), batch.tree.files, place=batch.folder
+        )
+        if unsafe:
+            return Refused(batch.name, unsafe)
         built = self._build(commit, batch)
         problems = policy.check(batch.name, settings.namespace, built, place=batch.folder)
         if problems:

@@ -1,11 +1,12 @@
 """`sweep collect`: what the trials left, into one commit a sweep that also archives the batches."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from generator import spec
 from generator.commands.workspace import SETTINGS_FILE
+from generator.errors import RepositoryError
 from generator.formats import record, table
 from generator.repo import batches, volume
 from generator.repo.batches import ACTIVE, ARCHIVE, StoredBatch
@@ -14,6 +15,7 @@ from generator.results import (
     BatchResults,
     Summary,
     commit_message,
+    judge,
     records_path,
     result_files,
     results_folder,
@@ -42,7 +44,7 @@ class Collected:
     summary: Summary
     """Of the whole sweep, these batches included."""
     corrupt: tuple[str, ...] = ()
-    """Why record files could not be believed, a word each; their trials count as if they were not there."""
+    """Why record files were passed over, a word each: not readable, or of no trial of their batch."""
     commit: str = ""
 
 
@@ -58,10 +60,16 @@ def collect(target: Target, results: Path, ended: Collection[str]) -> tuple[Coll
         if target.remote is None
         else fetch(repository, target.remote, target.branch)
     )
-    pending = {batch.lock.sweep for batch in _ended(batches.in_commit(repository, tip), results, ended)}
+    active = [batch for batch in batches.in_commit(repository, tip) if batch.is_active]
+    found = {
+        batch.name: _Volume.read(results, batch)
+        for batch in active
+        if _is_worth_reading(batch, results, ended)
+    }
+    now = {name: one for name, one in found.items() if name in ended or one.is_settled}
     done = []
-    for sweep in sorted(pending):
-        recording = _Recording(repository, results, ended, sweep)
+    for sweep in sorted({one.batch.lock.sweep for one in now.values()}):
+        recording = _Recording(repository, now, sweep)
         if target.remote is None:
             commit = commit_here(repository, recording.change)
         else:
@@ -71,22 +79,44 @@ def collect(target: Target, results: Path, ended: Collection[str]) -> tuple[Coll
     return tuple(done)
 
 
-def _ended(stored: Iterable[StoredBatch], results: Path, ended: Collection[str]) -> Iterator[StoredBatch]:
-    for batch in stored:
-        if batch.is_active and (batch.name in ended or _has_all_records(batch, results)):
-            yield batch
+def _is_worth_reading(batch: StoredBatch, results: Path, ended: Collection[str]) -> bool:
+    return batch.name in ended or (results / batch.name).is_dir()
 
 
-def _has_all_records(batch: StoredBatch, results: Path) -> bool:
-    """Tell whether no attempt can follow: every trial is final, or has used up its attempts."""
-    if not (results / batch.name).is_dir():
-        return False
-    lock = batch.lock
-    for trial in expected(batch):
-        found = [one for one in _attempts(results, batch, trial.index) if one.row == trial.row]
-        if not any(one.status.is_final for one in found) and len(found) <= lock.retries:
-            return False
-    return True
+@dataclass(frozen=True)
+class _Volume:
+    """What the results volume holds of a batch; read once, whatever happens to the branch meanwhile."""
+
+    batch: StoredBatch
+    records: tuple[Record, ...]
+    corrupt: tuple[str, ...]
+
+    @classmethod
+    def read(cls, results: Path, batch: StoredBatch) -> "_Volume":
+        contents = (
+            content
+            for index in range(batch.lock.trials)
+            for content in volume.attempts(results, batch.name, index)
+        )
+        found = [record.read(content) for content in contents]
+        return cls(
+            batch,
+            tuple(one for one in found if isinstance(one, Record)),
+            tuple(one.reason for one in found if isinstance(one, record.Corrupt)),
+        )
+
+    @property
+    def results(self) -> BatchResults:
+        return BatchResults(self.batch.lock, expected(self.batch), self.records)
+
+    @property
+    def is_settled(self) -> bool:
+        """Tell whether every trial is final, or has used up its attempts; by what is believed, as ever."""
+        judged = judge(self.results)
+        return all(
+            outcome.status.is_final or outcome.attempts > self.batch.lock.retries
+            for outcome in judged.outcomes
+        )
 
 
 @dataclass
@@ -94,25 +124,29 @@ class _Recording:
     """Makes one sweep's results commit for whatever stands at the base; again after every lost race."""
 
     repository: Repository
-    results: Path
-    ended: Collection[str]
+    found: Mapping[str, _Volume]
     sweep: str
     made: Collected | None = None
 
     def change(self, base: str) -> Change | None:
         """Say what the commit on top of `base` changes; None where nothing is left to record."""
         stored = batches.of_sweep(batches.in_commit(self.repository, base), self.sweep)
-        now = tuple(_ended(stored, self.results, self.ended))
+        now = [batch for batch in stored if batch.is_active and batch.name in self.found]
         if not now:
             return None
         known = self.repository.read(base, results_folder(self.sweep))
-        corrupt = tuple(one.reason for batch in now for one in _corrupt(self.results, batch))
         summary = summarise(
-            [self._results(batch, known, now) for batch in stored if batch in now or not batch.is_active],
+            [
+                self.found[batch.name].results if batch in now else self._recorded(batch, known)
+                for batch in stored
+                if batch in now or not batch.is_active
+            ],
             description=_description(self.repository, base, now[-1].lock.spec_path),
         )
         names = tuple(batch.name for batch in now)
-        self.made = Collected(names, summary, corrupt)
+        corrupt = tuple(reason for name in names for reason in self.found[name].corrupt)
+        foreign = sum(judged.foreign for judged in summary.batches if judged.lock.name in names)
+        self.made = Collected(names, summary, corrupt + ("foreign",) * foreign)
         return Change(
             message=commit_message(summary, recorded=names),
             writes={
@@ -125,17 +159,18 @@ class _Recording:
             },
         )
 
-    def _results(
-        self, batch: StoredBatch, known: Mapping[str, bytes], now: tuple[StoredBatch, ...]
-    ) -> BatchResults:
-        """Take a batch's records: fresh ones from the volume, those of an archived batch from git."""
-        trials = expected(batch)
-        if batch in now:
-            found = [one for trial in trials for one in _attempts(self.results, batch, trial.index)]
-        else:
-            text = known.get(f"{results_folder(self.sweep)}/{records_path(batch.name)}", b"").decode()
-            found = [one for one in record.read_lines(text) if isinstance(one, Record)]
-        return BatchResults(batch.lock, trials, tuple(found))
+    def _recorded(self, batch: StoredBatch, known: Mapping[str, bytes]) -> BatchResults:
+        """Take an archived batch's records from git. Raises RepositoryError: none may get lost."""
+        path = f"{results_folder(self.sweep)}/{records_path(batch.name)}"
+        found = record.read_lines(known.get(path, b"").decode(errors="replace"))
+        broken = [one for one in found if not isinstance(one, Record)]
+        if broken:
+            raise RepositoryError(
+                f"{path}: a record cannot be read ({broken[0].reason})", hint="restore the file from git"
+            )
+        return BatchResults(
+            batch.lock, expected(batch), tuple(one for one in found if isinstance(one, Record))
+        )
 
 
 def expected(batch: StoredBatch) -> tuple[ExpectedTrial, ...]:
@@ -145,21 +180,6 @@ def expected(batch: StoredBatch) -> tuple[ExpectedTrial, ...]:
         ExpectedTrial(row.trial, table.row_digest(program, *line), index, row.values)
         for index, (row, line) in enumerate(zip(batch.rows, batch.lines, strict=True))
     )
-
-
-def _attempts(results: Path, batch: StoredBatch, index: int) -> Iterator[Record]:
-    for content in volume.attempts(results, batch.name, index):
-        found = record.read(content)
-        if isinstance(found, Record):
-            yield found
-
-
-def _corrupt(results: Path, batch: StoredBatch) -> Iterator[record.Corrupt]:
-    for index in range(batch.lock.trials):
-        for content in volume.attempts(results, batch.name, index):
-            found = record.read(content)
-            if isinstance(found, record.Corrupt):
-                yield found
 
 
 def _description(repository: Repository, base: str, path: str) -> str:

@@ -7,7 +7,6 @@ from generator.render.overlay import Bases
 from generator.repo import files
 from generator.repo.bases import base_folder
 from generator.repo.batches import ACTIVE, ARCHIVE
-from generator.structs.tree import FileTree
 
 LAUNCHER = "launcher/v1/launch.py"
 JOB = "jobs/v1/job.yaml"
@@ -37,8 +36,4 @@ def lay(root: Path) -> None:
     for name in FROZEN:
         target = root / "base" / name
         if not target.exists():
-            files.write_folder(target, _without_caches(files.read_folder(base_folder() / name)))
-
-
-def _without_caches(tree: FileTree) -> FileTree:
-    return FileTree({path: content for path, content in tree if "__pycache__" not in path})
+            files.write_folder(target, files.read_folder(base_folder() / name))

@@ -1,26 +1,23 @@
 """`sweep generate`: spec in, the next batch out. Read this first: it is the product in one page."""
 
-import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from generator import search
 from generator.commands import programs
+from generator.commands.edits import EditedError
 from generator.commands.foundation import bases, lay
-from generator.commands.workspace import Workspace
-from generator.errors import RepositoryError, SpecError
+from generator.commands.workspace import Workspace, staging_folder
+from generator.errors import SpecError, UsageError
 from generator.problems import Problem
 from generator.render.overlay import Overlay, overlay
 from generator.repo import batches, files
 from generator.repo.batches import ACTIVE, StoredBatch
 from generator.structs.batch import Batch
+from generator.structs.names import LAST_BATCH
 from generator.structs.program import Program
 from generator.structs.sweep import Shape, Sweep
-from generator.structs.tree import Drift
 from generator.structs.trial import Trial
-
-DIFFERENCE_LINES = 20
-"""Of a file that a person edited: enough to recognise what was done."""
 
 READABLE_JOBS = 20
 """Up to here a reviewer reads single Jobs with pleasure, if all of them may run at once."""
@@ -60,14 +57,18 @@ def generate(
     return planned
 
 
-def write(workspace: Workspace, planned: Iterable[Generated]) -> None:
+def write(workspace: Workspace, planned: Sequence[Generated]) -> None:
     """Make the work tree hold what was planned."""
+    if not planned:
+        return
     lay(workspace.root)
+    staging = staging_folder(workspace)
     for generated in planned:
         for stored in generated.stale:
-            files.remove_folder(workspace.root / stored.folder)
+            files.remove_folder(workspace.root / stored.folder, staging=staging)
         if generated.batch and not generated.is_written:
-            files.write_folder(workspace.root / ACTIVE / generated.batch.name, generated.batch.tree)
+            target = workspace.root / ACTIVE / generated.batch.name
+            files.write_folder(target, generated.batch.tree, staging=staging)
 
 
 def plan(
@@ -105,7 +106,10 @@ def _plan(
     unknown = tuple(trial for trial in trials if trial.digest not in known)
     made = _overlay(workspace, sweep, program, unknown, old) if unknown else None
     stale = tuple(batch for batch in new if made is None or batch.name != made.name)
-    written = made is None or any(batch.name == made.name for batch in new)
+    same = [batch for batch in new if made is not None and batch.name == made.name]
+    if made is not None and same and same[0].tree != made.tree:
+        raise EditedError.of(same[0], files.difference(made.tree, same[0].tree), made.tree)
+    written = made is None or bool(same)
     return Generated(sweep, len(trials), len(trials) - len(unknown), made, stale, written)
 
 
@@ -126,6 +130,10 @@ def _overlay(
     old: tuple[StoredBatch, ...],
 ) -> Overlay:
     last = max(old, key=lambda batch: batch.lock.number, default=None)
+    if last and last.lock.number >= LAST_BATCH:
+        raise UsageError(
+            f"{sweep.name} has had {LAST_BATCH} batches", hint="begin a sweep under another name"
+        )
     batch = Batch(
         sweep=sweep,
         number=last.lock.number + 1 if last else 1,
@@ -145,29 +153,10 @@ def shape_of(sweep: Sweep, trials: int) -> Shape:
 
 
 def refuse_edits(standing: tuple[StoredBatch, ...], present: tuple[StoredBatch, ...]) -> None:
-    """Stop where a person changed a generated file, and show what. Raises RepositoryError."""
+    """Stop where a person changed a generated file, and show what. Raises EditedError."""
     held = {batch.name: batch for batch in standing}
     for batch in present:
         stood = held.get(batch.name)
         drift = files.difference(stood.tree, batch.tree) if stood else batch.hand_edits()
         if drift:
-            way_out = "`git checkout -- {0}`" if stood else "`rm -r {0}`, then `sweep generate`"
-            shown = _difference(stood, batch, drift)
-            raise RepositoryError(
-                f"{batch.folder} was edited by hand; it is not overwritten:\n{shown}",
-                hint=f"change the spec instead; to drop the edit: {way_out.format(batch.folder)}",
-            )
-
-
-def _difference(stood: StoredBatch | None, batch: StoredBatch, drift: Drift) -> str:
-    """List the files that differ, and show the lines where both sides are known."""
-    shown = [f"  missing  {path}" for path in drift.added]
-    shown += [f"  foreign  {path}" for path in drift.stale]
-    for path in drift.changed:
-        shown.append(f"  changed  {path}")
-        if stood:
-            before, after = (one.tree[path].decode(errors="replace").splitlines() for one in (stood, batch))
-            lines = list(difflib.unified_diff(before, after, n=0, lineterm=""))[2:]
-            shown += [f"    {line}" for line in lines[:DIFFERENCE_LINES]]
-            shown += [f"    … {len(lines) - DIFFERENCE_LINES} lines cut"] * (len(lines) > DIFFERENCE_LINES)
-    return "\n".join(shown)
+            raise EditedError.of(batch, drift, stood.tree if stood else None, merged=stood is not None)

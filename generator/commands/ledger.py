@@ -7,26 +7,25 @@ from pathlib import Path
 from generator.commands.workspace import Workspace
 from generator.errors import RepositoryError, UsageError
 from generator.formats import summary as summaries
-from generator.formats.summary import SummaryRow, SummaryTable
+from generator.formats.summary import SUMMARY_FILE, SummaryRow, SummaryTable
 from generator.repo import batches
 from generator.repo.batches import StoredBatch
 from generator.repo.files import storage
+from generator.results import results_folder
 from generator.structs.sweep import Goal
 
-RESULTS = "results"
-SUMMARY = "summary.csv"
-ID_LENGTH = 12
+STATE_FOLDER = ".sweepledger"
 
 
 def summary(workspace: Workspace, sweep: str) -> SummaryTable | None:
     """Read a sweep's summary from the work tree; None while nothing is recorded. Raises RepositoryError."""
-    path = workspace.root / RESULTS / sweep / SUMMARY
+    path = workspace.root / results_folder(sweep) / SUMMARY_FILE
     if not path.is_file():
         return None
     with storage(path):
-        text = path.read_text(encoding="utf-8")
+        content = path.read_bytes()
     try:
-        return summaries.read(text)
+        return summaries.read(content.decode())
     except ValueError as error:
         raise RepositoryError(
             f"{workspace.shown(path)}: {error}", hint="restore it from git: the collector alone writes it"
@@ -48,17 +47,30 @@ class Found:
     index: int
     id: str
 
+    @property
+    def sweep(self) -> str:
+        """The sweep that asked for it."""
+        return self.batch.lock.sweep
 
-def find(workspace: Workspace, trial: str) -> Found:
-    """Find a trial by its id or the beginning of it, newest batch first. Raises UsageError."""
-    found = list(_matches(workspace, trial))
+
+def find(workspace: Workspace, asked: str) -> Found:
+    """Find a trial by its id, the beginning of it, or either after `SWEEP/`.
+
+    Where several batches of its sweep list it, the newest counts. Raises UsageError.
+    """
+    sweep, _, trial = asked.rpartition("/")
+    found = [one for one in _matches(workspace, trial) if sweep in {"", one.sweep}]
     ids = sorted({one.id for one in found})
     if not ids:
-        raise UsageError(f"no trial {trial!r} in any batch", hint="`sweep results NAME` lists ids")
+        raise UsageError(f"no trial {asked!r} in any batch", hint="`sweep results NAME` lists ids")
     if len(ids) > 1:
         shown = ", ".join(ids[:5]) + (" …" if len(ids) > 5 else "")  # noqa: PLR2004 - enough to choose from
-        raise UsageError(f"{trial!r} begins several ids", hint=f"give more of it: {shown}")
-    return found[-1]
+        raise UsageError(f"{asked!r} begins several ids", hint=f"give more of it: {shown}")
+    sweeps = sorted({one.sweep for one in found})
+    if len(sweeps) > 1:
+        ways = ", ".join(f"{name}/{ids[0]}" for name in sweeps)
+        raise UsageError(f"trial {ids[0]} is of several sweeps: {', '.join(sweeps)}", hint=f"ask for {ways}")
+    return max(found, key=lambda one: one.batch.lock.number)
 
 
 def _matches(workspace: Workspace, trial: str) -> Iterator[Found]:
@@ -70,4 +82,4 @@ def _matches(workspace: Workspace, trial: str) -> Iterator[Found]:
 
 def state_folder(workspace: Workspace, chosen: Path | None) -> Path:
     """Say where `sweep local` keeps its state."""
-    return chosen.absolute() if chosen else workspace.root / ".sweepledger"
+    return chosen.absolute() if chosen else workspace.root / STATE_FOLDER

@@ -12,7 +12,7 @@ from generator.engine.local.engine import LocalEngine
 from generator.engine.local.events import Progress
 from generator.engine.local.launching import Desired
 from generator.engine.local.store import conditions
-from generator.errors import SpecError
+from generator.errors import RepositoryError, SpecError
 from generator.repo.batches import StoredBatch
 from generator.repo.git import REMOTE, Mirror
 from generator.structs.sweep import Metric
@@ -67,13 +67,20 @@ class Running:
 
 
 @dataclass(frozen=True, slots=True)
+class Trouble:
+    """The remote could not be read, or refused; what runs goes on, and it is tried again."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class Collected:
     """A results commit landed."""
 
     found: collect.Collected
 
 
-Event = Fetching | Fetched | Built | Refused | Running | Collected | events.Event
+Event = Fetching | Fetched | Built | Refused | Running | Trouble | Collected | events.Event
 
 
 def local(options: Options) -> Iterator[Event]:
@@ -94,25 +101,51 @@ class _Loop:
     mirror: Mirror
     cluster: Cluster
     engine: LocalEngine
-    told: set[str] = field(default_factory=set)
-    """Batches that were announced."""
+    desired: list[Desired] = field(default_factory=list)
+    refused: list[Refused] = field(default_factory=list)
+    seen: str | None = None
+    """The commit that was looked at last."""
+    told: dict[str, type] = field(default_factory=dict)
+    """What was said of each batch."""
 
     def run(self) -> Iterator[Event]:
         """Look at the branch, run what it asks for, record what ended; again."""
         while True:
             yield Fetching(self.options.branch)
-            commit = self.mirror.fetch()
-            active = self.cluster.active(commit)
-            yield Fetched(commit, tuple(batch.name for batch in active))
-            desired, refused = self._desired(commit, active)
-            yield from self._announce(active, desired, refused)
-            yield from self._until_news(desired, refused)
-            collected = tuple(self._collect())
+            try:
+                yield from self._look()
+            except RepositoryError as error:
+                if self.seen is None or (self.options.once and self.engine.is_settled):
+                    raise
+                yield Trouble(str(error))  # trials that run go on; the next look may find the remote again
+            yield from self._until_news()
+            try:
+                collected = self._collect()
+            except RepositoryError as error:
+                if self.options.once and self.engine.is_settled:
+                    raise
+                yield Trouble(str(error))
+                self.engine.wait(POLL_SECONDS)
+                continue
             yield from map(Collected, collected)
-            if self.options.once and not collected:
-                if refused:
-                    raise SpecError([problem for one in refused for problem in one.problems])
+            if self.options.once and not collected and self._is_idle():
+                if self.refused:
+                    raise SpecError([problem for one in self.refused for problem in one.problems])
                 return
+
+    def _look(self) -> Iterator[Event]:
+        commit = self.mirror.fetch()
+        active = self.cluster.active(commit)
+        if commit != self.seen:
+            yield Fetched(commit, tuple(batch.name for batch in active))
+        self.seen = commit
+        self.desired, self.refused = self._desired(commit, active)
+        yield from self._announce(active)
+
+    def _is_idle(self) -> bool:
+        """Tell whether nothing runs, and nothing that could run is without its end."""
+        ended = conditions(self.options.state)
+        return all(ended.get(one.batch.name) for one in self.desired)
 
     def _desired(self, commit: str, active: tuple[StoredBatch, ...]) -> tuple[list[Desired], list[Refused]]:
         """Part what can run on this machine from what cannot."""
@@ -132,31 +165,29 @@ class _Loop:
                 desired.append(found)
         return desired, refused
 
-    def _announce(
-        self, active: tuple[StoredBatch, ...], desired: list[Desired], refused: list[Refused]
-    ) -> Iterator[Event]:
+    def _announce(self, active: tuple[StoredBatch, ...]) -> Iterator[Event]:
         """Say of each batch once that it may run, or why it cannot."""
-        metrics = {batch.name: batch.lock.metric for batch in active}
+        locks = {batch.name: batch for batch in active}
         news: dict[str, Event] = {
-            one.batch.name: Built(one.batch.name, metrics[one.batch.name]) for one in desired
+            one.batch.name: Built(one.batch.name, locks[one.batch.name].lock.metric) for one in self.desired
         }
-        news |= {one.batch: one for one in refused}
+        news |= {one.batch: one for one in self.refused}
         for name, event in news.items():
-            if name not in self.told:
-                self.told.add(name)
+            if self.told.get(name) is not type(event):
+                self.told[name] = type(event)
                 yield event
 
-    def _until_news(self, desired: list[Desired], refused: list[Refused]) -> Iterator[Event]:
+    def _until_news(self) -> Iterator[Event]:
         """Run until a batch has ended, or it is time to look at the branch again."""
         look_again = time.monotonic() + POLL_SECONDS
-        untouched = {one.batch for one in refused}
+        untouched = {one.batch for one in self.refused}
         while True:
-            yield from self.engine.step(desired, untouched=untouched)
+            yield from self.engine.step(self.desired, untouched=untouched)
             yield Running(self.engine.progress())
             ended = conditions(self.options.state)
-            if (not desired and self.options.once) or any(ended.get(one.batch.name) for one in desired):
+            if not self.desired and self.options.once:
                 return
-            if not self.options.once and time.monotonic() >= look_again:
+            if any(ended.get(one.batch.name) for one in self.desired) or time.monotonic() >= look_again:
                 return
             self.engine.wait(TICK_SECONDS)
 

@@ -4,15 +4,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from generator.commands import ledger
-from generator.commands.ledger import RESULTS, SUMMARY
 from generator.commands.workspace import SPECS, Workspace
 from generator.formats import lock, summary
 from generator.formats.lock import LOCK_FILE
-from generator.repo.batches import ACTIVE, ARCHIVE
+from generator.formats.summary import SUMMARY_FILE
+from generator.repo.batches import ACTIVE
 from generator.repo.git import Commit, commits
+from generator.results import results_folder
+from generator.results.tree import RESULTS
 from generator.structs.batch import Lock
-from generator.structs.names import split_batch_name
+from generator.structs.names import is_sweep_name, split_batch_name
 from generator.structs.sweep import Metric
+
+LONGEST_REASON = 200
+"""Of what is wrong with a file; it quotes what a stranger wrote."""
 
 
 @dataclass(frozen=True)
@@ -46,24 +51,40 @@ class _Story:
 
     def entries(self, commit: Commit) -> Iterator[Entry]:
         """Tell what one commit did: asked first, then generated, then recorded."""
-        parted = [(path, path.split("/")) for path in commit.files]
-        for path, parts in parted:
-            if parts[0] == SPECS and path.endswith(".yaml"):
-                yield Entry(parts[-1].removesuffix(".yaml"), "spec", commit, commit.subject)
-        for path, parts in parted:
-            if path.startswith(f"{ACTIVE}/") and parts[-1] == LOCK_FILE and split_batch_name(parts[2]):
-                yield self._batch(commit, path)
-        for path, parts in parted:
-            if parts[0] == RESULTS and parts[-1] == SUMMARY:
-                yield self._results(commit, path, parts[1])
+        for path in commit.files:
+            if sweep := _asked(path):
+                yield Entry(sweep, "spec", commit, commit.subject)
+        for path, blob in commit.files.items():
+            if batch := _generated(path):
+                yield self._told(commit, "batch", batch, blob)
+        for path, blob in commit.files.items():
+            if sweep := _recorded(path):
+                yield self._told(commit, "results", sweep, blob)
 
-    def _batch(self, commit: Commit, path: str) -> Entry:
-        held: Lock = lock.read(self._contents[commit.id, path])
-        self._metrics[held.sweep] = held.metric
-        return Entry(held.sweep, "batch", commit, f"{held.name}: {held.trials} trials")
+    def _told(self, commit: Commit, kind: str, name: str, blob: str) -> Entry:
+        """Tell of one file; history cannot be mended, so one that nobody can read is told of as well."""
+        sweep = (split_batch_name(name) or (name,))[0]
+        try:
+            content = self._contents[blob]
+            return (
+                self._batch(commit, sweep, name, content)
+                if kind == "batch"
+                else self._results(commit, sweep, content)
+            )
+        except ValueError as error:
+            file = f"{name}: {LOCK_FILE}" if kind == "batch" else SUMMARY_FILE
+            reason = " ".join(str(error).split())[:LONGEST_REASON]
+            return Entry(sweep, kind, commit, f"{file} cannot be read: {reason}")
 
-    def _results(self, commit: Commit, path: str, sweep: str) -> Entry:
-        rows = summary.read(self._contents[commit.id, path].decode()).rows
+    def _batch(self, commit: Commit, sweep: str, name: str, content: bytes) -> Entry:
+        held: Lock = lock.read(content)
+        if not isinstance(held.metric.name, str):
+            raise ValueError(f"the metric's name must be text, but got {held.metric.name!r}")  # noqa: TRY004
+        self._metrics[sweep] = held.metric
+        return Entry(sweep, "batch", commit, f"{name}: {held.trials} trials")
+
+    def _results(self, commit: Commit, sweep: str, content: bytes) -> Entry:
+        rows = summary.read(content.decode()).rows
         done = sum(row.status == "ok" for row in rows)
         metric = self._metrics.get(sweep)
         best = ledger.ranked(rows, metric.name, metric.goal)[:1] if metric else ()
@@ -76,14 +97,27 @@ class _Story:
         return Entry(sweep, "results", commit, text, value, None if before is None else value - before)
 
 
-def _contents(workspace: Workspace, found: tuple[Commit, ...]) -> dict[tuple[str, str], bytes]:
-    """Read every lock and summary of the history with two git processes."""
-    wanted = [
-        (commit.id, path)
-        for commit in found
-        for path in commit.files
-        if path.endswith((f"/{LOCK_FILE}", f"/{SUMMARY}")) and not path.startswith(ARCHIVE)
-    ]
-    ids = workspace.repository.blob_ids(wanted)
-    blobs = workspace.repository.blobs(ids.values())
-    return {place: blobs[identity] for place, identity in ids.items()}
+def _asked(path: str) -> str | None:
+    """Name the sweep whose spec this is."""
+    folder, _, file = path.rpartition("/")
+    name = file.removesuffix(".yaml")
+    return name if folder == SPECS and name != file and is_sweep_name(name) else None
+
+
+def _generated(path: str) -> str | None:
+    """Name the batch whose lock this is."""
+    folder, _, name = path.removesuffix(f"/{LOCK_FILE}").rpartition("/")
+    return name if folder == ACTIVE and path.endswith(f"/{LOCK_FILE}") and split_batch_name(name) else None
+
+
+def _recorded(path: str) -> str | None:
+    """Name the sweep whose summary this is."""
+    name = path.removeprefix(f"{RESULTS}/").removesuffix(f"/{SUMMARY_FILE}")
+    return name if is_sweep_name(name) and path == f"{results_folder(name)}/{SUMMARY_FILE}" else None
+
+
+def _contents(workspace: Workspace, found: tuple[Commit, ...]) -> dict[str, bytes]:
+    """Read every lock and summary of the history with one git process."""
+    return workspace.repository.blobs(
+        blob for commit in found for path, blob in commit.files.items() if _generated(path) or _recorded(path)
+    )

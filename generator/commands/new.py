@@ -2,15 +2,17 @@
 
 from pathlib import Path
 
-from generator import spec
 from generator.commands.workspace import SPECS, Workspace
 from generator.errors import UsageError
 from generator.repo import files
-from generator.structs.names import SWEEP_NAME_LENGTH, is_sweep_name
+from generator.spec.starter import MNIST, PLAIN, starter
+from generator.structs.names import RESERVED_SWEEP_NAMES, SWEEP_NAME_LENGTH, is_sweep_name
 
 
 def new(workspace: Workspace, name: str) -> Path:
     """Write `sweeps/<name>.yaml`. Raises UsageError if the name is no name or taken."""
+    if name in RESERVED_SWEEP_NAMES:
+        raise UsageError(f"{name!r} is reserved", hint="choose another name")
     if not is_sweep_name(name):
         raise UsageError(
             f"{name!r} is no sweep name",
@@ -19,5 +21,6 @@ def new(workspace: Workspace, name: str) -> Path:
     path = workspace.root / SPECS / f"{name}.yaml"
     if path.exists():
         raise UsageError(f"{SPECS}/{name}.yaml exists", hint="choose another name, or edit it")
-    files.write_file(path, spec.starter(name).encode())
+    has_mnist = "mnist" in workspace.settings.datasets and (workspace.root / "trainer").is_dir()
+    files.write_file(path, starter(name, example=MNIST if has_mnist else PLAIN).encode())
     return path

@@ -40,13 +40,14 @@ def current(workspace: Workspace, sweep: Sweep) -> Program:
     if tree is None:
         raise RepositoryError(
             f"{path}/ is not a folder in the last commit, so no code can be locked",
-            hint="commit it, or set run.code.path in the spec",
+            hint=f"commit it, or say where the code lies: `run: {{code: {{path: …}}}}` in {sweep.path}",
         )
     return asked_for(workspace, sweep, tree=tree)
 
 
 def locked(workspace: Workspace, sweep: Sweep, newest: Program | None) -> Program:
     """Keep the newest batch's program while it answers the spec; else lock today's."""
-    if newest is not None and newest.answers(asked_for(workspace, sweep)):
+    named = sweep.run.image is not None
+    if newest is not None and newest.answers(asked_for(workspace, sweep), image_named=named):
         return newest
     return current(workspace, sweep)

@@ -38,5 +38,5 @@ def results(workspace: Workspace, name: str, *, by: str | None = None, top: int 
     if chosen not in {metric.name, *table.metrics}:
         raise UsageError(f"no metric {chosen!r} in {name}", hint=f"metrics: {', '.join(table.metrics)}")
     best = ledger.ranked(table.rows, chosen, metric.goal if chosen == metric.name else Goal.MINIMIZE)
-    rest = tuple(row for row in table.rows if row not in best)
+    rest = tuple(row for row in table.rows if row.metric(chosen) is None)
     return Listed(name, metric, chosen, table, (*best, *rest)[:top])

@@ -1,15 +1,18 @@
 """`sweep show`: one trial, its result, and the commits that made it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from generator.commands import ledger
 from generator.commands.workspace import Workspace
+from generator.formats.lock import LOCK_FILE
 from generator.formats.summary import SummaryRow
 from generator.repo.batches import ACTIVE, StoredBatch
 from generator.repo.git import Commit, commits
-from generator.structs.values import Value
+from generator.results import records_path, results_folder
+from generator.structs.batch import Lock
+from generator.structs.values import Value, bytes_digest
 
 
 @dataclass(frozen=True)
@@ -66,14 +69,27 @@ def show(workspace: Workspace, trial: str) -> Shown:
     recorded = ledger.summary(workspace, held.sweep)
     rows = recorded.rows if recorded else ()
     result = next((row for row in rows if row.trial == found.id and row.program == held.program.digest), None)
-    paths = {
-        "asked": held.spec_path,
-        "generated": f"{ACTIVE}/{held.name}/batch.yaml",
-        "recorded": f"results/{held.sweep}/records/{held.name}.jsonl",
-    }
-    made = [(did, commits(workspace.repository, path)) for did, path in paths.items()]
-    # The spec may have been touched after the batch that this trial came with.
-    first = {did: history[0] for did, history in made if history}
-    return Shown(
-        found.id, found.index, found.batch, found.batch.rows[found.index].values, result, tuple(first.items())
+    values = found.batch.rows[found.index].values
+    return Shown(found.id, found.index, found.batch, values, result, tuple(_made(workspace, held)))
+
+
+def _made(workspace: Workspace, held: Lock) -> Iterator[tuple[str, Commit]]:
+    """Find the commits that asked for a batch, generated it and recorded it, as far as there are any."""
+    spec = held.spec_path
+    lock = f"{ACTIVE}/{held.name}/{LOCK_FILE}"
+    records = f"{results_folder(held.sweep)}/{records_path(held.name)}"
+    history = commits(workspace.repository, spec, lock, records)
+    generated = next((place for place, commit in enumerate(history) if lock in commit.files), len(history))
+    # The spec may have been touched after the batch, and even been put back to what it was.
+    before = [commit for commit in history[: generated + 1] if spec in commit.files]
+    after = [commit for commit in history[generated + 1 :] if spec in commit.files]
+    contents = workspace.repository.blobs(commit.files[spec] for commit in before + after)
+    digests = {identity: bytes_digest(content) for identity, content in contents.items()}
+    same, same_after = (
+        [commit for commit in part if digests[commit.files[spec]] == held.spec_digest]
+        for part in (before, after)
     )
+    for asked in (same or same_after or before)[-1:]:
+        yield "asked", asked
+    yield from (("generated", commit) for commit in history[generated : generated + 1])
+    yield from (("recorded", commit) for commit in [one for one in history if records in one.files][:1])

@@ -1,7 +1,7 @@
 """`sweep try`: one trial from the work tree, here and now. Commits nothing, records nothing."""
 
+import itertools
 import os
-import subprocess
 import sys
 import tempfile
 import uuid
@@ -10,15 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from generator import search
 from generator.commands import programs
 from generator.commands.foundation import bases
-from generator.commands.workspace import Workspace
-from generator.engine import datasets
-from generator.errors import UsageError
+from generator.commands.workspace import STATE, Workspace
+from generator.engine import datasets, foreground
+from generator.errors import RepositoryError, UsageError
 from generator.formats import record as records
+from generator.formats.launch import GRACE_SECONDS
 from generator.render.overlay import overlay
 from generator.repo import files
+from generator.search.grid import grid, size
 from generator.structs.batch import Batch
 from generator.structs.record import Record, Status
 from generator.structs.sweep import Shape, Sweep
@@ -26,8 +27,6 @@ from generator.structs.trial import Trial
 
 WORK_TREE = "0" * 40
 """Stands for the code's tree: what was tried is whatever lay there."""
-
-STATE = ".sweepledger"
 
 
 @dataclass(frozen=True)
@@ -62,42 +61,56 @@ class Tried:
 def try_(workspace: Workspace, name: str, number: int, *, quiet: bool) -> Tried:
     """Run row `number` of a sweep's grid under the launcher, as a pod would; `quiet` keeps stdout free.
 
-    Raises SpecError, UsageError for a row that does not exist, StorageError for wrong data.
+    Raises SpecError, UsageError for a row that does not exist, StorageError for wrong data, ToolError.
     """
     (sweep,) = workspace.sweeps([name])
-    trials = search.expand(sweep, programs.asked_for(workspace, sweep, tree=WORK_TREE))
-    if not 0 <= number < len(trials):
-        raise UsageError(f"{name} has trials 0 to {len(trials) - 1}, got {number}")
-    with tempfile.TemporaryDirectory(prefix="sweep-try-") as scratch:
-        return _run(workspace, sweep, trials, number, Path(scratch), quiet=quiet)
-
-
-def _run(
-    workspace: Workspace, sweep: Sweep, trials: tuple[Trial, ...], number: int, scratch: Path, *, quiet: bool
-) -> Tried:
+    of = size(sweep.space)
+    if not 0 <= number < of:
+        raise UsageError(f"{name} has trials 0 to {of - 1}, got {number}")
     program = programs.asked_for(workspace, sweep, tree=WORK_TREE)
-    batch = Batch(sweep, 1, None, program, (trials[number],), Shape.INDEXED)
+    assignment = next(itertools.islice(grid(sweep.space), number, None))
+    batch = Batch(sweep, 1, None, program, (Trial(assignment, program.digest),), Shape.INDEXED)
+    with tempfile.TemporaryDirectory(prefix="sweep-try-") as scratch:
+        record, code = _run(workspace, batch, Path(scratch), quiet=quiet)
+    return Tried(batch.trials[0], number, of, record, code)
+
+
+def _run(workspace: Workspace, batch: Batch, scratch: Path, *, quiet: bool) -> tuple[Record | None, int]:
     for path, content in overlay(batch, bases(workspace.root), workspace.settings).tree:
         files.write_file(scratch / "batch" / path, content)
-    environment = _environment(workspace, sweep, scratch)
-    done = subprocess.run(
-        [_interpreter(sweep), str(scratch / "batch" / "launch.py")],
-        cwd=workspace.root,
-        env=environment,
-        stdout=sys.stderr if quiet else None,
-        check=False,
+    code = _code(workspace, batch.run.code_path, scratch / "code")
+    environment = _environment(workspace, batch, scratch, code)
+    exit_code = foreground.run(
+        [_interpreter(batch.sweep), str(scratch / "batch" / "launch.py")],
+        folder=code,
+        environment=environment,
+        grace=GRACE_SECONDS,
+        quiet=quiet,
     )
     left = scratch / "results" / f"{environment['SWEEP_POD_UID']}.json"
     found = records.read(left.read_bytes()) if left.is_file() else None
-    record = found if isinstance(found, Record) else None
-    return Tried(trials[number], number, len(trials), record, done.returncode)
+    return found if isinstance(found, Record) else None, exit_code
+
+
+def _code(workspace: Workspace, path: str, folder: Path) -> Path:
+    """Show the program what a batch would: a folder with the code path, and nothing else of the work tree."""
+    real = workspace.root / path
+    if not real.is_dir():
+        raise RepositoryError(
+            f"{path}/ is not a folder here",
+            hint="say where the code lies: `run: {code: {path: …}}` in the spec; the default is trainer",
+        )
+    link = folder / path
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.symlink_to(real, target_is_directory=True)
+    return folder
 
 
 def _interpreter(sweep: Sweep) -> str:
     return sys.executable if sweep.run.interpreter in {"python", "python3"} else sweep.run.interpreter
 
 
-def _environment(workspace: Workspace, sweep: Sweep, scratch: Path) -> Mapping[str, str]:
+def _environment(workspace: Workspace, batch: Batch, scratch: Path, code: Path) -> Mapping[str, str]:
     """Give the trial what a pod would have, and nothing of the person's own environment but PATH."""
     for folder in ("results", "scratch"):
         (scratch / folder).mkdir()
@@ -105,7 +118,7 @@ def _environment(workspace: Workspace, sweep: Sweep, scratch: Path) -> Mapping[s
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
         "HOME": str(scratch / "scratch"),
         "PYTHONDONTWRITEBYTECODE": "1",
-        "OMP_NUM_THREADS": str(sweep.run.resources.threads),
+        "OMP_NUM_THREADS": str(batch.run.resources.threads),
         "SWEEP_LAUNCH": str(scratch / "batch" / "launch.json"),
         "SWEEP_TABLE": str(scratch / "batch"),
         "SWEEP_RESULTS": str(scratch / "results"),
@@ -114,8 +127,8 @@ def _environment(workspace: Workspace, sweep: Sweep, scratch: Path) -> Mapping[s
         "SWEEP_RAN": "process",
         "SWEEP_INDEX": "0",
     }
-    if sweep.run.data is not None:
-        dataset = workspace.settings.datasets[sweep.run.data]
+    if batch.run.data is not None:
+        dataset = workspace.settings.datasets[batch.run.data]
         data = workspace.root / STATE / "data" / dataset.name
-        environment["SWEEP_DATA"] = str(datasets.ready(dataset, data, code=workspace.root))
+        environment["SWEEP_DATA"] = str(datasets.ready(dataset, data, code=code))
     return environment

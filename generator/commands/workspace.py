@@ -1,5 +1,6 @@
 """The repository a command works in: its root, settings, specs, and the commit that stands."""
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,13 +8,15 @@ from pathlib import Path
 from generator import spec
 from generator.errors import RepositoryError, SpecError, UsageError
 from generator.problems import Problem
-from generator.repo.files import storage
+from generator.repo.files import read_input, write_file
 from generator.repo.git import Repository
 from generator.structs.settings import Settings
 from generator.structs.sweep import Sweep
 
 SETTINGS_FILE = "sweepledger.yaml"
 SPECS = "sweeps"
+STATE = ".sweepledger"
+"""Where this machine keeps what is not the repository's: the engine's state, and folders being written."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,7 @@ class Workspace:
         """Open the repository around a folder. Raises RepositoryError, SpecError for bad settings."""
         repository = Repository.find(start)
         path = repository.folder / SETTINGS_FILE
-        if not path.is_file():
+        if not os.path.lexists(path):
             return cls(repository, Settings())
         return cls(repository, parse_settings(path))
 
@@ -60,7 +63,7 @@ class Workspace:
     def _spec_path(self, name: str) -> Path:
         by_name = self.root / SPECS / f"{name}.yaml"
         for candidate in (by_name, Path(name)):
-            if candidate.is_file():
+            if os.path.lexists(candidate) and not candidate.is_dir():
                 return candidate.absolute()
         known = ", ".join(path.stem for path in sorted((self.root / SPECS).glob("*.yaml"))) or "none yet"
         raise UsageError(
@@ -69,10 +72,7 @@ class Workspace:
 
     def parse(self, path: Path) -> Sweep | tuple[Problem, ...]:
         """Read one spec."""
-        shown = self.shown(path)
-        with storage(path):
-            content = path.read_bytes()
-        return spec.parse(content, shown, self.settings)
+        return spec.parse(read_input(path), self.shown(path), self.settings)
 
     def sweeps(self, names: Iterable[str] = ()) -> tuple[Sweep, ...]:
         """Read specs; every problem of every file at once. Raises SpecError."""
@@ -85,7 +85,7 @@ class Workspace:
     def shown(self, path: Path) -> str:
         """Give a path as a person would type it at the root."""
         try:
-            return path.resolve().relative_to(self.root.resolve()).as_posix()
+            return path.absolute().relative_to(self.root).as_posix()
         except ValueError:
             return path.as_posix()
 
@@ -105,9 +105,14 @@ class Workspace:
 
 def parse_settings(path: Path) -> Settings:
     """Read sweepledger.yaml. Raises SpecError with every problem."""
-    with storage(path):
-        content = path.read_bytes()
-    found = spec.parse_settings(content, path.name)
+    found = spec.parse_settings(read_input(path), path.name)
     if isinstance(found, tuple):
         raise SpecError(found)
     return found
+
+
+def staging_folder(workspace: Workspace) -> Path:
+    """Give a folder on the repository's file system that git and controllers never read."""
+    folder = workspace.root / STATE
+    write_file(folder / ".gitignore", b"*\n")
+    return folder / "staging"

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from generator.errors import StorageError, ToolError
@@ -19,14 +20,19 @@ def ready(dataset: Dataset, folder: Path, *, code: Path) -> Path:
     `code` is the folder that the command runs in. Raises StorageError where the contents are not what the
     settings promise, ToolError if the command fails.
     """
-    if not folder.is_dir():
-        if not dataset.prepare:
-            raise StorageError(
-                f"dataset {dataset.name}: {folder} is missing",
-                hint=f"put the files there, or give datasets.{dataset.name}.prepare a command that does",
-            )
-        _prepare(dataset, folder, code)
-    found = folder_digest(folder)
+    if not folder.is_dir() and not dataset.prepare:
+        raise StorageError(
+            f"dataset {dataset.name}: {folder} is missing",
+            hint=f"put the files there, or give datasets.{dataset.name}.prepare a command that does",
+        )
+    try:
+        if not folder.is_dir():
+            _prepare(dataset, folder, code)
+        found = folder_digest(folder)
+    except OSError as error:
+        raise StorageError(
+            f"dataset {dataset.name}: {error.filename or folder}: {(error.strerror or str(error)).lower()}"
+        ) from error
     if found != dataset.digest:
         raise StorageError(
             f"dataset {dataset.name}: {folder} holds other data: must be {dataset.digest}, found {found}",
@@ -37,9 +43,8 @@ def ready(dataset: Dataset, folder: Path, *, code: Path) -> Path:
 
 def _prepare(dataset: Dataset, folder: Path, code: Path) -> None:
     """Fill a folder beside the wanted one and move it there whole."""
-    staging = folder.with_name(f".{folder.name}.tmp")
-    shutil.rmtree(staging, ignore_errors=True)
-    staging.mkdir(parents=True)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    staging = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.", suffix=".tmp"))
     environment = {
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
         "HOME": str(staging.parent),
@@ -53,13 +58,19 @@ def _prepare(dataset: Dataset, folder: Path, code: Path) -> None:
             f"dataset {dataset.name}: {dataset.prepare[0]} cannot be run: {error.strerror}"
         ) from error
     if done.returncode:
+        shutil.rmtree(staging, ignore_errors=True)
         raise ToolError.failed(
             dataset.prepare,
             code=done.returncode,
             stdout=done.stdout.decode(errors="replace"),
             stderr=done.stderr.decode(errors="replace"),
         )
-    staging.rename(folder)
+    try:
+        staging.rename(folder)
+    except OSError:
+        if not folder.is_dir():
+            raise
+        shutil.rmtree(staging)  # another run was faster; what it made is verified like this
 
 
 def folder_digest(folder: Path) -> str:

@@ -1,5 +1,6 @@
 """Rendered manifests in, problems out: what no schema and no admission controller would tell in time."""
 
 from generator.policy.manifests import check
+from generator.policy.sources import vet
 
-__all__ = ["check"]
+__all__ = ["check", "vet"]

@@ -1,53 +1,47 @@
 """Rules for what an overlay of a batch may render."""
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections import Counter
+from collections.abc import Iterator
 
+from generator.policy import jobs
+from generator.policy.shape import MALFORMED, OBJECTS, Finding, Manifest, compare
 from generator.problems import Problem
 from generator.structs.names import LABEL_LENGTH
 
-Manifest = Mapping[str, Any]
-
-KINDS = frozenset({("v1", "ConfigMap"), ("batch/v1", "Job")})
-VOLUMES = frozenset({"configMap", "projected", "persistentVolumeClaim", "emptyDir"})
 DNS_LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?", re.ASCII)
 CONFIG_MAP_BYTES = 1024 * 1024
-LAUNCHER = "/sweep/launcher/launch.py"
-
-RESTRICTED_POD = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
-RESTRICTED_CONTAINER = {
-    "allowPrivilegeEscalation": False,
-    "capabilities": {"drop": ["ALL"]},
-    "privileged": False,
-    "readOnlyRootFilesystem": True,
-    "runAsNonRoot": True,
-}
 
 
 def check(batch: str, namespace: str, manifests: tuple[Manifest, ...], *, place: str) -> tuple[Problem, ...]:
     """Hold what a batch renders against the rules; `place` is what the problems name as file."""
-    return tuple(
-        Problem(place, 0, 0, f"{manifest.get('kind')}/{_name(manifest)}{path}", message, code)
+    config_maps = frozenset(_name(manifest) for manifest in manifests if _kind(manifest)[1] == "ConfigMap")
+    found = [
+        Problem(place, 0, 0, f"{_title(manifest)}{path}", message, code)
         for manifest in manifests
-        for path, message, code in _rules(batch, namespace, manifest)
-    )
+        for path, message, code in _rules(batch, namespace, manifest, config_maps)
+    ]
+    for title, count in Counter(map(_title, manifests)).items():
+        if count > 1:
+            found.append(Problem(place, 0, 0, title, f"must stand once, got {count}", "name-duplicate"))
+    return tuple(found)
 
 
-Finding = tuple[str, str, str]
-
-
-def _rules(batch: str, namespace: str, manifest: Manifest) -> Iterator[Finding]:
-    kind = (str(manifest.get("apiVersion")), str(manifest.get("kind")))
-    if kind not in KINDS:
-        allowed = ", ".join(sorted(name for _, name in KINDS))
+def _rules(batch: str, namespace: str, manifest: Manifest, config_maps: frozenset[str]) -> Iterator[Finding]:
+    kind = _kind(manifest)
+    if kind not in OBJECTS:
+        allowed = ", ".join(sorted(name for _, name in OBJECTS))
         yield "", f"must be one of {allowed}, got {kind[1]!r} of {kind[0]!r}", "kind-not-allowed"
         return
+    compared = tuple(compare(manifest, OBJECTS[kind]))
+    yield from compared
+    if any(code == MALFORMED for _, _, code in compared):
+        return  # the other rules rely on mappings being mappings
     yield from _metadata(batch, namespace, manifest)
     if kind[1] == "ConfigMap":
         yield from _config_map(manifest)
     else:
-        yield from _job(manifest)
+        yield from jobs.rules(batch, manifest, config_maps)
 
 
 def _metadata(batch: str, namespace: str, manifest: Manifest) -> Iterator[Finding]:
@@ -64,52 +58,19 @@ def _metadata(batch: str, namespace: str, manifest: Manifest) -> Iterator[Findin
 def _config_map(manifest: Manifest) -> Iterator[Finding]:
     if manifest.get("immutable") is not True:
         yield ".immutable", "must be true: a running Job reads it", "config-map-mutable"
-    size = sum(len(str(text).encode()) for text in (manifest.get("data") or {}).values())
+    size = sum(len(str(text).encode()) for text in manifest.get("data", {}).values())
     if size > CONFIG_MAP_BYTES:
         yield ".data", f"must be at most {CONFIG_MAP_BYTES} bytes, got {size}", "config-map-too-large"
 
 
-def _job(manifest: Manifest) -> Iterator[Finding]:
-    pod = manifest.get("spec", {}).get("template", {}).get("spec", {})
-    where = ".spec.template.spec"
-    for key, wanted in (("restartPolicy", "Never"), ("automountServiceAccountToken", False)):
-        if pod.get(key) != wanted:
-            yield f"{where}.{key}", f"must be {wanted!r}, got {pod.get(key)!r}", "pod-not-restricted"
-    for key in ("hostNetwork", "hostPID", "hostIPC", "serviceAccountName", "initContainers"):
-        if pod.get(key):
-            yield f"{where}.{key}", f"must be absent, got {pod[key]!r}", "pod-not-restricted"
-    yield from _context(pod.get("securityContext"), RESTRICTED_POD, f"{where}.securityContext")
-    for volume in pod.get("volumes", ()):
-        kinds = set(volume) - {"name"}
-        if not kinds <= VOLUMES:
-            yield (
-                f"{where}.volumes",
-                f"must be one of {sorted(VOLUMES)}, got {sorted(kinds)}",
-                "volume-not-allowed",
-            )
-    containers = pod.get("containers", ())
-    if [container.get("name") for container in containers] != ["trial"]:
-        yield f"{where}.containers", "must be the one container 'trial'", "container-not-ours"
-    for container in containers:
-        yield from _container(container, f"{where}.containers[{container.get('name')}]")
-
-
-def _container(container: Manifest, where: str) -> Iterator[Finding]:
-    command = list(container.get("command", ()))
-    if command[1:] != [LAUNCHER] or container.get("args"):
-        yield f"{where}.command", f"must start the launcher {LAUNCHER}, got {command!r}", "container-not-ours"
-    yield from _context(container.get("securityContext"), RESTRICTED_CONTAINER, f"{where}.securityContext")
-    resources = container.get("resources", {})
-    if not resources.get("limits") or resources.get("limits") != resources.get("requests"):
-        yield f"{where}.resources", "must have limits, and requests equal to them", "resources-unequal"
-
-
-def _context(found: Manifest | None, wanted: Manifest, where: str) -> Iterator[Finding]:
-    for key, value in wanted.items():
-        actual = (found or {}).get(key)
-        if actual != value:
-            yield f"{where}.{key}", f"must be {value!r}, got {actual!r}", "pod-not-restricted"
+def _kind(manifest: Manifest) -> tuple[str, str]:
+    return str(manifest.get("apiVersion")), str(manifest.get("kind"))
 
 
 def _name(manifest: Manifest) -> str:
-    return str(manifest.get("metadata", {}).get("name", ""))
+    metadata = manifest.get("metadata")
+    return str(metadata.get("name", "")) if isinstance(metadata, dict) else ""
+
+
+def _title(manifest: Manifest) -> str:
+    return f"{manifest.get('kind')}/{_name(manifest)}"

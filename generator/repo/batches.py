@@ -1,6 +1,6 @@
 """The batches that stand in a commit or lie in the work tree, as values."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -8,7 +8,7 @@ from pathlib import Path
 from generator.errors import RepositoryError, StorageError
 from generator.formats import launch, lock, table
 from generator.formats.table import Row
-from generator.repo.files import difference, read_folder
+from generator.repo.files import read_folder
 from generator.repo.git import Repository
 from generator.structs.batch import Lock
 from generator.structs.names import split_batch_name
@@ -98,7 +98,7 @@ def in_commit(repository: Repository, commit: str | None) -> tuple[StoredBatch, 
     folders: dict[str, dict[str, bytes]] = {}
     for path, content in files.items():
         parts = path.split("/")
-        if len(parts) > len(("overlays", "active", "batch")):
+        if len(parts) > len(("overlays", "active", "batch")) and split_batch_name(parts[2]):
             folders.setdefault("/".join(parts[:3]), {})["/".join(parts[3:])] = content
     return _sorted(StoredBatch(folder, FileTree(contents)) for folder, contents in folders.items())
 
@@ -129,9 +129,3 @@ def _sorted(batches: Iterable[StoredBatch]) -> tuple[StoredBatch, ...]:
 def of_sweep(batches: Iterable[StoredBatch], sweep: str) -> tuple[StoredBatch, ...]:
     """Choose the batches of one sweep, by number."""
     return tuple(batch for batch in batches if (split_batch_name(batch.name) or ("",))[0] == sweep)
-
-
-def edits(standing: StoredBatch, present: Mapping[str, StoredBatch]) -> Drift | None:
-    """Compare a batch that stands in git with the work tree; None if it has vanished."""
-    found = present.get(standing.name)
-    return None if found is None else difference(standing.tree, found.tree)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from generator.errors import StorageError
 from generator.structs.tree import Drift, FileTree
+from generator.untrusted import read_regular
 
 TEMPORARY = ".tmp"
 
@@ -21,6 +22,24 @@ def storage(path: Path) -> Iterator[None]:
     except OSError as error:
         place = error.filename or path
         raise StorageError(f"{place}: {(error.strerror or str(error)).lower()}") from error
+
+
+LARGEST_INPUT = 256 * 1024
+"""The reader's own limit for a spec; what is larger is cut, and refused there."""
+
+
+def read_input(path: Path) -> bytes:
+    """Read a file that a person, or a pull request, put into the work tree. Raises StorageError.
+
+    Anything but a regular file is refused unopened: a link could lead to what only this machine may know.
+    """
+    with storage(path):
+        content = read_regular(path, LARGEST_INPUT)
+    if content is None:
+        raise StorageError(
+            f"{path}: must be a regular file", hint="replace the link, folder or device by a file"
+        )
+    return content
 
 
 def write_file(path: Path, content: bytes) -> bool:
@@ -44,38 +63,46 @@ def write_file(path: Path, content: bytes) -> bool:
         return True
 
 
-def write_folder(path: Path, tree: FileTree) -> None:
-    """Make a new folder with exactly these files appear at once. Raises StorageError."""
+def write_folder(path: Path, tree: FileTree, *, staging: Path | None = None) -> None:
+    """Make a new folder with exactly these files appear at once. Raises StorageError.
+
+    It is filled in `staging`, on the same file system, where a crash leaves nothing that a controller reads.
+    """
+    place = staging or path.parent
     with storage(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        staging = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=TEMPORARY))
+        place.mkdir(parents=True, exist_ok=True)
+        made = Path(tempfile.mkdtemp(dir=place, prefix=f".{path.name}.", suffix=TEMPORARY))
         try:
             for name, content in tree:
-                write_file(staging / name, content)
-            staging.chmod(0o755)
-            staging.rename(path)
+                write_file(made / name, content)
+            made.chmod(0o755)
+            made.rename(path)
         except BaseException:
-            shutil.rmtree(staging, ignore_errors=True)
+            shutil.rmtree(made, ignore_errors=True)
             raise
         _sync_folder(path.parent)
 
 
-def remove_folder(path: Path) -> None:
+def remove_folder(path: Path, *, staging: Path) -> None:
     """Remove a generated folder; it vanishes under its name at once. Raises StorageError."""
     with storage(path):
-        doomed = path.with_name(f".{path.name}{TEMPORARY}")
-        path.rename(doomed)
+        staging.mkdir(parents=True, exist_ok=True)
+        doomed = Path(tempfile.mkdtemp(dir=staging, suffix=TEMPORARY))
+        path.rename(doomed / path.name)
         shutil.rmtree(doomed)
 
 
 def read_folder(path: Path) -> FileTree:
-    """Read every file below a folder; an absent folder is an empty tree. Raises StorageError.
+    """Read every file below a folder but Python's caches; an absent folder is an empty tree.
 
-    Symbolic links are refused, not followed.
+    Raises StorageError. Symbolic links are refused, not followed.
     """
     files: dict[str, bytes] = {}
     with storage(path):
         for file in sorted(path.rglob("*")) if path.is_dir() else ():
+            if "__pycache__" in file.parts:
+                continue
             if file.is_symlink() or not (file.is_dir() or file.is_file()):
                 raise StorageError(f"{file}: must be a regular file, not a link or a device")
             if file.is_file():

@@ -69,4 +69,4 @@ def build(folder: Path) -> tuple[Mapping[str, Any], ...]:
 def _environment() -> dict[str, str]:
     """Keep kustomize from reading anyone's kubeconfig or plugins."""
     kept = {name: os.environ[name] for name in ("PATH", "TMPDIR") if name in os.environ}
-    return kept | {"HOME": os.devnull, "KUBECONFIG": os.devnull, "LC_ALL": "C"}
+    return kept | {"HOME": os.devnull, "KUBECONFIG": os.devnull, "KUBECTL_KUBERC": "false", "LC_ALL": "C"}

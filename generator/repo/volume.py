@@ -1,14 +1,13 @@
 """The results volume: `<batch>/<index>/<pod uid>.json`, written by strangers, read without trust."""
 
 import os
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 
 from generator.errors import StorageError
+from generator.untrusted import read_regular
 
 LARGEST_FILE = 1024 * 1024
-TEMPORARY = ".tmp"
 
 
 def attempts(results: Path, batch: str, index: int) -> Iterator[bytes]:
@@ -34,14 +33,10 @@ def attempts(results: Path, batch: str, index: int) -> Iterator[bytes]:
 
 def _read(path: Path) -> bytes | None:
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError:
-        return None
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return None
-        content = file.read(LARGEST_FILE + 1)
-        return content if len(content) <= LARGEST_FILE else None
+        content = read_regular(path, LARGEST_FILE)
+    except OSError as error:
+        raise StorageError(f"{path}: {(error.strerror or str(error)).lower()}") from error
+    return None if content is None or len(content) > LARGEST_FILE else content
 
 
 def kept_output(results: Path, batch: str, index: int) -> dict[str, tuple[str, str]]:

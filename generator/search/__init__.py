@@ -8,7 +8,8 @@ from generator.structs.trial import Trial
 
 def expand(sweep: Sweep, program: Program) -> tuple[Trial, ...]:
     """List the trials a spec asks for under a program. Raises ValueError if two ids collide."""
-    trials = tuple(Trial(assignment, program.digest) for assignment in grid(sweep.space))
+    runs = program.digest
+    trials = tuple(Trial(assignment, runs) for assignment in grid(sweep.space))
     if len({trial.id for trial in trials}) < len(trials):
         raise ValueError(f"two trials of {sweep.name} share an id; change any value or the command")
     return trials

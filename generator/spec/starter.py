@@ -1,6 +1,6 @@
 """The spec that `sweep new` writes: complete, runnable, and explained line by line."""
 
-TEXT = """\
+MNIST = """\
 # A sweep: what to try, what to measure, how to run it.
 # `sweep validate` checks it; `sweep try {name}` runs one trial here and now;
 # `sweep generate {name}` writes the batch to commit. Problems are explained in docs/problems.md.
@@ -28,7 +28,33 @@ run:
 """
 
 
-def starter(name: str, *, schema: str | None = None) -> str:
-    """Write a starter spec; `schema` is where an editor finds the JSON Schema, relative to the spec."""
-    modeline = "" if schema is None else f"# yaml-language-server: $schema={schema}\n"
-    return modeline + TEXT.format(name=name)
+PLAIN = """\
+# A sweep: what to try, what to measure, how to run it.
+# `sweep validate` checks it; `sweep try {name}` runs one trial here and now;
+# `sweep generate {name}` writes the batch to commit.
+
+name: {name}   # the file's name
+description: Which values score best?   # the question that the results answer
+
+method: grid   # every combination; the last parameter varies fastest
+metric: {{name: score, goal: maximize, source: stdout}}   # a line `score=0.94`; or JSON in $SWEEP_RESULT
+
+parameters:
+  x: {{values: [1, 2, 3]}}
+  rate: {{values: [0.1, 0.01]}}
+
+# One list item an argument, no shell. "${{args}}" becomes --x=1 --rate=0.1
+command: [python, code/train.py, "${{args}}"]
+
+run:
+  code: {{path: code}}   # this folder's committed tree is locked and run; nothing else is there
+  resources: {{cpu: 1, memory: 1Gi}}   # of one trial
+  parallelism: 2   # trials at once
+  retries: 1   # of a trial that failed for no fault of its hyperparameters
+  timeout: 10m   # of one attempt
+"""
+
+
+def starter(name: str, *, example: str = PLAIN) -> str:
+    """Write a starter spec: for a program of one's own, or (`MNIST`) for the trainer that comes along."""
+    return example.format(name=name)

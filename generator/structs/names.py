@@ -5,6 +5,7 @@ import re
 LABEL_LENGTH = 63
 """DNS-1123 label, and the longest value of a Kubernetes label."""
 
+LAST_BATCH = 999
 BATCH_SUFFIX = re.compile(r"-b(?P<number>[1-9][0-9]{0,2})-(?P<digest>[0-9a-f]{8})", re.ASCII)
 LONGEST_BATCH_SUFFIX = len("-b999-01234567")
 LONGEST_OBJECT_SUFFIX = len("-t0123456789a")

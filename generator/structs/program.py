@@ -62,11 +62,14 @@ class Program:
             data=None if dataset is None else Data(dataset["name"], dataset["digest"]),
         )
 
-    def answers(self, wanted: "Program") -> bool:
-        """Tell whether this locked program is still what a spec asks for, whatever code and data are now."""
-        return (self.image, self.command, self.code.path, self.data and self.data.name) == (
-            wanted.image,
-            wanted.command,
-            wanted.code.path,
-            wanted.data and wanted.data.name,
+    def answers(self, wanted: "Program", *, image_named: bool = True) -> bool:
+        """Tell whether this locked program is still what a spec asks for, whatever code and data are now.
+
+        Where the spec names no image, another default of the repository asks for nothing anew.
+        """
+        return (
+            (self.image == wanted.image or not image_named)
+            and self.command == wanted.command
+            and self.code.path == wanted.code.path
+            and (self.data and self.data.name) == (wanted.data and wanted.data.name)
         )

@@ -2,8 +2,7 @@
 
 import copy
 import shutil
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -11,18 +10,26 @@ import pytest
 from generator import policy
 from generator.render.overlay import overlay
 from generator.repo import files, kustomize
+from generator.structs.sweep import Shape
 from tests.sweeps import BASE, SETTINGS, a_batch, some_bases
 
-NAME = overlay(a_batch(), some_bases(), SETTINGS).name
+Rendered = dict[Shape, tuple[str, tuple[Any, ...]]]
+
+SHAPES = pytest.mark.parametrize("shape", Shape, ids=lambda shape: str(shape.value))
 
 
 @pytest.fixture(scope="session")
-def rendered(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, ...]:
+def rendered(tmp_path_factory: pytest.TempPathFactory) -> Rendered:
+    """Render a batch of each shape: its name, and what kustomize makes of it."""
     folder = tmp_path_factory.mktemp("build")
     shutil.copytree(BASE, folder / "base")
-    target = folder / "overlays/active" / NAME
-    files.write_folder(target, overlay(a_batch(), some_bases(), SETTINGS).tree)
-    return kustomize.build(Path(target))
+    made = {}
+    for shape in Shape:
+        batch = overlay(a_batch(shape), some_bases(), SETTINGS)
+        target = folder / "overlays/active" / batch.name
+        files.write_folder(target, batch.tree)
+        made[shape] = (batch.name, kustomize.build(target))
+    return made
 
 
 def job(manifests: list[Any]) -> dict[str, Any]:
@@ -40,12 +47,35 @@ def container(manifests: list[Any]) -> dict[str, Any]:
     return found
 
 
+def context(manifests: list[Any]) -> dict[str, Any]:
+    found: dict[str, Any] = container(manifests)["securityContext"]
+    return found
+
+
+def volume(manifests: list[Any], name: str) -> dict[str, Any]:
+    found: dict[str, Any] = next(each for each in pod(manifests)["volumes"] if each["name"] == name)
+    return found
+
+
+def mount(manifests: list[Any], name: str) -> dict[str, Any]:
+    found: dict[str, Any] = next(
+        each for each in container(manifests)["volumeMounts"] if each["name"] == name
+    )
+    return found
+
+
 FAULTS: dict[str, tuple[str, Callable[[list[Any]], object]]] = {
     "another kind": ("kind-not-allowed", lambda all_: all_.append({"apiVersion": "v1", "kind": "Secret"})),
     "another api": ("kind-not-allowed", lambda all_: job(all_).update(apiVersion="batch/v2")),
     "a foreign name": ("name-not-ours", lambda all_: job(all_)["metadata"].update(name="other")),
-    "a name that is no label": ("name-invalid", lambda all_: job(all_)["metadata"].update(name=NAME + "-A")),
-    "a long name": ("name-invalid", lambda all_: job(all_)["metadata"].update(name=NAME + "-" + "a" * 63)),
+    "a name that is no label": (
+        "name-invalid",
+        lambda all_: job(all_)["metadata"].update(name=job(all_)["metadata"]["name"] + "-A"),
+    ),
+    "a long name": (
+        "name-invalid",
+        lambda all_: job(all_)["metadata"].update(name=job(all_)["metadata"]["name"] + "a" * 63),
+    ),
     "another namespace": (
         "namespace-wrong",
         lambda all_: job(all_)["metadata"].update(namespace="kube-system"),
@@ -95,17 +125,200 @@ FAULTS: dict[str, tuple[str, Callable[[list[Any]], object]]] = {
 }
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_single_fault_is_found_and_named(fault: str, rendered: tuple[Any, ...]) -> None:
-    code, change = FAULTS[fault]
-    manifests = copy.deepcopy(list(rendered))
+KEYS: dict[str, tuple[str, Callable[[list[Any]], object]]] = {
+    "no seccomp in the container": (
+        "pod-not-restricted",
+        lambda all_: context(all_).update(seccompProfile={"type": "Unconfined"}),
+    ),
+    "root in the container": ("pod-not-restricted", lambda all_: context(all_).update(runAsUser=0)),
+    "root in the pod": ("pod-not-restricted", lambda all_: pod(all_)["securityContext"].update(runAsUser=0)),
+    "root's group": ("pod-not-restricted", lambda all_: pod(all_)["securityContext"].update(runAsGroup=0)),
+    "a capability kept": (
+        "pod-not-restricted",
+        lambda all_: context(all_).update(capabilities={"drop": []}),
+    ),
+    "variables of a secret": (
+        "pod-not-restricted",
+        lambda all_: container(all_).update(envFrom=[{"secretRef": {"name": "s"}}]),
+    ),
+    "a variable of a secret": (
+        "pod-not-restricted",
+        lambda all_: container(all_)["env"].append(
+            {"name": "X", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}
+        ),
+    ),
+    "a host port": (
+        "pod-not-restricted",
+        lambda all_: container(all_).update(ports=[{"containerPort": 1, "hostPort": 1}]),
+    ),
+    "a hook": (
+        "pod-not-restricted",
+        lambda all_: container(all_).update(lifecycle={"postStart": {"exec": {"command": ["id"]}}}),
+    ),
+    "an annotation of the pod": (
+        "pod-not-restricted",
+        lambda all_: job(all_)["spec"]["template"]["metadata"].update(annotations={"a": "b"}),
+    ),
+    "a projected token": (
+        "volume-not-allowed",
+        lambda all_: volume(all_, "table")["projected"]["sources"].append(
+            {"serviceAccountToken": {"path": "t"}}
+        ),
+    ),
+    "a projected secret": (
+        "volume-not-allowed",
+        lambda all_: volume(all_, "table")["projected"]["sources"].append({"secret": {"name": "s"}}),
+    ),
+    "a scratch in memory": (
+        "volume-not-allowed",
+        lambda all_: volume(all_, "scratch")["emptyDir"].update(medium="Memory"),
+    ),
+    "a life after the end": (
+        "key-not-allowed",
+        lambda all_: job(all_)["spec"].update(ttlSecondsAfterFinished=1),
+    ),
+    "a manual selector": ("key-not-allowed", lambda all_: job(all_)["spec"].update(manualSelector=True)),
+    "a selector": ("key-not-allowed", lambda all_: job(all_)["spec"].update(selector={"matchLabels": {}})),
+    "a halt": ("key-not-allowed", lambda all_: job(all_)["spec"].update(suspend=True)),
+    "a finalizer": ("key-not-allowed", lambda all_: job(all_)["metadata"].update(finalizers=["x"])),
+    "binary data": ("key-not-allowed", lambda all_: all_[0].update(binaryData={"x": "eA=="})),
+    "a text for a mapping": ("manifest-malformed", lambda all_: job(all_).update(spec="x")),
+    "a text for a list": ("manifest-malformed", lambda all_: pod(all_).update(volumes="x")),
+    "nothing for a mapping": ("manifest-malformed", lambda all_: job(all_).update(metadata=None)),
+    "a list for a text": ("manifest-malformed", lambda all_: volume(all_, "table").update(name=["x"])),
+    "a mapping for a text": ("manifest-malformed", lambda all_: container(all_).update(image={})),
+}
+
+TOGETHER: dict[str, tuple[str, Callable[[list[Any]], object]]] = {
+    "an object twice": ("name-duplicate", lambda all_: all_.append(copy.deepcopy(job(all_)))),
+    "no deadline": ("job-not-ours", lambda all_: pod(all_).pop("activeDeadlineSeconds")),
+    "a deadline at once": ("job-not-ours", lambda all_: pod(all_).update(activeDeadlineSeconds=0)),
+    "no grace": ("job-not-ours", lambda all_: pod(all_).update(terminationGracePeriodSeconds=0)),
+    "no completions": ("job-not-ours", lambda all_: job(all_)["spec"].update(completions=0)),
+    "true for a number": ("job-not-ours", lambda all_: job(all_)["spec"].update(parallelism=True)),
+    "no parallelism": ("job-not-ours", lambda all_: job(all_)["spec"].pop("parallelism")),
+    "no failure policy": ("job-not-ours", lambda all_: job(all_)["spec"].pop("podFailurePolicy")),
+    "a rule fewer": ("job-not-ours", lambda all_: job(all_)["spec"]["podFailurePolicy"]["rules"].pop()),
+    "early replacement": ("job-not-ours", lambda all_: job(all_)["spec"].pop("podReplacementPolicy")),
+    "both limits": (
+        "job-not-ours",
+        lambda all_: job(all_)["spec"].update(backoffLimit=1, backoffLimitPerIndex=1),
+    ),
+    "a mount of no volume": (
+        "volume-not-allowed",
+        lambda all_: container(all_)["volumeMounts"].append({"name": "other", "mountPath": "/other"}),
+    ),
+    "a volume twice": (
+        "volume-not-allowed",
+        lambda all_: pod(all_)["volumes"].append(volume(all_, "scratch")),
+    ),
+    "a volume of nothing": ("volume-not-allowed", lambda all_: volume(all_, "scratch").pop("emptyDir")),
+    "another batch's launcher": (
+        "volume-not-allowed",
+        lambda all_: volume(all_, "launcher")["configMap"].update(name="other-launcher"),
+    ),
+    "writable data": ("volume-not-allowed", lambda all_: mount(all_, "data").pop("readOnly")),
+    "all results": (
+        "volume-not-allowed",
+        lambda all_: [mount(all_, "results").pop(key, None) for key in ("subPath", "subPathExpr")],
+    ),
+    "other results": (
+        "volume-not-allowed",
+        lambda all_: mount(all_, "results").update(subPathExpr="lr-b9-00000000/0"),
+    ),
+    "no memory": (
+        "resources-unequal",
+        lambda all_: [amounts.pop("memory") for amounts in container(all_)["resources"].values()],
+    ),
+}
+
+EVERY = FAULTS | KEYS | TOGETHER
+
+INDEXED = {
+    "no limit per index": lambda spec: spec.pop("backoffLimitPerIndex"),
+    "no bound on failures": lambda spec: spec.pop("maxFailedIndexes"),
+    "no index": lambda spec: spec.pop("completionMode"),
+}
+
+
+@SHAPES
+@pytest.mark.parametrize("fault", EVERY)
+def test_a_single_fault_is_found_and_named(fault: str, shape: Shape, rendered: Rendered) -> None:
+    code, change = EVERY[fault]
+    name, original = rendered[shape]
+    manifests = copy.deepcopy(list(original))
     change(manifests)
 
-    found = policy.check(NAME, "sweeps", tuple(manifests), place="overlays/active/x")
+    found = policy.check(name, "sweeps", tuple(manifests), place="overlays/active/x")
 
     assert code in {problem.code for problem in found}
     assert all(problem.file == "overlays/active/x" for problem in found)
 
 
-def test_what_the_generator_renders_has_no_fault(rendered: tuple[Any, ...]) -> None:
-    assert policy.check(NAME, "sweeps", rendered, place="x") == ()
+@pytest.mark.parametrize("fault", INDEXED)
+def test_an_indexed_job_has_all_that_bounds_it(fault: str, rendered: Rendered) -> None:
+    name, original = rendered[Shape.INDEXED]
+    manifests = copy.deepcopy(list(original))
+    INDEXED[fault](job(manifests)["spec"])
+
+    found = policy.check(name, "sweeps", tuple(manifests), place="x")
+
+    assert {problem.code for problem in found} == {"job-not-ours"}
+
+
+@pytest.mark.parametrize("changes", [{"completions": 2}, {"completionMode": "Indexed"}], ids=str)
+def test_a_job_of_one_trial_runs_it_alone(changes: dict[str, Any], rendered: Rendered) -> None:
+    name, original = rendered[Shape.JOBS]
+    manifests = copy.deepcopy(list(original))
+    job(manifests)["spec"].update(changes)
+
+    found = policy.check(name, "sweeps", tuple(manifests), place="x")
+
+    assert {problem.code for problem in found} == {"job-not-ours"}
+
+
+@SHAPES
+def test_what_the_generator_renders_has_no_fault(shape: Shape, rendered: Rendered) -> None:
+    name, manifests = rendered[shape]
+
+    assert policy.check(name, "sweeps", manifests, place="x") == ()
+
+
+def nodes(value: Any, *path: Any) -> Iterator[tuple[Any, ...]]:
+    """Give the way to every mapping, list and value."""
+    yield path
+    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, below in pairs:
+        yield from nodes(below, *path, key)
+
+
+def at(value: Any, path: tuple[Any, ...]) -> Any:
+    for key in path:
+        value = value[key]
+    return value
+
+
+@SHAPES
+def test_a_foreign_key_is_found_wherever_it_stands(shape: Shape, rendered: Rendered) -> None:
+    name, original = rendered[shape]
+    manifests = list(original)
+    mappings = [path for path in nodes(job(manifests)) if isinstance(at(job(manifests), path), dict)]
+
+    for path in mappings:
+        changed = copy.deepcopy(manifests)
+        at(job(changed), path)["foreign"] = "x"
+
+        assert policy.check(name, "sweeps", tuple(changed), place="x"), path
+
+
+@SHAPES
+@pytest.mark.parametrize("value", [None, "x", 1, [], {}, ["x"], [{}], {"name": ["x"]}], ids=repr)
+def test_no_nonsense_brings_the_rules_down(value: Any, shape: Shape, rendered: Rendered) -> None:
+    name, original = rendered[shape]
+    manifests = list(original)
+
+    for *above, last in list(nodes(job(manifests)))[1:]:
+        changed = copy.deepcopy(manifests)
+        at(job(changed), tuple(above))[last] = value
+
+        policy.check(name, "sweeps", tuple(changed), place="x")

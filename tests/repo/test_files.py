@@ -70,9 +70,10 @@ def test_a_folder_that_cannot_be_written_whole_is_not_there(tmp_path: Path) -> N
 def test_a_removed_folder_is_gone(tmp_path: Path) -> None:
     files.write_folder(tmp_path / "made", FileTree({"a": b"1"}))
 
-    files.remove_folder(tmp_path / "made")
+    files.remove_folder(tmp_path / "made", staging=tmp_path / "staging")
 
-    assert list(tmp_path.iterdir()) == []
+    assert [path.name for path in tmp_path.iterdir()] == ["staging"]
+    assert list((tmp_path / "staging").iterdir()) == []
 
 
 @given(TREES, TREES)

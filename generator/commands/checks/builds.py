@@ -1,5 +1,6 @@
 """Every overlay builds, and what it renders may run."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from generator import policy
@@ -8,6 +9,7 @@ from generator.errors import ToolError
 from generator.problems import Problem
 from generator.repo import files, kustomize
 from generator.repo.batches import StoredBatch
+from generator.structs.tree import FileTree
 
 
 @dataclass(frozen=True)
@@ -24,8 +26,9 @@ def check(scene: Scene, *, everything: bool = False) -> Builds:
 
     Raises ToolError if kustomize cannot be found: what cannot be checked is no pass.
     """
-    active = [batch for batch in scene.present.values() if batch.is_active]
-    wanted = [batch for batch in active if everything or not _stands(scene, batch)]
+    active = [batch for batch in scene.present if batch.is_active]
+    held = {stood.folder: stood.tree for stood in scene.standing}
+    wanted = [batch for batch in active if everything or not _stands(scene, batch, held)]
     if wanted:
         kustomize.command()
     problems = [problem for batch in wanted for problem in _build(scene, batch)]
@@ -36,20 +39,22 @@ def check(scene: Scene, *, everything: bool = False) -> Builds:
     )
 
 
-def _stands(scene: Scene, batch: StoredBatch) -> bool:
+def _stands(scene: Scene, batch: StoredBatch, held: Mapping[str, FileTree]) -> bool:
     """Tell whether every file the build reads is the base commit's: then the build is, too."""
-    held = {stood.folder: stood.tree for stood in scene.standing}
     if held.get(batch.folder) != batch.tree:
         return False
-    repository, root = scene.workspace.repository, scene.workspace.root
+    root = scene.workspace.root
     return all(
-        repository.read(scene.base, folder)
+        scene.base_files(folder)
         == {f"{folder}/{path}": content for path, content in files.read_folder(root / folder)}
         for folder in bases_of(batch)
     )
 
 
 def _build(scene: Scene, batch: StoredBatch) -> tuple[Problem, ...]:
+    unsafe = policy.vet(batch.tree.files.get("kustomization.yaml", b""), batch.tree.files, place=batch.folder)
+    if unsafe:
+        return unsafe
     try:
         manifests = kustomize.build(scene.workspace.root / batch.folder)
     except ToolError as error:

@@ -4,18 +4,19 @@ from collections.abc import Iterator
 
 from generator.commands import generate
 from generator.commands.checks.scene import Scene
-from generator.errors import RepositoryError
+from generator.commands.edits import EditedError
 from generator.problems import Problem
+from generator.repo.batches import ACTIVE
 from generator.repo.git import reachable_trees
 from generator.structs.sweep import Sweep
 
 
 def check(scene: Scene, sweeps: tuple[Sweep, ...]) -> Iterator[Problem]:
-    """Hold the work tree's new batches against the specs. Raises SpecError as generate does."""
+    """Hold the work tree's new batches against the specs. Raises as generate does."""
     try:
         planned = generate.plan(scene.workspace, sweeps, base=scene.base)
-    except RepositoryError as error:
-        yield Problem("overlays", 0, 0, "", str(error), "drift", error.hint)
+    except EditedError as error:
+        yield Problem(ACTIVE, 0, 0, "", str(error), "batch-forged", error.hint)
         return
     for generated in planned:
         way_out = f"run `sweep generate {generated.sweep.name}` and commit what it writes"
@@ -26,6 +27,7 @@ def check(scene: Scene, sweeps: tuple[Sweep, ...]) -> Iterator[Problem]:
         for stale in generated.stale:
             yield Problem(stale.folder, 0, 0, "", "the spec does not give this batch", "drift", way_out)
     yield from _orphans(scene, sweeps)
+    yield from _asked_twice(scene)
     yield from _code(scene)
 
 
@@ -35,6 +37,17 @@ def _orphans(scene: Scene, sweeps: tuple[Sweep, ...]) -> Iterator[Problem]:
         if batch.is_active and batch.lock.sweep not in names:
             message = f"belongs to no spec: sweeps/{batch.lock.sweep}.yaml is missing"
             yield Problem(batch.folder, 0, 0, "", message, "drift", "add the spec, or remove the folder")
+
+
+def _asked_twice(scene: Scene) -> Iterator[Problem]:
+    """A trial that stands already is not paid for again."""
+    held = {trial.digest: batch.name for batch in scene.standing for trial in batch.trials}
+    for batch in scene.added:
+        for trial in batch.trials:
+            if trial.digest in held:
+                message = f"{trial.id} is in {held[trial.digest]} already"
+                yield Problem(batch.folder, 0, 0, "", message, "trial-asked-twice", "run `sweep generate`")
+                break
 
 
 def _code(scene: Scene) -> Iterator[Problem]:

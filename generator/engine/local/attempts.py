@@ -15,6 +15,7 @@ from generator.engine.local.observed import Failure, IndexState
 from generator.engine.local.workload import BatchSpec
 from generator.formats import record as record_format
 from generator.structs.record import Record, Status
+from generator.untrusted import read_regular
 
 CODES = {
     "bad-hyperparameters": 42,
@@ -92,10 +93,10 @@ def has_record(folder: Path, uid: str) -> bool:
 
 def _believed(path: Path, wanted: Identity, uid: str) -> Record | None:
     try:
-        with path.open("rb") as file:
-            found = record_format.read(file.read(READ_BYTES))
+        content = read_regular(path, READ_BYTES)
     except OSError:
         return None
+    found = record_format.read(content or b"")
     return found if isinstance(found, Record) and wanted.owns(found, uid) else None
 
 

@@ -4,7 +4,6 @@ import os
 import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +13,47 @@ from git.exc import GitCommandError, GitCommandNotFound, InvalidGitRepositoryErr
 from generator.errors import RepositoryError, ToolError
 from generator.repo.git.redact import redact
 
-SAFE = ("core.hooksPath=/dev/null", "core.fsmonitor=false", "gc.auto=0", "protocol.ext.allow=never")
+SAFE = (
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "gc.auto=0",
+    "advice.pushUpdateRejected=false",
+    "protocol.ext.allow=never",
+)
 """Nothing that a repository carries may run: it can come from anyone."""
 
 ENVIRONMENT = {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C", "GIT_ADVICE": "0"}
+
+REDIRECTIONS = frozenset(
+    {
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+        "GIT_COMMON_DIR",
+        "GIT_CONFIG",
+        "GIT_CONFIG_COUNT",
+        "GIT_CONFIG_PARAMETERS",
+        "GIT_DIR",
+        "GIT_GRAFT_FILE",
+        "GIT_IMPLICIT_WORK_TREE",
+        "GIT_INDEX_FILE",
+        "GIT_INTERNAL_SUPER_PREFIX",
+        "GIT_NAMESPACE",
+        "GIT_NO_REPLACE_OBJECTS",
+        "GIT_OBJECT_DIRECTORY",
+        "GIT_PREFIX",
+        "GIT_REPLACE_REF_BASE",
+        "GIT_SHALLOW_FILE",
+        "GIT_WORK_TREE",
+    }
+)
+"""What `git rev-parse --local-env-vars` lists. Git sets them in hooks: they would turn every command on
+a repository of ours into one on the repository that the hook runs in."""
+
+
+def forget_redirections() -> None:
+    """Take those variables out of this process: GitPython hands its environment on as it is."""
+    for name in REDIRECTIONS & os.environ.keys():
+        del os.environ[name]
+
 
 TREE_MODE = "040000"
 
@@ -36,12 +72,13 @@ class Repository:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         """The work tree's root, or the bare repository."""
+        forget_redirections()
         self._git = git.Git(folder)
-        self._git.update_environment(**ENVIRONMENT)
 
     @classmethod
     def find(cls, start: Path) -> "Repository":
         """Open the repository around a folder. Raises RepositoryError if there is none."""
+        forget_redirections()
         try:
             found = git.Repo(start, search_parent_directories=True)
         except (InvalidGitRepositoryError, NoSuchPathError) as error:
@@ -66,10 +103,10 @@ class Repository:
         except GitCommandNotFound as error:
             raise ToolError("git not found", hint="install git 2.30 or newer") from error
         except GitCommandError as error:
-            said = redact(str(error.stderr).removeprefix("\n  stderr: '").rstrip("'").strip())
-            raise RepositoryError(
-                f"git {arguments[0]} failed: {said or f'exit code {error.status}'}"
-            ) from error
+            said = redact(str(error.stderr).removeprefix("\n  stderr: '").removesuffix("'").strip())
+            told = RepositoryError(f"git {arguments[0]} failed: {said or f'exit code {error.status}'}")
+            told.output = str(error.stdout).removeprefix("\n  stdout: '").removesuffix("'")
+            raise told from error
 
     def _execute(self, argv: list[str], env: Mapping[str, str] | None, content: bytes) -> bytes:
         with tempfile.TemporaryFile() as stdin:
@@ -86,11 +123,6 @@ class Repository:
         return output
 
     # What stands where
-
-    @cached_property
-    def git_folder(self) -> Path:
-        """The folder that git keeps its own things in."""
-        return self.folder / self.run("rev-parse", "--git-common-dir").strip()
 
     def commit(self, revision: str) -> str | None:
         """Resolve a revision that may come from a user; None if it names no commit."""
@@ -127,15 +159,16 @@ class Repository:
         return None
 
     def files(self, commit: str | None, *below: str) -> dict[str, Entry]:
-        """List the files of a commit, all or those below some paths; no commit has none."""
+        """List the files of a commit, all or those below some paths; submodules are none."""
         if commit is None:
             return {}
         listed = self.run("ls-tree", "-r", "-z", "--full-tree", commit, "--", *below)
         entries = {}
         for line in filter(None, listed.split("\0")):
             meta, _, name = line.partition("\t")
-            mode, _, identity = meta.split(" ")
-            entries[name] = Entry(mode, identity)
+            mode, kind, identity = meta.split(" ")
+            if kind == "blob":
+                entries[name] = Entry(mode, identity)
         return entries
 
     def blobs(self, identities: Iterable[str]) -> dict[str, bytes]:

@@ -1,12 +1,18 @@
 """Questions about many commits, each answered with one or two git processes."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from generator.repo.git.door import Repository
 
-START = "\x1e"
-"""Begins a commit in git's output: no name, subject or path of a text holds this control character."""
+FIELDS = "%H%x00%an%x00%aI%x00%s"
+"""Parted by the one character that no name, subject or path can hold."""
+
+LITERAL = {"GIT_LITERAL_PATHSPECS": "1"}
+"""Paths come from lock files: `:(glob)**` is the name of a file, if anything."""
+
+REGULAR = frozenset({"100644", "100755"})
 
 
 def reachable_trees(repository: Repository, revisions: Iterable[str | None], path: str) -> frozenset[str]:
@@ -14,44 +20,64 @@ def reachable_trees(repository: Repository, revisions: Iterable[str | None], pat
     tips = [tip for tip in (repository.commit(revision) for revision in revisions if revision) if tip]
     if not tips:
         return frozenset()
-    commits = repository.run("log", "--format=%H", *dict.fromkeys(tips), "--", path).split()
-    asked = "".join(f"{commit}:{path}\n" for commit in (*commits, *tips))
+    # Else git leaves out a branch where its merge took the other side's folder.
+    listed = repository.run("rev-list", "--full-history", *dict.fromkeys(tips), "--", path, env=LITERAL)
+    asked = "".join(f"{commit}:{path}\n" for commit in (*listed.split(), *tips))
     answers = repository.run("cat-file", "--batch-check=%(objecttype) %(objectname)", content=asked.encode())
     return frozenset(line.split(" ")[1] for line in answers.splitlines() if line.startswith("tree "))
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A commit with the files that it added or changed."""
+    """A commit with the regular files that it added or changed."""
 
     id: str
     author: str
     date: str
     """Of the author, ISO 8601 with offset. To show, never to order by: clocks lie."""
     subject: str
-    files: tuple[str, ...]
+    files: Mapping[str, str]
+    """The blob's id, by path."""
 
 
 def commits(repository: Repository, *below: str, revision: str = "HEAD") -> tuple[Commit, ...]:
     """List the commits that touched some paths, oldest first. Deleted files are not listed."""
     if repository.commit(revision) is None:
         return ()
-    text = repository.run(
+    output = repository.run(
         "log",
-        "--reverse",
-        "--topo-order",
-        "--no-renames",
-        "--diff-filter=AM",
-        "--name-only",
-        "-z",
-        f"--format={START}%H%x1f%an%x1f%aI%x1f%s%x1f",
+        *("--reverse", "--topo-order", "--encoding=UTF-8"),
+        # A person's configuration must change nothing.
+        *("--no-show-signature", "--no-follow", "--no-color"),
+        *("--no-renames", "--diff-filter=AM", "--raw", "--no-abbrev", "-z"),
+        f"--format={FIELDS}",
         revision,
         "--",
         *below,
+        env=LITERAL,
     )
-    found = []
-    for part in text.split(START)[1:]:
-        identity, author, date, subject, names = part.split("\x1f")
-        files = tuple(name for name in names.strip("\n\0").split("\0") if name.strip("\n"))
-        found.append(Commit(identity, author, date, subject, tuple(name.lstrip("\n") for name in files)))
-    return tuple(found)
+    return tuple(_commits(iter(output.split("\0"))))
+
+
+def _commits(fields: Iterator[str]) -> Iterator[Commit]:
+    """Take git's answer apart: four fields begin a commit; then two a file, the first led by a colon."""
+    head: tuple[str, str, str, str] | None = None
+    files: dict[str, str] = {}
+    for field in fields:
+        first = field.lstrip("\n")
+        if first.startswith(":"):
+            _, mode, _, identity, _ = first.split(" ")
+            path = next(fields)
+            if mode in REGULAR:
+                files[path] = identity
+        elif first:
+            if head:
+                yield Commit(*head, MappingProxyType(files))
+            head, files = (first, _text(next(fields)), next(fields), _text(next(fields))), {}
+    if head:
+        yield Commit(*head, MappingProxyType(files))
+
+
+def _text(said: str) -> str:
+    """Replace bytes that are no UTF-8: this is to be shown, and nothing could print them."""
+    return said.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -32,6 +32,8 @@ class Mirror:
         folder = state / "mirror.git"
         with storage(folder):
             folder.mkdir(parents=True, exist_ok=True)
+            # Nobody's `git add` may take the engine's state for part of the repository.
+            (state / ".gitignore").write_text("*\n", encoding="utf-8")
         self.repository = Repository(folder)
         self.repository.run("init", "--quiet", "--bare")
         if self.repository.remote_url(REMOTE) is None:
@@ -47,11 +49,6 @@ class Mirror:
 
         Raises RepositoryError if the branch's history does not hold the tree.
         """
-        folder = self._code / tree
-        done = folder.with_suffix(".done")
-        if done.exists():
-            return folder
-        self._remove(folder)
         try:
             self.repository.run("cat-file", "-e", tree)
         except RepositoryError as error:
@@ -59,7 +56,13 @@ class Mirror:
                 f"the locked code {path}/ at {tree[:12]} is in no commit of {self.branch}",
                 hint="merge the commit that holds it, or run `sweep update`",
             ) from error
-        commit = self.repository.run("commit-tree", self._rooted(tree, path), "-m", path, env=NOBODY).strip()
+        rooted = self._rooted(tree, path)
+        folder = self._code / rooted
+        done = folder.with_suffix(".done")
+        if done.exists():
+            return folder
+        self._remove(folder)
+        commit = self.repository.run("commit-tree", rooted, "-m", path, env=NOBODY).strip()
         self.repository.run("worktree", "add", "--quiet", "--force", "--detach", str(folder), commit)
         with storage(done):
             done.touch()

@@ -5,6 +5,7 @@ It works on objects and a private index, so no work tree is touched and a dirty 
 
 import os
 import random
+import re
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -15,7 +16,11 @@ from generator.errors import ContentionError, RepositoryError
 from generator.repo.git.door import Repository
 
 FALLBACK_IDENTITY = ("sweepledger", "sweepledger@localhost")
-LOST_RACE = ("non-fast-forward", "fetch first", "[rejected]", "cannot lock ref", "failed to update ref")
+LOST_RACE = re.compile(
+    r"^!\t[^\t]*\t\[(?:rejected\]|remote rejected\] \((?:cannot lock|failed to update|incorrect old))",
+    re.MULTILINE,
+)
+"""In git's own line about the ref, never in what a server prints: it can print anything."""
 PUSH_BUDGET_SECONDS = 600.0
 LONGEST_PAUSE_SECONDS = 5.0
 ABSENT = "0" * 40
@@ -23,7 +28,7 @@ ABSENT = "0" * 40
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a commit changes: files written with new content, files moved unchanged, files removed."""
+    """What a commit changes: files written with new content, files moved unchanged."""
 
     message: str
     writes: Mapping[str, bytes] = field(default_factory=dict)
@@ -82,9 +87,9 @@ def publish(
         if made is None:
             return None
         try:
-            repository.run("push", "--quiet", remote, f"{made}:refs/heads/{branch}")
+            repository.run("push", "--porcelain", remote, f"{made}:refs/heads/{branch}")
         except RepositoryError as error:
-            if not any(word in str(error) for word in LOST_RACE) or "pre-receive" in str(error):
+            if LOST_RACE.search(error.output) is None:
                 raise
             if time.monotonic() >= deadline:
                 raise ContentionError(
@@ -100,9 +105,17 @@ def publish(
 def fetch(repository: Repository, remote: str, branch: str) -> str:
     """Bring a branch of a remote here and give its commit. Raises RepositoryError."""
     target = f"refs/sweepledger/{branch}"
-    repository.run(
-        "fetch", "--quiet", "--no-tags", "--end-of-options", remote, f"+refs/heads/{branch}:{target}"
-    )
+    refspec = f"+refs/heads/{branch}:{target}"
+    try:
+        repository.run("fetch", "--quiet", "--no-tags", "--end-of-options", remote, refspec)
+    except RepositoryError as error:
+        missing = "couldn't find remote ref" in str(error)
+        way_out = (
+            f"push it first: `git push -u {remote} {branch}`"
+            if missing
+            else "is the remote up, and readable?"
+        )
+        raise RepositoryError(str(error), hint=way_out) from error
     found = repository.commit(target)
     if found is None:
         raise RepositoryError(f"branch {branch} of {remote} has no commit")

@@ -1,0 +1,250 @@
+"""What strangers can put into a repository, and what git can put into the environment."""
+
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from generator.commands.check import check
+from generator.commands.cluster import Refused
+from generator.commands.generate import generate
+from generator.commands.local import Collected, Options, Trouble, local
+from generator.errors import SpecError, StorageError
+from generator.repo.git import Mirror
+from tests.repository import Sandbox
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def codes(sandbox: Sandbox) -> set[str]:
+    return {problem.code for problem in check(sandbox.workspace).problems}
+
+
+def test_git_in_a_hook_never_redirects_us_to_the_repository_of_the_hook(
+    sandbox: Sandbox, run_sweep: Run
+) -> None:
+    sandbox.merged()
+    config = (sandbox.root / ".git/config").read_text()
+
+    done = run_sweep(
+        "local", "--once", cwd=sandbox.root, GIT_DIR=str(sandbox.root / ".git"), GIT_WORK_TREE="/"
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert (sandbox.root / ".git/config").read_text() == config
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link", "folder", "loop", "zero"])
+def test_only_regular_files_are_specs(sandbox: Sandbox, kind: str) -> None:
+    path = sandbox.spec()
+    path.unlink()
+    match kind:
+        case "pipe":
+            os.mkfifo(path)
+        case "link":
+            path.symlink_to("/etc/passwd")
+        case "folder":
+            path.mkdir()
+        case "loop":
+            path.symlink_to(path.name)
+        case _:
+            path.symlink_to("/dev/zero")
+
+    with pytest.raises(StorageError, match=r"peak.yaml: must be a regular file"):
+        generate(sandbox.workspace)
+
+
+def test_settings_that_are_a_link_are_refused(sandbox: Sandbox) -> None:
+    (sandbox.root / "sweepledger.yaml").unlink()
+    (sandbox.root / "sweepledger.yaml").symlink_to("/etc/passwd")
+
+    with pytest.raises(StorageError, match="must be a regular file"):
+        _ = sandbox.workspace
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [("batch.yaml", "retries: 0", "retries: 9"), ("job.yaml", "parallelism: 2", "parallelism: 3")],
+)
+def test_a_forged_batch_is_not_what_the_generator_writes(
+    sandbox: Sandbox, file: str, old: str, new: str
+) -> None:
+    sandbox.spec()
+    (made,) = generate(sandbox.workspace)
+    assert made.batch
+    folder = sandbox.root / "overlays/active" / made.batch.name
+    before = made.batch.tree.digests[file]
+    (folder / file).write_text((folder / file).read_text().replace(old, new))
+    if file != "batch.yaml":
+        after = "sha256:" + hashlib.sha256((folder / file).read_bytes()).hexdigest()
+        (folder / "batch.yaml").write_text((folder / "batch.yaml").read_text().replace(before, after))
+
+    assert codes(sandbox) == {"batch-forged"}
+
+
+@pytest.mark.parametrize(
+    "line", ["- http://127.0.0.1:9/x.yaml", "- ../../../../etc", "- ../../../base/trial/v1?ref=main"]
+)
+def test_a_kustomization_that_reaches_out_is_refused_before_kustomize_starts(
+    sandbox: Sandbox, line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = sandbox.merged()
+    path = sandbox.root / "overlays/active" / name / "kustomization.yaml"
+    path.write_text(path.read_text().replace("resources:\n", f"resources:\n{line}\n"))
+    spy = sandbox.root.parent / "kustomize"
+    spy.write_text(f"#!/bin/sh\ntouch '{spy}.started'\n")
+    spy.chmod(0o755)
+    monkeypatch.setenv("KUSTOMIZE", str(spy))
+
+    assert {"batch-edited", "kustomization-unsafe"} <= codes(sandbox)
+    assert not Path(f"{spy}.started").exists()
+
+
+def test_what_is_recorded_never_becomes_active_again(sandbox: Sandbox) -> None:
+    name = sandbox.merged()
+    sandbox.git("mv", f"overlays/active/{name}", f"overlays/archive/{name}")
+    sandbox.write(f"results/peak/records/{name}.jsonl", "")
+    sandbox.commit("Record")
+    sandbox.push()
+    sandbox.git("mv", f"overlays/archive/{name}", f"overlays/active/{name}")
+    assert codes(sandbox) == {"batch-moved"}
+
+    sandbox.git("checkout", "-q", "HEAD", "--", "overlays")
+
+    assert "batch-active-twice" in codes(sandbox)
+
+
+@pytest.mark.parametrize("path", ["base/launcher/v1/launch.py", "base/jobs/v1/job.yaml"])
+def test_what_batches_were_made_from_is_frozen(sandbox: Sandbox, path: str) -> None:
+    sandbox.merged(xs="1, 2", parallelism=2)
+    file = sandbox.root / path
+    file.write_text(file.read_text() + "# changed\n")
+
+    assert codes(sandbox) == {"base-changed"}
+
+
+def test_one_broken_folder_stops_no_other_batch_and_can_be_removed(sandbox: Sandbox) -> None:
+    name = sandbox.merged()
+    sandbox.write("overlays/active/foo/batch.yaml", "garbage")
+    sandbox.write("overlays/active/bar-b1-00000000/batch.yaml", "garbage")
+    sandbox.commit("Break")
+    sandbox.push()
+    events = local(Options(str(sandbox.remote), "main", sandbox.root.parent / "state", once=True))
+
+    with pytest.raises(SpecError) as caught:
+        list(events)
+
+    assert all(problem.file.startswith("overlays/active/bar-b1-") for problem in caught.value.problems)
+
+    sandbox.pull()
+    assert (sandbox.root / "overlays/archive" / name).is_dir()
+
+
+def test_a_remote_that_fails_for_a_while_stops_no_running_trial(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("generator.commands.local.POLL_SECONDS", 0.3)
+    path = sandbox.root / "code/train.py"
+    path.write_text("import time; time.sleep(2)\n" + path.read_text())
+    sandbox.commit("Take a while")
+    sandbox.push()
+    sandbox.merged()
+    away = sandbox.remote.with_name("away.git")
+    seen: list[str] = []
+
+    for event in local(Options(str(sandbox.remote), "main", sandbox.root.parent / "state", once=True)):
+        seen.append(type(event).__name__)
+        if seen.count("PodStarted") == 1 and sandbox.remote.exists() and "Trouble" not in seen:
+            sandbox.remote.rename(away)
+        if isinstance(event, Trouble) and away.exists():
+            away.rename(sandbox.remote)
+
+    assert "Trouble" in seen
+    assert seen.count("PodStarted") == 3
+    assert seen.count(Collected.__name__) == 1
+
+
+def test_a_refused_batch_is_tried_again_at_the_next_look(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("generator.commands.local.POLL_SECONDS", 0.3)
+    digest = "b9c32e62b7d1dfcd4c4a0ad5a0cbd5ab0b1c1a0a0a5f8a3a8ec2f4d4c8a1b2c3"
+    path = sandbox.spec()
+    path.write_text(path.read_text().replace("  code:", "  data: digits\n  code:"))
+    sandbox.write("sweepledger.yaml", f"datasets: {{digits: {{claim: digits, digest: 'sha256:{digest}'}}}}\n")
+    generate(sandbox.workspace)
+    sandbox.commit("Ask")
+    sandbox.push()
+    events = local(Options(str(sandbox.remote), "main", sandbox.root.parent / "state"))
+
+    looks = 0
+    for event in events:
+        looks += isinstance(event, Refused) or type(event).__name__ == "Fetching"
+        if looks > 3:
+            break
+    events.close()  # type: ignore[attr-defined]
+
+    assert looks > 3
+
+
+def test_code_is_checked_out_where_its_path_says_even_after_a_rename(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    tree = sandbox.git("rev-parse", "HEAD:code").strip()
+    mirror = Mirror(tmp_path / "state", str(sandbox.remote), "main")
+    mirror.fetch()
+
+    first, second = mirror.code(tree, "code"), mirror.code(tree, "other/place")
+
+    assert (first / "code/train.py").is_file()
+    assert (second / "other/place/train.py").is_file()
+    assert mirror.code(tree, "code") == first
+
+
+def test_the_state_is_never_part_of_the_repository(sandbox: Sandbox) -> None:
+    (sandbox.root / ".gitignore").unlink()
+    sandbox.commit("Ignore nothing")
+    sandbox.push()
+    sandbox.merged()
+
+    list(local(Options(str(sandbox.remote), "main", sandbox.root / ".sweepledger", once=True)))
+
+    assert sandbox.git("status", "--porcelain") == ""
+
+
+STUBBORN = """
+import os, pathlib, signal, time
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+pathlib.Path(__file__).resolve().with_name("pid").write_text(str(os.getpid()))
+time.sleep(60)
+"""
+
+
+def test_an_interrupted_try_leaves_no_process(sandbox: Sandbox) -> None:
+    sandbox.spec()
+    sandbox.write("code/train.py", STUBBORN)
+    pid = sandbox.root / "code/pid"
+    child = subprocess.Popen(
+        [sys.executable, "-m", "generator.cli", "try", "peak"],
+        cwd=sandbox.root,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    deadline = time.monotonic() + 30
+    while not (pid.exists() and pid.read_text()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    trial = Path("/proc") / pid.read_text()
+    assert trial.exists()
+
+    child.send_signal(signal.SIGINT)
+    child.communicate(timeout=40)
+
+    assert child.returncode == 130
+    assert not trial.exists()
