@@ -163,7 +163,9 @@ def suites_pass(chosen: list[Mutant]) -> bool:
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         copy = copied(Path(folder))
         for suite in sorted({mutant.suite for mutant in chosen}):
-            if is_noticed(Mutant("README.md", 0, 0, 0, "", suite), copy):
+            noticed = failure(Mutant("README.md", 0, 0, 0, "", suite), copy)
+            if noticed is not None:
+                print(noticed[-2000:], file=sys.stderr)
                 print(f"{' '.join(suite)} fails without a mutant; nothing can be measured", file=sys.stderr)
                 return False
     return True
@@ -191,7 +193,7 @@ def run(chosen: list[Mutant]) -> list[Mutant]:
                     mutant = waiting.get_nowait()
                 except Empty:
                     return
-                if not is_noticed(mutant, copy):
+                if failure(mutant, copy) is None:
                     survivors.append(mutant)
                     before = (ROOT / mutant.file).read_bytes()[mutant.start : mutant.end].decode()
                     print(
@@ -208,8 +210,8 @@ def run(chosen: list[Mutant]) -> list[Mutant]:
     return survivors
 
 
-def is_noticed(mutant: Mutant, copy: Path) -> bool:
-    """Tell whether any test of the suite fails, or hangs, on the mutant."""
+def failure(mutant: Mutant, copy: Path) -> str | None:
+    """Give what the suite says when a test of it fails, or hangs, on the mutant; None if none does."""
     target = copy / mutant.file
     original = target.read_bytes()
     target.write_bytes(mutant.apply(original))
@@ -231,10 +233,10 @@ def is_noticed(mutant: Mutant, copy: Path) -> bool:
             argv, cwd=copy, env=environment, capture_output=True, timeout=TIMEOUT_SECONDS, check=False
         )
     except subprocess.TimeoutExpired:
-        return True
+        return "timeout"
     finally:
         target.write_bytes(original)
-    return done.returncode != 0
+    return done.stdout.decode(errors="replace") if done.returncode else None
 
 
 if __name__ == "__main__":

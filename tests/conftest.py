@@ -1,18 +1,31 @@
 """Fixtures that everybody shares: real git repositories, and kustomize by name."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from generator.errors import ToolError
 from generator.repo import kustomize
 from tests.repository import Sandbox
 
 ROOT = Path(__file__).parent.parent
+
+# The same examples on every run and machine, however slow: a red build is a fault of the code.
+settings.register_profile(
+    "suite", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("suite")
+
+# In the background, or under nohup, these are ignored, and so they would be by every process started here.
+for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, handler)
 
 
 @pytest.fixture(autouse=True)

@@ -63,7 +63,11 @@ def answer(command: str, form: Format, work: Callable[[], Answer]) -> None:
         code = _answered(command, form, work)
         sys.stdout.flush()
     except KeyboardInterrupt:
-        _say("interrupted")
+        _fail(
+            command,
+            form,
+            GeneratorError("interrupted", hint="run it again to go on: nothing recorded is lost"),
+        )
         code = EXIT_INTERRUPTED
     except BrokenPipeError:
         code = fail_quietly()

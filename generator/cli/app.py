@@ -1,5 +1,6 @@
 """The command `sweep`: what it is called, what it says of itself, and where errors of use end."""
 
+import signal
 import sys
 from typing import Annotated
 
@@ -38,6 +39,8 @@ def sweep(
 
 def main() -> None:
     """Run `sweep` and leave with the exit code that its answer has."""
+    # Told to end by a supervisor is told to end by a person: trials are ended, the cursor comes back.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         code = _run(sys.argv[1:])
         sys.stdout.flush()

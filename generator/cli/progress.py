@@ -10,7 +10,7 @@ from rich.text import Text
 
 from generator.cli import show
 from generator.commands.cluster import Refused
-from generator.commands.local import Built, Collected, Event, Fetched, Running
+from generator.commands.local import Built, Collected, Event, Fetched, Running, Trouble
 from generator.engine.local import events
 from generator.structs.record import Status
 from generator.structs.sweep import Metric
@@ -66,10 +66,12 @@ class Watch:
                 self._say(Text(f"{batch}: {job} was edited after it was created; left as it is", "red"))
             case events.JobFinished(_, job, condition, reason):
                 self._say(Text(f"job {job} {str(condition).lower()}: {reason}"))
+            case Trouble(message):
+                self._say(Text(message, "yellow"))
             case Running(progress):
                 self._draw(progress)
             case Collected(found):
-                self._say(Text(show.recorded(found), "green"))
+                self._say(Text(f"{show.recorded(found)}; `git pull` brings it here", "green"))
             case _:
                 pass  # the bar shows the rest
 
@@ -89,8 +91,8 @@ class Watch:
                 line.append("  best so far", "bold")
         line.append(f"  {event.seconds:.1f} s", "dim")
         self._say(line)
-        if event.said:
-            self._say(Text("    " + event.said.strip().splitlines()[-1], "dim"))
+        if event.status is Status.FAILED:
+            self._say(Text(f"    `sweep logs {attempt.trial}` shows what it printed", "dim"))
 
     def _is_best(self, batch: str, metric: Metric, value: float) -> bool:
         leading = self._best.get(batch)

@@ -172,7 +172,12 @@ def history(found: Iterable[Entry]) -> tuple[RenderableType, ...]:
     for one in found:
         change = "" if one.change is None else f"{one.change:+.6g}"
         table.add_row(
-            one.commit.id[:SHORT_ID], one.commit.date[:10], Text(one.sweep), one.kind, Text(one.text), change
+            one.commit.id[:SHORT_ID],
+            one.commit.date[:10],
+            Text(one.sweep),
+            one.kind,
+            Text(_harmless(one.text)),
+            change,
         )
     return (table,) if table.row_count else (Text("git holds no sweep yet"),)
 
@@ -198,7 +203,10 @@ def shown(found: Shown) -> tuple[RenderableType, ...]:
     if result and result.ran:
         add("ran", f"{result.ran}, seed {result.seed}, {number(result.seconds)} s from {result.started}")
     for did, commit in found.commits:
-        add(did, f"{commit.id[:SHORT_ID]} {commit.date[:10]} {commit.author}: {commit.subject}")
+        add(
+            did,
+            f"{commit.id[:SHORT_ID]} {commit.date[:10]} {_harmless(f'{commit.author}: {commit.subject}')}",
+        )
     return (table,)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from generator.commands.workspace import Workspace
+from generator.commands.workspace import STATE, Workspace
 from generator.errors import RepositoryError, UsageError
 from generator.formats import summary as summaries
 from generator.formats.summary import SUMMARY_FILE, SummaryRow, SummaryTable
@@ -13,8 +13,6 @@ from generator.repo.batches import StoredBatch
 from generator.repo.files import storage
 from generator.results import results_folder
 from generator.structs.sweep import Goal
-
-STATE_FOLDER = ".sweepledger"
 
 
 def summary(workspace: Workspace, sweep: str) -> SummaryTable | None:
@@ -82,4 +80,4 @@ def _matches(workspace: Workspace, trial: str) -> Iterator[Found]:
 
 def state_folder(workspace: Workspace, chosen: Path | None) -> Path:
     """Say where `sweep local` keeps its state."""
-    return chosen.absolute() if chosen else workspace.root / STATE_FOLDER
+    return chosen.absolute() if chosen else workspace.root / STATE

@@ -184,6 +184,7 @@ def test_without_kustomize(sandbox: Sandbox, run_sweep: Run, form: str) -> None:
         (["new", "No Name"], "is no sweep name"),
         (["try", "peak", "--trial", "9"], "has trials 0 to 2, got 9"),
         (["bogus"], "No such command 'bogus'"),
+        (["status", "nobody"], "no sweep 'nobody'"),
         (["status", "--bogus"], "No such option: --bogus"),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, list) else "",
@@ -250,6 +251,91 @@ def test_a_reader_that_has_enough_ends_it_quietly(recorded: Sandbox) -> None:
 
     assert "Traceback" not in done.stderr
     assert "BrokenPipe" not in done.stderr
+
+
+LARGE = 300_000
+"""More than a pipe holds (64 KiB) and than Python keeps back."""
+
+ANSWERS = {
+    "json": f"answer('results', Format.JSON, lambda: Answer({{'text': 'x' * {LARGE}}}))",
+    "many lines": f"answer('results', Format.TEXT, lambda: Answer({{}}, ('x' * 100,) * {LARGE // 100}))",
+}
+
+
+def piped(program: str, root: Path) -> subprocess.CompletedProcess[str]:
+    """Run Python before a reader that closes after one letter; give its exit code and errors."""
+    return subprocess.run(
+        [
+            "bash",
+            "-c",
+            '"$0" -c "$1" | head -c 1 >/dev/null; exit "${PIPESTATUS[0]}"',
+            sys.executable,
+            program,
+        ],
+        cwd=root,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("said", ["json", "many lines"])
+def test_a_reader_may_have_enough_of_a_large_answer(said: str, tmp_path: Path) -> None:
+    program = f"""
+import typer
+from generator.cli.answer import Answer, Format, answer
+try:
+    {ANSWERS[said]}
+except typer.Exit as leaving:
+    raise SystemExit(leaving.exit_code)
+"""
+
+    done = piped(program, tmp_path)
+
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["validate"]])
+def test_a_reader_may_have_left_before_anything_was_said(
+    sandbox: Sandbox, run_sweep: Run, arguments: list[str]
+) -> None:
+    sandbox.spec()
+    assert run_sweep(*arguments, cwd=sandbox.root).stdout
+    reader, writer = os.pipe()
+    os.close(reader)
+
+    with os.fdopen(writer, "wb") as closed:
+        done = subprocess.run(
+            [sys.executable, "-m", "generator.cli", *arguments],
+            cwd=sandbox.root,
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+            stdout=closed,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+def test_a_sweep_without_a_batch_says_so(sandbox: Sandbox, run_sweep: Run) -> None:
+    sandbox.spec()
+
+    done = run_sweep("status", "peak", cwd=sandbox.root)
+
+    assert "no batch yet" in done.stdout
+    found = envelope(run_sweep("status", "peak", "--format", "json", cwd=sandbox.root))["data"]["sweeps"]
+    assert [(one["name"], one["batches"], one["planned"]) for one in found] == [("peak", 0, 0)]
+
+
+def test_commit_messages_of_strangers_are_shown_not_obeyed(sandbox: Sandbox, run_sweep: Run) -> None:
+    sandbox.spec()
+    sandbox.commit("\x1b[31mred\x1e\x1f")
+
+    done = run_sweep("log", cwd=sandbox.root)
+
+    assert (done.returncode, "\x1b" in done.stdout) == (0, False)
 
 
 def test_the_help_names_every_command(run_sweep: Run, tmp_path: Path) -> None:

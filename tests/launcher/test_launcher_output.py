@@ -167,7 +167,7 @@ def test_a_pipe_that_somebody_else_holds_open_does_not_hold_the_launcher(trial_f
 
     for file in (held, caller.detach(), door.detach()):
         os.close(file)
-    assert 1.5 < time.monotonic() - began < 4
+    assert 1.5 < time.monotonic() - began < 20
     assert (run.code, run.out) == (0, b"loss=1\n")
     assert (trial_folder.results / "uid-1.out").read_bytes() == b"loss=1\n"
 

@@ -57,7 +57,7 @@ def test_what_the_trial_leaves_behind_is_killed(
     run = trial_folder.run()
 
     assert run.code == 0
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 20
     assert is_gone(int((trial_folder.root / "left").read_text()))
     assert run.said == ["t00000000000: ok: test_accuracy=1.0"]
 

@@ -56,7 +56,7 @@ def test_a_bad_trial_ends_alike_in_every_python(
     record = trial_folder.try_once()
 
     assert (record["reason"], record["exit"]) == (reason, code)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20
 
 
 def test_a_bad_command_is_refused_in_every_python(any_python: str, trial_folder: TrialFolder) -> None:

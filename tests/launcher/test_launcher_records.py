@@ -86,7 +86,7 @@ def test_a_record_says_everything(trial_folder: TrialFolder) -> None:
 
     assert record.pop("exit") == 0
     assert record.pop("said") == [f"{TRIALS[1]}: ok: test_accuracy=0.94"]
-    assert 0 <= record.pop("seconds") < 1
+    assert 0 <= record.pop("seconds") < 20
     assert record.pop("started") <= record.pop("finished")
     assert record == {
         "version": 1,

@@ -100,11 +100,21 @@ def prepare(
         for mount in job.pod.mounts:
             base = _base(folders, job, uid, mount.volume, data)
             found[mount.path] = base / sub_path(mount, variables)
+            _unlink_links(base, found[mount.path])
             if not isinstance(job.pod.volumes[mount.volume], ConfigVolume | DataVolume):
                 found[mount.path].mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StorageError(f"{error.filename} cannot be made: {error.strerror}") from error
     return found
+
+
+def _unlink_links(base: Path, folder: Path) -> None:
+    """Take away links on the way to a pod's folder: another trial can have left one that leads away."""
+    for place in (folder, *folder.parents):
+        if place == base:
+            return
+        if place.is_symlink():
+            place.unlink()
 
 
 def _base(folders: Folders, job: JobSpec, uid: str, name: str, data: Path | None) -> Path:

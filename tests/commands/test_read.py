@@ -1,0 +1,312 @@
+"""What only reads: log, show, results, status, and the history below them."""
+
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from generator.commands import ledger, log, results, show, status
+from generator.commands.collect import Target, collect
+from generator.errors import RepositoryError, UsageError
+from generator.formats.summary import FIRST_COLUMNS, LAST_COLUMNS
+from generator.repo import batches
+from generator.repo.batches import StoredBatch
+from generator.repo.git import Repository, commits, reachable_trees
+from tests.commands.test_collect import leave
+from tests.repository import Sandbox
+
+
+def newest(sandbox: Sandbox) -> StoredBatch:
+    return batches.in_work_tree(sandbox.root)[-1]
+
+
+def recorded(sandbox: Sandbox, volume: Path, xs: str = "1, 2, 3") -> StoredBatch:
+    """Ask for a sweep, let every new trial end well, and record it here."""
+    sandbox.merged(xs=xs)
+    batch = newest(sandbox)
+    for index in range(batch.lock.trials):
+        leave(volume, batch, index)
+    assert collect(Target(sandbox.workspace.repository, None, "main"), volume, {batch.name})
+    return batch
+
+
+def trial_of(batch: StoredBatch, index: int = 0) -> str:
+    return batch.rows[index].trial
+
+
+# History
+
+
+@pytest.mark.parametrize(
+    "said", ["a\x1eb\x1fc", "\x1e\x1f\x1e", ":100644 100644 a b M", "e" * 40, "two\n:lines", ""]
+)
+def test_no_subject_and_no_author_can_break_the_history(sandbox: Sandbox, said: str) -> None:
+    author = f"A{said}Z".replace("\n", " ")  # git itself cuts odd characters off the ends
+    sandbox.spec()
+    sandbox.git("add", "--all")
+    sandbox.git(
+        *("-c", f"user.name={author}", "commit", "-q", "--allow-empty-message", "--cleanup=verbatim"),
+        *("-m", said),
+    )
+    sandbox.spec(xs="4")
+    sandbox.commit("After")
+
+    found = commits(Repository.find(sandbox.root), "sweeps")
+
+    assert [one.subject for one in found] == [said.replace("\n", " "), "After"]
+    assert [one.author for one in found] == [author, "Test"]
+    assert [tuple(one.files) for one in found] == [("sweeps/peak.yaml",)] * 2
+    assert found[1].files["sweeps/peak.yaml"] == sandbox.git("rev-parse", "HEAD:sweeps/peak.yaml").strip()
+
+
+def test_no_file_name_can_break_the_history(sandbox: Sandbox) -> None:
+    names = {":100644 100644 a b M", "new\nline", "\n:first", "e" * 40, "\x1e\x1f", 'qu"ote', "ü"}
+    for name in names:
+        sandbox.write(f"sweeps/{name}", name)
+    (sandbox.root / "sweeps/link").symlink_to("new\nline")
+    sandbox.commit("Odd names")
+    sandbox.spec()
+    sandbox.commit("After")
+
+    odd, after = commits(Repository.find(sandbox.root), "sweeps")
+
+    assert set(odd.files) == {f"sweeps/{name}" for name in names}
+    assert set(after.files) == {"sweeps/peak.yaml"}
+
+
+def test_bytes_that_are_no_text_are_shown_as_such(sandbox: Sandbox) -> None:
+    sandbox.spec()
+    sandbox.commit("Ask")
+    raw = sandbox.git("cat-file", "commit", "HEAD").encode().replace(b"\n\nAsk", b"\n\ncaf\xe9")
+    made = subprocess.run(  # `git commit` itself would mend it
+        ["git", "hash-object", "-t", "commit", "-w", "--stdin"],
+        cwd=sandbox.root,
+        input=raw,
+        capture_output=True,
+        check=True,
+    )
+    sandbox.git("reset", "-q", "--hard", made.stdout.decode().strip())
+
+    (found,) = commits(Repository.find(sandbox.root), "sweeps")
+
+    assert found.subject == "caf\ufffd"
+
+
+def test_a_persons_git_configuration_changes_nothing(sandbox: Sandbox) -> None:
+    sandbox.spec()
+    sandbox.commit("Ask")
+    before = commits(Repository.find(sandbox.root), "sweeps/peak.yaml")
+    for setting in ("log.showSignature", "log.follow", "log.showRoot"):
+        sandbox.git("config", setting, "true")
+    sandbox.git("config", "color.ui", "always")
+
+    assert commits(Repository.find(sandbox.root), "sweeps/peak.yaml") == before
+
+
+def test_a_path_is_a_name_and_never_a_pattern(sandbox: Sandbox) -> None:
+    assert commits(Repository.find(sandbox.root), ":(glob)**") == ()
+
+
+def test_a_tree_of_a_branch_whose_merge_took_the_other_side_is_reachable(sandbox: Sandbox) -> None:
+    sandbox.git("checkout", "-q", "-b", "side")
+    sandbox.write("code/train.py", "side")
+    sandbox.commit("Side")
+    side = sandbox.git("rev-parse", "HEAD:code").strip()
+    sandbox.git("checkout", "-q", "main")
+    sandbox.write("other", "other")
+    sandbox.commit("Main")
+    sandbox.git("merge", "-q", "-s", "ours", "-m", "Merge", "side")
+
+    assert side in reachable_trees(Repository.find(sandbox.root), ("HEAD",), "code")
+
+
+# log
+
+
+def test_what_nobody_can_read_is_told_of_and_the_story_goes_on(sandbox: Sandbox, tmp_path: Path) -> None:
+    batch = recorded(sandbox, tmp_path / "volume")
+    csv = sandbox.root / "results/peak/summary.csv"
+    good = csv.read_bytes()
+    for content in (b"\xff\xfe", b"no summary\n"):
+        csv.write_bytes(content)
+        sandbox.commit("Break the summary")
+    csv.write_bytes(good)
+    name = "peak-b7-0123abcd"
+    sandbox.write(f"overlays/active/{name}/batch.yaml", "{not: [a, lock")
+    sandbox.commit("Break a batch")
+
+    entries = log.log(sandbox.workspace)
+
+    texts = [entry.text for entry in entries]
+    assert any(text.startswith(f"{batch.name}: 3 trials") for text in texts)
+    assert sum(text.startswith("summary.csv cannot be read: ") for text in texts) == 2
+    assert any(text.startswith(f"{name}: batch.yaml cannot be read: ") for text in texts)
+    assert texts[-1].startswith("3/3 trials ok, best score")
+
+
+def test_names_with_line_ends_do_not_end_the_log(sandbox: Sandbox) -> None:
+    sandbox.merged()
+    sandbox.write("results/a\nb/summary.csv", "x")
+    sandbox.write("sweeps/c\nd.yaml", "x")
+    sandbox.commit("Odd names")
+
+    assert {entry.sweep for entry in log.log(sandbox.workspace)} == {"peak"}
+
+
+# show
+
+
+def test_a_trial_shows_the_commit_that_asked_for_its_batch(sandbox: Sandbox, tmp_path: Path) -> None:
+    first = recorded(sandbox, tmp_path / "volume")
+    sandbox.spec(xs="1, 2, 3, 4")
+    widened = sandbox.commit("Widen")
+    second = recorded(sandbox, tmp_path / "volume", xs="1, 2, 3, 4")
+    sandbox.spec(xs="1, 2, 3")
+    sandbox.commit("Narrow again")
+
+    shown = dict(show.show(sandbox.workspace, trial_of(second)).commits)
+
+    assert shown["asked"].id == widened
+    assert shown["generated"].subject == "Ask for a sweep"
+    assert shown["recorded"].subject.startswith("results(peak)")
+    before = dict(show.show(sandbox.workspace, trial_of(first)).commits)
+    assert before["asked"].subject == "Ask for a sweep"
+    assert before["asked"].id == before["generated"].id
+
+
+def test_without_the_very_spec_the_last_one_before_the_batch_is_shown(sandbox: Sandbox) -> None:
+    sandbox.spec(xs="1")
+    sandbox.commit("Older")
+    name = sandbox.merged()
+    lock = sandbox.root / f"overlays/active/{name}/batch.yaml"
+    lock.write_text(lock.read_text().replace(newest(sandbox).lock.spec_digest, "sha256:" + "0" * 64))
+    sandbox.spec(xs="5")
+    sandbox.commit("After")
+
+    shown = dict(show.show(sandbox.workspace, trial_of(newest(sandbox))).commits)
+
+    assert shown["asked"].subject == "Ask for a sweep"
+
+
+# A trial by its id
+
+
+def copied(sandbox: Sandbox, old: str, new: str) -> str:
+    """List a batch's trials a second time, as two branches may, each without the other."""
+    source = sandbox.root / "overlays/active" / old
+    for path in source.rglob("*"):
+        if path.is_file():
+            text = path.read_text().replace(old, new)
+            sandbox.write(f"overlays/active/{new}/{path.relative_to(source)}", text)
+    lock = sandbox.root / f"overlays/active/{new}/batch.yaml"
+    sweep, number = new.rsplit("-", 2)[0], new.rsplit("-", 2)[1][1:]
+    lock.write_text(
+        lock.read_text()
+        .replace('sweep: "peak"', f'sweep: "{sweep}"')
+        .replace("number: 1\n", f"number: {number}\n")
+    )
+    return new
+
+
+def test_of_two_batches_of_a_sweep_the_newest_counts(sandbox: Sandbox) -> None:
+    old = sandbox.merged()
+    trial = trial_of(newest(sandbox))
+    copied(sandbox, old, "peak-b10-00000000")
+
+    assert ledger.find(sandbox.workspace, trial).batch.name == "peak-b10-00000000"
+
+
+def test_of_two_sweeps_none_is_taken_and_the_way_out_is_told(sandbox: Sandbox) -> None:
+    old = sandbox.merged()
+    trial = trial_of(newest(sandbox))
+    copied(sandbox, old, "tower-b1-00000000")
+
+    with pytest.raises(UsageError, match="is of several sweeps: peak, tower") as caught:
+        ledger.find(sandbox.workspace, trial[:6])
+
+    assert caught.value.hint == f"ask for peak/{trial}, tower/{trial}"
+    assert ledger.find(sandbox.workspace, f"tower/{trial}").batch.name == "tower-b1-00000000"
+    assert ledger.find(sandbox.workspace, f"peak/{trial[:6]}").batch.name == old
+    with pytest.raises(UsageError, match="no trial 'nobody/"):
+        ledger.find(sandbox.workspace, f"nobody/{trial}")
+
+
+# results
+
+
+def test_a_summary_that_is_no_text_is_told(sandbox: Sandbox, tmp_path: Path) -> None:
+    recorded(sandbox, tmp_path / "volume")
+    (sandbox.root / "results/peak/summary.csv").write_bytes(b"\xff\xfe")
+
+    with pytest.raises(RepositoryError, match=r"results/peak/summary.csv: .*utf-8"):
+        results.results(sandbox.workspace, "peak")
+
+
+def test_many_trials_are_sorted_in_no_time(sandbox: Sandbox) -> None:
+    sandbox.merged()
+    head = ",".join([*FIRST_COLUMNS, "params.x", "metrics.score", *LAST_COLUMNS])
+    rows = [
+        f"t{index:012x},b,{index},{'ok' if index % 2 else 'failed'},,1,{index},{index},1,0,process,c,,p,,"
+        for index in range(6000)
+    ]
+    sandbox.write("results/peak/summary.csv", "\n".join([head, *rows, ""]))
+    workspace = sandbox.workspace
+    begun = time.process_time()
+    table = ledger.summary(workspace, "peak")
+    reading = time.process_time() - begun
+
+    begun = time.process_time()
+    found = results.results(workspace, "peak")
+    sorting = time.process_time() - begun - reading
+
+    assert table is not None
+    assert [row.index for row in found.rows[:2]] == [5999, 5997]
+    assert [row.index for row in found.rows[3000:3002]] == [0, 2]
+    assert sorting < reading + 0.5  # n² comparisons take ten times as long as reading
+
+
+# status
+
+
+def test_what_the_collector_would_not_believe_is_not_counted_as_ok(sandbox: Sandbox, tmp_path: Path) -> None:
+    sandbox.merged()
+    batch = newest(sandbox)
+    volume = tmp_path / "results"
+    leave(volume, batch, 0, metrics={"other": 1})
+    leave(volume, batch, 1, code="0" * 40)
+    leave(volume, batch, 2)
+
+    (tally,) = status.status(sandbox.workspace, state=tmp_path)
+
+    assert (tally.counts["ok"], tally.counts["failed"], tally.running, tally.missing) == (1, 1, 1, 0)
+
+
+def test_a_trial_that_will_be_tried_again_is_running(sandbox: Sandbox, tmp_path: Path) -> None:
+    sandbox.merged()
+    batch = newest(sandbox)
+    for attempt in range(batch.lock.retries):
+        leave(tmp_path / "results", batch, 0, uid=f"u{attempt}", status="failed", reason="exit-1", metrics={})
+
+    (tally,) = status.status(sandbox.workspace, state=tmp_path)
+
+    assert (tally.running, tally.missing) == ((1, 2) if batch.lock.retries else (0, 3))
+
+
+def test_a_sweep_that_is_only_asked_for_has_no_batch(sandbox: Sandbox, tmp_path: Path) -> None:
+    sandbox.merged()
+    sandbox.spec("tower")
+
+    (tally,) = status.status(sandbox.workspace, "tower", state=tmp_path)
+
+    assert (tally.sweep, tally.batches, tally.planned, tally.missing) == ("tower", 0, 0, 0)
+
+
+def test_a_sweep_that_nobody_knows_is_refused_with_those_known(sandbox: Sandbox, tmp_path: Path) -> None:
+    sandbox.merged()
+    sandbox.spec("tower")
+
+    with pytest.raises(UsageError, match="no sweep 'peek'") as caught:
+        status.status(sandbox.workspace, "peek", state=tmp_path)
+
+    assert caught.value.hint == "sweeps: peak, tower"
