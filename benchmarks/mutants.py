@@ -25,7 +25,7 @@ ROOT = Path(__file__).parent.parent
 
 SUITES = {
     "generator/structs": ["tests/structs", "tests/formats", "tests/render"],
-    "generator/formats": ["tests/formats", "tests/render", "tests/results"],
+    "generator/formats": ["tests/formats", "tests/render", "tests/results", "tests/golden"],
     "generator/spec": ["tests/spec"],
     "base/launcher": ["tests/launcher"],
 }

@@ -451,8 +451,11 @@ def test_a_waiting_launcher_can_be_stopped(trial_folder: TrialFolder) -> None:
 
 def test_where_locks_are_not_supported_it_goes_on_without(trial_folder: TrialFolder) -> None:
     (trial_folder.root / "path").mkdir()
-    (trial_folder.root / "path" / "fcntl.py").write_text(
-        "LOCK_EX = LOCK_NB = 0\ndef flock(file, operation): raise OSError(37, 'No locks available')\n"
+    # Not a module of that name: some Pythons have theirs built in.
+    (trial_folder.root / "path" / "sitecustomize.py").write_text(
+        "import fcntl\n"
+        "def flock(file, operation): raise OSError(37, 'No locks available')\n"
+        "fcntl.flock = flock\n"
     )
 
     run = trial_folder.run(PYTHONPATH=str(trial_folder.root / "path"), PYTHONDONTWRITEBYTECODE="1")
