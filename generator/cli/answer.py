@@ -122,7 +122,8 @@ def fail_usage(arguments: list[str], message: str) -> int:
         _envelope(command, "error", None, (Problem("", 0, 0, "", message, "usage-error"),))
     else:
         _say(f"sweep {command}".rstrip() + f": {message}")
-        _say(f"  hint: sweep {command} --help" if command else "  hint: sweep --help")
+        is_command = command and not message.startswith("No such command")
+        _say(f"  hint: sweep {command} --help" if is_command else "  hint: sweep --help")
     return EXIT_USAGE
 
 

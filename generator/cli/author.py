@@ -111,7 +111,7 @@ def generate(
 
 
 def update(name: Name, base: BaseOption = None, form: FormatOption = Format.TEXT) -> None:
-    """Take today's code, image and data into a sweep: its next batch asks for every trial anew."""
+    """Take today's code, image and data into a sweep: where they changed, ask for every trial anew."""
 
     def work() -> Answer:
         from generator.cli import show
