@@ -192,8 +192,9 @@ class _Loop:
             self.engine.wait(TICK_SECONDS)
 
     def _collect(self) -> tuple[collect.Collected, ...]:
-        return collect.collect(
-            collect.Target(self.mirror.repository, REMOTE, self.options.branch),
-            self.options.state / "results",
-            {name for name, condition in conditions(self.options.state).items() if condition},
-        )
+        """Record what has ended. Until a Job says so, neither the volume nor the remote is looked at."""
+        ended = {name for name, condition in conditions(self.options.state).items() if condition}
+        if not any(one.batch.name in ended for one in self.desired):
+            return ()
+        target = collect.Target(self.mirror.repository, REMOTE, self.options.branch)
+        return collect.collect(target, self.options.state / "results", ended)

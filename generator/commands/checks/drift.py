@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from generator.commands import generate
 from generator.commands.checks.scene import Scene
 from generator.commands.edits import EditedError
+from generator.formats.lock import LOCK_FILE
 from generator.problems import Problem
 from generator.repo.batches import ACTIVE
 from generator.repo.git import reachable_trees
@@ -56,7 +57,7 @@ def _code(scene: Scene) -> Iterator[Problem]:
         code = batch.lock.program.code
         if code.tree not in reachable_trees(scene.workspace.repository, ("HEAD", scene.base), code.path):
             yield Problem(
-                f"{batch.folder}/batch.yaml",
+                f"{batch.folder}/{LOCK_FILE}",
                 0,
                 0,
                 "program.code.tree",

@@ -186,17 +186,6 @@ class Repository:
             at = end + 1 + size + 1
         return found
 
-    def blob_ids(self, places: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
-        """Resolve many (commit, path) with one process; those that are no files are left out."""
-        wanted = list(places)
-        asked = "".join(f"{commit}:{path}\n" for commit, path in wanted)
-        answers = self.run("cat-file", "--batch-check=%(objecttype) %(objectname)", content=asked.encode())
-        return {
-            place: answer.split(" ")[1]
-            for place, answer in zip(wanted, answers.splitlines(), strict=True)
-            if answer.startswith("blob ")
-        }
-
     def read(self, commit: str | None, *below: str) -> dict[str, bytes]:
         """Read the files of a commit below some paths."""
         entries = self.files(commit, *below)
