@@ -61,9 +61,11 @@ $(STAMPS)/sweep: locks/sweep.lock pyproject.toml | $(STAMPS)/venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-$(STAMPS)/test: locks/test.lock $(STAMPS)/sweep
+$(STAMPS)/test: locks/test.lock locks/peers.lock $(STAMPS)/sweep
 	@echo "==> installing what the tests need"
 	@$(PIP) -r locks/test.lock
+	@# W&B's sweeps asks for old versions of libraries that what we compare with it does not use.
+	@$(PIP) --no-deps -r locks/peers.lock
 	@touch $@
 
 $(STAMPS)/torch: $(TORCH_LOCK) | $(STAMPS)/sweep

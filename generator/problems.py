@@ -1,7 +1,30 @@
 """One thing wrong in an input, as a value that sorts by place. Standard library only."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
+
+
+class Severity(StrEnum):
+    """Whether a problem stops what was asked for."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    """Worth knowing before the merge; the work is done all the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in a document something was written, for what is found out later than the document is read."""
+
+    path: str
+    """Dotted, such as `parameters.width.values[2]`; empty at the top."""
+    line: int
+    column: int
+
+
+NOWHERE = Place("", 0, 0)
+"""Of what no document holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +43,21 @@ class Problem:
     code: str
     """Stable kebab-case name, explained in docs/problems.md."""
     hint: str | None = None
+    severity: Severity = Severity.ERROR
+
+    @classmethod
+    def at(
+        cls,
+        file: str,
+        place: Place,
+        message: str,
+        *,
+        code: str,
+        hint: str | None = None,
+        severity: Severity = Severity.ERROR,
+    ) -> "Problem":
+        """Say that something is wrong at a place of a file."""
+        return cls(file, place.line, place.column, place.path, message, code, hint, severity)
 
     def __lt__(self, other: "Problem") -> bool:
         return self._key < other._key
@@ -31,7 +69,8 @@ class Problem:
     def __str__(self) -> str:
         place = self.file if not self.line else f"{self.file}:{self.line}:{self.column}"
         where = f"{place}: {self.path}" if self.path else place
-        text = f"{where}: {self.message} [{self.code}]"
+        said = self.message if self.severity is Severity.ERROR else f"warning: {self.message}"
+        text = f"{where}: {said} [{self.code}]"
         return f"{text}\n  hint: {self.hint}" if self.hint else text
 
     def as_data(self) -> dict[str, Any]:
@@ -44,4 +83,5 @@ class Problem:
             "path": self.path,
             "message": self.message,
             "hint": self.hint,
+            "severity": str(self.severity),
         }

@@ -7,12 +7,17 @@ from typing import Any
 from generator import search
 from generator.render.overlay import Bases
 from generator.structs.batch import Batch
+from generator.structs.domain import Choice, Constant
 from generator.structs.program import Code, Data, Program
 from generator.structs.settings import Dataset, Settings
-from generator.structs.space import Choice, Constant, Parameter, SearchSpace
-from generator.structs.sweep import Goal, Metric, Resources, Run, Shape, Sweep
+from generator.structs.space import Parameter, SearchSpace
+from generator.structs.sweep import Goal, Grid, Metric, Resources, Run, Shape, Sweep
 
 BASE = Path(__file__).parent.parent / "base"
+
+SPACE = SearchSpace(
+    (Parameter("learning_rate", Choice((0.1, 1e-05))), Parameter("name", Constant('say "on"')))
+)
 
 SETTINGS = Settings(datasets={"mnist": Dataset("mnist", "mnist-claim", "sha256:" + "d" * 64)})
 
@@ -21,11 +26,8 @@ def a_sweep(**changes: Any) -> Sweep:
     sweep = Sweep(
         name="lr",
         description="Which learning rate?",
-        method="grid",
         metric=Metric("accuracy", Goal.MAXIMIZE),
-        space=SearchSpace(
-            (Parameter("learning_rate", Choice((0.1, 1e-05))), Parameter("name", Constant('say "on"')))
-        ),
+        blocks=(Grid(SPACE),),
         command=("python", "-m", "trainer", "${args}", "--seed=${seed}"),
         run=Run(data="mnist", parallelism=2, retries=1, timeout_seconds=600, resources=Resources("1", "2Gi")),
         path="sweeps/lr.yaml",

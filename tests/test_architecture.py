@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent
 GENERATOR = ROOT / "generator"
 
 FLOORS = ("errors problems", "structs", "formats", "reader", "siblings", "commands", "cli")
-SIBLINGS = {"spec", "search", "render", "policy", "results", "repo", "engine"}
+SIBLINGS = {"spec", "exchange", "search", "plan", "render", "policy", "results", "repo", "engine"}
 OWNERS = {
     "ruamel": {"reader"},
     "jsonschema": {"spec"},
@@ -23,6 +23,8 @@ OWNERS = {
     "click": {"cli"},
     "rich": {"cli"},
     "torch": set(),
+    "numpy": {"search"},
+    "scipy": {"search"},
 }
 MODULE_LINES = 300
 FUNCTION_LINES = 40

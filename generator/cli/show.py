@@ -10,8 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from generator.repo.batches import ACTIVE
+from generator.structs.domain import Choice, Constant
 from generator.structs.record import Status
-from generator.structs.space import Choice, Constant, Parameter
+from generator.structs.space import Parameter
 
 if TYPE_CHECKING:  # a command pays only for what it runs
     from generator.commands.check import Checked
@@ -64,7 +65,7 @@ def _generated(one: Generated, *, check: bool) -> Iterator[RenderableType]:
     if one.batch is None:
         yield Text("  nothing to write: every trial is in a batch")
     else:
-        yield parameters(one.sweep.space.parameters)
+        yield parameters(one.sweep.blocks[0].space.parameters)
         verb = "unchanged" if one.is_written else "missing" if check else "wrote"
         lock = one.batch.lock
         yield Text(f"  {verb} {ACTIVE}/{one.batch.name}/ ({lock.trials} trials, shape {lock.shape})")

@@ -8,8 +8,7 @@ from generator.commands import programs
 from generator.commands.edits import EditedError
 from generator.commands.foundation import bases, lay
 from generator.commands.workspace import Workspace, staging_folder
-from generator.errors import SpecError, UsageError
-from generator.problems import Problem
+from generator.errors import UsageError
 from generator.render.overlay import Overlay, overlay
 from generator.repo import batches, files
 from generator.repo.batches import ACTIVE, StoredBatch
@@ -101,7 +100,7 @@ def _plan(
         if update
         else programs.locked(workspace, sweep, newest.lock.program if newest else None)
     )
-    trials = _expand(sweep, program)
+    trials = search.expand(sweep, program)
     known = {trial.digest for batch in old for trial in batch.trials}
     unknown = tuple(trial for trial in trials if trial.digest not in known)
     made = _overlay(workspace, sweep, program, unknown, old) if unknown else None
@@ -111,15 +110,6 @@ def _plan(
         raise EditedError.of(same[0], files.difference(made.tree, same[0].tree), made.tree)
     written = made is None or bool(same)
     return Generated(sweep, len(trials), len(trials) - len(unknown), made, stale, written)
-
-
-def _expand(sweep: Sweep, program: Program) -> tuple[Trial, ...]:
-    try:
-        return search.expand(sweep, program)
-    except ValueError as error:
-        raise SpecError(
-            [Problem(sweep.path, 0, 0, "parameters", str(error), "trial-id-collision")]
-        ) from error
 
 
 def _overlay(

@@ -1,6 +1,5 @@
 """`sweep try`: one trial from the work tree, here and now. Commits nothing, records nothing."""
 
-import itertools
 import os
 import sys
 import tempfile
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from generator import search
 from generator.commands import programs
 from generator.commands.foundation import bases
 from generator.commands.workspace import STATE, Workspace
@@ -19,7 +19,6 @@ from generator.formats import record as records
 from generator.formats.launch import GRACE_SECONDS
 from generator.render.overlay import overlay
 from generator.repo import files
-from generator.search.grid import grid, size
 from generator.structs.batch import Batch
 from generator.structs.record import Record, Status
 from generator.structs.sweep import Shape, Sweep
@@ -64,12 +63,12 @@ def try_(workspace: Workspace, name: str, number: int, *, quiet: bool) -> Tried:
     Raises SpecError, UsageError for a row that does not exist, StorageError for wrong data, ToolError.
     """
     (sweep,) = workspace.sweeps([name])
-    of = size(sweep.space)
+    program = programs.asked_for(workspace, sweep, tree=WORK_TREE)
+    trials = search.expand(sweep, program)
+    of = len(trials)
     if not 0 <= number < of:
         raise UsageError(f"{name} has trials 0 to {of - 1}, got {number}")
-    program = programs.asked_for(workspace, sweep, tree=WORK_TREE)
-    assignment = next(itertools.islice(grid(sweep.space), number, None))
-    batch = Batch(sweep, 1, None, program, (Trial(assignment, program.digest),), Shape.INDEXED)
+    batch = Batch(sweep, 1, None, program, (trials[number],), Shape.INDEXED)
     with tempfile.TemporaryDirectory(prefix="sweep-try-") as scratch:
         record, code = _run(workspace, batch, Path(scratch), quiet=quiet)
     return Tried(batch.trials[0], number, of, record, code)

@@ -3,9 +3,10 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from generator import search
 from generator.commands.workspace import Workspace
 from generator.problems import Problem
-from generator.search.grid import size
+from generator.search import Expansion
 from generator.structs.sweep import Sweep
 
 
@@ -19,8 +20,14 @@ class Validated:
 
 def validate(workspace: Workspace, names: Iterable[str] = ()) -> Validated:
     """Read specs by sweep name or path; all of `sweeps/` if none is named."""
-    read = [workspace.parse(path) for path in workspace.spec_paths(names)]
-    return Validated(
-        sweeps=tuple((sweep, size(sweep.space)) for sweep in read if isinstance(sweep, Sweep)),
-        problems=tuple(sorted(problem for found in read if isinstance(found, tuple) for problem in found)),
-    )
+    sweeps: list[tuple[Sweep, int]] = []
+    problems: list[Problem] = []
+    for path in workspace.spec_paths(names):
+        sweep = workspace.parse(path)
+        found = search.explore(sweep) if isinstance(sweep, Sweep) else sweep
+        if isinstance(sweep, Sweep) and isinstance(found, Expansion):
+            sweeps.append((sweep, len(found.assignments) * sweep.replicates))
+            problems += [*sweep.warnings, *found.warnings]
+        elif not isinstance(found, Expansion):
+            problems += found
+    return Validated(tuple(sweeps), tuple(sorted(problems)))

@@ -1,15 +1,17 @@
 """A sweep in, its trials out: one module a method, deterministic, numbered by position."""
 
-from generator.search.grid import grid
+from generator.errors import SpecError
+from generator.search.expansion import Assignment, BlockCount, Expansion, explore, trials
 from generator.structs.program import Program
 from generator.structs.sweep import Sweep
 from generator.structs.trial import Trial
 
+__all__ = ["Assignment", "BlockCount", "Expansion", "expand", "explore", "trials"]
+
 
 def expand(sweep: Sweep, program: Program) -> tuple[Trial, ...]:
-    """List the trials a spec asks for under a program. Raises ValueError if two ids collide."""
-    runs = program.digest
-    trials = tuple(Trial(assignment, runs) for assignment in grid(sweep.space))
-    if len({trial.id for trial in trials}) < len(trials):
-        raise ValueError(f"two trials of {sweep.name} share an id; change any value or the command")
-    return trials
+    """List the trials a spec asks for under a program. Raises SpecError."""
+    found = explore(sweep)
+    if not isinstance(found, Expansion):
+        raise SpecError(found)
+    return trials(sweep, found, program)

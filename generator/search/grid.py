@@ -1,11 +1,10 @@
 """Every combination of every domain."""
 
 import itertools
-import math
 from collections.abc import Iterator, Mapping
-from typing import assert_never
 
-from generator.structs.space import Choice, Constant, Domain, SearchSpace
+from generator.structs.domain import Choice, Constant, Domain
+from generator.structs.space import SearchSpace
 from generator.structs.values import Value
 
 
@@ -15,11 +14,6 @@ def grid(space: SearchSpace) -> Iterator[Mapping[str, Value]]:
         yield dict(zip(space.names, values, strict=True))
 
 
-def size(space: SearchSpace) -> int:
-    """Count the assignments without making them."""
-    return math.prod(len(_values(parameter.domain)) for parameter in space.parameters)
-
-
 def _values(domain: Domain) -> tuple[Value, ...]:
     match domain:
         case Constant(value):
@@ -27,4 +21,4 @@ def _values(domain: Domain) -> tuple[Value, ...]:
         case Choice(values):
             return values
         case _:
-            assert_never(domain)
+            raise NotImplementedError

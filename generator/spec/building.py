@@ -5,9 +5,10 @@ from typing import Any
 
 from generator.reader import Document
 from generator.spec import units
+from generator.structs.domain import Choice, Constant, Domain
 from generator.structs.settings import Dataset, Settings
-from generator.structs.space import Choice, Constant, Domain, Parameter, SearchSpace
-from generator.structs.sweep import Goal, Metric, MetricSource, Resources, Run, Shape, Sweep
+from generator.structs.space import Parameter, SearchSpace
+from generator.structs.sweep import Goal, Grid, Metric, MetricSource, Resources, Run, Shape, Sweep
 from generator.structs.values import Value, bytes_digest
 
 
@@ -18,14 +19,17 @@ def sweep(document: Document) -> Sweep:
     return Sweep(
         name=data["name"],
         description=data.get("description", ""),
-        method=data["method"],
         metric=Metric(
             metric["name"],
             Goal(metric.get("goal", Goal.MINIMIZE)),
             MetricSource(metric.get("source", MetricSource.RESULT)),
         ),
-        space=SearchSpace(
-            tuple(Parameter(name, _domain(domain)) for name, domain in data["parameters"].items())
+        blocks=(
+            Grid(
+                SearchSpace(
+                    tuple(Parameter(name, _domain(domain)) for name, domain in data["parameters"].items())
+                )
+            ),
         ),
         command=tuple(data["command"]),
         run=_run(data.get("run", {})),

@@ -24,8 +24,8 @@ class Batch:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the table's parameter columns, in the order of the spec."""
-        return self.sweep.space.names
+        """Names of the table's parameter columns, in the order of the spec; the replicate is none of them."""
+        return self.sweep.columns
 
     @property
     def run(self) -> Run:

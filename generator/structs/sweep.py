@@ -1,10 +1,13 @@
 """The spec as a value: what a person asked for, checked and typed."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from math import ceil
 
+from generator.problems import NOWHERE, Place, Problem
 from generator.structs.space import SearchSpace
+from generator.structs.values import Value
 
 
 class Goal(StrEnum):
@@ -79,18 +82,109 @@ class Run:
     """None: chosen by the number of trials."""
 
 
+class Sampler(StrEnum):
+    """A method that draws its trials."""
+
+    RANDOM = "random"
+    SOBOL = "sobol"
+    HALTON = "halton"
+    LATIN_HYPERCUBE = "latin-hypercube"
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Every combination; the last parameter varies fastest."""
+
+    space: SearchSpace
+    cap: int | None = None
+    """At most so many assignments; only a shuffled grid may be larger."""
+    seed: int | None = None
+    """Of the order; None: the order written."""
+    place: Place = NOWHERE
+
+    @property
+    def method(self) -> str:
+        """The method's name in a spec."""
+        return "grid"
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """Assignments drawn from the space, the same for the same seed for ever."""
+
+    sampler: Sampler
+    space: SearchSpace
+    seed: int
+    cap: int
+    """How many assignments, after constraints and without repetitions."""
+    place: Place = NOWHERE
+
+    @property
+    def method(self) -> str:
+        """The method's name in a spec."""
+        return str(self.sampler)
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Assignments that a person wrote down; the space adds constants, derived values and constraints."""
+
+    space: SearchSpace
+    assignments: tuple[Mapping[str, Value], ...]
+    place: Place = NOWHERE
+
+    @property
+    def method(self) -> str:
+        """The method's name in a spec."""
+        return "list"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names in the assignments, in the order in which they first appear."""
+        return tuple(dict.fromkeys(name for assignment in self.assignments for name in assignment))
+
+
+Block = Grid | Draw | Listing
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What a sweep may cost at most."""
+
+    max_trials: int | None = None
+    max_gpu_hours: float | None = None
+    """Of trials * (retries + 1) * timeout * GPUs, as long as no estimate is better."""
+    place: Place = NOWHERE
+
+
 @dataclass(frozen=True, slots=True)
 class Sweep:
     """A checked spec."""
 
     name: str
     description: str
-    method: str
     metric: Metric
-    space: SearchSpace
+    blocks: tuple[Block, ...]
+    """At least one; their assignments follow each other, each counted once."""
     command: tuple[str, ...]
+    """With the path of the program written out; other macros as in the spec."""
     run: Run
     path: str
     """Of the spec, relative to the repository."""
     digest: str
-    """Of the spec's bytes, `sha256:…`."""
+    """Of the spec's bytes and the file of assignments beside it, `sha256:…`."""
+    replicates: int = 1
+    """How often each assignment runs, each time with another seed."""
+    budget: Budget = Budget()
+    warnings: tuple[Problem, ...] = ()
+    """What its author may want to know; it stops nothing."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names that assignments can have, in the order in which the spec first has them."""
+        found: dict[str, None] = {}
+        for block in self.blocks:
+            parameters = [parameter.name for parameter in block.space.parameters]
+            listed = block.names if isinstance(block, Listing) else ()
+            found |= dict.fromkeys([*parameters, *listed, *(value.name for value in block.space.derived)])
+        return tuple(found)

@@ -12,9 +12,10 @@ from generator.commands.collect import expected
 from generator.formats import record, yaml
 from generator.render.overlay import Bases, overlay
 from generator.repo.batches import StoredBatch
+from generator.structs.domain import Choice, Constant
 from generator.structs.record import Record, Status
-from generator.structs.space import Choice, Constant, Parameter, SearchSpace
-from generator.structs.sweep import Goal, Metric, Shape
+from generator.structs.space import Parameter, SearchSpace
+from generator.structs.sweep import Goal, Grid, Metric, Shape
 from tests.sweeps import BASE, SETTINGS, a_batch, a_sweep
 
 SCHEMA = json.loads((BASE / "launcher/v1/record.schema.json").read_text())
@@ -40,7 +41,7 @@ with open(os.environ["SWEEP_RESULT"], "w") as file:
 def launched(shape: Shape, index: int, folder: Path) -> tuple[StoredBatch, Record]:
     """Render a batch, run one of its rows under the launcher, read the record back."""
     command = (sys.executable, "-c", DUMP, "${args}", "s=${seed}")
-    sweep = a_sweep(space=SPACE, metric=Metric("score", Goal.MAXIMIZE), command=command)
+    sweep = a_sweep(blocks=(Grid(SPACE),), metric=Metric("score", Goal.MAXIMIZE), command=command)
     made = overlay(a_batch(shape, sweep=sweep), REAL, SETTINGS)
     for path, content in made.tree:
         (folder / path).write_bytes(content)

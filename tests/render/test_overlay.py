@@ -12,8 +12,9 @@ from generator.formats import launch, lock, table, yaml
 from generator.render.overlay import Overlay, overlay
 from generator.repo import files, kustomize
 from generator.structs.batch import Batch
-from generator.structs.space import Choice, Parameter, SearchSpace
-from generator.structs.sweep import Shape
+from generator.structs.domain import Choice
+from generator.structs.space import Parameter, SearchSpace
+from generator.structs.sweep import Grid, Shape
 from tests.sweeps import BASE, SETTINGS, a_batch, a_sweep, some_bases
 
 SHAPES = pytest.mark.parametrize("shape", list(Shape), ids=str)
@@ -63,7 +64,7 @@ def test_the_name_ends_in_the_digest_of_all_that_is_rendered(shape: Shape) -> No
 def test_changing_one_value_renames_only_that_trial(shape: Shape) -> None:
     def ids(*rates: float) -> set[str]:
         space = SearchSpace((Parameter("learning_rate", Choice(rates)),))
-        return {trial.id for trial in a_batch(shape, sweep=a_sweep(space=space)).trials}
+        return {trial.id for trial in a_batch(shape, sweep=a_sweep(blocks=(Grid(space),))).trials}
 
     assert len(ids(0.1, 0.2) & ids(0.1, 0.3)) == 1
 

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from generator.structs.space import Constant, Parameter
+from generator.structs.domain import Constant
+from generator.structs.space import Parameter
 from tests.written_specs import a_spec, bad, good, messages, parsed
 
 
@@ -77,4 +78,4 @@ def test_shell_text_is_data(text: str) -> None:
     sweep = good(description=text, command=["x", text], parameters={"p": {"value": text}})
 
     assert sweep.command == ("x", text)
-    assert sweep.space.parameters == (Parameter("p", Constant(text)),)
+    assert sweep.blocks[0].space.parameters == (Parameter("p", Constant(text)),)

@@ -7,8 +7,9 @@ import pytest
 
 from generator.spec import parse
 from generator.spec.starter import MNIST, PLAIN, starter
+from generator.structs.domain import Choice, Constant
 from generator.structs.settings import Dataset, Settings
-from generator.structs.space import Choice, Constant, Parameter
+from generator.structs.space import Parameter
 from generator.structs.sweep import Goal, Sweep
 
 SETTINGS = Settings(datasets={"mnist": Dataset("mnist", "mnist", "sha256:" + "0" * 64)})
@@ -22,7 +23,7 @@ def test_the_starter_is_a_valid_grid_over_the_trainer(name: str) -> None:
     assert sweep.name == name
     assert sweep.metric.goal is Goal.MAXIMIZE
     assert sweep.command == ("python", "-m", "trainer", "mnist", "${args}")
-    assert sweep.space.parameters == (
+    assert sweep.blocks[0].space.parameters == (
         Parameter("learning_rate", Choice((0.01, 0.04, 0.1, 0.4))),
         Parameter("batch_size", Choice((32, 64, 128, 512))),
         Parameter("epochs", Constant(2)),

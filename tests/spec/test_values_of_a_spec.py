@@ -1,7 +1,8 @@
 """What a valid spec gives."""
 
 from generator.spec import parse
-from generator.structs.space import Choice, Constant, Parameter
+from generator.structs.domain import Choice, Constant
+from generator.structs.space import Parameter
 from generator.structs.sweep import Goal, Metric, MetricSource, Resources, Run, Shape, Sweep
 from generator.structs.values import bytes_digest
 from tests.written_specs import DIGEST, SETTINGS, a_spec, good, written
@@ -13,7 +14,7 @@ def test_defaults_are_those_of_the_values() -> None:
     assert sweep.metric == Metric("accuracy", Goal.MINIMIZE, MetricSource.RESULT)
     assert sweep.run == Run()
     assert sweep.description == ""
-    assert sweep.method == "grid"
+    assert sweep.blocks[0].method == "grid"
     assert sweep.path == "sweeps/lr.yaml"
 
 
@@ -38,7 +39,7 @@ def test_everything_given_is_in_the_sweep() -> None:
 
     assert sweep.description == "why"
     assert sweep.metric == Metric("loss", Goal.MAXIMIZE, MetricSource.STDOUT)
-    assert sweep.space.parameters == (
+    assert sweep.blocks[0].space.parameters == (
         Parameter("b", Constant((1, "x"))),
         Parameter("a", Choice((None, True, 0.5, (2,)))),
     )

@@ -98,6 +98,7 @@ def test_a_problem_as_data_has_the_keys_of_the_envelope() -> None:
         "path": "x",
         "message": "m",
         "hint": "h",
+        "severity": "error",
     }
 
 

@@ -2,8 +2,9 @@ from itertools import pairwise
 
 import pytest
 
+from generator.structs.domain import Choice, Constant
 from generator.structs.program import Code, Data, Program
-from generator.structs.space import Choice, Constant, Parameter, SearchSpace
+from generator.structs.space import Parameter, SearchSpace
 from generator.structs.trial import Trial, trial_id
 
 PROGRAM = Program(
@@ -104,7 +105,7 @@ def test_a_choice_needs_distinct_values() -> None:
     with pytest.raises(ValueError, match="at least one value, but got none"):
         Choice(())
     with pytest.raises(ValueError, match=r"must differ, but got \(1, 1.0\)"):
-        Choice((1, 1.0))
+        SearchSpace((Parameter("a", Choice((1, 1.0))),))
     assert Choice((1, True, "1")).values == (1, True, "1")
 
 
