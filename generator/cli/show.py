@@ -145,7 +145,8 @@ def listed(found: Listed) -> tuple[RenderableType, ...]:
     names = [name for name in found.table.parameters if _varies(name, found.table.rows)]
     several = len({row.batch for row in found.table.rows}) > 1
     failed = any(row.status is not Status.OK for row in found.rows)
-    table = grid("", "trial", *["status"] * failed, found.by, *names, "seconds", *["batch"] * several)
+    seeds = ["seed"] * (len({row.replicate for row in found.table.rows}) > 1)
+    table = grid("", "trial", *["status"] * failed, found.by, *names, *seeds, "seconds", *["batch"] * several)
     for place, row in enumerate(found.rows, start=1):
         table.add_row(
             str(place),
@@ -153,6 +154,7 @@ def listed(found: Listed) -> tuple[RenderableType, ...]:
             *[status(str(row.status))] * failed,
             number(row.metrics.get(found.by)),
             *(Text(_value(row, name)) for name in names),
+            *(["" if row.seed is None else str(row.seed)] if seeds else []),
             number(row.seconds),
             *[Text(row.batch)] * several,
         )

@@ -177,7 +177,7 @@ def expected(batch: StoredBatch) -> tuple[ExpectedTrial, ...]:
     """List what a batch's table asks for, each row with the digest that its records must carry."""
     program = batch.lock.program.digest
     return tuple(
-        ExpectedTrial(row.trial, table.row_digest(program, *line), index, row.values)
+        ExpectedTrial(row.trial, table.row_digest(program, *line), index, row.values, row.replicate)
         for index, (row, line) in enumerate(zip(batch.rows, batch.lines, strict=True))
     )
 

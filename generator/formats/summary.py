@@ -18,7 +18,7 @@ from generator.structs.values import Value, canonical, canonical_json
 
 SUMMARY_FILE = "summary.csv"
 
-FIRST_COLUMNS = ("trial", "batch", "index", "status", "reason", "attempts")
+FIRST_COLUMNS = ("trial", "batch", "index", "replicate", "status", "reason", "attempts")
 LAST_COLUMNS = ("seconds", "seed", "ran", "code", "data", "program", "started", "finished")
 PARAMETER_PREFIX = "params."
 METRIC_PREFIX = "metrics."
@@ -39,6 +39,7 @@ class SummaryRow:
     trial: str
     batch: str
     index: int
+    replicate: int
     status: Status
     reason: str | None
     attempts: int
@@ -105,7 +106,7 @@ def metric_names(outcomes: Iterable[Outcome], objective: str) -> tuple[str, ...]
 
 def _cells(outcome: Outcome, parameters: Sequence[str], metrics: Sequence[str]) -> Iterator[str]:
     record = outcome.record
-    yield from (outcome.trial, outcome.batch, str(outcome.index), outcome.status)
+    yield from (outcome.trial, outcome.batch, str(outcome.index), str(outcome.replicate), outcome.status)
     yield text_cell(outcome.reason)
     yield str(outcome.attempts)
     for name in parameters:
@@ -197,6 +198,7 @@ def _row(cells: Mapping[str, _Cell], parameters: Sequence[str], metrics: Sequenc
         trial=_required(cells, "trial"),
         batch=_required(cells, "batch"),
         index=int(_required(cells, "index")),
+        replicate=int(_required(cells, "replicate")),
         status=Status(_required(cells, "status")),
         reason=_text(cells["reason"]),
         attempts=int(_required(cells, "attempts")),

@@ -15,6 +15,9 @@ from generator.structs.values import Value, canonical
 
 TRIAL_COLUMN = "trial"
 
+REPLICATE_COLUMN = "replicate"
+"""Stands before the parameters, in tables where a trial is not the first of its assignment."""
+
 CELL = re.compile(r'(?:^|,)(?:"((?:[^"]|"")*)"|([^",]*))(?=,|$)')
 
 SHARD_BYTES = 512 * 1024
@@ -38,12 +41,16 @@ class Column:
     type: ColumnType
 
 
+REPLICATE = Column(REPLICATE_COLUMN, ColumnType.NUMBER)
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """A trial id and its values; absent parameters are not in the mapping."""
 
     trial: str
     values: Mapping[str, Value]
+    replicate: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +66,15 @@ class Shard:
 def columns(names: Sequence[str], rows: Iterable[Row]) -> tuple[Column, ...]:
     """Choose each column's type from all of its values."""
     found: dict[str, set[ColumnType]] = {name: set() for name in names}
+    replicated = False
     for row in rows:
+        replicated = replicated or row.replicate > 0
         for name, value in row.values.items():
             found[name].add(_type_of(value))
-    return tuple(
+    parameters = (
         Column(name, types.pop() if len(types) == 1 else ColumnType.JSON) for name, types in found.items()
     )
+    return ((REPLICATE,) if replicated else ()) + tuple(parameters)
 
 
 def _type_of(value: Value) -> ColumnType:
@@ -86,9 +96,8 @@ def header(table: Sequence[Column]) -> str:
 
 def line(row: Row, table: Sequence[Column]) -> str:
     """Write a row, without its line end."""
-    cells = (
-        _cell(row.values[column.name], column.type) if column.name in row.values else "" for column in table
-    )
+    values = {**row.values, REPLICATE_COLUMN: row.replicate}
+    cells = (_cell(values[column.name], column.type) if column.name in values else "" for column in table)
     return ",".join([row.trial, *cells])
 
 
@@ -157,7 +166,10 @@ def _row(content: str, table: Sequence[Column], number: int) -> Row:
             values[column.name] = _value(quoted, bare, column.type)
         except (ValueError, KeyError) as error:
             raise ValueError(f"line {number}: {column.name} is no {column.type}: {cell[0]!r}") from error
-    return Row(cells[0][2] or "", values)
+    replicate = values.pop(REPLICATE_COLUMN, None) if REPLICATE in table else 0
+    if not isinstance(replicate, int) or replicate < 0:
+        raise ValueError(f"line {number}: the replicate must be a number from 0, but got {replicate!r}")
+    return Row(cells[0][2] or "", values, replicate)
 
 
 def _value(quoted: str | None, bare: str | None, kind: ColumnType) -> Value:

@@ -54,7 +54,7 @@ def overlay(batch: Batch, bases: Bases, settings: Settings) -> Overlay:
 
 
 def _render(name: str, digest: str, batch: Batch, bases: Bases, settings: Settings) -> Overlay:
-    rows = [Row(trial.id, trial.assignment) for trial in batch.trials]
+    rows = [Row(trial.id, trial.assignment, trial.replicate) for trial in batch.trials]
     columns = table.columns(batch.columns, rows)
     shards = table.shards(rows, columns)
     files = {shard.file: shard.text.encode() for shard in shards}

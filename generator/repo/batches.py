@@ -73,7 +73,7 @@ class StoredBatch:
     def trials(self) -> tuple[Trial, ...]:
         """The trials, their identity recomputed from values and program, never read from the id."""
         program = self.lock.program.digest
-        return tuple(Trial(row.values, program) for row in self.rows)
+        return tuple(Trial(row.values, program, row.replicate) for row in self.rows)
 
     def hand_edits(self) -> Drift:
         """Say which files are not what the batch's own lock says they are."""

@@ -116,6 +116,7 @@ def _outcome(lock: Lock, program: str, trial: ExpectedTrial, attempts: Sequence[
         program=program,
         code=lock.program.code.tree,
         data=None if data is None else data.digest,
+        replicate=trial.replicate,
     )
 
 
@@ -124,9 +125,9 @@ def one_a_trial(outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:
 
     Of equals the first batch's counts; it stands where the trial first stood.
     """
-    kept: dict[tuple[str, str, str], Outcome] = {}
+    kept: dict[tuple[str, str, str, int], Outcome] = {}
     for outcome in outcomes:
-        identity = (outcome.trial, outcome.program, canonical_json(outcome.assignment))
+        identity = (outcome.trial, outcome.program, canonical_json(outcome.assignment), outcome.replicate)
         known = kept.get(identity)
         if known is None or RANKS[outcome.status] < RANKS[known.status]:
             kept[identity] = outcome

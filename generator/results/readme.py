@@ -11,6 +11,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from generator.formats.summary import parameter_names
+from generator.formats.table import REPLICATE_COLUMN
 from generator.results import words
 from generator.results.message import counts
 from generator.results.outcomes import JudgedBatch
@@ -80,7 +81,8 @@ def _view(summary: Summary) -> Mapping[str, Any]:
     lock, metric = summary.lock, summary.metric.name
     current = [outcome for outcome in summary.outcomes if summary.is_current(outcome)]
     finite = [value for outcome in current if (value := outcome.metric(metric)) is not None]
-    parameters = parameter_names(summary.top)
+    replicated = any(outcome.replicate for outcome in summary.outcomes)
+    parameters = (*parameter_names(summary.top), *[REPLICATE_COLUMN] * replicated)
     maximize = summary.metric.goal is Goal.MAXIMIZE
     return {
         "sweep": summary.sweep,
@@ -124,14 +126,13 @@ def _best(summary: Summary, winner: Outcome, finite: Sequence[float]) -> Mapping
 
 
 def _row(outcome: Outcome, metric: str, parameters: Sequence[str]) -> Mapping[str, Any]:
-    absent = Marked("")
+    # No parameter can have this name: every table may have a column of it.
+    absent, values = Marked(""), {**outcome.assignment, REPLICATE_COLUMN: outcome.replicate}
     return {
         "trial": outcome.trial,
         "objective": outcome.metric(metric),
         "seconds": 0 if outcome.record is None else round(outcome.record.seconds, 1),
-        "cells": [
-            _value(outcome.assignment[name]) if name in outcome.assignment else absent for name in parameters
-        ],
+        "cells": [_value(values[name]) if name in values else absent for name in parameters],
     }
 
 

@@ -76,6 +76,7 @@ class ExpectedTrial:
     """Digest of the row, 64 hex digits."""
     index: int
     assignment: Mapping[str, Value]
+    replicate: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,8 @@ class Outcome:
     """Digest of the program, 64 hex digits."""
     code: str
     data: str | None
+    replicate: int = 0
+    """Which repetition of the assignment; each has a seed of its own."""
 
     def metric(self, name: str) -> float | None:
         """The value that may be ranked: None unless the trial is ok and reported it."""

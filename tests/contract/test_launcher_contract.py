@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
@@ -38,10 +39,11 @@ with open(os.environ["SWEEP_RESULT"], "w") as file:
 """
 
 
-def launched(shape: Shape, index: int, folder: Path) -> tuple[StoredBatch, Record]:
+def launched(shape: Shape, index: int, folder: Path, *, replicates: int = 1) -> tuple[StoredBatch, Record]:
     """Render a batch, run one of its rows under the launcher, read the record back."""
     command = (sys.executable, "-c", DUMP, "${args}", "s=${seed}")
     sweep = a_sweep(blocks=(Grid(SPACE),), metric=Metric("score", Goal.MAXIMIZE), command=command)
+    sweep = replace(sweep, replicates=replicates, run=replace(sweep.run, seed_base=40))
     made = overlay(a_batch(shape, sweep=sweep), REAL, SETTINGS)
     for path, content in made.tree:
         (folder / path).write_bytes(content)
@@ -74,7 +76,7 @@ def test_a_row_arrives_typed_and_exact_and_its_record_is_the_one_expected(
 
     wanted = expected(stored)[index]
     assert (found.trial, found.row, found.index) == (wanted.trial, wanted.row, index)
-    assert (found.batch, found.status, found.ran, found.seed) == (stored.name, Status.OK, "process", 0)
+    assert (found.batch, found.status, found.ran, found.seed) == (stored.name, Status.OK, "process", 40)
     assert found.code == stored.lock.program.code.tree
     assert stored.lock.program.data
     assert found.data == stored.lock.program.data.digest
@@ -86,7 +88,23 @@ def test_a_row_arrives_typed_and_exact_and_its_record_is_the_one_expected(
         "--sizes=[64, 128.5]",
         "--none=None",
     ]
-    assert found.details["argv"] == [*arguments, "s=0"]
+    assert found.details["argv"] == [*arguments, "s=40"]
+
+
+@pytest.mark.parametrize("shape", list(Shape), ids=str)
+def test_a_replicate_has_a_seed_of_its_own_and_the_values_of_the_first(shape: Shape, tmp_path: Path) -> None:
+    stored, found = launched(shape, 2, tmp_path, replicates=2)
+
+    wanted = expected(stored)
+    assert [trial.replicate for trial in wanted] == [0, 1, 0, 1]
+    assert [trial.assignment["rate"] for trial in wanted] == [1e-05, 1e-05, 2, 2]
+    assert (found.trial, found.row, found.seed) == (wanted[2].trial, wanted[2].row, 40)
+    (tmp_path / "again").mkdir()
+    _, second = launched(shape, 3, tmp_path / "again", replicates=2)
+    assert (second.trial, second.seed) == (wanted[3].trial, 41)
+    assert second.details["argv"][-1] == "s=41"
+    assert "SWEEP_PARAM_REPLICATE" not in second.details["env"]
+    assert [trial.id for trial in stored.trials] == [trial.trial for trial in wanted]
 
 
 def test_what_a_job_shows_a_reviewer_is_what_the_launcher_sets(tmp_path: Path) -> None:

@@ -58,13 +58,13 @@ def test_a_summary_is_exactly_this() -> None:
     )
 
     assert text == (
-        "trial,batch,index,status,reason,attempts,params.lr,params.width,params.tags,metrics.test_accuracy,"
-        "metrics.bad,metrics.loss,seconds,seed,ran,code,data,program,started,finished\n"
-        "t00000000000,lr-b1-3f9a1c2e,0,ok,,1,0.1,64,,0.30000000000000004,,2,3.25,0,process,"
+        "trial,batch,index,replicate,status,reason,attempts,params.lr,params.width,params.tags,"
+        "metrics.test_accuracy,metrics.bad,metrics.loss,seconds,seed,ran,code,data,program,started,finished\n"
+        "t00000000000,lr-b1-3f9a1c2e,0,0,ok,,1,0.1,64,,0.30000000000000004,,2,3.25,0,process,"
         f"{TREE},{DATA},{PROGRAM},2026-01-01T00:00:00Z,2026-01-01T00:00:03Z\n"
-        't00000000001,lr-b1-3f9a1c2e,1,missing,,0,1,,"[""a"",1]",,,,,,,'
+        't00000000001,lr-b1-3f9a1c2e,1,0,missing,,0,1,,"[""a"",1]",,,,,,,'
         f"{TREE},,{PROGRAM},,\n"
-        "t00000000002,lr-b1-3f9a1c2e,2,failed,exit-1,2,0.1,64,,,,,3.25,0,process,"
+        "t00000000002,lr-b1-3f9a1c2e,2,0,failed,exit-1,2,0.1,64,,,,,3.25,0,process,"
         f"{TREE},{DATA},{PROGRAM},2026-01-01T00:00:00Z,2026-01-01T00:00:03Z\n"
     )
 
@@ -209,7 +209,7 @@ def test_trials_that_invent_metric_names_do_not_blow_up_the_table() -> None:
         (lambda text: text.replace("\n", "\r\n"), "line 1: not the columns of a summary"),
         (lambda text: text.replace("params.lr,", "params.lr,mine,"), "line 1: not the columns of a summary"),
         (lambda text: text.replace("params.width", "params.lr"), "line 1: not the columns of a summary"),
-        (lambda text: text + "=======\n", "line 3: must have 18 cells, but got 1"),
+        (lambda text: text + "=======\n", "line 3: must have 19 cells, but got 1"),
         (lambda text: text.replace(",ok,", ",fine,"), "line 2: 'fine' is not a valid Status"),
         (lambda text: text.replace(",0.94,", ",nan,"), "line 2: must be a number, but got 'nan'"),
         (lambda text: text.replace(",64,", ",big,"), "line 2: must be a value, but got 'big'"),

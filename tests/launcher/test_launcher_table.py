@@ -158,7 +158,21 @@ def test_the_row_is_found_in_the_file_that_holds_it(index: int, tmp_path: Path) 
     row = launch.read_row(two_shards(tmp_path), str(tmp_path), index)
 
     digest = sha256(f"{PROGRAM}\ntrial,x\nt{index},{10 + index}\n".encode())
-    assert row == (index, f"t{index}", digest, {"x": 10 + index})
+    assert row == (index, f"t{index}", digest, {"x": 10 + index}, 0)
+
+
+@pytest.mark.parametrize("cell", ["-1", "1.5", "", "true"])
+def test_a_replicate_that_is_no_number_from_0_is_refused(cell: str, tmp_path: Path) -> None:
+    text = f"trial,replicate,x\nt0,{cell},10\n"
+    (tmp_path / "a.csv").write_text(text, encoding="utf-8")
+    instructions = {
+        "program": PROGRAM,
+        "columns": [{"name": "replicate", "type": "number"}, {"name": "x", "type": "number"}],
+        "shards": [{"file": "a.csv", "first": 0, "count": 1, "digest": f"sha256:{sha256(text.encode())}"}],
+    }
+
+    with pytest.raises(launch.Refused, match="replicate must be"):
+        launch.read_row(instructions, str(tmp_path), 0)
 
 
 def test_no_other_file_of_the_table_is_opened(tmp_path: Path) -> None:

@@ -267,6 +267,7 @@ class Row(NamedTuple):
     trial: str
     digest: str
     values: dict[str, Any]
+    replicate: int = 0
 
 
 def check(value: Any, members: Mapping[str, tuple[type, ...]], where: str) -> None:
@@ -324,10 +325,13 @@ def read_row(launch: Mapping[str, Any], folder: str, index: int) -> Row:
             )
         line = lines[1 + index - shard["first"]]
         trial, values = parse_line(line, columns)
+        replicate = values.pop("replicate", None) if ("replicate", "number") in columns else 0
+        if type(replicate) is not int or replicate < 0:
+            raise ValueError(f"the replicate must be a number from 0, got {replicate!r}")
     except ValueError as error:
         raise Refused(f"{shard['file']}: {error}") from error
     digest = hashlib.sha256(f"{launch['program']}\n{header}\n{line}\n".encode()).hexdigest()
-    return Row(index, trial, digest, values)
+    return Row(index, trial, digest, values, replicate)
 
 
 def parse_line(line: str, columns: list[tuple[str, str]]) -> tuple[str, dict[str, Any]]:
@@ -814,7 +818,7 @@ def utc() -> str:
 def prepare(attempt: Attempt, scratch: str) -> tuple[list[str], dict[bytes, bytes]]:
     """Make the folders and files of the contract; give the command's arguments and environment."""
     launch, row = attempt.launch, attempt.row
-    assignment, seed = json.dumps(row.values), str(launch["seed_base"])
+    assignment, seed = json.dumps(row.values), str(launch["seed_base"] + row.replicate)
     given = {
         **parameter_variables(row.values, launch["columns"]),
         "SWEEP_TRIAL": os.path.join(scratch, "trial.json"),
@@ -918,7 +922,7 @@ def make_record(attempt: Attempt, outcome: Outcome) -> dict[str, Any]:
         "ran": os.environ.get("SWEEP_RAN") or "process",
         "code": launch["code"],
         "data": launch["data"],
-        "seed": launch["seed_base"],
+        "seed": launch["seed_base"] + row.replicate,
         "node": os.environ.get("SWEEP_NODE") or None,
         "details": small(plain(details)),
         "artifacts": artifacts,

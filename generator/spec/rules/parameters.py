@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from generator.formats.table import TRIAL_COLUMN
+from generator.formats.table import REPLICATE_COLUMN, TRIAL_COLUMN
 from generator.problems import Problem
 from generator.reader import Path, cut, dotted, shown
 from generator.spec.draft import Draft
@@ -28,8 +28,8 @@ def names(draft: Draft) -> Iterator[Problem]:
                 f"got {shown(name)}"
             )
             yield draft.problem(place, message, code="parameter-name", at_key=True)
-        elif name == TRIAL_COLUMN:
-            message = f"must not be {name!r}, the column of trial ids"
+        elif name in {TRIAL_COLUMN, REPLICATE_COLUMN}:
+            message = f"must not be {name!r}, a column that every table may have"
             yield draft.problem(place, message, code="parameter-name", at_key=True)
         elif "" in parts or any(part.startswith("__") for part in parts):
             message = f"must have a name on both sides of a dot and none that begins with __, got {name!r}"
