@@ -4,7 +4,7 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from generator.errors import GeneratorError, SpecError
-from generator.problems import Problem
+from generator.problems import Problem, Severity
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -55,6 +55,11 @@ class Answer:
     shown: "tuple[RenderableType, ...]" = ()
     problems: tuple[Problem, ...] = ()
     exit_code: int = 0
+
+
+def has_errors(problems: Iterable[Problem]) -> bool:
+    """Tell whether anything is wrong: warnings alone stop nothing."""
+    return any(problem.severity is Severity.ERROR for problem in problems)
 
 
 def answer(command: str, form: Format, work: Callable[[], Answer]) -> None:
@@ -129,7 +134,8 @@ def fail_usage(arguments: list[str], message: str) -> int:
 
 def _print(command: str, form: Format, found: Answer) -> None:
     if form is Format.JSON:
-        _envelope(command, "problems" if found.problems else "ok", found.data, found.problems)
+        status = "problems" if has_errors(found.problems) else "ok"
+        _envelope(command, status, found.data, found.problems)
         return
     if found.shown:
         terminal = console()
@@ -163,10 +169,10 @@ def console(*, stderr: bool = False) -> "Console":
 
 
 def _say(text: str) -> None:
-    print(_visible(text), file=sys.stderr, flush=True)
+    print(visible(text), file=sys.stderr, flush=True)
 
 
-def _visible(text: str) -> str:
+def visible(text: str) -> str:
     """Show control characters instead of obeying them: messages quote what strangers wrote."""
     return "".join(
         letter if letter.isprintable() or letter in "\n\t" else f"\\x{ord(letter):02x}" for letter in text

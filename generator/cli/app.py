@@ -1,5 +1,6 @@
 """The command `sweep`: what it is called, what it says of itself, and where errors of use end."""
 
+import gc
 import signal
 import sys
 from typing import Annotated
@@ -7,7 +8,7 @@ from typing import Annotated
 import typer
 
 from generator import __version__
-from generator.cli import author, read, run
+from generator.cli import author, exchange, plan, read, run
 from generator.cli.answer import EXIT_INTERRUPTED, fail_quietly, fail_usage
 
 app = typer.Typer(
@@ -18,6 +19,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 author.register(app)
+plan.register(app)
+exchange.register(app)
 run.register(app)
 read.register(app)
 
@@ -41,6 +44,8 @@ def main() -> None:
     """Run `sweep` and leave with the exit code that its answer has."""
     # Told to end by a supervisor is told to end by a person: trials are ended, the cursor comes back.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # A hundred thousand trials are no garbage: looking through them again and again takes a fifth of the time.
+    gc.set_threshold(200_000, 20, 20)
     try:
         code = _run(sys.argv[1:])
         sys.stdout.flush()

@@ -1,12 +1,14 @@
-"""What an author does before the merge: new, validate, try, generate, update, check."""
+"""What an author does before the merge: new, validate, try, generate, update, check, schema."""
 
 from collections.abc import Iterable
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from generator.cli import answer
 from generator.cli.answer import EXIT_DRIFT, EXIT_PROBLEMS, Answer, BaseOption, Format, FormatOption
+from generator.problems import Problem
 
 if TYPE_CHECKING:
     from generator.commands.generate import Generated
@@ -17,6 +19,13 @@ Names = Annotated[
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The sweep's name.")]
 
 
+class File(StrEnum):
+    """What people write."""
+
+    SWEEP = "sweep"
+    SETTINGS = "settings"
+
+
 def register(app: typer.Typer) -> None:
     """Add the author's commands."""
     app.command("new")(new)
@@ -25,6 +34,7 @@ def register(app: typer.Typer) -> None:
     app.command("generate")(generate)
     app.command("check")(check)
     app.command("update")(update)
+    app.command("schema")(schema)
 
 
 def new(name: Name, form: FormatOption = Format.TEXT) -> None:
@@ -62,7 +72,7 @@ def validate(
             },
             tuple(f"{sweep.path}: ok, {size} trials" for sweep, size in found.sweeps),
             found.problems,
-            EXIT_PROBLEMS if found.problems else 0,
+            EXIT_PROBLEMS * answer.has_errors(found.problems),
         )
 
     answer.answer("validate", form, work)
@@ -103,9 +113,8 @@ def generate(
 
         found = command.generate(Workspace.find(answer.here()), names or (), check=check_only, base=base)
         drifted = check_only and any(generated.is_pending for generated in found)
-        return Answer(
-            _generated(found), show.generated(found, check=check_only), exit_code=EXIT_DRIFT * drifted
-        )
+        shown = show.generated(found, check=check_only)
+        return Answer(_generated(found), shown, _warnings(found), EXIT_DRIFT * drifted)
 
     answer.answer("generate", form, work)
 
@@ -119,9 +128,13 @@ def update(name: Name, base: BaseOption = None, form: FormatOption = Format.TEXT
         from generator.commands.workspace import Workspace
 
         found = command.update(Workspace.find(answer.here()), name, base=base)
-        return Answer(_generated([found]), show.generated([found], check=False))
+        return Answer(_generated([found]), show.generated([found], check=False), _warnings([found]))
 
     answer.answer("update", form, work)
+
+
+def _warnings(found: "Iterable[Generated]") -> tuple[Problem, ...]:
+    return tuple(sorted(warning for generated in found for warning in generated.warnings))
 
 
 def _generated(found: "Iterable[Generated]") -> dict[str, Any]:
@@ -161,6 +174,16 @@ def check(
             "built": list(found.builds.built),
             "unchanged": list(found.builds.unchanged),
         }
-        return Answer(data, show.checked(found), found.problems, EXIT_DRIFT if found.problems else 0)
+        code = EXIT_DRIFT * answer.has_errors(found.problems)
+        return Answer(data, show.checked(found), found.problems, code)
 
     answer.answer("check", form, work)
+
+
+def schema(
+    file: Annotated[File, typer.Argument(help="Which files: specs, or sweepledger.yaml.")] = File.SWEEP,
+) -> None:
+    """Print the JSON Schema that editors complete and explain keys by."""
+    from generator.spec.schemas import schema_text
+
+    print(schema_text(file), end="")

@@ -9,10 +9,11 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from generator.cli import domains
+from generator.cli.answer import has_errors
 from generator.repo.batches import ACTIVE
-from generator.structs.domain import Choice, Constant
 from generator.structs.record import Status
-from generator.structs.space import Parameter
+from generator.structs.sweep import Block
 
 if TYPE_CHECKING:  # a command pays only for what it runs
     from generator.commands.check import Checked
@@ -65,7 +66,7 @@ def _generated(one: Generated, *, check: bool) -> Iterator[RenderableType]:
     if one.batch is None:
         yield Text("  nothing to write: every trial is in a batch")
     else:
-        yield parameters(one.sweep.blocks[0].space.parameters)
+        yield blocks(one.sweep.blocks)
         verb = "unchanged" if one.is_written else "missing" if check else "wrote"
         lock = one.batch.lock
         yield Text(f"  {verb} {ACTIVE}/{one.batch.name}/ ({lock.trials} trials, shape {lock.shape})")
@@ -73,15 +74,14 @@ def _generated(one: Generated, *, check: bool) -> Iterator[RenderableType]:
         yield Text(f"  {'stale' if check else 'removed'} {stale.folder}/")
 
 
-def parameters(found: Iterable[Parameter]) -> Table:
+def blocks(found: tuple[Block, ...]) -> Table:
     """Show the search space, a parameter a line."""
     table = grid("  parameter", "values")
-    for parameter in found:
-        match parameter.domain:
-            case Constant(value):
-                table.add_row(Text(f"  {parameter.name}"), Text(repr(value)))
-            case Choice(values):
-                table.add_row(Text(f"  {parameter.name}"), Text(", ".join(repr(value) for value in values)))
+    for number, block in enumerate(found, start=1):
+        if len(found) > 1:
+            table.add_row(Text(f"  block {number}", "bold"), Text(domains.heading(block)))
+        for name, text in domains.rows(block):
+            table.add_row(Text(f"  {name}"), Text(text))
     return table
 
 
@@ -89,8 +89,8 @@ def checked(found: Checked) -> tuple[RenderableType, ...]:
     """Show what was looked at."""
     built = f", {len(found.builds.built)} overlay(s) built" if found.builds.built else ""
     same = f", {len(found.builds.unchanged)} as merged" if found.builds.unchanged else ""
-    verdict = "problems" if found.problems else "ok"
-    return (Text(f"{verdict}: {found.specs} spec(s){built}{same}", "red" if found.problems else "green"),)
+    verdict, colour = ("problems", "red") if has_errors(found.problems) else ("ok", "green")
+    return (Text(f"{verdict}: {found.specs} spec(s){built}{same}", colour),)
 
 
 def tried(found: Tried) -> tuple[RenderableType, ...]:

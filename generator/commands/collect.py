@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from generator import spec
 from generator.commands.workspace import SETTINGS_FILE
@@ -186,5 +186,11 @@ def _description(repository: Repository, base: str, path: str) -> str:
     """Give the question that the spec asks today; empty where it cannot be read any more."""
     files = repository.read(base, path, SETTINGS_FILE)
     settings = spec.parse_settings(files.get(SETTINGS_FILE, b"{}"), SETTINGS_FILE)
-    found = spec.parse(files.get(path, b""), path, settings if isinstance(settings, Settings) else Settings())
+
+    def beside(name: str) -> bytes | None:
+        place = str(PurePosixPath(path).with_name(name))
+        return repository.read(base, place).get(place)
+
+    chosen = settings if isinstance(settings, Settings) else Settings()
+    found = spec.parse(files.get(path, b""), path, chosen, beside=beside)
     return found.description if isinstance(found, Sweep) else ""

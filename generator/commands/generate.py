@@ -8,10 +8,12 @@ from generator.commands import programs
 from generator.commands.edits import EditedError
 from generator.commands.foundation import bases, lay
 from generator.commands.workspace import Workspace, staging_folder
-from generator.errors import UsageError
+from generator.errors import SpecError, UsageError
+from generator.problems import Problem
 from generator.render.overlay import Overlay, overlay
 from generator.repo import batches, files
 from generator.repo.batches import ACTIVE, StoredBatch
+from generator.search import Expansion
 from generator.structs.batch import Batch
 from generator.structs.names import LAST_BATCH
 from generator.structs.program import Program
@@ -35,6 +37,8 @@ class Generated:
     """Batches that never stood and that the spec no longer gives."""
     is_written: bool
     """Whether the work tree held all of it already."""
+    warnings: tuple[Problem, ...] = ()
+    """What the spec's author may want to know; it stops nothing."""
 
     @property
     def is_pending(self) -> bool:
@@ -73,26 +77,47 @@ def write(workspace: Workspace, planned: Sequence[Generated]) -> None:
 def plan(
     workspace: Workspace, sweeps: Iterable[Sweep], *, base: str | None = None, update: bool = False
 ) -> tuple[Generated, ...]:
-    """Find out what each sweep needs beside the batches that stand at the base."""
+    """Find out what each sweep needs beside the batches that stand at the base.
+
+    Raises SpecError with the problems of all sweeps, RepositoryError where a person edited a generated file.
+    """
+    expansions = expanded(sweeps)
     standing = batches.in_commit(workspace.repository, workspace.standing(base))
     present = batches.in_work_tree(workspace.root)
     refuse_edits(standing, present)
-    return tuple(_plan(workspace, sweep, standing, present, update=update) for sweep in sweeps)
+    return tuple(
+        _plan(workspace, sweep, expansion, Stored(standing, present), update=update)
+        for sweep, expansion in expansions
+    )
+
+
+def expanded(sweeps: Iterable[Sweep]) -> tuple[tuple[Sweep, Expansion], ...]:
+    """Find the assignments of every sweep. Raises SpecError with the problems of all."""
+    found = [(sweep, search.explore(sweep)) for sweep in sweeps]
+    problems = [problem for _, one in found if not isinstance(one, Expansion) for problem in one]
+    if problems:
+        raise SpecError(problems)
+    return tuple((sweep, one) for sweep, one in found if isinstance(one, Expansion))
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The batches that are there before anything is planned."""
+
+    standing: tuple[StoredBatch, ...]
+    """At the base."""
+    present: tuple[StoredBatch, ...]
+    """In the work tree."""
 
 
 def _plan(
-    workspace: Workspace,
-    sweep: Sweep,
-    standing: tuple[StoredBatch, ...],
-    present: tuple[StoredBatch, ...],
-    *,
-    update: bool,
+    workspace: Workspace, sweep: Sweep, expansion: Expansion, stored: Stored, *, update: bool
 ) -> Generated:
-    old = batches.of_sweep(standing, sweep.name)
+    old = batches.of_sweep(stored.standing, sweep.name)
     new = tuple(
         batch
-        for batch in batches.of_sweep(present, sweep.name)
-        if batch.name not in {stored.name for stored in old}
+        for batch in batches.of_sweep(stored.present, sweep.name)
+        if batch.name not in {one.name for one in old}
     )
     newest = max((*old, *new), key=lambda batch: batch.lock.number, default=None)
     program = (
@@ -100,7 +125,7 @@ def _plan(
         if update
         else programs.locked(workspace, sweep, newest.lock.program if newest else None)
     )
-    trials = search.expand(sweep, program)
+    trials = search.trials(sweep, expansion, program)
     known = {trial.digest for batch in old for trial in batch.trials}
     unknown = tuple(trial for trial in trials if trial.digest not in known)
     made = _overlay(workspace, sweep, program, unknown, old) if unknown else None
@@ -109,7 +134,8 @@ def _plan(
     if made is not None and same and same[0].tree != made.tree:
         raise EditedError.of(same[0], files.difference(made.tree, same[0].tree), made.tree)
     written = made is None or bool(same)
-    return Generated(sweep, len(trials), len(trials) - len(unknown), made, stale, written)
+    warnings = (*sweep.warnings, *expansion.warnings)
+    return Generated(sweep, len(trials), len(trials) - len(unknown), made, stale, written, warnings)
 
 
 def _overlay(

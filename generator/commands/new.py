@@ -5,12 +5,16 @@ from pathlib import Path
 from generator.commands.workspace import SPECS, Workspace
 from generator.errors import UsageError
 from generator.repo import files
-from generator.spec.starter import MNIST, PLAIN, starter
+from generator.spec.schemas import schema_text
+from generator.spec.starter import MNIST, PLAIN, SCHEMA_FILE, starter
 from generator.structs.names import RESERVED_SWEEP_NAMES, SWEEP_NAME_LENGTH, is_sweep_name
 
 
 def new(workspace: Workspace, name: str) -> Path:
-    """Write `sweeps/<name>.yaml`. Raises UsageError if the name is no name or taken."""
+    """Write `sweeps/<name>.yaml`, and the schema that editors explain its keys by.
+
+    Raises UsageError if the name is no name or taken.
+    """
     if name in RESERVED_SWEEP_NAMES:
         raise UsageError(f"{name!r} is reserved", hint="choose another name")
     if not is_sweep_name(name):
@@ -22,5 +26,7 @@ def new(workspace: Workspace, name: str) -> Path:
     if path.exists():
         raise UsageError(f"{SPECS}/{name}.yaml exists", hint="choose another name, or edit it")
     has_mnist = "mnist" in workspace.settings.datasets and (workspace.root / "trainer").is_dir()
+    # Committed beside the specs, so that every clone has it, offline, in the version that wrote them.
+    files.write_file(path.with_name(SCHEMA_FILE), schema_text("sweep").encode())
     files.write_file(path, starter(name, example=MNIST if has_mnist else PLAIN).encode())
     return path

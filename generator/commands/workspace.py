@@ -8,13 +8,16 @@ from pathlib import Path
 from generator import spec
 from generator.errors import RepositoryError, SpecError, UsageError
 from generator.problems import Problem
-from generator.repo.files import read_input, write_file
+from generator.reader.assignments import BYTES
+from generator.repo.files import read_input, storage, write_file
 from generator.repo.git import Repository
 from generator.structs.settings import Settings
 from generator.structs.sweep import Sweep
+from generator.untrusted import read_regular
 
 SETTINGS_FILE = "sweepledger.yaml"
 SPECS = "sweeps"
+SUFFIX = ".yaml"
 STATE = ".sweepledger"
 """Where this machine keeps what is not the repository's: the engine's state, and folders being written."""
 
@@ -57,7 +60,7 @@ class Workspace:
         """Find specs by sweep name or by path; all of `sweeps/` if none is named. Raises UsageError."""
         chosen = tuple(names)
         if not chosen:
-            return tuple(sorted((self.root / SPECS).glob("*.yaml")))
+            return tuple(sorted((self.root / SPECS).glob("*.y*ml")))
         return tuple(self._spec_path(name) for name in chosen)
 
     def _spec_path(self, name: str) -> Path:
@@ -71,8 +74,17 @@ class Workspace:
         )
 
     def parse(self, path: Path) -> Sweep | tuple[Problem, ...]:
-        """Read one spec."""
-        return spec.parse(read_input(path), self.shown(path), self.settings)
+        """Read one spec, and what it names beside itself. Raises StorageError."""
+        if path.suffix != SUFFIX:
+            message = f"must have a name that ends in {SUFFIX}, got {path.name!r}"
+            hint = f"rename it {path.stem}{SUFFIX}"
+            return (Problem(self.shown(path), 0, 0, "", message, "name-mismatch", hint),)
+
+        def beside(name: str) -> bytes | None:
+            with storage(path.parent / name):
+                return read_regular(path.parent / name, BYTES)
+
+        return spec.parse(read_input(path), self.shown(path), self.settings, beside=beside)
 
     def sweeps(self, names: Iterable[str] = ()) -> tuple[Sweep, ...]:
         """Read specs; every problem of every file at once. Raises SpecError."""

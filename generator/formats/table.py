@@ -7,11 +7,12 @@ parameter is absent: so absent, null (JSON) and the empty text `""` stay three t
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
-from generator.structs.values import Value, canonical
+from generator.structs.values import Value, canonical, canonical_json
 
 TRIAL_COLUMN = "trial"
 
@@ -70,11 +71,14 @@ def columns(names: Sequence[str], rows: Iterable[Row]) -> tuple[Column, ...]:
     for row in rows:
         replicated = replicated or row.replicate > 0
         for name, value in row.values.items():
-            found[name].add(_type_of(value))
+            found[name].add(SIMPLE.get(type(value)) or _type_of(value))
     parameters = (
         Column(name, types.pop() if len(types) == 1 else ColumnType.JSON) for name, types in found.items()
     )
     return ((REPLICATE,) if replicated else ()) + tuple(parameters)
+
+
+SIMPLE = {bool: ColumnType.BOOLEAN, int: ColumnType.NUMBER, float: ColumnType.NUMBER}
 
 
 def _type_of(value: Value) -> ColumnType:
@@ -96,21 +100,12 @@ def header(table: Sequence[Column]) -> str:
 
 def line(row: Row, table: Sequence[Column]) -> str:
     """Write a row, without its line end."""
+    return _line(row, [(column.name, WRITERS[column.type]) for column in table])
+
+
+def _line(row: Row, writers: Iterable[tuple[str, Callable[[Any], str]]]) -> str:
     values = {**row.values, REPLICATE_COLUMN: row.replicate}
-    cells = (_cell(values[column.name], column.type) if column.name in values else "" for column in table)
-    return ",".join([row.trial, *cells])
-
-
-def _cell(value: Value, kind: ColumnType) -> str:
-    match kind:
-        case ColumnType.NUMBER:
-            return repr(canonical(value))
-        case ColumnType.BOOLEAN:
-            return "true" if value else "false"
-        case ColumnType.STRING:
-            return _quoted(str(value))
-        case ColumnType.JSON:
-            return _quoted(json.dumps(canonical(value)))
+    return ",".join([row.trial, *[write(values[name]) if name in values else "" for name, write in writers]])
 
 
 def environment_text(value: Value, kind: ColumnType) -> str:
@@ -122,18 +117,28 @@ def _quoted(text: str) -> str:
     return '"' + text.replace('"', '""') + '"'
 
 
+WRITERS: Mapping[ColumnType, Callable[[Any], str]] = {
+    ColumnType.NUMBER: canonical_json,
+    ColumnType.BOOLEAN: canonical_json,
+    ColumnType.STRING: _quoted,
+    ColumnType.JSON: lambda value: _quoted(json.dumps(canonical(value))),
+}
+
+
 def shards(rows: Sequence[Row], table: Sequence[Column], *, limit: int = SHARD_BYTES) -> tuple[Shard, ...]:
     """Cut the table into files of at most `limit` bytes, each with the header."""
     head = header(table) + "\n"
+    writers = [(column.name, WRITERS[column.type]) for column in table]
     parts: list[list[str]] = [[]]
     size = len(head.encode())
     for row in rows:
-        text = line(row, table) + "\n"
-        if parts[-1] and size + len(text.encode()) > limit:
+        text = _line(row, writers) + "\n"
+        bytes_of_it = len(text) if text.isascii() else len(text.encode())
+        if parts[-1] and size + bytes_of_it > limit:
             parts.append([])
             size = len(head.encode())
         parts[-1].append(text)
-        size += len(text.encode())
+        size += bytes_of_it
     cut = len(parts) > 1
     made: list[Shard] = []
     for number, part in enumerate(parts):
@@ -150,26 +155,57 @@ def parse(text: str, table: Sequence[Column]) -> tuple[Row, ...]:
         raise ValueError(f"line 1: the header must be {header(table)!r}, but got {head!r}")
     if not body or body.pop() != "":
         raise ValueError("the table must end with a line end")
-    return tuple(_row(content, table, number) for number, content in enumerate(body, start=2))
+    cells = [_Cells(column) for column in table]
+    return tuple(_row(content, cells, number) for number, content in enumerate(body, start=2))
 
 
-def _row(content: str, table: Sequence[Column], number: int) -> Row:
-    cells = list(CELL.finditer(content))
-    if len(cells) != len(table) + 1 or "".join(cell[0] for cell in cells) != content:
-        raise ValueError(f"line {number}: must have {len(table) + 1} cells, but got {content!r}")
+class _Cells(dict[str, Value]):
+    """The cells of a column and their values, each read once: most columns have few different ones."""
+
+    def __init__(self, column: Column) -> None:
+        super().__init__()
+        self.name, self.type = column.name, column.type
+
+    def __missing__(self, cell: str) -> Value:
+        found = CELL.fullmatch(cell)
+        if found is None:
+            raise ValueError("no cell")
+        value = _value(found[1], found[2], self.type)
+        if len(self) < REMEMBERED:
+            self[cell] = value
+        return value
+
+
+REMEMBERED = 1_000
+"""Different cells of a column; where there are more, each is rarely seen again."""
+
+
+def _row(content: str, cells: Sequence[_Cells], number: int) -> Row:
+    trial, *texts = content.split(",")
+    if len(texts) != len(cells) or '"' in trial:
+        trial, *texts = _split(content, len(cells), number)
     values: dict[str, Value] = {}
-    for column, cell in zip(table, cells[1:], strict=True):
-        quoted, bare = cell[1], cell[2]
-        if quoted is None and bare == "":
-            continue
-        try:
-            values[column.name] = _value(quoted, bare, column.type)
-        except (ValueError, KeyError) as error:
-            raise ValueError(f"line {number}: {column.name} is no {column.type}: {cell[0]!r}") from error
-    replicate = values.pop(REPLICATE_COLUMN, None) if REPLICATE in table else 0
+    for column, text in zip(cells, texts, strict=True):
+        if text:
+            try:
+                values[column.name] = column[text]
+            except (ValueError, KeyError) as error:
+                _split(content, len(cells), number)
+                raise ValueError(f"line {number}: {column.name} is no {column.type}: {text!r}") from error
+    if not cells or cells[0].name != REPLICATE_COLUMN:
+        return Row(trial, values)
+    replicate = values.pop(REPLICATE_COLUMN, None)
     if not isinstance(replicate, int) or replicate < 0:
         raise ValueError(f"line {number}: the replicate must be a number from 0, but got {replicate!r}")
-    return Row(cells[0][2] or "", values, replicate)
+    return Row(trial, values, replicate)
+
+
+def _split(content: str, count: int, number: int) -> Iterator[str]:
+    """Part a line in which a text holds a comma, or which is none of ours."""
+    cells = list(CELL.finditer(content))
+    if len(cells) != count + 1 or "".join(cell[0] for cell in cells) != content or cells[0][2] is None:
+        raise ValueError(f"line {number}: must have {count + 1} cells, but got {content!r}")
+    return (cell[0].removeprefix(",") for cell in cells)
 
 
 def _value(quoted: str | None, bare: str | None, kind: ColumnType) -> Value:

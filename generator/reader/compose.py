@@ -122,8 +122,9 @@ def _events(text: str) -> Iterator[Any]:
             yield event
     except MarkedYAMLError as error:
         raise _syntax(error, last) from error
-    except (YAMLError, ValueError, AssertionError) as error:
-        # ValueError: escapes beyond the last code point; AssertionError: a directive between two documents.
+    except (YAMLError, ValueError, OverflowError, AssertionError) as error:
+        # ValueError: escapes beyond the last code point, OverflowError: beyond 2^31;
+        # AssertionError: a directive between two documents.
         message = f"must be valid YAML: {str(error).splitlines()[0]}"
         raise UnreadableError(last, message, code="yaml-syntax") from error
 

@@ -14,7 +14,7 @@ def shown(value: object) -> str:
     match value:
         case dict():
             return "a mapping"
-        case list():
+        case list() | tuple():
             return "a list"
         case None:
             return "null"

@@ -19,7 +19,9 @@ def manifests(
 ) -> list[Manifest]:
     """Fill a copy of `base/jobs/v1/job.yaml` for every trial, in the order of the table."""
     shared = _shared(name, batch, settings, shards, template)
-    kinds = columns(batch.columns, [Row(trial.id, trial.assignment, trial.replicate) for trial in batch.trials])
+    kinds = columns(
+        batch.columns, [Row(trial.id, trial.assignment, trial.replicate) for trial in batch.trials]
+    )
     made = []
     for index, trial in enumerate(batch.trials):
         environment = [{"name": "SWEEP_INDEX", "value": str(index)}, *_values(trial, kinds)]

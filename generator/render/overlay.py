@@ -46,37 +46,35 @@ def overlay(batch: Batch, bases: Bases, settings: Settings) -> Overlay:
 
     The digest is taken with the name's own digits and the lock's digest field blank.
     """
-    blank = _render(batch_name(batch.sweep.name, batch.number, BLANK_DIGEST), "", batch, bases, settings)
-    digest = blank.tree.digest
-    return _render(
-        batch_name(batch.sweep.name, batch.number, digest), f"sha256:{digest}", batch, bases, settings
-    )
-
-
-def _render(name: str, digest: str, batch: Batch, bases: Bases, settings: Settings) -> Overlay:
     rows = [Row(trial.id, trial.assignment, trial.replicate) for trial in batch.trials]
     columns = table.columns(batch.columns, rows)
-    shards = table.shards(rows, columns)
-    files = {shard.file: shard.text.encode() for shard in shards}
+    written = Table(columns, table.shards(rows, columns))
+    blank = _render("", batch, bases, settings, written)
+    return _render(f"sha256:{blank.tree.digest}", batch, bases, settings, written)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The part of an overlay that does not depend on its name."""
+
+    columns: tuple[Column, ...]
+    shards: tuple[Shard, ...]
+
+
+def _render(digest: str, batch: Batch, bases: Bases, settings: Settings, written: Table) -> Overlay:
+    own = digest.removeprefix("sha256:") or BLANK_DIGEST
+    name = batch_name(batch.sweep.name, batch.number, own)
+    files = {shard.file: shard.text.encode() for shard in written.shards}
     files[LAUNCHER_FILE] = bases.launcher
-    files |= {
-        file: text.encode()
-        for file, text in _manifests(name, batch, bases, settings, columns, shards).items()
-    }
+    manifests = _manifests(name, batch, bases, settings, written)
+    files |= {file: text.encode() for file, text in manifests.items()}
     locked = _lock(name, digest, batch, FileTree(files))
     files[LOCK_FILE] = lock.write(locked, banner=_banner(batch)).encode()
     return Overlay(locked, FileTree(files))
 
 
-def _manifests(
-    name: str,
-    batch: Batch,
-    bases: Bases,
-    settings: Settings,
-    columns: tuple[Column, ...],
-    shards: tuple[Shard, ...],
-) -> dict[str, str]:
-    banner = _banner(batch)
+def _manifests(name: str, batch: Batch, bases: Bases, settings: Settings, written: Table) -> dict[str, str]:
+    banner, shards = _banner(batch), written.shards
     match batch.shape:
         case Shape.INDEXED:
             job = [indexed.patch(name, batch, settings, shards)]
@@ -87,7 +85,7 @@ def _manifests(
         case _:
             assert_never(batch.shape)
     return {
-        "launch.json": launch.write(name, batch, columns, shards, banner=banner),
+        "launch.json": launch.write(name, batch, written.columns, shards, banner=banner),
         "job.yaml": yaml.dump(*job, banner=banner),
         "kustomization.yaml": yaml.dump(
             {

@@ -1,7 +1,8 @@
-"""A sweep in, its trials out: one module a method, deterministic, numbered by position."""
+"""A sweep in, its trials out: deterministic, and in the order in which the table lists them."""
 
 from generator.errors import SpecError
-from generator.search.expansion import Assignment, BlockCount, Expansion, explore, trials
+from generator.search.expansion import BlockCount, Expansion, explore, trials
+from generator.search.settling import Assignment
 from generator.structs.program import Program
 from generator.structs.sweep import Sweep
 from generator.structs.trial import Trial

@@ -1,17 +1,22 @@
 """From blocks to one list of assignments, and from assignments to trials."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from generator.errors import SpecError
-from generator.problems import Problem
+from generator.problems import Problem, Severity
+from generator.search import limits
+from generator.search.blocks import Explored, explored
+from generator.search.findings import findings
 from generator.search.grid import grid
+from generator.search.settling import Assignment
+from generator.structs.counting import MOST_TRIALS
 from generator.structs.program import Program
+from generator.structs.space import SearchSpace
 from generator.structs.sweep import Grid, Sweep
 from generator.structs.trial import Trial
-from generator.structs.values import Value
-
-Assignment = Mapping[str, Value]
+from generator.structs.values import identity
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +29,8 @@ class BlockCount:
     """By a constraint."""
     duplicates: int
     """Equal to an assignment before, of this block or another."""
+    rejections: tuple[int, ...] = ()
+    """For how many candidates each constraint does not hold, in their order."""
 
     @property
     def kept(self) -> int:
@@ -43,11 +50,62 @@ class Expansion:
 
 def explore(sweep: Sweep) -> Expansion | tuple[Problem, ...]:
     """Find a sweep's assignments, or every reason why it has none to offer."""
-    assignments: list[Assignment] = []
-    for block in sweep.blocks:
-        assert isinstance(block, Grid)
-        assignments += grid(block.space)
-    return Expansion(tuple(assignments), (BlockCount(len(assignments), 0, 0),))
+    refused = tuple(limits.before(sweep))
+    if refused:
+        return refused
+    match sweep.blocks:
+        case (Grid(space, cap=None, seed=None),) if _is_plain(space):
+            assignments = tuple(map(MappingProxyType, grid(space)))
+            expansion = Expansion(assignments, (BlockCount(len(assignments), 0, 0),))
+            said: list[Problem] = []
+        case _:
+            key = _sameness(sweep)
+            found = [explored(block, key, most=MOST_TRIALS) for block in sweep.blocks]
+            expansion = _joined(found)
+            said = [problem for one in found for problem in findings(one, sweep.path)]
+    said += limits.after(sweep, len(expansion.assignments))
+    errors = tuple(sorted(problem for problem in said if problem.severity is Severity.ERROR))
+    return errors or Expansion(expansion.assignments, expansion.blocks, tuple(sorted(said)))
+
+
+def _is_plain(space: SearchSpace) -> bool:
+    """Tell whether every combination is an assignment as it stands: the case of very large grids."""
+    conditional = any(parameter.when for parameter in space.parameters)
+    return not (conditional or space.zips or space.derived or space.constraints)
+
+
+def _sameness(sweep: Sweep) -> Callable[[Assignment], Hashable]:
+    names = sorted(sweep.columns)
+
+    def key(assignment: Assignment) -> Hashable:
+        return tuple([identity(assignment[name]) if name in assignment else _ABSENT for name in names])
+
+    return key
+
+
+_ABSENT = object()
+
+
+def _joined(found: list[Explored]) -> Expansion:
+    """Put blocks after each other; what an earlier one has, a later one does not add again."""
+    if len(found) == 1:
+        (only,) = found
+        count = BlockCount(only.candidates, only.rejected, only.duplicates, _rejections(only))
+        return Expansion(tuple(only.distinct.values()), (count,))
+    assignments: dict[Hashable, Assignment] = {}
+    counts: list[BlockCount] = []
+    for one in found:
+        before = len(assignments)
+        for key, assignment in one.distinct.items():
+            assignments.setdefault(key, assignment)
+        kept = len(assignments) - before
+        duplicates = one.candidates - one.rejected - kept
+        counts.append(BlockCount(one.candidates, one.rejected, duplicates, _rejections(one)))
+    return Expansion(tuple(assignments.values()), tuple(counts))
+
+
+def _rejections(one: Explored) -> tuple[int, ...]:
+    return tuple(one.rejections[place] for place in range(len(one.block.space.constraints)))
 
 
 def trials(sweep: Sweep, expansion: Expansion, program: Program) -> tuple[Trial, ...]:
@@ -59,6 +117,20 @@ def trials(sweep: Sweep, expansion: Expansion, program: Program) -> tuple[Trial,
         for replicate in range(sweep.replicates)
     )
     if len({trial.id for trial in made}) < len(made):
-        message = f"two trials of {sweep.name} share an id; change any value or the command"
-        raise SpecError([Problem(sweep.path, 0, 0, "parameters", message, "trial-id-collision")])
+        raise SpecError(tuple(_collisions(sweep, made)))
     return made
+
+
+def _collisions(sweep: Sweep, made: tuple[Trial, ...]) -> Iterator[Problem]:
+    first: dict[str, Trial] = {}
+    for trial in made:
+        other = first.setdefault(trial.id, trial)
+        if other is not trial:
+            both = f"{_shown(other)} and {_shown(trial)}"
+            message = f"must give every trial an id of its own, got {trial.id} for {both}"
+            hint = "change any value of one of them, or the command"
+            yield Problem(sweep.path, 0, 0, "parameters", message, "trial-id-collision", hint)
+
+
+def _shown(trial: Trial) -> str:
+    return f"{dict(trial.assignment)!r} (replicate {trial.replicate})"

@@ -1,11 +1,12 @@
 """A file between text and value: what rules look at, without the places already found wrong."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from generator.problems import Problem
-from generator.reader import Document, Path
+from generator.problems import Place, Problem, Severity
+from generator.reader import Document, Path, dotted
+from generator.reader.assignments import Table
 from generator.structs.settings import Settings
 
 Kind = TypeVar("Kind")
@@ -20,6 +21,8 @@ class Draft:
     """Places of which nothing more can be said: refused by the reader or of the wrong structure."""
     settings: Settings
     """Of the repository; a settings file itself is checked against the defaults."""
+    tables: Mapping[Path, Table] = field(default_factory=dict)
+    """The files of assignments that could be read, by the path of the search that names each."""
 
     def get(self, *path: str | int, kind: type[Kind]) -> Kind | None:
         """Give the value at a path; None if it is absent, broken, or not of the kind."""
@@ -61,6 +64,18 @@ class Draft:
     ) -> Problem:
         """Say that something is wrong at a path."""
         return self.document.problem(path, message, code=code, hint=hint, at_key=at_key)
+
+    def warning(
+        self, path: Path, message: str, *, code: str, hint: str | None = None, at_key: bool = False
+    ) -> Problem:
+        """Say what is worth knowing of a path, and stop nothing."""
+        problem = self.problem(path, message, code=code, hint=hint, at_key=at_key)
+        return replace(problem, severity=Severity.WARNING)
+
+    def place(self, path: Path, *, at_key: bool = False) -> Place:
+        """Give the place of a path, for what is found out later."""
+        mark = self.document.key_mark(path) if at_key else self.document.mark(path)
+        return Place(dotted(path), mark.line, mark.column)
 
 
 def _has(value: object, part: str | int) -> bool:

@@ -2,28 +2,12 @@
 
 from generator.reader import Path
 
-TOP_KEYS = frozenset(
-    {
-        "blocks",
-        "budget",
-        "cancel",
-        "constraints",
-        "derived",
-        "early_terminate",
-        "program",
-        "replicates",
-        "run_cap",
-        "seed",
-        "when",
-        "zip",
-    }
-)
-METRIC_KEYS = frozenset({"reduce", "target"})
-PARAMETER_KEYS = frozenset(
-    {"distribution", "max", "min", "mu", "parameters", "probabilities", "q", "sigma", "step"}
-)
+TOP_KEYS = frozenset({"cancel"})
+METRIC_KEYS = frozenset({"reduce"})
 RUN_KEYS = frozenset({"artifacts", "environment", "pool", "secrets"})
-METHODS = frozenset({"bayes", "halton", "latin-hypercube", "list", "random", "sobol"})
+
+FOREIGN_KEYS = frozenset({"entity", "project"})
+"""What only W&B's own sweep files have."""
 
 
 def later_keys(schema: str, path: Path) -> frozenset[str]:
@@ -33,14 +17,14 @@ def later_keys(schema: str, path: Path) -> frozenset[str]:
             return TOP_KEYS
         case ("sweep", "metric"):
             return METRIC_KEYS
-        case ("sweep", "parameters", _):
-            return PARAMETER_KEYS
         case ("sweep", "run"):
             return RUN_KEYS
         case _:
             return frozenset()
 
 
-def later_values(path: Path) -> frozenset[str]:
-    """List the values that this path may have one day."""
-    return METHODS if path == ("method",) else frozenset()
+def foreign_hint(schema: str, path: Path, key: str) -> str | None:
+    """Say how a file of another tool that has this key becomes a spec."""
+    if (schema, *path) == ("sweep",) and key in FOREIGN_KEYS:
+        return "this is a key of W&B: `sweep import wandb FILE` makes a spec of its file"
+    return None

@@ -1,6 +1,10 @@
 """The spec that `sweep new` writes: complete, runnable, and explained line by line."""
 
+SCHEMA_FILE = ".schema.json"
+"""In the folder of the specs: what their first line tells editors to complete and explain keys by."""
+
 MNIST = """\
+# yaml-language-server: $schema=.schema.json
 # A sweep: what to try, what to measure, how to run it.
 # `sweep validate` checks it; `sweep try {name}` runs one trial here and now;
 # `sweep generate {name}` writes the batch to commit. Problems are explained in docs/problems.md.
@@ -8,11 +12,11 @@ MNIST = """\
 name: {name}   # the file's name
 description: How far do learning rate and batch size carry a small CNN on MNIST?
 
-method: grid   # every combination; the last parameter varies fastest
+method: grid   # every combination; or random, sobol, halton, latin-hypercube, list: `sweep schema` has all
 metric: {{name: test_accuracy, goal: maximize}}
 
 parameters:
-  learning_rate: {{values: [0.01, 0.04, 0.1, 0.4]}}
+  learning_rate: {{values: [0.01, 0.04, 0.1, 0.4]}}   # or a range: {{min: 0.01, max: 0.41, step: 0.1}}
   batch_size: {{values: [32, 64, 128, 512]}}
   epochs: {{value: 2}}
 
@@ -29,6 +33,7 @@ run:
 
 
 PLAIN = """\
+# yaml-language-server: $schema=.schema.json
 # A sweep: what to try, what to measure, how to run it.
 # `sweep validate` checks it; `sweep try {name}` runs one trial here and now;
 # `sweep generate {name}` writes the batch to commit.
@@ -36,7 +41,7 @@ PLAIN = """\
 name: {name}   # the file's name
 description: Which values score best?   # the question that the results answer
 
-method: grid   # every combination; the last parameter varies fastest
+method: grid   # every combination; or random, sobol, halton, latin-hypercube, list: `sweep schema` has all
 metric: {{name: score, goal: maximize, source: stdout}}   # a line `score=0.94`; or JSON in $SWEEP_RESULT
 
 parameters:

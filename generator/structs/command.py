@@ -7,10 +7,13 @@ from dataclasses import dataclass
 SPREADING = frozenset({"args", "args_no_boolean_flags", "args_no_hyphens"})
 """Macros that yield several arguments, so they must be a whole element of the command."""
 
-MACROS = SPREADING | {"args_json", "args_json_file", "env", "envvar", "interpreter", "seed"}
+MACROS = SPREADING | {"args_json", "args_json_file", "env", "envvar", "interpreter", "program", "seed"}
 
-LATER_MACROS = frozenset({"program"})
-"""Macros people know from elsewhere that need a key which specs do not have yet."""
+PROGRAM = "${program}"
+"""Written out when a spec is read, so that no launcher ever sees it."""
+
+DEFAULT_COMMAND = ("${env}", "${interpreter}", PROGRAM, "${args}")
+"""What W&B runs where a sweep names a program and no command."""
 
 OPENING = "${"
 MACRO = re.compile(r"\$\{([^{}]*)\}")
@@ -62,11 +65,6 @@ def parse_element(text: str) -> tuple[str | Macro, ...]:
 
 def _macro(body: str) -> Macro:
     name, colon, argument = body.partition(":")
-    if name in LATER_MACROS:
-        raise MacroError(
-            f"the macro ${{{name}}} is not supported yet",
-            "there is no key `program` yet; write the program's path into the command",
-        )
     if name not in MACROS:
         raise MacroError(f"must be one of the macros {_known()}, got '${{{body}}}'", _nearest(body))
     if name != "envvar":

@@ -176,6 +176,8 @@ class Sweep:
     replicates: int = 1
     """How often each assignment runs, each time with another seed."""
     budget: Budget = Budget()
+    shape_place: Place = NOWHERE
+    """Where the spec chooses a shape: whether it can is known when the trials are counted."""
     warnings: tuple[Problem, ...] = ()
     """What its author may want to know; it stops nothing."""
 

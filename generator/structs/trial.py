@@ -1,8 +1,7 @@
 """A trial, known by its content and never by its position."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from generator.structs.values import Value, digest
@@ -13,21 +12,21 @@ ID_DIGITS = 11
 For display and file names only; sameness is decided by the whole digest."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Trial:
     """One training to be done."""
 
     assignment: Mapping[str, Value]
     program_digest: str
     replicate: int = 0
+    digest: str = field(init=False)
+    """SHA-256 over assignment, replicate and program: the trial's identity."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "assignment", MappingProxyType(dict(self.assignment)))
-
-    @cached_property
-    def digest(self) -> str:
-        """SHA-256 over assignment, replicate and program: the trial's identity."""
-        return digest([dict(self.assignment), self.replicate, self.program_digest])
+        if not isinstance(self.assignment, MappingProxyType):
+            object.__setattr__(self, "assignment", MappingProxyType(dict(self.assignment)))
+        identity = [self.assignment, self.replicate, self.program_digest]
+        object.__setattr__(self, "digest", digest(identity))
 
     @property
     def id(self) -> str:

@@ -15,7 +15,7 @@ from tests.repository import Sandbox
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 KEYS = {"version", "command", "status", "data", "problems"}
-PROBLEM_KEYS = {"code", "file", "line", "column", "path", "message", "hint"}
+PROBLEM_KEYS = {"code", "file", "line", "column", "path", "message", "hint", "severity"}
 
 
 def envelope(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:

@@ -67,7 +67,7 @@ def recorded(sandbox: Sandbox, found: tuple[Collected, ...]) -> dict[str, str]:
     assert found
     sandbox.pull()
     lines = (sandbox.root / "results/peak/summary.csv").read_text().splitlines()[1:]
-    return {line.split(",")[2]: line.split(",")[3] for line in lines}
+    return {line.split(",")[2]: line.split(",")[4] for line in lines}
 
 
 def test_a_batch_without_any_record_is_not_finished(merged: Sandbox, results: Path) -> None:

@@ -248,3 +248,16 @@ def test_an_interrupted_try_leaves_no_process(sandbox: Sandbox) -> None:
 
     assert child.returncode == 130
     assert not trial.exists()
+
+
+def test_a_spec_with_the_other_ending_is_told_and_not_passed_over(sandbox: Sandbox) -> None:
+    sandbox.spec()
+    (sandbox.root / "sweeps/peak.yaml").rename(sandbox.root / "sweeps/peak.yml")
+
+    with pytest.raises(SpecError) as refused:
+        sandbox.workspace.sweeps()
+
+    assert [str(problem) for problem in refused.value.problems] == [
+        "sweeps/peak.yml: must have a name that ends in .yaml, got 'peak.yml' [name-mismatch]\n"
+        "  hint: rename it peak.yaml"
+    ]

@@ -129,7 +129,7 @@ COLUMNS = (Column("a", ColumnType.NUMBER), Column("b", ColumnType.STRING), Colum
         ("trial,a,b,c\nt1,1\n", "line 2: must have 4 cells"),
         ("trial,a,b,c\nt1,1,,,\n", "line 2: must have 4 cells"),
         ('trial,a,b,c\nt1,1,"x,true\n', "line 2: must have 4 cells"),
-        ("trial,a,b,c\nt1,x,,\n", "line 2: a is no number: ',x'"),
+        ("trial,a,b,c\nt1,x,,\n", "line 2: a is no number: 'x'"),
         ("trial,a,b,c\nt1,true,,\n", "line 2: a is no number"),
         ('trial,a,b,c\nt1,"1",,\n', "line 2: a is no number"),
         ("trial,a,b,c\nt1,1,x,\n", "line 2: b is no string"),

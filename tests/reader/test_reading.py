@@ -344,6 +344,8 @@ SYNTAX = {
     "  hint: it begins at line 1, column 4",
     'a: 1\nb: "\\U00110000"': "f.yaml:2:2: must be valid YAML: "
     "chr() arg not in range(0x110000) [yaml-syntax]",
+    'a: "\\UFFFFFFFF"': "f.yaml:1:2: must be valid YAML: "
+    "Python int too large to convert to C int [yaml-syntax]",
     "a: 1\n...\n%YAML 1.3\n---\nb": "f.yaml:2:4: must be valid YAML: "
     "version minor part can only be 2 or 1, got (1, 3) [yaml-syntax]",
 }

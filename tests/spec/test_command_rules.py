@@ -79,3 +79,54 @@ def test_shell_text_is_data(text: str) -> None:
 
     assert sweep.command == ("x", text)
     assert sweep.blocks[0].space.parameters == (Parameter("p", Constant(text)),)
+
+
+def warned(**changes: Any) -> list[tuple[str, str]]:
+    return [(problem.path, problem.code) for problem in good(**changes).warnings]
+
+
+def test_a_program_needs_no_command() -> None:
+    assert good(command=..., program="src/train.py").command == (
+        "${env}",
+        "${interpreter}",
+        "trainer/src/train.py",
+        "${args}",
+    )
+    assert bad(command=...) == [("command", "missing-key")]
+
+
+def test_the_macro_of_the_program_needs_one() -> None:
+    assert good(command=["python", "${program}"], program="t.py").command == ("python", "trainer/t.py")
+    assert bad(command=["python", "${program}"]) == [("command[1]", "command-macro")]
+
+
+@pytest.mark.parametrize("path", ["t.py", "src/t.py", "a-b/c_d.v2.py", ".hidden/t"])
+def test_a_program_is_a_path_in_the_code(path: str) -> None:
+    assert good(program=path)
+
+
+@pytest.mark.parametrize(
+    "path", ["", "/t.py", "./t.py", "../t.py", "a//t.py", "a/", "t.py -x", "a\\t.py", "t\n"]
+)
+def test_other_programs_are_refused(path: str) -> None:
+    assert bad(program=path) == [("program", "program-path")]
+
+
+@pytest.mark.parametrize("argument", ["${seed}", "--seed=${seed}", "${envvar:SWEEP_SEED}"])
+def test_replicates_use_their_seed(argument: str) -> None:
+    assert warned(replicates=3, command=["train", argument]) == []
+
+
+def test_replicates_that_do_not_get_their_seed_are_a_warning() -> None:
+    assert warned(replicates=3) == [("command", "seed-unused")]
+    assert warned(replicates=3, command=..., program="t.py") == [("replicates", "seed-unused")]
+    assert warned(replicates=1) == []
+
+
+def test_template_syntax_is_found_in_blocks_and_lists() -> None:
+    block = {"method": "list", "parameters": {"a": {"value": "$(A)"}}, "assignments": [{"b": "{{b}}"}]}
+
+    assert bad(method=..., parameters=..., blocks=[block]) == [
+        ("blocks[0].parameters.a.value", "template-syntax"),
+        ("blocks[0].assignments[0].b", "template-syntax"),
+    ]

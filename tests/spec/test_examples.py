@@ -1,13 +1,19 @@
-"""Example files: adding one adds a test. Beside each invalid one stands what is said of it."""
+"""Example files: adding one adds a test. Beside each invalid one stands what is said of it, beside each valid
+one what it asks for. A file of assignments is found beside the spec that names it.
+"""
 
+import json
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 from generator.problems import Problem
+from generator.search import Expansion, explore
 from generator.spec import parse, parse_settings
 from generator.structs.settings import Dataset, Settings
 from generator.structs.sweep import Sweep
+from generator.structs.values import Value
 
 SPECS = Path(__file__).parent.parent / "specs"
 VALID = sorted((SPECS / "valid").glob("*.yaml"))
@@ -17,45 +23,79 @@ SETTINGS = Settings(datasets={"mnist": Dataset("mnist", "mnist", "sha256:" + "0"
 
 
 def read(path: Path) -> Sweep | Settings | tuple[Problem, ...]:
+    def beside(name: str) -> bytes | None:
+        return (path.parent / name).read_bytes() if (path.parent / name).is_file() else None
+
     if path.name.endswith(".settings.yaml"):
         return parse_settings(path.read_bytes(), "sweepledger.yaml")
-    return parse(path.read_bytes(), f"sweeps/{path.name}", SETTINGS)
+    return parse(path.read_bytes(), f"sweeps/{path.name}", SETTINGS, beside=beside)
+
+
+def problems(path: Path) -> tuple[Problem, ...]:
+    """Say everything that is said of a file, warnings included, as `sweep validate` does."""
+    found = read(path)
+    if isinstance(found, Settings):
+        return ()
+    if not isinstance(found, Sweep):
+        return found
+    expansion = explore(found)
+    explored = expansion.warnings if isinstance(expansion, Expansion) else expansion
+    return tuple(sorted((*found.warnings, *explored)))
+
+
+def asked_for(path: Path) -> Iterator[str]:
+    """Write down what a sweep comes to: how many trials, of which blocks, the first and the last."""
+    sweep = read(path)
+    assert isinstance(sweep, Sweep)
+    expansion = explore(sweep)
+    assert isinstance(expansion, Expansion)
+    yield f"{len(expansion.assignments) * sweep.replicates} trials, {sweep.replicates} an assignment"
+    for block, count in zip(sweep.blocks, expansion.blocks, strict=True):
+        yield f"{block.method}: {count.kept} of {count.candidates}, {count.rejected} rejected"
+    yield f"first {line(expansion.assignments[0])}"
+    yield f"last {line(expansion.assignments[-1])}"
+
+
+def line(assignment: Mapping[str, Value]) -> str:
+    return json.dumps(dict(assignment), ensure_ascii=False)
 
 
 @pytest.mark.parametrize("path", VALID, ids=lambda path: path.name)
-def test_a_valid_example_has_no_problem(path: Path) -> None:
-    found = read(path)
+def test_of_a_valid_example_nothing_is_said(path: Path) -> None:
+    assert "\n".join(map(str, problems(path))) == ""
 
-    assert isinstance(found, Sweep | Settings), "\n".join(map(str, found))
+
+@pytest.mark.parametrize("path", VALID, ids=lambda path: path.name)
+def test_a_valid_example_asks_for_the_trials_that_stand_beside_it(path: Path) -> None:
+    found = "".join(f"{text}\n" for text in asked_for(path))
+
+    assert found == path.with_suffix(".txt").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("path", INVALID, ids=lambda path: path.name)
 def test_an_invalid_example_has_exactly_the_problems_that_stand_beside_it(path: Path) -> None:
-    found = read(path)
+    found = "".join(f"{problem}\n" for problem in problems(path))
 
-    assert isinstance(found, tuple)
-    assert "".join(f"{problem}\n" for problem in found) == path.with_suffix(".txt").read_text(
-        encoding="utf-8"
-    )
+    assert found == path.with_suffix(".txt").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("path", INVALID, ids=lambda path: path.name)
 def test_an_invalid_example_is_named_after_a_problem_that_it_has(path: Path) -> None:
-    found = read(path)
-
-    assert isinstance(found, tuple)
-    assert any(path.name.startswith(problem.code) for problem in found)
+    assert any(path.name.startswith(problem.code) for problem in problems(path))
 
 
-def test_every_message_stands_beside_an_example() -> None:
-    assert {path.stem for path in (SPECS / "invalid").glob("*.txt")} == {path.stem for path in INVALID}
+@pytest.mark.parametrize("folder", ["valid", "invalid"])
+def test_every_text_stands_beside_an_example(folder: str) -> None:
+    examples, texts = ((SPECS / folder).glob(pattern) for pattern in ("*.yaml", "*.txt"))
+
+    assert {path.stem for path in texts} == {path.stem for path in examples}
 
 
 @pytest.mark.parametrize("path", INVALID, ids=lambda path: path.name)
 def test_messages_are_lower_case_and_have_no_full_stop(path: Path) -> None:
-    found = read(path)
+    found = problems(path)
 
-    assert isinstance(found, tuple)
+    assert found
     for problem in found:
         assert problem.message[0] == problem.message[0].lower()
         assert not problem.message.endswith(".")

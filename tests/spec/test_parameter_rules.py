@@ -88,18 +88,6 @@ def test_long_values_are_refused_one_byte_beyond_the_limit() -> None:
     ]
 
 
-@pytest.mark.parametrize("domain", [{}, {"value": 1, "values": [1]}])
-def test_a_parameter_has_either_value_or_values(domain: dict[str, Any]) -> None:
-    assert bad(parameters={"a": domain}) == [("parameters.a", "parameter-domain")]
-
-
-def test_a_parameter_without_values_because_of_a_later_key_is_reported_once() -> None:
-    assert bad(parameters={"a": {"min": 0, "max": 1}}) == [
-        ("parameters.a.min", "not-supported-yet"),
-        ("parameters.a.max", "not-supported-yet"),
-    ]
-
-
 @pytest.mark.parametrize("value", [{"a": 1}, [[1]], [{"a": 1}]])
 def test_values_are_scalars_or_lists_of_scalars(value: Any) -> None:
     codes = [code for _, code in bad(parameters={"a": {"value": value}, "b": {"values": [value]}})]

@@ -1,5 +1,6 @@
 """The JSON Schemas: described for editors, and saying the same as the rules."""
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -7,26 +8,35 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from generator.spec.later import later_keys
 from generator.spec.rules.cluster import DIGEST, LABEL
+from generator.spec.rules.forms import DISTRIBUTIONS
 from generator.spec.rules.names import METRIC_NAME
 from generator.spec.rules.program import INTERPRETER
-from generator.spec.schemas import schema
+from generator.spec.schemas import schema, schema_text
 from generator.structs.names import PARAMETER_NAME, SWEEP_NAME
 
 NAMES = ("settings", "sweep")
 
 
 def parts(part: dict[str, Any], place: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Find every subschema that describes a value."""
-    yield place, part
-    for key, inner in part.get("properties", {}).items():
-        yield from parts(inner, f"{place}.{key}")
+    """Find every subschema that describes a value; what is referred to stands under its own name."""
+    if "$ref" not in part:
+        yield place, part
+    for key in ("properties", "$defs"):
+        for name, inner in part.get(key, {}).items():
+            yield from parts(inner, f"{place}.{name}")
     for key in ("items", "additionalProperties"):
         if isinstance(part.get(key), dict):
             yield from parts(part[key], f"{place}.{key}")
 
 
 PARTS = [found for name in NAMES for found in parts(schema(name), name)]
+
+
+def validator(part: dict[str, Any], place: str) -> Draft202012Validator:
+    """Check values by a part of a schema, which may refer to other parts."""
+    return Draft202012Validator({**part, "$defs": schema(place.partition(".")[0]).get("$defs", {})})
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -41,7 +51,7 @@ def test_every_key_has_a_description_and_examples_that_fit(place: str, part: dic
     assert part["description"].endswith("."), place
     assert part["examples"], place
     for example in [*part["examples"], *([part["default"]] if "default" in part else [])]:
-        Draft202012Validator(part).validate(example)
+        validator(part, place).validate(example)
 
 
 @pytest.mark.parametrize(("place", "part"), PARTS, ids=[place for place, _ in PARTS])
@@ -63,7 +73,7 @@ def pattern(name: str, *path: str) -> str:
     [
         (pattern("sweep", "properties", "name"), SWEEP_NAME),
         (pattern("sweep", "properties", "metric", "properties", "name"), METRIC_NAME),
-        (pattern("sweep", "properties", "parameters", "propertyNames"), PARAMETER_NAME),
+        (pattern("sweep", "$defs", "parameters", "propertyNames"), PARAMETER_NAME),
         (pattern("sweep", "properties", "run", "properties", "interpreter"), INTERPRETER),
         (pattern("settings", "properties", "namespace"), LABEL),
         (pattern("settings", "properties", "results", "properties", "claim"), LABEL),
@@ -77,3 +87,32 @@ def pattern(name: str, *path: str) -> str:
 )
 def test_editors_and_rules_hold_names_to_the_same_pattern(found: str, rule: re.Pattern[str]) -> None:
     assert found == f"^{rule.pattern}$"
+
+
+def test_top_and_blocks_have_the_same_search_keys() -> None:
+    top, block = schema("sweep")["properties"], schema("sweep")["$defs"]["searchKeys"]["properties"]
+
+    assert set(block) <= set(top)
+    assert {top[key]["$ref"] for key in block} == {
+        "#/$defs/parameters",
+        *(f"#/$defs/searchKeys/properties/{key}" for key in set(block) - {"parameters"}),
+    }
+
+
+def test_the_rules_know_every_distribution_that_editors_offer() -> None:
+    offered = schema("sweep")["$defs"]["parameter"]["properties"]["distribution"]["enum"]
+
+    assert sorted(offered) == sorted(DISTRIBUTIONS)
+
+
+def test_no_key_is_offered_that_no_spec_can_use() -> None:
+    known = schema("sweep")
+
+    assert not later_keys("sweep", ()) & set(known["properties"])
+    assert not later_keys("sweep", ("metric",)) & set(known["properties"]["metric"]["properties"])
+    assert not later_keys("sweep", ("run",)) & set(known["properties"]["run"]["properties"])
+
+
+def test_the_text_is_what_is_read() -> None:
+    assert json.loads(schema_text("sweep")) == schema("sweep")
+    assert schema_text("sweep").endswith("}\n")

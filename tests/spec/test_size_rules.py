@@ -1,13 +1,16 @@
-"""Sizes and shapes: what just fits and what just does not."""
+"""Sizes: what just fits and what just does not, by arithmetic before anything is listed."""
 
-from generator.structs.sweep import Shape
+from typing import Any
+
+import pytest
+
 from tests.written_specs import axis, bad, good, messages
 
 
 def test_a_grid_of_the_largest_size_is_taken_and_one_trial_more_is_not() -> None:
     assert good(parameters={"a": axis(400), "b": axis(250), "c": {"value": 1}})
     assert bad(parameters={"a": axis(400), "b": axis(251)}) == [("parameters", "too-many-trials")]
-    assert messages(parameters={"a": axis(400), "b": axis(251), "c": {"value": 1}, "d": axis(1)}) == [
+    assert messages(parameters={"a": axis(400), "b": axis(251), "c": {"value": 1}}) == [
         "must make at most 100000 trials, got 100400 = 400 * 251"
     ]
 
@@ -19,23 +22,70 @@ def test_a_grid_of_any_size_is_counted_and_not_made() -> None:
     assert len(found) < 150
 
 
-def test_jobs_are_for_up_to_a_hundred_trials_that_may_all_run_at_once() -> None:
-    assert (
-        good(parameters={"a": axis(100)}, run={"shape": "jobs", "parallelism": 100}).run.shape is Shape.JOBS
-    )
-    assert good(parameters={"a": axis(1)}, run={"shape": "jobs"})
-    assert (
-        good(parameters={"a": axis(101)}, run={"shape": "indexed", "parallelism": 1}).run.shape
-        is Shape.INDEXED
-    )
-    assert messages(parameters={"a": axis(101)}, run={"shape": "jobs", "parallelism": 101}) == [
-        "must be 'indexed' for more than 100 trials, got 'jobs' for 101"
+def test_equal_factors_are_written_as_a_power() -> None:
+    assert messages(parameters={f"p{n}": axis(10) for n in range(12)}) == [
+        "must make at most 100000 trials, got 1000000000000 = 10^12"
     ]
-    assert messages(parameters={"a": axis(100)}, run={"shape": "jobs", "parallelism": 99}) == [
-        "must be 'indexed' where parallelism (99) is less than the trials (100), got 'jobs'"
-    ]
-    assert bad(parameters={"a": axis(2)}, run={"shape": "jobs"}) == [("run.shape", "shape-limit")]
 
 
-def test_a_wrong_parallelism_says_nothing_about_the_shape() -> None:
-    assert bad(run={"shape": "jobs", "parallelism": 0}) == [("run.parallelism", "out-of-range")]
+def test_before_constraints_a_grid_may_have_a_million_combinations() -> None:
+    sides = {"b": {"min": 1, "max": 1000}}
+
+    assert good(parameters={"a": {"min": 1, "max": 1000}, **sides}, constraints=["a == b"])
+    assert messages(parameters={"a": {"min": 0, "max": 1000}, **sides}, constraints=["a == b"]) == [
+        "must make at most 1000000 combinations before constraints, got 1001000 = 1001 * 1000"
+    ]
+
+
+@pytest.mark.parametrize(
+    "domain",
+    [
+        {"min": 1, "max": 100_001},
+        {"distribution": "q_uniform", "min": 0, "max": 100_001},
+        {"distribution": "q_uniform", "min": 0, "max": 10_000.1, "q": 0.1},
+    ],
+)
+def test_every_countable_domain_is_counted(domain: dict[str, Any]) -> None:
+    assert bad(parameters={"a": domain}) == [("parameters", "too-many-trials")]
+
+
+@pytest.mark.parametrize(
+    "domain",
+    [
+        {"min": 0, "max": 1, "step": 0.0001},
+        {"min": 0, "max": 1, "count": 10_001},
+        {"linspace": [0, 1, 10_001]},
+        {"logspace": [0, 1, 10_001]},
+        {"geomspace": [1, 2, 10_001]},
+    ],
+)
+def test_a_list_by_arithmetic_counts_as_if_written_out(domain: dict[str, Any]) -> None:
+    assert messages(parameters={"a": domain, "b": axis(10)}) == [
+        "must make at most 100000 trials, got 100010 = 10001 * 10"
+    ]
+
+
+def test_what_is_zipped_counts_once() -> None:
+    parameters = {"a": axis(500), "b": axis(500), "c": axis(200)}
+
+    assert good(parameters=parameters, zip=[["a", "b"]])
+    assert bad(parameters=parameters) == [("parameters", "too-many-trials")]
+
+
+def test_a_part_of_a_large_grid_may_be_taken() -> None:
+    sides = {"a": {"min": 1, "max": 10**6}, "b": {"min": 1, "max": 10**6}}
+
+    assert good(parameters=sides, grid_order="shuffled", seed=0, run_cap=10)
+
+
+def test_each_block_is_counted_by_itself() -> None:
+    small, large = {"a": axis(10)}, {"a": axis(400), "b": axis(251)}
+    blocks = [{"method": "grid", "parameters": small}, {"method": "grid", "parameters": large}]
+
+    assert bad(method=..., parameters=..., blocks=blocks) == [("blocks[1].parameters", "too-many-trials")]
+
+
+def test_a_grid_with_conditions_is_counted_exactly_by_the_search() -> None:
+    halves = {f"p{n}": {**axis(400), "when": {"half": n}} for n in range(2)}
+
+    assert good(parameters={"half": {"values": [0, 1]}, **halves})

@@ -33,7 +33,7 @@ def test_the_starter_is_a_valid_grid_over_the_trainer(name: str) -> None:
 def test_the_starter_explains_itself_in_lines_that_fit_a_screen() -> None:
     text = starter("lr")
 
-    assert text.startswith("# A sweep")
+    assert text.startswith("# yaml-language-server: $schema=.schema.json\n# A sweep")
     assert "sweep generate lr" in text
     assert text.endswith("\n")
     assert max(map(len, text.splitlines())) <= 110

@@ -8,82 +8,97 @@ from generator.spec import parse
 from generator.structs.sweep import Sweep
 from tests.written_specs import SETTINGS, a_spec, bad, good, hints, messages, parsed
 
-
-@pytest.mark.parametrize("method", ["random", "sobol", "halton", "latin-hypercube", "list", "bayes"])
-def test_methods_of_later_releases_are_not_supported_yet(method: str) -> None:
-    found = parsed(a_spec(method=method))
-
-    assert isinstance(found, tuple)
-    assert [(problem.message, problem.code, problem.hint) for problem in found] == [
-        (f"the value {method!r} is not supported yet", "not-supported-yet", "supported: 'grid'")
-    ]
+METHODS = ("bayes", "grid", "halton", "latin-hypercube", "list", "random", "sobol")
 
 
 @pytest.mark.parametrize(
     ("method", "hint"),
-    [("gird", "did you mean 'grid'?"), ("Grid", "did you mean 'grid'?"), ("x", "known: 'grid'")],
+    [
+        ("gird", "did you mean 'grid'?"),
+        ("Grid", "did you mean 'grid'?"),
+        ("x", f"known: {', '.join(map(repr, METHODS))}"),
+    ],
 )
 def test_other_methods_are_unknown(method: str, hint: str) -> None:
-    assert messages(method=method) == [f"must be one of 'grid', got {method!r}"]
+    assert messages(method=method) == [f"must be one of {', '.join(map(repr, METHODS))}, got {method!r}"]
     assert hints(method=method) == [hint]
-
-
-LATER = [
-    *(
-        "program",
-        "zip",
-        "when",
-        "constraints",
-        "derived",
-        "blocks",
-        "seed",
-        "replicates",
-        "run_cap",
-        "budget",
-    ),
-    *("early_terminate", "cancel"),
-]
-
-
-@pytest.mark.parametrize("key", LATER)
-def test_keys_of_later_releases_are_not_supported_yet(key: str) -> None:
-    assert messages(**{key: 1}) == [f"the key {key!r} is not supported yet"]
-    assert bad(**{key: 1}) == [(key, "not-supported-yet")]
 
 
 @pytest.mark.parametrize(
     ("change", "path"),
     [
-        ({"metric": {"name": "a", "target": 1}}, "metric.target"),
+        ({"cancel": 1}, "cancel"),
         ({"metric": {"name": "a", "reduce": "max"}}, "metric.reduce"),
-        ({"parameters": {"a": {"value": 1, "distribution": "normal"}}}, "parameters.a.distribution"),
         ({"run": {"pool": "a"}}, "run.pool"),
         ({"run": {"secrets": []}}, "run.secrets"),
+        ({"run": {"environment": {}}}, "run.environment"),
+        ({"run": {"artifacts": {}}}, "run.artifacts"),
     ],
 )
 def test_later_keys_are_known_at_their_place(change: dict[str, Any], path: str) -> None:
     assert bad(**change) == [(path, "not-supported-yet")]
 
 
-@pytest.mark.parametrize(
-    "key", ["min", "max", "distribution", "mu", "sigma", "q", "step", "probabilities", "parameters"]
-)
-def test_other_domains_than_values_are_not_supported_yet(key: str) -> None:
-    assert bad(parameters={"a": {key: 1}}) == [(f"parameters.a.{key}", "not-supported-yet")]
+@pytest.mark.parametrize("key", ["project", "entity"])
+def test_keys_of_wandb_alone_lead_to_the_importer(key: str) -> None:
+    assert bad(**{key: "a"}) == [(key, "unknown-key")]
+    assert hints(**{key: "a"}) == ["this is a key of W&B: `sweep import wandb FILE` makes a spec of its file"]
 
 
 @pytest.mark.parametrize(
     ("change", "path"),
     [
-        ({"target": 1}, "target"),
+        ({"when": {"a": 1}}, "when"),
         ({"run": {"zip": 1}}, "run.zip"),
+        ({"run": {"cancel": 1}}, "run.cancel"),
         ({"run": {"code": {"seed": 1}}}, "run.code.seed"),
+        ({"run": {"project": "a"}}, "run.project"),
         ({"parameters": {"a": {"value": 1, "zip": 2}}}, "parameters.a.zip"),
+        (
+            {"parameters": {"a": {"parameters": {"b": {"value": 1, "zip": 2}}}}},
+            "parameters.a.parameters.b.zip",
+        ),
         ({"metric": {"name": "a", "pool": 2}}, "metric.pool"),
+        ({"budget": {"max_trials": 5, "trials": 2}}, "budget.trials"),
     ],
 )
-def test_later_keys_are_unknown_elsewhere(change: dict[str, Any], path: str) -> None:
+def test_keys_are_unknown_elsewhere(change: dict[str, Any], path: str) -> None:
     assert bad(**change) == [(path, "unknown-key")]
+
+
+@pytest.mark.parametrize(
+    ("key", "nearest"), [("distributon", "distribution"), ("valus", "values"), ("linespace", "linspace")]
+)
+def test_a_parameter_s_misspelt_key_is_recognised(key: str, nearest: str) -> None:
+    assert hints(parameters={"a": {key: 1}}) == [f"did you mean {nearest!r}?"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"parameters": {"a": {"linspace": [1, 2]}}}, "must have 3 entries, such as [0, 1, 5], got 2"),
+        (
+            {"parameters": {"a": {"geomspace": [1, 2, 3, 4]}}},
+            "must have 3 entries, such as [0.0001, 0.1, 4], got 4",
+        ),
+        ({"zip": [["rate"]]}, "must have at least 2 entries, got 1"),
+        ({"parameters": {"a": {"values": []}}}, "must have at least 1 entry, got 0"),
+        ({"parameters": {"a": {"min": 0, "max": 1, "step": 0}}}, "must be more than 0, got 0"),
+        ({"parameters": {"a": {"min": "x", "max": 1}}}, "must be a number, got 'x'"),
+        (
+            {"parameters": {"a": {"values": [[[1]]]}}},
+            "must be text, a number, true or false or null, got a list",
+        ),
+        ({"replicates": 1001}, "must be at most 1000, got 1001"),
+        ({"replicates": 1.5}, "must be an integer, got 1.5"),
+        ({"budget": {"max_gpu_hours": 0}}, "must be more than 0, got 0"),
+        ({"constraints": "rate < 1"}, "must be a list, got 'rate < 1'"),
+        ({"constraints": ["x" * 1001]}, "must have at most 1000 characters, got 1001"),
+        ({"derived": {"a": 1}}, "must be text, got 1"),
+    ],
+)
+def test_kinds_and_bounds_are_told_in_words(change: dict[str, Any], message: str) -> None:
+    assert messages(**change) == [message]
 
 
 @pytest.mark.parametrize("key", ["name", "method", "metric", "parameters", "command"])
@@ -91,7 +106,11 @@ def test_a_spec_says_what_it_must(key: str) -> None:
     found = parsed(a_spec(**{key: ...}))
 
     assert isinstance(found, tuple)
-    assert [(problem.path, problem.message, problem.line) for problem in found] == [(key, "must be given", 1)]
+    assert [(problem.path, problem.code, problem.line) for problem in found] == [(key, "missing-key", 1)]
+
+
+def test_a_block_says_its_method() -> None:
+    assert bad(method=..., blocks=[{"grid_order": "written"}]) == [("blocks[0].method", "missing-key")]
 
 
 def test_all_mistakes_are_found_at_once_each_at_its_place() -> None:

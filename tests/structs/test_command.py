@@ -6,7 +6,7 @@ from generator.structs.command import MACROS, SPREADING, Macro, MacroError, pars
 
 KNOWN = (
     "${args}, ${args_json}, ${args_json_file}, ${args_no_boolean_flags}, ${args_no_hyphens}, "
-    "${env}, ${envvar:NAME}, ${interpreter}, ${seed}"
+    "${env}, ${envvar:NAME}, ${interpreter}, ${program}, ${seed}"
 )
 
 
@@ -44,10 +44,6 @@ REFUSED = {
         "an environment variable is ${envvar:HOME}",
     ),
     "${}": (f"must be one of the macros {KNOWN}, got '${{}}'", None),
-    "${program}": (
-        "the macro ${program} is not supported yet",
-        "there is no key `program` yet; write the program's path into the command",
-    ),
     "${args": ("every '${' must open a macro that '}' closes, got '${args'", UNCLOSED),
     "${{seed}}": ("every '${' must open a macro that '}' closes, got '${{seed}}'", UNCLOSED),
     "${seed:1}": ("the macro ${seed} takes no argument, got '${seed:1}'", None),

@@ -7,6 +7,16 @@ from generator.reader import shown
 from generator.spec.draft import Draft
 from generator.structs.command import SPREADING, Macro, MacroError, parse_element
 
+SEEDS = {Macro("seed"), Macro("envvar", "SWEEP_SEED")}
+
+
+def given(draft: Draft) -> Iterator[Problem]:
+    """A trial runs a command, or a program with the usual one."""
+    if draft.names() and not {"command", "program"} & {*draft.names()}:
+        message = "must be given, or program"
+        hint = 'for example program: train.py, or command: [python, train.py, "${args}"]'
+        yield draft.problem(("command",), message, code="missing-key", hint=hint, at_key=True)
+
 
 def starts_a_program(draft: Draft) -> Iterator[Problem]:
     """The first element is what is started."""
@@ -25,3 +35,33 @@ def macros(draft: Draft) -> Iterator[Problem]:
             parse_element(text)
         except MacroError as error:
             yield draft.problem(place, str(error), code="command-macro", hint=error.hint)
+
+
+def has_its_program(draft: Draft) -> Iterator[Problem]:
+    """The macro of the program needs one."""
+    for place, text in draft.texts("command") if "program" not in draft.names() else ():
+        if Macro("program") in _parts(text):
+            message = "the macro ${program} needs the key program"
+            hint = "for example program: train.py, the script's path in the code's folder"
+            yield draft.problem(place, message, code="command-macro", hint=hint)
+
+
+def uses_its_seed(draft: Draft) -> Iterator[Problem]:
+    """Replicates differ in their seed alone: a program that does not get it repeats itself."""
+    replicates = draft.number("replicates") or 1
+    command = draft.get("command", kind=list)
+    texts = [text for _, text in draft.texts("command")]
+    whole = not any(place[:1] == ("command",) for place in draft.broken)
+    if replicates <= 1 or not whole or any(SEEDS & {*_parts(text)} for text in texts):
+        return
+    message = f"each assignment runs {replicates} times, but the command uses no ${{seed}}"
+    hint = 'add an argument such as "--seed=${seed}", unless the program reads SWEEP_SEED'
+    place = ("replicates",) if command is None else ("command",)
+    yield draft.warning(place, message, code="seed-unused", hint=hint, at_key=True)
+
+
+def _parts(text: str) -> tuple[str | Macro, ...]:
+    try:
+        return parse_element(text)
+    except MacroError:
+        return ()

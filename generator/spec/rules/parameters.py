@@ -1,102 +1,91 @@
-"""The search space: names, domains, values."""
+"""Names of parameters and derived values."""
 
 from collections.abc import Iterator
-from typing import Any
 
 from generator.formats.table import REPLICATE_COLUMN, TRIAL_COLUMN
 from generator.problems import Problem
-from generator.reader import Path, cut, dotted, shown
+from generator.reader import Path, shown
 from generator.spec.draft import Draft
-from generator.spec.later import PARAMETER_KEYS
+from generator.spec.rules.sections import Section, groups, once, sections
 from generator.structs.names import PARAMETER_NAME, environment_name
-from generator.structs.values import canonical_json
-
-LONGEST_VALUE = 4096
-"""Bytes of a value's JSON: a knob, no document; it stands in tables, arguments and messages."""
 
 
+@once
 def names(draft: Draft) -> Iterator[Problem]:
-    """A parameter's name becomes an option, an environment variable, a CSV column and a JSON key."""
-    for name in draft.names("parameters"):
-        place: Path = ("parameters", name)
-        if place in draft.document.unread:
-            continue
-        parts = name.split(".")
-        if not PARAMETER_NAME.fullmatch(name):
-            message = (
-                "must begin with a letter and hold at most 63 letters, digits and any of _ . -, "
-                f"got {shown(name)}"
-            )
-            yield draft.problem(place, message, code="parameter-name", at_key=True)
-        elif name in {TRIAL_COLUMN, REPLICATE_COLUMN}:
-            message = f"must not be {name!r}, a column that every table may have"
-            yield draft.problem(place, message, code="parameter-name", at_key=True)
-        elif "" in parts or any(part.startswith("__") for part in parts):
-            message = f"must have a name on both sides of a dot and none that begins with __, got {name!r}"
-            yield draft.problem(place, message, code="parameter-name", at_key=True)
+    """A name becomes an option, an environment variable, a CSV column and a JSON key."""
+    for section in sections(draft):
+        for name, place in _places(section):
+            if place not in draft.document.unread and (message := wrong_name(name)):
+                yield draft.problem(place, message, code="parameter-name", at_key=True)
 
 
+@once
 def collisions(draft: Draft) -> Iterator[Problem]:
-    """Two parameters must not share an environment variable."""
-    first: dict[str, str] = {}
-    for name in draft.names("parameters"):
-        variable = environment_name(name)
-        if variable in first:
-            other = first[variable]
-            line = draft.document.key_mark(("parameters", other)).line
-            message = f"must differ from {other!r} (line {line}) in more than case and signs, got {name!r}"
-            hint = f"both would be the variable {variable}"
-            place = ("parameters", name)
-            yield draft.problem(place, message, code="parameter-collision", hint=hint, at_key=True)
-        first.setdefault(variable, name)
-
-
-def domains(draft: Draft) -> Iterator[Problem]:
-    """A parameter has one value or several, never both or neither."""
-    for name in draft.names("parameters"):
-        domain = draft.get("parameters", name, kind=dict)
-        if domain is None:
-            continue
-        both, neither = {"value", "values"} <= set(domain), not {"value", "values"} & set(domain)
-        if both or (neither and not PARAMETER_KEYS & set(domain)):
-            message = f"must have either value or values, got {'both' if both else 'neither'}"
-            hint = "value is for every trial, values are tried in turn"
-            place = ("parameters", name)
-            yield draft.problem(place, message, code="parameter-domain", hint=hint, at_key=True)
-
-
-def duplicates(draft: Draft) -> Iterator[Problem]:
-    """Equal values would be two names for one trial."""
-    for name in draft.names("parameters"):
-        first: dict[str, tuple[Path, Any]] = {}
-        for place, value in draft.items("parameters", name, "values"):
-            if not _sound(draft, place, value):
+    """Two names must not share an environment variable."""
+    for section in sections(draft):
+        first: dict[str, tuple[str, Path]] = {}
+        for name, place in _places(section):
+            other, written_at = first.setdefault(environment_name(name), (name, place))
+            if other == name and (place == written_at or "assignments" in place):
                 continue
-            key = canonical_json(value)
-            if key in first:
-                path, other = first[key]
-                message = f"must differ from {dotted(path[2:])} ({_written(other)}), got {_written(value)}"
-                yield draft.problem(place, message, code="duplicate-value", hint="delete one of them")
-            first.setdefault(key, (place, value))
+            line = draft.document.key_mark(written_at).line
+            if other == name:
+                message = f"must differ from the parameter at line {line}, got {name!r}"
+                hint = "a derived value has a name of its own"
+            else:
+                message = (
+                    f"must differ from {other!r} (line {line}) in more than case and signs, got {name!r}"
+                )
+                hint = f"both would be the variable {environment_name(name)}"
+            yield draft.problem(place, message, code="parameter-collision", hint=hint, at_key=True)
 
 
-def lengths(draft: Draft) -> Iterator[Problem]:
-    """A value must fit into an argument and an environment variable."""
-    for name in draft.names("parameters"):
-        single: Path = ("parameters", name, "value")
-        value = draft.get(*single, kind=object)
-        for place, item in [(single, value), *draft.items("parameters", name, "values")]:
-            if _sound(draft, place, item) and len(canonical_json(item)) > LONGEST_VALUE:
-                message = f"must be at most {LONGEST_VALUE} bytes as JSON, got {len(canonical_json(item))}"
-                hint = "put it in a file of the code and sweep over the file's name"
-                yield draft.problem(place, message, code="value-too-long", hint=hint)
+def repeated(draft: Draft) -> Iterator[Problem]:
+    """One name can be written in two ways, nested and dotted, but only once."""
+    for group in groups(draft):
+        first: dict[str, Path] = {}
+        for leaf in group:
+            other = first.setdefault(leaf.name, leaf.path)
+            if other != leaf.path:
+                line = draft.document.key_mark(other).line
+                message = f"must differ from the parameter at line {line}, got {leaf.name!r} again"
+                hint = "nested parameters have dotted names: one of the two is too much"
+                yield draft.problem(leaf.path, message, code="parameter-collision", hint=hint, at_key=True)
 
 
-def _sound(draft: Draft, place: Path, value: object) -> bool:
-    """Tell whether all of a value may be looked at: it is no mapping, and no item of it is broken."""
-    items = range(len(value)) if isinstance(value, list) else ()
-    return not isinstance(value, dict) and not any((*place, index) in draft.broken for index in items)
+@once
+def nesting(draft: Draft) -> Iterator[Problem]:
+    """What has a value cannot hold parameters too: `a` and `a.b` would be one key with two meanings."""
+    for section in sections(draft):
+        places = dict(_places(section))
+        for name, place in places.items():
+            parts = name.split(".")
+            for end in range(1, len(parts)):
+                holder = ".".join(parts[:end])
+                if holder in places:
+                    line = draft.document.key_mark(places[holder]).line
+                    message = f"must not be inside {holder!r} (line {line}), which is a value, got {name!r}"
+                    hint = f"in nested form {holder} would be both a value and a mapping; rename one"
+                    yield draft.problem(place, message, code="parameter-nesting", hint=hint, at_key=True)
 
 
-def _written(value: object) -> str:
-    return cut(repr(value)) if isinstance(value, list) else shown(value)
+def _places(section: Section) -> list[tuple[str, Path]]:
+    """List every name of a section with the place of its key; a listed name at its first place."""
+    parameters = [(leaf.name, leaf.path) for leaf in section.leaves.values()]
+    listed = [(name, places[0]) for name, places in section.listed.items()]
+    return [*parameters, *listed, *((name, (*section.path, "derived", name)) for name in section.derived)]
+
+
+def wrong_name(name: str) -> str | None:
+    """Say what is wrong with a name by itself, or None."""
+    parts = name.split(".")
+    if not PARAMETER_NAME.fullmatch(name):
+        return (
+            "must begin with a letter and hold at most 63 letters, digits and any of _ . -, "
+            f"got {shown(name)}"
+        )
+    if name in {TRIAL_COLUMN, REPLICATE_COLUMN}:
+        return f"must not be {name!r}, a column that every table may have"
+    if "" in parts or any(part.startswith("__") for part in parts):
+        return f"must have a name on both sides of a dot and none that begins with __, got {name!r}"
+    return None

@@ -55,15 +55,30 @@ def code_path(draft: Draft) -> Iterator[Problem]:
     text = draft.get("run", "code", "path", kind=str)
     if text is None:
         return
-    parts = text.removesuffix("/").split("/")
-    inside = all(CODE_PART.fullmatch(part) and part not in {".", ".."} for part in parts)
-    if not inside:
+    path = text.removesuffix("/")
+    if not _is_inside(path):
         message = f"must be a folder inside the repository, relative to it, got {shown(text)}"
         hint = "for example trainer; without .. and with letters, digits and _ . - only"
         yield draft.problem(("run", "code", "path"), message, code="code-path", hint=hint)
-    elif parts[0] in GENERATED:
-        message = f"must not be in {parts[0]}, which changes with every batch, got {shown(text)}"
+    elif path.split("/")[0] in GENERATED:
+        message = f"must not be in {path.split('/')[0]}, which changes with every batch, got {shown(text)}"
         yield draft.problem(("run", "code", "path"), message, code="code-path")
+
+
+def program_path(draft: Draft) -> Iterator[Problem]:
+    """The program is a file of the code."""
+    text = draft.get("program", kind=str)
+    if text is None or _is_inside(text):
+        return
+    message = f"must be a file inside the code's folder, relative to it, got {shown(text)}"
+    mended = text.removeprefix("./").lstrip("/")
+    hint = f"for example {mended if _is_inside(mended) else 'train.py'}"
+    hint += "; arguments belong into command" if " " in text else ""
+    yield draft.problem(("program",), message, code="program-path", hint=hint)
+
+
+def _is_inside(path: str) -> bool:
+    return all(CODE_PART.fullmatch(part) and part not in {".", ".."} for part in path.split("/"))
 
 
 def dataset(draft: Draft) -> Iterator[Problem]:

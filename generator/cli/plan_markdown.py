@@ -1,0 +1,147 @@
+"""`sweep plan` as a comment on a pull request: bounded, and whatever a spec says stays text.
+
+A stranger's words stand as code, where `@name` calls nobody.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from generator.cli import plan_words as words
+from generator.commands.plan import Planned
+from generator.plan import Binned, BlockReview, Covered, Difference, Review
+from generator.results.words import code, markdown
+from generator.structs.trial import Trial
+
+LIMIT = 60 * 1024
+"""Bytes; GitHub takes 65,536 characters in a comment, and the workflow may want to add a few."""
+
+
+RESERVE = 200
+"""Bytes kept for the line that says what was cut."""
+
+MOST_ROWS = 50
+"""Of one table or list."""
+
+
+def planned(found: Planned) -> str:
+    """Write every review, then what needs none."""
+    lines = [line for review in found.reviews for line in _review(review, found.base)]
+    if found.settled:
+        lines += [f"Nothing changes: {words.cut(', '.join(found.settled))}.", ""]
+    return bounded(lines or ["There is no sweep yet.", ""])
+
+
+def bounded(lines: Sequence[str]) -> str:
+    """Join lines, as many as a comment can bear, and say how many it could not."""
+    sizes = [len(line.encode()) + 1 for line in lines]
+    kept, used = 0, 0
+    if sum(sizes) <= LIMIT:
+        return "\n".join(lines)
+    while used + sizes[kept] <= LIMIT - RESERVE:
+        used += sizes[kept]
+        kept += 1
+    said = f"… {len(lines) - kept:,} more lines were cut; `sweep plan` shows them."
+    return "\n".join([*lines[:kept], "", said, ""])
+
+
+def _review(review: Review, base: str | None) -> Iterator[str]:
+    yield from (f"## {markdown(review.sweep.name)}: {words.size(review)}", "")
+    if review.sweep.description:
+        yield from (code(words.cut(review.sweep.description)), "")
+    yield from (f"{words.standing(review)}; {words.cost(review)}.", "")
+    if allowed := words.budget(review):
+        yield from (f"Budget: {allowed}.", "")
+    if review.unlocked:
+        told = code(words.cut(review.unlocked))
+        yield from (f"Trials count as new and ids may change: {told}.", "")
+    yield from _blocks(review)
+    yield from _coverage(review)
+    yield from _ends(review)
+    yield from _change(review, base)
+    if review.warnings:
+        yield from ("### Warnings", "")
+        yield from _some(f"- {code(words.cut(str(one)))}" for one in review.warnings)
+        yield ""
+
+
+def _blocks(review: Review) -> Iterator[str]:
+    numbered = list(enumerate(review.blocks, start=1))
+    rows = [
+        f"| {number} | {block.method} | {block.candidates:,} | {block.rejected:,} | {block.duplicates:,} "
+        f"| {block.kept:,} | {words.percent(block.acceptance)} |"
+        for number, block in numbered
+    ]
+    yield from ("### Blocks", "")
+    yield from _table("block | method | candidates | rejected | duplicates | kept | accepted", rows)
+    said = [f"- block {number}: {line}" for number, block in numbered for line in _remarks(block)]
+    yield from _some(said)
+    yield from [""] * bool(said)
+
+
+def _remarks(block: BlockReview) -> Iterator[str]:
+    for one in block.constraints:
+        yield f"{one.rejected:,} rejected by {code(words.cut(one.text))}"
+    if block.discrepancy:
+        yield words.evenness(block.discrepancy)
+
+
+def _coverage(review: Review) -> Iterator[str]:
+    found = review.coverage
+    if found.parameters:
+        yield from ("### Coverage", "")
+        rows = [
+            f"| {code(words.name(one))} | {one.present:,} | {_values(one)} | {_notes(one)} |"
+            for one in found.parameters
+        ]
+        yield from _table("parameter | has it | values | ", rows)
+    if found.constants:
+        yield from (f"Fixed: {code(words.assignment(found.constants))}.", "")
+
+
+def _values(one: Covered) -> str:
+    if isinstance(one.values, Binned):
+        return f"`{words.histogram(one.values)}` {words.span(one.values)}"
+    return ", ".join(map(code, words.levels(one.values)))
+
+
+def _notes(one: Covered) -> str:
+    return markdown(words.notes(one))
+
+
+def _ends(review: Review) -> Iterator[str]:
+    rows = [_row("first" * (not place), trial) for place, trial in enumerate(review.first)]
+    rows += [_row("last" * (not place), trial) for place, trial in enumerate(review.last)]
+    yield from ("### Trials", "")
+    yield from _table(" | trial | values", rows)
+
+
+def _change(review: Review, base: str | None) -> Iterator[str]:
+    found = review.difference
+    commit = "no commit" if base is None else f"`{base[: words.SHORT_COMMIT]}`"
+    yield from ("### Difference", "")
+    yield from (f"Against {commit}: {markdown(words.change(found, review.sweep.path))}.", "")
+    if isinstance(found, Difference) and found.former is not None and not found.is_empty:
+        yield from _table(" | trial | values", [*_few("added", found.added), *_few("removed", found.removed)])
+
+
+def _few(sign: str, trials: Sequence[Trial]) -> Iterator[str]:
+    yield from (_row(sign, trial) for trial in trials[: words.FEW_TRIALS])
+    if len(trials) > words.FEW_TRIALS:
+        yield f"| {sign} | … | {len(trials) - words.FEW_TRIALS:,} more |"
+
+
+def _row(label: str, trial: Trial) -> str:
+    return f"| {label} | `{trial.id}` | {code(words.trial(trial))} |"
+
+
+def _table(headings: str, rows: Sequence[str]) -> Iterator[str]:
+    yield f"| {headings} |"
+    yield "|" + " --- |" * (headings.count("|") + 1)
+    yield from _some(rows)
+    yield ""
+
+
+def _some(found: Iterable[str]) -> Iterator[str]:
+    lines = list(found)
+    yield from lines[:MOST_ROWS]
+    if len(lines) > MOST_ROWS:
+        yield from ("", f"… {len(lines) - MOST_ROWS:,} more")

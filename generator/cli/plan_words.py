@@ -1,0 +1,164 @@
+"""What text and Markdown of `sweep plan` have in common: values, numbers and sentences, a line each."""
+
+import json
+import re
+from collections.abc import Iterable
+from typing import assert_never
+
+from generator.plan import Binned, Cost, Counted, Covered, Difference, Discrepancy, Review, Scale, Unreadable
+from generator.results.words import one_line, plain, short
+from generator.structs.trial import Trial
+from generator.structs.values import Value
+
+BLOCKS = "▁▂▃▄▅▆▇█"
+EMPTY = "·"
+"""A bin that nothing fell into; the lowest block would look like something."""
+
+TIMES = "\N{MULTIPLICATION SIGN}"
+
+LONGEST_VALUE = 40
+LONGEST_LINE = 500
+SHORT_COMMIT = 8
+
+EXACT_ENOUGH = 100
+"""From here on whole hours will do."""
+
+MOST_VALUES = 12
+"""Shown of a parameter; JSON has all."""
+FEW_TRIALS = 5
+"""Shown of those added and of those removed."""
+
+LOOKS_TYPED = re.compile(r"null|true|false|[-+.\d\[\"'].*", re.DOTALL)
+"""Text that could be read as another kind of value is shown in quotes."""
+
+
+def cut(text: str, most: int = LONGEST_LINE) -> str:
+    """Bring a text onto one line of bounded length."""
+    return _short(one_line(text[: 2 * most]), most)
+
+
+def _short(line: str, most: int) -> str:
+    return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
+def value(found: Value) -> str:
+    """Show a value shortly, and no text as anything but text."""
+    if isinstance(found, str) and LOOKS_TYPED.fullmatch(found):
+        return cut(json.dumps(found, ensure_ascii=False), LONGEST_VALUE)
+    return cut(plain(found), LONGEST_VALUE)
+
+
+def assignment(values: Iterable[tuple[str, Value]], *further: str) -> str:
+    """Show names with their values."""
+    shown = [f"{cut(name, LONGEST_VALUE)}={value(one)}" for name, one in values]
+    return _short("  ".join([*shown, *further]), LONGEST_LINE)
+
+
+def trial(found: Trial) -> str:
+    """Show a trial's values."""
+    replicate = [f"(replicate {found.replicate})"] if found.replicate else []
+    return assignment(found.assignment.items(), *replicate)
+
+
+def counted(count: int, noun: str) -> str:
+    """Count things."""
+    return f"{count:,} {noun}" + "s" * (count != 1)
+
+
+def size(review: Review) -> str:
+    """Say how many trials there are, and why."""
+    trials = counted(len(review.trials), "trial")
+    if review.sweep.replicates == 1:
+        return trials
+    assignments = counted(review.coverage.assignments, "assignment")
+    return f"{trials} ({assignments} {TIMES} {review.sweep.replicates} replicates)"
+
+
+def standing(review: Review) -> str:
+    """Say what is known of the trials."""
+    found = review.standing
+    return f"{found.new:,} new, {found.running:,} running, {found.recorded:,} recorded"
+
+
+def cost(review: Review) -> str:
+    """Bound the cost, as hours of single trials."""
+    new, whole = review.new_cost, review.whole_cost
+    told = f"at most {_hours(new)} for {counted(new.trials, 'new trial')}"
+    return told if new == whole else f"{told}, {_hours(whole)} for all {whole.trials:,}"
+
+
+def _hours(found: Cost) -> str:
+    gpu = f" ({_number(found.gpu_hours)} GPU hours)" if found.gpu_hours else ""
+    return f"{_number(found.hours)} hours{gpu}"
+
+
+def _number(found: float) -> str:
+    return f"{found:,.0f}" if found >= EXACT_ENOUGH else f"{found:.3g}"
+
+
+def budget(review: Review) -> str:
+    """Say what the spec allows; nothing where it sets no limit."""
+    found = review.sweep.budget
+    trials = [] if found.max_trials is None else [f"{found.max_trials:,} trials"]
+    hours = [] if found.max_gpu_hours is None else [f"{short(found.max_gpu_hours)} GPU hours"]
+    return ", ".join(trials + hours)
+
+
+def percent(share: float) -> str:
+    """Show a share."""
+    return f"{100 * share:.3g} %"
+
+
+def evenness(found: Discrepancy) -> str:
+    """Compare a discrepancy with what chance would give."""
+    points = f"{counted(found.points, 'point')} in {counted(found.dimensions, 'continuous dimension')}"
+    return f"discrepancy of {points}: {found.value:.3g}, of random points {found.random:.3g}"
+
+
+def histogram(found: Binned) -> str:
+    """Draw ten bins."""
+    most = max(found.counts)
+    return "".join(BLOCKS[-(-count * len(BLOCKS) // most) - 1] if count else EMPTY for count in found.counts)
+
+
+def span(found: Binned) -> str:
+    """Say from where to where values go, and where the bins do if that is further."""
+    scale = ", log scale" if found.scale is Scale.LOG else ""
+    reached = f"{short(found.smallest)} … {short(found.largest)}"
+    bounds = f"{short(found.low)} … {short(found.high)}"
+    return f"{reached}{scale}" if reached == bounds else f"{reached} of {bounds}{scale}"
+
+
+def levels(found: Counted) -> tuple[str, ...]:
+    """Show how often each value occurs."""
+    shown = [f"{value(one)} {TIMES}{count:,}" for one, count in found.values[:MOST_VALUES]]
+    more = len(found.values) - len(shown)
+    return (*shown, *[f"… {more:,} more values"] * (more > 0))
+
+
+def name(one: Covered) -> str:
+    """Show a parameter's name."""
+    return cut(one.name, LONGEST_VALUE)
+
+
+def notes(one: Covered) -> str:
+    """Say what is special about a parameter."""
+    zipped = [f"zipped with {', '.join(one.zipped_with)}"] if one.zipped_with else []
+    return cut("; ".join(["derived"] * one.is_derived + ["conditional"] * one.is_conditional + zipped))
+
+
+def change(found: Difference | Unreadable, path: str) -> str:
+    """Say how the trials differ from those at the base."""
+    match found:
+        case Difference(former=None):
+            return f"no such sweep there: all {counted(len(found.added), 'trial')} added"
+        case Difference(former):
+            counts = (
+                f"{len(found.added):,} added, {len(found.removed):,} removed, {found.unchanged:,} unchanged"
+            )
+            return counts if former == path else f"{counts}; renamed from {one_line(former or '')}"
+        case Unreadable():
+            problems = counted(len(found.problems), "problem")
+            return f"cannot be compared: {one_line(found.former)} has {problems} there"
+        case _:
+            assert_never(found)

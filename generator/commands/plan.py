@@ -1,0 +1,180 @@
+"""`sweep plan`: what a merge would ask for, and how that differs from what stands. Writes nothing."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from generator import search, spec
+from generator.commands import programs
+from generator.commands.generate import expanded
+from generator.commands.workspace import SETTINGS_FILE, SPECS, Workspace
+from generator.errors import RepositoryError
+from generator.plan import (
+    BlockReview,
+    Difference,
+    Discrepancy,
+    Rejection,
+    Review,
+    Unreadable,
+    coverage,
+    difference,
+    standing,
+)
+from generator.repo import batches
+from generator.repo.batches import StoredBatch
+from generator.search import Assignment, Expansion
+from generator.search.discrepancy import coverage_points, discrepancy
+from generator.structs.domain import Continuous
+from generator.structs.program import Program
+from generator.structs.settings import Settings
+from generator.structs.space import SearchSpace
+from generator.structs.sweep import Block, Draw, Sampler, Sweep
+from generator.structs.trial import Trial
+
+MOST_POINTS = 2048
+"""The measure compares every pair of points: a tenth of a second for so many."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """Every sweep that was asked about."""
+
+    base: str | None
+    """The commit that stands; None while nothing was ever committed."""
+    reviews: tuple[Review, ...]
+    settled: tuple[str, ...]
+    """Sweeps of which a merge would change nothing."""
+
+
+def plan(workspace: Workspace, names: Iterable[str] = (), *, base: str | None = None) -> Planned:
+    """Review sweeps before anything is spent; without names, those of which a merge would change something.
+
+    Raises SpecError with the problems of all of them.
+    """
+    chosen = tuple(dict.fromkeys(names))
+    expansions = expanded(workspace.sweeps(chosen))
+    stage = _Stage(workspace, workspace.standing(base))
+    reviews = [stage.review(sweep, expansion) for sweep, expansion in expansions]
+    settled = () if chosen else tuple(one.sweep.name for one in reviews if not one.is_news)
+    return Planned(stage.base, tuple(one for one in reviews if chosen or one.is_news), settled)
+
+
+@dataclass(frozen=True)
+class _Stage:
+    """A repository about to be merged onto a commit."""
+
+    workspace: Workspace
+    base: str | None
+
+    @cached_property
+    def standing(self) -> tuple[StoredBatch, ...]:
+        return batches.in_commit(self.workspace.repository, self.base)
+
+    @cached_property
+    def present(self) -> tuple[StoredBatch, ...]:
+        return batches.in_work_tree(self.workspace.root)
+
+    @cached_property
+    def specs(self) -> Mapping[str, bytes]:
+        """The folder of specs at the base."""
+        return self.workspace.repository.read(self.base, SPECS)
+
+    def beside(self, name: str) -> bytes | None:
+        """Read a file of assignments at the base."""
+        return self.specs.get(f"{SPECS}/{name}")
+
+    @cached_property
+    def settings(self) -> Settings:
+        """The settings at the base; today's where those cannot be read."""
+        content = self.workspace.repository.read(self.base, SETTINGS_FILE).get(SETTINGS_FILE)
+        found = spec.parse_settings(content, SETTINGS_FILE) if content is not None else Settings()
+        return found if isinstance(found, Settings) else self.workspace.settings
+
+    def review(self, sweep: Sweep, expansion: Expansion) -> Review:
+        program, unlocked = self.program(sweep)
+        trials = search.trials(sweep, expansion, program)
+        old = batches.of_sweep(self.standing, sweep.name)
+        return Review(
+            sweep,
+            trials,
+            standing(
+                trials,
+                active={trial.digest for batch in old if batch.is_active for trial in batch.trials},
+                archived={trial.digest for batch in old if not batch.is_active for trial in batch.trials},
+            ),
+            tuple(_blocks(sweep, expansion)),
+            coverage(sweep, expansion.assignments),
+            self.difference(sweep, trials, program),
+            tuple(sorted((*sweep.warnings, *expansion.warnings))),
+            unlocked,
+        )
+
+    def program(self, sweep: Sweep) -> tuple[Program, str | None]:
+        """Find the program that `sweep generate` would lock, or a stand-in and why it could not."""
+        merged = batches.of_sweep(self.standing, sweep.name)
+        written = batches.of_sweep(self.present, sweep.name)
+        newest = max((*merged, *written), key=lambda batch: batch.lock.number, default=None)
+        try:
+            return programs.locked(self.workspace, sweep, newest.lock.program if newest else None), None
+        except RepositoryError as error:
+            return programs.asked_for(self.workspace, sweep), str(error)
+
+    def difference(
+        self, sweep: Sweep, trials: tuple[Trial, ...], program: Program
+    ) -> Difference | Unreadable:
+        """Compare with the spec at the base, under one program, so that only the space matters."""
+        if sweep.path in self.specs:
+            return self.compared(sweep.path, sweep, trials, program)
+        found = [self.compared(path, sweep, trials, program) for path in self.vanished]
+        renamed = [one for one in found if isinstance(one, Difference) and one.unchanged]
+        nothing = difference(None, (), trials)
+        return max(renamed, key=lambda one: (one.unchanged, -len(one.removed)), default=nothing)
+
+    @cached_property
+    def vanished(self) -> tuple[str, ...]:
+        """Specs at the base that the work tree lacks: one of them may have got another name."""
+        kept = {self.workspace.shown(path) for path in self.workspace.spec_paths()}
+        return tuple(path for path in sorted(self.specs) if path.endswith(".yaml") and path not in kept)
+
+    def compared(
+        self, path: str, sweep: Sweep, trials: tuple[Trial, ...], program: Program
+    ) -> Difference | Unreadable:
+        former = spec.parse(self.specs[path], path, self.settings, beside=self.beside)
+        if not isinstance(former, Sweep):
+            return Unreadable(path, former)
+        if former.digest == sweep.digest:
+            return Difference(path, (), (), len(trials))
+        found = search.explore(former)
+        if not isinstance(found, Expansion):
+            return Unreadable(path, found)
+        return difference(path, search.trials(former, found, program), trials)
+
+
+def _blocks(sweep: Sweep, expansion: Expansion) -> Iterator[BlockReview]:
+    start = 0
+    for block, count in zip(sweep.blocks, expansion.blocks, strict=True):
+        kept = expansion.assignments[start : start + count.kept]
+        start += count.kept
+        constraints = zip(block.space.constraints, count.rejections, strict=False)
+        yield BlockReview(
+            block.method,
+            count.candidates,
+            count.rejected,
+            count.duplicates,
+            count.kept,
+            tuple(Rejection(one.text, rejected) for one, rejected in constraints),
+            _evenness(block, count.rejected, kept),
+        )
+
+
+def _evenness(block: Block, rejected: int, kept: Sequence[Assignment]) -> Discrepancy | None:
+    """Measure quasi-random points. Those of constrained spaces have no yardstick."""
+    if not isinstance(block, Draw) or block.sampler is Sampler.RANDOM or rejected:
+        return None
+    # The first points of a sequence are even by themselves; of a Latin hypercube only all of them are.
+    if block.sampler is Sampler.LATIN_HYPERCUBE and len(kept) > MOST_POINTS:
+        return None
+    space = SearchSpace(tuple(one for one in block.space.parameters if isinstance(one.domain, Continuous)))
+    points = coverage_points(space, kept[:MOST_POINTS])
+    found = discrepancy(points)
+    return None if found is None else Discrepancy(len(points), len(points[0]), found)

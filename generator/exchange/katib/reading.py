@@ -1,0 +1,154 @@
+"""An Experiment of Katib, v1alpha3 or v1beta1, as a spec; every key of it is used or named as lost."""
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+from generator.exchange.katib import spaces, template
+from generator.exchange.katib.fields import Fields
+from generator.exchange.loss import ForeignError, Imported, Loss
+from generator.exchange.names import metric_name, sweep_name
+from generator.formats import foreign_yaml
+
+VERSIONS = ("kubeflow.org/v1alpha3", "kubeflow.org/v1beta1")
+METHODS = {"grid": "grid", "random": "random", "sobol": "sobol"}
+UNLIMITED = 100
+"""Trials of an Experiment that sets no limit of its own."""
+
+BEST_OF_STREAM = (
+    "Katib takes the best value that a trial prints, we take the last: print the value to go by last"
+)
+EVERY_METRIC = "every metric that a trial reports is recorded, without being named"
+
+
+def read(content: bytes, *, name: str) -> Imported:
+    """Make a spec of an Experiment. Raises ForeignError."""
+    root = Fields.of(foreign_yaml.load(content), "")
+    version, kind = root.text("apiVersion"), root.text("kind")
+    if version not in VERSIONS or kind != "Experiment":
+        raise ForeignError(
+            f"must be an Experiment of {' or '.join(VERSIONS)}, got {kind!r} of {version!r}",
+            hint="`kubectl get experiment NAME -o yaml` shows one",
+        )
+    fields = root.inner("spec")
+    name, losses = _identity(root, name)
+    losses += root.rest()
+    metric = _metric(fields, losses)
+    search, more = _search(fields)
+    found = spaces.parameters(fields.each("parameters"), draws=search["method"] != "grid")
+    if not found:
+        why = "neural architecture search is not supported" if fields.data.get("nasConfig") else "it has none"
+        raise ForeignError(f"spec.parameters must hold at least one parameter: {why}")
+    spec: dict[str, Any] = {"name": name, "method": search.pop("method"), "metric": metric}
+    spec["parameters"] = {parameter.name: parameter.domain for parameter in found}
+    losses += [*more, *spaces.losses(found)]
+    spec |= search | _limit(fields, found, spec["method"], losses)
+    trial = template.read(fields.inner("trialTemplate"), found)
+    spec |= trial.as_spec()
+    losses += trial.losses
+    _parallelism(fields, spec, losses)
+    return Imported(spec, (*losses, *fields.rest()))
+
+
+def _identity(root: Fields, name: str) -> tuple[str, list[Loss]]:
+    """Take the Experiment's name where a sweep can have it."""
+    metadata = root.inner("metadata")
+    foreign = metadata.text("name")
+    name = sweep_name(foreign or "") or name
+    losses = [] if foreign in {None, name} else [Loss(f"metadata.name: {foreign}", f"is called {name} here")]
+    losses += metadata.rest("is the cluster's")
+    losses += root.lost("status", "tells what a cluster found, not what was asked for")
+    return name, losses
+
+
+def _search(fields: Fields) -> tuple[dict[str, Any], list[Loss]]:
+    algorithm = fields.inner("algorithm")
+    name = algorithm.text("algorithmName") or ""
+    method = METHODS.get(name, "random")
+    losses = []
+    if name not in METHODS:
+        why = "random here: a method that learns from earlier trials is not supported yet"
+        losses.append(Loss(f"{algorithm.at('algorithmName')}: {name}", why))
+    seed = None
+    for setting in algorithm.each("algorithmSettings"):
+        key, value = setting.text("name"), setting.text("value")
+        if key == "random_state" and method != "grid" and value is not None and value.isdecimal():
+            seed = int(value)
+        else:
+            losses.append(Loss(f"{setting.path}: {key}: {value}", "has no counterpart here"))
+    for place in (algorithm, fields):
+        losses += place.lost("earlyStopping", "trials run to their end: early stopping is not supported yet")
+    losses += algorithm.rest()
+    if method == "grid":
+        return {"method": method}, losses
+    if seed is None:
+        losses.append(
+            Loss("seed", "the file has none; 0 stands there, so the same trials are drawn every time")
+        )
+    else:
+        losses.append(
+            Loss("random_state", "is the seed here, but Katib draws other values from the same one")
+        )
+    return {"method": method, "seed": seed or 0}, losses
+
+
+def _metric(fields: Fields, losses: list[Loss]) -> dict[str, Any]:
+    objective = fields.inner("objective")
+    foreign, goal = objective.text("objectiveMetricName"), objective.text("type")
+    if foreign is None or goal not in {"maximize", "minimize"}:
+        raise ForeignError(
+            "spec.objective must have an objectiveMetricName, and the type maximize or minimize"
+        )
+    name = metric_name(foreign)
+    if name != foreign:
+        losses.append(Loss(f"spec.objective.objectiveMetricName: {foreign}", f"is called {name} here"))
+    losses += objective.lost(
+        "goal", "a sweep runs all of its trials: stopping at a goal is not supported yet"
+    )
+    losses += objective.lost("additionalMetricNames", EVERY_METRIC)
+    strategies = {entry.text("name"): entry.text("value") for entry in objective.each("metricStrategies")}
+    if strategies.get(foreign) != "latest":
+        shown = strategies.get(foreign) or "the best, Katib's default"
+        losses.append(Loss(f"spec.objective.metricStrategies: {shown}", BEST_OF_STREAM))
+    losses += objective.rest()
+    _collector(fields.inner("metricsCollectorSpec"), losses)
+    return {"name": name, "goal": goal, "source": "stdout"}
+
+
+def _collector(collector: Fields, losses: list[Loss]) -> None:
+    chosen = collector.inner("collector")
+    kind = chosen.text("kind")
+    if kind not in {None, "StdOut"}:
+        why = "metrics are read from lines `name=value` on standard output here: print them"
+        losses.append(Loss(f"{chosen.at('kind')}: {kind}", why))
+    losses += [*chosen.rest(), *collector.rest()]
+
+
+def _limit(fields: Fields, found: Sequence[spaces.Read], method: str, losses: list[Loss]) -> dict[str, Any]:
+    """Say how many trials; a grid is as large as it is, unless Katib would have stopped before its end."""
+    limit = fields.whole("maxTrialCount")
+    counts = [parameter.count for parameter in found]
+    size = None if None in counts else prod(count for count in counts if count is not None)
+    if method != "grid" and limit is None:
+        losses.append(Loss("spec.maxTrialCount", f"the file sets no limit; {UNLIMITED} stands there"))
+        limit = UNLIMITED
+    if limit is not None and size is not None and limit > size:
+        why = f"the space has only {size} combinations, and each is one trial here"
+        losses.append(Loss(f"spec.maxTrialCount: {limit}", why))
+        limit = size
+    if method != "grid":
+        return {"run_cap": limit}
+    if limit is None or size is None or limit == size:
+        return {}
+    why = f"Katib takes the first {limit} of {size} combinations, we take as many in the order of seed 0"
+    losses.append(Loss(f"spec.maxTrialCount: {limit}", why))
+    return {"run_cap": limit, "grid_order": "shuffled", "seed": 0}
+
+
+def _parallelism(fields: Fields, spec: dict[str, Any], losses: list[Loss]) -> None:
+    parallel = fields.whole("parallelTrialCount")
+    if parallel is None:
+        losses.append(Loss("spec.parallelTrialCount", "the file has none; Katib's default, 3, stands there"))
+    spec["run"] = {"parallelism": 3 if parallel is None else parallel, **spec["run"]}
+    losses += fields.lost("maxFailedTrialCount", "a failed trial stops no other here")
+    losses += fields.lost("resumePolicy", "Katib's service; there is none here to be resumed")

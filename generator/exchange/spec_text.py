@@ -1,0 +1,107 @@
+"""An imported spec as a file for people: short things on one line, quotes where our reader needs them.
+
+What was lost stands above it, one comment line a loss.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from generator.exchange.loss import Imported
+from generator.reader import characters
+from generator.reader.scalars import resolve
+
+WIDTH = 100
+"""Columns that a mapping or a list may take before it is spread over lines."""
+
+SPREAD = frozenset({"parameters", "assignments", "blocks", "constraints"})
+"""Keys whose values are lists of things to review one by one: a line for each."""
+
+PLAIN = re.compile(r"[A-Za-z0-9_./](?:[A-Za-z0-9_./+*@%~ -]*[A-Za-z0-9_./+*@%~-])?", re.ASCII)
+"""Texts that mean the same without quotes, unless they are a number, a word of YAML or unclear."""
+
+
+def spec_text(imported: Imported, source: str) -> str:
+    """Write the spec; `source` says what it was made of, such as `the W&B file sweep.yaml`."""
+    header = [f"Imported from {source}."]
+    if imported.losses:
+        header.append("Not carried over as it was:")
+        header += [f"- {loss.what}: {loss.why}" for loss in imported.losses]
+    lines = [*(f"# {_one_line(text)}" for text in header), "", *_mapping(imported.spec, "")]
+    return "\n".join(lines) + "\n"
+
+
+def _one_line(text: str) -> str:
+    """Keep out of a comment what no comment may hold."""
+    folded = re.sub(r"[\t\r\n]+", " ", text)
+    return characters.INVISIBLE.sub(characters.STAND_IN, folded)
+
+
+def _mapping(mapping: Mapping[str, Any], indent: str) -> Iterator[str]:
+    for key, value in mapping.items():
+        yield from _entry(f"{indent}{_text(key)}:", value, indent, spread=key in SPREAD)
+
+
+def _entry(start: str, value: Any, indent: str, *, spread: bool) -> Iterator[str]:
+    """Write what follows a key or a dash: on the same line if it fits there, else below it."""
+    flow = _flow(value)
+    is_short = not spread and len(start) + 1 + len(flow) <= WIDTH
+    match value:
+        case dict() if value and not is_short:
+            yield start
+            yield from _mapping(value, indent + "  ")
+        case list() if value and not is_short:
+            yield start
+            yield from _items(value, indent + "  ")
+        case _:
+            yield f"{start} {flow}"
+
+
+def _items(items: list[Any], indent: str) -> Iterator[str]:
+    """Write a list: mappings by their keys, scalars as many on a line as fit."""
+    if any(isinstance(item, dict | list) for item in items):
+        for item in items:
+            yield from _item(item, indent)
+        return
+    lines = ["["]
+    for item in items:
+        text = f"{_flow(item)}, "
+        if len(indent) + len(lines[-1]) + len(text) > WIDTH:
+            lines.append(" ")
+        lines[-1] += text
+    lines[-1] = lines[-1][:-2] + "]"
+    yield from (indent + line.rstrip() for line in lines)
+
+
+def _item(item: Any, indent: str) -> Iterator[str]:
+    flow = _flow(item)
+    if isinstance(item, dict) and item and len(indent) + 2 + len(flow) > WIDTH:
+        first, *rest = _mapping(item, indent + "  ")
+        yield f"{indent}- {first.lstrip()}"
+        yield from rest
+    else:
+        yield f"{indent}- {flow}"
+
+
+def _flow(value: Any) -> str:
+    match value:
+        case dict():
+            return "{" + ", ".join(f"{_text(key)}: {_flow(item)}" for key, item in value.items()) + "}"
+        case list() | tuple():
+            return "[" + ", ".join(map(_flow, value)) + "]"
+        case str():
+            return _text(value)
+        case None | bool() | int():
+            return json.dumps(value)
+        case float():
+            return repr(value)
+        case _:
+            raise AssertionError(f"a spec is plain data, got {type(value).__name__}")
+
+
+def _text(text: str) -> str:
+    if PLAIN.fullmatch(text) and resolve(text) == text:
+        return text
+    # Escapes of JSON are escapes of YAML; what nobody could see is shown, and our reader refuses it.
+    return json.dumps(text, ensure_ascii=characters.INVISIBLE.search(text) is not None)

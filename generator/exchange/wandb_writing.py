@@ -1,0 +1,142 @@
+"""A sweep as the YAML that `wandb sweep` takes, as near as W&B can come."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, assert_never
+
+from generator.exchange.loss import Exported, Loss
+from generator.exchange.programs import script_in
+from generator.exchange.unsaid import of_block, of_run
+from generator.formats.yaml import dump
+from generator.structs.command import DEFAULT_COMMAND, PROGRAM
+from generator.structs.domain import (
+    Beta,
+    Choice,
+    Constant,
+    Continuous,
+    Domain,
+    IntUniform,
+    LogNormal,
+    LogUniform,
+    Normal,
+    Quantized,
+    Uniform,
+)
+from generator.structs.sweep import Block, Draw, Grid, Listing, Sampler, Sweep
+from generator.structs.values import Value, canonical_json
+
+
+def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
+    """Write the first block as a W&B sweep; a list becomes the grid of its values."""
+    block = sweep.blocks[0]
+    losses = [*_blocks(sweep), *of_block(block, "W&B")]
+    document: dict[str, Any] = {"name": sweep.name}
+    if sweep.description:
+        document["description"] = sweep.description
+    document |= _program(sweep, losses)
+    document |= _method(block, losses)
+    document["metric"] = {"name": sweep.metric.name, "goal": str(sweep.metric.goal)}
+    document["parameters"] = (
+        _listed(assignments, losses) if isinstance(block, Listing) else dict(_parameters(block, losses))
+    )
+    losses.append(Loss("metric.source", f"W&B takes what the program logs: wandb.log of {sweep.metric.name}"))
+    losses += of_run(sweep, "W&B")
+    told = [f"- {loss.what}: {loss.why}" for loss in losses]
+    banner = "\n".join([f"Exported from the sweep {sweep.name}. What W&B does otherwise:", *told])
+    return Exported(dump(document, banner=banner), tuple(losses))
+
+
+def _blocks(sweep: Sweep) -> Iterator[Loss]:
+    for number, block in enumerate(sweep.blocks[1:], start=2):
+        yield Loss(
+            f"block {number} ({block.method})", "a W&B sweep has one space; only the first block is here"
+        )
+
+
+def _program(sweep: Sweep, losses: list[Loss]) -> dict[str, Any]:
+    """Give `program` and, unless it is W&B's default, `command`."""
+    command = list(sweep.command)
+    if any("${seed}" in part for part in command):
+        losses.append(Loss("command: ${seed}", "W&B has no such macro; give the seed another way"))
+    place = script_in(command)
+    if place is None:
+        return {"command": command}
+    program, command[place] = command[place], PROGRAM
+    return {"program": program} | ({} if tuple(command) == DEFAULT_COMMAND else {"command": command})
+
+
+def _method(block: Block, losses: list[Loss]) -> dict[str, Any]:
+    match block:
+        case Grid(cap=cap, seed=seed):
+            if seed is not None:
+                losses.append(Loss("grid_order: shuffled", "W&B takes a grid in its own order"))
+            return {"method": "grid"} | ({} if cap is None else {"run_cap": cap})
+        case Draw(sampler=sampler, cap=cap):
+            losses.append(Loss("seed", "W&B has none: it draws other values, anew each time"))
+            if sampler is not Sampler.RANDOM:
+                losses.append(Loss(f"method: {sampler}", "written as random: W&B draws by chance alone"))
+            return {"method": "random", "run_cap": cap}
+        case Listing():
+            return {"method": "grid"}
+        case _:
+            assert_never(block)
+
+
+def _listed(assignments: Sequence[Mapping[str, Value]], losses: list[Loss]) -> dict[str, Any]:
+    """Give each parameter the values that it has in the list."""
+    found: dict[str, dict[str, Value]] = {}
+    for assignment in assignments:
+        for name, value in assignment.items():
+            found.setdefault(name, {})[canonical_json(value)] = value
+    size = 1
+    for values in found.values():
+        size *= len(values)
+    if size > len(assignments) or any(len(found) > len(assignment) for assignment in assignments):
+        why = f"W&B cannot list: it takes all {size} combinations, not these {len(assignments)}"
+        losses.append(Loss("method: list", why))
+    return {name: {"values": [_plain(value) for value in values.values()]} for name, values in found.items()}
+
+
+def _parameters(block: Block, losses: list[Loss]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for parameter in block.space.parameters:
+        if isinstance(parameter.domain, Normal) and (parameter.domain.low, parameter.domain.high) != (
+            None,
+            None,
+        ):
+            losses.append(Loss(f"parameters.{parameter.name}", "written as normal: W&B cuts nothing off"))
+        yield parameter.name, _domain(parameter.domain)
+
+
+def _domain(domain: Domain) -> dict[str, Any]:
+    match domain:
+        case Constant(value):
+            return {"value": _plain(value)}
+        case Choice(values, probabilities):
+            listed = {"values": [_plain(value) for value in values]}
+            return listed if probabilities is None else {**listed, "probabilities": list(probabilities)}
+        case IntUniform(low, high):
+            return {"distribution": "int_uniform", "min": low, "max": high}
+        case Quantized(of, q):
+            keys = _continuous(of)
+            return {**keys, "distribution": f"q_{keys['distribution']}", "q": q}
+        case _:
+            return _continuous(domain)
+
+
+def _continuous(domain: Continuous) -> dict[str, Any]:
+    match domain:
+        case Uniform(low, high):
+            return {"distribution": "uniform", "min": low, "max": high}
+        case LogUniform(low, high):
+            return {"distribution": "log_uniform_values", "min": low, "max": high}
+        case Normal(mu, sigma):
+            return {"distribution": "normal", "mu": mu, "sigma": sigma}
+        case LogNormal(mu, sigma):
+            return {"distribution": "log_normal", "mu": mu, "sigma": sigma}
+        case Beta(a, b):
+            return {"distribution": "beta", "a": a, "b": b}
+        case _:
+            assert_never(domain)
+
+
+def _plain(value: Value) -> Any:
+    return list(value) if isinstance(value, list | tuple) else value

@@ -1,0 +1,120 @@
+"""All that a reviewer of a sweep should see before the merge, as one value."""
+
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+from generator.plan.coverage import Coverage
+from generator.plan.difference import Difference, Unreadable
+from generator.plan.evenness import Discrepancy
+from generator.problems import Problem
+from generator.structs.sweep import Run, Sweep
+from generator.structs.trial import Trial
+
+SECONDS_AN_HOUR = 3600
+
+EDGE = 3
+"""Trials shown of each end: enough to see which parameter varies fastest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A sweep's trials by what the commit that stands holds of them."""
+
+    new: int
+    """In no batch."""
+    running: int
+    """In an active batch."""
+    recorded: int
+    """In archived batches only."""
+
+
+def standing(trials: Sequence[Trial], *, active: AbstractSet[str], archived: AbstractSet[str]) -> Standing:
+    """Count trials by the digests that standing batches list."""
+    running = sum(trial.digest in active for trial in trials)
+    known = sum(trial.digest in active or trial.digest in archived for trial in trials)
+    return Standing(len(trials) - known, running, known - running)
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """The most that some trials can use up: every attempt of each lasts until its timeout."""
+
+    trials: int
+    hours: float
+    gpu_hours: float
+
+
+def cost(run: Run, trials: int) -> Cost:
+    """Bound what trials can cost."""
+    hours = trials * run.timeout_seconds * (run.retries + 1) / SECONDS_AN_HOUR
+    return Cost(trials, hours, hours * run.resources.gpu)
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """A constraint, and what it kept out."""
+
+    text: str
+    rejected: int
+    """Candidates that it does not hold for; several constraints may reject one."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockReview:
+    """What became of a block's candidates."""
+
+    method: str
+    candidates: int
+    rejected: int
+    duplicates: int
+    kept: int
+    constraints: tuple[Rejection, ...] = ()
+    discrepancy: Discrepancy | None = None
+    """Of quasi-random points."""
+
+    @property
+    def acceptance(self) -> float:
+        """The share of candidates that satisfies the constraints."""
+        return 1 - self.rejected / self.candidates if self.candidates else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """A sweep before it is merged."""
+
+    sweep: Sweep
+    trials: tuple[Trial, ...]
+    standing: Standing
+    blocks: tuple[BlockReview, ...]
+    coverage: Coverage
+    difference: Difference | Unreadable
+    warnings: tuple[Problem, ...] = ()
+    unlocked: str | None = None
+    """Why no program can be locked yet: until then no trial is known, and ids may change."""
+
+    @property
+    def is_news(self) -> bool:
+        """Tell whether merging it would change what is asked for."""
+        settled = isinstance(self.difference, Difference) and self.difference.is_empty
+        return self.standing.new > 0 or not settled
+
+    @property
+    def first(self) -> tuple[Trial, ...]:
+        """The first few trials."""
+        return self.trials[:EDGE]
+
+    @property
+    def last(self) -> tuple[Trial, ...]:
+        """The last few, without those that are among the first."""
+        return self.trials[max(EDGE, len(self.trials) - EDGE) :]
+
+    @property
+    def whole_cost(self) -> Cost:
+        """The most that all trials can cost together."""
+        return cost(self.sweep.run, len(self.trials))
+
+    @property
+    def new_cost(self) -> Cost:
+        """The most that this merge can cost."""
+        return cost(self.sweep.run, self.standing.new)

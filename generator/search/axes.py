@@ -1,0 +1,60 @@
+"""The dimensions of the cube that points lie in: constants have none, zipped parameters share one."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from generator.search.quantiles import position, quantile_of
+from generator.structs.domain import Choice, Constant
+from generator.structs.space import Parameter, SearchSpace
+from generator.structs.values import Value
+
+Columns = Callable[[Sequence[float]], dict[str, Sequence[Value]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One parameter, or several that take their values at one common position."""
+
+    members: tuple[Parameter, ...]
+
+    @property
+    def name(self) -> str:
+        """What its draws are keyed by; names of parameters hold no spaces."""
+        return " ".join(member.name for member in self.members)
+
+    def columns(self) -> Columns:
+        """Compile the function from coordinates to each member's values."""
+        names = [member.name for member in self.members]
+        if len(self.members) == 1:
+            alone = quantile_of(self.members[0].domain)
+            return lambda coordinates: {names[0]: [*map(alone, coordinates)]}
+        rows = self.rows()
+        values = list(zip(*rows, strict=True))
+
+        def together(coordinates: Sequence[float]) -> dict[str, Sequence[Value]]:
+            places = [position(u, len(rows)) for u in coordinates]
+            return {name: [column[at] for at in places] for name, column in zip(names, values, strict=True)}
+
+        return together
+
+    def rows(self) -> list[tuple[Value, ...]]:
+        """List what zipped members are at each of their positions."""
+        return list(zip(*map(_values, self.members), strict=True))
+
+
+def _values(member: Parameter) -> tuple[Value, ...]:
+    assert isinstance(member.domain, Choice), f"only lists of values are zipped, but got {member!r}"
+    return member.domain.values
+
+
+def axes(space: SearchSpace) -> tuple[Axis, ...]:
+    """List a space's axes in the order written; a group stands where the first of its members does."""
+    groups = {name: group for group in space.zips for name in group}
+    found: dict[tuple[str, ...], Axis] = {}
+    for parameter in space.parameters:
+        if parameter.name in groups:
+            group = groups[parameter.name]
+            found.setdefault(group, Axis(tuple(space[name] for name in group)))
+        elif not isinstance(parameter.domain, Constant):
+            found[parameter.name,] = Axis((parameter,))
+    return tuple(found.values())

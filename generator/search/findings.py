@@ -1,0 +1,149 @@
+"""What is to be said of a block once its candidates were looked at."""
+
+from collections.abc import Iterator
+
+from generator.problems import Problem, Severity
+from generator.reader.shown import cut
+from generator.search.blocks import Explored, bound
+from generator.search.drawing import unbalanced
+from generator.search.settling import Assignment
+from generator.structs.counting import MOST_TRIALS
+from generator.structs.space import Constraint
+from generator.structs.sweep import Draw, Grid, Listing, Sampler
+from generator.structs.values import canonical_json
+
+TELLING_DRAWS = 1_000
+"""A constraint that rejects none of fewer draws may still mean something."""
+
+
+def findings(found: Explored, file: str) -> Iterator[Problem]:
+    """Tell what is wrong with a block, or worth knowing."""
+    if found.failed is not None:
+        yield _failed(found, file)
+    elif not found.distinct and found.rejected:
+        yield from _nothing(found, file)
+    else:
+        yield from _cap(found, file)
+        yield from _uneven(found, file)
+        yield from _everything(found, file)
+
+
+def _failed(found: Explored, file: str) -> Problem:
+    failed = found.failed
+    assert failed is not None
+    message = f"cannot be computed: {failed.reason}, for {_written(failed.assignment)}"
+    hint = "exclude the case, as in `a / b if b != 0 else 0`, or by a constraint before this one"
+    return Problem.at(file, failed.expression.place, message, code="expression-failed", hint=hint)
+
+
+def _written(assignment: Assignment) -> str:
+    return ", ".join(f"{name}={cut(canonical_json(value))}" for name, value in assignment.items())
+
+
+def _nothing(found: Explored, file: str) -> Iterator[Problem]:
+    constraints = found.block.space.constraints
+    looked_at = f"{found.candidates} {_candidates(found)}"
+    alone = [number for number, count in found.rejections.items() if count == found.candidates]
+    for number in sorted(alone):
+        message = f"must hold for some assignment, got none of {looked_at}: {cut(constraints[number].text)}"
+        yield Problem.at(file, constraints[number].place, message, code="constraint-nothing", hint=_WIDEN)
+    if not alone:
+        counts = "; ".join(
+            f"{cut(constraint.text)} rejects {found.rejections[number]}"
+            for number, constraint in enumerate(constraints)
+        )
+        message = (
+            f"must leave an assignment that satisfies all constraints, got none of {looked_at}: {counts}"
+        )
+        yield Problem.at(file, found.block.place, message, code="constraint-nothing", hint=_WIDEN)
+
+
+_WIDEN = "widen the domains, or loosen the constraint"
+
+
+def _candidates(found: Explored) -> str:
+    match found.block:
+        case Grid():
+            return "combinations" if found.candidates > 1 else "combination"
+        case Draw():
+            return "draws" if found.candidates > 1 else "draw"
+        case Listing():
+            return "assignments" if found.candidates > 1 else "assignment"
+
+
+def _cap(found: Explored, file: str) -> Iterator[Problem]:
+    block, kept = found.block, len(found.distinct)
+    match block:
+        case _ if kept > MOST_TRIALS:
+            return  # looking stopped there, and the whole sweep is refused for it
+        case Grid(cap=int(cap), seed=None) if kept > cap:
+            message = f"must make at most run_cap = {cap} assignments, got {kept}"
+            hint = f"raise run_cap, or let `grid_order: shuffled` and a seed choose {cap} of them"
+            yield Problem.at(file, block.place, message, code="too-many-trials", hint=hint)
+        case Draw(sampler=Sampler.LATIN_HYPERCUBE, cap=cap) if kept < cap:
+            message = f"run_cap asks for {cap} assignments, of which {kept} are left: {_losses(found)}"
+            hint = "a Latin hypercube draws no others in their place; raise run_cap, or use random or sobol"
+            yield Problem.at(
+                file, block.place, message, code="run-cap-short", hint=hint, severity=Severity.WARNING
+            )
+        case Draw(cap=cap) if kept < cap:
+            yield _unreached(found, file, cap)
+        case Grid(cap=int(cap), seed=int()) if kept < cap and found.candidates == bound(block):
+            if not found.is_exhausted:
+                yield _unreached(found, file, cap)
+        case _:
+            pass
+
+
+def _unreached(found: Explored, file: str, cap: int) -> Problem:
+    kept = len(found.distinct)
+    message = (
+        f"run_cap asks for {cap} assignments, the space gave only {kept} different ones in "
+        f"{found.candidates} {_candidates(found)}: {_losses(found)}"
+    )
+    hint = f"set run_cap: {kept}, widen the domains, or loosen a constraint"
+    return Problem.at(file, found.block.place, message, code="run-cap-unreached", hint=hint)
+
+
+def _losses(found: Explored) -> str:
+    return f"constraints rejected {found.rejected}, {found.duplicates} came again"
+
+
+def _uneven(found: Explored, file: str) -> Iterator[Problem]:
+    message = unbalanced(found.block) if isinstance(found.block, Draw) else None
+    if message is not None:
+        hint = "other counts work, less evenly"
+        yield Problem.at(
+            file,
+            found.block.place,
+            message,
+            code="unbalanced-count",
+            hint=hint,
+            severity=Severity.WARNING,
+        )
+
+
+def _everything(found: Explored, file: str) -> Iterator[Problem]:
+    match found.block:
+        case Listing():
+            return  # a person's own lines: the constraint is there to guard them
+        case Draw() if found.candidates < TELLING_DRAWS:
+            return
+        case Grid(seed=int()) if not found.is_exhausted:
+            return
+    for number, constraint in enumerate(found.block.space.constraints):
+        if not found.rejections[number]:
+            yield _idle(constraint, file, f"{found.candidates} {_candidates(found)}")
+
+
+def _idle(constraint: Constraint, file: str, looked_at: str) -> Problem:
+    message = f"rejects none of {looked_at}: {cut(constraint.text)}"
+    hint = "delete it, or look for a slip in it"
+    return Problem.at(
+        file,
+        constraint.place,
+        message,
+        code="constraint-everything",
+        hint=hint,
+        severity=Severity.WARNING,
+    )

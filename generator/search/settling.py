@@ -1,0 +1,149 @@
+"""From a raw candidate to an assignment: drop what does not exist, compute what follows, test the rest."""
+
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from generator.search.computing import ComputeError, compile_expression
+from generator.search.quantiles import rounded
+from generator.structs.expression import mentions
+from generator.structs.space import Constraint, Derived, Parameter, SearchSpace
+from generator.structs.values import Value, identity
+
+Assignment = Mapping[str, Value]
+Candidate = Mapping[str, Value]
+"""A value for every parameter, also for those that will turn out not to exist."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """At least one constraint does not hold."""
+
+    constraints: tuple[int, ...]
+    """All that do not, by their place in the space."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """An expression has no result."""
+
+    expression: Constraint | Derived
+    reason: str
+    assignment: Assignment
+    """As far as it was known."""
+
+
+Settle = Callable[[Candidate], Assignment | Rejected | Failed]
+
+
+def settling(space: SearchSpace, listed: Collection[str] = ()) -> Settle:
+    """Compile what a space makes of a candidate; `listed` are names that a person may give beside its own."""
+    exists = _existence(space.parameters)
+    derive = [_Computed.of(derived) for derived in space.derived]
+    tests = [_Computed.of(constraint) for constraint in space.constraints]
+    names = tuple(dict.fromkeys([*(parameter.name for parameter in space.parameters), *listed]))
+
+    def settle(candidate: Candidate) -> Assignment | Rejected | Failed:
+        kept = exists(candidate) if exists else candidate
+        assignment = {name: kept[name] for name in names if name in kept}
+        for derived in derive:
+            failed = derived.add_to(assignment)
+            if failed is not None:
+                return failed
+        return (tests and _tested(assignment, tests)) or MappingProxyType(assignment)
+
+    return settle
+
+
+@dataclass(frozen=True, slots=True)
+class _Computed:
+    source: Constraint | Derived
+    needs: frozenset[str]
+    compute: Callable[[Assignment], Value]
+
+    @classmethod
+    def of(cls, source: Constraint | Derived) -> "_Computed":
+        needs = frozenset(name.name for name in mentions(source.expression))
+        return cls(source, needs, compile_expression(source.expression))
+
+    def add_to(self, assignment: dict[str, Value]) -> Failed | None:
+        """Add the derived value, unless something that it needs is absent."""
+        assert isinstance(self.source, Derived)
+        if self.needs <= assignment.keys():
+            try:
+                assignment[self.source.name] = _kept(self.compute(assignment))
+            except ComputeError as error:
+                return Failed(self.source, str(error), assignment)
+        return None
+
+
+def _kept(value: Value) -> Value:
+    """Round what was computed, so that no machine's last digit shows."""
+    match value:
+        case float():
+            return rounded(value)
+        case list() | tuple():
+            return tuple(rounded(item) if isinstance(item, float) else item for item in value)
+        case _:
+            return value
+
+
+def _tested(assignment: Assignment, tests: Iterable[_Computed]) -> Rejected | Failed | None:
+    """Hold all constraints against an assignment; what an earlier one rejected cannot fail in a later one."""
+    rejecting: list[int] = []
+    for number, test in enumerate(tests):
+        if not test.needs <= assignment.keys():
+            continue
+        try:
+            holds = test.compute(assignment)
+        except ComputeError as error:
+            if rejecting:
+                continue
+            return Failed(test.source, str(error), assignment)
+        if holds is False:
+            rejecting.append(number)
+        elif holds is not True and not rejecting:
+            return Failed(test.source, f"must be true or false, got {holds!r}", assignment)
+    return Rejected(tuple(rejecting)) if rejecting else None
+
+
+Allowed = tuple[tuple[str, frozenset[Hashable]], ...]
+"""Parents, and the identities of the values that they must have."""
+
+
+def allowed(parameter: Parameter) -> Allowed:
+    """Give a parameter's conditions in the form that is fast to look up."""
+    return tuple(
+        (condition.parameter, frozenset(map(identity, condition.values))) for condition in parameter.when
+    )
+
+
+def _existence(parameters: Collection[Parameter]) -> Callable[[Candidate], Candidate] | None:
+    """Compile the conditions; None where there are none."""
+    conditional = [(parameter.name, allowed(parameter)) for parameter in _parents_first(parameters)]
+    if not conditional:
+        return None
+
+    def existing(candidate: Candidate) -> Candidate:
+        kept = dict(candidate)
+        for name, parents in conditional:
+            for parent, values in parents:
+                if parent not in kept or identity(kept[parent]) not in values:
+                    kept.pop(name, None)
+                    break
+        return kept
+
+    return existing
+
+
+def _parents_first(parameters: Collection[Parameter]) -> list[Parameter]:
+    """Choose the conditional parameters, each after those that it depends on."""
+    left = [parameter for parameter in parameters if parameter.when]
+    ordered: list[Parameter] = []
+    while left:
+        waiting = {parameter.name for parameter in left}
+        ready = [one for one in left if not waiting & {condition.parameter for condition in one.when}]
+        assert ready, f"conditions go in a circle: {waiting!r}"
+        ordered += ready
+        left = [one for one in left if one not in ready]
+    return ordered

@@ -1,0 +1,135 @@
+"""The sweep as a whole: its blocks, its command, how it runs."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from generator.problems import NOWHERE, Place, Problem
+from generator.reader import Path
+from generator.spec import units
+from generator.spec.building.domains import value
+from generator.spec.building.space import space
+from generator.spec.draft import Draft
+from generator.spec.rules.sections import Section, sections
+from generator.structs.command import DEFAULT_COMMAND, PROGRAM
+from generator.structs.sweep import (
+    Block,
+    Budget,
+    Draw,
+    Goal,
+    Grid,
+    Listing,
+    Metric,
+    MetricSource,
+    Resources,
+    Run,
+    Sampler,
+    Shape,
+    Sweep,
+)
+from generator.structs.values import Value, bytes_digest
+
+SHUFFLED = "shuffled"
+
+
+def sweep(draft: Draft, warnings: tuple[Problem, ...] = ()) -> Sweep:
+    """Build the sweep of a draft without problems."""
+    document, data = draft.document, draft.document.data
+    metric, run = data["metric"], _run(data.get("run", {}))
+    return Sweep(
+        name=data["name"],
+        description=data.get("description", ""),
+        metric=Metric(
+            metric["name"],
+            Goal(metric.get("goal", Goal.MINIMIZE)),
+            MetricSource(metric.get("source", MetricSource.RESULT)),
+        ),
+        blocks=tuple(_block(draft, section) for section in sections(draft)),
+        command=_command(data, run),
+        run=run,
+        path=document.file,
+        digest=_digest(draft),
+        replicates=int(data.get("replicates", 1)),
+        budget=_budget(draft),
+        shape_place=draft.place(("run", "shape")) if run.shape else NOWHERE,
+        warnings=warnings,
+    )
+
+
+def _digest(draft: Draft) -> str:
+    """Digest the text, so that a checkout with CRLF line ends gives the same, and the files beside it."""
+    parts = [draft.document.text, *(table.text for table in draft.tables.values())]
+    # No text holds NUL, so nothing can move from one part to the next unseen.
+    return bytes_digest("\0".join(parts).encode())
+
+
+def _command(data: Mapping[str, Any], run: Run) -> tuple[str, ...]:
+    # A trial starts beside the folder of the code, as in the repository.
+    program = f"{run.code_path}/{data.get('program', '')}"
+    elements = data.get("command", DEFAULT_COMMAND)
+    return tuple(element.replace(PROGRAM, program) for element in elements)
+
+
+def _block(draft: Draft, section: Section) -> Block:
+    found, place = space(draft, section), _place(draft, section.path)
+    seed = _whole(draft, (*section.path, "seed"))
+    seed = _whole(draft, ("seed",)) if seed is None else seed
+    cap = _whole(draft, (*section.path, "run_cap"))
+    match section.method:
+        case "grid":
+            is_shuffled = draft.get(*section.path, "grid_order", kind=str) == SHUFFLED
+            return Grid(found, cap, seed if is_shuffled else None, place)
+        case "list":
+            return Listing(found, _assignments(draft, section.path), place)
+        case method:
+            assert seed is not None
+            assert cap is not None
+            return Draw(Sampler(method or ""), found, seed, cap, place)
+
+
+def _place(draft: Draft, path: Path) -> Place:
+    """Place what is wrong with a search as a whole: at its block, else at what it searches."""
+    if path:
+        return draft.place(path)
+    keys = [key for key in ("parameters", "assignments", "file") if key in draft.names()]
+    return draft.place((keys[0],), at_key=True)
+
+
+def _whole(draft: Draft, path: Path) -> int | None:
+    number = draft.number(*path)
+    return None if number is None else int(number)
+
+
+def _assignments(draft: Draft, path: Path) -> tuple[Mapping[str, Value], ...]:
+    if path in draft.tables:
+        return draft.tables[path].rows
+    return tuple(
+        MappingProxyType({name: value(item) for name, item in written.items()})
+        for _, written in draft.items(*path, "assignments")
+    )
+
+
+def _budget(draft: Draft) -> Budget:
+    most, hours = _whole(draft, ("budget", "max_trials")), draft.number("budget", "max_gpu_hours")
+    place = draft.place(("budget",), at_key=True) if "budget" in draft.names() else NOWHERE
+    return Budget(most, None if hours is None else float(hours), place)
+
+
+def _run(data: Mapping[str, Any]) -> Run:
+    default, resources = Run(), data.get("resources", {})
+    return Run(
+        image=data.get("image"),
+        interpreter=data.get("interpreter", default.interpreter),
+        code_path=data.get("code", {}).get("path", default.code_path).removesuffix("/"),
+        data=data.get("data"),
+        resources=Resources(
+            cpu=units.cores(resources.get("cpu", default.resources.cpu)),
+            memory=units.memory(resources.get("memory", default.resources.memory)),
+            gpu=int(resources.get("gpu", default.resources.gpu)),
+        ),
+        parallelism=int(data.get("parallelism", default.parallelism)),
+        retries=int(data.get("retries", default.retries)),
+        timeout_seconds=units.seconds(data["timeout"]) if "timeout" in data else default.timeout_seconds,
+        seed_base=int(data.get("seed_base", default.seed_base)),
+        shape=Shape(data["shape"]) if "shape" in data else None,
+    )

@@ -1,0 +1,461 @@
+"""What `sweep plan` says: to a terminal, to a pull request, to a program."""
+
+import json
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from generator import search
+from generator.cli import plan_markdown, plan_text, plan_words
+from generator.cli.answer import console
+from generator.commands.plan import Planned
+from generator.plan import (
+    BlockReview,
+    Difference,
+    Rejection,
+    Review,
+    Standing,
+    Unreadable,
+    coverage,
+    difference,
+)
+from generator.problems import Problem, Severity
+from generator.search import Expansion
+from generator.structs.domain import Choice, Constant
+from generator.structs.space import Parameter, SearchSpace
+from generator.structs.sweep import Budget, Grid, Sweep
+from tests.repository import Sandbox
+from tests.sweeps import a_program, a_sweep
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+TEXT = """\
+peak: 3 trials: 1 new, 2 running, 0 recorded
+  block  method  candidates  rejected  duplicates  kept  accepted
+  1      grid    3           0         0           3     100 %
+  parameter  has it  values
+  x          3       2 ×1  3 ×1  4 ×1
+  fixed  bias=0.5
+  cost   at most 0.0167 hours for 1 new trial, 0.05 hours for all 3
+  first  tb03186eb520  x=2  bias=0.5
+         tbaddddac085  x=3  bias=0.5
+         tdf1b139f3a1  x=4  bias=0.5
+  against BASE: 1 added, 1 removed, 2 unchanged
+    +    tdf1b139f3a1  x=4  bias=0.5
+    -    t2a9f071af67  x=1  bias=0.5
+nothing changes: still
+"""  # noqa: RUF001 - as shown
+
+MARKDOWN = """\
+## peak: 3 trials
+
+`Where does the parabola peak?`
+
+1 new, 2 running, 0 recorded; at most 0.0167 hours for 1 new trial, 0.05 hours for all 3.
+
+### Blocks
+
+| block | method | candidates | rejected | duplicates | kept | accepted |
+| --- | --- | --- | --- | --- | --- | --- |
+| 1 | grid | 3 | 0 | 0 | 3 | 100 % |
+
+### Coverage
+
+| parameter | has it | values |  |
+| --- | --- | --- | --- |
+| `x` | 3 | `2 ×1`, `3 ×1`, `4 ×1` |  |
+
+Fixed: `bias=0.5`.
+
+### Trials
+
+|  | trial | values |
+| --- | --- | --- |
+| first | `tb03186eb520` | `x=2 bias=0.5` |
+|  | `tbaddddac085` | `x=3 bias=0.5` |
+|  | `tdf1b139f3a1` | `x=4 bias=0.5` |
+
+### Difference
+
+Against `BASE`: 1 added, 1 removed, 2 unchanged.
+
+|  | trial | values |
+| --- | --- | --- |
+| added | `tdf1b139f3a1` | `x=4 bias=0.5` |
+| removed | `t2a9f071af67` | `x=1 bias=0.5` |
+
+Nothing changes: still.
+
+"""  # noqa: RUF001 - as shown
+
+HOSTILE = "a|b`c``d\\|<script>[x](http://e.vil)@all ](#1 ![y](z) **b** \x1b[31m\u202e\n\n# heading\n|x|"
+
+
+@pytest.fixture
+def changed(sandbox: Sandbox) -> Sandbox:
+    """Two merged sweeps; one of them is about to change."""
+    sandbox.merged("still")
+    sandbox.merged("peak")
+    sandbox.spec("peak", xs="2, 3, 4")
+    return sandbox
+
+
+def settled(text: str, sandbox: Sandbox) -> str:
+    """Take out what no two runs have in common, and the padding of tables."""
+    base = sandbox.git("rev-parse", "--short=8", "HEAD").strip()
+    return "".join(f"{line.rstrip()}\n" for line in text.replace(base, "BASE").splitlines())
+
+
+def a_review(sweep: Sweep, **changes: Any) -> Review:
+    expansion = search.explore(sweep)
+    assert isinstance(expansion, Expansion)
+    trials = search.trials(sweep, expansion, a_program(sweep))
+    made = Review(
+        sweep,
+        trials,
+        Standing(len(trials), 0, 0),
+        tuple(BlockReview(block.method, 4, 2, 0, 2) for block in sweep.blocks),
+        coverage(sweep, expansion.assignments),
+        difference(None, (), trials),
+    )
+    return replace(made, **changes)
+
+
+def of_parameters(*parameters: Parameter, **changes: Any) -> Sweep:
+    return a_sweep(blocks=(Grid(SearchSpace(parameters)),), **changes)
+
+
+def comment(*reviews: Review) -> str:
+    return plan_markdown.planned(Planned("c0ffee" * 7, reviews, ()))
+
+
+def shown(capsys: pytest.CaptureFixture[str], *reviews: Review) -> str:
+    for part in plan_text.planned(Planned("c0ffee" * 7, reviews, ())):
+        console().print(part)
+    return capsys.readouterr().out
+
+
+def rendered(text: str) -> list[Token]:
+    """Parse as GitHub would: tables, and HTML let through."""
+    return MarkdownIt("commonmark", {"html": True}).enable("table").parse(text)
+
+
+def inline(text: str, kind: str) -> list[str]:
+    return [one.content for token in rendered(text) for one in token.children or () if one.type == kind]
+
+
+def links(text: str) -> list[str]:
+    return [one.type for token in rendered(text) for one in token.children or () if "link" in one.type]
+
+
+# Whole answers
+
+
+def test_a_terminal_sees_counts_coverage_cost_and_the_difference(changed: Sandbox, run_sweep: Run) -> None:
+    done = run_sweep("plan", cwd=changed.root)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert settled(done.stdout, changed) == TEXT
+
+
+def test_a_pull_request_sees_the_same_as_markdown(changed: Sandbox, run_sweep: Run) -> None:
+    done = run_sweep("plan", "--format", "markdown", cwd=changed.root)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert settled(done.stdout, changed) == MARKDOWN
+
+
+def test_a_program_sees_everything(changed: Sandbox, run_sweep: Run) -> None:
+    done = run_sweep("plan", "peak", "--format", "json", cwd=changed.root)
+
+    found = json.loads(done.stdout)
+    assert (done.returncode, found["status"], found["problems"]) == (0, "ok", [])
+    assert found["data"]["base"] == changed.git("rev-parse", "HEAD").strip()
+    assert found["data"]["settled"] == []
+    (sweep,) = found["data"]["sweeps"]
+    assert (sweep["new"], sweep["running"], sweep["recorded"]) == (1, 2, 0)
+    assert sweep["constants"] == {"bias": 0.5}
+    assert sweep["parameters"][0]["counts"] == [
+        {"value": 2, "count": 1},
+        {"value": 3, "count": 1},
+        {"value": 4, "count": 1},
+    ]
+    assert sweep["difference"] == {
+        "former": "sweeps/peak.yaml",
+        "problems": [],
+        "added": 1,
+        "removed": 1,
+        "unchanged": 2,
+        "added_trials": [{"trial": "tdf1b139f3a1", "params": {"x": 4, "bias": 0.5}, "replicate": 0}],
+        "removed_trials": [{"trial": "t2a9f071af67", "params": {"x": 1, "bias": 0.5}, "replicate": 0}],
+    }
+
+
+def test_a_changed_list_of_drawn_values_shows_histograms(sandbox: Sandbox, run_sweep: Run) -> None:
+    spec = sandbox.spec()
+    text = spec.read_text().replace("method: grid", "method: sobol\nrun_cap: 64\nseed: 1")
+    spec.write_text(text.replace("values: [1, 2, 3]", "min: 0.0, max: 1.0"))
+
+    done = run_sweep("plan", cwd=sandbox.root)
+
+    assert done.returncode == 0, done.stderr
+    assert "discrepancy of 64 points in 1 continuous dimension" in done.stdout
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("  x ")]
+    assert set(line.split()[2]) <= set(plan_words.BLOCKS)
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "json"])
+def test_wrong_specs_are_told_in_every_form(form: str, sandbox: Sandbox, run_sweep: Run) -> None:
+    sandbox.write("sweeps/wrong.yaml", "name: wrong\n")
+
+    done = run_sweep("plan", "--format", form, cwd=sandbox.root)
+
+    assert done.returncode == 1
+    assert "missing-key" in (done.stdout if form == "json" else done.stderr)
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "json"])
+def test_warnings_are_told_and_stop_nothing(form: str, sandbox: Sandbox, run_sweep: Run) -> None:
+    spec = sandbox.spec()
+    spec.write_text(spec.read_text() + "replicates: 2\n")
+
+    done = run_sweep("plan", "--format", form, cwd=sandbox.root)
+
+    assert done.returncode == 0, done.stderr
+    if form == "json":
+        found = json.loads(done.stdout)
+        assert found["status"] == "ok"
+        assert [(one["code"], one["severity"]) for one in found["problems"]] == [("seed-unused", "warning")]
+    else:
+        assert "command: warning: each assignment runs 2 times" in done.stderr
+    if form == "markdown":
+        assert "### Warnings" in done.stdout
+
+
+def test_a_repository_without_sweeps_says_so(sandbox: Sandbox, run_sweep: Run) -> None:
+    assert run_sweep("plan", cwd=sandbox.root).stdout == "there is no sweep yet\n"
+    assert "no sweep" in run_sweep("plan", "--format", "markdown", cwd=sandbox.root).stdout
+
+
+def test_the_same_answer_for_every_hash_seed(changed: Sandbox, run_sweep: Run) -> None:
+    answers = {
+        run_sweep("plan", "--format", "json", cwd=changed.root, PYTHONHASHSEED=seed).stdout
+        for seed in ("0", "1", "2")
+    }
+
+    assert len(answers) == 1
+
+
+# What strangers wrote
+
+
+def a_hostile_review() -> Review:
+    sweep = of_parameters(
+        Parameter(HOSTILE, Choice((HOSTILE, "plain"))),
+        Parameter("x", Constant(HOSTILE)),
+        description=HOSTILE,
+    )
+    warning = Problem(sweep.path, 1, 1, "", HOSTILE, "some-code", severity=Severity.WARNING)
+    made = a_review(sweep, warnings=(warning,), unlocked=HOSTILE)
+    block = replace(made.blocks[0], constraints=(Rejection(HOSTILE, 1),))
+    return replace(made, blocks=(block,), difference=difference(sweep.path, (), made.trials))
+
+
+def test_hostile_text_makes_no_markup() -> None:
+    text = comment(a_hostile_review())
+
+    assert links(text) == []
+    assert set(inline(text, "html_inline")) <= {"<code>", "</code>"}
+    kinds = {token.type for token in rendered(text)}
+    assert "html_block" not in kinds
+    headings = [
+        after.content
+        for token, after in zip(rendered(text), rendered(text)[1:], strict=False)
+        if token.type == "heading_open"
+    ]
+    assert headings == ["lr: 2 trials", "Blocks", "Coverage", "Trials", "Difference", "Warnings"]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "a|b",
+        "a\\|b",
+        "a`b|c",
+        "``a```b",
+        "trailing\\",
+        "<script>",
+        "</code>",
+        "<code>|",
+        "&lt;b&gt;|",
+        "see [x](http://e.vil)",
+        "![x](y)|",
+        "**b** _c_ ~~d~~|",
+        "@all|",
+        "#1",
+        "http://e.vil|",
+        "a --- | ---",
+    ],
+)
+def test_every_cell_says_what_the_spec_says_and_nothing_is_markup(said: str) -> None:
+    name, fixed = Parameter("x", Choice((said, "plain"))), Parameter("y", Constant(said))
+    made = a_review(of_parameters(name, fixed, description=said))
+    review = replace(made, difference=difference(made.sweep.path, (), made.trials))
+    text = comment(review)
+
+    trials = [f"x={value} y={said}" for value in (said, "plain")]
+    assert [row[2] for row in cells(text) if row[1].startswith("t") and len(row) == 3] == [
+        "values",
+        *trials,
+        "values",
+        *trials,
+    ]
+    (values,) = [row[2] for row in cells(text) if row[0] == "x"]
+    assert values == f"{said} ×1, plain ×1"  # noqa: RUF001 - as shown
+    assert said in plain(rendered(text)[4])
+    assert {one.type for token in rendered(text) for one in token.children or ()} <= PLAIN
+    assert set(inline(text, "html_inline")) <= {"<code>", "</code>"}
+
+
+PLAIN = {"text", "text_special", "code_inline", "html_inline", "softbreak"}
+
+
+def plain(token: Token) -> str:
+    return "".join(one.content for one in token.children or () if one.type != "html_inline")
+
+
+def cells(text: str) -> list[list[str]]:
+    """Give the text of every cell of every table, as a reader sees it."""
+    rows: list[list[str]] = []
+    is_cell = False
+    for token in rendered(text):
+        if token.type == "tr_open":
+            rows.append([])
+        elif token.type == "inline" and is_cell:
+            rows[-1].append(plain(token))
+        is_cell = token.type in {"th_open", "td_open"}
+    return rows
+
+
+def test_what_is_invisible_is_shown() -> None:
+    text = comment(a_hostile_review())
+
+    assert not any(letter in text for letter in "\x1b\u202e")
+    assert "\\u001b" in text
+
+
+def test_a_terminal_obeys_nothing_that_a_spec_says(capsys: pytest.CaptureFixture[str]) -> None:
+    sweep = of_parameters(Parameter("x", Choice((HOSTILE, "[bold]no markup[/bold]"))))
+
+    told = shown(capsys, a_review(sweep, unlocked=HOSTILE))
+
+    assert not any(letter in told for letter in "\x1b\u202e")
+    assert "[bold]no markup[/bold]" in told
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ("adam", "adam"),
+        ("0.1", '"0.1"'),
+        (0.1, "0.1"),
+        ("true", '"true"'),
+        (True, "true"),
+        ("null", '"null"'),
+        (None, "null"),
+        ("", '""'),
+        (1.0, "1"),
+        ([1, "a"], '[1,"a"]'),
+        ("x" * 50, "x" * 39 + "…"),
+    ],
+    ids=str,
+)
+def test_no_value_looks_like_another(value: Any, told: str) -> None:
+    assert plan_words.value(value) == told
+
+
+# Bounds
+
+
+def test_a_comment_never_grows_over_what_a_pull_request_takes() -> None:
+    values = tuple(f"{number}" + "|`ü" * 1000 for number in range(40))
+    parameters = [Parameter(f"p{number}" + "_" * 300, Constant(values[0])) for number in range(300)]
+    review = a_review(of_parameters(*parameters, Parameter("x", Choice(values)), description="ü|" * 9999))
+
+    text = comment(*[review] * 30)
+
+    assert len(text.encode()) <= plan_markdown.LIMIT
+    assert "more lines were cut" in text.splitlines()[-1]
+
+
+def test_a_short_comment_is_whole() -> None:
+    text = comment(a_review(a_sweep()))
+
+    assert "cut" not in text
+
+
+def test_long_lists_say_how_many_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    parameters = [Parameter(f"p{number}", Choice((0, 1))) for number in range(3)]
+    review = a_review(of_parameters(*parameters, Parameter("x", Choice(tuple("abcdefghijklmnop")))))
+    found = replace(review, difference=difference("sweeps/lr.yaml", (), review.trials))
+
+    assert "… 4 more values" in comment(found)
+    assert "| added | … | 123 more |" in comment(found)
+    assert "    + … 123 more" in shown(capsys, found)
+
+
+def test_many_constraints_are_cut_at_some() -> None:
+    review = a_review(a_sweep())
+    block = replace(review.blocks[0], constraints=tuple(Rejection(f"x > {n}", 0) for n in range(60)))
+
+    text = comment(replace(review, blocks=(block,)))
+
+    assert "`x > 49`" in text
+    assert "`x > 50`" not in text
+    assert "… 10 more" in text
+
+
+# Sentences
+
+
+def test_a_budget_is_shown_beside_the_cost(capsys: pytest.CaptureFixture[str]) -> None:
+    review = a_review(a_sweep(budget=Budget(max_trials=1000, max_gpu_hours=2.5)))
+
+    assert "budget 1,000 trials, 2.5 GPU hours" in shown(capsys, review)
+    assert "Budget: 1,000 trials, 2.5 GPU hours." in comment(review)
+
+
+def test_a_base_without_the_sweep_or_without_sense_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    review = a_review(a_sweep())
+    problem = Problem(review.sweep.path, 1, 1, "", "wrong", "some-code")
+    unreadable = replace(review, difference=Unreadable(review.sweep.path, (problem,)))
+    renamed = replace(review, difference=Difference("sweeps/old.yaml", (), (), 2))
+
+    told = shown(capsys, review, unreadable, renamed)
+
+    assert "against c0ffeec0: no such sweep there: all 2 trials added" in told
+    assert "against c0ffeec0: cannot be compared: sweeps/lr.yaml has 1 problem there" in told
+    assert "against c0ffeec0: 0 added, 0 removed, 2 unchanged; renamed from sweeps/old.yaml" in told
+
+
+def test_replicates_are_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    told = shown(capsys, a_review(a_sweep(replicates=2)))
+
+    assert "4 trials (2 assignments × 2 replicates)" in told  # noqa: RUF001 - as shown
+    assert "(replicate 1)" in told
+
+
+def test_a_histogram_shows_a_hole_as_a_hole() -> None:
+    sweep = of_parameters(Parameter("x", Choice(tuple(range(100)))))
+    assignments = [{"x": number % 20} for number in range(100)] + [{"x": 95}]
+    (covered,) = coverage(sweep, assignments).parameters
+
+    assert not isinstance(covered.values, tuple)
+    assert plan_words.histogram(covered.values).startswith("██·")  # type: ignore[arg-type]
+    assert plan_words.histogram(covered.values).endswith("·▁")  # type: ignore[arg-type]

@@ -1,0 +1,138 @@
+"""Specs on the command line: the schema that editors use, warnings, and the files beside a spec."""
+
+import json
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from generator.spec.schemas import schema
+from tests.repository import Sandbox
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+LISTED = """name: listed
+method: list
+metric: {name: score}
+file: points.csv
+command: [python, code/train.py, "${args}"]
+run: {code: {path: code}}
+"""
+
+REPEATED = """name: repeated
+method: grid
+metric: {name: score}
+parameters: {x: {values: [1, 2]}}
+replicates: 2
+command: [python, code/train.py, "${args}"]
+run: {code: {path: code}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"), [((), "sweep"), (("sweep",), "sweep"), (("settings",), "settings")]
+)
+def test_the_schema_is_printed_anywhere(
+    tmp_path: Path, run_sweep: Run, arguments: tuple[str, ...], name: str
+) -> None:
+    done = run_sweep("schema", *arguments, cwd=tmp_path)
+
+    assert done.returncode == 0
+    assert json.loads(done.stdout) == schema(name)
+
+
+def test_a_new_spec_names_the_schema_that_lies_beside_it(sandbox: Sandbox, run_sweep: Run) -> None:
+    sandbox.write("sweeps/.schema.json", "of an older release")
+
+    run_sweep("new", "lr", cwd=sandbox.root)
+
+    first = (sandbox.root / "sweeps/lr.yaml").read_text().splitlines()[0]
+    file = first.removeprefix("# yaml-language-server: $schema=")
+    assert json.loads((sandbox.root / "sweeps" / file).read_text()) == schema("sweep")
+    assert run_sweep("validate", cwd=sandbox.root).stdout == "sweeps/lr.yaml: ok, 6 trials\n"
+
+
+@pytest.mark.parametrize("command", ["validate", "generate", "check"])
+def test_warnings_are_told_and_stop_nothing(sandbox: Sandbox, run_sweep: Run, command: str) -> None:
+    sandbox.write("sweeps/repeated.yaml", REPEATED)
+    sandbox.commit("Ask")
+    if command == "check":
+        run_sweep("generate", cwd=sandbox.root)
+
+    text = run_sweep(command, cwd=sandbox.root)
+    data = json.loads(run_sweep(command, "--format", "json", cwd=sandbox.root).stdout)
+
+    assert text.returncode == 0, text.stderr
+    assert "warning:" in text.stderr
+    assert data["status"] == "ok"
+    assert {problem["severity"] for problem in data["problems"]} == {"warning"}
+
+
+def test_assignments_come_from_the_file_beside_the_spec(sandbox: Sandbox, run_sweep: Run) -> None:
+    sandbox.write("sweeps/listed.yaml", LISTED)
+    sandbox.write("sweeps/points.csv", "x,bias\n1,0.5\n2,\n")
+
+    done = run_sweep("validate", cwd=sandbox.root)
+
+    assert done.stdout == "sweeps/listed.yaml: ok, 2 trials\n"
+
+
+def test_what_is_wrong_in_the_file_is_told_there(sandbox: Sandbox, run_sweep: Run) -> None:
+    sandbox.write("sweeps/listed.yaml", LISTED)
+    sandbox.write("sweeps/points.csv", "x\non\n")
+
+    done = run_sweep("validate", cwd=sandbox.root)
+
+    assert done.returncode == 1
+    assert done.stderr.startswith("sweeps/points.csv:2:1: x: ")
+
+
+@pytest.mark.parametrize("kind", ["nothing", "link", "pipe", "folder"])
+def test_only_a_regular_file_is_opened(sandbox: Sandbox, run_sweep: Run, kind: str) -> None:
+    sandbox.write("sweeps/listed.yaml", LISTED)
+    target = sandbox.root / "sweeps/points.csv"
+    match kind:
+        case "link":
+            target.symlink_to(sandbox.write("secret.csv", "x\n1\n"))
+        case "pipe":
+            os.mkfifo(target)
+        case "folder":
+            target.mkdir()
+
+    done = run_sweep("validate", cwd=sandbox.root)
+
+    assert done.returncode == 1
+    assert "there is no 'sweeps/points.csv' [list-file]" in done.stderr
+
+
+def test_generating_shows_every_block_in_words(sandbox: Sandbox, run_sweep: Run) -> None:
+    sandbox.write(
+        "sweeps/mixed.yaml",
+        REPEATED.replace("name: repeated", "name: mixed")
+        .replace("method: grid\n", "")
+        .replace("replicates: 2\n", "")
+        .replace("parameters: {x: {values: [1, 2]}}", "parameters: {bias: {value: 0}}\nblocks:")
+        .replace(
+            "blocks:",
+            "blocks:\n"
+            "- {method: grid, parameters: {x: {values: [1, 2]}}, constraints: [x < 2]}\n"
+            "- {method: random, seed: 1, run_cap: 2, parameters: {x: {min: 0, max: 0.5}}}",
+        ),
+    )
+    sandbox.commit("Ask")
+
+    done = run_sweep("generate", cwd=sandbox.root)
+
+    words = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    assert done.returncode == 0, done.stderr
+    assert words[2:9] == [
+        "block 1 grid",
+        "bias 0",
+        "x 1, 2",
+        "constraint x < 2",
+        "block 2 random, 2 by seed 1",
+        "bias 0",
+        "x 0 … 0.5, uniform",
+    ]

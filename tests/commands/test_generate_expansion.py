@@ -1,0 +1,57 @@
+"""What `generate` does with what expansion has to say."""
+
+import pytest
+
+from generator.commands.check import check
+from generator.commands.generate import generate
+from generator.commands.validate import validate
+from generator.errors import SpecError
+from tests.repository import SPEC, Sandbox
+
+CONSTRAINED = SPEC.replace("command:", 'constraints: ["{constraint}"]\ncommand:')
+
+
+def spec(sandbox: Sandbox, name: str, constraint: str) -> None:
+    text = CONSTRAINED.format(name=name, xs="1, 2, 3", parallelism=2, constraint=constraint)
+    sandbox.write(f"sweeps/{name}.yaml", text)
+
+
+def test_the_problems_of_all_sweeps_are_told_at_once_and_nothing_is_written(sandbox: Sandbox) -> None:
+    for name in ("first", "second"):
+        spec(sandbox, name, "x > 3")
+    sandbox.spec("sound")
+
+    with pytest.raises(SpecError) as caught:
+        generate(sandbox.workspace)
+
+    found = [(problem.file, problem.code) for problem in caught.value.problems]
+    assert found == [(f"sweeps/{name}.yaml", "constraint-nothing") for name in ("first", "second")]
+    assert sandbox.active() == []
+
+
+def test_check_refuses_a_sweep_that_has_no_trials(sandbox: Sandbox) -> None:
+    spec(sandbox, "peak", "x > 3")
+
+    with pytest.raises(SpecError):
+        check(sandbox.workspace)
+
+
+def test_warnings_stop_nothing_and_reach_who_asked(sandbox: Sandbox) -> None:
+    spec(sandbox, "peak", "x < 9")
+
+    (made,) = generate(sandbox.workspace)
+
+    assert made.trials == 3
+    assert "constraint-everything" in {warning.code for warning in made.warnings}
+    assert len(sandbox.active()) == 1
+    assert set(made.warnings) == set(validate(sandbox.workspace).problems)
+
+
+def test_only_accepted_assignments_become_rows(sandbox: Sandbox) -> None:
+    spec(sandbox, "peak", "x != 2")
+
+    (made,) = generate(sandbox.workspace)
+
+    assert made.batch is not None
+    rows = made.batch.tree["hyperparams.csv"].decode().splitlines()
+    assert [row.partition(",")[2] for row in rows] == ["x,bias", "1,0.5", "3,0.5"]

@@ -1,0 +1,409 @@
+"""What a merge would ask for, cover, cost and change; nothing is written."""
+
+import pytest
+
+from generator.commands.generate import generate
+from generator.commands.plan import Planned, plan
+from generator.errors import SpecError, UsageError
+from generator.plan import Difference, Review, Unreadable
+from generator.repo import batches
+from generator.structs.trial import Trial
+from tests.commands.test_generate import archive
+from tests.repository import SPEC, Sandbox
+
+DRAWN = """name: drawn
+description: Where?
+method: {method}
+run_cap: {cap}
+seed: 7
+metric: {{name: score, goal: maximize}}
+parameters:
+  x: {{min: 0.0, max: 1.0}}
+  z: {{min: 0.0, max: 1.0}}
+{more}
+command: [python, code/train.py, "${{args}}"]
+run:
+  code: {{path: code}}
+  timeout: 30m
+"""
+
+LISTED = """name: listed
+description: Which?
+method: list
+file: listed.csv
+metric: {name: score, goal: maximize}
+command: [python, code/train.py, "${args}"]
+run:
+  code: {path: code}
+"""
+
+
+def review(sandbox: Sandbox, name: str = "peak", base: str | None = None) -> Review:
+    (found,) = plan(sandbox.workspace, [name], base=base).reviews
+    return found
+
+
+def counts(found: Review) -> tuple[int, int, int]:
+    return found.standing.new, found.standing.running, found.standing.recorded
+
+
+def change(found: Review) -> Difference:
+    assert isinstance(found.difference, Difference)
+    return found.difference
+
+
+def xs(trials: tuple[Trial, ...]) -> list[object]:
+    return [trial.assignment["x"] for trial in trials]
+
+
+def names(found: Planned) -> list[str]:
+    return [one.sweep.name for one in found.reviews]
+
+
+def drawn(sandbox: Sandbox, method: str, cap: int, more: str = "") -> Review:
+    sandbox.write("sweeps/drawn.yaml", DRAWN.format(method=method, cap=cap, more=more))
+    return review(sandbox, "drawn")
+
+
+# New, running, recorded
+
+
+def test_before_the_first_merge_every_trial_is_new(sandbox: Sandbox) -> None:
+    sandbox.spec()
+
+    found = review(sandbox)
+
+    assert counts(found) == (3, 0, 0)
+    assert found.unlocked is None
+    assert change(found).former is None
+    assert xs(change(found).added) == [1, 2, 3]
+
+
+def test_a_batch_that_is_generated_but_not_merged_is_still_new(sandbox: Sandbox) -> None:
+    sandbox.spec()
+    generate(sandbox.workspace)
+
+    assert counts(review(sandbox)) == (3, 0, 0)
+
+
+def test_trials_of_an_active_batch_are_running(sandbox: Sandbox) -> None:
+    sandbox.merged()
+    sandbox.spec(xs="2, 3, 4")
+
+    assert counts(review(sandbox)) == (1, 2, 0)
+
+
+def test_trials_of_archived_batches_are_recorded(sandbox: Sandbox) -> None:
+    archive(sandbox, sandbox.merged())
+    sandbox.merged(xs="2, 3, 4")
+    sandbox.spec(xs="1, 2, 3, 4, 5, 6")
+
+    assert counts(review(sandbox)) == (2, 1, 3)
+
+
+def test_the_trials_are_those_that_generate_would_write(sandbox: Sandbox) -> None:
+    sandbox.spec()
+
+    planned = [trial.digest for trial in review(sandbox).trials]
+    generate(sandbox.workspace)
+
+    (stored,) = batches.in_work_tree(sandbox.root)
+    assert [trial.digest for trial in stored.trials] == planned
+
+
+def test_a_locked_program_keeps_trials_known_whatever_becomes_of_the_code(sandbox: Sandbox) -> None:
+    sandbox.merged()
+    sandbox.write("code/train.py", "print('rewritten')\n")
+
+    found = review(sandbox)
+
+    assert counts(found) == (0, 3, 0)
+    assert found.unlocked is None
+
+
+def test_without_a_program_to_lock_the_space_can_be_reviewed_all_the_same(sandbox: Sandbox) -> None:
+    sandbox.spec()
+    sandbox.write("code/train.py", "print('not committed')\n")
+
+    found = review(sandbox)
+
+    assert found.unlocked is not None
+    assert "code/ has uncommitted changes" in found.unlocked
+    assert counts(found) == (3, 0, 0)
+    assert xs(found.trials) == [1, 2, 3]
+
+
+# The difference to the base
+
+
+def test_an_added_and_a_removed_value_are_an_added_and_a_removed_trial(sandbox: Sandbox) -> None:
+    sandbox.merged(xs="1, 2, 3")
+    sandbox.spec(xs="2, 3, 4")
+
+    found = change(review(sandbox))
+
+    assert xs(found.added) == [4]
+    assert xs(found.removed) == [1]
+    assert found.unchanged == 2
+    assert found.former == "sweeps/peak.yaml"
+
+
+def test_the_order_of_values_and_parameters_and_the_words_around_them_are_no_difference(
+    sandbox: Sandbox,
+) -> None:
+    sandbox.merged(xs="1, 2, 3")
+    text = SPEC.format(name="peak", xs="3.0, 1, 2", parallelism=1).replace(
+        "Where does", "Where, oh where, does"
+    )
+    first, second = "  x: {values: [3.0, 1, 2]}\n", "  bias: {value: 0.5}\n"
+    assert first + second in text
+    sandbox.write("sweeps/peak.yaml", text.replace(first + second, second + first))
+
+    found = change(review(sandbox))
+
+    assert found.is_empty
+    assert found.unchanged == 3
+
+
+def test_a_renamed_sweep_is_compared_with_what_it_was(sandbox: Sandbox) -> None:
+    sandbox.merged("peak", xs="1, 2, 3")
+    sandbox.merged("other", xs="7, 8")
+    sandbox.git("rm", "-q", "sweeps/peak.yaml", "sweeps/other.yaml")
+    sandbox.spec("summit", xs="1, 2, 3, 4")
+
+    found = review(sandbox, "summit")
+
+    assert change(found).former == "sweeps/peak.yaml"
+    assert (xs(change(found).added), change(found).removed, change(found).unchanged) == ([4], (), 3)
+    assert counts(found) == (4, 0, 0)  # what is known is known of a sweep, by its name
+
+
+def test_a_sweep_that_is_still_there_is_not_what_a_new_one_was(sandbox: Sandbox) -> None:
+    sandbox.merged("peak")
+    sandbox.spec("twin")
+
+    found = change(review(sandbox, "twin"))
+
+    assert found.former is None
+    assert len(found.added) == 3
+
+
+def test_another_program_is_no_difference_of_the_space(sandbox: Sandbox) -> None:
+    sandbox.merged()
+    spec = sandbox.root / "sweeps/peak.yaml"
+    spec.write_text(spec.read_text().replace('"${args}"', '"${args}", --bias=1'))
+
+    found = review(sandbox)
+
+    assert counts(found) == (3, 0, 0)
+    assert change(found).is_empty
+    assert found.is_news
+
+
+def test_any_commit_can_be_the_base(sandbox: Sandbox) -> None:
+    sandbox.merged(xs="1")
+    sandbox.merged(xs="1, 2")
+    sandbox.spec(xs="1, 2, 3")
+
+    assert xs(change(review(sandbox)).added) == [3]
+    assert xs(change(review(sandbox, base="HEAD~1")).added) == [2, 3]
+    assert counts(review(sandbox, base="HEAD~1")) == (2, 1, 0)
+    assert xs(change(review(sandbox, base="HEAD~2")).added) == [1, 2, 3]
+
+
+def test_a_base_that_is_no_commit_is_refused(sandbox: Sandbox) -> None:
+    sandbox.spec()
+
+    with pytest.raises(UsageError, match="--base nowhere names no commit"):
+        plan(sandbox.workspace, base="nowhere")
+
+
+def test_a_spec_that_was_wrong_at_the_base_cannot_be_compared_and_stops_nothing(sandbox: Sandbox) -> None:
+    sandbox.write("sweeps/peak.yaml", "name: peak\n")
+    sandbox.commit("Ask for nothing in particular")
+    sandbox.push()
+    sandbox.spec()
+
+    found = review(sandbox)
+
+    assert isinstance(found.difference, Unreadable)
+    assert found.difference.former == "sweeps/peak.yaml"
+    assert found.difference.problems
+    assert counts(found) == (3, 0, 0)
+    assert found.is_news
+
+
+def test_the_spec_at_the_base_is_read_with_the_settings_of_its_time(sandbox: Sandbox) -> None:
+    digest = "sha256:" + "d" * 64
+    sandbox.write("sweepledger.yaml", f"version: 1\ndatasets:\n  old: {{claim: old, digest: '{digest}'}}\n")
+    spec = sandbox.spec()
+    text = spec.read_text()
+    spec.write_text(text + "  data: old\n")
+    sandbox.commit("Ask")
+    sandbox.push()
+    sandbox.write("sweepledger.yaml", "version: 1\n")
+    spec.write_text(text)
+
+    found = change(review(sandbox))
+
+    assert found.is_empty
+    assert found.unchanged == 3
+
+
+def test_a_changed_file_of_assignments_is_a_difference_of_its_lines(sandbox: Sandbox) -> None:
+    sandbox.write("sweeps/listed.yaml", LISTED)
+    sandbox.write("sweeps/listed.csv", "x,note\n1,a\n2,b\n")
+    sandbox.commit("Ask")
+    sandbox.push()
+    sandbox.write("sweeps/listed.csv", "x,note\n2,b\n3,c\n")
+
+    found = change(review(sandbox, "listed"))
+
+    assert xs(found.added) == [3]
+    assert xs(found.removed) == [1]
+    assert found.unchanged == 1
+
+
+# Which sweeps
+
+
+def test_without_names_only_sweeps_that_a_merge_would_change_are_reviewed(sandbox: Sandbox) -> None:
+    sandbox.merged("peak")
+    sandbox.merged("still")
+    sandbox.spec("peak", xs="1, 2, 3, 4")
+    sandbox.spec("fresh")
+
+    found = plan(sandbox.workspace)
+
+    assert names(found) == ["fresh", "peak"]
+    assert found.settled == ("still",)
+
+
+def test_removed_trials_are_news_too(sandbox: Sandbox) -> None:
+    sandbox.merged()
+    sandbox.spec(xs="1, 2")
+
+    found = plan(sandbox.workspace)
+
+    assert names(found) == ["peak"]
+    assert found.reviews[0].standing.new == 0
+
+
+def test_a_named_sweep_is_reviewed_even_if_nothing_changes(sandbox: Sandbox) -> None:
+    sandbox.merged()
+
+    found = plan(sandbox.workspace, ["peak", "peak"])
+
+    assert names(found) == ["peak"]
+    assert not found.reviews[0].is_news
+
+
+def test_problems_of_all_sweeps_are_told_at_once(sandbox: Sandbox) -> None:
+    sandbox.write("sweeps/one.yaml", "name: one\n")
+    sandbox.write("sweeps/two.yaml", "name: two\n")
+
+    with pytest.raises(SpecError) as caught:
+        plan(sandbox.workspace)
+
+    assert {problem.file for problem in caught.value.problems} == {"sweeps/one.yaml", "sweeps/two.yaml"}
+
+
+def test_planning_writes_nothing(sandbox: Sandbox) -> None:
+    sandbox.spec()
+    before = sorted(path for path in sandbox.root.rglob("*") if ".git" not in path.parts)
+
+    plan(sandbox.workspace)
+
+    assert sorted(path for path in sandbox.root.rglob("*") if ".git" not in path.parts) == before
+
+
+# Blocks
+
+
+def test_each_constraint_says_how_many_candidates_it_rejects(sandbox: Sandbox) -> None:
+    spec = sandbox.spec(xs="1, 2, 3, 4")
+    spec.write_text(spec.read_text() + "constraints: [x > 1, x > 2, bias < 1]\n")
+
+    (block,) = review(sandbox).blocks
+
+    assert (block.candidates, block.rejected, block.kept, block.acceptance) == (4, 2, 2, 0.5)
+    assert [(one.text, one.rejected) for one in block.constraints] == [
+        ("x > 1", 1),
+        ("x > 2", 2),
+        ("bias < 1", 0),
+    ]
+
+
+@pytest.mark.parametrize("method", ["sobol", "halton", "latin-hypercube"])
+def test_quasi_random_points_are_more_even_than_chance(sandbox: Sandbox, method: str) -> None:
+    (block,) = drawn(sandbox, method, 64).blocks
+
+    assert block.discrepancy is not None
+    assert (block.discrepancy.points, block.discrepancy.dimensions) == (64, 2)
+    assert block.discrepancy.value < block.discrepancy.random
+
+
+def test_chance_is_not_measured_by_itself(sandbox: Sandbox) -> None:
+    (block,) = drawn(sandbox, "random", 16).blocks
+
+    assert block.discrepancy is None
+
+
+def test_listed_and_conditional_values_are_no_dimensions_of_the_measure(sandbox: Sandbox) -> None:
+    more = "  k: {values: [1, 2]}\n  u: {min: 0.0, max: 1.0, when: {k: 1}}\n"
+
+    (block,) = drawn(sandbox, "sobol", 64, more).blocks
+
+    assert block.discrepancy is not None
+    assert block.discrepancy.dimensions == 2
+
+
+def test_listed_values_alone_are_not_measured(sandbox: Sandbox) -> None:
+    text = DRAWN.format(method="sobol", cap=2, more="").replace("min: 0.0, max: 1.0", "values: [1, 2]")
+    sandbox.write("sweeps/drawn.yaml", text)
+
+    (block,) = review(sandbox, "drawn").blocks
+
+    assert block.discrepancy is None
+
+
+def test_points_that_constraints_thinned_out_are_not_measured(sandbox: Sandbox) -> None:
+    (block,) = drawn(sandbox, "sobol", 16, "constraints: [x < z]").blocks
+
+    assert block.rejected > 0
+    assert block.discrepancy is None
+
+
+def test_the_first_points_of_a_long_sequence_stand_for_all(sandbox: Sandbox) -> None:
+    (block,) = drawn(sandbox, "halton", 3000).blocks
+
+    assert block.discrepancy is not None
+    assert block.discrepancy.points == 2048
+
+
+def test_a_part_of_a_latin_hypercube_stands_for_nothing(sandbox: Sandbox) -> None:
+    (block,) = drawn(sandbox, "latin-hypercube", 3000).blocks
+
+    assert block.discrepancy is None
+
+
+def test_the_points_of_a_second_block_are_its_own(sandbox: Sandbox) -> None:
+    sandbox.write(
+        "sweeps/drawn.yaml",
+        DRAWN.replace("method: {method}\nrun_cap: {cap}\n", "").format(
+            more="blocks:\n  - {method: random, run_cap: 40}\n  - {method: sobol, run_cap: 64}\n"
+        ),
+    )
+
+    first, second = review(sandbox, "drawn").blocks
+
+    assert (first.method, first.kept, first.discrepancy) == ("random", 40, None)
+    assert second.discrepancy is not None
+    assert second.discrepancy.value < second.discrepancy.random / 10
+
+
+def test_the_cost_counts_replicates(sandbox: Sandbox) -> None:
+    found = drawn(sandbox, "random", 10, "replicates: 3")
+
+    assert found.coverage.assignments == 10
+    assert (found.new_cost.trials, found.new_cost.hours, found.new_cost.gpu_hours) == (30, 15, 0)

@@ -1,0 +1,33 @@
+"""Prints the digest of the batch that each valid example makes: a program for other Pythons to run."""
+
+import json
+import sys
+from pathlib import Path
+
+from generator import search
+from generator.render.overlay import Bases, overlay
+from generator.spec import parse
+from generator.structs.batch import Batch
+from generator.structs.program import Code, Data, Program
+from generator.structs.settings import Dataset, Settings
+from generator.structs.sweep import Shape, Sweep
+
+DATASETS = {name: Dataset(name, name, "sha256:" + "0" * 64) for name in ("cifar", "mnist")}
+SETTINGS = Settings(datasets=DATASETS)
+BASES = Bases(b"# launcher\n", b"")
+
+
+def digest_of(path: Path) -> str:
+    """Render the batch of a spec and digest every byte of it."""
+    spec, name = path.read_bytes(), f"sweeps/{path.name}"
+    found = parse(spec, name, SETTINGS, beside=lambda file: (path.parent / file).read_bytes())
+    assert isinstance(found, Sweep), "\n".join(map(str, found))
+    data = None if found.run.data is None else Data(found.run.data, DATASETS[found.run.data].digest)
+    program = Program("local", found.command, Code("trainer", "c" * 40), data)
+    batch = Batch(found, 1, None, program, search.expand(found, program), Shape.INDEXED)
+    return overlay(batch, BASES, SETTINGS).tree.digest
+
+
+if __name__ == "__main__":
+    folder = Path(sys.argv[1])
+    json.dump({path.stem: digest_of(path) for path in sorted(folder.glob("*.yaml"))}, sys.stdout)

@@ -1,0 +1,114 @@
+"""docs/spec.md: every key of the schema has a section, and every example is what it says."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from generator import search
+from generator.search import Expansion
+from generator.spec import parse
+from generator.structs.sweep import Sweep
+from tests.written_specs import SETTINGS
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs/spec.md").read_text()
+SCHEMA = json.loads((ROOT / "generator/schemas/sweep.schema.json").read_text())
+
+EXAMPLES = re.findall(r"^### (.+?)\n|^```yaml\n(.*?)^```|^```csv\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+WITHOUT_EXAMPLE = {"metric.target", "metric.impute"}
+"""Keys of what is refused as not supported yet, beside early_terminate."""
+
+
+def examples() -> Iterator[Any]:
+    heading = "whole"
+    tables = [csv for _, _, csv in EXAMPLES if csv]
+    for found, text, _ in EXAMPLES:
+        heading = found.split(", ")[0].strip("`") or heading if found else heading
+        if text:
+            yield pytest.param(text, tables, id=heading)
+
+
+def completed(text: str) -> tuple[str, str]:
+    """Add what a part of a spec lacks; give the sweep's name too."""
+    lines = []
+    for key, line in {
+        "name": "name: lr",
+        "metric": "metric: {name: score}",
+        "command": 'command: [train, "${args}"]',
+        "method": "method: grid",
+        "parameters": "parameters: {width: {values: [64, 128]}}",
+    }.items():
+        has = re.search(rf"^{key}:", text, re.MULTILINE)
+        instead = {"command": "program:", "method": "blocks:", "parameters": "method: list"}.get(key, "\0")
+        if not has and not re.search(rf"^{instead}", text, re.MULTILINE):
+            lines.append(line)
+    whole = text + "\n".join(lines) + "\n"
+    name = re.search(r"^name: (\S+)", whole, re.MULTILINE)
+    assert name
+    return whole, name[1]
+
+
+@pytest.mark.parametrize(("text", "tables"), list(examples()))
+def test_an_example_makes_as_many_trials_as_it_says(text: str, tables: list[str]) -> None:
+    whole, name = completed(text)
+
+    sweep = parse(
+        whole.encode(),
+        f"sweeps/{name}.yaml",
+        SETTINGS,
+        beside=lambda _: tables[0].encode() if tables else None,
+    )
+
+    assert isinstance(sweep, Sweep), "\n".join(map(str, sweep))
+    assert not sweep.warnings
+    found = search.explore(sweep)
+    assert isinstance(found, Expansion), "\n".join(map(str, found))
+    assert not found.warnings
+    promised = re.match(r"# (\d+) trials", text)
+    if promised:
+        assert len(found.assignments) * sweep.replicates == int(promised[1])
+
+
+def keys(schema: dict[str, Any], path: str = "") -> Iterator[str]:
+    for name, entry in schema.get("properties", {}).items():
+        yield path + name
+        if name != "blocks" and "$ref" not in entry:
+            yield from keys(entry, f"{path}{name}.")
+
+
+def test_every_key_of_the_schema_has_a_section_and_every_section_is_of_a_key() -> None:
+    headings = {
+        name
+        for line in re.findall(r"^### (.+)$", PAGE, re.MULTILINE)
+        for name in re.findall(r"`(.+?)`", line)
+    }
+
+    parameter = {f"parameters.NAME.{name}" for name in SCHEMA["$defs"]["parameter"]["properties"]}
+    assert headings == {*keys(SCHEMA), *parameter}
+
+
+def test_every_section_has_an_example_but_those_of_what_is_not_supported_yet() -> None:
+    sections = re.split(r"^### ", PAGE, flags=re.MULTILINE)[1:]
+
+    bare = {re.findall(r"`(.+?)`", section)[0] for section in sections if "```yaml" not in section}
+
+    assert {name for name in bare if not name.startswith("early_terminate")} == WITHOUT_EXAMPLE
+
+
+def test_the_method_and_the_macros_are_all_named() -> None:
+    assert {f"`{method}`" for method in SCHEMA["$defs"]["searchKeys"]["properties"]["method"]["enum"]} <= set(
+        re.findall(r"`[a-z-]+`", PAGE)
+    )
+    assert all(
+        f"`{kind}`" in PAGE for kind in SCHEMA["$defs"]["parameter"]["properties"]["distribution"]["enum"]
+    )
+
+
+def test_the_complete_spec_at_the_end_is_the_one_among_the_examples() -> None:
+    whole = PAGE.rpartition("# 219 trials, whole\n")[2].removesuffix("```\n")
+
+    assert whole == (ROOT / "tests/specs/valid/everything.yaml").read_text()

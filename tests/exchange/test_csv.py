@@ -1,0 +1,164 @@
+"""CSV of assignments: exact on the way out, lenient but outspoken on the way in."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from generator.exchange import csv
+from generator.exchange.loss import ForeignError, Imported
+from generator.reader import characters
+from generator.reader.assignments import Table, read_assignments
+from generator.structs.values import Value, canonical_json
+from tests.exchange.imported import a_list, assignments_of, combinations, sweep_of, whats
+from tests.sweeps import a_sweep
+
+FILES = Path(__file__).parent / "files/csv"
+
+TEXTS = st.one_of(
+    st.text(max_size=8),
+    st.text(alphabet=" \",;:-1e.'#", max_size=8),
+    st.sampled_from(["on", "null", "1e3", "010", "", "true", " x "]),
+).filter(lambda text: "\n" not in text and not characters.INVISIBLE.search(text))
+SCALARS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**53), 2**53),
+    st.floats(allow_nan=False, allow_infinity=False),
+    TEXTS,
+)
+NAMES = st.from_regex(r"[A-Za-z][A-Za-z0-9_.-]{0,8}", fullmatch=True)
+ROWS = st.lists(st.dictionaries(NAMES, SCALARS, min_size=1, max_size=4), min_size=1, max_size=5)
+
+
+def read(text: str) -> Imported:
+    return csv.read(text.encode(), name="table")
+
+
+def written(rows: list[dict[str, Value]]) -> str:
+    return csv.write(a_sweep(blocks=(a_list(rows),)), rows).text
+
+
+@given(ROWS)
+def test_what_is_written_is_read_back_as_the_same_values_by_a_specs_own_file(
+    rows: list[dict[str, Value]],
+) -> None:
+    assume(all(len(row) > 0 for row in rows))
+
+    table = read_assignments(written(rows).encode(), "table.csv")
+
+    assert isinstance(table, Table), "\n".join(map(str, table))
+    assert list(map(canonical_json, table.rows)) == list(map(canonical_json, rows))
+
+
+@given(ROWS)
+def test_what_is_written_is_imported_as_the_same_values(rows: list[dict[str, Value]]) -> None:
+    found = read(written(rows))
+
+    distinct = dict.fromkeys(map(canonical_json, rows))
+    assert list(map(canonical_json, found.spec["assignments"])) == list(distinct)
+
+
+def test_cells_are_typed_in_one_plain_way() -> None:
+    rows: list[dict[str, Value]] = [
+        {"lr": 1e-05, "n": 2.0, "flag": True, "gap": None, "text": 'a "b", c', "empty": ""},
+        {"lr": -0.5},
+    ]
+
+    text = written(rows)
+
+    assert text == 'lr,n,flag,gap,text,empty\n1e-05,2,true,null,"a ""b"", c",""\n-0.5,,,,,\n'
+
+
+def test_a_foreign_table_is_read_with_a_word_on_everything_that_was_guessed() -> None:
+    content = (FILES / "pandas.csv").read_bytes()
+
+    found = csv.read(content, name="pandas")
+
+    assert list(assignments_of(sweep_of(found))) == [
+        {"lr": 0.1, "layers": 2, "optimizer": "sgd", "amp": "on", "tag": "010"},
+        {"lr": 1e-05, "optimizer": "adam", "amp": "off", "tag": "v1"},
+        {"lr": -0.5, "layers": 4, "optimizer": 'a "b", c', "amp": True},
+    ]
+    assert whats(found.losses) == ["metric", "program", "the first column", "amp: on", "tag: 010"]
+    assert "YAML 1.1 reads true" in found.losses[3].why
+
+
+def test_quoted_numbers_are_text_and_told_of_once_a_column() -> None:
+    found = read('"lr","n"\n"0.1","2"\n"0.2","3"\n')
+
+    assert found.spec["assignments"] == [{"lr": "0.1", "n": "2"}, {"lr": "0.2", "n": "3"}]
+    assert whats(found.losses)[2:] == ['lr: "0.1"', 'n: "2"']
+
+
+def test_other_tools_line_ends_marks_and_blanks_change_nothing() -> None:
+    plain = read("lr,name\n0.1,a b\n0.2,c\n")
+
+    found = read("\ufefflr, name\r\n0.1 , a b\r\n\r\n0.2,\tc")
+
+    assert found.spec == plain.spec
+
+
+def test_a_cell_may_hold_a_line_end_and_lines_after_it_keep_their_numbers() -> None:
+    text = 'a,b\n"x\ny",1\n2\n'
+
+    with pytest.raises(ForeignError) as refused:
+        read(text)
+    found = read(text.removesuffix("2\n"))
+
+    assert refused.value.line == 4
+    assert found.spec["assignments"] == [{"a": "x\ny", "b": 1}]
+
+
+def test_a_table_too_large_for_a_spec_is_named_by_it() -> None:
+    rows = combinations(lr=[0.1, 0.2], n=list(range(2000)))
+    text = written([dict(row) for row in rows])
+
+    found = read(text)
+    sweep = sweep_of(found, beside=lambda name: text.encode() if name == "table.csv" else None)
+
+    assert found.spec["file"] == "table.csv"
+    assert found.losses[-1].what == "4000 lines"
+    assert list(assignments_of(sweep)) == list(rows)
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "line"),
+    [
+        ("", "must have a header", 1),
+        ("lr\n", "must have a header", 1),
+        ("a;b\n1;2\n", "cells must be separated by commas", 1),
+        ("a,a\n1,2\n", "must not repeat the column 'a'", 1),
+        ("a,b c\n1,2\n", "header: a parameter must begin with a letter", None),
+        ("a,b\n1\n", "must have 2 cells, as the header has, got 1", 2),
+        ("a,b\n1,2,3\n", "must have 2 cells, as the header has, got 3", 2),
+        ('a,b\n1,x"y"\n', "a quote stands in the wrong place", 2),
+        ('a,b\n1,"open\n', "a quote stands in the wrong place", 2),
+    ],
+    ids=["empty", "header", "semicolons", "twice", "name", "short", "long", "quote", "open"],
+)
+def test_what_is_no_table_of_assignments_is_refused_with_its_line(
+    text: str, said: str, line: int | None
+) -> None:
+    with pytest.raises(ForeignError) as refused:
+        read(text)
+
+    assert said in str(refused.value)
+    assert refused.value.line == line
+
+
+def test_bytes_that_are_no_utf8_are_refused() -> None:
+    with pytest.raises(ForeignError) as refused:
+        csv.read(b"a\n\xff\n", name="table")
+
+    assert refused.value.line == 2
+
+
+def test_values_that_no_file_beside_a_spec_can_say_are_named() -> None:
+    rows: list[dict[str, Value]] = [{"list": [1, "a"], "lines": "x\ny", "plain": 1}]
+
+    found = csv.write(a_sweep(blocks=(a_list(rows),)), rows)
+
+    assert found.text == 'list,lines,plain\n"[1, ""a""]","x\ny",1\n'
+    assert whats(found.losses) == ["metric, command, run", "list", "lines"]

@@ -1,0 +1,65 @@
+"""`sweep export`: a sweep in, a file for another tool and a report out."""
+
+import json
+import subprocess
+from collections.abc import Callable
+
+import pytest
+import yaml
+
+from generator.commands.export import export
+from generator.errors import SpecError, UsageError
+from tests.repository import Sandbox
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def test_a_file_goes_to_standard_output_and_the_report_beside_it(sandbox: Sandbox, run_sweep: Run) -> None:
+    sandbox.spec()
+
+    done = run_sweep("export", "wandb", "peak", cwd=sandbox.root)
+
+    assert done.returncode == 0, done.stderr
+    assert yaml.safe_load(done.stdout)["parameters"]["x"] == {"values": [1, 2, 3]}
+    assert "metric.source" in done.stderr
+
+
+def test_machines_get_the_file_and_the_losses_in_one_object(sandbox: Sandbox, run_sweep: Run) -> None:
+    sandbox.spec()
+
+    done = run_sweep("export", "hydra", "peak", "--format", "json", cwd=sandbox.root)
+
+    data = json.loads(done.stdout)["data"]
+    assert yaml.safe_load(data["text"])["hydra"]["sweeper"]["params"] == {"x": "1,2,3", "bias": "0.5"}
+    assert "command" in [loss["what"] for loss in data["losses"]]
+
+
+def test_a_file_is_written_and_never_over_another(sandbox: Sandbox) -> None:
+    sandbox.spec()
+    output = sandbox.root / "sweep.yaml"
+
+    sent = export(sandbox.workspace, "wandb", "peak", output=output)
+
+    assert output.read_text() == sent.text
+    with pytest.raises(UsageError, match="not overwritten"):
+        export(sandbox.workspace, "wandb", "peak", output=output)
+
+
+def test_a_sweep_that_is_wrong_is_not_exported(sandbox: Sandbox) -> None:
+    sandbox.write("sweeps/peak.yaml", "name: peak\n")
+
+    with pytest.raises(SpecError):
+        export(sandbox.workspace, "wandb", "peak")
+
+
+@pytest.mark.parametrize("foreign", ["wandb", "hydra"])
+def test_what_went_out_comes_back_as_the_same_trials(foreign: str, sandbox: Sandbox, run_sweep: Run) -> None:
+    sandbox.spec()
+    output = sandbox.root / "foreign.yaml"
+    export(sandbox.workspace, foreign, "peak", output=output)
+    sandbox.write("code/main.py", "")
+
+    done = run_sweep("import", foreign, "foreign.yaml", "--name", "peak", cwd=sandbox.root)
+
+    assert done.returncode == 0, done.stderr
+    assert "  x: {values: [1, 2, 3]}\n  bias: {value: 0.5}\n" in done.stdout

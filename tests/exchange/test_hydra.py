@@ -1,0 +1,310 @@
+"""Hydra's multiruns: what comes in, what goes out, both held against Hydra itself."""
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from generator import spec
+from generator.exchange import hydra
+from generator.exchange.loss import ForeignError, Imported
+from generator.exchange.spec_text import spec_text
+from generator.search import Expansion, explore
+from generator.structs.domain import Choice, Constant, Domain, IntUniform, LogUniform, Quantized, Uniform
+from generator.structs.settings import Settings
+from generator.structs.sweep import Draw, Grid, Sweep
+from generator.structs.values import Value
+from tests.repository import Sandbox
+
+parsers = pytest.importorskip("hydra.core.override_parser.overrides_parser")
+basic = pytest.importorskip("hydra._internal.core_plugins.basic_sweeper")
+PARSER = parsers.OverridesParser.create()
+
+
+def read(params: object, **sweeper: Any) -> Imported:
+    data = {"hydra": {"sweeper": {"params": params, **sweeper}}}
+    return hydra.read(yaml.safe_dump(data, sort_keys=False).encode(), name="multirun")
+
+
+def parsed(text: str, name: str = "multirun") -> Sweep:
+    found = spec.parse(text.encode(), f"sweeps/{name}.yaml", Settings())
+    assert isinstance(found, Sweep), "\n".join(map(str, found))
+    return found
+
+
+def brought(imported: Imported) -> Sweep:
+    return parsed(spec_text(imported, "a test"))
+
+
+def told(imported: Imported) -> dict[str, str]:
+    return {loss.what: loss.why for loss in imported.losses}
+
+
+def arguments(sweep: Sweep) -> list[list[str]]:
+    """Give each trial's overrides as its command line has them."""
+    found = explore(sweep)
+    assert isinstance(found, Expansion)
+    return [[f"{name}={plain(value)}" for name, value in values.items()] for values in found.assignments]
+
+
+def plain(value: Value) -> Value:
+    """Give a list as the launcher has it, which reads JSON."""
+    return list(value) if isinstance(value, tuple) else value
+
+
+def jobs(overrides: list[str]) -> list[list[str]]:
+    """Give each job's overrides as Hydra's own sweeper has them."""
+    made: list[list[str]] = basic.BasicSweeper.split_arguments(PARSER.parse_overrides(overrides), None)[0]
+    return made
+
+
+def meant(overrides: list[list[str]]) -> list[list[tuple[str, str]]]:
+    """Give what Hydra makes of the overrides, types and all."""
+    return sorted(
+        [(each.key_or_group, repr(each.value())) for each in PARSER.parse_overrides(job)] for job in overrides
+    )
+
+
+GRIDS: dict[str, dict[str, Any]] = {
+    "commas": {"db": "mysql,pg", "lr": "0.1,1e-3", "deep": "true,false"},
+    "functions": {
+        "a": "choice(1,2)",
+        "b": "range(1,4)",
+        "c": "range(0,1,0.25)",
+        "d": "sort(3,1,2)",
+        "e": "choice('1','x','a b','it',\"true\")",
+        "f": "str(1,2)",
+    },
+    "texts": {"a": "'1',2", "b": "'a,b','c d'", "c": r"x\,y,z", "d": "''", "e": '"null",null'},
+    "lists": {"a": "[1,2],[3]", "b": "['x y',z]", "c": "[1,[2]],[null]"},
+    "mappings": {"a": "{x:1},{x:2}"},
+    "paths": {"a": "/data/x,http://h/y", "b": "a:b"},
+    "long": {"a": "range(100)", "b": "range(10,0,-2)"},
+    "one": {"a": "range(3)", "b": 1, "c": True, "d": 1.5, "e": "text"},
+}
+
+
+@pytest.mark.parametrize("case", GRIDS)
+def test_a_grid_gives_the_program_what_hydra_would_give_it(case: str) -> None:
+    sweep = brought(read(GRIDS[case]))
+
+    assert isinstance(sweep.blocks[0], Grid)
+    assert meant(arguments(sweep)) == meant(jobs([f"{key}={value}" for key, value in GRIDS[case].items()]))
+
+
+@pytest.mark.parametrize("case", GRIDS)
+def test_a_grid_that_came_from_hydra_goes_back_as_the_same(case: str) -> None:
+    sweep = brought(read(GRIDS[case]))
+    found = explore(sweep)
+    assert isinstance(found, Expansion)
+
+    params = yaml.safe_load(hydra.write(sweep, found.assignments).text)["hydra"]["sweeper"]["params"]
+
+    assert meant(jobs([f"{key}={value}" for key, value in params.items()])) == meant(arguments(sweep))
+
+
+INTERVALS: dict[str, Domain] = {
+    "interval(0,1)": Uniform(0, 1),
+    "tag(log,interval(1e-5,0.1))": LogUniform(1e-5, 0.1),
+    "int(interval(1,10))": IntUniform(1, 10),
+    "int(tag(log,interval(1,64)))": Quantized(LogUniform(1, 64), 1),
+    "range(1,5)": Choice((1, 2, 3, 4)),
+    "5": Constant(5),
+}
+
+
+@pytest.mark.parametrize("text", INTERVALS)
+def test_intervals_become_distributions(text: str) -> None:
+    sampler = {"_target_": "optuna.samplers.TPESampler", "seed": 7}
+
+    imported = read({"x": text, "y": "interval(0,1)"}, n_trials=9, direction="maximize", sampler=sampler)
+    sweep = brought(imported)
+    (block,) = sweep.blocks
+
+    assert isinstance(block, Draw)
+    assert (block.method, block.seed, block.cap, sweep.metric.goal) == ("random", 7, 9, "maximize")
+    assert block.space["x"].domain == INTERVALS[text]
+    assert "hydra.sweeper: TPESampler" in told(imported)
+
+
+def test_an_interval_without_a_number_of_trials_gets_one_and_a_seed() -> None:
+    imported = read({"x": "interval(0,1)"})
+
+    assert (imported.spec["seed"], imported.spec["run_cap"]) == (0, hydra.RUN_CAP)
+    assert {"seed", "hydra.sweeper.n_trials"} <= told(imported).keys()
+
+
+def test_a_space_that_is_smaller_than_its_number_of_trials_is_a_grid() -> None:
+    assert read({"x": "1,2"}, n_trials=20).spec["method"] == "grid"
+
+
+def test_names_that_only_hydra_knows_stand_in_the_command() -> None:
+    params = {"+model.lr": "1,2", "db@src": "a,b", "~old": None, "+fixed": 3, "model/opt": "adam,sgd"}
+
+    sweep = brought(read(params))
+
+    assert sweep.columns == ("model.lr", "db.src", "model.opt")
+    assert sweep.command[4:] == (
+        "~old",
+        "+fixed=3",
+        "+model.lr=${envvar:SWEEP_PARAM_MODEL_LR}",
+        "db@src=${envvar:SWEEP_PARAM_DB_SRC}",
+        "model/opt=${envvar:SWEEP_PARAM_MODEL_OPT}",
+    )
+
+
+def test_the_sweeps_of_a_command_line_are_found_where_hydra_notes_them() -> None:
+    data = {"hydra": {"sweeper": {"params": None}, "overrides": {"task": ["lr=1,2"]}, "job": {"name": "app"}}}
+
+    imported = hydra.read(yaml.safe_dump(data).encode(), name="multirun")
+
+    assert imported.spec["parameters"] == {"lr": {"values": [1, 2]}}
+    assert imported.spec["program"] == "app.py"
+
+
+def test_a_glob_needs_files_and_is_named() -> None:
+    imported = read({"db": "glob(*)", "x": "1,2"})
+
+    assert list(imported.spec["parameters"]) == ["x"]
+    assert "values: [a, b]" in told(imported)["db=glob(*)"]
+
+
+@pytest.mark.parametrize(
+    ("params", "sweeper", "what"),
+    [
+        ({"x": "shuffle(1,2)"}, {}, "x: shuffle"),
+        ({"x": "1,1,2"}, {}, "x"),
+        ({"x": "null,1"}, {}, "x: null"),
+        ({"x": "tag(odd,interval(0,1))"}, {}, "x: tag(odd)"),
+        ({"x": "1,2"}, {"max_batch_size": 3}, "hydra.sweeper.max_batch_size"),
+        ({"x": "1,2"}, {"study_name": "s"}, "hydra.sweeper.study_name"),
+        ({"x": "1,2"}, {"direction": ["minimize", "maximize"]}, "hydra.sweeper.direction"),
+        ({"x": "1,2"}, {}, "metric"),
+        ({"x": "1,2"}, {}, "program"),
+    ],
+)
+def test_what_is_said_otherwise_is_named(params: dict[str, Any], sweeper: dict[str, Any], what: str) -> None:
+    imported = read(params, **sweeper)
+
+    brought(imported)
+    assert what in told(imported)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"a: 1", "hydra.sweeper.params"),
+        (b"[]", "hydra.sweeper.params"),
+        (b"hydra: {mode: MULTIRUN}", "sweep over something"),
+        (b"hydra: {sweeper: {params: [x]}}", "must be a mapping"),
+        (b"hydra: {sweeper: {params: {x: [1, 2]}}}", "must be text"),
+        (b"hydra: {sweeper: {params: {x: 'choice()'}}}", r"params\.x"),
+        (b"hydra: {sweeper: {params: {x: 'range(3,1)'}}}", "at least one value"),
+        (b"hydra: {sweeper: {params: {x: 'range(1e9)'}}}", "at most 100000"),
+        (b"hydra: {sweeper: {params: {x: 'nothing(1)'}}}", "functions"),
+    ],
+)
+def test_what_is_no_multirun_is_refused_with_words(content: bytes, words: str) -> None:
+    with pytest.raises(ForeignError, match=words):
+        hydra.read(content, name="multirun")
+
+
+DRAWN = """\
+name: multirun
+metric: {name: loss, goal: maximize}
+method: sobol
+seed: 3
+run_cap: 8
+program: app.py
+parameters:
+  lr: {distribution: log_uniform_values, min: 0.001, max: 1}
+  width: {min: 1, max: 9}
+  drop: {min: 0.5, max: 1}
+  noise: {distribution: normal}
+  act: {values: [relu, tanh], probabilities: [0.25, 0.75]}
+"""
+
+
+def test_a_drawn_sweep_goes_out_for_the_sweeper_that_knows_intervals() -> None:
+    sweep = parsed(DRAWN)
+    found = explore(sweep)
+    assert isinstance(found, Expansion)
+
+    sent = hydra.write(sweep, found.assignments)
+    data = yaml.safe_load(sent.text)
+
+    sweeper = data["hydra"]["sweeper"]
+    assert {"override hydra/sweeper": "optuna"} in data["defaults"]
+    assert (sweeper["n_trials"], sweeper["direction"], sweeper["sampler"]) == (8, "maximize", {"seed": 3})
+    for key in ("lr", "width", "drop"):
+        again = brought(read({key: sweeper["params"][key], "z": "interval(0,1)"}))
+        assert (
+            again.blocks[0].space[key].domain
+            == {**sweep_domains(sweep), "width": Choice((*range(1, 10),))}[key]
+        )
+    whats = {loss.what for loss in sent.losses}
+    assert {"seed", "method: sobol", "parameters.noise", "parameters.act", "metric: loss"} <= whats
+
+
+def sweep_domains(sweep: Sweep) -> dict[str, Domain]:
+    return {parameter.name: parameter.domain for parameter in sweep.blocks[0].space.parameters}
+
+
+def test_a_list_goes_out_as_its_values_and_says_how_many_trials_that_makes() -> None:
+    listed = "assignments: [{a: 1, b: 2}, {a: 3, b: 4}]"
+    text = f"{{name: multirun, metric: {{name: l}}, method: list, command: [x], {listed}}}"
+    sweep = parsed(text)
+    found = explore(sweep)
+    assert isinstance(found, Expansion)
+
+    sent = hydra.write(sweep, found.assignments)
+
+    assert yaml.safe_load(sent.text)["hydra"]["sweeper"]["params"] == {"a": "1,3", "b": "2,4"}
+    assert "all 4 combinations, not these 2" in {loss.what: loss.why for loss in sent.losses}["trials"]
+
+
+APP = """\
+import hydra
+
+
+@hydra.main(version_base=None, config_path=".", config_name="config")
+def main(config):
+    print(f"objective={config.lr * config.model.width}")
+
+
+main()
+"""
+
+CONFIG = """\
+lr: 0.1
+model: {width: 8}
+hydra:
+  mode: MULTIRUN
+  sweeper:
+    params:
+      lr: 0.5,0.25
+      model.width: range(2,4)
+"""
+
+
+def test_a_hydra_app_runs_from_its_own_config(
+    sandbox: Sandbox, run_sweep: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    sandbox.write("code/main.py", APP)
+    config = sandbox.write("code/config.yaml", CONFIG)
+    made = run_sweep("import", "hydra", str(config), "--output", "sweeps/multirun.yaml", cwd=sandbox.root)
+    assert made.returncode == 0, made.stderr
+
+    tried = run_sweep("try", "multirun", "--trial", "3", cwd=sandbox.root)
+
+    assert tried.returncode == 0, tried.stdout + tried.stderr
+    assert "objective=0.75" in tried.stdout
+
+
+def test_a_config_of_a_stranger_is_read_within_caps(tmp_path: Path) -> None:
+    for hostile in (b"a: &a [*a]", b"[" * 5000, b"hydra: {sweeper: {params: {x: '" + b"[" * 5000 + b"'}}}"):
+        with pytest.raises(ForeignError):
+            hydra.read(hostile, name="multirun")

@@ -1,0 +1,163 @@
+"""`sweep import`: a file of a stranger in, a spec and a report out."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from generator.cli.exchange import Foreign
+from generator.commands.import_ import Source, import_
+from generator.errors import SpecError, UsageError
+from generator.exchange import FORMATS, READERS, WRITERS
+from tests.repository import Sandbox
+
+ROOT = Path(__file__).parents[2]
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+WANDB = """\
+program: code/train.py
+method: grid
+metric: {name: score, goal: maximize}
+project: peaks
+parameters:
+  x: {values: [1, 2]}
+"""
+
+SCRIPT = '''\
+"""Trains as people do who know W&B: argparse in, a line out; nothing of sweepledger."""
+import argparse
+parser = argparse.ArgumentParser()
+parser.add_argument("--x", type=float)
+args = parser.parse_args()
+print(f"score={1 - (args.x - 2) ** 2}")
+'''
+
+
+def a_source(text: str = WANDB, shown: str = "old/Peaks.yaml") -> Source:
+    return Source(text.encode(), shown)
+
+
+def test_every_format_is_offered_and_can_be_read_and_written() -> None:
+    assert tuple(Foreign) == FORMATS == tuple(READERS) == tuple(WRITERS)
+
+
+def test_a_spec_goes_to_standard_output_and_the_report_beside_it(tmp_path: Path, run_sweep: Run) -> None:
+    (tmp_path / "Peaks.yaml").write_text(WANDB)
+
+    done = run_sweep("import", "wandb", "Peaks.yaml", cwd=tmp_path)
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == import_("wandb", a_source(), here=tmp_path).text
+    assert "name: peaks\n" in done.stdout
+    assert "project" in done.stderr
+
+
+def test_standard_input_is_a_file_too(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "generator.cli", "import", "wandb", "-"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        input=WANDB,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert "name: imported\n" in done.stdout
+
+
+def test_machines_get_the_spec_and_the_losses_in_one_object(tmp_path: Path, run_sweep: Run) -> None:
+    (tmp_path / "s.yaml").write_text(WANDB)
+
+    done = run_sweep("import", "wandb", "s.yaml", "--name", "lr", "--format", "json", cwd=tmp_path)
+
+    envelope = json.loads(done.stdout)
+    assert envelope["status"] == "ok"
+    assert "name: lr\n" in envelope["data"]["spec"]
+    assert "project" in [loss["what"] for loss in envelope["data"]["losses"]]
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("own", "shown", "name", "expected"),
+    [
+        ("name: LR 2", "old.yaml", None, "lr-2"),
+        ("name: LR 2", "old.yaml", "mine", "mine"),
+        ("", "My File.yaml", None, "my-file"),
+        ("", "-", None, "imported"),
+        ("name: '99'", "1.yaml", None, "imported"),
+    ],
+)
+def test_a_sweep_is_called_as_a_person_says_or_the_file_or_the_files_name(
+    own: str, shown: str, name: str | None, expected: str, tmp_path: Path
+) -> None:
+    found = import_("wandb", a_source(f"{WANDB}{own}\n", shown), here=tmp_path, name=name)
+
+    assert f"\nname: {expected}\n" in found.text
+    assert found.problems == ()
+
+
+def test_a_spec_that_our_rules_refuse_is_given_all_the_same(tmp_path: Path, run_sweep: Run) -> None:
+    (tmp_path / "s.yaml").write_text(WANDB.replace("[1, 2]", "[1, 99999999999999999999]"))
+
+    done = run_sweep("import", "wandb", "s.yaml", cwd=tmp_path)
+
+    assert done.returncode == 1
+    assert "99999999999999999999" in done.stdout
+    assert "[number-range]" in done.stderr
+
+
+def test_a_file_of_no_such_format_is_refused_with_its_line(tmp_path: Path) -> None:
+    with pytest.raises(SpecError) as caught:
+        import_("wandb", a_source("a: 1\na: 2\n"), here=tmp_path)
+
+    (problem,) = caught.value.problems
+    assert (problem.code, problem.file, problem.line) == ("foreign-file", "old/Peaks.yaml", 2)
+
+
+def test_nothing_is_ever_overwritten(tmp_path: Path) -> None:
+    output = tmp_path / "lr.yaml"
+    output.write_text("precious")
+
+    with pytest.raises(UsageError, match="not overwritten"):
+        import_("wandb", a_source(), here=tmp_path, output=output)
+
+    assert output.read_text() == "precious"
+
+
+def test_a_dangling_link_is_no_free_place(tmp_path: Path) -> None:
+    (tmp_path / "lr.yaml").symlink_to("elsewhere")
+
+    with pytest.raises(UsageError, match="not overwritten"):
+        import_("wandb", a_source(), here=tmp_path, output=tmp_path / "lr.yaml")
+
+
+def test_what_is_no_file_is_said(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is no file"):
+        Source.read(tmp_path / "missing.yaml")
+
+
+def test_no_file_can_move_the_cursor(tmp_path: Path, run_sweep: Run) -> None:
+    (tmp_path / "s.yaml").write_text(WANDB + '"k\\e[2J": 1\n"metric\\u202e": 1\n')
+
+    done = run_sweep("import", "wandb", "s.yaml", cwd=tmp_path)
+
+    assert "\x1b" not in done.stdout + done.stderr
+    assert "\u202e" not in done.stdout + done.stderr
+
+
+def test_an_unmodified_script_runs_from_its_own_sweep_file(sandbox: Sandbox, run_sweep: Run) -> None:
+    sandbox.write("code/train.py", SCRIPT)
+    sandbox.write("sweep.yaml", WANDB)
+    made = run_sweep("import", "wandb", "sweep.yaml", "--output", "sweeps/peak.yaml", cwd=sandbox.root)
+    assert made.returncode == 0, made.stderr
+
+    tried = run_sweep("try", "peak", "--trial", "1", cwd=sandbox.root)
+
+    assert tried.returncode == 0, tried.stdout + tried.stderr
+    assert "score=1.0" in tried.stdout

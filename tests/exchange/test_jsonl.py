@@ -1,0 +1,127 @@
+"""JSON Lines: an object an assignment, exact in both directions."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from generator.exchange import jsonl
+from generator.exchange.loss import ForeignError
+from generator.structs.values import Value, canonical_json
+from tests.exchange.imported import a_list, assignments_of, combinations, sweep_of, whats
+from tests.sweeps import a_sweep
+
+SCALARS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**53), 2**53),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.text(max_size=8),
+)
+NAMES = st.from_regex(r"[A-Za-z][A-Za-z0-9_.-]{0,8}", fullmatch=True)
+ROWS = st.lists(
+    st.dictionaries(NAMES, st.one_of(SCALARS, st.lists(SCALARS, max_size=3)), max_size=4),
+    min_size=1,
+    max_size=5,
+)
+
+
+def written(rows: list[dict[str, Value]]) -> str:
+    return jsonl.write(a_sweep(blocks=(a_list(rows),)), rows).text
+
+
+@given(ROWS)
+def test_what_is_written_is_read_back_as_the_same_values(rows: list[dict[str, Value]]) -> None:
+    found = jsonl.read(written(rows).encode(), name="lines")
+
+    distinct = dict.fromkeys(map(canonical_json, rows))
+    assert list(map(canonical_json, found.spec["assignments"])) == list(distinct)
+
+
+@given(ROWS)
+def test_every_line_is_an_object_on_its_own_whatever_its_texts_hold(rows: list[dict[str, Value]]) -> None:
+    text = written(rows)
+
+    assert text.isascii()
+    assert [canonical_json(json.loads(line)) for line in text.splitlines()] == list(map(canonical_json, rows))
+
+
+def test_absent_values_are_missing_keys_and_equal_numbers_are_written_alike() -> None:
+    rows: list[dict[str, Value]] = [{"lr": 1.0, "name": "ü"}, {"lr": 1e-05, "gap": None}]
+
+    assert written(rows) == '{"lr": 1, "name": "\\u00fc"}\n{"lr": 1e-05, "gap": null}\n'
+
+
+def test_an_imported_file_is_a_sweep_of_its_lines() -> None:
+    rows: list[dict[str, Value]] = [{"lr": 0.1}, {"lr": 0.2, "layers": [64, 64], "on": True}]
+
+    found = jsonl.read(written(rows).encode(), name="lines")
+
+    assert [dict(values) for values in assignments_of(sweep_of(found))] == [
+        {"lr": 0.1},
+        {"lr": 0.2, "layers": (64, 64), "on": True},
+    ]
+    assert whats(found.losses) == ["metric", "program"]
+
+
+def test_nested_objects_get_dotted_names_and_a_word_in_the_report() -> None:
+    found = jsonl.read(b'{"optimizer": {"name": "sgd", "lr": 0.1}}\r\n\n', name="lines")
+
+    assert found.spec["assignments"] == [{"optimizer.name": "sgd", "optimizer.lr": 0.1}]
+    assert "objects within objects" in whats(found.losses)
+
+
+def test_equal_lines_are_one_and_the_report_counts_them() -> None:
+    found = jsonl.read(b'{"lr": 1}\n{"lr": 1.0}\n{"lr": 2}\n', name="lines")
+
+    assert found.spec["assignments"] == [{"lr": 1}, {"lr": 2}]
+    assert whats(found.losses)[-1] == "1 assignment(s)"
+
+
+def test_more_lines_than_a_spec_can_hold_are_refused_with_the_way_out() -> None:
+    rows = [dict(values) for values in combinations(a=list(range(100)), b=list(range(100)))]
+
+    with pytest.raises(ForeignError) as refused:
+        jsonl.read(written(rows).encode(), name="lines")
+
+    assert "CSV" in str(refused.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("content", "said", "line"),
+    [
+        (b"", "must hold at least one object", None),
+        (b'{"a": 1}\n[1]\n', "must be a JSON object, got [1]", 2),
+        (b'{"a": 1}\n{"a": }\n', "must be a JSON object", 2),
+        (b'{"a": NaN}\n', "must be a finite number, got 'NaN'", 1),
+        (b'{"a": 1e999}\n', "must be a finite number, got '1e999'", 1),
+        (b'{"a": 1, "a": 2}\n', "must not repeat the key 'a'", 1),
+        (b'{"a": "\\ud800"}\n', "half of a surrogate pair", None),
+        (b'{"a b": 1}\n', "line 1: a parameter must begin with a letter", None),
+        (b'{"a": {"b": 1}, "a.b": 2}\n', "two values are called 'a.b'", None),
+        (b'{"a": "\xff"}\n', "must be UTF-8", 1),
+        (b'{"a": ' + b"[" * 100_000, "nests too deep", 1),
+        (b'{"a": ' + b"1" * 5_000 + b"}", "limit", 1),
+    ],
+    ids=[
+        "empty",
+        "list",
+        "broken",
+        "nan",
+        "infinite",
+        "twice",
+        "surrogate",
+        "name",
+        "flat-twice",
+        "bytes",
+        "deep",
+        "digits",
+    ],
+)
+def test_what_is_no_assignment_is_refused_with_its_place(content: bytes, said: str, line: int | None) -> None:
+    with pytest.raises(ForeignError) as refused:
+        jsonl.read(content, name="lines")
+
+    assert said in str(refused.value)
+    assert refused.value.line == line

@@ -1,0 +1,401 @@
+"""Katib's Experiments of both versions as specs, with every key used or named."""
+
+import contextlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from generator.exchange import katib
+from generator.exchange.loss import ForeignError, Imported
+from generator.structs.domain import Choice, Constant, IntUniform, LogUniform, Normal, Uniform
+from generator.structs.sweep import Draw, Goal, Grid, MetricSource, Sampler
+from tests.exchange.imported import assignments_of, sweep_of, whats
+
+FILES = Path(__file__).parent / "files/katib"
+
+
+def read(name: str) -> Imported:
+    return katib.read((FILES / f"{name}.yaml").read_bytes(), name=name)
+
+
+def an_experiment(**changes: Any) -> bytes:
+    """Give a small Experiment as bytes; `changes` replace keys of its spec."""
+    spec = {
+        "objective": {"type": "maximize", "objectiveMetricName": "acc"},
+        "algorithm": {"algorithmName": "random"},
+        "maxTrialCount": 4,
+        "parallelTrialCount": 1,
+        "parameters": [
+            {"name": "lr", "parameterType": "double", "feasibleSpace": {"min": "0.1", "max": "0.5"}}
+        ],
+    }
+    return yaml.dump(
+        {"apiVersion": "kubeflow.org/v1beta1", "kind": "Experiment", "spec": spec | changes}
+    ).encode()
+
+
+def a_parameter(kind: str, **space: Any) -> list[dict[str, Any]]:
+    return [{"name": "p", "parameterType": kind, "feasibleSpace": space}]
+
+
+def a_range(**space: Any) -> list[dict[str, Any]]:
+    return a_parameter("double", **space)
+
+
+def domain(algorithm: str, kind: str, **space: Any) -> dict[str, Any]:
+    content = an_experiment(
+        algorithm={"algorithmName": algorithm}, parameters=a_parameter(kind, **space), maxTrialCount=None
+    )
+    found: dict[str, Any] = katib.read(content, name="one").spec["parameters"]["p"]
+    return found
+
+
+def a_command(*command: str, args: list[str] | None = None, **container: Any) -> Imported:
+    """Import an Experiment with parameters lr and n whose trial runs this command."""
+    parts = {"name": "main", "command": list(command), "args": args or [], **container}
+    template = {
+        "primaryContainerName": "main",
+        "trialParameters": [{"name": "rate", "reference": "lr"}, {"name": "n", "reference": "n"}],
+        "trialSpec": {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "spec": {"template": {"spec": {"containers": [parts], "restartPolicy": "Never"}}},
+        },
+    }
+    parameters = [
+        {"name": "lr", "parameterType": "double", "feasibleSpace": {"min": "0.1", "max": "0.5"}},
+        {"name": "n", "parameterType": "int", "feasibleSpace": {"min": "1", "max": "3"}},
+    ]
+    return katib.read(an_experiment(parameters=parameters, trialTemplate=template), name="one")
+
+
+def test_the_random_experiment_of_the_slides_becomes_its_space_objective_and_counts() -> None:
+    found = read("random-experiment")
+
+    sweep = sweep_of(found)
+    (block,) = sweep.blocks
+    assert isinstance(block, Draw)
+    assert (block.sampler, block.cap, block.seed) == (Sampler.RANDOM, 12, 0)
+    assert {parameter.name: parameter.domain for parameter in block.space.parameters} == {
+        "lr": Uniform(0.01, 0.03),
+        "num-layers": IntUniform(2, 5),
+        "optimizer": Choice(("sgd", "adam", "ftrl")),
+    }
+    assert (sweep.metric.name, sweep.metric.goal) == ("Validation-accuracy", Goal.MAXIMIZE)
+    assert sweep.metric.source is MetricSource.STDOUT
+    assert sweep.run.parallelism == 3
+    assert len(assignments_of(sweep)) == 12
+
+
+def test_the_random_experiments_report_names_all_that_stays_behind() -> None:
+    found = read("random-experiment")
+
+    assert whats(found.losses) == [
+        "metadata.creationTimestamp: 2020-06-25T22:22:10Z",
+        'metadata.finalizers: ["update-prometheus-metrics"]',
+        "metadata.namespace: kubeflow",
+        "spec.objective.goal: 0.99",
+        'spec.objective.additionalMetricNames: ["accuracy"]',
+        "spec.objective.metricStrategies: the best, Katib's default",
+        "seed",
+        "spec.parameters[0].name: --lr",
+        "spec.parameters[1].name: --num-layers",
+        "spec.parameters[2].name: --optimizer",
+        "spec.trialTemplate.goTemplate.templateSpec: kubeflow/trial-template/defaultTrialTemplate.yaml",
+        "spec.trialTemplate",
+        "the code of the trial",
+        "spec.maxFailedTrialCount: 3",
+    ]
+
+
+def test_a_v1beta1_experiment_becomes_a_sweep_with_every_kind_of_parameter() -> None:
+    found = read("random-v1beta1")
+
+    sweep = sweep_of(found)
+    (block,) = sweep.blocks
+    assert isinstance(block, Draw)
+    assert (block.seed, block.cap, sweep.run.parallelism) == (7, 20, 4)
+    domains = {parameter.name: parameter.domain for parameter in block.space.parameters}
+    assert domains["lr"] == LogUniform(0.0001, 0.1)
+    assert domains["momentum"] == Uniform(0, 1)
+    assert domains["units"] == Choice((32, 64, 96, 128))
+    assert domains["dropout"] == Choice((0, 0.25, 0.5))
+    assert domains["width"] == Normal(4, 1)
+    assert domains["norm"] == Choice(("on", "01"))
+    assert found.spec["parameters"]["scale"] == {
+        "distribution": "q_log_normal", "mu": 0.0, "sigma": 1.53505672866, "q": 0.5,
+    }  # fmt: skip
+    assert sweep.metric.name == "val_loss"
+    assert sweep.metric.goal is Goal.MINIMIZE
+
+
+def test_a_v1beta1_trial_becomes_command_and_run() -> None:
+    found = read("random-v1beta1")
+
+    assert found.spec["command"] == [
+        "${env}",
+        "DATA=/data",
+        "python3",
+        "/src/mnist.py",
+        "--lr=${envvar:SWEEP_PARAM_LR}",
+        "--data=/data",
+        "--units",
+        "${envvar:SWEEP_PARAM_UNITS}",
+        "--run=${envvar:SWEEP_TRIAL_ID}",
+    ]
+    assert found.spec["run"] == {
+        "parallelism": 4,
+        "code": {"path": "code"},
+        "retries": 2,
+        "timeout": "600s",
+        "resources": {"cpu": 2, "memory": "4Gi", "gpu": 1},
+    }
+
+
+def test_a_v1beta1_experiments_report_names_all_that_stays_behind() -> None:
+    found = read("random-v1beta1")
+
+    container = "spec.trialTemplate.trialSpec.spec.template.spec.containers"
+    assert whats(found.losses) == [
+        "metadata.namespace: team",
+        "spec.objective.objectiveMetricName: val loss",
+        "spec.metricsCollectorSpec.collector.kind: File",
+        'spec.metricsCollectorSpec.source: {"fileSystemPath": {"path": "/var/log/metrics.log", "kind":…',
+        "spec.algorithm.algorithmName: tpe",
+        "spec.algorithm.algorithmSettings[1]: n_EI_candidates: 24",
+        'spec.earlyStopping: {"algorithmName": "medianstop"}',
+        "random_state",
+        "spec.parameters[2].feasibleSpace.step: 32",
+        "spec.parameters[2].feasibleSpace.max: 130",
+        "spec.parameters[3].feasibleSpace.list",
+        "spec.parameters[4].feasibleSpace.distribution: normal",
+        "spec.parameters[5].feasibleSpace.distribution: logNormal",
+        "spec.trialTemplate.trialParameters[2]: trialName",
+        "spec.trialTemplate.trialSpec.spec.ttlSecondsAfterFinished: 60",
+        f"{container}[1].env[1]: TOKEN",
+        f"{container}[1].command[6]: ${{trialSpec.Name}}",
+        f"{container}[1].image: docker.io/team/mnist:1.4",
+        f"{container}[1].resources.limits.rdma/hca: 1",
+        f"{container}[1].resources.requests.cpu: 1",
+        f"{container}[1].workingDir: /src",
+        f"{container}[0]: log",
+        'spec.trialTemplate.trialSpec.spec.template.spec.nodeSelector: {"gpu": "a100"}',
+        "spec.trialTemplate.retain: true",
+        'spec.trialTemplate.primaryPodLabels: {"role": "worker"}',
+        "the code of the trial",
+    ]
+
+
+def test_a_v1alpha3_grid_with_its_go_template_becomes_a_grid_and_a_command() -> None:
+    found = read("grid-v1alpha3")
+
+    sweep = sweep_of(found)
+    (block,) = sweep.blocks
+    assert isinstance(block, Grid)
+    assert [parameter.domain for parameter in block.space.parameters] == [
+        Choice((0.1, 0.2, 0.3)),
+        IntUniform(1, 4),
+        Choice(("sgd", "adam")),
+    ]
+    assert len(assignments_of(sweep)) == 24
+    assert sweep.command == ("python3", "/opt/mxnet-mnist/mnist.py", "--batch-size=64", "${args}")
+    assert "spec.parameters[0].feasibleSpace.max: 0.35" in whats(found.losses)
+
+
+def test_a_grid_that_katib_would_leave_half_done_takes_as_many_trials_shuffled() -> None:
+    content = an_experiment(
+        algorithm={"algorithmName": "grid"}, parameters=a_parameter("int", min="1", max="9"), maxTrialCount=5
+    )
+
+    found = katib.read(content, name="part")
+
+    assert len(assignments_of(sweep_of(found))) == 5
+    assert "spec.maxTrialCount: 5" in whats(found.losses)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "kind", "space", "expected"),
+    [
+        ("random", "double", {"min": "0.1", "max": "0.5"}, {"min": 0.1, "max": 0.5}),
+        ("random", "double", {"min": "1", "max": "3"}, {"min": 1, "max": 3, "distribution": "uniform"}),
+        ("random", "double", {"min": "1.0", "max": "3e0"}, {"min": 1, "max": 3, "distribution": "uniform"}),
+        ("random", "int", {"min": "1", "max": "3"}, {"min": 1, "max": 3}),
+        ("random", "int", {"min": "1", "max": "3", "step": "1"}, {"min": 1, "max": 3}),
+        ("grid", "double", {"min": "0", "max": "0.3", "step": "0.1"}, {"min": 0, "max": 0.3, "step": 0.1}),
+        ("grid", "int", {"min": "0", "max": "5", "step": "2"}, {"min": 0, "max": 4, "step": 2}),
+        ("grid", "int", {"min": "3", "max": "3"}, {"value": 3}),
+        ("grid", "int", {"min": "0", "max": "1", "step": "2"}, {"value": 0}),
+        ("random", "int", {"min": "1", "max": "64", "distribution": "logUniform"},
+         {"distribution": "q_log_uniform_values", "min": 1, "max": 64, "q": 1}),
+        ("random", "double", {"min": "-3e-20", "max": "3e-20", "distribution": "normal"},
+         {"distribution": "normal", "mu": 0, "sigma": 1e-20}),
+        ("random", "discrete", {"list": ["1e-3", "0x1", "2.0"]}, {"values": [0.001, "0x1", 2]}),
+        ("random", "categorical", {"list": ["1", "true", True, "x"]}, {"values": ["1", "true", "x"]}),
+        ("random", "categorical", {"list": ["only"]}, {"value": "only"}),
+    ],
+)  # fmt: skip
+def test_texts_become_the_numbers_that_they_say(
+    algorithm: str, kind: str, space: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    assert domain(algorithm, kind, **space) == expected
+
+
+def test_each_parameter_as_its_own_option_is_the_macro_for_all_of_them() -> None:
+    found = a_command("python", "t.py", "--lr=${trialParameters.rate}", "--n=${trialParameters.n}", "-v")
+
+    assert found.spec["command"] == ["python", "t.py", "${args}", "-v"]
+
+
+def test_a_shells_braces_and_kubernetes_variables_are_told_apart_from_macros() -> None:
+    found = a_command("sh", "-c", "python t.py --n=${trialParameters.n} ${HOME} $(POD) $$(date) $HOME")
+
+    assert found.spec["command"] == [
+        "sh", "-c", "python t.py --n=${envvar:SWEEP_PARAM_N} ${envvar:HOME} ${envvar:POD} $(date) $HOME",
+    ]  # fmt: skip
+    said = whats(found.losses)
+    assert [what.rpartition(": ")[2] for what in said if "command[2]" in what] == ["${HOME}", "$("]
+
+
+def test_a_parameter_in_a_variable_is_set_by_env() -> None:
+    found = a_command("./run.sh", "$(RATE)", env=[{"name": "RATE", "value": "${trialParameters.rate}"}])
+
+    assert found.spec["command"] == [
+        "${env}", "RATE=${envvar:SWEEP_PARAM_LR}", "./run.sh", "${envvar:SWEEP_PARAM_LR}",
+    ]  # fmt: skip
+
+
+def test_a_variable_may_use_those_before_it_and_none_after() -> None:
+    found = a_command("x", "$(B)", env=[{"name": "A", "value": "$(B)"}, {"name": "B", "value": "$(A)/b"}])
+
+    assert sweep_of(found).command == ("${env}", "A=${envvar:B}", "B=${envvar:B}/b", "x", "${envvar:B}/b")
+
+
+def test_an_image_with_its_digest_is_carried_over_and_one_with_a_tag_is_named() -> None:
+    pinned = "registry.example/team/x@sha256:" + "0" * 64
+
+    kept, named = a_command("x", image=pinned), a_command("x", image="team/x:1")
+
+    assert kept.spec["run"]["image"] == pinned
+    assert "image" not in named.spec["run"]
+    assert any(what.endswith("image: team/x:1") for what in whats(named.losses))
+
+
+def test_a_job_of_many_pods_gives_its_command_and_says_that_the_pods_are_lost() -> None:
+    pod = {"spec": {"containers": [{"name": "pytorch", "command": ["python", "t.py"]}]}}
+    template = {
+        "primaryContainerName": "pytorch",
+        "trialParameters": [],
+        "trialSpec": {
+            "apiVersion": "kubeflow.org/v1",
+            "kind": "PyTorchJob",
+            "spec": {"pytorchReplicaSpecs": {"Master": {"replicas": 1, "template": pod}}},
+        },
+    }
+
+    found = katib.read(an_experiment(trialTemplate=template), name="many")
+
+    assert found.spec["command"] == ["python", "t.py"]
+    assert "spec.trialTemplate.trialSpec.kind: PyTorchJob" in whats(found.losses)
+
+
+def test_names_that_no_parameter_may_have_are_mended_apart_from_each_other() -> None:
+    parameters = [
+        {"name": name, "parameterType": "int", "feasibleSpace": {"min": "1", "max": "2"}}
+        for name in ("--a b", "a_b", "1st", "ok")
+    ]
+
+    found = katib.read(an_experiment(parameters=parameters), name="names")
+
+    assert list(found.spec["parameters"]) == ["a_b", "a_b_2", "p1st", "ok"]
+    assert len([what for what in whats(found.losses) if ".name: " in what]) == 3
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"kind: Job\n", "must be an Experiment of kubeflow.org/v1alpha3 or kubeflow.org/v1beta1, got 'Job'"),
+        (b"[]", "the file must be a mapping"),
+        (an_experiment(parameters=[]), "must hold at least one parameter"),
+        (an_experiment(parameters={}), "spec.parameters must be a list"),
+        (an_experiment(objective={}), "spec.objective must have an objectiveMetricName"),
+        (an_experiment(maxTrialCount="many"), "spec.maxTrialCount must be a whole number, got many"),
+        (an_experiment(parameters=a_parameter("text")), "must be categorical, discrete, double or int"),
+        (an_experiment(parameters=a_parameter("int", min="1")), "must have min and max, for p"),
+        (an_experiment(parameters=a_parameter("int", min="a", max="b")), "min must be a number, got 'a'"),
+        (an_experiment(parameters=a_parameter("int", min="1", max="1e999")), "must be a finite number"),
+        (an_experiment(parameters=a_parameter("int", min="1", max="1e-999")), "must not be so small"),
+        (an_experiment(parameters=a_parameter("int", min="1.5", max="3")), "must have whole numbers"),
+        (an_experiment(parameters=a_parameter("categorical")), "must have at least one value"),
+        (an_experiment(parameters=a_range(min="1", max="2", distribution="cauchy")), "must be one of"),
+        (an_experiment(parameters=a_range(min="0", max="2", distribution="logNormal")), "must have 0 < min"),
+    ],
+    ids=[
+        "kind", "list", "empty", "mapping", "objective", "count", "type", "bounds", "words", "huge", "tiny",
+        "halves", "values", "distribution", "log-of-zero",
+    ],
+)  # fmt: skip
+def test_what_is_no_experiment_is_refused_with_its_place(content: bytes, said: str) -> None:
+    with pytest.raises(ForeignError) as refused:
+        katib.read(content, name="no")
+
+    assert said in str(refused.value)
+
+
+def test_constants_are_no_problem_of_a_grid() -> None:
+    found = katib.read(
+        an_experiment(algorithm={"algorithmName": "grid"}, parameters=a_parameter("categorical", list=["a"])),
+        name="one",
+    )
+
+    (block,) = sweep_of(found).blocks
+    assert block.space["p"].domain == Constant("a")
+
+
+def test_a_draw_of_more_trials_than_there_are_values_is_cut_to_them() -> None:
+    found = katib.read(
+        an_experiment(parameters=a_parameter("int", min="1", max="3"), maxTrialCount=9), name="few"
+    )
+
+    assert len(assignments_of(sweep_of(found))) == 3
+    assert "spec.maxTrialCount: 9" in whats(found.losses)
+
+
+ANYTHING = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(max_size=5)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=5,
+)
+
+
+def places(data: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """List the way to every value inside a document."""
+    match data:
+        case dict():
+            inner = [place for key, value in data.items() for place in places(value, (*path, key))]
+        case list():
+            inner = [place for key, value in enumerate(data) for place in places(value, (*path, key))]
+        case _:
+            inner = []
+    return [path, *inner] if path else inner
+
+
+@pytest.mark.parametrize("name", ["random-experiment", "grid-v1alpha3", "random-v1beta1"])
+@given(data=st.data())
+def test_an_experiment_with_anything_in_any_place_is_read_or_refused(name: str, data: st.DataObject) -> None:
+    document = yaml.safe_load((FILES / f"{name}.yaml").read_bytes())
+    *path, last = data.draw(st.sampled_from(places(document)))
+    holder = document
+    for key in path:
+        holder = holder[key]
+    holder[last] = data.draw(ANYTHING)
+
+    content = yaml.safe_dump(document, allow_unicode=True).encode()
+
+    with contextlib.suppress(ForeignError):
+        assert katib.read(content, name=name).spec["parameters"]

@@ -1,0 +1,366 @@
+"""Sweeps as v1beta1 Experiments that Katib's own rules accept."""
+
+import copy
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from generator.exchange import katib
+from generator.exchange.loss import Exported
+from generator.structs.domain import (
+    Beta,
+    Choice,
+    Domain,
+    IntUniform,
+    LogNormal,
+    LogUniform,
+    Normal,
+    Quantized,
+    Uniform,
+)
+from generator.structs.expression import Comparison, Literal, Name
+from generator.structs.space import Condition, Constraint, Derived, Parameter, SearchSpace
+from generator.structs.sweep import (
+    Budget,
+    Draw,
+    Goal,
+    Grid,
+    Metric,
+    MetricSource,
+    Resources,
+    Run,
+    Sampler,
+    Sweep,
+)
+from generator.structs.values import Value
+from tests.exchange.imported import a_grid, a_list, assignments_of, combinations, sweep_of, whats
+from tests.exchange.katib_rules import broken
+from tests.exchange.katib_rules import combinations as size
+from tests.sweeps import a_sweep
+
+FILES = Path(__file__).parent / "files/katib"
+
+
+def written(sweep: Sweep) -> tuple[dict[str, Any], Exported]:
+    found = katib.write(sweep, assignments_of(sweep))
+    return yaml.safe_load(found.text), found
+
+
+def a_draw(sampler: Sampler = Sampler.RANDOM, seed: int = 3, cap: int = 2, **domains: Domain) -> Draw:
+    return Draw(sampler, SearchSpace(tuple(Parameter(*pair) for pair in domains.items())), seed, cap)
+
+
+def meaning(experiment: dict[str, Any]) -> dict[str, Any]:
+    """Say what an Experiment asks for, whatever its version: space, objective, algorithm and counts."""
+    spec = experiment["spec"]
+    return {
+        "space": {parameter["name"].lstrip("-"): space_of(parameter) for parameter in spec["parameters"]},
+        "objective": (spec["objective"]["type"], spec["objective"]["objectiveMetricName"]),
+        "algorithm": spec["algorithm"]["algorithmName"],
+        "counts": (spec["maxTrialCount"], spec["parallelTrialCount"]),
+    }
+
+
+def space_of(parameter: dict[str, Any]) -> Any:
+    """Give a parameter's values where it has a number of them, else its kind and bounds as exact numbers."""
+    space, kind = parameter["feasibleSpace"], parameter["parameterType"]
+    if "list" in space:
+        return {Decimal(value) for value in space["list"]} if kind == "discrete" else set(space["list"])
+    low, high = Decimal(space["min"]), Decimal(space["max"])
+    step = Decimal(space["step"]) if "step" in space else None
+    if step is None:
+        return kind, low, high, space.get("distribution", "uniform")
+    return {low + step * place for place in range(int((high - low) / step) + 1)}
+
+
+@pytest.mark.parametrize("name", ["random-experiment", "grid-v1alpha3"])
+def test_an_experiment_that_was_read_is_written_as_one_that_means_the_same(name: str) -> None:
+    content = (FILES / f"{name}.yaml").read_bytes()
+
+    experiment, _ = written(sweep_of(katib.read(content, name=name)))
+
+    assert broken(experiment) == []
+    assert meaning(experiment) == meaning(yaml.safe_load(content))
+
+
+def test_what_was_written_is_read_again_as_the_same_sweep() -> None:
+    sweep = sweep_of(katib.read((FILES / "random-v1beta1.yaml").read_bytes(), name="again"))
+    experiment, first = written(sweep)
+
+    again = sweep_of(katib.read(first.text.encode(), name="again"))
+
+    assert broken(experiment) == []
+    assert written(again)[1].text == first.text
+    assert [(block.space.names, block.method) for block in again.blocks] == [
+        (block.space.names, block.method) for block in sweep.blocks
+    ]
+
+
+DOMAINS: list[tuple[Domain, dict[str, Any]]] = [
+    (IntUniform(2, 5), {"parameterType": "int", "feasibleSpace": {"min": "2", "max": "5"}}),
+    (Uniform(0.01, 0.03), {"parameterType": "double", "feasibleSpace": {"min": "0.01", "max": "0.03"}}),
+    (
+        LogUniform(1e-05, 1.0),
+        {
+            "parameterType": "double",
+            "feasibleSpace": {"min": "1e-05", "max": "1", "distribution": "logUniform"},
+        },
+    ),
+    (
+        Normal(4, 1),
+        {"parameterType": "double", "feasibleSpace": {"min": "1", "max": "7", "distribution": "normal"}},
+    ),
+    (
+        LogNormal(0, 0.1),
+        {
+            "parameterType": "double",
+            "feasibleSpace": {
+                "min": "0.7408182207", "max": "1.349858808", "distribution": "logNormal",
+            },
+        },
+    ),
+    (
+        Quantized(Uniform(0, 1), 0.25),
+        {"parameterType": "double", "feasibleSpace": {"min": "0", "max": "1", "step": "0.25"}},
+    ),
+    (Choice((0.5, 1, 2.0)), {"parameterType": "discrete", "feasibleSpace": {"list": ["0.5", "1", "2"]}}),
+    (Choice(("a", "1e3")), {"parameterType": "categorical", "feasibleSpace": {"list": ["a", "1e3"]}}),
+    (
+        Choice((True, None, (64, 32))),
+        {"parameterType": "categorical", "feasibleSpace": {"list": ["True", "None", "[64, 32]"]}},
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("domain", "expected"), DOMAINS, ids=[str(domain) for domain, _ in DOMAINS])
+def test_each_domain_has_its_space(domain: Domain, expected: dict[str, Any]) -> None:
+    experiment, _ = written(a_sweep(blocks=(a_draw(p=domain),)))
+
+    assert broken(experiment) == []
+    assert experiment["spec"]["parameters"] == [{"name": "p", **expected}]
+
+
+def test_a_grid_has_no_ranges_of_fractions_since_katib_adds_them_up_as_floats() -> None:
+    space = SearchSpace(
+        (
+            Parameter("lr", Quantized(Uniform(0.1, 0.4), 0.1)),
+            Parameter("n", IntUniform(1, 3)),
+            Parameter("name", Choice(("a", "b"))),
+        )
+    )
+
+    experiment, found = written(a_sweep(blocks=(Grid(space),)))
+
+    assert broken(experiment) == []
+    assert experiment["spec"]["parameters"][0]["feasibleSpace"] == {"list": ["0.1", "0.2", "0.3"]}
+    assert experiment["spec"]["maxTrialCount"] == size(experiment["spec"]) == 18
+    assert not [loss for loss in found.losses if "combinations" in loss.why]
+
+
+def test_every_failed_trial_is_allowed_and_no_more_run_at_once_than_there_are() -> None:
+    sweep = a_sweep(blocks=(a_grid(lr=[0.1, 0.2, 0.3]),), run=Run(parallelism=100))
+
+    spec = written(sweep)[0]["spec"]
+
+    assert (spec["maxTrialCount"], spec["parallelTrialCount"], spec["maxFailedTrialCount"]) == (3, 3, 3)
+
+
+def test_the_trial_is_a_job_with_the_sweeps_command_resources_and_limits() -> None:
+    image = "registry.example/team/x@sha256:" + "0" * 64
+    run = Run(image=image, resources=Resources("2", "4Gi", 1), retries=2, timeout_seconds=60, seed_base=5)
+    command = (
+        "${env}",
+        "${interpreter}",
+        "t.py",
+        "${args}",
+        "-s=${seed}",
+        "--lr2=${envvar:SWEEP_PARAM_LR}",
+    )
+    sweep = a_sweep(
+        blocks=(a_grid(lr=[0.1, 0.2], epochs=3, **{"opt.name": ["a", "b"]}),), run=run, command=command
+    )
+
+    experiment, _ = written(sweep)
+
+    assert broken(experiment) == []
+    job = experiment["spec"]["trialTemplate"]["trialSpec"]["spec"]
+    container = job["template"]["spec"]["containers"][0]
+    assert (job["backoffLimit"], job["activeDeadlineSeconds"]) == (2, 60)
+    assert container["image"] == image
+    assert container["resources"]["limits"] == {"cpu": "2", "memory": "4Gi", "nvidia.com/gpu": "1"}
+    assert container["command"] == [
+        "/usr/bin/env", "python3", "t.py", "--lr=${trialParameters.lr}", "--epochs=3",
+        "--opt.name=${trialParameters.opt_name}", "-s=5", "--lr2=${trialParameters.lr}",
+    ]  # fmt: skip
+    assert {"name": "SWEEP_PARAM_OPT_NAME", "value": "${trialParameters.opt_name}"} in container["env"]
+
+
+@pytest.mark.parametrize(
+    ("macro", "expected"),
+    [
+        ("${args_no_hyphens}", ["lr=${trialParameters.lr}", "on=True"]),
+        ("${args_no_boolean_flags}", ["--lr=${trialParameters.lr}", "--on"]),
+        ("${args_json}", ['{"on": true, "lr": "${trialParameters.lr}"}']),
+        ("x${args_json_file}", ["x"]),
+        ("${envvar:HOME}", ["$(HOME)"]),
+    ],
+)
+def test_each_macro_is_written_out(macro: str, expected: list[str]) -> None:
+    sweep = a_sweep(blocks=(a_grid(lr=[0.1, 0.2], on=True),), command=("t", macro))
+
+    experiment, _ = written(sweep)
+
+    assert broken(experiment) == []
+    containers = experiment["spec"]["trialTemplate"]["trialSpec"]["spec"]["template"]["spec"]["containers"]
+    assert containers[0]["command"] == ["t", *expected]
+
+
+def less_than(name: str, value: Value) -> Comparison:
+    return Comparison(Name(name, 0), (("<", Literal(value)),))
+
+
+def related(**changes: Any) -> Grid:
+    """Give a grid of lr and n; `changes` replace parts of its space."""
+    parts = {"parameters": (Parameter("lr", Choice((0.1, 0.2))), Parameter("n", Choice((1, 2)))), **changes}
+    return Grid(SearchSpace(**parts))
+
+
+LOSSES: list[tuple[str, Sweep, str]] = [
+    ("description", a_sweep(blocks=(related(),)), "description"),
+    ("replicates", a_sweep(blocks=(related(),), replicates=2), "replicates: 2"),
+    ("budget", a_sweep(blocks=(related(),), budget=Budget(max_trials=10)), "budget"),
+    ("result", a_sweep(blocks=(related(),)), "metric.source: result"),
+    ("data", a_sweep(blocks=(related(),)), "run.data: mnist"),
+    ("image", a_sweep(blocks=(related(),)), "run.image"),
+    ("zip", a_sweep(blocks=(related(zips=(("lr", "n"),)),)), "zip: lr, n"),
+    (
+        "constraint",
+        a_sweep(blocks=(related(constraints=(Constraint(less_than("n", 2), "n < 2"),)),)),
+        "constraint: n < 2",
+    ),
+    ("derived", a_sweep(blocks=(related(derived=(Derived("d", Name("n", 0), "n"),)),)), "derived: d"),
+    (
+        "when",
+        a_sweep(
+            blocks=(
+                related(
+                    parameters=(
+                        Parameter("n", Choice((1, 2))),
+                        Parameter("lr", Choice((0.1, 0.2)), (Condition("n", (1,)),)),
+                    )
+                ),
+            )
+        ),
+        "when of lr",
+    ),
+    ("blocks", a_sweep(blocks=(a_grid(lr=[1, 2]), a_grid(n=[1, 2]))), "blocks"),
+    ("list", a_sweep(blocks=(a_list([{"a": 1, "b": 2}, {"a": 2}]),)), "method: list"),
+    ("halton", a_sweep(blocks=(a_draw(Sampler.HALTON, p=Uniform(0, 1)),)), "method: halton"),
+    ("seed", a_sweep(blocks=(a_draw(seed=2**40, p=Uniform(0, 1)),)), f"seed: {2**40}"),
+    ("sobol", a_sweep(blocks=(a_draw(Sampler.SOBOL, p=Uniform(0, 1)),)), "seed"),
+    ("beta", a_sweep(blocks=(a_draw(p=Beta(1, 2)),)), "p: beta"),
+    ("cut", a_sweep(blocks=(a_draw(p=Normal(0, 1, -1, 1)),)), "p: bounds of the normal distribution"),
+    ("odds", a_sweep(blocks=(a_draw(p=Choice(("a", "b"), (0.1, 0.9)), q=Uniform(0, 1)),)), "p.probabilities"),
+    (
+        "shuffled",
+        a_sweep(blocks=(Grid(related().space, cap=2, seed=0),)),
+        "grid_order: shuffled",
+    ),
+    ("texts", a_sweep(blocks=(a_grid(p=[1, "1"]),)), "p"),
+]
+
+
+@pytest.mark.parametrize(("sweep", "what"), [case[1:] for case in LOSSES], ids=[case[0] for case in LOSSES])
+def test_what_katib_cannot_say_is_named_and_the_rest_is_still_valid(sweep: Sweep, what: str) -> None:
+    experiment, found = written(sweep)
+
+    assert broken(experiment) == []
+    assert what in whats(found.losses)
+
+
+def test_a_sweep_that_katib_can_say_loses_nothing_of_its_search() -> None:
+    metric = Metric("accuracy", Goal.MAXIMIZE, MetricSource.STDOUT)
+    run = Run(image="registry.example/x@sha256:" + "0" * 64)
+    sweep = a_sweep(
+        blocks=(a_grid(lr=[0.1, 0.2]),), metric=metric, run=run, description="", command=("t", "${args}")
+    )
+
+    _, found = written(sweep)
+
+    assert whats(found.losses) == [
+        "run.code.path: trainer", "$SWEEP_TRIAL, $SWEEP_RESULT and the other files of a trial",
+    ]  # fmt: skip
+
+
+def test_a_list_becomes_the_grid_of_its_values_and_says_how_many_more_trials_that_is() -> None:
+    rows = combinations(a=[1, 2], b=["x", "y"])[:3]
+
+    experiment, found = written(a_sweep(blocks=(a_list(rows),)))
+
+    assert experiment["spec"]["maxTrialCount"] == 4
+    assert "all 4 combinations of the values, not 3 assignments" in found.losses[0].why
+
+
+def test_a_sweep_in_which_nothing_varies_still_has_a_parameter() -> None:
+    experiment, _ = written(a_sweep(blocks=(a_grid(lr=0.1),)))
+
+    assert broken(experiment) == []
+    assert experiment["spec"]["maxTrialCount"] == 1
+
+
+NAMES = st.from_regex(r"[A-Za-z][A-Za-z0-9_.-]{0,20}", fullmatch=True)
+SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-9, 9), st.floats(-2, 2), st.text(max_size=3))
+
+
+@given(
+    st.dictionaries(NAMES, st.lists(SCALARS, min_size=1, max_size=3, unique_by=repr), min_size=1, max_size=4),
+    st.sampled_from(["${args}", "${args_no_hyphens}", "${args_json}", "--x=${seed}"]),
+)
+def test_any_list_of_values_and_any_command_is_accepted_by_katibs_rules(
+    values: dict[str, list[Value]], macro: str
+) -> None:
+    rows = combinations(**values)
+    sweep = a_sweep(blocks=(a_list(rows),), command=("t", macro))
+
+    experiment = yaml.safe_load(katib.write(sweep, rows).text)
+
+    assert broken(experiment) == []
+
+
+VIOLATIONS: list[tuple[str, Callable[[dict[str, Any]], None]]] = [
+    ("name", lambda it: it["metadata"].update(name="Big")),
+    ("name", lambda it: it["metadata"].update(name="a" * 41)),
+    ("maxTrialCount", lambda it: it["spec"].update(maxTrialCount=0)),
+    ("parallelTrialCount", lambda it: it["spec"].update(parallelTrialCount=99)),
+    ("maxFailedTrialCount", lambda it: it["spec"].update(maxFailedTrialCount=99)),
+    ("objective.type", lambda it: it["spec"]["objective"].update(type="best")),
+    (
+        "objective.additionalMetricNames",
+        lambda it: it["spec"]["objective"].update(additionalMetricNames=["accuracy"]),
+    ),
+    (
+        "lr: a choice has a list of distinct values and nothing else",
+        lambda it: it["spec"]["parameters"][0]["feasibleSpace"].update(min="1"),
+    ),
+    (
+        "placeholders and trialParameters differ",
+        lambda it: it["spec"]["trialTemplate"]["trialParameters"].pop(),
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("rule", "spoil"), VIOLATIONS, ids=[f"{rule[:20]}-{place}" for place, (rule, _) in enumerate(VIOLATIONS)]
+)
+def test_the_rules_find_what_breaks_them(rule: str, spoil: Callable[[dict[str, Any]], None]) -> None:
+    experiment = copy.deepcopy(written(a_sweep(blocks=(a_grid(lr=[0.1, 0.2]),)))[0])
+
+    spoil(experiment)
+
+    assert rule in broken(experiment)

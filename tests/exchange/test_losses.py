@@ -1,0 +1,70 @@
+"""Nothing is dropped in silence: what does not stand in the spec is named in the report."""
+
+from typing import Any
+
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from generator.exchange import hydra, wandb
+from generator.exchange.loss import Imported
+
+KEYS = st.sampled_from(
+    ["project", "entity", "controller", "mine", "a b", "kind", "early_terminate", "scheduler"]
+)
+EXTRA = st.dictionaries(KEYS, st.integers() | st.just({"deep": [1]}), max_size=4)
+SWEEPER_KEYS = st.sampled_from(["max_batch_size", "storage", "study_name", "search_space", "mine"])
+
+
+def whats(imported: Imported) -> set[str]:
+    return {loss.what for loss in imported.losses}
+
+
+@given(EXTRA, EXTRA, EXTRA)
+def test_every_key_of_wandb_is_carried_over_or_named(
+    top: dict[str, Any], metric: dict[str, Any], parameter: dict[str, Any]
+) -> None:
+    data = {
+        "method": "grid",
+        "program": "a/b.py",
+        "metric": {"name": "loss", **metric},
+        "parameters": {"x": {"values": [1], **parameter}},
+        **top,
+    }
+
+    imported = wandb.read(yaml.safe_dump(data).encode(), name="lr")
+
+    assert set(top) <= whats(imported)
+    assert {f"metric.{key}" for key in metric} <= whats(imported)
+    assert {f"parameters.x.{key}" for key in parameter} <= whats(imported)
+    assert not set(imported.spec) & set(top)
+
+
+@given(st.dictionaries(SWEEPER_KEYS, st.integers(), max_size=4), EXTRA, EXTRA)
+def test_every_key_of_hydra_is_carried_over_or_named(
+    sweeper: dict[str, Any], section: dict[str, Any], top: dict[str, Any]
+) -> None:
+    data = {"hydra": {"sweeper": {"params": {"x": "1,2"}, **sweeper}, **section}, **top}
+
+    imported = hydra.read(yaml.safe_dump(data).encode(), name="lr")
+
+    told = " ".join(sorted(whats(imported)))
+    assert {f"hydra.sweeper.{key}" for key in sweeper} <= whats(imported)
+    assert all(key in told for key in [*section, *top])
+
+
+def test_every_loss_says_what_and_why_in_plain_words() -> None:
+    data = {
+        "method": "bayes",
+        "parameters": {"x": {"values": [1, 1, {"a": 1}]}},
+        "project": "p",
+        "run_cap": 9,
+    }
+
+    imported = wandb.read(yaml.safe_dump(data).encode(), name="lr")
+
+    assert len(imported.losses) > 5
+    for loss in imported.losses:
+        assert loss.what
+        assert loss.why
+        assert not loss.why.endswith(".")

@@ -1,0 +1,272 @@
+"""`hyperparams.yml`, byte for byte as the two examples' generators write it with PyYAML."""
+
+import copy
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from generator.exchange import nvidia
+from generator.exchange.loss import ForeignError
+from generator.formats import hyperparams_yaml
+from generator.spec import parse
+from generator.structs.settings import Settings
+from generator.structs.sweep import Sweep
+from generator.structs.values import Value, canonical_json
+from tests.exchange.imported import a_grid, assignments_of, combinations, sweep_of, whats
+from tests.sweeps import a_sweep
+
+FILES = Path(__file__).parent / "files/nvidia"
+
+COMMITTED = combinations(
+    max_learning_rate=[0.4, 0.6],
+    momentum=[0.9, 0.99],
+    data_aug_cutout_size=[5, 12],
+    batch_size=[128, 512],
+    batch_norm=["on"],
+)
+COMMITTED_DIGEST = "7a85656570ee68d4e98eb3b156cabbcb9d9508716ddacb7aeb3de0664684c83f"
+
+NEW_PLACES = (1, 3, 5, 7, 2, 4, 6, 8, 9, 11, 13, 15, 10, 12, 14, 16)
+"""Where each item of the committed file stands once the generator is run on Python 3.7 or newer."""
+
+SCALARS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**53), 2**53),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.text(),
+    st.text(alphabet="on ye1.e-:#'\"\n0x~", max_size=12),
+    st.text(alphabet="ab c", min_size=60, max_size=200),
+    st.sampled_from(
+        ["on", "off", "yes", "no", "null", "1e3", "010", "0o17", "1:30", "~", "=", "<<", "2026-01-01"]
+    ),
+)
+VALUES = st.one_of(SCALARS, st.lists(SCALARS, max_size=3))
+NAMES = st.one_of(
+    st.from_regex(r"[A-Za-z][A-Za-z0-9_.-]{0,62}", fullmatch=True), st.sampled_from(["on", "y", "null", "No"])
+)
+
+
+def a_spec(name: str) -> Sweep:
+    sweep = parse((FILES / f"{name}.yaml").read_bytes(), f"sweeps/{name}.yaml", Settings())
+    assert isinstance(sweep, Sweep)
+    return sweep
+
+
+def exported(name: str) -> str:
+    sweep = a_spec(name)
+    return nvidia.write(sweep, assignments_of(sweep)).text
+
+
+def dumped(sets: Sequence[Mapping[str, Any]]) -> str:
+    """Write as their generators do. Copied first: PyYAML would write `&id001` for a list it meets again."""
+    items = [{"hyperparam_set": copy.deepcopy(dict(values))} for values in sets]
+    return str(yaml.dump(items, default_flow_style=False))
+
+
+@given(st.lists(st.dictionaries(NAMES, VALUES, max_size=4), max_size=4))
+def test_any_sets_are_written_as_pyyaml_writes_them(sets: list[dict[str, Value]]) -> None:
+    text = hyperparams_yaml.write(sets)
+
+    assert text == dumped(sets)
+
+
+@given(st.lists(st.dictionaries(NAMES, st.floats(allow_nan=False, allow_infinity=False), max_size=4)))
+def test_floats_are_written_as_pyyaml_writes_them(sets: list[dict[str, Value]]) -> None:
+    text = hyperparams_yaml.write(sets)
+
+    assert text == dumped(sets)
+
+
+@pytest.mark.parametrize(
+    ("name", "trials"),
+    [("cifar10", 16), ("cifar10-committed", 16), ("cifar10-extended", 48), ("mnist-eidf", 4)],
+)
+def test_their_spaces_have_their_numbers_of_trials_and_their_bytes(name: str, trials: int) -> None:
+    sweep = a_spec(name)
+    assignments = assignments_of(sweep)
+
+    text = nvidia.write(sweep, assignments).text
+
+    assert len(assignments) == trials
+    assert text == dumped(assignments)
+
+
+def test_nvidias_sixteen_sets_have_the_2128_bytes_in_96_lines_of_the_published_file() -> None:
+    text = exported("cifar10")
+
+    assert len(text.encode()) == 2128
+    assert text.count("\n") == 96
+    assert text == dumped(
+        combinations(
+            max_learning_rate=[0.4, 0.6],
+            data_aug_cutout_size=[5, 12],
+            batch_size=[128, 512],
+            momentum=[0.9, 0.99],
+            batch_norm=["on"],
+        )
+    )
+
+
+def test_written_in_the_order_of_the_committed_file_the_sets_are_that_file() -> None:
+    text = exported("cifar10-committed")
+
+    assert text == dumped(COMMITTED)
+    assert hashlib.sha256(text.encode()).hexdigest() == COMMITTED_DIGEST
+    assert text.startswith(
+        "- hyperparam_set:\n    batch_norm: 'on'\n    batch_size: 128\n    data_aug_cutout_size: 5\n"
+        "    max_learning_rate: 0.4\n    momentum: 0.9\n"
+        "- hyperparam_set:\n    batch_norm: 'on'\n    batch_size: 512\n    data_aug_cutout_size: 5\n"
+    )
+
+
+def test_eidfs_four_sets_have_150_bytes() -> None:
+    text = exported("mnist-eidf")
+
+    assert text == "".join(f"- hyperparam_set:\n    batch_size: {size}\n" for size in (32, 64, 128, 512))
+    assert len(text.encode()) == 150
+
+
+def test_the_committed_file_and_the_regenerated_one_hold_the_same_trials_in_another_order() -> None:
+    committed = hyperparams_yaml.read(exported("cifar10-committed").encode())
+    regenerated = hyperparams_yaml.read(exported("cifar10").encode())
+
+    places = tuple(regenerated.index(values) + 1 for values in committed)
+
+    assert places == NEW_PLACES
+
+
+@pytest.mark.parametrize("name", ["cifar10", "cifar10-committed", "cifar10-extended", "mnist-eidf"])
+def test_a_file_with_every_combination_becomes_a_grid_with_the_same_trials(name: str) -> None:
+    text = exported(name)
+
+    found = nvidia.read(text.encode(), name="again")
+
+    assert found.spec["method"] == "grid"
+    again = assignments_of(sweep_of(found))
+    assert list(map(canonical_json, again)) == list(map(canonical_json, assignments_of(a_spec(name))))
+
+
+def test_a_grid_says_its_parameters_slowest_first_and_constants_as_one_value() -> None:
+    found = nvidia.read(dumped(COMMITTED).encode(), name="cifar10")
+
+    assert found.spec["parameters"] == {
+        "batch_norm": {"value": "on"},
+        "max_learning_rate": {"values": [0.4, 0.6]},
+        "momentum": {"values": [0.9, 0.99]},
+        "data_aug_cutout_size": {"values": [5, 12]},
+        "batch_size": {"values": [128, 512]},
+    }
+    assert list(found.spec["parameters"]) == [
+        "batch_norm", "max_learning_rate", "momentum", "data_aug_cutout_size", "batch_size",
+    ]  # fmt: skip
+    assert "in the file's order" in found.losses[-1].why
+
+
+def test_shuffled_combinations_are_a_grid_too_and_the_report_says_that_the_order_differs() -> None:
+    rows = [COMMITTED[place] for place in (3, 0, 2, 1)]
+
+    found = nvidia.read(dumped(rows).encode(), name="shuffled")
+
+    assert found.spec["method"] == "grid"
+    assert found.losses[-1].what == "4 hyperparam_set items"
+    assert "in another order" in found.losses[-1].why
+
+
+def test_items_that_are_no_product_become_a_list_in_their_order() -> None:
+    rows = COMMITTED[:3]
+
+    found = nvidia.read(dumped(rows).encode(), name="three")
+
+    assert found.spec["method"] == "list"
+    assert assignments_of(sweep_of(found)) == tuple(rows)
+    assert whats(found.losses) == ["metric", "program", "job numbers"]
+
+
+def test_a_missing_key_is_an_absent_parameter_in_both_directions() -> None:
+    rows: list[dict[str, Value]] = [{"lr": 0.1}, {"lr": 0.1, "momentum": 0.9}, {"momentum": 0.5}]
+
+    found = nvidia.read(dumped(rows).encode(), name="absent")
+
+    assert assignments_of(sweep_of(found)) == tuple(rows)
+    assert nvidia.write(a_sweep(blocks=(a_grid(),)), rows).text == dumped(rows)
+
+
+def test_equal_items_are_one_and_the_report_counts_them() -> None:
+    text = "- hyperparam_set: {lr: 1}\n- hyperparam_set: {lr: 1.0}\n- hyperparam_set: {lr: 2}\n"
+
+    found = nvidia.read(text.encode(), name="twice")
+
+    assert found.spec["parameters"] == {"lr": {"values": [1, 2]}}
+    assert "1 assignment(s)" in whats(found.losses)
+
+
+def test_words_and_numbers_are_read_as_the_pods_read_them() -> None:
+    text = "- hyperparam_set: {bare: on, quoted: 'on', exponent: 1e-3, pointed: 1.0e-3, old: 010, none: ~}\n"
+
+    found = nvidia.read(text.encode(), name="rules")
+
+    values = {name: domain["value"] for name, domain in found.spec["parameters"].items()}
+    assert values == yaml.safe_load(text)[0]["hyperparam_set"]
+    assert values["bare"] is True
+    assert "exponent: 1e-3" in whats(found.losses)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "must be a list of `hyperparam_set:` items, got nothing"),
+        ("lr: 1\n", "must be a list of `hyperparam_set:` items, got a mapping"),
+        ("[]\n", "must hold at least one item, got none"),
+        ("- {lr: 1}\n", "item 1: must be a mapping with the one key 'hyperparam_set', got the keys 'lr'"),
+        ("- hyperparam_set: 3\n", "item 1: must be a mapping with the one key 'hyperparam_set'"),
+        ("- hyperparam_set: {a: {b: 1}}\n", "item 1: a: must be a number, text, true, false, null or a list"),
+        ("- hyperparam_set: {a: [[1]]}\n", "item 1: a: a list must hold single values"),
+        ("- hyperparam_set: {1: 2}\n", "item 1: a parameter must begin with a letter"),
+    ],
+    ids=["empty", "mapping", "no-items", "bare", "scalar", "nested", "lists-in-lists", "number-as-name"],
+)
+def test_what_is_no_such_file_is_refused_with_its_place(text: str, said: str) -> None:
+    with pytest.raises(ForeignError) as refused:
+        nvidia.read(text.encode(), name="no")
+
+    assert said in str(refused.value)
+
+
+def test_a_large_file_is_read_in_parts_and_an_error_in_it_has_its_own_line() -> None:
+    rows = combinations(a=list(range(60)), b=list(range(60)), c=["x" * 40, "y" * 40, "z" * 40])
+    text = hyperparams_yaml.write(rows)
+    assert len(text) > 3 * hyperparams_yaml.PART_BYTES
+    broken = text + "- hyperparam_set: {a: [1}\n"
+
+    items = hyperparams_yaml.read(text.encode())
+    with pytest.raises(ForeignError) as refused:
+        hyperparams_yaml.read(broken.encode())
+
+    assert list(items) == rows
+    assert refused.value.line == broken.count("\n")
+
+
+def test_more_items_than_a_spec_can_hold_are_refused_unless_they_are_a_grid() -> None:
+    rows = combinations(a=list(range(50)), b=list(range(100)))
+
+    grid = nvidia.read(dumped(rows).encode(), name="large")
+    with pytest.raises(ForeignError) as refused:
+        nvidia.read(dumped(rows[:-1]).encode(), name="large")
+
+    assert len(assignments_of(sweep_of(grid))) == 5000
+    assert refused.value.hint is not None
+
+
+def test_writing_names_what_the_file_cannot_hold() -> None:
+    sweep = a_sweep(blocks=(a_grid(lr=[0.1, 0.2]),), replicates=3)
+
+    losses = nvidia.write(sweep, assignments_of(sweep)).losses
+
+    assert whats(losses) == ["replicates", "metric, command, run"]

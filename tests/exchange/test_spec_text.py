@@ -1,0 +1,87 @@
+"""What is imported is written for people, and read back by the strict reader as the same data."""
+
+import re
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from generator.exchange.loss import Imported, Loss
+from generator.exchange.spec_text import spec_text
+from generator.reader import characters, read
+
+WORDS = st.sampled_from(
+    ["", "yes", "1e3", "012", "null", "- a", "a: b", "#x", "a #b", "1_0", "2020-01-01", "~", "="]
+)
+VISIBLE = st.text(max_size=12).filter(lambda text: not characters.INVISIBLE.search(text))
+TEXTS = WORDS | VISIBLE | st.text(alphabet="ab01 .:-+e,{}[]&*!|>'\"%@`\\?\n\t", max_size=8)
+NUMBERS = st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False)
+SCALARS = st.none() | st.booleans() | NUMBERS | TEXTS
+DATA = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=8) | st.dictionaries(TEXTS, inner, max_size=5),
+    max_leaves=30,
+)
+
+
+def read_back(text: str) -> Any:
+    found = read(text.encode(), "sweeps/x.yaml")
+    assert found.problems == (), text
+    assert found.document is not None
+    return found.document.data
+
+
+@given(
+    st.dictionaries(
+        TEXTS | st.sampled_from(["parameters", "assignments", "blocks"]), DATA, min_size=1, max_size=6
+    )
+)
+def test_whatever_is_written_is_read_as_the_same_data(spec: dict[str, Any]) -> None:
+    text = spec_text(Imported(spec, ()), "a test")
+
+    assert read_back(text) == spec
+    assert list(read_back(text)) == list(spec)
+
+
+@given(st.text(max_size=40), st.text(max_size=40))
+def test_no_loss_can_break_out_of_its_comment(what: str, why: str) -> None:
+    text = spec_text(Imported({"name": "x"}, (Loss(what, why),)), "a test")
+
+    assert read_back(text) == {"name": "x"}
+    assert len([line for line in re.split("\n", text) if line.startswith("#")]) == 3
+
+
+def test_a_spec_is_written_as_a_person_would_write_it() -> None:
+    spec = {
+        "name": "lr",
+        "metric": {"name": "val/loss", "goal": "minimize"},
+        "parameters": {
+            "lr": {"values": [1e-05, 0.1]},
+            "steps": {"values": list(range(1000, 1040))},
+            "act": {"values": ["relu", "on", "1"]},
+        },
+        "command": ["python", "${args}"],
+    }
+
+    text = spec_text(Imported(spec, (Loss("seed", "W&B has none"),)), "the W&B file s.yaml")
+
+    assert (
+        text
+        == """\
+# Imported from the W&B file s.yaml.
+# Not carried over as it was:
+# - seed: W&B has none
+
+name: lr
+metric: {name: val/loss, goal: minimize}
+parameters:
+  lr: {values: [1e-05, 0.1]}
+  steps:
+    values:
+      [1000, 1001, 1002, 1003, 1004, 1005, 1006, 1007, 1008, 1009, 1010, 1011, 1012, 1013, 1014,
+       1015, 1016, 1017, 1018, 1019, 1020, 1021, 1022, 1023, 1024, 1025, 1026, 1027, 1028, 1029,
+       1030, 1031, 1032, 1033, 1034, 1035, 1036, 1037, 1038, 1039]
+  act: {values: [relu, "on", "1"]}
+command: [python, "${args}"]
+"""
+    )

@@ -1,0 +1,420 @@
+"""W&B's sweeps: what comes in, what goes out, and that nothing is lost in silence."""
+
+import json
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from generator import spec
+from generator.exchange import wandb
+from generator.exchange.loss import ForeignError, Imported
+from generator.exchange.spec_text import spec_text
+from generator.search import Expansion, explore
+from generator.structs.domain import (
+    Beta,
+    Choice,
+    Constant,
+    Domain,
+    IntUniform,
+    LogNormal,
+    LogUniform,
+    Normal,
+    Quantized,
+    Uniform,
+)
+from generator.structs.settings import Settings
+from generator.structs.sweep import Draw, Grid, MetricSource, Sweep
+
+KINDS: dict[str, tuple[dict[str, Any], Domain]] = {
+    "constant": ({"distribution": "constant", "value": 3}, Constant(3)),
+    "value": ({"value": "adam"}, Constant("adam")),
+    "value-list": ({"value": [64, 64]}, Constant((64, 64))),
+    "categorical": ({"distribution": "categorical", "values": [1, "a", None]}, Choice((1, "a", None))),
+    "values": ({"values": [True, False]}, Choice((True, False))),
+    "weights": ({"values": [1, 2], "probabilities": [0.3, 0.7]}, Choice((1, 2), (0.3, 0.7))),
+    "categorical_w_probabilities": (
+        {"distribution": "categorical_w_probabilities", "values": [1, 2], "probabilities": [0.5, 0.5]},
+        Choice((1, 2), (0.5, 0.5)),
+    ),
+    "int_uniform": ({"distribution": "int_uniform", "min": 1, "max": 9}, IntUniform(1, 9)),
+    "whole-bounds": ({"min": 1, "max": 9}, IntUniform(1, 9)),
+    "uniform": ({"distribution": "uniform", "min": 1, "max": 9}, Uniform(1, 9)),
+    "bounds": ({"min": 0.5, "max": 9}, Uniform(0.5, 9)),
+    "bounds-with-a-point": ({"min": 1.0, "max": 9.0}, Uniform(1, 9)),
+    "q_uniform": ({"distribution": "q_uniform", "min": 0, "max": 9}, Quantized(Uniform(0, 9), 1)),
+    "log_uniform": ({"distribution": "log_uniform", "min": -2, "max": 0}, LogUniform(0.1353352832366127, 1)),
+    "log_uniform_values": (
+        {"distribution": "log_uniform_values", "min": 1e-5, "max": 1},
+        LogUniform(1e-5, 1),
+    ),
+    "q_log_uniform": (
+        {"distribution": "q_log_uniform", "min": 0, "max": 2, "q": 0.5},
+        Quantized(LogUniform(1, 7.38905609893065), 0.5),
+    ),
+    "q_log_uniform_values": (
+        {"distribution": "q_log_uniform_values", "min": 8, "max": 512, "q": 8},
+        Quantized(LogUniform(8, 512), 8),
+    ),
+    "inv_log_uniform": (
+        {"distribution": "inv_log_uniform", "min": 0, "max": 2},
+        LogUniform(0.1353352832366127, 1),
+    ),
+    "inv_log_uniform_values": (
+        {"distribution": "inv_log_uniform_values", "min": 0.1, "max": 1},
+        LogUniform(0.1, 1),
+    ),
+    "normal": ({"distribution": "normal"}, Normal(0, 1)),
+    "q_normal": ({"distribution": "q_normal", "mu": 3, "sigma": 2, "q": 2}, Quantized(Normal(3, 2), 2)),
+    "log_normal": ({"distribution": "log_normal", "sigma": 0.5}, LogNormal(0, 0.5)),
+    "q_log_normal": ({"distribution": "q_log_normal"}, Quantized(LogNormal(0, 1), 1)),
+    "beta": ({"distribution": "beta", "a": 2}, Beta(2, 1)),
+    "q_beta": ({"distribution": "q_beta", "q": 0.1}, Quantized(Beta(1, 1), 0.1)),
+}
+
+
+def a_file(**changes: Any) -> dict[str, Any]:
+    return {
+        "program": "code/train.py",
+        "method": "random",
+        "run_cap": 5,
+        "metric": {"name": "loss"},
+        "parameters": {"x": {"min": 0.5, "max": 1}},
+        **changes,
+    }
+
+
+def read(data: object) -> Imported:
+    return wandb.read(yaml.safe_dump(data, sort_keys=False).encode(), name="lr")
+
+
+def parsed(imported: Imported) -> Sweep:
+    text = spec_text(imported, "a test")
+    found = spec.parse(text.encode(), f"sweeps/{imported.spec['name']}.yaml", Settings())
+    assert isinstance(found, Sweep), "\n".join(map(str, found))
+    return found
+
+
+def told(imported: Imported) -> dict[str, str]:
+    return {loss.what: loss.why for loss in imported.losses}
+
+
+def exported(sweep: Sweep) -> dict[str, Any]:
+    found = explore(sweep)
+    assert isinstance(found, Expansion)
+    data: dict[str, Any] = yaml.safe_load(wandb.write(sweep, found.assignments).text)
+    return data
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_parameter_means_the_same_here(kind: str) -> None:
+    keys, domain = KINDS[kind]
+
+    (block,) = parsed(read(a_file(parameters={"x": keys}))).blocks
+
+    assert close(block.space["x"].domain, domain)
+
+
+def close(left: Domain, right: Domain) -> bool:
+    """Compare domains; bounds that come from exponents have been rounded."""
+    match left, right:
+        case (LogUniform(), LogUniform()):
+            return (left.low, left.high) == pytest.approx((right.low, right.high), rel=1e-12)
+        case (Quantized(), Quantized()):
+            return left.q == right.q and close(left.of, right.of)
+        case _:
+            return left == right
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_came_from_wandb_goes_back_and_comes_again_as_the_same_space(kind: str) -> None:
+    sweep = parsed(read(a_file(parameters={"x": KINDS[kind][0], "y": {"values": [*range(9)]}})))
+
+    again = parsed(read(exported(sweep)))
+
+    assert again.blocks[0].space == sweep.blocks[0].space
+    assert (again.metric, again.command, again.run.code_path) == (
+        sweep.metric,
+        sweep.command,
+        sweep.run.code_path,
+    )
+
+
+def test_what_goes_out_is_what_wandb_takes() -> None:
+    package = find_spec("sweeps")
+    if package is None or package.origin is None:
+        pytest.skip("skipped: the package sweeps is not installed")
+    from jsonschema import Draft7Validator  # noqa: PLC0415 - not needed where this is skipped
+
+    schema = json.loads((Path(package.origin).parent / "config/schema.json").read_text())
+    sweep = parsed(read(a_file(parameters={name: keys for name, (keys, _) in named_kinds().items()})))
+
+    problems = [error.message for error in Draft7Validator(schema).iter_errors(exported(sweep))]
+
+    assert problems == []
+
+
+def named_kinds() -> dict[str, tuple[dict[str, Any], Domain]]:
+    return {f"p_{name.replace('-', '_')}": kind for name, kind in KINDS.items()}
+
+
+def test_nested_parameters_keep_their_names_and_are_told_of() -> None:
+    nested = {"opt": {"parameters": {"lr": {"values": [1, 2]}, "sgd": {"parameters": {"m": {"value": 0}}}}}}
+
+    imported = read(a_file(method="grid", parameters=nested))
+
+    assert parsed(imported).columns == ("opt.lr", "opt.sgd.m")
+    assert {"parameters.opt", "parameters.opt.parameters.sgd"} <= told(imported).keys()
+
+
+def test_a_bayes_sweep_becomes_a_seeded_random_one_and_says_so() -> None:
+    imported = read(a_file(method="bayes", run_cap=7))
+
+    (block,) = parsed(imported).blocks
+
+    assert isinstance(block, Draw)
+    assert (block.method, block.seed, block.cap) == ("random", 0, 7)
+    assert {"method: bayes", "seed"} <= told(imported).keys()
+
+
+def test_a_random_sweep_asks_for_no_more_than_there_is() -> None:
+    imported = read(a_file(parameters={"x": {"values": [1, 2]}, "y": {"parameters": {"z": {"value": 1}}}}))
+
+    (block,) = parsed(imported).blocks
+
+    assert isinstance(block, Draw)
+    assert block.cap == 2
+    assert "run_cap" in told(imported)
+
+
+def test_a_random_sweep_without_an_end_gets_one() -> None:
+    data = a_file()
+    del data["run_cap"]
+
+    imported = read(data)
+
+    assert imported.spec["run_cap"] == wandb.RUN_CAP
+    assert str(wandb.RUN_CAP) in told(imported)["run_cap"]
+
+
+@pytest.mark.parametrize(("cap", "shuffled"), [(3, True), (4, False), (9, False)])
+def test_a_grid_larger_than_its_cap_is_drawn_from(cap: int, shuffled: bool) -> None:  # noqa: FBT001 - a parameter
+    grid = {"x": {"values": [1, 2]}, "y": {"min": 1, "max": 2}}
+
+    imported = read(a_file(method="grid", run_cap=cap, parameters=grid))
+    (block,) = parsed(imported).blocks
+
+    assert isinstance(block, Grid)
+    assert block.cap == cap
+    assert (block.seed == 0) == shuffled
+    assert (f"run_cap: {cap}" in told(imported)) == shuffled
+
+
+@pytest.mark.parametrize(
+    ("program", "folder", "command", "word"),
+    [
+        ("code/train.py", "code", "code/train.py", "locked"),
+        ("./src/nn/train.py", "src", "src/nn/train.py", "locked"),
+        ("train.py", "code", "code/train.py", "git mv train.py code/"),
+        ("/home/me/train.py", "code", "code/train.py", "outside"),
+        ("../train.py", "code", "code/train.py", "outside"),
+    ],
+)
+def test_the_script_is_found_in_a_folder_that_can_be_locked(
+    program: str, folder: str, command: str, word: str
+) -> None:
+    imported = read(a_file(program=program))
+
+    sweep = parsed(imported)
+
+    assert sweep.run.code_path == folder
+    assert sweep.command == ("${env}", "${interpreter}", command, "${args}")
+    assert word in told(imported)[f"program: {program}"]
+
+
+def test_a_script_in_the_command_is_the_program() -> None:
+    data = a_file(command=["python3", "code/train.py", "--gpu", 1, "${args_no_boolean_flags}"])
+    del data["program"]
+
+    sweep = parsed(read(data))
+
+    assert sweep.command == ("python3", "code/train.py", "--gpu", "1", "${args_no_boolean_flags}")
+
+
+def test_the_macros_are_the_same() -> None:
+    macros = ["${env}", "${interpreter}", "${program}", "${args}", "${args_json}", "${envvar:HOME}"]
+
+    sweep = parsed(read(a_file(command=macros)))
+
+    assert sweep.command == tuple(part.replace("${program}", "code/train.py") for part in macros)
+    assert exported(sweep)["command"] == macros
+
+
+def test_a_metric_is_read_from_lines_since_nobody_listens_to_wandb() -> None:
+    imported = read(a_file(metric={"name": "val loss", "goal": "maximize", "target": 1, "impute": "worst"}))
+
+    sweep = parsed(imported)
+
+    assert (sweep.metric.name, sweep.metric.goal) == ("val_loss", "maximize")
+    assert sweep.metric.source is MetricSource.STDOUT
+    assert {"metric.name: val loss", "metric.target", "metric.impute", "metric.source"} <= told(
+        imported
+    ).keys()
+
+
+def test_a_file_without_a_metric_gets_one_to_be_named() -> None:
+    data = a_file()
+    del data["metric"]
+
+    imported = read(data)
+
+    assert parsed(imported).metric.name == "objective"
+    assert "metric" in told(imported)
+
+
+@pytest.mark.parametrize(
+    "key", ["project", "entity", "early_terminate", "controller", "job", "image_uri", "kind", "mine"]
+)
+def test_what_cannot_be_said_is_named(key: str) -> None:
+    imported = read(a_file(**{key: {"some": "thing"}}))
+
+    assert key in told(imported)
+    assert key not in imported.spec
+
+
+def test_exponents_without_a_point_are_the_numbers_that_they_look_like() -> None:
+    content = (
+        b"{method: random, run_cap: 3, program: a/b.py, metric: {name: l}, "
+        b"parameters: {x: {min: 1e-4, max: 1e-1}, y: {values: [1e-3, 1e-2, 5]}, z: {values: [1e3, none]}}}"
+    )
+
+    imported = wandb.read(content, name="lr")
+    space = parsed(imported).blocks[0].space
+
+    assert space["x"].domain == Uniform(0.0001, 0.1)
+    assert space["y"].domain == Choice((0.001, 0.01, 5))
+    assert space["z"].domain == Choice(("1e3", "none"))
+    assert len([what for what in told(imported) if "1e-" in what]) == 4
+
+
+def test_a_repeated_value_keeps_its_share() -> None:
+    imported = read(a_file(parameters={"x": {"values": [1, 2, 1.0, 4]}, "y": {"values": ["a", "a"]}}))
+
+    space = parsed(imported).blocks[0].space
+
+    assert space["x"].domain == Choice((1, 2, 4), (0.5, 0.25, 0.25))
+    assert space["y"].domain == Choice(("a",), (1,))
+    assert {"parameters.x.values", "parameters.y.values"} <= told(imported).keys()
+
+
+def test_values_with_parts_become_json_and_are_told_of() -> None:
+    imported = read(a_file(parameters={"x": {"values": [{"b": 1, "a": [2]}, [1, 2]]}}))
+
+    assert parsed(imported).blocks[0].space["x"].domain == Choice(('{"a":[2],"b":1}', (1, 2)))
+    assert "parameters.x.values" in told(imported)
+
+
+def test_rounding_beyond_the_bounds_is_told_of() -> None:
+    keys = {"distribution": "q_uniform", "min": 0, "max": 10, "q": 4}
+
+    assert "parameters.x" in told(read(a_file(parameters={"x": keys})))
+
+
+def test_the_name_that_people_saw_stays_in_the_description() -> None:
+    imported = read(a_file(name="LR & width, 2nd try", description="How far?"))
+
+    assert imported.spec["name"] == "lr-width-2nd-try"
+    assert imported.spec["description"] == "LR & width, 2nd try: How far?"
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"[1, 2]", "mapping"),
+        (b"", "mapping"),
+        (b"method: grid", "no parameters"),
+        (b"{method: grid, parameters: [a]}", "parameters must be a mapping"),
+        (b"{method: grid, parameters: {}}", "at least one"),
+        (b"{method: grid, parameters: {x: 3}}", r"parameters\.x must be a mapping"),
+        (b"{method: grid, parameters: {x: {values: [1]}}, command: python}", "command must be a list"),
+        (b"method: grid\nmethod: random", "must not repeat"),
+        (b"a: b: c", "valid YAML"),
+    ],
+)
+def test_what_is_no_sweep_of_wandb_is_refused_with_words(content: bytes, words: str) -> None:
+    with pytest.raises(ForeignError, match=words):
+        wandb.read(content, name="lr")
+
+
+ODD = """\
+name: odd
+metric: {name: loss}
+parameters: {a: {values: [1, 2]}, b: {values: [3, 4]}, c: {values: [5], when: {a: 1}}}
+zip: [[a, b]]
+derived: {d: a * 2}
+constraints: ["a < 9"]
+method: grid
+replicates: 2
+command: [python, trainer/x.py, "${args}", --seed, "${seed}"]
+"""
+
+
+def test_what_wandb_cannot_say_is_named_on_the_way_out() -> None:
+    sweep = spec.parse(ODD.encode(), "sweeps/odd.yaml", Settings())
+    assert isinstance(sweep, Sweep)
+
+    found = wandb.write(sweep, ())
+
+    whats = [loss.what for loss in found.losses]
+    for what in (
+        "zip: a, b",
+        "when of c",
+        "constraint: a < 9",
+        "derived: d",
+        "replicates: 2",
+        "command: ${seed}",
+    ):
+        assert what in whats
+        assert f"# - {what}" in found.text
+
+
+@pytest.mark.parametrize("method", ["sobol", "halton", "latin-hypercube"])
+def test_other_ways_to_draw_become_random_and_are_named(method: str) -> None:
+    text = f"{{name: q, metric: {{name: l}}, method: {method}, seed: 1, run_cap: 4, command: [x],"
+    sweep = spec.parse(
+        f"{text} parameters: {{x: {{min: 0.5, max: 1}}}}}}".encode(), "sweeps/q.yaml", Settings()
+    )
+    assert isinstance(sweep, Sweep)
+
+    found = wandb.write(sweep, ())
+
+    assert yaml.safe_load(found.text)["method"] == "random"
+    assert {"seed", f"method: {method}"} <= {loss.what for loss in found.losses}
+
+
+def test_a_list_goes_out_as_the_grid_of_its_values() -> None:
+    text = (
+        "{name: q, metric: {name: l}, method: list, command: [x], assignments: [{a: 1, b: 2}, {a: 3, b: 4}]}"
+    )
+    sweep = spec.parse(text.encode(), "sweeps/q.yaml", Settings())
+    assert isinstance(sweep, Sweep)
+    found = explore(sweep)
+    assert isinstance(found, Expansion)
+
+    sent = wandb.write(sweep, found.assignments)
+
+    assert yaml.safe_load(sent.text)["parameters"] == {"a": {"values": [1, 3]}, "b": {"values": [2, 4]}}
+    assert "all 4 combinations, not these 2" in {loss.what: loss.why for loss in sent.losses}["method: list"]
+
+
+def test_further_blocks_are_named() -> None:
+    text = (
+        "{name: q, metric: {name: l}, command: [x], blocks: [{method: grid, parameters: {a: {values: [1]}}}, "
+        "{method: grid, parameters: {a: {values: [2]}}}]}"
+    )
+    sweep = spec.parse(text.encode(), "sweeps/q.yaml", Settings())
+    assert isinstance(sweep, Sweep)
+
+    assert "block 2 (grid)" in [loss.what for loss in wandb.write(sweep, ()).losses]

@@ -1,0 +1,41 @@
+"""Sweeps for reviews, built as values: what a spec may say is tested elsewhere."""
+
+from collections.abc import Mapping, Sequence
+
+from generator.plan import Binned, Counted, Coverage, coverage
+from generator.structs.domain import Domain
+from generator.structs.space import Condition, Parameter, SearchSpace
+from generator.structs.sweep import Grid, Listing, Sweep
+from generator.structs.values import Value
+from tests.sweeps import a_sweep
+
+
+def of_domains(**domains: Domain) -> Sweep:
+    return of_space(SearchSpace(tuple(Parameter(name, domain) for name, domain in domains.items())))
+
+
+def of_space(*spaces: SearchSpace) -> Sweep:
+    return a_sweep(blocks=tuple(Grid(space) for space in spaces))
+
+
+def of_list(*assignments: Mapping[str, Value]) -> Sweep:
+    return a_sweep(blocks=(Listing(SearchSpace(()), assignments),))
+
+
+def when(name: str, domain: Domain, parent: str, *values: Value) -> Parameter:
+    return Parameter(name, domain, (Condition(parent, values),))
+
+
+def column(domain: Domain, values: Sequence[Value]) -> Coverage:
+    """Cover one parameter with some values."""
+    return coverage(of_domains(x=domain), [{"x": value} for value in values])
+
+
+def counts(found: Coverage) -> dict[str, dict[Value, int]]:
+    return {one.name: dict(one.values.values) for one in found.parameters if isinstance(one.values, Counted)}
+
+
+def bins(found: Coverage) -> Binned:
+    (one,) = found.parameters
+    assert isinstance(one.values, Binned)
+    return one.values

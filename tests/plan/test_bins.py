@@ -1,0 +1,93 @@
+import pytest
+
+from generator.plan import Scale
+from generator.structs.domain import (
+    Beta,
+    Choice,
+    Continuous,
+    Domain,
+    IntUniform,
+    LogNormal,
+    LogUniform,
+    Normal,
+    Quantized,
+    Uniform,
+)
+from tests.plan.spaces import bins, column
+
+POINTS = [point / 100 for point in range(100)]
+
+
+def test_even_points_fill_the_bins_evenly() -> None:
+    found = bins(column(Uniform(0, 1), POINTS))
+
+    assert found.counts == (10,) * 10
+
+
+def test_bins_go_from_bound_to_bound_so_that_a_hole_is_seen() -> None:
+    found = bins(column(Uniform(0, 1), [point / 2 for point in POINTS]))
+
+    assert (found.low, found.high, found.smallest, found.largest) == (0, 1, 0, 0.495)
+    assert found.counts == (20,) * 5 + (0,) * 5
+
+
+def test_a_logarithmic_domain_has_logarithmic_bins() -> None:
+    found = bins(column(LogUniform(1e-5, 1), [10 ** (5 * point - 5) * 1.0001 for point in POINTS]))
+
+    assert found.scale is Scale.LOG
+    assert found.counts == (10,) * 10
+
+
+def test_a_value_at_the_upper_bound_is_in_the_last_bin() -> None:
+    found = bins(column(Uniform(0, 1), [*POINTS, 1.0]))
+
+    assert found.counts[-1] == 11
+    assert sum(found.counts) == 101
+
+
+@pytest.mark.parametrize(
+    ("of", "low", "high"),
+    [
+        (IntUniform(-50, 50), -50, 50),
+        (Normal(0, 1), 1, 20),
+        (Normal(0, 1, low=-3), -3, 20),
+        (Normal(0, 1, low=0, high=50), 0, 50),
+        (Beta(1, 1), 0, 20),
+        (LogNormal(0, 1), 1, 20),
+        (Quantized(Uniform(0, 30), 2), 0, 30),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_where_a_domain_has_no_bound_the_values_bound_the_bins(of: Domain, low: float, high: float) -> None:
+    found = bins(column(of, list(range(1, 21))))
+
+    assert (found.low, found.high) == (low, high)
+    assert sum(found.counts) == 20
+
+
+@pytest.mark.parametrize("of", [LogUniform(1, 1e6), LogNormal(0, 1)], ids=lambda one: type(one).__name__)
+def test_a_quantized_logarithmic_domain_is_logarithmic(of: Continuous) -> None:
+    assert bins(column(Quantized(of, 1), list(range(1, 21)))).scale is Scale.LOG
+
+
+def test_zero_has_no_place_on_a_logarithmic_scale() -> None:
+    found = bins(column(Quantized(LogNormal(0, 1), 1), list(range(20))))
+
+    assert found.scale is Scale.LINEAR
+    assert sum(found.counts) == 20
+
+
+def test_many_written_values_are_binned_on_the_scale_that_spreads_them() -> None:
+    even = tuple(float(point) for point in range(1, 201))
+    geometric = tuple(1e-4 * 1.5**step for step in range(20))
+
+    assert bins(column(Choice(even), even)).scale is Scale.LINEAR
+    assert bins(column(Choice(geometric), geometric)).scale is Scale.LOG
+    assert bins(column(Choice(geometric), geometric)).counts == (2,) * 10
+
+
+def test_written_values_that_no_assignment_has_keep_their_place_in_the_bins() -> None:
+    found = bins(column(Choice(tuple(range(100))), [7] * 5))
+
+    assert (found.low, found.high, found.smallest, found.largest) == (0, 99, 7, 7)
+    assert sum(found.counts) == 5

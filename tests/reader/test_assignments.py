@@ -1,0 +1,132 @@
+"""Files of assignments: strict where people and programs would read them differently."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from generator.problems import Problem
+from generator.reader.assignments import Table, read_assignments
+
+
+def rows(text: str) -> list[dict[str, object]]:
+    table = read_assignments(text.encode(), "a.csv")
+    assert isinstance(table, Table), "\n".join(map(str, table))
+    return [dict(row) for row in table.rows]
+
+
+def problems(content: bytes) -> tuple[Problem, ...]:
+    found = read_assignments(content, "a.csv")
+    assert isinstance(found, tuple)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("cell", "value"),
+    [
+        ("1", 1),
+        (" 1.5 ", 1.5),
+        ("1e-3", 0.001),
+        ("true", True),
+        ("null", None),
+        ("adam", "adam"),
+        ("two words", "two words"),
+        ('"1"', "1"),
+        ('"true"', "true"),
+        ('""', ""),
+        ('"a,b"', "a,b"),
+        ('"a ""b"""', 'a "b"'),
+        (' "a" ', "a"),
+    ],
+)
+def test_a_cell_means_what_a_scalar_means_in_a_spec(cell: str, value: object) -> None:
+    found = rows(f"a,b\n{cell},2\n")
+
+    assert found == [{"a": value, "b": 2}]
+    assert type(found[0]["a"]) is type(value)
+
+
+def test_an_empty_cell_is_absent() -> None:
+    assert rows('a,b,c\n,"",null\n1,,\n') == [{"b": "", "c": None}, {"a": 1}]
+
+
+def test_line_ends_and_byte_order_marks_of_windows_make_no_difference() -> None:
+    unix = read_assignments(b"a,b\n1,2\n", "a.csv")
+
+    assert read_assignments(b"\xef\xbb\xbfa,b\r\n1,2\r\n", "a.csv") == unix
+    assert isinstance(unix, Table)
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "code"),
+    [
+        ("a,b\n1,on\n", (2, 3), "ambiguous-scalar"),
+        ("a,b\n1, 010\n", (2, 4), "ambiguous-scalar"),
+        ("a\n.inf\n", (2, 1), "not-finite"),
+        ("a\n9007199254740993\n", (2, 1), "number-range"),
+        ("a\n+5\n", (2, 1), "number-form"),
+        ("a\n~\n", (2, 1), "empty-value"),
+        ("a\n[1]\n", (2, 1), "list-file"),
+        ("a\n{x: 1}\n", (2, 1), "list-file"),
+        ("a\n'1'\n", (2, 1), "list-file"),
+        ("a\nx: y\n", (2, 1), "list-file"),
+        ("a,b\n1\n", (2, 1), "list-file"),
+        ("a,b\n1,2,3\n", (2, 1), "list-file"),
+        ("a\n1\n\n2\n", (3, 1), "list-file"),
+        ('a\n"open\n', (2, 1), "list-file"),
+        ('a\nx"y\n', (2, 1), "list-file"),
+        ('a\n"x"y\n', (2, 1), "list-file"),
+        ("a,a\n1,2\n", (1, 3), "list-file"),
+        ("a,\n1,2\n", (1, 3), "list-file"),
+        ('a"\n1\n', (1, 1), "list-file"),
+        ("a\n", (0, 0), "list-file"),
+        ("", (0, 0), "list-file"),
+        ("a\n1\u200b\n", (2, 2), "invisible-character"),
+    ],
+)
+def test_what_is_wrong_is_told_at_its_place(text: str, place: tuple[int, int], code: str) -> None:
+    (problem,) = problems(text.encode())
+
+    assert (problem.line, problem.column, problem.code) == (*place, code)
+
+
+def test_what_is_no_utf8_is_refused() -> None:
+    assert problems(b"a\n\xff\n")[0].code == "not-utf8"
+
+
+def test_all_problems_are_told_but_no_more_than_anyone_reads() -> None:
+    found = problems(b"a\n" + b"on\n" * 100_000)
+
+    assert len(found) == 51
+    assert found[-1].code == "too-many-problems"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"a\n" + b"1\n" * 100_001, b"x" * (16 * 1024 * 1024 + 1)],
+    ids=["lines", "bytes"],
+)
+def test_a_file_is_bounded(content: bytes) -> None:
+    assert problems(content)[0].code == "too-large"
+
+
+def test_columns_are_bounded() -> None:
+    header = ",".join(f"a{number}" for number in range(101))
+
+    assert "at most 100 columns" in problems(f"{header}\n1\n".encode())[0].message
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_read_or_refused(content: bytes) -> None:
+    found = read_assignments(content, "a.csv")
+
+    assert isinstance(found, Table) or found
+
+
+@given(
+    st.lists(st.text(st.characters(categories=["L", "N", "P", "Zs"]), max_size=20), min_size=1, max_size=5)
+)
+def test_every_text_in_quotes_comes_back(texts: list[str]) -> None:
+    line = ",".join('"' + text.replace('"', '""') + '"' for text in texts)
+    header = ",".join(f"a{number}" for number in range(len(texts)))
+
+    assert [list(row.values()) for row in rows(f"{header}\n{line}\n")] == [texts]

@@ -1,0 +1,63 @@
+"""What all samplers are held to, and spaces to hold them to it; needs nothing but the package under test."""
+
+from itertools import islice
+
+from generator.search.drawing import candidates
+from generator.structs.domain import (
+    Beta,
+    Choice,
+    Constant,
+    Domain,
+    IntUniform,
+    LogNormal,
+    LogUniform,
+    Normal,
+    Quantized,
+    Uniform,
+)
+from generator.structs.space import Parameter, SearchSpace
+from generator.structs.sweep import Draw, Sampler
+from generator.structs.values import Value, digest
+
+DOMAINS: dict[str, Domain] = {
+    "choice": Choice(("adam", "sgd", None, (1, 2))),
+    "weighted": Choice((1, 2.5, True), (0.2, 0.3, 0.5)),
+    "int_uniform": IntUniform(1, 7),
+    "uniform": Uniform(-1, 2),
+    "log_uniform": LogUniform(1e-5, 0.1),
+    "normal": Normal(1, 2),
+    "truncated": Normal(0, 1, -0.5, 3),
+    "at_least": Normal(0, 1, low=2),
+    "at_most": Normal(0, 1, high=-2),
+    "log_normal": LogNormal(0, 1),
+    "q_uniform": Quantized(Uniform(0, 1), 0.1),
+    "q_log_uniform": Quantized(LogUniform(1, 1000), 8),
+    "q_normal": Quantized(Normal(0, 3), 0.5),
+    "q_log_normal": Quantized(LogNormal(1, 1), 1),
+}
+"""One of each kind that arithmetic alone decides; the beta distribution is SciPy's."""
+
+WITH_BETA: dict[str, Domain] = {**DOMAINS, "beta": Beta(2, 3), "q_beta": Quantized(Beta(2, 3), 0.05)}
+
+PREFIX_STABLE = (Sampler.RANDOM, Sampler.SOBOL, Sampler.HALTON)
+
+
+def a_space(*zips: tuple[str, ...], **domains: Domain) -> SearchSpace:
+    return SearchSpace(tuple(Parameter(name, domain) for name, domain in domains.items()), zips)
+
+
+def drawn(
+    sampler: Sampler, space: SearchSpace, count: int, *, seed: int = 1, cap: int | None = None
+) -> list[dict[str, Value]]:
+    """Take the first candidates of a block, whose cap is as many if nothing else is said."""
+    return list(islice(candidates(Draw(sampler, space, seed, cap or count)), count))
+
+
+def digest_of_draws(sampler: Sampler) -> str:
+    """Sum up all that a sampler's draws depend on: kinds, zips, constants, and the edges of chunks."""
+    zipped: dict[str, Domain] = {
+        "zipped": Choice((1, 2, 3)),
+        "constant": Constant("x"),
+        "partner": Choice(("a", "b", "c")),
+    }
+    return digest(drawn(sampler, a_space(("zipped", "partner"), **DOMAINS, **zipped), 300, seed=2**53))[:16]

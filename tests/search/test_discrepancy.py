@@ -1,0 +1,58 @@
+"""How evenly assignments lie: where they are in the unit cube, and one number for all of them."""
+
+import pytest
+
+from generator.search.discrepancy import MOST_POINTS, coverage_points, discrepancy
+from generator.structs.domain import Choice, Constant, IntUniform, LogUniform, Uniform
+from generator.structs.sweep import Sampler
+from tests.search.conformance import a_space, drawn
+
+
+def test_each_axis_gives_a_coordinate_and_constants_give_none() -> None:
+    space = a_space(
+        ("a", "b"),
+        lr=LogUniform(1e-4, 1e-2),
+        a=Choice((1, 1, 2, 2)),
+        fixed=Constant(3),
+        b=Choice(("x", "y", "x", "y")),
+        n=IntUniform(0, 9),
+    )
+
+    points = coverage_points(space, [{"lr": 1e-3, "a": 1.0, "b": "y", "fixed": 3, "n": 2}])
+
+    assert points == [pytest.approx([0.5, 0.375, 0.25])]
+
+
+def test_a_parameter_that_not_every_assignment_has_is_no_axis() -> None:
+    space = a_space(("a", "b"), x=Uniform(0, 1), y=Uniform(0, 1), a=Choice((1, 2)), b=Choice((1, 2)))
+    first = {"x": 0.25, "y": 0.5, "a": 1, "b": 1}
+
+    points = coverage_points(space, [first, {"x": 0.5, "a": 2}])
+
+    assert points == [[0.25], [0.5]]
+
+
+def test_values_that_are_not_zipped_with_each_other_have_no_place() -> None:
+    space = a_space(("a", "b"), x=Uniform(0, 1), a=Choice((1, 2)), b=Choice((1, 2)))
+
+    assert coverage_points(space, [{"x": 0.25, "a": 1, "b": 2}]) == [[0.25]]
+
+
+@pytest.mark.parametrize("sampler", [Sampler.SOBOL, Sampler.HALTON, Sampler.LATIN_HYPERCUBE])
+def test_even_methods_have_less_discrepancy_than_chance(sampler: Sampler) -> None:
+    space = a_space(x=Uniform(0, 1), lr=LogUniform(1e-5, 0.1))
+    found = {
+        method: discrepancy(coverage_points(space, drawn(method, space, 256)))
+        for method in (sampler, Sampler.RANDOM)
+    }
+
+    even, random = found[sampler], found[Sampler.RANDOM]
+    assert even is not None
+    assert random is not None
+    assert even < random / 2
+
+
+def test_no_points_no_axes_and_very_many_points_are_not_measured() -> None:
+    assert discrepancy([]) is None
+    assert discrepancy(coverage_points(a_space(x=Constant(1)), [{"x": 1}])) is None
+    assert discrepancy([[0.5]] * (MOST_POINTS + 1)) is None

@@ -1,0 +1,119 @@
+"""Streams of chance: fixed for ever, found by number, even, and permutations made of them."""
+
+import hashlib
+import struct
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from generator.search.draws import permutation, stream
+
+GOLDEN = [
+    0.23074956518668444,
+    0.06442836251414541,
+    0.059864834908001874,
+    0.9412851749760283,
+    0.932473358087148,
+]
+GOLDEN_FAR = 0.34124238409035323
+GOLDEN_SHORT = [9, 4, 1, 6, 5, 0, 3, 7, 2, 8]
+GOLDEN_LONG = [859849662597, 6037050292, 685305704059]
+"""A change here breaks a promise: committed sweeps are made of these."""
+
+LONG = (65_537, 99_999, 1_000_000, 10**12, 2**53)
+"""Counts whose permutations are mixed rather than listed."""
+
+
+def test_draws_are_the_same_for_ever() -> None:
+    found = stream(7, "optimizer.lr", purpose="random")
+
+    assert found.uniforms(range(5)) == GOLDEN
+    assert found.uniform(10**15) == GOLDEN_FAR
+
+
+def test_draws_are_what_the_module_says_they_are() -> None:
+    key = hashlib.blake2b(b'[7,"optimizer.lr","random"]').digest()
+    block = hashlib.blake2b((12).to_bytes(8, "big"), key=key).digest()
+    words = struct.unpack(">8Q", block)
+
+    found = stream(7, "optimizer.lr", purpose="random").uniforms(range(96, 104))
+
+    assert found == [(word >> 11) / 2**53 for word in words]
+
+
+@given(st.integers(0, 100), st.integers(0, 100))
+def test_a_draw_is_found_by_its_number_alone(start: int, count: int) -> None:
+    found = stream(1, "x", purpose="random")
+
+    together = found.uniforms(range(start, start + count))
+
+    assert together == [found.uniform(number) for number in range(start, start + count)]
+
+
+def test_seed_name_and_purpose_each_make_another_stream() -> None:
+    streams = [stream(1, "x", purpose="a"), stream(2, "x", purpose="a"), stream(1, "y", purpose="a")]
+    streams += [stream(1, "x", purpose="b"), stream(1, 'x","a', purpose="")]
+
+    firsts = {found.uniform(0) for found in streams}
+
+    assert len(firsts) == 5
+
+
+def test_integers_below_a_limit_are_evenly_spread() -> None:
+    found = stream(1, "x", purpose="below")
+
+    counts = Counter(found.below(number, 3) for number in range(30_000))
+
+    assert set(counts) == {0, 1, 2}
+    assert all(abs(count - 10_000) < 300 for count in counts.values())
+
+
+@given(st.integers(0, 2**53), st.integers(1, 300))
+def test_a_permutation_has_every_number_once(seed: int, count: int) -> None:
+    place = permutation(seed, "x", count)
+
+    assert sorted(place(position) for position in range(count)) == list(range(count))
+
+
+def test_a_mixed_permutation_has_every_number_once() -> None:
+    place = permutation(3, "x", LONG[0])
+
+    assert sorted(map(place, range(LONG[0]))) == list(range(LONG[0]))
+
+
+@pytest.mark.parametrize("count", LONG)
+def test_a_long_permutation_stays_in_its_range_and_repeats_nothing(count: int) -> None:
+    place = permutation(3, "x", count)
+
+    found = [place(position) for position in (*range(1000), *range(count - 1000, count))]
+
+    assert len(set(found)) == 2000
+    assert 0 <= min(found) < count / 50
+    assert count * 49 / 50 < max(found) < count
+
+
+def test_neighbours_do_not_stay_neighbours_in_a_long_permutation() -> None:
+    place = permutation(3, "x", 10**12)
+
+    found = [place(position) for position in range(2000)]
+
+    gaps = [abs(left - right) for left, right in pairwise(found)]
+    assert 0.31 < sum(gaps) / len(gaps) / 10**12 < 0.36  # a third, for independent numbers
+
+
+def test_permutations_are_the_same_for_ever_and_each_seed_has_its_own() -> None:
+    short, long = permutation(7, "grid", 10), permutation(7, "grid", 10**12)
+
+    assert [short(position) for position in range(10)] == GOLDEN_SHORT
+    assert [long(position) for position in range(3)] == GOLDEN_LONG
+    assert permutation(8, "grid", 10**12)(0) != long(0)
+
+
+def test_every_order_of_few_things_comes_equally_often() -> None:
+    counts = Counter(tuple(map(permutation(seed, "x", 3), range(3))) for seed in range(6000))
+
+    assert len(counts) == 6
+    assert all(abs(count - 1000) < 120 for count in counts.values())

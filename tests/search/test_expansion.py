@@ -1,0 +1,332 @@
+"""What a sweep comes to: order, identity, counts, limits, and what is said of them."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from generator import search
+from generator.errors import SpecError
+from generator.problems import Place, Problem, Severity
+from generator.search import Expansion
+from generator.structs import trial as trials_module
+from generator.structs.domain import Choice, Constant, Domain, IntUniform, Quantized, Uniform
+from generator.structs.expression import Arithmetic, Comparison, Expression, Literal, Name
+from generator.structs.space import Condition, Constraint, Derived, Parameter, SearchSpace
+from generator.structs.sweep import Block, Budget, Draw, Grid, Listing, Resources, Run, Sampler, Shape, Sweep
+from generator.structs.values import Value
+from tests.sweeps import a_program, a_sweep
+
+HERE = Place("method", 4, 1)
+THERE = Place("constraints[0]", 9, 5)
+
+
+def a_space(*constraints: Constraint, **domains: Domain) -> SearchSpace:
+    parameters = tuple(Parameter(name, domain) for name, domain in domains.items())
+    return SearchSpace(parameters, constraints=constraints)
+
+
+def less(name: str, limit: float, place: Place = THERE) -> Constraint:
+    return Constraint(Comparison(Name(name, 0), (("<", Literal(limit)),)), f"{name} < {limit}", place)
+
+
+def of(*blocks: Block, **changes: object) -> Sweep:
+    return a_sweep(blocks=blocks, **changes)
+
+
+def found(*blocks: Block, **changes: object) -> Expansion:
+    made = search.explore(of(*blocks, **changes))
+    assert isinstance(made, Expansion), made
+    return made
+
+
+def problems(*blocks: Block, **changes: object) -> tuple[Problem, ...]:
+    made = search.explore(of(*blocks, **changes))
+    assert isinstance(made, tuple), made
+    return made
+
+
+def values(expansion: Expansion) -> list[tuple[Value, ...]]:
+    return [tuple(assignment.values()) for assignment in expansion.assignments]
+
+
+def ids(sweep: Sweep) -> list[str]:
+    program = a_program(a_sweep())
+    return [trial.id for trial in search.expand(sweep, program)]
+
+
+# Order
+
+
+def test_the_last_parameter_varies_fastest() -> None:
+    space = a_space(a=Choice((1, 2)), b=Choice(("x", "y")))
+
+    assert values(found(Grid(space))) == [(1, "x"), (1, "y"), (2, "x"), (2, "y")]
+
+
+def test_a_zip_stands_where_its_first_member_is_written() -> None:
+    space = replace(a_space(a=Choice((1, 2)), b=Choice(("x", "y")), c=Choice((3, 4))), zips=(("c", "a"),))
+
+    assert values(found(Grid(space))) == [(1, "x", 3), (1, "y", 3), (2, "x", 4), (2, "y", 4)]
+
+
+def test_a_child_written_before_its_parent_keeps_the_written_order() -> None:
+    child = Parameter("momentum", Choice((0.8, 0.9)), (Condition("optimizer", ("sgd",)),))
+    space = SearchSpace((child, Parameter("optimizer", Choice(("adam", "sgd")))))
+
+    assert values(found(Grid(space))) == [("adam",), (0.8, "sgd"), (0.9, "sgd")]
+
+
+def test_integers_step_by_one_and_multiples_of_q_stop_before_the_end() -> None:
+    assert values(found(Grid(a_space(n=IntUniform(3, 5))))) == [(3,), (4,), (5,)]
+    assert values(found(Grid(a_space(x=Quantized(Uniform(0.1, 0.4), 0.1))))) == [(0.1,), (0.2,), (0.3,)]
+
+
+def test_derived_values_come_last_and_are_rounded_to_ten_digits() -> None:
+    third = Derived("third", Arithmetic("/", Name("a", 0), Literal(3)), "a / 3")
+    space = replace(a_space(a=Choice((1, 3))), derived=(third,))
+
+    assert values(found(Grid(space))) == [(1, 0.3333333333), (3, 1)]
+
+
+def test_a_constraint_that_mentions_an_absent_parameter_holds() -> None:
+    child = Parameter("b", Constant(9), (Condition("a", (1,)),))
+    space = SearchSpace((Parameter("a", Choice((1, 2))), child), constraints=(less("b", 5),))
+
+    assert values(found(Grid(space))) == [(2,)]
+
+
+# Identity
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        of(Grid(a_space(b=Choice(("x", "y")), a=Choice((1, 2))))),
+        of(Grid(a_space(a=Choice((1, 2)), b=Choice(("x", "y")))), name="renamed", path="sweeps/renamed.yaml"),
+        of(Grid(a_space(a=Choice((0, 1, 2, 3)), b=Choice(("x", "y", "z"))))),
+        of(Grid(a_space(a=Choice((1.0, 2.0)), b=Choice(("x", "y"))))),
+        of(Grid(a_space(c=Choice((7,)))), Grid(a_space(a=Choice((1, 2)), b=Choice(("x", "y"))))),
+        of(Grid(a_space(a=Choice((1, 2)), b=Choice(("x", "y")))), replicates=3),
+    ],
+    ids=["order", "name", "values", "kind of number", "moved block", "replicates"],
+)
+def test_what_a_trial_is_called_depends_on_its_values_alone(other: Sweep) -> None:
+    sweep = of(Grid(a_space(a=Choice((1, 2)), b=Choice(("x", "y")))))
+
+    assert set(ids(sweep)) <= set(ids(other))
+
+
+def test_blocks_in_another_order_ask_for_the_same_trials() -> None:
+    grid = Grid(a_space(a=IntUniform(0, 9)))
+    draw = Draw(Sampler.RANDOM, a_space(a=IntUniform(0, 99)), seed=1, cap=30)
+
+    assert set(ids(of(grid, draw))) == set(ids(of(draw, grid)))
+
+
+def test_more_draws_keep_those_that_were_there() -> None:
+    few = found(Draw(Sampler.RANDOM, a_space(less("a", 50), a=IntUniform(0, 99)), seed=1, cap=20))
+    many = found(Draw(Sampler.RANDOM, a_space(less("a", 50), a=IntUniform(0, 99)), seed=1, cap=40))
+
+    assert many.assignments[:20] == few.assignments
+
+
+def test_replicates_stand_beside_each_other_and_keep_the_first() -> None:
+    once = search.expand(of(Grid(a_space(a=Choice((1, 2))))), a_program(a_sweep()))
+    thrice = search.expand(of(Grid(a_space(a=Choice((1, 2)))), replicates=3), a_program(a_sweep()))
+
+    assert [trial.replicate for trial in thrice] == [0, 1, 2, 0, 1, 2]
+    assert {trial.digest for trial in once} < {trial.digest for trial in thrice}
+
+
+def test_two_trials_with_one_id_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trials_module, "ID_DIGITS", 1)
+
+    with pytest.raises(SpecError) as caught:
+        ids(of(Grid(a_space(a=IntUniform(1, 17)))))
+
+    assert {problem.code for problem in caught.value.problems} == {"trial-id-collision"}
+
+
+# Counts
+
+
+def test_what_blocks_share_is_counted_once_and_belongs_to_the_first() -> None:
+    both = found(Grid(a_space(a=Choice((1, 2)))), Grid(a_space(a=Choice((2, 3)))))
+
+    assert values(both) == [(1,), (2,), (3,)]
+    assert [(count.candidates, count.duplicates, count.kept) for count in both.blocks] == [
+        (2, 0, 2),
+        (2, 1, 1),
+    ]
+
+
+def test_a_list_takes_the_single_values_that_it_does_not_name() -> None:
+    space = a_space(b=Constant("same"))
+
+    listed = found(Listing(space, ({"a": 1}, {"a": 2, "b": "own"}, {"a": 1.0})))
+
+    assert [dict(one) for one in listed.assignments] == [{"b": "same", "a": 1}, {"b": "own", "a": 2}]
+    assert listed.blocks[0].duplicates == 1
+
+
+def test_every_constraint_is_counted_even_where_another_rejects() -> None:
+    listed = found(Grid(a_space(less("a", 3), less("b", 2), a=IntUniform(1, 4), b=IntUniform(1, 2))))
+
+    assert listed.blocks[0].rejected == 6
+    assert listed.blocks[0].rejections == (4, 4)
+
+
+# What is said
+
+
+@pytest.mark.parametrize(
+    ("block", "code", "message"),
+    [
+        (
+            Grid(a_space(less("a", 0), a=IntUniform(1, 4))),
+            "constraint-nothing",
+            "must hold for some assignment, got none of 4 combinations: a < 0",
+        ),
+        (
+            Grid(a_space(less("a", 2), less("b", 2), a=Choice((1, 2)), b=Constant(3)), place=HERE),
+            "constraint-nothing",
+            "must hold for some assignment, got none of 2 combinations: b < 2",
+        ),
+        (
+            Grid(a_space(Constraint(Name("a", 0), "a", THERE), a=Choice((1, 2)))),
+            "expression-failed",
+            "cannot be computed: ",
+        ),
+        (
+            Draw(Sampler.RANDOM, a_space(a=IntUniform(1, 4)), seed=1, cap=5, place=HERE),
+            "run-cap-unreached",
+            "run_cap asks for 5 assignments, the space has only 4 different ones",
+        ),
+        (
+            Draw(Sampler.RANDOM, a_space(less("a", 3), a=IntUniform(1, 9)), seed=1, cap=5, place=HERE),
+            "run-cap-unreached",
+            "run_cap asks for 5 assignments, the space gave only 2 different ones in 10000 draws",
+        ),
+        (
+            Grid(a_space(a=IntUniform(1, 4)), cap=3, place=HERE),
+            "too-many-trials",
+            "must make at most run_cap = 3 assignments, got 4",
+        ),
+        (
+            Grid(a_space(a=IntUniform(1, 10**6), b=IntUniform(1, 10**6)), place=HERE),
+            "too-many-trials",
+            "must have at most 1000000 combinations, got 1000000000000",
+        ),
+    ],
+    ids=["nothing", "one of two", "no test", "small space", "small rest", "cap of a grid", "million million"],
+)
+def test_a_block_that_has_nothing_to_offer_is_refused_at_its_place(
+    block: Block, code: str, message: str
+) -> None:
+    (problem,) = problems(block)
+
+    assert (problem.code, problem.line > 0) == (code, True)
+    assert problem.message.startswith(message)
+    assert problem.hint
+
+
+def test_a_division_by_zero_shows_the_assignment() -> None:
+    quotient: Expression = Arithmetic("/", Literal(1), Name("a", 0))
+    space = replace(a_space(a=Choice((1, 0))), derived=(Derived("q", quotient, "1 / a", THERE),))
+
+    (problem,) = problems(Grid(space))
+
+    assert problem.code == "expression-failed"
+    assert problem.message.endswith("for a=0")
+    assert (problem.line, problem.column) == (9, 5)
+
+
+def test_an_earlier_constraint_guards_a_later_one() -> None:
+    guard = Constraint(Comparison(Name("a", 0), (("!=", Literal(0)),)), "a != 0")
+    quotient = Comparison(Arithmetic("/", Literal(1), Name("a", 0)), (("<", Literal(1)),))
+
+    guarded = found(Grid(a_space(guard, Constraint(quotient, "1 / a < 1"), a=Choice((0, 1, 2)))))
+
+    assert values(guarded) == [(2,)]
+
+
+def codes(said: Sequence[Problem]) -> list[str]:
+    return [problem.code for problem in said]
+
+
+def test_a_constraint_that_rejects_nothing_is_worth_a_warning() -> None:
+    (warning,) = found(Grid(a_space(less("a", 9), a=IntUniform(1, 4)))).warnings
+
+    assert (warning.code, warning.severity) == ("constraint-everything", Severity.WARNING)
+    assert warning.message == "rejects none of 4 combinations: a < 9"
+
+
+def test_nothing_is_concluded_from_a_few_draws_or_from_a_persons_own_lines() -> None:
+    space = a_space(less("a", 90), a=IntUniform(0, 50))
+
+    assert found(Draw(Sampler.RANDOM, space, seed=1, cap=8)).warnings == ()
+    assert found(Listing(a_space(less("a", 90)), ({"a": 1},))).warnings == ()
+
+
+def test_a_latin_hypercube_that_loses_points_says_so() -> None:
+    space = a_space(less("a", 0.5), a=Uniform(0, 1))
+
+    halved = found(Draw(Sampler.LATIN_HYPERCUBE, space, seed=1, cap=10))
+
+    assert len(halved.assignments) == 5
+    assert codes(halved.warnings) == ["run-cap-short"]
+
+
+def test_a_count_that_spoils_a_sobol_sequence_is_worth_a_warning() -> None:
+    space = a_space(a=Uniform(0, 1))
+
+    assert codes(found(Draw(Sampler.SOBOL, space, seed=1, cap=10)).warnings) == ["unbalanced-count"]
+    assert found(Draw(Sampler.SOBOL, space, seed=1, cap=16)).warnings == ()
+
+
+def test_problems_of_all_blocks_are_told_at_once() -> None:
+    empty = Grid(a_space(less("a", 0), a=IntUniform(1, 4)))
+    large = Grid(a_space(a=IntUniform(1, 4)), cap=1, place=HERE)
+
+    assert sorted(codes(problems(empty, large))) == ["constraint-nothing", "too-many-trials"]
+
+
+# Limits
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"replicates": 20_000}, "too-many-trials"),
+        ({"budget": Budget(max_trials=9)}, "budget-exceeded"),
+        ({"budget": Budget(max_gpu_hours=9.9), "run": Run(resources=Resources(gpu=1))}, "budget-exceeded"),
+        ({"run": Run(shape=Shape.JOBS, parallelism=9)}, "shape-limit"),
+        ({"run": Run(shape=Shape.JOBS, parallelism=999), "replicates": 11}, "shape-limit"),
+    ],
+    ids=["trials", "budget", "hours", "parallelism", "objects"],
+)
+def test_a_sweep_beyond_a_limit_is_refused(changes: dict[str, object], code: str) -> None:
+    assert codes(problems(Grid(a_space(a=IntUniform(1, 10))), **changes)) == [code]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"replicates": 10_000},
+        {"budget": Budget(max_trials=10)},
+        {"budget": Budget(max_gpu_hours=10), "run": Run(resources=Resources(gpu=1))},
+        {"budget": Budget(max_gpu_hours=1)},
+        {"run": Run(shape=Shape.JOBS, parallelism=10)},
+        {"run": Run(shape=Shape.JOBS, parallelism=100), "replicates": 10},
+    ],
+    ids=["trials", "budget", "hours", "no gpu", "parallelism", "objects"],
+)
+def test_a_sweep_at_a_limit_is_not(changes: dict[str, object]) -> None:
+    assert len(found(Grid(a_space(a=IntUniform(1, 10))), **changes).assignments) == 10
+
+
+def test_a_run_cap_beyond_all_limits_is_one_problem() -> None:
+    draw = Draw(Sampler.RANDOM, a_space(a=Uniform(0, 1)), seed=1, cap=100_001)
+
+    assert codes(problems(draw)) == ["too-many-trials"]

@@ -1,0 +1,211 @@
+"""From fractions to values: within bounds, without noise, alike on machines whose exp and log differ."""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from generator.search.curves import ERROR, curve
+from generator.search.draws import stream
+from generator.search.quantiles import continuous, quantile, quantile_of, quantized, raw_quantile, rounded
+from generator.search.units import unit
+from generator.structs.domain import (
+    Beta,
+    Choice,
+    Constant,
+    Continuous,
+    Domain,
+    IntUniform,
+    LogNormal,
+    LogUniform,
+    Normal,
+    Quantized,
+    Uniform,
+)
+from generator.structs.values import identity
+from tests.search.conformance import WITH_BETA
+
+FIRST, LAST = 0.0, 1 - 2.0**-53
+"""The ends of what can be drawn."""
+
+EXTREME: dict[str, Domain] = {
+    "widest": Uniform(-1.7e308, 1.7e308),
+    "all sizes": LogUniform(1e-307, 1e307),
+    "far off": Normal(1e308, 1e308),
+    "steep": LogNormal(0, 1e9),
+    "shifted out of sight": LogNormal(1e300, 1),
+    "tail": Normal(0, 1, low=30),
+    "beyond the tail": Normal(0, 1, low=50, high=60),
+    "beyond the lower tail": Normal(0, 1, high=-50),
+    "slice": Normal(0, 1, 0.1, 0.1000001),
+    "flat beta": Beta(1e-3, 1e-3),
+    "fine steps": Quantized(Uniform(0, 1e10), 1e-300),
+    "steps of the steep": Quantized(LogNormal(0, 1000), 0.1),
+    "coarse steps": Quantized(Uniform(0, 1), 1e300),
+    "giant steps": Quantized(Uniform(0, 1.7e308), 1e308),
+    "widest integers": IntUniform(-(2**53), 2**53),
+}
+SETTLED: dict[str, Continuous] = {
+    "log_uniform": LogUniform(1e-5, 0.1),
+    "wide log_uniform": LogUniform(1e-300, 1e300),
+    "normal": Normal(0, 1),
+    "shifted normal": Normal(5, 0.1),
+    "truncated": Normal(0, 1, -1, 2),
+    "one tail": Normal(0, 1, low=3),
+    "log_normal": LogNormal(0, 1),
+    "wide log_normal": LogNormal(3, 10),
+}
+fractions = st.integers(0, 2**53 - 1).map(lambda number: number / 2**53)
+
+
+@pytest.mark.parametrize("domain", [*WITH_BETA.values(), *EXTREME.values()], ids=[*WITH_BETA, *EXTREME])
+def test_no_draw_is_infinite_or_a_noisy_number(domain: Domain) -> None:
+    of = quantile_of(domain)
+
+    for value in map(of, (FIRST, 1e-9, 0.25, 0.5, 1 - 1e-9, LAST)):
+        if isinstance(value, float):
+            assert math.isfinite(value)
+            assert str(value) != "-0.0"
+
+
+@pytest.mark.parametrize("domain", WITH_BETA.values(), ids=WITH_BETA)
+def test_a_larger_fraction_gives_no_smaller_value(domain: Domain) -> None:
+    values = [quantile(domain, u / 500) for u in range(500)]
+
+    if isinstance(domain, Choice):
+        known = [*map(identity, domain.values)]
+        values = [known.index(identity(value)) for value in values]
+    places = [float(str(value)) for value in values]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize(
+    ("domain", "low", "high"),
+    [
+        (Uniform(0.1, 0.3), 0.1, 0.3),
+        (LogUniform(1e-4, 1e-1), 1e-4, 1e-1),
+        (Uniform(1 / 3, 2 / 3), 1 / 3, 2 / 3),
+        (Normal(0, 1, -0.25, 0.5), -0.25, 0.5),
+        (IntUniform(3, 5), 3, 5),
+        (Quantized(Uniform(1, 100), 8), 1, 96),
+        (Quantized(Uniform(0.15, 0.85), 0.5), 0.15, 0.85),
+        (Quantized(LogUniform(0.2, 3), 1), 0.2, 3),
+    ],
+    ids=str,
+)
+def test_values_reach_the_bounds_and_never_cross_them(domain: Domain, low: float, high: float) -> None:
+    assert (quantile(domain, FIRST), quantile(domain, LAST)) == (low, high)
+
+
+def test_real_numbers_have_ten_significant_digits() -> None:
+    assert quantile(Uniform(0, 1), 1 / 3) == 0.3333333333
+    assert quantile(LogUniform(1e-5, 1e-3), 1 / 3) == 4.641588834e-05
+    assert rounded(1234567.890123) == 1234567.890
+    assert str(rounded(-0.0)) == "0.0"
+
+
+def test_steps_are_exact_decimals() -> None:
+    of = quantile_of(Quantized(Uniform(0, 1), 0.1))
+
+    assert [of(number / 10) for number in range(10)] == [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
+
+
+def test_a_half_goes_to_the_even_multiple() -> None:
+    of = quantile_of(Quantized(Uniform(0, 8), 1))
+
+    assert [of(number / 16) for number in (1, 3, 5, 7)] == [0, 2, 2, 4]
+
+
+def test_a_whole_step_gives_integers_and_another_one_fractions() -> None:
+    assert repr(quantile(Quantized(Uniform(0, 100.0), 8), 0.5)) == "48"
+    assert repr(quantile(Quantized(Uniform(0, 100.0), 8.0), 0.5)) == "48"
+    assert repr(quantile(Quantized(Uniform(0, 10), 0.5), 0.5)) == "5.0"
+
+
+def test_a_value_without_probability_is_never_drawn() -> None:
+    of = quantile_of(Choice(("never", "a", "nor this", "b", "last"), (0.0, 0.5, 0.0, 0.5, 0.0)))
+
+    assert {of(u) for u in (FIRST, 0.25, 0.4999, 0.5, 0.75, LAST)} == {"a", "b"}
+
+
+def test_probabilities_that_lack_a_little_leave_no_gap() -> None:
+    third = 0.3333333333
+
+    assert quantile(Choice((1, 2, 3), (third, third, third)), LAST) == 3
+
+
+def test_every_integer_of_the_widest_range_is_within_it() -> None:
+    domain = IntUniform(-(2**53), 2**53)
+
+    assert quantile(domain, FIRST) == -(2**53)
+    assert quantile(domain, LAST) in range(2**53 - 4, 2**53 + 1)
+
+
+@pytest.mark.parametrize("domain", SETTLED.values(), ids=SETTLED)
+def test_fast_and_exact_quantiles_agree_within_what_the_curve_says(domain: Continuous) -> None:
+    found = curve(domain)
+    assert found.exact
+
+    for u in [2.0**-54, LAST, *stream(1, "x", purpose="test").uniforms(range(300))]:
+        fast = found.fast(u)
+        assert abs(float(found.exact(u) - Decimal(fast))) <= found.slack(fast)
+
+
+def nudged(fast: Callable[[float], float], part: float) -> Callable[[float], float]:
+    return lambda u: fast(u) * (1 + part)
+
+
+@pytest.mark.parametrize("domain", SETTLED.values(), ids=SETTLED)
+def test_a_machine_whose_last_digits_differ_draws_the_same(domain: Continuous) -> None:
+    here = curve(domain)
+    there = replace(here, fast=nudged(here.fast, ERROR / 4))
+    draws = stream(1, "x", purpose="test").uniforms(range(20_000))
+
+    assert [*map(continuous(here), draws)] == [*map(continuous(there), draws)]
+    assert [*map(quantized(here, 1e-9), draws[:5000])] == [*map(quantized(there, 1e-9), draws[:5000])]
+
+
+def test_without_exact_arithmetic_such_a_machine_would_draw_something_else() -> None:
+    here = replace(curve(Normal(0, 1)), exact=None)
+    there = replace(here, fast=nudged(here.fast, ERROR / 4))
+    draws = stream(1, "x", purpose="test").uniforms(range(20_000))
+
+    assert [*map(continuous(here), draws)] != [*map(continuous(there), draws)]
+
+
+@given(fractions)
+def test_rounding_changes_no_more_than_the_tenth_digit(u: float) -> None:
+    for domain in SETTLED.values():
+        value = quantile(domain, u)
+        assert isinstance(value, float)
+        assert math.isclose(value, raw_quantile(domain, u), rel_tol=6e-10)
+
+
+@pytest.mark.parametrize("domain", WITH_BETA.values(), ids=WITH_BETA)
+def test_the_way_back_from_a_value_leads_to_the_same_value(domain: Domain) -> None:
+    for number in range(1, 100):
+        value = quantile(domain, number / 100)
+        back = unit(domain, value)
+        assert back is not None
+        again = quantile(domain, min(back, LAST))
+        assert again == (pytest.approx(value, rel=1e-6) if isinstance(value, float) else value)
+
+
+def test_what_a_domain_does_not_have_has_no_place_in_it() -> None:
+    assert unit(Constant(1), 1) is None
+    assert unit(Choice((1, 2)), 3) is None
+    assert unit(Choice((1, 2)), True) is None
+    assert unit(Uniform(0, 1), True) is None
+    assert unit(Uniform(0, 1), "0.5") is None
+    assert unit(Uniform(0, 1), 1.5) is None
+    assert unit(IntUniform(1, 3), 4) is None
+    assert [unit(domain, -1) for domain in (LogUniform(1, 2), LogNormal(0, 1), Beta(1, 1))] == [None] * 3
+
+
+def test_equal_values_have_one_place() -> None:
+    assert unit(Choice((1, 2)), 2.0) == 0.75
+    assert unit(Choice((1, 2, 3), (0.5, 0.25, 0.25)), 2) == 0.625

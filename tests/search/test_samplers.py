@@ -1,0 +1,273 @@
+"""What every method that draws must do, and what some of them promise beyond it."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import qmc  # type: ignore[import-untyped]
+
+from generator.search.drawing import candidates, unbalanced
+from generator.search.sampling import halton, sobol
+from generator.search.sampling.points import chunks
+from generator.structs.domain import Choice, Constant, IntUniform, LogUniform, Uniform
+from generator.structs.sweep import Draw, Sampler
+from tests.search.conformance import (
+    PREFIX_STABLE,
+    WITH_BETA,
+    a_space,
+    digest_of_draws,
+    drawn,
+)
+
+ROOT = Path(__file__).parent.parent.parent
+VERSIONS = Path.home() / ".pyenv" / "versions"
+UNIT = Uniform(0, 1)
+COUNT = 300
+
+DIGESTS = {
+    Sampler.RANDOM: "b11b9fb8907d9f58",
+    Sampler.SOBOL: "7c1a4a8835acdfc6",
+    Sampler.HALTON: "5f09f0bdc6ca6e28",
+    Sampler.LATIN_HYPERCUBE: "2359e7402449b02c",
+}
+"""Of draws that committed sweeps are made of: a change here breaks a promise."""
+
+SOBOL_63 = [16777216, 855638016, 385875968, 486539264, 922746880, 150994944, 620756992, 150994944]
+"""The last of the first 64 points, in units of 2^-30."""
+
+every_sampler = pytest.mark.parametrize("sampler", Sampler)
+
+
+@every_sampler
+def test_a_candidate_has_every_parameter_in_the_order_written(sampler: Sampler) -> None:
+    space = a_space(b=UNIT, fixed=Constant(3), a=Choice((1, 2)))
+
+    found = drawn(sampler, space, COUNT)
+
+    assert len(found) == COUNT
+    assert {tuple(candidate) for candidate in found} == {("b", "fixed", "a")}
+    assert {candidate["fixed"] for candidate in found} == {3}
+
+
+@every_sampler
+def test_values_lie_within_their_domains(sampler: Sampler) -> None:
+    space = a_space(lr=LogUniform(1e-5, 0.1), n=IntUniform(2, 5), name=Choice(("a", "b")))
+
+    found = drawn(sampler, space, COUNT)
+
+    assert all(1e-5 <= float(str(candidate["lr"])) <= 0.1 for candidate in found)
+    assert {candidate["n"] for candidate in found} == {2, 3, 4, 5}
+    assert {candidate["name"] for candidate in found} == {"a", "b"}
+
+
+@every_sampler
+def test_the_same_seed_draws_the_same_and_another_one_something_else(sampler: Sampler) -> None:
+    space = a_space(**WITH_BETA)
+
+    first, again = (drawn(sampler, space, COUNT, seed=1) for _ in range(2))
+    other = drawn(sampler, space, COUNT, seed=2)
+
+    assert first == again
+    assert first != other
+
+
+@every_sampler
+def test_no_point_comes_twice(sampler: Sampler) -> None:
+    found = drawn(sampler, a_space(x=UNIT), 5000)
+
+    assert len({candidate["x"] for candidate in found}) == 5000
+
+
+@every_sampler
+def test_an_added_parameter_leaves_the_others_alone(sampler: Sampler) -> None:
+    few = drawn(sampler, a_space(x=UNIT, y=Choice((1, 2, 3))), COUNT)
+
+    more = drawn(sampler, a_space(x=UNIT, y=Choice((1, 2, 3)), z=UNIT, fixed=Constant(1)), COUNT)
+
+    assert [{"x": candidate["x"], "y": candidate["y"]} for candidate in more] == few
+
+
+@pytest.mark.parametrize("sampler", [Sampler.RANDOM, Sampler.LATIN_HYPERCUBE])
+def test_parameters_that_change_places_keep_their_values(sampler: Sampler) -> None:
+    found = drawn(sampler, a_space(x=UNIT, y=UNIT), COUNT)
+
+    turned = drawn(sampler, a_space(y=UNIT, x=UNIT), COUNT)
+
+    assert turned == found
+
+
+@every_sampler
+def test_a_constant_takes_no_dimension(sampler: Sampler) -> None:
+    without = drawn(sampler, a_space(x=UNIT, y=UNIT), COUNT)
+
+    found = drawn(sampler, a_space(fixed=Constant(1), x=UNIT, y=UNIT), COUNT)
+
+    assert [{**candidate, "fixed": 1} for candidate in without] == found
+
+
+@every_sampler
+def test_parameters_are_drawn_independently(sampler: Sampler) -> None:
+    found = drawn(sampler, a_space(x=UNIT, y=UNIT, z=UNIT), 1024)
+
+    columns = np.array([[float(str(value)) for value in candidate.values()] for candidate in found])
+    correlations = np.corrcoef(columns.T)
+
+    assert abs(correlations - np.eye(3)).max() < 0.1
+
+
+@every_sampler
+def test_zipped_parameters_move_together(sampler: Sampler) -> None:
+    widths, depths = (64, 128, 256), (2, 4, 8)
+    space = a_space(("width", "depth"), width=Choice(widths), x=UNIT, depth=Choice(depths))
+
+    found = drawn(sampler, space, COUNT)
+
+    pairs = Counter((candidate["width"], candidate["depth"]) for candidate in found)
+    assert set(pairs) == set(zip(widths, depths, strict=True))
+    assert min(pairs.values()) > COUNT / 5
+
+
+@pytest.mark.parametrize("sampler", PREFIX_STABLE)
+def test_raising_the_count_keeps_the_first_candidates(sampler: Sampler) -> None:
+    space = a_space(**WITH_BETA)
+
+    few, many = drawn(sampler, space, 20), drawn(sampler, space, COUNT)
+
+    assert many[:20] == few
+
+
+@pytest.mark.parametrize("sampler", PREFIX_STABLE)
+def test_there_are_more_candidates_than_the_cap_for_constraints_to_choose_from(sampler: Sampler) -> None:
+    assert len(drawn(sampler, a_space(x=UNIT), 5000, cap=2)) == 5000
+
+
+def test_a_latin_hypercube_has_exactly_as_many_points_as_its_cap() -> None:
+    assert len(drawn(Sampler.LATIN_HYPERCUBE, a_space(x=UNIT), 1000, cap=7)) == 7
+
+
+@every_sampler
+def test_a_space_of_constants_has_one_candidate(sampler: Sampler) -> None:
+    block = Draw(sampler, a_space(x=Constant(1)), seed=1, cap=10)
+
+    assert list(candidates(block)) == [{"x": 1}]
+
+
+@pytest.mark.parametrize("sampler", [Sampler.SOBOL, Sampler.LATIN_HYPERCUBE])
+@pytest.mark.parametrize("seed", range(3))
+def test_each_stratum_of_each_dimension_has_one_point(sampler: Sampler, seed: int) -> None:
+    names = [f"p{number}" for number in range(8)]
+    space = a_space(**dict.fromkeys(names, UNIT))
+
+    found = drawn(sampler, space, 256, seed=seed)
+
+    for name in names:
+        assert sorted(int(float(str(candidate[name])) * 256) for candidate in found) == list(range(256))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_scrambled_sobol_points_are_still_a_net(seed: int) -> None:
+    found = next(sobol.points(seed, ["x", "y"]))
+    points = list(zip(*found, strict=True))
+
+    for split in range(7):
+        boxes = Counter((int(x * 2**split), int(y * 2 ** (6 - split))) for x, y in points)
+        assert len(boxes) == len(points) == 64
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_scrambled_halton_points_still_fill_the_boxes_of_their_bases(seed: int) -> None:
+    x, y, _ = next(halton.points(seed, ["x", "y", "z"]))
+
+    boxes = Counter((int(left * 4), int(right * 9)) for left, right in list(zip(x, y, strict=True))[:36])
+
+    assert len(boxes) == 36
+
+
+def test_without_its_scrambling_halton_is_what_scipy_has() -> None:
+    plain = qmc.Halton(5, scramble=False).random(2000)
+
+    for axis, base in zip(range(5), halton.primes(), strict=False):
+        identity = [list(range(base))] * halton.places(base)
+        ours = halton.mirrored(np.arange(2000), identity)
+        assert abs(ours - plain[:, axis]).max() < 1e-15
+
+
+def test_without_its_scrambling_sobol_is_what_scipy_has() -> None:
+    plain = (qmc.Sobol(1, scramble=False).random(64)[:, 0] * 2**30).astype(np.int64)
+    identity = [1 << (52 - number) for number in range(30)]
+
+    assert (sobol.scrambled(plain, identity, 0) == plain << 23).all()
+
+
+def test_scipys_points_are_those_that_draws_were_made_of() -> None:
+    plain = qmc.Sobol(8, scramble=False).random(64)
+
+    assert (plain[63] * 2**30).astype(int).tolist() == SOBOL_63
+
+
+def test_chunks_follow_each_other_and_are_powers_of_two() -> None:
+    found = [chunk for chunk, _ in zip(chunks(), range(12), strict=False)]
+
+    assert found[0].start == 0
+    assert all(left.stop == right.start for left, right in pairwise(found))
+    assert {len(chunk).bit_count() for chunk in found} == {1}
+
+
+@every_sampler
+def test_only_sobol_counts_that_are_no_power_of_two_are_unbalanced(sampler: Sampler) -> None:
+    blocks = {cap: Draw(sampler, a_space(x=UNIT), 1, cap) for cap in (1, 64, 100)}
+
+    said = {cap: unbalanced(block) for cap, block in blocks.items()}
+
+    text = "sobol points are even at powers of two only: must be 64 or 128, got 100"
+    assert said == {1: None, 64: None, 100: text if sampler is Sampler.SOBOL else None}
+
+
+@every_sampler
+def test_draws_are_the_same_for_ever(sampler: Sampler) -> None:
+    assert digest_of_draws(sampler) == DIGESTS[sampler]
+
+
+PROGRAM = """
+from generator.structs.sweep import Sampler
+from tests.search.conformance import digest_of_draws
+print(*(digest_of_draws(sampler) for sampler in Sampler if sampler in {samplers!r}))
+"""
+
+
+def digests_in(python: str, *samplers: Sampler, **environment: str) -> str:
+    program = PROGRAM.format(samplers=[str(sampler) for sampler in samplers])
+    process = subprocess.run(
+        [python, "-B", "-c", program],
+        cwd=ROOT,
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return process.stdout.strip() or process.stderr
+
+
+@pytest.mark.parametrize(
+    ("hash_seed", "language"), [("0", "C"), ("1", "C.UTF-8"), ("2", "C"), ("4294967295", "C.UTF-8")]
+)
+def test_draws_depend_on_no_hash_seed_and_no_locale(hash_seed: str, language: str) -> None:
+    found = digests_in(sys.executable, *Sampler, PYTHONHASHSEED=hash_seed, LC_ALL=language)
+
+    assert found == " ".join(DIGESTS.values())
+
+
+@pytest.mark.parametrize("version", ["3.12", "3.13", "3.14"])
+def test_another_python_draws_the_same_at_random_and_needs_no_package_for_it(version: str) -> None:
+    named = sorted(VERSIONS.glob(f"{version}.*/bin/python{version}"))
+    python = str(named[0]) if named else shutil.which(f"python{version}")
+    if not python:
+        pytest.skip(f"skipped: no Python {version} on this machine")
+
+    assert digests_in(python, Sampler.RANDOM) == DIGESTS[Sampler.RANDOM]

@@ -1,0 +1,58 @@
+"""A grid in shuffled order: a part of it that anyone can find again, however large the whole is."""
+
+from generator import search
+from generator.search import Expansion
+from generator.structs.domain import Choice, IntUniform
+from generator.structs.space import Condition, Parameter, SearchSpace
+from generator.structs.sweep import Grid
+from tests.sweeps import a_sweep
+
+SPACE = SearchSpace((Parameter("a", IntUniform(1, 5)), Parameter("b", Choice(("x", "y", "z")))))
+
+
+def found(space: SearchSpace, cap: int | None, seed: int | None) -> Expansion:
+    made = search.explore(a_sweep(blocks=(Grid(space, cap, seed),)))
+    assert isinstance(made, Expansion), made
+    return made
+
+
+def rows(expansion: Expansion) -> list[str]:
+    return [repr(dict(assignment)) for assignment in expansion.assignments]
+
+
+def test_shuffling_changes_the_order_and_nothing_else() -> None:
+    written, shuffled = rows(found(SPACE, None, None)), rows(found(SPACE, None, 1))
+
+    assert shuffled != written
+    assert sorted(shuffled) == sorted(written)
+
+
+def test_a_cap_takes_the_first_and_a_higher_one_keeps_them() -> None:
+    assert rows(found(SPACE, 4, 1)) == rows(found(SPACE, None, 1))[:4] == rows(found(SPACE, 9, 1))[:4]
+
+
+def test_another_seed_is_another_order() -> None:
+    assert rows(found(SPACE, None, 1)) != rows(found(SPACE, None, 2))
+
+
+def test_a_cap_above_the_whole_takes_the_whole() -> None:
+    assert len(found(SPACE, 99, 1).assignments) == 15
+
+
+def test_a_few_of_a_million_million_take_no_longer() -> None:
+    space = SearchSpace(tuple(Parameter(name, IntUniform(1, 1000)) for name in "abcd"))
+
+    few = found(space, 50, 1)
+
+    assert len(set(rows(few))) == 50
+    assert few.blocks[0].candidates == 50
+
+
+def test_what_differs_only_in_what_does_not_exist_counts_once() -> None:
+    child = Parameter("c", IntUniform(1, 9), (Condition("b", ("x",)),))
+    space = SearchSpace((Parameter("b", Choice(("x", "y"))), child))
+
+    shuffled = found(space, None, 1)
+
+    assert len(shuffled.assignments) == 10
+    assert shuffled.blocks[0].duplicates == 8

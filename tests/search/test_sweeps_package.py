@@ -1,0 +1,109 @@
+"""Our distributions are W&B's: the quantiles of their `sweeps` package, before rounding, at 99 points."""
+
+import math
+import warnings
+from typing import Any
+
+import pytest
+
+from generator.search.quantiles import quantile, raw_quantile
+from generator.structs.domain import (
+    Beta,
+    Choice,
+    Constant,
+    Continuous,
+    Domain,
+    IntUniform,
+    LogNormal,
+    LogUniform,
+    Normal,
+    Quantized,
+    Uniform,
+)
+
+POINTS = [number / 100 for number in range(1, 100)]
+
+CONTINUOUS: list[tuple[dict[str, Any], Continuous]] = [
+    ({"distribution": "uniform", "min": -0.5, "max": 2.5}, Uniform(-0.5, 2.5)),
+    ({"distribution": "log_uniform", "min": -9.5, "max": 1.5}, LogUniform(math.exp(-9.5), math.exp(1.5))),
+    ({"distribution": "log_uniform_values", "min": 1e-5, "max": 0.1}, LogUniform(1e-5, 0.1)),
+    ({"distribution": "inv_log_uniform", "min": 1.5, "max": 7.0}, LogUniform(math.exp(-7), math.exp(-1.5))),
+    ({"distribution": "inv_log_uniform_values", "min": 1e-3, "max": 0.5}, LogUniform(1e-3, 0.5)),
+    ({"distribution": "normal"}, Normal(0, 1)),
+    ({"distribution": "normal", "mu": 3.0, "sigma": 0.2}, Normal(3, 0.2)),
+    ({"distribution": "log_normal"}, LogNormal(0, 1)),
+    ({"distribution": "log_normal", "mu": -1.0, "sigma": 0.5}, LogNormal(-1, 0.5)),
+    ({"distribution": "beta"}, Beta(1, 1)),
+    ({"distribution": "beta", "a": 2, "b": 5}, Beta(2, 5)),
+]
+# Sizes prime to 100: where a point falls on a step, W&B takes the value before it, and we the one after.
+DISCRETE: list[tuple[dict[str, Any], Domain]] = [
+    ({"distribution": "constant", "value": 3}, Constant(3)),
+    ({"distribution": "categorical", "values": ["a", "b", "c"]}, Choice(("a", "b", "c"))),
+    (
+        {
+            "distribution": "categorical_w_probabilities",
+            "values": ["a", "b", "c"],
+            "probabilities": [0.125, 0.25, 0.625],
+        },
+        Choice(("a", "b", "c"), (0.125, 0.25, 0.625)),
+    ),
+    ({"distribution": "int_uniform", "min": -2, "max": 4}, IntUniform(-2, 4)),
+    ({"distribution": "q_uniform", "min": 0, "max": 30, "q": 7}, Quantized(Uniform(0, 30), 7)),
+    ({"distribution": "q_uniform", "min": 0.0, "max": 1.0, "q": 0.25}, Quantized(Uniform(0, 1), 0.25)),
+    (
+        {"distribution": "q_log_uniform", "min": 0.0, "max": 5.0, "q": 2},
+        Quantized(LogUniform(1, math.exp(5)), 2),
+    ),
+    (
+        {"distribution": "q_log_uniform_values", "min": 1.0, "max": 128.0, "q": 1.0},
+        Quantized(LogUniform(1, 128), 1.0),
+    ),
+    ({"distribution": "q_normal", "mu": 1.0, "sigma": 2.0, "q": 0.3}, Quantized(Normal(1, 2), 0.3)),
+    ({"distribution": "q_log_normal", "mu": 2.0, "sigma": 1.0, "q": 1}, Quantized(LogNormal(2, 1), 1)),
+    ({"distribution": "q_beta", "a": 2, "b": 5, "q": 0.1}, Quantized(Beta(2, 5), 0.1)),
+]
+
+
+def their_class() -> Any:
+    with warnings.catch_warnings():
+        # It was written for an older pydantic, and says so when imported.
+        warnings.simplefilter("ignore")
+        params = pytest.importorskip("sweeps.params", reason="skipped: the package sweeps is not installed")
+    return params.HyperParameter
+
+
+def theirs(config: dict[str, Any]) -> Any:
+    return their_class()("x", config)
+
+
+def name(case: Any) -> str:
+    return str(case.get("distribution")) if isinstance(case, dict) else ""
+
+
+@pytest.mark.parametrize(("config", "domain"), CONTINUOUS, ids=name)
+def test_continuous_quantiles_are_those_of_the_sweeps_package(
+    config: dict[str, Any], domain: Continuous
+) -> None:
+    parameter = theirs(config)
+
+    for u in POINTS:
+        assert raw_quantile(domain, u) == pytest.approx(float(parameter.ppf(u)), rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize(("config", "domain"), DISCRETE, ids=name)
+def test_discrete_quantiles_are_those_of_the_sweeps_package(config: dict[str, Any], domain: Domain) -> None:
+    parameter = theirs(config)
+
+    for u in POINTS:
+        expected = parameter.ppf(u)
+        is_text = isinstance(expected, str)
+        assert quantile(domain, u) == (expected if is_text else pytest.approx(expected, rel=1e-9, abs=1e-9))
+
+
+def test_every_kind_of_the_sweeps_package_is_compared() -> None:
+    kinds = {value for key, value in vars(their_class()).items() if key.isupper()}
+
+    compared = {theirs(config).type for config, _ in [*CONTINUOUS, *DISCRETE]}
+
+    assert compared == kinds

@@ -1,0 +1,241 @@
+"""What a space, a block and a sweep are made of."""
+
+from typing import Any
+
+import pytest
+
+from generator.problems import Place
+from generator.spec.building.domains import domain
+from generator.structs.domain import (
+    Beta,
+    Choice,
+    Constant,
+    Domain,
+    IntUniform,
+    LogNormal,
+    LogUniform,
+    Normal,
+    Quantized,
+    Uniform,
+)
+from generator.structs.space import Condition, Parameter, SearchSpace
+from generator.structs.sweep import Budget, Draw, Grid, Listing, Sampler
+from tests.written_specs import bad, good
+
+E = 2.718281828459045
+
+
+@pytest.mark.parametrize(
+    ("written", "built"),
+    [
+        ({"value": None}, Constant(None)),
+        ({"value": 3, "distribution": "constant"}, Constant(3)),
+        ({"values": [1, "a", [2, 3]]}, Choice((1, "a", (2, 3)))),
+        ({"values": ["a", "b"], "distribution": "categorical"}, Choice(("a", "b"))),
+        (
+            {"values": ["a", "b"], "probabilities": [0.25, 0.75]},
+            Choice(("a", "b"), (0.25, 0.75)),
+        ),
+        (
+            {"values": [1], "probabilities": [1], "distribution": "categorical_w_probabilities"},
+            Choice((1,), (1.0,)),
+        ),
+        ({"min": 1, "max": 8}, IntUniform(1, 8)),
+        ({"min": 1.0, "max": 8.0, "distribution": "int_uniform"}, IntUniform(1, 8)),
+        ({"min": 0, "max": 0.5}, Uniform(0, 0.5)),
+        ({"min": 0.0, "max": 1.0}, Uniform(0, 1)),
+        ({"min": 0, "max": 1, "distribution": "uniform"}, Uniform(0, 1)),
+        ({"min": 1, "max": 8, "distribution": "q_uniform"}, Quantized(Uniform(1, 8), 1)),
+        ({"min": 0, "max": 1, "distribution": "log_uniform"}, LogUniform(1, E)),
+        ({"min": 0.1, "max": 1, "distribution": "log_uniform_values"}, LogUniform(0.1, 1)),
+        ({"min": 0, "max": 1, "distribution": "q_log_uniform", "q": 2}, Quantized(LogUniform(1, E), 2)),
+        (
+            {"min": 1, "max": 9, "distribution": "q_log_uniform_values", "q": 0.5},
+            Quantized(LogUniform(1, 9), 0.5),
+        ),
+        ({"min": -1, "max": 0, "distribution": "inv_log_uniform"}, LogUniform(1, E)),
+        ({"min": 0.1, "max": 1, "distribution": "inv_log_uniform_values"}, LogUniform(0.1, 1)),
+        ({"distribution": "normal"}, Normal(0, 1)),
+        ({"distribution": "normal", "mu": 2, "sigma": 3}, Normal(2, 3)),
+        ({"distribution": "q_normal", "mu": 2}, Quantized(Normal(2, 1), 1)),
+        ({"distribution": "truncated_normal", "min": 0}, Normal(0, 1, low=0)),
+        ({"distribution": "truncated_normal", "max": 2, "mu": 1}, Normal(1, 1, high=2)),
+        ({"distribution": "log_normal"}, LogNormal(0, 1)),
+        ({"distribution": "q_log_normal", "q": 0.1}, Quantized(LogNormal(0, 1), 0.1)),
+        ({"distribution": "beta"}, Beta(1, 1)),
+        ({"distribution": "q_beta", "a": 2, "b": 5, "q": 0.25}, Quantized(Beta(2, 5), 0.25)),
+        ({"min": 0.1, "max": 0.3, "step": 0.1}, Choice((0.1, 0.2, 0.3))),
+        ({"min": 1, "max": 9, "count": 3}, Choice((1, 5, 9))),
+        ({"min": 1, "max": 100, "count": 3, "distribution": "log_uniform_values"}, Choice((1, 10, 100))),
+        ({"min": 1, "max": 100, "count": 3, "distribution": "inv_log_uniform_values"}, Choice((1, 10, 100))),
+        (
+            {"min": -1, "max": 1, "count": 3, "distribution": "log_uniform"},
+            Choice((0.3678794412, 1, 2.718281828)),
+        ),
+        (
+            {"min": -1, "max": 0, "count": 2, "distribution": "inv_log_uniform"},
+            Choice((1, 2.718281828)),
+        ),
+        ({"linspace": [0, 1, 3]}, Choice((0, 0.5, 1))),
+        ({"logspace": [-2, 0, 3.0]}, Choice((0.01, 0.1, 1))),
+        ({"geomspace": [1, 4, 3]}, Choice((1, 2, 4))),
+    ],
+    ids=str,
+)
+def test_each_form_becomes_one_domain(written: dict[str, Any], built: Domain) -> None:
+    assert domain(written) == built
+
+
+def space(**changes: Any) -> SearchSpace:
+    (block,) = good(**changes).blocks
+    return block.space
+
+
+def test_nested_parameters_have_dotted_names_and_the_conditions_of_their_groups() -> None:
+    found = space(
+        parameters={
+            "optimizer": {"values": ["adam", "sgd"]},
+            "sgd": {
+                "when": {"optimizer": "sgd"},
+                "parameters": {
+                    "nesterov": {"values": [True, False]},
+                    "momentum": {"values": [0.9, 0.99], "when": {"sgd.nesterov": [True]}},
+                },
+            },
+            "layers": {"values": [[64], [64, 64]]},
+            "skip": {"values": [1, 2], "when": {"layers": [[64, 64]]}},
+        }
+    )
+
+    is_sgd = Condition("optimizer", ("sgd",))
+    assert found.parameters == (
+        Parameter("optimizer", Choice(("adam", "sgd"))),
+        Parameter("sgd.nesterov", Choice((True, False)), (is_sgd,)),
+        Parameter("sgd.momentum", Choice((0.9, 0.99)), (is_sgd, Condition("sgd.nesterov", (True,)))),
+        Parameter("layers", Choice(((64,), (64, 64)))),
+        Parameter("skip", Choice((1, 2)), (Condition("layers", ((64, 64),)),)),
+    )
+
+
+def test_derived_values_stand_after_those_they_use_and_else_as_written() -> None:
+    found = space(derived={"d": "c + b", "a": "rate", "b": "2 * a", "c": "a + 1"})
+
+    assert [derived.name for derived in found.derived] == ["a", "c", "b", "d"]
+    assert found.derived[3].text == "c + b"
+    assert found.derived[3].place.path == "derived.d"
+
+
+def test_constraints_know_where_they_were_written() -> None:
+    found = space(constraints=["rate < 0.2", "rate > 0"])
+
+    assert [constraint.text for constraint in found.constraints] == ["rate < 0.2", "rate > 0"]
+    assert [constraint.place for constraint in found.constraints] == [
+        Place("constraints[0]", 20, 3),
+        Place("constraints[1]", 21, 3),
+    ]
+
+
+def test_zipped_parameters_are_named_in_groups() -> None:
+    found = space(
+        parameters={"a": {"values": [1, 1]}, "b": {"values": [1, 2]}, "c": {"value": 3}},
+        zip=[["a", "b"]],
+    )
+
+    assert found.zips == (("a", "b"),)
+
+
+@pytest.mark.parametrize("method", list(Sampler))
+def test_a_method_that_draws_has_its_seed_and_its_cap(method: Sampler) -> None:
+    (block,) = good(method=str(method), seed=7.0, run_cap=8.0).blocks
+
+    assert isinstance(block, Draw)
+    assert (block.sampler, repr(block.seed), repr(block.cap)) == (method, "7", "8")
+    assert block.place.path == "parameters"
+
+
+def test_a_grid_is_in_the_order_written_unless_it_is_shuffled() -> None:
+    (written,) = good(run_cap=5).blocks
+    (shuffled,) = good(grid_order="shuffled", seed=3, run_cap=1).blocks
+
+    assert isinstance(written, Grid)
+    assert isinstance(shuffled, Grid)
+    assert (written.cap, written.seed) == (5, None)
+    assert (shuffled.cap, shuffled.seed) == (1, 3)
+
+
+def test_a_list_has_the_assignments_as_written() -> None:
+    (block,) = good(
+        method="list",
+        parameters={"epochs": {"value": 2}},
+        assignments=[{"a": 1, "b": [1, 2]}, {"b": None, "epochs": 3}],
+    ).blocks
+
+    assert isinstance(block, Listing)
+    assert [dict(assignment) for assignment in block.assignments] == [
+        {"a": 1, "b": (1, 2)},
+        {"b": None, "epochs": 3},
+    ]
+    assert block.names == ("a", "b", "epochs")
+    assert block.space.parameters == (Parameter("epochs", Constant(2)),)
+
+
+def test_blocks_share_parameters_and_seed_and_may_have_their_own() -> None:
+    sweep = good(
+        method=...,
+        seed=1,
+        parameters={"rate": {"values": [0.1]}, "epochs": {"value": 2}},
+        blocks=[
+            {"method": "grid", "parameters": {"epochs": {"values": [3, 4]}}},
+            {"method": "random", "run_cap": 2, "parameters": {"rate": {"min": 0, "max": 0.5}}},
+            {"method": "sobol", "run_cap": 2, "seed": 5, "parameters": {"x": {"min": 0, "max": 0.5}}},
+        ],
+    )
+
+    grid, random, sobol = sweep.blocks
+    assert grid.space.parameters == (
+        Parameter("rate", Choice((0.1,))),
+        Parameter("epochs", Choice((3, 4))),
+    )
+    assert random.space.parameters == (Parameter("rate", Uniform(0, 0.5)), Parameter("epochs", Constant(2)))
+    assert sobol.space.names == ("rate", "epochs", "x")
+    assert isinstance(random, Draw)
+    assert isinstance(sobol, Draw)
+    assert (random.seed, sobol.seed) == (1, 5)
+    assert [block.place.path for block in sweep.blocks] == ["blocks[0]", "blocks[1]", "blocks[2]"]
+
+
+def test_the_program_is_written_out_and_has_a_command() -> None:
+    default = good(command=..., program="train.py")
+    own = good(program="train.py", command=["python", "-u", "${program}", "${args}"])
+
+    assert default.command == ("${env}", "${interpreter}", "trainer/train.py", "${args}")
+    assert own.command == ("python", "-u", "trainer/train.py", "${args}")
+
+
+def test_replicates_and_budget_are_numbers_with_a_place() -> None:
+    sweep = good(
+        replicates=2.0, budget={"max_trials": 10, "max_gpu_hours": 3}, command=["train", "${seed}", "${args}"]
+    )
+
+    assert repr(sweep.replicates) == "2"
+    assert sweep.budget == Budget(10, 3.0, sweep.budget.place)
+    assert sweep.budget.place.path == "budget"
+    assert good().budget == Budget()
+
+
+def test_warnings_stop_nothing_and_are_in_the_sweep() -> None:
+    sweep = good(replicates=2)
+
+    assert [str(warning.severity) for warning in sweep.warnings] == ["warning"]
+    assert good().warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("written", "key"),
+    [
+        ({"linspace": [1, 1.0000000000000002, 9]}, "linspace"),
+        ({"min": 1e-14, "max": 2e-14, "count": 5, "distribution": "log_uniform"}, "count"),
+    ],
+)
+def test_points_that_rounding_makes_one_are_refused(written: dict[str, Any], key: str) -> None:
+    assert (f"parameters.a.{key}", "range-count") in bad(parameters={"a": written})

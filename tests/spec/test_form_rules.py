@@ -1,0 +1,133 @@
+"""The forms of a parameter, the keys of each, and numbers at their bounds."""
+
+from typing import Any
+
+import pytest
+
+from generator.spec.rules.forms import DISTRIBUTIONS
+from generator.structs.sweep import Sweep
+from tests.written_specs import a_spec, good, parsed
+
+VALUES: dict[str, Any] = {"value": 1, "values": [1, 2], "min": 1, "max": 2, "probabilities": [0.5, 0.5]}
+
+
+def said(domain: dict[str, Any]) -> list[tuple[str, str]]:
+    """Draw from one parameter; give places within it, and codes."""
+    found = parsed(a_spec(method="random", seed=0, run_cap=5, parameters={"a": domain}))
+    problems = found.warnings if isinstance(found, Sweep) else found
+    return [(problem.path.removeprefix("parameters.a").lstrip("."), problem.code) for problem in problems]
+
+
+@pytest.mark.parametrize("kind", DISTRIBUTIONS)
+def test_each_distribution_needs_its_keys_and_takes_them_alone(kind: str) -> None:
+    form = DISTRIBUTIONS[kind]
+    needed = {key: VALUES[key] for key in form.needs}
+    bounds = {"max": 2} if kind == "truncated_normal" else {}
+
+    assert said({"distribution": kind, **needed, **bounds}) == []
+    for key in form.needs:
+        rest = {name: value for name, value in needed.items() if name != key}
+        assert said({"distribution": kind, **rest}) == [(key, "missing-key")]
+    for key in {"mu", "a", "q", "step", "count"} - form.keys:
+        assert said({"distribution": kind, **needed, **bounds, key: 2}) == [(key, "parameter-key")]
+
+
+@pytest.mark.parametrize(
+    ("domain", "problems"),
+    [
+        ({}, [("", "parameter-domain")]),
+        ({"mu": 0, "sigma": 1}, [("", "parameter-domain")]),
+        ({"when": {"a": 1}}, [("", "parameter-domain"), ("when.a", "when-cycle")]),
+        ({"value": 1, "values": [1, 2]}, [("", "parameter-domain")]),
+        ({"values": [1, 2], "min": 1, "max": 2}, [("", "parameter-domain")]),
+        ({"linspace": [0, 1, 3], "logspace": [0, 1, 3]}, [("", "parameter-domain")]),
+        ({"min": 1}, [("max", "missing-key")]),
+        ({"max": 1}, [("min", "missing-key")]),
+        ({"distribution": "truncated_normal"}, [("", "missing-key")]),
+        ({"min": 1, "max": 3, "step": 1, "count": 3}, [("count", "parameter-key")]),
+        ({"min": 1, "max": 2, "probabilities": [1]}, [("probabilities", "parameter-key")]),
+        ({"min": 1, "max": 2, "q": 1}, [("q", "parameter-key")]),
+        ({"value": 1, "probabilities": [1]}, [("probabilities", "parameter-key")]),
+        ({"geomspace": [1, 2, 3], "q": 2}, [("q", "parameter-key")]),
+        ({"distribution": "normal", "values": [1, 2]}, [("values", "parameter-key")]),
+        ({"vaules": [1, 2]}, [("vaules", "unknown-key")]),
+    ],
+    ids=str,
+)
+def test_a_parameter_has_one_form_and_its_keys(
+    domain: dict[str, Any], problems: list[tuple[str, str]]
+) -> None:
+    assert said(domain) == problems
+
+
+@pytest.mark.parametrize(
+    ("domain", "problem"),
+    [
+        ({"min": 1, "max": 1}, ("max", "range-inverted")),
+        ({"min": 1, "max": 0.5}, ("max", "range-inverted")),
+        ({"distribution": "truncated_normal", "min": 1, "max": 0}, ("max", "range-inverted")),
+        ({"min": -1e308, "max": 1e308}, ("max", "out-of-range")),
+        ({"min": 0, "max": 1, "step": 0.3}, ("step", "range-step")),
+        ({"min": 0, "max": 1, "step": 2}, ("step", "range-step")),
+        ({"min": 0, "max": 1, "step": 1e-6}, ("step", "too-many-values")),
+        ({"linspace": [0, 1, 100_001]}, ("linspace[2]", "too-many-values")),
+        ({"linspace": [0, 1, 1]}, ("linspace[2]", "range-count")),
+        ({"linspace": [0, 1, 2.5]}, ("linspace[2]", "range-count")),
+        ({"linspace": [1, 1, 3]}, ("linspace[1]", "range-inverted")),
+        ({"geomspace": [-1, 1, 3]}, ("geomspace", "log-range")),
+        ({"geomspace": [1, 0, 3]}, ("geomspace", "log-range")),
+        ({"logspace": [-301, 0, 3]}, ("logspace[0]", "exponent-range")),
+        ({"logspace": [0.1, 1, 3]}, ("logspace", "exponent-bounds")),
+        ({"distribution": "int_uniform", "min": 0.5, "max": 3}, ("min", "wrong-type")),
+        ({"distribution": "log_uniform_values", "min": 0, "max": 3}, ("min", "log-range")),
+        ({"distribution": "q_log_uniform_values", "min": -1, "max": 3}, ("min", "log-range")),
+        ({"distribution": "log_uniform", "min": 0, "max": 701}, ("max", "exponent-range")),
+        ({"distribution": "inv_log_uniform", "min": 0, "max": 31}, ("distribution", "exponent-bounds")),
+        ({"distribution": "log_uniform", "min": 0.1, "max": 1}, ("distribution", "exponent-bounds")),
+        ({"distribution": "log_normal", "mu": 691}, ("", "exponent-range")),
+        ({"distribution": "normal", "sigma": 1.7e308}, ("sigma", "out-of-range")),
+        ({"distribution": "q_uniform", "min": 0, "max": 1e16}, ("q", "out-of-range")),
+        ({"values": [1, 2], "probabilities": [1]}, ("probabilities", "probabilities")),
+        ({"values": [1, 2], "probabilities": [0.5, 0.4]}, ("probabilities", "probabilities")),
+        ({"values": [1, 2], "probabilities": [0, 0]}, ("probabilities", "probabilities")),
+        ({"values": [[1, 2]]}, ("values", "single-value")),
+    ],
+    ids=str,
+)
+def test_wrong_numbers_are_found_where_they_stand(domain: dict[str, Any], problem: tuple[str, str]) -> None:
+    assert said(domain) == [problem]
+
+
+@pytest.mark.parametrize(
+    "domain",
+    [
+        {"min": 0, "max": 1, "step": 1},
+        {"min": 0, "max": 0.3, "step": 0.1},
+        {"linspace": [1, 0, 2]},
+        {"linspace": [0, 1, 3.0]},
+        {"geomspace": [-1, -100, 3]},
+        {"logspace": [-300, 300, 3]},
+        {"logspace": [0, 1, 2]},
+        {"distribution": "log_uniform", "min": -700, "max": 30},
+        {"distribution": "log_uniform", "min": 0, "max": 1},
+        {"distribution": "log_normal", "mu": 690},
+        {"distribution": "int_uniform", "min": 1.0, "max": 3},
+        {"values": ["a", "b", "c"], "probabilities": [0.3333333333, 0.3333333333, 0.3333333334]},
+    ],
+    ids=str,
+)
+def test_what_just_fits_is_taken(domain: dict[str, Any]) -> None:
+    assert said(domain) == []
+
+
+def test_zipped_values_may_repeat_where_every_search_zips_them() -> None:
+    shared = {"a": {"values": [1, 1]}, "b": {"values": [1, 2]}}
+    zipped, plain = {"method": "grid", "zip": [["a", "b"]]}, {"method": "grid"}
+
+    assert good(parameters=shared, zip=[["a", "b"]])
+    assert good(method=..., parameters=shared, blocks=[zipped])
+    found = parsed(a_spec(method=..., parameters=shared, blocks=[zipped, plain]))
+    assert isinstance(found, tuple)
+    assert [(problem.path, problem.code) for problem in found] == [
+        ("parameters.a.values[1]", "duplicate-value")
+    ]

@@ -1,0 +1,112 @@
+"""The CSV file of assignments beside a spec."""
+
+from typing import Any
+
+import pytest
+
+from generator.problems import Problem
+from generator.spec import parse
+from generator.structs.sweep import Listing, Sweep
+from tests.written_specs import SETTINGS, a_spec, written
+
+SPEC = {"method": "list", "parameters": {"epochs": {"value": 2}}, "file": "points.csv"}
+
+
+def listed(content: bytes | None, **changes: Any) -> Sweep | tuple[Problem, ...]:
+    files = {} if content is None else {"points.csv": content}
+    return parse(written(a_spec(**{**SPEC, **changes})), "sweeps/lr.yaml", SETTINGS, beside=files.get)
+
+
+def assignments(content: bytes) -> list[dict[str, Any]]:
+    sweep = listed(content)
+    assert isinstance(sweep, Sweep), "\n".join(map(str, sweep))
+    (block,) = sweep.blocks
+    assert isinstance(block, Listing)
+    return [dict(assignment) for assignment in block.assignments]
+
+
+def told(content: bytes | None, **changes: Any) -> list[str]:
+    found = listed(content, **changes)
+    assert isinstance(found, tuple)
+    return [str(problem) for problem in found]
+
+
+def test_each_line_is_an_assignment() -> None:
+    found = assignments(b"rate,width\n0.1,64\n1e-3,128\n")
+
+    assert found == [{"rate": 0.1, "width": 64}, {"rate": 0.001, "width": 128}]
+
+
+def test_the_digest_is_of_both_files_whatever_their_line_ends() -> None:
+    first, windows = listed(b"a,b\n1,2\n"), listed(b"\xef\xbb\xbfa,b\r\n1,2\r\n")
+    other = listed(b"a,b\n1,3\n")
+
+    assert isinstance(first, Sweep)
+    assert isinstance(other, Sweep)
+    assert first == windows
+    assert first.digest != other.digest
+
+
+def test_what_is_wrong_with_a_value_is_told_at_its_place_in_the_csv() -> None:
+    (ambiguous,) = told(b'rate, mode\n0.1, on\n0.2,"${HOME}"\n')
+    (template,) = told(b'rate, mode\n0.1, x\n0.2,"${HOME}"\n')
+
+    assert ambiguous == (
+        "sweeps/points.csv:2:6: mode: must mean the same to every YAML reader, got on: "
+        "YAML 1.1 reads true, YAML 1.2 reads text [ambiguous-scalar]\n"
+        '  hint: write true or "on" for the text'
+    )
+    assert template == (
+        "sweeps/points.csv:3:5: mode: must not hold '${', got '${HOME}' [template-syntax]\n"
+        "  hint: Flux fills in ${NAME} wherever a manifest has it"
+    )
+
+
+def test_a_value_is_no_document() -> None:
+    (problem,) = told(b'a\n"' + b"x" * 5000 + b'"\n')
+
+    assert "points.csv:2:1: a: must be at most 4096 characters, got 5000 [value-too-long]" in problem
+
+
+def test_a_file_that_is_not_there_is_told_in_the_spec() -> None:
+    (problem,) = told(None)
+
+    assert "file: must be a file beside the spec, but there is no 'sweeps/points.csv' [list-file]" in problem
+    assert problem.startswith("sweeps/lr.yaml:")
+
+
+@pytest.mark.parametrize("name", ["../points.csv", "a/points.csv", "/etc/passwd", "points.yaml", ".csv"])
+def test_no_file_is_opened_but_a_csv_beside_the_spec(name: str) -> None:
+    asked: list[str] = []
+
+    def beside(name: str) -> bytes | None:
+        asked.append(name)
+        return b"a\n1\n"
+
+    found = parse(written(a_spec(**{**SPEC, "file": name})), "sweeps/lr.yaml", SETTINGS, beside=beside)
+
+    assert isinstance(found, tuple)
+    assert [problem.code for problem in found] == ["list-file"]
+    assert asked == []
+
+
+def test_columns_are_held_to_the_rules_of_names() -> None:
+    assert "parameter-name" in told(b"1a\n2\n")[0]
+    assert "parameter-collision" in told(b"rate,Rate\n1,2\n")[0]
+
+
+def test_expressions_know_the_columns() -> None:
+    assert isinstance(listed(b"a,b\n1,2\n", constraints=["a < b"]), Sweep)
+    assert "'c'" in told(b"a,b\n1,2\n", constraints=["a < c"])[0]
+
+
+def test_each_block_may_have_a_file() -> None:
+    spec = a_spec(
+        method=..., parameters=..., blocks=[{"method": "list", "file": f"{name}.csv"} for name in "ab"]
+    )
+    files = {"a.csv": b"x\n1\n", "b.csv": b"y\n2\n"}
+
+    sweep = parse(written(spec), "sweeps/lr.yaml", SETTINGS, beside=files.get)
+
+    assert isinstance(sweep, Sweep)
+    assert sweep.columns == ("x", "y")

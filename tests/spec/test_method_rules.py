@@ -1,0 +1,176 @@
+"""Methods, the keys each uses, blocks, and lists of assignments."""
+
+from typing import Any
+
+import pytest
+
+from generator.spec import parse
+from generator.structs.sweep import Sweep
+from tests.written_specs import SETTINGS, a_spec, bad, good, hints, written
+
+DRAWS = ["random", "sobol", "halton", "latin-hypercube"]
+
+
+@pytest.mark.parametrize("method", DRAWS)
+def test_whoever_draws_needs_a_seed_and_an_end(method: str) -> None:
+    assert good(method=method, seed=0, run_cap=2)
+    assert bad(method=method) == [("run_cap", "missing-key"), ("seed", "missing-key")]
+
+
+def test_a_shared_seed_is_one() -> None:
+    block = {"method": "random", "run_cap": 2}
+
+    assert good(method=..., seed=0, blocks=[block])
+    assert bad(method=..., blocks=[block]) == [("blocks[0].seed", "missing-key")]
+
+
+def test_only_a_shuffled_grid_takes_a_seed() -> None:
+    assert good(grid_order="shuffled", seed=0)
+    assert bad(grid_order="shuffled") == [("seed", "missing-key")]
+    assert bad(seed=0) == [("seed", "method-key")]
+    assert bad(grid_order="written", seed=0) == [("seed", "method-key")]
+
+
+@pytest.mark.parametrize(
+    ("method", "key", "value"),
+    [
+        ("grid", "assignments", [{"rate": 1}]),
+        ("grid", "file", "x.csv"),
+        ("random", "grid_order", "written"),
+        ("random", "assignments", [{"rate": 1}]),
+        ("list", "zip", [["rate", "width"]]),
+        ("list", "seed", 1),
+        ("list", "run_cap", 1),
+        ("list", "grid_order", "written"),
+    ],
+)
+def test_keys_that_a_method_does_not_use_are_refused(method: str, key: str, value: Any) -> None:
+    needed: dict[str, dict[str, Any]] = {
+        "random": {"seed": 0, "run_cap": 2},
+        "list": {"parameters": ..., "assignments": [{"rate": 1}]},
+    }
+
+    assert (key, "method-key") in bad(method=method, **{**needed.get(method, {}), key: value})
+
+
+@pytest.mark.parametrize("method", ["grid", *DRAWS])
+def test_a_search_needs_parameters(method: str) -> None:
+    assert ("parameters", "missing-key") in bad(method=method, seed=0, run_cap=2, parameters=...)
+
+
+def test_a_sweep_has_a_method_or_blocks() -> None:
+    assert bad(method=...) == [("method", "missing-key")]
+    assert bad(blocks=[{"method": "grid"}]) == [("method", "method-key")]
+    assert bad(method=..., blocks=[{}]) == [("blocks[0].method", "missing-key")]
+
+
+@pytest.mark.parametrize(
+    "domain", [{"min": 0.5, "max": 1}, {"distribution": "beta"}, {"min": 0.0, "max": 1.0}]
+)
+def test_a_grid_walks_no_continuum(domain: dict[str, Any]) -> None:
+    assert bad(parameters={"a": domain}) == [("parameters.a", "grid-domain")]
+    assert good(method="random", seed=0, run_cap=3, parameters={"a": domain})
+
+
+def test_a_grid_has_no_probabilities() -> None:
+    domain = {"values": [1, 2], "probabilities": [0.5, 0.5]}
+
+    assert bad(parameters={"a": domain}) == [("parameters.a.probabilities", "grid-domain")]
+
+
+def test_a_shared_parameter_is_reported_once() -> None:
+    blocks = [{"method": "grid"}, {"method": "grid"}]
+
+    assert bad(method=..., parameters={"a": {"min": 0.5, "max": 1}}, blocks=blocks) == [
+        ("parameters.a", "grid-domain")
+    ]
+
+
+def test_a_method_that_needs_results_is_understood_and_refused() -> None:
+    hyperband = {"type": "hyperband", "min_iter": 3, "s": 2, "eta": 3, "strict": True}
+
+    assert bad(method="bayes", run_cap=9, early_terminate=hyperband) == [
+        ("method", "not-supported-yet"),
+        ("early_terminate", "not-supported-yet"),
+    ]
+    assert bad(metric={"name": "m", "target": 0.9, "impute": "best"}) == [
+        ("metric.target", "not-supported-yet"),
+        ("metric.impute", "not-supported-yet"),
+    ]
+
+
+@pytest.mark.parametrize("key", ["project", "entity"])
+def test_keys_of_wandb_lead_to_the_importer(key: str) -> None:
+    assert hints(**{key: "x"}) == ["this is a key of W&B: `sweep import wandb FILE` makes a spec of its file"]
+
+
+def listed(**changes: Any) -> list[tuple[str, str]]:
+    return bad(**{"method": "list", "parameters": ..., "assignments": [{"rate": 0.1}], **changes})
+
+
+def test_a_list_stands_in_the_spec_or_in_a_file() -> None:
+    assert listed(assignments=...) == [("assignments", "missing-key")]
+    assert ("file", "method-key") in listed(file="x.csv")
+
+
+@pytest.mark.parametrize(
+    "name", ["x.tsv", "../x.csv", "/x.csv", "a/x.csv", "", ".csv", "-x.csv", "x.CSV", "a\\x.csv", "x.csv\n"]
+)
+def test_a_list_lies_beside_the_spec(name: str) -> None:
+    (found,) = listed(assignments=..., file=name)
+
+    assert found in {("file", "list-file"), ("file", "out-of-range")}
+
+
+def test_beside_a_list_parameters_are_constants() -> None:
+    assert good(method="list", parameters={"a": {"value": 1}}, assignments=[{"b": 1}])
+    for domain in ({"values": [1, 2]}, {"min": 1, "max": 2}, {"distribution": "normal"}):
+        assert listed(parameters={"a": domain}) == [("parameters.a", "list-domain")]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [({"a": 1}, {"a": 1.0}), ({"a": 1, "b": "x"}, {"b": "x", "a": 1}), ({"a": []}, {"a": []})],
+)
+def test_equal_assignments_are_one(first: dict[str, Any], second: dict[str, Any]) -> None:
+    assert listed(assignments=[{"c": 1}, first, second]) == [("assignments[2]", "duplicate-assignment")]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [({"a": 1}, {"a": True}), ({"a": 1}, {"a": "1"}), ({"a": None}, {"b": None})]
+)
+def test_assignments_of_other_kinds_differ(first: dict[str, Any], second: dict[str, Any]) -> None:
+    assert good(method="list", parameters=..., assignments=[first, second])
+
+
+def test_broken_assignments_are_not_compared() -> None:
+    assert listed(assignments=[{"a": {}}, {"a": {}}]) == [
+        ("assignments[0].a", "wrong-type"),
+        ("assignments[1].a", "wrong-type"),
+    ]
+
+
+def test_listed_names_are_names() -> None:
+    assert listed(assignments=[{"--a": 1}]) == [("assignments[0]['--a']", "parameter-name")]
+    assert listed(assignments=[{"a-b": 1, "a_b": 2}]) == [("assignments[0].a_b", "parameter-collision")]
+
+
+def from_file(content: bytes, **changes: Any) -> list[tuple[str, int, str]]:
+    spec = a_spec(**{"method": "list", "parameters": ..., "file": "x.csv", **changes})
+    found = parse(written(spec), "sweeps/lr.yaml", SETTINGS, beside=lambda _: content)
+    problems = found.warnings if isinstance(found, Sweep) else found
+    return [(problem.file, problem.line, problem.code) for problem in problems]
+
+
+def test_a_file_is_held_to_the_rules_of_a_spec() -> None:
+    assert from_file(b"a,b\n1,x\n1,\n") == []
+    assert from_file(b"a,b\n1,x\n2,x\n1.0,x\n") == [("sweeps/x.csv", 4, "duplicate-assignment")]
+    assert from_file(b"trial,b\n1,x\n") == [("sweeps/x.csv", 1, "parameter-name")]
+    assert from_file(b"a,A\n1,x\n") == [("sweeps/x.csv", 1, "parameter-collision")]
+    assert from_file(b"a,b\n1,x\n", derived={"b": "a"}) == [("sweeps/x.csv", 1, "parameter-collision")]
+
+
+def test_expressions_know_the_columns_of_a_file() -> None:
+    assert from_file(b"a,b\n1,x\n", constraints=["a < 2", "b == 'x'"]) == []
+    assert from_file(b"a,b\n1,x\n", constraints=["c < 2"])[0][2] == "unknown-parameter"
+    assert from_file(b"a,b\n1,x\n", constraints=["b < 2"])[0][2] == "expression-kind"
