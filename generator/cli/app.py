@@ -44,7 +44,7 @@ def main() -> None:
     """Run `sweep` and leave with the exit code that its answer has."""
     # Told to end by a supervisor is told to end by a person: trials are ended, the cursor comes back.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    # A hundred thousand trials are no garbage; to look through them again and again takes a fifth of the time.
+    # A hundred thousand trials are no garbage; looking through them again and again is a fifth of the time.
     gc.set_threshold(200_000, 20, 20)
     try:
         code = _run(sys.argv[1:])

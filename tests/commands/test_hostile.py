@@ -257,7 +257,8 @@ def test_a_spec_with_the_other_ending_is_told_and_not_passed_over(sandbox: Sandb
     with pytest.raises(SpecError) as refused:
         sandbox.workspace.sweeps()
 
-    assert [str(problem) for problem in refused.value.problems] == [
+    (problem,) = refused.value.problems
+    assert str(problem) == (
         "sweeps/peak.yml: must have a name that ends in .yaml, got 'peak.yml' [name-mismatch]\n"
         "  hint: rename it peak.yaml"
-    ]
+    )

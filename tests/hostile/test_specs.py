@@ -7,7 +7,6 @@ another way than by refusing.
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -300,8 +299,8 @@ MEANT = [
 
 
 @pytest.fixture(scope="module")
-def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    yield Sandbox.create(tmp_path_factory.mktemp("hostile"))
+def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
+    return Sandbox.create(tmp_path_factory.mktemp("hostile"))
 
 
 def test_every_row_of_the_catalogue_is_accounted_for() -> None:
