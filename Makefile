@@ -11,7 +11,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --requir
 TORCH_LOCK ?= $(firstword $(wildcard locks/torch-cpu.lock) locks/torch.lock)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format mutants bench locks clean
+.PHONY: help demo test check format mutants bench fuzz brute locks clean
 
 help: ## say what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -37,8 +37,15 @@ format: $(STAMPS)/test ## rewrite the sources in the one format
 mutants: $(STAMPS)/test $(STAMPS)/torch ## break the source in 200 seeded ways and count how many tests notice
 	@$(BIN)/python benchmarks/mutants.py $(MUTANTFLAGS)
 
-bench: $(STAMPS)/sweep ## CPU seconds of the commands people wait for
+bench: $(STAMPS)/sweep ## CPU seconds of the commands people wait for, and of ten and a hundred thousand trials
 	@$(BIN)/python benchmarks/commands.py
+	@$(BIN)/python benchmarks/scaling.py
+
+fuzz: $(STAMPS)/test ## a million hostile inputs for the reader and for the expression language
+	@$(BIN)/python benchmarks/fuzz.py --runs 1000000
+
+brute: $(STAMPS)/test ## a hundred thousand random spaces against the plainest way to expand them (20 minutes)
+	@$(BIN)/python benchmarks/brute_force.py --examples 100000
 
 locks: $(STAMPS)/test ## pin the dependencies anew
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
