@@ -4,6 +4,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+RUNNER_PREFIX = "##["
+"""Where a CI runner finds this in a line, it takes what follows for a command."""
+
+LATIN = 256
+"""Below, two hexadecimal digits name a character."""
+
 
 class Severity(StrEnum):
     """Whether a problem stops what was asked for."""
@@ -71,7 +77,7 @@ class Problem:
         where = f"{place}: {self.path}" if self.path else place
         said = self.message if self.severity is Severity.ERROR else f"warning: {self.message}"
         text = f"{where}: {said} [{self.code}]"
-        return f"{text}\n  hint: {self.hint}" if self.hint else text
+        return f"{one_line(text)}\n  hint: {one_line(self.hint)}" if self.hint else one_line(text)
 
     def as_data(self) -> dict[str, Any]:
         """Give the problem as the JSON envelope shows it."""
@@ -85,3 +91,22 @@ class Problem:
             "hint": self.hint,
             "severity": str(self.severity),
         }
+
+
+def one_line(text: str) -> str:
+    """Put text on one line that hides nothing and that no CI runner takes for a command of its own."""
+    if not text.isprintable():
+        text = "".join(letter if letter.isprintable() else _escaped(letter) for letter in text)
+    text = text.replace(RUNNER_PREFIX, f"{_escaped('#')}#[")
+    blanks = len(text) - len(text.lstrip())
+    # Leading blanks do not keep a runner from seeing `::error::`.
+    return f"{text[:blanks]}{_escaped(':')}{text[blanks + 1 :]}" if text.startswith("::", blanks) else text
+
+
+def one_cell(text: str) -> str:
+    """Put text on one line that is still harmless where it is folded: any part may come to begin a line."""
+    return one_line(text).replace("::", f"{_escaped(':')}{_escaped(':')}")
+
+
+def _escaped(letter: str) -> str:
+    return f"\\x{ord(letter):02x}" if ord(letter) < LATIN else f"\\u{ord(letter):04x}"

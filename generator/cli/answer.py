@@ -4,7 +4,8 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from generator.errors import GeneratorError, SpecError
-from generator.problems import Problem, Severity
+from generator.problems import Problem, Severity, one_line
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -66,7 +67,6 @@ def answer(command: str, form: Format, work: Callable[[], Answer]) -> None:
     """Do the work and answer; every failure becomes a message and an exit code."""
     try:
         code = _answered(command, form, work)
-        sys.stdout.flush()
     except KeyboardInterrupt:
         _fail(
             command,
@@ -74,8 +74,9 @@ def answer(command: str, form: Format, work: Callable[[], Answer]) -> None:
             GeneratorError("interrupted", hint="run it again to go on: nothing recorded is lost"),
         )
         code = EXIT_INTERRUPTED
-    except BrokenPipeError:
-        code = fail_quietly()
+    except BrokenPipeError:  # while it still worked: what it would have answered nobody knows
+        _let_go()
+        code = EXIT_PROBLEMS
     except Exception:  # noqa: BLE001 - the outermost floor: a bug must say that it is one
         traceback.print_exc()
         _say("this is a bug in sweepledger: please report it with the lines above")
@@ -97,25 +98,35 @@ def _answered(command: str, form: Format, work: Callable[[], Answer]) -> int:
 
 def _fail(command: str, form: Format, error: GeneratorError) -> int:
     """Tell of an expected failure."""
-    if form is Format.JSON:
-        code = _kebab(type(error).__name__)
-        problem = Problem("", 0, 0, "", str(error), code, error.hint)
-        _envelope(command, "error", None, (problem,))
-    else:
-        _say(f"sweep {command}: {error}")
-        if error.hint:
-            _say(f"  hint: {error.hint}")
+    with while_read():
+        if form is Format.JSON:
+            code = _kebab(type(error).__name__)
+            problem = Problem("", 0, 0, "", str(error), code, error.hint)
+            _envelope(command, "error", None, (problem,))
+        else:
+            _say(f"sweep {command}: {error}")
+            if error.hint:
+                _say(f"  hint: {error.hint}")
     return error.exit_code
 
 
-def fail_quietly() -> int:
-    """Let a reader go that has all it wants (`| head`): Python would complain once more on the way out."""
+@contextmanager
+def while_read() -> Iterator[None]:
+    """Print until the reader has all it wants (`| head`): what it leaves unread changes no exit code."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _let_go()
+
+
+def _let_go() -> None:
+    """Print to nobody where nobody reads: Python would complain once more on the way out."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-    return EXIT_PROBLEMS
 
 
 def fail_usage(arguments: list[str], message: str) -> int:
@@ -123,26 +134,34 @@ def fail_usage(arguments: list[str], message: str) -> int:
     if not message:
         return EXIT_USAGE  # the help has been shown
     command = next((word for word in arguments if not word.startswith("-")), "")
-    if "--format=json" in arguments or ("--format", "json") in pairwise(arguments):
-        _envelope(command, "error", None, (Problem("", 0, 0, "", message, "usage-error"),))
-    else:
-        _say(f"sweep {command}".rstrip() + f": {message}")
-        is_command = command and not message.startswith("No such command")
-        _say(f"  hint: sweep {command} --help" if is_command else "  hint: sweep --help")
+    with while_read():
+        if "--format=json" in arguments or ("--format", "json") in pairwise(arguments):
+            _envelope(command, "error", None, (Problem("", 0, 0, "", message, "usage-error"),))
+        else:
+            _say(f"sweep {command}".rstrip() + f": {message}")
+            is_command = command and not message.startswith("No such command")
+            _say(f"  hint: sweep {command} --help" if is_command else "  hint: sweep --help")
     return EXIT_USAGE
 
 
 def _print(command: str, form: Format, found: Answer) -> None:
     if form is Format.JSON:
         status = "problems" if has_errors(found.problems) else "ok"
-        _envelope(command, status, found.data, found.problems)
+        with while_read():
+            _envelope(command, status, found.data, found.problems)
         return
-    if found.shown:
+    with while_read():
+        _show(found.shown)
+    with while_read():
+        for problem in found.problems:
+            _say(str(problem))
+
+
+def _show(renderables: "Iterable[RenderableType]") -> None:
+    if renderables:
         terminal = console()
-        for renderable in found.shown:
+        for renderable in renderables:
             terminal.print(renderable)
-    for problem in found.problems:
-        _say(str(problem))
 
 
 def _envelope(
@@ -162,7 +181,12 @@ def console(*, stderr: bool = False) -> "Console":
     """Open the terminal; Rich is imported here because most machines never ask for it."""
     from rich.console import Console
 
-    opened = Console(stderr=stderr, highlight=False, soft_wrap=True)
+    class Terminal(Console):
+        def on_broken_pipe(self) -> None:
+            """Tell it: Rich by itself would leave at once, with an exit code of its own."""
+            raise BrokenPipeError
+
+    opened = Terminal(stderr=stderr, highlight=False, soft_wrap=True)
     if not opened.is_terminal and "COLUMNS" not in os.environ:
         opened.width = PIPE_WIDTH
     return opened
@@ -174,9 +198,7 @@ def _say(text: str) -> None:
 
 def visible(text: str) -> str:
     """Show control characters instead of obeying them: messages quote what strangers wrote."""
-    return "".join(
-        letter if letter.isprintable() or letter in "\n\t" else f"\\x{ord(letter):02x}" for letter in text
-    )
+    return "\n".join(map(one_line, text.expandtabs(4).split("\n")))
 
 
 def _kebab(name: str) -> str:

@@ -9,7 +9,7 @@ import typer
 
 from generator import __version__
 from generator.cli import author, exchange, plan, read, run
-from generator.cli.answer import EXIT_INTERRUPTED, fail_quietly, fail_usage
+from generator.cli.answer import EXIT_INTERRUPTED, fail_usage, while_read
 
 app = typer.Typer(
     name="sweep",
@@ -46,11 +46,9 @@ def main() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     # A hundred thousand trials are no garbage; looking through them again and again is a fifth of the time.
     gc.set_threshold(200_000, 20, 20)
-    try:
+    code = 0
+    with while_read():
         code = _run(sys.argv[1:])
-        sys.stdout.flush()
-    except BrokenPipeError:  # of what is told outside of an answer: the help, the version, errors of use
-        code = fail_quietly()
     sys.exit(code)
 
 
@@ -61,6 +59,8 @@ def _run(arguments: list[str]) -> int:
         code = leaving.exit_code
     except typer.Abort:
         code = EXIT_INTERRUPTED
+    except SystemExit:  # Typer and Rich leave so where nobody reads the help any more
+        code = 0
     except typer.TyperException as error:
         code = fail_usage(arguments, error.format_message().rstrip("."))
     return code if isinstance(code, int) else 0

@@ -80,7 +80,9 @@ def validate(
 
 def try_(
     name: Name,
-    trial: Annotated[int, typer.Option("--trial", metavar="N", help="Which row of the grid, from 0.")] = 0,
+    trial: Annotated[
+        int, typer.Option("--trial", metavar="N", help="Which trial of `sweep plan`, counted from 0.")
+    ] = 0,
     form: FormatOption = Format.TEXT,
 ) -> None:
     """Run one trial from the work tree, here and now; nothing is committed or recorded."""

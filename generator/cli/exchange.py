@@ -10,6 +10,7 @@ import typer
 
 from generator.cli import answer
 from generator.cli.answer import EXIT_PROBLEMS, Answer, Format, FormatOption, has_errors
+from generator.problems import one_cell
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -97,9 +98,9 @@ def _standard_input() -> "Source":
 
 def _say(text: str, instead: str | None) -> None:
     """Print a file as it is, byte for byte: nothing in it is markup, no line is folded."""
-    sys.stdout.flush()
-    sys.stdout.buffer.write(f"{instead}\n".encode() if instead else text.encode())
-    sys.stdout.flush()
+    with answer.while_read():
+        sys.stdout.flush()
+        sys.stdout.buffer.write(f"{instead}\n".encode() if instead else text.encode())
 
 
 def _report(losses: "Sequence[Loss]") -> None:
@@ -117,4 +118,4 @@ def _report(losses: "Sequence[Loss]") -> None:
 def _cell(text: str) -> "Text":
     from rich.text import Text
 
-    return Text(answer.visible(text))
+    return Text(one_cell(text))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from generator.cli import answer
-from generator.cli.answer import Answer, BaseOption, Format
+from generator.cli.answer import EXIT_PROBLEMS, Answer, BaseOption, Format, has_errors
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -44,10 +44,11 @@ def plan(
         from generator.commands.workspace import Workspace
 
         found = command.plan(Workspace.find(answer.here()), names or (), base=base)
-        warnings = tuple(sorted(one for review in found.reviews for one in review.warnings))
+        told = (*found.problems, *(one for review in found.reviews for one in review.problems))
+        problems, code = tuple(sorted(told)), EXIT_PROBLEMS * has_errors(told)
         if form is PlanFormat.JSON:
-            return Answer(_data(found), problems=warnings)
-        return Answer({}, _shown(found, form), warnings)
+            return Answer(_data(found), problems=problems, exit_code=code)
+        return Answer({}, _shown(found, form), problems, code)
 
     answer.answer("plan", Format.JSON if form is PlanFormat.JSON else Format.TEXT, work)
 

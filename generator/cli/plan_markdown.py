@@ -6,8 +6,10 @@ A stranger's words stand as code, where `@name` calls nobody.
 from collections.abc import Iterable, Iterator, Sequence
 
 from generator.cli import plan_words as words
+from generator.cli.answer import has_errors
 from generator.commands.plan import Planned
 from generator.plan import Binned, BlockReview, Covered, Difference, Review
+from generator.problems import Problem
 from generator.results.words import code, markdown
 from generator.structs.trial import Trial
 
@@ -24,7 +26,8 @@ MOST_ROWS = 50
 
 def planned(found: Planned) -> str:
     """Write every review, then what needs none."""
-    lines = [line for review in found.reviews for line in _review(review, found.base)]
+    lines = list(_problems("##", found.problems))
+    lines += [line for review in found.reviews for line in _review(review, found.base)]
     if found.settled:
         lines += [f"Nothing changes: {words.cut(', '.join(found.settled))}.", ""]
     return bounded(lines or ["There is no sweep yet.", ""])
@@ -53,13 +56,20 @@ def _review(review: Review, base: str | None) -> Iterator[str]:
     if review.unlocked:
         told = code(words.cut(review.unlocked))
         yield from (f"Trials count as new and ids may change: {told}.", "")
+    if review.outdated:
+        yield from (f"{markdown(words.outdated(review))}.", "")
     yield from _blocks(review)
     yield from _coverage(review)
     yield from _ends(review)
-    yield from _change(review, base)
-    if review.warnings:
-        yield from ("### Warnings", "")
-        yield from _some(f"- {code(words.cut(str(one)))}" for one in review.warnings)
+    if base is not None and words.is_telling(review):
+        yield from _change(review, base)
+    yield from _problems("###", review.problems)
+
+
+def _problems(level: str, found: Sequence[Problem]) -> Iterator[str]:
+    if found:
+        yield from (f"{level} {'Problems' if has_errors(found) else 'Warnings'}", "")
+        yield from _some(f"- {code(words.cut(str(one)))}" for one in found)
         yield ""
 
 
@@ -114,11 +124,11 @@ def _ends(review: Review) -> Iterator[str]:
     yield from _table(" | trial | values", rows)
 
 
-def _change(review: Review, base: str | None) -> Iterator[str]:
+def _change(review: Review, base: str) -> Iterator[str]:
     found = review.difference
-    commit = "no commit" if base is None else f"`{base[: words.SHORT_COMMIT]}`"
+    commit = f"`{base[: words.SHORT_COMMIT]}`"
     yield from ("### Difference", "")
-    yield from (f"Against {commit}: {markdown(words.change(found, review.sweep.path))}.", "")
+    yield from (f"Spec here versus spec at {commit}: {markdown(words.change(found, review.sweep.path))}.", "")
     if isinstance(found, Difference) and found.former is not None and not found.is_empty:
         yield from _table(" | trial | values", [*_few("added", found.added), *_few("removed", found.removed)])
 

@@ -20,13 +20,15 @@ def planned(found: Planned) -> tuple[RenderableType, ...]:
     shown = [part for review in found.reviews for part in _review(review, found.base)]
     if found.settled:
         shown.append(Text(f"nothing changes: {', '.join(found.settled)}"))
-    return tuple(shown) or (Text("there is no sweep yet"),)
+    return tuple(shown) or (() if found.problems else (Text("there is no sweep yet"),))
 
 
 def _review(review: Review, base: str | None) -> Iterator[RenderableType]:
     yield Text(f"{review.sweep.name}: {words.size(review)}: {words.standing(review)}", "bold")
     if review.unlocked:
         yield Text(f"  trials count as new and ids may change: {words.cut(review.unlocked)}", "yellow")
+    if review.outdated:
+        yield Text(f"  {words.outdated(review)}", "yellow")
     yield _blocks(review)
     yield from _constraints(review)
     if review.coverage.parameters:
@@ -37,13 +39,11 @@ def _review(review: Review, base: str | None) -> Iterator[RenderableType]:
     if allowed := words.budget(review):
         yield Text(f"  budget {allowed}")
     yield _trials([("first", review.first), ("last", review.last)])
-    yield Text(f"  against {_commit(base)}: {words.change(review.difference, review.sweep.path)}")
+    if base is not None and words.is_telling(review):
+        change = words.change(review.difference, review.sweep.path)
+        yield Text(f"  spec here versus spec at {base[: words.SHORT_COMMIT]}: {change}")
     if isinstance(review.difference, Difference) and review.difference.former is not None:
         yield from _changes(review.difference)
-
-
-def _commit(base: str | None) -> str:
-    return "no commit" if base is None else base[: words.SHORT_COMMIT]
 
 
 def _blocks(review: Review) -> Table:

@@ -1,12 +1,11 @@
 """What text and Markdown of `sweep plan` have in common: values, numbers and sentences, a line each."""
 
-import json
 import re
 from collections.abc import Iterable
 from typing import assert_never
 
 from generator.plan import Binned, Cost, Counted, Covered, Difference, Discrepancy, Review, Scale, Unreadable
-from generator.results.words import one_line, plain, short
+from generator.results.words import one_line, plain, quoted, short
 from generator.structs.trial import Trial
 from generator.structs.values import Value
 
@@ -44,7 +43,7 @@ def _short(line: str, most: int) -> str:
 def value(found: Value) -> str:
     """Show a value shortly, and no text as anything but text."""
     if isinstance(found, str) and LOOKS_TYPED.fullmatch(found):
-        return cut(json.dumps(found, ensure_ascii=False), LONGEST_VALUE)
+        return cut(quoted(found), LONGEST_VALUE)
     return cut(plain(found), LONGEST_VALUE)
 
 
@@ -81,15 +80,47 @@ def standing(review: Review) -> str:
 
 
 def cost(review: Review) -> str:
-    """Bound the cost, as hours of single trials."""
-    new, whole = review.new_cost, review.whole_cost
-    told = f"at most {_hours(new)} for {counted(new.trials, 'new trial')}"
-    return told if new == whole else f"{told}, {_hours(whole)} for all {whole.trials:,}"
+    """Bound the cost, as hours of single trials and on the clock."""
+    new, whole, run = review.new_cost, review.whole_cost, review.sweep.run
+    if not new.trials:
+        return f"nothing new; at most {_hours(whole)} for all {whole.trials:,}"
+    factors = (
+        counted(new.trials, "new trial"),
+        _duration(run.timeout_seconds),
+        counted(run.retries + 1, "attempt"),
+    )
+    told = f"at most {_hours(new)} ({f' {TIMES} '.join(factors)}), "
+    told += f"about {_number(new.wall_hours)} hours at parallelism {run.parallelism:,}"
+    return told if new == whole else f"{told}; {_hours(whole)} for all {whole.trials:,}"
 
 
 def _hours(found: Cost) -> str:
-    gpu = f" ({_number(found.gpu_hours)} GPU hours)" if found.gpu_hours else ""
-    return f"{_number(found.hours)} hours{gpu}"
+    gpu = f", {_number(found.gpu_hours)} GPU hours" if found.gpu_hours else ""
+    return f"{_number(found.hours)} trial hours{gpu}"
+
+
+def _duration(seconds: int) -> str:
+    """Write a timeout as a spec would."""
+    for unit, length in (("h", 3600), ("m", 60)):
+        if seconds % length == 0:
+            return f"{seconds // length:,}{unit}"
+    return f"{seconds:,}s"
+
+
+def outdated(review: Review) -> str:
+    """Say what new trials will not run, and how they would."""
+    parts = " and ".join(one.part for one in review.outdated)
+    shown = [
+        f"{one.name} {_short_id(one.locked)} → {_short_id(one.current) or 'none'}".strip()
+        for one in review.outdated
+    ]
+    way = f"`sweep update {review.sweep.name}` would ask for everything anew"
+    return f"{parts} changed since the lock ({', '.join(shown)}): {way}"
+
+
+def _short_id(text: str) -> str:
+    """Shorten a digest; an image is its digest."""
+    return text.rpartition("@")[2].removeprefix("sha256:")[:SHORT_COMMIT]
 
 
 def _number(found: float) -> str:
@@ -147,11 +178,19 @@ def notes(one: Covered) -> str:
     return cut("; ".join(["derived"] * one.is_derived + ["conditional"] * one.is_conditional + zipped))
 
 
+def is_telling(review: Review) -> bool:
+    """Tell whether the spec is another than at the base: only then is there anything to compare."""
+    found = review.difference
+    return not (isinstance(found, Difference) and found.is_same_text and found.former == review.sweep.path)
+
+
 def change(found: Difference | Unreadable, path: str) -> str:
     """Say how the trials differ from those at the base."""
     match found:
         case Difference(former=None):
             return f"no such sweep there: all {counted(len(found.added), 'trial')} added"
+        case Difference(former) if found.is_empty and former == path:
+            return f"nothing changed in the space ({counted(found.unchanged, 'trial')})"
         case Difference(former):
             counts = (
                 f"{len(found.added):,} added, {len(found.removed):,} removed, {found.unchanged:,} unchanged"

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from generator.cli import show
 from generator.commands.cluster import Refused
-from generator.commands.local import Built, Collected, Event, Fetched, Running, Trouble
+from generator.commands.local import Built, Collected, Event, Fetched, Running, Trouble, Unpushed
 from generator.engine.local import events
 from generator.structs.record import Status
 from generator.structs.sweep import Metric
@@ -66,8 +66,8 @@ class Watch:
                 self._say(Text(f"{batch}: {job} was edited after it was created; left as it is", "red"))
             case events.JobFinished(_, job, condition, reason):
                 self._say(Text(f"job {job} {str(condition).lower()}: {reason}"))
-            case Trouble(message):
-                self._say(Text(message, "yellow"))
+            case Trouble() | Unpushed():
+                self._say(Text(_worrying(event), "yellow"))
             case Running(progress):
                 self._draw(progress)
             case Collected(found):
@@ -77,12 +77,12 @@ class Watch:
 
     def _ended(self, event: events.PodEnded) -> None:
         attempt = event.attempt
+        if event.tries is not None:
+            self._say(self._again(event, event.tries))
+            return
         done, total = self._done.get(attempt.batch, 0) + 1, self._total.get(attempt.batch, 0)
         self._done[attempt.batch] = done
-        line = Text(f"[{done}/{total}] {attempt.trial} ")
-        line.append_text(show.status(str(event.status)))
-        if event.reason:
-            line.append(f" ({event.reason})")
+        line = Text(f"[{done}/{total}] {attempt.trial} ").append_text(show.ending(event.status, event.reason))
         metric = self._metrics[attempt.batch]
         value = event.metrics.get(metric.name)
         if value is not None:
@@ -93,6 +93,12 @@ class Watch:
         self._say(line)
         if event.status is Status.FAILED:
             self._say(Text(f"    `sweep logs {attempt.trial}` shows what it printed", "dim"))
+
+    def _again(self, event: events.PodEnded, tries: int) -> Text:
+        """Tell of an end that is none: what it printed is kept, and the trial is not counted yet."""
+        line = Text(f"{event.attempt.trial} ").append_text(show.ending(event.status, event.reason))
+        line.append(f", will be tried again (attempt {event.attempt.number} of {tries})")
+        return line.append(f"  {event.seconds:.1f} s", "dim")
 
     def _is_best(self, batch: str, metric: Metric, value: float) -> bool:
         leading = self._best.get(batch)
@@ -118,3 +124,14 @@ class Watch:
     def _say(self, line: Text) -> None:
         stamp = Text(time.strftime("%H:%M:%S "), "dim")
         (self._bars.console if self._console.is_terminal else self._console).print(stamp + line)
+
+
+def _worrying(event: Trouble | Unpushed) -> str:
+    if isinstance(event, Trouble):
+        return event.message
+    count = len(event.batches)
+    named, them = ("1 batch", "it") if count == 1 else (f"{count} batches", "them")
+    way = "push" if event.are_committed else "commit and push"
+    return (
+        f"{named} of your work tree {'is' if count == 1 else 'are'} not on {event.branch} yet: {way} {them}"
+    )

@@ -11,6 +11,10 @@ from generator.cli.run import StateOption
 Trial = Annotated[
     str, typer.Argument(metavar="TRIAL", help="A trial's id or the beginning of it; or SWEEP/TRIAL.")
 ]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The sweep's name, or its spec.")]
+OptionalName = Annotated[
+    str | None, typer.Argument(metavar="[NAME]", help="One sweep, by name or spec; all if none.")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -22,9 +26,12 @@ def register(app: typer.Typer) -> None:
 
 
 def results(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The sweep's name.")],
+    name: Name,
     sort: Annotated[
-        str | None, typer.Option("--sort", metavar="METRIC", help="Default: the sweep's own metric.")
+        str | None,
+        typer.Option(
+            "--sort", metavar="METRIC", help="A metric, or seconds; default: the sweep's own metric."
+        ),
     ] = None,
     top: Annotated[int | None, typer.Option("--top", min=1, metavar="K", help="Only the first K.")] = None,
     form: FormatOption = Format.TEXT,
@@ -50,7 +57,7 @@ def results(
             }
             for row in found.rows
         ]
-        return Answer({"sweep": name, "sorted_by": found.by, "trials": rows}, shown.listed(found))
+        return Answer({"sweep": found.sweep, "sorted_by": found.by, "trials": rows}, shown.listed(found))
 
     answer.answer("results", form, work)
 
@@ -73,7 +80,7 @@ def logs(trial: Trial, state: StateOption = None, form: FormatOption = Format.TE
 
 
 def log(
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="One sweep; all if none.")] = None,
+    name: OptionalName = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
     """Tell the history of sweeps from git: specs, batches, results, the best metric and its change."""
@@ -83,7 +90,7 @@ def log(
         from generator.commands import log as command
         from generator.commands.workspace import Workspace
 
-        found = command.log(Workspace.find(answer.here()), name)
+        told = command.log(Workspace.find(answer.here()), name)
         entries = [
             {
                 "sweep": one.sweep,
@@ -95,9 +102,9 @@ def log(
                 "best": one.best,
                 "change": one.change,
             }
-            for one in found
+            for one in told.entries
         ]
-        return Answer({"entries": entries}, shown.history(found))
+        return Answer({"entries": entries}, shown.history(told.entries, told.sweep))
 
     answer.answer("log", form, work)
 

@@ -1,12 +1,16 @@
 """What happens after the merge: local, collect, status."""
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from generator.cli import answer
 from generator.cli.answer import Answer, Format, FormatOption
+
+if TYPE_CHECKING:
+    from generator.commands.local import Event
 
 StateOption = Annotated[
     Path | None,
@@ -48,7 +52,6 @@ def local(
     """
 
     def work() -> Answer:
-        from generator.cli.progress import Watch
         from generator.commands import ledger
         from generator.commands import local as command
         from generator.commands.workspace import Workspace
@@ -57,16 +60,24 @@ def local(
         options = command.Options(
             url=workspace.remote_url(remote),
             branch=branch or workspace.settings.branch,
+            followed=f"{remote or workspace.settings.remote}/{branch or workspace.settings.branch}",
+            workspace=workspace,
             state=ledger.state_folder(workspace, state),
             once=once,
             jobs=jobs,
             without_gpu=without_gpu,
         )
-        with Watch(answer.console(stderr=form is Format.JSON)).live() as watch:
-            landed = [_collected(event.found) for event in watch.follow(command.local(options))]
-        return Answer({"collected": landed})
+        return Answer({"collected": _played(command.local(options), form)})
 
     answer.answer("local", form, work)
+
+
+def _played(happening: "Iterable[Event]", form: Format) -> list[dict[str, Any]]:
+    """Show what happens to the end; give what was collected."""
+    from generator.cli.progress import Watch
+
+    with Watch(answer.console(stderr=form is Format.JSON)).live() as watch:
+        return [_collected(event.found) for event in watch.follow(happening)]
 
 
 def collect(
@@ -114,11 +125,13 @@ def _collected(found: Any) -> dict[str, Any]:
 
 
 def status(
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="One sweep; all if none.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="One sweep, by name or spec; all if none.")
+    ] = None,
     state: StateOption = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Say where each sweep stands: planned, running, ok, failed, missing, best so far."""
+    """Say where each sweep stands: planned (not merged yet), running, ok, failed, missing, best so far."""
 
     def work() -> Answer:
         from generator.cli import show
@@ -133,12 +146,8 @@ def status(
                 "name": one.sweep,
                 "batches": one.batches,
                 "active": list(one.active),
-                "planned": one.planned,
-                "running": one.running,
-                "ok": one.counts["ok"],
-                "diverged": one.counts["diverged"],
-                "failed": one.counts["failed"],
-                "missing": one.missing,
+                "trials": one.trials,
+                **{name: one.counts[name] for name in show.COUNTED},
                 "best": None
                 if one.best is None
                 else {"trial": one.best.trial, "value": one.best.metric(one.metric)},

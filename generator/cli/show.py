@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from rich.console import RenderableType
 from rich.table import Table
@@ -11,6 +11,8 @@ from rich.text import Text
 
 from generator.cli import domains
 from generator.cli.answer import has_errors
+from generator.cli.values import assignment, value
+from generator.formats.summary import METRIC_PREFIX, PARAMETER_PREFIX
 from generator.repo.batches import ACTIVE
 from generator.structs.record import Status
 from generator.structs.sweep import Block
@@ -31,6 +33,9 @@ STATUS_STYLES = {"ok": "green", "diverged": "yellow", "failed": "red", "missing"
 SHORT_ID = 8
 NO_BATCH = "no batch yet"
 
+COLUMNS = frozenset({"", "trial", "status", "reason", "seed", "seconds", "batch"})
+"""Of the table of results, whatever the parameters and metrics are called."""
+
 
 def number(value: float | None) -> str:
     """Show a number shortly; tables align them."""
@@ -42,17 +47,17 @@ def status(found: str) -> Text:
     return Text(found, STATUS_STYLES.get(found, ""))
 
 
+def ending(found: str, reason: str | None) -> Text:
+    """Show a status, and why it is none better."""
+    return status(found).append(f" ({_harmless(reason)})" if reason else "", "default")
+
+
 def grid(*headings: str) -> Table:
     """Begin a table in the one style."""
     table = Table(box=None, pad_edge=False, header_style="bold", show_edge=False)
     for heading in headings:
         table.add_column(Text(heading), overflow="fold")
     return table
-
-
-def assignment(values: Mapping[str, Any]) -> str:
-    """Show a trial's values in a line."""
-    return "  ".join(f"{name}={value}" for name, value in values.items())
 
 
 def generated(found: Iterable[Generated], *, check: bool) -> tuple[RenderableType, ...]:
@@ -96,13 +101,11 @@ def checked(found: Checked) -> tuple[RenderableType, ...]:
 def tried(found: Tried) -> tuple[RenderableType, ...]:
     """Show what a tried trial left."""
     record = found.record
-    told = str(record.status) if record else str(Status.MISSING)
-    head = Text.assemble((f"trial {found.number} of {found.of}: ", "bold"), status(told))
-    if record and record.reason:
-        head.append(f" ({record.reason})")
+    told = ending(record.status, record.reason) if record else status(Status.MISSING)
+    head = Text.assemble((f"trial {found.number} of {found.of}: ", "bold"), told)
     table = grid("metric", "value")
-    for name, value in (record.metrics if record else {}).items():
-        table.add_row(Text(name), number(value))
+    for name, measured in (record.metrics if record else {}).items():
+        table.add_row(Text(name), number(measured))
     return head, Text(assignment(found.trial.assignment)), table
 
 
@@ -118,22 +121,20 @@ def recorded(one: Collected) -> str:
     return f"{told}; {len(one.corrupt)} record(s) passed over: {reasons}" if one.corrupt else told
 
 
+COUNTED = ("planned", "running", "ok", "diverged", "failed", "missing")
+
+
 def tallies(found: Iterable[Tally]) -> tuple[RenderableType, ...]:
     """Show where the sweeps stand, a line each."""
-    table = grid("sweep", "trials", "running", "ok", "diverged", "failed", "missing", "best", "active")
-    for one in found:
+    listed = tuple(found)
+    counted = [name for name in COUNTED if name != "planned" or any(one.planned for one in listed)]
+    table = grid("sweep", "trials", *counted, "best", "active")
+    for one in listed:
         best = f"{one.metric} {number(one.best.metric(one.metric))} ({one.best.trial})" if one.best else ""
-        counts = [
-            one.planned,
-            one.running,
-            one.counts["ok"],
-            one.counts["diverged"],
-            one.counts["failed"],
-            one.missing,
-        ]
         table.add_row(
             Text(one.sweep),
-            *map(str, counts),
+            str(one.trials),
+            *(str(one.counts[name]) for name in counted),
             Text(best),
             Text(", ".join(one.active) or NO_BATCH * (not one.batches)),
         )
@@ -143,34 +144,44 @@ def tallies(found: Iterable[Tally]) -> tuple[RenderableType, ...]:
 def listed(found: Listed) -> tuple[RenderableType, ...]:
     """Show a summary, best first: what varies, what was sorted by; the rest is in the CSV."""
     names = [name for name in found.table.parameters if _varies(name, found.table.rows)]
-    several = len({row.batch for row in found.table.rows}) > 1
-    failed = any(row.status is not Status.OK for row in found.rows)
+    several = ["batch"] * (len({row.batch for row in found.table.rows}) > 1)
+    failed = ["status"] * any(row.status is not Status.OK for row in found.rows)
+    reasons = ["reason"] * any(row.reason for row in found.rows)
     seeds = ["seed"] * (len({row.replicate for row in found.table.rows}) > 1)
-    table = grid("", "trial", *["status"] * failed, found.by, *names, *seeds, "seconds", *["batch"] * several)
+    headings = _headings(found.column, names)
+    table = grid("", "trial", *failed, *reasons, *headings, *seeds, "seconds", *several)
     for place, row in enumerate(found.rows, start=1):
         table.add_row(
             str(place),
             Text(row.trial),
-            *[status(str(row.status))] * failed,
-            number(row.metrics.get(found.by)),
+            *(status(str(row.status)) for _ in failed),
+            *(Text(_harmless(row.reason or "")) for _ in reasons),
+            number(row.metrics.get(found.column)),
             *(Text(_value(row, name)) for name in names),
-            *(["" if row.seed is None else str(row.seed)] if seeds else []),
+            *("" if row.seed is None else str(row.seed) for _ in seeds),
             number(row.seconds),
-            *[Text(row.batch)] * several,
+            *(Text(row.batch) for _ in several),
         )
     return (table,)
 
 
+def _headings(metric: str, parameters: Iterable[str]) -> Iterator[str]:
+    """Name the metric's column and those of parameters, no two columns alike."""
+    yield f"{METRIC_PREFIX}{metric}" if metric in COLUMNS else metric
+    taken = COLUMNS | {metric}
+    yield from (f"{PARAMETER_PREFIX}{name}" if name in taken else name for name in parameters)
+
+
 def _value(row: SummaryRow, name: str) -> str:
-    return str(row.assignment[name]) if name in row.assignment else ""
+    return value(row.assignment[name]) if name in row.assignment else ""
 
 
 def _varies(name: str, rows: Iterable[SummaryRow]) -> bool:
     return len({_value(row, name) for row in rows}) > 1
 
 
-def history(found: Iterable[Entry]) -> tuple[RenderableType, ...]:
-    """Show a sweep's story, a line each."""
+def history(found: Iterable[Entry], name: str | None = None) -> tuple[RenderableType, ...]:
+    """Show a sweep's story, or that of all, a line each."""
     table = grid("commit", "date", "sweep", "what", "", "change")
     for one in found:
         change = "" if one.change is None else f"{one.change:+.6g}"
@@ -182,7 +193,11 @@ def history(found: Iterable[Entry]) -> tuple[RenderableType, ...]:
             Text(_harmless(one.text)),
             change,
         )
-    return (table,) if table.row_count else (Text("git holds no sweep yet"),)
+    return (
+        (table,)
+        if table.row_count
+        else (Text(f"git holds {f'nothing of {name}' if name else 'no sweep'} yet"),)
+    )
 
 
 def shown(found: Shown) -> tuple[RenderableType, ...]:
@@ -191,14 +206,16 @@ def shown(found: Shown) -> tuple[RenderableType, ...]:
     table = grid("", "")
     table.show_header = False
 
-    def add(name: str, value: object) -> None:
-        table.add_row(Text(name, "bold"), value if isinstance(value, Text) else Text(str(value)))
+    def add(name: str, told: object) -> None:
+        table.add_row(Text(name, "bold"), told if isinstance(told, Text) else Text(str(told)))
 
     add("trial", f"{found.trial}, row {found.index} of {lock.name}")
     add("values", assignment(found.assignment))
-    add("status", status(str(result.status) if result else "missing"))
-    for name, value in (result.metrics if result else {}).items():
-        add(name, number(value))
+    add("status", ending(result.status, result.reason) if result else status("missing"))
+    if result:
+        add("attempts", result.attempts)
+    for name, measured in (result.metrics if result else {}).items():
+        add(name, number(measured))
     add("spec", f"{lock.spec_path} {lock.spec_digest}")
     add("code", f"{lock.program.code.path} {lock.program.code.tree}")
     if lock.program.data:

@@ -11,7 +11,7 @@ from generator.errors import SpecError, UsageError
 from generator.exchange import WRITERS
 from generator.exchange.loss import Loss
 from generator.problems import Problem
-from generator.repo.files import write_file
+from generator.repo.files import refuse_outside, write_file
 from generator.search import Expansion
 
 
@@ -37,6 +37,8 @@ def export(workspace: Workspace, format_name: str, name: str, *, output: Path | 
         raise UsageError(
             f"{output} exists and is not overwritten", hint="choose another --output, or remove it"
         )
+    if output is not None:
+        refuse_outside(workspace.root, output)
     (sweep,) = workspace.sweeps([name])
     found = search.explore(sweep)
     if not isinstance(found, Expansion):

@@ -19,6 +19,7 @@ def bases(root: Path) -> Bases:
 
 
 def _read(root: Path, name: str) -> bytes:
+    files.refuse_links(root, Path("base", name))
     for folder in (root / "base", base_folder()):
         if (folder / name).is_file():
             with files.storage(folder / name):
@@ -27,7 +28,8 @@ def _read(root: Path, name: str) -> bytes:
 
 
 def lay(root: Path) -> None:
-    """Add what is missing of the foundation; touch nothing that is there."""
+    """Add what is missing of the foundation; touch nothing that is there. Raises StorageError for links."""
+    files.refuse_links(root, ACTIVE, ARCHIVE, *(f"base/{name}" for name in FROZEN))
     for place in (ACTIVE, ARCHIVE):
         # Controllers prune only while the folder they watch exists.
         keep = root / place / ".gitkeep"

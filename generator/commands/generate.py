@@ -4,12 +4,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from generator import search
-from generator.commands import programs
+from generator.commands import programs, scripts
 from generator.commands.edits import EditedError
 from generator.commands.foundation import bases, lay
 from generator.commands.workspace import Workspace, staging_folder
 from generator.errors import SpecError, UsageError
-from generator.problems import Problem
+from generator.problems import Problem, Severity
 from generator.render.overlay import Overlay, overlay
 from generator.repo import batches, files
 from generator.repo.batches import ACTIVE, StoredBatch
@@ -85,10 +85,14 @@ def plan(
     standing = batches.in_commit(workspace.repository, workspace.standing(base))
     present = batches.in_work_tree(workspace.root)
     refuse_edits(standing, present)
-    return tuple(
+    planned = tuple(
         _plan(workspace, sweep, expansion, Stored(standing, present), update=update)
         for sweep, expansion in expansions
     )
+    told = [problem for generated in planned for problem in generated.warnings]
+    if any(problem.severity is Severity.ERROR for problem in told):
+        raise SpecError(told)
+    return planned
 
 
 def expanded(sweeps: Iterable[Sweep]) -> tuple[tuple[Sweep, Expansion], ...]:
@@ -134,7 +138,8 @@ def _plan(
     if made is not None and same and same[0].tree != made.tree:
         raise EditedError.of(same[0], files.difference(made.tree, same[0].tree), made.tree)
     written = made is None or bool(same)
-    warnings = (*sweep.warnings, *expansion.warnings)
+    missing = scripts.lacking(workspace, sweep, program) if unknown else ()
+    warnings = (*sweep.warnings, *expansion.warnings, *missing)
     return Generated(sweep, len(trials), len(trials) - len(unknown), made, stale, written, warnings)
 
 

@@ -13,7 +13,7 @@ from generator.exchange.loss import ForeignError, Imported, Loss
 from generator.exchange.names import sweep_name
 from generator.exchange.spec_text import spec_text
 from generator.problems import Problem
-from generator.repo.files import storage, write_file
+from generator.repo.files import refuse_outside, storage, write_file
 from generator.search import Expansion
 from generator.structs.settings import Settings
 from generator.structs.sweep import Sweep
@@ -24,6 +24,9 @@ LARGEST = 64 * 1024 * 1024
 
 NAMELESS = "imported"
 """What a sweep is called where neither its file nor a person names it."""
+
+UNWRITTEN = "<imported>"
+"""Stands for the file of a spec that is only shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,39 +71,54 @@ class Brought:
 def import_(
     format_name: str, source: Source, *, here: Path, name: str | None = None, output: Path | None = None
 ) -> Brought:
-    """Read a file, check the spec made of it, and write it if it shall be. Raises SpecError, UsageError."""
+    """Read a file, check the spec made of it, and write it if it shall be.
+
+    Raises SpecError, UsageError, StorageError for a place that nothing is written to.
+    """
     if output is not None and os.path.lexists(output):
         raise UsageError(
             f"{output} exists and is not overwritten", hint="choose another --output, or remove it"
         )
-    wanted = name or (output.stem if output else None)
-    imported = _read(format_name, source, wanted)
-    text = spec_text(imported, f"{PurePosixPath(source.shown).name} ({format_name})")
-    shown = output.as_posix() if output else f"{SPECS}/{imported.spec['name']}.yaml"
-    problems = _problems(text, shown, _settings(here), source)
+    root, settings = _around(here)
     if output is not None:
+        refuse_outside(root, output)
+    imported, text = _read(format_name, source, name or (output.stem if output else None))
+    shown = output.as_posix() if output else f"{SPECS}/{imported.spec['name']}.yaml"
+    problems = _problems(text, shown, settings, source)
+    if output is None:
+        problems = tuple(_not_in_a_file(problem, shown, source) for problem in problems)
+    else:
         write_file(output, text.encode())
     return Brought(text, imported.losses, problems, shown, is_written=output is not None)
 
 
-def _read(format_name: str, source: Source, wanted: str | None) -> Imported:
+def _not_in_a_file(problem: Problem, path: str, source: Source) -> Problem:
+    """Point into what is shown, or read, instead of into a file that nobody wrote."""
+    return replace(problem, file=UNWRITTEN if problem.file == path else source.shown)
+
+
+def _read(format_name: str, source: Source, wanted: str | None) -> tuple[Imported, str]:
+    """Make a spec, and its text."""
     stem = PurePosixPath(source.shown).stem
     try:
         imported = READERS[format_name](source.content, name=wanted or sweep_name(stem) or NAMELESS)
+        if wanted:
+            imported = replace(imported, spec={**imported.spec, "name": wanted})
+        return imported, spec_text(imported, f"{PurePosixPath(source.shown).name} ({format_name})")
     except ForeignError as error:
         line, column = (error.line, 1) if error.line else (0, 0)
         hint = error.hint or f"is it a file of {format_name}?"
         problem = Problem(source.shown, line, column, "", str(error), code="foreign-file", hint=hint)
         raise SpecError([problem]) from error
-    return replace(imported, spec={**imported.spec, "name": wanted}) if wanted else imported
 
 
-def _settings(here: Path) -> Settings:
-    """Take the settings of the repository around, if there is one."""
+def _around(here: Path) -> tuple[Path | None, Settings]:
+    """Find the repository around, if there is one, and its settings."""
     try:
-        return Workspace.find(here).settings
+        workspace = Workspace.find(here)
     except RepositoryError:
-        return Settings()
+        return None, Settings()
+    return workspace.root, workspace.settings
 
 
 def _problems(text: str, path: str, settings: Settings, source: Source) -> tuple[Problem, ...]:

@@ -4,15 +4,53 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from generator.commands.workspace import STATE, Workspace
+from generator.commands.workspace import SPECS, STATE, SUFFIX, Workspace
 from generator.errors import RepositoryError, UsageError
 from generator.formats import summary as summaries
+from generator.formats.lock import LOCK_FILE
 from generator.formats.summary import SUMMARY_FILE, SummaryRow, SummaryTable
 from generator.repo import batches
-from generator.repo.batches import StoredBatch
+from generator.repo.batches import ACTIVE, ARCHIVE, StoredBatch
 from generator.repo.files import storage
+from generator.repo.git import Repository
 from generator.results import results_folder
+from generator.structs.names import is_sweep_name, split_batch_name
 from generator.structs.sweep import Goal
+
+
+def sweeps(workspace: Workspace, stored: Iterable[StoredBatch]) -> frozenset[str]:
+    """Name the sweeps that have a spec in the work tree, or a batch."""
+    specs = {path.stem for path in workspace.spec_paths() if is_sweep_name(path.stem)}
+    return frozenset(specs | {(split_batch_name(batch.name) or ("",))[0] for batch in stored})
+
+
+def chosen(workspace: Workspace, asked: str, known: Iterable[str]) -> str:
+    """Find a sweep that is asked for by its name or by the path of its spec. Raises UsageError."""
+    found = sweep_name(workspace, asked)
+    names = sorted(known)
+    if found not in names:
+        raise UsageError(f"no sweep {asked!r}", hint=f"sweeps: {', '.join(names) or 'none yet'}")
+    return found
+
+
+def sweep_name(workspace: Workspace, asked: str) -> str:
+    """Take the sweep's name from the path of its spec, whether or not that is still there; else as it is."""
+    path = Path(asked)
+    is_spec = path.suffix == SUFFIX and (path.is_file() or path.absolute().parent == workspace.root / SPECS)
+    return path.stem if is_spec else asked
+
+
+def batch_names(repository: Repository, commit: str | None, *below: str) -> frozenset[str]:
+    """Name the batches that a commit holds, active and archived, or those below some folders."""
+    paths = repository.files(commit, *(below or (ACTIVE, ARCHIVE)))
+    found = {path.split("/")[2] for path in paths if path.count("/") > ACTIVE.count("/") + 1}
+    return frozenset(name for name in found if split_batch_name(name))
+
+
+def active_here(workspace: Workspace) -> frozenset[str]:
+    """Name the active batches of the work tree, generated ones that nobody committed included."""
+    locks = (workspace.root / ACTIVE).glob(f"*/{LOCK_FILE}")
+    return frozenset(lock.parent.name for lock in locks if split_batch_name(lock.parent.name))
 
 
 def summary(workspace: Workspace, sweep: str) -> SummaryTable | None:
@@ -56,7 +94,8 @@ def find(workspace: Workspace, asked: str) -> Found:
 
     Where several batches of its sweep list it, the newest counts. Raises UsageError.
     """
-    sweep, _, trial = asked.rpartition("/")
+    where, _, trial = asked.rpartition("/")
+    sweep = sweep_name(workspace, where)
     found = [one for one in _matches(workspace, trial) if sweep in {"", one.sweep}]
     ids = sorted({one.id for one in found})
     if not ids:

@@ -5,15 +5,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from generator.commands import collect
+from generator.commands import collect, ledger
 from generator.commands.cluster import Cluster, Refused
+from generator.commands.workspace import Workspace
 from generator.engine.local import events, machine
 from generator.engine.local.engine import LocalEngine
 from generator.engine.local.events import Progress
 from generator.engine.local.launching import Desired
 from generator.engine.local.store import conditions
 from generator.errors import RepositoryError, SpecError
-from generator.repo.batches import StoredBatch
+from generator.repo.batches import ACTIVE, StoredBatch
 from generator.repo.git import REMOTE, Mirror
 from generator.structs.sweep import Metric
 
@@ -34,6 +35,10 @@ class Options:
     jobs: int | None = None
     """Most pods at once; None: as many as fit."""
     without_gpu: bool = False
+    workspace: Workspace | None = None
+    """Where the person stands, to tell of batches there that nobody follows."""
+    followed: str = ""
+    """The branch, as the person calls it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +54,15 @@ class Fetched:
 
     commit: str
     active: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unpushed:
+    """The work tree holds batches that the branch does not: whoever follows it never sees them."""
+
+    batches: tuple[str, ...]
+    branch: str
+    are_committed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +94,7 @@ class Collected:
     found: collect.Collected
 
 
-Event = Fetching | Fetched | Built | Refused | Running | Trouble | Collected | events.Event
+Event = Fetching | Fetched | Unpushed | Built | Refused | Running | Trouble | Collected | events.Event
 
 
 def local(options: Options) -> Iterator[Event]:
@@ -105,6 +119,8 @@ class _Loop:
     refused: list[Refused] = field(default_factory=list)
     seen: str | None = None
     """The commit that was looked at last."""
+    unseen: frozenset[str] = frozenset()
+    """The work tree's batches that the branch did not hold then."""
     told: dict[str, type] = field(default_factory=dict)
     """What was said of each batch."""
 
@@ -138,9 +154,22 @@ class _Loop:
         active = self.cluster.active(commit)
         if commit != self.seen:
             yield Fetched(commit, tuple(batch.name for batch in active))
+            yield from self._unpushed(commit)
         self.seen = commit
         self.desired, self.refused = self._desired(commit, active)
         yield from self._announce(active)
+
+    def _unpushed(self, commit: str) -> Iterator[Event]:
+        workspace = self.options.workspace
+        if workspace is None:
+            return
+        head = workspace.repository.commit("HEAD")
+        committed = ledger.batch_names(workspace.repository, head, ACTIVE)
+        own = committed | ledger.active_here(workspace)
+        unseen = own - ledger.batch_names(self.mirror.repository, commit)
+        if unseen - self.unseen:
+            yield Unpushed(tuple(sorted(unseen)), self.options.followed, unseen <= committed)
+        self.unseen = unseen
 
     def _is_idle(self) -> bool:
         """Tell whether nothing runs, and nothing that could run is without its end."""

@@ -8,6 +8,7 @@ from generator.commands.workspace import SPECS, Workspace
 from generator.formats import lock, summary
 from generator.formats.lock import LOCK_FILE
 from generator.formats.summary import SUMMARY_FILE
+from generator.repo import batches
 from generator.repo.batches import ACTIVE
 from generator.repo.git import Commit, commits
 from generator.results import results_folder
@@ -34,11 +35,24 @@ class Entry:
     """Of the best metric since the results before."""
 
 
-def log(workspace: Workspace, name: str | None = None) -> tuple[Entry, ...]:
-    """Tell a sweep's story, or all of them, oldest first."""
+@dataclass(frozen=True)
+class Told:
+    """A story, of one sweep or of all."""
+
+    sweep: str | None
+    entries: tuple[Entry, ...]
+
+
+def log(workspace: Workspace, asked: str | None = None) -> Told:
+    """Tell a sweep's story, or all of them, oldest first. Raises UsageError for one that there never was."""
     found = commits(workspace.repository, SPECS, ACTIVE, RESULTS)
     story = _Story(workspace, found)
-    return tuple(entry for commit in found for entry in story.entries(commit) if name in {None, entry.sweep})
+    entries = tuple(entry for commit in found for entry in story.entries(commit))
+    if asked is None:
+        return Told(None, entries)
+    present = ledger.sweeps(workspace, batches.in_work_tree(workspace.root))
+    name = ledger.chosen(workspace, asked, present | {entry.sweep for entry in entries})
+    return Told(name, tuple(entry for entry in entries if entry.sweep == name))
 
 
 class _Story:

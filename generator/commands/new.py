@@ -1,5 +1,6 @@
 """`sweep new`: a commented spec to start from."""
 
+import os
 from pathlib import Path
 
 from generator.commands.workspace import SPECS, Workspace
@@ -13,7 +14,7 @@ from generator.structs.names import RESERVED_SWEEP_NAMES, SWEEP_NAME_LENGTH, is_
 def new(workspace: Workspace, name: str) -> Path:
     """Write `sweeps/<name>.yaml`, and the schema that editors explain its keys by.
 
-    Raises UsageError if the name is no name or taken.
+    Raises UsageError if the name is no name or taken, StorageError where `sweeps/` is a link.
     """
     if name in RESERVED_SWEEP_NAMES:
         raise UsageError(f"{name!r} is reserved", hint="choose another name")
@@ -23,7 +24,8 @@ def new(workspace: Workspace, name: str) -> Path:
             hint=f"lower-case letters, digits and dashes, a letter first, at most {SWEEP_NAME_LENGTH}",
         )
     path = workspace.root / SPECS / f"{name}.yaml"
-    if path.exists():
+    files.refuse_links(workspace.root, SPECS)
+    if os.path.lexists(path):
         raise UsageError(f"{SPECS}/{name}.yaml exists", hint="choose another name, or edit it")
     has_mnist = "mnist" in workspace.settings.datasets and (workspace.root / "trainer").is_dir()
     # Committed beside the specs, so that every clone has it, offline, in the version that wrote them.

@@ -1,25 +1,28 @@
 """`sweep plan`: what a merge would ask for, and how that differs from what stands. Writes nothing."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from generator import search, spec
-from generator.commands import programs
-from generator.commands.generate import expanded
+from generator.commands import programs, scripts
+from generator.commands.validate import read
 from generator.commands.workspace import SETTINGS_FILE, SPECS, Workspace
 from generator.errors import RepositoryError
 from generator.plan import (
     BlockReview,
     Difference,
     Discrepancy,
+    Outdated,
     Rejection,
     Review,
     Unreadable,
     coverage,
     difference,
+    outdated,
     standing,
 )
+from generator.problems import Problem
 from generator.repo import batches
 from generator.repo.batches import StoredBatch
 from generator.search import Assignment, Expansion
@@ -44,19 +47,19 @@ class Planned:
     reviews: tuple[Review, ...]
     settled: tuple[str, ...]
     """Sweeps of which a merge would change nothing."""
+    problems: tuple[Problem, ...] = ()
+    """Of the specs that are wrong, which hide no others."""
 
 
 def plan(workspace: Workspace, names: Iterable[str] = (), *, base: str | None = None) -> Planned:
-    """Review sweeps before anything is spent; without names, those of which a merge would change something.
-
-    Raises SpecError with the problems of all of them.
-    """
+    """Review sweeps before anything is spent; without names, those that a merge would change."""
     chosen = tuple(dict.fromkeys(names))
-    expansions = expanded(workspace.sweeps(chosen))
+    found = read(workspace, chosen)
     stage = _Stage(workspace, workspace.standing(base))
-    reviews = [stage.review(sweep, expansion) for sweep, expansion in expansions]
+    reviews = [stage.review(sweep, expansion) for sweep, expansion in found.sweeps]
     settled = () if chosen else tuple(one.sweep.name for one in reviews if not one.is_news)
-    return Planned(stage.base, tuple(one for one in reviews if chosen or one.is_news), settled)
+    news = tuple(one for one in reviews if chosen or one.is_news)
+    return Planned(stage.base, news, settled, tuple(sorted(found.problems)))
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,8 @@ class _Stage:
 
     workspace: Workspace
     base: str | None
+    trees: dict[str, str | None] = field(default_factory=dict)
+    """Of the code as it is committed last, by its folder; looked up once."""
 
     @cached_property
     def standing(self) -> tuple[StoredBatch, ...]:
@@ -94,18 +99,21 @@ class _Stage:
         program, unlocked = self.program(sweep)
         trials = search.trials(sweep, expansion, program)
         old = batches.of_sweep(self.standing, sweep.name)
+        stands = standing(
+            trials,
+            active={trial.digest for batch in old if batch.is_active for trial in batch.trials},
+            archived={trial.digest for batch in old if not batch.is_active for trial in batch.trials},
+        )
+        missing = self.missing(sweep, None if unlocked else program) if stands.new else ()
         return Review(
             sweep,
             trials,
-            standing(
-                trials,
-                active={trial.digest for batch in old if batch.is_active for trial in batch.trials},
-                archived={trial.digest for batch in old if not batch.is_active for trial in batch.trials},
-            ),
+            stands,
             tuple(_blocks(sweep, expansion)),
             coverage(sweep, expansion.assignments),
             self.difference(sweep, trials, program),
-            tuple(sorted((*sweep.warnings, *expansion.warnings))),
+            tuple(sorted((*sweep.warnings, *expansion.warnings, *missing))),
+            () if unlocked else self.outdated(sweep, program),
             unlocked,
         )
 
@@ -118,6 +126,20 @@ class _Stage:
             return programs.locked(self.workspace, sweep, newest.lock.program if newest else None), None
         except RepositoryError as error:
             return programs.asked_for(self.workspace, sweep), str(error)
+
+    def missing(self, sweep: Sweep, program: Program | None) -> Iterator[Problem]:
+        """Find what the code lacks: the locked code, or as long as none is, what lies in the work tree."""
+        if program is None:
+            return scripts.lacking_here(self.workspace, sweep)
+        return scripts.lacking(self.workspace, sweep, program)
+
+    def outdated(self, sweep: Sweep, program: Program) -> tuple[Outdated, ...]:
+        """Compare the program with what `sweep update` would lock."""
+        path, repository = sweep.run.code_path, self.workspace.repository
+        if path not in self.trees:
+            head = repository.commit("HEAD")
+            self.trees[path] = repository.tree_id(head, path) if head else None
+        return outdated(program, programs.asked_for(self.workspace, sweep, tree=self.trees[path] or ""))
 
     def difference(
         self, sweep: Sweep, trials: tuple[Trial, ...], program: Program
@@ -143,7 +165,7 @@ class _Stage:
         if not isinstance(former, Sweep):
             return Unreadable(path, former)
         if former.digest == sweep.digest:
-            return Difference(path, (), (), len(trials))
+            return Difference(path, (), (), len(trials), is_same_text=True)
         found = search.explore(former)
         if not isinstance(found, Expansion):
             return Unreadable(path, found)

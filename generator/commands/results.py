@@ -1,5 +1,6 @@
 """`sweep results`: the summary as a table, best first."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from generator.commands import ledger
@@ -7,7 +8,11 @@ from generator.commands.workspace import Workspace
 from generator.errors import UsageError
 from generator.formats.summary import SummaryRow, SummaryTable
 from generator.repo import batches
+from generator.structs.record import Status
 from generator.structs.sweep import Goal, Metric
+
+SECONDS = "seconds"
+"""What trials can be sorted by beside their metrics; a metric of that name goes first."""
 
 
 @dataclass(frozen=True)
@@ -21,13 +26,20 @@ class Listed:
     table: SummaryTable
     rows: tuple[SummaryRow, ...]
 
+    @property
+    def column(self) -> str:
+        """The metric to show."""
+        return self.metric.name if self.by not in self.table.metrics else self.by
 
-def results(workspace: Workspace, name: str, *, by: str | None = None, top: int | None = None) -> Listed:
-    """Sort a sweep's recorded trials by a metric, those without it last.
+
+def results(workspace: Workspace, asked: str, *, by: str | None = None, top: int | None = None) -> Listed:
+    """Sort a sweep's recorded trials by a metric, or by `seconds`, those without it last.
 
     The sweep's own metric goes by its goal, any other upwards. Raises UsageError.
     """
-    stored = batches.of_sweep(batches.in_work_tree(workspace.root), name)
+    present = batches.in_work_tree(workspace.root)
+    name = ledger.chosen(workspace, asked, ledger.sweeps(workspace, present))
+    stored = batches.of_sweep(present, name)
     table = ledger.summary(workspace, name)
     if not stored or table is None:
         raise UsageError(
@@ -35,8 +47,19 @@ def results(workspace: Workspace, name: str, *, by: str | None = None, top: int 
         )
     metric = stored[-1].lock.metric
     chosen = by or metric.name
-    if chosen not in {metric.name, *table.metrics}:
-        raise UsageError(f"no metric {chosen!r} in {name}", hint=f"metrics: {', '.join(table.metrics)}")
-    best = ledger.ranked(table.rows, chosen, metric.goal if chosen == metric.name else Goal.MINIMIZE)
-    rest = tuple(row for row in table.rows if row.metric(chosen) is None)
+    if chosen not in {metric.name, *table.metrics, SECONDS}:
+        known = ", ".join(dict.fromkeys((*table.metrics, SECONDS)))
+        raise UsageError(f"no metric {chosen!r} in {name}", hint=f"metrics: {known}")
+    if chosen in {metric.name, *table.metrics}:
+        best = ledger.ranked(table.rows, chosen, metric.goal if chosen == metric.name else Goal.MINIMIZE)
+    else:
+        best = _fastest(table.rows)
+    ranked = {id(row) for row in best}
+    rest = tuple(row for row in table.rows if id(row) not in ranked)
     return Listed(name, metric, chosen, table, (*best, *rest)[:top])
+
+
+def _fastest(rows: Iterable[SummaryRow]) -> tuple[SummaryRow, ...]:
+    """Sort the trials that are ok: what failed at once was not fast."""
+    timed = [row for row in rows if row.status is Status.OK and row.seconds is not None]
+    return tuple(sorted(timed, key=lambda row: (row.seconds, row.trial)))

@@ -39,6 +39,7 @@ class Shown:
             "assignment": dict(self.assignment),
             "status": result.status if result else "missing",
             "reason": result.reason if result else None,
+            "attempts": result.attempts if result else 0,
             "metrics": dict(result.metrics) if result else {},
             "provenance": {
                 "spec": {"path": held.spec_path, "digest": held.spec_digest},

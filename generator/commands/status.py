@@ -1,19 +1,36 @@
 """`sweep status`: where every sweep stands, from git and, where one runs, the local engine."""
 
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 
 from generator.commands import collect, ledger
 from generator.commands.workspace import Workspace
-from generator.errors import UsageError
 from generator.formats import record
 from generator.formats.summary import SummaryRow
 from generator.repo import batches, volume
 from generator.repo.batches import StoredBatch
 from generator.results import BatchResults, judge
-from generator.structs.names import is_sweep_name
-from generator.structs.record import Record, Status
+from generator.structs.record import Record
+
+
+class Standing(StrEnum):
+    """Where a trial stands. Of a trial that several batches list, the first of these counts."""
+
+    OK = "ok"
+    DIVERGED = "diverged"
+    RUNNING = "running"
+    """Active, with an attempt begun and none final."""
+    FAILED = "failed"
+    MISSING = "missing"
+    """Nothing is known of it yet."""
+    PLANNED = "planned"
+    """Only in batches that controllers do not see: what they follow does not hold them yet."""
+
+
+RANKS = {standing: rank for rank, standing in enumerate(Standing)}
 
 
 @dataclass(frozen=True)
@@ -24,81 +41,108 @@ class Tally:
     batches: int
     """In the work tree, active or archived; none while the sweep is only a spec."""
     active: tuple[str, ...]
-    """Batches that the cluster is asked to run."""
-    planned: int
-    running: int
-    """Active, with an attempt begun and none final."""
+    """Batches that the cluster is asked to run, or will be."""
     counts: Counter[str]
-    """Of trials that ended, by status."""
-    metric: str
-    best: SummaryRow | None
+    """By standing."""
+    metric: str = ""
+    best: SummaryRow | None = None
+
+    @property
+    def trials(self) -> int:
+        """How many there are, each counted once."""
+        return self.counts.total()
+
+    @property
+    def planned(self) -> int:
+        """Trials that nobody is asked for before a merge."""
+        return self.counts[Standing.PLANNED]
+
+    @property
+    def running(self) -> int:
+        """Trials at work."""
+        return self.counts[Standing.RUNNING]
 
     @property
     def missing(self) -> int:
         """Trials that nothing is known of yet."""
-        return (
-            self.planned - self.running - sum(self.counts[status] for status in ("ok", "diverged", "failed"))
-        )
+        return self.counts[Standing.MISSING]
 
 
-def status(workspace: Workspace, name: str | None = None, *, state: Path) -> tuple[Tally, ...]:
+def status(workspace: Workspace, asked: str | None = None, *, state: Path) -> tuple[Tally, ...]:
     """Count the trials of one sweep, or of all that have a spec or a batch. Raises UsageError."""
     stored = batches.in_work_tree(workspace.root)
-    specs = {path.stem for path in workspace.spec_paths() if is_sweep_name(path.stem)}
-    known = sorted(specs | {batch.lock.sweep for batch in stored})
-    if name is not None and name not in known:
-        raise UsageError(f"no sweep {name!r}", hint=f"sweeps: {', '.join(known) or 'none yet'}")
+    known = ledger.sweeps(workspace, stored)
+    wanted = known if asked is None else {ledger.chosen(workspace, asked, known)}
+    followed = ledger.batch_names(workspace.repository, workspace.standing(None))
     return tuple(
-        _tally(workspace, sweep, batches.of_sweep(stored, sweep), state)
-        for sweep in known
-        if name in {None, sweep}
+        _tally(workspace, sweep, _Look(batches.of_sweep(stored, sweep), followed, state / "results"))
+        for sweep in sorted(wanted)
     )
 
 
-def _tally(workspace: Workspace, sweep: str, stored: tuple[StoredBatch, ...], state: Path) -> Tally:
-    if not stored:
-        return Tally(
-            sweep, batches=0, active=(), planned=0, running=0, counts=Counter(), metric="", best=None
-        )
+def _tally(workspace: Workspace, sweep: str, look: "_Look") -> Tally:
+    active = tuple(batch.name for batch in look.stored if batch.is_active)
+    if not look.stored:
+        return Tally(sweep, batches=0, active=(), counts=Counter())
     table = ledger.summary(workspace, sweep)
     rows = table.rows if table else ()
-    counts = Counter(str(row.status) for row in rows if row.status is not Status.MISSING)
-    running = 0
-    active = [batch for batch in stored if batch.is_active]
-    for batch in active:
-        found, begun = _live(batch, state / "results")
-        counts += found
-        running += begun
-    metric = stored[-1].lock.metric
+    metric = look.stored[-1].lock.metric
     best = ledger.ranked(rows, metric.name, metric.goal)
     return Tally(
         sweep,
-        batches=len(stored),
-        active=tuple(batch.name for batch in active),
-        planned=sum(batch.lock.trials for batch in stored),
-        running=running,
-        counts=counts,
+        batches=len(look.stored),
+        active=active,
+        counts=look.counts(rows),
         metric=metric.name,
         best=best[0] if best else None,
     )
 
 
-def _live(batch: StoredBatch, results: Path) -> tuple[Counter[str], int]:
-    """Count what an active batch has left on this machine's results volume, as the collector would."""
-    expected = collect.expected(batch)
-    left = [
-        record.read(content)
-        for trial in expected
-        for content in volume.attempts(results, batch.name, trial.index)
-    ]
-    records = tuple(one for one in left if isinstance(one, Record))
-    judged = judge(BatchResults(batch.lock, expected, records))
-    counts: Counter[str] = Counter()
-    running = 0
-    for outcome, attempts in zip(judged.outcomes, judged.attempts, strict=True):
-        # The launcher starts nothing over a record that is final to it, whatever we think of its metric.
-        if len(attempts) > batch.lock.retries or any(one.record.status.is_final for one in attempts):
-            counts[str(outcome.status)] += 1
-        elif (results / batch.name / str(outcome.index)).is_dir():
-            running += 1
-    return counts, running
+@dataclass(frozen=True)
+class _Look:
+    """A sweep's batches, and where to look for what became of them."""
+
+    stored: tuple[StoredBatch, ...]
+    followed: frozenset[str]
+    """Batches that controllers see."""
+    results: Path
+    """This machine's results volume."""
+
+    def counts(self, rows: tuple[SummaryRow, ...]) -> Counter[str]:
+        recorded = Counter(row.batch for row in rows)
+        found: dict[str, Standing] = {}
+        _take(found, ((row.trial, Standing(row.status)) for row in rows))
+        for batch in self.stored:
+            if batch.is_active:
+                _take(found, self._live(batch))
+            elif recorded[batch.name] < batch.lock.trials:
+                _take(found, ((row.trial, Standing.MISSING) for row in batch.rows))
+        return Counter[str](found.values())
+
+    def _live(self, batch: StoredBatch) -> Iterator[tuple[str, Standing]]:
+        """Say what an active batch has left on this machine's results volume, as the collector would."""
+        expected = collect.expected(batch)
+        left = [
+            record.read(content)
+            for trial in expected
+            for content in volume.attempts(self.results, batch.name, trial.index)
+        ]
+        records = tuple(one for one in left if isinstance(one, Record))
+        judged = judge(BatchResults(batch.lock, expected, records))
+        unknown = Standing.MISSING if batch.name in self.followed else Standing.PLANNED
+        for outcome, attempts in zip(judged.outcomes, judged.attempts, strict=True):
+            # The launcher starts nothing over a record that is final to it, whatever we think of its metric.
+            if len(attempts) > batch.lock.retries or any(one.record.status.is_final for one in attempts):
+                yield outcome.trial, Standing(outcome.status)
+            elif (self.results / batch.name / str(outcome.index)).is_dir():
+                yield outcome.trial, Standing.RUNNING
+            else:
+                yield outcome.trial, unknown
+
+
+def _take(found: dict[str, Standing], news: Iterable[tuple[str, Standing]]) -> None:
+    """Keep of each trial what is most."""
+    for trial, standing in news:
+        known = found.get(trial)
+        if known is None or RANKS[standing] < RANKS[known]:
+            found[trial] = standing

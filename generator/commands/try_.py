@@ -4,7 +4,7 @@ import os
 import sys
 import tempfile
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,16 +16,21 @@ from generator.commands.workspace import STATE, Workspace
 from generator.engine import datasets, foreground
 from generator.errors import RepositoryError, UsageError
 from generator.formats import record as records
-from generator.formats.launch import GRACE_SECONDS
-from generator.render.overlay import overlay
+from generator.formats.launch import GRACE_SECONDS, LAUNCH_FILE, shard_files
+from generator.render.overlay import LAUNCHER_FILE, overlay
 from generator.repo import files
 from generator.structs.batch import Batch
 from generator.structs.record import Record, Status
 from generator.structs.sweep import Shape, Sweep
+from generator.structs.tree import FileTree
 from generator.structs.trial import Trial
+from generator.structs.values import bytes_digest
 
 WORK_TREE = "0" * 40
 """Stands for the code's tree: what was tried is whatever lay there."""
+
+TRIED = "try"
+"""Stands for the trial's id, which depends on the code's tree: nobody could find a trial by it."""
 
 
 @dataclass(frozen=True)
@@ -58,16 +63,16 @@ class Tried:
 
 
 def try_(workspace: Workspace, name: str, number: int, *, quiet: bool) -> Tried:
-    """Run row `number` of a sweep's grid under the launcher, as a pod would; `quiet` keeps stdout free.
+    """Run trial `number` of a sweep's plan under the launcher, as a pod would; `quiet` keeps stdout free.
 
-    Raises SpecError, UsageError for a row that does not exist, StorageError for wrong data, ToolError.
+    Raises SpecError, UsageError for a trial that does not exist, StorageError for wrong data, ToolError.
     """
     (sweep,) = workspace.sweeps([name])
     program = programs.asked_for(workspace, sweep, tree=WORK_TREE)
     trials = search.expand(sweep, program)
     of = len(trials)
     if not 0 <= number < of:
-        raise UsageError(f"{name} has trials 0 to {of - 1}, got {number}")
+        raise UsageError(f"{sweep.name} has trials 0 to {of - 1}, got {number}")
     batch = Batch(sweep, 1, None, program, (trials[number],), Shape.INDEXED)
     with tempfile.TemporaryDirectory(prefix="sweep-try-") as scratch:
         record, code = _run(workspace, batch, Path(scratch), quiet=quiet)
@@ -75,7 +80,9 @@ def try_(workspace: Workspace, name: str, number: int, *, quiet: bool) -> Tried:
 
 
 def _run(workspace: Workspace, batch: Batch, scratch: Path, *, quiet: bool) -> tuple[Record | None, int]:
-    for path, content in overlay(batch, bases(workspace.root), workspace.settings).tree:
+    identity = batch.trials[0].id
+    made = overlay(batch, bases(workspace.root), workspace.settings).tree
+    for path, content in _unnamed(made, identity):
         files.write_file(scratch / "batch" / path, content)
     code = _code(workspace, batch.run.code_path, scratch / "code")
     environment = _environment(workspace, batch, scratch, code)
@@ -87,8 +94,22 @@ def _run(workspace: Workspace, batch: Batch, scratch: Path, *, quiet: bool) -> t
         quiet=quiet,
     )
     left = scratch / "results" / f"{environment['SWEEP_POD_UID']}.json"
-    found = records.read(left.read_bytes()) if left.is_file() else None
+    content = left.read_bytes() if left.is_file() else b""
+    # A record has to name a trial by an id.
+    named = content.replace(f'"trial":"{TRIED}"'.encode(), f'"trial":"{identity}"'.encode())
+    found = records.read(named) if content else None
     return found if isinstance(found, Record) else None, exit_code
+
+
+def _unnamed(tree: FileTree, identity: str) -> Iterator[tuple[str, bytes]]:
+    """Take the trial's id out of the table, whose digest the launcher looks at."""
+    instructions = tree[LAUNCH_FILE]
+    for file in shard_files(instructions):
+        table = tree[file].replace(f"\n{identity}".encode(), f"\n{TRIED}".encode())
+        instructions = instructions.replace(bytes_digest(tree[file]).encode(), bytes_digest(table).encode())
+        yield file, table
+    yield LAUNCH_FILE, instructions
+    yield LAUNCHER_FILE, tree[LAUNCHER_FILE]
 
 
 def _code(workspace: Workspace, path: str, folder: Path) -> Path:

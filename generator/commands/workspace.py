@@ -1,6 +1,7 @@
 """The repository a command works in: its root, settings, specs, and the commit that stands."""
 
 import os
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,7 @@ from generator import spec
 from generator.errors import RepositoryError, SpecError, UsageError
 from generator.problems import Problem
 from generator.reader.assignments import BYTES
-from generator.repo.files import read_input, storage, write_file
+from generator.repo.files import read_input, refuse_links, storage, write_file
 from generator.repo.git import Repository
 from generator.structs.settings import Settings
 from generator.structs.sweep import Sweep
@@ -18,6 +19,9 @@ from generator.untrusted import read_regular
 SETTINGS_FILE = "sweepledger.yaml"
 SPECS = "sweeps"
 SUFFIX = ".yaml"
+PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_. -]*", re.ASCII)
+"""File names that a line can hold as they are; no sweep is called otherwise."""
+
 STATE = ".sweepledger"
 """Where this machine keeps what is not the repository's: the engine's state, and folders being written."""
 
@@ -57,7 +61,11 @@ class Workspace:
         return self.repository.commit(upstream) or self.repository.commit("HEAD")
 
     def spec_paths(self, names: Iterable[str] = ()) -> tuple[Path, ...]:
-        """Find specs by sweep name or by path; all of `sweeps/` if none is named. Raises UsageError."""
+        """Find specs by sweep name or by path; all of `sweeps/` if none is named.
+
+        Raises UsageError, StorageError where a link leads to them.
+        """
+        refuse_links(self.root, SPECS)
         chosen = tuple(names)
         if not chosen:
             return tuple(sorted((self.root / SPECS).glob("*.y*ml")))
@@ -67,7 +75,10 @@ class Workspace:
         by_name = self.root / SPECS / f"{name}.yaml"
         for candidate in (by_name, Path(name)):
             if os.path.lexists(candidate) and not candidate.is_dir():
-                return candidate.absolute()
+                path = candidate.absolute()
+                if path.is_relative_to(self.root):
+                    refuse_links(self.root, path.parent.relative_to(self.root))
+                return path
         known = ", ".join(path.stem for path in sorted((self.root / SPECS).glob("*.yaml"))) or "none yet"
         raise UsageError(
             f"no sweep {name!r}: neither {SPECS}/{name}.yaml nor a file", hint=f"sweeps: {known}"
@@ -75,6 +86,10 @@ class Workspace:
 
     def parse(self, path: Path) -> Sweep | tuple[Problem, ...]:
         """Read one spec, and what it names beside itself. Raises StorageError."""
+        if not PLAIN_NAME.fullmatch(path.name) or not self.shown(path).isprintable():
+            message = f"must have a name of letters, digits and dashes, got {path.name!r}"
+            hint = "rename it like the sweep"
+            return (Problem(self.shown(path), 0, 0, "", message, "name-mismatch", hint),)
         if path.suffix != SUFFIX:
             message = f"must have a name that ends in {SUFFIX}, got {path.name!r}"
             hint = f"rename it {path.stem}{SUFFIX}"
@@ -126,5 +141,6 @@ def parse_settings(path: Path) -> Settings:
 def staging_folder(workspace: Workspace) -> Path:
     """Give a folder on the repository's file system that git and controllers never read."""
     folder = workspace.root / STATE
+    refuse_links(workspace.root, Path(STATE, "staging"))
     write_file(folder / ".gitignore", b"*\n")
     return folder / "staging"

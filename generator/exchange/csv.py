@@ -10,15 +10,27 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from generator.exchange import listing
 from generator.exchange.loss import Exported, ForeignError, Imported, Loss
-from generator.reader import characters
+from generator.reader import characters, shown
 from generator.reader.scalars import Refusal, resolve
 from generator.structs.sweep import Sweep
 from generator.structs.values import Value, canonical
 
+# Possessive throughout: a cell is read in one way or none, so no file takes more than linear time.
 CELL = re.compile(
-    r'[ \t]*(?:"(?P<quoted>[^"]*(?:""[^"]*)*)"[ \t]*|(?P<bare>[^",\r\n]*))(?P<end>,|\r?\n|\r|\Z)'
+    r'[ \t]*+(?:"(?P<quoted>[^"]*+(?:""[^"]*+)*+)"[ \t]*+|(?P<bare>[^",\r\n]*+))(?P<end>,|\r?\n|\r|\Z)'
 )
-LARGEST = 64 * 1024 * 1024
+LARGEST = 16 * 1024 * 1024
+LINES = 100_000
+"""As many assignments as a sweep can have trials."""
+MOST_LINES = 1_000_000
+"""With empty ones, and those within quotes."""
+COLUMNS = 1_000
+"""Ten times what a spec's own table may have: others write down whatever they know."""
+CELLS = 2_000_000
+REMEMBERED = 10_000
+"""Cells whose meaning is found once; columns that are sampled hardly repeat themselves."""
+
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 Cell = tuple[str, bool]
 """The text, and whether it stood in quotes."""
@@ -32,18 +44,18 @@ def read(content: bytes, *, name: str) -> Imported:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ForeignError("must be UTF-8", line=content[: error.start].count(b"\n") + 1) from error
-    lines = list(_lines(text))
-    if len(lines) < 2:  # noqa: PLR2004 - a header, and something under it
-        raise ForeignError("must have a header and at least one line under it", line=1)
-    columns, losses = _columns(lines[0][1])
+    lines = _lines(text)
+    header = next(lines, None)
+    columns, losses = _columns(header[1]) if header else ([], ())
     reading = _Reading(columns)
-    rows = [reading.row(cells, number) for number, cells in lines[1:]]
-    kept, repeated = listing.once(rows)
+    kept, repeated = listing.once(reading.row(cells, number) for number, cells in lines)
+    if not reading.lines:
+        raise ForeignError("must have a header and at least one line under it", line=1)
     losses = (*listing.UNSAID, *losses, *reading.losses.values(), *repeated)
     if listing.fits(kept):
         return Imported(listing.frame(name, "list", assignments=[dict(values) for values in kept]), losses)
     beside = Loss(
-        f"{len(lines) - 1} lines",
+        f"{reading.lines} lines",
         f"too many to stand in a spec: put the file beside it as {name}.csv; there it is read strictly: "
         "what is named here must be mended in it",
     )
@@ -52,6 +64,8 @@ def read(content: bytes, *, name: str) -> Imported:
 
 def _lines(text: str) -> Iterator[tuple[int, list[Cell]]]:
     """Cut the text into cells; a line without any character is none."""
+    if (lines := text.count("\n") + text.count("\r")) > MOST_LINES:
+        raise ForeignError(f"must have at most {MOST_LINES} lines, got {lines}")
     position, number, cells = 0, 1, []
     first = number
     while position < len(text):
@@ -62,6 +76,8 @@ def _lines(text: str) -> Iterator[tuple[int, list[Cell]]]:
             )
         quoted = found["quoted"]
         cells.append((found["bare"].strip(), False) if quoted is None else (quoted.replace('""', '"'), True))
+        if len(cells) > COLUMNS:
+            raise ForeignError(f"must have at most {COLUMNS} columns, got more", line=number)
         number += found[0].count("\n")
         position = found.end()
         if found["end"] != ",":
@@ -83,9 +99,9 @@ def _columns(header: Sequence[Cell]) -> tuple[list[str | None], tuple[Loss, ...]
         if name is None:
             continue
         if name and (";" in name or "\t" in name):
-            raise ForeignError(f"cells must be separated by commas, got {name!r}", line=1)
+            raise ForeignError(f"cells must be separated by commas, got {shown(name)}", line=1)
         if names.count(name) > 1:
-            raise ForeignError(f"must not repeat the column {name!r}", line=1)
+            raise ForeignError(f"must not repeat the column {shown(name)}", line=1)
         listing.checked({name: None}, "header")
     return names, losses
 
@@ -97,9 +113,13 @@ class _Reading:
         self.columns = columns
         self.known: dict[tuple[str, Cell], Value] = {}
         self.losses: dict[tuple[str, str], Loss] = {}
+        self.lines = 0
 
     def row(self, cells: Sequence[Cell], number: int) -> dict[str, Value]:
         """Give a line's values; empty cells are absent."""
+        self.lines += 1
+        if self.lines > LINES or self.lines * len(self.columns) > CELLS:
+            raise ForeignError(f"must have at most {LINES} lines and {CELLS} cells, got more", line=number)
         if len(cells) != len(self.columns):
             raise ForeignError(
                 f"must have {len(self.columns)} cells, as the header has, got {len(cells)}", line=number
@@ -113,9 +133,12 @@ class _Reading:
     def value(self, column: str, cell: Cell) -> Value:
         """Give a cell's value."""
         key = (column, cell)
-        if key not in self.known:
-            self.known[key] = self._text(column, cell[0]) if cell[1] else self._bare(column, cell[0])
-        return self.known[key]
+        if key in self.known:
+            return self.known[key]
+        found = self._text(column, cell[0]) if cell[1] else self._bare(column, cell[0])
+        if len(self.known) < REMEMBERED:
+            self.known[key] = found
+        return found
 
     def _text(self, column: str, text: str) -> str:
         if text and isinstance(resolve(text), int | float):
@@ -155,6 +178,11 @@ def _not_read_back(assignments: Sequence[Mapping[str, Value]]) -> Iterator[Loss]
         for name, text in set(listing.texts(assignments))
         if any(character in text for character in "\r\n") or characters.INVISIBLE.search(text)
     }
+    formulas = {name for name, text in set(listing.texts(assignments)) if text.startswith(FORMULA)}
+    for name in sorted(formulas):
+        yield Loss(
+            name, "a text that a spreadsheet takes for a formula; it stands as it is, so open it elsewhere"
+        )
     for name in sorted(lists):
         yield Loss(name, "lists stand there as JSON, which is read back as text")
     for name in sorted(strange):

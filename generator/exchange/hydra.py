@@ -4,22 +4,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from generator.exchange.hydra_overrides import parameter, split_override
+from generator.exchange import hydra_command
+from generator.exchange.hydra_overrides import as_texts, parameter, split_override
+from generator.exchange.hydra_sweeper import method, sweeper
 from generator.exchange.hydra_writing import write
 from generator.exchange.loss import ForeignError, Imported, Loss
 from generator.exchange.names import PLACEHOLDER_METRIC
 from generator.exchange.programs import FOLDER
 from generator.exchange.sizes import space_size
 from generator.formats.foreign_yaml import load
-from generator.structs.names import environment_name
 
 __all__ = ["read", "write"]
 
-RUN_CAP = 50
-"""Where an interval makes a grid impossible and the file does not say how many trials."""
-
-RUN_ALONE = "hydra.mode=RUN"
-OUTPUTS = "hydra.run.dir=${envvar:SWEEP_ARTIFACTS}"
 TRANSLATED = frozenset({"_target_", "params", "n_trials", "direction", "sampler", "n_jobs"})
 
 
@@ -44,15 +40,19 @@ def read(content: bytes, *, name: str) -> Imported:
             "must be a Hydra config with hydra.sweeper.params",
             hint="sweeps of the command line are in multirun.yaml",
         )
-    sweeper: dict[str, Any] = hydra["sweeper"] if isinstance(hydra.get("sweeper"), dict) else {}
+    config: dict[str, Any] = hydra["sweeper"] if isinstance(hydra.get("sweeper"), dict) else {}
+    who = sweeper(data, config)
     found = _Found()
-    for written in _overrides(hydra, sweeper):
-        _take(written, found)
+    for written in _overrides(hydra, config):
+        _take(written, found, has_ends=who.has_ends)
     if not found.parameters:
         raise ForeignError("must sweep over something in hydra.sweeper.params, got nothing")
-    spec = {"name": name} | _method(sweeper, found) | {"metric": _metric(sweeper, found.losses)}
+    if hydra_command.are_renamed(found.keys):
+        found.parameters = {key: as_texts(keys) for key, keys in found.parameters.items()}
+    searched = method(who, space_size(found.parameters), found.losses)
+    spec = {"name": name} | searched | {"metric": _metric(config, found.losses)}
     spec |= {"parameters": found.parameters} | _program(hydra, found)
-    found.losses += _unsaid(data, hydra, sweeper)
+    found.losses += _unsaid(data, hydra, config)
     return Imported(spec, tuple(found.losses))
 
 
@@ -72,13 +72,13 @@ def _overrides(hydra: Mapping[str, Any], sweeper: Mapping[str, Any]) -> Iterator
     yield from map(str, task if isinstance(task, list) else ())
 
 
-def _take(written: str, found: _Found) -> None:
+def _take(written: str, found: _Found, *, has_ends: bool) -> None:
     """Make a parameter of an override, or a part of the command."""
     override = split_override(written)
     if override.name is None:
         found.literal.append(written)
         return
-    made = parameter(override)
+    made = parameter(override, has_ends=has_ends)
     found.losses += made.losses
     if made.keys is None:
         return
@@ -89,30 +89,6 @@ def _take(written: str, found: _Found) -> None:
         return
     found.parameters[override.name] = made.keys
     found.keys[override.name] = override.key
-
-
-def _method(sweeper: Mapping[str, Any], found: _Found) -> dict[str, Any]:
-    """A grid if all can be listed and the sweeper lists; else as many random trials as it would make."""
-    target = str(sweeper.get("_target_", ""))
-    trials, sampler = sweeper.get("n_trials"), sweeper.get("sampler")
-    sampler = sampler if isinstance(sampler, dict) else {}
-    size = space_size(found.parameters)
-    lists = trials is None or "Grid" in str(sampler.get("_target_", ""))
-    if size is not None and (lists or (isinstance(trials, int) and size <= trials)):
-        return {"method": "grid"}
-    if sampler.get("_target_") is not None or trials is not None:
-        learns = str(sampler.get("_target_", target or "its sampler")).rpartition(".")[2]
-        found.losses.append(
-            Loss(f"hydra.sweeper: {learns}", "no method here learns from results; written as random")
-        )
-    seed = sampler.get("seed")
-    if not isinstance(seed, int):
-        found.losses.append(Loss("seed", "none is given, so each run draws anew; written as seed: 0"))
-        seed = 0
-    if trials is None:
-        why = f"an interval has no end of values and no number of trials is given; written as {RUN_CAP}"
-        found.losses.append(Loss("hydra.sweeper.n_trials", why))
-    return {"method": "random", "seed": seed, "run_cap": RUN_CAP if trials is None else trials}
 
 
 def _metric(sweeper: Mapping[str, Any], losses: list[Loss]) -> dict[str, Any]:
@@ -139,12 +115,8 @@ def _program(hydra: Mapping[str, Any], found: _Found) -> dict[str, Any]:
         "so name yours in run.code.path, or move the app"
     )
     found.losses.append(Loss(f"program: {program}" if is_named else "program", why))
-    if all(key == name for name, key in found.keys.items()):
-        arguments = ["${args_no_hyphens}"]
-    else:
-        arguments = [f"{key}=${{envvar:{environment_name(name)}}}" for name, key in found.keys.items()]
-    alone = [RUN_ALONE] if str(hydra.get("mode", "")).upper() == "MULTIRUN" else []
-    command = ["${env}", "${interpreter}", "${program}", *alone, OUTPUTS, *found.literal, *arguments]
+    is_multirun = str(hydra.get("mode", "")).upper() == "MULTIRUN"
+    command = hydra_command.written(found.keys, found.literal, is_multirun=is_multirun)
     why = "Hydra names folders by the second, and two trials may share one; written as the trial's artifacts"
     found.losses.append(Loss("hydra.run.dir", why))
     jobs = sweeper.get("n_jobs") if isinstance(sweeper, dict) else None

@@ -17,7 +17,7 @@ Number = int | float
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Numbers from start by step, the stop excluded."""
+    """Numbers from start by step, the stop excluded unless Optuna reads them."""
 
     start: Number
     stop: Number
@@ -26,14 +26,29 @@ class Range:
 
     def values(self) -> tuple[Number, ...]:
         """List them as Hydra does: integers exactly, others by adding up what the floats really are."""
+        self._check()
+        if self._is_whole():
+            return tuple(range(int(self.start), int(self.stop), int(self.step)))
+        return tuple(self._added())
+
+    def values_to_end(self) -> tuple[Number, ...]:
+        """List them as Optuna's sweeper does: exact decimals, the stop among them if a step meets it."""
+        if self.is_shuffled or not (self.step > 0 and self.start <= self.stop):
+            return self.values()
+        self._check()
+        kind = int if self._is_whole() else float
+        start, stop, step = (Decimal(str(number)) for number in (self.start, self.stop, self.step))
+        return tuple(kind(start + place * step) for place in range(int((stop - start) / step) + 1))
+
+    def _check(self) -> None:
         numbers = (self.start, self.stop, self.step)
         if not self.step or not all(map(math.isfinite, numbers)):
             raise ForeignError(f"range must have finite bounds and a step other than 0, got {numbers}")
         if (self.stop - self.start) / self.step > MOST_VALUES:
             raise ForeignError(f"range must have at most {MOST_VALUES} values, got {numbers}")
-        if all(isinstance(number, int) for number in numbers):
-            return tuple(range(int(self.start), int(self.stop), int(self.step)))
-        return tuple(self._added())
+
+    def _is_whole(self) -> bool:
+        return all(isinstance(number, int) for number in (self.start, self.stop, self.step))
 
     def _added(self) -> Iterator[float]:
         number, stop, step = map(Decimal, (self.start, self.stop, self.step))

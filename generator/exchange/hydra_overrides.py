@@ -1,5 +1,6 @@
 """One override of Hydra as one parameter of ours."""
 
+import json
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -49,7 +50,7 @@ def split_override(written: str) -> Override:
     return Override(key, name if PARAMETER_NAME.fullmatch(name) else match[2], text)
 
 
-def parameter(override: Override) -> Made:
+def parameter(override: Override, *, has_ends: bool = False) -> Made:
     """Say as a parameter what an override sweeps over, or that it is one value."""
     try:
         swept = value(override.text.lstrip(" \t"))
@@ -62,7 +63,7 @@ def parameter(override: Override) -> Made:
         case Interval():
             return _interval(override, swept)
         case Range():
-            numbers = swept.values()
+            numbers = swept.values_to_end() if has_ends else swept.values()
             made = _choice(override, list(numbers), is_shuffled=swept.is_shuffled)
             return Made(_abridged(numbers, made.keys), made.losses)
         case Choices(values):
@@ -137,6 +138,23 @@ def _argument(given: Any, key: str, losses: list[Loss]) -> Value:
     return given  # type: ignore[no-any-return] # a scalar or a list of scalars
 
 
+def as_texts(keys: dict[str, Any]) -> dict[str, Any]:
+    """Write all values as texts where Hydra would else get some in JSON that do not mean the same there.
+
+    A column of several types reaches an environment variable as JSON, one of texts as it stands.
+    """
+    values = keys.get("values", ())
+    if len({isinstance(each, str) for each in values}) > 1 and not all(
+        value(json.dumps(each)) == value(_bare(each)) for each in values
+    ):
+        return {"values": [_bare(each) for each in values]}
+    return keys
+
+
+def _bare(each: Any) -> str:
+    return each if isinstance(each, str) else in_hydra(each)
+
+
 def as_argument(text: str) -> str:
     """Write a text such that Hydra takes it for that text: bare where that will do, else in quotes."""
     try:
@@ -161,6 +179,6 @@ def in_hydra(given: Any) -> str:
         case bool():
             return str(given).lower()
         case str():
-            return as_argument(given)
+            return as_argument(given) or "''"
         case _:
             return str(given)

@@ -4,10 +4,12 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from generator.exchange.hydra_functions import Glob, Interval, Range, value
+from generator.exchange import hydra_command
+from generator.exchange.hydra_command import Overrides
+from generator.exchange.hydra_functions import Range, value
 from generator.exchange.hydra_grammar import Choices
-from generator.exchange.hydra_overrides import in_hydra
-from generator.exchange.loss import Exported, ForeignError, Loss
+from generator.exchange.hydra_values import choice
+from generator.exchange.loss import Exported, Loss
 from generator.exchange.unsaid import of_block, of_run
 from generator.formats.yaml import dump
 from generator.structs.domain import Choice, Constant, IntUniform, LogUniform, Uniform
@@ -21,29 +23,33 @@ Assignments = Sequence[Mapping[str, Value]]
 def write(sweep: Sweep, assignments: Assignments) -> Exported:
     """Write ranges where Hydra has them, and for all else the values that the trials have."""
     losses: list[Loss] = []
+    overrides = hydra_command.found(sweep.command)
     block = sweep.blocks[0]
+    is_drawn = len(sweep.blocks) == 1 and isinstance(block, Draw)
     if len(sweep.blocks) > 1 or not isinstance(block, Grid | Draw):
-        params = {name: _choice(values) for name, values in _columns(assignments).items()}
+        texts = dict(_listed(sweep, assignments, overrides, losses))
     else:
-        params = dict(_parameters(block, assignments, losses))
+        texts = dict(_parameters(block, assignments, overrides, losses))
         losses += of_block(block, "Hydra")
-    sweeper: dict[str, Any] = {"params": params}
-    document: dict[str, Any] = {"hydra": {"mode": "MULTIRUN", "sweeper": sweeper}}
-    if len(sweep.blocks) == 1 and isinstance(block, Draw):
+    if not is_drawn:
+        losses += _combined(texts.values(), len(assignments))
+    params = {**overrides.fixed, **{overrides.key(name): text for name, text in texts.items()}}
+    document: dict[str, Any] = {"hydra": {"mode": "MULTIRUN", "sweeper": {"params": params}}}
+    if is_drawn and isinstance(block, Draw):
         document = _drawn(sweep, block, document, losses)
-    else:
-        losses += _combined(assignments)
-    losses += _of_sweep(sweep)
+    losses += _of_sweep(sweep, overrides)
     told = [f"- {loss.what}: {loss.why}" for loss in losses]
     banner = "\n".join([f"Exported from the sweep {sweep.name}. What Hydra does otherwise:", *told])
     return Exported(dump(document, banner=banner), tuple(losses))
 
 
-def _of_sweep(sweep: Sweep) -> Iterator[Loss]:
+def _of_sweep(sweep: Sweep, overrides: Overrides) -> Iterator[Loss]:
     yield Loss(
         f"metric: {sweep.metric.name}", "Hydra takes what the function returns; let it return that number"
     )
     yield Loss("command", "Hydra starts the app itself: python APP.py --multirun")
+    for key in overrides.deleted:
+        yield Loss(f"command: {key}", f"params cannot delete: python APP.py --multirun '{key}'")
     yield from of_run(sweep, "Hydra")
 
 
@@ -66,33 +72,73 @@ def _drawn(sweep: Sweep, block: Draw, document: Mapping[str, Any], losses: list[
     return {"defaults": defaults, "hydra": {**hydra, "sweeper": sweeper}}
 
 
-def _parameters(block: Block, assignments: Assignments, losses: list[Loss]) -> Iterator[tuple[str, str]]:
+def _parameters(
+    block: Grid | Draw, assignments: Assignments, overrides: Overrides, losses: list[Loss]
+) -> Iterator[tuple[str, str]]:
     columns = _columns(assignments)
     for parameter in block.space.parameters:
-        text = _domain(parameter, losses)
+        name = parameter.name
+        text = _distribution(parameter, block)
         if text is None:
-            text = _choice(columns.get(parameter.name, ()))
-            if isinstance(block, Draw):
-                why = "the sweeper has no such distribution; written as the values that were drawn here"
-                losses.append(Loss(f"parameters.{parameter.name}", why))
-        yield parameter.name, text
+            values = _values(parameter, losses)
+            if values is None:
+                values = columns.get(name, [])
+                if isinstance(block, Draw):
+                    why = "the sweeper has no such distribution; written as the values that were drawn here"
+                    losses.append(Loss(f"parameters.{name}", why))
+            text = choice(name, values, losses, is_hydra=overrides.is_hydra)
+        if text is not None:
+            yield name, text
 
 
-def _domain(parameter: Parameter, losses: list[Loss]) -> str | None:
-    """Write a domain that Hydra has; None for the others."""
+def _listed(
+    sweep: Sweep, assignments: Assignments, overrides: Overrides, losses: list[Loss]
+) -> Iterator[tuple[str, str]]:
+    """Give each parameter the values that it has in the trials; what is only ever derived, none."""
+    derived = {each.name: each for block in sweep.blocks for each in block.space.derived}
+    chosen = {name for block in sweep.blocks for name in _chosen(block)}
+    for name, values in _columns(assignments).items():
+        if name in derived and name not in chosen:
+            why = f"Hydra cannot compute; let the program: {derived[name].text}"
+            losses.append(Loss(f"derived: {name}", why))
+            continue
+        if not all(name in assignment for assignment in assignments):
+            losses.append(Loss(f"parameters.{name}", "absent from some trials; Hydra gives it to each"))
+        text = choice(name, values, losses, is_hydra=overrides.is_hydra)
+        if text is not None:
+            yield name, text
+
+
+def _chosen(block: Block) -> set[str]:
+    listed = () if isinstance(block, Grid | Draw) else block.names
+    return {*listed, *(parameter.name for parameter in block.space.parameters)}
+
+
+def _distribution(parameter: Parameter, block: Block) -> str | None:
+    """Write what Hydra has a function for; None for what is listed."""
     match parameter.domain:
-        case Constant(only):
-            return _argument(only)
-        case Choice(values, probabilities):
-            if probabilities is not None:
-                losses.append(Loss(f"parameters.{parameter.name}", "all values are equally likely to Hydra"))
-            return _choice(values)
+        case IntUniform(low, high) if isinstance(block, Draw):
+            # `interval` alone is of floats, and to Optuna a range has its end.
+            return f"int(interval({low},{high}))"
         case IntUniform(low, high):
             return f"range({low},{high + 1})"
         case Uniform(low, high):
             return f"interval({low!r},{high!r})"
         case LogUniform(low, high):
             return f"tag(log,interval({low!r},{high!r}))"
+        case _:
+            return None
+
+
+def _values(parameter: Parameter, losses: list[Loss]) -> Sequence[Value] | None:
+    """Give the values that a parameter may have; None where they have no end."""
+    match parameter.domain:
+        case Constant(only):
+            return [only]
+        case Choice(values, probabilities):
+            if probabilities is not None:
+                losses.append(Loss(f"parameters.{parameter.name}", "all values are equally likely to Hydra"))
+            return values
         case _:
             return None
 
@@ -106,23 +152,19 @@ def _columns(assignments: Assignments) -> dict[str, list[Value]]:
     return {name: list(values.values()) for name, values in found.items()}
 
 
-def _combined(assignments: Assignments) -> Iterator[Loss]:
-    size = math.prod(map(len, _columns(assignments).values()))
-    if size > len(assignments):
-        yield Loss("trials", f"Hydra takes all {size} combinations, not these {len(assignments)}")
+def _combined(texts: Iterable[str], trials: int) -> Iterator[Loss]:
+    """Count what Hydra's own sweeper would run: every combination of what is written."""
+    size = math.prod(map(_count, texts))
+    if size != trials:
+        combinations = f"all {size} combinations" if size > 1 else "the only combination"
+        yield Loss("trials", f"Hydra takes {combinations}, not these {trials}")
 
 
-def _choice(values: Iterable[Value]) -> str:
-    """Separate values by commas; `choice(…)` would take their quotes off and refuse null."""
-    return ",".join(map(_argument, values))
-
-
-def _argument(given: Value) -> str:
-    """Write a value as a trial's command line has it, if Hydra takes that for one value."""
-    if isinstance(given, str):
-        try:
-            if not isinstance(value(given), Choices | Range | Interval | Glob) and given:
-                return given
-        except ForeignError:
-            pass
-    return in_hydra(list(given) if isinstance(given, tuple) else given)
+def _count(text: str) -> int:
+    match value(text):
+        case Choices(values):
+            return len(values)
+        case Range() as swept:
+            return len(swept.values())
+        case _:
+            return 1

@@ -1,12 +1,12 @@
 """What formats have in common that hold assignments only: the spec around them, checked values."""
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from generator.exchange.loss import ForeignError, Loss
 from generator.exchange.names import PLACEHOLDER_METRIC
 from generator.exchange.programs import FOLDER
+from generator.reader import shown
 from generator.structs.names import PARAMETER_NAME
 from generator.structs.sweep import Sweep
 from generator.structs.values import Value, canonical_json
@@ -59,12 +59,10 @@ def inline(assignments: Sequence[Mapping[str, Value]]) -> list[dict[str, Value]]
 def once(assignments: Iterable[Mapping[str, Value]]) -> tuple[list[Mapping[str, Value]], tuple[Loss, ...]]:
     """Keep the first of equal assignments, and tell how many were left out."""
     kept: dict[str, Mapping[str, Value]] = {}
-    seen: Counter[str] = Counter()
-    for values in assignments:
-        key = canonical_json(values)
-        kept.setdefault(key, values)
-        seen[key] += 1
-    repeated = seen.total() - len(seen)
+    total = 0
+    for total, values in enumerate(assignments, start=1):  # noqa: B007 - how many there were
+        kept.setdefault(canonical_json(values), values)
+    repeated = total - len(kept)
     why = "equal to one before; repeat trials with `replicates`, each with a seed of its own"
     return list(kept.values()), (Loss(f"{repeated} assignment(s)", why),) if repeated else ()
 
@@ -78,7 +76,7 @@ def _name(name: str, where: str) -> str:
     if not PARAMETER_NAME.fullmatch(name):
         raise ForeignError(
             f"{where}: a parameter must begin with a letter and hold at most 63 letters, digits and any of "
-            f"_ . -, got {name!r}"
+            f"_ . -, got {shown(name)}"
         )
     return name
 

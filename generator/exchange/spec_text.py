@@ -4,11 +4,12 @@ What was lost stands above it, one comment line a loss.
 """
 
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from generator.exchange.loss import Imported
+from generator.exchange.loss import ForeignError, Imported
 from generator.reader import characters
 from generator.reader.scalars import resolve
 
@@ -18,12 +19,18 @@ WIDTH = 100
 SPREAD = frozenset({"parameters", "assignments", "blocks", "constraints"})
 """Keys whose values are lists of things to review one by one: a line for each."""
 
+LONGEST_INTEGER = 1024
+"""Bits; Python refuses to write much longer ones, and our reader takes 53."""
+
 PLAIN = re.compile(r"[A-Za-z0-9_./](?:[A-Za-z0-9_./+*@%~ -]*[A-Za-z0-9_./+*@%~-])?", re.ASCII)
 """Texts that mean the same without quotes, unless they are a number, a word of YAML or unclear."""
 
 
 def spec_text(imported: Imported, source: str) -> str:
-    """Write the spec; `source` says what it was made of, such as `the W&B file sweep.yaml`."""
+    """Write the spec; `source` says what it was made of, such as `the W&B file sweep.yaml`.
+
+    Raises ForeignError for a number that no file can hold.
+    """
     header = [f"Imported from {source}."]
     if imported.losses:
         header.append("Not carried over as it was:")
@@ -92,9 +99,13 @@ def _flow(value: Any) -> str:
             return "[" + ", ".join(map(_flow, value)) + "]"
         case str():
             return _text(value)
-        case None | bool() | int():
+        case None | bool():
             return json.dumps(value)
-        case float():
+        case int() if value.bit_length() > LONGEST_INTEGER:
+            raise ForeignError(f"must hold numbers that can be written, got one of {value.bit_length()} bits")
+        case float() if not math.isfinite(value):
+            raise ForeignError(f"must hold finite numbers, got {value!r}")
+        case int() | float():
             return repr(value)
         case _:
             raise AssertionError(f"a spec is plain data, got {type(value).__name__}")

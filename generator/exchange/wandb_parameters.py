@@ -13,7 +13,8 @@ NUMBERS = ("min", "max", "mu", "sigma", "q", "a", "b")
 KEYS = ("distribution", "value", "values", "probabilities", *NUMBERS, "parameters")
 """In the order to be written."""
 
-ROUNDED = frozenset({"q_uniform", "q_log_uniform", "q_log_uniform_values"})
+ROUNDED = ("q_uniform", "q_log_uniform", "q_log_uniform_values")
+"""No set: a stranger's distribution may be a list, which none can be asked for."""
 
 
 @dataclass(slots=True)

@@ -18,7 +18,16 @@ NODES = 100_000
 """Counted after aliases are expanded, so that a few hundred bytes cannot mean a billion values."""
 
 EXPONENT = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)[eE][-+]?[0-9]+", re.ASCII)
+LONGEST_INTEGER = 512
+"""Bits; what is longer, no float can be compared with and not every Python can print."""
+
 PREFIX = "tag:yaml.org,2002:"
+
+
+class Unpointed(str):
+    """Text to YAML 1.1, as `1e-3` without quotes, whose author meant a number."""
+
+    __slots__ = ()
 
 
 class ForeignError(ValueError):
@@ -63,6 +72,20 @@ def _refuse_repeated(node: Any) -> None:
         seen.add(key.value)
 
 
+def _text(loader: Any, node: yaml.ScalarNode) -> str:
+    text = str(loader.construct_scalar(node))
+    return Unpointed(text) if not node.style and EXPONENT.fullmatch(text) else text
+
+
+def _integer(loader: Any, node: yaml.ScalarNode) -> int:
+    found = int(loader.construct_yaml_int(node))
+    if found.bit_length() > LONGEST_INTEGER:
+        raise ForeignError(
+            f"must be a smaller number, got one of {found.bit_length()} bits", line=_line(node)
+        )
+    return found
+
+
 def _float(loader: Any, node: yaml.ScalarNode) -> float:
     number = float(loader.construct_yaml_float(node))
     if not math.isfinite(number):
@@ -74,6 +97,8 @@ for _tag in ("timestamp", "binary", "omap", "pairs", "set"):
     _Loader.add_constructor(PREFIX + _tag, _plain)
 _Loader.add_constructor(PREFIX + "map", _mapping)
 _Loader.add_constructor(PREFIX + "float", _float)
+_Loader.add_constructor(PREFIX + "int", _integer)
+_Loader.add_constructor(PREFIX + "str", _text)
 _Loader.add_constructor(None, _plain)  # any other tag
 
 
@@ -96,17 +121,17 @@ def load(content: bytes) -> Any:
         raise ForeignError(f"must be valid YAML: {str(error).splitlines()[0]}") from error
     except ForeignError:
         raise
-    except (ValueError, KeyError) as error:  # digits beyond what Python converts, `!!bool maybe`
+    except (ValueError, KeyError, IndexError) as error:  # long digits, `!!bool maybe`, `!!int` of nothing
         raise ForeignError(f"must be readable: {error}") from error
 
 
 def number(value: object) -> int | float | None:
-    """Take a value for a number, also the text that YAML 1.1 makes of `1e-3`; None if it is neither."""
+    """Take a value for a number, also the text that YAML 1.1 makes of a bare `1e-3`; else None."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
         return value
-    if isinstance(value, str) and EXPONENT.fullmatch(value) and math.isfinite(float(value)):
+    if isinstance(value, Unpointed) and math.isfinite(float(value)):
         return float(value)
     return None
 

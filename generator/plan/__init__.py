@@ -4,6 +4,7 @@ from generator.plan.coverage import Binned, Counted, Coverage, Covered, Scale, c
 from generator.plan.data import as_data
 from generator.plan.difference import Difference, Unreadable, difference
 from generator.plan.evenness import Discrepancy
+from generator.plan.outdated import Outdated, outdated
 from generator.plan.review import BlockReview, Cost, Rejection, Review, Standing, cost, standing
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "Covered",
     "Difference",
     "Discrepancy",
+    "Outdated",
     "Rejection",
     "Review",
     "Scale",
@@ -24,5 +26,6 @@ __all__ = [
     "cost",
     "coverage",
     "difference",
+    "outdated",
     "standing",
 ]

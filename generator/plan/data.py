@@ -7,6 +7,7 @@ from generator.plan.bins import Binned
 from generator.plan.coverage import Counted, Covered
 from generator.plan.difference import Difference, Unreadable
 from generator.plan.evenness import Discrepancy
+from generator.plan.outdated import Outdated
 from generator.plan.review import BlockReview, Cost, Review
 from generator.structs.trial import Trial
 
@@ -28,7 +29,14 @@ def as_data(review: Review) -> dict[str, Any]:
         "running": review.standing.running,
         "recorded": review.standing.recorded,
         "unlocked": review.unlocked,
-        "cost": {"all": _cost(review.whole_cost), "new": _cost(review.new_cost)},
+        "outdated": [_outdated(one) for one in review.outdated],
+        "cost": {
+            "all": _cost(review.whole_cost),
+            "new": _cost(review.new_cost),
+            "timeout_seconds": sweep.run.timeout_seconds,
+            "attempts": sweep.run.retries + 1,
+            "parallelism": sweep.run.parallelism,
+        },
         "budget": {"max_trials": sweep.budget.max_trials, "max_gpu_hours": sweep.budget.max_gpu_hours},
         "blocks": [_block(block) for block in review.blocks],
         "parameters": [_covered(one) for one in review.coverage.parameters],
@@ -40,7 +48,17 @@ def as_data(review: Review) -> dict[str, Any]:
 
 
 def _cost(found: Cost) -> dict[str, Any]:
-    return {"trials": found.trials, "hours": found.hours, "gpu_hours": found.gpu_hours}
+    return {
+        "trials": found.trials,
+        "hours": found.hours,
+        "trial_hours": found.hours,
+        "gpu_hours": found.gpu_hours,
+        "wall_hours": found.wall_hours,
+    }
+
+
+def _outdated(one: Outdated) -> dict[str, str]:
+    return {"part": one.part, "name": one.name, "locked": one.locked, "current": one.current}
 
 
 def _block(block: BlockReview) -> dict[str, Any]:

@@ -16,6 +16,8 @@ class Difference:
     added: tuple[Trial, ...]
     removed: tuple[Trial, ...]
     unchanged: int
+    is_same_text: bool = False
+    """Whether the spec is word for word the one there."""
 
     @property
     def is_empty(self) -> bool:

@@ -1,5 +1,6 @@
 """All that a reviewer of a sweep should see before the merge, as one value."""
 
+import math
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -7,6 +8,7 @@ from dataclasses import dataclass
 from generator.plan.coverage import Coverage
 from generator.plan.difference import Difference, Unreadable
 from generator.plan.evenness import Discrepancy
+from generator.plan.outdated import Outdated
 from generator.problems import Problem
 from generator.structs.sweep import Run, Sweep
 from generator.structs.trial import Trial
@@ -42,13 +44,17 @@ class Cost:
 
     trials: int
     hours: float
+    """Of single trials, one after the other."""
     gpu_hours: float
+    wall_hours: float
+    """On the clock, with as many trials at a time as the spec wants."""
 
 
 def cost(run: Run, trials: int) -> Cost:
     """Bound what trials can cost."""
-    hours = trials * run.timeout_seconds * (run.retries + 1) / SECONDS_AN_HOUR
-    return Cost(trials, hours, hours * run.resources.gpu)
+    longest = run.timeout_seconds * (run.retries + 1) / SECONDS_AN_HOUR
+    hours, rounds = trials * longest, math.ceil(trials / run.parallelism)
+    return Cost(trials, hours, hours * run.resources.gpu, rounds * longest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +95,10 @@ class Review:
     blocks: tuple[BlockReview, ...]
     coverage: Coverage
     difference: Difference | Unreadable
-    warnings: tuple[Problem, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    """What its author may want to know, and a program that is not there."""
+    outdated: tuple[Outdated, ...] = ()
+    """Of the locked program: new trials will not run what is there today."""
     unlocked: str | None = None
     """Why no program can be locked yet: until then no trial is known, and ids may change."""
 

@@ -5,14 +5,15 @@ an empty one is an absent value.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from types import MappingProxyType
 from typing import NamedTuple
 
 from generator.problems import Problem
 from generator.reader import characters
-from generator.reader.reading import limited
+from generator.reader.reading import PROBLEMS, limited
 from generator.reader.scalars import Refusal, resolve
 from generator.reader.shown import cut, shown
 from generator.structs.values import Scalar, Value
@@ -22,10 +23,15 @@ LINES = 100_000
 """As many assignments as a sweep can have trials."""
 
 COLUMNS = 100
-PROBLEMS = 1000
-"""Where reading stops: a hostile file could have millions."""
+CELLS = 2_000_000
+"""Lines times columns: what a hundred megabytes hold once each is a value."""
+LINE_BYTES = 64 * 1024
 
-CELL = re.compile(r'([ \t]*)(?:"((?:[^"]|"")*)"[ \t]*|([^,"]*))(,|$)')
+MEANINGS = 10_000
+"""Cells whose meaning is remembered: columns that are sampled hardly repeat themselves."""
+
+# Possessive throughout: a cell is read in one way or none, so no line takes more than linear time.
+CELL = re.compile(r'([ \t]*+)(?:"([^"]*+(?:""[^"]*+)*+)"[ \t]*+|([^,"]*+))(,|$)')
 NOT_PLAIN = re.compile(r"[][{}#&*!|>%@`']|[-?:](?:\s|$)|.*(?::\s|\s#)")
 """How no plain scalar of YAML begins, or what none holds."""
 
@@ -35,16 +41,26 @@ class Table:
     """The contents of a file of assignments."""
 
     file: str
-    text: str
-    """With LF line ends: equal for files that differ in nothing else."""
+    lines: tuple[bytes, ...]
+    """As they stand between line feeds: equal for files that differ in line ends only."""
     names: tuple[str, ...]
     rows: tuple[Mapping[str, Value], ...]
     """Absent values are not in the mapping."""
 
+    @property
+    def text(self) -> str:
+        """The whole file, with LF line ends."""
+        return b"\n".join(self.lines).decode()
+
+    @property
+    def size(self) -> int:
+        """How many cells there are."""
+        return len(self.rows) * len(self.names)
+
     def problem(self, row: int, name: str, message: str, *, code: str, hint: str | None = None) -> Problem:
         """Say that something is wrong with a value."""
         line = row + 2
-        cells = _cells(self.text.split("\n")[line - 1])
+        cells = _cells(self.lines[line - 1].decode())
         assert cells is not None
         return Problem(self.file, line, cells[self.names.index(name)].column, name, message, code, hint)
 
@@ -64,8 +80,24 @@ class _Reader:
     meanings: dict[str, Scalar | Refusal] = field(default_factory=dict)
     """Columns repeat themselves: what a bare cell means is found once."""
 
+    def header(self, line: bytes, rows: int) -> tuple[str, ...]:
+        """Read the names of the columns, and see that there is something under them, but not too much."""
+        text = self.text(1, line)
+        if not rows:
+            hint = "a line an assignment"
+            self.report(0, 0, "must have a header and at least one assignment", hint=hint)
+        if self.problems:
+            return ()
+        names = self.names(text)
+        if len(names) > COLUMNS:
+            self.report(1, 1, f"must have at most {COLUMNS} columns, got {len(names)}", hint=None)
+        elif len(names) * rows > CELLS:
+            message = f"must have at most {CELLS} cells, got {rows} lines of {len(names)}"
+            self.report(0, 0, message, hint=None, code="too-large")
+        return names
+
     def names(self, line: str) -> tuple[str, ...]:
-        """Read the header."""
+        """Read the header's cells."""
         found: dict[str, None] = {}
         for cell in _cells(line) or ():
             name = cell.bare if cell.quoted is None else cell.quoted
@@ -78,18 +110,39 @@ class _Reader:
             found[name] = None
         if not found:
             self.report(1, 1, _malformed(line), hint="the first line names each column: lr,width")
-        if len(found) > COLUMNS:
-            self.report(1, 1, f"must have at most {COLUMNS} columns, got {len(found)}", hint=None)
         return tuple(found)
 
-    def row(self, number: int, line: str, names: tuple[str, ...]) -> Mapping[str, Value]:
+    def text(self, number: int, line: bytes) -> str:
+        """Decode a line, of which no more can be said if it leaves a problem."""
+        if len(line) > LINE_BYTES:
+            message = f"must be at most {LINE_BYTES} bytes, got a line of {len(line)}"
+            self.report(number, 1, message, hint=None, code="too-large")
+            return ""
+        try:
+            text = line.decode()
+        except UnicodeDecodeError as error:
+            column = len(line[: error.start].decode()) + 1
+            message = f"must be UTF-8, got byte 0x{line[error.start]:02x}"
+            self.report(number, column, message, hint="save the file as UTF-8", code="not-utf8")
+            return ""
+        for found in islice(characters.INVISIBLE.finditer(text), PROBLEMS):
+            message = f"must not hold an invisible character, got {characters.described(found[0])}"
+            column = found.start() + 1
+            self.report(number, column, message, hint="delete it", code="invisible-character")
+        return text
+
+    def row(self, number: int, line: bytes, names: tuple[str, ...]) -> Mapping[str, Value]:
         """Read one assignment."""
-        cells = _cells(line)
-        if cells is None:
-            self.report(number, 1, _malformed(line), hint='text is written "so"; a quote in it is doubled')
+        before = len(self.problems)
+        text = self.text(number, line)
+        if len(self.problems) > before:
             return {}
-        if len(cells) != len(names) or not line.strip():
-            message = f"must have {len(names)} cells, as the header, got {len(cells) if line.strip() else 0}"
+        cells = _cells(text)
+        if cells is None:
+            self.report(number, 1, _malformed(text), hint='text is written "so"; a quote in it is doubled')
+            return {}
+        if len(cells) != len(names) or not text.strip():
+            message = f"must have {len(names)} cells, as the header, got {len(cells) if text.strip() else 0}"
             self.report(number, 1, message, hint="an empty cell stands for an absent value")
             return {}
         values: dict[str, Value] = {}
@@ -102,9 +155,9 @@ class _Reader:
 
     def value(self, line: int, name: str, cell: _Cell) -> Scalar:
         """Give a bare cell its meaning; null where it has none."""
-        if cell.bare not in self.meanings:
-            self.meanings[cell.bare] = _meaning(cell.bare)
-        meaning = self.meanings[cell.bare]
+        meaning = self.meanings[cell.bare] if cell.bare in self.meanings else _meaning(cell.bare)
+        if len(self.meanings) < MEANINGS:
+            self.meanings[cell.bare] = meaning
         if isinstance(meaning, Refusal):
             self.report(line, cell.column, meaning.message, code=meaning.code, hint=meaning.hint, name=name)
             return None
@@ -126,45 +179,30 @@ class _Reader:
 
 def read_assignments(content: bytes, file: str) -> Table | tuple[Problem, ...]:
     """Read a file of assignments; `file` is its name for people."""
-    if len(content) > BYTES:
-        message = f"must be at most {BYTES} bytes, got more"
-        return (Problem(file, 0, 0, "", message, code="too-large"),)
-    try:
-        text = characters.decode(content)
-    except UnicodeDecodeError as error:
-        message = f"must be UTF-8, got byte 0x{content[error.start]:02x} at offset {error.start}"
-        return (Problem(file, 0, 0, "", message, code="not-utf8", hint="save the file as UTF-8"),)
-    if invisible := tuple(_invisible(text, file)):
-        return limited(list(invisible))
-    lines = text.split("\n")
-    if lines[-1] == "":
-        lines.pop()
-    if len(lines) - 1 > LINES:
-        message = f"must have at most {LINES} lines after the header, got {len(lines) - 1}"
-        return (Problem(file, 0, 0, "", message, code="too-large"),)
-    return _table(file, text, lines)
-
-
-def _table(file: str, text: str, lines: list[str]) -> Table | tuple[Problem, ...]:
     reader = _Reader(file)
-    if len(lines) < 2:  # noqa: PLR2004 - a header and a line
-        reader.report(0, 0, "must have a header and at least one assignment", hint="a line an assignment")
+    lines = content.count(b"\n")
+    if len(content) > BYTES:
+        reader.report(0, 0, f"must be at most {BYTES} bytes, got more", hint=None, code="too-large")
+    elif lines > LINES + 1:
+        message = f"must have at most {LINES} lines after the header, got {lines - 1}"
+        reader.report(0, 0, message, hint=None, code="too-large")
+    if reader.problems:
         return tuple(reader.problems)
-    names = reader.names(lines[0])
+    whole = content.removeprefix(characters.BYTE_ORDER_MARK.encode()).replace(b"\r\n", b"\n")
+    return _table(reader, tuple(whole.split(b"\n")))
+
+
+def _table(reader: _Reader, lines: tuple[bytes, ...]) -> Table | tuple[Problem, ...]:
+    header, *rest = lines if lines[-1] else lines[:-1] or lines
+    names = reader.header(header, len(rest))
     if reader.problems:
         return limited(reader.problems)
     rows: list[Mapping[str, Value]] = []
-    for number, line in enumerate(lines[1:], start=2):
+    for number, line in enumerate(rest, start=2):
         rows.append(reader.row(number, line, names))
         if len(reader.problems) > PROBLEMS:
             break
-    return limited(reader.problems) or Table(file, text, names, tuple(rows))
-
-
-def _invisible(text: str, file: str) -> Iterator[Problem]:
-    for mark, character in characters.invisible(text):
-        message = f"must not hold an invisible character, got {characters.described(character)}"
-        yield Problem(file, *mark, "", message, code="invisible-character", hint="delete it")
+    return limited(reader.problems) or Table(reader.file, lines, names, tuple(rows))
 
 
 def _cells(line: str) -> list[_Cell] | None:

@@ -85,6 +85,6 @@ def limited(problems: list[Problem]) -> tuple[Problem, ...]:
     first = sorted(problems)[:PROBLEMS]
     if len(problems) > PROBLEMS:
         last = first[-1]
-        message = f"{len(problems) - PROBLEMS} more problems are not shown"
+        message = f"at least {len(problems) - PROBLEMS} more problems are not shown"
         first.append(Problem(last.file, last.line, last.column, "", message, code="too-many-problems"))
     return tuple(first)

@@ -13,6 +13,9 @@ from generator.untrusted import read_regular
 
 TEMPORARY = ".tmp"
 
+GIT_FOLDER = ".git"
+"""What lies there git obeys: hooks, settings."""
+
 
 @contextmanager
 def storage(path: Path) -> Iterator[None]:
@@ -26,6 +29,32 @@ def storage(path: Path) -> Iterator[None]:
 
 LARGEST_INPUT = 256 * 1024
 """The reader's own limit for a spec; what is larger is cut, and refused there."""
+
+
+def refuse_links(root: Path, *places: str | Path) -> None:
+    """Refuse a place whose folders below `root`, or the place itself, are links. Raises StorageError.
+
+    Whoever may commit a link could otherwise have files read and written outside of the repository.
+    """
+    for place in places:
+        path = root
+        for part in Path(place).parts:
+            path /= part
+            if path.is_symlink():
+                raise StorageError(
+                    f"{path}: must be a folder or file of the repository, not a symbolic link",
+                    hint="replace the link by what it leads to",
+                )
+
+
+def refuse_outside(root: Path | None, output: Path) -> None:
+    """Refuse to write into git's own folder, or through a link of the repository. Raises StorageError."""
+    path = output.absolute()
+    real = path.parent.resolve()
+    if GIT_FOLDER in {part.lower() for part in (*path.parts, *real.parts)}:
+        raise StorageError(f"{output}: must not be in git's own folder", hint="choose another --output")
+    if root is not None and path.is_relative_to(root):
+        refuse_links(root, path.relative_to(root))
 
 
 def read_input(path: Path) -> bytes:

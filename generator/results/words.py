@@ -1,12 +1,18 @@
 """Values as people read them, and user text that stays text in Markdown."""
 
+import json
 import math
 import re
 import unicodedata
 
+from generator.reader.scalars import Refusal, resolve
 from generator.structs.values import Value, canonical, canonical_json
 
 SIGNIFICANT_DIGITS = 6
+
+UNCLEAR = re.compile(r"::|##\[|[=×…]|^[\"'\[{]|, ")  # noqa: RUF001 - what stands between values
+RISKY = re.compile(r"::+|##\[|(?<= ) +")
+"""What begins a command to a CI runner once a line is folded there, and blanks that a reader would count."""
 
 _PUNCTUATION = re.compile(r"([\\`*_{}\[\]<>#|~$&@])")
 _LINK = re.compile(r"(://|\bwww\.)", re.IGNORECASE)
@@ -31,14 +37,31 @@ def plain(value: Value) -> str:
         case int() | float():
             return repr(canonical(value))
         case str():
-            return one_line(value) if value.strip() else canonical_json(value)
+            return value if _is_clear(value) else quoted(value)
         case _:
-            return canonical_json(value)
+            return quoted(value)
+
+
+def quoted(value: Value) -> str:
+    """Write a value as JSON that shows each character, and that no CI runner takes for a command."""
+    text = json.dumps(canonical(value), ensure_ascii=False, separators=(",", ":"))
+    text = RISKY.sub(lambda found: "".join(f"\\u{ord(one):04x}" for one in found[0]), text)
+    return "".join(one if one.isprintable() else canonical_json(one)[1:-1] for one in text)
+
+
+def _is_clear(text: str) -> bool:
+    """Tell whether text, bare on a line between others, is seen whole and can be nothing else."""
+    if not text.isprintable() or text != " ".join(text.split()) or UNCLEAR.search(text):
+        return False
+    # Of what our reader refuses, `on` is how no value is shown; `010` a person takes for a number.
+    found = resolve(text)
+    return found == text or (isinstance(found, Refusal) and text[:1].isalpha())
 
 
 def one_line(text: str) -> str:
     """Put text on one line and make what is invisible visible, so that nothing hides or reorders it."""
-    return "".join(_visible(character) for character in " ".join(text.split()))
+    line = "".join(_visible(character) for character in " ".join(text.split()))
+    return line.replace("##[", "\\u0023#[")  # a CI runner would take what follows for a command
 
 
 def _visible(character: str) -> str:

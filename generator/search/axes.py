@@ -2,13 +2,19 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import isfinite
+from typing import cast
 
 from generator.search.quantiles import position, quantile_of
-from generator.structs.domain import Choice, Constant
+from generator.structs.domain import Choice, Constant, IntUniform
 from generator.structs.space import Parameter, SearchSpace
 from generator.structs.values import Value
 
 Columns = Callable[[Sequence[float]], dict[str, Sequence[Value]]]
+
+
+class UndrawableError(Exception):
+    """A distribution gives something that is no number; the rules refuse those that are known to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +32,7 @@ class Axis:
         """Compile the function from coordinates to each member's values."""
         names = [member.name for member in self.members]
         if len(self.members) == 1:
-            alone = quantile_of(self.members[0].domain)
-            return lambda coordinates: {names[0]: [*map(alone, coordinates)]}
+            return _drawn(self.members[0])
         rows = self.rows()
         values = list(zip(*rows, strict=True))
 
@@ -40,6 +45,22 @@ class Axis:
     def rows(self) -> list[tuple[Value, ...]]:
         """List what zipped members are at each of their positions."""
         return list(zip(*map(_values, self.members), strict=True))
+
+
+def _drawn(member: Parameter) -> Columns:
+    """Compile a parameter's quantile function. What it makes raises UndrawableError."""
+    alone, is_drawn = quantile_of(member.domain), not isinstance(member.domain, Choice | IntUniform)
+
+    def columns(coordinates: Sequence[float]) -> dict[str, Sequence[Value]]:
+        try:
+            values = [*map(alone, coordinates)]
+        except (ArithmeticError, ValueError) as error:
+            raise UndrawableError(member.name) from error
+        if is_drawn and not all(map(isfinite, cast(list[float], values))):
+            raise UndrawableError(member.name)
+        return {member.name: values}
+
+    return columns
 
 
 def _values(member: Parameter) -> tuple[Value, ...]:

@@ -20,7 +20,7 @@ STEP = 2.0**-53
 _WORDS = Struct(">8Q")
 _COUNTER = Struct(">Q")
 
-_SORTED = 2**16
+LONGEST_SORTED = 2**16
 """Up to here a permutation is a sorted list, each as likely as any other; a longer list takes too long."""
 
 _ROUNDS = 6
@@ -77,7 +77,7 @@ def shuffled(chance: Sequence[int]) -> list[int]:
 def permutation(seed: int, name: str, count: int) -> Callable[[int], int]:
     """Give a bijection of range(count) onto itself, which answers for any position without the others."""
     assert count >= 1
-    if count <= _SORTED:
+    if count <= LONGEST_SORTED:
         return shuffled(stream(seed, name, purpose="order").words(range(count))).__getitem__
     return _mixing(seed, name, count)
 

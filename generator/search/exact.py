@@ -10,6 +10,9 @@ from statistics import NormalDist
 _DIGITS = 60
 """Twice a double's, which Newton's step doubles, and as many again against cancellation."""
 
+_FARTHEST = 40
+"""Standard deviations; beyond lie 10^-349 of all, and the sum has more terms than the square of them."""
+
 
 def log_uniform(u: float, low: float, high: float) -> Decimal:
     """Find the point at a fraction of the way between two positive numbers, on a logarithmic scale."""
@@ -60,6 +63,8 @@ def _density(z: Decimal) -> Decimal:
 
 def _cdf(z: Decimal) -> Decimal:
     """Sum 1/2 + density * (z + z^3/3 + z^5/15 + ...), in which no term cancels another."""
+    if abs(z) > _FARTHEST:
+        return Decimal(z > 0)
     term = total = z
     divisor = 1
     while total + term != total:

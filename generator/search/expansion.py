@@ -7,14 +7,15 @@ from types import MappingProxyType
 from generator.errors import SpecError
 from generator.problems import Problem, Severity
 from generator.search import limits
-from generator.search.blocks import Explored, explored
+from generator.search.blocks import Explored, Limits, explored
 from generator.search.findings import findings
 from generator.search.grid import grid
 from generator.search.settling import Assignment
-from generator.structs.counting import MOST_TRIALS
+from generator.search.weights import table
+from generator.search.work import MOST_WORK, Price, bound, price
 from generator.structs.program import Program
 from generator.structs.space import SearchSpace
-from generator.structs.sweep import Grid, Sweep
+from generator.structs.sweep import Block, Grid, Sweep
 from generator.structs.trial import Trial
 from generator.structs.values import identity
 
@@ -31,6 +32,8 @@ class BlockCount:
     """Equal to an assignment before, of this block or another."""
     rejections: tuple[int, ...] = ()
     """For how many candidates each constraint does not hold, in their order."""
+    unasked: tuple[int, ...] = ()
+    """For how many candidates each constraint lacks a value that it asks for, and so holds."""
 
     @property
     def kept(self) -> int:
@@ -59,11 +62,8 @@ def explore(sweep: Sweep) -> Expansion | tuple[Problem, ...]:
             expansion = Expansion(assignments, (BlockCount(len(assignments), 0, 0),))
             said: list[Problem] = []
         case _:
-            key = _sameness(sweep)
-            found = [explored(block, key, most=MOST_TRIALS) for block in sweep.blocks]
-            expansion = _joined(found)
-            said = [problem for one in found for problem in findings(one, sweep.path)]
-    said += limits.after(sweep, len(expansion.assignments))
+            expansion, said = _explored(sweep)
+    said += limits.after(sweep, expansion.assignments)
     errors = tuple(sorted(problem for problem in said if problem.severity is Severity.ERROR))
     return errors or Expansion(expansion.assignments, expansion.blocks, tuple(sorted(said)))
 
@@ -86,26 +86,48 @@ def _sameness(sweep: Sweep) -> Callable[[Assignment], Hashable]:
 _ABSENT = object()
 
 
-def _joined(found: list[Explored]) -> Expansion:
-    """Put blocks after each other; what an earlier one has, a later one does not add again."""
-    if len(found) == 1:
-        (only,) = found
-        count = BlockCount(only.candidates, only.rejected, only.duplicates, _rejections(only))
-        return Expansion(tuple(only.distinct.values()), (count,))
+def _explored(sweep: Sweep) -> tuple[Expansion, list[Problem]]:
+    """Look at blocks one after the other; what an earlier one has, a later one does not add again.
+
+    Candidates that give nothing are paid for out of one purse: a hundred hopeless blocks cost as much as one.
+    """
+    key, most, heaviest = _sameness(sweep), limits.most_assignments(sweep), limits.most_bytes(sweep)
+    prices = [price(block) for block in sweep.blocks]
+    purse = MOST_WORK - sum(one.work for one in prices)
     assignments: dict[Hashable, Assignment] = {}
-    counts: list[BlockCount] = []
-    for one in found:
+    counts, heavy = list[BlockCount](), 0
+    said: list[Problem] = []
+    for block, cost in zip(sweep.blocks, prices, strict=True):
+        found = explored(block, key, Limits(most, _candidates(block, cost, purse), heaviest))
+        purse -= max(0, found.candidates - cost.candidates) * cost.steps
         before = len(assignments)
-        for key, assignment in one.distinct.items():
-            assignments.setdefault(key, assignment)
-        kept = len(assignments) - before
-        duplicates = one.candidates - one.rejected - kept
-        counts.append(BlockCount(one.candidates, one.rejected, duplicates, _rejections(one)))
-    return Expansion(tuple(assignments.values()), tuple(counts))
+        for same, assignment in found.distinct.items():
+            assignments.setdefault(same, assignment)
+        counts.append(_count(found, len(assignments) - before))
+        said += findings(found, sweep.path)
+        heavy += found.bytes
+        if heaviest is not None and heavy > heaviest:
+            heavy = table(assignments.values())
+        if len(assignments) > most or heavy > (heaviest or heavy):
+            break
+    return Expansion(tuple(assignments.values()), tuple(counts)), said
 
 
-def _rejections(one: Explored) -> tuple[int, ...]:
-    return tuple(one.rejections[place] for place in range(len(one.block.space.constraints)))
+def _candidates(block: Block, cost: Price, purse: int) -> int | None:
+    """Limit a block's candidates by what it may try, and by what is left to pay for it."""
+    wished = bound(block)
+    return None if wished is None else min(wished, cost.candidates + purse // cost.steps)
+
+
+def _count(found: Explored, kept: int) -> BlockCount:
+    places = range(len(found.block.space.constraints))
+    return BlockCount(
+        found.candidates,
+        found.rejected,
+        found.candidates - found.rejected - kept,
+        tuple(found.rejections[place] for place in places),
+        tuple(found.unasked[place] for place in places),
+    )
 
 
 def trials(sweep: Sweep, expansion: Expansion, program: Program) -> tuple[Trial, ...]:

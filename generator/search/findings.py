@@ -1,14 +1,14 @@
 """What is to be said of a block once its candidates were looked at."""
 
 from collections.abc import Iterator
+from typing import assert_never
 
 from generator.problems import Problem, Severity
 from generator.reader.shown import cut
-from generator.search.blocks import Explored, bound
+from generator.search.blocks import Explored
 from generator.search.drawing import unbalanced
 from generator.search.settling import Assignment
-from generator.structs.counting import MOST_TRIALS
-from generator.structs.space import Constraint
+from generator.structs.space import Constraint, Derived, Parameter
 from generator.structs.sweep import Draw, Grid, Listing, Sampler
 from generator.structs.values import canonical_json
 
@@ -20,12 +20,17 @@ def findings(found: Explored, file: str) -> Iterator[Problem]:
     """Tell what is wrong with a block, or worth knowing."""
     if found.failed is not None:
         yield _failed(found, file)
+    elif found.undrawable is not None:
+        message = f"must give finite numbers, got one of {found.undrawable!r} that is none"
+        hint = "try parameters of the distribution that are less extreme"
+        yield Problem.at(file, found.block.place, message, code="out-of-range", hint=hint)
     elif not found.distinct and found.rejected:
         yield from _nothing(found, file)
     else:
         yield from _cap(found, file)
         yield from _uneven(found, file)
         yield from _everything(found, file)
+        yield from _never(found, file)
 
 
 def _failed(found: Explored, file: str) -> Problem:
@@ -61,6 +66,10 @@ def _nothing(found: Explored, file: str) -> Iterator[Problem]:
 _WIDEN = "widen the domains, or loosen the constraint"
 
 
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
 def _candidates(found: Explored) -> str:
     match found.block:
         case Grid():
@@ -74,8 +83,8 @@ def _candidates(found: Explored) -> str:
 def _cap(found: Explored, file: str) -> Iterator[Problem]:
     block, kept = found.block, len(found.distinct)
     match block:
-        case _ if kept > MOST_TRIALS:
-            return  # looking stopped there, and the whole sweep is refused for it
+        case _ if found.is_too_large:
+            return  # the whole sweep is refused for it
         case Grid(cap=int(cap), seed=None) if kept > cap:
             message = f"must make at most run_cap = {cap} assignments, got {kept}"
             hint = f"raise run_cap, or let `grid_order: shuffled` and a seed choose {cap} of them"
@@ -88,9 +97,8 @@ def _cap(found: Explored, file: str) -> Iterator[Problem]:
             )
         case Draw(cap=cap) if kept < cap:
             yield _unreached(found, file, cap)
-        case Grid(cap=int(cap), seed=int()) if kept < cap and found.candidates == bound(block):
-            if not found.is_exhausted:
-                yield _unreached(found, file, cap)
+        case Grid(cap=int(cap), seed=int()) if kept < cap and not found.is_exhausted:
+            yield _unreached(found, file, cap)
         case _:
             pass
 
@@ -124,16 +132,61 @@ def _uneven(found: Explored, file: str) -> Iterator[Problem]:
 
 
 def _everything(found: Explored, file: str) -> Iterator[Problem]:
+    if isinstance(found.block, Listing) or not _is_telling(found):
+        return  # a person's own lines: the constraint is there to guard them
+    looked_at = f"{found.candidates} {_candidates(found)}"
+    for number, constraint in enumerate(found.block.space.constraints):
+        if found.unasked[number] == found.candidates:
+            yield _mute(constraint, file, looked_at)
+        elif not found.rejections[number]:
+            yield _idle(constraint, file, looked_at)
+
+
+def _is_telling(found: Explored) -> bool:
+    """Tell whether what was not seen is likely not to be there at all."""
     match found.block:
         case Listing():
-            return  # a person's own lines: the constraint is there to guard them
-        case Draw() if found.candidates < TELLING_DRAWS:
-            return
-        case Grid(seed=int()) if not found.is_exhausted:
-            return
-    for number, constraint in enumerate(found.block.space.constraints):
-        if not found.rejections[number]:
-            yield _idle(constraint, file, f"{found.candidates} {_candidates(found)}")
+            return True
+        case Draw():
+            return found.candidates >= TELLING_DRAWS
+        case Grid(seed=seed):
+            return seed is None or found.is_exhausted
+        case _:
+            assert_never(found.block)
+
+
+def _never(found: Explored, file: str) -> Iterator[Problem]:
+    """Tell of values that no assignment has."""
+    if not found.distinct or not _is_telling(found):
+        return
+    space, looked_at = found.block.space, _counted(len(found.distinct), "assignment")
+    named: tuple[Parameter | Derived, ...] = (*space.parameters, *space.derived)
+    for one in named:
+        if one.name in found.unseen:
+            message = f"exists in none of {looked_at}"
+            if isinstance(one, Parameter):
+                hint = "its conditions, and those of the parameters they ask for, never hold together"
+            else:
+                hint = "the values that it is made of are never there together"
+            yield Problem.at(
+                file, one.place, message, code="never-present", hint=hint, severity=Severity.WARNING
+            )
+
+
+def _mute(constraint: Constraint, file: str, looked_at: str) -> Problem:
+    message = (
+        f"is asked of none of {looked_at}, as the values that it needs are never there together: "
+        f"{cut(constraint.text)}"
+    )
+    hint = "look at the conditions of the parameters that it mentions"
+    return Problem.at(
+        file,
+        constraint.place,
+        message,
+        code="constraint-everything",
+        hint=hint,
+        severity=Severity.WARNING,
+    )
 
 
 def _idle(constraint: Constraint, file: str, looked_at: str) -> Problem:

@@ -1,5 +1,6 @@
 """From a raw candidate to an assignment: drop what does not exist, compute what follows, test the rest."""
 
+from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -36,11 +37,15 @@ class Failed:
 Settle = Callable[[Candidate], Assignment | Rejected | Failed]
 
 
-def settling(space: SearchSpace, listed: Collection[str] = ()) -> Settle:
-    """Compile what a space makes of a candidate; `listed` are names that a person may give beside its own."""
+def settling(space: SearchSpace, listed: Collection[str] = (), unasked: Counter[int] | None = None) -> Settle:
+    """Compile what a space makes of a candidate; `listed` are names that a person may give beside its own.
+
+    In `unasked` is counted how often a constraint, by its place, could not be asked.
+    """
     exists = _existence(space.parameters)
     derive = [_Computed.of(derived) for derived in space.derived]
     tests = [_Computed.of(constraint) for constraint in space.constraints]
+    uncertain = Counter[int]() if unasked is None else unasked
     names = tuple(dict.fromkeys([*(parameter.name for parameter in space.parameters), *listed]))
 
     def settle(candidate: Candidate) -> Assignment | Rejected | Failed:
@@ -50,7 +55,7 @@ def settling(space: SearchSpace, listed: Collection[str] = ()) -> Settle:
             failed = derived.add_to(assignment)
             if failed is not None:
                 return failed
-        return (tests and _tested(assignment, tests)) or MappingProxyType(assignment)
+        return (tests and _tested(assignment, tests, uncertain)) or MappingProxyType(assignment)
 
     return settle
 
@@ -88,11 +93,14 @@ def _kept(value: Value) -> Value:
             return value
 
 
-def _tested(assignment: Assignment, tests: Iterable[_Computed]) -> Rejected | Failed | None:
+def _tested(
+    assignment: Assignment, tests: Iterable[_Computed], unasked: Counter[int]
+) -> Rejected | Failed | None:
     """Hold all constraints against an assignment; what an earlier one rejected cannot fail in a later one."""
     rejecting: list[int] = []
     for number, test in enumerate(tests):
         if not test.needs <= assignment.keys():
+            unasked[number] += 1
             continue
         try:
             holds = test.compute(assignment)

@@ -9,14 +9,22 @@ FEW = 12
 MEANT = {
     "bayesian": "bayes",
     "choice": "categorical",
+    "choices": "values",
     "gaussian": "normal",
+    "high": "max",
     "lhs": "latin-hypercube",
     "loguniform": "log_uniform_values",
     "lognormal": "log_normal",
+    "low": "min",
+    "lower": "min",
+    "mean": "mu",
     "quniform": "q_uniform",
     "qloguniform": "q_log_uniform_values",
     "randint": "int_uniform",
+    "std": "sigma",
+    "stddev": "sigma",
     "tpe": "bayes",
+    "upper": "max",
 }
 """What other tools call the same thing: their log-uniform distributions take values, not exponents."""
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 
 from generator.structs.dimensions import Dimension, Steps, dimensions, walked
@@ -15,7 +16,7 @@ MOST_COMBINATIONS = 1_000_000
 """Of a grid, before constraints: some seconds of looking at each."""
 
 MOST_CASES = 10_000
-"""So many ways for conditions to turn out are looked at one by one."""
+"""So many ways for conditions to turn out are looked at one by one, times the dimensions that have a part."""
 
 Known = Mapping[str, Hashable]
 """What a parent is: the identity of its value, OTHER, or ABSENT."""
@@ -25,6 +26,7 @@ OTHER = object()
 ABSENT = object()
 
 
+@lru_cache(maxsize=256)  # every limit asks for it, of every block of a sweep
 def combinations(space: SearchSpace) -> int:
     """Count a grid's assignments before constraints, for parameters that all have a `size`.
 
@@ -34,7 +36,13 @@ def combinations(space: SearchSpace) -> int:
     conditional = any(parameter.when for parameter in space.parameters)
     if not conditional:
         return prod(dimension.size for dimension in found)
-    return prod(_count(part) for part in _independent(found))
+    total, left = 1, MOST_CASES
+    for part in _independent(found):
+        branches = _branches(part)
+        cases = len(part) * prod(len(cases) for _, cases in branches)
+        total *= _sum(branches, {}) if cases <= left else prod(dimension.size for dimension in part)
+        left -= cases if cases <= left else 0
+    return total
 
 
 def _independent(found: tuple[Dimension, ...]) -> list[list[Dimension]]:
@@ -61,14 +69,11 @@ class _Case:
     positions: int
 
 
-def _count(part: list[Dimension]) -> int:
+def _branches(part: list[Dimension]) -> list[tuple[Dimension, tuple[_Case, ...]]]:
     asked: dict[str, dict[Hashable, None]] = {}
     for condition in (one for dimension in part for member in dimension.members for one in member.when):
         asked.setdefault(condition.parameter, {}).update(dict.fromkeys(map(identity, condition.values)))
-    branches = [(dimension, tuple(_cases(dimension, asked))) for dimension in parents_first(part)]
-    if prod(len(cases) for _, cases in branches) > MOST_CASES:
-        return prod(dimension.size for dimension in part)
-    return _sum(branches, {})
+    return [(dimension, tuple(_cases(dimension, asked))) for dimension in parents_first(part)]
 
 
 def _sum(branches: list[tuple[Dimension, tuple[_Case, ...]]], known: Known) -> int:

@@ -5,7 +5,7 @@ drop the parameters whose conditions do not hold, compute the derived values, an
 constraint holds. Equal assignments are one.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from generator.problems import NOWHERE, Place
 from generator.structs.domain import Choice, Domain
@@ -29,6 +29,7 @@ class Parameter:
     domain: Domain
     when: tuple[Condition, ...] = ()
     """All of them must hold."""
+    place: Place = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

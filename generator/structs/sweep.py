@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from math import ceil
 
-from generator.problems import NOWHERE, Place, Problem
+from generator.problems import NOWHERE, Place, Problem, Severity
 from generator.structs.space import SearchSpace
 from generator.structs.values import Value
 
@@ -158,6 +158,17 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
+class Script:
+    """A file of the code that a spec names: whether it is there is known when the code is looked at."""
+
+    path: str
+    """Relative to the folder of the code."""
+    place: Place
+    severity: Severity
+    """Of its absence: what the key program names must be there, an argument may only look like a path."""
+
+
+@dataclass(frozen=True, slots=True)
 class Sweep:
     """A checked spec."""
 
@@ -178,6 +189,9 @@ class Sweep:
     budget: Budget = Budget()
     shape_place: Place = NOWHERE
     """Where the spec chooses a shape: whether it can is known when the trials are counted."""
+    code_place: Place = NOWHERE
+    """Where the spec says in which folder the code lies; where nothing is said, at what runs."""
+    scripts: tuple[Script, ...] = ()
     warnings: tuple[Problem, ...] = ()
     """What its author may want to know; it stops nothing."""
 

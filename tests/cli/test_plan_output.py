@@ -28,7 +28,8 @@ from generator.problems import Problem, Severity
 from generator.search import Expansion
 from generator.structs.domain import Choice, Constant
 from generator.structs.space import Parameter, SearchSpace
-from generator.structs.sweep import Budget, Grid, Sweep
+from generator.structs.sweep import Budget, Grid, Resources, Sweep
+from generator.structs.sweep import Run as Runs
 from tests.repository import Sandbox
 from tests.sweeps import a_program, a_sweep
 
@@ -41,11 +42,12 @@ peak: 3 trials: 1 new, 2 running, 0 recorded
   parameter  has it  values
   x          3       2 ×1  3 ×1  4 ×1
   fixed  bias=0.5
-  cost   at most 0.0167 hours for 1 new trial, 0.05 hours for all 3
+  cost   at most 0.0167 trial hours (1 new trial × 1m × 1 attempt), about 0.0167 hours at parallelism 2; \
+0.05 trial hours for all 3
   first  tb03186eb520  x=2  bias=0.5
          tbaddddac085  x=3  bias=0.5
          tdf1b139f3a1  x=4  bias=0.5
-  against BASE: 1 added, 1 removed, 2 unchanged
+  spec here versus spec at BASE: 1 added, 1 removed, 2 unchanged
     +    tdf1b139f3a1  x=4  bias=0.5
     -    t2a9f071af67  x=1  bias=0.5
 nothing changes: still
@@ -56,7 +58,8 @@ MARKDOWN = """\
 
 `Where does the parabola peak?`
 
-1 new, 2 running, 0 recorded; at most 0.0167 hours for 1 new trial, 0.05 hours for all 3.
+1 new, 2 running, 0 recorded; at most 0.0167 trial hours (1 new trial × 1m × 1 attempt), about 0.0167 hours \
+at parallelism 2; 0.05 trial hours for all 3.
 
 ### Blocks
 
@@ -82,7 +85,7 @@ Fixed: `bias=0.5`.
 
 ### Difference
 
-Against `BASE`: 1 added, 1 removed, 2 unchanged.
+Spec here versus spec at `BASE`: 1 added, 1 removed, 2 unchanged.
 
 |  | trial | values |
 | --- | --- | --- |
@@ -262,7 +265,7 @@ def a_hostile_review() -> Review:
         description=HOSTILE,
     )
     warning = Problem(sweep.path, 1, 1, "", HOSTILE, "some-code", severity=Severity.WARNING)
-    made = a_review(sweep, warnings=(warning,), unlocked=HOSTILE)
+    made = a_review(sweep, problems=(warning,), unlocked=HOSTILE)
     block = replace(made.blocks[0], constraints=(Rejection(HOSTILE, 1),))
     return replace(made, blocks=(block,), difference=difference(sweep.path, (), made.trials))
 
@@ -380,11 +383,118 @@ def test_no_value_looks_like_another(value: Any, told: str) -> None:
     assert plan_words.value(value) == told
 
 
+@pytest.mark.parametrize("form", ["text", "markdown", "json"])
+def test_a_wrong_spec_hides_no_other(form: str, changed: Sandbox, run_sweep: Run) -> None:
+    changed.write("sweeps/wrong.yaml", "name: wrong\n")
+
+    done = run_sweep("plan", "--format", form, cwd=changed.root)
+
+    assert done.returncode == 1
+    assert "tdf1b139f3a1" in done.stdout
+    assert "sweeps/wrong.yaml" in (done.stderr if form == "text" else done.stdout)
+    assert "no sweep" not in done.stdout
+
+
+def test_wrong_specs_alone_are_no_empty_repository(sandbox: Sandbox, run_sweep: Run) -> None:
+    sandbox.write("sweeps/wrong.yaml", "name: wrong\n")
+
+    assert run_sweep("plan", cwd=sandbox.root).stdout == ""
+    assert run_sweep("plan", "--format", "markdown", cwd=sandbox.root).stdout.startswith("## Problems\n")
+
+
+def test_a_spec_that_is_the_same_at_the_base_is_compared_with_nothing(
+    sandbox: Sandbox, run_sweep: Run
+) -> None:
+    sandbox.spec()
+    sandbox.commit("Ask")
+    sandbox.push()
+
+    text = run_sweep("plan", cwd=sandbox.root).stdout
+    markdown = run_sweep("plan", "--format", "markdown", cwd=sandbox.root).stdout
+
+    assert "3 new" in text
+    assert "versus" not in text
+    assert "Difference" not in markdown
+
+
+def test_other_words_for_the_same_space_are_told_as_that(changed: Sandbox, run_sweep: Run) -> None:
+    spec = changed.spec("peak")
+    spec.write_text(spec.read_text().replace("Where does", "Where, oh where, does"))
+
+    done = run_sweep("plan", "peak", cwd=changed.root)
+
+    base = changed.git("rev-parse", "--short=8", "HEAD").strip()
+    assert f"spec here versus spec at {base}: nothing changed in the space (3 trials)" in done.stdout
+
+
+def test_code_that_changed_since_the_lock_is_told(changed: Sandbox, run_sweep: Run) -> None:
+    before = changed.git("rev-parse", "--short=8", "HEAD:code").strip()
+    changed.write("code/train.py", "print('rewritten')\n")
+    changed.commit("Rewrite")
+    after = changed.git("rev-parse", "--short=8", "HEAD:code").strip()
+    told = f"code changed since the lock (code/ {before} → {after}): "
+
+    text = run_sweep("plan", "peak", cwd=changed.root).stdout
+    markdown = run_sweep("plan", "peak", "--format", "markdown", cwd=changed.root).stdout
+    data = json.loads(run_sweep("plan", "peak", "--format", "json", cwd=changed.root).stdout)
+
+    assert f"  {told}`sweep update peak` would ask for everything anew\n" in text
+    assert told in markdown
+    (outdated,) = data["data"]["sweeps"][0]["outdated"]
+    assert (outdated["part"], outdated["name"]) == ("code", "code/")
+    assert outdated["locked"].startswith(before)
+    assert outdated["current"].startswith(after)
+
+
+def test_the_cost_says_what_it_is_made_of_and_how_long_it_takes(
+    sandbox: Sandbox, run_sweep: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = Runs(timeout_seconds=5400, retries=1, parallelism=2, resources=Resources(gpu=4))
+    sweep = of_parameters(Parameter("x", Choice((1, 2, 3))), run=run)
+    spec = sandbox.spec(parallelism=2)
+    spec.write_text(spec.read_text().replace("timeout: 1m", "timeout: 2h"))
+
+    told = shown(capsys, a_review(sweep))
+    (data,) = json.loads(run_sweep("plan", "--format", "json", cwd=sandbox.root).stdout)["data"]["sweeps"]
+
+    assert (
+        "cost   at most 9 trial hours, 36 GPU hours (3 new trials × 90m × 2 attempts), "  # noqa: RUF001 - as shown
+        "about 6 hours at parallelism 2\n"
+    ) in told
+    assert data["cost"] == {
+        "all": {"trials": 3, "hours": 6, "trial_hours": 6, "gpu_hours": 0, "wall_hours": 4},
+        "new": {"trials": 3, "hours": 6, "trial_hours": 6, "gpu_hours": 0, "wall_hours": 4},
+        "timeout_seconds": 7200,
+        "attempts": 1,
+        "parallelism": 2,
+    }
+
+
+def test_without_new_trials_nothing_new_is_paid(capsys: pytest.CaptureFixture[str]) -> None:
+    review = a_review(a_sweep(run=Runs(timeout_seconds=3600)), standing=Standing(0, 2, 0))
+
+    assert "cost   nothing new; at most 2 trial hours for all 2\n" in shown(capsys, review)
+
+
+def test_a_program_that_is_not_there_is_told_in_every_form(sandbox: Sandbox, run_sweep: Run) -> None:
+    spec = sandbox.spec()
+    spec.write_text(
+        spec.read_text().replace("command: [python, code/train.py,", "program: trian.py\ncommand: [python,")
+    )
+
+    text = run_sweep("plan", cwd=sandbox.root)
+    markdown = run_sweep("plan", "--format", "markdown", cwd=sandbox.root)
+
+    assert (text.returncode, markdown.returncode) == (1, 1)
+    assert "[program-missing]" in text.stderr
+    assert "### Problems" in markdown.stdout
+
+
 # Bounds
 
 
 def test_a_comment_never_grows_over_what_a_pull_request_takes() -> None:
-    values = tuple(f"{number}" + "|`ü" * 1000 for number in range(40))
+    values = tuple(f"{number}" + "|`ü" * 1000 for number in range(20))
     parameters = [Parameter(f"p{number}" + "_" * 300, Constant(values[0])) for number in range(300)]
     review = a_review(of_parameters(*parameters, Parameter("x", Choice(values)), description="ü|" * 9999))
 
@@ -439,9 +549,12 @@ def test_a_base_without_the_sweep_or_without_sense_is_told(capsys: pytest.Captur
 
     told = shown(capsys, review, unreadable, renamed)
 
-    assert "against c0ffeec0: no such sweep there: all 2 trials added" in told
-    assert "against c0ffeec0: cannot be compared: sweeps/lr.yaml has 1 problem there" in told
-    assert "against c0ffeec0: 0 added, 0 removed, 2 unchanged; renamed from sweeps/old.yaml" in told
+    assert "spec here versus spec at c0ffeec0: no such sweep there: all 2 trials added" in told
+    assert "spec here versus spec at c0ffeec0: cannot be compared: sweeps/lr.yaml has 1 problem there" in told
+    assert (
+        "spec here versus spec at c0ffeec0: 0 added, 0 removed, 2 unchanged; renamed from sweeps/old.yaml"
+        in told
+    )
 
 
 def test_replicates_are_told_apart(capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,13 +5,17 @@ import weakref
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from rich.console import Console
 
 from generator.cli.progress import Watch
 from generator.commands import collect
-from generator.commands.local import Collected, Event, Trouble
+from generator.commands.local import Built, Collected, Event, Running, Trouble, Unpushed
+from generator.engine.local import events
 from generator.repo import batches
 from generator.results import BatchResults, summarise
+from generator.structs.record import Status
+from generator.structs.sweep import Goal, Metric
 from tests.repository import Sandbox
 
 
@@ -27,7 +31,7 @@ def test_results_commits_are_handed_on_and_not_kept(sandbox: Sandbox) -> None:
     seen: list[weakref.ref[collect.Collected]] = []
     alive: list[int] = []
 
-    def events() -> Iterator[Event]:
+    def happening() -> Iterator[Event]:
         for _ in range(5):
             alive.append(sum(one() is not None for one in seen))
             found = collect.Collected(("peak-b1-00000000",), summarise([results], description=""))
@@ -35,7 +39,7 @@ def test_results_commits_are_handed_on_and_not_kept(sandbox: Sandbox) -> None:
             yield Collected(found)
 
     watching, _ = watch()
-    told = [event.found.batches for event in watching.follow(events())]
+    told = [event.found.batches for event in watching.follow(happening())]
 
     assert told == [("peak-b1-00000000",)] * 5
     assert max(alive) <= 1  # the one that the loops still hold
@@ -47,3 +51,43 @@ def test_trouble_with_the_remote_is_told(tmp_path: Path) -> None:
     assert list(watching.follow([Trouble(f"git fetch failed: {tmp_path.name}")])) == []
 
     assert f"git fetch failed: {tmp_path.name}" in screen.getvalue()
+
+
+def ended(number: int, tries: int | None) -> events.PodEnded:
+    attempt = events.Attempt("b", "b", 0, "t0123456789a", f"u{number}", number)
+    return events.PodEnded(attempt, Status.FAILED, "exit-1", {}, 0.5, "", tries)
+
+
+def test_an_attempt_that_another_follows_is_not_counted_and_does_not_look_final() -> None:
+    watching, screen = watch(200)
+    standing = Running({"b": events.Progress(total=6, ok=2, diverged=0, failed=0, running=1)})
+    metric = Metric("score", Goal.MAXIMIZE)
+
+    assert list(watching.follow([Built("b", metric), standing, ended(1, 2), ended(2, None)])) == []
+
+    again, final, hint = (line.split(" ", 1)[1] for line in screen.getvalue().splitlines()[1:])
+    assert again == "t0123456789a failed (exit-1), will be tried again (attempt 1 of 2)  0.5 s"
+    assert final == "[3/6] t0123456789a failed (exit-1)  0.5 s"
+    assert "sweep logs t0123456789a" in hint
+
+
+@pytest.mark.parametrize(
+    ("unpushed", "told"),
+    [
+        (
+            Unpushed(("b",), "origin/main", are_committed=True),
+            "1 batch of your work tree is not on origin/main yet: push it",
+        ),
+        (
+            Unpushed(("a", "b"), "origin/main", are_committed=False),
+            "2 batches of your work tree are not on origin/main yet: commit and push them",
+        ),
+    ],
+    ids=["one", "two"],
+)
+def test_batches_that_nobody_follows_are_told_with_the_way_out(unpushed: Unpushed, told: str) -> None:
+    watching, screen = watch(200)
+
+    assert list(watching.follow([unpushed])) == []
+
+    assert told in screen.getvalue()

@@ -43,6 +43,18 @@ def test_a_spec_without_its_batch_is_drift(sandbox: Sandbox) -> None:
     assert found.problems[0].hint == "run `sweep generate peak` and commit what it writes"
 
 
+def test_warnings_of_merged_trials_are_not_repeated_in_every_check(sandbox: Sandbox) -> None:
+    spec = sandbox.spec()
+    spec.write_text(spec.read_text() + "replicates: 2\n")
+    generate(sandbox.workspace)
+    assert codes(check(sandbox.workspace)) == ["seed-unused"]
+
+    sandbox.commit("Ask")
+    sandbox.push()
+
+    assert codes(check(sandbox.workspace)) == []
+
+
 def test_a_stale_batch_is_drift(sandbox: Sandbox) -> None:
     sandbox.spec()
     generate(sandbox.workspace)

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,6 +16,8 @@ from generator.commands.check import check
 from generator.commands.cluster import Refused
 from generator.commands.generate import generate
 from generator.commands.local import Collected, Options, Trouble, local
+from generator.commands.new import new
+from generator.commands.validate import validate
 from generator.errors import SpecError, StorageError
 from generator.repo.git import Mirror
 from tests.repository import Sandbox
@@ -262,3 +265,48 @@ def test_a_spec_with_the_other_ending_is_told_and_not_passed_over(sandbox: Sandb
         "sweeps/peak.yml: must have a name that ends in .yaml, got 'peak.yml' [name-mismatch]\n"
         "  hint: rename it peak.yaml"
     )
+
+
+@pytest.mark.parametrize("place", ["overlays/active", "overlays", "sweeps", "base/trial"])
+def test_nothing_is_read_or_written_through_a_link_of_the_repository(
+    sandbox: Sandbox, tmp_path: Path, place: str
+) -> None:
+    sandbox.merged()
+    outside = tmp_path / "outside"
+    shutil.move(sandbox.root / place, outside)
+    (sandbox.root / place).symlink_to(outside)
+    before = sorted(outside.rglob("*"))
+    if place != "sweeps":
+        sandbox.spec(xs="1, 2, 3, 4")
+
+    with pytest.raises(StorageError, match="not a symbolic link"):
+        generate(sandbox.workspace)
+
+    assert sorted(outside.rglob("*")) == before
+
+
+def test_new_writes_through_no_link(sandbox: Sandbox, tmp_path: Path) -> None:
+    (sandbox.root / "sweeps").symlink_to(tmp_path)
+    before = sorted(tmp_path.iterdir())
+
+    with pytest.raises(StorageError, match="not a symbolic link"):
+        new(sandbox.workspace, "lr")
+
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_the_name_of_a_spec_cannot_speak_to_a_ci_runner(sandbox: Sandbox) -> None:
+    sandbox.write("sweeps/a\n::error::b.yaml", "")
+
+    (problem,) = validate(sandbox.workspace).problems
+
+    assert problem.code == "name-mismatch"
+    assert not any(line.lstrip().startswith("::") for line in str(problem).split("\n"))
+
+
+@pytest.mark.parametrize("member", ["{x: 1}", "[a]"])
+def test_a_zip_of_what_is_no_name_is_a_problem_of_the_spec(sandbox: Sandbox, member: str) -> None:
+    path = sandbox.spec()
+    path.write_text(path.read_text() + f"zip: [[x, {member}]]\n")
+
+    assert "wrong-type" in {problem.code for problem in validate(sandbox.workspace).problems}

@@ -4,7 +4,7 @@ import pytest
 
 from generator.commands.generate import generate
 from generator.commands.plan import Planned, plan
-from generator.errors import SpecError, UsageError
+from generator.errors import UsageError
 from generator.plan import Difference, Review, Unreadable
 from generator.repo import batches
 from generator.structs.trial import Trial
@@ -302,10 +302,59 @@ def test_problems_of_all_sweeps_are_told_at_once(sandbox: Sandbox) -> None:
     sandbox.write("sweeps/one.yaml", "name: one\n")
     sandbox.write("sweeps/two.yaml", "name: two\n")
 
-    with pytest.raises(SpecError) as caught:
-        plan(sandbox.workspace)
+    found = plan(sandbox.workspace)
 
-    assert {problem.file for problem in caught.value.problems} == {"sweeps/one.yaml", "sweeps/two.yaml"}
+    assert {problem.file for problem in found.problems} == {"sweeps/one.yaml", "sweeps/two.yaml"}
+    assert found.reviews == ()
+
+
+@pytest.mark.parametrize("asked", [(), ("peak", "endless")])
+def test_a_wrong_spec_hides_no_good_one(sandbox: Sandbox, asked: tuple[str, ...]) -> None:
+    sandbox.spec()
+    endless = sandbox.spec("endless", xs="1, 2")
+    endless.write_text(endless.read_text() + "constraints: [x > 2]\n")
+
+    found = plan(sandbox.workspace, asked)
+
+    assert names(found) == ["peak"]
+    assert [(problem.file, problem.code) for problem in found.problems] == [
+        ("sweeps/endless.yaml", "constraint-nothing")
+    ]
+
+
+# The program
+
+
+def test_what_changed_since_the_lock_is_what_an_update_would_take(sandbox: Sandbox) -> None:
+    sandbox.merged()
+    assert review(sandbox).outdated == ()
+
+    sandbox.write("code/train.py", "print('rewritten')\n")
+    sandbox.write("sweepledger.yaml", f"version: 1\nimage: train@sha256:{'a' * 64}\n")
+    sandbox.commit("Change everything")
+
+    assert [(one.part, one.name) for one in review(sandbox).outdated] == [("code", "code/"), ("image", "")]
+
+
+def test_a_program_that_was_never_locked_is_not_outdated(sandbox: Sandbox) -> None:
+    sandbox.spec()
+    sandbox.write("code/train.py", "print('not committed')\n")
+
+    assert review(sandbox).outdated == ()
+
+
+def test_a_program_that_is_not_there_is_among_the_problems(sandbox: Sandbox) -> None:
+    spec = sandbox.spec()
+    spec.write_text(spec.read_text().replace("code/train.py", "code/trian.py"))
+
+    committed = review(sandbox).problems
+    sandbox.write("code/other.py", "not committed")
+    lying = review(sandbox).problems
+
+    assert [problem.message for problem in (*committed, *lying)] == [
+        "must name a committed file of code/, got 'trian.py'",
+        "must name a file of code/, got 'trian.py'",
+    ]
 
 
 def test_planning_writes_nothing(sandbox: Sandbox) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from generator.commands import ledger, log, results, show, status
 from generator.commands.collect import Target, collect
+from generator.commands.generate import generate
 from generator.errors import RepositoryError, UsageError
 from generator.formats.summary import FIRST_COLUMNS, LAST_COLUMNS
 from generator.repo import batches
@@ -136,7 +137,7 @@ def test_what_nobody_can_read_is_told_of_and_the_story_goes_on(sandbox: Sandbox,
     sandbox.write(f"overlays/active/{name}/batch.yaml", "{not: [a, lock")
     sandbox.commit("Break a batch")
 
-    entries = log.log(sandbox.workspace)
+    entries = log.log(sandbox.workspace).entries
 
     texts = [entry.text for entry in entries]
     assert any(text.startswith(f"{batch.name}: 3 trials") for text in texts)
@@ -151,7 +152,26 @@ def test_names_with_line_ends_do_not_end_the_log(sandbox: Sandbox) -> None:
     sandbox.write("sweeps/c\nd.yaml", "x")
     sandbox.commit("Odd names")
 
-    assert {entry.sweep for entry in log.log(sandbox.workspace)} == {"peak"}
+    assert {entry.sweep for entry in log.log(sandbox.workspace).entries} == {"peak"}
+
+
+@pytest.mark.parametrize("where", ["history", "spec", "batch", "nowhere"])
+def test_a_name_is_known_if_git_or_the_work_tree_ever_had_it(sandbox: Sandbox, where: str) -> None:
+    sandbox.merged("gone")
+    sandbox.git("rm", "-rq", "sweeps", "overlays")
+    sandbox.commit("Forget it")
+    sandbox.spec("asked")
+    copied_lock = "overlays/active/made-b1-0123abcd/batch.yaml"
+    sandbox.write(copied_lock, "not read")
+    name = {"history": "gone", "spec": "asked", "batch": "made", "nowhere": "nope"}[where]
+
+    if where == "nowhere":
+        with pytest.raises(UsageError, match="no sweep 'nope'") as caught:
+            log.log(sandbox.workspace, name)
+        assert caught.value.hint == "sweeps: asked, gone, made"
+    else:
+        told = log.log(sandbox.workspace, name)
+        assert (told.sweep, len(told.entries)) == (name, 2 if where == "history" else 0)
 
 
 # show
@@ -243,6 +263,37 @@ def test_a_summary_that_is_no_text_is_told(sandbox: Sandbox, tmp_path: Path) -> 
         results.results(sandbox.workspace, "peak")
 
 
+def test_results_of_a_sweep_that_nobody_knows_are_refused_with_those_known(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    recorded(sandbox, tmp_path / "volume")
+    sandbox.spec("tower")
+
+    with pytest.raises(UsageError, match="no sweep 'peek'") as caught:
+        results.results(sandbox.workspace, "peek")
+
+    assert caught.value.hint == "sweeps: peak, tower"
+    with pytest.raises(UsageError, match="nothing is recorded of 'tower'"):
+        results.results(sandbox.workspace, "tower")
+
+
+def test_results_can_be_sorted_by_seconds_those_that_are_ok_first(sandbox: Sandbox, tmp_path: Path) -> None:
+    sandbox.merged()
+    batch = newest(sandbox)
+    leave(tmp_path, batch, 0, seconds=9.0)
+    leave(tmp_path, batch, 1, seconds=0.1, status="failed", reason="exit-1", metrics={})
+    leave(tmp_path, batch, 2, seconds=3.0)
+    assert collect(Target(sandbox.workspace.repository, None, "main"), tmp_path, {batch.name})
+
+    found = results.results(sandbox.workspace, "peak", by="seconds")
+
+    assert [row.index for row in found.rows] == [2, 0, 1]
+    assert (found.by, found.column) == ("seconds", "score")
+    with pytest.raises(UsageError) as caught:
+        results.results(sandbox.workspace, "peak", by="nope")
+    assert caught.value.hint == "metrics: score, seconds"
+
+
 def test_many_trials_are_sorted_in_no_time(sandbox: Sandbox) -> None:
     sandbox.merged()
     head = ",".join([*FIRST_COLUMNS, "params.x", "metrics.score", *LAST_COLUMNS])
@@ -291,6 +342,49 @@ def test_a_trial_that_will_be_tried_again_is_running(sandbox: Sandbox, tmp_path:
     (tally,) = status.status(sandbox.workspace, state=tmp_path)
 
     assert (tally.running, tally.missing) == ((1, 2) if batch.lock.retries else (0, 3))
+
+
+def test_a_batch_that_was_never_pushed_is_planned_and_not_missing(sandbox: Sandbox, tmp_path: Path) -> None:
+    first = sandbox.merged()
+    sandbox.spec(xs="1, 2, 3, 4, 5")
+    generate(sandbox.workspace)
+    for act in (lambda: None, lambda: sandbox.commit("Ask"), sandbox.push):
+        act()
+
+        (tally,) = status.status(sandbox.workspace, state=tmp_path)
+
+        assert (tally.trials, tally.planned, tally.missing) == (
+            (5, 0, 5) if act == sandbox.push else (5, 2, 3)
+        )
+    assert tally.active[0] == first
+
+
+def test_a_trial_of_two_batches_is_counted_once_and_by_what_is_most(sandbox: Sandbox, tmp_path: Path) -> None:
+    old = sandbox.merged()
+    copied(sandbox, old, "peak-b2-00000000")
+    sandbox.commit("The other branch")
+    sandbox.push()
+    first, second = batches.in_work_tree(sandbox.root)
+    leave(tmp_path / "results", first, 0, metrics={"other": 1}, uid="a")
+    leave(tmp_path / "results", second, 0)
+    (tmp_path / "results" / second.name / "1").mkdir()
+
+    (tally,) = status.status(sandbox.workspace, state=tmp_path)
+
+    assert (tally.trials, tally.batches) == (3, 2)
+    assert (tally.counts["ok"], tally.running, tally.missing) == (1, 1, 1)
+
+
+def test_a_recorded_trial_that_another_batch_lists_is_counted_once(sandbox: Sandbox, tmp_path: Path) -> None:
+    batch = recorded(sandbox, tmp_path / "volume")
+    source = sandbox.root / "overlays/archive" / batch.name
+    source.rename(sandbox.root / "overlays/active" / batch.name)
+    copied(sandbox, batch.name, "peak-b2-00000000")
+    (sandbox.root / "overlays/active" / batch.name).rename(source)
+
+    (tally,) = status.status(sandbox.workspace, state=tmp_path)
+
+    assert (tally.trials, tally.counts["ok"], tally.planned) == (3, 3, 0)
 
 
 def test_a_sweep_that_is_only_asked_for_has_no_batch(sandbox: Sandbox, tmp_path: Path) -> None:

@@ -162,3 +162,21 @@ def test_values_that_no_file_beside_a_spec_can_say_are_named() -> None:
 
     assert found.text == 'list,lines,plain\n"[1, ""a""]","x\ny",1\n'
     assert whats(found.losses) == ["metric, command, run", "list", "lines"]
+
+
+def test_a_text_that_a_spreadsheet_would_run_is_named() -> None:
+    rows: list[dict[str, Value]] = [{"a": "=cmd|' /C calc'!A0", "b": -1, "c": "x=1"}]
+
+    sent = csv.write(a_sweep(blocks=(a_list(rows),)), rows)
+
+    assert [loss.what for loss in sent.losses if "formula" in loss.why] == ["a"]
+
+
+def test_a_foreign_table_is_bounded() -> None:
+    header = ",".join(f"a{number}" for number in range(70))
+
+    for text in (f"{header}\n" + ("1," * 69 + "1\n") * 30_000, "a\n" + "\n" * 1_000_001):
+        with pytest.raises(ForeignError, match="must have at most"):
+            read(text)
+    with pytest.raises(ForeignError, match="wrong place"):
+        read("a\n" + " " * 200_000 + '"x"y\n')  # hours, if read in every possible way

@@ -10,6 +10,7 @@ import yaml
 
 from generator import spec
 from generator.exchange import hydra
+from generator.exchange.hydra_sweeper import RUN_CAP
 from generator.exchange.loss import ForeignError, Imported
 from generator.exchange.spec_text import spec_text
 from generator.search import Expansion, explore
@@ -111,7 +112,11 @@ INTERVALS: dict[str, Domain] = {
     "tag(log,interval(1e-5,0.1))": LogUniform(1e-5, 0.1),
     "int(interval(1,10))": IntUniform(1, 10),
     "int(tag(log,interval(1,64)))": Quantized(LogUniform(1, 64), 1),
-    "range(1,5)": Choice((1, 2, 3, 4)),
+    "range(1,5)": Choice((1, 2, 3, 4, 5)),
+    "shuffle(range(1,3))": Choice((1, 2)),
+    "range(1,6,2)": Choice((1, 3, 5)),
+    "range(-0.5,0.5,step=0.5)": Choice((-0.5, 0.0, 0.5)),
+    "range(0,1,0.3)": Choice((0.0, 0.3, 0.6, 0.9)),
     "5": Constant(5),
 }
 
@@ -133,12 +138,63 @@ def test_intervals_become_distributions(text: str) -> None:
 def test_an_interval_without_a_number_of_trials_gets_one_and_a_seed() -> None:
     imported = read({"x": "interval(0,1)"})
 
-    assert (imported.spec["seed"], imported.spec["run_cap"]) == (0, hydra.RUN_CAP)
+    assert (imported.spec["seed"], imported.spec["run_cap"]) == (0, RUN_CAP)
     assert {"seed", "hydra.sweeper.n_trials"} <= told(imported).keys()
 
 
-def test_a_space_that_is_smaller_than_its_number_of_trials_is_a_grid() -> None:
-    assert read({"x": "1,2"}, n_trials=20).spec["method"] == "grid"
+def test_a_space_that_is_no_larger_than_its_number_of_trials_is_a_grid_and_what_that_drops_is_named() -> None:
+    sampler = {"_target_": "optuna.samplers.TPESampler", "seed": 7}
+
+    imported = read({"x": "1,2"}, n_trials=2, sampler=sampler)
+
+    assert imported.spec["method"] == "grid"
+    dropped = {"hydra.sweeper: TPESampler", "hydra.sweeper.n_trials: 2", "hydra.sweeper.sampler.seed: 7"}
+    assert dropped <= told(imported).keys()
+
+
+def test_a_grid_sampler_loses_nothing_and_takes_no_ends() -> None:
+    imported = read({"x": "range(1,3)"}, n_trials=20, sampler={"_target_": "optuna.samplers.GridSampler"})
+
+    assert (imported.spec["method"], imported.spec["parameters"]) == ("grid", {"x": {"values": [1, 2]}})
+    assert not [what for what in told(imported) if what.startswith("hydra.sweeper")]
+
+
+def test_a_grid_sampler_with_fewer_trials_than_combinations_is_a_capped_grid() -> None:
+    sampler = {"_target_": "optuna.samplers.GridSampler"}
+
+    block = brought(read({"x": "1,2,3", "y": "1,2"}, n_trials=4, sampler=sampler)).blocks[0]
+
+    assert isinstance(block, Grid)
+    assert (block.cap, block.seed) == (4, 0)
+
+
+def test_random_that_stays_random_loses_nothing() -> None:
+    sampler = {"_target_": "optuna.samplers.RandomSampler", "seed": 7}
+
+    imported = read({"x": "interval(0,1)"}, n_trials=9, sampler=sampler)
+
+    assert imported.spec["method"] == "random"
+    assert not [what for what in told(imported) if what.startswith(("hydra.sweeper", "seed"))]
+
+
+def test_optunas_sweeper_is_found_in_the_defaults_and_runs_twenty_trials_unless_told() -> None:
+    defaults = ["_self_", {"override hydra/sweeper": "optuna"}, {"override hydra/sweeper/sampler": "cmaes"}]
+    data = {"defaults": defaults, "hydra": {"sweeper": {"params": {"x": "range(1,99)"}}}}
+
+    imported = hydra.read(yaml.safe_dump(data).encode(), name="multirun")
+
+    assert imported.spec["run_cap"] == 20
+    assert imported.spec["parameters"]["x"] == {"min": 1, "max": 99, "step": 1}
+    assert {"hydra.sweeper: cmaes", "hydra.sweeper.n_trials"} <= told(imported).keys()
+
+
+def test_a_sweeper_of_another_kind_that_becomes_a_grid_is_named() -> None:
+    target = "hydra_plugins.hydra_ax_sweeper.ax_sweeper.AxSweeper"
+
+    imported = read({"x": "range(1,4)"}, _target_=target)
+
+    assert imported.spec["parameters"]["x"] == {"values": [1, 2, 3]}
+    assert "hydra.sweeper: AxSweeper" in told(imported)
 
 
 def test_names_that_only_hydra_knows_stand_in_the_command() -> None:
@@ -210,60 +266,6 @@ def test_what_is_said_otherwise_is_named(params: dict[str, Any], sweeper: dict[s
 def test_what_is_no_multirun_is_refused_with_words(content: bytes, words: str) -> None:
     with pytest.raises(ForeignError, match=words):
         hydra.read(content, name="multirun")
-
-
-DRAWN = """\
-name: multirun
-metric: {name: loss, goal: maximize}
-method: sobol
-seed: 3
-run_cap: 8
-program: app.py
-parameters:
-  lr: {distribution: log_uniform_values, min: 0.001, max: 1}
-  width: {min: 1, max: 9}
-  drop: {min: 0.5, max: 1}
-  noise: {distribution: normal}
-  act: {values: [relu, tanh], probabilities: [0.25, 0.75]}
-"""
-
-
-def test_a_drawn_sweep_goes_out_for_the_sweeper_that_knows_intervals() -> None:
-    sweep = parsed(DRAWN)
-    found = explore(sweep)
-    assert isinstance(found, Expansion)
-
-    sent = hydra.write(sweep, found.assignments)
-    data = yaml.safe_load(sent.text)
-
-    sweeper = data["hydra"]["sweeper"]
-    assert {"override hydra/sweeper": "optuna"} in data["defaults"]
-    assert (sweeper["n_trials"], sweeper["direction"], sweeper["sampler"]) == (8, "maximize", {"seed": 3})
-    for key in ("lr", "width", "drop"):
-        again = brought(read({key: sweeper["params"][key], "z": "interval(0,1)"}))
-        assert (
-            again.blocks[0].space[key].domain
-            == {**sweep_domains(sweep), "width": Choice((*range(1, 10),))}[key]
-        )
-    whats = {loss.what for loss in sent.losses}
-    assert {"seed", "method: sobol", "parameters.noise", "parameters.act", "metric: loss"} <= whats
-
-
-def sweep_domains(sweep: Sweep) -> dict[str, Domain]:
-    return {parameter.name: parameter.domain for parameter in sweep.blocks[0].space.parameters}
-
-
-def test_a_list_goes_out_as_its_values_and_says_how_many_trials_that_makes() -> None:
-    listed = "assignments: [{a: 1, b: 2}, {a: 3, b: 4}]"
-    text = f"{{name: multirun, metric: {{name: l}}, method: list, command: [x], {listed}}}"
-    sweep = parsed(text)
-    found = explore(sweep)
-    assert isinstance(found, Expansion)
-
-    sent = hydra.write(sweep, found.assignments)
-
-    assert yaml.safe_load(sent.text)["hydra"]["sweeper"]["params"] == {"a": "1,3", "b": "2,4"}
-    assert "all 4 combinations, not these 2" in {loss.what: loss.why for loss in sent.losses}["trials"]
 
 
 APP = """\

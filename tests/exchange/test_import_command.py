@@ -13,6 +13,7 @@ from generator.cli.exchange import Foreign
 from generator.commands.import_ import Source, import_
 from generator.errors import SpecError, UsageError
 from generator.exchange import FORMATS, READERS, WRITERS
+from generator.exchange.loss import Imported
 from tests.repository import Sandbox
 
 ROOT = Path(__file__).parents[2]
@@ -112,6 +113,26 @@ def test_a_spec_that_our_rules_refuse_is_given_all_the_same(tmp_path: Path, run_
     assert "[number-range]" in done.stderr
 
 
+def test_problems_of_a_spec_that_is_only_shown_name_no_file(tmp_path: Path) -> None:
+    source = a_source(WANDB.replace("[1, 2]", "[1, 99999999999999999999]"))
+    output = tmp_path / "peaks.yaml"
+
+    (shown,) = import_("wandb", source, here=tmp_path).problems
+    (written,) = import_("wandb", source, here=tmp_path, output=output).problems
+
+    assert shown.file == "<imported>"
+    assert written.file == output.as_posix()
+    assert (shown.line, shown.code) == (written.line, written.code)
+
+
+def test_problems_of_a_table_beside_a_spec_that_is_only_shown_name_the_table(tmp_path: Path) -> None:
+    rows = "".join(f"{number},x\n" for number in range(20_000))
+
+    found = import_("csv", a_source(f"x,note\n{rows}5,x\n", "old/table.csv"), here=tmp_path).problems
+
+    assert {problem.file for problem in found} == {"old/table.csv"}
+
+
 def test_a_file_of_no_such_format_is_refused_with_its_line(tmp_path: Path) -> None:
     with pytest.raises(SpecError) as caught:
         import_("wandb", a_source("a: 1\na: 2\n"), here=tmp_path)
@@ -161,3 +182,44 @@ def test_an_unmodified_script_runs_from_its_own_sweep_file(sandbox: Sandbox, run
 
     assert tried.returncode == 0, tried.stdout + tried.stderr
     assert "score=1.0" in tried.stdout
+
+
+def test_no_line_of_the_report_is_the_files_own(tmp_path: Path, run_sweep: Run) -> None:
+    (tmp_path / "s.yaml").write_text(
+        WANDB.replace("name: score", '"name": "m\\n::error::metric"') + '"x\\n::error::unknownkey": 1\n'
+    )
+
+    done = run_sweep("import", "wandb", "s.yaml", cwd=tmp_path)
+
+    assert "unknownkey" in done.stderr
+    assert not any(line.lstrip().startswith("::") for line in done.stderr.splitlines())
+
+
+def test_nothing_is_imported_into_gits_own_folder_or_through_a_link(
+    sandbox: Sandbox, run_sweep: Run, tmp_path: Path
+) -> None:
+    sandbox.write("s.yaml", WANDB)
+    (tmp_path / "elsewhere").mkdir()
+    (sandbox.root / "sweeps").symlink_to(tmp_path / "elsewhere")
+
+    for output in (".git/hooks/post-checkout", "sweeps/z.yaml"):
+        done = run_sweep("import", "wandb", "s.yaml", "--output", output, cwd=sandbox.root)
+
+        assert done.returncode == 3, done.stderr
+    assert not (sandbox.root / ".git/hooks/post-checkout").exists()
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), 1 << 20_000], ids=["nan", "inf", "huge"])
+def test_a_number_that_no_spec_can_hold_ends_in_a_sentence(
+    number: float, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def read(content: bytes, *, name: str) -> Imported:
+        return Imported({"name": name, "x": number}, ())
+
+    monkeypatch.setitem(READERS, "csv", read)
+
+    with pytest.raises(SpecError) as refused:
+        import_("csv", a_source(), here=tmp_path)
+
+    assert [problem.code for problem in refused.value.problems] == ["foreign-file"]

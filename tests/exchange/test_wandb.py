@@ -418,3 +418,26 @@ def test_further_blocks_are_named() -> None:
     assert isinstance(sweep, Sweep)
 
     assert "block 2 (grid)" in [loss.what for loss in wandb.write(sweep, ()).losses]
+
+
+def test_quoted_text_stays_text_and_a_bare_exponent_is_the_number_that_was_meant() -> None:
+    text = (
+        'method: grid\nparameters:\n  a: {value: "1e3"}\n  b: {value: 1e3}\n  c: {values: ["1e3", "2e3"]}\n'
+    )
+
+    found = wandb.read(text.encode(), name="q").spec["parameters"]
+
+    assert found == {"a": {"value": "1e3"}, "b": {"value": 1000.0}, "c": {"values": ["1e3", "2e3"]}}
+
+
+def test_a_number_that_nothing_can_hold_is_refused() -> None:
+    text = "method: random\nparameters: {a: {min: 0x" + "f" * 2000 + ", max: 1.0}}\n"
+
+    with pytest.raises(ForeignError, match="smaller number"):
+        wandb.read(text.encode(), name="q")
+
+
+def test_a_distribution_that_is_a_list_is_left_to_the_rules_of_specs() -> None:
+    text = b"method: random\nparameters: {a: {distribution: [x], min: 0, max: 1}}\n"
+
+    assert wandb.read(text, name="q").spec["parameters"]["a"]["distribution"] == ["x"]

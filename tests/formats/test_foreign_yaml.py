@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generator.formats.foreign_yaml import BYTES, DEPTH, ForeignError, load, number
+from generator.formats.foreign_yaml import BYTES, DEPTH, ForeignError, Unpointed, load, number
 
 BOMB = "a0: &a0 [x,x,x,x,x,x,x,x,x]\n" + "".join(
     f"a{n}: &a{n} [{','.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 11)
@@ -83,13 +83,20 @@ def test_no_text_does_anything_but_be_read_or_refused(text: str) -> None:
     [
         (1, 1),
         (0.5, 0.5),
-        ("1e-3", 0.001),
-        ("1E5", 1e5),
+        (Unpointed("1e-3"), 0.001),
+        ("1e-3", None),
+        (Unpointed("1E5"), 1e5),
         (True, None),
         ("1", None),
         ("x", None),
-        ("1e999", None),
+        (Unpointed("1e999"), None),
     ],
 )
 def test_exponents_count_as_numbers_where_one_is_wanted(value: object, expected: float | None) -> None:
     assert number(value) == expected
+
+
+@pytest.mark.parametrize("text", ["a: !!int ", "a: !!float ", "a: !!bool maybe", "a: " + "9" * 5000])
+def test_a_tag_that_its_text_does_not_bear_is_refused(text: str) -> None:
+    with pytest.raises(ForeignError):
+        load(text.encode())

@@ -130,3 +130,34 @@ def test_every_text_in_quotes_comes_back(texts: list[str]) -> None:
     header = ",".join(f"a{number}" for number in range(len(texts)))
 
     assert [list(row.values()) for row in rows(f"{header}\n{line}\n")] == [texts]
+
+
+def test_a_table_is_bounded_in_cells_and_a_line_in_bytes() -> None:
+    header = ",".join(f"a{number}" for number in range(21))
+    wide = f"{header}\n" + ("," * 20 + "\n") * 99_999
+    long = 'a\n"' + "x" * 70_000 + '"\n'
+
+    assert "at most 2000000 cells" in problems(wide.encode())[0].message
+    assert problems(long.encode())[0] == Problem(
+        "a.csv", 2, 1, "", "must be at most 65536 bytes, got a line of 70002", "too-large"
+    )
+
+
+def test_reading_stops_where_nobody_reads_on() -> None:
+    found = problems(b"a\n" + "\u202e".encode() * 10_000 + b"\n" + b"\xff\n" * 90_000)
+
+    assert len(found) == 51
+    assert {problem.line for problem in found} == {2}
+
+
+def test_a_cell_that_begins_with_many_blanks_is_read_once() -> None:
+    # Read in every possible way, these lines would take hours.
+    found = problems(b"a\n" + (b" " * 60_000 + b'"x"y\n') * 200)
+
+    assert found[0].code == "list-file"
+
+
+def test_what_is_no_utf8_is_told_at_its_place() -> None:
+    (problem,) = problems("a\nü".encode() + b"\xff\n")
+
+    assert (problem.line, problem.column, problem.code) == (2, 2, "not-utf8")

@@ -90,3 +90,22 @@ def test_a_difference_says_what_to_add_change_and_remove(wanted: FileTree, found
 @given(TREES)
 def test_a_tree_does_not_differ_from_itself(tree: FileTree) -> None:
     assert files.difference(tree, tree) == Drift()
+
+
+@pytest.mark.parametrize("place", ["link", "link/below", "folder/../link/x"])
+def test_no_place_below_the_root_is_a_link(tmp_path: Path, place: str) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "folder")
+
+    with pytest.raises(StorageError, match="link: must be a folder or file of the repository"):
+        files.refuse_links(tmp_path, "folder", place)
+
+
+@pytest.mark.parametrize("place", [".git/hooks/post-checkout", "a/../.GIT/config", "door/hooks/x"])
+def test_nothing_is_written_into_gits_own_folder(tmp_path: Path, place: str) -> None:
+    (tmp_path / ".git/hooks").mkdir(parents=True)
+    (tmp_path / "a").mkdir()
+    (tmp_path / "door").symlink_to(tmp_path / ".git")
+
+    with pytest.raises(StorageError, match="git's own folder"):
+        files.refuse_outside(None, tmp_path / place)

@@ -1,5 +1,7 @@
 """Numbers as people read them; user text that stays text."""
 
+import json
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -37,7 +39,7 @@ def test_a_number_is_as_short_as_six_digits_allow(number: float, text: str) -> N
         (None, "null"),
         ("adam", "adam"),
         ("", '""'),
-        ("a\nb", "a b"),
+        ("a\nb", r'"a\nb"'),
         ([1, "a"], '[1,"a"]'),
     ],
 )
@@ -127,3 +129,35 @@ def test_code_stays_in_its_cell_and_opens_no_markup(text: str) -> None:
 def test_code_of_a_plain_name_is_a_plain_span() -> None:
     assert words.code("learning_rate") == "`learning_rate`"
     assert words.code("a|b") == r"<code>a\|b</code>"
+
+
+def test_different_values_never_look_the_same() -> None:
+    values: list[Value] = [
+        "a",
+        " a",
+        "a ",
+        "a  b",
+        "a b",
+        "a\nb",
+        "a\u00a0b",
+        "",
+        "~",
+        "true",
+        True,
+        "null",
+        None,
+    ]
+    values += ["1", 1, "x=1", "1e3", 1000, "on", "[1]", [1], '"a"', ["a"], "a, b", "a ×1"]  # noqa: RUF001
+
+    shown = [words.one_line(words.plain(value)) for value in values]
+
+    assert len(set(shown)) == len(values)
+
+
+@pytest.mark.parametrize("value", ["::error ::x", "a::b", "a:::b", "##[error]x", ["::error::x"]])
+def test_no_value_holds_what_a_ci_runner_obeys_wherever_its_line_is_folded(value: Value) -> None:
+    shown = words.plain(value)
+
+    assert "::" not in shown
+    assert "##[" not in shown
+    assert json.loads(shown) == value

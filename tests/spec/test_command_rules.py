@@ -123,6 +123,12 @@ def test_replicates_that_do_not_get_their_seed_are_a_warning() -> None:
     assert warned(replicates=1) == []
 
 
+def test_the_warning_of_an_unused_seed_says_when_nothing_need_be_done() -> None:
+    (warning,) = good(replicates=3).warnings
+
+    assert str(warning.hint).startswith("nothing need be done if the program reads SWEEP_SEED")
+
+
 def test_template_syntax_is_found_in_blocks_and_lists() -> None:
     block = {"method": "list", "parameters": {"a": {"value": "$(A)"}}, "assignments": [{"b": "{{b}}"}]}
 

@@ -6,7 +6,7 @@ import pytest
 
 from generator.spec.rules.forms import DISTRIBUTIONS
 from generator.structs.sweep import Sweep
-from tests.written_specs import a_spec, good, parsed
+from tests.written_specs import a_spec, good, hints, parsed
 
 VALUES: dict[str, Any] = {"value": 1, "values": [1, 2], "min": 1, "max": 2, "probabilities": [0.5, 0.5]}
 
@@ -58,6 +58,23 @@ def test_a_parameter_has_one_form_and_its_keys(
     domain: dict[str, Any], problems: list[tuple[str, str]]
 ) -> None:
     assert said(domain) == problems
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        ("mean", "mu"),
+        ("std", "sigma"),
+        ("stddev", "sigma"),
+        ("low", "min"),
+        ("lower", "min"),
+        ("high", "max"),
+        ("upper", "max"),
+        ("choices", "values"),
+    ],
+)
+def test_what_other_tools_call_a_key_is_recognised(key: str, meant: str) -> None:
+    assert f"did you mean {meant!r}?" in hints(parameters={"p": {key: 1}})
 
 
 @pytest.mark.parametrize(

@@ -110,3 +110,26 @@ def test_each_block_may_have_a_file() -> None:
 
     assert isinstance(sweep, Sweep)
     assert sweep.columns == ("x", "y")
+
+
+def test_problems_of_a_file_are_told_in_its_own_time() -> None:
+    found = told(b"a\n" + b'"${x}i"\n' * 20_000)
+
+    assert len(found) == 51
+
+
+def test_a_file_that_many_blocks_name_is_read_once_and_counts_each_time() -> None:
+    asked: list[str] = []
+
+    def beside(name: str) -> bytes | None:
+        asked.append(name)
+        return b"a\n" + b"".join(b"%d\n" % number for number in range(30_000))
+
+    blocks = [{"method": "list", "file": "a.csv"}] * 100
+    spec = a_spec(method=..., parameters=..., blocks=blocks)
+
+    found = parse(written(spec), "sweeps/lr.yaml", SETTINGS, beside=beside)
+
+    assert isinstance(found, tuple)
+    assert asked == ["a.csv"]
+    assert [(problem.path, problem.code) for problem in found] == [("blocks[3].file", "too-large")]

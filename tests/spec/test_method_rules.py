@@ -174,3 +174,52 @@ def test_expressions_know_the_columns_of_a_file() -> None:
     assert from_file(b"a,b\n1,x\n", constraints=["a < 2", "b == 'x'"]) == []
     assert from_file(b"a,b\n1,x\n", constraints=["c < 2"])[0][2] == "unknown-parameter"
     assert from_file(b"a,b\n1,x\n", constraints=["b < 2"])[0][2] == "expression-kind"
+
+
+DRAWN = {"method": "random", "seed": 0, "run_cap": 2}
+
+
+@pytest.mark.parametrize("method", DRAWS)
+@pytest.mark.parametrize(("low", "high"), [(0, 1), (-1, 0), (1, 2)])
+def test_two_integer_bounds_with_nothing_between_are_a_warning(method: str, low: int, high: int) -> None:
+    domain = {"min": low, "max": high}
+
+    (warning,) = good(**DRAWN | {"method": method}, parameters={"dropout": domain}).warnings
+
+    assert (warning.path, warning.code) == ("parameters.dropout", "integer-bounds")
+    assert warning.message == f"two integer bounds mean integers: {low} or {high}"
+    assert warning.hint == (
+        f"write {low}.0 and {high}.0, or distribution: uniform, for what lies between; "
+        "distribution: int_uniform if integers are meant"
+    )
+
+
+@pytest.mark.parametrize(
+    "domain",
+    [
+        {"min": 0.0, "max": 1.0},
+        {"min": 0, "max": 1.0},
+        {"min": 0, "max": 2},
+        {"min": 0, "max": 1, "distribution": "uniform"},
+        {"min": 0, "max": 1, "distribution": "int_uniform"},
+        {"min": 0, "max": 1, "step": 1},
+        {"min": 0, "max": 1, "count": 5},
+    ],
+    ids=str,
+)
+def test_bounds_that_say_what_they_mean_are_no_warning(domain: dict[str, Any]) -> None:
+    space = {"dropout": domain, "rate": {"min": 0.0, "max": 1.0}}
+
+    assert good(**DRAWN, parameters=space).warnings == ()
+
+
+def test_a_grid_of_two_integers_is_no_warning() -> None:
+    assert good(parameters={"dropout": {"min": 0, "max": 1}}).warnings == ()
+
+
+def test_shared_bounds_are_warned_of_once() -> None:
+    blocks = [DRAWN, DRAWN | {"method": "sobol"}]
+
+    found = good(method=..., parameters={"dropout": {"min": 0, "max": 1}}, blocks=blocks).warnings
+
+    assert [(problem.path, problem.code) for problem in found] == [("parameters.dropout", "integer-bounds")]

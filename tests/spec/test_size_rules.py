@@ -89,3 +89,49 @@ def test_a_grid_with_conditions_is_counted_exactly_by_the_search() -> None:
     halves = {f"p{n}": {**axis(400), "when": {"half": n}} for n in range(2)}
 
     assert good(parameters={"half": {"values": [0, 1]}, **halves})
+
+
+def test_the_lists_of_all_parameters_are_counted_together() -> None:
+    half = {"linspace": [0, 1, 50_000]}
+    drawn: dict[str, Any] = {"method": "random", "seed": 0, "run_cap": 3}
+
+    assert good(**drawn, parameters={"a": half, "b": half})
+    assert messages(**drawn, parameters={"a": half, "b": half, "c": axis(2)}) == [
+        "must list at most 100000 values in all parameters together, got 100002"
+    ]
+
+
+def test_a_list_that_blocks_share_is_counted_in_each() -> None:
+    shared = {"a": {"linspace": [0, 1, 50_000]}}
+    blocks = [{"method": "random", "seed": seed, "run_cap": 3} for seed in range(3)]
+
+    assert bad(method=..., parameters=shared, blocks=blocks) == [("blocks", "too-many-values")]
+
+
+def test_assignments_name_no_more_than_a_file_has_columns() -> None:
+    def rows(count: int) -> list[dict[str, int]]:
+        names = [f"n{number}" for number in range(count)]
+        return [dict.fromkeys(names[:60], 1), dict.fromkeys(names[60:], 1)]
+
+    assert good(method="list", parameters=..., assignments=rows(100))
+    assert bad(method="list", parameters=..., assignments=rows(101)) == [("assignments", "out-of-range")]
+
+
+@pytest.mark.parametrize("kind", ["log_uniform", "q_log_uniform", "inv_log_uniform"])
+def test_exponents_must_give_two_numbers(kind: str) -> None:
+    drawn: dict[str, Any] = {"method": "random", "seed": 0, "run_cap": 3}
+    near, far = ({"distribution": kind, "min": 0, "max": most} for most in (1e-17, 1e-3))
+
+    assert bad(**drawn, parameters={"a": near}) == [("parameters.a.max", "exponent-range")]
+    assert good(**drawn, parameters={"a": far})
+
+
+@pytest.mark.parametrize(("shape", "is_good"), [(1e-3, True), (1e5, True), (9e-4, False), (1e300, False)])
+def test_the_shape_of_a_beta_distribution_is_bounded(shape: float, *, is_good: bool) -> None:
+    parameters = {"a": {"distribution": "beta", "a": 2, "b": shape}}
+    spec: dict[str, Any] = {"method": "random", "seed": 0, "run_cap": 3, "parameters": parameters}
+
+    if is_good:
+        assert good(**spec)
+    else:
+        assert messages(**spec) == [f"must be from 0.001 to 100000, got {shape!r}"]

@@ -13,14 +13,17 @@ from generator.structs.sweep import Sweep
 
 
 def check(scene: Scene, sweeps: tuple[Sweep, ...]) -> Iterator[Problem]:
-    """Hold the work tree's new batches against the specs, and pass warnings on. Raises as generate does."""
+    """Hold the work tree's new batches against the specs. Raises as generate does.
+
+    Warnings are passed on as long as trials are new: who has merged them has read them.
+    """
     try:
         planned = generate.plan(scene.workspace, sweeps, base=scene.base)
     except EditedError as error:
         yield Problem(ACTIVE, 0, 0, "", str(error), "batch-forged", error.hint)
         return
     for generated in planned:
-        yield from generated.warnings
+        yield from generated.warnings if generated.batch else ()
         way_out = f"run `sweep generate {generated.sweep.name}` and commit what it writes"
         if generated.batch and not generated.is_written:
             count = generated.batch.lock.trials

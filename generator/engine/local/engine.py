@@ -180,17 +180,13 @@ class LocalEngine:
         return state
 
     def _observed(self) -> Observed:
-        jobs = {
-            name: JobState(
-                entry.digest,
-                entry.created,
-                entry.condition,
-                MappingProxyType(self._indexes.get(name, {})),
-            )
-            for name, entry in self._entries.items()
-        }
+        jobs = {name: self._state(name, entry) for name, entry in self._entries.items()}
         pods = tuple(pod.state for pod in self._pods.values())
         return Observed(jobs, pods, self.capacity, self._slots)
+
+    def _state(self, name: str, entry: store.JobEntry) -> JobState:
+        indexes = MappingProxyType(self._indexes.get(name, {}))
+        return JobState(entry.digest, entry.created, entry.condition, indexes)
 
     def _act(self, action: Action) -> Iterator[Event]:
         match action:
@@ -245,8 +241,16 @@ class LocalEngine:
             event = launching.settle(pod, ended, self._folders, self._clock())
             del self._pods[pod.uid], self._ended[0]
             volumes.remove_pod(self._folders, pod.uid)
-            yield event
             state = self._refresh(_Known(pod.desired, pod.job), pod.index)
-            if pod.stopping is None and reconcile.is_open(pod.job, state):
-                until = reconcile.retry_at(pod.job, state)
-                yield events.Waiting(pod.job.batch, pod.job.name, pod.index, until)
+            if not self._is_retried(pod):
+                yield event
+                continue
+            yield replace(event, tries=max(pod.job.retries, event.attempt.number) + 1)
+            until = reconcile.retry_at(pod.job, state)
+            yield events.Waiting(pod.job.batch, pod.job.name, pod.index, until)
+
+    def _is_retried(self, pod: Pod) -> bool:
+        name, entry = pod.job.name, self._entries.get(pod.job.name)
+        if name not in self._known or entry is None:
+            return False
+        return reconcile.is_retried(pod.job, self._state(name, entry), pod.index, self._clock())

@@ -54,6 +54,8 @@ class PodEnded:
     seconds: float
     said: str
     """The end of its stderr, where it failed."""
+    tries: int | None = None
+    """How many attempts its trial may have, where another follows; None where this end is final."""
 
 
 @dataclass(frozen=True, slots=True)

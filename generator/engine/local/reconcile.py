@@ -62,6 +62,12 @@ def is_open(job: JobSpec, state: IndexState) -> bool:
     return state.result is None and not _is_lost(job, state)
 
 
+def is_retried(job: JobSpec, state: JobState, index: int, now: float) -> bool:
+    """Tell whether an index that has failed will be tried again: it may be, and nothing ends its Job."""
+    known = state.indexes.get(index, IndexState())
+    return state.condition is None and is_open(job, known) and _end(job, state, now, stopped=False) is None
+
+
 class _Room:
     """What is left of the machine while pods are being placed."""
 

@@ -28,7 +28,8 @@ def _parameter(draft: Draft, leaf: Leaf) -> Parameter:
         for path in leaf.conditions
         for name, wanted in _mapping(draft, path).items()
     )
-    return Parameter(leaf.name, domain(_mapping(draft, leaf.path)), tuple(conditions))
+    place = draft.place(leaf.path, at_key=True)
+    return Parameter(leaf.name, domain(_mapping(draft, leaf.path)), tuple(conditions), place)
 
 
 def _constraints(draft: Draft, path: Path) -> Iterator[Constraint]:

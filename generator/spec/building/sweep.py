@@ -1,10 +1,11 @@
 """The sweep as a whole: its blocks, its command, how it runs."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from generator.problems import NOWHERE, Place, Problem
+from generator.problems import NOWHERE, Place, Problem, Severity
 from generator.reader import Path
 from generator.spec import units
 from generator.spec.building.domains import value
@@ -24,12 +25,16 @@ from generator.structs.sweep import (
     Resources,
     Run,
     Sampler,
+    Script,
     Shape,
     Sweep,
 )
 from generator.structs.values import Value, bytes_digest
 
 SHUFFLED = "shuffled"
+
+SCRIPT = re.compile(r"(?:\w[\w.-]*/)*\w[\w.-]*\.[A-Za-z]\w*", re.ASCII)
+"""Of a command's elements those that end like a file; macros and options are none."""
 
 
 def sweep(draft: Draft, warnings: tuple[Problem, ...] = ()) -> Sweep:
@@ -52,6 +57,8 @@ def sweep(draft: Draft, warnings: tuple[Problem, ...] = ()) -> Sweep:
         replicates=int(data.get("replicates", 1)),
         budget=_budget(draft),
         shape_place=draft.place(("run", "shape")) if run.shape else NOWHERE,
+        code_place=_code_place(draft),
+        scripts=tuple(_scripts(draft, run)),
         warnings=warnings,
     )
 
@@ -68,6 +75,23 @@ def _command(data: Mapping[str, Any], run: Run) -> tuple[str, ...]:
     program = f"{run.code_path}/{data.get('program', '')}"
     elements = data.get("command", DEFAULT_COMMAND)
     return tuple(element.replace(PROGRAM, program) for element in elements)
+
+
+def _code_place(draft: Draft) -> Place:
+    if draft.get("run", "code", "path", kind=str) is not None:
+        return draft.place(("run", "code", "path"))
+    return draft.place(("program" if "program" in draft.names() else "command",), at_key=True)
+
+
+def _scripts(draft: Draft, run: Run) -> Iterator[Script]:
+    """Find the files of the code that a trial will start or may read."""
+    program, folder = draft.get("program", kind=str), f"{run.code_path}/"
+    if program is not None:
+        yield Script(program, draft.place(("program",)), Severity.ERROR)
+    for path, text in draft.texts("command"):
+        inside = text.removeprefix(folder)
+        if inside != text and SCRIPT.fullmatch(inside):
+            yield Script(inside, draft.place(path), Severity.WARNING)
 
 
 def _block(draft: Draft, section: Section) -> Block:

@@ -55,7 +55,9 @@ def uses_its_seed(draft: Draft) -> Iterator[Problem]:
     if replicates <= 1 or not whole or any(SEEDS & {*_parts(text)} for text in texts):
         return
     message = f"each assignment runs {replicates} times, but the command uses no ${{seed}}"
-    hint = 'add an argument such as "--seed=${seed}", unless the program reads SWEEP_SEED'
+    hint = (
+        'nothing need be done if the program reads SWEEP_SEED; else add an argument such as "--seed=${seed}"'
+    )
     place = ("replicates",) if command is None else ("command",)
     yield draft.warning(place, message, code="seed-unused", hint=hint, at_key=True)
 

@@ -23,6 +23,22 @@ COUNTABLE = frozenset(
 SHUFFLED = "shuffled"
 
 
+@once
+def integer_bounds(draft: Draft) -> Iterator[Problem]:
+    """Where nothing lies between two integers, what lies between 0.0 and 1.0 is likely to be meant."""
+    for section in sections(draft):
+        for leaf in section.leaves.values() if section.method in DRAWN else ():
+            kind, keys = range_of(draft, leaf) or ("", {})
+            if kind != "int_uniform" or keys.keys() - {"min", "max", "when"}:
+                continue
+            low, high = keys["min"], keys["max"]
+            if high - low == 1:
+                message = f"two integer bounds mean integers: {low} or {high}"
+                hint = f"write {low}.0 and {high}.0, or distribution: uniform, for what lies between; "
+                hint += "distribution: int_uniform if integers are meant"
+                yield draft.warning(leaf.path, message, code="integer-bounds", hint=hint, at_key=True)
+
+
 def given(draft: Draft) -> Iterator[Problem]:
     """A sweep has a method, or blocks that have one each."""
     if draft.names() and not has_blocks(draft) and "method" not in draft.names():

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from generator.problems import Problem
 from generator.reader import shown
 from generator.spec.draft import Draft
+from generator.spec.ranges import exponential
 from generator.spec.rules.bounds import FARTHEST_SIGMAS, is_space, number
 from generator.spec.rules.forms import range_of
 from generator.spec.rules.sections import sound, written
@@ -17,6 +18,10 @@ FARTHEST_EXPONENT = 700
 """Of e; beyond 709 there is no float, and below -708 it loses digits."""
 FARTHEST_POWER = 300
 """Of ten; there are floats to 308."""
+FLATTEST_BETA = 0.001
+STEEPEST_BETA = 100_000
+"""Of a and b: SciPy's quantiles are good to ten digits between them, and to none at 10^8."""
+
 UNLIKELY_EXPONENT = 30
 """e to this power is 10^13: whoever writes 32 to 512 means the numbers, not their exponents."""
 
@@ -51,6 +56,37 @@ def exponents(draft: Draft) -> Iterator[Problem]:
                     message += f"got {shown(bound)}"
                     place, hint = (*leaf.path, "logspace", index), "geomspace takes the values themselves"
                     yield draft.problem(place, message, code="exponent-range", hint=hint)
+
+
+def exponents_apart(draft: Draft) -> Iterator[Problem]:
+    """Two exponents give two numbers, once each is rounded to what a number can hold."""
+    for leaf in written(draft):
+        kind, keys = range_of(draft, leaf) or ("", {})
+        low, high = number(keys, "min"), number(keys, "max")
+        if kind not in EXPONENTS or low is None or high is None or not low < high:
+            continue
+        if max(abs(low), abs(high)) > FARTHEST_EXPONENT:
+            continue
+        signed = (-high, -low) if kind.startswith("inv") else (low, high)
+        first, last = map(exponential, signed)
+        if first >= last:
+            message = (
+                f"must be so far above min ({shown(low)}) that e to both powers differs, got {shown(high)}"
+            )
+            hint = f"both are {shown(first)}; distribution: {kind}_values takes the values themselves"
+            yield draft.problem((*leaf.path, "max"), message, code="exponent-range", hint=hint)
+
+
+def beta(draft: Draft) -> Iterator[Problem]:
+    """The shape of a beta distribution is one whose quantiles can be computed."""
+    for leaf in written(draft):
+        kind, keys = range_of(draft, leaf) or ("", {})
+        for key in ("a", "b") if kind in {"beta", "q_beta"} else ():
+            shape = number(keys, key)
+            if shape is not None and shape > 0 and not FLATTEST_BETA <= shape <= STEEPEST_BETA:
+                message = f"must be from {FLATTEST_BETA} to {STEEPEST_BETA}, got {shown(shape)}"
+                hint = "beyond, nearly all draws are one value"
+                yield draft.problem((*leaf.path, key), message, code="out-of-range", hint=hint)
 
 
 def log_normal(draft: Draft) -> Iterator[Problem]:

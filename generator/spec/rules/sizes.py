@@ -7,11 +7,12 @@ from fractions import Fraction
 
 from generator.problems import Problem
 from generator.reader import cut
+from generator.reader.assignments import COLUMNS
 from generator.spec.draft import Draft
 from generator.spec.ranges import MOST_VALUES, step_count
 from generator.spec.rules.bounds import is_space, number
 from generator.spec.rules.forms import LISTS, range_of
-from generator.spec.rules.sections import Leaf, Section, sections, sound
+from generator.spec.rules.sections import Leaf, Section, has_blocks, sections, sound
 from generator.structs.counting import MOST_COMBINATIONS, MOST_TRIALS
 
 
@@ -29,6 +30,30 @@ def listed_count(draft: Draft, leaf: Leaf) -> int | None:
     if low is None or high is None or step is None or low >= high:
         return None
     return step_count(low, high, step)
+
+
+def values(draft: Draft) -> Iterator[Problem]:
+    """All lists of all blocks together are no longer than a single one may be."""
+    counts = [
+        listed_count(draft, leaf) or 0 for section in sections(draft) for leaf in section.leaves.values()
+    ]
+    total = sum(counts)
+    if total > MOST_VALUES >= max(counts):
+        message = f"must list at most {MOST_VALUES} values in all parameters together, got {total}"
+        hint = "integers from min to max are not listed, nor is what a method draws from min and max"
+        place = ("blocks",) if has_blocks(draft) else ("parameters",)
+        yield draft.problem(place, message, code="too-many-values", hint=hint, at_key=True)
+
+
+def listed_names(draft: Draft) -> Iterator[Problem]:
+    """Assignments name no more values than a file of them has columns."""
+    for section in sections(draft):
+        count = len(section.listed)
+        if count > COLUMNS:
+            message = f"must name at most {COLUMNS} different values, got {count}"
+            hint = "assignments of different things are several sweeps"
+            place = (*section.path, "assignments")
+            yield draft.problem(place, message, code="out-of-range", hint=hint, at_key=True)
 
 
 def grids(draft: Draft) -> Iterator[Problem]:
@@ -59,7 +84,8 @@ def _factors(draft: Draft, section: Section) -> list[int]:
     sizes = {leaf.name: _size(draft, leaf) for leaf in section.leaves.values()}
     for _, group in draft.items(*section.path, "zip"):
         for name in (group if isinstance(group, list) else [])[1:]:
-            sizes.pop(name, None)
+            if isinstance(name, str):
+                sizes.pop(name, None)
     return list(sizes.values())
 
 

@@ -1,0 +1,165 @@
+"""What `show`, `results`, `status` and `log` look like to a person."""
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from generator.cli.values import assignment, value
+from generator.commands.collect import Target, collect
+from generator.commands.generate import generate
+from generator.repo import batches
+from tests.commands.test_collect import leave
+from tests.repository import Sandbox
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+PARAMETERS = """parameters:
+  x: {values: [1, 2, 3]}
+  bias: {value: 0.5}
+"""
+
+
+def merge(sandbox: Sandbox) -> None:
+    generate(sandbox.workspace)
+    sandbox.commit("Ask")
+    sandbox.push()
+
+
+def recorded(sandbox: Sandbox, volume: Path, parameters: str = PARAMETERS) -> list[str]:
+    """Record three trials: one ok, one failed, one diverged; give their ids."""
+    path = sandbox.spec()
+    path.write_text(path.read_text().replace(PARAMETERS, parameters))
+    merge(sandbox)
+    (batch,) = batches.in_work_tree(sandbox.root)
+    leave(volume, batch, 0)
+    for attempt in (1, 2):
+        leave(
+            volume, batch, 1, uid=f"u{attempt}", attempt=attempt, status="failed", reason="exit-7", metrics={}
+        )
+    leave(volume, batch, 2, status="diverged", reason="bad-hyperparameters", metrics={})
+    assert collect(Target(sandbox.workspace.repository, None, "main"), volume, {batch.name})
+    return [row.trial for row in batch.rows]
+
+
+def lines(done: subprocess.CompletedProcess[str]) -> list[list[str]]:
+    assert done.returncode == 0, done.stderr
+    return [line.split() for line in done.stdout.splitlines()]
+
+
+def test_a_failed_trial_says_why_and_after_how_many_attempts(
+    sandbox: Sandbox, run_sweep: Run, tmp_path: Path
+) -> None:
+    _, failed, diverged = recorded(sandbox, tmp_path / "volume")
+
+    told = lines(run_sweep("show", failed, cwd=sandbox.root, COLUMNS="250"))
+
+    assert ["status", "failed", "(exit-7)"] in told
+    assert ["attempts", "2"] in told
+    assert ["status", "diverged", "(bad-hyperparameters)"] in lines(
+        run_sweep("show", diverged, cwd=sandbox.root, COLUMNS="250")
+    )
+    data = json.loads(run_sweep("show", failed, "--format", "json", cwd=sandbox.root).stdout)["data"]
+    assert (data["reason"], data["attempts"]) == ("exit-7", 2)
+
+
+def test_results_say_why_trials_failed(sandbox: Sandbox, run_sweep: Run, tmp_path: Path) -> None:
+    recorded(sandbox, tmp_path / "volume")
+
+    head, _, *rest = lines(run_sweep("results", "peak", cwd=sandbox.root, COLUMNS="250"))
+
+    assert head[:3] == ["trial", "status", "reason"]
+    assert {row[3] for row in rest} == {"exit-7", "bad-hyperparameters"}
+
+
+def test_no_two_columns_have_one_name(sandbox: Sandbox, run_sweep: Run, tmp_path: Path) -> None:
+    names = ("seed", "seconds", "status", "reason", "batch", "score", "x")
+    zipped = "".join(f"  {name}: {{values: [1, 2, 3]}}\n" for name in names)
+    recorded(sandbox, tmp_path / "volume", f"parameters:\n{zipped}zip: [[{', '.join(names)}]]\n")
+
+    head, *_ = lines(run_sweep("results", "peak", cwd=sandbox.root, COLUMNS="250"))
+
+    clashing = [f"params.{name}" for name in names[:-1]]
+    assert head == ["trial", "status", "reason", "score", *clashing, "x", "seconds"]
+
+
+def test_absent_and_empty_are_told_apart_and_truth_is_shown_as_yaml_has_it(
+    sandbox: Sandbox, run_sweep: Run, tmp_path: Path
+) -> None:
+    listed = 'method: list\nassignments: [{a: "", b: true}, {b: null}, {a: "true", b: 1}]\n'
+    path = sandbox.spec()
+    path.write_text(path.read_text().replace("method: grid\n", listed).replace(PARAMETERS, ""))
+    merge(sandbox)
+    (batch,) = batches.in_work_tree(sandbox.root)
+    for index in range(3):
+        leave(tmp_path / "volume", batch, index, metrics={"score": -index})
+    assert collect(Target(sandbox.workspace.repository, None, "main"), tmp_path / "volume", {batch.name})
+
+    _, *rows = lines(run_sweep("results", "peak", cwd=sandbox.root, COLUMNS="250"))
+
+    assert [row[3:-1] for row in rows] == [['""', "true"], ["null"], ['"true"', "1"]]
+    shown = lines(run_sweep("show", batch.rows[0].trial, cwd=sandbox.root, COLUMNS="250"))
+    assert ["values", 'a=""', "b=true"] in shown
+
+
+@pytest.mark.parametrize(
+    ("found", "told"),
+    [
+        (True, "true"),
+        (None, "null"),
+        ("", '""'),
+        ("True", '"True"'),
+        ("~", '"~"'),
+        ("1e-4", '"1e-4"'),
+        ("adam", "adam"),
+        (1.0, "1"),
+        ([1, True, None, "a"], '[1,true,null,"a"]'),
+    ],
+    ids=repr,
+)
+def test_a_value_is_shown_as_what_it_is(found: object, told: str) -> None:
+    assert value(found) == told  # type: ignore[arg-type]
+    assert assignment({"x": found}) == f"x={told}"  # type: ignore[dict-item]
+
+
+def test_a_sweep_is_asked_for_by_name_or_by_spec(sandbox: Sandbox, run_sweep: Run, tmp_path: Path) -> None:
+    trial, *_ = recorded(sandbox, tmp_path / "volume")
+
+    def told(*arguments: str, cwd: Path = sandbox.root) -> str:
+        done = run_sweep(*arguments, cwd=cwd)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    for command in ("status", "results", "log"):
+        assert told(command, "sweeps/peak.yaml") == told(command, "peak")
+    assert told("results", "peak.yaml", cwd=sandbox.root / "sweeps") == told("results", "peak")
+    assert told("show", f"sweeps/peak.yaml/{trial}") == told("show", f"peak/{trial}")
+    found = json.loads(told("results", "sweeps/peak.yaml", "--format", "json"))["data"]
+    assert found["sweep"] == "peak"
+
+
+def test_planned_trials_have_a_column_where_there_are_any(sandbox: Sandbox, run_sweep: Run) -> None:
+    sandbox.spec()
+    assert run_sweep("generate", cwd=sandbox.root).returncode == 0
+
+    head, row = lines(run_sweep("status", cwd=sandbox.root, COLUMNS="250"))
+
+    assert dict(zip(head, row, strict=False)) | {"trials": "3", "planned": "3", "missing": "0"} == dict(
+        zip(head, row, strict=False)
+    )
+    sandbox.commit("Ask")
+    assert lines(run_sweep("status", cwd=sandbox.root, COLUMNS="250")) == [head, row]
+    sandbox.push()
+    head, row = lines(run_sweep("status", cwd=sandbox.root, COLUMNS="250"))
+    assert "planned" not in head
+    assert row[head.index("missing")] == "3"
+
+
+def test_a_sweep_that_nobody_committed_has_no_story_yet(sandbox: Sandbox, run_sweep: Run) -> None:
+    sandbox.spec()
+
+    done = run_sweep("log", "peak", cwd=sandbox.root)
+
+    assert (done.returncode, done.stdout) == (0, "git holds nothing of peak yet\n")

@@ -1,0 +1,184 @@
+"""A program that the code does not have is found before it costs every trial."""
+
+from pathlib import Path
+
+import pytest
+
+from generator.commands.check import check
+from generator.commands.generate import generate
+from generator.commands.update import update
+from generator.commands.validate import validate
+from generator.errors import SpecError
+from generator.problems import Problem, Severity
+from tests.repository import Sandbox
+
+SPEC = """name: {name}
+method: grid
+metric: {{name: score}}
+parameters: {{x: {{values: [1, 2]}}}}
+{runs}
+run: {{code: {{path: {folder}}}}}
+"""
+
+
+def asked(sandbox: Sandbox, runs: str, *, name: str = "peak", folder: str = "code") -> Path:
+    return sandbox.write(f"sweeps/{name}.yaml", SPEC.format(name=name, runs=runs, folder=folder))
+
+
+def refused(sandbox: Sandbox) -> tuple[Problem, ...]:
+    with pytest.raises(SpecError) as caught:
+        generate(sandbox.workspace)
+    return caught.value.problems
+
+
+def warned(sandbox: Sandbox) -> list[str]:
+    found = validate(sandbox.workspace)
+    assert len(found.sweeps) == 1
+    assert {problem.severity for problem in found.problems} <= {Severity.WARNING}
+    return [problem.message for problem in found.problems if problem.code == "program-missing"]
+
+
+def test_a_program_that_the_commit_lacks_is_refused_at_its_place(sandbox: Sandbox) -> None:
+    asked(sandbox, "program: trian.py")
+
+    (problem,) = refused(sandbox)
+
+    assert str(problem) == (
+        "sweeps/peak.yaml:5:10: program: must name a committed file of code/, got 'trian.py' "
+        "[program-missing]\n  hint: did you mean 'train.py'?"
+    )
+    assert sandbox.active() == []
+
+
+def test_check_says_what_generate_says(sandbox: Sandbox) -> None:
+    asked(sandbox, "program: trian.py")
+
+    with pytest.raises(SpecError) as caught:
+        check(sandbox.workspace)
+
+    assert caught.value.problems == refused(sandbox)
+
+
+def test_the_programs_of_all_sweeps_are_looked_at_in_one_run(sandbox: Sandbox) -> None:
+    asked(sandbox, "program: trian.py")
+    asked(sandbox, "program: trial.py", name="other")
+
+    assert [problem.file for problem in refused(sandbox)] == ["sweeps/other.yaml", "sweeps/peak.yaml"]
+
+
+def test_a_program_that_is_there_is_fine(sandbox: Sandbox) -> None:
+    asked(sandbox, "program: train.py")
+
+    assert warned(sandbox) == []
+    assert [generated.warnings for generated in generate(sandbox.workspace)] == [()]
+
+
+@pytest.mark.parametrize("command", ["[python, code/trian.py]", "[python, code/lib/train.py, --fast]"])
+def test_a_path_into_the_code_among_the_arguments_may_be_a_slip(sandbox: Sandbox, command: str) -> None:
+    asked(sandbox, f"command: {command}")
+
+    (generated,) = generate(sandbox.workspace)
+
+    (problem,) = generated.warnings
+    assert (problem.code, problem.path, problem.line) == ("program-missing", "command[1]", 5)
+    assert problem.severity is Severity.WARNING
+    assert generated.batch is not None
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "[python, -m, code.train]",
+        "[python, code/train.py]",
+        "[python, '--into=code/x.pt']",
+        "[python, code/lib]",
+        "[python, 'code/${args_json_file}.json']",
+        "[python, other/train.py]",
+        "[python, code/../x.py]",
+    ],
+)
+def test_other_arguments_are_no_files_of_the_code(sandbox: Sandbox, command: str) -> None:
+    asked(sandbox, f"command: {command}")
+
+    assert warned(sandbox) == []
+
+
+def test_a_path_that_begins_at_the_root_is_told_where_it_begins(sandbox: Sandbox) -> None:
+    asked(sandbox, "program: code/train.py")
+
+    (problem,) = refused(sandbox)
+
+    assert problem.hint == "the path begins inside code/: write train.py"
+
+
+def test_a_program_that_git_ignores_is_not_what_a_batch_runs(sandbox: Sandbox) -> None:
+    sandbox.write(".gitignore", "made.py\n")
+    sandbox.write("code/made.py", "print(1)")
+    asked(sandbox, "program: made.py")
+    sandbox.commit("Ask")
+
+    (problem,) = refused(sandbox)
+
+    assert problem.hint == "it lies here: commit it, then `sweep update peak` takes the code as it is then"
+    assert warned(sandbox) == []
+
+
+def test_what_lies_in_a_folder_below_or_starts_as_a_folder_or_is_linked_is_there(sandbox: Sandbox) -> None:
+    sandbox.write("code/lib/train.py", "print(1)")
+    sandbox.write("code/app/__main__.py", "print(1)")
+    (sandbox.root / "code/link").symlink_to("lib")
+    sandbox.commit("Grow")
+    for number, path in enumerate(("lib/train.py", "app", "link/train.py")):
+        asked(sandbox, f"program: {path}", name=f"s{number}")
+
+    assert [generated.warnings for generated in generate(sandbox.workspace)] == [(), (), ()]
+    assert validate(sandbox.workspace).problems == ()
+
+
+def test_a_folder_without_a_start_is_no_program(sandbox: Sandbox) -> None:
+    sandbox.write("code/lib/train.py", "print(1)")
+    sandbox.commit("Grow")
+    asked(sandbox, "program: lib")
+
+    assert [problem.code for problem in refused(sandbox)] == ["program-missing"]
+
+
+def test_a_merged_batch_is_not_held_against_code_that_moved_on(sandbox: Sandbox) -> None:
+    asked(sandbox, "program: train.py")
+    generate(sandbox.workspace)
+    sandbox.commit("Ask")
+    sandbox.push()
+    sandbox.git("mv", "code/train.py", "code/main.py")
+    sandbox.commit("Rename")
+
+    assert [generated.warnings for generated in generate(sandbox.workspace)] == [()]
+    with pytest.raises(SpecError):
+        update(sandbox.workspace, "peak")
+
+
+def test_validate_warns_of_what_the_work_tree_lacks(sandbox: Sandbox) -> None:
+    asked(sandbox, "program: trian.py")
+    assert warned(sandbox) == ["must name a file of code/, got 'trian.py'"]
+
+    sandbox.write("code/trian.py", "not committed")
+
+    assert warned(sandbox) == []
+
+
+def test_validate_warns_where_the_code_is_no_folder(sandbox: Sandbox) -> None:
+    asked(sandbox, "program: train.py", folder="nowhere")
+
+    (problem,) = validate(sandbox.workspace).problems
+
+    assert (problem.path, problem.line, problem.severity) == ("run.code.path", 6, Severity.WARNING)
+    assert problem.message == "nowhere/ is no folder here, and the code is in it"
+
+
+def test_the_usual_folder_of_the_code_is_missed_where_the_program_is_named(sandbox: Sandbox) -> None:
+    spec = asked(sandbox, "program: train.py")
+    spec.write_text(spec.read_text().replace("run: {code: {path: code}}\n", ""))
+
+    (problem,) = validate(sandbox.workspace).problems
+
+    assert (problem.path, problem.line) == ("program", 5)
+    assert problem.message == "trainer/ is no folder here, and the code is in it"

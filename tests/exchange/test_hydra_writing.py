@@ -1,0 +1,298 @@
+"""Sweeps that go out to Hydra: Hydra's own parser and sweeper say what they would run."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from generator.exchange import hydra
+from generator.exchange.loss import Exported
+from generator.search import Expansion, explore
+from generator.structs.domain import Choice, IntUniform
+from generator.structs.sweep import Draw, Sweep
+from generator.structs.values import Value
+from tests.exchange.test_hydra import PARSER, brought, jobs, meant, parsed, read
+
+
+def sent(text: str) -> tuple[dict[str, str], Exported]:
+    """Write a spec out; give the params, and all of it."""
+    sweep = parsed(text)
+    found = explore(sweep)
+    assert isinstance(found, Expansion), found
+    exported = hydra.write(sweep, found.assignments)
+    return yaml.safe_load(exported.text)["hydra"]["sweeper"]["params"], exported
+
+
+def whys(exported: Exported) -> dict[str, str]:
+    return {loss.what: loss.why for loss in exported.losses}
+
+
+def run(params: dict[str, str]) -> list[list[str]]:
+    return jobs([f"{key}={value}" for key, value in params.items()])
+
+
+def spec_of(parameters: str, *more: str, method: str = "grid") -> str:
+    head = ["name: multirun", "metric: {name: loss}", f"method: {method}"]
+    return "\n".join([*head, "command: [python, app.py]", f"parameters: {parameters}", *more])
+
+
+DRAWN = """\
+name: multirun
+metric: {name: loss, goal: maximize}
+method: sobol
+seed: 3
+run_cap: 8
+program: app.py
+parameters:
+  lr: {distribution: log_uniform_values, min: 0.001, max: 1}
+  width: {min: 1, max: 9}
+  drop: {min: 0.5, max: 1}
+  noise: {distribution: normal}
+  act: {values: [relu, tanh], probabilities: [0.25, 0.75]}
+"""
+
+
+def test_a_drawn_sweep_goes_out_for_the_sweeper_that_knows_intervals() -> None:
+    sweep = parsed(DRAWN)
+    found = explore(sweep)
+    assert isinstance(found, Expansion)
+
+    exported = hydra.write(sweep, found.assignments)
+    data = yaml.safe_load(exported.text)
+
+    sweeper = data["hydra"]["sweeper"]
+    assert {"override hydra/sweeper": "optuna"} in data["defaults"]
+    assert (sweeper["n_trials"], sweeper["direction"], sweeper["sampler"]) == (8, "maximize", {"seed": 3})
+    for key in ("lr", "width", "drop"):
+        again = brought(read({key: sweeper["params"][key], "z": "interval(0,1)"}))
+        assert again.blocks[0].space[key].domain == sweep.blocks[0].space[key].domain
+    whats = {loss.what for loss in exported.losses}
+    assert {"seed", "method: sobol", "parameters.noise", "parameters.act", "metric: loss"} <= whats
+
+
+def test_a_list_goes_out_as_its_values_and_says_how_many_trials_that_makes() -> None:
+    listed = "assignments: [{a: 1, b: 2}, {a: 3, b: 4}]"
+    text = f"{{name: multirun, metric: {{name: l}}, method: list, command: [x], {listed}}}"
+    sweep = parsed(text)
+    found = explore(sweep)
+    assert isinstance(found, Expansion)
+
+    exported = hydra.write(sweep, found.assignments)
+
+    assert yaml.safe_load(exported.text)["hydra"]["sweeper"]["params"] == {"a": "1,3", "b": "2,4"}
+    assert "all 4 combinations, not these 2" in {loss.what: loss.why for loss in exported.losses}["trials"]
+
+
+def test_integers_that_are_drawn_keep_both_ends_and_come_back_as_integers() -> None:
+    params, _ = sent(spec_of("{k: {min: 2, max: 5}}", "seed: 1", "run_cap: 4", method="random"))
+
+    swept = PARSER.parse_override(f"k={params['k']}").value()
+    (block,) = brought(read(params, n_trials=2, sampler={"_target_": "optuna.samplers.RandomSampler"})).blocks
+
+    assert (repr(swept.start), repr(swept.end)) == ("2", "5")
+    assert isinstance(block, Draw)
+    assert block.space["k"].domain == IntUniform(2, 5)
+
+
+def test_integers_of_a_grid_go_out_as_a_range_that_ends_behind_them() -> None:
+    params, exported = sent(spec_of("{k: {min: 2, max: 5}}"))
+
+    assert run(params) == [["k=2"], ["k=3"], ["k=4"], ["k=5"]]
+    assert "trials" not in whys(exported)
+
+
+THREE = "{values: [1, 2, 3]}"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "more"),
+    [
+        (f"{{a: {THREE}, b: {THREE}, c: {{values: [u, v]}}}}", "derived: {d: a * 2}"),
+        (f"{{a: {THREE}, b: {THREE}}}", "derived: {d: a * 2, e: d + b}"),
+    ],
+)
+def test_derived_values_do_not_count_as_combinations(parameters: str, more: str) -> None:
+    params, exported = sent(spec_of(parameters, more))
+
+    assert not {"d", "e"} & params.keys()
+    assert "derived: d" in whys(exported)
+    assert "trials" not in whys(exported)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "more", "size", "trials"),
+    [
+        (f"{{a: {THREE}, b: {THREE}}}", "constraints: [a < 2]", 9, 3),
+        (f"{{a: {THREE}, b: {THREE}}}", "constraints: [a < 3]\nderived: {c: a + b}", 9, 6),
+        (f"{{a: {THREE}, b: {THREE}}}", "zip: [[a, b]]", 9, 3),
+        (f"{{a: {THREE}, b: {{values: [1, 2], when: {{a: 1}}}}}}", "", 6, 4),
+        ("{a: {min: 1, max: 50}, b: {min: 1, max: 2}}", "constraints: [a == 1]", 100, 2),
+    ],
+)
+def test_what_hydra_would_run_instead_is_counted_as_hydra_counts(
+    parameters: str, more: str, size: int, trials: int
+) -> None:
+    params, exported = sent(spec_of(parameters, more))
+
+    assert len(run(params)) == size
+    assert f"all {size} combinations, not these {trials}" in whys(exported)["trials"]
+
+
+def test_a_list_leaves_derived_values_out_and_says_which_values_are_absent() -> None:
+    text = """\
+name: multirun
+metric: {name: loss}
+method: list
+command: [x]
+assignments: [{a: 1}, {a: 2, b: 3}]
+derived: {c: a + 1}
+"""
+
+    params, exported = sent(text)
+
+    assert params == {"a": "1,2", "b": "3"}
+    assert {"derived: c", "parameters.b"} <= whys(exported).keys()
+
+
+TYPES: dict[str, list[Any]] = {
+    "[sgd, adam, '']": ["sgd", "adam", ""],
+    "[true, 'true', '1', null]": [True, "true", "1", None],
+    "['null', 1.5, '1.5', 'a,b', \"it's\", '[1]', '{a: 1}', 'range(3)', \"'1'\"]": [
+        "null",
+        1.5,
+        "1.5",
+        "a,b",
+        "it's",
+        "[1]",
+        "{a: 1}",
+        "range(3)",
+        "'1'",
+    ],
+    "[[a, ''], [1, 'true']]": [["a", ""], [1, "true"]],
+    "['']": [""],
+}
+
+
+@pytest.mark.parametrize("written", TYPES)
+def test_values_reach_the_app_with_their_types(written: str) -> None:
+    params, _ = sent(spec_of(f"{{x: {{values: {written}}}}}"))
+
+    found = [PARSER.parse_override(job).value() for (job,) in run(params)]
+
+    assert [plain(each) for each in found] == TYPES[written]
+
+
+def plain(found: Any) -> Any:
+    """Take off the quotes that kept a text a text."""
+    if isinstance(found, list):
+        return [plain(each) for each in found]
+    return getattr(found, "text", found)
+
+
+def test_texts_that_only_hydra_tells_from_values_stay_texts_in_a_command_of_hydra() -> None:
+    text = spec_of("{x: {values: [true, 'true', '1']}}").replace("app.py", "app.py, '${args_no_hyphens}'")
+
+    params, _ = sent(text)
+
+    assert params == {"x": "true,'true','1'"}
+
+
+def test_values_that_are_one_to_hydra_run_once_and_are_named() -> None:
+    text = spec_of("{x: {values: [null, 'null', 1]}}").replace("app.py", "app.py, '${args_no_hyphens}'")
+
+    params, exported = sent(text)
+
+    assert params == {"x": "null,1"}
+    assert "parameters.x" in whys(exported)
+
+
+def test_keys_of_hydra_go_out_as_they_came_in() -> None:
+    came = {
+        "lr": "0.5,0.25",
+        "+tag": "a,b",
+        "db@src": "x,y",
+        "model/opt": "adam,sgd",
+        "+fixed": 3,
+        "~old": "4",
+    }
+    sweep = brought(read(came))
+    found = explore(sweep)
+    assert isinstance(found, Expansion)
+
+    exported = hydra.write(sweep, found.assignments)
+    went = yaml.safe_load(exported.text)["hydra"]["sweeper"]["params"]
+
+    assert went == {**came, "+fixed": "3"}
+    assert "trials" not in whys(exported)
+
+
+def test_a_key_that_is_deleted_has_no_place_in_params_and_is_named() -> None:
+    sweep = brought(read({"x": "1,2", "~old": None}))
+    found = explore(sweep)
+    assert isinstance(found, Expansion)
+
+    exported = hydra.write(sweep, found.assignments)
+
+    assert "'~old'" in whys(exported)["command: ~old"]
+
+
+MIXED = {"null": "null,1", "quoted": "'1',2", "mapping": "{x:1},2", "letters": "x,1"}
+
+
+@pytest.mark.parametrize("case", MIXED)
+def test_values_of_several_types_survive_the_environment_and_the_way_back(case: str) -> None:
+    came = {"+x": MIXED[case], "y": "1,2"}
+    sweep = brought(read(came))
+    found = explore(sweep)
+    assert isinstance(found, Expansion)
+
+    went = yaml.safe_load(hydra.write(sweep, found.assignments).text)["hydra"]["sweeper"]["params"]
+
+    assert meant(run(went)) == meant(run(came))
+    assert meant([[f"+x={handed(sweep, each)}"] for each in values(sweep)]) == meant(run({"+x": came["+x"]}))
+
+
+def values(sweep: Sweep) -> Sequence[Value]:
+    domain = sweep.blocks[0].space["x"].domain
+    assert isinstance(domain, Choice)
+    return domain.values
+
+
+def handed(sweep: Sweep, given: Value) -> str:
+    """Give a value as the launcher puts it into the environment: JSON where a column has several types."""
+    is_json = len({type(each) for each in values(sweep)}) > 1
+    return json.dumps(given) if is_json else str(given)
+
+
+APP = """\
+import hydra
+
+
+@hydra.main(version_base=None, config_path=".", config_name="config")
+def main(config):
+    print("got", config.lr, config.tag)
+
+
+main()
+"""
+
+
+def test_hydra_runs_what_came_from_it_and_went_back(tmp_path: Path) -> None:
+    sweep = brought(read({"lr": "0.5,0.25", "+tag": "choice(a,'b c')"}))
+    found = explore(sweep)
+    assert isinstance(found, Expansion)
+    (tmp_path / "app.py").write_text(APP)
+    (tmp_path / "config.yaml").write_text("lr: 0.1\n" + hydra.write(sweep, found.assignments).text)
+
+    done = subprocess.run(
+        [sys.executable, "app.py"], cwd=tmp_path, check=False, capture_output=True, text=True
+    )
+
+    assert done.returncode == 0, done.stderr
+    said = [line for line in done.stdout.splitlines() if line.startswith("got")]
+    assert said == ["got 0.5 a", "got 0.5 b c", "got 0.25 a", "got 0.25 b c"]
