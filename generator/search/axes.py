@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import cast
 
-from generator.search.quantiles import position, quantile_of
+from generator.search.distributions.quantiles import position, quantile_of
 from generator.structs.domain import Choice, Constant, IntUniform
 from generator.structs.space import Parameter, SearchSpace
 from generator.structs.values import Value

@@ -9,10 +9,10 @@ from typing import assert_never
 from generator.search.axes import UndrawableError
 from generator.search.drawing import candidates
 from generator.search.grid import grid
+from generator.search.limits.weights import weight
 from generator.search.listing import listed
 from generator.search.settling import Assignment, Candidate, Failed, Rejected, settling
 from generator.search.shuffled import shuffled
-from generator.search.weights import weight
 from generator.structs.sweep import Block, Draw, Grid, Listing
 
 GLANCE = 100_000

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from generator.search.axes import Axis, axes
-from generator.search.units import unit
+from generator.search.distributions.units import unit
 from generator.structs.space import SearchSpace
 from generator.structs.values import Value, identity
 

@@ -6,13 +6,13 @@ from types import MappingProxyType
 
 from generator.errors import SpecError
 from generator.problems import Problem, Severity
-from generator.search import limits
 from generator.search.blocks import Explored, Limits, explored
 from generator.search.findings import findings
 from generator.search.grid import grid
+from generator.search.limits import totals
+from generator.search.limits.weights import table
+from generator.search.limits.work import MOST_WORK, Price, bound, price
 from generator.search.settling import Assignment
-from generator.search.weights import table
-from generator.search.work import MOST_WORK, Price, bound, price
 from generator.structs.program import Program
 from generator.structs.space import SearchSpace
 from generator.structs.sweep import Block, Grid, Sweep
@@ -53,7 +53,7 @@ class Expansion:
 
 def explore(sweep: Sweep) -> Expansion | tuple[Problem, ...]:
     """Find a sweep's assignments, or every reason why it has none to offer."""
-    refused = tuple(limits.before(sweep))
+    refused = tuple(totals.before(sweep))
     if refused:
         return refused
     match sweep.blocks:
@@ -63,7 +63,7 @@ def explore(sweep: Sweep) -> Expansion | tuple[Problem, ...]:
             said: list[Problem] = []
         case _:
             expansion, said = _explored(sweep)
-    said += limits.after(sweep, expansion.assignments)
+    said += totals.after(sweep, expansion.assignments)
     errors = tuple(sorted(problem for problem in said if problem.severity is Severity.ERROR))
     return errors or Expansion(expansion.assignments, expansion.blocks, tuple(sorted(said)))
 
@@ -91,7 +91,7 @@ def _explored(sweep: Sweep) -> tuple[Expansion, list[Problem]]:
 
     Candidates that give nothing are paid for out of one purse: a hundred hopeless blocks cost as much as one.
     """
-    key, most, heaviest = _sameness(sweep), limits.most_assignments(sweep), limits.most_bytes(sweep)
+    key, most, heaviest = _sameness(sweep), totals.most_assignments(sweep), totals.most_bytes(sweep)
     prices = [price(block) for block in sweep.blocks]
     purse = MOST_WORK - sum(one.work for one in prices)
     assignments: dict[Hashable, Assignment] = {}

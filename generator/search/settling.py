@@ -5,8 +5,8 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from generator.search.computing import ComputeError, compile_expression
-from generator.search.quantiles import rounded
+from generator.search.distributions.quantiles import rounded
+from generator.search.expressions.computing import ComputeError, compile_expression
 from generator.structs.expression import mentions
 from generator.structs.space import Constraint, Derived, Parameter, SearchSpace
 from generator.structs.values import Value, identity

@@ -10,7 +10,7 @@ import yaml
 
 from generator import spec
 from generator.exchange import hydra
-from generator.exchange.hydra_sweeper import RUN_CAP
+from generator.exchange.hydra.sweeper import RUN_CAP
 from generator.exchange.loss import ForeignError, Imported
 from generator.exchange.spec_text import spec_text
 from generator.search import Expansion, explore

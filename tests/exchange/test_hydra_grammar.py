@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generator.exchange.hydra_functions import Glob, Interval, Range, value
-from generator.exchange.hydra_grammar import Choices
-from generator.exchange.hydra_overrides import as_argument
+from generator.exchange.hydra.functions import Glob, Interval, Range, value
+from generator.exchange.hydra.grammar import Choices
+from generator.exchange.hydra.overrides import as_argument
 from generator.exchange.loss import ForeignError
 
 parsers = pytest.importorskip("hydra.core.override_parser.overrides_parser")

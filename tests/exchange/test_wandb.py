@@ -12,6 +12,7 @@ from generator import spec
 from generator.exchange import wandb
 from generator.exchange.loss import ForeignError, Imported
 from generator.exchange.spec_text import spec_text
+from generator.exchange.wandb.reading import RUN_CAP
 from generator.search import Expansion, explore
 from generator.structs.domain import (
     Beta,
@@ -195,8 +196,8 @@ def test_a_random_sweep_without_an_end_gets_one() -> None:
 
     imported = read(data)
 
-    assert imported.spec["run_cap"] == wandb.RUN_CAP
-    assert str(wandb.RUN_CAP) in told(imported)["run_cap"]
+    assert imported.spec["run_cap"] == RUN_CAP
+    assert str(RUN_CAP) in told(imported)["run_cap"]
 
 
 @pytest.mark.parametrize(("cap", "shuffled"), [(3, True), (4, False), (9, False)])

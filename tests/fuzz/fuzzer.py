@@ -10,7 +10,7 @@ with atheris.instrument_imports(include=["generator"]):
     from generator.problems import Problem
     from generator.reader import read
     from generator.reader.expression import ExpressionError, parse
-    from generator.search.computing import Absent, ComputeError, compile_expression
+    from generator.search.expressions.computing import Absent, ComputeError, compile_expression
     from generator.spec.kinds import check, kind_of
     from generator.structs.values import Value
 

@@ -35,7 +35,7 @@ PLANTS = {
         (b"a: b\n", b"[c, d]", b"{e: f}"),
     ),
     "expression": Plant(
-        "generator/search/computing.py",
+        "generator/search/expressions/computing.py",
         "except ZeroDivisionError as error",
         "except FloatingPointError as error",
         "ZeroDivisionError",

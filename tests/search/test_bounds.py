@@ -10,8 +10,8 @@ from generator.problems import Problem, Severity
 from generator.search import Expansion
 from generator.search.axes import Axis, UndrawableError
 from generator.search.blocks import GLANCE
-from generator.search.exact import truncated_normal
-from generator.search.work import MOST_WORK, price
+from generator.search.distributions.exact import truncated_normal
+from generator.search.limits.work import MOST_WORK, price
 from generator.structs.domain import Beta, Choice, Constant, IntUniform, Normal, Quantized, Uniform
 from generator.structs.expression import Arithmetic, Comparison, Expression, Literal, Name
 from generator.structs.space import Condition, Constraint, Derived, Parameter, SearchSpace

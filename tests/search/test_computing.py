@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from generator.reader.expression import parse
-from generator.search.computing import Absent, ComputeError, compile_expression
+from generator.search.expressions.computing import Absent, ComputeError, compile_expression
 from generator.structs.values import Value
 
 VALUES: dict[str, Value] = {

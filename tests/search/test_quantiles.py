@@ -9,10 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generator.search.curves import ERROR, curve
+from generator.search.distributions.curves import ERROR, curve
+from generator.search.distributions.quantiles import (
+    continuous,
+    quantile,
+    quantile_of,
+    quantized,
+    raw_quantile,
+    rounded,
+)
+from generator.search.distributions.units import unit
 from generator.search.draws import stream
-from generator.search.quantiles import continuous, quantile, quantile_of, quantized, raw_quantile, rounded
-from generator.search.units import unit
 from generator.structs.domain import (
     Beta,
     Choice,

@@ -10,8 +10,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats  # type: ignore[import-untyped]
 
+from generator.search.distributions.quantiles import quantile_of
 from generator.search.draws import stream
-from generator.search.quantiles import quantile_of
 from generator.structs.domain import (
     Beta,
     Choice,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from generator.search.quantiles import quantile, raw_quantile
+from generator.search.distributions.quantiles import quantile, raw_quantile
 from generator.structs.domain import (
     Beta,
     Choice,

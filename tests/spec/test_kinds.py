@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from generator.reader.expression import ExpressionError, parse
-from generator.search.computing import ComputeError, compile_expression
+from generator.search.expressions.computing import ComputeError, compile_expression
 from generator.spec.kinds import Finding, Kind, Kinds, check, kind_of
 from generator.structs.values import Value
 

@@ -4,7 +4,7 @@ import operator
 from collections.abc import Callable
 
 from generator.reader.shown import shown
-from generator.search.arithmetic import NUMBERS, ComputeError
+from generator.search.expressions.arithmetic import NUMBERS, ComputeError
 from generator.structs.expression import ComparisonOperator
 from generator.structs.values import Value
 

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from generator.exchange.hydra_functions import Glob, Interval, Range, value
-from generator.exchange.hydra_grammar import Choices
-from generator.exchange.hydra_overrides import in_hydra
+from generator.exchange.hydra.functions import Glob, Interval, Range, value
+from generator.exchange.hydra.grammar import Choices
+from generator.exchange.hydra.overrides import in_hydra
 from generator.exchange.loss import ForeignError, Loss
 from generator.structs.values import Value, canonical_json
 

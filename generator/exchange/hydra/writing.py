@@ -4,11 +4,11 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from generator.exchange import hydra_command
-from generator.exchange.hydra_command import Overrides
-from generator.exchange.hydra_functions import Range, value
-from generator.exchange.hydra_grammar import Choices
-from generator.exchange.hydra_values import choice
+from generator.exchange.hydra import command as hydra_command
+from generator.exchange.hydra.command import Overrides
+from generator.exchange.hydra.functions import Range, value
+from generator.exchange.hydra.grammar import Choices
+from generator.exchange.hydra.values import choice
 from generator.exchange.loss import Exported, Loss
 from generator.exchange.unsaid import of_block, of_run
 from generator.formats.yaml import dump

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from generator.exchange.hydra_overrides import split_override
+from generator.exchange.hydra.overrides import split_override
 from generator.exchange.loss import ForeignError
 from generator.exchange.programs import script_in
 from generator.structs.names import environment_name

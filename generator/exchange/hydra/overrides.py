@@ -5,8 +5,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from generator.exchange.hydra_functions import Glob, Interval, Range, value
-from generator.exchange.hydra_grammar import Choices
+from generator.exchange.hydra.functions import Glob, Interval, Range, value
+from generator.exchange.hydra.grammar import Choices
 from generator.exchange.loss import ForeignError, Loss
 from generator.structs.names import PARAMETER_NAME
 from generator.structs.values import Value, canonical_json

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
-from generator.exchange.hydra_grammar import Call, Choices, parse
+from generator.exchange.hydra.grammar import Call, Choices, parse
 from generator.exchange.loss import ForeignError
 
 MOST_VALUES = 100_000

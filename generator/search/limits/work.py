@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import assert_never
 
+from generator.search.distributions.quantiles import exact_share
 from generator.search.draws import LONGEST_SORTED
-from generator.search.quantiles import exact_share
 from generator.structs.counting import MOST_COMBINATIONS, combinations
 from generator.structs.dimensions import dimensions
 from generator.structs.domain import (

@@ -14,7 +14,7 @@ from fractions import Fraction
 from itertools import accumulate
 from typing import assert_never
 
-from generator.search.curves import Curve, curve
+from generator.search.distributions.curves import Curve, curve
 from generator.structs.domain import (
     Beta,
     Choice,

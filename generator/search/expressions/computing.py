@@ -12,8 +12,16 @@ from collections.abc import Callable, Mapping
 from typing import assert_never, cast
 
 from generator.reader.shown import shown
-from generator.search.arithmetic import NUMBERS, OPERATIONS, ComputeError, Number, bounded, call, number
-from generator.search.relations import ORDERS, Relation, disorder, relation
+from generator.search.expressions.arithmetic import (
+    NUMBERS,
+    OPERATIONS,
+    ComputeError,
+    Number,
+    bounded,
+    call,
+    number,
+)
+from generator.search.expressions.relations import ORDERS, Relation, disorder, relation
 from generator.structs.expression import (
     Arithmetic,
     ArithmeticOperator,

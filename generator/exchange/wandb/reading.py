@@ -7,12 +7,9 @@ from generator.exchange.loss import ForeignError, Imported, Loss
 from generator.exchange.names import PLACEHOLDER_METRIC, metric_name, sweep_name
 from generator.exchange.programs import located, script_in
 from generator.exchange.sizes import space_size
-from generator.exchange.wandb_parameters import Parameters
-from generator.exchange.wandb_writing import write
+from generator.exchange.wandb.parameters import Parameters
 from generator.formats.foreign_yaml import load
 from generator.structs.command import DEFAULT_COMMAND, PROGRAM
-
-__all__ = ["read", "write"]
 
 RUN_CAP = 50
 """W&B draws until somebody stops it; a number has to stand here, and this one is cheap to change."""

@@ -4,17 +4,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from generator.exchange import hydra_command
-from generator.exchange.hydra_overrides import as_texts, parameter, split_override
-from generator.exchange.hydra_sweeper import method, sweeper
-from generator.exchange.hydra_writing import write
+from generator.exchange.hydra import command as hydra_command
+from generator.exchange.hydra.overrides import as_texts, parameter, split_override
+from generator.exchange.hydra.sweeper import method, sweeper
 from generator.exchange.loss import ForeignError, Imported, Loss
 from generator.exchange.names import PLACEHOLDER_METRIC
 from generator.exchange.programs import FOLDER
 from generator.exchange.sizes import space_size
 from generator.formats.foreign_yaml import load
-
-__all__ = ["read", "write"]
 
 TRANSLATED = frozenset({"_target_", "params", "n_trials", "direction", "sampler", "n_jobs"})
 

@@ -5,9 +5,9 @@ from math import prod
 from typing import assert_never
 
 from generator.problems import Place, Problem
+from generator.search.limits.weights import MOST_BYTES, MOST_CELLS, largest_row, least_row, table
+from generator.search.limits.work import MOST_WORK, Price, price
 from generator.search.settling import Assignment
-from generator.search.weights import MOST_BYTES, MOST_CELLS, largest_row, least_row, table
-from generator.search.work import MOST_WORK, Price, price
 from generator.structs.counting import MOST_COMBINATIONS, MOST_TRIALS, combinations
 from generator.structs.dimensions import dimensions, size
 from generator.structs.domain import Quantized

@@ -12,7 +12,7 @@ from statistics import NormalDist
 from sys import float_info
 from typing import assert_never
 
-from generator.search import exact
+from generator.search.distributions import exact
 from generator.structs.domain import Beta, Continuous, LogNormal, LogUniform, Normal, Uniform
 
 ERROR = 1e-14

@@ -1,0 +1,1 @@
+"""Computing constraints and derived values: closures over the tree, never code."""
