@@ -89,7 +89,7 @@ def _blocks(review: Review) -> Iterator[str]:
 
 def _remarks(block: BlockReview) -> Iterator[str]:
     for one in block.constraints:
-        yield f"{one.rejected:,} rejected by {code(words.cut(one.text))}"
+        yield f"{words.rejected(one)} {code(words.cut(one.text))}"
     if block.discrepancy:
         yield words.evenness(block.discrepancy)
 

@@ -59,7 +59,7 @@ def _blocks(review: Review) -> Table:
 def _constraints(review: Review) -> Iterator[Text]:
     for number, block in enumerate(review.blocks, start=1):
         for one in block.constraints:
-            yield Text(f"  block {number}: {one.rejected:,} rejected by {words.cut(one.text)}")
+            yield Text(f"  block {number}: {words.rejected(one)} {words.cut(one.text)}")
         if block.discrepancy:
             yield Text(f"  block {number}: {words.evenness(block.discrepancy)}")
 

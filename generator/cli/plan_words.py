@@ -4,7 +4,18 @@ import re
 from collections.abc import Iterable
 from typing import assert_never
 
-from generator.plan import Binned, Cost, Counted, Covered, Difference, Discrepancy, Review, Scale, Unreadable
+from generator.plan import (
+    Binned,
+    Cost,
+    Counted,
+    Covered,
+    Difference,
+    Discrepancy,
+    Rejection,
+    Review,
+    Scale,
+    Unreadable,
+)
 from generator.results.words import one_line, plain, quoted, short
 from generator.structs.trial import Trial
 from generator.structs.values import Value
@@ -71,6 +82,12 @@ def size(review: Review) -> str:
         return trials
     assignments = counted(review.coverage.assignments, "assignment")
     return f"{trials} ({assignments} {TIMES} {review.sweep.replicates} replicates)"
+
+
+def rejected(found: Rejection) -> str:
+    """Say what a constraint keeps out, and what it has no say in."""
+    unasked = f", {found.unasked:,} not asked," if found.unasked else ""
+    return f"{found.rejected:,} rejected{unasked} by"
 
 
 def standing(review: Review) -> str:

@@ -177,14 +177,14 @@ def _blocks(sweep: Sweep, expansion: Expansion) -> Iterator[BlockReview]:
     for block, count in zip(sweep.blocks, expansion.blocks, strict=True):
         kept = expansion.assignments[start : start + count.kept]
         start += count.kept
-        constraints = zip(block.space.constraints, count.rejections, strict=False)
+        constraints = zip(block.space.constraints, count.rejections, count.unasked, strict=False)
         yield BlockReview(
             block.method,
             count.candidates,
             count.rejected,
             count.duplicates,
             count.kept,
-            tuple(Rejection(one.text, rejected) for one, rejected in constraints),
+            tuple(Rejection(one.text, rejected, unasked) for one, rejected, unasked in constraints),
             _evenness(block, count.rejected, kept),
         )
 

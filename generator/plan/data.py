@@ -69,7 +69,9 @@ def _block(block: BlockReview) -> dict[str, Any]:
         "duplicates": block.duplicates,
         "kept": block.kept,
         "acceptance": block.acceptance,
-        "constraints": [{"text": one.text, "rejected": one.rejected} for one in block.constraints],
+        "constraints": [
+            {"text": one.text, "rejected": one.rejected, "unasked": one.unasked} for one in block.constraints
+        ],
         "discrepancy": None if block.discrepancy is None else _discrepancy(block.discrepancy),
     }
 

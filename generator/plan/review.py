@@ -64,6 +64,8 @@ class Rejection:
     text: str
     rejected: int
     """Candidates that it does not hold for; several constraints may reject one."""
+    unasked: int = 0
+    """Candidates that lack a value which it asks for, and so pass."""
 
 
 @dataclass(frozen=True, slots=True)

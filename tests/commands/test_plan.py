@@ -2,6 +2,7 @@
 
 import pytest
 
+from generator.cli.plan_words import rejected
 from generator.commands.generate import generate
 from generator.commands.plan import Planned, plan
 from generator.errors import UsageError
@@ -456,3 +457,15 @@ def test_the_cost_counts_replicates(sandbox: Sandbox) -> None:
 
     assert found.coverage.assignments == 10
     assert (found.new_cost.trials, found.new_cost.hours, found.new_cost.gpu_hours) == (30, 15, 0)
+
+
+def test_a_constraint_says_how_many_candidates_it_has_no_say_in(sandbox: Sandbox) -> None:
+    spec = SPEC.format(name="peak", xs="1, 2, 3", parallelism=2)
+    conditional = "bias: {values: [0.5, 1.5], when: {x: 3}}\nconstraints: [bias < 1]"
+    sandbox.write("sweeps/peak.yaml", spec.replace("bias: {value: 0.5}", conditional))
+    sandbox.commit("Ask")
+
+    (block,) = review(sandbox).blocks
+
+    assert [(one.rejected, one.unasked) for one in block.constraints] == [(1, 2)]
+    assert rejected(block.constraints[0]) == "1 rejected, 2 not asked, by"
