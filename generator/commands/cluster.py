@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from generator import policy, spec
-from generator.commands.workspace import SETTINGS_FILE
+from generator import policy
+from generator.commands import committed
 from generator.engine import datasets
 from generator.engine.local import manifests
 from generator.engine.local.launching import Desired
@@ -37,10 +37,7 @@ class Cluster:
 
     def settings(self, commit: str) -> Settings:
         """Read the settings of a commit. Raises SpecError."""
-        content = self.mirror.repository.read(commit, SETTINGS_FILE).get(SETTINGS_FILE)
-        if content is None:
-            return Settings()
-        found = spec.parse_settings(content, SETTINGS_FILE)
+        found = committed.settings(self.mirror.repository, commit)
         if isinstance(found, tuple):
             raise SpecError(found)
         return found

@@ -2,10 +2,9 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
-from generator import spec
-from generator.commands.workspace import SETTINGS_FILE
+from generator.commands import committed
 from generator.errors import RepositoryError
 from generator.formats import record, table
 from generator.repo import batches, volume
@@ -184,13 +183,7 @@ def expected(batch: StoredBatch) -> tuple[ExpectedTrial, ...]:
 
 def _description(repository: Repository, base: str, path: str) -> str:
     """Give the question that the spec asks today; empty where it cannot be read any more."""
-    files = repository.read(base, path, SETTINGS_FILE)
-    settings = spec.parse_settings(files.get(SETTINGS_FILE, b"{}"), SETTINGS_FILE)
-
-    def beside(name: str) -> bytes | None:
-        place = str(PurePosixPath(path).with_name(name))
-        return repository.read(base, place).get(place)
-
+    settings = committed.settings(repository, base)
     chosen = settings if isinstance(settings, Settings) else Settings()
-    found = spec.parse(files.get(path, b""), path, chosen, beside=beside)
+    found = committed.sweep(repository, base, path, chosen)
     return found.description if isinstance(found, Sweep) else ""

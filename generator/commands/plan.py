@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from generator import search, spec
-from generator.commands import programs, scripts
+from generator import search
+from generator.commands import committed, programs, scripts
 from generator.commands.validate import read
-from generator.commands.workspace import SETTINGS_FILE, SPECS, Workspace
+from generator.commands.workspace import SPECS, Workspace
 from generator.errors import RepositoryError
 from generator.plan import (
     BlockReview,
@@ -84,15 +84,10 @@ class _Stage:
         """The folder of specs at the base."""
         return self.workspace.repository.read(self.base, SPECS)
 
-    def beside(self, name: str) -> bytes | None:
-        """Read a file of assignments at the base."""
-        return self.specs.get(f"{SPECS}/{name}")
-
     @cached_property
     def settings(self) -> Settings:
         """The settings at the base; today's where those cannot be read."""
-        content = self.workspace.repository.read(self.base, SETTINGS_FILE).get(SETTINGS_FILE)
-        found = spec.parse_settings(content, SETTINGS_FILE) if content is not None else Settings()
+        found = committed.settings(self.workspace.repository, self.base)
         return found if isinstance(found, Settings) else self.workspace.settings
 
     def review(self, sweep: Sweep, expansion: Expansion) -> Review:
@@ -161,7 +156,7 @@ class _Stage:
     def compared(
         self, path: str, sweep: Sweep, trials: tuple[Trial, ...], program: Program
     ) -> Difference | Unreadable:
-        former = spec.parse(self.specs[path], path, self.settings, beside=self.beside)
+        former = committed.sweep(self.workspace.repository, self.base, path, self.settings)
         if not isinstance(former, Sweep):
             return Unreadable(path, former)
         if former.digest == sweep.digest:
