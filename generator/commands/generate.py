@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from generator import search
-from generator.commands import programs, scripts
+from generator.commands import extending, programs, scripts
 from generator.commands.edits import EditedError
 from generator.commands.foundation import bases, lay
 from generator.commands.workspace import Workspace, staging_folder
@@ -139,7 +139,8 @@ def _plan(
         raise EditedError.of(same[0], files.difference(made.tree, same[0].tree), made.tree)
     written = made is None or bool(same)
     missing = scripts.lacking(workspace, sweep, program) if unknown else ()
-    warnings = (*sweep.warnings, *expansion.warnings, *missing)
+    wrong = extending.refused(workspace, sweep, old) if unknown else ()
+    warnings = (*sweep.warnings, *expansion.warnings, *missing, *wrong)
     return Generated(sweep, len(trials), len(trials) - len(unknown), made, stale, written, warnings)
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from generator import search
-from generator.commands import committed, programs, scripts
+from generator.commands import committed, extending, programs, scripts
 from generator.commands.validate import read
 from generator.commands.workspace import SPECS, Workspace
 from generator.errors import RepositoryError
@@ -100,6 +100,7 @@ class _Stage:
             archived={trial.digest for batch in old if not batch.is_active for trial in batch.trials},
         )
         missing = self.missing(sweep, None if unlocked else program) if stands.new else ()
+        wrong = extending.refused(self.workspace, sweep, old) if stands.new else ()
         return Review(
             sweep,
             trials,
@@ -107,7 +108,7 @@ class _Stage:
             tuple(_blocks(sweep, expansion)),
             coverage(sweep, expansion.assignments),
             self.difference(sweep, trials, program),
-            tuple(sorted((*sweep.warnings, *expansion.warnings, *missing))),
+            tuple(sorted((*sweep.warnings, *expansion.warnings, *missing, *wrong))),
             () if unlocked else self.outdated(sweep, program),
             unlocked,
         )

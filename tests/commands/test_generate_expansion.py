@@ -55,3 +55,44 @@ def test_only_accepted_assignments_become_rows(sandbox: Sandbox) -> None:
     assert made.batch is not None
     rows = made.batch.tree["hyperparams.csv"].decode().splitlines()
     assert [row.partition(",")[2] for row in rows] == ["x,bias", "1,0.5", "3,0.5"]
+
+
+HYPERCUBE = """name: cube
+method: latin-hypercube
+seed: 1
+run_cap: {cap}
+metric: {{name: score, goal: maximize}}
+parameters:
+  x: {{min: 0.0, max: 1.0}}
+command: [python, code/train.py, "${{args}}"]
+run: {{code: {{path: code}}}}
+"""
+
+
+def test_a_latin_hypercube_that_has_a_batch_cannot_grow(sandbox: Sandbox) -> None:
+    sandbox.write("sweeps/cube.yaml", HYPERCUBE.format(cap=2))
+    generate(sandbox.workspace)
+    sandbox.commit("Ask")
+    sandbox.push()
+    sandbox.write("sweeps/cube.yaml", HYPERCUBE.format(cap=4))
+    sandbox.commit("Ask for more")
+
+    with pytest.raises(SpecError) as caught:
+        generate(sandbox.workspace)
+
+    (problem,) = caught.value.problems
+    assert (problem.code, problem.line) == ("hypercube-count", 6)
+    assert "must stay 2" in problem.message
+    assert len(sandbox.active()) == 1
+
+
+def test_a_latin_hypercube_of_other_bounds_is_another_one(sandbox: Sandbox) -> None:
+    sandbox.write("sweeps/cube.yaml", HYPERCUBE.format(cap=2))
+    generate(sandbox.workspace)
+    sandbox.commit("Ask")
+    sandbox.push()
+    sandbox.write("sweeps/cube.yaml", HYPERCUBE.format(cap=4).replace("max: 1.0", "max: 2.0"))
+
+    (made,) = generate(sandbox.workspace)
+
+    assert (made.trials, made.known) == (4, 0)
