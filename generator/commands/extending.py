@@ -11,7 +11,7 @@ from generator.structs.sweep import Draw, Sampler, Sweep
 
 
 def refused(workspace: Workspace, sweep: Sweep, old: Sequence[StoredBatch]) -> Iterator[Problem]:
-    """Refuse another number of points in a Latin hypercube that batches were made of: all points would move."""
+    """Refuse another number of points in a Latin hypercube that batches were made of: all would move."""
     drawn = [block for block in sweep.blocks if _is_hypercube(block)]
     if not drawn or not old:
         return

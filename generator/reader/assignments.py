@@ -32,7 +32,7 @@ MEANINGS = 10_000
 
 # Possessive throughout: a cell is read in one way or none, so no line takes more than linear time.
 CELL = re.compile(r'([ \t]*+)(?:"([^"]*+(?:""[^"]*+)*+)"[ \t]*+|([^,"]*+))(,|$)')
-NOT_PLAIN = re.compile(r"[][{}#&*!|>%@`']|[-?:](?:\s|$)|.*(?::\s|\s#)")
+NOT_PLAIN = re.compile(r"[][{}#&*!|>%@`']|[-?:](?:\s|$)|.*(?::(?:\s|$)|\s#|\t)")
 """How no plain scalar of YAML begins, or what none holds."""
 
 

@@ -25,8 +25,8 @@ class Axis:
 
     @property
     def name(self) -> str:
-        """What its draws are keyed by; names of parameters hold no spaces."""
-        return " ".join(member.name for member in self.members)
+        """What its draws are keyed by, in whatever order they are zipped; names hold no spaces."""
+        return " ".join(sorted(member.name for member in self.members))
 
     def columns(self) -> Columns:
         """Compile the function from coordinates to each member's values."""

@@ -52,10 +52,6 @@ class Stream:
         """Draw fractions, 0 included and 1 not, by their numbers, which follow each other."""
         return [(word >> 11) * STEP for word in self.words(numbers)]
 
-    def uniform(self, number: int) -> float:
-        """Draw one fraction, 0 included and 1 not."""
-        return self.uniforms(range(number, number + 1))[0]
-
     def below(self, number: int, limit: int) -> int:
         """Draw an integer from 0 to limit - 1; a whole block decides, so no value is favoured by 2^-400.
 

@@ -7,7 +7,9 @@ from generator.problems import Problem, Severity
 from generator.reader.shown import cut
 from generator.search.blocks import Explored
 from generator.search.drawing import unbalanced
+from generator.search.limits.work import bound
 from generator.search.settling import Assignment
+from generator.structs.domain import Continuous
 from generator.structs.space import Constraint, Derived, Parameter
 from generator.structs.sweep import Draw, Grid, Listing, Sampler
 from generator.structs.values import canonical_json
@@ -37,8 +39,24 @@ def _failed(found: Explored, file: str) -> Problem:
     failed = found.failed
     assert failed is not None
     message = f"cannot be computed: {failed.reason}, for {_written(failed.assignment)}"
-    hint = "exclude the case, as in `a / b if b != 0 else 0`, or by a constraint before this one"
+    hint = _ask_first(failed.expression) if failed.is_kind else _exclude(failed.expression)
     return Problem.at(file, failed.expression.place, message, code="expression-failed", hint=hint)
+
+
+def _ask_first(source: Constraint | Derived) -> str:
+    form = "a * 2 if a != null else 0" if isinstance(source, Derived) else "a != null and a > 0"
+    return f"give the parameter values of one kind, or ask first, as in `{form}`"
+
+
+def _exclude(source: Constraint | Derived) -> str:
+    """Say how a case without a result is left out: derived values are computed before any constraint."""
+    match source:
+        case Derived():
+            return "give the case a value of its own, as in `a / b if b != 0 else 0`; constraints come later"
+        case Constraint():
+            return "exclude the case, as in `b != 0 and a / b < 1`, or by a constraint before this one"
+        case _:
+            assert_never(source)
 
 
 def _written(assignment: Assignment) -> str:
@@ -106,11 +124,20 @@ def _cap(found: Explored, file: str) -> Iterator[Problem]:
 def _unreached(found: Explored, file: str, cap: int) -> Problem:
     kept = len(found.distinct)
     message = (
-        f"run_cap asks for {cap} assignments, the space gave only {kept} different ones in "
-        f"{found.candidates} {_candidates(found)}: {_losses(found)}"
+        f"run_cap asks for {cap} assignments, {found.candidates} {_candidates(found)} gave only {kept} "
+        f"different ones: {_losses(found)}"
     )
-    hint = f"set run_cap: {kept}, widen the domains, or loosen a constraint"
+    hint = "; ".join(_ways_on(found, cap))
     return Problem.at(file, found.block.place, message, code="run-cap-unreached", hint=hint)
+
+
+def _ways_on(found: Explored, cap: int) -> Iterator[str]:
+    """Propose no smaller run_cap: fewer draws are looked at for it, which need not give as many."""
+    space, most = found.block.space, bound(found.block)
+    yield "loosen the constraints or widen the domains" if space.constraints else "widen the domains"
+    if found.duplicates and any(isinstance(one.domain, Continuous) for one in space.parameters):
+        yield "numbers that are drawn are rounded to 10 significant digits"
+    yield f"at most {most} {_candidates(found)} are looked at for a run_cap of {cap}"
 
 
 def _losses(found: Explored) -> str:

@@ -1,15 +1,22 @@
 """From a raw candidate to an assignment: drop what does not exist, compute what follows, test the rest."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from generator.search.distributions.quantiles import rounded
-from generator.search.expressions.computing import ComputeError, compile_expression
-from generator.structs.expression import mentions
+from generator.search.expressions.computing import ComputeError, KindError, compile_expression
+from generator.structs.expression import Arithmetic, Call, Expression, Literal, children, mentions
 from generator.structs.space import Constraint, Derived, Parameter, SearchSpace
-from generator.structs.values import Value, identity
+from generator.structs.values import LARGEST_EXACT_INTEGER, Value, identity
+
+FIFTEEN_DIGITS = "%.15g"
+"""As many as every float keeps: 0.1 * 3 is 0.3."""
+
+MACHINES_OWN = frozenset({"exp", "log", "log2", "log10"})
+"""Functions that are the C library's, as is `**`: their last digits differ between machines. Those of all
+other operations, sqrt among them, are laid down by IEEE 754."""
 
 Assignment = Mapping[str, Value]
 Candidate = Mapping[str, Value]
@@ -32,6 +39,8 @@ class Failed:
     reason: str
     assignment: Assignment
     """As far as it was known."""
+    is_kind: bool = False
+    """A value of another kind is the reason, not a case without a result."""
 
 
 Settle = Callable[[Candidate], Assignment | Rejected | Failed]
@@ -65,32 +74,71 @@ class _Computed:
     source: Constraint | Derived
     needs: frozenset[str]
     compute: Callable[[Assignment], Value]
+    written: tuple[Value, ...]
+    """The values in the expression itself."""
+    is_rough: bool
+    """It computes something whose last digits are the machine's own."""
 
     @classmethod
     def of(cls, source: Constraint | Derived) -> "_Computed":
         needs = frozenset(name.name for name in mentions(source.expression))
-        return cls(source, needs, compile_expression(source.expression))
+        nodes = tuple(_nodes(source.expression))
+        written = tuple(node.value for node in nodes if isinstance(node, Literal))
+        return cls(source, needs, compile_expression(source.expression), written, any(map(_is_rough, nodes)))
 
     def add_to(self, assignment: dict[str, Value]) -> Failed | None:
         """Add the derived value, unless something that it needs is absent."""
         assert isinstance(self.source, Derived)
         if self.needs <= assignment.keys():
             try:
-                assignment[self.source.name] = _kept(self.compute(assignment))
+                assignment[self.source.name] = self._kept(self.compute(assignment), assignment)
             except ComputeError as error:
-                return Failed(self.source, str(error), assignment)
+                return Failed(self.source, str(error), assignment, is_kind=isinstance(error, KindError))
         return None
 
+    def _kept(self, value: Value, assignment: Assignment) -> Value:
+        match value:
+            case float():
+                return self._settled(value, assignment)
+            case list() | tuple():
+                return tuple(
+                    self._settled(item, assignment) if isinstance(item, float) else item for item in value
+                )
+            case _:
+                return value
 
-def _kept(value: Value) -> Value:
-    """Round what was computed, so that no machine's last digit shows."""
-    match value:
-        case float():
-            return rounded(value)
-        case list() | tuple():
-            return tuple(rounded(item) if isinstance(item, float) else item for item in value)
-        case _:
+    def _settled(self, value: float, assignment: Assignment) -> float:
+        """Round what was computed, so that no machine's last digit shows; what was only taken stays."""
+        if value.is_integer() and abs(value) <= LARGEST_EXACT_INTEGER:
+            return value + 0.0  # makes -0.0 0.0: two names for one number
+        result = rounded(value) if self.is_rough else float(FIFTEEN_DIGITS % value)
+        if result == value or value in _numbers((*self.written, *map(assignment.__getitem__, self.needs))):
             return value
+        return result
+
+
+def _numbers(values: Iterable[Value]) -> Iterator[float]:
+    for value in values:
+        if isinstance(value, list | tuple):
+            yield from _numbers(value)
+        elif isinstance(value, float):
+            yield value
+
+
+def _nodes(expression: Expression) -> Iterator[Expression]:
+    yield expression
+    for child in children(expression):
+        yield from _nodes(child)
+
+
+def _is_rough(node: Expression) -> bool:
+    match node:
+        case Arithmetic("**", _, _):
+            return True
+        case Call(function, _):
+            return function in MACHINES_OWN
+        case _:
+            return False
 
 
 def _tested(
@@ -107,11 +155,12 @@ def _tested(
         except ComputeError as error:
             if rejecting:
                 continue
-            return Failed(test.source, str(error), assignment)
+            return Failed(test.source, str(error), assignment, is_kind=isinstance(error, KindError))
         if holds is False:
             rejecting.append(number)
         elif holds is not True and not rejecting:
-            return Failed(test.source, f"must be true or false, got {holds!r}", assignment)
+            reason = f"must be true or false, got {holds!r}"
+            return Failed(test.source, reason, assignment, is_kind=True)
     return Rejected(tuple(rejecting)) if rejecting else None
 
 

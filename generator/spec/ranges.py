@@ -1,13 +1,15 @@
 """Points on a line: from bounds and a step or a count to the exact numbers a person would write.
 
 Numbers are taken as the decimals they are written as, so 0.1 to 0.5 by 0.1 is five numbers without noise.
-What has no short decimal form is rounded to ten significant digits, the same on every machine.
+What has no short decimal form is rounded to ten significant digits, the same on every machine, but never
+beyond the ends. Points so close that this makes them equal are for others to refuse: see `is_distinct`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from enum import StrEnum
 from fractions import Fraction
+from itertools import pairwise
 
 from generator.structs.values import LARGEST_EXACT_INTEGER
 
@@ -16,6 +18,9 @@ MOST_VALUES = 100_000
 
 ROUNDED_DIGITS = 10
 WORKING_DIGITS = 30
+NOISE = Decimal("1e-25")
+"""Of a number computed with the working digits, the part that may be wrong."""
+
 WHOLE_DIGITS = 15
 """Below 2^53: a whole number of so many digits is an integer, a larger one stays a float."""
 
@@ -47,7 +52,27 @@ def stepped(low: Number, high: Number, step: Number) -> tuple[Number, ...]:
     count = step_count(low, high, step)
     assert count is not None
     start, stride = _exact(low), _exact(step)
-    return tuple(_number(start + index * stride) for index in range(count))
+    return tuple(_nearest(start + index * stride) for index in range(count))
+
+
+def is_steppable(low: Number, high: Number, step: Number) -> bool:
+    """Tell whether all numbers from low to high by step are ones that a float can hold as they are written.
+
+    The step must divide the range.
+    """
+    digits = max(abs(low), abs(high))
+    finest = min(_finest(low), _finest(step))
+    if not digits or Decimal(repr(digits)).adjusted() - finest < WHOLE_DIGITS:
+        return True
+    start, stride = _exact(low), _exact(step)
+    points = enumerate(stepped(low, high, step))
+    return all(_exact(point) == start + index * stride for index, point in points)
+
+
+def is_distinct(points: Sequence[Number]) -> bool:
+    """Tell whether points only rise, or only fall."""
+    pairs = list(pairwise(points))
+    return all(left < right for left, right in pairs) or all(left > right for left, right in pairs)
 
 
 def spaced(spacing: Spacing, start: Number, stop: Number, count: int) -> tuple[Number, ...]:
@@ -57,7 +82,7 @@ def spaced(spacing: Spacing, start: Number, stop: Number, count: int) -> tuple[N
     """
     match spacing:
         case Spacing.LINEAR:
-            return tuple(_number(point) for point in _linear(start, stop, count))
+            return _within(tuple(_number(point) for point in _linear(start, stop, count)))
         case Spacing.DECADES:
             return tuple(_power(Decimal(10), point) for point in _linear(start, stop, count))
         case Spacing.GEOMETRIC:
@@ -84,7 +109,13 @@ def _geometric(start: Number, stop: Number, count: int) -> tuple[Number, ...]:
         sign * _rounded(work.exp(work.add(first, work.divide(work.multiply(whole, index), count - 1))))
         for index in range(1, count - 1)
     )
-    return (_number(_exact(start)), *inner, _number(_exact(stop)))
+    return _within((_number(_exact(start)), *inner, _number(_exact(stop))))
+
+
+def _within(points: tuple[Number, ...]) -> tuple[Number, ...]:
+    """Keep points between the first and the last, which rounding may have taken them beyond."""
+    low, high = sorted((points[0], points[-1]))
+    return tuple(min(max(point, low), high) for point in points)
 
 
 def _linear(start: Number, stop: Number, count: int) -> Iterator[Fraction]:
@@ -110,16 +141,33 @@ def _decimal(fraction: Fraction) -> Decimal:
     return _work().divide(Decimal(fraction.numerator), Decimal(fraction.denominator))
 
 
+def _finest(number: Number) -> int:
+    """Give the place of the last digit of a number, as a power of ten."""
+    exponent = Decimal(repr(number)).as_tuple().exponent
+    assert isinstance(exponent, int)
+    return exponent
+
+
+def _nearest(fraction: Fraction) -> Number:
+    is_whole = fraction.denominator == 1 and abs(fraction) <= LARGEST_EXACT_INTEGER
+    return int(fraction) if is_whole else float(fraction)
+
+
 def _number(fraction: Fraction) -> Number:
     """Give a fraction as it is where a number of Python's is written so, else rounded."""
-    if fraction.denominator == 1 and abs(fraction) <= LARGEST_EXACT_INTEGER:
-        return int(fraction)
-    nearest = float(fraction)
+    nearest = _nearest(fraction)
     return nearest if _exact(nearest) == fraction else _rounded(_decimal(fraction))
 
 
 def _rounded(number: Decimal) -> Number:
-    return _plain(Context(prec=ROUNDED_DIGITS, rounding=ROUND_HALF_EVEN, traps=[]).plus(number))
+    """Round a computed number, unless it is one of few digits but for the noise of computing it."""
+    short = _to_digits(number, WHOLE_DIGITS)
+    is_short = number.is_finite() and abs(number - short) <= abs(number) * NOISE
+    return _plain(short if is_short else _to_digits(number, ROUNDED_DIGITS))
+
+
+def _to_digits(number: Decimal, digits: int) -> Decimal:
+    return Context(prec=digits, rounding=ROUND_HALF_EVEN, traps=[]).plus(number)
 
 
 def _plain(number: Decimal) -> Number:

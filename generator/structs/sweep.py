@@ -154,7 +154,8 @@ class Budget:
     max_trials: int | None = None
     max_gpu_hours: float | None = None
     """Of trials * (retries + 1) * timeout * GPUs, as long as no estimate is better."""
-    place: Place = NOWHERE
+    trials_place: Place = NOWHERE
+    hours_place: Place = NOWHERE
 
 
 @dataclass(frozen=True, slots=True)

@@ -323,6 +323,12 @@ def test_rounding_beyond_the_bounds_is_told_of() -> None:
     assert "parameters.x" in told(read(a_file(parameters={"x": keys})))
 
 
+def test_a_grid_rounds_nothing_and_is_told_of_no_rounding() -> None:
+    keys = {"distribution": "q_uniform", "min": 0, "max": 10, "q": 4}
+
+    assert "parameters.x" not in told(read(a_file(method="grid", parameters={"x": keys})))
+
+
 def test_the_name_that_people_saw_stays_in_the_description() -> None:
     imported = read(a_file(name="LR & width, 2nd try", description="How far?"))
 

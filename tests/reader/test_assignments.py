@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from generator.problems import Problem
+from generator.reader import read
 from generator.reader.assignments import Table, read_assignments
 
 
@@ -113,6 +114,29 @@ def test_columns_are_bounded() -> None:
     header = ",".join(f"a{number}" for number in range(101))
 
     assert "at most 100 columns" in problems(f"{header}\n1\n".encode())[0].message
+
+
+@pytest.mark.parametrize(
+    "cell", ["a:", "5:", "::", "a: b", "a:\tb", "a #b", "a\t#b", "a\tb", "? a", "-", "%a", "@a", "`a"]
+)
+def test_a_bare_cell_that_yaml_reads_as_more_than_a_scalar_is_refused(cell: str) -> None:
+    found = problems(f"a,b\n5,{cell}\n{cell},5\n".encode())
+
+    assert [(one.line, one.column, one.code) for one in found] == [(2, 3, "list-file"), (3, 1, "list-file")]
+
+
+BARE = st.text("ab5 :#-?.[]{}&*!|>%@`'=~<\t", min_size=1, max_size=6).map(str.strip).filter(bool)
+
+
+@given(BARE)
+def test_no_bare_cell_is_read_that_a_plain_scalar_of_yaml_is_not(cell: str) -> None:
+    table = read_assignments(f"a,b\n5,{cell}\n".encode(), "a.csv")
+    reading = read(f"b: {cell}\n".encode(), "a.yaml")
+
+    if isinstance(table, Table):
+        assert reading.problems == ()
+        assert reading.document is not None
+        assert reading.document.data == {"b": table.rows[0]["b"]}
 
 
 @given(st.binary(max_size=200))

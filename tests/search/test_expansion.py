@@ -11,7 +11,7 @@ from generator.problems import Place, Problem, Severity
 from generator.search import Expansion
 from generator.structs import trial as trials_module
 from generator.structs.domain import Choice, Constant, Domain, IntUniform, Quantized, Uniform
-from generator.structs.expression import Arithmetic, Comparison, Expression, Literal, Name
+from generator.structs.expression import Arithmetic, Call, Comparison, Expression, Listed, Literal, Name
 from generator.structs.space import Condition, Constraint, Derived, Parameter, SearchSpace
 from generator.structs.sweep import Block, Budget, Draw, Grid, Listing, Resources, Run, Sampler, Shape, Sweep
 from generator.structs.values import Value
@@ -82,11 +82,54 @@ def test_integers_step_by_one_and_multiples_of_q_stop_before_the_end() -> None:
     assert values(found(Grid(a_space(x=Quantized(Uniform(0.1, 0.4), 0.1))))) == [(0.1,), (0.2,), (0.3,)]
 
 
-def test_derived_values_come_last_and_are_rounded_to_ten_digits() -> None:
-    third = Derived("third", Arithmetic("/", Name("a", 0), Literal(3)), "a / 3")
+def derived(expression: Expression, *inputs: Value) -> list[object]:
+    """Give what an expression of `a` makes of its values."""
+    space = replace(a_space(a=Choice(inputs)), derived=(Derived("b", expression, "…"),))
+    return [row[1] for row in values(found(Grid(space)))]
+
+
+A = Name("a", 0)
+
+
+def test_derived_values_come_last_and_are_rounded_to_fifteen_digits() -> None:
+    third = Derived("third", Arithmetic("/", A, Literal(3)), "a / 3")
     space = replace(a_space(a=Choice((1, 3))), derived=(third,))
 
-    assert values(found(Grid(space))) == [(1, 0.3333333333), (3, 1)]
+    assert values(found(Grid(space))) == [(1, 0.333333333333333), (3, 1)]
+    assert derived(Arithmetic("*", A, Literal(3)), 0.1) == [0.3]
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        (Call("exp", (A,)), 7.389056099),
+        (Arithmetic("/", Call("log2", (A,)), Literal(3)), 0.3333333333),
+        (Arithmetic("**", A, Literal(0.5)), 1.414213562),
+        (Call("sqrt", (A,)), 1.4142135623731),
+        (Listed((Call("exp", (A,)), A)), (7.389056099, 2)),
+    ],
+    ids=str,
+)
+def test_what_machines_compute_differently_is_rounded_to_ten_digits(
+    expression: Expression, value: object
+) -> None:
+    assert derived(expression, 2) == [value]
+
+
+def test_derived_whole_numbers_keep_all_their_digits() -> None:
+    quotients = derived(Arithmetic("/", A, Literal(1)), 20000000001, 2**53)
+
+    assert quotients == [20000000001, 2**53]
+
+
+def test_derived_values_that_are_only_taken_are_not_rounded() -> None:
+    exact = 0.12345678901234567
+
+    larger = Call("max", (A, Call("exp", (Literal(-9),))))
+
+    assert derived(A, exact) == [exact]
+    assert derived(larger, exact) == [exact]
+    assert derived(Listed((A, Literal(exact / 3))), exact) == [(exact, exact / 3)]
 
 
 def test_a_constraint_that_mentions_an_absent_parameter_holds() -> None:
@@ -206,7 +249,7 @@ def test_every_constraint_is_counted_even_where_another_rejects() -> None:
         (
             Draw(Sampler.RANDOM, a_space(less("a", 3), a=IntUniform(1, 9)), seed=1, cap=5, place=HERE),
             "run-cap-unreached",
-            "run_cap asks for 5 assignments, the space gave only 2 different ones in 10000 draws",
+            "run_cap asks for 5 assignments, 10000 draws gave only 2 different ones",
         ),
         (
             Grid(a_space(a=IntUniform(1, 4)), cap=3, place=HERE),
@@ -240,6 +283,35 @@ def test_a_division_by_zero_shows_the_assignment() -> None:
     assert problem.code == "expression-failed"
     assert problem.message.endswith("for a=0")
     assert (problem.line, problem.column) == (9, 5)
+
+
+def test_a_derived_value_is_not_told_to_wait_for_a_constraint() -> None:
+    quotient: Expression = Arithmetic("/", Literal(1), Name("a", 0))
+    guard = Constraint(Comparison(Name("a", 0), (("!=", Literal(0)),)), "a != 0")
+    test = Constraint(Comparison(quotient, (("<", Literal(2)),)), "1 / a < 2")
+    zeros = a_space(a=Choice((1, 0)))
+
+    (derived,) = problems(
+        Grid(replace(zeros, derived=(Derived("q", quotient, "1 / a"),), constraints=(guard,)))
+    )
+    (constraint,) = problems(Grid(replace(zeros, constraints=(test,))))
+
+    assert "`a / b if b != 0 else 0`" in str(derived.hint)
+    assert "before this one" not in str(derived.hint)
+    assert "a constraint before this one" in str(constraint.hint)
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [(Comparison(Name("a", 0), ((">", Literal(0)),)), None), (Name("a", 0), 1)],
+    ids=["null > 0", "1 as a test"],
+)
+def test_a_value_of_another_kind_gets_no_advice_on_division(expression: Expression, value: Value) -> None:
+    (problem,) = problems(Grid(a_space(Constraint(expression, "a"), a=Choice((value,)))))
+
+    assert problem.code == "expression-failed"
+    assert "values of one kind, or ask first, as in `a != null and a > 0`" in str(problem.hint)
+    assert "b != 0" not in str(problem.hint)
 
 
 def test_an_earlier_constraint_guards_a_later_one() -> None:
@@ -324,6 +396,71 @@ def test_a_sweep_beyond_a_limit_is_refused(changes: dict[str, object], code: str
 )
 def test_a_sweep_at_a_limit_is_not(changes: dict[str, object]) -> None:
     assert len(found(Grid(a_space(a=IntUniform(1, 10))), **changes).assignments) == 10
+
+
+@pytest.mark.parametrize("replicates", [1, 2])
+def test_a_plain_grid_is_held_against_its_budget_before_it_is_made(
+    replicates: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("generator.search.expansion.grid", None)  # not asked for a single combination
+    grid = Grid(a_space(a=IntUniform(1, 40_000)))
+    budget = Budget(max_trials=20, trials_place=Place("budget.max_trials", 6, 3))
+
+    (problem,) = problems(grid, budget=budget, replicates=replicates)
+
+    assert problem.message == f"must make at most 20 trials, got {40_000 * replicates}"
+    assert (problem.code, problem.path, problem.line) == ("budget-exceeded", "budget.max_trials", 6)
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        Grid(a_space(a=IntUniform(1, 200_000))),
+        Grid(a_space(a=IntUniform(1, 2_000_000))),
+        Grid(a_space(less("a", 150_000), a=IntUniform(1, 200_000))),
+    ],
+    ids=["trials", "combinations", "constrained"],
+)
+def test_a_sweep_beyond_all_limits_hears_of_its_budget_too(block: Block) -> None:
+    said = problems(block, budget=Budget(max_trials=20))
+
+    assert sorted(codes(said)) == ["budget-exceeded", "too-many-trials"]
+
+
+def test_no_smaller_run_cap_is_proposed_where_fewer_draws_are_looked_at_for_it() -> None:
+    space = a_space(less("a", 0.0004), a=Uniform(0, 1))
+
+    (problem,) = problems(Draw(Sampler.RANDOM, space, seed=0, cap=12))
+
+    assert problem.code == "run-cap-unreached"
+    assert "draws gave only" in problem.message
+    assert "set run_cap" not in str(problem.hint)
+    assert str(problem.hint).endswith("at most 12000 draws are looked at for a run_cap of 12")
+
+
+@pytest.mark.parametrize(
+    ("space", "proposed"),
+    [
+        (a_space(a=IntUniform(1, 4)), True),
+        (a_space(less("a", 3), a=IntUniform(1, 4)), False),
+        (a_space(a=Choice((1, 2, 3, 4), (0.7, 0.1, 0.1, 0.1))), False),
+    ],
+    ids=["all of them", "constrained", "weighted"],
+)
+def test_a_run_cap_is_proposed_only_where_arithmetic_vouches_for_it(
+    space: SearchSpace, *, proposed: bool
+) -> None:
+    (problem,) = problems(Draw(Sampler.RANDOM, space, seed=0, cap=5))
+
+    assert problem.code == "run-cap-unreached"
+    assert ("set run_cap: 4" in str(problem.hint)) is proposed
+
+
+def test_drawn_numbers_that_rounding_makes_equal_are_explained() -> None:
+    (problem,) = problems(Draw(Sampler.RANDOM, a_space(a=Uniform(1e9, 1e9 + 1)), seed=0, cap=8))
+
+    assert "rounded to 10 significant digits" in str(problem.hint)
+    assert "constraint" not in str(problem.hint)
 
 
 def test_a_run_cap_beyond_all_limits_is_one_problem() -> None:

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from generator.search.distributions.curves import ERROR, curve
 from generator.search.distributions.quantiles import (
     continuous,
-    quantile,
     quantile_of,
     quantized,
     raw_quantile,
@@ -81,7 +80,7 @@ def test_no_draw_is_infinite_or_a_noisy_number(domain: Domain) -> None:
 
 @pytest.mark.parametrize("domain", WITH_BETA.values(), ids=WITH_BETA)
 def test_a_larger_fraction_gives_no_smaller_value(domain: Domain) -> None:
-    values = [quantile(domain, u / 500) for u in range(500)]
+    values = [quantile_of(domain)(u / 500) for u in range(500)]
 
     if isinstance(domain, Choice):
         known = [*map(identity, domain.values)]
@@ -105,12 +104,12 @@ def test_a_larger_fraction_gives_no_smaller_value(domain: Domain) -> None:
     ids=str,
 )
 def test_values_reach_the_bounds_and_never_cross_them(domain: Domain, low: float, high: float) -> None:
-    assert (quantile(domain, FIRST), quantile(domain, LAST)) == (low, high)
+    assert (quantile_of(domain)(FIRST), quantile_of(domain)(LAST)) == (low, high)
 
 
 def test_real_numbers_have_ten_significant_digits() -> None:
-    assert quantile(Uniform(0, 1), 1 / 3) == 0.3333333333
-    assert quantile(LogUniform(1e-5, 1e-3), 1 / 3) == 4.641588834e-05
+    assert quantile_of(Uniform(0, 1))(1 / 3) == 0.3333333333
+    assert quantile_of(LogUniform(1e-5, 1e-3))(1 / 3) == 4.641588834e-05
     assert rounded(1234567.890123) == 1234567.890
     assert str(rounded(-0.0)) == "0.0"
 
@@ -128,9 +127,9 @@ def test_a_half_goes_to_the_even_multiple() -> None:
 
 
 def test_a_whole_step_gives_integers_and_another_one_fractions() -> None:
-    assert repr(quantile(Quantized(Uniform(0, 100.0), 8), 0.5)) == "48"
-    assert repr(quantile(Quantized(Uniform(0, 100.0), 8.0), 0.5)) == "48"
-    assert repr(quantile(Quantized(Uniform(0, 10), 0.5), 0.5)) == "5.0"
+    assert repr(quantile_of(Quantized(Uniform(0, 100.0), 8))(0.5)) == "48"
+    assert repr(quantile_of(Quantized(Uniform(0, 100.0), 8.0))(0.5)) == "48"
+    assert repr(quantile_of(Quantized(Uniform(0, 10), 0.5))(0.5)) == "5.0"
 
 
 def test_a_value_without_probability_is_never_drawn() -> None:
@@ -142,14 +141,14 @@ def test_a_value_without_probability_is_never_drawn() -> None:
 def test_probabilities_that_lack_a_little_leave_no_gap() -> None:
     third = 0.3333333333
 
-    assert quantile(Choice((1, 2, 3), (third, third, third)), LAST) == 3
+    assert quantile_of(Choice((1, 2, 3), (third, third, third)))(LAST) == 3
 
 
 def test_every_integer_of_the_widest_range_is_within_it() -> None:
     domain = IntUniform(-(2**53), 2**53)
 
-    assert quantile(domain, FIRST) == -(2**53)
-    assert quantile(domain, LAST) in range(2**53 - 4, 2**53 + 1)
+    assert quantile_of(domain)(FIRST) == -(2**53)
+    assert quantile_of(domain)(LAST) in range(2**53 - 4, 2**53 + 1)
 
 
 @pytest.mark.parametrize("domain", SETTLED.values(), ids=SETTLED)
@@ -187,7 +186,7 @@ def test_without_exact_arithmetic_such_a_machine_would_draw_something_else() -> 
 @given(fractions)
 def test_rounding_changes_no_more_than_the_tenth_digit(u: float) -> None:
     for domain in SETTLED.values():
-        value = quantile(domain, u)
+        value = quantile_of(domain)(u)
         assert isinstance(value, float)
         assert math.isclose(value, raw_quantile(domain, u), rel_tol=6e-10)
 
@@ -195,10 +194,10 @@ def test_rounding_changes_no_more_than_the_tenth_digit(u: float) -> None:
 @pytest.mark.parametrize("domain", WITH_BETA.values(), ids=WITH_BETA)
 def test_the_way_back_from_a_value_leads_to_the_same_value(domain: Domain) -> None:
     for number in range(1, 100):
-        value = quantile(domain, number / 100)
+        value = quantile_of(domain)(number / 100)
         back = unit(domain, value)
         assert back is not None
-        again = quantile(domain, min(back, LAST))
+        again = quantile_of(domain)(min(back, LAST))
         assert again == (pytest.approx(value, rel=1e-6) if isinstance(value, float) else value)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from generator.search.distributions.quantiles import quantile, raw_quantile
+from generator.search.distributions.quantiles import quantile_of, raw_quantile
 from generator.structs.domain import (
     Beta,
     Choice,
@@ -98,7 +98,9 @@ def test_discrete_quantiles_are_those_of_the_sweeps_package(config: dict[str, An
     for u in POINTS:
         expected = parameter.ppf(u)
         is_text = isinstance(expected, str)
-        assert quantile(domain, u) == (expected if is_text else pytest.approx(expected, rel=1e-9, abs=1e-9))
+        assert quantile_of(domain)(u) == (
+            expected if is_text else pytest.approx(expected, rel=1e-9, abs=1e-9)
+        )
 
 
 def test_every_kind_of_the_sweeps_package_is_compared() -> None:

@@ -218,8 +218,9 @@ def test_replicates_and_budget_are_numbers_with_a_place() -> None:
     )
 
     assert repr(sweep.replicates) == "2"
-    assert sweep.budget == Budget(10, 3.0, sweep.budget.place)
-    assert sweep.budget.place.path == "budget"
+    assert sweep.budget == Budget(10, 3.0, sweep.budget.trials_place, sweep.budget.hours_place)
+    assert sweep.budget.trials_place.path == "budget.max_trials"
+    assert sweep.budget.hours_place.path == "budget.max_gpu_hours"
     assert good().budget == Budget()
 
 
@@ -234,6 +235,8 @@ def test_warnings_stop_nothing_and_are_in_the_sweep() -> None:
     ("written", "key"),
     [
         ({"linspace": [1, 1.0000000000000002, 9]}, "linspace"),
+        ({"geomspace": [12345678901, 12345678903, 3]}, "geomspace"),
+        ({"min": 10**15, "max": 10**15 + 3, "step": 0.3}, "step"),
         ({"min": 1e-14, "max": 2e-14, "count": 5, "distribution": "log_uniform"}, "count"),
     ],
 )

@@ -12,6 +12,8 @@ from generator.spec.ranges import (
     Spacing,
     exponential,
     exponentially_spaced,
+    is_distinct,
+    is_steppable,
     spaced,
     step_count,
     stepped,
@@ -45,6 +47,31 @@ def test_steps_are_counted_without_being_made() -> None:
     assert step_count(0, 1e300, 1e-300) == 10**600 + 1
 
 
+def test_steps_of_many_digits_are_the_nearest_floats() -> None:
+    found = stepped(0.1234567890123456, 0.1234567890123460, 5e-17)
+
+    assert len(found) == 9
+    assert (found[1], found[-1]) == (0.12345678901234565, 0.123456789012346)
+    assert is_distinct(found)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "step", "is_held"),
+    [
+        (0, 1, 1e-5, True),
+        (0, 0.5, 0.1, True),
+        (-(2**53), 2**53, 2**52, True),
+        (0.1234567890123456, 0.1234567890123460, 1e-16, True),
+        (10**15, 10**15 + 3, 0.3, False),
+        (1, 1 + 4e-16, 1e-16, False),
+    ],
+)
+def test_steps_beyond_what_a_float_holds_are_told(
+    low: float, high: float, step: float, *, is_held: bool
+) -> None:
+    assert is_steppable(low, high, step) is is_held
+
+
 DECIMALS = st.decimals(min_value=-1000, max_value=1000, places=4)
 
 
@@ -73,6 +100,13 @@ def test_every_step_is_the_decimal_sum(low: Decimal, step: Decimal, count: int) 
         ("geomspace", (-1, -100), 3, (-1, -10, -100)),
         ("geomspace", (1e-4, 1e-1), 4, (0.0001, 0.001, 0.01, 0.1)),
         ("geomspace", (3, 7), 1, (3,)),
+        ("geomspace", (1, 2**40), 3, (1, 2**20, 2**40)),
+        ("geomspace", (2**34, 2**36), 3, (2**34, 2**35, 2**36)),
+        ("geomspace", (12345678901, 12345678903), 3, (12345678901, 12345678901, 12345678903)),
+        ("geomspace", (-12345678901, -12345678903), 3, (-12345678901, -12345678901, -12345678903)),
+        ("linspace", (12345678901, 12345678903), 3, (12345678901, 12345678902, 12345678903)),
+        ("linspace", (12345678901, 12345678902), 3, (12345678901, 12345678901.5, 12345678902)),
+        ("linspace", (12345678901, 12345678902), 4, (12345678901, 12345678901, 12345678901, 12345678902)),
     ],
 )
 def test_points_are_those_of_numpy_without_its_noise(
@@ -92,6 +126,16 @@ def test_both_ends_are_as_written(spacing: Spacing, start: float, stop: float, c
 
     assert len(found) == count
     assert (found[0], found[-1]) == (start, stop)
+
+
+@pytest.mark.parametrize(
+    ("points", "are_distinct"),
+    [((1, 2, 3), True), ((3, 2), True), ((1,), True), ((1, 1, 2), False), ((1, 3, 2), False)],
+)
+def test_points_that_are_equal_or_out_of_order_are_told(
+    points: tuple[float, ...], *, are_distinct: bool
+) -> None:
+    assert is_distinct(points) is are_distinct
 
 
 @given(start=st.floats(1e-3, 1e3), ratio=st.floats(1.5, 100), count=st.integers(3, 20))

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from generator import search
 from generator.structs.sweep import Sweep
 from tests.written_specs import a_spec, bad, good, hints, messages, parsed
 
@@ -150,6 +151,39 @@ def test_a_condition_on_a_shared_parameter_may_be_about_a_block() -> None:
     ]
 
 
+def blocks_of(*optimizers: dict[str, Any], when: Any) -> dict[str, Any]:
+    """Give blocks that share a conditional parameter, and its parent unless they have their own."""
+    shared = {"opt": {"values": ["sgd", "adam"]}, "momentum": {"values": [0.8, 0.9], "when": {"opt": when}}}
+    blocks = [{"method": "grid", "parameters": {"rate": {"value": 1}}}]
+    blocks += [{"method": "grid", "parameters": {"opt": optimizer}} for optimizer in optimizers]
+    return {"method": ..., "parameters": shared, "blocks": blocks}
+
+
+def test_a_shared_condition_may_be_unreachable_in_some_blocks() -> None:
+    sweep = good(**blocks_of({"value": "adam"}, when="sgd"))
+
+    made = search.explore(sweep)
+
+    assert isinstance(made, search.Expansion)
+    assert len(made.assignments) == 4
+
+
+def test_a_shared_condition_that_no_block_can_meet_is_said_once() -> None:
+    assert bad(**blocks_of({"value": "adam"}, {"values": ["adam", "lion"]}, when=["sgd", "sdg"])) == [
+        ("parameters.momentum.when.opt[1]", "when-unreachable")
+    ]
+    assert bad(**blocks_of({"value": "adam"}, when="sdg")) == [
+        ("parameters.momentum.when.opt", "when-unreachable")
+    ]
+
+
+def test_a_shared_condition_may_always_hold_in_some_blocks() -> None:
+    assert "when-always" not in {code for _, code in warned(**blocks_of({"value": "sgd"}, when="sgd"))}
+    assert ("parameters.momentum.when.opt", "when-always") in warned(
+        **blocks_of({"value": "sgd"}, when=["sgd", "adam"])
+    )
+
+
 @pytest.mark.parametrize(
     ("groups", "problem"),
     [
@@ -159,6 +193,8 @@ def test_a_condition_on_a_shared_parameter_may_be_about_a_block() -> None:
         ([["opt", "width"]], ("zip[0][1]", "zip-values")),
         ([["opt", "one"]], ("zip[0][1]", "zip-values")),
         ([["opt", "three"]], ("zip[0][1]", "zip-values")),
+        ([["opt", "drawn"]], ("zip[0][1]", "zip-values")),
+        ([["opt", "weighed"]], ("zip[0][1]", "zip-values")),
         ([["opt"]], ("zip[0]", "out-of-range")),
         (["opt", "rate"], ("zip[0]", "wrong-type")),
     ],
@@ -167,7 +203,13 @@ def test_a_condition_on_a_shared_parameter_may_be_about_a_block() -> None:
 def test_zip_groups_are_lists_of_parameters_with_equally_many_values(
     groups: Any, problem: tuple[str, str]
 ) -> None:
-    parameters = {**PARAMETERS, "one": {"value": 1}, "three": {"values": [1, 2, 3]}}
+    parameters = {
+        **PARAMETERS,
+        "one": {"value": 1},
+        "three": {"values": [1, 2, 3]},
+        "drawn": {"distribution": "uniform", "min": 0, "max": 1},
+        "weighed": {"distribution": "categorical", "values": [1, 2], "probabilities": [0.5, 0.5]},
+    }
 
     assert problem in bad(parameters=parameters, zip=groups)
 
@@ -177,9 +219,10 @@ def test_lists_by_arithmetic_can_be_zipped() -> None:
         "a": {"min": 1, "max": 3, "step": 1},
         "b": {"linspace": [0, 1, 3]},
         "c": {"values": [1, 1, 2]},
+        "d": {"distribution": "categorical", "values": [1, 2, 3]},
     }
 
-    assert good(parameters=parameters, zip=[["a", "b", "c"]])
+    assert good(parameters=parameters, zip=[["a", "b", "c", "d"]])
 
 
 def test_equal_steps_of_a_zip_are_one() -> None:

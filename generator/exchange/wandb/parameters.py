@@ -41,7 +41,7 @@ class Parameters:
             why = "W&B hands a mapping over; a trial gets each value by its full name, as in --a.b=1"
             self._lose(place, why)
         _say_uniform(found)
-        if found.get("distribution") in ROUNDED:
+        if not self.is_grid and found.get("distribution") in ROUNDED:
             why = "where rounding to q would leave [min, max], W&B leaves it; here the value stays inside"
             self._lose(place, why)
         return found

@@ -51,13 +51,8 @@ def rounded(number: float) -> float:
     return float(TEN_DIGITS % number) + 0.0
 
 
-def quantile(domain: Domain, u: float) -> Value:
-    """Give the value below which the part u of a domain lies, for 0 <= u < 1."""
-    return quantile_of(domain)(u)
-
-
 def quantile_of(domain: Domain) -> Quantile:
-    """Compile a domain to the function from a fraction to its value."""
+    """Compile a domain to the function from u, 0 <= u < 1, to the value below which that part of it lies."""
     match domain:
         case Constant(value):
             return lambda _: value
@@ -82,7 +77,10 @@ def position(u: float, count: int) -> int:
 
 
 def raw_quantile(domain: Continuous, u: float) -> float:
-    """Give a continuous domain's quantile as the machine computes it, unrounded."""
+    """Give a continuous domain's quantile as the machine computes it, unrounded.
+
+    Nothing is drawn so: it is what tests compare with W&B's own.
+    """
     return curve(domain).fast(u or LEAST)
 
 

@@ -21,11 +21,15 @@ class ComputeError(ValueError):
     """An expression has no value for an assignment."""
 
 
+class KindError(ComputeError):
+    """A value is of a kind that an operator, a function or a constraint does not take."""
+
+
 def number(value: Value, what: str) -> Number:
-    """Take a value for a number. Raises ComputeError, naming what it is."""
+    """Take a value for a number. Raises KindError, naming what it is."""
     if type(value) in NUMBERS:
         return value  # type: ignore[return-value] # what the line above says is beyond mypy
-    raise ComputeError(f"{what} must be a number, got {shown(value)}")
+    raise KindError(f"{what} must be a number, got {shown(value)}")
 
 
 def bounded(result: Number) -> Number:
@@ -83,14 +87,14 @@ def call(function: Function, values: Sequence[Value]) -> Number:
 def _length(value: Value) -> int:
     if isinstance(value, str | list | tuple):
         return len(value)
-    raise ComputeError(f"what len takes must be a text or a list, got {shown(value)}")
+    raise KindError(f"what len takes must be a text or a list, got {shown(value)}")
 
 
 def _filled(function: str, value: Value) -> Sequence[Value]:
     if isinstance(value, list | tuple) and value:
         return value
     found = "an empty one" if isinstance(value, list | tuple) else shown(value)
-    raise ComputeError(f"what {function} takes must be several numbers or a list of them, got {found}")
+    raise KindError(f"what {function} takes must be several numbers or a list of them, got {found}")
 
 
 def _rounded(value: Number, digits: Number | None = None) -> Number:

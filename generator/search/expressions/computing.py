@@ -16,6 +16,7 @@ from generator.search.expressions.arithmetic import (
     NUMBERS,
     OPERATIONS,
     ComputeError,
+    KindError,
     Number,
     bounded,
     call,
@@ -38,7 +39,7 @@ from generator.structs.expression import (
 )
 from generator.structs.values import LARGEST_EXACT_INTEGER, Value
 
-__all__ = ["Absent", "Compute", "ComputeError", "compile_expression"]
+__all__ = ["Absent", "Compute", "ComputeError", "KindError", "compile_expression"]
 
 Compute = Callable[[Mapping[str, Value]], Value]
 Numeric = Callable[[Mapping[str, Value]], Number]
@@ -49,7 +50,10 @@ LIMIT = float(LARGEST_EXACT_INTEGER)
 
 
 class Absent(Exception):  # noqa: N818 - it is no error: what mentions an absent parameter is not asked
-    """An expression needs a value that the assignment does not have."""
+    """An expression needs a value that the assignment does not have.
+
+    A search never meets it: it looks whether all is there before it computes.
+    """
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -65,7 +69,7 @@ def compile_expression(expression: Expression) -> Compute:
     def flat(values: Mapping[str, Value]) -> Value:
         value = compute(values)
         if isinstance(value, tuple) and any(isinstance(item, list | tuple) for item in value):
-            raise ComputeError("a list must hold no other lists, got one")
+            raise KindError("a list must hold no other lists, got one")
         return value
 
     return flat
@@ -151,7 +155,7 @@ def _test(expression: Expression, word: str) -> Test:
         value = compute(values)
         if isinstance(value, bool):
             return value
-        raise ComputeError(f"{what} must be true or false, got {shown(value)}")
+        raise KindError(f"{what} must be true or false, got {shown(value)}")
 
     return test
 

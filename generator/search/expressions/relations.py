@@ -4,7 +4,7 @@ import operator
 from collections.abc import Callable
 
 from generator.reader.shown import shown
-from generator.search.expressions.arithmetic import NUMBERS, ComputeError
+from generator.search.expressions.arithmetic import NUMBERS, KindError
 from generator.structs.expression import ComparisonOperator
 from generator.structs.values import Value
 
@@ -19,7 +19,7 @@ ORDERS: dict[ComparisonOperator, Callable[..., bool]] = {
 
 
 def relation(sign: ComparisonOperator) -> Relation:
-    """Give what a comparison does; it raises ComputeError for values that it cannot compare."""
+    """Give what a comparison does; it raises KindError for values that it cannot compare."""
     match sign:
         case "==":
             return equal
@@ -47,9 +47,7 @@ def _holds(item: Value, whole: Value) -> bool:
         return any(equal(item, value) for value in whole)
     if isinstance(item, str) and isinstance(whole, str):
         return item in whole
-    raise ComputeError(
-        f"in must look into a list, or for a text in a text, got {shown(item)} in {shown(whole)}"
-    )
+    raise KindError(f"in must look into a list, or for a text in a text, got {shown(item)} in {shown(whole)}")
 
 
 def _ordered(sign: ComparisonOperator) -> Relation:
@@ -65,8 +63,6 @@ def _ordered(sign: ComparisonOperator) -> Relation:
     return compare
 
 
-def disorder(sign: str, left: Value, right: Value) -> ComputeError:
+def disorder(sign: str, left: Value, right: Value) -> KindError:
     """Say that two values have no order."""
-    return ComputeError(
-        f"{sign} must compare two numbers or two texts, got {shown(left)} {sign} {shown(right)}"
-    )
+    return KindError(f"{sign} must compare two numbers or two texts, got {shown(left)} {sign} {shown(right)}")

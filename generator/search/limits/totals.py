@@ -10,7 +10,7 @@ from generator.search.limits.work import MOST_WORK, Price, price
 from generator.search.settling import Assignment
 from generator.structs.counting import MOST_COMBINATIONS, MOST_TRIALS, combinations
 from generator.structs.dimensions import dimensions, size
-from generator.structs.domain import Quantized
+from generator.structs.domain import Choice, Quantized
 from generator.structs.space import SearchSpace
 from generator.structs.sweep import Block, Draw, Grid, Listing, Sampler, Shape, Sweep
 
@@ -27,10 +27,23 @@ def before(sweep: Sweep) -> Iterator[Problem]:
     """Refuse by arithmetic what is too large, or too small, to be looked at."""
     sizes = tuple(_sizes(sweep))
     yield from sizes
-    tables = () if sizes else tuple(_known(sweep))
-    yield from tables
-    if not sizes and not tables:
-        yield from _work(sweep)
+    trials, is_all = max(map(_walked, sweep.blocks)) * sweep.replicates, len(sweep.blocks) == 1
+    counted = tuple(_budget(sweep, trials, is_all=is_all))
+    yield from counted
+    if not sizes and trials > MOST_TRIALS:
+        yield from _trials(sweep, trials // sweep.replicates)
+    elif not sizes and not counted:
+        tables = tuple(_known(sweep))
+        yield from tables or _work(sweep)
+
+
+def _walked(block: Block) -> int:
+    """Count the assignments of a grid where each combination is one; 0 where that is not known."""
+    match block:
+        case Grid(space, None, _) if not space.constraints and not any(one.when for one in space.parameters):
+            return combinations(space)
+        case _:
+            return 0
 
 
 def most_assignments(sweep: Sweep) -> int:
@@ -145,7 +158,13 @@ def _distinct(space: SearchSpace) -> int | None:
 
 def _too_few(sweep: Sweep, block: Block, there: int, cap: int) -> Problem:
     message = f"run_cap asks for {cap} assignments, the space has only {there} different ones"
-    hint = f"set run_cap: {there}, use method: grid, or widen the domains"
+    domains = [parameter.domain for parameter in block.space.parameters]
+    if any(isinstance(domain, Choice) and domain.probabilities is not None for domain in domains):
+        hint = "lower run_cap, or widen the domains"
+    elif block.space.constraints or any(parameter.when for parameter in block.space.parameters):
+        hint = "use method: grid, which needs no run_cap, or widen the domains"
+    else:
+        hint = f"set run_cap: {there}, use method: grid, or widen the domains"
     return Problem.at(sweep.path, block.place, message, code="run-cap-unreached", hint=hint)
 
 
@@ -155,6 +174,7 @@ def after(sweep: Sweep, found: Collection[Assignment]) -> Iterator[Problem]:
     trials = assignments * sweep.replicates
     if trials > MOST_TRIALS:
         yield from _trials(sweep, assignments)
+        yield from _budget(sweep, trials, is_all=False)
         return
     if trials * len(sweep.columns) > MOST_CELLS:
         yield _cells(sweep, block, f"{trials} trials or more")
@@ -162,7 +182,7 @@ def after(sweep: Sweep, found: Collection[Assignment]) -> Iterator[Problem]:
     if most_bytes(sweep) is not None and (heavy := table(found) * sweep.replicates) > MOST_BYTES:
         yield _bytes(sweep, block, f"{heavy // 2**20} MiB or more")
         return
-    yield from _budget(sweep, trials)
+    yield from _budget(sweep, trials, is_all=True)
     yield from _shape(sweep, trials)
 
 
@@ -173,26 +193,24 @@ def _trials(sweep: Sweep, assignments: int) -> Iterator[Problem]:
     yield Problem.at(sweep.path, sweep.blocks[-1].place, message, code="too-many-trials", hint=hint)
 
 
-def _budget(sweep: Sweep, trials: int) -> Iterator[Problem]:
-    budget, run = sweep.budget, sweep.run
+def _budget(sweep: Sweep, trials: int, *, is_all: bool) -> Iterator[Problem]:
+    budget, run, more = sweep.budget, sweep.run, "" if is_all else " or more"
     if budget.max_trials is not None and trials > budget.max_trials:
-        message = f"must make at most {budget.max_trials} trials, got {trials}"
+        message = f"must make at most {budget.max_trials} trials, got {trials}{more}"
         hint = "raise it, or try fewer values"
-        yield _over(sweep, "max_trials", message, hint)
+        yield _over(sweep, budget.trials_place, message, hint)
     attempts, hours = run.retries + 1, run.timeout_seconds / SECONDS_AN_HOUR
     cost = prod([trials, attempts, hours, run.resources.gpu])
     if budget.max_gpu_hours is not None and cost > budget.max_gpu_hours:
         message = (
-            f"must take at most {budget.max_gpu_hours:g} GPU hours, got {cost:g} = {trials} trials * "
+            f"must take at most {budget.max_gpu_hours:g} GPU hours, got {cost:g}{more} = {trials} trials * "
             f"{attempts} attempts * {hours:g} hours * {run.resources.gpu} GPUs"
         )
         hint = "raise it, lower run.timeout or run.retries, or try fewer values"
-        yield _over(sweep, "max_gpu_hours", message, hint)
+        yield _over(sweep, budget.hours_place, message, hint)
 
 
-def _over(sweep: Sweep, key: str, message: str, hint: str) -> Problem:
-    written = sweep.budget.place
-    place = Place(f"{written.path or 'budget'}.{key}", written.line, written.column)
+def _over(sweep: Sweep, place: Place, message: str, hint: str) -> Problem:
     return Problem.at(sweep.path, place, message, code="budget-exceeded", hint=hint)
 
 

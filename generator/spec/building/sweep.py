@@ -135,8 +135,12 @@ def _assignments(draft: Draft, path: Path) -> tuple[Mapping[str, Value], ...]:
 
 def _budget(draft: Draft) -> Budget:
     most, hours = _whole(draft, ("budget", "max_trials")), draft.number("budget", "max_gpu_hours")
-    place = draft.place(("budget",), at_key=True) if "budget" in draft.names() else NOWHERE
-    return Budget(most, None if hours is None else float(hours), place)
+    written = draft.names("budget")
+    trials_place, hours_place = (
+        draft.place(("budget", key), at_key=True) if key in written else NOWHERE
+        for key in ("max_trials", "max_gpu_hours")
+    )
+    return Budget(most, None if hours is None else float(hours), trials_place, hours_place)
 
 
 def _run(data: Mapping[str, Any]) -> Run:

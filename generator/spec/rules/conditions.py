@@ -1,6 +1,7 @@
 """Conditions: a parameter that exists only where others have certain values."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from generator.problems import Problem
@@ -12,6 +13,9 @@ from generator.spec.rules.choices import is_sound, said
 from generator.spec.rules.forms import range_of
 from generator.spec.rules.sections import Leaf, Section, once, sections
 from generator.structs.values import identity
+
+Found = tuple[Path, Problem]
+"""What is wrong, and where, as a path."""
 
 IN_VALUES = frozenset({"uniform", "int_uniform", "q_uniform"})
 """Distributions whose bounds are values."""
@@ -53,37 +57,53 @@ def cycles(draft: Draft) -> Iterator[Problem]:
             yield draft.problem(place, message, code="when-cycle", hint=hint, at_key=True)
 
 
-@once
 def reachable(draft: Draft) -> Iterator[Problem]:
     """A value that the parent never has would be a parameter that never exists."""
-    for section in sections(draft):
-        for place, name in _asked(draft, section):
-            if _is_unwrapped(draft, section, name, place):
-                message = f"must be a list of values that {name!r} can have, got one value that is a list"
-                written = cut(f"write {[draft.get(*place, kind=list)]!r}")
-                yield draft.problem(place, message, code="when-unreachable", hint=written)
-                continue
-            for at, value in _wanted(draft, place):
-                if is_sound(draft, at, value) and not _may_be(draft, section, name, value):
-                    message = f"must be a value that {name!r} can have, got {said(value)}"
-                    hint = _values_hint(draft, section, name, value)
-                    yield draft.problem(at, message, code="when-unreachable", hint=hint)
+    yield from _in_every_block(draft, _unreachable)
 
 
-@once
 def telling(draft: Draft) -> Iterator[Problem]:
     """A condition that always holds says nothing."""
+    yield from _in_every_block(draft, _always)
+
+
+def _in_every_block(draft: Draft, find: Callable[[Draft, Section], Iterator[Found]]) -> Iterator[Problem]:
+    """Say what is wrong with a shared condition only if it is so for all who share it."""
+    asking: Counter[Path] = Counter()
+    finding: dict[Path, list[Problem]] = {}
     for section in sections(draft):
-        for place, name in _asked(draft, section):
-            parent = section.leaves.get(name)
-            values = _written(draft, parent) if parent else None
-            if values is None or parent is None or parent.conditions or section.method == "list":
-                continue
-            wanted = {identity(value) for at, value in _wanted(draft, place) if is_sound(draft, at, value)}
-            if {identity(value) for value in values} <= wanted:
-                message = f"the condition holds for every value of {name!r}"
-                hint = "delete it, or leave out the values that it should not hold for"
-                yield draft.warning(place, message, code="when-always", hint=hint, at_key=True)
+        places = {place for place, _ in _asked(draft, section)}
+        asking.update(places | {at for place in places for at, _ in _wanted(draft, place)})
+        for at, problem in find(draft, section):
+            finding.setdefault(at, []).append(problem)
+    yield from (problems[0] for at, problems in finding.items() if len(problems) == asking[at])
+
+
+def _unreachable(draft: Draft, section: Section) -> Iterator[Found]:
+    for place, name in _asked(draft, section):
+        if _is_unwrapped(draft, section, name, place):
+            message = f"must be a list of values that {name!r} can have, got one value that is a list"
+            written = cut(f"write {[draft.get(*place, kind=list)]!r}")
+            yield place, draft.problem(place, message, code="when-unreachable", hint=written)
+            continue
+        for at, value in _wanted(draft, place):
+            if is_sound(draft, at, value) and not _may_be(draft, section, name, value):
+                message = f"must be a value that {name!r} can have, got {said(value)}"
+                hint = _values_hint(draft, section, name, value)
+                yield at, draft.problem(at, message, code="when-unreachable", hint=hint)
+
+
+def _always(draft: Draft, section: Section) -> Iterator[Found]:
+    for place, name in _asked(draft, section):
+        parent = section.leaves.get(name)
+        values = _written(draft, parent) if parent else None
+        if values is None or parent is None or parent.conditions or section.method == "list":
+            continue
+        wanted = {identity(value) for at, value in _wanted(draft, place) if is_sound(draft, at, value)}
+        if {identity(value) for value in values} <= wanted:
+            message = f"the condition holds for every value of {name!r}"
+            hint = "delete it, or leave out the values that it should not hold for"
+            yield place, draft.warning(place, message, code="when-always", hint=hint, at_key=True)
 
 
 def rings(needs: dict[str, list[str]]) -> Iterator[list[str]]:

@@ -74,7 +74,9 @@ def grids(draft: Draft) -> Iterator[Problem]:
             continue
         what = "combinations before constraints" if constrained else "trials"
         message = f"must make at most {most} {what}, got {cut(_multiplied(factors))}"
-        hint = "try fewer values, or a part of them: grid_order: shuffled with seed and run_cap"
+        allowed = draft.number("budget", "max_trials")
+        fewer = "fewer values" if allowed is None else f"fewer values (budget.max_trials is {allowed})"
+        hint = f"try {fewer}, or a part of them: grid_order: shuffled with seed and run_cap"
         place = (*section.path, "parameters")
         yield draft.problem(place, message, code="too-many-trials", hint=hint, at_key=True)
 

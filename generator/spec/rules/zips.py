@@ -11,6 +11,8 @@ from generator.spec.rules.sections import Section, sections
 from generator.spec.rules.sizes import listed_count
 from generator.structs.values import canonical_json
 
+LISTED = "categorical"
+
 
 def members(draft: Draft) -> Iterator[Problem]:
     """A group names parameters, each once in all groups."""
@@ -39,7 +41,7 @@ def counts(draft: Draft) -> Iterator[Problem]:
             keys = draft.get(*leaf.path, kind=dict) if leaf else None
             if leaf is None or keys is None:
                 continue
-            if {"value", "probabilities", "distribution"} & keys.keys() and "count" not in keys:
+            if _is_no_list(keys):
                 found = "a single value" if "value" in keys else "a parameter that is drawn"
                 message, hint = f"must be a list of values to be zipped, got {shown(name)}: {found}", None
                 hint = "what is the same for every trial needs no zip" if "value" in keys else None
@@ -83,6 +85,12 @@ def _groups(draft: Draft) -> Iterator[tuple[Section, Path]]:
         for place, group in draft.items(*section.path, "zip"):
             if isinstance(group, list):
                 yield section, place
+
+
+def _is_no_list(keys: dict[str, object]) -> bool:
+    """Tell whether a parameter is one value or is drawn; categorical is what values are anyway."""
+    is_drawn = keys.get("distribution", LISTED) != LISTED or "probabilities" in keys
+    return "value" in keys or (is_drawn and "count" not in keys)
 
 
 def _is_list(keys: dict[str, object]) -> bool:
