@@ -257,3 +257,8 @@ BOOLEANS = some.sampled_from(
 )
 def test_random_logic_gives_pythons_truth(text: str) -> None:
     assert compute(text) is python(text)
+
+
+@pytest.mark.parametrize("function", ["max", "min"])
+def test_the_extreme_of_a_list_of_one_is_that_one(function: str) -> None:
+    assert compile_expression(parse(f"{function}([7]) - {function}([x])"))({"x": 5}) == 2

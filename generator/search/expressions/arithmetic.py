@@ -113,8 +113,8 @@ FUNCTIONS: dict[Function, Callable[..., Number]] = {
     "log": math.log,
     "log10": math.log10,
     "log2": math.log2,
-    "max": max,
-    "min": min,
+    "max": lambda *numbers: max(numbers),  # of one alone too: `max([1])`
+    "min": lambda *numbers: min(numbers),
     "round": _rounded,
     "sqrt": math.sqrt,
 }
