@@ -70,12 +70,8 @@ def _values(member: Parameter) -> tuple[Value, ...]:
 
 def axes(space: SearchSpace) -> tuple[Axis, ...]:
     """List a space's axes in the order written; a group stands where the first of its members does."""
-    groups = {name: group for group in space.zips for name in group}
-    found: dict[tuple[str, ...], Axis] = {}
-    for parameter in space.parameters:
-        if parameter.name in groups:
-            group = groups[parameter.name]
-            found.setdefault(group, Axis(tuple(space[name] for name in group)))
-        elif not isinstance(parameter.domain, Constant):
-            found[parameter.name,] = Axis((parameter,))
-    return tuple(found.values())
+    return tuple(
+        Axis(members)
+        for members in space.groups
+        if len(members) > 1 or not isinstance(members[0].domain, Constant)
+    )

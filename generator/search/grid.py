@@ -8,7 +8,8 @@ import itertools
 from collections.abc import Hashable, Iterable, Iterator
 from operator import itemgetter
 
-from generator.search.settling import Allowed, Candidate, allowed
+from generator.search.settling import Candidate
+from generator.structs.conditions import allowed, may_exist
 from generator.structs.counting import ABSENT, parents_first
 from generator.structs.dimensions import Dimension, dimensions
 from generator.structs.space import SearchSpace
@@ -73,16 +74,10 @@ class _Walk:
             yield positions
             return
         dimension = self.ordered[depth]
-        existing = [self._may_exist(conditions) for conditions in self.conditions[depth]]
+        existing = [may_exist(conditions, self.known) for conditions in self.conditions[depth]]
         absent = {name: ABSENT for name, exists in zip(dimension.names, existing, strict=True) if not exists}
         for position in range(dimension.size if any(existing) else 1):
             self.known |= self.seen[depth][position] | absent
             yield from self.below(depth + 1, (*positions, position))
         for name in dimension.names:
             self.known.pop(name, None)
-
-    def _may_exist(self, conditions: Allowed) -> bool:
-        """Tell whether conditions hold, as far as the parents are known: a zip can hide one for a while."""
-        return all(
-            parent not in self.known or self.known[parent] in identities for parent, identities in conditions
-        )

@@ -1,12 +1,13 @@
 """From a raw candidate to an assignment: drop what does not exist, compute what follows, test the rest."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from generator.search.distributions.quantiles import rounded
 from generator.search.expressions.computing import ComputeError, KindError, compile_expression
+from generator.structs.conditions import allowed
 from generator.structs.expression import Arithmetic, Call, Expression, Literal, children, mentions
 from generator.structs.space import Constraint, Derived, Parameter, SearchSpace
 from generator.structs.values import LARGEST_EXACT_INTEGER, Value, identity
@@ -162,17 +163,6 @@ def _tested(
             reason = f"must be true or false, got {holds!r}"
             return Failed(test.source, reason, assignment, is_kind=True)
     return Rejected(tuple(rejecting)) if rejecting else None
-
-
-Allowed = tuple[tuple[str, frozenset[Hashable]], ...]
-"""Parents, and the identities of the values that they must have."""
-
-
-def allowed(parameter: Parameter) -> Allowed:
-    """Give a parameter's conditions in the form that is fast to look up."""
-    return tuple(
-        (condition.parameter, frozenset(map(identity, condition.values))) for condition in parameter.when
-    )
 
 
 def _existence(parameters: Collection[Parameter]) -> Callable[[Candidate], Candidate] | None:

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 
+from generator.structs.conditions import Known, allowed, may_exist
 from generator.structs.dimensions import Dimension, Steps, dimensions, walked
-from generator.structs.space import Parameter, SearchSpace
+from generator.structs.space import SearchSpace
 from generator.structs.values import identity
 
 MOST_TRIALS = 100_000
@@ -17,9 +18,6 @@ MOST_COMBINATIONS = 1_000_000
 
 MOST_CASES = 10_000
 """So many ways for conditions to turn out are looked at one by one, times the dimensions that have a part."""
-
-Known = Mapping[str, Hashable]
-"""What a parent is: the identity of its value, OTHER, or ABSENT."""
 
 OTHER = object()
 """A value that no condition asks for."""
@@ -80,18 +78,10 @@ def _sum(branches: list[tuple[Dimension, tuple[_Case, ...]]], known: Known) -> i
     if not branches:
         return 1
     (dimension, cases), *rest = branches
-    absent = {member.name: ABSENT for member in dimension.members if not may_exist(member, known)}
+    absent = {member.name: ABSENT for member in dimension.members if not may_exist(allowed(member), known)}
     if len(absent) == len(dimension.members):
         return _sum(rest, {**known, **absent})
     return sum(case.positions * _sum(rest, {**known, **case.known, **absent}) for case in cases)
-
-
-def may_exist(parameter: Parameter, known: Known) -> bool:
-    """Tell whether a parameter's conditions hold, as far as their parents are known."""
-    return all(
-        condition.parameter not in known or known[condition.parameter] in map(identity, condition.values)
-        for condition in parameter.when
-    )
 
 
 def _cases(dimension: Dimension, asked: Mapping[str, Mapping[Hashable, None]]) -> Iterator[_Case]:

@@ -98,14 +98,7 @@ def walked(domain: Domain) -> Steps | tuple[Value, ...]:
 
 def dimensions(space: SearchSpace) -> tuple[Dimension, ...]:
     """Put zipped parameters together, each group where its first member is written; all are walkable."""
-    groups = {name: group for group in space.zips for name in group}
-    made: dict[tuple[str, ...], Dimension] = {}
-    for parameter in space.parameters:
-        group = groups.get(parameter.name, (parameter.name,))
-        if group not in made:
-            members = tuple(member for member in space.parameters if member.name in group)
-            made[group] = Dimension(members, _size(members))
-    return tuple(made.values())
+    return tuple(Dimension(members, _size(members)) for members in space.groups)
 
 
 def _size(members: tuple[Parameter, ...]) -> int:

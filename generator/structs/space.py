@@ -78,6 +78,15 @@ class SearchSpace:
         parameters = (parameter.name for parameter in self.parameters)
         return (*parameters, *(value.name for value in self.derived))
 
+    @property
+    def groups(self) -> tuple[tuple[Parameter, ...], ...]:
+        """What moves as one: zipped parameters together, where the first of them is written; others alone."""
+        zipped = {name: group for group in self.zips for name in group}
+        made: dict[tuple[str, ...], list[Parameter]] = {}
+        for parameter in self.parameters:
+            made.setdefault(zipped.get(parameter.name, (parameter.name,)), []).append(parameter)
+        return tuple(map(tuple, made.values()))
+
     def __getitem__(self, name: str) -> Parameter:
         """Find a parameter. Raises KeyError."""
         for parameter in self.parameters:

@@ -11,7 +11,7 @@ from generator.spec import units
 from generator.spec.building.domains import value
 from generator.spec.building.space import space
 from generator.spec.draft import Draft
-from generator.spec.rules.sections import Section, sections
+from generator.spec.rules.sections import Section, is_shuffled, sections
 from generator.structs.command import DEFAULT_COMMAND, PROGRAM
 from generator.structs.sweep import (
     Block,
@@ -30,8 +30,6 @@ from generator.structs.sweep import (
     Sweep,
 )
 from generator.structs.values import Value, bytes_digest
-
-SHUFFLED = "shuffled"
 
 SCRIPT = re.compile(r"(?:\w[\w.-]*/)*\w[\w.-]*\.[A-Za-z]\w*", re.ASCII)
 """Of a command's elements those that end like a file; macros and options are none."""
@@ -101,8 +99,7 @@ def _block(draft: Draft, section: Section) -> Block:
     cap = _whole(draft, (*section.path, "run_cap"))
     match section.method:
         case "grid":
-            is_shuffled = draft.get(*section.path, "grid_order", kind=str) == SHUFFLED
-            return Grid(found, cap, seed if is_shuffled else None, place)
+            return Grid(found, cap, seed if is_shuffled(draft, section) else None, place)
         case "list":
             return Listing(found, _assignments(draft, section.path), place)
         case method:

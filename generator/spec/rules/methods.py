@@ -6,7 +6,7 @@ from generator.problems import Problem
 from generator.reader import Path
 from generator.spec.draft import Draft
 from generator.spec.rules.forms import DISTRIBUTIONS, range_of
-from generator.spec.rules.sections import Leaf, Section, has_blocks, once, sections
+from generator.spec.rules.sections import Leaf, Section, has_blocks, is_shuffled, once, sections
 from generator.structs.sweep import Sampler
 
 DRAWN = frozenset(map(str, Sampler))
@@ -20,7 +20,6 @@ USED = {
 COUNTABLE = frozenset(
     {"", "constant", "categorical", "categorical_w_probabilities", "int_uniform", "q_uniform"}
 )
-SHUFFLED = "shuffled"
 
 
 @once
@@ -60,7 +59,7 @@ def unused_keys(draft: Draft) -> Iterator[Problem]:
     for section in sections(draft):
         if section.method not in USED:
             continue
-        used = USED[section.method] | ({"seed"} if _is_shuffled(draft, section) else frozenset())
+        used = USED[section.method] | ({"seed"} if is_shuffled(draft, section) else frozenset())
         for key in SEARCH_KEYS:
             if key not in used and key in draft.names(*section.path):
                 message = f"must not be given with method: {section.method}, got {key}"
@@ -73,7 +72,7 @@ def needed_keys(draft: Draft) -> Iterator[Problem]:
     for section in sections(draft):
         keys = draft.names(*section.path)
         draws = section.method in DRAWN
-        if (draws or _is_shuffled(draft, section)) and not {"seed"} & {*keys, *draft.names()}:
+        if (draws or is_shuffled(draft, section)) and not {"seed"} & {*keys, *draft.names()}:
             what = "grid_order: shuffled" if section.method == "grid" else f"method: {section.method}"
             yield _needed(draft, section, "seed", what, "for example seed: 0; the same seed, the same trials")
         if draws and "run_cap" not in keys:
@@ -114,11 +113,6 @@ def later(draft: Draft) -> Iterator[Problem]:
         if place[-1] in draft.names(*place[:-1]) and place not in draft.document.unread:
             message = f"the key {place[-1]!r} is not supported yet"
             yield draft.problem(place, message, code="not-supported-yet", at_key=True)
-
-
-def _is_shuffled(draft: Draft, section: Section) -> bool:
-    order = draft.get(*section.path, "grid_order", kind=str)
-    return section.method == "grid" and order == SHUFFLED
 
 
 def _needed(draft: Draft, section: Section, key: str, what: str, hint: str) -> Problem:

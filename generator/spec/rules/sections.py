@@ -12,6 +12,8 @@ from generator.spec.draft import Draft
 
 Rule = Callable[[Draft], Iterable[Problem]]
 
+SHUFFLED = "shuffled"
+
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
@@ -60,6 +62,11 @@ def sections(draft: Draft) -> Iterator[Section]:
         is_whole = bool(leaves or listed or table) and _is_whole(draft, path)
         method, derived = draft.get(*path, "method", kind=str), draft.names(*path, "derived")
         yield Section(path, method, leaves, derived, listed, table, is_whole)
+
+
+def is_shuffled(draft: Draft, section: Section) -> bool:
+    """Tell whether a grid is taken in a seeded order."""
+    return section.method == "grid" and draft.get(*section.path, "grid_order", kind=str) == SHUFFLED
 
 
 def written(draft: Draft) -> Iterator[Leaf]:

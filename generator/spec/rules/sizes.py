@@ -3,7 +3,6 @@
 import math
 from collections import Counter
 from collections.abc import Iterator
-from fractions import Fraction
 
 from generator.problems import Problem
 from generator.reader import cut
@@ -12,8 +11,9 @@ from generator.spec.draft import Draft
 from generator.spec.ranges import MOST_VALUES, step_count
 from generator.spec.rules.bounds import is_space, number
 from generator.spec.rules.forms import LISTS, range_of
-from generator.spec.rules.sections import Leaf, Section, has_blocks, sections, sound
+from generator.spec.rules.sections import Leaf, Section, has_blocks, is_shuffled, sections, sound
 from generator.structs.counting import MOST_COMBINATIONS, MOST_TRIALS
+from generator.structs.dimensions import Steps
 
 
 def listed_count(draft: Draft, leaf: Leaf) -> int | None:
@@ -62,9 +62,8 @@ def grids(draft: Draft) -> Iterator[Problem]:
     One with conditions is left to the search, which counts exactly what they take away.
     """
     for section in sections(draft):
-        shuffled = draft.get(*section.path, "grid_order", kind=str) == "shuffled"
         conditional = any(leaf.conditions for leaf in section.leaves.values())
-        if section.method != "grid" or shuffled or conditional:
+        if section.method != "grid" or is_shuffled(draft, section) or conditional:
             continue
         constrained = "constraints" in draft.names(*section.path)
         most = MOST_COMBINATIONS if constrained else MOST_TRIALS
@@ -110,5 +109,5 @@ def _size(draft: Draft, leaf: Leaf) -> int:
         return int(high) - int(low) + 1
     quantum = number(keys, "q") or 1
     if kind == "q_uniform":
-        return math.ceil((Fraction(repr(high)) - Fraction(repr(low))) / Fraction(repr(quantum)))
+        return Steps.between(low, high, quantum).count
     return 1
