@@ -6,6 +6,7 @@ from typing import Any
 
 from generator import search
 from generator.render.overlay import Bases
+from generator.repo import files
 from generator.structs.batch import Batch
 from generator.structs.domain import Choice, Constant
 from generator.structs.program import Code, Data, Program
@@ -48,4 +49,9 @@ def a_batch(shape: Shape = Shape.INDEXED, *, sweep: Sweep | None = None, **progr
 
 
 def some_bases() -> Bases:
-    return Bases(launcher=b"# launcher\n", job=(BASE / "jobs/v1/job.yaml").read_bytes())
+    """The real bases, but for a launcher that is short to read."""
+    return Bases({**real_bases().files, "launcher/v1/launch.py": b"# launcher\n"})
+
+
+def real_bases() -> Bases:
+    return Bases(files.read_folder(BASE).files)

@@ -16,6 +16,7 @@ SIBLINGS = {"spec", "exchange", "search", "plan", "render", "policy", "results",
 OWNERS = {
     "ruamel": {"reader"},
     "jsonschema": {"spec"},
+    "jsonschema_rs": {"policy"},
     "yaml": {"formats"},
     "jinja2": {"results"},
     "git": {"repo"},

@@ -73,7 +73,7 @@ class Cluster:
         if unsafe:
             return Refused(batch.name, unsafe)
         built = self._build(commit, batch)
-        problems = policy.check(batch.name, settings.namespace, built, place=batch.folder)
+        problems = policy.check(batch.name, settings, built, place=batch.folder)
         if problems:
             return Refused(batch.name, problems)
         parsed = manifests.parse(batch.name, built)
@@ -96,7 +96,7 @@ class Cluster:
         if data is None:
             return None
         dataset = settings.datasets.get(data.name)
-        if dataset is None or dataset.digest != data.digest:
+        if dataset is None or dataset.identity != data.digest:
             raise RepositoryError(
                 f"{batch.name} locked dataset {data.name} at {data.digest[:19]}; the settings name another",
                 hint=f"restore datasets.{data.name}.digest, or run `sweep update {batch.lock.sweep}`",

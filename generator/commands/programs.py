@@ -14,10 +14,10 @@ def asked_for(workspace: Workspace, sweep: Sweep, *, tree: str = UNKNOWN_TREE) -
     run = sweep.run
     dataset = None if run.data is None else workspace.settings.datasets[run.data]
     return Program(
-        image=run.image or workspace.settings.image,
+        image=workspace.settings.image_of(run.image),
         command=sweep.command,
         code=Code(run.code_path, tree),
-        data=None if dataset is None else Data(dataset.name, dataset.digest),
+        data=None if dataset is None else Data(dataset.name, dataset.identity),
     )
 
 

@@ -33,9 +33,9 @@ def ready(dataset: Dataset, folder: Path, *, code: Path) -> Path:
         raise StorageError(
             f"dataset {dataset.name}: {error.filename or folder}: {(error.strerror or str(error)).lower()}"
         ) from error
-    if found != dataset.digest:
+    if found != dataset.identity:
         raise StorageError(
-            f"dataset {dataset.name}: {folder} holds other data: must be {dataset.digest}, found {found}",
+            f"dataset {dataset.name}: {folder} holds other data: must be {dataset.identity}, found {found}",
             hint=f"remove the folder to have it made anew, or correct datasets.{dataset.name}.digest",
         )
     return folder

@@ -43,5 +43,6 @@ def _lock(data: dict[str, Any]) -> Lock:
         seed_base=data["seed_base"],
         retries=data["retries"],
         generator=data["generator"],
+        bases=tuple(data["bases"]),
         files=dict(data["files"]),
     )

@@ -8,18 +8,21 @@ from generator.policy import jobs
 from generator.policy.shape import MALFORMED, OBJECTS, Finding, Manifest, compare
 from generator.problems import Problem
 from generator.structs.names import LABEL_LENGTH
+from generator.structs.settings import Settings
 
 DNS_LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?", re.ASCII)
 CONFIG_MAP_BYTES = 1024 * 1024
 
 
-def check(batch: str, namespace: str, manifests: tuple[Manifest, ...], *, place: str) -> tuple[Problem, ...]:
+def check(
+    batch: str, settings: Settings, manifests: tuple[Manifest, ...], *, place: str
+) -> tuple[Problem, ...]:
     """Hold what a batch renders against the rules; `place` is what the problems name as file."""
     config_maps = frozenset(_name(manifest) for manifest in manifests if _kind(manifest)[1] == "ConfigMap")
     found = [
         Problem(place, 0, 0, f"{_title(manifest)}{path}", message, code)
         for manifest in manifests
-        for path, message, code in _rules(batch, namespace, manifest, config_maps)
+        for path, message, code in _rules(batch, settings.namespace, manifest, config_maps)
     ]
     for title, count in Counter(map(_title, manifests)).items():
         if count > 1:

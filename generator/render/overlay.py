@@ -1,7 +1,7 @@
 """The overlay of a batch: every file, and the name that follows from them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import assert_never
 
 from generator import __version__
 from generator.formats import launch, lock, table, yaml
@@ -15,17 +15,21 @@ from generator.structs.settings import Settings
 from generator.structs.sweep import Shape
 from generator.structs.tree import FileTree
 
+LAUNCHER = "launcher/v1"
 LAUNCHER_FILE = "launch.py"
 
 
 @dataclass(frozen=True, slots=True)
 class Bases:
-    """What the overlay copies or fills in from `base/`."""
+    """What lies below `base/`: overlays copy it, fill it in, or refer to it."""
 
-    launcher: bytes
-    """`base/launcher/v1/launch.py`."""
-    job: bytes
-    """`base/jobs/v1/job.yaml`."""
+    files: Mapping[str, bytes]
+    """By path below `base/`, such as `launcher/v1/launch.py`."""
+
+    @property
+    def launcher(self) -> bytes:
+        """The launcher, of which every overlay has a copy."""
+        return self.files[f"{LAUNCHER}/{LAUNCHER_FILE}"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +84,12 @@ def _manifests(name: str, batch: Batch, bases: Bases, settings: Settings, writte
             job = [indexed.patch(name, batch, settings, shards)]
             listed = indexed.kustomization(name, batch, settings)
         case Shape.JOBS:
-            job = jobs.manifests(name, batch, settings, shards, yaml.load(bases.job))
+            job = jobs.manifests(
+                name, batch, settings, shards, yaml.load(bases.files[f"{jobs.BASE}/job.yaml"])
+            )
             listed = {"resources": ["job.yaml"]}
         case _:
-            assert_never(batch.shape)
+            raise NotImplementedError(batch.shape)
     return {
         "launch.json": launch.write(name, batch, written.columns, shards, banner=banner),
         "job.yaml": yaml.dump(*job, banner=banner),
@@ -133,6 +139,7 @@ def _lock(name: str, digest: str, batch: Batch, files: FileTree) -> Lock:
         seed_base=sweep.run.seed_base,
         retries=sweep.run.retries,
         generator=__version__,
+        bases=(LAUNCHER, indexed.BASE if batch.shape is Shape.INDEXED else jobs.BASE),
         files=files.digests,
     )
 

@@ -93,7 +93,7 @@ def volumes(name: str, batch: Batch, settings: Settings, shards: tuple[Shard, ..
     made: list[Manifest] = [
         {"name": "launcher", "configMap": {"name": objects.launcher, "defaultMode": 0o444}},
         {"name": "table", "projected": {"defaultMode": 0o444, "sources": sources}},
-        {"name": "results", "persistentVolumeClaim": {"claimName": settings.results_claim}},
+        {"name": "results", "persistentVolumeClaim": {"claimName": settings.results.claim}},
     ]
     if batch.program.data is not None:
         claim = settings.datasets[batch.program.data.name].claim

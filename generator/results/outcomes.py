@@ -13,7 +13,7 @@ from generator.structs.values import canonical_json
 METRIC_NOT_FINITE = "metric-not-finite"
 METRIC_MISSING = "metric-missing"
 
-RANKS = {Status.OK: 0, Status.DIVERGED: 1, Status.FAILED: 2, Status.MISSING: 3}
+RANKS = {Status.OK: 0, Status.DIVERGED: 1, Status.FAILED: 2, Status.MISSING: 3, Status.CANCELLED: 4}
 """Of several attempts the lowest counts."""
 
 

@@ -51,6 +51,8 @@ class Lock:
     seed_base: int
     retries: int
     generator: str
+    bases: tuple[str, ...]
+    """The folders below `base/` that it was made from or builds on: frozen for as long as it is kept."""
     files: Mapping[str, str]
 
     def as_data(self) -> dict[str, Any]:
@@ -74,5 +76,6 @@ class Lock:
             "seed_base": self.seed_base,
             "retries": self.retries,
             "generator": self.generator,
+            "bases": list(self.bases),
             "files": dict(sorted(self.files.items())),
         }

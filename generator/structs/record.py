@@ -18,11 +18,17 @@ class Status(StrEnum):
     FAILED = "failed"
     MISSING = "missing"
     """No attempt left a record."""
+    CANCELLED = "cancelled"
+    """No attempt left a record before its batch was cancelled."""
 
     @property
     def is_final(self) -> bool:
         """Tell whether no further attempt could change it."""
         return self in {Status.OK, Status.DIVERGED}
+
+
+UNFINISHED = frozenset(Status) - {Status.OK, Status.DIVERGED}
+"""What `sweep retry` asks for again."""
 
 
 @dataclass(frozen=True, slots=True)

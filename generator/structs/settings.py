@@ -2,7 +2,65 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from types import MappingProxyType
+from typing import TypeVar
+
+from generator.structs.program import LOCAL_IMAGE
+
+T = TypeVar("T")
+
+GPU = "nvidia.com/gpu"
+
+
+class Generate(StrEnum):
+    """When the overlay of a spec is written."""
+
+    IN_PULL_REQUEST = "in-pull-request"
+    ON_MERGE = "on-merge"
+
+
+class Controller(StrEnum):
+    """Who applies the active overlays."""
+
+    NONE = "none"
+    """`sweep local`, or a person."""
+    ARGOCD = "argocd"
+    FLUX = "flux"
+    """Each active batch has a Kustomization of its own in `clusters/flux/active/`."""
+    SUBMIT = "submit"
+    """`sweep submit`: the cluster forbids GitOps, since it demands names of its own making."""
+
+
+class ResultsMode(StrEnum):
+    """How the collector's commits reach the branch."""
+
+    PUSH = "push"
+    PULL_REQUEST = "pull-request"
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A container image that sweeps ask for by name."""
+
+    name: str
+    repository: str
+    digest: str
+    tag: str | None = None
+    """What `sweep pin` resolved; for people, as the digest decides."""
+
+    @property
+    def reference(self) -> str:
+        """Give the reference that a pod asks for."""
+        return f"{self.repository}{f':{self.tag}' if self.tag else ''}@{self.digest}"
+
+
+@dataclass(frozen=True, slots=True)
+class Nfs:
+    """An export that a static PersistentVolume stands for."""
+
+    server: str
+    path: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,19 +70,166 @@ class Dataset:
     name: str
     claim: str
     """The PersistentVolumeClaim that holds it."""
-    digest: str
-    """Of the folder's contents: `sha256:` over its sorted `<sha256>  <name>` lines."""
+    identity: str
+    """What is in the folder: `sha256:` over its sorted `<sha256>  <name>` lines, or `version:` and a word."""
+    path: str = ""
+    """Folder inside the volume; empty: its root."""
     prepare: tuple[str, ...] = ()
     """A command that fills the folder `$SWEEP_DATA` on a machine without the volume."""
+    nfs: Nfs | None = None
+    """Where the platform's files make the volume themselves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """A value that a trial may have and git must not: it stays in the cluster, and reaches it as a file."""
+
+    name: str
+    secret: str
+    """The Kubernetes Secret."""
+    key: str
+    variable: str
+    """The environment variable in which the launcher gives it to the command."""
+
+
+@dataclass(frozen=True, slots=True)
+class Egress:
+    """A place outside that trials may ask to reach; without one a trial reaches nothing."""
+
+    name: str
+    cidrs: tuple[str, ...]
+    ports: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Toleration:
+    """A taint that the pods of a pool bear."""
+
+    key: str
+    value: str | None = None
+    """None: any value."""
+    effect: str = "NoSchedule"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """What one node of a pool can give to pods."""
+
+    cpu: str
+    memory: str
+    gpu: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """Nodes of one kind: chosen by a queue, or by selector and tolerations, never by both."""
+
+    name: str
+    node: Node
+    queue: str | None = None
+    """A LocalQueue of Kueue: it writes nodes and tolerations itself."""
+    selector: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    tolerations: tuple[Toleration, ...] = ()
+    gpu_resource: str = GPU
+    """What a GPU of this pool is called, for example `nvidia.com/mig-1g.5gb`."""
+    gpu_type: str | None = None
+    """Value of the node label `nvidia.com/gpu.product`; asked for by affinity, which Kueue reads, too."""
+    max_nodes: int | None = None
+    price: float | None = None
+    """Of a node and hour, in the currency of the repository."""
+    startup_seconds: int = 300
+    """From no node to a running container, image pull included."""
+    spot: bool = False
+    """The nodes may be taken away at any time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """Where trials leave their records, and how these come to git."""
+
+    claim: str = "sweep-results"
+    checkpoints: str | None = None
+    """Another claim for checkpoints; None: the results volume."""
+    artifacts: str | None = None
+    """Another claim for artifacts; None: the results volume."""
+    mode: ResultsMode = ResultsMode.PUSH
+    every_minutes: int = 5
+    """How often the collector looks."""
+    keep_days: int | None = None
+    """After a batch is recorded on the branch its folder is deleted so many days later; None: never."""
+    nfs: Nfs | None = None
+    """Where the platform's files make the volumes themselves: one export, twice, once read-only."""
+
+
+@dataclass(frozen=True, slots=True)
+class CodeSource:
+    """Where a trial's init container gets the locked code from, if the image does not hold it."""
+
+    url: str
+    image: str
+    """Name of an image with git, among `images`."""
+    secret: str | None = None
+    """The Kubernetes Secret with `username` and `password`, for a private repository."""
+
+
+@dataclass(frozen=True, slots=True)
+class Submit:
+    """What a cluster demands that is no place for GitOps."""
+
+    ttl_seconds: int = 604_800
+    """It deletes a finished Job after so long; results must be collected before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What no sweep may exceed, whatever its own budget says."""
+
+    max_trials: int | None = None
+    max_gpu_hours: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """What holds for sweeps that say nothing else."""
+
+    image: str = LOCAL_IMAGE
+    """`local`, a name among `images`, or a reference with digest."""
+    pool: str | None = None
+    retries: int = 0
+    timeout_seconds: int = 3600
+
+
+def _nothing() -> Mapping[str, T]:
+    return MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Defaults of a repository; every field has one, so an empty file will do."""
+    """Settings of a repository; every field has a default, so an empty file will do."""
 
     namespace: str = "sweeps"
-    image: str = "local"
-    results_claim: str = "sweep-results"
+    defaults: Defaults = Defaults()
     branch: str = "main"
     remote: str = "origin"
-    datasets: Mapping[str, Dataset] = field(default_factory=lambda: MappingProxyType({}))
+    controller: Controller = Controller.NONE
+    generate: Generate = Generate.IN_PULL_REQUEST
+    results: Results = Results()
+    limits: Limits = Limits()
+    submit: Submit = Submit()
+    code: CodeSource | None = None
+    images: Mapping[str, Image] = field(default_factory=_nothing)
+    datasets: Mapping[str, Dataset] = field(default_factory=_nothing)
+    secrets: Mapping[str, Secret] = field(default_factory=_nothing)
+    egress: Mapping[str, Egress] = field(default_factory=_nothing)
+    pools: Mapping[str, Pool] = field(default_factory=_nothing)
+    labels: Mapping[str, str] = field(default_factory=_nothing)
+    """Stand on every object and pod beside ours."""
+    image_pull_secret: str | None = None
+    priority_class: str | None = None
+    signers: tuple[str, ...] = ()
+    """Lines of git's allowed signers: who may change results and archive by hand."""
+
+    def image_of(self, asked: str | None) -> str:
+        """Give the reference that a name stands for; a reference and `local` stand for themselves."""
+        wanted = asked or self.defaults.image
+        return self.images[wanted].reference if wanted in self.images else wanted

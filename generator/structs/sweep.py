@@ -1,11 +1,13 @@
 """The spec as a value: what a person asked for, checked and typed."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from math import ceil
+from types import MappingProxyType
 
 from generator.problems import NOWHERE, Place, Problem, Severity
+from generator.structs.record import UNFINISHED, Status
 from generator.structs.space import SearchSpace
 from generator.structs.values import Value
 
@@ -30,7 +32,20 @@ class Shape(StrEnum):
     """How trials become Kubernetes objects."""
 
     JOBS = "jobs"
+    """A Job a trial."""
     INDEXED = "indexed"
+    """One Indexed Job, an index a trial."""
+    TRAIN_JOB = "train-job"
+    """Of several pods: Kubeflow Trainer's TrainJob a trial, with one TrainingRuntime a batch."""
+    MPI_JOB = "mpi-job"
+    JOB_SET = "job-set"
+    PYTORCH_JOB = "pytorch-job"
+    TF_JOB = "tf-job"
+
+    @property
+    def is_distributed(self) -> bool:
+        """Tell whether a trial has several pods."""
+        return self not in {Shape.JOBS, Shape.INDEXED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +70,10 @@ class Resources:
     memory: str = "1Gi"
     """A Kubernetes quantity of bytes."""
     gpu: int = 0
+    scratch: str = "2Gi"
+    """A Kubernetes quantity of bytes: what a trial may write to its own disk."""
+    shared_memory: str | None = None
+    """A Kubernetes quantity of bytes for `/dev/shm`, part of the memory; None: the container's own 64 MiB."""
 
     @property
     def threads(self) -> int:
@@ -63,16 +82,30 @@ class Resources:
         return max(1, ceil(cores))
 
 
+class CodeMode(StrEnum):
+    """How the locked code comes into the pod."""
+
+    IMAGE = "image"
+    """It is baked in, at `/code`."""
+    CLONE = "clone"
+    """An init container takes exactly the locked tree from git."""
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """How trials run. A change applies to the next batch only."""
 
     image: str | None = None
-    """None: the settings' default."""
+    """A name among the settings' images, a reference with digest, or `local`; None: the settings' default."""
     interpreter: str = "python3"
     """What starts the launcher inside the image, and what `${interpreter}` stands for."""
     code_path: str = "trainer"
+    code_mode: CodeMode = CodeMode.IMAGE
     data: str | None = None
+    pool: str | None = None
+    """A name among the settings' pools; their default is filled in."""
+    priority: str | None = None
+    """A WorkloadPriorityClass of Kueue."""
     resources: Resources = Resources()
     parallelism: int = 1
     retries: int = 0
@@ -80,6 +113,20 @@ class Run:
     seed_base: int = 0
     shape: Shape | None = None
     """None: chosen by the number of trials."""
+    max_failed: int | None = None
+    """In shape `indexed`, one failed trial more stops the batch; None: none does."""
+    nodes: int = 1
+    """Pods of a trial in a distributed shape."""
+    processes: int = 1
+    """Processes a pod in a distributed shape."""
+    secrets: tuple[str, ...] = ()
+    """Names among the settings' secrets."""
+    egress: tuple[str, ...] = ()
+    """Names among the settings' egress."""
+    environment: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """Plain variables for the command; no part of the program, no secret."""
+    hyperparams_file: bool = False
+    """Whether `hyperparams.yml` lies in the trial's working directory, as NVIDIA's example writes it."""
 
 
 class Sampler(StrEnum):
@@ -170,6 +217,15 @@ class Script:
 
 
 @dataclass(frozen=True, slots=True)
+class Retry:
+    """A batch some of whose trials are asked for once more."""
+
+    batch: str
+    statuses: frozenset[Status] = UNFINISHED
+    """Trials that ended so."""
+
+
+@dataclass(frozen=True, slots=True)
 class Sweep:
     """A checked spec."""
 
@@ -188,6 +244,9 @@ class Sweep:
     replicates: int = 1
     """How often each assignment runs, each time with another seed."""
     budget: Budget = Budget()
+    cancel: tuple[str, ...] = ()
+    """Batches that must not go on."""
+    retry: tuple[Retry, ...] = ()
     shape_place: Place = NOWHERE
     """Where the spec chooses a shape: whether it can is known when the trials are counted."""
     code_place: Place = NOWHERE

@@ -14,7 +14,7 @@ from generator.structs.sweep import Shape, Sweep
 
 DATASETS = {name: Dataset(name, name, "sha256:" + "0" * 64) for name in ("cifar", "mnist")}
 SETTINGS = Settings(datasets=DATASETS)
-BASES = Bases(b"# launcher\n", b"")
+BASES = Bases({"launcher/v1/launch.py": b"# launcher\n"})
 
 
 def digest_of(path: Path) -> str:
@@ -22,7 +22,7 @@ def digest_of(path: Path) -> str:
     spec, name = path.read_bytes(), f"sweeps/{path.name}"
     found = parse(spec, name, SETTINGS, beside=lambda file: (path.parent / file).read_bytes())
     assert isinstance(found, Sweep), "\n".join(map(str, found))
-    data = None if found.run.data is None else Data(found.run.data, DATASETS[found.run.data].digest)
+    data = None if found.run.data is None else Data(found.run.data, DATASETS[found.run.data].identity)
     program = Program("local", found.command, Code("trainer", "c" * 40), data)
     batch = Batch(found, 1, None, program, search.expand(found, program), Shape.INDEXED)
     return overlay(batch, BASES, SETTINGS).tree.digest

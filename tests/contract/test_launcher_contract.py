@@ -11,16 +11,16 @@ import pytest
 
 from generator.commands.collect import expected
 from generator.formats import record, yaml
-from generator.render.overlay import Bases, overlay
+from generator.render.overlay import overlay
 from generator.repo.batches import StoredBatch
 from generator.structs.domain import Choice, Constant
 from generator.structs.record import Record, Status
 from generator.structs.space import Parameter, SearchSpace
 from generator.structs.sweep import Goal, Grid, Metric, Shape
-from tests.sweeps import BASE, SETTINGS, a_batch, a_sweep
+from tests.sweeps import BASE, SETTINGS, a_batch, a_sweep, real_bases
 
 SCHEMA = json.loads((BASE / "launcher/v1/record.schema.json").read_text())
-REAL = Bases((BASE / "launcher/v1/launch.py").read_bytes(), (BASE / "jobs/v1/job.yaml").read_bytes())
+REAL = real_bases()
 
 SPACE = SearchSpace(
     (

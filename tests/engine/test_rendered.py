@@ -17,7 +17,7 @@ from generator.repo import files, kustomize
 from generator.structs.record import Record, Status
 from generator.structs.sweep import Shape
 from tests.engine.batches import ROOMY, Machine
-from tests.sweeps import BASE, SETTINGS, a_batch, a_sweep, some_bases
+from tests.sweeps import BASE, SETTINGS, a_batch, a_sweep, real_bases
 
 TRAIN = """\
 import json, os, sys, time
@@ -32,8 +32,7 @@ with open(os.environ["SWEEP_RESULT"], "w") as file:
 def rendered(shape: Shape, folder: Path) -> BatchSpec:
     run = replace(a_sweep().run, data=None)
     sweep = a_sweep(run=run, command=("python", "train.py", "${args}"))
-    bases = replace(some_bases(), launcher=(BASE / "launcher/v1/launch.py").read_bytes())
-    made = overlay(a_batch(shape, sweep=sweep), bases, SETTINGS)
+    made = overlay(a_batch(shape, sweep=sweep), real_bases(), SETTINGS)
     shutil.copytree(BASE, folder / "base", ignore=shutil.ignore_patterns("__pycache__"))
     files.write_folder(folder / "overlays/active" / made.name, made.tree)
     batch = manifests.parse(made.name, kustomize.build(folder / "overlays/active" / made.name))

@@ -21,7 +21,7 @@ from generator.spec import parse
 from generator.structs.sweep import Sweep
 from generator.structs.values import canonical_json
 from tests.repository import Sandbox
-from tests.sweeps import SETTINGS, a_batch, some_bases
+from tests.sweeps import SETTINGS, a_batch, real_bases
 
 SPEC = """\
 name: lr
@@ -367,14 +367,6 @@ def test_text_that_a_shell_would_obey_arrives_byte_by_byte(text: str, tmp_path: 
     assert left["details"]["argv"] == [f"--other={text}"]
     # A text with control characters stands in the table, and in the environment, as JSON.
     assert left["details"]["env"] == (text if text.isprintable() else json.dumps(text))
-
-
-def real_bases() -> Any:
-    from dataclasses import replace  # noqa: PLC0415
-
-    from tests.sweeps import BASE  # noqa: PLC0415
-
-    return replace(some_bases(), launcher=(BASE / "launcher/v1/launch.py").read_bytes())
 
 
 def environment(folder: Path) -> dict[str, str]:

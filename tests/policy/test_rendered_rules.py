@@ -24,7 +24,7 @@ def rendered(tmp_path_factory: pytest.TempPathFactory) -> Rendered:
     folder = tmp_path_factory.mktemp("build")
     shutil.copytree(BASE, folder / "base")
     made = {}
-    for shape in Shape:
+    for shape in (Shape.JOBS, Shape.INDEXED):
         batch = overlay(a_batch(shape), some_bases(), SETTINGS)
         target = folder / "overlays/active" / batch.name
         files.write_folder(target, batch.tree)
@@ -249,7 +249,7 @@ def test_a_single_fault_is_found_and_named(fault: str, shape: Shape, rendered: R
     manifests = copy.deepcopy(list(original))
     change(manifests)
 
-    found = policy.check(name, "sweeps", tuple(manifests), place="overlays/active/x")
+    found = policy.check(name, SETTINGS, tuple(manifests), place="overlays/active/x")
 
     assert code in {problem.code for problem in found}
     assert all(problem.file == "overlays/active/x" for problem in found)
@@ -261,7 +261,7 @@ def test_an_indexed_job_has_all_that_bounds_it(fault: str, rendered: Rendered) -
     manifests = copy.deepcopy(list(original))
     INDEXED[fault](job(manifests)["spec"])
 
-    found = policy.check(name, "sweeps", tuple(manifests), place="x")
+    found = policy.check(name, SETTINGS, tuple(manifests), place="x")
 
     assert {problem.code for problem in found} == {"job-not-ours"}
 
@@ -272,7 +272,7 @@ def test_a_job_of_one_trial_runs_it_alone(changes: dict[str, Any], rendered: Ren
     manifests = copy.deepcopy(list(original))
     job(manifests)["spec"].update(changes)
 
-    found = policy.check(name, "sweeps", tuple(manifests), place="x")
+    found = policy.check(name, SETTINGS, tuple(manifests), place="x")
 
     assert {problem.code for problem in found} == {"job-not-ours"}
 
@@ -281,7 +281,7 @@ def test_a_job_of_one_trial_runs_it_alone(changes: dict[str, Any], rendered: Ren
 def test_what_the_generator_renders_has_no_fault(shape: Shape, rendered: Rendered) -> None:
     name, manifests = rendered[shape]
 
-    assert policy.check(name, "sweeps", manifests, place="x") == ()
+    assert policy.check(name, SETTINGS, manifests, place="x") == ()
 
 
 def nodes(value: Any, *path: Any) -> Iterator[tuple[Any, ...]]:
@@ -308,7 +308,7 @@ def test_a_foreign_key_is_found_wherever_it_stands(shape: Shape, rendered: Rende
         changed = copy.deepcopy(manifests)
         at(job(changed), path)["foreign"] = "x"
 
-        assert policy.check(name, "sweeps", tuple(changed), place="x"), path
+        assert policy.check(name, SETTINGS, tuple(changed), place="x"), path
 
 
 @SHAPES
@@ -321,4 +321,4 @@ def test_no_nonsense_brings_the_rules_down(value: Any, shape: Shape, rendered: R
         changed = copy.deepcopy(manifests)
         at(job(changed), tuple(above))[last] = value
 
-        policy.check(name, "sweeps", tuple(changed), place="x")
+        policy.check(name, SETTINGS, tuple(changed), place="x")

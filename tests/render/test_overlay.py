@@ -111,7 +111,7 @@ def test_what_kustomize_renders_passes_the_policy(shape: Shape, tmp_path: Path) 
 
     manifests = built(batch, tmp_path)
 
-    assert policy.check(rendered(batch).name, "sweeps", manifests, place="x") == ()
+    assert policy.check(rendered(batch).name, SETTINGS, manifests, place="x") == ()
 
 
 def test_the_indexed_job_asks_for_every_row_once(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from generator.spec import parse_settings
-from generator.structs.settings import Dataset, Settings
+from generator.structs.settings import Dataset, Defaults, Results, Settings
 from tests.written_specs import DIGEST
 
 
@@ -32,13 +32,13 @@ datasets:
 
     assert found == Settings(
         namespace="team-a",
-        image=f"train@{DIGEST}",
-        results_claim="records",
+        defaults=Defaults(image=f"train@{DIGEST}"),
+        results=Results(claim="records"),
         branch="release/1.x",
         remote="upstream",
         datasets={
-            "mnist": Dataset("mnist", "mnist-claim", DIGEST, ("python", "-m", "trainer.data")),
-            "cifar": Dataset("cifar", "c", DIGEST, ()),
+            "mnist": Dataset("mnist", "mnist-claim", DIGEST, prepare=("python", "-m", "trainer.data")),
+            "cifar": Dataset("cifar", "c", DIGEST),
         },
     )
 
@@ -52,7 +52,7 @@ def test_settings_with_one_key_keep_the_other_defaults() -> None:
 def test_names_in_the_cluster_are_dns_labels(name: str) -> None:
     found = settings(f'namespace: "{name}"\nresults: {{claim: "{name}"}}')
 
-    assert found == Settings(namespace=name, results_claim=name)
+    assert found == Settings(namespace=name, results=Results(claim=name))
 
 
 @pytest.mark.parametrize("name", ["", "A", "a_b", "-a", "a-", "a.b", "a" * 64])

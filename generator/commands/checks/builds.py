@@ -59,4 +59,4 @@ def _build(scene: Scene, batch: StoredBatch) -> tuple[Problem, ...]:
         manifests = kustomize.build(scene.workspace.root / batch.folder)
     except ToolError as error:
         return (Problem(batch.folder, 0, 0, "", str(error), "build-failed", error.hint),)
-    return policy.check(batch.name, scene.workspace.settings.namespace, manifests, place=batch.folder)
+    return policy.check(batch.name, scene.workspace.settings, manifests, place=batch.folder)

@@ -4,11 +4,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from generator.commands.workspace import Workspace
-from generator.formats import yaml
 from generator.repo import batches
 from generator.repo.batches import StoredBatch
-
-UP_TO_ROOT = "../../../"
 
 
 @dataclass(frozen=True)
@@ -45,6 +42,4 @@ class Scene:
 
 def bases_of(batch: StoredBatch) -> tuple[str, ...]:
     """Name the folders that a batch was made from or builds on, relative to the repository."""
-    listed = yaml.load(batch.tree.files.get("kustomization.yaml", b"{}")).get("resources", [])
-    built = [str(entry).removeprefix(UP_TO_ROOT) for entry in listed if str(entry).startswith(UP_TO_ROOT)]
-    return ("base/launcher/v1", *(built or ["base/jobs/v1"]))
+    return tuple(f"base/{name}" for name in batch.lock.bases)
