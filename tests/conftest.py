@@ -1,10 +1,10 @@
-"""Fixtures that everybody shares: real git repositories, and kustomize by name."""
+"""Fixtures that everybody shares: real git repositories, and kustomize and a cluster's API server by name."""
 
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, settings
 
 from generator.errors import ToolError
 from generator.repo import kustomize
+from tests.cluster.apiserver import NoClusterToolsError, Server, running
 from tests.repository import Sandbox
 
 ROOT = Path(__file__).parent.parent
@@ -49,6 +50,16 @@ def needs_kustomize() -> None:
     try:
         kustomize.command()
     except ToolError as error:
+        pytest.skip(f"skipped: {error}")
+
+
+@pytest.fixture(scope="session")
+def apiserver() -> Iterator[Server]:
+    """A real etcd and kube-apiserver, one for all tests; skip by name where they were not built."""
+    try:
+        with running() as server:
+            yield server
+    except NoClusterToolsError as error:
         pytest.skip(f"skipped: {error}")
 
 

@@ -5,14 +5,25 @@ from pathlib import Path
 from typing import Any
 
 from generator import search
-from generator.render.overlay import Bases
+from generator.render.bases import Bases
 from generator.repo import files
 from generator.structs.batch import Batch
 from generator.structs.domain import Choice, Constant
 from generator.structs.program import Code, Data, Program
-from generator.structs.settings import Dataset, Settings
+from generator.structs.settings import (
+    CodeSource,
+    Dataset,
+    Egress,
+    Image,
+    Node,
+    Pool,
+    Results,
+    Secret,
+    Settings,
+    Toleration,
+)
 from generator.structs.space import Parameter, SearchSpace
-from generator.structs.sweep import Goal, Grid, Metric, Resources, Run, Shape, Sweep
+from generator.structs.sweep import CodeMode, Goal, Grid, Metric, Resources, Run, Shape, Sweep
 
 BASE = Path(__file__).parent.parent / "base"
 
@@ -21,6 +32,34 @@ SPACE = SearchSpace(
 )
 
 SETTINGS = Settings(datasets={"mnist": Dataset("mnist", "mnist-claim", "sha256:" + "d" * 64)})
+
+POOLS = {
+    "queued": Pool("queued", Node("16", "128Gi", 8), queue="research", gpu_type="NVIDIA-H100-80GB-HBM3"),
+    "chosen": Pool(
+        "chosen",
+        Node("8", "64Gi", 1),
+        selector={"pool": "gpu"},
+        tolerations=(Toleration("nvidia.com/gpu"), Toleration("team", "vision", "NoExecute")),
+        startup_seconds=600,
+        spot=True,
+    ),
+    "sliced": Pool("sliced", Node("8", "64Gi", 7), queue="slices", gpu_resource="nvidia.com/mig-1g.5gb"),
+}
+
+FULL_SETTINGS = Settings(
+    namespace="research",
+    results=Results("results", checkpoints="fast", artifacts="large"),
+    code=CodeSource("https://git.example.org/team/sweeps.git", "git", "git-read"),
+    images={"git": Image("git", "registry.example.org/tools/git", "sha256:" + "1" * 64, "2.50")},
+    datasets={"mnist": Dataset("mnist", "mnist-claim", "sha256:" + "d" * 64, path="digits/v2")},
+    secrets={"hub": Secret("hub", "hub-token", "token", "HF_TOKEN")},
+    egress={"hub": Egress("hub", ("192.0.2.0/24",), (443,))},
+    pools=POOLS,
+    labels={"cost-center": "vision"},
+    image_pull_secret="registry",  # noqa: S106 - the name of one
+    priority_class="batch",
+)
+"""Whatever a platform can offer."""
 
 
 def a_sweep(**changes: Any) -> Sweep:
@@ -35,6 +74,21 @@ def a_sweep(**changes: Any) -> Sweep:
         digest="sha256:" + "e" * 64,
     )
     return replace(sweep, **changes)
+
+
+def a_full_sweep(pool: str = "queued", **run: Any) -> Sweep:
+    """A sweep that asks for all of `FULL_SETTINGS`."""
+    asked = {
+        "image": "registry.example.org/team/trainer@sha256:" + "a" * 64,
+        "code_mode": CodeMode.CLONE,
+        "pool": pool,
+        "priority": "urgent" if pool == "queued" else None,
+        "resources": Resources("2", "8Gi", gpu=2, scratch="10Gi", shared_memory="4Gi"),
+        "secrets": ("hub",),
+        "egress": ("hub",),
+        "environment": {"HF_HOME": "/sweep/scratch/hub"},
+    }
+    return a_sweep(run=replace(a_sweep().run, **{**asked, **run}))
 
 
 def a_program(sweep: Sweep, **changes: Any) -> Program:

@@ -5,11 +5,39 @@ from typing import Any
 
 from generator.problems import Problem
 from generator.spec import parse
-from generator.structs.settings import Dataset, Settings
+from generator.structs.settings import (
+    CodeSource,
+    Dataset,
+    Egress,
+    Image,
+    Limits,
+    Node,
+    Pool,
+    Secret,
+    Settings,
+)
 from generator.structs.sweep import Sweep
 
 DIGEST = "sha256:" + "0123456789abcdef" * 4
-SETTINGS = Settings(datasets={name: Dataset(name, name, DIGEST) for name in ("cifar", "mnist")})
+POOLS = (
+    Pool("cpu-small", Node("8", "32Gi"), selector={"example.org/pool": "cpu-small"}, max_nodes=100),
+    Pool("gpu-light", Node("16", "64Gi", 1), queue="gpu-light"),
+    Pool("gpu-heavy", Node("96", "800Gi", 8), queue="gpu-heavy", max_nodes=4),
+)
+SECRETS = (
+    Secret("hf-write", "hugging-face-write", "token", "HF_TOKEN"),
+    Secret("hugging-face", "hugging-face", "token", "HF_TOKEN"),
+    Secret("wandb", "wandb", "key", "WANDB_API_KEY"),
+)
+SETTINGS = Settings(
+    limits=Limits(max_gpu_hours=5000),
+    code=CodeSource("https://git.example.org/team/sweeps.git", "git"),
+    images={name: Image(name, f"registry.example.org/{name}", DIGEST) for name in ("git", "train")},
+    datasets={name: Dataset(name, name, DIGEST) for name in ("cifar", "mnist")},
+    secrets={secret.name: secret for secret in SECRETS},
+    egress={"data-store": Egress("data-store", ("203.0.113.0/24",), (443,))},
+    pools={pool.name: pool for pool in POOLS},
+)
 
 
 def a_spec(**changes: Any) -> dict[str, Any]:

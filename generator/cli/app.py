@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from generator import __version__
-from generator.cli import author, exchange, plan, read, run
+from generator.cli import author, cluster, exchange, lint, plan, platform, read, repository, run, settings
 from generator.cli.answer import EXIT_INTERRUPTED, fail_usage, while_read
 
 app = typer.Typer(
@@ -23,6 +23,11 @@ plan.register(app)
 exchange.register(app)
 run.register(app)
 read.register(app)
+platform.register(app)
+lint.register(app)
+cluster.register(app)
+repository.register(app)
+settings.register(app)
 
 
 def _version(wanted: bool) -> None:

@@ -152,6 +152,31 @@ def budget(review: Review) -> str:
     return ", ".join(trials + hours)
 
 
+def room(review: Review) -> str:
+    """Say what the new trials take of their pool; nothing where they name none."""
+    found, asked = review.room, review.sweep.run.resources
+    if found is None:
+        return ""
+    gpus = [counted(asked.gpu, "GPU")] if asked.gpu else []
+    needs = ", ".join([f"{asked.cpu} CPU", _bytes(asked.memory), *gpus])
+    pods = f" {TIMES} {review.sweep.run.nodes} pods" if review.sweep.run.nodes > 1 else ""
+    most = "" if found.pool.max_nodes is None else f" of at most {found.pool.max_nodes:,}"
+    parts = [
+        f"{found.trials:,}{pods} {TIMES} {found.pool.name} ({needs})",
+        f"{found.at_once:,} at once",
+        f"{counted(found.nodes, 'node')}{most}",
+    ]
+    if found.price is not None:
+        parts.append(f"at most {_number(found.price)} at {short(found.pool.price or 0)} a node and hour")
+    return " · ".join(parts)
+
+
+def _bytes(quantity: str) -> str:
+    """Write an amount of memory with the unit's name."""
+    amount = quantity.rstrip("kKMGTi")
+    return f"{amount} {quantity.removeprefix(amount)}B"
+
+
 def percent(share: float) -> str:
     """Show a share."""
     return f"{100 * share:.3g} %"

@@ -55,9 +55,10 @@ class Watch:
             case Fetched(commit, active):
                 asked = ", ".join(active) if active else "nothing"
                 self._say(Text(f"synced {commit[: show.SHORT_ID]}: {asked} to run"))
-            case Built(batch, metric):
+            case Built(batch, metric, unverified):
                 self._metrics[batch] = metric
-                self._say(Text(f"built {batch}"))
+                told = f"; data {unverified} is believed: only a digest can be verified" if unverified else ""
+                self._say(Text(f"built {batch}{told}"))
             case Refused(_, problems):
                 self._say(Text("\n".join(map(str, problems)), "red"))
             case events.PodEnded():

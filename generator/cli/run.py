@@ -105,8 +105,9 @@ def collect(
             name = remote or workspace.settings.remote
             workspace.remote_url(name)
             target = command.Target(workspace.repository, name, branch or workspace.settings.branch)
-        ended = {batch for batch, condition in conditions(folder).items() if condition}
-        found = command.collect(target, folder / "results", ended)
+        known = conditions(folder) if folder.is_dir() else None
+        ended = {batch for batch, condition in (known or {}).items() if condition}
+        found = command.collect(target, folder / "results", ended, alive=known)
         return Answer({"collected": [_collected(one) for one in found]}, show.collected(found))
 
     answer.answer("collect", form, work)

@@ -66,8 +66,9 @@ def generated(found: Iterable[Generated], *, check: bool) -> tuple[RenderableTyp
 
 
 def _generated(one: Generated, *, check: bool) -> Iterator[RenderableType]:
-    new = one.trials - one.known
-    yield Text(f"{one.sweep.name}: {one.trials} trials, {one.known} known, {new} new", "bold")
+    new = one.trials - one.known - one.retried
+    again = f", {one.retried} once more" if one.retried else ""
+    yield Text(f"{one.sweep.name}: {one.trials} trials, {one.known} known, {new} new{again}", "bold")
     if one.batch is None:
         yield Text("  nothing to write: every trial is in a batch")
     else:
@@ -121,13 +122,15 @@ def recorded(one: Collected) -> str:
     return f"{told}; {len(one.corrupt)} record(s) passed over: {reasons}" if one.corrupt else told
 
 
-COUNTED = ("planned", "running", "ok", "diverged", "failed", "missing")
+COUNTED = ("planned", "running", "ok", "diverged", "failed", "cancelled", "missing")
+SELDOM = ("planned", "cancelled")
+"""Columns that are shown where they say anything."""
 
 
 def tallies(found: Iterable[Tally]) -> tuple[RenderableType, ...]:
     """Show where the sweeps stand, a line each."""
     listed = tuple(found)
-    counted = [name for name in COUNTED if name != "planned" or any(one.planned for one in listed)]
+    counted = [name for name in COUNTED if name not in SELDOM or any(one.counts[name] for one in listed)]
     table = grid("sweep", "trials", *counted, "best", "active")
     for one in listed:
         best = f"{one.metric} {number(one.best.metric(one.metric))} ({one.best.trial})" if one.best else ""

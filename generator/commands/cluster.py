@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from generator import policy
-from generator.commands import committed
+from generator.commands import committed, recorded
 from generator.engine import datasets
 from generator.engine.local import manifests
 from generator.engine.local.launching import Desired
@@ -46,6 +46,11 @@ class Cluster:
         """List the batches that the commit asks for."""
         return tuple(batch for batch in batches.in_commit(self.mirror.repository, commit) if batch.is_active)
 
+    def pending(self, commit: str) -> tuple[str, ...]:
+        """Name the cancelled batches that wait to be recorded."""
+        stored = batches.in_commit(self.mirror.repository, commit)
+        return tuple(batch.name for batch in recorded.pending(self.mirror.repository, commit, stored))
+
     def desired(self, commit: str, batch: StoredBatch) -> Desired | Refused:
         """Render one batch, or say why it cannot run. What failed is tried again at the next look."""
         if batch.name not in self._rendered:
@@ -67,9 +72,7 @@ class Cluster:
 
     def _render(self, commit: str, batch: StoredBatch) -> Desired | Refused:
         settings = self.settings(commit)
-        unsafe = policy.vet(
-            batch.tree.files.get("kustomization.yaml", b""), batch.tree.files, place=batch.folder
-        )
+        unsafe = policy.vet(batch.tree.files, self._bases(commit).files, place=batch.folder)
         if unsafe:
             return Refused(batch.name, unsafe)
         built = self._build(commit, batch)
@@ -86,10 +89,12 @@ class Cluster:
     def _build(self, commit: str, batch: StoredBatch) -> tuple[Mapping[str, object], ...]:
         with tempfile.TemporaryDirectory(prefix="sweep-build-") as scratch:
             files.write_folder(Path(scratch) / batch.folder, batch.tree)
-            base = self.mirror.repository.read(commit, "base")
-            tree = FileTree({path.removeprefix("base/"): content for path, content in base.items()})
-            files.write_folder(Path(scratch) / "base", tree)
+            files.write_folder(Path(scratch) / "base", self._bases(commit))
             return kustomize.build(Path(scratch) / batch.folder)
+
+    def _bases(self, commit: str) -> FileTree:
+        base = self.mirror.repository.read(commit, "base")
+        return FileTree({path.removeprefix("base/"): content for path, content in base.items()})
 
     def _data(self, batch: StoredBatch, settings: Settings, code: Path) -> Path | None:
         data = batch.lock.program.data

@@ -4,9 +4,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from generator.commands import committed
-from generator.errors import RepositoryError
-from generator.formats import record, table
+from generator.commands import committed, recorded
+from generator.commands.recorded import expected
+from generator.formats import record
+from generator.render.platform import flux
 from generator.repo import batches, volume
 from generator.repo.batches import ACTIVE, ARCHIVE, StoredBatch
 from generator.repo.git import Change, Repository, commit_here, fetch, publish
@@ -15,12 +16,11 @@ from generator.results import (
     Summary,
     commit_message,
     judge,
-    records_path,
     result_files,
     results_folder,
     summarise,
 )
-from generator.structs.record import ExpectedTrial, Record
+from generator.structs.record import Record
 from generator.structs.settings import Settings
 from generator.structs.sweep import Sweep
 
@@ -47,11 +47,15 @@ class Collected:
     commit: str = ""
 
 
-def collect(target: Target, results: Path, ended: Collection[str]) -> tuple[Collected, ...]:
+def collect(
+    target: Target, results: Path, ended: Collection[str], *, alive: Collection[str] | None = None
+) -> tuple[Collected, ...]:
     """Record every active batch whose trials have ended; `ended` names those whose Jobs say so.
 
-    A batch that no Job knows of ends by its records. Where there is nothing to record, nothing is
-    committed. Raises RepositoryError, ContentionError, StorageError; what was not recorded stays as it is.
+    A batch that no Job knows of ends by its records. A cancelled one is recorded once it is not among
+    `alive`, the batches of which a Job or pod is there; None where nobody knows. Where there is nothing to
+    record, nothing is committed. Raises RepositoryError, ContentionError, StorageError; what was not
+    recorded stays as it is.
     """
     repository = target.repository
     tip = (
@@ -59,13 +63,17 @@ def collect(target: Target, results: Path, ended: Collection[str]) -> tuple[Coll
         if target.remote is None
         else fetch(repository, target.remote, target.branch)
     )
-    active = [batch for batch in batches.in_commit(repository, tip) if batch.is_active]
+    stored = batches.in_commit(repository, tip)
     found = {
         batch.name: _Volume.read(results, batch)
-        for batch in active
-        if _is_worth_reading(batch, results, ended)
+        for batch in stored
+        if batch.is_active and _is_worth_reading(batch, results, ended)
     }
     now = {name: one for name, one in found.items() if name in ended or one.is_settled}
+    if alive is not None:
+        for batch in recorded.pending(repository, tip, stored):
+            if batch.name not in alive:
+                now[batch.name] = _Volume.read(results, batch)
     done = []
     for sweep in sorted({one.batch.lock.sweep for one in now.values()}):
         recording = _Recording(repository, now, sweep)
@@ -130,17 +138,24 @@ class _Recording:
     def change(self, base: str) -> Change | None:
         """Say what the commit on top of `base` changes; None where nothing is left to record."""
         stored = batches.of_sweep(batches.in_commit(self.repository, base), self.sweep)
-        now = [batch for batch in stored if batch.is_active and batch.name in self.found]
+        pending = recorded.pending(self.repository, base, stored)
+        now = [
+            batch for batch in stored if batch.name in self.found and (batch.is_active or batch in pending)
+        ]
         if not now:
             return None
         known = self.repository.read(base, results_folder(self.sweep))
+        spec = _spec(self.repository, base, now[-1].lock.spec_path)
+        cancelled = {*(spec.cancel if spec else ()), *(batch.name for batch in pending)}
         summary = summarise(
             [
-                self.found[batch.name].results if batch in now else self._recorded(batch, known)
+                replace(self.found[batch.name].results, is_cancelled=batch.name in cancelled)
+                if batch in now
+                else recorded.results(batch, known, is_cancelled=batch.name in cancelled)
                 for batch in stored
-                if batch in now or not batch.is_active
+                if batch in now or not (batch.is_active or batch in pending)
             ],
-            description=_description(self.repository, base, now[-1].lock.spec_path),
+            description=spec.description if spec else "",
         )
         names = tuple(batch.name for batch in now)
         corrupt = tuple(reason for name in names for reason in self.found[name].corrupt)
@@ -154,36 +169,16 @@ class _Recording:
             moves={
                 f"{ACTIVE}/{batch.name}/{path}": f"{ARCHIVE}/{batch.name}/{path}"
                 for batch in now
+                if batch.is_active
                 for path, _ in batch.tree
             },
-        )
-
-    def _recorded(self, batch: StoredBatch, known: Mapping[str, bytes]) -> BatchResults:
-        """Take an archived batch's records from git. Raises RepositoryError: none may get lost."""
-        path = f"{results_folder(self.sweep)}/{records_path(batch.name)}"
-        found = record.read_lines(known.get(path, b"").decode(errors="replace"))
-        broken = [one for one in found if not isinstance(one, Record)]
-        if broken:
-            raise RepositoryError(
-                f"{path}: a record cannot be read ({broken[0].reason})", hint="restore the file from git"
-            )
-        return BatchResults(
-            batch.lock, expected(batch), tuple(one for one in found if isinstance(one, Record))
+            removes=frozenset(flux.batch_file(batch.name) for batch in now),
         )
 
 
-def expected(batch: StoredBatch) -> tuple[ExpectedTrial, ...]:
-    """List what a batch's table asks for, each row with the digest that its records must carry."""
-    program = batch.lock.program.digest
-    return tuple(
-        ExpectedTrial(row.trial, table.row_digest(program, *line), index, row.values, row.replicate)
-        for index, (row, line) in enumerate(zip(batch.rows, batch.lines, strict=True))
-    )
-
-
-def _description(repository: Repository, base: str, path: str) -> str:
-    """Give the question that the spec asks today; empty where it cannot be read any more."""
+def _spec(repository: Repository, base: str, path: str) -> Sweep | None:
+    """Read what the spec asks today; None where it cannot be read any more."""
     settings = committed.settings(repository, base)
     chosen = settings if isinstance(settings, Settings) else Settings()
     found = committed.sweep(repository, base, path, chosen)
-    return found.description if isinstance(found, Sweep) else ""
+    return found if isinstance(found, Sweep) else None

@@ -1,14 +1,13 @@
 """What every repository of sweeps stands on: the frozen bases and the folders that never vanish."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from types import MappingProxyType
 
-from generator.render.overlay import Bases
+from generator.render.bases import Bases
 from generator.repo import files
 from generator.repo.bases import base_folder
 from generator.repo.batches import ACTIVE, ARCHIVE
-
-FROZEN = ("trial/v1", "jobs/v1", "launcher/v1")
 
 
 def bases(root: Path) -> Bases:
@@ -18,15 +17,29 @@ def bases(root: Path) -> Bases:
     return Bases(MappingProxyType({**ours.files, **theirs.files}))
 
 
-def lay(root: Path) -> None:
-    """Add what is missing of the foundation; touch nothing that is there. Raises StorageError for links."""
-    files.refuse_links(root, ACTIVE, ARCHIVE, *(f"base/{name}" for name in FROZEN))
+def lacking(root: Path, names: Iterable[str]) -> dict[str, bytes]:
+    """Give the files of those bases that the repository does not have yet, by their path in it."""
+    return {
+        f"base/{name}/{path}": content
+        for name in sorted(names)
+        if not (root / "base" / name).exists()
+        for path, content in files.read_folder(base_folder() / name)
+    }
+
+
+def lay(root: Path, names: Iterable[str]) -> None:
+    """Add what is missing of the foundation: the watched folders, and what batches to come are made from.
+
+    Nothing that is there is touched. Raises StorageError for links.
+    """
+    wanted = sorted(names)
+    files.refuse_links(root, ACTIVE, ARCHIVE, *(f"base/{name}" for name in wanted))
     for place in (ACTIVE, ARCHIVE):
         # Controllers prune only while the folder they watch exists.
         keep = root / place / ".gitkeep"
         if not keep.exists():
             files.write_file(keep, b"")
-    for name in FROZEN:
+    for name in wanted:
         target = root / "base" / name
         if not target.exists():
             files.write_folder(target, files.read_folder(base_folder() / name))

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from generator import search
-from generator.commands import extending, programs, scripts
+from generator.commands import controller, extending, programs, retrying, scripts
 from generator.commands.edits import EditedError
 from generator.commands.foundation import bases, lay
 from generator.commands.workspace import Workspace, staging_folder
@@ -37,6 +37,8 @@ class Generated:
     """Batches that never stood and that the spec no longer gives."""
     is_written: bool
     """Whether the work tree held all of it already."""
+    retried: int = 0
+    """Trials of the batch that a batch has asked for before."""
     warnings: tuple[Problem, ...] = ()
     """What the spec's author may want to know; it stops nothing."""
 
@@ -64,30 +66,38 @@ def write(workspace: Workspace, planned: Sequence[Generated]) -> None:
     """Make the work tree hold what was planned."""
     if not planned:
         return
-    lay(workspace.root)
+    lay(workspace.root, {name for one in planned if one.batch for name in one.batch.lock.bases})
     staging = staging_folder(workspace)
     for generated in planned:
         for stored in generated.stale:
+            # What points to the folder goes first and comes last: a crash leaves nothing dangling.
+            controller.withdraw(workspace, stored.name)
             files.remove_folder(workspace.root / stored.folder, staging=staging)
         if generated.batch and not generated.is_written:
             target = workspace.root / ACTIVE / generated.batch.name
-            files.write_folder(target, generated.batch.tree, staging=staging)
+            if not target.is_dir():
+                files.write_folder(target, generated.batch.tree, staging=staging)
+            controller.announce(workspace, generated.batch.name)
 
 
 def plan(
-    workspace: Workspace, sweeps: Iterable[Sweep], *, base: str | None = None, update: bool = False
+    workspace: Workspace,
+    sweeps: Iterable[Sweep],
+    *,
+    base: str | None = None,
+    stored: "Stored | None" = None,
+    update: bool = False,
 ) -> tuple[Generated, ...]:
-    """Find out what each sweep needs beside the batches that stand at the base.
+    """Find out what each sweep needs beside the batches that stand at the base; `stored` if known already.
 
     Raises SpecError with the problems of all sweeps, RepositoryError where a person edited a generated file.
     """
     expansions = expanded(sweeps)
-    standing = batches.in_commit(workspace.repository, workspace.standing(base))
-    present = batches.in_work_tree(workspace.root)
-    refuse_edits(standing, present)
+    there = stored or look(workspace, base)
+    batches.load(batch for sweep, _ in expansions for batch in batches.of_sweep(there.standing, sweep.name))
+    refuse_edits(there.standing, there.present)
     planned = tuple(
-        _plan(workspace, sweep, expansion, Stored(standing, present), update=update)
-        for sweep, expansion in expansions
+        _plan(workspace, sweep, expansion, there, update=update) for sweep, expansion in expansions
     )
     told = [problem for generated in planned for problem in generated.warnings]
     if any(problem.severity is Severity.ERROR for problem in told):
@@ -108,10 +118,19 @@ def expanded(sweeps: Iterable[Sweep]) -> tuple[tuple[Sweep, Expansion], ...]:
 class Stored:
     """The batches that are there before anything is planned."""
 
+    commit: str | None
+    """The base."""
     standing: tuple[StoredBatch, ...]
     """At the base."""
     present: tuple[StoredBatch, ...]
     """In the work tree."""
+
+
+def look(workspace: Workspace, base: str | None) -> Stored:
+    """List the batches that are there. Raises StorageError, UsageError for an unknown base."""
+    commit = workspace.standing(base)
+    standing = batches.in_commit(workspace.repository, commit)
+    return Stored(commit, standing, batches.in_work_tree(workspace.root))
 
 
 def _plan(
@@ -130,18 +149,20 @@ def _plan(
         else programs.locked(workspace, sweep, newest.lock.program if newest else None)
     )
     trials = search.trials(sweep, expansion, program)
+    again = retrying.asked_again(workspace, sweep, old, stored.commit)
     known = {trial.digest for batch in old for trial in batch.trials}
-    unknown = tuple(trial for trial in trials if trial.digest not in known)
+    unknown = tuple(trial for trial in trials if trial.digest not in known or trial.digest in again)
     made = _overlay(workspace, sweep, program, unknown, old) if unknown else None
     stale = tuple(batch for batch in new if made is None or batch.name != made.name)
     same = [batch for batch in new if made is not None and batch.name == made.name]
     if made is not None and same and same[0].tree != made.tree:
         raise EditedError.of(same[0], files.difference(made.tree, same[0].tree), made.tree)
-    written = made is None or bool(same)
+    written = made is None or (bool(same) and controller.is_announced(workspace, made.name))
     missing = scripts.lacking(workspace, sweep, program) if unknown else ()
     wrong = extending.refused(workspace, sweep, old) if unknown else ()
     warnings = (*sweep.warnings, *expansion.warnings, *missing, *wrong)
-    return Generated(sweep, len(trials), len(trials) - len(unknown), made, stale, written, warnings)
+    retried = sum(trial.digest in again for trial in unknown)
+    return Generated(sweep, len(trials), len(trials) - len(unknown), made, stale, written, retried, warnings)
 
 
 def _overlay(
@@ -162,16 +183,23 @@ def _overlay(
         parent=last.name if last else None,
         program=program,
         trials=trials,
-        shape=shape_of(sweep, len(trials)),
+        shape=shape_of(sweep, len(trials), queued=is_queued(workspace, sweep)),
     )
     return overlay(batch, bases(workspace.root), workspace.settings)
 
 
-def shape_of(sweep: Sweep, trials: int) -> Shape:
-    """Choose how trials become Kubernetes objects, unless the spec does."""
+def shape_of(sweep: Sweep, trials: int, *, queued: bool = False) -> Shape:
+    """Choose how trials become Kubernetes objects, unless the spec does; a queue holds Jobs back itself."""
     if sweep.run.shape is not None:
         return sweep.run.shape
-    return Shape.JOBS if trials <= min(READABLE_JOBS, sweep.run.parallelism) else Shape.INDEXED
+    at_once = trials if queued else sweep.run.parallelism
+    return Shape.JOBS if trials <= min(READABLE_JOBS, at_once) else Shape.INDEXED
+
+
+def is_queued(workspace: Workspace, sweep: Sweep) -> bool:
+    """Tell whether the sweep's pool is a queue."""
+    pool = workspace.settings.pools.get(sweep.run.pool or "")
+    return pool is not None and pool.queue is not None
 
 
 def refuse_edits(standing: tuple[StoredBatch, ...], present: tuple[StoredBatch, ...]) -> None:
@@ -179,6 +207,6 @@ def refuse_edits(standing: tuple[StoredBatch, ...], present: tuple[StoredBatch, 
     held = {batch.name: batch for batch in standing}
     for batch in present:
         stood = held.get(batch.name)
-        drift = files.difference(stood.tree, batch.tree) if stood else batch.hand_edits()
+        drift = batches.difference(stood, batch) if stood else batch.hand_edits()
         if drift:
             raise EditedError.of(batch, drift, stood.tree if stood else None, merged=stood is not None)

@@ -1,17 +1,19 @@
 """`sweep local`: controller, node and collector on one machine, following a branch."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from generator.commands import collect, ledger
 from generator.commands.cluster import Cluster, Refused
 from generator.commands.workspace import Workspace
+from generator.engine import datasets
 from generator.engine.local import events, machine
 from generator.engine.local.engine import LocalEngine
 from generator.engine.local.events import Progress
 from generator.engine.local.launching import Desired
+from generator.engine.local.observed import Condition
 from generator.engine.local.store import conditions
 from generator.errors import RepositoryError, SpecError
 from generator.repo.batches import ACTIVE, StoredBatch
@@ -71,6 +73,8 @@ class Built:
 
     batch: str
     metric: Metric
+    unverified: str | None = None
+    """Its data, where they are known by a version alone: nobody can tell whether they are what it says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +121,8 @@ class _Loop:
     engine: LocalEngine
     desired: list[Desired] = field(default_factory=list)
     refused: list[Refused] = field(default_factory=list)
+    pending: tuple[str, ...] = ()
+    """Cancelled batches that are not recorded yet."""
     seen: str | None = None
     """The commit that was looked at last."""
     unseen: frozenset[str] = frozenset()
@@ -157,6 +163,7 @@ class _Loop:
             yield from self._unpushed(commit)
         self.seen = commit
         self.desired, self.refused = self._desired(commit, active)
+        self.pending = self.cluster.pending(commit)
         yield from self._announce(active)
 
     def _unpushed(self, commit: str) -> Iterator[Event]:
@@ -174,7 +181,7 @@ class _Loop:
     def _is_idle(self) -> bool:
         """Tell whether nothing runs, and nothing that could run is without its end."""
         ended = conditions(self.options.state)
-        return all(ended.get(one.batch.name) for one in self.desired)
+        return not self.pending and all(ended.get(one.batch.name) for one in self.desired)
 
     def _desired(self, commit: str, active: tuple[StoredBatch, ...]) -> tuple[list[Desired], list[Refused]]:
         """Part what can run on this machine from what cannot."""
@@ -197,9 +204,7 @@ class _Loop:
     def _announce(self, active: tuple[StoredBatch, ...]) -> Iterator[Event]:
         """Say of each batch once that it may run, or why it cannot."""
         locks = {batch.name: batch for batch in active}
-        news: dict[str, Event] = {
-            one.batch.name: Built(one.batch.name, locks[one.batch.name].lock.metric) for one in self.desired
-        }
+        news: dict[str, Event] = {one.batch.name: _built(locks[one.batch.name]) for one in self.desired}
         news |= {one.batch: one for one in self.refused}
         for name, event in news.items():
             if self.told.get(name) is not type(event):
@@ -213,17 +218,29 @@ class _Loop:
         while True:
             yield from self.engine.step(self.desired, untouched=untouched)
             yield Running(self.engine.progress())
-            ended = conditions(self.options.state)
-            if not self.desired and self.options.once:
+            if not self.desired and not self.pending and self.options.once:
                 return
-            if any(ended.get(one.batch.name) for one in self.desired) or time.monotonic() >= look_again:
+            if self._has_ended(conditions(self.options.state)) or time.monotonic() >= look_again:
                 return
             self.engine.wait(TICK_SECONDS)
 
+    def _has_ended(self, known: Mapping[str, Condition | None]) -> bool:
+        """Tell whether there is anything to record: a Job that says so, a cancelled batch without Jobs."""
+        return any(known.get(one.batch.name) for one in self.desired) or any(
+            name not in known for name in self.pending
+        )
+
     def _collect(self) -> tuple[collect.Collected, ...]:
         """Record what has ended. Until a Job says so, neither the volume nor the remote is looked at."""
-        ended = {name for name, condition in conditions(self.options.state).items() if condition}
-        if not any(one.batch.name in ended for one in self.desired):
+        known = conditions(self.options.state)
+        if not self._has_ended(known):
             return ()
+        ended = {name for name, condition in known.items() if condition}
         target = collect.Target(self.mirror.repository, REMOTE, self.options.branch)
-        return collect.collect(target, self.options.state / "results", ended)
+        return collect.collect(target, self.options.state / "results", ended, alive=known)
+
+
+def _built(batch: StoredBatch) -> Built:
+    data = batch.lock.program.data
+    told = None if data is None or datasets.is_verifiable(data.digest) else f"{data.name} {data.digest}"
+    return Built(batch.name, batch.lock.metric, told)

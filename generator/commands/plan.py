@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from generator import search
-from generator.commands import committed, extending, programs, scripts
+from generator.commands import committed, extending, programs, retrying, scripts
 from generator.commands.validate import read
 from generator.commands.workspace import SPECS, Workspace
 from generator.errors import RepositoryError
@@ -94,10 +94,12 @@ class _Stage:
         program, unlocked = self.program(sweep)
         trials = search.trials(sweep, expansion, program)
         old = batches.of_sweep(self.standing, sweep.name)
+        again = retrying.asked_again(self.workspace, sweep, old, self.base)
+        archived = {trial.digest for batch in old if not batch.is_active for trial in batch.trials}
         stands = standing(
             trials,
             active={trial.digest for batch in old if batch.is_active for trial in batch.trials},
-            archived={trial.digest for batch in old if not batch.is_active for trial in batch.trials},
+            archived=archived - again,
         )
         missing = self.missing(sweep, None if unlocked else program) if stands.new else ()
         wrong = extending.refused(self.workspace, sweep, old) if stands.new else ()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from generator.commands import collect, ledger
+from generator.commands import ledger, recorded
 from generator.commands.workspace import Workspace
 from generator.formats import record
 from generator.formats.summary import SummaryRow
@@ -24,6 +24,8 @@ class Standing(StrEnum):
     RUNNING = "running"
     """Active, with an attempt begun and none final."""
     FAILED = "failed"
+    CANCELLED = "cancelled"
+    """Its batch was cancelled before it ended."""
     MISSING = "missing"
     """Nothing is known of it yet."""
     PLANNED = "planned"
@@ -75,9 +77,20 @@ def status(workspace: Workspace, asked: str | None = None, *, state: Path) -> tu
     wanted = known if asked is None else {ledger.chosen(workspace, asked, known)}
     followed = ledger.batch_names(workspace.repository, workspace.standing(None))
     return tuple(
-        _tally(workspace, sweep, _Look(batches.of_sweep(stored, sweep), followed, state / "results"))
+        _tally(workspace, sweep, _look(workspace, batches.of_sweep(stored, sweep), followed, state))
         for sweep in sorted(wanted)
     )
+
+
+def _look(
+    workspace: Workspace, stored: tuple[StoredBatch, ...], followed: frozenset[str], state: Path
+) -> "_Look":
+    pending = frozenset(
+        batch.name
+        for batch in stored
+        if not batch.is_active and not (workspace.root / recorded.records_file(batch)).is_file()
+    )
+    return _Look(stored, followed, state / "results", pending)
 
 
 def _tally(workspace: Workspace, sweep: str, look: "_Look") -> Tally:
@@ -107,21 +120,25 @@ class _Look:
     """Batches that controllers see."""
     results: Path
     """This machine's results volume."""
+    pending: frozenset[str]
+    """Batches that were cancelled, and not yet recorded."""
 
     def counts(self, rows: tuple[SummaryRow, ...]) -> Counter[str]:
-        recorded = Counter(row.batch for row in rows)
+        listed = Counter(row.batch for row in rows)
         found: dict[str, Standing] = {}
         _take(found, ((row.trial, Standing(row.status)) for row in rows))
         for batch in self.stored:
             if batch.is_active:
                 _take(found, self._live(batch))
-            elif recorded[batch.name] < batch.lock.trials:
+            elif batch.name in self.pending:
+                _take(found, ((row.trial, Standing.CANCELLED) for row in batch.rows))
+            elif listed[batch.name] < batch.lock.trials:
                 _take(found, ((row.trial, Standing.MISSING) for row in batch.rows))
         return Counter[str](found.values())
 
     def _live(self, batch: StoredBatch) -> Iterator[tuple[str, Standing]]:
         """Say what an active batch has left on this machine's results volume, as the collector would."""
-        expected = collect.expected(batch)
+        expected = recorded.expected(batch)
         left = [
             record.read(content)
             for trial in expected

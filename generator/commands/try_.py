@@ -17,7 +17,8 @@ from generator.engine import datasets, foreground
 from generator.errors import RepositoryError, UsageError
 from generator.formats import record as records
 from generator.formats.launch import GRACE_SECONDS, LAUNCH_FILE, shard_files
-from generator.render.overlay import LAUNCHER_FILE, overlay
+from generator.render.bases import LAUNCHER_FILE
+from generator.render.overlay import overlay
 from generator.repo import files
 from generator.structs.batch import Batch
 from generator.structs.record import Record, Status

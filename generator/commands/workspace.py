@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -94,12 +94,16 @@ class Workspace:
             message = f"must have a name that ends in {SUFFIX}, got {path.name!r}"
             hint = f"rename it {path.stem}{SUFFIX}"
             return (Problem(self.shown(path), 0, 0, "", message, "name-mismatch", hint),)
+        return spec.parse(read_input(path), self.shown(path), self.settings, beside=self.beside(path))
 
-        def beside(name: str) -> bytes | None:
+    def beside(self, path: Path) -> Callable[[str], bytes | None]:
+        """Give what reads the files that a spec names beside itself. It raises StorageError."""
+
+        def read(name: str) -> bytes | None:
             with storage(path.parent / name):
                 return read_regular(path.parent / name, BYTES)
 
-        return spec.parse(read_input(path), self.shown(path), self.settings, beside=beside)
+        return read
 
     def sweeps(self, names: Iterable[str] = ()) -> tuple[Sweep, ...]:
         """Read specs; every problem of every file at once. Raises SpecError."""

@@ -6,16 +6,30 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from generator.errors import StorageError, ToolError
 from generator.structs.settings import Dataset
 
 CHUNK = 1 << 20
+REPORT_SECONDS = 0.5
+
+VERSION = "version:"
+"""Begins the identity of data that nobody has digested: it is believed, since nothing can be compared."""
+
+
+def is_verifiable(identity: str) -> bool:
+    """Tell whether a folder can be held against a dataset's identity."""
+    return not identity.startswith(VERSION)
 
 
 def ready(dataset: Dataset, folder: Path, *, code: Path) -> Path:
     """Give the dataset's verified folder; fill it by the `prepare` command if it is missing.
+
+    Of a dataset that is known by a version alone, nothing can be verified: whoever runs it must say so.
 
     `code` is the folder that the command runs in. Raises StorageError where the contents are not what the
     settings promise, ToolError if the command fails.
@@ -28,7 +42,7 @@ def ready(dataset: Dataset, folder: Path, *, code: Path) -> Path:
     try:
         if not folder.is_dir():
             _prepare(dataset, folder, code)
-        found = folder_digest(folder)
+        found = folder_digest(folder) if is_verifiable(dataset.identity) else dataset.identity
     except OSError as error:
         raise StorageError(
             f"dataset {dataset.name}: {error.filename or folder}: {(error.strerror or str(error)).lower()}"
@@ -75,17 +89,71 @@ def _prepare(dataset: Dataset, folder: Path, code: Path) -> None:
 
 def folder_digest(folder: Path) -> str:
     """Take `sha256:` over the sorted lines `<sha256>  <name>` of all files, as sha256sum would list them."""
-    lines = [
-        f"{_file_digest(path)}  {path.relative_to(folder).as_posix()}\n"
-        for path in sorted(folder.rglob("*"), key=lambda path: path.relative_to(folder).as_posix())
-        if path.is_file()
-    ]
-    return "sha256:" + hashlib.sha256("".join(lines).encode()).hexdigest()
+    return digested(folder).digest
 
 
-def _file_digest(path: Path) -> str:
+@dataclass(frozen=True, slots=True)
+class Read:
+    """How much has been read so far."""
+
+    files: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Digested:
+    """A folder of data by content."""
+
+    digest: str
+    files: int
+    bytes: int
+
+
+def digested(folder: Path, *, progress: Callable[[Read], None] | None = None) -> Digested:
+    """Take a folder's digest; `progress` hears of it about twice a second.
+
+    Raises OSError, and StorageError for links and devices: what they lead to is not in the folder.
+    """
+    report = _Report(progress)
+    lines = []
+    for path in sorted(_files(folder), key=lambda path: path.relative_to(folder).as_posix()):
+        name = path.relative_to(folder).as_posix()
+        lines.append(f"{_file_digest(path, report)}  {name}\n")
+        report.files += 1
+    whole = hashlib.sha256("".join(lines).encode()).hexdigest()
+    return Digested(f"sha256:{whole}", report.files, report.bytes)
+
+
+@dataclass
+class _Report:
+    progress: Callable[[Read], None] | None
+    files: int = 0
+    bytes: int = 0
+    at: float = 0.0
+
+    def add(self, count: int) -> None:
+        self.bytes += count
+        if self.progress is not None and time.monotonic() - self.at >= REPORT_SECONDS:
+            self.at = time.monotonic()
+            self.progress(Read(self.files, self.bytes))
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for path in folder.rglob("*"):
+        if path.is_symlink() or not (path.is_dir() or path.is_file()):
+            raise StorageError(
+                f"{path}: must be a regular file, not a link or a device", hint="put the file itself there"
+            )
+        if "\n" in path.name or any("\ud800" <= letter <= "\udfff" for letter in path.name):
+            raise StorageError(f"{str(path)!r}: must have a name in UTF-8 without line ends")
+        if path.is_file():
+            yield path
+
+
+def _file_digest(path: Path, report: _Report) -> str:
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while chunk := file.read(CHUNK):
             digest.update(chunk)
+            report.add(len(chunk))
     return digest.hexdigest()

@@ -1,21 +1,29 @@
 """`launch.json`: what the launcher of a batch needs to run any of its rows."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from generator.formats import json
-from generator.formats.table import Column, ColumnType, Shard
+from generator.formats.table import Column, ColumnType, Table
 from generator.structs.batch import Batch
 from generator.structs.command import Macro, parse_element
+from generator.structs.settings import Settings
 from generator.structs.values import bytes_digest
 
 LAUNCH_FILE = "launch.json"
+
+LAUNCHER_PATH = "/sweep/launcher/launch.py"
+"""Where the launcher lies in a pod."""
 
 GRACE_SECONDS = 20
 """Between SIGTERM and SIGKILL of a trial; less than the 30 s the pod itself is given."""
 
 
-def write(name: str, batch: Batch, table: Sequence[Column], shards: Sequence[Shard], *, banner: str) -> str:
+def secret_folder(name: str) -> str:
+    """Say where a secret that the settings name lies in a pod, as a file called like its key."""
+    return f"/sweep/secrets/{name}"
+
+
+def write(name: str, batch: Batch, settings: Settings, table: Table, *, banner: str) -> str:
     """Write launch.json of a batch that will be called `name`."""
     program, run, metric = batch.program, batch.run, batch.sweep.metric
     return json.dump(
@@ -26,7 +34,7 @@ def write(name: str, batch: Batch, table: Sequence[Column], shards: Sequence[Sha
             "program": program.digest,
             "code": program.code.tree,
             "data": None if program.data is None else program.data.digest,
-            "columns": [{"name": column.name, "type": str(column.type)} for column in table],
+            "columns": [{"name": column.name, "type": str(column.type)} for column in table.columns],
             "shards": [
                 {
                     "file": shard.file,
@@ -34,7 +42,7 @@ def write(name: str, batch: Batch, table: Sequence[Column], shards: Sequence[Sha
                     "count": shard.count,
                     "digest": bytes_digest(shard.text.encode()),
                 }
-                for shard in shards
+                for shard in table.shards
             ],
             "command": [_element(text) for text in program.command],
             "interpreter": run.interpreter,
@@ -42,6 +50,11 @@ def write(name: str, batch: Batch, table: Sequence[Column], shards: Sequence[Sha
             "seed_base": run.seed_base,
             "timeout_seconds": run.timeout_seconds,
             "grace_seconds": GRACE_SECONDS,
+            "hyperparams_file": run.hyperparams_file,
+            "secrets": {
+                settings.secrets[secret].variable: f"{secret_folder(secret)}/{settings.secrets[secret].key}"
+                for secret in sorted(run.secrets)
+            },
         }
     )
 

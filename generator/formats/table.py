@@ -64,6 +64,14 @@ class Shard:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A whole table as it is written."""
+
+    columns: tuple[Column, ...]
+    shards: tuple[Shard, ...]
+
+
 def columns(names: Sequence[str], rows: Iterable[Row]) -> tuple[Column, ...]:
     """Choose each column's type from all of its values."""
     found: dict[str, set[ColumnType]] = {name: set() for name in names}

@@ -6,6 +6,7 @@ from generator.plan.difference import Difference, Unreadable, difference
 from generator.plan.evenness import Discrepancy
 from generator.plan.outdated import Outdated, outdated
 from generator.plan.review import BlockReview, Cost, Rejection, Review, Standing, cost, standing
+from generator.plan.room import Room, room
 
 __all__ = [
     "Binned",
@@ -19,6 +20,7 @@ __all__ = [
     "Outdated",
     "Rejection",
     "Review",
+    "Room",
     "Scale",
     "Standing",
     "Unreadable",
@@ -27,5 +29,6 @@ __all__ = [
     "coverage",
     "difference",
     "outdated",
+    "room",
     "standing",
 ]

@@ -37,6 +37,7 @@ def as_data(review: Review) -> dict[str, Any]:
             "attempts": sweep.run.retries + 1,
             "parallelism": sweep.run.parallelism,
         },
+        "pool": _room(review),
         "budget": {"max_trials": sweep.budget.max_trials, "max_gpu_hours": sweep.budget.max_gpu_hours},
         "blocks": [_block(block) for block in review.blocks],
         "parameters": [_covered(one) for one in review.coverage.parameters],
@@ -54,6 +55,21 @@ def _cost(found: Cost) -> dict[str, Any]:
         "trial_hours": found.hours,
         "gpu_hours": found.gpu_hours,
         "wall_hours": found.wall_hours,
+    }
+
+
+def _room(review: Review) -> dict[str, Any] | None:
+    found, asked = review.room, review.sweep.run.resources
+    if found is None:
+        return None
+    return {
+        "name": found.pool.name,
+        "trials": found.trials,
+        "at_once": found.at_once,
+        "nodes": found.nodes,
+        "max_nodes": found.pool.max_nodes,
+        "price": found.price,
+        "resources": {"cpu": asked.cpu, "memory": asked.memory, "gpu": asked.gpu},
     }
 
 

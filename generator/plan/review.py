@@ -9,11 +9,10 @@ from generator.plan.coverage import Coverage
 from generator.plan.difference import Difference, Unreadable
 from generator.plan.evenness import Discrepancy
 from generator.plan.outdated import Outdated
+from generator.plan.room import SECONDS_AN_HOUR, Room, room
 from generator.problems import Problem
 from generator.structs.sweep import Run, Sweep
 from generator.structs.trial import Trial
-
-SECONDS_AN_HOUR = 3600
 
 EDGE = 3
 """Trials shown of each end: enough to see which parameter varies fastest."""
@@ -54,7 +53,7 @@ def cost(run: Run, trials: int) -> Cost:
     """Bound what trials can cost."""
     longest = run.timeout_seconds * (run.retries + 1) / SECONDS_AN_HOUR
     hours, rounds = trials * longest, math.ceil(trials / run.parallelism)
-    return Cost(trials, hours, hours * run.resources.gpu, rounds * longest)
+    return Cost(trials, hours, hours * run.resources.gpu * run.nodes, rounds * longest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,3 +128,8 @@ class Review:
     def new_cost(self) -> Cost:
         """The most that this merge can cost."""
         return cost(self.sweep.run, self.standing.new)
+
+    @property
+    def room(self) -> Room | None:
+        """What the new trials take of their pool."""
+        return room(self.sweep, self.standing.new)

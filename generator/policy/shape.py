@@ -6,132 +6,203 @@ A list of what is allowed, as a list of what is forbidden would miss what Kubern
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
+from generator.policy.findings import Finding
+from generator.reader.paths import Path
+from generator.structs.settings import GPU, Settings
+
 Manifest = Mapping[str, Any]
 
-Finding = tuple[str, str, str]
-"""Path in the object, message, code."""
 
-Shape: TypeAlias = "Mapping[str, Shape] | tuple[Shape] | None"
-"""A mapping with these keys, a list of such, or (None) a plain value."""
+class Anything:
+    """What others judge: their schemas."""
+
+
+Shape: TypeAlias = "Mapping[str, Shape] | tuple[Shape] | Anything | None"
+"""A mapping with these keys, a list of such, anything, or (None) a plain value."""
 
 ANY_KEY = "*"
+ANYTHING = Anything()
 MALFORMED = "manifest-malformed"
 
-_LABELS: Shape = {
-    "app.kubernetes.io/name": None,
-    "app.kubernetes.io/managed-by": None,
-    "sweepledger.dev/sweep": None,
-    "sweepledger.dev/batch": None,
+EGRESS = "sweepledger.dev/egress-"
+PEERS = f"{EGRESS}peers"
+"""The pods of one distributed trial may reach each other."""
+
+LABELS = (
+    "app.kubernetes.io/managed-by",
+    "app.kubernetes.io/name",
+    "kueue.x-k8s.io/priority-class",
+    "kueue.x-k8s.io/queue-name",
+    "sweepledger.dev/batch",
+    "sweepledger.dev/index",
+    "sweepledger.dev/sweep",
+    "sweepledger.dev/trial",
+    "trainer.kubeflow.org/framework",
+)
+ANNOTATIONS: Shape = {
+    "sweepledger.dev/generator": None,
+    "sweepledger.dev/program": None,
+    "sweepledger.dev/spec": None,
+    "sweepledger.dev/spec-digest": None,
     "sweepledger.dev/trial": None,
-    "sweepledger.dev/index": None,
 }
-_OBJECT: Mapping[str, Shape] = {
-    "apiVersion": None,
-    "kind": None,
-    "metadata": {"name": None, "namespace": None, "labels": _LABELS},
+STEADY: Shape = {"cluster-autoscaler.kubernetes.io/safe-to-evict": None, "karpenter.sh/do-not-disrupt": None}
+
+DISTRIBUTED = (
+    ("jobset.x-k8s.io/v1alpha2", "JobSet"),
+    ("kubeflow.org/v1", "PyTorchJob"),
+    ("kubeflow.org/v1", "TFJob"),
+    ("kubeflow.org/v2beta1", "MPIJob"),
+    ("trainer.kubeflow.org/v1alpha1", "TrainingRuntime"),
+)
+"""Kinds whose pods have a shape of ours; what is around the pods, their schemas judge."""
+
+TRAIN_JOB = ("trainer.kubeflow.org/v1alpha1", "TrainJob")
+_TRAIN_JOB: Shape = {
+    "runtimeRef": {"apiGroup": None, "kind": None, "name": None},
+    "suspend": None,
+    "trainer": ANYTHING,
 }
-_AMOUNTS: Shape = {"cpu": None, "memory": None, "ephemeral-storage": None, "nvidia.com/gpu": None}
-_CONTAINER: Shape = {
-    "name": None,
-    "image": None,
-    "args": (None,),  # allowed here, as another rule has the better words against it
-    "command": (None,),
-    "workingDir": None,
-    "env": (
-        {"name": None, "value": None, "valueFrom": {"fieldRef": {"apiVersion": None, "fieldPath": None}}},
-    ),
-    "resources": {"limits": _AMOUNTS, "requests": _AMOUNTS},
-    "securityContext": {
-        "allowPrivilegeEscalation": None,
-        "capabilities": {"drop": (None,)},
-        "privileged": None,
-        "readOnlyRootFilesystem": None,
-        "runAsNonRoot": None,
-    },
-    "terminationMessagePath": None,
-    "terminationMessagePolicy": None,
-    "volumeMounts": (
-        {"name": None, "mountPath": None, "readOnly": None, "subPath": None, "subPathExpr": None},
-    ),
-}
+"""Nothing that would loosen what the runtime's pods are."""
+
 _VOLUME: Shape = {
     "name": None,
     "configMap": {"name": None, "defaultMode": None},
     "projected": {"defaultMode": None, "sources": ({"configMap": {"name": None}},)},
     "persistentVolumeClaim": {"claimName": None, "readOnly": None},
-    "emptyDir": {"sizeLimit": None},
-}
-_POD: Shape = {
-    "activeDeadlineSeconds": None,
-    "automountServiceAccountToken": None,
-    "containers": (_CONTAINER,),
-    "enableServiceLinks": None,
-    "restartPolicy": None,
-    "securityContext": {
-        "fsGroup": None,
-        "fsGroupChangePolicy": None,
-        "runAsGroup": None,
-        "runAsNonRoot": None,
-        "runAsUser": None,
-        "seccompProfile": {"type": None},
-    },
-    "terminationGracePeriodSeconds": None,
-    "volumes": (_VOLUME,),
+    "emptyDir": {"sizeLimit": None, "medium": None},
+    "secret": {"secretName": None, "defaultMode": None, "items": ({"key": None, "path": None},)},
 }
 _RULE: Shape = {
     "action": None,
     "onExitCodes": {"containerName": None, "operator": None, "values": (None,)},
     "onPodConditions": ({"type": None, "status": None},),
 }
-_JOB: Shape = {
-    "backoffLimit": None,
-    "backoffLimitPerIndex": None,
-    "completionMode": None,
-    "completions": None,
-    "maxFailedIndexes": None,
-    "parallelism": None,
-    "podFailurePolicy": {"rules": (_RULE,)},
-    "podReplacementPolicy": None,
-    "template": {"metadata": {"labels": _LABELS}, "spec": _POD},
-}
-
-OBJECTS: Mapping[tuple[str, str], Shape] = {
-    ("v1", "ConfigMap"): {**_OBJECT, "immutable": None, "data": {ANY_KEY: None}},
-    ("batch/v1", "Job"): {**_OBJECT, "spec": _JOB},
-}
-"""The kinds of objects that a batch may have, and what may stand in them."""
-
-_CODES = (
-    (".spec.template.spec.volumes", "volume-not-allowed"),
-    (".spec.template", "pod-not-restricted"),
-    ("", "key-not-allowed"),
-)
 
 
-def compare(found: Any, shape: Shape, path: str = "") -> Iterator[Finding]:
+def labels(settings: Settings) -> Mapping[str, Shape]:
+    """List the labels of objects and pods: ours, and the platform's own."""
+    egress = (f"{EGRESS}{name}" for name in settings.egress)
+    return dict.fromkeys((*LABELS, PEERS, *egress, *settings.labels))
+
+
+def objects(settings: Settings) -> Mapping[tuple[str, str], Shape]:
+    """List the kinds of objects that a batch may have, and what may stand in them."""
+    metadata: Shape = {
+        "name": None,
+        "namespace": None,
+        "labels": labels(settings),
+        "annotations": ANNOTATIONS,
+    }
+    common: Mapping[str, Shape] = {"apiVersion": None, "kind": None, "metadata": metadata}
+    job: Shape = {
+        "backoffLimit": None,
+        "backoffLimitPerIndex": None,
+        "completionMode": None,
+        "completions": None,
+        "maxFailedIndexes": None,
+        "parallelism": None,
+        "podFailurePolicy": {"rules": (_RULE,)},
+        "podReplacementPolicy": None,
+        "template": template(settings),
+    }
+    return {
+        ("v1", "ConfigMap"): {**common, "immutable": None, "data": {ANY_KEY: None}},
+        ("batch/v1", "Job"): {**common, "spec": job},
+        **{kind: {**common, "spec": ANYTHING} for kind in DISTRIBUTED},
+        TRAIN_JOB: {**common, "spec": _TRAIN_JOB},
+    }
+
+
+def template(settings: Settings, *, distributed: bool = False) -> Shape:
+    """Say what may stand in a pod's template."""
+    metadata: Shape = {"labels": labels(settings), "annotations": STEADY}
+    return {"metadata": metadata, "spec": _pod(settings, distributed=distributed)}
+
+
+def _pod(settings: Settings, *, distributed: bool) -> Shape:
+    container = _container(settings, distributed=distributed)
+    return {
+        "activeDeadlineSeconds": None,
+        "affinity": ANYTHING,
+        "automountServiceAccountToken": None,
+        "containers": (container,),
+        "enableServiceLinks": None,
+        "imagePullSecrets": ({"name": None},),
+        "initContainers": (container,),
+        "nodeSelector": {ANY_KEY: None},
+        "priorityClassName": None,
+        "restartPolicy": None,
+        "securityContext": {
+            "fsGroup": None,
+            "fsGroupChangePolicy": None,
+            "runAsGroup": None,
+            "runAsNonRoot": None,
+            "runAsUser": None,
+            "seccompProfile": {"type": None},
+        },
+        "serviceAccountName": None,
+        "terminationGracePeriodSeconds": None,
+        "tolerations": ({"key": None, "operator": None, "value": None, "effect": None},),
+        "volumes": (_VOLUME,),
+    }
+
+
+def _container(settings: Settings, *, distributed: bool) -> Shape:
+    gpus = {GPU, *(pool.gpu_resource for pool in settings.pools.values())}
+    amounts: Shape = dict.fromkeys(("cpu", "memory", "ephemeral-storage", *gpus))
+    capabilities: Shape = {"add": (None,), "drop": (None,)} if distributed else {"drop": (None,)}
+    ports: Mapping[str, Shape] = {"ports": ({"name": None, "containerPort": None, "protocol": None},)}
+    source: Shape = {"fieldRef": {"apiVersion": None, "fieldPath": None}}
+    return {
+        "name": None,
+        "image": None,
+        "args": (None,),
+        "command": (None,),
+        "workingDir": None,
+        "env": ({"name": None, "value": None, "valueFrom": source},),
+        **(ports if distributed else {}),
+        "resources": {"limits": amounts, "requests": amounts},
+        "securityContext": {
+            "allowPrivilegeEscalation": None,
+            "capabilities": capabilities,
+            "privileged": None,
+            "readOnlyRootFilesystem": None,
+            "runAsNonRoot": None,
+        },
+        "terminationMessagePath": None,
+        "terminationMessagePolicy": None,
+        "volumeMounts": (
+            {"name": None, "mountPath": None, "readOnly": None, "subPath": None, "subPathExpr": None},
+        ),
+    }
+
+
+def compare(found: Any, shape: Shape, path: Path = ()) -> Iterator[Finding]:
     """Find keys that the shape lacks, and values of another kind than it has."""
+    if isinstance(shape, Anything):
+        return
     if isinstance(shape, Mapping):
         if not isinstance(found, Mapping):
-            yield path, f"must be a mapping, got {found!r}", MALFORMED
+            yield Finding(path, f"must be a mapping, got {found!r}", MALFORMED)
             return
         for key, value in found.items():
             if key in shape or ANY_KEY in shape:
-                yield from compare(value, shape.get(key), f"{path}.{key}")
+                yield from compare(value, shape.get(key), (*path, key))
             else:
-                yield f"{path}.{key}", f"must be absent, got {value!r}", _code(f"{path}.{key}")
+                yield Finding((*path, key), f"must be absent, got {value!r}", _code((*path, key)))
     elif isinstance(shape, tuple):
         if not isinstance(found, list):
-            yield path, f"must be a list, got {found!r}", MALFORMED
+            yield Finding(path, f"must be a list, got {found!r}", MALFORMED)
             return
         for index, item in enumerate(found):
-            yield from compare(item, shape[0], f"{path}[{_label(item, index)}]")
+            yield from compare(item, shape[0], (*path, index))
     elif found is None or isinstance(found, Mapping | list):
-        yield path, f"must be a plain value, got {found!r}", MALFORMED
+        yield Finding(path, f"must be a plain value, got {found!r}", MALFORMED)
 
 
-def _code(path: str) -> str:
-    return next(code for start, code in _CODES if path.startswith(start))
-
-
-def _label(item: Any, index: int) -> Any:
-    return item.get("name", index) if isinstance(item, Mapping) else index
+def _code(path: Path) -> str:
+    """Say whose rule a foreign key breaks."""
+    if "template" not in path:
+        return "key-not-allowed"
+    return "volume-not-allowed" if "volumes" in path else "pod-not-restricted"

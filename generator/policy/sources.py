@@ -1,20 +1,31 @@
-"""What a kustomization may make kustomize do: nothing that leaves the repository or runs a program."""
+"""What a kustomization may make kustomize do: nothing that leaves the repository or runs a program.
+
+Looked at before kustomize starts, overlay and bases alike: it follows a URL with a request, and an alias with
+gigabytes, before anything could be checked.
+"""
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from generator.formats import yaml
+from generator.formats import plain_yaml, yaml
 from generator.problems import Problem
 
 CODE = "kustomization-unsafe"
+FILE = "kustomization.yaml"
 
+API = {
+    "Kustomization": "kustomize.config.k8s.io/v1beta1",
+    "Component": "kustomize.config.k8s.io/v1alpha1",
+}
 KEYS = frozenset(
     {
         "apiVersion",
         "kind",
         "namespace",
         "resources",
+        "components",
         "labels",
         "patches",
         "images",
@@ -24,44 +35,149 @@ KEYS = frozenset(
 )
 """Those the generator writes. Others fetch, run plug-ins or read files from anywhere."""
 
-BASE = re.compile(r"\.\./\.\./\.\./base/[a-z0-9-]+/v[0-9]+", re.ASCII)
+BASE_KEYS = frozenset({"apiVersion", "kind", "resources", "patches", "labels", "generatorOptions"})
+"""Those of a base or component: it has its own files only."""
+
+PATCH_KEYS = frozenset({"path", "target", "options"})
+"""No `patch`: what stands in a file can be looked at."""
+TARGET_KEYS = frozenset({"group", "version", "kind", "name"})
+PATCH_OPTIONS = frozenset({"allowNameChange", "allowKindChange"})
+LABEL_KEYS = frozenset({"pairs", "includeTemplates"})
+"""No `includeSelectors`: a Job's selector is the cluster's."""
+IMAGE_KEYS = frozenset({"name", "newName", "newTag", "digest"})
+GENERATOR_KEYS = frozenset({"name", "namespace", "files"})
+
+BASE = re.compile(r"\.\./\.\./\.\./base/(?P<folder>[a-z0-9-]+/v[0-9]+)", re.ASCII)
+COMPONENT = re.compile(r"\.\./\.\./\.\./base/(?P<folder>components/[a-z0-9-]+/v[0-9]+)", re.ASCII)
 
 
-def vet(content: bytes, files: Collection[str], *, place: str) -> tuple[Problem, ...]:
-    """Read a kustomization.yaml before kustomize does; `files` are those of its own folder.
+@dataclass(frozen=True, slots=True)
+class _Folder:
+    """What a kustomization may name."""
 
-    Kustomize follows a URL with a request, and an alias bomb with gigabytes, before anything can be checked.
-    """
-    file = f"{place}/kustomization.yaml"
-    if b"&" in content or b"*" in content:
-        return (Problem(file, 0, 0, "", "must hold no anchor or alias", CODE),)
-    try:
-        listed = yaml.load(content)
-    except (ValueError, RecursionError) as error:
-        return (Problem(file, 0, 0, "", str(error), CODE),)
+    files: Mapping[str, bytes]
+    """Of its own folder."""
+    bases: Mapping[str, bytes]
+    """Below `base/`; empty for one that may not name any."""
+    keys: frozenset[str]
+    kind: str
+
+
+def vet(files: Mapping[str, bytes], bases: Mapping[str, bytes], *, place: str) -> tuple[Problem, ...]:
+    """Look at all that kustomize would read of an overlay: its files, and below `base/` what it builds on."""
+    listed = _vet(_Folder(files, bases, KEYS, "Kustomization"), place)
+    found = [*listed.problems]
+    for folder in listed.folders:
+        own = _below(bases, folder)
+        kind = "Component" if folder.startswith("components/") else "Kustomization"
+        found += _vet(_Folder(own, {}, BASE_KEYS, kind), f"base/{folder}").problems
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    problems: tuple[Problem, ...]
+    folders: tuple[str, ...] = ()
+    """Below `base/`."""
+
+
+def _vet(folder: _Folder, place: str) -> _Listed:
+    content = folder.files.get(FILE, b"")
+    reason, listed = plain_yaml.harm(content), None
+    if reason is None:
+        try:
+            listed = yaml.load(content)
+        except ValueError as error:
+            reason = str(error)
     if not isinstance(listed, dict):
-        return (Problem(file, 0, 0, "", "must be a mapping", CODE),)
-    return tuple(Problem(file, 0, 0, path, message, CODE) for path, message in _findings(listed, files))
+        message = reason or f"must be a mapping, got {listed!r}"
+        return _Listed((Problem(f"{place}/{FILE}", 0, 0, "", message, CODE),))
+    findings = [(FILE, path, message) for path, message in _findings(listed, folder)]
+    for name in sorted(set(_own_files(listed)) & folder.files.keys()):
+        reason = plain_yaml.harm(folder.files[name])
+        findings += [(name, "", reason)] if reason else []
+    named = [*_list(listed.get("resources")), *_list(listed.get("components"))]
+    matches = (_folder_of(entry) for entry in named)
+    return _Listed(
+        tuple(Problem(f"{place}/{file}", 0, 0, path, message, CODE) for file, path, message in findings),
+        tuple(found for found in matches if found and f"{found}/{FILE}" in folder.bases),
+    )
 
 
-def _findings(listed: dict[str, Any], files: Collection[str]) -> Iterator[tuple[str, str]]:
-    for key in sorted(set(listed) - KEYS, key=str):
-        yield str(key), f"must be one of {', '.join(sorted(KEYS))}, got {key!r}"
+def _findings(listed: dict[str, Any], folder: _Folder) -> Iterator[tuple[str, str]]:
+    for key in sorted(set(listed) - folder.keys, key=str):
+        yield str(key), f"must be one of {', '.join(sorted(folder.keys))}, got {key!r}"
+    for key, wanted in (("kind", folder.kind), ("apiVersion", API[folder.kind])):
+        if listed.get(key) != wanted:
+            yield key, f"must be {wanted!r}, got {listed.get(key)!r}"
+    for name in sorted(folder.files.keys() & {"kustomization.yml", "Kustomization"}):
+        yield "", f"must be the folder's only kustomization, got {name!r} beside it"
+    yield from _references(listed, folder)
+    yield from _patches(listed, folder)
+    yield from _config_maps(listed, folder)
+    for key, allowed in (("labels", LABEL_KEYS), ("images", IMAGE_KEYS)):
+        for entry in _list(listed.get(key)):
+            if not isinstance(entry, dict) or set(entry) - allowed:
+                yield key, f"must be mappings of {', '.join(sorted(allowed))}, got {entry!r}"
+
+
+def _references(listed: dict[str, Any], folder: _Folder) -> Iterator[tuple[str, str]]:
     for entry in _list(listed.get("resources")):
-        if not isinstance(entry, str) or (entry not in files and BASE.fullmatch(entry) is None):
+        if entry not in _files(folder) and not _stands(entry, BASE, folder):
             yield "resources", f"must be a file beside it or a base of the repository, got {entry!r}"
+    for entry in _list(listed.get("components")):
+        if not _stands(entry, COMPONENT, folder):
+            yield "components", f"must be a component of the repository, got {entry!r}"
+
+
+def _patches(listed: dict[str, Any], folder: _Folder) -> Iterator[tuple[str, str]]:
     for entry in _list(listed.get("patches")):
-        path = entry.get("path") if isinstance(entry, dict) else None
-        if path not in files:
-            yield "patches", f"must be a file beside it, got {path!r}"
+        if not isinstance(entry, dict) or set(entry) - PATCH_KEYS:
+            yield "patches", f"must be mappings of {', '.join(sorted(PATCH_KEYS))}, got {entry!r}"
+            continue
+        if entry.get("path") not in _files(folder):
+            yield "patches", f"must be a file beside it, got {entry.get('path')!r}"
+        for key, allowed in (("target", TARGET_KEYS), ("options", PATCH_OPTIONS)):
+            held = entry.get(key, {})
+            if not isinstance(held, dict) or set(held) - allowed:
+                yield f"patches.{key}", f"must hold {', '.join(sorted(allowed))} only, got {held!r}"
+
+
+def _config_maps(listed: dict[str, Any], folder: _Folder) -> Iterator[tuple[str, str]]:
     for entry in _list(listed.get("configMapGenerator")):
         names = _list(entry.get("files")) if isinstance(entry, dict) else [entry]
-        if (
-            not isinstance(entry, dict)
-            or set(entry) - {"name", "namespace", "files"}
-            or not set(names) <= set(files)
-        ):
+        is_known = isinstance(entry, dict) and not set(entry) - GENERATOR_KEYS
+        if not is_known or not all(name in _files(folder) for name in names):
             yield "configMapGenerator", f"must name files beside it, got {names!r}"
+
+
+def _own_files(listed: dict[str, Any]) -> Iterator[str]:
+    """Name the files that kustomize reads as YAML; what goes into a ConfigMap it takes as text."""
+    yield from (entry for entry in _list(listed.get("resources")) if isinstance(entry, str))
+    for entry in _list(listed.get("patches")):
+        if isinstance(entry, dict) and isinstance(entry.get("path"), str):
+            yield entry["path"]
+
+
+def _files(folder: _Folder) -> tuple[str, ...]:
+    """Name the files beside a kustomization, a tuple: what is asked for may be a list, which has no hash."""
+    return tuple(name for name in folder.files if "/" not in name and name != FILE)
+
+
+def _stands(entry: Any, form: re.Pattern[str], folder: _Folder) -> bool:
+    """Tell whether a base is there: of what is not, kustomize would try to make a remote address."""
+    found = form.fullmatch(entry) if isinstance(entry, str) else None
+    return found is not None and f"{found['folder']}/{FILE}" in folder.bases
+
+
+def _folder_of(entry: Any) -> str | None:
+    found = (BASE.fullmatch(entry) or COMPONENT.fullmatch(entry)) if isinstance(entry, str) else None
+    return found["folder"] if found else None
+
+
+def _below(bases: Mapping[str, bytes], folder: str) -> dict[str, bytes]:
+    start = f"{folder}/"
+    return {path.removeprefix(start): content for path, content in bases.items() if path.startswith(start)}
 
 
 def _list(value: Any) -> list[Any]:

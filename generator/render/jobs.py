@@ -1,79 +1,60 @@
 """Shape `jobs`: one complete, readable Job a trial; what a reviewer reads is what runs."""
 
-import copy
-from collections.abc import Sequence
-
-from generator.formats.table import Column, Row, Shard, columns, environment_text
-from generator.render import pod
+from generator.formats import yaml
+from generator.formats.table import Table
+from generator.render import components, options, pod, values
+from generator.render.bases import Bases
+from generator.render.merging import merge, merge_all
 from generator.render.pod import Manifest
 from generator.structs.batch import Batch
-from generator.structs.names import environment_name
 from generator.structs.settings import Settings
-from generator.structs.trial import Trial
 
 BASE = "jobs/v1"
 
 
-def manifests(
-    name: str, batch: Batch, settings: Settings, shards: tuple[Shard, ...], template: Manifest
-) -> list[Manifest]:
-    """Fill a copy of `base/jobs/v1/job.yaml` for every trial, in the order of the table."""
-    shared = _shared(name, batch, settings, shards, template)
-    kinds = columns(
-        batch.columns, [Row(trial.id, trial.assignment, trial.replicate) for trial in batch.trials]
+def manifests(name: str, batch: Batch, settings: Settings, table: Table, bases: Bases) -> list[Manifest]:
+    """Fill in `base/jobs/v1/job.yaml` for every trial, in the order of the table."""
+    base: Manifest = yaml.load(bases.files[f"{BASE}/job.yaml"])
+    shared = merge_all(
+        base["spec"]["template"],
+        *(components.patch(bases, component) for component in components.chosen(batch, settings)),
+        options.template(name, batch, settings, table.shards),
     )
     made = []
-    for index, trial in enumerate(batch.trials):
-        environment = [{"name": "SWEEP_INDEX", "value": str(index)}, *_values(trial, kinds)]
-        made.append(_job(name, batch, index, shared, environment))
+    for index in range(len(batch.trials)):
+        own = trial_template(name, batch, settings, table, index)
+        changed: Manifest = {
+            "metadata": _metadata(name, batch, settings, index),
+            "spec": {"backoffLimit": batch.run.retries, "template": merge(shared, own)},
+        }
+        made.append(merge({**base, "spec": {**base["spec"], "template": {}}}, changed))
     return made
 
 
-def _shared(
-    name: str, batch: Batch, settings: Settings, shards: tuple[Shard, ...], template: Manifest
-) -> Manifest:
-    """Write what all Jobs of the batch have in common into the template."""
-    job = copy.deepcopy(template)
-    job["metadata"] = {"name": name, "namespace": settings.namespace}
-    job["spec"]["backoffLimit"] = batch.run.retries
-    spec = job["spec"]["template"]["spec"]
-    spec["activeDeadlineSeconds"] = pod.deadline(batch)
-    named = {volume["name"]: volume for volume in pod.volumes(name, batch, settings, shards)}
-    spec["volumes"] = [named.pop(volume["name"], volume) for volume in spec["volumes"]] + list(named.values())
-    container = spec["containers"][0]
-    container["image"] = pod.image(batch)
-    container["command"] = [batch.run.interpreter, "/sweep/launcher/launch.py"]
-    container["env"] += pod.environment(batch)
-    container["resources"] = pod.resources(batch)
-    container["volumeMounts"] += pod.mounts(batch)
-    return job
-
-
-def _job(name: str, batch: Batch, index: int, shared: Manifest, environment: list[Manifest]) -> Manifest:
-    job, trial = copy.deepcopy(shared), batch.trials[index]
-    labels = pod.labels(name, batch) | {pod.TRIAL_LABEL: trial.id, pod.INDEX_LABEL: str(index)}
-    job["metadata"] = {
-        "name": f"{name}-{trial.id}",
-        "namespace": job["metadata"]["namespace"],
-        "labels": labels,
+def trial_template(name: str, batch: Batch, settings: Settings, table: Table, index: int) -> Manifest:
+    """Say what one trial's pod has for itself: its row, its values in sight, its folders."""
+    trial = batch.trials[index]
+    container = {
+        "name": "trial",
+        "args": ["--", *values.arguments(batch, trial)],
+        "env": [
+            {"name": "SWEEP_INDEX", "value": str(index)},
+            *values.environment(trial, table.columns),
+        ],
     }
-    template = job["spec"]["template"]
-    job["spec"]["template"] = {"metadata": {"labels": dict(labels)}, "spec": template["spec"]}
-    container = template["spec"]["containers"][0]
-    container["env"] += environment
-    for mount in container["volumeMounts"]:
-        if mount["name"] == "results":
-            mount["subPath"] = f"{name}/{index}"
-    return job
+    own: Manifest = {
+        "metadata": {"labels": pod.trial_labels(batch, index)},
+        "spec": {"containers": [container]},
+    }
+    return merge(own, options.folders(settings, {"subPath": f"{name}/{index}"}))
 
 
-def _values(trial: Trial, columns: Sequence[Column]) -> list[Manifest]:
-    """Show the trial's values where a reviewer looks; the launcher sets the same from the table."""
-    return [
-        {
-            "name": environment_name(column.name),
-            "value": environment_text(trial.assignment[column.name], column.type),
-        }
-        for column in columns
-        if column.name in trial.assignment
-    ]
+def _metadata(name: str, batch: Batch, settings: Settings, index: int) -> Manifest:
+    labels = pod.labels(name, batch, settings) | pod.queue_labels(batch, settings)
+    trial = batch.trials[index]
+    return {
+        "name": f"{name}-{trial.id}",
+        "namespace": settings.namespace,
+        "labels": labels | pod.trial_labels(batch, index),
+        "annotations": pod.annotations(batch) | {"sweepledger.dev/trial": f"sha256:{trial.digest}"},
+    }

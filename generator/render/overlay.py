@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import assert_never
 
 from generator import __version__
 from generator.formats import launch, lock, table, yaml
 from generator.formats.lock import LOCK_FILE
-from generator.formats.table import Column, Row, Shard
-from generator.render import indexed, jobs, pod
+from generator.formats.table import Row, Shard, Table
+from generator.render import components, distributed, indexed, jobs, pod
+from generator.render.bases import LAUNCHER, LAUNCHER_FILE, Bases
 from generator.render.pod import Manifest
 from generator.structs.batch import Batch, Lock
 from generator.structs.names import BLANK_DIGEST, batch_name
@@ -15,21 +17,12 @@ from generator.structs.settings import Settings
 from generator.structs.sweep import Shape
 from generator.structs.tree import FileTree
 
-LAUNCHER = "launcher/v1"
-LAUNCHER_FILE = "launch.py"
-
-
-@dataclass(frozen=True, slots=True)
-class Bases:
-    """What lies below `base/`: overlays copy it, fill it in, or refer to it."""
-
-    files: Mapping[str, bytes]
-    """By path below `base/`, such as `launcher/v1/launch.py`."""
-
-    @property
-    def launcher(self) -> bytes:
-        """The launcher, of which every overlay has a copy."""
-        return self.files[f"{LAUNCHER}/{LAUNCHER_FILE}"]
+BASES: Mapping[Shape, str] = {
+    Shape.INDEXED: indexed.BASE,
+    Shape.JOBS: jobs.BASE,
+    **{shape: f"{shape}/v1" for shape in Shape if shape.is_distributed},
+}
+"""The folder below `base/` that a shape builds on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +50,6 @@ def overlay(batch: Batch, bases: Bases, settings: Settings) -> Overlay:
     return _render(f"sha256:{blank.tree.digest}", batch, bases, settings, written)
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
-    """The part of an overlay that does not depend on its name."""
-
-    columns: tuple[Column, ...]
-    shards: tuple[Shard, ...]
-
-
 def _render(digest: str, batch: Batch, bases: Bases, settings: Settings, written: Table) -> Overlay:
     own = digest.removeprefix("sha256:") or BLANK_DIGEST
     name = batch_name(batch.sweep.name, batch.number, own)
@@ -72,27 +57,27 @@ def _render(digest: str, batch: Batch, bases: Bases, settings: Settings, written
     files[LAUNCHER_FILE] = bases.launcher
     manifests = _manifests(name, batch, bases, settings, written)
     files |= {file: text.encode() for file, text in manifests.items()}
-    locked = _lock(name, digest, batch, FileTree(files))
+    locked = _lock(name, digest, batch, settings, FileTree(files))
     files[LOCK_FILE] = lock.write(locked, banner=_banner(batch)).encode()
     return Overlay(locked, FileTree(files))
 
 
 def _manifests(name: str, batch: Batch, bases: Bases, settings: Settings, written: Table) -> dict[str, str]:
     banner, shards = _banner(batch), written.shards
+    listed: Manifest = {"resources": ["job.yaml"]}
     match batch.shape:
         case Shape.INDEXED:
-            job = [indexed.patch(name, batch, settings, shards)]
-            listed = indexed.kustomization(name, batch, settings)
+            objects = [indexed.patch(name, batch, settings, shards)]
+            listed = indexed.kustomization(batch, settings)
         case Shape.JOBS:
-            job = jobs.manifests(
-                name, batch, settings, shards, yaml.load(bases.files[f"{jobs.BASE}/job.yaml"])
-            )
-            listed = {"resources": ["job.yaml"]}
+            objects = jobs.manifests(name, batch, settings, written, bases)
+        case Shape.TRAIN_JOB | Shape.MPI_JOB | Shape.JOB_SET | Shape.PYTORCH_JOB | Shape.TF_JOB:
+            objects = distributed.manifests(name, batch, settings, written, bases)
         case _:
-            raise NotImplementedError(batch.shape)
+            assert_never(batch.shape)
     return {
-        "launch.json": launch.write(name, batch, written.columns, shards, banner=banner),
-        "job.yaml": yaml.dump(*job, banner=banner),
+        launch.LAUNCH_FILE: launch.write(name, batch, settings, written, banner=banner),
+        "job.yaml": yaml.dump(*objects, banner=banner),
         "kustomization.yaml": yaml.dump(
             {
                 "apiVersion": "kustomize.config.k8s.io/v1beta1",
@@ -106,9 +91,9 @@ def _manifests(name: str, batch: Batch, bases: Bases, settings: Settings, writte
 
 
 def _config_maps(name: str, batch: Batch, settings: Settings, shards: tuple[Shard, ...]) -> Manifest:
-    objects = pod.Objects(name)
-    contents = [(objects.launcher, [LAUNCHER_FILE, launch.LAUNCH_FILE])]
-    contents += [(objects.table(number), [shard.file]) for number, shard in enumerate(shards)]
+    names = pod.Objects(name)
+    contents = [(names.launcher, [LAUNCHER_FILE, launch.LAUNCH_FILE])]
+    contents += [(names.table(number), [shard.file]) for number, shard in enumerate(shards)]
     return {
         "configMapGenerator": [
             {"name": config_map, "namespace": settings.namespace, "files": files}
@@ -117,12 +102,12 @@ def _config_maps(name: str, batch: Batch, settings: Settings, shards: tuple[Shar
         "generatorOptions": {
             "disableNameSuffixHash": True,
             "immutable": True,
-            "labels": pod.labels(name, batch),
+            "labels": pod.labels(name, batch, settings),
         },
     }
 
 
-def _lock(name: str, digest: str, batch: Batch, files: FileTree) -> Lock:
+def _lock(name: str, digest: str, batch: Batch, settings: Settings, files: FileTree) -> Lock:
     sweep = batch.sweep
     return Lock(
         name=name,
@@ -139,9 +124,14 @@ def _lock(name: str, digest: str, batch: Batch, files: FileTree) -> Lock:
         seed_base=sweep.run.seed_base,
         retries=sweep.run.retries,
         generator=__version__,
-        bases=(LAUNCHER, indexed.BASE if batch.shape is Shape.INDEXED else jobs.BASE),
+        bases=bases_of(batch, settings),
         files=files.digests,
     )
+
+
+def bases_of(batch: Batch, settings: Settings) -> tuple[str, ...]:
+    """Name the folders below `base/` that a batch is made from or builds on: launcher, base, components."""
+    return (LAUNCHER, BASES[batch.shape], *components.chosen(batch, settings))
 
 
 def _banner(batch: Batch) -> str:

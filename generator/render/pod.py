@@ -1,12 +1,14 @@
-"""What a batch says of its pods, the same in every shape."""
+"""Names, labels and numbers of a batch's objects and pods, the same in every shape."""
 
 from dataclasses import dataclass
 from typing import Any
 
+from generator import __version__
 from generator.formats.table import Shard
+from generator.structs import quantities
 from generator.structs.batch import Batch
 from generator.structs.program import LOCAL_IMAGE
-from generator.structs.settings import Settings
+from generator.structs.settings import GPU, Pool, Settings
 
 Manifest = dict[str, Any]
 
@@ -14,13 +16,21 @@ BASE_IMAGE = "sweepledger.invalid/local"
 """What the frozen bases name as image, and what stays there while a program has none."""
 
 POD_STARTUP_SECONDS = 15 * 60
-"""A pod's deadline counts from its start, image pull included; the launcher keeps the trial's own timeout."""
+"""Without a pool. A pod's deadline counts from its start, image pull included; the launcher times trials."""
 POD_GRACE_SECONDS = 30
+
+OTHER_DISK = 2 << 30
+"""Bytes a pod may write beside its scratch: logs, the image's writable layer, cloned code."""
+MEBIBYTE = 1 << 20
 
 SWEEP_LABEL = "sweepledger.dev/sweep"
 BATCH_LABEL = "sweepledger.dev/batch"
 TRIAL_LABEL = "sweepledger.dev/trial"
 INDEX_LABEL = "sweepledger.dev/index"
+EGRESS_LABEL = "sweepledger.dev/egress-"
+"""With the name of a place: the platform's NetworkPolicy of that place selects the pod."""
+QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +49,10 @@ class Objects:
         return f"{self.batch}-table-{number:03d}"
 
 
-def labels(name: str, batch: Batch) -> dict[str, str]:
-    """Label every object and pod of a batch."""
+def labels(name: str, batch: Batch, settings: Settings) -> dict[str, str]:
+    """Label every object and pod of a batch; the platform's own labels never hide ours."""
     return {
+        **dict(sorted(settings.labels.items())),
         "app.kubernetes.io/name": "sweepledger",
         "app.kubernetes.io/managed-by": "sweepledger",
         SWEEP_LABEL: batch.sweep.name,
@@ -49,53 +60,70 @@ def labels(name: str, batch: Batch) -> dict[str, str]:
     }
 
 
+def trial_labels(batch: Batch, index: int) -> dict[str, str]:
+    """Label what belongs to one trial only."""
+    return {TRIAL_LABEL: batch.trials[index].id, INDEX_LABEL: str(index)}
+
+
+def queue_labels(batch: Batch, settings: Settings) -> dict[str, str]:
+    """Label the object that Kueue holds back, where the pool is a queue; its pods need none."""
+    pool = pool_of(batch, settings)
+    if pool is None or pool.queue is None:
+        return {}
+    priority = {} if batch.run.priority is None else {PRIORITY_LABEL: batch.run.priority}
+    return {QUEUE_LABEL: pool.queue} | priority
+
+
+def annotations(batch: Batch) -> dict[str, str]:
+    """Say on an object where it comes from, for whoever sees it in the cluster only."""
+    return {
+        "sweepledger.dev/generator": __version__,
+        "sweepledger.dev/program": f"sha256:{batch.program.digest}",
+        "sweepledger.dev/spec": batch.sweep.path,
+        "sweepledger.dev/spec-digest": batch.sweep.digest,
+    }
+
+
+def pool_of(batch: Batch, settings: Settings) -> Pool | None:
+    """Find the pool that a batch asks for."""
+    return None if batch.run.pool is None else settings.pools[batch.run.pool]
+
+
 def image(batch: Batch) -> str:
     """Name the image that the container asks for."""
     return BASE_IMAGE if batch.program.image == LOCAL_IMAGE else batch.program.image
 
 
-def deadline(batch: Batch) -> int:
+def deadline(batch: Batch, settings: Settings) -> int:
     """Seconds after which the node ends a pod whose launcher did not."""
-    return batch.run.timeout_seconds + POD_GRACE_SECONDS + POD_STARTUP_SECONDS
+    pool = pool_of(batch, settings)
+    startup = POD_STARTUP_SECONDS if pool is None else pool.startup_seconds
+    return batch.run.timeout_seconds + POD_GRACE_SECONDS + startup
 
 
-def environment(batch: Batch) -> list[Manifest]:
-    """List what every trial of the batch has in its environment beside what the base sets."""
-    variables = {
-        "OMP_NUM_THREADS": str(batch.run.resources.threads),
-        "SWEEP_RAN": batch.program.image,
-    }
-    if batch.program.data is not None:
-        variables["SWEEP_DATA"] = "/sweep/data"
-    return [{"name": name, "value": value} for name, value in sorted(variables.items())]
+def gpu_resource(batch: Batch, settings: Settings) -> str:
+    """Name what a GPU is called where the batch runs."""
+    pool = pool_of(batch, settings)
+    return GPU if pool is None else pool.gpu_resource
 
 
-def resources(batch: Batch) -> Manifest:
+def resources(batch: Batch, settings: Settings, shards: tuple[Shard, ...]) -> Manifest:
     """Ask for as much as is allowed: requests and limits are equal."""
     wanted = batch.run.resources
-    amounts = {"cpu": wanted.cpu, "memory": wanted.memory, "ephemeral-storage": "4Gi"}
+    disk = quantities.whole(wanted.scratch) + OTHER_DISK
+    amounts = {
+        "cpu": wanted.cpu,
+        "memory": _memory(wanted.memory, shards),
+        "ephemeral-storage": quantities.binary(disk),
+    }
     if wanted.gpu:
-        amounts["nvidia.com/gpu"] = str(wanted.gpu)
+        amounts[gpu_resource(batch, settings)] = str(wanted.gpu)
     return {"limits": dict(amounts), "requests": dict(amounts)}
 
 
-def mounts(batch: Batch) -> list[Manifest]:
-    """Mount the dataset, where there is one, beside what the base mounts."""
-    if batch.program.data is None:
-        return []
-    return [{"name": "data", "mountPath": "/sweep/data", "readOnly": True}]
-
-
-def volumes(name: str, batch: Batch, settings: Settings, shards: tuple[Shard, ...]) -> list[Manifest]:
-    """Give every volume of the base its source, and add the dataset."""
-    objects = Objects(name)
-    sources = [{"configMap": {"name": objects.table(number)}} for number in range(len(shards))]
-    made: list[Manifest] = [
-        {"name": "launcher", "configMap": {"name": objects.launcher, "defaultMode": 0o444}},
-        {"name": "table", "projected": {"defaultMode": 0o444, "sources": sources}},
-        {"name": "results", "persistentVolumeClaim": {"claimName": settings.results.claim}},
-    ]
-    if batch.program.data is not None:
-        claim = settings.datasets[batch.program.data.name].claim
-        made.append({"name": "data", "persistentVolumeClaim": {"claimName": claim, "readOnly": True}})
-    return made
+def _memory(wanted: str, shards: tuple[Shard, ...]) -> str:
+    """Add what a table of several shards takes: a projected volume lives in the pod's memory."""
+    if len(shards) == 1:
+        return wanted  # half a MiB at most: less than what two runs differ by
+    table = sum(len(shard.text.encode()) for shard in shards)
+    return quantities.binary(quantities.whole(wanted) + -(-table // MEBIBYTE) * MEBIBYTE)

@@ -1,4 +1,4 @@
-"""The batches that stand in a commit or lie in the work tree, as values."""
+"""The batches that stand in a commit or lie in the work tree, as values that are read when asked."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from pathlib import Path
 from generator.errors import RepositoryError, StorageError
 from generator.formats import launch, lock, table
 from generator.formats.table import Row
-from generator.repo.files import read_folder
+from generator.repo.contents import Blobs, Contents, InCommit, InMemory, OnDisk
 from generator.repo.git import Repository
 from generator.structs.batch import Lock
 from generator.structs.names import split_batch_name
@@ -25,7 +25,17 @@ class StoredBatch:
 
     folder: str
     """Relative to the repository, with forward slashes."""
-    tree: FileTree
+    held: FileTree | Contents
+
+    @cached_property
+    def contents(self) -> Contents:
+        """Where the files are."""
+        return InMemory(self.held) if isinstance(self.held, FileTree) else self.held
+
+    @cached_property
+    def tree(self) -> FileTree:
+        """Every file. Raises StorageError."""
+        return self.contents.tree()
 
     @property
     def name(self) -> str:
@@ -41,7 +51,7 @@ class StoredBatch:
     def lock(self) -> Lock:
         """What batch.yaml says. Raises RepositoryError if it cannot be read."""
         try:
-            return lock.read(self.tree[lock.LOCK_FILE])
+            return lock.read(self.contents.read(lock.LOCK_FILE))
         except KeyError as error:
             raise RepositoryError(f"{self.folder}/{lock.LOCK_FILE} is missing", hint=_RESTORE) from error
         except ValueError as error:
@@ -94,21 +104,44 @@ _RESTORE = "restore the folder from git: a merged batch never changes"
 
 def in_commit(repository: Repository, commit: str | None) -> tuple[StoredBatch, ...]:
     """List the batches of a commit, active and archived, in the order of sweep and number."""
-    files = repository.read(commit, ACTIVE, ARCHIVE)
-    folders: dict[str, dict[str, bytes]] = {}
-    for path, content in files.items():
+    folders: dict[str, dict[str, str]] = {}
+    for path, entry in repository.files(commit, ACTIVE, ARCHIVE).items():
         parts = path.split("/")
         if len(parts) > len(("overlays", "active", "batch")) and split_batch_name(parts[2]):
-            folders.setdefault("/".join(parts[:3]), {})["/".join(parts[3:])] = content
-    return _sorted(StoredBatch(folder, FileTree(contents)) for folder, contents in folders.items())
+            folders.setdefault("/".join(parts[:3]), {})["/".join(parts[3:])] = entry.id
+    blobs = Blobs(repository)
+    locks = frozenset(ids[lock.LOCK_FILE] for ids in folders.values() if lock.LOCK_FILE in ids)
+    return _sorted(StoredBatch(folder, InCommit(ids, blobs, locks)) for folder, ids in folders.items())
 
 
 def in_work_tree(root: Path) -> tuple[StoredBatch, ...]:
     """List the batches that lie in the work tree. Raises StorageError."""
     return _sorted(
-        StoredBatch(f"{place}/{folder.name}", read_folder(folder))
+        StoredBatch(f"{place}/{folder.name}", OnDisk.of(folder))
         for place in (ACTIVE, ARCHIVE)
         for folder in _folders(root / place)
+    )
+
+
+def load(stored: Iterable[StoredBatch]) -> None:
+    """Read all files of some batches of one commit at once: a process a batch would take its time."""
+    committed = [batch.contents for batch in stored if isinstance(batch.contents, InCommit)]
+    if committed:
+        committed[0].blobs.read(identity for one in committed for identity in one.ids.values())
+
+
+def difference(wanted: StoredBatch, found: StoredBatch) -> Drift:
+    """Say how a batch's files differ from those that stood, without reading what is the same."""
+    wanted_ids = wanted.contents.blob_ids()
+    found_ids = found.contents.blob_ids(like=next(iter(wanted_ids.values()), ""))
+    return Drift(
+        added=tuple(sorted(wanted_ids.keys() - found_ids.keys())),
+        changed=tuple(
+            sorted(
+                path for path in wanted_ids.keys() & found_ids.keys() if wanted_ids[path] != found_ids[path]
+            )
+        ),
+        stale=tuple(sorted(found_ids.keys() - wanted_ids.keys())),
     )
 
 

@@ -3,7 +3,7 @@
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -29,6 +29,9 @@ def storage(path: Path) -> Iterator[None]:
 
 LARGEST_INPUT = 256 * 1024
 """The reader's own limit for a spec; what is larger is cut, and refused there."""
+
+LARGEST_FILE = 64 * 2**20
+"""Of what is generated; a sparse file of a terabyte costs its author nothing, and its reader all memory."""
 
 
 def refuse_links(root: Path, *places: str | Path) -> None:
@@ -92,6 +95,12 @@ def write_file(path: Path, content: bytes) -> bool:
         return True
 
 
+def remove_file(path: Path) -> None:
+    """Remove a file if it is there. Raises StorageError."""
+    with storage(path):
+        path.unlink(missing_ok=True)
+
+
 def write_folder(path: Path, tree: FileTree, *, staging: Path | None = None) -> None:
     """Make a new folder with exactly these files appear at once. Raises StorageError.
 
@@ -113,6 +122,36 @@ def write_folder(path: Path, tree: FileTree, *, staging: Path | None = None) -> 
         _sync_folder(path.parent)
 
 
+def make_folder(path: Path, tree: FileTree, finish: Callable[[Path], None]) -> None:
+    """Fill a new or empty folder with a tree and whatever `finish` adds to it; on failure leave it as it was.
+
+    Raises StorageError, and what `finish` raises.
+    """
+    existed = path.is_dir()
+    place = path if existed else path.parent
+    with storage(path):
+        place.mkdir(parents=True, exist_ok=True)
+        made = Path(tempfile.mkdtemp(dir=place, prefix=f".{path.name}.", suffix=TEMPORARY))
+        try:
+            for name, content in tree:
+                write_file(made / name, content)
+            finish(made)
+            made.chmod(0o755)
+            if existed:  # somebody may stand in it, so it stays the folder that it is
+                for entry in sorted(made.iterdir()):
+                    entry.rename(path / entry.name)
+                made.rmdir()
+            else:
+                made.rename(path)
+        except BaseException:
+            shutil.rmtree(made, ignore_errors=True)
+            if existed:
+                for entry in path.iterdir():
+                    shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+            raise
+        _sync_folder(place)
+
+
 def remove_folder(path: Path, *, staging: Path) -> None:
     """Remove a generated folder; it vanishes under its name at once. Raises StorageError."""
     with storage(path):
@@ -122,21 +161,42 @@ def remove_folder(path: Path, *, staging: Path) -> None:
         shutil.rmtree(doomed)
 
 
-def read_folder(path: Path) -> FileTree:
-    """Read every file below a folder but Python's caches; an absent folder is an empty tree.
+def list_folder(path: Path) -> tuple[str, ...]:
+    """List every file below a folder but Python's caches; of an absent folder nothing.
 
-    Raises StorageError. Symbolic links are refused, not followed.
+    Raises StorageError. Symbolic links and devices are refused, not followed or opened.
     """
-    files: dict[str, bytes] = {}
     with storage(path):
-        for file in sorted(path.rglob("*")) if path.is_dir() else ():
-            if "__pycache__" in file.parts:
+        return tuple(sorted(_below(path, ""))) if path.is_dir() else ()
+
+
+def _below(folder: str | Path, prefix: str) -> Iterator[str]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name == "__pycache__":
                 continue
-            if file.is_symlink() or not (file.is_dir() or file.is_file()):
-                raise StorageError(f"{file}: must be a regular file, not a link or a device")
-            if file.is_file():
-                files[file.relative_to(path).as_posix()] = file.read_bytes()
-    return FileTree(files)
+            if entry.is_dir(follow_symlinks=False):
+                yield from _below(entry.path, f"{prefix}{entry.name}/")
+            elif entry.is_file(follow_symlinks=False):
+                yield f"{prefix}{entry.name}"
+            else:
+                raise StorageError(f"{entry.path}: must be a regular file, not a symbolic link or a device")
+
+
+def read_file(path: Path) -> bytes:
+    """Read a file of the repository. Raises StorageError for links, devices and what is far too large."""
+    with storage(path):
+        content = read_regular(path, LARGEST_FILE)
+    if content is None:
+        raise StorageError(f"{path}: must be a regular file, not a symbolic link or a device")
+    if len(content) > LARGEST_FILE:
+        raise StorageError(f"{path}: must have at most {LARGEST_FILE >> 20} MiB")
+    return content
+
+
+def read_folder(path: Path) -> FileTree:
+    """Read every file below a folder, as `list_folder` finds them. Raises StorageError."""
+    return FileTree({name: read_file(path / name) for name in list_folder(path)})
 
 
 def difference(wanted: FileTree, found: FileTree) -> Drift:

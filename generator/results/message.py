@@ -35,5 +35,6 @@ def best(summary: Summary) -> str:
 
 
 def counts(summary: Summary) -> str:
-    """Count the trials by status: `16 ok, 0 diverged, 0 failed, 0 missing`."""
-    return ", ".join(f"{summary.counts[status]} {status}" for status in Status)
+    """Count the trials by status: `16 ok, 0 diverged, 0 failed, 0 missing`; cancelled ones if there are."""
+    told = [status for status in Status if status is not Status.CANCELLED or summary.counts[status]]
+    return ", ".join(f"{summary.counts[status]} {status}" for status in told)

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from generator.formats.record import to_line
 from generator.structs.batch import Lock
@@ -12,6 +12,9 @@ from generator.structs.values import canonical_json
 
 METRIC_NOT_FINITE = "metric-not-finite"
 METRIC_MISSING = "metric-missing"
+BATCH_CANCELLED = "batch-cancelled"
+ENDED_FROM_OUTSIDE = "signal-15"
+"""How the launcher records a command that was told to end: what a cancelled batch does to its pods."""
 
 RANKS = {Status.OK: 0, Status.DIVERGED: 1, Status.FAILED: 2, Status.MISSING: 3, Status.CANCELLED: 4}
 """Of several attempts the lowest counts."""
@@ -24,6 +27,8 @@ class BatchResults:
     lock: Lock
     expected: tuple[ExpectedTrial, ...]
     records: tuple[Record, ...]
+    is_cancelled: bool = False
+    """Whether what did not come to an end was not to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +83,8 @@ def judge(batch: BatchResults) -> JudgedBatch:
     outcomes = tuple(
         _outcome(lock, program, trial, tried) for trial, tried in zip(batch.expected, attempts, strict=True)
     )
+    if batch.is_cancelled:
+        outcomes = tuple(map(_cancelled, outcomes, attempts))
     return JudgedBatch(lock, batch.expected, outcomes, attempts, len(foreign))
 
 
@@ -118,6 +125,14 @@ def _outcome(lock: Lock, program: str, trial: ExpectedTrial, attempts: Sequence[
         data=None if data is None else data.digest,
         replicate=trial.replicate,
     )
+
+
+def _cancelled(outcome: Outcome, attempts: Sequence[Attempt]) -> Outcome:
+    """Tell a trial that was cancelled from one that failed by itself before."""
+    interrupted = bool(attempts) and attempts[-1].reason == ENDED_FROM_OUTSIDE
+    if outcome.status is Status.MISSING or (outcome.status is Status.FAILED and interrupted):
+        return replace(outcome, status=Status.CANCELLED, reason=BATCH_CANCELLED)
+    return outcome
 
 
 def one_a_trial(outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:

@@ -2,9 +2,8 @@
 
 from generator.reader import Path
 
-TOP_KEYS = frozenset({"cancel"})
 METRIC_KEYS = frozenset({"reduce"})
-RUN_KEYS = frozenset({"artifacts", "environment", "pool", "secrets"})
+RUN_KEYS = frozenset({"artifacts"})
 
 FOREIGN_KEYS = frozenset({"entity", "project"})
 """What only W&B's own sweep files have."""
@@ -13,8 +12,6 @@ FOREIGN_KEYS = frozenset({"entity", "project"})
 def later_keys(schema: str, path: Path) -> frozenset[str]:
     """List the keys that a mapping at this path will have one day."""
     match (schema, *path):
-        case ("sweep",):
-            return TOP_KEYS
         case ("sweep", "metric"):
             return METRIC_KEYS
         case ("sweep", "run"):

@@ -25,6 +25,8 @@ MOST_MEMORY = 64 * 2**40
 TIME = re.compile(r"(?P<amount>[1-9][0-9]{0,8})(?P<unit>[smhd])", re.ASCII)
 TIME_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 LONGEST_TIME = 30 * TIME_UNITS["d"]
+MOST_MINUTES = 30
+MOST_DAYS = 3650
 
 
 def cores(amount: str | float) -> str:
@@ -58,3 +60,29 @@ def seconds(text: str) -> int:
     if time > LONGEST_TIME:
         raise ValueError("must be at most 30d")
     return time
+
+
+def minutes(text: str) -> int:
+    """Give how often the collector looks, in minutes. Raises ValueError if no clock strikes so often."""
+    time = seconds(text)
+    minute, hour = TIME_UNITS["m"], TIME_UNITS["h"]
+    if time % minute or time > MOST_MINUTES * minute or hour % time:
+        raise ValueError("must be whole minutes that divide an hour, at most 30m")
+    return time // minute
+
+
+def days(text: str) -> int:
+    """Give how long something is kept, in days. Raises ValueError if it is not said in days."""
+    found = TIME.fullmatch(text)
+    if found is None or found["unit"] != "d" or int(found["amount"]) > MOST_DAYS:
+        raise ValueError(f"must be a whole number of days such as '90d', at most {MOST_DAYS}d")
+    return int(found["amount"])
+
+
+def is_memory(text: str) -> bool:
+    """Tell whether a text is an amount of memory."""
+    try:
+        memory(text)
+    except ValueError:
+        return False
+    return True

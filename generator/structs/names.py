@@ -14,6 +14,10 @@ LONGEST_OBJECT_SUFFIX = len("-t0123456789a")
 SWEEP_NAME_LENGTH = LABEL_LENGTH - LONGEST_BATCH_SUFFIX - LONGEST_OBJECT_SUFFIX
 SWEEP_NAME = re.compile(rf"[a-z](?:[a-z0-9-]{{0,{SWEEP_NAME_LENGTH - 2}}}[a-z0-9])?", re.ASCII)
 
+LONGEST_POD_SUFFIX = len("-49-node-0-99-abcde")
+"""What a JobSet makes of the name of a distributed trial for its pods; no operator adds more."""
+DISTRIBUTED_NAME_LENGTH = LABEL_LENGTH - LONGEST_BATCH_SUFFIX - LONGEST_POD_SUFFIX
+
 RESERVED_SWEEP_NAMES = frozenset({"con", "default", "kube-system", "main"})
 
 PARAMETER_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,62}", re.ASCII)

@@ -19,7 +19,7 @@ class Status(StrEnum):
     MISSING = "missing"
     """No attempt left a record."""
     CANCELLED = "cancelled"
-    """No attempt left a record before its batch was cancelled."""
+    """Its batch was cancelled before an attempt at it came to an end of its own."""
 
     @property
     def is_final(self) -> bool:

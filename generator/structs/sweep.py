@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from generator.problems import NOWHERE, Place, Problem, Severity
 from generator.structs.record import UNFINISHED, Status
+from generator.structs.settings import Limits, Pool
 from generator.structs.space import SearchSpace
 from generator.structs.values import Value
 
@@ -247,6 +248,12 @@ class Sweep:
     cancel: tuple[str, ...] = ()
     """Batches that must not go on."""
     retry: tuple[Retry, ...] = ()
+    limits: Limits = field(default_factory=Limits)
+    """The repository's, which hold beside its own budget."""
+    pool: Pool | None = None
+    """What the settings say of the pool that it runs in."""
+    pool_place: Place = NOWHERE
+    """Where the spec says how much runs at once: the nodes for it are counted with the trials."""
     shape_place: Place = NOWHERE
     """Where the spec chooses a shape: whether it can is known when the trials are counted."""
     code_place: Place = NOWHERE

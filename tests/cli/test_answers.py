@@ -57,7 +57,7 @@ def test_the_whole_story_as_json(sandbox: Sandbox, run_sweep: Run) -> None:
     assert ask("check") == {"specs": 1, "built": [], "unchanged": [batch]}
     assert ask("status")["sweeps"][0]["missing"] == 3
     (landed,) = ask("local", "--once")["collected"]
-    assert landed["counts"] == {"ok": 3, "diverged": 0, "failed": 0, "missing": 0}
+    assert landed["counts"] == {"ok": 3, "diverged": 0, "failed": 0, "missing": 0, "cancelled": 0}
     sandbox.pull()
     assert ask("status", "peak")["sweeps"][0]["ok"] == 3
     trials = ask("results", "peak", "--top", "1")["trials"]

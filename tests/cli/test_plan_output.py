@@ -21,12 +21,14 @@ from generator.plan import (
     Review,
     Standing,
     Unreadable,
+    as_data,
     coverage,
     difference,
 )
 from generator.problems import Problem, Severity
 from generator.search import Expansion
 from generator.structs.domain import Choice, Constant
+from generator.structs.settings import Node, Pool
 from generator.structs.space import Parameter, SearchSpace
 from generator.structs.sweep import Budget, Grid, Resources, Sweep
 from generator.structs.sweep import Run as Runs
@@ -539,6 +541,37 @@ def test_a_budget_is_shown_beside_the_cost(capsys: pytest.CaptureFixture[str]) -
 
     assert "budget 1,000 trials, 2.5 GPU hours" in shown(capsys, review)
     assert "Budget: 1,000 trials, 2.5 GPU hours." in comment(review)
+
+
+def test_the_pool_is_shown_with_its_nodes(capsys: pytest.CaptureFixture[str]) -> None:
+    pool = Pool("cpu-small", Node("8", "16Gi"), max_nodes=100)
+    run = Runs(resources=Resources("4", "2Gi"), parallelism=4)
+    review = a_review(a_sweep(run=run, pool=pool), standing=Standing(16, 0, 0))
+
+    line = "16 × cpu-small (4 CPU, 2 GiB) · 4 at once · 2 nodes of at most 100"  # noqa: RUF001 - as shown
+    assert f"pool   {line}\n" in shown(capsys, review)
+    assert f"Pool: {line}.\n" in comment(review)
+    assert as_data(review)["pool"] == {
+        "name": "cpu-small",
+        "trials": 16,
+        "at_once": 4,
+        "nodes": 2,
+        "max_nodes": 100,
+        "price": None,
+        "resources": {"cpu": "4", "memory": "2Gi", "gpu": 0},
+    }
+
+
+def test_pods_gpus_and_prices_of_a_pool_are_told() -> None:
+    pool = Pool("gpu", Node("96", "800Gi", 8), queue="gpu", price=20)
+    run = Runs(resources=Resources("8", "80Gi", 4), nodes=2, parallelism=2)
+    review = a_review(a_sweep(run=run, pool=pool), standing=Standing(4, 0, 0))
+
+    assert plan_words.room(review) == (
+        "4 × 2 pods × gpu (8 CPU, 80 GiB, 4 GPUs) · 2 at once · 2 nodes "  # noqa: RUF001 - as shown
+        "· at most 80 at 20 a node and hour"
+    )
+    assert plan_words.room(a_review(a_sweep())) == ""
 
 
 def test_a_base_without_the_sweep_or_without_sense_is_told(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from generator.cli.progress import Watch
-from generator.commands import collect
+from generator.commands import collect, recorded
 from generator.commands.local import Built, Collected, Event, Running, Trouble, Unpushed
 from generator.engine.local import events
 from generator.repo import batches
@@ -27,7 +27,7 @@ def watch(width: int = 100) -> tuple[Watch, io.StringIO]:
 def test_results_commits_are_handed_on_and_not_kept(sandbox: Sandbox) -> None:
     sandbox.merged()
     (batch,) = batches.in_work_tree(sandbox.root)
-    results = BatchResults(batch.lock, collect.expected(batch), ())
+    results = BatchResults(batch.lock, recorded.expected(batch), ())
     seen: list[weakref.ref[collect.Collected]] = []
     alive: list[int] = []
 

@@ -1,5 +1,4 @@
 import shutil
-from pathlib import Path
 
 import pytest
 
@@ -94,7 +93,9 @@ def test_a_merged_batch_moves_only_with_its_results(sandbox: Sandbox) -> None:
 
     sandbox.write(f"results/peak/records/{name}.jsonl", "")
 
-    assert check(sandbox.workspace).problems == ()
+    assert set(codes(check(sandbox.workspace))) == {
+        "history-unsigned"
+    }  # a person moved it, not the collector
 
 
 def test_a_base_that_overlays_refer_to_is_frozen(sandbox: Sandbox) -> None:
@@ -166,13 +167,12 @@ def test_without_kustomize_it_is_no_pass(sandbox: Sandbox, monkeypatch: pytest.M
     kustomize.command.cache_clear()
 
 
-def test_a_base_in_a_repository_of_its_own_wins_over_the_tools(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_a_base_in_a_repository_of_its_own_wins_over_the_tools(sandbox: Sandbox) -> None:
     sandbox.spec()
     generate(sandbox.workspace)
-    broken = sandbox.root / "base/trial/v1/kustomization.yaml"
-    broken.write_text("resources: [nowhere.yaml]\n")
+    (sandbox.root / "base/trial/v1/job.yaml").write_text("apiVersion: batch/v1\nkind: Job\n")
 
     found = check(sandbox.workspace)
 
     assert codes(found) == ["build-failed"]
-    assert "nowhere.yaml" in found.problems[0].message
+    assert "missing metadata.name" in found.problems[0].message

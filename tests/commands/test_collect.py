@@ -3,7 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from generator.commands.collect import Collected, Target, collect, expected
+from generator.commands.cancel import cancel
+from generator.commands.collect import Collected, Target, collect
+from generator.commands.recorded import expected
 from generator.errors import RepositoryError
 from generator.repo import batches
 from generator.repo.batches import StoredBatch
@@ -164,3 +166,48 @@ def test_the_results_are_the_same_whatever_the_order_of_collecting(merged: Sandb
 
     assert b",ok,,2," in first
     assert len((merged.root / f"results/peak/records/{batch.name}.jsonl").read_text().splitlines()) == 4
+
+
+def test_with_flux_the_batchs_file_goes_with_the_folder(sandbox: Sandbox, results: Path) -> None:
+    sandbox.write("sweepledger.yaml", "version: 1\ncontroller: flux\n")
+    name = sandbox.merged()
+    file = sandbox.root / f"clusters/flux/active/{name}.yaml"
+    assert file.is_file()
+
+    collect(target(sandbox), results, {name})
+
+    sandbox.pull()
+    assert not file.exists()
+    assert (sandbox.root / "overlays/archive" / name).is_dir()
+
+
+def test_an_archived_batch_without_records_waits_while_another_is_recorded(
+    sandbox: Sandbox, results: Path
+) -> None:
+    first = sandbox.merged()
+    second = sandbox.merged(xs="1, 2, 3, 4")
+    cancel(sandbox.workspace, "peak", batch=first)
+    sandbox.push()
+
+    collect(target(sandbox), results, {second}, alive={first, second})
+
+    sandbox.pull()
+    assert not (sandbox.root / f"results/peak/records/{first}.jsonl").exists()
+    assert len((sandbox.root / "results/peak/summary.csv").read_text().splitlines()) == 2
+    (found,) = collect(target(sandbox), results, (), alive=())
+    assert found.batches == (first,)
+    sandbox.pull()
+    assert len((sandbox.root / "results/peak/summary.csv").read_text().splitlines()) == 5
+
+
+def test_a_batch_cancelled_while_it_is_recorded_is_recorded_once(sandbox: Sandbox, results: Path) -> None:
+    name = sandbox.merged()
+    for index in range(2):
+        leave(results, stored(sandbox), index)
+    cancel(sandbox.workspace, "peak")
+    sandbox.push()
+
+    (found,) = collect(target(sandbox), results, {name}, alive=())
+
+    assert recorded(sandbox, (found,)) == {"0": "ok", "1": "ok", "2": "cancelled"}
+    assert collect(target(sandbox), results, {name}, alive=()) == ()

@@ -229,6 +229,11 @@ def test_the_foundation_is_laid_where_it_is_missing_and_left_alone_after(sandbox
     generate(sandbox.workspace)
     for path in ("overlays/active/.gitkeep", "overlays/archive/.gitkeep", "base/trial/v1/job.yaml"):
         assert (sandbox.root / path).is_file()
+    (made,) = batches.in_work_tree(sandbox.root)
+    laid = {
+        str(path.relative_to(sandbox.root / "base")) for path in (sandbox.root / "base").glob("**/v[0-9]")
+    }
+    assert laid == set(made.lock.bases), "what no batch was made from is not there to be kept for ever"
     own = sandbox.write("base/launcher/v1/launch.py", "# our own\n")
     sandbox.spec(xs="5")
 
@@ -292,3 +297,65 @@ def test_a_trial_keeps_its_id_in_every_batch(sandbox: Sandbox) -> None:
 
     assert [trial.id for trial in first.trials] == [row.trial for row in first.rows]
     assert replace(first.trials[0], replicate=1).id != first.trials[0].id
+
+
+def test_a_queue_holds_readable_jobs_back_itself(sandbox: Sandbox) -> None:
+    sandbox.write(
+        "sweepledger.yaml",
+        "version: 1\npools:\n  queued: {queue: gpus, node: {cpu: 8, memory: 32Gi}}\n",
+    )
+    spec = sandbox.spec(xs="1, 2, 3", parallelism=2)
+    spec.write_text(spec.read_text().replace("run:\n", "run:\n  pool: queued\n"))
+
+    made = only(generate(sandbox.workspace)).batch
+
+    assert made is not None
+    assert made.lock.shape is Shape.JOBS
+
+
+@pytest.fixture
+def flux(sandbox: Sandbox) -> Sandbox:
+    sandbox.write("sweepledger.yaml", "version: 1\ncontroller: flux\n")
+    sandbox.commit("Use Flux")
+    sandbox.push()
+    return sandbox
+
+
+def announced(sandbox: Sandbox) -> list[str]:
+    return sorted(path.stem for path in (sandbox.root / "clusters/flux/active").glob("*.yaml"))
+
+
+def test_with_flux_each_batch_has_its_file_and_loses_it_with_its_folder(flux: Sandbox) -> None:
+    flux.spec(xs="1, 2")
+    first = only(generate(flux.workspace)).batch
+    assert first is not None
+    assert announced(flux) == [first.name]
+    flux.spec(xs="1, 2, 3")
+
+    second = only(generate(flux.workspace)).batch
+
+    assert second is not None
+    assert announced(flux) == flux.active() == [second.name]
+
+
+def test_with_flux_a_file_that_was_not_written_any_more_is_written_next_time(flux: Sandbox) -> None:
+    flux.spec()
+    made = only(generate(flux.workspace)).batch
+    assert made is not None
+    (flux.root / f"clusters/flux/active/{made.name}.yaml").unlink()
+    assert only(generate(flux.workspace, check=True)).is_pending
+
+    again = only(generate(flux.workspace))
+
+    assert announced(flux) == [made.name]
+    assert again.batch is not None
+    assert again.batch.name == made.name
+    assert not only(generate(flux.workspace)).is_pending
+
+
+def test_a_cancelled_batch_named_in_the_spec_makes_nothing_new(sandbox: Sandbox) -> None:
+    name = sandbox.merged()
+    spec = sandbox.root / "sweeps/peak.yaml"
+    spec.write_text(f"{spec.read_text()}cancel: [{name}]\n")
+
+    assert only(generate(sandbox.workspace)).batch is None

@@ -331,7 +331,7 @@ def test_what_changed_since_the_lock_is_what_an_update_would_take(sandbox: Sandb
     assert review(sandbox).outdated == ()
 
     sandbox.write("code/train.py", "print('rewritten')\n")
-    sandbox.write("sweepledger.yaml", f"version: 1\nimage: train@sha256:{'a' * 64}\n")
+    sandbox.write("sweepledger.yaml", f"version: 1\ndefaults: {{image: train@sha256:{'a' * 64}}}\n")
     sandbox.commit("Change everything")
 
     assert [(one.part, one.name) for one in review(sandbox).outdated] == [("code", "code/"), ("image", "")]

@@ -5,16 +5,16 @@ import sys
 from pathlib import Path
 
 from generator import search
-from generator.render.overlay import Bases, overlay
+from generator.render.bases import Bases
+from generator.render.overlay import overlay
+from generator.repo import files
 from generator.spec import parse
 from generator.structs.batch import Batch
 from generator.structs.program import Code, Data, Program
-from generator.structs.settings import Dataset, Settings
 from generator.structs.sweep import Shape, Sweep
+from tests.written_specs import SETTINGS
 
-DATASETS = {name: Dataset(name, name, "sha256:" + "0" * 64) for name in ("cifar", "mnist")}
-SETTINGS = Settings(datasets=DATASETS)
-BASES = Bases({"launcher/v1/launch.py": b"# launcher\n"})
+BASES = Bases(files.read_folder(Path(__file__).parents[2] / "base").files)
 
 
 def digest_of(path: Path) -> str:
@@ -22,7 +22,9 @@ def digest_of(path: Path) -> str:
     spec, name = path.read_bytes(), f"sweeps/{path.name}"
     found = parse(spec, name, SETTINGS, beside=lambda file: (path.parent / file).read_bytes())
     assert isinstance(found, Sweep), "\n".join(map(str, found))
-    data = None if found.run.data is None else Data(found.run.data, DATASETS[found.run.data].identity)
+    data = (
+        None if found.run.data is None else Data(found.run.data, SETTINGS.datasets[found.run.data].identity)
+    )
     program = Program("local", found.command, Code("trainer", "c" * 40), data)
     batch = Batch(found, 1, None, program, search.expand(found, program), Shape.INDEXED)
     return overlay(batch, BASES, SETTINGS).tree.digest

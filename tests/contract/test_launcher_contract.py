@@ -9,7 +9,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from generator.commands.collect import expected
+from generator.commands.recorded import expected
 from generator.formats import record, yaml
 from generator.render.overlay import overlay
 from generator.repo.batches import StoredBatch

@@ -1,4 +1,4 @@
-"""docs/spec.md: every key of the schema has a section, and every example is what it says."""
+"""docs/spec.md and docs/settings.md: every key has a section, and every example is what it says."""
 
 import json
 import re
@@ -10,13 +10,17 @@ import pytest
 
 from generator import search
 from generator.search import Expansion
-from generator.spec import parse
+from generator.spec import parse, parse_settings
+from generator.structs.settings import Settings
 from generator.structs.sweep import Sweep
 from tests.written_specs import SETTINGS
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/spec.md").read_text()
 SCHEMA = json.loads((ROOT / "generator/schemas/sweep.schema.json").read_text())
+
+SETTINGS_PAGE = (ROOT / "docs/settings.md").read_text()
+SETTINGS_SCHEMA = json.loads((ROOT / "generator/schemas/settings.schema.json").read_text())
 
 EXAMPLES = re.findall(r"^### (.+?)\n|^```yaml\n(.*?)^```|^```csv\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 REFUSED = "# refused"
@@ -113,3 +117,37 @@ def test_the_complete_spec_at_the_end_is_the_one_among_the_examples() -> None:
     whole = PAGE.rpartition("# 219 trials, whole\n")[2].removesuffix("```\n")
 
     assert whole == (ROOT / "tests/specs/valid/everything.yaml").read_text()
+
+
+def settings_keys(schema: dict[str, Any], path: str = "") -> Iterator[str]:
+    """Name every key, those of what has names of its own under NAME."""
+    for name, entry in schema.get("properties", {}).items():
+        part = SETTINGS_SCHEMA["$defs"]["nfs"] if "$ref" in entry else entry
+        yield path + name
+        yield from settings_keys(part, f"{path}{name}.")
+        if isinstance(part.get("additionalProperties"), dict):
+            yield from settings_keys(part["additionalProperties"], f"{path}{name}.NAME.")
+
+
+def test_every_key_of_the_settings_has_a_section_with_an_example() -> None:
+    sections = re.split(r"^### ", SETTINGS_PAGE, flags=re.MULTILINE)[1:]
+
+    assert sorted(re.findall(r"^### `(.+)`$", SETTINGS_PAGE, re.MULTILINE)) == sorted(
+        settings_keys(SETTINGS_SCHEMA)
+    )
+    assert [section for section in sections if "```yaml" not in section] == []
+
+
+@pytest.mark.parametrize(
+    ("heading", "text"),
+    [
+        (section.partition("\n")[0].strip("`"), example)
+        for section in re.split(r"^### ", SETTINGS_PAGE, flags=re.MULTILINE)
+        for example in re.findall(r"^```yaml\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
+    ],
+)
+def test_an_example_of_settings_is_taken_and_says_something_of_its_key(heading: str, text: str) -> None:
+    found = parse_settings(text.encode(), "sweepledger.yaml")
+
+    assert isinstance(found, Settings), "\n".join(map(str, found))
+    assert f"{heading.rpartition('.')[2]}:" in text or heading.startswith("#")

@@ -411,7 +411,9 @@ def test_a_dataset_is_seen_where_it_is_mounted(machine: Machine) -> None:
     spec["volumes"].append(
         {"name": "data", "persistentVolumeClaim": {"claimName": "mnist", "readOnly": True}}
     )
-    spec["containers"][0]["volumeMounts"].append({"name": "data", "mountPath": "/sweep/data"})
+    spec["containers"][0]["volumeMounts"].append(
+        {"name": "data", "mountPath": "/sweep/data", "subPath": "v2"}
+    )
     spec["containers"][0]["env"].append({"name": "SWEEP_DATA", "value": "/sweep/data"})
     desired = replace(machine.desired(made), data=machine.root / "digits")
 

@@ -10,6 +10,7 @@ from generator.engine.local.workload import (
     BatchSpec,
     ConfigSource,
     ConfigVolume,
+    KeptVolume,
     ResultsVolume,
     ScratchVolume,
     Verdict,
@@ -69,6 +70,31 @@ def test_the_pod_is_read_as_it_stands() -> None:
     assert pod.volumes["scratch"] == ScratchVolume(2 << 30)
 
 
+def test_what_chooses_nodes_means_nothing_on_one_machine() -> None:
+    made = copy.deepcopy(indexed([""]))
+
+    pod_of(made[-1]).update(
+        nodeSelector={"pool": "gpu"},
+        tolerations=[{"key": "x", "operator": "Exists"}],
+        affinity={"nodeAffinity": {}},
+        imagePullSecrets=[{"name": "registry"}],
+        serviceAccountName="sweep-trial",
+    )
+
+    assert parsed(made).jobs[0].pod == parsed(indexed([""])).jobs[0].pod
+
+
+def test_claims_for_checkpoints_and_artifacts_are_volumes_of_their_own() -> None:
+    made = copy.deepcopy(indexed([""]))
+
+    for name in ("checkpoints", "artifacts"):
+        pod_of(made[-1])["volumes"].append({"name": name, "persistentVolumeClaim": {"claimName": "x"}})
+
+    volumes = parsed(made).jobs[0].pod.volumes
+    assert volumes["checkpoints"] == KeptVolume("checkpoints")
+    assert volumes["artifacts"] == KeptVolume("artifacts")
+
+
 def test_the_digest_covers_job_and_config_maps_and_no_order() -> None:
     before = parsed(indexed(["", ""])).jobs[0].digest
     table, more = indexed(["", "sleep:1"]), indexed(["", ""], parallelism=5)
@@ -88,18 +114,22 @@ def test_the_digest_covers_job_and_config_maps_and_no_order() -> None:
         (lambda job: job["spec"].update(completions=0), "spec.completions"),
         (lambda job: job["spec"]["podFailurePolicy"]["rules"][0].update(action="FailJob"), "rules[0].action"),
         (lambda job: pod_of(job).update(restartPolicy="OnFailure"), "spec.restartPolicy"),
-        (lambda job: pod_of(job).update(initContainers=[{"name": "x"}]), "spec.initContainers"),
-        (lambda job: pod_of(job).update(nodeSelector={"pool": "big"}), "spec.nodeSelector"),
+        (lambda job: pod_of(job).update(initContainers=[{"name": "x"}]), "spec.initContainers[0].name"),
+        (lambda job: pod_of(job).update(hostAliases=[{"ip": "x"}]), "spec.hostAliases"),
         (lambda job: pod_of(job)["containers"].append({"name": "two"}), "exactly one container"),
         (
             lambda job: pod_of(job)["volumes"].append({"name": "n", "nfs": {"server": "x"}}),
             "no kind of volume",
         ),
-        (lambda job: pod_of(job)["volumes"][3]["emptyDir"].update(medium="Memory"), "emptyDir.medium"),
+        (lambda job: pod_of(job)["volumes"][3]["emptyDir"].update(medium="HugePages"), "emptyDir.medium"),
         (lambda job: pod_of(job)["volumes"][3]["emptyDir"].update(sizeLimit="2gi"), "must be a quantity"),
         (lambda job: pod_of(job)["volumes"][2].update(name="other"), "volumes[2].name"),
         (lambda job: pod_of(job)["volumes"][0]["configMap"].update(name="gone"), "'gone'"),
         (lambda job: pod_of(job)["volumes"][0]["configMap"].update(optional=True), "configMap.optional"),
+        (
+            lambda job: pod_of(job)["volumes"].append({"name": "n", "secret": {"secretName": "hub-token"}}),
+            "is the Secret 'hub-token', which stays in the cluster",
+        ),
         (lambda job: container_of(job).update(livenessProbe={}), "livenessProbe"),
         (lambda job: container_of(job).update(envFrom=[{"secretRef": {"name": "s"}}]), "envFrom"),
         (lambda job: container_of(job).update(workingDir="code"), "workingDir"),
@@ -135,7 +165,7 @@ def test_what_cannot_be_honoured_is_a_problem(change: Change, said: str) -> None
 
 def test_all_problems_are_told_at_once() -> None:
     made = copy.deepcopy(indexed([""]))
-    pod_of(made[-1]).update(hostNetwork=True, initContainers=[])
+    pod_of(made[-1]).update(hostNetwork=True, initContainers=[{"name": "x"}])
     made.append({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}})
 
     found = messages(made)

@@ -1,7 +1,7 @@
 import pytest
 
-from generator.engine.local import quantities
 from generator.engine.local.quantities import Resources
+from generator.structs import quantities
 
 
 @pytest.mark.parametrize(

@@ -21,17 +21,17 @@ from tests.sweeps import BASE, SETTINGS, a_batch, a_sweep, real_bases
 
 TRAIN = """\
 import json, os, sys, time
-given = dict(word[2:].split("=", 1) for word in sys.argv[1:])
+given = dict(word[2:].split("=", 1) for word in sys.argv[1:] if "=" in word)
 if float(given["learning_rate"]) < 0.01:
     sys.exit(42)
 with open(os.environ["SWEEP_RESULT"], "w") as file:
-    json.dump({"accuracy": 0.5, "given": given, "home": os.environ["HOME"]}, file)
+    json.dump({"accuracy": 0.5, "given": given, "words": sys.argv, "home": os.environ["HOME"]}, file)
 """
 
 
 def rendered(shape: Shape, folder: Path) -> BatchSpec:
     run = replace(a_sweep().run, data=None)
-    sweep = a_sweep(run=run, command=("python", "train.py", "${args}"))
+    sweep = a_sweep(run=run, command=("python", "train.py", "${args}", "/sweep/scratch"))
     made = overlay(a_batch(shape, sweep=sweep), real_bases(), SETTINGS)
     shutil.copytree(BASE, folder / "base", ignore=shutil.ignore_patterns("__pycache__"))
     files.write_folder(folder / "overlays/active" / made.name, made.tree)
@@ -40,7 +40,7 @@ def rendered(shape: Shape, folder: Path) -> BatchSpec:
     return batch
 
 
-@pytest.mark.parametrize("shape", list(Shape), ids=str)
+@pytest.mark.parametrize("shape", [Shape.INDEXED, Shape.JOBS], ids=str)
 def test_a_rendered_batch_runs_as_it_stands(machine: Machine, shape: Shape) -> None:
     batch = rendered(shape, machine.root / "repository")
     code = machine.root / "locked code"
@@ -60,6 +60,7 @@ def test_a_rendered_batch_runs_as_it_stands(machine: Machine, shape: Shape) -> N
         found[record.index] = record
     assert {index: record.status for index, record in found.items()} == {0: Status.OK, 1: Status.DIVERGED}
     assert found[0].metrics == {"accuracy": 0.5}
+    assert found[0].details["words"][-1] == "/sweep/scratch", "what is shown is what runs, path or not"
     assert found[0].details["given"] == {"learning_rate": "0.1", "name": 'say "on"'}
     assert str(machine.state) in found[0].details["home"]
     assert found[0].ran == "process"

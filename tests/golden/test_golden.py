@@ -24,7 +24,8 @@ datasets:
 
 
 def generated(sandbox: Sandbox, case: Path) -> FileTree:
-    sandbox.write("sweepledger.yaml", SETTINGS)
+    own = case / "sweepledger.yaml"
+    sandbox.write("sweepledger.yaml", own.read_text() if own.exists() else SETTINGS)
     sandbox.write("code/train.py", "print('the same code for ever')\n")
     sandbox.write("base/launcher/v1/launch.py", "# stands for the launcher, which has tests of its own\n")
     shutil.copytree(case / "sweeps", sandbox.root / "sweeps")

@@ -68,6 +68,8 @@ class TrialFolder:
     """Of launch.json."""
     environment: dict[str, str] = field(default_factory=dict)
     interpreter: str = sys.executable
+    arguments: list[str] = field(default_factory=list)
+    """Of the launcher: what the manifest shows."""
     started: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     @property
@@ -135,7 +137,7 @@ class TrialFolder:
         """Write everything and start the launcher; an empty value leaves a variable out."""
         self.write()
         launcher = subprocess.Popen(
-            [self.interpreter, str(LAUNCHER)],
+            [self.interpreter, str(LAUNCHER), *self.arguments],
             env=self.variables(variables),
             cwd=self.root,
             stdin=subprocess.DEVNULL,

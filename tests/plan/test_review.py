@@ -1,8 +1,12 @@
 from dataclasses import replace
 
-from generator.plan import BlockReview, cost, difference, standing
+import pytest
+
+from generator.plan import BlockReview, cost, difference, room, standing
+from generator.structs.settings import Node, Pool
 from generator.structs.sweep import Resources, Run
 from generator.structs.trial import Trial
+from tests.sweeps import a_sweep
 
 TRIALS = tuple(Trial({"x": number}, "program") for number in range(6))
 
@@ -57,3 +61,44 @@ def test_the_order_of_trials_is_no_difference() -> None:
 def test_acceptance_is_the_share_that_no_constraint_rejected() -> None:
     assert BlockReview("grid", candidates=8, rejected=6, duplicates=1, kept=1).acceptance == 0.25
     assert BlockReview("list", candidates=0, rejected=0, duplicates=0, kept=0).acceptance == 0
+
+
+def test_the_gpus_of_all_pods_of_a_trial_are_paid_for() -> None:
+    assert cost(Run(resources=Resources(gpu=2), nodes=3), 1).gpu_hours == 6
+
+
+POOL = Pool("cpu-small", Node("8", "32Gi"), max_nodes=3, price=2)
+FOUR_A_NODE = Run(resources=Resources(cpu="2"), parallelism=8, timeout_seconds=1800)
+
+
+@pytest.mark.parametrize(
+    ("run", "trials", "at_once", "nodes", "price"),
+    [
+        (FOUR_A_NODE, 16, 8, 2, 4),
+        (FOUR_A_NODE, 3, 3, 1, 1),
+        (replace(FOUR_A_NODE, parallelism=100), 24, 12, 3, 6),
+        (replace(FOUR_A_NODE, retries=1), 8, 8, 2, 4),
+        (replace(FOUR_A_NODE, nodes=6), 4, 2, 3, 6),
+        (replace(FOUR_A_NODE, resources=Resources("500m", "30Gi")), 2, 2, 2, 2),
+    ],
+    ids=["as wanted", "few", "the pool ends", "retries", "several pods", "memory is scarce"],
+)
+def test_trials_fill_nodes_as_far_as_there_are_any(
+    run: Run, trials: int, at_once: int, nodes: int, price: float
+) -> None:
+    found = room(a_sweep(run=run, pool=POOL), trials)
+
+    assert found is not None
+    assert (found.at_once, found.nodes, found.price) == (at_once, nodes, price)
+
+
+def test_a_pool_without_end_or_price_has_neither() -> None:
+    found = room(a_sweep(run=FOUR_A_NODE, pool=replace(POOL, max_nodes=None, price=None)), 100)
+
+    assert found is not None
+    assert (found.at_once, found.nodes, found.price) == (8, 2, None)
+
+
+def test_without_a_pool_or_trials_nothing_is_said_of_nodes() -> None:
+    assert room(a_sweep(), 3) is None
+    assert room(a_sweep(pool=POOL), 0) is None

@@ -1,41 +1,20 @@
 import json
 import re
-import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from generator import policy
 from generator.formats import launch, lock, table, yaml
-from generator.render.overlay import Overlay, overlay
-from generator.repo import files, kustomize
-from generator.structs.batch import Batch
 from generator.structs.domain import Choice
 from generator.structs.space import Parameter, SearchSpace
 from generator.structs.sweep import Grid, Shape
-from tests.sweeps import BASE, SETTINGS, a_batch, a_sweep, some_bases
+from tests.render.building import built, job_of, rendered
+from tests.sweeps import SETTINGS, a_batch, a_sweep
 
-SHAPES = pytest.mark.parametrize("shape", list(Shape), ids=str)
+SHAPES = pytest.mark.parametrize("shape", [Shape.INDEXED, Shape.JOBS], ids=str)
 IMAGE = "registry.example.org/team/trainer@sha256:" + "a" * 64
-
-
-def rendered(batch: Batch) -> Overlay:
-    return overlay(batch, some_bases(), SETTINGS)
-
-
-def built(batch: Batch, folder: Path) -> tuple[Any, ...]:
-    made = rendered(batch)
-    if not (folder / "base").exists():
-        shutil.copytree(BASE, folder / "base", ignore=shutil.ignore_patterns("__pycache__"))
-    target = folder / "overlays/active" / made.name
-    files.write_folder(target, made.tree)
-    return kustomize.build(target)
-
-
-def job_of(manifests: tuple[Any, ...]) -> dict[str, Any]:
-    return next(manifest for manifest in manifests if manifest["kind"] == "Job")
 
 
 @SHAPES

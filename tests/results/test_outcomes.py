@@ -187,3 +187,33 @@ def test_attempts_are_listed_in_the_order_of_time() -> None:
     judged = judge(a_batch(second, first))
 
     assert [attempt.record for attempt in judged.attempts[0]] == [first, second]
+
+
+@pytest.mark.parametrize(
+    ("records", "status", "reason"),
+    [
+        ((), Status.CANCELLED, "batch-cancelled"),
+        ((failed(reason="signal-15"),), Status.CANCELLED, "batch-cancelled"),
+        (
+            (failed(), failed(reason="signal-15", uid="later", attempt=2, started="2026-01-01T00:01:00Z")),
+            Status.CANCELLED,
+            "batch-cancelled",
+        ),
+        ((failed(),), Status.FAILED, "exit-1"),
+        ((diverged(),), Status.DIVERGED, "bad-hyperparameters"),
+        ((a_record(), failed(reason="signal-15")), Status.OK, None),
+    ],
+    ids=["no record", "ended", "ended later", "failed before", "diverged", "ok"],
+)
+def test_in_a_cancelled_batch_what_came_to_its_own_end_keeps_it(
+    records: tuple[Record, ...], status: Status, reason: str | None
+) -> None:
+    (outcome,) = judge(replace(a_batch(*records), is_cancelled=True)).outcomes
+
+    assert (outcome.status, outcome.reason) == (status, reason)
+
+
+def test_a_command_that_was_ended_otherwise_has_failed() -> None:
+    (outcome,) = judge(a_batch(failed(reason="signal-15"))).outcomes
+
+    assert outcome.status is Status.FAILED

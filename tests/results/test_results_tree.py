@@ -72,7 +72,7 @@ def test_provenance_is_exactly_this() -> None:
     expected_data = {
         "batches": {
             NAME: {
-                "counts": {"diverged": 0, "failed": 0, "missing": 1, "ok": 1},
+                "counts": {"cancelled": 0, "diverged": 0, "failed": 0, "missing": 1, "ok": 1},
                 "digest": "3f9a1c2e" * 8,
                 "generator": "0.1.0",
                 "number": 1,

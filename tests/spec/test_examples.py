@@ -4,6 +4,7 @@ one what it asks for. A file of assignments is found beside the spec that names 
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,15 +12,21 @@ import pytest
 from generator.problems import Problem
 from generator.search import Expansion, explore
 from generator.spec import parse, parse_settings
-from generator.structs.settings import Dataset, Settings
+from generator.structs.settings import Dataset, Limits, Settings
 from generator.structs.sweep import Sweep
 from generator.structs.values import Value
+from tests import written_specs
 
 SPECS = Path(__file__).parent.parent / "specs"
 VALID = sorted((SPECS / "valid").glob("*.yaml"))
 INVALID = sorted((SPECS / "invalid").glob("*.yaml"))
 
-SETTINGS = Settings(datasets={"mnist": Dataset("mnist", "mnist", "sha256:" + "0" * 64)})
+SETTINGS = replace(
+    written_specs.SETTINGS,
+    code=None,
+    datasets={"mnist": Dataset("mnist", "mnist", "sha256:" + "0" * 64)},
+    limits=Limits(max_trials=90_000, max_gpu_hours=4e9),
+)
 
 
 def read(path: Path) -> Sweep | Settings | tuple[Problem, ...]:

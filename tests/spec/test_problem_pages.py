@@ -24,8 +24,15 @@ CODE_POSITION = 5
 RULES = (GENERATOR / "policy", GENERATOR / "commands/checks")
 """Where a code is any text of its form, as rules there pass theirs on as an argument or in a tuple."""
 
-NO_CODES = {"code", "ephemeral-storage"}
-"""Texts of that form that are none: a folder's name, and a resource's."""
+NO_CODES = {
+    "clone-credentials",
+    "cluster-admin",
+    "code",
+    "ephemeral-storage",
+    "shared-memory",
+    "sweep-trial",
+}
+"""Texts of that form that are none: names of a folder, a resource, a role, an account, and of volumes."""
 
 NEVER_SHOWN = {"generator-error", "spec-error"}
 """The root of all failures, and the one that is shown as its problems."""

@@ -1,13 +1,28 @@
 """How trials run: numbers, images, code, data at their bounds."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from generator import search
+from generator.search import Expansion
 from generator.spec import parse
-from generator.structs.settings import Settings
-from generator.structs.sweep import Sweep
-from tests.written_specs import DIGEST, a_spec, bad, good, hints, messages, parsed, written
+from generator.structs.record import Status
+from generator.structs.settings import Defaults, Limits, Settings
+from generator.structs.sweep import CodeMode, Resources, Retry, Run, Shape, Sweep
+from tests.written_specs import (
+    DIGEST,
+    SETTINGS,
+    a_spec,
+    axis,
+    bad,
+    good,
+    hints,
+    messages,
+    parsed,
+    written,
+)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +87,7 @@ def test_images_have_a_digest_or_are_local(image: str) -> None:
     "image",
     [
         "",
-        "train",
+        "trian",
         "train:latest",
         "Local",
         f"Train@{DIGEST}",
@@ -148,6 +163,11 @@ def test_other_interpreters_are_refused(name: str) -> None:
     assert bad(run={"interpreter": name}) == [("run.interpreter", "interpreter")]
 
 
+def test_an_image_is_named_as_in_the_settings() -> None:
+    assert good(run={"image": "train"}).run.image == "train"
+    assert hints(run={"image": "trian"}) == ["did you mean 'train'?"]
+
+
 def test_a_dataset_is_one_of_the_settings() -> None:
     assert good(run={"data": "mnist"}).run.data == "mnist"
     assert hints(run={"data": "mnits"}) == ["did you mean 'mnist'?"]
@@ -159,3 +179,219 @@ def test_without_datasets_the_settings_are_named() -> None:
 
     assert isinstance(found, tuple)
     assert found[0].hint == "the settings name none: add it to datasets in sweepledger.yaml"
+
+
+def test_a_run_says_all_that_it_can() -> None:
+    run = {
+        "image": "train",
+        "interpreter": "python3.12",
+        "code": {"path": "code", "mode": "clone"},
+        "data": "mnist",
+        "pool": "gpu-heavy",
+        "priority": "urgent",
+        "resources": {"cpu": 4, "memory": "16Gi", "gpu": 2, "scratch": "20Gi", "shared_memory": "8Gi"},
+        "parallelism": 2,
+        "retries": 1,
+        "timeout": "90s",
+        "seed_base": 7,
+        "secrets": ["wandb"],
+        "egress": ["data-store"],
+        "environment": {"PYTHONUNBUFFERED": "1"},
+        "hyperparams_file": True,
+        "shape": "train-job",
+        "nodes": 3,
+        "processes": 2,
+    }
+
+    assert good(run=run).run == Run(
+        image="train",
+        interpreter="python3.12",
+        code_path="code",
+        code_mode=CodeMode.CLONE,
+        data="mnist",
+        pool="gpu-heavy",
+        priority="urgent",
+        resources=Resources("4", "16Gi", 2, "20Gi", "8Gi"),
+        parallelism=2,
+        retries=1,
+        timeout_seconds=90,
+        seed_base=7,
+        shape=Shape.TRAIN_JOB,
+        nodes=3,
+        processes=2,
+        secrets=("wandb",),
+        egress=("data-store",),
+        environment={"PYTHONUNBUFFERED": "1"},
+        hyperparams_file=True,
+    )
+    assert good(run={"shape": "indexed", "max_failed": 0}).run.max_failed == 0
+
+
+def with_settings(settings: Settings, **run: Any) -> Sweep | list[str]:
+    found = parse(written(a_spec(run=run)), "sweeps/lr.yaml", settings)
+    return found if isinstance(found, Sweep) else [problem.code for problem in found]
+
+
+def test_what_a_spec_leaves_out_the_settings_say() -> None:
+    usual = replace(SETTINGS, defaults=Defaults("train", "cpu-small", 3, 7200))
+
+    silent, loud = with_settings(usual), with_settings(usual, pool="gpu-light", retries=0, timeout="1m")
+
+    assert isinstance(silent, Sweep)
+    assert isinstance(loud, Sweep)
+    assert (silent.run.pool, silent.run.retries, silent.run.timeout_seconds) == ("cpu-small", 3, 7200)
+    assert silent.pool == SETTINGS.pools["cpu-small"]
+    assert (loud.run.pool, loud.run.retries, loud.run.timeout_seconds) == ("gpu-light", 0, 60)
+
+
+def test_the_default_pool_is_held_to_what_a_trial_asks_for() -> None:
+    usual = replace(SETTINGS, defaults=Defaults(pool="cpu-small"))
+
+    assert with_settings(usual, resources={"gpu": 1}) == ["pool-fit"]
+    assert isinstance(with_settings(usual, resources={"cpu": 8, "memory": "32Gi"}), Sweep)
+
+
+def test_the_default_image_is_held_to_the_shape_and_the_code() -> None:
+    clone = {"mode": "clone"}
+    usual = replace(SETTINGS, defaults=Defaults(image="train"))
+
+    assert with_settings(SETTINGS, code=clone, shape="mpi-job") == ["code-mode", "shape-image"]
+    assert isinstance(with_settings(usual, code=clone, shape="mpi-job"), Sweep)
+    assert with_settings(replace(usual, code=None), code=clone) == ["code-mode"]
+
+
+def test_a_queue_holds_jobs_back_and_nothing_else_does() -> None:
+    queued = explored(run={"shape": "jobs", "pool": "gpu-heavy", "parallelism": 1}, parameters={"x": axis(9)})
+    free = explored(run={"shape": "jobs", "pool": "cpu-small", "parallelism": 1}, parameters={"x": axis(9)})
+
+    assert queued == []
+    assert free == ["shape-limit"]
+
+
+@pytest.mark.parametrize(("trials", "found"), [(50, []), (51, ["shape-limit"])])
+def test_of_trials_with_several_pods_there_are_at_most_fifty(trials: int, found: list[str]) -> None:
+    run = {"shape": "job-set", "image": "train", "nodes": 2, "parallelism": trials}
+
+    assert explored(run=run, parameters={"x": axis(trials)}) == found
+
+
+def explored(**changes: Any) -> list[str]:
+    found = search.explore(good(**changes))
+    problems = found.warnings if isinstance(found, Expansion) else found
+    return [problem.code for problem in problems]
+
+
+@pytest.mark.parametrize(
+    ("parallelism", "trials", "found"), [(32, 64, []), (33, 64, ["pool-nodes"]), (100, 32, []), (1, 64, [])]
+)
+def test_more_trials_at_once_than_the_nodes_can_bear_are_told(
+    parallelism: int, trials: int, found: list[str]
+) -> None:
+    run = {"pool": "gpu-heavy", "resources": {"gpu": 1}, "parallelism": parallelism}
+
+    assert explored(run=run, parameters={"x": axis(trials)}) == found
+
+
+def test_a_pool_without_an_end_has_room_for_all() -> None:
+    run = {"pool": "gpu-light", "resources": {"gpu": 1}, "parallelism": 1000}
+
+    assert explored(run=run, parameters={"x": axis(1000)}) == []
+
+
+def test_the_nodes_of_a_trial_count() -> None:
+    run = {"pool": "gpu-heavy", "image": "train", "shape": "mpi-job", "resources": {"gpu": 8}}
+
+    assert good(run={**run, "nodes": 4})
+    assert bad(run={**run, "nodes": 5}) == [("run.nodes", "pool-fit")]
+    assert explored(run={**run, "nodes": 4, "parallelism": 2}) == ["pool-nodes"]
+
+
+def test_no_sweep_exceeds_the_limits_of_the_settings() -> None:
+    tight = replace(SETTINGS, limits=Limits(max_trials=1, max_gpu_hours=0.5))
+
+    sweep = with_settings(tight, resources={"gpu": 1}, pool="gpu-light")
+
+    assert isinstance(sweep, Sweep)
+    found = search.explore(sweep)
+    assert isinstance(found, tuple)
+    assert [problem.code for problem in found] == ["budget-exceeded", "budget-exceeded"]
+    assert "by the limits of sweepledger.yaml" in found[0].message
+
+
+@pytest.mark.parametrize("name", ["A", "a_b", "_", "LD_LIBRARY_PATH", "PYTHONPATH", "MASTER_ADDR", "a" * 128])
+def test_variables_have_plain_names(name: str) -> None:
+    assert good(run={"environment": {name: "x"}}).run.environment == {name: "x"}
+
+
+@pytest.mark.parametrize(
+    "name", ["", "1A", "A-B", "A.B", "Ä", "A B", "PATH", "HOME", "JOB_ID", "SWEEP_X", "a" * 129]
+)
+def test_other_variables_are_refused(name: str) -> None:
+    assert [code for _, code in bad(run={"environment": {name: "x"}})] == ["environment-name"]
+
+
+@pytest.mark.parametrize(
+    ("value", "code"),
+    [
+        ("$(HOME)", "template-syntax"),
+        ("${HOME}", "template-syntax"),
+        ("{{ .Values.x }}", "template-syntax"),
+        ("a\nb", "environment-value"),
+        ("a\tb", "environment-value"),
+        ("x" * 4097, "out-of-range"),
+        (1, "wrong-type"),
+        (None, "wrong-type"),
+    ],
+)
+def test_values_of_variables_reach_the_trial_as_written_or_are_refused(value: Any, code: str) -> None:
+    assert [found for _, found in bad(run={"environment": {"A": value}})] == [code]
+
+
+@pytest.mark.parametrize("value", ["", " ", "$HOME", "a=b", "ä 'x' \"y\" \\", "x" * 4096])
+def test_other_values_of_variables_are_taken(value: str) -> None:
+    assert good(run={"environment": {"A": value}}).run.environment == {"A": value}
+
+
+def test_a_variable_is_given_once() -> None:
+    assert good(run={"secrets": ["wandb", "hugging-face", "wandb"]}).run.secrets == ("wandb", "hugging-face")
+    assert bad(run={"secrets": ["hf-write", "hugging-face"]}) == [("run.secrets[1]", "environment-name")]
+    assert bad(run={"secrets": ["wandb"], "environment": {"WANDB_API_KEY": "x"}}) == [
+        ("run.secrets[0]", "environment-name")
+    ]
+
+
+def test_shared_memory_may_be_all_of_the_memory() -> None:
+    assert good(run={"resources": {"shared_memory": "1Gi"}}).run.resources.shared_memory == "1Gi"
+    assert bad(run={"resources": {"shared_memory": "1025Mi"}}) == [
+        ("run.resources.shared_memory", "shared-memory")
+    ]
+
+
+def test_batches_are_named_by_the_spec_of_their_sweep() -> None:
+    sweep = good(
+        cancel=["lr-b1-3f9a1c2e"],
+        retry=["lr-b1-3f9a1c2e", {"batch": "lr-b2-00000000", "only": ["failed", "missing"]}],
+    )
+
+    assert sweep.cancel == ("lr-b1-3f9a1c2e",)
+    assert sweep.retry == (
+        Retry("lr-b1-3f9a1c2e"),
+        Retry("lr-b2-00000000", frozenset({Status.FAILED, Status.MISSING})),
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "found"),
+    [
+        ({"cancel": ["x-b1-3f9a1c2e"]}, ("cancel[0]", "batch-name")),
+        ({"cancel": ["lr"]}, ("cancel[0]", "batch-name")),
+        ({"cancel": "lr-b1-3f9a1c2e"}, ("cancel", "wrong-type")),
+        ({"retry": ["lr-b1-3f9a1c2e", {"batch": "lr-b1-3f9a1c2e"}]}, ("retry[1].batch", "batch-name")),
+        ({"retry": [{"only": ["failed"]}]}, ("retry[0].batch", "missing-key")),
+        ({"retry": [{"batch": "lr-b1-3f9a1c2e", "only": ["ok"]}]}, ("retry[0].only[0]", "wrong-value")),
+        ({"retry": [{"batch": "lr-b1-3f9a1c2e", "why": 1}]}, ("retry[0].why", "unknown-key")),
+        ({"retry": [1]}, ("retry[0]", "wrong-type")),
+    ],
+)
+def test_other_batches_are_refused(changes: dict[str, Any], found: tuple[str, str]) -> None:
+    assert bad(**changes) == [found]

@@ -1,10 +1,32 @@
 """The repository's settings."""
 
+from pathlib import Path
+
 import pytest
 
 from generator.spec import parse_settings
-from generator.structs.settings import Dataset, Defaults, Results, Settings
+from generator.structs.settings import (
+    CodeSource,
+    Controller,
+    Dataset,
+    Defaults,
+    Egress,
+    Generate,
+    Image,
+    Limits,
+    Nfs,
+    Node,
+    Pool,
+    Results,
+    ResultsMode,
+    Secret,
+    Settings,
+    Submit,
+    Toleration,
+)
 from tests.written_specs import DIGEST
+
+ROOT = Path(__file__).parents[2]
 
 
 def settings(text: str) -> Settings | list[tuple[str, str]]:
@@ -17,30 +39,106 @@ def test_empty_settings_are_the_defaults(text: str) -> None:
     assert settings(text) == Settings()
 
 
-def test_settings_say_all_that_they_can() -> None:
-    found = settings(f"""\
+SIGNER = "ops@example.org ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f"
+EVERYTHING = f"""\
 version: 1
 namespace: team-a
-image: train@{DIGEST}
-results: {{claim: records}}
+defaults: {{image: train, pool: gpu, retries: 2, timeout: 30m}}
 branch: release/1.x
 remote: upstream
+controller: argocd
+generate: on-merge
+results:
+  claim: records
+  checkpoints: checkpoints
+  artifacts: artifacts
+  mode: pull-request
+  every: 10m
+  keep: 90d
+  nfs: {{server: nfs.example.org, path: /export/results}}
+limits: {{max_trials: 1000, max_gpu_hours: 50.5}}
+submit: {{ttl: 2d}}
+code: {{url: "https://git.example.org/team/sweeps.git", image: train, secret: code-read}}
+images:
+  train: {{repository: registry.example.org:5000/team/train, tag: "1.4", digest: "{DIGEST}"}}
 datasets:
-  mnist: {{claim: mnist-claim, digest: "{DIGEST}", prepare: [python, -m, trainer.data]}}
-  cifar: {{claim: c, digest: "{DIGEST}"}}
-""")
+  mnist: {{claim: mnist-claim, path: mnist/v1/, digest: "{DIGEST}", prepare: [python, -m, trainer.data]}}
+  cifar: {{claim: c, version: torchvision-1, nfs: {{server: 192.0.2.7, path: /}}}}
+secrets:
+  wandb: {{secret: wandb-account, key: api.key, variable: WANDB_API_KEY}}
+egress:
+  store: {{cidrs: [203.0.113.0/24, "2001:db8::/32"], ports: [443, 8443]}}
+pools:
+  gpu:
+    selector: {{example.org/pool: gpu}}
+    tolerations: [{{key: nvidia.com/gpu}}, {{key: spot, value: "yes", effect: NoExecute}}]
+    node: {{cpu: 7.5, memory: 28Gi, gpu: 7}}
+    gpu_resource: nvidia.com/mig-1g.5gb
+    gpu_type: NVIDIA-A100-SXM4-40GB
+    max_nodes: 4
+    price: 2.5
+    startup: 10m
+    spot: true
+  heavy: {{queue: heavy, node: {{cpu: 96, memory: 800Gi}}}}
+labels: {{example.org/team: vision}}
+image_pull_secret: registry-read
+priority_class: batch-low
+signers: ["{SIGNER}"]
+"""
+
+
+def test_settings_say_all_that_they_can() -> None:
+    found = settings(EVERYTHING)
 
     assert found == Settings(
         namespace="team-a",
-        defaults=Defaults(image=f"train@{DIGEST}"),
-        results=Results(claim="records"),
+        defaults=Defaults("train", "gpu", 2, 1800),
         branch="release/1.x",
         remote="upstream",
+        controller=Controller.ARGOCD,
+        generate=Generate.ON_MERGE,
+        results=Results(
+            "records",
+            "checkpoints",
+            "artifacts",
+            ResultsMode.PULL_REQUEST,
+            every_minutes=10,
+            keep_days=90,
+            nfs=Nfs("nfs.example.org", "/export/results"),
+        ),
+        limits=Limits(1000, 50.5),
+        submit=Submit(172_800),
+        code=CodeSource("https://git.example.org/team/sweeps.git", "train", "code-read"),
+        images={"train": Image("train", "registry.example.org:5000/team/train", DIGEST, "1.4")},
         datasets={
-            "mnist": Dataset("mnist", "mnist-claim", DIGEST, prepare=("python", "-m", "trainer.data")),
-            "cifar": Dataset("cifar", "c", DIGEST),
+            "mnist": Dataset(
+                "mnist", "mnist-claim", DIGEST, path="mnist/v1", prepare=("python", "-m", "trainer.data")
+            ),
+            "cifar": Dataset("cifar", "c", "version:torchvision-1", nfs=Nfs("192.0.2.7", "/")),
         },
+        secrets={"wandb": Secret("wandb", "wandb-account", "api.key", "WANDB_API_KEY")},
+        egress={"store": Egress("store", ("203.0.113.0/24", "2001:db8::/32"), (443, 8443))},
+        pools={"gpu": GPUS, "heavy": Pool("heavy", Node("96", "800Gi"), queue="heavy")},
+        labels={"example.org/team": "vision"},
+        image_pull_secret="registry-read",  # noqa: S106 - the name of one
+        priority_class="batch-low",
+        signers=(SIGNER,),
     )
+    assert found.image_of(None) == f"registry.example.org:5000/team/train:1.4@{DIGEST}"
+
+
+GPUS = Pool(
+    "gpu",
+    Node("7.5", "28Gi", 7),
+    selector={"example.org/pool": "gpu"},
+    tolerations=(Toleration("nvidia.com/gpu"), Toleration("spot", "yes", "NoExecute")),
+    gpu_resource="nvidia.com/mig-1g.5gb",
+    gpu_type="NVIDIA-A100-SXM4-40GB",
+    max_nodes=4,
+    price=2.5,
+    startup_seconds=600,
+    spot=True,
+)
 
 
 def test_settings_with_one_key_keep_the_other_defaults() -> None:
@@ -48,7 +146,7 @@ def test_settings_with_one_key_keep_the_other_defaults() -> None:
     assert settings("results: {}") == Settings()
 
 
-@pytest.mark.parametrize("name", ["a", "9a", "a-b", "a" * 63])
+@pytest.mark.parametrize("name", ["a", "9a", "a-b", "a" * 53])
 def test_names_in_the_cluster_are_dns_labels(name: str) -> None:
     found = settings(f'namespace: "{name}"\nresults: {{claim: "{name}"}}')
 
@@ -129,8 +227,107 @@ def test_digests_are_sha256(digest: str) -> None:
         ("nope: x", [("nope", "unknown-key")]),
         ("a: [", [("", "yaml-syntax")]),
         ("%A\n---\n", [("", "directive")]),
-        ("image: x", [("image", "image-reference")]),
+        ("image: x", [("image", "unknown-key")]),
     ],
 )
 def test_other_settings_are_refused(text: str, found: list[tuple[str, str]]) -> None:
     assert settings(text) == found
+
+
+IMAGE = f'{{repository: train, digest: "{DIGEST}"}}'
+NODE = "node: {cpu: 8, memory: 32Gi}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"defaults: {{image: train@{DIGEST}}}",
+        "defaults: {image: local}",
+        f"defaults: {{image: train}}\nimages: {{train: {IMAGE}}}",
+        f'images: {{train: {{repository: a/b_c/d-e.f/g__h, tag: v1_2.3-rc, digest: "{DIGEST}"}}}}',
+        f'code: {{url: "http://git.example.org/x.git", image: git}}\nimages: {{git: {IMAGE}}}',
+        f"pools: {{a: {{{NODE}}}}}",
+        f"pools: {{a: {{{NODE}, tolerations: [{{key: a}}]}}}}",
+        f"labels: {{team: vision, {'a' * 63}: ''}}",
+        "egress: {a: {cidrs: [203.0.113.7/32], ports: [1, 65535]}}",
+        "results: {every: 1m}",
+        "results: {every: 30m}",
+        "submit: {ttl: 6m}",
+        f"signers: ['a@b,c@d namespaces=\"git\" {SIGNER.partition(' ')[2]} a comment']",
+        "datasets: {m: {claim: m, version: 1.0.0-rc.1+2_3}}",
+    ],
+)
+def test_settings_take_what_the_cluster_takes(text: str) -> None:
+    assert isinstance(settings(text), Settings), settings(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (f"images: {{local: {IMAGE}}}", ("images.local", "image-reference")),
+        (
+            f'images: {{a: {{repository: "a@b", digest: "{DIGEST}"}}}}',
+            ("images.a.repository", "image-reference"),
+        ),
+        ("images: {a: {repository: a}}", ("images.a.digest", "missing-key")),
+        (
+            f"images: {{a: {{repository: a, digest: '{DIGEST}', tag: ''}}}}",
+            ("images.a.tag", "image-reference"),
+        ),
+        (f'code: {{url: "https://a/b", image: train@{DIGEST}}}', ("code.image", "image-reference")),
+        (f'code: {{url: "ssh://a/b", image: a}}\nimages: {{a: {IMAGE}}}', ("code.url", "code-url")),
+        (f'code: {{url: "https://a/b?x=1", image: a}}\nimages: {{a: {IMAGE}}}', ("code.url", "code-url")),
+        (f"pools: {{a: {{{NODE}, queue: a, selector: {{b: c}}}}}}", ("pools.a.selector", "pool-choice")),
+        (f"pools: {{a: {{{NODE}, selector: {{b: c/d}}}}}}", ("pools.a.selector.b", "label")),
+        (f"pools: {{a: {{{NODE}, selector: {{}}}}}}", ("pools.a.selector", "out-of-range")),
+        (f"pools: {{a: {{{NODE}, price: 0}}}}", ("pools.a.price", "out-of-range")),
+        (f"pools: {{a: {{{NODE}, gpu_type: A100}}}}", ("pools.a.gpu_type", "pool-gpu")),
+        (
+            "pools: {a: {node: {cpu: 1, memory: 1Gi, gpu: 1}, gpu_resource: kubernetes.io/gpu}}",
+            ("pools.a.gpu_resource", "pool-gpu"),
+        ),
+        (
+            f"pools: {{a: {{{NODE}, tolerations: [{{key: a, effect: Never}}]}}}}",
+            ("pools.a.tolerations[0].effect", "wrong-value"),
+        ),
+        ("pools: {a: {}}", ("pools.a.node", "missing-key")),
+        ("pools: {a: {node: {cpu: 0, memory: 1Gi}}}", ("pools.a.node.cpu", "quantity")),
+        ("egress: {a: {cidrs: [203.0.113.0/24], ports: [0]}}", ("egress.a.ports[0]", "out-of-range")),
+        ("egress: {a: {cidrs: [203.0.113.0/24], ports: [65536]}}", ("egress.a.ports[0]", "out-of-range")),
+        ("egress: {a: {cidrs: [203.0.113.0/33], ports: [443]}}", ("egress.a.cidrs[0]", "cidr")),
+        ("secrets: {a: {secret: a, key: a, variable: PATH}}", ("secrets.a.variable", "environment-name")),
+        ("secrets: {a: {secret: a, key: a, variable: A-B}}", ("secrets.a.variable", "environment-name")),
+        ("secrets: {a: {secret: a, key: .., variable: A}}", ("secrets.a.key", "secret-key")),
+        ("results: {nfs: {server: a b, path: /a}}", ("results.nfs.server", "nfs")),
+        ("results: {nfs: {server: a, path: /a/../b}}", ("results.nfs.path", "nfs")),
+        ("results: {every: 60m}", ("results.every", "duration")),
+        ("results: {every: 90s}", ("results.every", "duration")),
+        ("results: {keep: 3651d}", ("results.keep", "duration")),
+        ("submit: {ttl: 5m}", ("submit.ttl", "duration")),
+        ("labels: {kueue.x-k8s.io/queue-name: a}", ("labels['kueue.x-k8s.io/queue-name']", "label-reserved")),
+        ("labels: {job-name: a}", ("labels.job-name", "label-reserved")),
+        ("labels: {a/b/c: d}", ("labels['a/b/c']", "label")),
+        ("labels: {/b: d}", ("labels['/b']", "label")),
+        ("signers: [a@b]", ("signers[0]", "signer")),
+        (f"signers: ['# {SIGNER}']", ("signers[0]", "signer")),
+        ("limits: {}", ("limits", "out-of-range")),
+        ("controller: argo", ("controller", "wrong-value")),
+        ("image_pull_secret: A", ("image_pull_secret", "cluster-name")),
+        (f"namespace: {'a' * 54}", ("namespace", "cluster-name")),
+    ],
+)
+def test_settings_are_refused_before_the_cluster_would_refuse_what_they_become(
+    text: str, found: tuple[str, str]
+) -> None:
+    assert settings(text) == [found]
+
+
+def test_an_image_without_digest_is_told_how_to_find_it() -> None:
+    found = parse_settings(b"images: {a: {repository: a, tag: b}}", "sweepledger.yaml")
+
+    assert isinstance(found, tuple)
+    assert found[0].hint == "`sweep pin a` finds the digest of its tag"
+
+
+def test_the_settings_of_this_repository_have_no_problem() -> None:
+    assert isinstance(parse_settings((ROOT / "sweepledger.yaml").read_bytes(), "sweepledger.yaml"), Settings)

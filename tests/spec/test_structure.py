@@ -27,11 +27,7 @@ def test_other_methods_are_unknown(method: str, hint: str) -> None:
 @pytest.mark.parametrize(
     ("change", "path"),
     [
-        ({"cancel": 1}, "cancel"),
         ({"metric": {"name": "a", "reduce": "max"}}, "metric.reduce"),
-        ({"run": {"pool": "a"}}, "run.pool"),
-        ({"run": {"secrets": []}}, "run.secrets"),
-        ({"run": {"environment": {}}}, "run.environment"),
         ({"run": {"artifacts": {}}}, "run.artifacts"),
     ],
 )

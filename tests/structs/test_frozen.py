@@ -24,7 +24,15 @@ def test_values_cannot_be_changed(name: str) -> None:
 
 
 def test_words_that_stand_in_files_for_ever() -> None:
-    assert [str(shape) for shape in Shape] == ["jobs", "indexed"]
+    assert [str(shape) for shape in Shape] == [
+        "jobs",
+        "indexed",
+        "train-job",
+        "mpi-job",
+        "job-set",
+        "pytorch-job",
+        "tf-job",
+    ]
     assert [str(goal) for goal in Goal] == ["maximize", "minimize"]
     assert [str(source) for source in MetricSource] == ["result", "stdout"]
     assert {"con", "default", "kube-system", "main"} == RESERVED_SWEEP_NAMES

@@ -1,7 +1,10 @@
 """Run one trial of a batch: pick its row of the table, run the user's command, write one record.
 
 It stands alone: one file, standard library, Python 3.8 or newer, mounted into any image. It never changes
-once released; batches carry byte-equal copies. It takes no arguments and says everything in lines on stderr.
+once released; batches carry byte-equal copies. It says everything in lines on stderr.
+
+Takes no arguments, or `--` and the command that a reviewer has read: it runs only if the row gives the same.
+There `<envvar:NAME>` and `<args_json_file>` stand for what only the pod can know.
 
 Reads from its environment
   SWEEP_LAUNCH    path of launch.json: columns, shards, command, metric, seed base, timeout
@@ -9,6 +12,9 @@ Reads from its environment
   SWEEP_RESULTS   this trial's own folder on the results volume, made where it is missing
   SWEEP_SCRATCH   a folder to write to
   SWEEP_INDEX     the row, counted from 0; where it is not set, JOB_COMPLETION_INDEX
+  SWEEP_RANK      which of the trial's pods this is, by default 0, which alone leaves anything
+  SWEEP_CHECKPOINT_VOLUME, SWEEP_ARTIFACT_VOLUME
+                  this trial's own folders on other volumes, for these two; by default SWEEP_RESULTS
   SWEEP_POD_UID   this attempt's name; by default a new one
   SWEEP_FAILURES  how often the trial failed before; by default the number of its records
   SWEEP_RAN, SWEEP_NODE   what runs here (`process` by default) and where, for the record
@@ -21,16 +27,22 @@ Gives the command, beside all of its own environment
   SWEEP_RESULT        where it may write a JSON object: its numbers are metrics, or those of its member
                       `metrics`; all else is details. Or launch.json names stdout: lines `name=value`
   SWEEP_ARTIFACTS     a folder for files to keep: paths, sizes and digests enter the record
-  SWEEP_CHECKPOINTS   a folder that all attempts share, deleted after success
+  SWEEP_CHECKPOINTS   a folder that all attempts and all pods share, deleted after success
+  and, where launch.json asks for it
+    each variable of its `secrets`: what the file of that path holds, without a line end behind it
+    hyperparams.yml in its working directory, whose other entries are links: a list whose item JOB_ID - 1 has
+    the values as its `hyperparam_set`. Up to 1000 rows in one file it is what PyYAML writes of the table, but
+    for the quotes of texts that are no single word; beyond, the items before are empty and none follow
 
-Leaves in SWEEP_RESULTS
+Leaves in SWEEP_RESULTS, and on the volumes named above
   <uid>.json, <uid>.out, <uid>.err   the record, whole or not at all; head and tail of the output
   artifacts/<uid>/, checkpoints/, .lock
 
 Ends with
   0    the command exited 0 and the metric is finite (status ok)
   42   it exited 42, or the metric is not finite (status diverged)
-  43   it exited 43, it cannot be started, or this contract is broken: no other trial would fare better
+  43   it exited 43, it cannot be started or is not what was shown, or this contract is broken: no other trial
+       would fare better
   124  it ran past its timeout: SIGTERM to its process group, later SIGKILL, as after SIGTERM to the launcher
   74   the results volume or the scratch folder failed
   1    it exited 0 and left no metric
@@ -45,6 +57,7 @@ import contextlib
 import errno
 import fcntl
 import hashlib
+import itertools
 import json
 import math
 import os
@@ -73,6 +86,7 @@ LONGEST_PATH = 500  # characters of an artifact's path in JSON: a full record st
 KEPT = 256 * 1024  # bytes of an output's head, and of its tail
 LONGEST_LINE = 64 * 1024  # that is searched for a metric
 TERMINATION_BYTES = 4095  # Kubernetes keeps 4096
+WHOLE_LIST = 1000  # rows of hyperparams.yml: PyYAML needs half a second to read so many
 PATIENCE = 2.0  # seconds for processes to vanish and pipes to empty once all was killed
 
 NAME = r"[A-Za-z][A-Za-z0-9_./@-]{0,62}"
@@ -258,6 +272,7 @@ LAUNCH: Mapping[str, tuple[type, ...]] = {
 COLUMN = {"name": TEXT, "type": TEXT}
 SHARD = {"file": TEXT, "first": (int,), "count": (int,), "digest": TEXT}
 METRIC = {"name": TEXT, "source": TEXT}
+ON_REQUEST = {"secrets": (dict,), "hyperparams_file": (bool,)}
 
 
 class Row(NamedTuple):
@@ -291,6 +306,9 @@ def read_launch(path: str) -> dict[str, Any]:
         raise Refused(f"launch.json must be of version 1, got {launch.get('version')!r}")
     check(launch, LAUNCH, "launch")
     check(launch["metric"], METRIC, "metric")
+    check(launch, {name: kinds for name, kinds in ON_REQUEST.items() if name in launch}, "launch")
+    secrets = launch.get("secrets", {})
+    check(secrets, dict.fromkeys(secrets, TEXT), "secrets")
     for column in launch["columns"]:
         check(column, COLUMN, "column")
     for shard in launch["shards"]:
@@ -300,8 +318,18 @@ def read_launch(path: str) -> dict[str, Any]:
     return launch
 
 
-def read_row(launch: Mapping[str, Any], folder: str, index: int) -> Row:
-    """Find the row in the one file of the table that holds it, and verify that file."""
+class Rows(NamedTuple):
+    """One file of the table, verified."""
+
+    file: str
+    first: int
+    columns: list[tuple[str, str]]
+    header: str
+    lines: list[str]
+
+
+def read_rows(launch: Mapping[str, Any], folder: str, index: int) -> Rows:
+    """Read the one file of the table that holds a row, and verify it."""
     shards = [s for s in launch["shards"] if s["first"] <= index < s["first"] + s["count"]]
     if not shards:
         rows = sum(shard["count"] for shard in launch["shards"])
@@ -323,14 +351,23 @@ def read_row(launch: Mapping[str, Any], folder: str, index: int) -> Row:
             raise ValueError(
                 f"it must have the header {header!r}, {shard['count']} rows and a final line end"
             )
-        line = lines[1 + index - shard["first"]]
-        trial, values = parse_line(line, columns)
-        replicate = values.pop("replicate", None) if ("replicate", "number") in columns else 0
+    except ValueError as error:
+        raise Refused(f"{shard['file']}: {error}") from error
+    return Rows(shard["file"], shard["first"], columns, header, lines[1:-1])
+
+
+def read_row(launch: Mapping[str, Any], folder: str, index: int) -> Row:
+    """Find a row in the table."""
+    rows = read_rows(launch, folder, index)
+    line = rows.lines[index - rows.first]
+    try:
+        trial, values = parse_line(line, rows.columns)
+        replicate = values.pop("replicate", None) if ("replicate", "number") in rows.columns else 0
         if type(replicate) is not int or replicate < 0:
             raise ValueError(f"the replicate must be a number from 0, got {replicate!r}")
     except ValueError as error:
-        raise Refused(f"{shard['file']}: {error}") from error
-    digest = hashlib.sha256(f"{launch['program']}\n{header}\n{line}\n".encode()).hexdigest()
+        raise Refused(f"{rows.file}: {error}") from error
+    digest = hashlib.sha256(f"{launch['program']}\n{rows.header}\n{line}\n".encode()).hexdigest()
     return Row(index, trial, digest, values, replicate)
 
 
@@ -431,6 +468,111 @@ def fill_in(part: Any, single: Mapping[str, str], variables: Mapping[bytes, byte
     if name.encode() not in variables:
         raise Refused(f"the command needs the environment variable {name}, which is not set")
     return variables[name.encode()].decode("utf-8", "surrogateescape")
+
+
+def in_pod_only(part: Any) -> str:
+    """Say what stands for a part whose value only the pod can know; nothing for the others."""
+    macro = macro_of(part)
+    known = "<args_json_file>" if macro == "args_json_file" else ""
+    return f"<envvar:{part.get('argument')}>" if macro == "envvar" else known
+
+
+def for_reviewers(command: list[Any]) -> list[Any]:
+    """Put what stands for them in the places that only the pod can fill in."""
+    lists = (element if isinstance(element, list) else [element] for element in command)
+    return [[in_pod_only(part) or part for part in parts] for parts in lists]
+
+
+def compare(shown: list[str], worked_out: list[str]) -> None:
+    """Refuse a command that is not the one that was shown."""
+    if shown == worked_out:
+        return
+    pairs = list(itertools.zip_longest(shown, worked_out))
+    place = next(place for place, (one, other) in enumerate(pairs) if one != other)
+    one, other = ("nothing" if text is None else repr(text)[:400] for text in pairs[place])
+    raise Refused(
+        f"the command shown must be what the row gives: argument {place} is shown as {one}, got {other}"
+    )
+
+
+def read_secrets(paths: Mapping[str, str]) -> dict[bytes, bytes]:
+    """Read each variable's file. What it holds goes nowhere but into the command's environment."""
+    found = {}
+    for name, path in paths.items():
+        try:
+            with open(path, "rb") as file:
+                content = file.read(LARGEST_FILE + 1)
+        except OSError as error:
+            raise Refused(f"the secret for {name} cannot be read: {path}: {error.strerror}") from error
+        if len(content) > LARGEST_FILE or b"\0" in content:
+            raise Refused(f"the secret for {name} must be text of at most 1 MiB: {path}")
+        found[name.encode()] = content[:-1] if content.endswith(b"\n") else content
+    return found
+
+
+# -------------------------------------------------------------------------------------------- hyperparams.yml
+
+PLAIN = re.compile(r"[A-Za-z0-9_/][A-Za-z0-9_./+-]*", re.ASCII)
+MISREAD = re.compile(  # what YAML 1.1 takes for something else than text, among texts that are PLAIN
+    r"[+-]?0b[01_]+|[+-]?0[0-7_]+|[+-]?(?:0|[1-9][0-9_]*)|[+-]?0x[0-9a-fA-F_]+"
+    r"|[+-]?[0-9][0-9_]*\.[0-9_]*(?:[eE][+-][0-9]+)?|[0-9]{4}-[0-9]{2}-[0-9]{2}",
+    re.ASCII,
+)
+WORDS = {
+    form
+    for word in ("yes", "no", "true", "false", "on", "off", "null")
+    for form in (word, word.title(), word.upper())
+}
+
+
+def yaml_scalar(value: Any) -> str:
+    """Write a value as PyYAML does; text that is no single word is quoted in another way, equal in value."""
+    if isinstance(value, str) and PLAIN.fullmatch(value):
+        return f"'{value}'" if value in WORDS or MISREAD.fullmatch(value) else value
+    if isinstance(value, float):
+        text = repr(value)
+        return text.replace("e", ".0e", 1) if "e" in text and "." not in text else text
+    if isinstance(value, list):
+        return "[" + ", ".join(map(yaml_scalar, value)) + "]"
+    if isinstance(value, str):  # JSON would write a letter beyond 16 bits as two, which YAML takes for two
+        return '"' + re.sub(r"[^ !#-\[\]-~]", lambda letter: f"\\U{ord(letter[0]):08X}", value) + '"'
+    return json.dumps(value)
+
+
+def yaml_item(values: Mapping[str, Any]) -> str:
+    """Write one set of the list."""
+    lines = []
+    for name, value in sorted(values.items()):
+        shown = f"    {yaml_scalar(name)}:"
+        if isinstance(value, list) and value:
+            lines += [shown, *(f"    - {yaml_scalar(item)}" for item in value)]
+        else:
+            lines.append(f"{shown} {yaml_scalar(value)}")
+    return "\n".join(["- hyperparam_set:" if lines else "- hyperparam_set: {}", *lines, ""])
+
+
+def hyperparams(launch: Mapping[str, Any], row: Row) -> str:
+    """Write the list in which scripts look up item JOB_ID - 1: whole where it is short, else empty before it.
+
+    A long list in every pod would make a sweep cost the square of its trials.
+    """
+    if len(launch["shards"]) > 1 or launch["shards"][0]["count"] > WHOLE_LIST:
+        return "-\n" * row.number + yaml_item(row.values)
+    rows = read_rows(launch, need("SWEEP_TABLE"), row.number)
+    sets = (parse_line(line, rows.columns)[1] for line in rows.lines)
+    return "".join(
+        yaml_item({name: value for name, value in values.items() if name != "replicate"}) for values in sets
+    )
+
+
+def lay_workplace(folder: str, text: str) -> None:
+    """Make a folder of links to the working directory's entries, with a hyperparams.yml of its own."""
+    os.mkdir(folder)
+    for entry in os.listdir():
+        if entry != "hyperparams.yml":
+            os.symlink(os.path.abspath(entry), os.path.join(folder, entry))
+    with open(os.path.join(folder, "hyperparams.yml"), "w", encoding="utf-8") as file:
+        file.write(text)
 
 
 # ----------------------------------------------------------------------------- signals, processes and pipes
@@ -790,6 +932,9 @@ class Attempt(NamedTuple):
     uid: str
     number: int
     folder: str
+    rank: int = 0
+    shown: list[str] | None = None
+    """The command that a reviewer has read."""
 
     @property
     def objective(self) -> str:
@@ -797,8 +942,20 @@ class Attempt(NamedTuple):
         return str(self.launch["metric"]["name"])
 
     def path(self, *names: str) -> str:
-        """Name something in the trial's own folder."""
+        """Name something in the trial's own folder; that of other ranks than 0 vanishes with their pod."""
         return os.path.join(self.folder, *names)
+
+    @property
+    def artifacts(self) -> str:
+        """The folder of all attempts' artifacts."""
+        volume = "" if self.rank else os.environ.get("SWEEP_ARTIFACT_VOLUME")
+        return os.path.join(os.path.abspath(volume or self.folder), "artifacts")
+
+    @property
+    def checkpoints(self) -> str:
+        """The folder of all ranks' checkpoints."""
+        volume = os.environ.get("SWEEP_CHECKPOINT_VOLUME") or (need("SWEEP_RESULTS") if self.rank else "")
+        return os.path.join(os.path.abspath(volume or self.folder), "checkpoints")
 
 
 class Outcome(NamedTuple):
@@ -826,8 +983,8 @@ def prepare(attempt: Attempt, scratch: str) -> tuple[list[str], dict[bytes, byte
         "SWEEP_SEED": seed,
         "JOB_ID": str(row.number + 1),
         "SWEEP_RESULT": os.path.join(scratch, "result.json"),
-        "SWEEP_ARTIFACTS": attempt.path("artifacts", attempt.uid),
-        "SWEEP_CHECKPOINTS": attempt.path("checkpoints"),
+        "SWEEP_ARTIFACTS": os.path.join(attempt.artifacts, attempt.uid),
+        "SWEEP_CHECKPOINTS": attempt.checkpoints,
     }
     with open(create(given["SWEEP_TRIAL"]), "wb") as file:
         file.write(assignment.encode())
@@ -842,10 +999,14 @@ def prepare(attempt: Attempt, scratch: str) -> tuple[list[str], dict[bytes, byte
         "interpreter": launch["interpreter"],
         "seed": seed,
     }
-    return expand(launch["command"], row.values, single, variables), variables
+    if attempt.shown is not None:
+        compare(attempt.shown, expand(for_reviewers(launch["command"]), row.values, single, {}))
+    arguments = expand(launch["command"], row.values, single, variables)
+    variables.update(read_secrets(launch.get("secrets", {})))  # now: none may stand in an argument
+    return arguments, variables
 
 
-def start(arguments: list[str], variables: Mapping[bytes, bytes]) -> subprocess.Popen[bytes]:
+def start(arguments: list[str], variables: Mapping[bytes, bytes], place: str) -> subprocess.Popen[bytes]:
     """Start the command in a session of its own, its output in pipes."""
     try:
         return subprocess.Popen(
@@ -854,6 +1015,7 @@ def start(arguments: list[str], variables: Mapping[bytes, bytes]) -> subprocess.
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            cwd=place,
             env=variables,
             start_new_session=True,
         )
@@ -868,6 +1030,11 @@ def run_command(attempt: Attempt, signals: Signals) -> Outcome:
     """Run the command to its end, and all that it started with it."""
     scratch = tempfile.mkdtemp(prefix="trial-", dir=os.path.abspath(need("SWEEP_SCRATCH")))
     arguments, variables = prepare(attempt, scratch)
+    place = "."
+    if attempt.launch.get("hyperparams_file"):
+        place = os.path.join(scratch, "work")
+        lay_workplace(place, hyperparams(attempt.launch, attempt.row))
+        variables[b"PWD"] = os.fsencode(place)
     scan = Scan(attempt.objective)
     of_stdout = attempt.launch["metric"]["source"] == "stdout"
     out = Tee(1, attempt.path(f"{attempt.uid}.out"), scan.feed if of_stdout else len)
@@ -875,7 +1042,7 @@ def run_command(attempt: Attempt, signals: Signals) -> Outcome:
     if signals.stop:
         raise Stopped(signals.stop)
     started = utc()
-    child = start(arguments, variables)
+    child = start(arguments, variables, place)
     try:
         out.copy(child.stdout)
         err.copy(child.stderr)
@@ -889,13 +1056,15 @@ def run_command(attempt: Attempt, signals: Signals) -> Outcome:
         report = report_of_lines(scan.finish(), attempt.objective)
     else:
         report = report_of_file(os.path.join(scratch, "result.json"), attempt.objective)
+    if attempt.rank and (ending.code, ending.cause) == (0, 0):
+        return Outcome(Verdict("ok", None, 0), report, started, ending.seconds)
     return Outcome(judge(ending, report, attempt.objective), report, started, ending.seconds)
 
 
 def make_record(attempt: Attempt, outcome: Outcome) -> dict[str, Any]:
     """Put together what this attempt leaves: record.schema.json describes it."""
     launch, row, (verdict, report, started, seconds) = attempt.launch, attempt.row, outcome
-    artifacts, left_out = list_artifacts(attempt.path("artifacts", attempt.uid))
+    artifacts, left_out = list_artifacts(os.path.join(attempt.artifacts, attempt.uid))
     details = {**report.metrics, **report.details}
     for name, value in report.metrics.items():
         if math.isfinite(value):
@@ -966,6 +1135,8 @@ def conclude(attempt: Attempt, outcome: Outcome) -> int:
     if report.message and report.reason == reason:
         words.append(report.message)
     say(": ".join(words))
+    if attempt.rank:
+        return exit_code
     record = make_record(attempt, outcome)
     tell_node(brief(record, attempt.objective))
     try:
@@ -974,10 +1145,10 @@ def conclude(attempt: Attempt, outcome: Outcome) -> int:
         say(f"the record cannot be written: {error}")
         return STORAGE_FAILED
     if status == "ok":
-        shutil.rmtree(attempt.path("checkpoints"), ignore_errors=True)
-    for unused in (("artifacts", attempt.uid), ("artifacts",), ("checkpoints",)):
+        shutil.rmtree(attempt.checkpoints, ignore_errors=True)
+    for unused in (os.path.join(attempt.artifacts, attempt.uid), attempt.artifacts, attempt.checkpoints):
         with contextlib.suppress(OSError):  # not empty
-            os.rmdir(attempt.path(*unused))
+            os.rmdir(unused)
     return exit_code
 
 
@@ -987,6 +1158,21 @@ def own_index() -> int:
     if not re.fullmatch("[0-9]{1,9}", text):
         raise Refused(f"the index must be a whole number, got {text!r}")
     return int(text)
+
+
+def own_rank() -> int:
+    """Say which of the trial's pods this is."""
+    text = os.environ.get("SWEEP_RANK") or "0"
+    if not re.fullmatch("[0-9]{1,9}", text):
+        raise Refused(f"the rank must be a whole number, got {text!r}")
+    return int(text)
+
+
+def shown_command(arguments: list[str]) -> list[str] | None:
+    """Give the command that stands in the manifest, where one does."""
+    if arguments and arguments[0] != "--":
+        raise Refused(f"the arguments must be none, or -- and a command, got {arguments!r}")
+    return arguments[1:] if arguments else None
 
 
 def attempt_number(earlier: int) -> int:
@@ -1000,18 +1186,22 @@ def run(signals: Signals) -> int:
     uid = os.environ.get("SWEEP_POD_UID") or os.urandom(16).hex()
     if not UID.fullmatch(uid):
         raise Refused(f"SWEEP_POD_UID must be letters, digits, dots, underscores and hyphens, got {uid!r}")
+    rank, shown = own_rank(), shown_command(sys.argv[1:])
     launch = read_launch(need("SWEEP_LAUNCH"))
     row = read_row(launch, need("SWEEP_TABLE"), own_index())
     folder = os.path.abspath(need("SWEEP_RESULTS"))
     os.makedirs(folder, exist_ok=True)
-    lock(folder, signals)
+    if rank == 0:  # whose attempts take turns; the other ranks of one attempt run beside it
+        lock(folder, signals)
     earlier = records_of(row, folder)
     for record in earlier:
         for status, exit_code in FINAL.items():
             if record.get("status") == status:
                 say(f"{row.trial}: {status} already, by attempt {record['uid']}: nothing to do")
                 return exit_code
-    attempt = Attempt(launch, row, uid, attempt_number(len(earlier)), folder)
+    if rank:
+        folder = tempfile.mkdtemp(prefix="rank-", dir=os.path.abspath(need("SWEEP_SCRATCH")))
+    attempt = Attempt(launch, row, uid, attempt_number(len(earlier)), folder, rank, shown)
     try:
         outcome = run_command(attempt, signals)
     except Refused as error:

@@ -1,15 +1,17 @@
-"""Every overlay builds, and what it renders may run."""
+"""Every overlay builds, what it renders may run, and no two render the same object."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 from generator import policy
 from generator.commands.checks.scene import Scene, bases_of
 from generator.errors import ToolError
 from generator.problems import Problem
-from generator.repo import files, kustomize
-from generator.repo.batches import StoredBatch
-from generator.structs.tree import FileTree
+from generator.repo import batches, kustomize
+from generator.repo.batches import ACTIVE, StoredBatch
+
+Manifest: TypeAlias = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -27,36 +29,66 @@ def check(scene: Scene, *, everything: bool = False) -> Builds:
     Raises ToolError if kustomize cannot be found: what cannot be checked is no pass.
     """
     active = [batch for batch in scene.present if batch.is_active]
-    held = {stood.folder: stood.tree for stood in scene.standing}
+    held = {stood.folder: stood for stood in scene.standing}
     wanted = [batch for batch in active if everything or not _stands(scene, batch, held)]
     if wanted:
         kustomize.command()
-    problems = [problem for batch in wanted for problem in _build(scene, batch)]
+    built = {batch.name: _build(scene, batch) for batch in wanted}
+    problems = [problem for one in built.values() for problem in one.problems]
+    rendered = {name: one.manifests for name, one in built.items()}
     return Builds(
-        built=tuple(batch.name for batch in wanted),
-        unchanged=tuple(batch.name for batch in active if batch not in wanted),
-        problems=tuple(problems),
+        built=tuple(rendered),
+        unchanged=tuple(batch.name for batch in active if batch.name not in rendered),
+        problems=(*problems, *twice(rendered, [batch.name for batch in active])),
     )
 
 
-def _stands(scene: Scene, batch: StoredBatch, held: Mapping[str, FileTree]) -> bool:
+def _stands(scene: Scene, batch: StoredBatch, held: Mapping[str, StoredBatch]) -> bool:
     """Tell whether every file the build reads is the base commit's: then the build is, too."""
-    if held.get(batch.folder) != batch.tree:
+    stood = held.get(batch.folder)
+    if stood is None or batches.difference(stood, batch):
         return False
-    root = scene.workspace.root
-    return all(
-        scene.base_files(folder)
-        == {f"{folder}/{path}": content for path, content in files.read_folder(root / folder)}
-        for folder in bases_of(batch)
-    )
+    # Most changes leave every base alone, and then no lock need be read to know it.
+    return not any(path.startswith(f"{base}/") for path in scene.changed_bases for base in bases_of(stood))
 
 
-def _build(scene: Scene, batch: StoredBatch) -> tuple[Problem, ...]:
-    unsafe = policy.vet(batch.tree.files.get("kustomization.yaml", b""), batch.tree.files, place=batch.folder)
+@dataclass(frozen=True)
+class _Built:
+    problems: tuple[Problem, ...] = ()
+    manifests: tuple[Manifest, ...] = ()
+
+
+def _build(scene: Scene, batch: StoredBatch) -> _Built:
+    unsafe = policy.vet(batch.tree.files, scene.bases.files, place=batch.folder)
     if unsafe:
-        return unsafe
+        return _Built(unsafe)
     try:
         manifests = kustomize.build(scene.workspace.root / batch.folder)
     except ToolError as error:
-        return (Problem(batch.folder, 0, 0, "", str(error), "build-failed", error.hint),)
-    return policy.check(batch.name, scene.workspace.settings, manifests, place=batch.folder)
+        return _Built((Problem(batch.folder, 0, 0, "", str(error), "build-failed", error.hint),))
+    found = policy.check(batch.name, scene.workspace.settings, manifests, place=batch.folder)
+    return _Built(found, manifests)
+
+
+def twice(rendered: Mapping[str, tuple[Manifest, ...]], active: Sequence[str]) -> Iterator[Problem]:
+    """Find objects that two active overlays render: each would prune or refuse the other's.
+
+    Every batch renders names that begin with its own, which policy sees to; so an overlay that was not built
+    can share an object only if the object's name begins with the overlay's.
+    """
+    makers: dict[tuple[str, str], str] = {}
+    for batch, manifests in rendered.items():
+        for manifest in manifests:
+            kind, name = str(manifest.get("kind")), _name(manifest)
+            other = makers.setdefault((kind, name), batch)
+            longer = [one for one in active if len(one) > len(batch) and f"{name}-".startswith(f"{one}-")]
+            for shared in longer if other == batch else [other]:
+                message = f"{kind} {name} is {shared}'s, too"
+                yield Problem(
+                    f"{ACTIVE}/{batch}", 0, 0, "", message, "object-twice", "rename one of the sweeps"
+                )
+
+
+def _name(manifest: Manifest) -> str:
+    metadata = manifest.get("metadata")
+    return str(metadata.get("name")) if isinstance(metadata, Mapping) else ""

@@ -1,14 +1,17 @@
 """Generated files are what the generator writes, and their code can be found again."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from generator.commands import generate
 from generator.commands.checks.scene import Scene
 from generator.commands.edits import EditedError
+from generator.commands.generate import Generated, Stored
 from generator.formats.lock import LOCK_FILE
-from generator.problems import Problem
+from generator.problems import Problem, Severity
+from generator.repo import batches
 from generator.repo.batches import ACTIVE
 from generator.repo.git import reachable_trees
+from generator.structs.settings import Generate
 from generator.structs.sweep import Sweep
 
 
@@ -17,23 +20,37 @@ def check(scene: Scene, sweeps: tuple[Sweep, ...]) -> Iterator[Problem]:
 
     Warnings are passed on as long as trials are new: who has merged them has read them.
     """
+    stored = Stored(scene.base, scene.standing, scene.present)
     try:
-        planned = generate.plan(scene.workspace, sweeps, base=scene.base)
+        planned = generate.plan(scene.workspace, sweeps, base=scene.base, stored=stored)
     except EditedError as error:
         yield Problem(ACTIVE, 0, 0, "", str(error), "batch-forged", error.hint)
         return
     for generated in planned:
-        yield from generated.warnings if generated.batch else ()
-        way_out = f"run `sweep generate {generated.sweep.name}` and commit what it writes"
-        if generated.batch and not generated.is_written:
-            count = generated.batch.lock.trials
-            message = f"{count} trial(s) that no batch lists; {generated.batch.name} is missing"
-            yield Problem(generated.sweep.path, 0, 0, "", message, "drift", way_out)
-        for stale in generated.stale:
-            yield Problem(stale.folder, 0, 0, "", "the spec does not give this batch", "drift", way_out)
+        yield from _planned(scene, generated)
     yield from _orphans(scene, sweeps)
-    yield from _asked_twice(scene)
+    yield from _asked_twice(scene, {one.batch.name for one in planned if one.batch})
     yield from _code(scene)
+
+
+def _planned(scene: Scene, generated: Generated) -> Iterator[Problem]:
+    yield from generated.warnings if generated.batch else ()
+    path, name = generated.sweep.path, generated.sweep.name
+    way_out = f"run `sweep generate {name}` and commit what it writes"
+    if generated.batch and generated.batch.name not in {batch.name for batch in scene.added}:
+        count = generated.batch.lock.trials
+        if scene.workspace.settings.generate is Generate.ON_MERGE:
+            message = f"{count} trial(s) that no batch lists; their batch is written after the merge"
+            yield Problem(path, 0, 0, "", message, "pending", None, Severity.WARNING)
+        elif generated.retried == count:
+            # A results commit may be what makes them due: that must stop nobody else's merge.
+            message = f"{count} trial(s) are due once more; {generated.batch.name} is missing"
+            yield Problem(path, 0, 0, "", message, "pending", way_out, Severity.WARNING)
+        else:
+            message = f"{count} trial(s) that no batch lists; {generated.batch.name} is missing"
+            yield Problem(path, 0, 0, "", message, "drift", way_out)
+    for stale in generated.stale:
+        yield Problem(stale.folder, 0, 0, "", "the spec does not give this batch", "drift", way_out)
 
 
 def _orphans(scene: Scene, sweeps: tuple[Sweep, ...]) -> Iterator[Problem]:
@@ -44,10 +61,14 @@ def _orphans(scene: Scene, sweeps: tuple[Sweep, ...]) -> Iterator[Problem]:
             yield Problem(batch.folder, 0, 0, "", message, "drift", "add the spec, or remove the folder")
 
 
-def _asked_twice(scene: Scene) -> Iterator[Problem]:
-    """A trial that stands already is not paid for again."""
-    held = {trial.digest: batch.name for batch in scene.standing for trial in batch.trials}
+def _asked_twice(scene: Scene, planned: Collection[str]) -> Iterator[Problem]:
+    """A trial that stands is not paid for again, unless the spec asks for it: such batches are planned."""
     for batch in scene.added:
+        if batch.name in planned:
+            continue
+        others = batches.of_sweep(scene.standing, batch.lock.sweep)
+        batches.load(others)
+        held = {trial.digest: other.name for other in others for trial in other.trials}
         for trial in batch.trials:
             if trial.digest in held:
                 message = f"{trial.id} is in {held[trial.digest]} already"

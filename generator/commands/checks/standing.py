@@ -1,84 +1,83 @@
-"""Merged batches never change, and what they build on is frozen."""
+"""Merged batches never change, and leave only with their results or because the spec cancels them."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from generator.commands.checks.scene import Scene, bases_of
+from generator.commands.checks.scene import Scene
 from generator.problems import Problem
-from generator.repo import files
+from generator.repo import batches
 from generator.repo.batches import ACTIVE, ARCHIVE, StoredBatch
 from generator.results import records_path, results_folder
+from generator.structs.sweep import Sweep
 
 RESTORE = "restore it from the base commit; to ask for other trials, change the spec"
+CATCH_UP = "the base has moved on: merge it into this branch, then check again"
 
 
-def check(scene: Scene) -> Iterator[Problem]:
-    """Compare every batch and base that stands with the work tree."""
+def check(scene: Scene, sweeps: Iterable[Sweep]) -> Iterator[Problem]:
+    """Compare every batch that stands with the work tree."""
+    cancelled = {name: sweep for sweep in sweeps for name in sweep.cancel}
+    places: dict[str, list[StoredBatch]] = {}
+    for found in scene.present:
+        places.setdefault(found.name, []).append(found)
     for batch in scene.standing:
-        yield from _batch(scene, batch)
+        is_cancelled = batch.name in cancelled
+        yield from _batch(scene, batch, places.get(batch.name, []), is_cancelled=is_cancelled)
     for batch in scene.added:
         if not batch.is_active:
-            yield _problem(batch.folder, "a batch that never ran is no history", "batch-moved")
+            yield _problem(scene, batch.folder, "a batch that never ran is no history", "batch-moved")
     for name, count in Counter(batch.name for batch in scene.present).items():
         if count > 1:
-            yield _problem(f"{ACTIVE}/{name}", "stands in the archive as well", "batch-active-twice")
-    for folder in sorted({base for batch in scene.standing for base in bases_of(batch)}):
-        yield from _base(scene, folder)
+            yield _problem(scene, f"{ACTIVE}/{name}", "stands in the archive as well", "batch-active-twice")
+    yield from _cancelled(scene, cancelled)
     yield from _layout(scene)
 
 
-def _batch(scene: Scene, batch: StoredBatch) -> Iterator[Problem]:
-    places = [found for found in scene.present if found.name == batch.name]
+def _batch(
+    scene: Scene, batch: StoredBatch, places: list[StoredBatch], *, is_cancelled: bool
+) -> Iterator[Problem]:
     if not places:
-        yield _problem(batch.folder, "a merged batch has vanished", "batch-vanished")
-        return
+        yield _problem(scene, batch.folder, "a merged batch has vanished", "batch-vanished")
     for found in places:
-        drift = files.difference(batch.tree, found.tree)
+        drift = batches.difference(batch, found)
         for path in (*drift.added, *drift.changed, *drift.stale):
-            yield _problem(f"{found.folder}/{path}", "a merged batch never changes", "batch-edited")
+            yield _problem(scene, f"{found.folder}/{path}", "a merged batch never changes", "batch-edited")
         if found.folder == batch.folder:
             continue
         if found.is_active:
-            yield _problem(found.folder, "what is recorded never runs again", "batch-moved")
-        elif not _records(scene, batch).is_file():
-            yield _problem(found.folder, "a batch moves only together with its results", "batch-moved")
+            yield _problem(scene, found.folder, "what is recorded never runs again", "batch-moved")
+        elif not is_cancelled and not _records(scene, batch).is_file():
+            message = "a batch moves only together with its results, or when its spec cancels it"
+            yield _problem(scene, found.folder, message, "batch-moved")
 
 
 def _records(scene: Scene, batch: StoredBatch) -> Path:
     return scene.workspace.root / results_folder(batch.lock.sweep) / records_path(batch.name)
 
 
-def _base(scene: Scene, folder: str) -> Iterator[Problem]:
-    held = scene.base_files(folder)
-    tree = files.read_folder(scene.workspace.root / folder)
-    found = {f"{folder}/{path}": content for path, content in tree}
-    for path in sorted(held.keys() | found.keys()):
-        if held.get(path) != found.get(path):
-            message = f"{folder} is frozen: merged overlays refer to it"
-            yield Problem(path, 0, 0, "", message, "base-changed", "add a new version folder beside it")
+def _cancelled(scene: Scene, cancelled: dict[str, Sweep]) -> Iterator[Problem]:
+    active = {batch.name for batch in scene.present if batch.is_active}
+    for name, sweep in sorted(cancelled.items()):
+        if name in active:
+            message = f"cancels {name}, which is in {ACTIVE}/ still"
+            hint = f"run `sweep cancel {sweep.name}`: it moves the folder to {ARCHIVE}/"
+            yield Problem(sweep.path, 0, 0, "cancel", message, "cancel-not-moved", hint)
 
 
 def _layout(scene: Scene) -> Iterator[Problem]:
     """Allow only batch folders and .gitkeep under overlays: controllers read whatever lies there."""
+    known = {batch.folder for batch in scene.present}
     for place in (ACTIVE, ARCHIVE):
         folder = scene.workspace.root / place
         if scene.present and not (folder / ".gitkeep").is_file():
             message = "must stay: a controller prunes only while the folder exists"
-            yield _problem(f"{place}/.gitkeep", message, "overlay-layout")
-        known = {batch.name for batch in scene.present} | {".gitkeep"}
+            yield _problem(scene, f"{place}/.gitkeep", message, "overlay-layout")
         for entry in sorted(folder.iterdir()) if folder.is_dir() else ():
-            if entry.name not in known:
-                yield Problem(
-                    f"{place}/{entry.name}",
-                    0,
-                    0,
-                    "",
-                    "is no batch",
-                    "overlay-layout",
-                    "remove it from overlays/",
-                )
+            if entry.name != ".gitkeep" and f"{place}/{entry.name}" not in known:
+                hint = "remove it from overlays/"
+                yield Problem(f"{place}/{entry.name}", 0, 0, "", "is no batch", "overlay-layout", hint)
 
 
-def _problem(file: str, message: str, code: str) -> Problem:
-    return Problem(file, 0, 0, "", message, code, RESTORE)
+def _problem(scene: Scene, file: str, message: str, code: str) -> Problem:
+    return Problem(file, 0, 0, "", message, code, CATCH_UP if scene.is_behind else RESTORE)

@@ -100,7 +100,10 @@ def launch(pod: Pod, folders: Folders, capacity: Resources) -> Launch:
     )
     return Launch(
         uid=uid,
-        argv=tuple(translate(environment.expand(word, variables)) for word in job.pod.command),
+        argv=(
+            *(translate(environment.expand(word, variables)) for word in job.pod.command),
+            *(environment.expand(word, variables) for word in job.pod.arguments),
+        ),
         cwd=pod.desired.code,
         environment=environment.complete(variables, identity, translate, extras),
         stderr=own / STDERR_FILE,

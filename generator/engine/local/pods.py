@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from generator.engine.local import quantities
 from generator.engine.local.place import Place
 from generator.engine.local.quantities import Resources
 from generator.engine.local.workload import (
@@ -13,6 +12,7 @@ from generator.engine.local.workload import (
     ConfigVolume,
     DataVolume,
     FieldRef,
+    KeptVolume,
     Literal,
     Mount,
     PodSpec,
@@ -21,10 +21,16 @@ from generator.engine.local.workload import (
     Variable,
     Volume,
 )
+from generator.structs import quantities
 
 FIELD = re.compile(r"metadata\.(?:uid|name|namespace|(?:labels|annotations)\['[^']+'\])|spec\.nodeName")
 
-CLAIMS: Mapping[str, Volume] = {"results": ResultsVolume(), "data": DataVolume()}
+CLAIMS: Mapping[str, Volume] = {
+    "artifacts": KeptVolume("artifacts"),
+    "checkpoints": KeptVolume("checkpoints"),
+    "data": DataVolume(),
+    "results": ResultsVolume(),
+}
 """The claims of a trial by the name of their volume: which claim it is does not matter on one machine."""
 
 DEFAULT_GRACE = 30.0
@@ -40,9 +46,17 @@ def parse(template: Place) -> PodSpec:
     spec = template.child("spec")
     template.close()
     spec.only("restartPolicy", "Never")
-    # Rights, tokens and queues are the cluster's: a process has those of the person who started it.
+    # Rights, tokens, queues and nodes are the cluster's: a process has those of the person who started it.
     spec.meaningless("automountServiceAccountToken", "enableServiceLinks", "securityContext")
-    spec.meaningless("serviceAccountName", "priorityClassName", "tolerations", "schedulerName", "dnsPolicy")
+    spec.meaningless("serviceAccountName", "priorityClassName", "schedulerName", "dnsPolicy")
+    spec.meaningless("affinity", "imagePullSecrets", "nodeSelector", "tolerations")
+    for container in spec.children("initContainers"):
+        container.refuse(
+            "name",
+            f"must be absent on this machine, where only the trial runs, got {container.text('name')!r}",
+            hint="code that a trial clones in the cluster is taken from this repository here: "
+            "try it with `run: {code: {mode: image}}`",
+        )
     grace, deadline = spec.count("terminationGracePeriodSeconds"), spec.count("activeDeadlineSeconds")
     volumes = dict(_volume(volume) for volume in spec.children("volumes"))
     containers = list(spec.children("containers"))
@@ -64,7 +78,7 @@ def _container(container: Place, volumes: Mapping[str, Volume]) -> PodSpec:
     # No image runs here, and the records say so; the launcher finds its termination log by environment.
     container.meaningless("image", "imagePullPolicy", "securityContext")
     container.meaningless("terminationMessagePath", "terminationMessagePolicy")
-    command = container.texts("command") + container.texts("args")
+    command, arguments = container.texts("command"), container.texts("args")
     if not command:
         container.refuse("command", "must say what to run: no image is there to know")
     working_dir = container.text("workingDir")
@@ -80,6 +94,7 @@ def _container(container: Place, volumes: Mapping[str, Volume]) -> PodSpec:
     container.close()
     return PodSpec(
         command=command,
+        arguments=arguments,
         working_dir=working_dir,
         environment=environment,
         mounts=mounts,
@@ -150,8 +165,12 @@ def _volume(place: Place) -> tuple[str, Volume]:
         claim.meaningless("readOnly")
         claim.close()
         if name not in CLAIMS:
-            place.refuse("name", f"must be 'data' or 'results' for a claim on this machine, got {name!r}")
+            place.refuse("name", f"must be one of {sorted(CLAIMS)} for a claim on this machine, got {name!r}")
         volume = CLAIMS.get(name, volume)
+    elif "secret" in place:
+        secret = place.child("secret").text("secretName")
+        hint = "run this sweep in the cluster, or try it here without `run.secrets`"
+        place.refuse("secret", f"is the Secret {secret!r}, which stays in the cluster", hint=hint)
     else:
         place.refuse("", "is no kind of volume that the local engine has")
     place.close()
@@ -182,6 +201,7 @@ def _config(place: Place, key: str) -> ConfigSource:
 
 
 def _scratch(place: Place) -> ScratchVolume:
+    place.only("medium", "Memory")
     limit = _amount(place, "sizeLimit")
     place.close()
     return ScratchVolume(limit or None)

@@ -13,6 +13,7 @@ from generator.engine.local.workload import (
     ConfigVolume,
     DataVolume,
     JobSpec,
+    KeptVolume,
     ResultsVolume,
     ScratchVolume,
 )
@@ -99,7 +100,9 @@ def prepare(
         (folders.pod(uid) / TERMINATION_FILE).touch()
         for mount in job.pod.mounts:
             base = _base(folders, job, uid, mount.volume, data)
-            found[mount.path] = base / sub_path(mount, variables)
+            # A dataset is given as the folder itself, wherever that lies in the volume of a cluster.
+            is_data = isinstance(job.pod.volumes[mount.volume], DataVolume)
+            found[mount.path] = base if is_data else base / sub_path(mount, variables)
             _unlink_links(base, found[mount.path])
             if not isinstance(job.pod.volumes[mount.volume], ConfigVolume | DataVolume):
                 found[mount.path].mkdir(parents=True, exist_ok=True)
@@ -124,6 +127,8 @@ def _base(folders: Folders, job: JobSpec, uid: str, name: str, data: Path | None
             return folders.config(job.name) / name
         case ResultsVolume():
             return folders.results
+        case KeptVolume():
+            return folders.state / volume.name
         case ScratchVolume():
             return folders.pod(uid) / VOLUMES / name
         case DataVolume():

@@ -53,6 +53,13 @@ class DataVolume:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptVolume:
+    """A claim of its own for checkpoints or artifacts."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class ScratchVolume:
     """An emptyDir: lives as long as its pod."""
 
@@ -60,7 +67,7 @@ class ScratchVolume:
     """Bytes."""
 
 
-Volume = ConfigVolume | ResultsVolume | DataVolume | ScratchVolume
+Volume = ConfigVolume | ResultsVolume | KeptVolume | DataVolume | ScratchVolume
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +99,8 @@ class PodSpec:
     """Seconds after which a pod is stopped, whatever its launcher thinks."""
     labels: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     annotations: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    arguments: tuple[str, ...] = ()
+    """What the command is given as it stands: the trial's own words, no paths of the container."""
 
 
 class Verdict(StrEnum):

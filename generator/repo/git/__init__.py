@@ -3,7 +3,8 @@
 from generator.repo.git.door import Entry, Repository
 from generator.repo.git.history import Commit, commits, reachable_trees
 from generator.repo.git.mirror import REMOTE, Mirror
-from generator.repo.git.publish import Change, commit_here, fetch, publish
+from generator.repo.git.publish import Change, commit_here, create, fetch, publish
+from generator.repo.git.signed import Touch, touches
 
 __all__ = [
     "REMOTE",
@@ -12,9 +13,12 @@ __all__ = [
     "Entry",
     "Mirror",
     "Repository",
+    "Touch",
     "commit_here",
     "commits",
+    "create",
     "fetch",
     "publish",
     "reachable_trees",
+    "touches",
 ]

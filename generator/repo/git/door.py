@@ -7,8 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+# Else the import itself fails on a machine without git, before anybody can say so.
+os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
+
 import git
-from git.exc import GitCommandError, GitCommandNotFound, InvalidGitRepositoryError, NoSuchPathError
+from git.exc import (
+    GitCommandError,
+    GitCommandNotFound,
+    InvalidGitRepositoryError,
+    NoSuchPathError,
+)
 
 from generator.errors import RepositoryError, ToolError
 from generator.repo.git.redact import redact
@@ -170,6 +178,20 @@ class Repository:
             if kind == "blob":
                 entries[name] = Entry(mode, identity)
         return entries
+
+    def index(self) -> dict[str, Entry]:
+        """List what the next commit would hold, submodules and links included, each by its mode."""
+        entries = {}
+        for line in filter(None, self.run("ls-files", "--stage", "-z").split("\0")):
+            meta, _, name = line.partition("\t")
+            mode, identity, _ = meta.split(" ")
+            entries[name] = Entry(mode, identity)
+        return entries
+
+    def holds(self, commit: str, ancestor: str) -> bool:
+        """Tell whether a commit is in the history of another."""
+        # `--is-ancestor` answers by its exit code, which is also how git fails.
+        return self.run("rev-list", "--max-count=1", ancestor, f"^{commit}", "--").strip() == ""
 
     def blobs(self, identities: Iterable[str]) -> dict[str, bytes]:
         """Read many blobs with one process."""

@@ -28,12 +28,14 @@ ABSENT = "0" * 40
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a commit changes: files written with new content, files moved unchanged."""
+    """What a commit changes: files written with new content, files moved unchanged, files removed."""
 
     message: str
     writes: Mapping[str, bytes] = field(default_factory=dict)
     moves: Mapping[str, str] = field(default_factory=dict)
     """From path to path, with mode and content as they are."""
+    removes: frozenset[str] = frozenset()
+    """What is not there need not be removed."""
 
 
 def commit(repository: Repository, base: str, change: Change) -> str | None:
@@ -46,6 +48,7 @@ def commit(repository: Repository, base: str, change: Change) -> str | None:
         for source, target in sorted(change.moves.items()):
             lines.append(f"0 {ABSENT}\t{source}")
             lines.append(f"{entries[source].mode} {entries[source].id}\t{target}")
+        lines += [f"0 {ABSENT}\t{path}" for path in sorted(change.removes)]
         for path, content in sorted(change.writes.items()):
             blob = repository.run("hash-object", "-w", "--stdin", content=content).strip()
             lines.append(f"100644 {blob}\t{path}")
@@ -120,6 +123,17 @@ def fetch(repository: Repository, remote: str, branch: str) -> str:
     if found is None:
         raise RepositoryError(f"branch {branch} of {remote} has no commit")
     return found
+
+
+def create(folder: Path, branch: str, message: str) -> str:
+    """Make a repository of a folder, and a first commit of all that lies in it; give the commit."""
+    repository = Repository(folder)
+    repository.run("init", "--quiet", f"--initial-branch={branch}", "--template=")
+    repository.run("add", "--all")
+    tree = repository.run("write-tree").strip()
+    made = repository.run("commit-tree", tree, env=_identity(repository), content=message.encode()).strip()
+    repository.run("update-ref", f"refs/heads/{branch}", made)
+    return made
 
 
 def _identity(repository: Repository) -> dict[str, str]:

@@ -4,7 +4,8 @@ from collections.abc import Collection, Iterator
 from math import prod
 from typing import assert_never
 
-from generator.problems import Place, Problem
+from generator.problems import Problem
+from generator.search.limits import running
 from generator.search.limits.weights import MOST_BYTES, MOST_CELLS, largest_row, least_row, table
 from generator.search.limits.work import MOST_WORK, Price, price
 from generator.search.settling import Assignment
@@ -12,15 +13,10 @@ from generator.structs.counting import MOST_COMBINATIONS, MOST_TRIALS, combinati
 from generator.structs.dimensions import dimensions, size
 from generator.structs.domain import Choice, Quantized
 from generator.structs.space import SearchSpace
-from generator.structs.sweep import Block, Draw, Grid, Listing, Sampler, Shape, Sweep
-
-MOST_JOBS = 100
-"""Objects: beyond it `kustomize build` and a reviewer's patience both suffer."""
+from generator.structs.sweep import Block, Draw, Grid, Listing, Sampler, Sweep
 
 MOST_SHUFFLED = 10**30
 """Of a grid in shuffled order, whose places are mixed as pairs of 64-bit numbers."""
-
-SECONDS_AN_HOUR = 3600
 
 
 def before(sweep: Sweep) -> Iterator[Problem]:
@@ -28,7 +24,7 @@ def before(sweep: Sweep) -> Iterator[Problem]:
     sizes = tuple(_sizes(sweep))
     yield from sizes
     trials, is_all = max(map(_walked, sweep.blocks)) * sweep.replicates, len(sweep.blocks) == 1
-    counted = tuple(_budget(sweep, trials, is_all=is_all))
+    counted = tuple(running.budgets(sweep, trials, is_all=is_all))
     yield from counted
     if not sizes and trials > MOST_TRIALS:
         yield from _trials(sweep, trials // sweep.replicates)
@@ -174,7 +170,7 @@ def after(sweep: Sweep, found: Collection[Assignment]) -> Iterator[Problem]:
     trials = assignments * sweep.replicates
     if trials > MOST_TRIALS:
         yield from _trials(sweep, assignments)
-        yield from _budget(sweep, trials, is_all=False)
+        yield from running.budgets(sweep, trials, is_all=False)
         return
     if trials * len(sweep.columns) > MOST_CELLS:
         yield _cells(sweep, block, f"{trials} trials or more")
@@ -182,8 +178,9 @@ def after(sweep: Sweep, found: Collection[Assignment]) -> Iterator[Problem]:
     if most_bytes(sweep) is not None and (heavy := table(found) * sweep.replicates) > MOST_BYTES:
         yield _bytes(sweep, block, f"{heavy // 2**20} MiB or more")
         return
-    yield from _budget(sweep, trials, is_all=True)
-    yield from _shape(sweep, trials)
+    yield from running.budgets(sweep, trials, is_all=True)
+    yield from running.shapes(sweep, trials)
+    yield from running.nodes(sweep, trials)
 
 
 def _trials(sweep: Sweep, assignments: int) -> Iterator[Problem]:
@@ -191,41 +188,3 @@ def _trials(sweep: Sweep, assignments: int) -> Iterator[Problem]:
     message = f"must make at most {MOST_TRIALS} trials, got {factors}"
     hint = "try fewer values, set run_cap, or split the sweep"
     yield Problem.at(sweep.path, sweep.blocks[-1].place, message, code="too-many-trials", hint=hint)
-
-
-def _budget(sweep: Sweep, trials: int, *, is_all: bool) -> Iterator[Problem]:
-    budget, run, more = sweep.budget, sweep.run, "" if is_all else " or more"
-    if budget.max_trials is not None and trials > budget.max_trials:
-        message = f"must make at most {budget.max_trials} trials, got {trials}{more}"
-        hint = "raise it, or try fewer values"
-        yield _over(sweep, budget.trials_place, message, hint)
-    attempts, hours = run.retries + 1, run.timeout_seconds / SECONDS_AN_HOUR
-    cost = prod([trials, attempts, hours, run.resources.gpu])
-    if budget.max_gpu_hours is not None and cost > budget.max_gpu_hours:
-        message = (
-            f"must take at most {budget.max_gpu_hours:g} GPU hours, got {cost:g}{more} = {trials} trials * "
-            f"{attempts} attempts * {hours:g} hours * {run.resources.gpu} GPUs"
-        )
-        hint = "raise it, lower run.timeout or run.retries, or try fewer values"
-        yield _over(sweep, budget.hours_place, message, hint)
-
-
-def _over(sweep: Sweep, place: Place, message: str, hint: str) -> Problem:
-    return Problem.at(sweep.path, place, message, code="budget-exceeded", hint=hint)
-
-
-def _shape(sweep: Sweep, trials: int) -> Iterator[Problem]:
-    """One Job a trial is for few trials that may all run at once: nothing else holds Jobs back."""
-    if sweep.run.shape is not Shape.JOBS:
-        return
-    parallelism = sweep.run.parallelism
-    if trials > MOST_JOBS:
-        message = f"must be 'indexed' for more than {MOST_JOBS} trials, got 'jobs' for {trials}"
-        hint = "delete the key"
-    elif parallelism < trials:
-        rule = f"must be 'indexed' where parallelism ({parallelism}) is less than the trials ({trials})"
-        message = f"{rule}, got 'jobs'"
-        hint = f"delete the key, or set parallelism: {trials}"
-    else:
-        return
-    yield Problem.at(sweep.path, sweep.shape_place, message, code="shape-limit", hint=hint)

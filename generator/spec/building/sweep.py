@@ -7,12 +7,13 @@ from typing import Any
 
 from generator.problems import NOWHERE, Place, Problem, Severity
 from generator.reader import Path
-from generator.spec import units
 from generator.spec.building.domains import value
+from generator.spec.building.running import ran
 from generator.spec.building.space import space
 from generator.spec.draft import Draft
 from generator.spec.rules.sections import Section, is_shuffled, sections
 from generator.structs.command import DEFAULT_COMMAND, PROGRAM
+from generator.structs.record import Status
 from generator.structs.sweep import (
     Block,
     Budget,
@@ -22,11 +23,10 @@ from generator.structs.sweep import (
     Listing,
     Metric,
     MetricSource,
-    Resources,
+    Retry,
     Run,
     Sampler,
     Script,
-    Shape,
     Sweep,
 )
 from generator.structs.values import Value, bytes_digest
@@ -38,7 +38,7 @@ SCRIPT = re.compile(r"(?:\w[\w.-]*/)*\w[\w.-]*\.[A-Za-z]\w*", re.ASCII)
 def sweep(draft: Draft, warnings: tuple[Problem, ...] = ()) -> Sweep:
     """Build the sweep of a draft without problems."""
     document, data = draft.document, draft.document.data
-    metric, run = data["metric"], _run(data.get("run", {}))
+    metric, run = data["metric"], ran(data.get("run", {}), draft.settings)
     return Sweep(
         name=data["name"],
         description=data.get("description", ""),
@@ -54,6 +54,11 @@ def sweep(draft: Draft, warnings: tuple[Problem, ...] = ()) -> Sweep:
         digest=_digest(draft),
         replicates=int(data.get("replicates", 1)),
         budget=_budget(draft),
+        cancel=tuple(data.get("cancel", ())),
+        retry=tuple(map(_retry, data.get("retry", ()))),
+        limits=draft.settings.limits,
+        pool=draft.settings.pools.get(run.pool or ""),
+        pool_place=_pool_place(draft),
         shape_place=draft.place(("run", "shape")) if run.shape else NOWHERE,
         code_place=_code_place(draft),
         scripts=tuple(_scripts(draft, run)),
@@ -140,21 +145,16 @@ def _budget(draft: Draft) -> Budget:
     return Budget(most, None if hours is None else float(hours), trials_place, hours_place)
 
 
-def _run(data: Mapping[str, Any]) -> Run:
-    default, resources = Run(), data.get("resources", {})
-    return Run(
-        image=data.get("image"),
-        interpreter=data.get("interpreter", default.interpreter),
-        code_path=data.get("code", {}).get("path", default.code_path).removesuffix("/"),
-        data=data.get("data"),
-        resources=Resources(
-            cpu=units.cores(resources.get("cpu", default.resources.cpu)),
-            memory=units.memory(resources.get("memory", default.resources.memory)),
-            gpu=int(resources.get("gpu", default.resources.gpu)),
-        ),
-        parallelism=int(data.get("parallelism", default.parallelism)),
-        retries=int(data.get("retries", default.retries)),
-        timeout_seconds=units.seconds(data["timeout"]) if "timeout" in data else default.timeout_seconds,
-        seed_base=int(data.get("seed_base", default.seed_base)),
-        shape=Shape(data["shape"]) if "shape" in data else None,
-    )
+def _pool_place(draft: Draft) -> Place:
+    keys = [key for key in ("parallelism", "nodes", "pool") if key in draft.names("run")]
+    return draft.place(("run", *keys[:1])) if keys else NOWHERE
+
+
+def _retry(written: str | Mapping[str, Any]) -> Retry:
+    match written:
+        case str():
+            return Retry(written)
+        case {"batch": batch, "only": only}:
+            return Retry(batch, frozenset(map(Status, only)))
+        case _:
+            return Retry(written["batch"])

@@ -1,44 +1,19 @@
-"""What runs: image, interpreter, code and data."""
+"""What runs: interpreter, code and data."""
 
 import re
 from collections.abc import Iterator
 
 from generator.problems import Problem
-from generator.reader import Path, shown
+from generator.reader import shown
 from generator.spec.draft import Draft
 from generator.spec.nearest import did_you_mean
 from generator.structs.program import LOCAL_IMAGE
+from generator.structs.sweep import CodeMode
 
-LONGEST_IMAGE = 512
-_HOST = r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::[0-9]{1,5})?"
-_COMPONENT = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
-IMAGE = re.compile(
-    rf"(?:{_HOST}/)?{_COMPONENT}(?:/{_COMPONENT})*(?::[A-Za-z0-9_][A-Za-z0-9_.-]{{0,127}})?@sha256:[0-9a-f]{{64}}",
-    re.ASCII,
-)
 INTERPRETER = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./+-]{0,254}", re.ASCII)
 CODE_PART = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_.-]{0,254}", re.ASCII)
 GENERATED = frozenset({".git", "overlays", "results"})
 """Folders whose content follows from the sweep's own batches: as code they would make every batch new."""
-
-
-def image(draft: Draft) -> Iterator[Problem]:
-    """A tag can be moved, a digest cannot."""
-    yield from _image(draft, ("run", "image"))
-
-
-def settings_image(draft: Draft) -> Iterator[Problem]:
-    """The default image is held to the same rule."""
-    yield from _image(draft, ("image",))
-
-
-def _image(draft: Draft, place: Path) -> Iterator[Problem]:
-    text = draft.get(*place, kind=str)
-    if text is None or text == LOCAL_IMAGE or (len(text) <= LONGEST_IMAGE and IMAGE.fullmatch(text)):
-        return
-    message = f"must be 'local' or name[:tag]@sha256:<64 hex digits>, got {shown(text)}"
-    hint = None if "@sha256:" in text else "a tag can be moved: add the image's digest"
-    yield draft.problem(place, message, code="image-reference", hint=hint)
 
 
 def interpreter(draft: Draft) -> Iterator[Problem]:
@@ -56,7 +31,7 @@ def code_path(draft: Draft) -> Iterator[Problem]:
     if text is None:
         return
     path = text.removesuffix("/")
-    if not _is_inside(path):
+    if not is_inside(path):
         message = f"must be a folder inside the repository, relative to it, got {shown(text)}"
         hint = "for example trainer; without .. and with letters, digits and _ . - only"
         yield draft.problem(("run", "code", "path"), message, code="code-path", hint=hint)
@@ -68,16 +43,17 @@ def code_path(draft: Draft) -> Iterator[Problem]:
 def program_path(draft: Draft) -> Iterator[Problem]:
     """The program is a file of the code."""
     text = draft.get("program", kind=str)
-    if text is None or _is_inside(text):
+    if text is None or is_inside(text):
         return
     message = f"must be a file inside the code's folder, relative to it, got {shown(text)}"
     mended = text.removeprefix("./").lstrip("/")
-    hint = f"for example {mended if _is_inside(mended) else 'train.py'}"
+    hint = f"for example {mended if is_inside(mended) else 'train.py'}"
     hint += "; arguments belong into command" if " " in text else ""
     yield draft.problem(("program",), message, code="program-path", hint=hint)
 
 
-def _is_inside(path: str) -> bool:
+def is_inside(path: str) -> bool:
+    """Tell whether a path stays where it starts, in plain letters."""
     return all(CODE_PART.fullmatch(part) and part not in {".", ".."} for part in path.split("/"))
 
 
@@ -88,3 +64,24 @@ def dataset(draft: Draft) -> Iterator[Problem]:
         message = f"must be a dataset of the settings, got {shown(name)}"
         hint = did_you_mean(name, known) or "the settings name none: add it to datasets in sweepledger.yaml"
         yield draft.problem(("run", "data"), message, code="unknown-dataset", hint=hint)
+
+
+def code_mode(draft: Draft) -> Iterator[Problem]:
+    """Code is cloned from where the settings say, into an image."""
+    place = ("run", "code", "mode")
+    if draft.get(*place, kind=str) != CodeMode.CLONE:
+        return
+    if draft.settings.code is None:
+        message = "must be 'image' as long as the settings do not say where code is cloned from, got 'clone'"
+        hint = "add code, with url and image, to sweepledger.yaml"
+        yield draft.problem(place, message, code="code-mode", hint=hint)
+    if asked_image(draft) == LOCAL_IMAGE:
+        message = "must be left out where image is 'local', which runs the locked code as it is, got 'clone'"
+        yield draft.problem(place, message, code="code-mode", hint="name an image by run.image")
+
+
+def asked_image(draft: Draft) -> str | None:
+    """Tell what image is asked for, by the spec or else by the settings; None if that cannot be told."""
+    if "image" in draft.names("run"):
+        return draft.get("run", "image", kind=str)
+    return draft.settings.defaults.image

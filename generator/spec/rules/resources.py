@@ -1,4 +1,4 @@
-"""What a trial may use: cores, memory, time."""
+"""What a trial may use: cores, memory, disk, time."""
 
 from collections.abc import Iterator
 
@@ -6,39 +6,36 @@ from generator.problems import Problem
 from generator.reader import shown
 from generator.spec import units
 from generator.spec.draft import Draft
+from generator.spec.rules import amounts
+from generator.structs import quantities
+from generator.structs.sweep import Resources
+
+RESOURCES = ("run", "resources")
 
 
 def cpu(draft: Draft) -> Iterator[Problem]:
     """Cores are a Kubernetes quantity."""
-    place = ("run", "resources", "cpu")
-    text = draft.get(*place, kind=str)
-    amount = draft.number(*place) if text is None else text
-    if amount is None:
-        return
-    try:
-        units.cores(amount)
-    except ValueError as error:
-        yield draft.problem(place, f"{error}, got {shown(amount)}", code="quantity")
+    yield from amounts.cores(draft, (*RESOURCES, "cpu"))
 
 
 def memory(draft: Draft) -> Iterator[Problem]:
-    """Memory is a Kubernetes quantity with a unit: bytes alone are always a slip."""
-    place = ("run", "resources", "memory")
-    text = draft.get(*place, kind=str)
-    if text is None:
+    """So are memory and what is like it."""
+    for key in ("memory", "scratch", "shared_memory"):
+        yield from amounts.memory(draft, (*RESOURCES, key))
+
+
+def shared_memory(draft: Draft) -> Iterator[Problem]:
+    """What lies in `/dev/shm` is memory of the trial: more of it could never be used."""
+    place = (*RESOURCES, "shared_memory")
+    shared = draft.get(*place, kind=str)
+    whole = draft.get(*RESOURCES, "memory", kind=str) or Resources().memory
+    if shared is None or not (units.is_memory(shared) and units.is_memory(whole)):
         return
-    try:
-        units.memory(text)
-    except ValueError as error:
-        yield draft.problem(place, f"{error}, got {shown(text)}", code="quantity")
+    if quantities.parse(shared) > quantities.parse(whole):
+        message = f"must be at most the memory ({whole}), of which it is a part, got {shown(shared)}"
+        yield draft.problem(place, message, code="shared-memory", hint="raise run.resources.memory as well")
 
 
 def timeout(draft: Draft) -> Iterator[Problem]:
     """A trial that hangs must end some day."""
-    text = draft.get("run", "timeout", kind=str)
-    if text is None:
-        return
-    try:
-        units.seconds(text)
-    except ValueError as error:
-        yield draft.problem(("run", "timeout"), f"{error}, got {shown(text)}", code="duration")
+    yield from amounts.duration(draft, ("run", "timeout"), units.seconds)

@@ -31,5 +31,6 @@ def no_template_syntax(draft: Draft) -> Iterator[Problem]:
 
 def _places(draft: Draft) -> Iterator[Path]:
     yield from ((key,) for key in PLACES)
+    yield ("run", "environment")
     for block, _ in draft.items("blocks"):
         yield from ((*block, key) for key in PLACES)

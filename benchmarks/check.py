@@ -1,0 +1,89 @@
+"""CPU seconds of `sweep check` in a repository that has been used for years, with one sweep changed.
+
+python benchmarks/check.py, or `python benchmarks/check.py many` for 10,000 sweeps
+"""
+
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.commands import cpu_seconds  # noqa: E402
+from generator.commands.generate import generate  # noqa: E402
+from generator.commands.workspace import Workspace  # noqa: E402
+from generator.structs.values import bytes_digest  # noqa: E402
+from tests.repository import SPEC, Sandbox  # noqa: E402
+
+RUNS = 3
+
+
+@dataclass(frozen=True)
+class Size:
+    """What a repository holds."""
+
+    sweeps: int
+    archived: int
+    """Batches of each sweep, beside one active."""
+    bar: float
+
+
+SIZES = {
+    "used": Size(sweeps=200, archived=10, bar=5.0),
+    "many": Size(sweeps=10_000, archived=0, bar=20.0),
+}
+
+
+def build(sandbox: Sandbox, size: Size) -> None:
+    """Multiply one generated batch under other names; what stands at the base is believed to be generated."""
+    name = sandbox.merged("model")
+    folder = sandbox.root / "overlays/active" / name
+    files = {path.name: path.read_text() for path in folder.iterdir()}
+    spec_digest = bytes_digest((sandbox.root / "sweeps/model.yaml").read_bytes())
+    for number in range(size.sweeps):
+        sweep = f"sweep-{number:05d}"
+        spec = SPEC.format(name=sweep, xs="1, 2, 3", parallelism=2)
+        sandbox.write(f"sweeps/{sweep}.yaml", spec)
+        for batch in range(1, size.archived + 2):
+            place = "active" if batch > size.archived else "archive"
+            made = f"{sweep}-b{batch}-{number * 100 + batch:08x}"
+            for file, text in files.items():
+                own = text if file == "launch.py" else text.replace(name, made).replace("model", sweep)
+                if file == "batch.yaml":
+                    own = own.replace(spec_digest, bytes_digest(spec.encode()))
+                    own = own.replace("number: 1\n", f"number: {batch}\n")
+                sandbox.write(f"overlays/{place}/{made}/{file}", own)
+            if place == "archive":
+                sandbox.write(f"results/{sweep}/records/{made}.jsonl", f"{made}\n")
+        for file in ("summary.csv", "README.md") if size.archived else ():
+            sandbox.write(f"results/{sweep}/{file}", sweep)
+    sandbox.commit("Years of work")
+    sandbox.push()
+
+
+def main() -> int:
+    """Build, change one sweep, measure."""
+    name = sys.argv[1] if len(sys.argv) > 1 else "used"
+    size = SIZES[name]
+    with tempfile.TemporaryDirectory() as scratch:
+        sandbox = Sandbox.create(Path(scratch))
+        build(sandbox, size)
+        sandbox.spec("model", xs="1, 2, 3, 4")
+        generate(Workspace.find(sandbox.root), ["model"])
+        sandbox.commit("Ask for one more")
+        subprocess.run(["git", "gc", "-q"], cwd=sandbox.root, check=True)
+        print(f"{size.sweeps} active, {size.sweeps * size.archived} archived   (least of {RUNS}, CPU s)")
+        late = False
+        for words in ("check", "generate --check model"):
+            argv = [sys.executable, "-m", "generator.cli", *words.split()]
+            seconds = min(cpu_seconds(argv, sandbox.root) for _ in range(RUNS))
+            late |= seconds > size.bar
+            print(f"sweep {words:30} {seconds:7.2f}   bar {size.bar}")
+    return int(late)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

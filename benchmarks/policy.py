@@ -1,0 +1,83 @@
+"""CPU seconds of the policy on a thousand rendered Jobs, and of `sweep lint` on the same as a file.
+
+    python benchmarks/policy.py [--jobs 1000]
+
+The Jobs are what the generator renders in shape `jobs`, each a trial of its own, with the batch's ConfigMaps.
+"""
+
+import argparse
+import copy
+import resource
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT))
+
+from generator import policy  # noqa: E402 - the repository is on the path only now
+from generator.formats import yaml  # noqa: E402
+from generator.reader import manifests as reader  # noqa: E402
+from generator.render.overlay import overlay  # noqa: E402
+from generator.structs.sweep import Shape  # noqa: E402
+from tests.sweeps import SETTINGS, a_batch, some_bases  # noqa: E402
+
+BAR_SECONDS = 1.5
+"""For the policy on a thousand Jobs."""
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--jobs", type=int, default=1000)
+    wanted = parser.parse_args().jobs
+    name, rendered = many(wanted)
+    assert policy.check(name, SETTINGS, rendered, place="overlay") == ()
+    seconds = cpu(lambda: policy.check(name, SETTINGS, rendered, place="overlay"))
+    print(f"policy on {wanted} Jobs: {seconds:.2f} s CPU (bar {BAR_SECONDS} s for 1000)")
+    text = yaml.dump(*rendered).encode()
+    documents = reader.read(text, "x").documents
+    print(f"reading them as a file of {len(text) / 1e6:.1f} MB: {cpu(lambda: reader.read(text, 'x')):.2f} s")
+    print(f"sweep lint's rules on them: {cpu(lambda: policy.lint(documents)):.2f} s")
+    print(f"peak memory: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB")
+
+
+def many(wanted: int) -> tuple[str, tuple[dict[str, Any], ...]]:
+    """Render a batch and repeat its first Job under other names; ConfigMaps as kustomize makes them."""
+    made = overlay(a_batch(Shape.JOBS), some_bases(), SETTINGS)
+    files = made.tree.files
+    first = yaml.load_all(files["job.yaml"])[0]
+    jobs = []
+    for index in range(wanted):
+        job = copy.deepcopy(first)
+        job["metadata"]["name"] = f"{made.name}-t{index:011x}"
+        jobs.append(job)
+    listed = yaml.load(files["kustomization.yaml"])["configMapGenerator"]
+    maps = [config_map(entry, files) for entry in listed]
+    return made.name, (*maps, *jobs)
+
+
+def config_map(entry: dict[str, Any], files: Any) -> dict[str, Any]:
+    """Do what kustomize does with an entry of configMapGenerator."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": entry["name"], "namespace": entry["namespace"]},
+        "immutable": True,
+        "data": {Path(file).name: files[file].decode() for file in entry["files"]},
+    }
+
+
+def cpu(work: Callable[[], object]) -> float:
+    """Take the CPU seconds of one run."""
+    started = time.process_time()
+    work()
+    return time.process_time() - started
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,138 @@
+"""What changes a repository by one commit, or makes one: cancel, retry, init."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from generator.cli import answer
+from generator.cli.answer import Answer, Format, FormatOption
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The sweep's name.")]
+
+
+class Unfinished(StrEnum):
+    """How trials end that may be asked for again."""
+
+    FAILED = "failed"
+    MISSING = "missing"
+    CANCELLED = "cancelled"
+
+
+class Applier(StrEnum):
+    """What applies the overlays of a new repository."""
+
+    ARGOCD = "argocd"
+    FLUX = "flux"
+    NONE = "none"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands that write commits of their own."""
+    app.command("cancel")(cancel)
+    app.command("retry")(retry)
+    app.command("init")(init)
+
+
+def cancel(
+    name: Name,
+    batch: Annotated[
+        str | None, typer.Option("--batch", metavar="BATCH", help="Only this one; default: all that run.")
+    ] = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Ask for the cancelled trials again, once they are recorded.")
+    ] = False,
+    form: FormatOption = Format.TEXT,
+) -> None:
+    """Commit that batches must not go on: named in the spec, moved to the archive. Push it to take effect."""
+
+    def work() -> Answer:
+        from generator.commands import cancel as command
+        from generator.commands.workspace import Workspace
+
+        workspace = Workspace.find(answer.here())
+        found = command.cancel(workspace, name, batch=batch, replace=replace)
+        shown = [
+            f"cancelled {', '.join(found.batches)} ({found.trials} trials) in {found.commit[:8]}",
+            "next: push or merge it; the controller ends what runs, the collector records what is there",
+        ]
+        if replace:
+            shown.append(f"then: `sweep generate {found.sweep}` asks for the cancelled trials again")
+        data = {
+            "sweep": found.sweep,
+            "batches": list(found.batches),
+            "trials": found.trials,
+            "commit": found.commit,
+            "replaced": found.is_replaced,
+        }
+        return Answer(data, tuple(shown))
+
+    answer.answer("cancel", form, work)
+
+
+def retry(
+    name: Name,
+    failed: Annotated[bool, typer.Option("--failed", help="Only trials that failed.")] = False,
+    missing: Annotated[bool, typer.Option("--missing", help="Only trials without a record.")] = False,
+    status: Annotated[
+        list[Unfinished] | None,
+        typer.Option("--status", help="Only trials that ended so; may be repeated. Default: all three."),
+    ] = None,
+    batch: Annotated[
+        str | None,
+        typer.Option("--batch", metavar="BATCH", help="Only this batch's; default: every batch's."),
+    ] = None,
+    form: FormatOption = Format.TEXT,
+) -> None:
+    """Commit a batch that asks once more for trials that did not come to an end of their own."""
+
+    def work() -> Answer:
+        from generator.commands import retry as command
+        from generator.commands.workspace import Workspace
+        from generator.structs.record import UNFINISHED, Status
+
+        asked = [*(status or ()), *[Unfinished.FAILED] * failed, *[Unfinished.MISSING] * missing]
+        statuses = frozenset(map(Status, asked)) or UNFINISHED
+        found = command.retry(Workspace.find(answer.here()), name, batch=batch, statuses=statuses)
+        made = found.generated
+        shown = (
+            f"{found.batch} asks for {made.retried} trials once more, in {found.commit[:8]}",
+            "next: push it, or open a pull request",
+        )
+        data = {
+            "sweep": made.sweep.name,
+            "batch": found.batch,
+            "retried": made.retried,
+            "trials": made.trials - made.known,
+            "commit": found.commit,
+        }
+        return Answer(data, shown)
+
+    answer.answer("retry", form, work)
+
+
+def init(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where; must not exist, or be empty.")],
+    name: Annotated[
+        str | None, typer.Option("--name", help="What the repository is called; default: the folder's name.")
+    ] = None,
+    controller: Annotated[
+        Applier, typer.Option("--controller", help="What applies the overlays; `none`: `sweep local`.")
+    ] = Applier.NONE,
+    form: FormatOption = Format.TEXT,
+) -> None:
+    """Make a complete repository of sweeps, with a first commit, ready to push."""
+
+    def work() -> Answer:
+        from generator.commands import init as command
+
+        made = command.init(folder, name=name, controller=str(controller))
+        shown = (
+            f"made {folder}: {len(made.files)} files, commit {made.commit[:8]} on main",
+            f"next: cd {folder} && sweep try {made.example}; README.md has the rest",
+        )
+        data = {"folder": str(folder), "commit": made.commit, "files": list(made.files)}
+        return Answer(data, shown)
+
+    answer.answer("init", form, work)

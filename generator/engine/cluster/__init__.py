@@ -1,0 +1,1 @@
+"""A cluster from outside, through kubectl: looking, creating, reading. Nothing here applies or prunes."""

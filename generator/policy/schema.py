@@ -1,0 +1,154 @@
+"""Objects against the schemas of the oldest and the newest Kubernetes, and of custom kinds' releases.
+
+The files in schemas/ are written by tools/schemas.py. What has no schema is skipped, never said to be right.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from enum import Enum, auto
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jsonschema_rs import Draft202012Validator, ValidationError, ValidationErrorKind
+
+from generator.policy.findings import Finding
+from generator.reader.paths import Path as Place
+from generator.reader.shown import shown
+
+FOLDER = Path(__file__).parent / "schemas"
+CORE = ("kubernetes-1.30.json", "kubernetes-1.37.json")
+CUSTOM = "custom.json"
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+TEMPLATE = "core.v1.PodTemplateSpec"
+METADATA = "meta.v1.ObjectMeta"
+
+MALFORMED = "manifest-malformed"
+UNKNOWN = "kind-unknown"
+SKIPPED = "kind-skipped"
+
+WORDS = {
+    "array": "a list",
+    "boolean": "true or false",
+    "integer": "a whole number",
+    "null": "null",
+    "number": "a number",
+    "object": "a mapping",
+    "string": "a text",
+}
+
+
+class Standing(Enum):
+    """What is known of a kind."""
+
+    KNOWN = auto()
+    SKIPPED = auto()
+    """There is such a kind, or may be; its schema is not here."""
+    UNKNOWN = auto()
+    """No supported Kubernetes has it."""
+
+
+def standing(api: str, kind: str) -> Standing:
+    """Tell what is known of a kind."""
+    name = f"{api} {kind}"
+    if name in _file(CUSTOM)["kinds"] or any(name in _file(file)["kinds"] for file in CORE):
+        return Standing.KNOWN
+    if any(name in _file(file)["others"] for file in CORE) or _group(api) not in _core_groups():
+        return Standing.SKIPPED
+    return Standing.UNKNOWN
+
+
+def findings(api: str, kind: str, data: Any) -> Iterator[Finding]:
+    """Hold an object of a known kind against both schemas of Kubernetes, or any of a custom kind's."""
+    name = f"{api} {kind}"
+    failed = [check for check in _checks(name) if not check[1].is_valid(data)]
+    is_custom = name in _file(CUSTOM)["kinds"]
+    if not failed or (is_custom and len(failed) < len(_checks(name))):
+        return
+    release, check = failed[-1]
+    product = release if is_custom else f"Kubernetes {release}"
+    yield from _found(check, data, product)
+
+
+def template_findings(template: Any) -> Iterator[Finding]:
+    """Hold a pod's template in a kind that has no schema against the core's."""
+    yield from _found(_part(TEMPLATE), template, "a pod")
+
+
+def metadata_findings(data: Mapping[str, Any]) -> Iterator[Finding]:
+    """Hold what every object has against what every object may have."""
+    for found in _found(_part(METADATA), data.get("metadata", {}), "an object"):
+        yield Finding(("metadata", *found.path), found.message, found.code, found.hint)
+
+
+def _found(check: Draft202012Validator, data: Any, product: str) -> Iterator[Finding]:
+    if check.is_valid(data):
+        return
+    for error in check.iter_errors(data):
+        path = tuple(error.instance_path)
+        match error.kind:
+            case ValidationErrorKind.AdditionalProperties(unexpected):
+                for key in unexpected:
+                    yield Finding((*path, key), f"must be absent: {product} has no such field", MALFORMED)
+            case ValidationErrorKind.Required(key):
+                yield Finding(path, f"must have {key!r}", MALFORMED)
+            case kind:
+                yield Finding(path, _message(kind, error), MALFORMED, _hint(path, error.instance))
+
+
+def _message(kind: Any, error: ValidationError) -> str:
+    found = shown(error.instance)
+    match kind:
+        case ValidationErrorKind.Type(types):
+            return f"must be {' or '.join(WORDS[each] for each in types)}, got {found}"
+        case ValidationErrorKind.Enum(options):
+            return f"must be one of {', '.join(map(repr, options))}, got {found}"
+        case ValidationErrorKind.Pattern(pattern):
+            return f"must match {pattern}, got {found}"
+        case _:
+            limit = next(iter(kind.as_dict().values()), None)
+            return f"breaks {kind.name} {limit}, got {found}"
+
+
+def _hint(path: Place, value: Any) -> str | None:
+    """Say what people forget."""
+    if isinstance(value, bool | int | float) and path and path[-1] not in {"replicas", "parallelism"}:
+        return "put it in quotes if it is a text"
+    return None
+
+
+@cache
+def _checks(name: str) -> tuple[tuple[str, Draft202012Validator], ...]:
+    made = []
+    for file in (*CORE, CUSTOM):
+        for release, definition in _file(file)["kinds"].get(name, ()):
+            made.append((release, _compiled(file, definition)))
+    return tuple(made)
+
+
+@cache
+def _part(definition: str) -> Draft202012Validator:
+    return _compiled(CORE[-1], definition)
+
+
+def _compiled(file: str, definition: str) -> Draft202012Validator:
+    definitions = _file(file)["$defs"] if file != CUSTOM else _file(CORE[0])["$defs"] | _file(CUSTOM)["$defs"]
+    return Draft202012Validator(
+        {"$schema": DIALECT, "$ref": f"#/$defs/{definition}", "$defs": definitions}, validate_formats=False
+    )
+
+
+@cache
+def _file(name: str) -> dict[str, Any]:
+    read: dict[str, Any] = json.loads((FOLDER / name).read_bytes())
+    return read
+
+
+@cache
+def _core_groups() -> frozenset[str]:
+    named = [name for file in CORE for key in ("kinds", "others") for name in _file(file)[key]]
+    return frozenset(_group(name.partition(" ")[0]) for name in named)
+
+
+def _group(api: str) -> str:
+    return api.rpartition("/")[0]

@@ -1,0 +1,54 @@
+"""Strategic merge, as Kustomize does it for pods: one description of an option serves all shapes."""
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from generator.render.pod import Manifest
+
+KEYS: Mapping[str, str] = {
+    "containers": "name",
+    "initContainers": "name",
+    "env": "name",
+    "volumes": "name",
+    "volumeMounts": "mountPath",
+    "imagePullSecrets": "name",
+}
+"""Lists of named things, and what names them (Kubernetes calls it the patch merge key); others are atomic."""
+
+
+def merge(base: Manifest, partial: Manifest) -> Manifest:
+    """Give the base with all that the partial says instead or besides; neither is changed."""
+    return _mappings(base, partial)
+
+
+def merge_all(base: Manifest, *partials: Manifest) -> Manifest:
+    """Merge several, one after the other: the last word counts."""
+    for partial in partials:
+        base = merge(base, partial)
+    return base
+
+
+def _mappings(base: Mapping[str, Any], partial: Mapping[str, Any]) -> Manifest:
+    merged = {key: copy.deepcopy(value) for key, value in base.items() if key not in partial}
+    changed = {key: _values(key, base[key], value) for key, value in partial.items() if key in base}
+    added = {key: copy.deepcopy(value) for key, value in partial.items() if key not in base}
+    # The base's order is what its author found readable.
+    return {key: changed[key] if key in changed else merged[key] for key in base} | added
+
+
+def _values(key: str, base: Any, partial: Any) -> Any:
+    match base, partial:
+        case Mapping(), Mapping():
+            return _mappings(base, partial)
+        case list(), list() if key in KEYS:
+            return _named(KEYS[key], base, partial)
+        case _:
+            return copy.deepcopy(partial)
+
+
+def _named(key: str, base: Sequence[Manifest], partial: Sequence[Manifest]) -> list[Manifest]:
+    wanted = {item[key]: item for item in partial}
+    kept = [_mappings(item, wanted.get(item[key], {})) for item in base]
+    known = {item[key] for item in base}
+    return kept + [copy.deepcopy(item) for name, item in wanted.items() if name not in known]

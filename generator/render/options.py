@@ -1,0 +1,170 @@
+"""What a batch says of its pods beyond base and components: values only, as a partial pod template."""
+
+from generator.formats.launch import LAUNCHER_PATH, secret_folder
+from generator.formats.table import Shard
+from generator.render import pod
+from generator.render.pod import Manifest, Objects
+from generator.render.values import escaped
+from generator.structs.batch import Batch
+from generator.structs.settings import Pool, Settings
+from generator.structs.sweep import CodeMode
+
+GPU_PRODUCT = "nvidia.com/gpu.product"
+"""NVIDIA's feature discovery puts this label on nodes."""
+
+GIT = "git"
+"""The egress of the settings, if they have it, that leads to the git server."""
+
+SPOT_TAINTS = (
+    ("cloud.google.com/gke-spot", "true"),
+    ("kubernetes.azure.com/scalesetpriority", "spot"),
+)
+"""What providers put on nodes that they may take away, beside what the pool's own tolerations bear."""
+
+
+def template(name: str, batch: Batch, settings: Settings, shards: tuple[Shard, ...]) -> Manifest:
+    """Say all of a batch's pods that no trial says for itself. Merge it over base and components."""
+    container = {
+        "name": "trial",
+        "image": pod.image(batch),
+        "command": [batch.run.interpreter, LAUNCHER_PATH],
+        "env": _environment(batch),
+        "resources": pod.resources(batch, settings, shards),
+        "volumeMounts": _mounts(batch, settings),
+    }
+    spec: Manifest = {
+        "activeDeadlineSeconds": pod.deadline(batch, settings),
+        **_placement(batch, settings),
+        "containers": [container],
+        "volumes": _volumes(name, batch, settings, shards),
+    }
+    if batch.run.code_mode is CodeMode.CLONE:
+        spec["initContainers"] = [_clone(batch, settings)]
+    if settings.image_pull_secret is not None:
+        spec["imagePullSecrets"] = [{"name": settings.image_pull_secret}]
+    if settings.priority_class is not None:
+        spec["priorityClassName"] = settings.priority_class
+    egress = {f"{pod.EGRESS_LABEL}{place}": "true" for place in _destinations(batch, settings)}
+    return {"metadata": {"labels": pod.labels(name, batch, settings) | egress}, "spec": spec}
+
+
+def _destinations(batch: Batch, settings: Settings) -> list[str]:
+    """Name the places that the pods may reach: all containers of a pod share one network."""
+    clones = batch.run.code_mode is CodeMode.CLONE and GIT in settings.egress
+    return sorted({*batch.run.egress, *((GIT,) if clones else ())})
+
+
+def folders(settings: Settings, place: Manifest) -> Manifest:
+    """Give a trial its own folder on every volume it writes to; `place` has `subPath` or `subPathExpr`."""
+    separate = {"checkpoints": settings.results.checkpoints, "artifacts": settings.results.artifacts}
+    names = ["results", *(volume for volume, claim in separate.items() if claim is not None)]
+    mounts = [{"name": volume, "mountPath": f"/sweep/{volume}", **place} for volume in names]
+    return {"spec": {"containers": [{"name": "trial", "volumeMounts": mounts}]}}
+
+
+def _environment(batch: Batch) -> list[Manifest]:
+    variables = {
+        "OMP_NUM_THREADS": str(batch.run.resources.threads),
+        **{variable: escaped(value) for variable, value in batch.run.environment.items()},
+        "SWEEP_RAN": batch.program.image,
+    }
+    return [{"name": name, "value": value} for name, value in sorted(variables.items())]
+
+
+def _mounts(batch: Batch, settings: Settings) -> list[Manifest]:
+    mounts: list[Manifest] = [
+        {"name": f"secret-{secret}", "mountPath": secret_folder(secret), "readOnly": True}
+        for secret in sorted(batch.run.secrets)
+    ]
+    if batch.program.data is not None and settings.datasets[batch.program.data.name].path:
+        path = settings.datasets[batch.program.data.name].path
+        mounts.append({"name": "data", "mountPath": "/sweep/data", "readOnly": True, "subPath": path})
+    return mounts
+
+
+def _volumes(name: str, batch: Batch, settings: Settings, shards: tuple[Shard, ...]) -> list[Manifest]:
+    objects, results = Objects(name), settings.results
+    tables = [{"configMap": {"name": objects.table(number)}} for number in range(len(shards))]
+    volumes: list[Manifest] = [
+        {"name": "launcher", "configMap": {"name": objects.launcher, "defaultMode": 0o444}},
+        {"name": "table", "projected": {"defaultMode": 0o444, "sources": tables}},
+        {"name": "scratch", "emptyDir": {"sizeLimit": batch.run.resources.scratch}},
+        _claim("results", results.claim),
+    ]
+    if results.checkpoints is not None:
+        volumes.append(_claim("checkpoints", results.checkpoints))
+    if results.artifacts is not None:
+        volumes.append(_claim("artifacts", results.artifacts))
+    if batch.program.data is not None:
+        claim = settings.datasets[batch.program.data.name].claim
+        volumes.append({"name": "data", "persistentVolumeClaim": {"claimName": claim, "readOnly": True}})
+    if batch.run.resources.shared_memory is not None:
+        limit = {"medium": "Memory", "sizeLimit": batch.run.resources.shared_memory}
+        volumes.append({"name": "shared-memory", "emptyDir": limit})
+    for asked in sorted(batch.run.secrets):
+        secret = settings.secrets[asked]
+        only = [{"key": secret.key, "path": secret.key}]
+        source = {"secretName": secret.secret, "defaultMode": 0o440, "items": only}
+        volumes.append({"name": f"secret-{asked}", "secret": source})
+    if batch.run.code_mode is CodeMode.CLONE and settings.code is not None and settings.code.secret:
+        source = {"secretName": settings.code.secret, "defaultMode": 0o440}
+        volumes.append({"name": "clone-credentials", "secret": source})
+    return volumes
+
+
+def _claim(volume: str, claim: str) -> Manifest:
+    return {"name": volume, "persistentVolumeClaim": {"claimName": claim}}
+
+
+def _clone(batch: Batch, settings: Settings) -> Manifest:
+    assert settings.code is not None, "the spec's checks refuse a clone without a place to clone from"
+    code, wanted = batch.program.code, batch.run.resources
+    # As much as the trial: a pod is placed by its largest container, so this one never costs a node.
+    amounts = {"cpu": wanted.cpu, "memory": wanted.memory}
+    variables = {
+        "CODE_BRANCH": settings.branch,
+        "CODE_PATH": code.path,
+        "CODE_TREE": code.tree,
+        "CODE_URL": settings.code.url,
+    }
+    return {
+        "name": "code",
+        "image": settings.image_of(settings.code.image),
+        "env": [{"name": name, "value": escaped(value)} for name, value in variables.items()],
+        "resources": {"limits": dict(amounts), "requests": dict(amounts)},
+    }
+
+
+def _placement(batch: Batch, settings: Settings) -> Manifest:
+    """Choose nodes, unless a queue does; the type of a GPU is asked for in a form that queues read, too."""
+    pool = pod.pool_of(batch, settings)
+    if pool is None:
+        return {}
+    placement: Manifest = {}
+    if pool.gpu_type is not None and batch.run.resources.gpu:
+        wanted = {"key": GPU_PRODUCT, "operator": "In", "values": [pool.gpu_type]}
+        required = {"nodeSelectorTerms": [{"matchExpressions": [wanted]}]}
+        placement["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    if pool.queue is None and pool.selector:
+        placement["nodeSelector"] = dict(sorted(pool.selector.items()))
+    tolerations = _tolerations(pool)
+    if pool.queue is None and tolerations:
+        placement["tolerations"] = tolerations
+    return placement
+
+
+def _tolerations(pool: Pool) -> list[Manifest]:
+    borne: list[Manifest] = []
+    for toleration in pool.tolerations:
+        any_value = toleration.value is None
+        value = {} if any_value else {"value": toleration.value}
+        operator = "Exists" if any_value else "Equal"
+        borne.append({"key": toleration.key, "operator": operator, **value, "effect": toleration.effect})
+    if pool.spot:
+        known = {toleration.key for toleration in pool.tolerations}
+        borne += [
+            {"key": key, "operator": "Equal", "value": value, "effect": "NoSchedule"}
+            for key, value in SPOT_TAINTS
+            if key not in known
+        ]
+    return borne

@@ -1,0 +1,165 @@
+"""What Argo CD is pointed at: two projects, one Application a batch by ApplicationSet, and the root."""
+
+from generator.render.platform import kinds
+from generator.render.platform.kinds import Kind
+from generator.render.platform.names import Manifest, Names, labels, manifest
+from generator.render.platform.source import Source
+from generator.structs.settings import Settings
+
+GROUP = "argoproj.io/v1alpha1"
+NAMESPACE = "argocd"
+CLUSTER = "https://kubernetes.default.svc"
+FINALIZER = "resources-finalizer.argocd.argoproj.io"
+REQUEUE_SECONDS = 30
+
+SUSPENDED = {"MPIJob": "/spec/runPolicy/suspend", "PyTorchJob": "/spec/runPolicy/suspend"}
+SUSPENDED |= {"TFJob": "/spec/runPolicy/suspend", "TrainJob": "/spec/suspend", "JobSet": "/spec/suspend"}
+"""Where a queue writes into an object that git describes."""
+
+PLATFORM_CLUSTER_KINDS = (
+    ("", "Namespace"),
+    ("", "PersistentVolume"),
+    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"),
+    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding"),
+)
+PLATFORM_KINDS = (
+    ("", "LimitRange"),
+    ("", "PersistentVolumeClaim"),
+    ("", "ResourceQuota"),
+    ("", "ServiceAccount"),
+    ("argoproj.io", "AppProject"),
+    ("argoproj.io", "Application"),
+    ("argoproj.io", "ApplicationSet"),
+    ("batch", "CronJob"),
+    ("coordination.k8s.io", "Lease"),
+    ("networking.k8s.io", "NetworkPolicy"),
+    ("rbac.authorization.k8s.io", "Role"),
+    ("rbac.authorization.k8s.io", "RoleBinding"),
+)
+
+
+def projects(settings: Settings, source: Source) -> list[Manifest]:
+    """Bound what batches may be, and what the platform may be."""
+    names = Names.of(settings)
+    batches = {
+        "description": "Batches of hyperparameter sweeps: nothing but Jobs and what they read.",
+        "sourceRepos": [source.url],
+        "destinations": [{"server": CLUSTER, "namespace": names.trials}],
+        "clusterResourceWhitelist": [],
+        "namespaceResourceWhitelist": [
+            {"group": kind.group, "kind": kind.kind} for kind in kinds.rendered(source)
+        ],
+    }
+    places = (names.trials, names.collector, NAMESPACE)
+    platform = {
+        "description": "The platform that sweeps run on, owned by the platform team.",
+        "sourceRepos": [source.url],
+        "destinations": [{"server": CLUSTER, "namespace": place} for place in places],
+        "clusterResourceWhitelist": _kinds(PLATFORM_CLUSTER_KINDS),
+        "namespaceResourceWhitelist": _kinds(PLATFORM_KINDS),
+    }
+    return [
+        manifest(f"{GROUP}/AppProject", names.trials, settings, namespace=NAMESPACE, spec=batches),
+        manifest(
+            f"{GROUP}/AppProject", f"{names.trials}-platform", settings, namespace=NAMESPACE, spec=platform
+        ),
+    ]
+
+
+def application_set(settings: Settings, source: Source) -> Manifest:
+    """Make one Application a folder of `overlays/active`; a folder that goes takes its Application along."""
+    directories = {
+        "repoURL": source.url,
+        "revision": source.revision,
+        "requeueAfterSeconds": REQUEUE_SECONDS,
+        "directories": [{"path": "overlays/active/*"}],
+    }
+    names = Names.of(settings)
+    return manifest(
+        f"{GROUP}/ApplicationSet",
+        names.trials,
+        settings,
+        namespace=NAMESPACE,
+        spec={
+            "goTemplate": True,
+            "goTemplateOptions": ["missingkey=error"],
+            "generators": [{"git": directories}],
+            # An edit of the template reaches new batches only: no running one is ever applied anew.
+            "syncPolicy": {"applicationsSync": "create-delete", "preserveResourcesOnDeletion": False},
+            "template": {
+                "metadata": {
+                    "name": "{{ .path.basename }}",
+                    "labels": labels(settings),
+                    # Bases are frozen, so that only the batch's own folder can change what it renders to.
+                    "annotations": {"argocd.argoproj.io/manifest-generate-paths": "."},
+                    "finalizers": [FINALIZER],
+                },
+                "spec": _application(settings, source),
+            },
+        },
+    )
+
+
+def _application(settings: Settings, source: Source) -> Manifest:
+    names = Names.of(settings)
+    return {
+        "project": names.trials,
+        "source": {
+            "repoURL": source.url,
+            "targetRevision": source.revision,
+            "path": "{{ .path.path }}",
+        },
+        "destination": {"server": CLUSTER, "namespace": names.trials},
+        "revisionHistoryLimit": 2,
+        "ignoreDifferences": [
+            {
+                "group": "batch",
+                "kind": "Job",
+                "jsonPointers": ["/spec/suspend", "/spec/parallelism"],
+            },
+            *(_ignored(kind) for kind in kinds.chosen(source) if kind.kind in SUSPENDED),
+        ],
+        "syncPolicy": {
+            # A Job deleted by hand stays deleted: made anew it would run again.
+            "automated": {"prune": True, "selfHeal": False},
+            "syncOptions": [
+                "ServerSideApply=true",
+                "RespectIgnoreDifferences=true",
+                "CreateNamespace=false",
+            ],
+            "retry": {"limit": 10, "backoff": {"duration": "30s", "factor": 2, "maxDuration": "10m"}},
+        },
+    }
+
+
+def root(settings: Settings, source: Source) -> Manifest:
+    """Make the Application of the platform and of these files; nothing that leaves git is deleted by it."""
+    names = Names.of(settings)
+    return manifest(
+        f"{GROUP}/Application",
+        f"{names.trials}-platform",
+        settings,
+        namespace=NAMESPACE,
+        annotations={"argocd.argoproj.io/sync-options": "Prune=false,Delete=false"},
+        spec={
+            "project": f"{names.trials}-platform",
+            "sources": [
+                {"repoURL": source.url, "targetRevision": source.revision, "path": path}
+                for path in ("clusters/platform", "clusters/argocd")
+            ],
+            "destination": {"server": CLUSTER, "namespace": names.trials},
+            "revisionHistoryLimit": 2,
+            "syncPolicy": {
+                "automated": {"prune": False, "selfHeal": True},
+                "syncOptions": ["ServerSideApply=true", "CreateNamespace=false"],
+            },
+        },
+    )
+
+
+def _ignored(kind: Kind) -> Manifest:
+    return {"group": kind.group, "kind": kind.kind, "jsonPointers": [SUSPENDED[kind.kind]]}
+
+
+def _kinds(listed: tuple[tuple[str, str], ...]) -> list[Manifest]:
+    return [{"group": group, "kind": kind} for group, kind in listed]

@@ -1,0 +1,126 @@
+"""What is for people to do where no file of ours reaches: Secrets, the results folder, the git server."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from generator.render.platform.argocd import NAMESPACE as ARGOCD
+from generator.render.platform.names import (
+    BANNER,
+    COLLECTOR_ACCOUNT,
+    GIT_READ_SECRET,
+    GIT_WRITE_SECRET,
+    WEBHOOK_SECRET,
+    Names,
+)
+from generator.render.platform.source import Source
+from generator.structs.settings import Controller, ResultsMode, Settings
+
+HOOK_BASE = "collector/v1/pre-receive.sh"
+HOOK_FILE = "clusters/pre-receive.sh"
+
+TRIALS_GROUP = 65532
+"""The gid of trials and collector, as the frozen bases have it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Needed:
+    """A Secret that a person makes; its content is never in git, nor on a command line."""
+
+    purpose: str
+    namespace: str
+    name: str
+    keys: tuple[str, ...]
+    """Each is read from a file of its own."""
+    type: str | None = None
+    literals: tuple[str, ...] = ()
+    label: str | None = None
+
+    @property
+    def commands(self) -> tuple[str, ...]:
+        """Give the commands that make it from files named like its keys."""
+        words = ["kubectl", "--namespace", self.namespace, "create", "secret", "generic", self.name]
+        words += [f"--type={self.type}"] if self.type else []
+        words += [f"--from-literal={literal}" for literal in self.literals]
+        words += [f"--from-file={key}=./{key.lstrip('.')}" for key in self.keys]
+        make = " ".join(words)
+        if self.label is None:
+            return (make,)
+        return (make, f"kubectl --namespace {self.namespace} label secret {self.name} {self.label}")
+
+
+def secrets(settings: Settings, source: Source) -> tuple[Needed, ...]:
+    """List the Secrets that the platform reads."""
+    names = Names.of(settings)
+    keys = ("identity", "known_hosts") if source.scheme == "ssh" else ("username", "password")
+    made = [] if source.is_public else [_controller(settings, source, keys)]
+    if settings.controller is Controller.FLUX:
+        made.append(Needed("webhook of the git server", names.flux, WEBHOOK_SECRET, ("token",)))
+    made.append(Needed("collector, write", names.collector, GIT_WRITE_SECRET, keys))
+    if settings.image_pull_secret is not None:
+        made += [
+            Needed(
+                "image pull",
+                place,
+                settings.image_pull_secret,
+                (".dockerconfigjson",),
+                type="kubernetes.io/dockerconfigjson",
+            )
+            for place in (names.trials, names.collector)
+        ]
+    if settings.code is not None and settings.code.secret is not None:
+        made.append(Needed("code fetch", names.trials, settings.code.secret, ("username", "password")))
+    return (*made, *_listed(settings))
+
+
+def _controller(settings: Settings, source: Source, keys: tuple[str, ...]) -> Needed:
+    names, purpose = Names.of(settings), "controller, read"
+    if settings.controller is Controller.FLUX:
+        return Needed(purpose, names.flux, GIT_READ_SECRET, keys)
+    return Needed(
+        purpose,
+        ARGOCD,
+        f"{names.trials}-git-read",
+        ("sshPrivateKey",) if source.scheme == "ssh" else keys,
+        literals=("type=git", f"url={source.url}"),
+        label="argocd.argoproj.io/secret-type=repository",
+    )
+
+
+def _listed(settings: Settings) -> list[Needed]:
+    """Take together the keys of one Secret that several names of the settings lead to."""
+    keys: dict[str, set[str]] = {}
+    for one in settings.secrets.values():
+        keys.setdefault(one.secret, set()).add(one.key)
+    place = Names.of(settings).trials
+    return [Needed("trials", place, name, tuple(sorted(held))) for name, held in sorted(keys.items())]
+
+
+def results_folder(settings: Settings) -> tuple[str, ...]:
+    """Give the commands that make the root of the results export, for where it is a plain folder.
+
+    The kubelet makes a trial's folder as root with the mode of the folder above it, and fsGroup does
+    nothing on NFS: the group and its setgid bit are what lets a trial write.
+    """
+    export = settings.results.nfs
+    path = "RESULTS" if export is None else export.path
+    return (f"mkdir -p {path}", f"chown root:{TRIALS_GROUP} {path}", f"chmod 2770 {path}")
+
+
+def hook(settings: Settings, source: Source, bases: Mapping[str, bytes]) -> bytes:
+    """Write the pre-receive hook that confines the collector's credential on the git server."""
+    head = (
+        f"#!/bin/sh\n# {BANNER}\nset -eu\n"
+        f"branch='{source.branch}'\nmode='{settings.results.mode}'\ncollector='{COLLECTOR_ACCOUNT}'\n\n"
+    )
+    return head.encode() + bases[HOOK_BASE]
+
+
+def ruleset(settings: Settings, source: Source) -> str:
+    """Say the same for a server that runs no hooks."""
+    past = ", past which that App alone may push" if settings.results.mode is ResultsMode.PUSH else ""
+    return (
+        "where the server runs no hooks (GitHub): give the collector an App of its own, with contents: write "
+        f"on this repository alone; let a ruleset on {source.branch} refuse force pushes and deletions and "
+        f"require `sweep check`{past}; let a push ruleset keep .github/, sweeps/, base/, clusters/platform/ "
+        "and sweepledger.yaml from it"
+    )

@@ -1,0 +1,66 @@
+"""`clusters/README.md`: what each file is for, and what to apply first."""
+
+from generator.render.platform.names import BANNER, Names
+from generator.render.platform.source import Source
+from generator.structs.settings import Controller, Settings
+
+FILES = {
+    "platform/namespaces.yaml": "namespaces of trials and collector: Pod Security restricted, no network",
+    "platform/bounds.yaml": "quota and limits",
+    "platform/network.yaml": "what trials and collector may reach",
+    "platform/access.yaml": "service accounts and their rights",
+    "platform/volumes.yaml": "results and datasets over NFS",
+    "platform/admission.yaml": "what the API server refuses to run as a trial",
+    "platform/collector.yaml": "the CronJob that commits results",
+    "argocd/projects.yaml": "what batches and platform may consist of",
+    "argocd/batches.yaml": "one Application a folder of `overlays/active`",
+    "argocd/root.yaml": "keeps `platform/` and `argocd/` applied; prunes nothing",
+    "flux/namespace.yaml": "where Flux's objects lie; nothing runs there",
+    "flux/access.yaml": "with whose rights batches are applied",
+    "flux/admission.yaml": "what Flux may be asked for there",
+    "flux/source.yaml": "the branch that is followed",
+    "flux/root.yaml": "one Kustomization a batch, from `flux/active/`",
+    "flux/receiver.yaml": "a push is seen at once",
+    "pre-receive.sh": "a hook for the git server: confines what the collector may push",
+    "bootstrap.yaml": "what `sweep bootstrap` was asked for, and the digests of what it wrote",
+    "optional/kueue.yaml": "samples for Kueue: applied by hand, once the quotas are yours",
+    "optional/priority-class.yaml": "the PriorityClass of the settings, for a cluster that has none",
+}
+
+
+def text(settings: Settings, source: Source, paths: list[str]) -> str:
+    """Write the page."""
+    rows = [
+        f"| `{path}` | {FILES[path]} |"
+        for path in (full.removeprefix("clusters/") for full in paths)
+        if path in FILES
+    ]
+    listed = "\n".join(["| file | what it is for |", "|---|---|", *rows])
+    folder = settings.controller.value
+    steps = "\n".join(f"{number}. {step}" for number, step in enumerate(_steps(settings, folder), 1))
+    return (
+        f"<!-- {BANNER} -->\n\n# The platform of namespace `{settings.namespace}`\n\n"
+        f"What a cluster needs to run the sweeps of `{source.url}`, branch `{source.branch}`.\n\n"
+        f"{listed}\n\n## What to apply first\n\n{steps}\n"
+    )
+
+
+def _steps(settings: Settings, folder: str) -> list[str]:
+    names = Names.of(settings)
+    apply = "kubectl apply --server-side -k"
+    steps = [
+        f"`{apply} clusters/platform`: the namespaces `{names.trials}` and `{names.collector}`.",
+        "The Secrets that `sweep bootstrap` lists; they are never in git.",
+        "The folder of the results export, made and owned as `sweep bootstrap` says.",
+        f"`{apply} clusters/{folder}`: from here on the cluster follows the branch.",
+        "`sweep doctor`: says what of this is in place.",
+    ]
+    if settings.controller is Controller.FLUX:
+        steps[0] += f" And `kubectl apply --server-side -f clusters/flux/namespace.yaml`: `{names.flux}`."
+    if settings.controller is Controller.ARGOCD:
+        steps[3] += " Argo CD then keeps both folders applied."
+    if any(pool.queue is not None for pool in settings.pools.values()):
+        steps.insert(
+            1, "`kubectl apply --server-side -f clusters/optional/kueue.yaml`, with your quotas in it."
+        )
+    return steps

@@ -1,0 +1,86 @@
+"""Where a cluster reads the repository: the form of URL that git, Argo CD and Flux take alike."""
+
+import re
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from generator.structs.sweep import Shape
+
+PORTS = {"https": 443, "http": 80, "ssh": 22}
+"""Schemes over a network, and where they answer if the URL names no port."""
+
+SCP_FORM = re.compile(r"[A-Za-z0-9._-]+@[A-Za-z0-9.-]+:(?!/)[^\s:]+", re.ASCII)
+SPECIAL = re.compile(r"[^A-Za-z0-9._~:/@%+\[\]-]", re.ASCII)
+"""No URL of a repository needs more, and `$` or `{` would be expanded by a controller."""
+
+BRANCH = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]*", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What a cluster follows, and which kinds of trials it may run."""
+
+    url: str
+    branch: str
+    shapes: tuple[Shape, ...] = ()
+    """Distributed shapes that the cluster has a controller for; plain Jobs need none."""
+    is_public: bool = False
+    """Anyone may read the repository, so that controllers need no credential for it."""
+
+    def __post_init__(self) -> None:
+        wrong = fault(self.url)
+        if wrong:
+            raise ValueError(wrong)
+        if not BRANCH.fullmatch(self.branch) or ".." in self.branch or self.branch.endswith(("/", ".lock")):
+            raise ValueError(f"the branch must be a plain name such as main, got {self.branch!r}")
+
+    @property
+    def scheme(self) -> str:
+        """Name the way to the server."""
+        return urlsplit(self.url).scheme
+
+    @property
+    def host(self) -> str | None:
+        """Name the server; None for a folder."""
+        return urlsplit(self.url).hostname
+
+    @property
+    def port(self) -> int | None:
+        """Say where the server answers; None for a folder."""
+        return urlsplit(self.url).port or PORTS.get(self.scheme)
+
+    @property
+    def origin(self) -> str:
+        """Give the part of the URL that a credential is for."""
+        parts = urlsplit(self.url)
+        return f"{parts.scheme}://{parts.netloc}/"
+
+    @property
+    def revision(self) -> str:
+        """Name the branch in full: Argo CD looks up a short name in three places."""
+        return f"refs/heads/{self.branch}"
+
+
+def fault(url: str) -> str | None:
+    """Say what is wrong with the URL of a repository, without repeating what may be a password."""
+    if SCP_FORM.fullmatch(url):
+        user, _, path = url.partition(":")
+        return f"the URL must name its scheme; write ssh://{user}/{path}"
+    if SPECIAL.search(url):
+        return "the URL must hold no space, quote or other special character"
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        return "the URL must name a server and a port from 0 to 65535"
+    rules = {
+        f"the URL must begin with https://, ssh://, http:// or file://, got {parts.scheme!r}": (
+            parts.scheme in {*PORTS, "file"}
+        ),
+        "the URL must hold no user name or password: they belong in a Secret": (
+            parts.password is None and (parts.username is None or parts.scheme == "ssh")
+        ),
+        "the URL must name a server": parts.scheme == "file" or bool(parts.hostname),
+        "the URL must name a repository on the server": bool(parts.path.strip("/")),
+    }
+    return next((rule for rule, holds in rules.items() if not holds), None)

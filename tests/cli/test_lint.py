@@ -1,0 +1,155 @@
+"""`sweep lint`: anybody's manifests, from files, folders and pipes, in a repository of ours or elsewhere."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.repository import Sandbox
+
+PAIRS = Path(__file__).parent.parent / "policy/manifests"
+VALID, INVALID = PAIRS / "valid/fault-13-name.yaml", PAIRS / "invalid/fault-13-name.yaml"
+NEVER_HEARD_OF = "apiVersion: example.com/v1\nkind: Workflow\nmetadata: {name: flow}\n"
+SECRET_POD = PAIRS / "valid/mount-twice.yaml"
+
+
+def lint(
+    *arguments: str, cwd: Path, stdin: bytes = b"", form: str = "text"
+) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-m", "generator.cli", "lint", f"--format={form}", *arguments]
+    done = subprocess.run(argv, cwd=cwd, input=stdin, capture_output=True, check=False)
+    return subprocess.CompletedProcess(argv, done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def test_what_is_right_is_counted_and_exits_0_outside_any_repository(tmp_path: Path) -> None:
+    done = lint(str(VALID), cwd=tmp_path)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "1 object(s) checked, 0 skipped\n"
+
+
+def test_a_problem_has_file_line_object_path_code_and_way_out(tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_bytes(INVALID.read_bytes())
+
+    done = lint("job.yaml", cwd=tmp_path)
+
+    assert done.returncode == 5
+    assert done.stderr.startswith("job.yaml:4:12: Job/Sweep_CIFAR.metadata.name: must be a DNS-1123 name")
+    assert "[name-invalid]\n  hint: lower-case letters" in done.stderr
+
+
+def test_json_has_the_same_as_data(tmp_path: Path) -> None:
+    done = lint("-", cwd=tmp_path, stdin=INVALID.read_bytes(), form="json")
+
+    found = json.loads(done.stdout)
+    assert (done.returncode, found["status"], found["data"]["objects"]) == (
+        5,
+        "problems",
+        ["Job/Sweep_CIFAR"],
+    )
+    (problem,) = found["problems"]
+    assert (problem["file"], problem["line"], problem["code"]) == ("<stdin>", 4, "name-invalid")
+
+
+def test_a_folder_is_read_with_all_that_is_below_it_as_one_set(tmp_path: Path) -> None:
+    (tmp_path / "a/b").mkdir(parents=True)
+    (tmp_path / "a/one.yaml").write_bytes(VALID.read_bytes())
+    (tmp_path / "a/b/two.yml").write_bytes(VALID.read_bytes())
+    (tmp_path / "a/notes.txt").write_text("kind: none of mine")
+
+    done = lint("a", cwd=tmp_path)
+
+    assert done.returncode == 5
+    assert done.stderr.count("[name-duplicate]") == 2
+    assert "a/b/two.yml:" in done.stderr
+
+
+def test_many_documents_each_have_their_own_lines(tmp_path: Path) -> None:
+    documents = [VALID.read_text(), INVALID.read_text()]
+    (tmp_path / "all.yaml").write_text("---\n".join(documents))
+
+    done = lint("all.yaml", cwd=tmp_path)
+
+    line = documents[0].count("\n") + 1 + 4
+    assert done.stderr.startswith(f"all.yaml:{line}:12: Job/Sweep_CIFAR.metadata.name")
+
+
+def test_a_list_is_judged_by_its_items(tmp_path: Path) -> None:
+    items = "".join(f"  {line}\n" for line in INVALID.read_text().splitlines()[1:])
+    text = f"apiVersion: v1\nkind: List\nitems:\n-{items[1:]}"
+
+    done = lint("-", cwd=tmp_path, stdin=text.encode())
+
+    assert done.stderr.startswith("<stdin>:6:14: Job/Sweep_CIFAR.metadata.name")
+
+
+def test_a_kind_without_schema_is_skipped_in_its_own_words_and_never_passed(tmp_path: Path) -> None:
+    done = lint("-", cwd=tmp_path, stdin=NEVER_HEARD_OF.encode())
+
+    assert done.returncode == 0
+    assert done.stdout == "0 object(s) checked, 1 skipped\n"
+    assert "warning: skipped: no schema for Workflow of example.com/v1 [kind-skipped]" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "code"),
+    [
+        (b"a: [", "yaml-syntax"),
+        (b"a: \xff", "not-utf8"),
+        (b"", "empty-file"),
+        (b"kind: &a Job\nb: *a\n", "alias"),
+        (b"[" * 1_000, "too-large"),
+        (b"a: " + b"9" * 5_000, "number-range"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_cannot_be_read_alike_by_all_exits_1(content: bytes, code: str, tmp_path: Path) -> None:
+    done = lint("-", cwd=tmp_path, stdin=content)
+
+    assert done.returncode == 1
+    assert f"[{code}]" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_bomb_of_aliases_is_refused_unexpanded(tmp_path: Path) -> None:
+    levels = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
+    levels += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 10)]
+
+    done = lint("-", cwd=tmp_path, stdin="\n".join(levels).encode())
+
+    assert done.returncode == 1
+    assert "[alias]" in done.stderr
+
+
+def test_a_file_that_is_not_there_is_an_error_of_use(tmp_path: Path) -> None:
+    assert lint("none.yaml", cwd=tmp_path).returncode == 2
+    assert lint(".", cwd=tmp_path).returncode == 2
+
+
+def test_in_a_repository_only_listed_secrets_are_mounted_beside_the_trials(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    text = SECRET_POD.read_text().replace("emptyDir: {sizeLimit: 1Gi}", "secret: {secretName: deploy-key}")
+    assert "deploy-key" in text
+
+    here = lint("-", cwd=sandbox.root, stdin=text.encode())
+    elsewhere = lint("-", cwd=tmp_path, stdin=text.encode())
+
+    assert here.returncode == 5
+    assert "must be a Secret that sweepledger.yaml lists, got 'deploy-key' [secret-not-listed]" in here.stderr
+    assert elsewhere.returncode == 0
+
+
+def test_a_kustomization_among_manifests_is_no_object_of_a_cluster(tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "kustomization.yaml").write_text(
+            "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [job.yaml]\n"
+        )
+
+    done = lint("a", "b", cwd=tmp_path)
+
+    assert done.returncode == 0
+    assert done.stderr.count("skipped: a source; build it") == 2

@@ -1,0 +1,286 @@
+"""A real etcd and kube-apiserver on loopback: nothing runs there, but what it says a cluster says, too.
+
+    python -m tests.cluster.apiserver up|down|status      what `make apiserver` does
+
+Each server has a folder of its own below `.tools/state/`, and in it the process that it lives for: what a
+crash leaves behind is ended and removed by the next one that starts.
+"""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.cluster import building
+
+STATE = building.BUILT / "state"
+FOR_A_PERSON = STATE / "apiserver"
+TOKEN = "admin-of-the-test-server"  # noqa: S105 - of a server that listens on loopback, for a test
+READY_SECONDS = 180
+"""Seconds where nothing else runs; a machine full of other tests takes its time."""
+ADMISSION = "NodeRestriction,PodSecurity,ResourceQuota,LimitRanger,ServiceAccount,ValidatingAdmissionPolicy"
+
+
+class NoClusterToolsError(Exception):
+    """What the server is made of cannot be had here."""
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running server, and how to speak to it."""
+
+    folder: Path
+    kubeconfig: Path
+
+    def kubectl(
+        self, *arguments: str, given: object = None, check: bool = True
+    ) -> subprocess.CompletedProcess[str]:
+        """Run kubectl as the administrator; `given` is its standard input: one manifest or several."""
+        if given is not None and not isinstance(given, str):
+            items = list(given) if isinstance(given, Sequence) else [given]
+            given = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
+        done = subprocess.run(
+            [kubectl(), "--kubeconfig", str(self.kubeconfig), *arguments],
+            input=given,
+            env={"PATH": os.environ["PATH"], "HOME": str(self.folder), "KUBECTL_KUBERC": "false"},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=READY_SECONDS,
+        )
+        if check and done.returncode:
+            raise AssertionError(f"kubectl {' '.join(arguments)}\n{done.stdout}{done.stderr}")
+        return done
+
+    def apply(self, *manifests: object) -> None:
+        """Apply for real, as a controller would."""
+        self.kubectl("apply", "--server-side", "--validate=strict", "-f", "-", given=list(manifests))
+
+    def refuses(self, *manifests: object) -> str:
+        """Give what the server says against manifests in a dry run; empty where it accepts them."""
+        arguments = ("--server-side", "--dry-run=server", "--validate=strict", "-f", "-")
+        done = self.kubectl("apply", *arguments, given=list(manifests), check=False)
+        return done.stderr.strip() or "refused without a word" if done.returncode else ""
+
+    def until_refused(self, manifest: object) -> None:
+        """Wait until a policy that was just applied is in force: the server takes some time to read it."""
+        deadline = time.monotonic() + READY_SECONDS
+        while not self.refuses(manifest):
+            assert time.monotonic() < deadline, "the policy refuses nothing"
+            time.sleep(0.2)
+
+
+def kubectl() -> str:
+    """Find the client that comes with the wheel; one on PATH may be older than the server allows."""
+    beside = Path(sys.executable).parent / "kubectl"
+    found = str(beside) if beside.is_file() else shutil.which("kubectl")
+    if found is None:
+        raise NoClusterToolsError("kubectl not found")
+    return found
+
+
+@contextmanager
+def running(folder: Path | None = None) -> Iterator[Server]:
+    """Run a server for as long as the block; it and its state are gone afterwards."""
+    chosen = folder or STATE / f"for-{os.getpid()}"
+    try:
+        yield start(chosen, owner=os.getpid())
+    finally:
+        stop(chosen)
+
+
+def start(folder: Path, *, owner: int | None) -> Server:
+    """Start etcd and kube-apiserver, and wait until they answer. Raises NoClusterToolsError."""
+    programs, crds = building.built(building.CONTROL_PLANE), building.built(building.CRDS)
+    missing = [name for name in ("openssl",) if shutil.which(name) is None]
+    if programs is None or crds is None or missing:
+        raise NoClusterToolsError(f"no cluster tools ({', '.join(missing) or 'run `make cluster-tools`'})")
+    _sweep_out()
+    stop(folder)
+    folder.mkdir(parents=True)
+    (folder / "owner").write_text(str(owner or ""))
+    server = Server(folder, folder / "kubeconfig")
+    peer, client, secure = _free_ports(3)
+    _spawn(folder, "etcd", [str(programs / "etcd"), *_etcd(folder, client, peer)])
+    _prepare(folder)
+    _spawn(folder, "kube-apiserver", [str(programs / "kube-apiserver"), *_apiserver(folder, client, secure)])
+    server.kubeconfig.write_text(_kubeconfig(folder, secure))
+    _wait(server)
+    server.kubectl("apply", "--server-side", "-f", str(crds))
+    server.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
+    return server
+
+
+def stop(folder: Path) -> None:
+    """End a server's processes, by the ids in its folder, and remove what it kept."""
+    for path in sorted(folder.glob("*.pid"), reverse=True):
+        _end(int(path.read_text()), folder)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def is_up(folder: Path) -> bool:
+    """Tell whether every process of a server lives."""
+    found = [int(path.read_text()) for path in folder.glob("*.pid")]
+    return len(found) == 2 and all(_is_ours(pid, folder) for pid in found)
+
+
+def _sweep_out() -> None:
+    """End what was left by owners that are no more."""
+    for folder in STATE.glob("for-*"):
+        owner = (folder / "owner").read_text() if (folder / "owner").is_file() else ""
+        if not owner or not _lives(int(owner)):
+            stop(folder)
+
+
+def _etcd(folder: Path, client: int, peer: int) -> list[str]:
+    return [
+        f"--data-dir={folder / 'etcd'}",
+        "--unsafe-no-fsync",
+        f"--listen-client-urls=http://127.0.0.1:{client}",
+        f"--advertise-client-urls=http://127.0.0.1:{client}",
+        f"--listen-peer-urls=http://127.0.0.1:{peer}",
+        f"--initial-advertise-peer-urls=http://127.0.0.1:{peer}",
+        f"--initial-cluster=default=http://127.0.0.1:{peer}",
+        "--log-level=warn",
+    ]
+
+
+def _apiserver(folder: Path, etcd: int, port: int) -> list[str]:
+    return [
+        f"--etcd-servers=http://127.0.0.1:{etcd}",
+        "--bind-address=127.0.0.1",
+        f"--secure-port={port}",
+        f"--cert-dir={folder / 'certificates'}",
+        f"--token-auth-file={folder / 'tokens.csv'}",
+        "--authorization-mode=Node,RBAC",
+        f"--enable-admission-plugins={ADMISSION}",
+        "--service-cluster-ip-range=10.0.0.0/24",
+        "--endpoint-reconciler-type=none",  # a loopback address is no valid endpoint
+        "--service-account-issuer=https://kubernetes.default.svc",
+        f"--service-account-key-file={folder / 'accounts.key'}",
+        f"--service-account-signing-key-file={folder / 'accounts.key'}",
+    ]
+
+
+def _prepare(folder: Path) -> None:
+    (folder / "tokens.csv").write_text(f'{TOKEN},admin,admin,"system:masters"\n')
+    key = ["openssl", "genrsa", "-out", str(folder / "accounts.key"), "2048"]
+    subprocess.run(key, check=True, capture_output=True)
+
+
+def _kubeconfig(folder: Path, port: int) -> str:
+    server = {
+        "server": f"https://127.0.0.1:{port}",
+        "certificate-authority": str(folder / "certificates/apiserver.crt"),
+    }
+    return json.dumps(
+        {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "test", "cluster": server}],
+            "users": [{"name": "admin", "user": {"token": TOKEN}}],
+            "contexts": [{"name": "test", "context": {"cluster": "test", "user": "admin"}}],
+            "current-context": "test",
+        },
+        indent=1,
+    )
+
+
+def _spawn(folder: Path, name: str, argv: list[str]) -> None:
+    """Start a process that outlives the one that starts it, where a person wants a server for a while."""
+    log = str(folder / f"{name}.log")
+    outputs = [
+        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+        (os.POSIX_SPAWN_OPEN, 1, log, os.O_WRONLY | os.O_CREAT, 0o600),
+        (os.POSIX_SPAWN_DUP2, 1, 2),
+    ]
+    # A group of its own: what interrupts the tests ends the server through its owner, after the last test.
+    pid = os.posix_spawn(argv[0], argv, os.environ, file_actions=outputs, setpgroup=0)
+    (folder / f"{name}.pid").write_text(str(pid))
+
+
+def _wait(server: Server) -> None:
+    deadline = time.monotonic() + READY_SECONDS
+    while server.kubectl("get", "--raw", "/readyz", check=False).returncode:
+        if time.monotonic() > deadline or not is_up(server.folder):
+            said = (server.folder / "kube-apiserver.log").read_text().splitlines()[-20:]
+            stop(server.folder)
+            raise AssertionError("the server does not get ready:\n" + "\n".join(said))
+        time.sleep(0.2)
+
+
+def _free_ports(count: int) -> list[int]:
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports: list[int] = [opened.getsockname()[1] for opened in sockets]
+    for opened in sockets:
+        opened.close()
+    return ports
+
+
+def _end(pid: int, folder: Path) -> None:
+    for number, seconds in ((signal.SIGTERM, 5.0), (signal.SIGKILL, 5.0)):
+        if not _is_ours(pid, folder):
+            return
+        os.kill(pid, number)
+        deadline = time.monotonic() + seconds
+        while _is_ours(pid, folder) and time.monotonic() < deadline:
+            _reap(pid)
+            time.sleep(0.02)
+
+
+def _reap(pid: int) -> None:
+    with suppress(ChildProcessError):  # it is another's child, who reaps it
+        os.waitpid(pid, os.WNOHANG)
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except OSError:
+        return False
+    return True
+
+
+def _is_ours(pid: int, folder: Path) -> bool:
+    """Tell a process of ours from a stranger who got its number after it ended."""
+    shown = subprocess.run(
+        ["ps", "-ww", "-o", "command=", "-p", str(pid)], capture_output=True, text=True, check=False
+    )
+    return str(folder) in shown.stdout
+
+
+def main(arguments: list[str]) -> int:
+    """Start, stop or show the server that is for a person."""
+    verb = arguments[0] if arguments else "up"
+    if verb == "down":
+        stop(FOR_A_PERSON)
+        print("the API server is stopped, and what it held is gone")
+        return 0
+    if verb == "up" and not is_up(FOR_A_PERSON):
+        began = time.monotonic()
+        try:
+            start(FOR_A_PERSON, owner=None)
+        except NoClusterToolsError as error:
+            print(f"cannot start the API server: {error}", file=sys.stderr)
+            return 3
+        print(f"kube-apiserver {building.KUBERNETES} is ready after {time.monotonic() - began:.1f} s")
+    if not is_up(FOR_A_PERSON):
+        print("no API server is running; start it by: make apiserver")
+        return 3
+    shown = os.path.relpath(FOR_A_PERSON / "kubeconfig")
+    print(f"use it:   export KUBECONFIG={shown}; kubectl get namespaces")
+    print(f"its logs: {os.path.relpath(FOR_A_PERSON)}/*.log")
+    print("stop it:  make apiserver-down")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,42 @@
+"""A platform as `sweep bootstrap` writes it, built and applied for real."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from generator.commands.bootstrap import Asked, bootstrap
+from generator.repo import kustomize
+from generator.structs.settings import Controller
+from tests.cluster.apiserver import Server
+from tests.repository import Sandbox
+
+Manifest = Mapping[str, Any]
+
+SETTINGS = """version: 1
+namespace: {namespace}
+defaults: {{image: 'registry.example/trainer@sha256:{digest}'}}
+secrets: {{tracker: {{secret: tracker, key: token, variable: TRACKER_TOKEN}}}}
+results: {{nfs: {{server: files.example, path: /results}}}}
+"""
+
+
+def bootstrapped(sandbox: Sandbox, namespace: str, controller: Controller) -> None:
+    """Write the platform's files and merge them."""
+    sandbox.write("sweepledger.yaml", SETTINGS.format(namespace=namespace, digest="a" * 64))
+    bootstrap(sandbox.workspace, Asked(controller, url="https://git.example/team/sweeps.git", branch="main"))
+    sandbox.commit("Bootstrap")
+    sandbox.push()
+
+
+def built(root: Path, folder: str) -> list[Manifest]:
+    """Build a folder of `clusters/`, namespaces first."""
+    manifests = kustomize.build(root / "clusters" / folder)
+    return sorted(manifests, key=lambda manifest: manifest["kind"] != "Namespace")
+
+
+def applied(server: Server, manifests: list[Manifest]) -> None:
+    """Apply a platform as a controller would: namespaces before what lies in them."""
+    spaces = [one for one in manifests if one["kind"] == "Namespace"]
+    for part in (spaces, [one for one in manifests if one not in spaces]):
+        if part:
+            server.apply(*part)

@@ -1,0 +1,36 @@
+"""What a Job controller would make of a manifest: its pods, so that the server can judge these, too."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+Manifest = Mapping[str, Any]
+
+
+def pods(manifest: Manifest) -> Iterator[dict[str, Any]]:
+    """Make a pod of every pod template that lies anywhere in a manifest."""
+    metadata = manifest.get("metadata") or {}
+    for number, template in enumerate(_templates(manifest.get("spec"))):
+        own = template.get("metadata") or {}
+        yield {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": f"pod-{number}",
+                "namespace": metadata.get("namespace"),
+                "labels": own.get("labels") or {},
+            },
+            "spec": template["spec"],
+        }
+
+
+def _templates(node: object) -> Iterator[dict[str, Any]]:
+    if isinstance(node, dict):
+        template = node.get("template")
+        if isinstance(template, dict) and "containers" in (template.get("spec") or {}):
+            yield template
+        else:
+            for value in node.values():
+                yield from _templates(value)
+    elif isinstance(node, list):
+        for item in node:
+            yield from _templates(item)

@@ -1,0 +1,128 @@
+"""A real API server takes the platform, and its admission policies refuse there what they refuse on paper."""
+
+import time
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from generator.structs.settings import Controller
+from tests.cluster.apiserver import Server
+from tests.cluster.templates import pods
+from tests.render.building import built
+from tests.render.platforms import PLATFORM_SETTINGS, a_platform, manifests, the
+from tests.render.pod_faults import POD_FAULTS
+from tests.sweeps import FULL_SETTINGS, a_batch, a_full_sweep
+
+IMAGE = "registry.example.org/team/trainer@sha256:" + "a" * 64
+NAMESPACE = "platform-test"
+"""Of these tests alone: others use the same server."""
+
+SETTINGS = replace(PLATFORM_SETTINGS, namespace=NAMESPACE, controller=Controller.ARGOCD)
+SECONDS = 20
+
+
+@pytest.fixture(scope="module")
+def platform(apiserver: Server) -> Iterator[Server]:
+    """The platform, applied as its README says; what lies in no namespace is taken away again."""
+    flux = replace(SETTINGS, controller=Controller.FLUX)
+    made = manifests(a_platform(SETTINGS))
+    made += manifests(a_platform(flux, active=("lr-b1-3f9a1c2e",)), "clusters/flux/")
+    objects = [one for one in made if "kind" in one]
+    spaces = [one for one in objects if one["kind"] == "Namespace"]
+    argocd = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argocd"}}
+    apiserver.apply(argocd, *spaces)
+    apiserver.apply(*(one for one in objects if one not in spaces))
+    yield apiserver
+    shared = [one for one in objects if one["kind"].startswith("ValidatingAdmission")]
+    apiserver.kubectl("delete", "--wait=false", "-f", "-", given=shared)
+
+
+def a_job(folder: Path) -> dict[str, Any]:
+    """An Indexed Job with every option, in the namespace of these tests."""
+    settings = replace(FULL_SETTINGS, namespace=NAMESPACE)
+    made = built(a_batch(sweep=a_full_sweep(), image=IMAGE), folder, settings)
+    return next(manifest for manifest in made if manifest["kind"] == "Job")
+
+
+@pytest.fixture(scope="module")
+def job(platform: Server, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """A Job that is admitted; given once the policies are at work, which takes the server a moment."""
+    made = a_job(tmp_path_factory.mktemp("built"))
+    faulty = deepcopy(made)
+    faulty["spec"]["ttlSecondsAfterFinished"] = 60
+    until = time.monotonic() + SECONDS
+    while not platform.refuses(faulty) and time.monotonic() < until:
+        time.sleep(0.2)
+    return made
+
+
+def test_a_batch_with_every_option_is_admitted_and_so_are_its_pods(
+    platform: Server, job: dict[str, Any]
+) -> None:
+    assert platform.refuses(job) == ""
+    assert [platform.refuses(pod) for pod in pods(job)] == [""]
+
+
+@pytest.mark.parametrize("fault", POD_FAULTS)
+def test_the_server_refuses_a_single_fault(fault: str, platform: Server, job: dict[str, Any]) -> None:
+    says, change = POD_FAULTS[fault]
+    faulty = deepcopy(job)
+
+    change(faulty["spec"]["template"]["spec"])
+
+    assert says in platform.refuses(faulty)
+
+
+def test_the_server_refuses_a_ttl_and_a_foreign_queue(platform: Server, job: dict[str, Any]) -> None:
+    lasting, foreign = deepcopy(job), deepcopy(job)
+
+    lasting["spec"]["ttlSecondsAfterFinished"] = 60
+    foreign["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "somebody-elses"
+
+    assert "TTL" in platform.refuses(lasting)
+    assert "queues" in platform.refuses(foreign)
+
+
+def test_the_server_lets_the_collectors_pod_into_its_namespace(platform: Server) -> None:
+    (collector,) = [one for one in manifests(a_platform(SETTINGS)) if one["kind"] == "CronJob"]
+
+    (pod,) = pods(collector["spec"]["jobTemplate"])
+
+    pod["metadata"]["namespace"] = collector["metadata"]["namespace"]
+    assert platform.refuses(pod) == ""
+
+
+def test_the_server_refuses_a_kustomization_without_the_account_for_it(platform: Server) -> None:
+    flux = replace(SETTINGS, controller=Controller.FLUX)
+    batch = the("Kustomization", "lr-b1-3f9a1c2e", a_platform(flux, active=("lr-b1-3f9a1c2e",)))
+
+    bare = {
+        **batch,
+        "spec": {key: held for key, held in batch["spec"].items() if key != "serviceAccountName"},
+    }
+    bare["metadata"] = {**batch["metadata"], "name": "another"}
+
+    assert "with the account for it" in platform.refuses(bare)
+
+
+def test_the_collector_may_read_jobs_and_no_secret(platform: Server) -> None:
+    account = f"--as=system:serviceaccount:{NAMESPACE}-collector:sweep-collector"
+
+    def may(verb: str, what: str, namespace: str) -> bool:
+        done = platform.kubectl("auth", "can-i", verb, what, account, "--namespace", namespace, check=False)
+        return done.stdout.strip() == "yes"
+
+    assert may("list", "jobs.batch", NAMESPACE)
+    assert may("update", "leases.coordination.k8s.io/sweep-collector", f"{NAMESPACE}-collector")
+    for verb, what in (
+        ("get", "secrets"),
+        ("create", "jobs.batch"),
+        ("delete", "pods"),
+        ("list", "configmaps"),
+    ):
+        assert not may(verb, what, NAMESPACE)
+    assert not may("get", "secrets", f"{NAMESPACE}-collector")

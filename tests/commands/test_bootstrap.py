@@ -1,0 +1,356 @@
+"""`sweep bootstrap`: the platform's files, once; and the git server's rule for the collector."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from generator.commands.bootstrap import Asked, Bootstrapped, bootstrap
+from generator.errors import RepositoryError, StorageError, UsageError
+from generator.structs.settings import Controller, ResultsMode
+from generator.structs.sweep import Shape
+from tests.repository import Sandbox
+
+URL = "https://git.example.org/team/sweeps.git"
+SETTINGS = """# Owned by the platform team.
+version: 1
+results: {claim: kept} # the volume
+"""
+
+
+def asked(sandbox: Sandbox, controller: Controller = Controller.FLUX, **changes: Any) -> Bootstrapped:
+    return bootstrap(sandbox.workspace, Asked(controller, **{"url": URL, "branch": "main", **changes}))
+
+
+def test_it_writes_the_platform_and_says_so_in_the_settings_where_comments_stay(sandbox: Sandbox) -> None:
+    sandbox.write("sweepledger.yaml", SETTINGS)
+
+    found = asked(sandbox)
+
+    assert "clusters/flux/source.yaml" in found.written
+    text = (sandbox.root / "sweepledger.yaml").read_text()
+    assert "# Owned by the platform team." in text
+    assert "# the volume" in text
+    settings = sandbox.workspace.settings
+    assert (settings.controller, settings.results.mode) == (Controller.FLUX, ResultsMode.PUSH)
+    assert settings.results.claim == "kept"
+
+
+def test_twice_changes_nothing(sandbox: Sandbox) -> None:
+    asked(sandbox)
+    sandbox.commit("Bootstrap")
+
+    again = asked(sandbox)
+
+    assert (again.written, again.removed, again.changed_settings) == ((), (), ())
+    assert sandbox.git("status", "--porcelain") == ""
+
+
+def test_what_was_asked_for_before_need_not_be_said_again(sandbox: Sandbox) -> None:
+    asked(sandbox, shapes=(Shape.JOB_SET,), is_public=True)
+
+    again = bootstrap(sandbox.workspace, Asked(Controller.FLUX))
+
+    assert again.written == ()
+    assert again.source.url == URL
+    assert again.source.is_public
+    assert again.source.shapes == (Shape.JOB_SET,)
+
+
+def test_changed_settings_reach_the_files_that_nobody_edited(sandbox: Sandbox) -> None:
+    asked(sandbox)
+    settings = (sandbox.root / "sweepledger.yaml").read_text()
+    sandbox.write("sweepledger.yaml", settings + "egress:\n  hub: {cidrs: [192.0.2.0/24], ports: [443]}\n")
+
+    found = asked(sandbox)
+
+    assert "clusters/platform/network.yaml" in found.written
+    assert "egress-hub" in (sandbox.root / "clusters/platform/network.yaml").read_text()
+
+
+def test_a_file_that_was_edited_by_hand_is_kept_unless_forced(sandbox: Sandbox) -> None:
+    asked(sandbox)
+    edited = sandbox.write("clusters/platform/network.yaml", "# mine\n")
+
+    with pytest.raises(RepositoryError, match=r"clusters/platform/network\.yaml") as error:
+        asked(sandbox)
+
+    assert "--force" in str(error.value.hint)
+    assert edited.read_text() == "# mine\n"
+    assert "clusters/platform/network.yaml" in asked(sandbox, force=True).written
+
+
+def test_files_of_the_platform_team_beside_ours_are_left_alone(sandbox: Sandbox) -> None:
+    asked(sandbox)
+    own = sandbox.write("clusters/platform/own.yaml", "kind: X\n")
+
+    asked(sandbox, Controller.ARGOCD, force=True)
+
+    assert own.read_text() == "kind: X\n"
+
+
+def test_choosing_the_other_controller_takes_the_first_ones_files_away(sandbox: Sandbox) -> None:
+    sandbox.merged()
+    asked(sandbox)
+    (kustomization,) = (sandbox.root / "clusters/flux/active").glob("*.yaml")
+
+    found = asked(sandbox, Controller.ARGOCD)
+
+    assert "clusters/flux/source.yaml" in found.removed
+    assert not kustomization.exists()
+    assert sandbox.workspace.settings.controller is Controller.ARGOCD
+
+
+def test_flux_is_given_a_kustomization_for_each_batch_that_stands(sandbox: Sandbox) -> None:
+    batch = sandbox.merged()
+
+    found = asked(sandbox)
+
+    assert f"clusters/flux/active/{batch}.yaml" in found.written
+
+
+def test_the_cluster_reads_the_remote_where_no_url_is_given(sandbox: Sandbox) -> None:
+    sandbox.git("remote", "set-url", "origin", URL)
+
+    assert bootstrap(sandbox.workspace, Asked(Controller.ARGOCD)).source.url == URL
+
+
+def test_another_branch_is_set_in_the_settings_too(sandbox: Sandbox) -> None:
+    found = asked(sandbox, branch="stable")
+
+    assert "branch: stable" in found.changed_settings
+    assert sandbox.workspace.settings.branch == "stable"
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"url": "https://user:hunter2@git.example.org/x"}, "no user name or password"),
+        ({"url": "file:///srv/git/x.git"}, "Flux reads no file"),
+        ({"branch": "a b"}, "branch"),
+        ({"shapes": (Shape.INDEXED,)}, "distributed"),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_what_no_cluster_could_use_is_refused_and_nothing_is_written(
+    changes: dict[str, Any], says: str, sandbox: Sandbox
+) -> None:
+    with pytest.raises(UsageError, match=says) as error:
+        asked(sandbox, **changes)
+
+    assert "hunter2" not in f"{error.value} {error.value.hint}"
+    assert sandbox.git("status", "--porcelain") == ""
+
+
+def test_a_link_in_the_way_is_refused(sandbox: Sandbox, tmp_path: Path) -> None:
+    (sandbox.root / "clusters").symlink_to(tmp_path)
+
+    with pytest.raises(StorageError, match="symbolic link"):
+        asked(sandbox)
+
+
+def test_a_bootstrap_file_that_cannot_be_read_is_said_to_be_so(sandbox: Sandbox) -> None:
+    asked(sandbox)
+    sandbox.write("clusters/bootstrap.yaml", "version: 7\n")
+
+    with pytest.raises(RepositoryError, match="version 1"):
+        asked(sandbox)
+
+
+PRIVATE = """version: 1
+images:
+  collector: {repository: registry.example.org/sweep, digest: "sha256:DIGEST"}
+  git: {repository: registry.example.org/git, digest: "sha256:DIGEST"}
+image_pull_secret: registry
+code: {url: "https://git.example.org/team/sweeps.git", image: git, secret: code-read}
+secrets: {hub: {secret: hub-token, key: token, variable: HF_TOKEN}}
+results: {nfs: {server: nfs.example.org, path: /export/results}}
+""".replace("DIGEST", "1" * 64)
+
+
+def test_it_lists_every_secret_that_a_private_repository_needs_and_writes_none(sandbox: Sandbox) -> None:
+    sandbox.write("sweepledger.yaml", PRIVATE)
+
+    found = asked(sandbox)
+
+    needed = {(one.purpose, one.namespace, one.name): one.keys for one in found.secrets}
+    assert needed == {
+        ("controller, read", "sweeps-flux", "sweep-git-read"): ("username", "password"),
+        ("webhook of the git server", "sweeps-flux", "sweep-webhook"): ("token",),
+        ("collector, write", "sweeps-collector", "sweep-git-write"): ("username", "password"),
+        ("image pull", "sweeps", "registry"): (".dockerconfigjson",),
+        ("image pull", "sweeps-collector", "registry"): (".dockerconfigjson",),
+        ("code fetch", "sweeps", "code-read"): ("username", "password"),
+        ("trials", "sweeps", "hub-token"): ("token",),
+    }
+    assert found.results_folder[1:] == ("chown root:65532 /export/results", "chmod 2770 /export/results")
+    for path in (sandbox.root / "clusters").rglob("*.yaml"):
+        assert 'kind: "Secret"' not in path.read_text()
+
+
+def test_the_command_that_makes_a_secret_is_one_that_kubectl_takes(sandbox: Sandbox, tmp_path: Path) -> None:
+    sandbox.write("sweepledger.yaml", PRIVATE)
+    for controller in (Controller.FLUX, Controller.ARGOCD):
+        for needed in asked(sandbox, controller).secrets:
+            for key in needed.keys:
+                content = "{}" if key == ".dockerconfigjson" else "x"
+                (tmp_path / key.lstrip(".")).write_text(content)
+
+            done = subprocess.run(
+                [*needed.commands[0].split(), "--dry-run=client", "--output=json"],
+                cwd=tmp_path,
+                env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
+                capture_output=True,
+                check=True,
+            )
+
+            assert set(json.loads(done.stdout)["data"]) >= set(needed.keys)
+
+
+def test_as_a_command_it_says_what_to_do_next(
+    sandbox: Sandbox, run_sweep: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    done = run_sweep("bootstrap", "argocd", "--repo", URL, "--branch", "main", cwd=sandbox.root)
+    data = run_sweep("bootstrap", "argocd", "--format=json", cwd=sandbox.root)
+
+    assert done.returncode == 0, done.stderr
+    for words in (
+        "kubectl --namespace sweeps-collector create secret",
+        "chmod 2770",
+        "pre-receive",
+        "suspended",
+    ):
+        assert words in done.stdout
+    assert json.loads(data.stdout)["data"]["written"] == []
+    assert run_sweep("bootstrap", "argocd", "--repo", "x", cwd=sandbox.root).returncode == 2
+
+
+# --- the rule on the git server ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def guarded(sandbox: Sandbox) -> Sandbox:
+    """A repository with a merged batch whose server has the hook that bootstrap wrote."""
+    sandbox.merged()
+    asked(sandbox)
+    sandbox.commit("Bootstrap")
+    sandbox.push()
+    install(sandbox)
+    return sandbox
+
+
+def install(sandbox: Sandbox) -> None:
+    hook = sandbox.remote / "hooks/pre-receive"
+    hook.write_bytes((sandbox.root / "clusters/pre-receive.sh").read_bytes())
+    hook.chmod(0o755)
+
+
+def push(sandbox: Sandbox, *refs: str, pusher: str = "sweep-collector") -> str:
+    """Push as somebody; give what the server says, empty where it accepts."""
+    done = subprocess.run(
+        ["git", "push", "-q", "origin", *(refs or ("main",))],
+        cwd=sandbox.root,
+        env={**os.environ, "REMOTE_USER": pusher},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.stderr if done.returncode else ""
+
+
+def move(sandbox: Sandbox) -> str:
+    (batch,) = sandbox.active()
+    sandbox.git("mv", f"overlays/active/{batch}", f"overlays/archive/{batch}")
+    sandbox.git("rm", "-q", f"clusters/flux/active/{batch}.yaml")
+    return batch
+
+
+def test_the_collector_may_push_results_and_the_move_of_their_batch(guarded: Sandbox) -> None:
+    move(guarded)
+    guarded.write("results/peak/summary.csv", "trial\n")
+    guarded.commit("Results")
+
+    assert push(guarded) == ""
+
+
+def a_link(sandbox: Sandbox) -> None:
+    folder = sandbox.write("results/peak/summary.csv", "trial\n").parent
+    (folder / "link").symlink_to("/etc/passwd")
+
+
+Fault = Callable[[Sandbox], object]
+
+FAULTS: dict[str, Fault] = {
+    "a spec": lambda sandbox: sandbox.spec("other"),
+    "the settings": lambda sandbox: sandbox.write("sweepledger.yaml", "version: 1\n"),
+    "a workflow": lambda sandbox: sandbox.write(".github/workflows/x.yaml", "on: push\n"),
+    "the platform": lambda sandbox: sandbox.write("clusters/platform/access.yaml", "\n"),
+    "a new batch": lambda sandbox: sandbox.write("overlays/active/x-b1-00000000/job.yaml", "\n"),
+    "an archived batch": lambda sandbox: sandbox.write("overlays/archive/x-b1-00000000/job.yaml", "\n"),
+    "a Kustomization": lambda sandbox: sandbox.write("clusters/flux/active/x.yaml", "\n"),
+    "a file beside the results": lambda sandbox: sandbox.write("results/x.csv", "\n"),
+    "a batch changed": lambda sandbox: sandbox.write(f"overlays/active/{sandbox.active()[0]}/job.yaml", "\n"),
+    "a batch changed on the move": lambda sandbox: sandbox.write(
+        f"overlays/archive/{move(sandbox)}/job.yaml", "\n"
+    ),
+    "a batch removed": lambda sandbox: sandbox.git("rm", "-rq", f"overlays/active/{sandbox.active()[0]}"),
+    "a link in the results": a_link,
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_the_collector_may_push_nothing_else(fault: str, guarded: Sandbox) -> None:
+    FAULTS[fault](guarded)
+    guarded.commit("Something else")
+
+    assert "the collector may push nothing but" in push(guarded)
+
+
+@pytest.mark.parametrize("fault", ["a spec", "the platform"])
+def test_a_person_is_not_looked_at(fault: str, guarded: Sandbox) -> None:
+    FAULTS[fault](guarded)
+    guarded.commit("A person's change")
+
+    assert push(guarded, pusher="ada") == ""
+
+
+def test_what_a_later_commit_undoes_is_refused_all_the_same(guarded: Sandbox) -> None:
+    guarded.write("secret.txt", "x")
+    guarded.commit("In")
+    guarded.git("rm", "-q", "secret.txt")
+    guarded.commit("Out")
+
+    assert "secret.txt" in push(guarded)
+
+
+def test_the_collector_never_forces_never_deletes_and_pushes_no_other_branch(guarded: Sandbox) -> None:
+    guarded.write("results/peak/summary.csv", "trial\n")
+    guarded.commit("Results")
+
+    assert "refs/heads/other" in push(guarded, "main:other")
+    assert "refs/tags/v1" in push(guarded, "main:refs/tags/v1")
+    assert "refs/heads/main" in push(guarded, ":main")
+    guarded.git("reset", "-q", "--hard", "HEAD~2")
+    guarded.write("results/peak/summary.csv", "other\n")
+    guarded.commit("Results, rewritten")
+    assert "forced" in push(guarded, "+main")
+
+
+def test_where_results_come_by_pull_request_the_collector_pushes_their_branches_only(
+    guarded: Sandbox,
+) -> None:
+    asked(guarded, mode=ResultsMode.PULL_REQUEST)
+    guarded.commit("Results by pull request")
+    assert push(guarded, pusher="ada") == ""
+    install(guarded)
+    move(guarded)
+    guarded.write("results/peak/summary.csv", "trial\n")
+    guarded.commit("Results")
+
+    assert "refs/heads/main" in push(guarded)
+    assert push(guarded, "main:refs/heads/results/peak") == ""

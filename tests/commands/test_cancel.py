@@ -1,0 +1,220 @@
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import pytest
+
+from generator.commands import status
+from generator.commands.cancel import cancel
+from generator.commands.check import check
+from generator.commands.collect import collect
+from generator.commands.generate import generate
+from generator.commands.local import Options, local
+from generator.errors import RepositoryError, UsageError
+from generator.repo import batches
+from generator.structs.sweep import Sweep
+from tests.commands.test_collect import leave, target
+from tests.repository import Sandbox
+
+
+def the_sweep(sandbox: Sandbox) -> Sweep:
+    (sweep,) = sandbox.workspace.sweeps(["peak"])
+    return sweep
+
+
+def rows(sandbox: Sandbox) -> dict[str, str]:
+    lines = (sandbox.root / "results/peak/summary.csv").read_text().splitlines()[1:]
+    return {line.split(",")[2]: line.split(",")[4] for line in lines}
+
+
+def test_a_cancelled_batch_is_named_in_the_spec_and_moved_unchanged_in_one_commit(sandbox: Sandbox) -> None:
+    batch = sandbox.merged()
+    before = sandbox.git("ls-tree", "-r", "HEAD", f"overlays/active/{batch}/").replace("active", "archive")
+    sandbox.write("code/train.py", "dirty")
+
+    made = cancel(sandbox.workspace, "peak")
+
+    assert made.batches == (batch,)
+    assert sandbox.git("ls-tree", "-r", "HEAD", f"overlays/archive/{batch}/") == before
+    assert sandbox.active() == []
+    assert the_sweep(sandbox).cancel == (batch,)
+    assert sandbox.git("log", "-1", "--format=%s").strip() == f"cancel(peak): {batch} (3 trials)"
+    assert sandbox.git("status", "--porcelain").split() == ["M", "code/train.py"]
+
+
+def test_the_check_takes_a_cancelled_batch_for_in_order(sandbox: Sandbox, needs_kustomize: None) -> None:
+    sandbox.merged()
+
+    cancel(sandbox.workspace, "peak")
+
+    assert not [problem for problem in check(sandbox.workspace).problems if problem.code.startswith("batch")]
+    assert not generate(sandbox.workspace)[0].is_pending
+
+
+def test_what_was_cancelled_is_recorded_once_its_jobs_are_gone(sandbox: Sandbox, tmp_path: Path) -> None:
+    batch = sandbox.merged()
+    (stored,) = batches.in_work_tree(sandbox.root)
+    results = tmp_path / "results"
+    leave(results, stored, 0)
+    leave(results, stored, 1, status="failed", reason="signal-15", metrics={})
+    cancel(sandbox.workspace, "peak")
+    sandbox.push()
+
+    assert collect(target(sandbox), results, ()) == ()
+    assert collect(target(sandbox), results, {batch}, alive={batch}) == ()
+    (found,) = collect(target(sandbox), results, (), alive=())
+
+    sandbox.pull()
+    assert found.batches == (batch,)
+    assert rows(sandbox) == {"0": "ok", "1": "cancelled", "2": "cancelled"}
+    assert "1 ok, 0 diverged, 0 failed, 0 missing, 2 cancelled" in sandbox.git("log", "-1", "--format=%b")
+    assert "batch-cancelled" in (sandbox.root / "results/peak/README.md").read_text()
+    assert collect(target(sandbox), results, (), alive=()) == ()
+
+
+def test_cancelled_trials_stay_cancelled_in_later_results_commits(sandbox: Sandbox, tmp_path: Path) -> None:
+    sandbox.merged()
+    cancel(sandbox.workspace, "peak")
+    sandbox.push()
+    collect(target(sandbox), tmp_path, (), alive=())
+    sandbox.pull()
+    text = (sandbox.root / "sweeps/peak.yaml").read_text()
+    sandbox.write("sweeps/peak.yaml", text.replace("[1, 2, 3]", "[1, 2, 3, 4]"))
+    (made,) = generate(sandbox.workspace)
+    sandbox.commit("One more")
+    sandbox.push()
+    assert made.batch is not None
+
+    collect(target(sandbox), tmp_path, {made.batch.name}, alive=())
+
+    sandbox.pull()
+    lines = (sandbox.root / "results/peak/summary.csv").read_text().splitlines()[1:]
+    assert [line.split(",")[4] for line in lines] == ["cancelled", "cancelled", "cancelled", "missing"]
+
+
+def test_status_tells_of_cancelled_trials(sandbox: Sandbox, tmp_path: Path) -> None:
+    sandbox.merged()
+
+    cancel(sandbox.workspace, "peak")
+
+    (tally,) = status.status(sandbox.workspace, "peak", state=tmp_path)
+    assert (tally.counts["cancelled"], tally.trials, tally.active) == (3, 3, ())
+
+
+def test_replaced_trials_are_asked_for_again_after_the_results_commit(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    first = sandbox.merged()
+    (stored,) = batches.in_work_tree(sandbox.root)
+    leave(tmp_path / "results", stored, 0)
+    cancel(sandbox.workspace, "peak", replace=True)
+    sandbox.push()
+    assert generate(sandbox.workspace)[0].batch is None
+    collect(target(sandbox), tmp_path / "results", (), alive=())
+    sandbox.pull()
+
+    (made,) = generate(sandbox.workspace)
+
+    assert made.batch is not None
+    assert (made.retried, made.batch.lock.number, made.batch.lock.parent) == (2, 2, first)
+    sandbox.commit("Again")
+    sandbox.push()
+    assert generate(sandbox.workspace)[0].batch is None
+
+
+@pytest.mark.parametrize("replace", [False, True])
+def test_only_the_named_batch_is_cancelled(sandbox: Sandbox, *, replace: bool) -> None:
+    first = sandbox.merged()
+    second = sandbox.merged(xs="1, 2, 3, 4")
+
+    cancel(sandbox.workspace, "peak", batch=first, replace=replace)
+
+    assert sandbox.active() == [second]
+    assert [retry.batch for retry in the_sweep(sandbox).retry] == [first] * replace
+
+
+def test_what_does_not_stand_or_is_over_cannot_be_cancelled(sandbox: Sandbox, tmp_path: Path) -> None:
+    sandbox.spec()
+    sandbox.commit("A question")
+    with pytest.raises(UsageError, match="no batch of peak stands"):
+        cancel(sandbox.workspace, "peak")
+    (made,) = generate(sandbox.workspace)
+    assert made.batch is not None
+    sandbox.commit("generate")
+    with pytest.raises(UsageError, match="stands"):
+        cancel(sandbox.workspace, "peak", batch=made.batch.name)
+    sandbox.push()
+    cancel(sandbox.workspace, "peak")
+    sandbox.push()
+    with pytest.raises(UsageError, match="is cancelled already"):
+        cancel(sandbox.workspace, "peak", batch=made.batch.name)
+    collect(target(sandbox), tmp_path, (), alive=())
+    sandbox.pull()
+
+    with pytest.raises(UsageError, match="is recorded"):
+        cancel(sandbox.workspace, "peak", batch=made.batch.name)
+
+
+def test_an_edited_spec_is_not_committed_along(sandbox: Sandbox) -> None:
+    batch = sandbox.merged()
+    sandbox.spec(xs="7")
+
+    with pytest.raises(RepositoryError, match="not committed"):
+        cancel(sandbox.workspace, "peak")
+
+    assert sandbox.active() == [batch]
+
+
+def test_with_flux_the_batchs_file_goes_as_well(sandbox: Sandbox) -> None:
+    sandbox.write("sweepledger.yaml", "version: 1\ncontroller: flux\n")
+    batch = sandbox.merged()
+    file = sandbox.root / f"clusters/flux/active/{batch}.yaml"
+    assert f"./overlays/active/{batch}" in file.read_text()
+
+    cancel(sandbox.workspace, "peak")
+
+    assert not file.exists()
+
+
+def test_the_command_says_what_it_did_and_what_comes_next(
+    sandbox: Sandbox, run_sweep: Callable[..., CompletedProcess[str]]
+) -> None:
+    batch = sandbox.merged()
+
+    done = run_sweep("cancel", "peak", "--replace", cwd=sandbox.root)
+
+    assert done.returncode == 0, done.stderr
+    assert f"cancelled {batch} (3 trials)" in done.stdout
+    assert "sweep generate peak" in done.stdout
+
+
+def test_a_running_batch_is_ended_and_recorded_by_the_local_engine(
+    sandbox: Sandbox, needs_kustomize: None
+) -> None:
+    path = sandbox.root / "code/train.py"
+    slow = "import time, argparse\n_first = __import__('sys').argv\n"
+    slow += "if '--x=1' not in _first and '1' not in _first: time.sleep(60)\n"
+    path.write_text(path.read_text().replace("import argparse", slow + "import argparse", 1))
+    sandbox.commit("Slow")
+    batch = sandbox.merged()
+    state = sandbox.root.parent / "state"
+
+    def cancel_soon() -> None:
+        until = time.monotonic() + 30
+        while time.monotonic() < until and not list((state / "results").glob("*/*/*.json")):
+            time.sleep(0.1)
+        cancel(sandbox.workspace, "peak")
+        sandbox.push()
+
+    person = threading.Thread(target=cancel_soon)
+    person.start()
+    played = local(Options(str(sandbox.remote), "main", state, once=True))
+    names = [type(event).__name__ for event in played]
+    person.join()
+
+    sandbox.pull()
+    assert "JobPruned" in names
+    assert rows(sandbox) == {"0": "ok", "1": "cancelled", "2": "cancelled"}
+    assert batch in sandbox.git("log", "-1", "--format=%b")

@@ -1,0 +1,303 @@
+"""What `sweep check` holds against the commit that stands."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from generator.commands.check import Checked, check
+from generator.commands.checks.builds import twice
+from generator.commands.generate import generate
+from generator.errors import SpecError
+from generator.problems import Severity
+from tests.repository import Sandbox
+
+
+def codes(found: Checked) -> set[str]:
+    return {problem.code for problem in found.problems}
+
+
+def move(sandbox: Sandbox, name: str) -> None:
+    sandbox.git("mv", f"overlays/active/{name}", f"overlays/archive/{name}")
+
+
+def cancelling(sandbox: Sandbox, name: str) -> None:
+    path = sandbox.root / "sweeps/peak.yaml"
+    path.write_text(path.read_text() + f"cancel: [{name}]\n")
+
+
+def key(folder: Path, name: str) -> Path:
+    if shutil.which("ssh-keygen") is None:
+        pytest.skip("skipped: ssh-keygen not found")
+    command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", str(folder / name)]
+    subprocess.run(command, check=True)
+    return folder / name
+
+
+def listed(sandbox: Sandbox, made: Path) -> None:
+    text = made.with_suffix(".pub").read_text().split(" ")
+    line = f"test@example.org {text[0]} {text[1]}"
+    sandbox.write("sweepledger.yaml", f"version: 1\nsigners:\n- '{line}'\n")
+
+
+def signed_commit(sandbox: Sandbox, made: Path, message: str) -> None:
+    sandbox.git("add", "--all")
+    signing = ("-c", "gpg.format=ssh", "-c", f"user.signingkey={made}.pub")
+    sandbox.git(*signing, "commit", "-q", "-S", "-m", message)
+
+
+def test_a_batch_that_its_spec_cancels_moves_without_results(sandbox: Sandbox) -> None:
+    name = sandbox.merged()
+    cancelling(sandbox, name)
+    move(sandbox, name)
+
+    assert check(sandbox.workspace).problems == ()
+
+    sandbox.commit("cancel")
+    assert check(sandbox.workspace).problems == ()
+
+
+def test_a_cancelled_batch_moves_unchanged_or_not_at_all(sandbox: Sandbox) -> None:
+    name = sandbox.merged()
+    cancelling(sandbox, name)
+    assert codes(check(sandbox.workspace)) == {"cancel-not-moved"}
+
+    move(sandbox, name)
+    sandbox.write(f"overlays/archive/{name}/job.yaml", "edited")
+    sandbox.commit("Cancel and edit")
+
+    assert codes(check(sandbox.workspace)) == {"batch-edited"}
+
+
+def test_a_cancelled_batch_frees_no_other_change_of_the_archive(sandbox: Sandbox) -> None:
+    name = sandbox.merged()
+    cancelling(sandbox, name)
+    move(sandbox, name)
+    sandbox.write("results/peak/summary.csv", "forged")
+
+    assert codes(check(sandbox.workspace)) == {"history-unsigned"}
+
+
+@pytest.mark.parametrize("is_committed", [True, False], ids=["committed", "uncommitted"])
+@pytest.mark.parametrize("change", ["add", "edit", "delete"])
+def test_nobody_but_the_collector_changes_results(
+    sandbox: Sandbox, change: str, *, is_committed: bool
+) -> None:
+    sandbox.write("results/peak/summary.csv", "measured\n")
+    sandbox.commit("results(peak)")
+    sandbox.push()
+    match change:
+        case "add":
+            sandbox.write("results/peak/more.csv", "x")
+        case "edit":
+            sandbox.write("results/peak/summary.csv", "better\n")
+        case _:
+            (sandbox.root / "results/peak/summary.csv").unlink()
+    if is_committed:
+        sandbox.commit("Mend")
+
+    (problem,) = check(sandbox.workspace).problems
+
+    assert problem.code == "history-unsigned"
+    assert problem.file == ("results/peak/more.csv" if change == "add" else "results/peak/summary.csv")
+
+
+def test_a_listed_key_may_mend_history_and_a_key_that_the_change_lists_itself_may_not(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    trusted, own = key(tmp_path, "trusted"), key(tmp_path, "own")
+    listed(sandbox, trusted)
+    sandbox.commit("List a key")
+    sandbox.push()
+    sandbox.write("results/peak/summary.csv", "mended\n")
+    signed_commit(sandbox, trusted, "Mend")
+    assert check(sandbox.workspace).problems == ()
+
+    listed(sandbox, own)
+    sandbox.write("results/peak/summary.csv", "forged\n")
+    signed_commit(sandbox, own, "Mend it my way")
+
+    (problem,) = check(sandbox.workspace).problems
+    assert problem.code == "history-unsigned"
+    assert "no listed key signed it" in problem.message
+
+
+def test_one_unsigned_commit_among_signed_ones_is_enough(sandbox: Sandbox, tmp_path: Path) -> None:
+    trusted = key(tmp_path, "trusted")
+    listed(sandbox, trusted)
+    sandbox.commit("List a key")
+    sandbox.push()
+    sandbox.write("results/a", "1\n")
+    sandbox.commit("Unsigned")
+    sandbox.write("results/a", "2\n")
+    signed_commit(sandbox, trusted, "Signed")
+
+    assert codes(check(sandbox.workspace)) == {"history-unsigned"}
+
+
+def test_a_merge_that_takes_back_what_stands_is_a_change_of_history(sandbox: Sandbox) -> None:
+    sandbox.write("results/a", "old\n")
+    sandbox.commit("results(a)")
+    sandbox.git("switch", "-q", "-c", "ask")
+    sandbox.write("code/more.py", "x")
+    sandbox.commit("More")
+    sandbox.git("switch", "-q", "main")
+    sandbox.write("results/a", "new\n")
+    sandbox.commit("results(a): more")
+    sandbox.push()
+    sandbox.git("switch", "-q", "ask")
+    sandbox.git("merge", "-q", "--strategy=ours", "-m", "Merge", "main")
+
+    assert codes(check(sandbox.workspace)) == {"history-unsigned"}
+
+
+def test_a_branch_behind_the_base_is_told_to_catch_up_and_blamed_for_nothing_else(sandbox: Sandbox) -> None:
+    sandbox.merged("first")
+    sandbox.git("switch", "-q", "-c", "ask")
+    sandbox.git("switch", "-q", "main")
+    sandbox.write("results/a", "new\n")
+    name = sandbox.merged()
+    sandbox.git("switch", "-q", "ask")
+
+    (problem,) = check(sandbox.workspace, base="main").problems
+
+    assert (problem.file, problem.code) == (f"overlays/active/{name}", "batch-vanished")
+    assert problem.hint == "the base has moved on: merge it into this branch, then check again"
+
+
+@pytest.mark.parametrize("path", ["base/components/data/v1/patch.yaml", "base/launcher/v1/more.py"])
+def test_what_an_archived_batch_builds_on_is_frozen_too(sandbox: Sandbox, path: str) -> None:
+    digest = "sha256:" + "b" * 64
+    sandbox.write("sweepledger.yaml", f"datasets: {{digits: {{claim: digits, digest: '{digest}'}}}}\n")
+    sandbox.commit("Data")
+    spec = sandbox.spec(xs=", ".join(map(str, range(30))))
+    spec.write_text(spec.read_text().replace("  code:", "  data: digits\n  code:"))
+    (made,) = generate(sandbox.workspace)
+    assert made.batch
+    sandbox.commit("Ask")
+    move(sandbox, made.batch.name)
+    sandbox.write(f"results/peak/records/{made.batch.name}.jsonl", "")
+    sandbox.commit("results(peak)")
+    sandbox.push()
+    target = sandbox.root / path
+    target.write_text((target.read_text() if target.exists() else "") + "# more\n")
+
+    found = check(sandbox.workspace)
+
+    assert [(problem.code, problem.file) for problem in found.problems] == [("base-changed", path)]
+
+
+def test_a_new_version_beside_a_frozen_one_is_welcome(sandbox: Sandbox) -> None:
+    sandbox.merged()
+    shutil.copytree(sandbox.root / "base/trial/v1", sandbox.root / "base/trial/v2")
+
+    assert check(sandbox.workspace).problems == ()
+
+
+def test_what_is_generated_on_merge_is_pending_and_no_failure(sandbox: Sandbox) -> None:
+    sandbox.write("sweepledger.yaml", "generate: on-merge\n")
+    sandbox.commit("On merge")
+    sandbox.spec()
+
+    (problem,) = check(sandbox.workspace).problems
+
+    assert (problem.code, problem.severity, problem.file) == ("pending", Severity.WARNING, "sweeps/peak.yaml")
+
+
+def test_of_two_branches_that_ask_for_the_same_trial_the_second_is_refused(sandbox: Sandbox) -> None:
+    sandbox.merged(xs="1")
+    for branch, xs in (("one", "1, 2"), ("two", "1, 3, 2")):
+        sandbox.git("switch", "-q", "-c", branch, "main")
+        sandbox.spec(xs=xs)
+        generate(sandbox.workspace)
+        sandbox.commit(f"Ask for {xs}")
+        assert check(sandbox.workspace).problems == ()
+    sandbox.git("switch", "-q", "main")
+    sandbox.git("merge", "-q", "--no-ff", "-m", "Merge one", "one")
+    sandbox.push()
+    assert check(sandbox.workspace).problems == ()
+
+    sandbox.git("merge", "-q", "--no-ff", "--strategy-option=theirs", "-m", "Queue two", "two")
+
+    found = check(sandbox.workspace, base="main^")
+    assert {"trial-asked-twice", "drift"} <= codes(found)
+    (problem,) = [problem for problem in found.problems if problem.code == "trial-asked-twice"]
+    assert "is in peak-b2-" in problem.message
+
+
+def test_the_same_delta_made_twice_is_one_batch_and_merges(sandbox: Sandbox) -> None:
+    sandbox.merged(xs="1")
+    for branch in ("one", "two"):
+        sandbox.git("switch", "-q", "-c", branch, "main")
+        sandbox.spec(xs="1, 2")
+        generate(sandbox.workspace)
+        sandbox.commit("Ask")
+    sandbox.git("switch", "-q", "main")
+    sandbox.git("merge", "-q", "--no-ff", "-m", "Merge one", "one")
+    sandbox.git("merge", "-q", "--no-ff", "-m", "Merge two", "two")
+
+    assert check(sandbox.workspace).problems == ()
+
+
+def test_two_active_batches_render_no_object_of_the_same_name(sandbox: Sandbox) -> None:
+    name = sandbox.merged(xs="1", parallelism=1)
+    other = sandbox.root / "overlays/active" / name.replace("peak", "peek")
+    shutil.copytree(sandbox.root / "overlays/active" / name, other)
+    sandbox.spec("peek")
+
+    found = check(sandbox.workspace, everything=True)
+
+    told = [problem.message for problem in found.problems if problem.code == "object-twice"]
+    assert told
+    assert all("'s, too" in message for message in told)
+
+
+def test_an_object_that_begins_like_another_batch_is_that_batchs() -> None:
+    job = {"kind": "Job", "metadata": {"name": "lr-b1-00000000-x-b1-11111111"}}
+    rendered = {"lr-b1-00000000": (job,)}
+
+    (problem,) = twice(rendered, ["lr-b1-00000000", "lr-b1-00000000-x-b1-11111111"])
+
+    assert problem.code == "object-twice"
+
+
+def test_flux_has_one_file_for_each_active_batch(sandbox: Sandbox) -> None:
+    sandbox.write("sweepledger.yaml", "controller: flux\n")
+    sandbox.commit("Flux")
+    name = sandbox.merged()
+    assert check(sandbox.workspace).problems == ()
+    path = sandbox.root / f"clusters/flux/active/{name}.yaml"
+    written = path.read_text()
+
+    path.write_text(written.replace("prune: true", "prune: false"))
+    sandbox.write("clusters/flux/active/other.yaml", written)
+    (foreign, forged) = check(sandbox.workspace).problems
+    path.unlink()
+    (_, missing) = sorted(check(sandbox.workspace).problems, key=lambda problem: "missing" in problem.message)
+
+    assert {forged.code, foreign.code, missing.code} == {"flux-file"}
+    assert forged.message == "is not what the generator writes"
+    assert foreign.message == "belongs to no active batch"
+    assert missing.file == f"clusters/flux/active/{name}.yaml"
+
+
+def test_a_spec_that_stands_as_it_was_generated_is_not_read_again(sandbox: Sandbox) -> None:
+    sandbox.merged()
+    spec = sandbox.root / "sweeps/peak.yaml"
+    assert check(sandbox.workspace).specs == 1
+
+    spec.write_text(spec.read_text().replace("values: [1, 2, 3]", "values: [1, 2, 3, 4]"))
+    assert codes(check(sandbox.workspace)) == {"drift"}
+
+    sandbox.commit("No batch with it")
+    sandbox.push()
+    assert codes(check(sandbox.workspace)) == {"drift"}
+
+
+def test_other_settings_have_every_spec_read_again(sandbox: Sandbox) -> None:
+    sandbox.merged()
+    sandbox.write("sweepledger.yaml", "limits: {max_trials: 2}\n")
+
+    with pytest.raises(SpecError):
+        check(sandbox.workspace)

@@ -1,0 +1,94 @@
+import hashlib
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import pytest
+
+from generator.commands.data import digest
+from generator.engine import datasets
+from generator.engine.datasets import Read
+from generator.errors import StorageError, UsageError
+from generator.structs.settings import Dataset
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "data"
+    (made / "deep").mkdir(parents=True)
+    (made / "b.txt").write_bytes(b"two\n")
+    (made / "deep/a.bin").write_bytes(b"\0" * 5000)
+    return made
+
+
+def test_the_digest_is_that_of_sha256sums_own_sorted_list(folder: Path) -> None:
+    listed = subprocess.run(
+        ["sha256sum", "b.txt", "deep/a.bin"], cwd=folder, check=True, capture_output=True
+    ).stdout
+
+    found = digest(folder)
+
+    assert found.digest == f"sha256:{hashlib.sha256(listed).hexdigest()}"
+    assert (found.files, found.bytes) == (2, 5004)
+
+
+def test_the_engine_accepts_a_folder_by_its_digest_and_by_no_other(folder: Path) -> None:
+    good = Dataset("digits", "claim", digest(folder).digest)
+    assert datasets.ready(good, folder, code=folder) == folder
+
+    (folder / "b.txt").write_bytes(b"three\n")
+
+    with pytest.raises(StorageError, match="holds other data"):
+        datasets.ready(good, folder, code=folder)
+
+
+def test_a_version_is_believed_but_its_folder_must_be_there(folder: Path, tmp_path: Path) -> None:
+    known = Dataset("digits", "claim", "version:2024")
+
+    assert datasets.ready(known, folder, code=folder) == folder
+    assert not datasets.is_verifiable(known.identity)
+    with pytest.raises(StorageError, match="is missing"):
+        datasets.ready(known, tmp_path / "none", code=folder)
+
+
+def test_long_work_tells_how_far_it_is(folder: Path) -> None:
+    told: list[Read] = []
+
+    digest(folder, progress=told.append)
+
+    assert told
+    assert told[0].bytes == 4
+
+
+@pytest.mark.parametrize("kind", ["link", "folder link", "device", "line end"])
+def test_what_is_no_file_of_the_folder_is_refused(folder: Path, kind: str) -> None:
+    match kind:
+        case "link":
+            (folder / "c").symlink_to(folder / "b.txt")
+        case "folder link":
+            (folder / "c").symlink_to(folder / "deep")
+        case "device":
+            os.mkfifo(folder / "c")
+        case _:
+            (folder / "c\nd").write_text("x")
+
+    with pytest.raises(StorageError, match="must"):
+        digest(folder)
+
+
+def test_nothing_has_no_digest(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is no folder"):
+        digest(tmp_path / "none")
+    with pytest.raises(StorageError, match="holds no file"):
+        digest(tmp_path)
+
+
+def test_the_command_prints_the_digest_alone(
+    folder: Path, run_sweep: Callable[..., CompletedProcess[str]]
+) -> None:
+    done = run_sweep("data", "digest", str(folder), cwd=folder)
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"{digest(folder).digest}\n"

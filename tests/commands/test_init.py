@@ -1,0 +1,147 @@
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import pytest
+
+from generator import __version__
+from generator.commands import first_files
+from generator.commands.init import init
+from generator.commands.workspace import Workspace
+from generator.errors import GeneratorError, RepositoryError, UsageError
+from generator.structs.settings import Controller
+
+Run = Callable[..., CompletedProcess[str]]
+
+
+def git(folder: Path, *arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=folder, check=True, capture_output=True, text=True).stdout
+
+
+def test_from_an_empty_folder_to_a_recorded_sweep(
+    tmp_path: Path, run_sweep: Run, needs_kustomize: None
+) -> None:
+    root, remote = tmp_path / "lab", tmp_path / "remote.git"
+    git(tmp_path, "init", "-q", "--bare", "-b", "main", str(remote))
+
+    def sweep(*arguments: str) -> str:
+        done = run_sweep(*arguments, cwd=root if root.exists() else tmp_path)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    sweep("init", "lab")
+    git(root, "remote", "add", "origin", str(remote))
+    git(root, "push", "-q", "-u", "origin", "main")
+    sweep("validate")
+    sweep("try", "peak")
+    sweep("generate", "peak")
+    git(root, "add", "--all")
+    git(root, "-c", "user.name=T", "-c", "user.email=t@example.org", "commit", "-q", "-m", "generate(peak)")
+    sweep("check")
+    git(root, "push", "-q", "origin", "main")
+    sweep("local", "--once")
+    git(root, "pull", "-q", "--ff-only", "origin", "main")
+
+    assert "0.99" in sweep("results", "peak", "--top", "1")
+    assert git(root, "status", "--porcelain") == ""
+    assert git(root, "log", "-1", "--format=%s").startswith("results(peak): 6/6 trials, best score 0.99")
+
+
+@pytest.mark.parametrize("controller", ["argocd", "flux", "none"])
+def test_a_new_repository_is_whole_and_clean(tmp_path: Path, controller: str) -> None:
+    made = init(tmp_path / "lab", controller=controller)
+
+    root = tmp_path / "lab"
+    assert git(root, "rev-parse", "main").strip() == made.commit
+    assert git(root, "status", "--porcelain") == ""
+    assert git(root, "ls-files").split() == list(made.files)
+    assert {"overlays/active/.gitkeep", "overlays/archive/.gitkeep", "sweeps/.schema.json"} <= set(made.files)
+    assert any(path.startswith("base/launcher/v1/") for path in made.files)
+    assert not any(path.startswith(("generator/", "clusters/", "tests/")) for path in made.files)
+    assert Workspace.find(root).settings.controller is Controller(controller)
+    assert f"sweepledger=={__version__}\n" in (root / "requirements.txt").read_text()
+    assert (f"sweep bootstrap {controller}" in (root / "README.md").read_text()) is (controller != "none")
+    assert Workspace.find(root).sweeps()[0].name == made.example
+
+
+def test_every_commented_setting_is_one_that_can_be_set(tmp_path: Path) -> None:
+    init(tmp_path / "lab")
+    path = tmp_path / "lab/sweepledger.yaml"
+    keys = re.compile(r"^# (?=( {2}[a-z]+:|[a-z]+:))", re.MULTILINE)
+    text = keys.sub("", path.read_text()).replace("sha256:…", f"sha256:{'0' * 64}")
+    text = text.replace("tag: v1}", f"tag: v1, digest: sha256:{'0' * 64}}}")
+    path.write_text(text)
+
+    settings = Workspace.find(tmp_path / "lab").settings
+
+    assert (list(settings.images), list(settings.datasets), list(settings.pools)) == (
+        ["trainer"],
+        ["digits"],
+        ["cpu"],
+    )
+
+
+def test_the_first_commit_is_the_persons_or_the_tools(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    init(tmp_path / "nobody")
+    monkeypatch.setenv("GIT_AUTHOR_NAME", "Ada")
+    monkeypatch.setenv("GIT_AUTHOR_EMAIL", "ada@example.org")
+    init(tmp_path / "hers")
+
+    assert git(tmp_path / "nobody", "log", "-1", "--format=%an").strip() == "sweepledger"
+    assert git(tmp_path / "hers", "log", "-1", "--format=%an %ce").strip() == "Ada ada@example.org"
+
+
+def test_an_empty_folder_is_filled_and_stays_the_same_folder(tmp_path: Path) -> None:
+    (tmp_path / "lab").mkdir()
+    before = (tmp_path / "lab").stat().st_ino
+
+    init(tmp_path / "lab")
+
+    assert (tmp_path / "lab").stat().st_ino == before
+    assert git(tmp_path / "lab", "status", "--porcelain") == ""
+
+
+def test_a_folder_that_holds_anything_is_refused_untouched(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+
+    with pytest.raises(UsageError, match="is not an empty folder"):
+        init(tmp_path, name="lab")
+
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_a_repository_is_not_put_into_another_one(tmp_path: Path) -> None:
+    init(tmp_path / "lab")
+
+    with pytest.raises(RepositoryError, match="would lie inside"):
+        init(tmp_path / "lab/code/inner")
+
+    assert not (tmp_path / "lab/code/inner").exists()
+
+
+@pytest.mark.parametrize("existed", [False, True], ids=["new", "empty"])
+def test_nothing_is_left_where_it_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, existed: bool
+) -> None:
+    if existed:
+        (tmp_path / "lab").mkdir()
+    monkeypatch.setenv("PATH", "")  # no git
+
+    with pytest.raises(GeneratorError):
+        init(tmp_path / "lab")
+
+    assert [str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")] == ["lab"] * existed
+
+
+@pytest.mark.parametrize("name", ["a b", "-x", "x\ny", "é"])
+def test_a_name_that_is_none_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UsageError, match="is no name for a repository"):
+        init(tmp_path / "lab", name=name)
+
+
+def test_the_example_program_has_ten_lines() -> None:
+    assert len(first_files.PROGRAM.splitlines()) <= 10

@@ -1,0 +1,234 @@
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import pytest
+
+from generator.commands.check import check
+from generator.commands.collect import collect
+from generator.commands.generate import generate
+from generator.commands.plan import plan
+from generator.commands.retry import retry
+from generator.errors import RepositoryError, UsageError
+from generator.repo import batches
+from generator.structs.record import Status
+from generator.structs.sweep import Retry, Sweep
+from tests.commands.test_collect import leave, target
+from tests.repository import Sandbox
+
+FAILED: dict[str, object] = {"status": "failed", "reason": "exit-7", "metrics": {}}
+DIVERGED: dict[str, object] = {"status": "diverged", "reason": "bad-hyperparameters", "metrics": {}}
+
+
+def the_sweep(sandbox: Sandbox) -> Sweep:
+    (sweep,) = sandbox.workspace.sweeps(["peak"])
+    return sweep
+
+
+def play(sandbox: Sandbox, results: Path, name: str, **ends: dict[str, object]) -> None:
+    """Let the trials of a batch end: each as said, by its place, the rest without a record; record that."""
+    (batch,) = [one for one in batches.in_work_tree(sandbox.root) if one.name == name]
+    for place, changes in ends.items():
+        leave(results, batch, int(place.removeprefix("t")), **changes)
+    assert collect(target(sandbox), results, {name})
+    sandbox.pull()
+
+
+def asked(sandbox: Sandbox, name: str) -> list[object]:
+    (batch,) = [one for one in batches.in_work_tree(sandbox.root) if one.name == name]
+    return [row.values["x"] for row in batch.rows]
+
+
+@pytest.fixture
+def recorded(sandbox: Sandbox, tmp_path: Path) -> Sandbox:
+    """Four trials: ok, failed, without a record, diverged."""
+    batch = sandbox.merged(xs="1, 2, 3, 4")
+    play(sandbox, tmp_path / "results", batch, t0={}, t1=FAILED, t3=DIVERGED)
+    return sandbox
+
+
+def first(sandbox: Sandbox) -> str:
+    return batches.in_work_tree(sandbox.root)[0].name
+
+
+def test_what_did_not_end_is_asked_once_more_in_one_commit(recorded: Sandbox) -> None:
+    recorded.write("code/train.py", "dirty")
+
+    made = retry(recorded.workspace, "peak")
+
+    assert asked(recorded, made.batch) == [2, 3]
+    assert the_sweep(recorded).retry == (Retry(first(recorded)),)
+    assert recorded.git("log", "-1", "--format=%s").strip() == "retry(peak): 2 trials"
+    assert recorded.git("status", "--porcelain").split() == ["M", "code/train.py"]
+    assert not generate(recorded.workspace)[0].is_pending
+
+
+@pytest.mark.parametrize(
+    ("statuses", "values"),
+    [({Status.FAILED}, [2]), ({Status.MISSING}, [3]), ({Status.MISSING, Status.FAILED}, [2, 3])],
+    ids=["failed", "missing", "both"],
+)
+def test_only_trials_that_ended_so_are_asked_again(
+    recorded: Sandbox, statuses: set[Status], values: list[int]
+) -> None:
+    made = retry(recorded.workspace, "peak", statuses=frozenset(statuses))
+
+    assert asked(recorded, made.batch) == values
+    assert the_sweep(recorded).retry == (Retry(first(recorded), frozenset(statuses)),)
+
+
+def test_the_spec_alone_makes_generate_ask_again_and_only_once(recorded: Sandbox) -> None:
+    spec = recorded.root / "sweeps/peak.yaml"
+    spec.write_text(spec.read_text() + f"retry: [{first(recorded)}]\n")
+
+    (made,) = generate(recorded.workspace)
+
+    assert made.batch is not None
+    assert (made.known, made.retried) == (2, 2)
+    recorded.commit("Again")
+    recorded.push()
+    assert generate(recorded.workspace)[0].batch is None
+
+
+def test_new_trials_and_retried_ones_share_a_batch(recorded: Sandbox) -> None:
+    spec = recorded.root / "sweeps/peak.yaml"
+    text = spec.read_text().replace("[1, 2, 3, 4]", "[1, 2, 3, 4, 5]")
+    spec.write_text(f"{text}retry: [{first(recorded)}]\n")
+
+    (made,) = generate(recorded.workspace)
+
+    assert made.batch is not None
+    assert asked(recorded, made.batch.name) == [2, 3, 5]
+    assert made.retried == 2
+
+
+def test_the_ok_attempt_of_a_trial_wins_in_the_summary(recorded: Sandbox, tmp_path: Path) -> None:
+    made = retry(recorded.workspace, "peak")
+    recorded.push()
+
+    play(recorded, tmp_path / "results", made.batch, t0={})
+
+    lines = (recorded.root / "results/peak/summary.csv").read_text().splitlines()[1:]
+    assert [(line.split(",")[1] == made.batch, line.split(",")[4]) for line in lines] == [
+        (False, "ok"),
+        (True, "ok"),
+        (False, "missing"),
+        (False, "diverged"),
+    ]
+
+
+def test_what_failed_again_can_be_retried_again_by_name_of_the_newer_batch(
+    recorded: Sandbox, tmp_path: Path
+) -> None:
+    second = retry(recorded.workspace, "peak").batch
+    recorded.push()
+    play(recorded, tmp_path / "results", second, t0={}, t1=FAILED)
+    assert generate(recorded.workspace)[0].batch is None
+
+    third = retry(recorded.workspace, "peak").batch
+
+    assert asked(recorded, third) == [3]
+    assert [one.batch for one in the_sweep(recorded).retry] == [first(recorded), second]
+
+
+def test_what_the_spec_asks_for_already_is_not_written_twice(recorded: Sandbox) -> None:
+    spec = recorded.root / "sweeps/peak.yaml"
+    spec.write_text(f"{spec.read_text()}retry: [{first(recorded)}]\n")
+    recorded.commit("Ask")
+    text = spec.read_text()
+
+    made = retry(recorded.workspace, "peak", statuses=frozenset({Status.FAILED}))
+
+    assert spec.read_text() == text
+    assert asked(recorded, made.batch) == [2, 3]
+
+
+def test_a_plan_counts_retried_trials_as_new(recorded: Sandbox) -> None:
+    spec = recorded.root / "sweeps/peak.yaml"
+    spec.write_text(f"{spec.read_text()}retry: [{first(recorded)}]\n")
+
+    (review,) = plan(recorded.workspace, ["peak"]).reviews
+
+    assert (review.standing.new, review.standing.recorded) == (2, 2)
+
+
+def test_a_check_takes_a_retry_for_in_order(recorded: Sandbox, needs_kustomize: None) -> None:
+    retry(recorded.workspace, "peak")
+
+    codes = {problem.code for problem in check(recorded.workspace).problems}
+
+    assert not codes & {"drift", "trial-asked-twice"}
+
+
+def test_a_trial_in_two_batches_is_still_refused_where_nobody_wants_it_again(recorded: Sandbox) -> None:
+    made = retry(recorded.workspace, "peak")
+    spec = recorded.root / "sweeps/peak.yaml"
+    spec.write_text(spec.read_text().replace("retry:", "# retry:"))
+
+    problems = check(recorded.workspace).problems
+
+    assert {"drift", "trial-asked-twice"} <= {one.code for one in problems if made.batch in one.file}
+
+
+def test_a_retry_that_a_results_commit_makes_due_stops_nobody_elses_merge(recorded: Sandbox) -> None:
+    spec = recorded.root / "sweeps/peak.yaml"
+    spec.write_text(f"{spec.read_text()}retry: [{first(recorded)}]\n")
+
+    (problem,) = [one for one in check(recorded.workspace).problems if one.code in {"drift", "pending"}]
+
+    assert problem.severity == "warning"
+
+
+def test_where_nothing_can_be_retried_it_says_why(recorded: Sandbox, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no recorded trial of peak is cancelled"):
+        retry(recorded.workspace, "peak", statuses=frozenset({Status.CANCELLED}))
+    with pytest.raises(UsageError, match="no batch 'peak-b9-00000000'"):
+        retry(recorded.workspace, "peak", batch="peak-b9-00000000")
+    with pytest.raises(UsageError, match="ok is an end"):
+        retry(recorded.workspace, "peak", statuses=frozenset({Status.OK}))
+    made = retry(recorded.workspace, "peak")
+    recorded.push()
+
+    with pytest.raises(UsageError, match="nothing to retry"):
+        retry(recorded.workspace, "peak")
+    assert asked(recorded, made.batch) == [2, 3]
+
+
+def test_a_batch_that_nobody_committed_is_in_the_way(recorded: Sandbox) -> None:
+    spec = recorded.root / "sweeps/peak.yaml"
+    text = spec.read_text()
+    spec.write_text(text.replace("[1, 2, 3, 4]", "[1, 2, 3, 4, 5]"))
+    generate(recorded.workspace)
+    spec.write_text(text)
+
+    with pytest.raises(RepositoryError, match="is not committed"):
+        retry(recorded.workspace, "peak")
+
+
+def test_a_checkout_that_lacks_the_results_is_told_to_pull(recorded: Sandbox) -> None:
+    recorded.git("reset", "-q", "--hard", "HEAD~1")
+
+    with pytest.raises(RepositoryError, match="does not hold") as raised:
+        retry(recorded.workspace, "peak")
+
+    assert raised.value.hint == "bring it here: `git pull origin main`"
+
+
+def test_with_flux_the_new_batch_is_announced_in_the_same_commit(recorded: Sandbox) -> None:
+    recorded.write("sweepledger.yaml", "version: 1\ncontroller: flux\n")
+    recorded.commit("Use Flux")
+
+    made = retry(recorded.workspace, "peak")
+
+    assert f"clusters/flux/active/{made.batch}.yaml" in recorded.git("show", "--name-only", "HEAD")
+    assert not generate(recorded.workspace)[0].is_pending
+
+
+def test_the_command_takes_statuses_as_words(
+    recorded: Sandbox, run_sweep: Callable[..., CompletedProcess[str]]
+) -> None:
+    done = run_sweep("retry", "peak", "--failed", "--status", "cancelled", cwd=recorded.root)
+
+    assert done.returncode == 0, done.stderr
+    assert "asks for 1 trials once more" in done.stdout
+    assert the_sweep(recorded).retry[0].statuses == {Status.FAILED, Status.CANCELLED}

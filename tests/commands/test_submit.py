@@ -1,0 +1,252 @@
+"""`sweep submit` against a real API server with the demands of a shared cluster. No pod ever runs there."""
+
+import json
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from generator.commands.submit import submit
+from generator.engine.cluster.kubectl import Kubectl
+from generator.errors import RepositoryError, SpecError, UsageError
+from generator.repo import kustomize
+from tests.cluster.apiserver import Server, kubectl
+from tests.repository import Sandbox
+
+SETTINGS = """version: 1
+namespace: {namespace}
+controller: submit
+defaults: {{image: 'registry.example/trainer@sha256:{digest}'}}
+submit: {{ttl: {ttl}}}
+results: {{every: {every}}}
+"""
+
+DEMANDED = {
+    "generateName": "has(object.metadata.generateName) && object.metadata.generateName != ''",
+    "queue": "'kueue.x-k8s.io/queue-name' in object.metadata.labels"
+    " && object.metadata.labels['kueue.x-k8s.io/queue-name'] == object.metadata.namespace + '-user-queue'",
+    "resources": "object.spec.template.spec.containers.all(c, has(c.resources.requests)"
+    " && has(c.resources.limits)"
+    " && ['cpu', 'memory'].all(r, r in c.resources.requests && r in c.resources.limits))",
+    "ttl": "has(object.spec.ttlSecondsAfterFinished)",
+}
+"""What the cluster refuses Jobs without."""
+
+
+@pytest.fixture
+def cluster(apiserver: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A namespace in which every Job must be as the cluster's owners want it."""
+    name = f"project-{uuid.uuid4().hex[:8]}"
+    registration = "admissionregistration.k8s.io/v1"
+    jobs = {"apiGroups": ["batch"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["jobs"]}
+    policy = {
+        "apiVersion": registration,
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": name},
+        "spec": {
+            "matchConstraints": {"resourceRules": [jobs]},
+            "validations": [{"expression": rule, "message": f"no {what}"} for what, rule in DEMANDED.items()],
+        },
+    }
+    selected = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": name}}}
+    binding = {
+        "apiVersion": registration,
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": name},
+        "spec": {"policyName": name, "validationActions": ["Deny"], "matchResources": selected},
+    }
+    apiserver.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}, policy, binding)
+    apiserver.until_refused(bare_job(name))
+    monkeypatch.setenv("KUBECONFIG", str(apiserver.kubeconfig))
+    monkeypatch.setenv("KUBECTL", kubectl())
+    yield name
+    apiserver.kubectl("delete", "validatingadmissionpolicybindings,validatingadmissionpolicies", name)
+
+
+@pytest.fixture
+def merged(sandbox: Sandbox, cluster: str, needs_kustomize: None) -> Callable[..., str]:
+    def merge(ttl: str = "7d", every: str = "5m", parallelism: int = 3) -> str:
+        text = SETTINGS.format(namespace=cluster, ttl=ttl, every=every, digest="a" * 64)
+        sandbox.write("sweepledger.yaml", text)
+        return sandbox.merged(parallelism=parallelism)
+
+    return merge
+
+
+def bare_job(namespace: str) -> dict[str, Any]:
+    container = {"name": "trial", "image": "a.example/b"}
+    template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
+    metadata = {"name": "bare", "namespace": namespace}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {"template": template}}
+
+
+def held(server: Server, namespace: str, kind: str = "jobs") -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(
+        server.kubectl("get", kind, "--namespace", namespace, "--output=json").stdout
+    )["items"]
+    return found
+
+
+def test_the_cluster_refuses_what_gitops_would_apply(
+    apiserver: Server, cluster: str, merged: Callable[..., str], sandbox: Sandbox
+) -> None:
+    batch = merged()
+
+    rendered = kustomize.build(sandbox.root / "overlays/active" / batch)
+    jobs = [manifest for manifest in rendered if manifest["kind"] == "Job"]
+
+    assert all("no generateName" in apiserver.refuses(job) for job in jobs)
+
+
+def test_every_trial_is_created_once_under_a_name_of_the_clusters_making(
+    apiserver: Server, cluster: str, merged: Callable[..., str], sandbox: Sandbox
+) -> None:
+    batch = merged()
+
+    (found,) = submit(sandbox.workspace, "peak", Kubectl())
+
+    jobs = held(apiserver, cluster)
+    assert sorted(job["metadata"]["name"] for job in jobs) == list(found.created)
+    assert len(jobs) == 3
+    assert {job["metadata"]["labels"]["sweepledger.dev/batch"] for job in jobs} == {batch}
+    assert len({job["metadata"]["labels"]["sweepledger.dev/trial"] for job in jobs}) == 3
+    assert {job["spec"]["ttlSecondsAfterFinished"] for job in jobs} == {604_800}
+
+
+def test_what_jobs_refer_to_keeps_its_name(
+    apiserver: Server, cluster: str, merged: Callable[..., str], sandbox: Sandbox
+) -> None:
+    batch = merged()
+
+    submit(sandbox.workspace, batch, Kubectl())
+
+    named = {one["metadata"]["name"] for one in held(apiserver, cluster, "configmaps")}
+    assert {f"{batch}-launcher", f"{batch}-table-000"} <= named
+
+
+def test_a_batch_is_never_submitted_twice(
+    apiserver: Server, cluster: str, merged: Callable[..., str], sandbox: Sandbox
+) -> None:
+    batch = merged()
+    submit(sandbox.workspace, batch, Kubectl())
+
+    with pytest.raises(RepositoryError, match="was submitted already: 3 object"):
+        submit(sandbox.workspace, batch, Kubectl(), again=True)
+
+    assert len(held(apiserver, cluster)) == 3
+
+
+def test_a_submission_that_was_cut_off_goes_on_where_it_ended(
+    apiserver: Server, cluster: str, merged: Callable[..., str], sandbox: Sandbox
+) -> None:
+    batch = merged()
+    submit(sandbox.workspace, batch, Kubectl())
+    lost = held(apiserver, cluster)[0]["metadata"]
+    apiserver.kubectl("delete", "job", lost["name"], "--namespace", cluster, "--wait=false")
+
+    (found,) = submit(sandbox.workspace, batch, Kubectl())
+
+    trials = [job["metadata"]["labels"]["sweepledger.dev/trial"] for job in held(apiserver, cluster)]
+    assert (len(found.created), len(found.running)) == (1, 2)
+    assert len(trials) == len(set(trials)) == 3
+
+
+def test_jobs_that_the_cluster_deleted_are_not_created_again_unasked(
+    apiserver: Server, cluster: str, merged: Callable[..., str], sandbox: Sandbox
+) -> None:
+    batch = merged()
+    submit(sandbox.workspace, batch, Kubectl())
+    apiserver.kubectl("delete", "jobs", "--all", "--namespace", cluster, "--wait=false")
+
+    with pytest.raises(RepositoryError, match="its Jobs are gone") as caught:
+        submit(sandbox.workspace, batch, Kubectl())
+
+    assert "--again" in str(caught.value.hint)
+    assert not held(apiserver, cluster)
+    (found,) = submit(sandbox.workspace, batch, Kubectl(), again=True)
+    assert len(found.created) == 3
+
+
+def test_one_indexed_job_runs_a_batch_of_that_shape(
+    apiserver: Server, cluster: str, merged: Callable[..., str], sandbox: Sandbox
+) -> None:
+    merged(parallelism=2)
+
+    submit(sandbox.workspace, "peak", Kubectl())
+
+    (job,) = held(apiserver, cluster)
+    assert job["spec"]["completions"] == 3
+    with pytest.raises(RepositoryError, match="was submitted already"):
+        submit(sandbox.workspace, "peak", Kubectl())
+
+
+def test_a_dry_run_creates_nothing(
+    apiserver: Server, cluster: str, merged: Callable[..., str], sandbox: Sandbox
+) -> None:
+    merged()
+
+    (found,) = submit(sandbox.workspace, "peak", Kubectl(), dry_run=True)
+
+    assert len(found.created) == 3
+    assert not held(apiserver, cluster)
+    assert [one["metadata"]["name"] for one in held(apiserver, cluster, "configmaps")] == []
+
+
+def test_what_is_not_merged_is_not_submitted(
+    cluster: str, merged: Callable[..., str], sandbox: Sandbox
+) -> None:
+    merged()
+    sandbox.spec(name="other")
+
+    with pytest.raises(RepositoryError, match="no batch 'other' stands in git") as caught:
+        submit(sandbox.workspace, "other", Kubectl())
+
+    assert "merge it first" in str(caught.value.hint)
+
+
+def test_what_is_archived_never_runs_again(
+    cluster: str, merged: Callable[..., str], sandbox: Sandbox
+) -> None:
+    batch = merged()
+    (sandbox.root / "overlays/archive").mkdir(exist_ok=True)
+    sandbox.git("mv", f"overlays/active/{batch}", f"overlays/archive/{batch}")
+    sandbox.commit("Record it")
+    sandbox.push()
+
+    with pytest.raises(RepositoryError, match="it never runs again"):
+        submit(sandbox.workspace, batch, Kubectl())
+
+
+def test_a_ttl_shorter_than_the_collect_interval_is_refused(sandbox: Sandbox) -> None:
+    text = SETTINGS.format(namespace="project", ttl="5m", every="10m", digest="a" * 64)
+    sandbox.write("sweepledger.yaml", text)
+
+    with pytest.raises(SpecError) as caught:
+        submit(sandbox.workspace, "peak", Kubectl())
+
+    assert [problem.path for problem in caught.value.problems] == ["submit.ttl"]
+
+
+def test_a_repository_that_a_controller_follows_is_not_submitted_from(sandbox: Sandbox) -> None:
+    sandbox.write("sweepledger.yaml", "version: 1\ncontroller: argocd\n")
+
+    with pytest.raises(UsageError, match="two appliers trials run twice"):
+        submit(sandbox.workspace, "peak", Kubectl())
+
+
+def test_the_command_says_what_it_did_as_json(
+    cluster: str,
+    merged: Callable[..., str],
+    sandbox: Sandbox,
+    apiserver: Server,
+    run_sweep: Callable[..., Any],
+) -> None:
+    batch = merged()
+
+    done = run_sweep("submit", "peak", "--context", "test", "--format", "json", cwd=Path(sandbox.root))
+
+    (told,) = json.loads(done.stdout)["data"]["batches"]
+    assert done.returncode == 0
+    assert (told["batch"], len(told["created"]), told["present"], told["recorded"]) == (batch, 3, [], 0)

@@ -1,0 +1,127 @@
+"""checkov, a judge from outside, on what we render: nothing failed, and nothing skipped."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from generator.formats import yaml
+from generator.repo.files import write_file
+from generator.structs.settings import Controller
+from generator.structs.sweep import Shape
+from tests.cluster.templates import pods
+from tests.render.building import built
+from tests.render.platforms import (
+    DISTRIBUTED,
+    PLATFORM_SETTINGS,
+    THREE_POOLS,
+    a_platform,
+    a_source,
+    manifests,
+)
+from tests.sweeps import FULL_SETTINGS, a_batch, a_full_sweep
+
+ROOT = Path(__file__).parents[2]
+CHECKOV = ROOT / ".venv/checkov/bin/checkov"
+IMAGE = "registry.example.org/team/trainer@sha256:" + "a" * 64
+
+OF_MPI_ALONE = "CKV_K8S_40 Containers should run as a high UID to avoid host conflict"
+"""sshd wants the user that MPI's images are made with, and that has number 1000; checkov knows no MPIJob."""
+
+pytestmark = pytest.mark.skipif(not CHECKOV.exists(), reason="skipped: checkov not found; `make checkov`")
+
+
+@dataclass(frozen=True)
+class Judgement:
+    passed: int
+    failed: list[str]
+    skipped: int
+    unread: int
+
+
+def judged(folder: Path, written: Iterable[dict[str, Any]]) -> Judgement:
+    write_file(folder / "judged/all.yaml", yaml.dump(*written).encode())
+    flags = ["--framework=kubernetes", "--output=json", "--compact", "--skip-download", "--soft-fail"]
+    done = subprocess.run(
+        [CHECKOV, "--directory", "judged", *flags],
+        cwd=folder,
+        env={"PATH": os.environ["PATH"], "HOME": str(folder), "LOG_LEVEL": "ERROR"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found = json.loads(done.stdout)
+    counts, failed = found["summary"], found["results"]["failed_checks"]
+    sys.stdout.write(f"{counts}\n")
+    shown = [f"{one['check_id']} {one['check_name']}: {one['resource']}" for one in failed]
+    return Judgement(counts["passed"], shown, counts["skipped"], counts["parsing_errors"])
+
+
+def as_jobs(manifest: dict[str, Any]) -> list[dict[str, Any]]:
+    """Show checkov the pods of a kind that it does not know as those of one that it knows."""
+    if manifest["kind"] in {"Job", "ConfigMap"}:
+        return [manifest]
+    found = [
+        {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {"name": f"{manifest['metadata']['name']}-{number}", "namespace": "research"},
+            "spec": {"template": {"metadata": {"labels": pod["metadata"]["labels"]}, "spec": pod["spec"]}},
+        }
+        for number, pod in enumerate(pods(manifest))
+    ]
+    return [manifest, *found]
+
+
+@pytest.mark.usefixtures("needs_kustomize")
+def test_even_the_pods_of_kinds_that_checkov_does_not_know_fail_nothing(tmp_path: Path) -> None:
+    settings = replace(PLATFORM_SETTINGS, controller=Controller.ARGOCD, pools=THREE_POOLS)
+    written = manifests(a_platform(settings, a_source(shapes=DISTRIBUTED)))
+    for shape in Shape:
+        made = built(a_batch(shape, sweep=a_full_sweep(), image=IMAGE), tmp_path, FULL_SETTINGS)
+        written += [one for manifest in made for one in as_jobs(manifest)]
+
+    found = judged(tmp_path, written)
+
+    assert {one.partition(":")[0] for one in found.failed} <= {OF_MPI_ALONE}
+    assert len(found.failed) <= 2
+    assert (found.skipped, found.unread) == (0, 0)
+    assert found.passed > 500
+
+
+@pytest.mark.usefixtures("needs_kustomize")
+def test_overlays_as_they_are_rendered_fail_nothing_on_the_platform(tmp_path: Path) -> None:
+    written = manifests(a_platform(replace(PLATFORM_SETTINGS, controller=Controller.ARGOCD)))
+    for shape in Shape:
+        written += built(a_batch(shape, sweep=a_full_sweep(), image=IMAGE), tmp_path, FULL_SETTINGS)
+
+    found = judged(tmp_path, written)
+
+    assert found.failed == []
+    assert (found.skipped, found.unread) == (0, 0)
+
+
+def test_the_platform_for_flux_fails_nothing(tmp_path: Path) -> None:
+    found = judged(tmp_path, manifests(a_platform(active=("lr-b1-3f9a1c2e",))))
+
+    assert found.failed == []
+    assert (found.skipped, found.unread) == (0, 0)
+    assert found.passed > 100
+
+
+def test_it_would_have_said_so(tmp_path: Path) -> None:
+    container = {"name": "x", "image": "a.example/b:latest", "securityContext": {"privileged": True}}
+    loose = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "x"},
+        "spec": {"containers": [container]},
+    }
+
+    assert len(judged(tmp_path, [loose]).failed) > 10

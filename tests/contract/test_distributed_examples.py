@@ -1,0 +1,84 @@
+"""docs/how-to/distributed.md and examples/distributed: each kind, rendered, against policy and schemas."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from generator import policy
+from generator.commands.generate import generate
+from generator.repo import kustomize
+from generator.structs.sweep import Shape
+from tests.repository import Sandbox
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "examples/distributed"
+SPECS = sorted((FOLDER / "sweeps").glob("*.yaml"))
+PAGE = (ROOT / "docs/how-to/distributed.md").read_text(encoding="utf-8")
+SCRIPTS = ("train.py", "tf_benchmarks.py", "tf_cnn_benchmarks.py")
+
+
+def made(sandbox: Sandbox, spec: str) -> tuple[Any, ...]:
+    """Generate one example and build it; what comes of it must pass the policy."""
+    shutil.copy(FOLDER / "sweepledger.yaml", sandbox.root)
+    sandbox.write(f"sweeps/{spec}.yaml", (FOLDER / "sweeps" / f"{spec}.yaml").read_text(encoding="utf-8"))
+    for script in SCRIPTS:
+        sandbox.write(f"code/{script}", "print('a stand-in')\n")
+    sandbox.commit("Bring the example")
+    (generated,) = generate(sandbox.workspace)
+    assert generated.batch is not None
+    manifests = kustomize.build(sandbox.root / "overlays/active" / generated.batch.name)
+    settings = sandbox.workspace.settings
+    assert policy.check(generated.batch.name, settings, manifests, place=spec) == ()
+    return tuple(manifest for manifest in manifests if manifest["kind"] != "ConfigMap")
+
+
+@pytest.mark.usefixtures("needs_kustomize")
+@pytest.mark.parametrize("spec", [path.stem for path in SPECS])
+def test_an_example_renders_and_passes_the_policy(spec: str, sandbox: Sandbox) -> None:
+    queued = [thing for thing in made(sandbox, spec) if thing["kind"] != "TrainingRuntime"]
+
+    labels = [thing["metadata"]["labels"] for thing in queued]
+    assert {one["kueue.x-k8s.io/queue-name"] for one in labels} == {"research-queue"}
+    assert sorted(int(one["sweepledger.dev/index"]) for one in labels) == list(range(len(queued)))
+
+
+def test_there_is_an_example_of_every_kind_and_the_page_names_it() -> None:
+    shapes = {
+        line.split()[1] for path in SPECS for line in path.read_text().splitlines() if "  shape:" in line
+    }
+
+    assert shapes == {str(shape) for shape in Shape if shape.is_distributed}
+    for path in SPECS:
+        assert f"examples/distributed/sweeps/{path.name}" in PAGE
+
+
+@pytest.mark.usefixtures("needs_kustomize")
+def test_the_mpi_example_is_the_benchmark_with_its_places_put_right(sandbox: Sandbox) -> None:
+    first = made(sandbox, "tensorflow-benchmarks")[0]
+
+    spec = first["spec"]
+    launcher, worker = (spec["mpiReplicaSpecs"][name] for name in ("Launcher", "Worker"))
+    assert (first["apiVersion"], spec["slotsPerWorker"], spec["runPolicy"]["cleanPodPolicy"]) == (
+        "kubeflow.org/v2beta1",
+        1,
+        "Running",
+    )
+    assert launcher["replicas"] + worker["replicas"] == 2
+    for replica in (launcher, worker):
+        (container,) = replica["template"]["spec"]["containers"]
+        assert container["resources"]["limits"]["nvidia.com/gpu"] == "1"
+    shown = launcher["template"]["spec"]["containers"][0]["args"]
+    assert {"mpirun", "--model=resnet101", "--variable_update=horovod", "--batch_size=64"} <= set(shown)
+
+
+@pytest.mark.usefixtures("needs_kustomize")
+def test_the_tensorflow_example_has_four_replicas_of_four_gpus(sandbox: Sandbox) -> None:
+    replicas = made(sandbox, "distributed-training")[0]["spec"]["tfReplicaSpecs"]
+
+    assert {name: replica["replicas"] for name, replica in replicas.items()} == {"Chief": 1, "Worker": 3}
+    for replica in replicas.values():
+        (container,) = replica["template"]["spec"]["containers"]
+        assert (container["name"], container["resources"]["limits"]["nvidia.com/gpu"]) == ("tensorflow", "4")
+        assert "tf_benchmarks.py" in container["args"]

@@ -1,0 +1,35 @@
+"""docs/manifests.md: no field is rendered that the page does not explain."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from generator.structs.sweep import Shape
+from tests.render.building import built, job_of
+from tests.sweeps import BASE, FULL_SETTINGS, a_batch, a_full_sweep
+
+PAGE = (Path(__file__).parent.parent.parent / "docs/manifests.md").read_text(encoding="utf-8")
+EXPLAINED = {word for cell in re.findall(r"`([^`]+)`", PAGE) for word in re.split(r"[./: ]", cell)}
+
+
+def fields(job: dict[str, Any]) -> Iterator[str]:
+    pod = job["spec"]["template"]["spec"]
+    yield from job["metadata"]
+    yield from job["spec"].keys() - {"template"}
+    yield from pod.keys() - {"containers"}
+    yield from pod["containers"][0]
+
+
+@pytest.mark.parametrize("pool", ["queued", "chosen"])
+@pytest.mark.parametrize("shape", [Shape.INDEXED, Shape.JOBS], ids=str)
+def test_every_field_that_is_rendered_is_explained(shape: Shape, pool: str, tmp_path: Path) -> None:
+    job = job_of(built(a_batch(shape, sweep=a_full_sweep(pool)), tmp_path, FULL_SETTINGS))
+
+    assert sorted(set(fields(job)) - EXPLAINED) == []
+
+
+def test_every_component_is_explained() -> None:
+    assert {folder.name for folder in (BASE / "components").iterdir()} <= EXPLAINED

@@ -1,0 +1,111 @@
+"""What a Job shows of its trial is what the launcher will do: two programs that share no code."""
+
+import importlib.util
+import json
+import re
+from collections.abc import Mapping
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from generator.formats import launch, table
+from generator.formats.table import Row, Table
+from generator.render.values import arguments, environment
+from generator.structs.batch import Batch
+from generator.structs.domain import Constant
+from generator.structs.space import Parameter, SearchSpace
+from generator.structs.sweep import Grid, Shape
+from tests.sweeps import BASE, SETTINGS, a_batch, a_sweep
+
+NAMES = ("rate", "label", "sizes.first", "flag")
+SCALARS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**63), 2**64),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.text("a$({})'\" ,=\n\u00e9-1e", max_size=12),
+)
+VALUES = st.one_of(SCALARS, st.lists(SCALARS, max_size=3).map(tuple))
+ELEMENTS = st.sampled_from(
+    [
+        "${args}",
+        "${args_no_hyphens}",
+        "${args_no_boolean_flags}",
+        "${args_json}",
+        "--file=${args_json_file}",
+        "${env}",
+        "${interpreter}",
+        "--home=${envvar:HOME}",
+        "--seed=${seed}",
+        "plain $$ text",
+    ]
+)
+
+
+@cache
+def launcher() -> ModuleType:
+    found = importlib.util.spec_from_file_location("launch", BASE / "launcher/v1/launch.py")
+    assert found
+    assert found.loader
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return module
+
+
+def filled_in(text: str) -> str:
+    """Do as Kubernetes does where no variable of the name is known."""
+    return re.sub(r"\$(\$|\([^)]*\))", lambda found: "$" if found[1] == "$" else found[0], text)
+
+
+def read_back(batch: Batch) -> tuple[Mapping[str, Any], Any, Table]:
+    """Give launch.json and the first row, as the launcher reads them."""
+    rows = [Row(trial.id, trial.assignment, trial.replicate) for trial in batch.trials]
+    columns = table.columns(batch.columns, rows)
+    written = Table(columns, table.shards(rows, columns))
+    read = json.loads(launch.write("lr-b1-00000000", batch, SETTINGS, written, banner=""))
+    line = written.shards[0].text.split("\n")[1]
+    _, values = launcher().parse_line(line, [(column.name, str(column.type)) for column in columns])
+    return read, values, written
+
+
+@given(
+    st.lists(VALUES, min_size=len(NAMES), max_size=len(NAMES)),
+    st.lists(ELEMENTS, max_size=4),
+)
+def test_the_shown_command_and_variables_are_those_that_the_launcher_works_out(
+    values: list[Any], command: list[str]
+) -> None:
+    space = SearchSpace(
+        tuple(Parameter(name, Constant(value)) for name, value in zip(NAMES, values, strict=True))
+    )
+    sweep = a_sweep(blocks=(Grid(space),), command=("train", *command))
+    batch = a_batch(Shape.JOBS, sweep=sweep)
+    (trial,) = batch.trials
+    read, found, written = read_back(batch)
+    single = {
+        "args_json": json.dumps(found),
+        "env": "/usr/bin/env",
+        "interpreter": "python3",
+        "seed": str(read["seed_base"]),
+    }
+
+    shown = [filled_in(argument) for argument in arguments(batch, trial)]
+    variables = {one["name"]: filled_in(one["value"]) for one in environment(trial, written.columns)}
+
+    assert shown == launcher().expand(launcher().for_reviewers(read["command"]), found, single, {})
+    assert variables == launcher().parameter_variables(found, read["columns"])
+
+
+def test_what_only_the_pod_can_know_is_shown_in_angle_brackets() -> None:
+    sweep = a_sweep(command=("train", "--home=${envvar:HOME}", "${args_json_file}", "${seed}"))
+    batch = a_batch(Shape.JOBS, sweep=sweep)
+
+    assert arguments(batch, batch.trials[0]) == [
+        "train",
+        "--home=<envvar:HOME>",
+        "<args_json_file>",
+        "0",
+    ]

@@ -1,0 +1,145 @@
+"""The door to kubectl, what goes out through it, and what strangers send back."""
+
+import io
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from generator.engine.cluster import kubectl, reader_pod, submission
+from generator.engine.cluster.health import State, claim
+from generator.engine.cluster.kubectl import ClusterError, Kubectl
+from generator.errors import ToolError
+
+
+@pytest.fixture(autouse=True)
+def _forget() -> None:
+    kubectl.command.cache_clear()
+
+
+def program(path: Path, script: str) -> str:
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_a_wrong_choice_of_kubectl_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBECTL", "/nowhere/kubectl")
+
+    with pytest.raises(ToolError, match=r"\$KUBECTL names '/nowhere/kubectl'"):
+        kubectl.command()
+
+
+def test_a_hanging_kubectl_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBECTL", program(tmp_path / "kubectl", "exec sleep 60"))
+
+    with pytest.raises(ClusterError, match=r"was stopped after 0\.2 s"):
+        Kubectl().run("get", "pods", seconds=0.2)
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ("Error from server (NotFound): pods not found", "NotFound"),
+        ('error: no matches for kind "Queue" in version "a/v1"', "UnknownKind"),
+        ("Error from server (Forbidden): pods is forbidden: User", "Forbidden"),
+        ("Error from server (AlreadyExists): it exists", "AlreadyExists"),
+        ("Unable to connect to the server", ""),
+    ],
+    ids=["not-found", "unknown-kind", "forbidden", "exists", "unreachable"],
+)
+def test_kubectls_own_words_are_told_with_a_reason(
+    said: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECTL", program(tmp_path / "kubectl", f"echo '{said}' >&2; exit 1"))
+
+    with pytest.raises(ClusterError) as caught:
+        Kubectl("mine").run("get", "pods")
+
+    assert caught.value.reason == reason
+    assert said in str(caught.value)
+    assert "--context=mine" in str(caught.value)
+
+
+def archive(*members: tarfile.TarInfo) -> bytes:
+    written = io.BytesIO()
+    with tarfile.open(fileobj=written, mode="w") as opened:
+        for member in members:
+            opened.addfile(member, io.BytesIO(b"x" * member.size))
+    return written.getvalue()
+
+
+def member(name: str, kind: bytes = tarfile.REGTYPE, target: str = "") -> tarfile.TarInfo:
+    made = tarfile.TarInfo(name)
+    made.type, made.linkname = kind, target
+    made.size = 1 if kind == tarfile.REGTYPE else 0
+    return made
+
+
+def test_records_and_output_are_unpacked(tmp_path: Path) -> None:
+    sent = archive(member("./0/a-b.json"), member("./0/a-b.out"), member("./11/c.json"))
+
+    assert reader_pod.unpack(sent, tmp_path / "batch") == 3
+    assert (tmp_path / "batch/11/c.json").read_bytes() == b"x"
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        member("../../evil.json"),
+        member("/0/evil.json"),
+        member("./0/../../evil.json"),
+        member("./0/evil.json", tarfile.SYMTYPE, "/etc/passwd"),
+        member("./0/evil.json", tarfile.LNKTYPE, "../../other"),
+        member("./0/evil.json", tarfile.CHRTYPE),
+        member("./0/evil.sh"),
+        member("./٣/evil.json"),
+    ],
+    ids=["above", "absolute", "through", "symlink", "link", "device", "other", "foreign-digits"],
+)
+def test_nothing_else_that_a_trial_left_is(hostile: tarfile.TarInfo, tmp_path: Path) -> None:
+    assert reader_pod.unpack(archive(hostile), tmp_path / "batch") == 0
+    assert not list(tmp_path.rglob("*evil*"))
+
+
+def test_what_is_no_archive_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ClusterError, match="is no archive"):
+        reader_pod.unpack(b"tar: command not found" * 100, tmp_path / "batch")
+
+
+def test_a_claim_of_one_node_is_no_claim_for_many() -> None:
+    found = {
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "results"},
+        "spec": {"accessModes": ["ReadWriteOnce"]},
+        "status": {"phase": "Bound"},
+    }
+
+    assert claim(found, nodes=2).state is State.WRONG
+    assert claim(found, nodes=1).state is State.OK
+
+
+def test_the_queue_of_the_pool_comes_before_the_clusters_usual_one() -> None:
+    labels = {submission.QUEUE_LABEL: "fast"}
+    job = {"kind": "Job", "metadata": {"name": "a", "labels": labels}, "spec": {}}
+
+    assert submission.turned(job, ttl=60, queue="usual")["metadata"]["labels"] == labels
+
+
+def test_every_container_gets_requests_and_limits_init_containers_too() -> None:
+    pod = {"initContainers": [{"name": "clone"}], "containers": [{"name": "trial"}]}
+    job = {"kind": "Job", "metadata": {"name": "a"}, "spec": {"template": {"spec": pod}}}
+
+    made = submission.turned(job, ttl=60, queue="usual")["spec"]["template"]["spec"]
+
+    for container in (*made["initContainers"], *made["containers"]):
+        assert container["resources"]["requests"] == container["resources"]["limits"] == submission.MODEST
+
+
+@pytest.mark.parametrize(
+    ("server", "is_old"), [("v1.28.9", True), ("v1.29.0", False), ("v1.30.2+k3s1", False)]
+)
+def test_a_server_that_would_drop_limits_by_index_is_too_old(server: str, *, is_old: bool) -> None:
+    job = {"kind": "Job", "metadata": {"name": "a"}, "spec": {"backoffLimitPerIndex": 1}}
+
+    assert submission.is_too_old(server, [job]) is is_old

@@ -1,0 +1,490 @@
+"""States of a repository that a stranger, a crash or an odd machine leaves: rows G1 to G16, and S16.
+
+A row that another test covers names it; one that does not apply says why.
+"""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from generator.commands.check import check
+from generator.commands.generate import generate
+from generator.commands.workspace import Workspace
+from generator.errors import SpecError, StorageError
+from generator.problems import Problem
+from generator.structs.sweep import Sweep
+from tests.repository import SPEC, Sandbox
+
+ROOT = Path(__file__).parents[2]
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+ELSEWHERE = {
+    "G2 hard link": "reason: no commit can hold one; on a disk it is a plain file like any other",
+    "G5": "tests/commands/test_check.py::test_a_vanished_merged_batch_is_refused",
+    "G6": "tests/commands/test_generate.py"
+    "::test_an_added_value_makes_a_second_batch_with_only_the_new_trials",
+    "G8": "tests/repo/test_publish.py::test_a_change_lands_as_one_commit_and_touches_no_work_tree",
+    "G12 titles": "tests/cli/test_answers.py",
+    "G13 figures": "benchmarks/check.py, benchmarks/scaling.py",
+    "G15": "tests/repo/test_publish.py::test_a_lost_race_is_run_again_on_what_stands_then",
+    "S16 in a spec": "tests/hostile/test_specs.py",
+}
+
+
+IDENTITY = ("-c", "user.name=Test", "-c", "user.email=test@example.org")
+
+
+def codes(sandbox: Sandbox) -> set[str]:
+    return {problem.code for problem in check(sandbox.workspace).problems}
+
+
+def test_rows_that_are_covered_elsewhere_are_there() -> None:
+    for told in ELSEWHERE.values():
+        for place in () if told.startswith("reason:") else told.split(", "):
+            path, _, name = place.partition("::")
+            assert f"def {name}" in (ROOT / path).read_text()
+
+
+PLACES = ["sweeps/odd.yaml", "results/peak/odd", "overlays/active/odd", "base/trial/v1/odd", "clusters/odd"]
+TARGETS = ["/etc/passwd", "..", "../../..", "odd", "/dev/zero"]
+
+
+@pytest.mark.parametrize("place", PLACES, ids=lambda place: f"G1 {place}")
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_link_in_git_is_refused_unopened(sandbox: Sandbox, place: str, target: str) -> None:
+    sandbox.merged()
+    path = sandbox.root / place
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.symlink_to(target)
+    sandbox.commit("Link")
+
+    (problem,) = check(sandbox.workspace).problems
+
+    assert (problem.file, problem.code) == (place, "file-mode")
+    assert "got a symbolic link" in problem.message
+
+
+def test_g1_a_link_that_was_checked_out_as_text_is_one_still(sandbox: Sandbox) -> None:
+    sandbox.merged()
+    sandbox.git("config", "core.symlinks", "false")
+    identity = subprocess.run(
+        ["git", "hash-object", "-w", "--stdin"],
+        cwd=sandbox.root,
+        input="/etc/passwd",
+        text=True,
+        capture_output=True,
+        check=True,
+    ).stdout.strip()
+    sandbox.git("update-index", "--add", "--cacheinfo", f"120000,{identity},overlays/active/odd")
+    sandbox.git("commit", "-q", "-m", "Link")
+    sandbox.git("checkout", "-q", "--", "overlays")
+
+    assert codes(sandbox) == {"file-mode"}
+
+
+@pytest.mark.parametrize("kind", ["pipe", "socket", "sparse"], ids=lambda kind: f"G2 {kind}")
+@pytest.mark.parametrize("place", ["sweeps/odd.yaml", "batch", "base/trial/v1/odd"])
+def test_what_is_no_plain_file_is_refused_without_a_blocking_read(
+    sandbox: Sandbox, place: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = sandbox.merged()
+    path = sandbox.root / (f"overlays/active/{name}/odd" if place == "batch" else place)
+    match kind:
+        case "pipe":
+            os.mkfifo(path)
+        case "socket":
+            monkeypatch.chdir(path.parent)
+            with socket.socket(socket.AF_UNIX) as server:
+                server.bind(path.name)
+        case _:
+            with path.open("wb") as file:
+                file.truncate(2**40)
+
+    with pytest.raises((StorageError, SpecError)):
+        check(sandbox.workspace)
+
+
+def test_g3_a_submodule_and_its_file_are_refused(sandbox: Sandbox) -> None:
+    sandbox.merged()
+    head = sandbox.git("rev-parse", "HEAD").strip()
+    sandbox.git("update-index", "--add", "--cacheinfo", f"160000,{head},base/theirs")
+    sandbox.write(".gitmodules", '[submodule "x"]\n\tpath = base/theirs\n\turl = ext::sh -c id\n')
+    sandbox.git("add", ".gitmodules")
+    sandbox.git("commit", "-q", "-m", "Submodule")
+
+    assert codes(sandbox) == {"file-mode", "side-file"}
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        (".gitattributes", "*.yaml filter=evil\n"),
+        (".gitattributes", "base/** export-subst\n"),
+        (".gitattributes", "overlays/** text export-ignore\n"),
+        (".gitattributes", "*.py ident\n"),
+        (".gitattributes", "[attr]evil filter=x\n"),
+        ("overlays/active/.gitattributes", ""),
+        ("base/.gitattributes", ""),
+        ("overlays/active/.sourceignore", "*"),
+        (".sourceignore", "overlays"),
+        (".argocd-source.yaml", ""),
+        ("overlays/active/.argocd-source-sweeps.yaml", ""),
+        ("base/trial/.krmignore", ""),
+    ],
+    ids=lambda value: f"G3 {value!r}",
+)
+def test_files_that_git_or_a_controller_obeys_are_refused(sandbox: Sandbox, path: str, text: str) -> None:
+    sandbox.merged()
+    sandbox.write(path, text)
+    sandbox.commit("Side file")
+
+    assert "side-file" in codes(sandbox)
+
+
+def test_g3_attributes_that_only_show_files_otherwise_are_fine(sandbox: Sandbox) -> None:
+    sandbox.merged()
+    sandbox.write(".gitattributes", "# no filter=here\noverlays/** linguist-generated -diff\n*.sh eol=lf\n")
+    sandbox.commit("Attributes")
+
+    assert codes(sandbox) == set()
+
+
+def test_g3_nothing_of_a_local_configuration_runs(sandbox: Sandbox) -> None:
+    name = sandbox.merged()
+    spy = sandbox.root.parent / "spy"
+    spy.write_text(f"#!/bin/sh\ntouch '{spy}.ran'\n")
+    spy.chmod(0o755)
+    for hook in ("post-checkout", "pre-commit", "reference-transaction", "post-index-change"):
+        shutil.copy(spy, sandbox.root / ".git/hooks" / hook)
+    included = sandbox.root.parent / "included"
+    included.write_text(f"[core]\n\tfsmonitor = {spy}\n\tsshCommand = {spy}\n\tpager = {spy}\n")
+    for setting in ("core.fsmonitor", "core.sshCommand", "diff.external", "core.pager", "gpg.program"):
+        sandbox.git("config", setting, str(spy))
+    sandbox.git("config", "include.path", str(included))
+    sandbox.spec(xs="1, 2, 3, 4")
+    Path(f"{spy}.ran").unlink(missing_ok=True)
+
+    generate(sandbox.workspace)
+    check(sandbox.workspace, everything=True)
+
+    assert not Path(f"{spy}.ran").exists()
+    assert name in sandbox.active()
+
+
+@pytest.mark.parametrize("edit", ["hand", "extra", "missing", "crlf"], ids=lambda edit: f"G4 {edit}")
+@pytest.mark.parametrize("is_merged", [True, False], ids=["merged", "new"])
+def test_what_is_generated_is_not_edited(
+    sandbox: Sandbox, run_sweep: Run, edit: str, *, is_merged: bool
+) -> None:
+    if is_merged:
+        name = sandbox.merged()
+    else:
+        sandbox.spec()
+        generate(sandbox.workspace)
+        (name,) = sandbox.active()
+    folder = sandbox.root / "overlays/active" / name
+    job = folder / "job.yaml"
+    match edit:
+        case "hand":
+            job.write_text(job.read_text() + "# mine\n")
+        case "extra":
+            (folder / "more.yaml").write_text("a: 1\n")
+        case "missing":
+            job.unlink()
+        case _:
+            job.write_bytes(job.read_bytes().replace(b"\n", b"\r\n"))
+
+    done = run_sweep("check", cwd=sandbox.root)
+
+    assert done.returncode == 5, done.stderr
+    assert ("batch-edited" if is_merged else "batch-forged") in done.stderr
+    assert "restore it from the base commit" in done.stderr or "`rm -r overlays/active/" in done.stderr
+
+
+def test_g4_an_executable_bit_is_an_edit(sandbox: Sandbox) -> None:
+    name = sandbox.merged()
+    sandbox.git("update-index", "--chmod=+x", f"overlays/active/{name}/launch.py")
+    sandbox.git("commit", "-q", "-m", "Executable")
+
+    assert codes(sandbox) == {"file-mode"}
+
+
+def detached(sandbox: Sandbox) -> None:
+    sandbox.git("checkout", "-q", "--detach")
+
+
+def staged(sandbox: Sandbox) -> None:
+    sandbox.write("code/train.py", "other")
+    sandbox.git("add", "--all")
+
+
+def dirty(sandbox: Sandbox) -> None:
+    sandbox.write("code/train.py", "other")
+
+
+def rebasing(sandbox: Sandbox) -> None:
+    sandbox.git("switch", "-q", "-c", "side", "HEAD~1")
+    sandbox.write("README.md", "x")
+    sandbox.commit("Side")
+    subprocess.run(
+        ["git", *IDENTITY, "rebase", "-q", "--exec", "false", "main"],
+        cwd=sandbox.root,
+        capture_output=True,
+        check=False,
+    )
+    assert (sandbox.root / ".git/rebase-merge").is_dir()
+
+
+def locked(sandbox: Sandbox) -> None:
+    (sandbox.root / ".git/index.lock").touch()
+
+
+@pytest.mark.parametrize(
+    "state", [detached, staged, dirty, rebasing, locked], ids=lambda one: f"G7 {one.__name__}"
+)
+def test_an_unusual_state_of_a_repository_changes_no_verdict(
+    sandbox: Sandbox, state: Callable[[Sandbox], None]
+) -> None:
+    sandbox.merged()
+    state(sandbox)
+
+    assert codes(sandbox) == set()
+
+
+def test_g7_a_shallow_clone_and_a_worktree_work_alike(sandbox: Sandbox, tmp_path: Path) -> None:
+    sandbox.merged()
+    shallow = tmp_path / "shallow"
+    url = f"file://{sandbox.remote}"
+    subprocess.run(["git", "clone", "-q", "--depth=1", url, str(shallow)], check=True, capture_output=True)
+    sandbox.git("worktree", "add", "-q", "-b", "side", str(tmp_path / "tree"))
+
+    for root in (shallow, tmp_path / "tree"):
+        assert check(Sandbox(sandbox.remote, root).workspace).problems == ()
+
+
+@pytest.mark.parametrize("state", ["none", "bare", "no git"], ids=lambda state: f"G7 {state}")
+def test_what_is_no_repository_is_told_in_a_sentence(
+    sandbox: Sandbox, run_sweep: Run, tmp_path: Path, state: str
+) -> None:
+    folder = {"none": tmp_path, "bare": sandbox.remote, "no git": sandbox.root}[state]
+    environment = {"PATH": str(tmp_path)} if state == "no git" else {}
+
+    done = run_sweep("check", cwd=folder, **environment)
+
+    assert done.returncode == 3
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.splitlines()) <= 3
+
+
+def test_g7_an_unborn_branch_is_a_start(sandbox: Sandbox) -> None:
+    sandbox.git("checkout", "-q", "--orphan", "new")
+    sandbox.git("remote", "remove", "origin")
+
+    assert codes(sandbox) == set()
+
+
+def test_g9_different_sweeps_merge_without_conflict(sandbox: Sandbox) -> None:
+    sandbox.merged("first")
+    for name in ("one", "two"):
+        sandbox.git("switch", "-q", "-c", name, "main")
+        sandbox.spec(name)
+        generate(sandbox.workspace)
+        sandbox.commit(name)
+    sandbox.git("switch", "-q", "main")
+    for name in ("one", "two"):
+        sandbox.git("merge", "-q", "--no-ff", "-m", name, name)
+
+    assert codes(sandbox) == set()
+
+
+@pytest.mark.parametrize(
+    "name", ["Peak.yaml", "PEAK.yaml", "\uff50eak.yaml"], ids=lambda name: f"G10 {name!r}"
+)
+def test_no_two_names_differ_only_where_a_file_system_folds_them(sandbox: Sandbox, name: str) -> None:
+    sandbox.merged()
+    sandbox.write(f"sweeps/{name}", SPEC.format(name=name[:-5], xs="1", parallelism=1))
+
+    with pytest.raises(SpecError) as refused:
+        check(sandbox.workspace)
+
+    assert {problem.code for problem in refused.value.problems} & {"sweep-name", "name-mismatch"}
+
+
+NAMES = [b"new\nline", b"-rf", b"\xff\xfe", b"tab\there", b"::error::", b"--upload-pack=x"]
+
+
+@pytest.mark.parametrize("name", NAMES, ids=lambda name: f"G11 {name!r}")
+def test_odd_names_are_told_and_obeyed_by_nothing(sandbox: Sandbox, run_sweep: Run, name: bytes) -> None:
+    sandbox.merged()
+    folder = sandbox.root / "overlays/active/odd"
+    folder.mkdir()
+    (folder / os.fsdecode(name)).write_text("x")
+    sandbox.commit("Odd")
+
+    done = run_sweep("check", cwd=sandbox.root)
+
+    assert done.returncode == 5, done.stderr
+    assert "Traceback" not in done.stderr
+    assert not any(line.lstrip().startswith("::") for line in done.stderr.splitlines())
+
+
+@pytest.mark.parametrize(
+    "branch",
+    ["$(id)", "a;id", "--upload-pack=x", "`id`", "a&&b", "{{x}}", "-x"],
+    ids=lambda one: f"G12 {one}",
+)
+def test_a_branch_of_any_name_is_a_name(sandbox: Sandbox, run_sweep: Run, branch: str) -> None:
+    sandbox.merged()
+    sandbox.git("update-ref", f"refs/heads/{branch}", "HEAD")
+
+    done = run_sweep("check", f"--base={branch}", cwd=sandbox.root)
+
+    assert done.returncode == 0, done.stderr
+    assert "as merged" in done.stdout
+
+
+def test_g13_ten_thousand_specs_that_stand_are_not_read(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(20):
+        sandbox.spec(f"sweep-{number}")
+    generate(sandbox.workspace)
+    sandbox.commit("Ask")
+    sandbox.push()
+    sandbox.spec("sweep-7", xs="1, 2, 3, 4")
+    workspace = sandbox.workspace
+    read: list[str] = []
+    parse = Workspace.parse
+
+    def noted(self: Workspace, path: Path) -> Sweep | tuple[Problem, ...]:
+        read.append(path.name)
+        return parse(self, path)
+
+    monkeypatch.setattr(Workspace, "parse", noted)
+
+    found = check(workspace)
+
+    assert read == ["sweep-7.yaml"]
+    assert [problem.code for problem in found.problems] == ["drift"]
+    assert found.specs == 20
+
+
+KUSTOMIZATIONS = {
+    "url": "resources: [https://127.0.0.1:9/x.yaml]",
+    "git": "resources: ['git::ssh://127.0.0.1:9/a']",
+    "ext": "resources: ['ext::sh -c id']",
+    "helm": "helmCharts: [{name: x, repo: 'https://127.0.0.1:9'}]",
+    "generators": "generators: [https://127.0.0.1:9/x]",
+    "openapi": "openapi: {path: ../../../../../etc/passwd}",
+    "outside": "resources: [../../../../..]",
+    "prefix": "namePrefix: ../",
+    "namespace": "patches: [{path: job.yaml, target: {kind: Job, namespace: kube-system}}]",
+    "component": "components: ['https://127.0.0.1:9/c']",
+    "S16 bomb": "a: &a [x]\nb: &b [*a,*a]\nc: &c [*b,*b]",
+    "S16 circle": "a: &a [*a]",
+}
+
+
+@pytest.mark.parametrize("text", KUSTOMIZATIONS.values(), ids=[f"G14 {name}" for name in KUSTOMIZATIONS])
+@pytest.mark.parametrize("place", ["overlay", "base"])
+def test_a_kustomization_is_refused_before_kustomize_starts(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, place: str, text: str
+) -> None:
+    sandbox.spec()
+    generate(sandbox.workspace)
+    (name,) = sandbox.active()
+    path = "base/trial/v1" if place == "base" else f"overlays/active/{name}"
+    file = sandbox.root / path / "kustomization.yaml"
+    key = text.partition(":")[0]
+    lines = [line for line in file.read_text().splitlines() if not line.startswith((f"{key}:", "  - job"))]
+    kept = [line for line in lines if not line.startswith((" ", "-"))] if key == "resources" else lines
+    file.write_text("\n".join([*kept, text, ""]))
+    spy = sandbox.root.parent / "kustomize"
+    spy.write_text(f"#!/bin/sh\ntouch '{spy}.started'\n")
+    spy.chmod(0o755)
+    monkeypatch.setenv("KUSTOMIZE", str(spy))
+
+    assert "kustomization-unsafe" in codes(sandbox)
+    assert not Path(f"{spy}.started").exists()
+
+
+def without_network() -> list[str]:
+    """Give the words before a command that take every network interface from it."""
+    for words in (["unshare", "--net"], ["unshare", "--net", "--map-root-user"]):
+        if (
+            shutil.which("unshare")
+            and not subprocess.run([*words, "true"], capture_output=True, check=False).returncode
+        ):
+            return words
+    return []
+
+
+def test_g14_a_whole_check_needs_no_network(sandbox: Sandbox, needs_kustomize: None) -> None:
+    words = without_network()
+    if not words:
+        pytest.skip("skipped: no network namespace may be made here")
+    sandbox.merged()
+
+    done = subprocess.run(
+        [*words, sys.executable, "-m", "generator.cli", "check", "--all"],
+        cwd=sandbox.root,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert "1 overlay(s) built" in done.stdout
+
+
+@pytest.mark.parametrize("place", ["clean", "base", "overlay"])
+def test_g14_no_socket_is_opened(sandbox: Sandbox, tmp_path: Path, needs_kustomize: None, place: str) -> None:
+    trace = tmp_path / "trace"
+    words = ["strace", "-f", "-qq", "-e", "trace=socket,connect", "-o", str(trace)]
+    if (
+        not shutil.which("strace")
+        or subprocess.run([*words, "true"], capture_output=True, check=False).returncode
+    ):
+        pytest.skip("skipped: strace cannot be used here")
+    sandbox.spec()
+    generate(sandbox.workspace)
+    (name,) = sandbox.active()
+    if place != "clean":
+        path = "base/trial/v1" if place == "base" else f"overlays/active/{name}"
+        file = sandbox.root / path / "kustomization.yaml"
+        file.write_text(
+            file.read_text().replace("resources:\n", "resources:\n- https://127.0.0.1:9/x.yaml\n")
+        )
+
+    subprocess.run(
+        [*words, sys.executable, "-m", "generator.cli", "check", "--all"],
+        cwd=sandbox.root,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        check=False,
+    )
+
+    assert trace.is_file()
+    assert "AF_INET" not in trace.read_text()
+
+
+@pytest.mark.parametrize("date", ["2099-01-01T00:00:00Z", "1971-01-01T00:00:00Z", "2016-12-31T23:59:60Z"])
+@pytest.mark.parametrize(
+    "zone", ["", "Pacific/Kiritimati", "America/Caracas"], ids=lambda zone: f"G16 {zone}"
+)
+def test_no_clock_has_a_say(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, date: str, zone: str) -> None:
+    monkeypatch.setenv("TZ", zone)
+    monkeypatch.setenv("GIT_AUTHOR_DATE", date)
+    monkeypatch.setenv("GIT_COMMITTER_DATE", date)
+    first = sandbox.merged(xs="1, 2")
+    second = sandbox.merged(xs="1, 2, 3")
+
+    assert codes(sandbox) == set()
+    assert [name[:8] for name in (first, second)] == ["peak-b1-", "peak-b2-"]

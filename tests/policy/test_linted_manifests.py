@@ -1,0 +1,92 @@
+"""Each rule by a pair of files: what it refuses, and a twin without that one fault. A pair is a test."""
+
+from pathlib import Path
+
+import pytest
+
+from generator import policy
+from generator.policy import Manifests
+from generator.problems import Problem, Severity
+from generator.reader import manifests
+
+HERE = Path(__file__).parent / "manifests"
+ROWS = sorted(path.stem for path in (HERE / "invalid").glob("*.yaml"))
+ROW = pytest.mark.parametrize("row", ROWS)
+
+FAULTS = 28
+"""Single faults, nineteen of which every validator that can be had lets pass."""
+
+STANDING_FOR = {"HALF_MEBIBYTE": "x" * 2**19, "ONE_MEBIBYTE": "x" * 2**20}
+"""No repository needs a megabyte of the same letter."""
+
+
+def linted(folder: str, row: str) -> tuple[Manifests, tuple[Problem, ...]]:
+    text = (HERE / folder / f"{row}.yaml").read_text()
+    for mark, letters in STANDING_FOR.items():
+        text = text.replace(mark, letters)
+    read = manifests.read(text.encode(), f"{row}.yaml")
+    found = policy.lint(read.documents)
+    return found, (*read.problems, *found.problems)
+
+
+def errors(problems: tuple[Problem, ...]) -> list[Problem]:
+    return [problem for problem in problems if problem.severity is Severity.ERROR]
+
+
+@ROW
+def test_what_a_rule_refuses_is_found_by_its_code_and_place(row: str) -> None:
+    expected = set((HERE / "invalid" / f"{row}.txt").read_text().split())
+
+    _, problems = linted("invalid", row)
+
+    assert {problem.code for problem in errors(problems)} == expected
+    assert all(problem.line > 0 for problem in problems)
+
+
+@ROW
+def test_its_valid_twin_is_not_refused(row: str) -> None:
+    found, problems = linted("valid", row)
+
+    assert errors(problems) == []
+    assert found.objects or found.skipped
+
+
+def test_every_file_has_its_twin_and_its_codes() -> None:
+    assert sorted(path.stem for path in (HERE / "valid").glob("*.yaml")) == ROWS
+    assert sorted(path.stem for path in (HERE / "invalid").glob("*.txt")) == ROWS
+
+
+def test_all_single_faults_are_among_them() -> None:
+    numbers = [int(row.split("-")[1]) for row in ROWS if row.startswith("fault-")]
+
+    assert numbers == list(range(1, FAULTS + 1))
+
+
+@ROW
+def test_a_fault_is_found_where_it_stands(row: str) -> None:
+    """The line of the problem is one that the twin has not, or the nearest above what is missing."""
+    _, problems = linted("invalid", row)
+    lines = (HERE / "invalid" / f"{row}.yaml").read_text().splitlines()
+
+    assert all(problem.line <= len(lines) for problem in problems)
+
+
+@pytest.mark.parametrize("value", ["null", "x", "1", "[]", "{}", "[x]", "[{}]", "{name: [x]}"])
+@pytest.mark.parametrize("kind", ["Job", "MPIJob", "TrainJob", "JobSet", "ConfigMap", "Role"])
+def test_a_strangers_kind_may_hold_anything_under_names_that_we_know(kind: str, value: str) -> None:
+    """Rules go by kinds whose schema was looked at: a `Job` of another group is none of them."""
+    for key in ("metadata", "spec", "rules", "data", "spec: {template: {spec: {containers: []}, metadata"):
+        text = f"apiVersion: example.com/v1\nkind: {kind}\n{key}: {value}{'}}' if '{' in key else ''}\n"
+
+        found = policy.lint(manifests.read(text.encode(), "x").documents)
+
+        assert len(found.skipped) == 1
+
+
+def test_an_impossible_count_does_not_hide_the_next_fault() -> None:
+    text = (HERE / "valid/fault-20-indexed-without-completions.yaml").read_text()
+
+    changed = text.replace("completions: 3", "completions: -1").replace("  maxFailedIndexes: 3\n", "")
+    found = policy.lint(manifests.read(changed.encode(), "x").documents)
+
+    assert {problem.code for problem in errors(found.problems)} == {"job-invalid"}

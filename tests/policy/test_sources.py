@@ -1,0 +1,234 @@
+"""What kustomize never gets to see."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from generator.formats import yaml
+from generator.policy import vet
+
+PLACE = "overlays/active/lr-b1-00000000"
+KUSTOMIZATION: Mapping[str, object] = {
+    "apiVersion": "kustomize.config.k8s.io/v1beta1",
+    "kind": "Kustomization",
+    "namespace": "sweeps",
+    "resources": ["../../../base/trial/v1"],
+    "components": ["../../../base/components/gpu/v1"],
+    "patches": [{"path": "job.yaml", "target": {"kind": "Job", "name": "trial"}}],
+    "configMapGenerator": [{"name": "lr-launcher", "namespace": "sweeps", "files": ["launch.py"]}],
+    "generatorOptions": {"disableNameSuffixHash": True, "immutable": True},
+}
+TRIAL = yaml.dump(
+    {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", "resources": ["job.yaml"]}
+)
+GPU = yaml.dump(
+    {
+        "apiVersion": "kustomize.config.k8s.io/v1alpha1",
+        "kind": "Component",
+        "patches": [{"path": "patch.yaml", "target": {"kind": "Job"}}],
+    }
+)
+JOB = yaml.dump({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "trial"}})
+BASES = {
+    "trial/v1/kustomization.yaml": TRIAL,
+    "trial/v1/job.yaml": JOB,
+    "components/gpu/v1/kustomization.yaml": GPU,
+    "components/gpu/v1/patch.yaml": JOB,
+}
+
+
+def found(changes: Mapping[str, object] = {}, more: Mapping[str, str] = {}) -> list[str]:
+    files = {
+        "kustomization.yaml": yaml.dump({**KUSTOMIZATION, **changes}),
+        "job.yaml": JOB,
+        "launch.py": "# &anchor *alias !tag",
+        **{path: text for path, text in more.items() if "/" not in path},
+    }
+    below = {**BASES, **{path: text for path, text in more.items() if "/" in path}}
+    problems = vet(encoded(files), encoded(below), place=PLACE)
+    assert {problem.code for problem in problems} <= {"kustomization-unsafe"}
+    return [f"{problem.file}: {problem.path}: {problem.message}" for problem in problems]
+
+
+def encoded(files: Mapping[str, str]) -> dict[str, bytes]:
+    return {path: text.encode() for path, text in files.items()}
+
+
+def test_what_the_generator_writes_is_let_through() -> None:
+    assert found() == []
+
+
+RESOURCES = [
+    "https://example.org/job.yaml",
+    "http://127.0.0.1:9/x",
+    "github.com/kubernetes/examples",
+    "git@example.org:a/b.git",
+    "git::https://example.org/a",
+    "ssh://git@example.org/a",
+    "ext::sh -c id",
+    "file:///etc",
+    "/etc",
+    "..",
+    "../../../..",
+    "../lr-b1-11111111",
+    "../../../base/trial/v1/job.yaml",
+    "../../../base/trial/v2",
+    "../../../base/trial/v1?ref=main",
+    "../../../base/trial/v1/../../../clusters",
+    "../../../base/components/gpu/v1",
+    "../../../base/trial/v1\n",
+    "nowhere.yaml",
+    "kustomization.yaml",
+    ["job.yaml"],
+    {"path": "job.yaml"},
+]
+
+
+@pytest.mark.parametrize("entry", RESOURCES, ids=repr)
+def test_a_resource_is_a_file_beside_it_or_a_base_that_is_there(entry: object) -> None:
+    (told,) = found({"resources": [entry]})
+
+    assert "resources: must be a file beside it or a base of the repository" in told
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [*RESOURCES[:9], "job.yaml", "../../../base/trial/v1", "../../../base/components/gpu/v2"],
+    ids=repr,
+)
+def test_a_component_is_one_of_the_repository_that_is_there(entry: object) -> None:
+    (told,) = found({"components": [entry]})
+
+    assert "components: must be a component of the repository" in told
+
+
+OTHER_KEYS = """
+bases crds generators helmCharts helmGlobals namePrefix nameSuffix openapi patchesJson6902
+patchesStrategicMerge replacements secretGenerator sortOptions transformers validators vars
+buildMetadata commonLabels commonAnnotations configurations inventory <<
+"""
+
+
+@pytest.mark.parametrize("key", OTHER_KEYS.split())
+def test_no_other_key_is_allowed(key: str) -> None:
+    (told,) = found({key: ["x"]})
+
+    assert f": {key}: must be one of apiVersion, components" in told
+
+
+@pytest.mark.parametrize(
+    "patch",
+    [
+        {"patch": "- op: remove"},
+        {"path": "../../../base/trial/v1/job.yaml"},
+        {"path": "https://example.org/p.yaml"},
+        {"path": "job.yaml", "patch": "x"},
+        {"path": "job.yaml", "target": {"namespace": "kube-system"}},
+        {"path": "job.yaml", "target": {"labelSelector": "a=b"}},
+        {"path": "job.yaml", "target": "Job"},
+        {"path": "job.yaml", "options": {"unknown": True}},
+        {"path": ["job.yaml"]},
+        "job.yaml",
+    ],
+    ids=repr,
+)
+def test_a_patch_is_a_file_beside_it_and_its_target_an_object_of_the_batch(patch: object) -> None:
+    assert found({"patches": [patch]})
+
+
+@pytest.mark.parametrize(
+    "generator",
+    [
+        {"name": "a", "envs": ["launch.py"]},
+        {"name": "a", "literals": ["a=b"]},
+        {"name": "a", "files": ["../../../etc/passwd"]},
+        {"name": "a", "files": ["x=/etc/passwd"]},
+        {"name": "a", "files": [["launch.py"]]},
+        "launch.py",
+    ],
+    ids=repr,
+)
+def test_a_config_map_holds_files_beside_it(generator: object) -> None:
+    (told,) = found({"configMapGenerator": [generator]})
+
+    assert "configMapGenerator: must name files beside it" in told
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"labels": [{"pairs": {"a": "b"}, "includeSelectors": True}]},
+        {"labels": ["a"]},
+        {"images": [{"name": "a", "unknown": "b"}]},
+        {"kind": "Component"},
+        {"apiVersion": "v1"},
+    ],
+    ids=repr,
+)
+def test_labels_touch_no_selector_and_nothing_calls_itself_otherwise(changes: Mapping[str, object]) -> None:
+    assert len(found(changes)) == 1
+
+
+BOMB = "a: &a [x, x]\n" + "".join(
+    f"{name}: &{name} [*{before}, *{before}]\n" for before, name in zip("abcdefgh", "bcdefghi", strict=True)
+)
+HARMFUL = {
+    "bomb": (BOMB, "must hold no anchor or alias, got one in line 1"),
+    "circle": ("a: &a [*a]\n", "must hold no anchor or alias"),
+    "tag": ("a: !!binary aGk=\n", "must hold no tag"),
+    "deep": ("[" * 200 + "]" * 200, "must nest at most 32 levels"),
+    "very deep": ("[" * 20_000, "must"),
+    "deep blocks": ("- " * 200 + "x", "must nest at most 32 levels"),
+    "broken": ("a: [", "must be YAML"),
+    "control": ("a: \x07", "must be YAML"),
+}
+
+
+@pytest.mark.parametrize(("text", "told"), HARMFUL.values(), ids=HARMFUL)
+@pytest.mark.parametrize(
+    "path",
+    [
+        "kustomization.yaml",
+        "job.yaml",
+        *(path for path in BASES if path != "components/gpu/v1/kustomization.yaml"),
+    ],
+)
+def test_no_bomb_reaches_kustomize_from_the_overlay_or_a_base(path: str, text: str, told: str) -> None:
+    (said,) = found(more={path: text})
+
+    where = f"base/{path}" if "/" in path else f"{PLACE}/{path}"
+    assert said.startswith(f"{where}: ")
+    assert told in said
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("resources", ["https://example.org/x.yaml"]),
+        ("resources", ["../../jobs/v1"]),
+        ("resources", ["../../../base/trial/v1"]),
+        ("components", ["../../../base/components/gpu/v1"]),
+        ("configMapGenerator", [{"name": "x", "files": ["job.yaml"]}]),
+        ("helmCharts", [{"name": "x"}]),
+        ("patches", [{"path": "../../../sweepledger.yaml"}]),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("base", ["trial/v1", "components/gpu/v1"])
+def test_a_base_of_the_same_change_is_vetted_as_well(base: str, key: str, value: object) -> None:
+    text = yaml.dump({**yaml.load(BASES[f"{base}/kustomization.yaml"]), key: value})
+
+    told = found(more={f"{base}/kustomization.yaml": text})
+
+    assert told
+    assert all(said.startswith(f"base/{base}/kustomization.yaml: {key}") for said in told)
+
+
+@pytest.mark.parametrize("name", ["kustomization.yml", "Kustomization"])
+def test_a_folder_has_one_kustomization(name: str) -> None:
+    assert "the folder's only kustomization" in found(more={f"trial/v1/{name}": TRIAL})[0]
+
+
+@pytest.mark.parametrize("text", ["", "[]", "a: 1\n---\nb: 1\n", "text"], ids=repr)
+def test_what_is_no_mapping_is_no_kustomization(text: str) -> None:
+    assert len(found(more={"kustomization.yaml": text})) == 1

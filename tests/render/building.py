@@ -1,0 +1,48 @@
+"""Overlays of tests, built by the real kustomize beside the real bases."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from generator.render.overlay import Overlay, overlay
+from generator.repo import files, kustomize
+from generator.structs.batch import Batch
+from generator.structs.settings import Settings
+from tests.sweeps import BASE, SETTINGS, some_bases
+
+
+def rendered(batch: Batch, settings: Settings = SETTINGS) -> Overlay:
+    return overlay(batch, some_bases(), settings)
+
+
+def built(batch: Batch, folder: Path, settings: Settings = SETTINGS) -> tuple[Any, ...]:
+    made = rendered(batch, settings)
+    if not (folder / "base").exists():
+        shutil.copytree(BASE, folder / "base", ignore=shutil.ignore_patterns("__pycache__"))
+    target = folder / "overlays/active" / made.name
+    files.write_folder(target, made.tree)
+    return kustomize.build(target)
+
+
+def job_of(manifests: tuple[Any, ...]) -> dict[str, Any]:
+    return next(manifest for manifest in manifests if manifest["kind"] == "Job")
+
+
+def pod_of(manifests: tuple[Any, ...]) -> dict[str, Any]:
+    found: dict[str, Any] = job_of(manifests)["spec"]["template"]["spec"]
+    return found
+
+
+def named(items: list[dict[str, Any]], name: str, key: str = "name") -> dict[str, Any]:
+    (found,) = [item for item in items if item[key] == name]
+    return found
+
+
+def unordered(value: Any) -> Any:
+    """Sort lists of named things: Kubernetes takes them as sets, and kustomize orders them its own way."""
+    if isinstance(value, dict):
+        return {key: unordered(item) for key, item in value.items()}
+    if isinstance(value, list) and all(isinstance(item, dict) for item in value):
+        made = [unordered(item) for item in value]
+        return sorted(made, key=lambda item: (str(item.get("mountPath", "")), str(item.get("name", ""))))
+    return value

@@ -1,0 +1,63 @@
+"""A platform for tests: settings that use all of it, and its files as manifests."""
+
+from dataclasses import replace
+from typing import Any
+
+from generator.formats import yaml
+from generator.render.platform import Source, platform
+from generator.structs.settings import Controller, Dataset, Image, Nfs, Node, Pool, Results, Settings
+from generator.structs.sweep import Shape
+from generator.structs.tree import FileTree
+from tests.sweeps import FULL_SETTINGS, real_bases
+
+URL = "https://git.example.org/team/sweeps.git"
+DISTRIBUTED = tuple(sorted(shape for shape in Shape if shape.is_distributed))
+
+COLLECTOR = Image("collector", "registry.example.org/tools/sweep", "sha256:" + "2" * 64)
+NFS = Nfs("nfs.example.org", "/export/results")
+
+PLATFORM_SETTINGS = replace(
+    FULL_SETTINGS,
+    controller=Controller.FLUX,
+    images={**FULL_SETTINGS.images, "collector": COLLECTOR},
+    results=Results("results", nfs=NFS),
+    datasets={"mnist": Dataset("mnist", "mnist-claim", "version:1", nfs=Nfs("nfs.example.org", "/export/m"))},
+)
+
+THREE_POOLS = {
+    "cpu": Pool("cpu", Node("16", "64Gi"), queue="cpu", max_nodes=4),
+    "gpu-light": Pool("gpu-light", Node("8", "32Gi", 1), queue="light", max_nodes=4, gpu_type="Tesla-T4"),
+    "gpu-heavy": Pool("gpu-heavy", Node("96", "1Ti", 8), queue="heavy", max_nodes=2, gpu_type="A100"),
+}
+
+
+def a_source(**changes: Any) -> Source:
+    return replace(Source(URL, "main"), **changes)
+
+
+def a_platform(
+    settings: Settings = PLATFORM_SETTINGS, source: Source | None = None, active: tuple[str, ...] = ()
+) -> FileTree:
+    return platform(settings, source or a_source(), real_bases().files, active)
+
+
+def manifests(tree: FileTree, below: str = "clusters/") -> list[dict[str, Any]]:
+    """Read every object of the files below a folder."""
+    return [
+        made
+        for path, content in tree
+        if path.startswith(below) and path.endswith(".yaml") and "kustomization" not in path
+        for made in yaml.load_all(content)
+    ]
+
+
+def the(kind: str, name: str, tree: FileTree, namespace: str | None = None) -> dict[str, Any]:
+    """Find one object."""
+    (found,) = [
+        made
+        for made in manifests(tree)
+        if made["kind"] == kind
+        and made["metadata"]["name"] == name
+        and namespace in {None, made["metadata"].get("namespace")}
+    ]
+    return found

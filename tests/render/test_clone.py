@@ -1,0 +1,111 @@
+"""The component that takes code from git: its script, run by a real shell and a real git."""
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from generator.formats import yaml
+from tests.sweeps import BASE
+
+COMPONENTS = BASE / "components"
+FILES = {"trainer/train.py": "print(1)\n", "trainer/deep/a b.txt": "x\n", "other/secret.txt": "none of it\n"}
+
+
+def container(component: str) -> dict[str, Any]:
+    patch = yaml.load((COMPONENTS / component / "v1/patch.yaml").read_bytes())
+    (found,) = patch["spec"]["template"]["spec"]["initContainers"]
+    return dict(found)
+
+
+def git(folder: Path, *arguments: str) -> str:
+    named = ("-c", "user.name=Anna", "-c", "user.email=anna@example.org")
+    done = subprocess.run(["git", *named, *arguments], cwd=folder, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def origin(tmp_path: Path) -> Path:
+    """A repository whose code has changed since the batch was made."""
+    folder = tmp_path / "origin"
+    folder.mkdir()
+    git(folder, "init", "--quiet", "--initial-branch=main")
+    git(folder, "config", "uploadpack.allowFilter", "true")
+    for path, text in FILES.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+    git(folder, "add", ".")
+    git(folder, "commit", "--quiet", "-m", "Start")
+    return folder
+
+
+def cloned(origin: Path, work: Path, tree: str, path: str = "trainer") -> subprocess.CompletedProcess[bytes]:
+    """Run the script with the folders of the pod below another root."""
+    shell, options, script = container("clone")["command"]
+    for inside in ("/sweep/clone", "/code"):
+        (work / inside[1:]).mkdir(parents=True)
+        script = script.replace(inside, str(work / inside[1:]))
+    variables = {
+        "CODE_URL": f"file://{origin}",
+        "CODE_BRANCH": "main",
+        "CODE_PATH": path,
+        "CODE_TREE": tree,
+        "HOME": str(work / "sweep/clone"),
+    }
+    return subprocess.run(
+        [shell, options, script], env={**os.environ, **variables}, capture_output=True, check=False
+    )
+
+
+def test_exactly_the_locked_tree_lies_in_its_place_whatever_the_branch_holds_now(
+    origin: Path, tmp_path: Path
+) -> None:
+    locked = git(origin, "rev-parse", "HEAD:trainer")
+    (origin / "trainer/train.py").write_text("print(2)\n")
+    git(origin, "commit", "--quiet", "-am", "Change the code")
+
+    done = cloned(origin, tmp_path / "pod", locked)
+
+    assert done.returncode == 0, done.stderr
+    code = tmp_path / "pod/code"
+    assert {str(path.relative_to(code)): path.read_text() for path in code.rglob("*") if path.is_file()} == {
+        path: text for path, text in FILES.items() if path.startswith("trainer/")
+    }
+
+
+def test_code_in_a_folder_within_a_folder_keeps_its_place(origin: Path, tmp_path: Path) -> None:
+    done = cloned(origin, tmp_path / "pod", git(origin, "rev-parse", "HEAD:trainer/deep"), "trainer/deep")
+
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "pod/code/trainer/deep/a b.txt").read_text() == "x\n"
+
+
+def test_a_tree_that_the_branch_never_had_stops_the_pod(origin: Path, tmp_path: Path) -> None:
+    assert cloned(origin, tmp_path / "pod", "0123456789" * 4).returncode != 0
+
+
+def test_the_password_reaches_git_from_a_file_with_or_without_a_line_end(tmp_path: Path) -> None:
+    (tmp_path / "username").write_text("reader\n")
+    (tmp_path / "password").write_text("s3cret")
+    asked = {one["name"]: one["value"] for one in container("clone-credentials")["env"]}
+    helper = {name: value.replace("/sweep/credentials", str(tmp_path)) for name, value in asked.items()}
+
+    done = subprocess.run(
+        ["git", "credential", "fill"],
+        input="protocol=https\nhost=git.example.org\n\n",
+        env={**os.environ, **helper, "GIT_TERMINAL_PROMPT": "0"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert "username=reader\npassword=s3cret\n" in done.stdout
+
+
+@pytest.mark.parametrize("component", ["clone", "clone-credentials"])
+def test_nothing_in_it_looks_like_a_template(component: str) -> None:
+    text = (COMPONENTS / component / "v1/patch.yaml").read_text()
+
+    assert not any(sign in text for sign in ("${", "$(", "{{"))

@@ -1,0 +1,357 @@
+"""Distributed shapes: whole objects of any kind, filled in where their base says."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema_rs import Draft202012Validator
+
+from generator import policy
+from generator.formats import yaml
+from generator.render import distributed, places
+from generator.render.bases import Bases
+from generator.render.overlay import overlay
+from generator.structs.batch import Batch
+from generator.structs.domain import Choice, Constant
+from generator.structs.names import DISTRIBUTED_NAME_LENGTH, LABEL_LENGTH
+from generator.structs.settings import Settings
+from generator.structs.space import Parameter, SearchSpace
+from generator.structs.sweep import Grid, Resources, Shape
+from tests.render.building import built, named, rendered
+from tests.sweeps import FULL_SETTINGS, SETTINGS, a_batch, a_full_sweep, a_sweep, some_bases
+
+ROOT = Path(__file__).parent.parent.parent
+KINDS = tuple(shape for shape in Shape if shape.is_distributed)
+SHAPES = pytest.mark.parametrize("shape", KINDS, ids=str)
+LAUNCHER = ["python3", "/sweep/launcher/launch.py"]
+TEMPLATES = {
+    "TrainingRuntime": ("spec", "template", "spec", "replicatedJobs", 0, "template", "spec", "template"),
+    "JobSet": ("spec", "replicatedJobs", 0, "template", "spec", "template"),
+}
+REPLICAS = {"MPIJob": "mpiReplicaSpecs", "PyTorchJob": "pytorchReplicaSpecs", "TFJob": "tfReplicaSpecs"}
+RELEASES = {
+    Shape.TRAIN_JOB: {"trainer-v2.0.0", "trainer-v2.3.0"},
+    Shape.MPI_JOB: {"mpi-operator-v0.6.0"},
+    Shape.JOB_SET: {"jobset-v0.10.1"},
+    Shape.PYTORCH_JOB: {"training-operator-v1.9.3"},
+    Shape.TF_JOB: {"training-operator-v1.9.3"},
+}
+
+
+def a_trial_of_several_pods(shape: Shape, nodes: int = 3, **run: Any) -> Batch:
+    asked = {"nodes": nodes, "processes": 2, "resources": Resources("4", "8Gi", gpu=2), **run}
+    return a_batch(shape, sweep=a_sweep(run=replace(a_sweep().run, **asked)))
+
+
+def objects(batch: Batch, settings: Settings = SETTINGS) -> list[dict[str, Any]]:
+    return list(yaml.load_all(rendered(batch, settings).tree["job.yaml"]))
+
+
+def trials(batch: Batch, settings: Settings = SETTINGS) -> list[dict[str, Any]]:
+    return [thing for thing in objects(batch, settings) if thing["kind"] != "TrainingRuntime"]
+
+
+def templates(thing: dict[str, Any]) -> dict[str, Any]:
+    """Give the pod templates of an object by the name of their replica, in its order."""
+    if thing["kind"] in TEMPLATES:
+        found: Any = thing
+        for step in TEMPLATES[thing["kind"]]:
+            found = found[step]
+        return {"node": found}
+    if thing["kind"] in REPLICAS:
+        listed = thing["spec"][REPLICAS[thing["kind"]]]
+        return {name: replica["template"] for name, replica in listed.items()}
+    return {}
+
+
+def containers(batch: Batch) -> Iterator[dict[str, Any]]:
+    for thing in objects(batch):
+        for template in templates(thing).values():
+            yield from template["spec"]["containers"]
+
+
+@SHAPES
+@pytest.mark.parametrize("nodes", [1, 3])
+def test_what_kustomize_renders_passes_the_policy(shape: Shape, nodes: int, tmp_path: Path) -> None:
+    batch = a_trial_of_several_pods(shape, nodes)
+
+    assert policy.check(rendered(batch).name, SETTINGS, built(batch, tmp_path), place="x") == ()
+
+
+@SHAPES
+@pytest.mark.parametrize("pool", ["queued", "chosen", "sliced"])
+def test_all_options_together_pass_the_policy(shape: Shape, pool: str, tmp_path: Path) -> None:
+    batch = a_batch(shape, sweep=a_full_sweep(pool, nodes=2))
+
+    found = policy.check(
+        rendered(batch, FULL_SETTINGS).name, FULL_SETTINGS, built(batch, tmp_path, FULL_SETTINGS), place="x"
+    )
+
+    assert found == ()
+
+
+@cache
+def schemas() -> Any:
+    folder = ROOT / "generator/policy/schemas"
+    core, custom = (
+        json.loads((folder / name).read_bytes()) for name in ("kubernetes-1.30.json", "custom.json")
+    )
+    return custom["kinds"], core["$defs"] | custom["$defs"]
+
+
+@SHAPES
+def test_every_object_is_valid_in_every_release_of_its_kind(shape: Shape) -> None:
+    kinds, definitions = schemas()
+    seen = set()
+
+    for thing in objects(a_batch(shape, sweep=a_full_sweep("queued", nodes=3)), FULL_SETTINGS):
+        for release, definition in kinds[f"{thing['apiVersion']} {thing['kind']}"]:
+            check = Draft202012Validator({"$ref": f"#/$defs/{definition}", "$defs": definitions})
+            assert [error.message for error in check.iter_errors(thing)] == []
+            seen.add(release.replace(" ", "-"))
+
+    assert {one.rpartition("/")[2] for one in seen} == RELEASES[shape]
+
+
+@SHAPES
+def test_kustomize_changes_nothing(shape: Shape, tmp_path: Path) -> None:
+    batch = a_trial_of_several_pods(shape)
+
+    found = {
+        thing["metadata"]["name"]: thing for thing in built(batch, tmp_path) if thing["kind"] != "ConfigMap"
+    }
+
+    assert found == {thing["metadata"]["name"]: thing for thing in objects(batch)}
+
+
+@SHAPES
+def test_values_reach_every_pod_that_runs_the_launcher(shape: Shape) -> None:
+    for index, thing in enumerate(trials(a_trial_of_several_pods(shape))):
+        parts = [template["spec"]["containers"][0] for template in templates(thing).values()]
+        started = [
+            part for part in parts or [thing["spec"]["trainer"]] if part.get("command", LAUNCHER) == LAUNCHER
+        ]
+        assert len(started) == (2 if shape in {Shape.PYTORCH_JOB, Shape.TF_JOB} else 1)
+        for container in started:
+            rate = ("0.1", "1e-05")[index]
+            assert named(container["env"], "SWEEP_PARAM_LEARNING_RATE")["value"] == rate
+            assert named(container["env"], "SWEEP_PARAM_NAME")["value"] == 'say "on"'
+            assert named(container["env"], "SWEEP_INDEX")["value"] == str(index)
+            assert container["args"][:5] == ["--", "python", "-m", "trainer", f"--learning_rate={rate}"]
+
+
+def test_the_workers_of_mpi_wait_for_ssh_and_know_no_values() -> None:
+    for thing in trials(a_trial_of_several_pods(Shape.MPI_JOB)):
+        (worker,) = templates(thing)["Worker"]["spec"]["containers"]
+        assert (worker["command"], worker["args"][0]) == (["/usr/sbin/sshd"], "-De")
+        assert [variable["name"] for variable in worker["env"]] == ["HOME"]
+        assert worker["resources"]["limits"]["nvidia.com/gpu"] == "2"
+
+
+@SHAPES
+def test_one_pod_of_a_trial_is_rank_0(shape: Shape) -> None:
+    by_index = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
+    ranks = [
+        variable.get("value") or variable["valueFrom"]["fieldRef"]["fieldPath"]
+        for container in containers(a_trial_of_several_pods(shape))
+        for variable in container["env"]
+        if variable["name"] == "SWEEP_RANK"
+    ]
+
+    wanted = {
+        Shape.TRAIN_JOB: [by_index],
+        Shape.JOB_SET: [by_index] * 2,
+        Shape.MPI_JOB: ["0", "0"],
+        Shape.PYTORCH_JOB: ["0", "1"] * 2,
+        Shape.TF_JOB: ["0", "1"] * 2,
+    }
+    assert ranks == wanted[shape]
+
+
+@SHAPES
+def test_gpus_are_limits_of_every_container(shape: Shape) -> None:
+    for container in containers(a_trial_of_several_pods(shape)):
+        assert container["resources"]["limits"]["nvidia.com/gpu"] == "2"
+        assert container["resources"]["limits"] == container["resources"]["requests"]
+
+
+@SHAPES
+def test_every_trial_has_its_own_folder(shape: Shape) -> None:
+    batch = a_batch(shape, sweep=a_full_sweep(nodes=2))
+    name = rendered(batch, FULL_SETTINGS).name
+
+    for thing in objects(batch, FULL_SETTINGS):
+        for template in templates(thing).values():
+            mounts = template["spec"]["containers"][0]["volumeMounts"]
+            for volume in ("results", "checkpoints", "artifacts"):
+                mount = named(mounts, volume)
+                index = thing["metadata"]["labels"].get("sweepledger.dev/index")
+                wanted = (
+                    {"subPathExpr": f"{name}/$(SWEEP_INDEX)"}
+                    if index is None
+                    else {"subPath": f"{name}/{index}"}
+                )
+                assert {key: path for key, path in mount.items() if key.startswith("sub")} == wanted
+
+
+@SHAPES
+def test_names_begin_with_the_batch_and_are_in_every_reference(shape: Shape) -> None:
+    batch = a_trial_of_several_pods(shape)
+    name = rendered(batch).name
+
+    found = objects(batch)
+
+    assert {thing["metadata"]["namespace"] for thing in found} == {"sweeps"}
+    assert [thing["metadata"]["name"] for thing in trials(batch)] == [f"{name}-0", f"{name}-1"]
+    if shape is Shape.TRAIN_JOB:
+        assert found[0]["metadata"]["name"] == name, "before its TrainJobs, in whatever order of names"
+        assert {thing["spec"]["runtimeRef"]["name"] for thing in trials(batch)} == {name}
+    if shape is Shape.JOB_SET:
+        address = named(next(containers(batch))["env"], "PET_MASTER_ADDR")
+        assert address["value"] == f"{name}-0-node-0-0.{name}-0"
+
+
+@SHAPES
+def test_the_longest_name_of_a_pod_fits(shape: Shape) -> None:
+    sweep = a_sweep(name="x" * DISTRIBUTED_NAME_LENGTH, run=replace(a_sweep().run, nodes=100))
+    batch = replace(a_batch(shape, sweep=sweep), number=999)
+
+    longest = f"{distributed.trial_name(rendered(batch).name, 49)}-node-0-99-abcde"
+
+    assert len(longest) == LABEL_LENGTH
+
+
+@pytest.mark.parametrize("shape", [Shape.PYTORCH_JOB, Shape.TF_JOB, Shape.MPI_JOB], ids=str)
+def test_a_trial_of_one_pod_has_no_workers(shape: Shape) -> None:
+    one, three = (trials(a_trial_of_several_pods(shape, nodes))[0] for nodes in (1, 3))
+
+    assert "Worker" not in templates(one)
+    assert three["spec"][REPLICAS[three["kind"]]]["Worker"]["replicas"] == 2
+
+
+def test_nodes_processes_and_retries_go_where_the_kind_has_them() -> None:
+    def first(shape: Shape) -> Any:
+        return trials(a_trial_of_several_pods(shape, retries=4))[0]["spec"]
+
+    runtime = objects(a_trial_of_several_pods(Shape.TRAIN_JOB, retries=4))[0]["spec"]
+    assert {key: first(Shape.TRAIN_JOB)["trainer"][key] for key in ("numNodes", "numProcPerNode")} == {
+        "numNodes": 3,
+        "numProcPerNode": 2,
+    }
+    assert (runtime["mlPolicy"]["numNodes"], runtime["template"]["spec"]["failurePolicy"]["maxRestarts"]) == (
+        3,
+        4,
+    )
+    job_set = first(Shape.JOB_SET)
+    job = job_set["replicatedJobs"][0]["template"]["spec"]
+    assert (job["completions"], job["parallelism"], job_set["failurePolicy"]["maxRestarts"]) == (3, 3, 4)
+    assert named(job["template"]["spec"]["containers"][0]["env"], "PET_NNODES")["value"] == "3"
+    assert first(Shape.PYTORCH_JOB)["nprocPerNode"] == "2"
+    assert first(Shape.MPI_JOB)["slotsPerWorker"] == 2
+
+
+@SHAPES
+def test_exit_code_42_is_never_followed_by_another_attempt(shape: Shape) -> None:
+    """Either the kind tells exit codes apart, or it restarts nothing at all."""
+    for thing in objects(a_trial_of_several_pods(shape, retries=4)):
+        if thing["kind"] in TEMPLATES:
+            spec = thing["spec"] if thing["kind"] == "JobSet" else thing["spec"]["template"]["spec"]
+            (rule,) = spec["failurePolicy"]["rules"]
+            assert (rule["action"], rule["onJobFailureReasons"]) == ("FailJobSet", ["PodFailurePolicy"])
+            job = spec["replicatedJobs"][0]["template"]["spec"]
+            (on_exit,) = (one["onExitCodes"] for one in job["podFailurePolicy"]["rules"])
+            assert (on_exit["values"], job["backoffLimit"]) == ([42, 43], 0)
+            container = job["template"]["spec"]["containers"][0]
+            assert on_exit["containerName"] == container["name"]
+        elif thing["kind"] in REPLICAS:
+            assert thing["spec"]["runPolicy"]["backoffLimit"] == 0
+            for replica in thing["spec"][REPLICAS[thing["kind"]]].values():
+                assert replica["restartPolicy"] == "Never"
+
+
+def test_a_queue_holds_the_trials_objects_and_no_pods() -> None:
+    batch = a_batch(Shape.TRAIN_JOB, sweep=a_full_sweep("queued", nodes=2))
+
+    runtime, *jobs = objects(batch, FULL_SETTINGS)
+
+    label = "kueue.x-k8s.io/queue-name"
+    assert {job["metadata"]["labels"][label] for job in jobs} == {"research"}
+    assert label not in runtime["metadata"]["labels"]
+    assert label not in templates(runtime)["node"]["metadata"]["labels"]
+    assert runtime["metadata"]["labels"]["trainer.kubeflow.org/framework"] == "torch"
+
+
+@SHAPES
+def test_pods_of_a_trial_may_reach_each_other(shape: Shape) -> None:
+    for thing in objects(a_trial_of_several_pods(shape)):
+        for template in templates(thing).values():
+            assert template["metadata"]["labels"]["sweepledger.dev/egress-peers"] == "true"
+
+
+@SHAPES
+def test_two_batches_side_by_side_share_no_object(shape: Shape) -> None:
+    batch = a_trial_of_several_pods(shape)
+
+    first, second = (
+        {(thing["kind"], thing["metadata"]["name"]) for thing in objects(one)}
+        for one in (batch, replace(batch, number=2))
+    )
+
+    assert not first & second
+
+
+def test_what_kubernetes_would_fill_in_is_escaped() -> None:
+    space = SearchSpace((Parameter("text", Constant("a $(HOME) b $$ c")), Parameter("x", Choice((1, 2)))))
+    batch = a_batch(Shape.TF_JOB, sweep=a_sweep(blocks=(Grid(space),)))
+
+    (container, *_) = containers(batch)
+
+    assert named(container["env"], "SWEEP_PARAM_TEXT")["value"] == "a $$(HOME) b $$$ c"
+    assert "--text=a $$(HOME) b $$$ c" in container["args"]
+
+
+def test_the_renderer_knows_no_kind() -> None:
+    folder = ROOT / "generator/render"
+    text = "".join((folder / name).read_text() for name in ("distributed.py", "places.py")).lower()
+
+    assert [word for word in ("pytorch", "tensorflow", "mpi", "jobset", "trainer") if word in text] == []
+
+
+def test_another_kind_is_a_folder_and_no_code() -> None:
+    trial = {"apiVersion": "x/v1", "kind": "X", "metadata": {"name": "x"}, "spec": {"pods": [], "size": "1"}}
+    trial["spec"] |= {"pods": [{"spec": {"containers": [{"name": "own"}]}}], "to": "-"}  # type: ignore[operator]
+    where = {
+        "templates": [{"path": "spec.pods.0", "container": "own"}],
+        "nodes": ["spec.size"],
+        "names": {"spec.to": "{trial} of {batch}"},
+    }
+    folder = {"trial.yaml": yaml.dump(trial), "places.yaml": yaml.dump({"trial": where})}
+    bases = Bases(
+        {**some_bases().files, **{f"tf-job/v1/{name}": text.encode() for name, text in folder.items()}}
+    )
+
+    made = overlay(a_trial_of_several_pods(Shape.TF_JOB), bases, SETTINGS)
+
+    first = yaml.load_all(made.tree["job.yaml"])[0]
+    assert first["spec"]["size"] == "3"
+    assert first["spec"]["to"] == f"{made.name}-0 of {made.name}"
+    assert first["spec"]["pods"][0]["spec"]["containers"][0]["name"] == "own"
+
+
+@pytest.mark.parametrize("path", ["spec.none", "spec.none.deeper", "none"])
+def test_a_place_that_the_base_lacks_is_no_place(path: str) -> None:
+    with pytest.raises(KeyError):
+        places.put({"spec": {}}, path, 1)
+
+
+def test_overlays_of_fifty_trials_stay_small() -> None:
+    space = SearchSpace((Parameter("x", Choice(tuple(range(50)))),))
+    batch = a_batch(
+        Shape.PYTORCH_JOB, sweep=a_sweep(blocks=(Grid(space),), run=replace(a_sweep().run, nodes=4))
+    )
+
+    assert len(rendered(batch).tree["job.yaml"]) < 1024 * 1024

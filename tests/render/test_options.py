@@ -1,0 +1,304 @@
+"""Each option of a batch, as kustomize renders it in both shapes that it serves."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from generator import policy
+from generator.formats import json, table, yaml
+from generator.render import components, indexed
+from generator.render.merging import merge_all
+from generator.render.pod import EGRESS_LABEL
+from generator.structs.batch import Batch
+from generator.structs.settings import Egress, Results
+from generator.structs.sweep import CodeMode, Resources, Shape
+from tests.render.building import built, job_of, named, pod_of, rendered, unordered
+from tests.sweeps import FULL_SETTINGS, a_batch, a_full_sweep, a_sweep, some_bases
+
+SHAPES = pytest.mark.parametrize("shape", [Shape.INDEXED, Shape.JOBS], ids=str)
+POOLS = pytest.mark.parametrize("pool", ["queued", "chosen", "sliced"])
+
+
+def full(shape: Shape, folder: Path, pool: str = "queued", **run: Any) -> tuple[Any, ...]:
+    return built(a_batch(shape, sweep=a_full_sweep(pool, **run)), folder, FULL_SETTINGS)
+
+
+@SHAPES
+@POOLS
+def test_all_options_together_pass_the_policy(shape: Shape, pool: str, tmp_path: Path) -> None:
+    batch = a_batch(shape, sweep=a_full_sweep(pool))
+    name = rendered(batch, FULL_SETTINGS).name
+
+    assert policy.check(name, FULL_SETTINGS, built(batch, tmp_path, FULL_SETTINGS), place="x") == ()
+
+
+@POOLS
+def test_components_merged_here_are_what_kustomize_makes_of_them(pool: str, tmp_path: Path) -> None:
+    batch = a_batch(sweep=a_full_sweep(pool))
+    made = rendered(batch, FULL_SETTINGS)
+    base = yaml.load(some_bases().files[f"{indexed.BASE}/job.yaml"])
+    chosen = components.chosen(batch, FULL_SETTINGS)
+
+    pod = job_of(built(batch, tmp_path, FULL_SETTINGS))["spec"]["template"]
+
+    assert unordered(pod) == unordered(
+        merge_all(
+            base["spec"]["template"],
+            *(components.patch(some_bases(), name) for name in chosen),
+            yaml.load(made.tree["job.yaml"])["spec"]["template"],
+        )
+    )
+
+
+def test_every_component_is_chosen_by_some_batch() -> None:
+    chosen = {
+        name
+        for pool in ("queued", "sliced")
+        for name in components.chosen(a_batch(sweep=a_full_sweep(pool)), FULL_SETTINGS)
+    }
+
+    assert chosen == {
+        path.rpartition("/")[0]
+        for path in some_bases().files
+        if path.startswith("components/") and path.endswith("/patch.yaml")
+    }
+
+
+@SHAPES
+def test_the_lock_lists_what_the_batch_was_made_from_and_nothing_else(shape: Shape) -> None:
+    plain, every = a_batch(shape), a_batch(shape, sweep=a_full_sweep())
+    base = {Shape.INDEXED: "trial/v1", Shape.JOBS: "jobs/v1"}[shape]
+
+    assert rendered(plain).lock.bases == ("launcher/v1", base, "components/data/v1")
+    assert rendered(every, FULL_SETTINGS).lock.bases == (
+        "launcher/v1",
+        base,
+        "components/artifacts/v1",
+        "components/checkpoints/v1",
+        "components/clone-credentials/v1",
+        "components/clone/v1",
+        "components/data/v1",
+        "components/gpu/v1",
+        "components/shared-memory/v1",
+        "components/steady/v1",
+    )
+
+
+@SHAPES
+def test_a_queue_holds_the_object_and_nothing_in_git_chooses_nodes(shape: Shape, tmp_path: Path) -> None:
+    job = job_of(full(shape, tmp_path))
+
+    pod = job["spec"]["template"]
+    queue = {
+        "kueue.x-k8s.io/queue-name": "research",
+        "kueue.x-k8s.io/priority-class": "urgent",
+    }
+    assert queue.items() <= job["metadata"]["labels"].items()
+    assert not queue.keys() & pod["metadata"]["labels"].keys()
+    assert not {"nodeSelector", "tolerations"} & pod["spec"].keys()
+    assert "suspend" not in job["spec"]
+    (term,) = pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][
+        "nodeSelectorTerms"
+    ]
+    (wanted,) = term["matchExpressions"]
+    assert wanted == {
+        "key": "nvidia.com/gpu.product",
+        "operator": "In",
+        "values": ["NVIDIA-H100-80GB-HBM3"],
+    }
+
+
+@SHAPES
+def test_without_a_queue_selector_and_tolerations_choose_nodes(shape: Shape, tmp_path: Path) -> None:
+    job = job_of(full(shape, tmp_path, "chosen"))
+
+    pod = job["spec"]["template"]["spec"]
+    assert pod["nodeSelector"] == {"pool": "gpu"}
+    assert pod["tolerations"] == [
+        {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},
+        {"key": "team", "operator": "Equal", "value": "vision", "effect": "NoExecute"},
+        {
+            "key": "cloud.google.com/gke-spot",
+            "operator": "Equal",
+            "value": "true",
+            "effect": "NoSchedule",
+        },
+        {
+            "key": "kubernetes.azure.com/scalesetpriority",
+            "operator": "Equal",
+            "value": "spot",
+            "effect": "NoSchedule",
+        },
+    ]
+    assert "kueue.x-k8s.io/queue-name" not in job["metadata"]["labels"]
+    assert "affinity" not in pod
+
+
+@SHAPES
+def test_a_slice_of_a_gpu_is_asked_for_by_its_own_name(shape: Shape, tmp_path: Path) -> None:
+    (container,) = pod_of(full(shape, tmp_path, "sliced"))["containers"]
+
+    limits = container["resources"]["limits"]
+    assert limits["nvidia.com/mig-1g.5gb"] == "2"
+    assert "nvidia.com/gpu" not in limits
+    assert limits == container["resources"]["requests"]
+
+
+@SHAPES
+def test_the_deadline_is_timeout_grace_and_the_start_up_of_the_pool(shape: Shape, tmp_path: Path) -> None:
+    pod = pod_of(full(shape, tmp_path, "chosen", timeout_seconds=1000))
+
+    assert pod["activeDeadlineSeconds"] == 1000 + 30 + 600
+
+
+@SHAPES
+def test_no_autoscaler_moves_a_trial_of_a_pool(shape: Shape, tmp_path: Path) -> None:
+    metadata = job_of(full(shape, tmp_path))["spec"]["template"]["metadata"]
+
+    assert metadata["annotations"] == {
+        "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+        "karpenter.sh/do-not-disrupt": "true",
+    }
+
+
+@SHAPES
+def test_checkpoints_and_artifacts_lie_in_the_same_folder_of_their_own_volumes(
+    shape: Shape, tmp_path: Path
+) -> None:
+    manifests = full(shape, tmp_path)
+    name = rendered(a_batch(shape, sweep=a_full_sweep()), FULL_SETTINGS).name
+
+    pod = pod_of(manifests)
+    (container,) = pod["containers"]
+    own = {"subPathExpr": f"{name}/$(JOB_COMPLETION_INDEX)"}
+    if shape is Shape.JOBS:
+        index = job_of(manifests)["metadata"]["labels"]["sweepledger.dev/index"]
+        own = {"subPath": f"{name}/{index}"}
+    for volume, claim in (("results", "results"), ("checkpoints", "fast"), ("artifacts", "large")):
+        mount = named(container["volumeMounts"], volume)
+        assert mount == {"name": volume, "mountPath": f"/sweep/{volume}", **own}
+        assert named(pod["volumes"], volume)["persistentVolumeClaim"] == {"claimName": claim}
+    env = {one["name"]: one.get("value") for one in container["env"]}
+    assert env["SWEEP_CHECKPOINT_VOLUME"] == "/sweep/checkpoints"
+    assert env["SWEEP_ARTIFACT_VOLUME"] == "/sweep/artifacts"
+
+
+@SHAPES
+def test_a_secret_is_a_file_that_the_launcher_reads_and_never_a_variable_in_git(
+    shape: Shape, tmp_path: Path
+) -> None:
+    manifests = full(shape, tmp_path)
+
+    pod = pod_of(manifests)
+    (container,) = pod["containers"]
+    assert named(pod["volumes"], "secret-hub")["secret"] == {
+        "secretName": "hub-token",
+        "defaultMode": 0o440,
+        "items": [{"key": "token", "path": "token"}],
+    }
+    mount = named(container["volumeMounts"], "secret-hub")
+    assert mount == {"name": "secret-hub", "mountPath": "/sweep/secrets/hub", "readOnly": True}
+    assert "HF_TOKEN" not in {one["name"] for one in container["env"]}
+    launcher = next(one for one in manifests if one["metadata"]["name"].endswith("-launcher"))
+    assert json.load(launcher["data"]["launch.json"])["secrets"] == {"HF_TOKEN": "/sweep/secrets/hub/token"}
+
+
+@SHAPES
+def test_egress_is_a_label_of_the_pod_and_extra_labels_stand_everywhere(shape: Shape, tmp_path: Path) -> None:
+    manifests = full(shape, tmp_path)
+
+    labels = job_of(manifests)["spec"]["template"]["metadata"]["labels"]
+    assert labels["sweepledger.dev/egress-hub"] == "true"
+    assert labels["cost-center"] == "vision"
+    assert {one["metadata"]["labels"]["cost-center"] for one in manifests} == {"vision"}
+    assert "selector" not in job_of(manifests)["spec"]
+
+
+def test_a_pod_that_clones_may_reach_the_git_server_where_the_settings_know_it() -> None:
+    git = Egress("git", ("198.51.100.7/32",), (443,))
+    known = replace(FULL_SETTINGS, egress={**FULL_SETTINGS.egress, "git": git})
+    baked = a_full_sweep(code_mode=CodeMode.IMAGE)
+
+    def reached(batch: Batch) -> set[str]:
+        labels = yaml.load(rendered(batch, known).tree["job.yaml"])["spec"]["template"]["metadata"]["labels"]
+        return {label.removeprefix(EGRESS_LABEL) for label in labels if label.startswith(EGRESS_LABEL)}
+
+    assert reached(a_batch(sweep=a_full_sweep())) == {"git", "hub"}
+    assert reached(a_batch(sweep=baked)) == {"hub"}
+
+
+@SHAPES
+def test_memory_scratch_image_and_rights_are_as_asked(shape: Shape, tmp_path: Path) -> None:
+    pod = pod_of(full(shape, tmp_path))
+
+    (container,) = pod["containers"]
+    assert named(pod["volumes"], "shared-memory")["emptyDir"] == {"medium": "Memory", "sizeLimit": "4Gi"}
+    assert named(container["volumeMounts"], "shared-memory")["mountPath"] == "/dev/shm"  # noqa: S108 - inside the pod
+    assert named(pod["volumes"], "scratch")["emptyDir"] == {"sizeLimit": "10Gi"}
+    assert container["resources"]["limits"] == {
+        "cpu": "2",
+        "memory": "8Gi",
+        "ephemeral-storage": "12Gi",
+        "nvidia.com/gpu": "2",
+    }
+    assert named(container["env"], "HF_HOME")["value"] == "/sweep/scratch/hub"
+    assert named(container["volumeMounts"], "data")["subPath"] == "digits/v2"
+    assert pod["imagePullSecrets"] == [{"name": "registry"}]
+    assert pod["priorityClassName"] == "batch"
+    assert (pod["serviceAccountName"], pod["automountServiceAccountToken"]) == ("sweep-trial", False)
+
+
+@SHAPES
+def test_every_object_says_where_it_comes_from(shape: Shape, tmp_path: Path) -> None:
+    batch = a_batch(shape)
+
+    annotations = job_of(built(batch, tmp_path))["metadata"]["annotations"]
+
+    assert annotations["sweepledger.dev/spec"] == "sweeps/lr.yaml"
+    assert annotations["sweepledger.dev/spec-digest"] == "sha256:" + "e" * 64
+    assert annotations["sweepledger.dev/program"] == f"sha256:{batch.program.digest}"
+    assert annotations["sweepledger.dev/generator"]
+    digests = {f"sha256:{trial.digest}" for trial in batch.trials}
+    assert (annotations.get("sweepledger.dev/trial") in digests) is (shape is Shape.JOBS)
+
+
+@SHAPES
+def test_the_folder_of_a_dataset_is_mounted_only_where_the_settings_name_one(
+    shape: Shape, tmp_path: Path
+) -> None:
+    (container,) = pod_of(built(a_batch(shape), tmp_path))["containers"]
+
+    assert "subPath" not in named(container["volumeMounts"], "data")
+
+
+def test_a_sweep_that_bears_few_failures_says_so(tmp_path: Path) -> None:
+    few = a_sweep(run=replace(a_sweep().run, max_failed=0))
+
+    assert job_of(built(a_batch(sweep=few), tmp_path))["spec"]["maxFailedIndexes"] == 0
+
+
+def test_clones_without_credentials_mount_no_secret(tmp_path: Path) -> None:
+    assert FULL_SETTINGS.code
+    public = replace(FULL_SETTINGS, code=replace(FULL_SETTINGS.code, secret=None), results=Results())
+    sweep = a_sweep(run=replace(a_sweep().run, code_mode=CodeMode.CLONE))
+
+    pod = pod_of(built(a_batch(sweep=sweep), tmp_path, public))
+
+    (clone,) = pod["initContainers"]
+    assert {mount["mountPath"] for mount in clone["volumeMounts"]} == {"/code", "/sweep/clone"}
+    assert clone["image"] == "registry.example.org/tools/git:2.50@sha256:" + "1" * 64
+    assert clone["resources"]["limits"] == clone["resources"]["requests"]
+    assert "secret" not in {key for volume in pod["volumes"] for key in volume}
+
+
+def test_a_table_of_several_shards_is_paid_for_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table.shards, "__kwdefaults__", {"limit": 60})
+    asked = a_sweep(run=replace(a_sweep().run, resources=Resources("1", "2Gi")))
+
+    (container,) = pod_of(built(a_batch(sweep=asked), tmp_path))["containers"]
+
+    assert container["resources"]["limits"]["memory"] == "2049Mi"

@@ -1,0 +1,211 @@
+"""What Argo CD, Flux and Kueue are given."""
+
+from dataclasses import replace
+
+import pytest
+
+from generator.render.platform import Source, fault
+from generator.render.platform.flux import batch_file, batch_kustomization
+from generator.structs.settings import Controller, Settings
+from tests.render.platforms import (
+    DISTRIBUTED,
+    PLATFORM_SETTINGS,
+    THREE_POOLS,
+    URL,
+    a_platform,
+    a_source,
+    manifests,
+    the,
+)
+
+ARGOCD = replace(PLATFORM_SETTINGS, controller=Controller.ARGOCD)
+BATCH = "lr-b1-3f9a1c2e"
+
+
+def test_argo_cd_makes_one_application_a_batch_and_never_a_job_twice() -> None:
+    spec = the("ApplicationSet", "research", a_platform(ARGOCD))["spec"]
+    (generator,) = spec["generators"]
+    template = spec["template"]
+
+    assert generator["git"] == {
+        "repoURL": URL,
+        "revision": "refs/heads/main",
+        "requeueAfterSeconds": 30,
+        "directories": [{"path": "overlays/active/*"}],
+    }
+    assert (spec["goTemplate"], spec["goTemplateOptions"]) == (True, ["missingkey=error"])
+    assert spec["syncPolicy"]["applicationsSync"] == "create-delete"
+    assert template["spec"]["syncPolicy"]["automated"] == {"prune": True, "selfHeal": False}
+    assert {"ServerSideApply=true", "RespectIgnoreDifferences=true"} <= set(
+        template["spec"]["syncPolicy"]["syncOptions"]
+    )
+    assert template["metadata"]["annotations"] == {"argocd.argoproj.io/manifest-generate-paths": "."}
+    assert template["metadata"]["finalizers"] == ["resources-finalizer.argocd.argoproj.io"]
+    assert template["spec"]["destination"]["namespace"] == "research"
+
+
+def test_the_project_of_batches_allows_one_namespace_and_the_chosen_kinds() -> None:
+    plain = the("AppProject", "research", a_platform(ARGOCD))["spec"]
+    distributed = the("AppProject", "research", a_platform(ARGOCD, a_source(shapes=DISTRIBUTED)))["spec"]
+
+    assert plain["clusterResourceWhitelist"] == []
+    assert [kind["kind"] for kind in plain["namespaceResourceWhitelist"]] == ["Job", "ConfigMap"]
+    assert [place["namespace"] for place in plain["destinations"]] == ["research"]
+    assert plain["sourceRepos"] == [URL]
+    assert len(distributed["namespaceResourceWhitelist"]) == 8
+
+
+def test_the_project_of_the_platform_allows_every_kind_that_is_written_and_no_other() -> None:
+    tree = a_platform(ARGOCD)
+    spec = the("AppProject", "research-platform", tree)["spec"]
+    allowed = {
+        (kind["group"], kind["kind"])
+        for listed in ("clusterResourceWhitelist", "namespaceResourceWhitelist")
+        for kind in spec[listed]
+    }
+
+    found = manifests(tree, "clusters/platform/") + manifests(tree, "clusters/argocd/")
+    written = {(made["apiVersion"].rpartition("/")[0], made["kind"]) for made in found}
+
+    assert written == allowed
+    assert {made["metadata"].get("namespace") for made in found} - {None} == {
+        place["namespace"] for place in spec["destinations"]
+    }
+
+
+def test_the_root_keeps_the_platform_applied_and_prunes_nothing() -> None:
+    spec = the("Application", "research-platform", a_platform(ARGOCD))["spec"]
+
+    assert [source["path"] for source in spec["sources"]] == ["clusters/platform", "clusters/argocd"]
+    assert spec["syncPolicy"]["automated"]["prune"] is False
+
+
+def test_flux_applies_a_batch_by_a_kustomization_of_its_own() -> None:
+    tree = a_platform(active=(BATCH,))
+
+    spec = the("Kustomization", BATCH, tree)["spec"]
+
+    assert tree[batch_file(BATCH)] == batch_kustomization(BATCH, PLATFORM_SETTINGS)
+    assert spec == {
+        "interval": "1h0m0s",
+        "retryInterval": "2m0s",
+        "timeout": "5m0s",
+        "path": f"./overlays/active/{BATCH}",
+        "prune": True,
+        "wait": False,
+        "serviceAccountName": "sweep-applier",
+        "sourceRef": {"kind": "GitRepository", "name": "sweeps"},
+    }
+    assert "clusters/flux/active/.gitkeep" in tree.files
+
+
+def test_a_batch_that_stands_is_not_written_anew_for_a_label() -> None:
+    labelled = replace(PLATFORM_SETTINGS, labels={"team": "other"})
+
+    assert batch_kustomization(BATCH, labelled) == batch_kustomization(BATCH, PLATFORM_SETTINGS)
+
+
+def test_flux_may_apply_exactly_the_kinds_of_a_batch() -> None:
+    tree = a_platform()
+
+    applier = the("Role", "sweep-applier", tree)
+    root = the("Role", "sweep-root", tree)
+
+    assert applier["metadata"]["namespace"] == "research"
+    assert [rule["resources"] for rule in applier["rules"]] == [["jobs"], ["configmaps"]]
+    assert root["metadata"]["namespace"] == "research-flux"
+    assert [rule["resources"] for rule in root["rules"]] == [["kustomizations"]]
+
+
+def test_no_reference_of_flux_crosses_a_namespace() -> None:
+    for made in manifests(a_platform(active=(BATCH,)), "clusters/flux/"):
+        if "fluxcd" in made["apiVersion"]:
+            assert made["metadata"]["namespace"] == "research-flux"
+            assert "namespace" not in made["spec"].get("sourceRef", {})
+
+
+def test_a_public_repository_is_read_without_a_credential() -> None:
+    private, public = a_platform(), a_platform(source=a_source(is_public=True))
+
+    assert the("GitRepository", "sweeps", private)["spec"]["secretRef"] == {"name": "sweep-git-read"}
+    assert "secretRef" not in the("GitRepository", "sweeps", public)["spec"]
+
+
+@pytest.mark.parametrize(
+    ("url", "kind"),
+    [("https://github.com/team/sweeps", "github"), ("https://git.example.org/t/s", "generic-hmac")],
+)
+def test_the_receiver_takes_the_webhook_of_the_git_server(url: str, kind: str) -> None:
+    assert the("Receiver", "sweeps", a_platform(source=a_source(url=url)))["spec"]["type"] == kind
+
+
+def test_the_three_pools_become_three_queues_with_what_their_nodes_hold() -> None:
+    tree = a_platform(replace(ARGOCD, pools=THREE_POOLS))
+
+    heavy = the("ClusterQueue", "research-gpu-heavy", tree)["spec"]["resourceGroups"][0]
+    (flavor,) = heavy["flavors"]
+
+    quota = {one["name"]: one["nominalQuota"] for one in flavor["resources"]}
+    assert quota == {"cpu": "192", "memory": "2Ti", "nvidia.com/gpu": "16", "ephemeral-storage": "2Ti"}
+    assert heavy["coveredResources"] == list(quota)
+    assert the("LocalQueue", "heavy", tree)["spec"] == {"clusterQueue": "research-gpu-heavy"}
+    assert the("ResourceFlavor", flavor["name"], tree)["spec"]["nodeLabels"] == {
+        "nvidia.com/gpu.product": "A100"
+    }
+    assert len([made for made in manifests(tree) if made["kind"] == "WorkloadPriorityClass"]) == 3
+
+
+def test_nothing_of_kueue_is_applied_by_a_controller() -> None:
+    tree = a_platform(replace(ARGOCD, pools=THREE_POOLS))
+
+    for path, content in tree:
+        assert (b'kind: "ClusterQueue"' in content) == (path == "clusters/optional/kueue.yaml")
+
+
+def test_without_queues_there_is_nothing_for_kueue() -> None:
+    assert not [path for path, _ in a_platform(Settings(controller=Controller.FLUX)) if "optional" in path]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://git.example.org/team/sweeps.git",
+        "http://127.0.0.1:8080/sweeps.git",
+        "ssh://git@git.example.org:2222/team/sweeps.git",
+        "file:///srv/git/sweeps.git",
+    ],
+)
+def test_a_url_of_a_repository_is_accepted(url: str) -> None:
+    assert fault(url) is None
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("https://user:secret@git.example.org/x", "password"),
+        ("https://token@git.example.org/x", "password"),
+        ("ssh://git:secret@git.example.org/x", "password"),
+        ("git@git.example.org:team/sweeps.git", "ssh://git@git.example.org/team/sweeps.git"),
+        ("ext::sh -c id", "special character"),
+        ("https://git.example.org/$(id)", "special character"),
+        ("https://git.example.org/${HOME}", "special character"),
+        ("https://git.example.org/{{.x}}", "special character"),
+        ("ftp://git.example.org/x", "must begin with"),
+        ("/srv/git", "must begin with"),
+        ("https:///x", "name a server"),
+        ("https://git.example.org:99999/x", "port"),
+        ("https://git.example.org/", "name a repository"),
+    ],
+)
+def test_a_url_that_leaks_or_expands_is_refused(url: str, says: str) -> None:
+    found = fault(url)
+
+    assert found is not None
+    assert says in found
+    assert "secret" not in found
+
+
+@pytest.mark.parametrize("branch", ["", "-x", "a b", "a..b", "main/", "x.lock", "a'b"])
+def test_a_branch_that_is_no_plain_name_is_refused(branch: str) -> None:
+    with pytest.raises(ValueError, match="branch"):
+        Source(URL, branch)

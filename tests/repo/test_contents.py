@@ -1,0 +1,97 @@
+import os
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from generator.errors import StorageError
+from generator.repo import batches, contents, files
+from generator.repo.batches import StoredBatch
+from generator.repo.git import Repository
+from generator.structs.tree import Drift, FileTree
+from tests.repository import Sandbox
+
+
+@pytest.mark.parametrize("form", ["sha1", "sha256"])
+@pytest.mark.parametrize("content", [b"", b"text\n", b"\x00\xff\r\n" * 1000])
+def test_an_id_is_the_one_that_git_has(content: bytes, form: str, tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", f"--object-format={form}", str(tmp_path)], check=True)
+    asked = ["git", "hash-object", "--stdin"]
+    told = subprocess.run(asked, cwd=tmp_path, input=content, capture_output=True, check=True).stdout
+    identity = told.decode().strip()
+
+    assert contents.blob_id(content, like=identity) == identity
+
+
+def test_a_batch_in_git_and_its_checkout_are_told_to_be_the_same(sandbox: Sandbox) -> None:
+    sandbox.merged()
+    (committed,) = batches.in_commit(Repository.find(sandbox.root), "HEAD")
+    (lies,) = batches.in_work_tree(sandbox.root)
+
+    assert batches.difference(committed, lies) == Drift()
+    assert committed.tree == lies.tree
+    assert committed.lock == lies.lock
+
+
+def test_a_difference_is_told_by_content_whatever_the_index_was_told(sandbox: Sandbox) -> None:
+    name = sandbox.merged()
+    folder = sandbox.root / "overlays/active" / name
+    for file in ("job.yaml", "launch.py"):
+        sandbox.git("update-index", "--assume-unchanged", f"overlays/active/{name}/{file}")
+    before = (folder / "job.yaml").stat()
+    (folder / "job.yaml").write_bytes((folder / "job.yaml").read_bytes().replace(b"256", b"512"))
+    os.utime(folder / "job.yaml", ns=(before.st_atime_ns, before.st_mtime_ns))
+    (folder / "launch.py").unlink()
+    (folder / "more").write_text("x")
+
+    (committed,) = batches.in_commit(Repository.find(sandbox.root), "HEAD")
+    (lies,) = batches.in_work_tree(sandbox.root)
+
+    assert batches.difference(committed, lies) == Drift(("launch.py",), ("job.yaml",), ("more",))
+
+
+def test_reading_every_lock_of_a_commit_reads_no_table(sandbox: Sandbox) -> None:
+    for sweep in ("one", "two", "three"):
+        sandbox.merged(sweep)
+    stored = batches.in_commit(Repository.find(sandbox.root), "HEAD")
+
+    assert [batch.lock.sweep for batch in stored] == ["one", "three", "two"]
+
+    held = stored[0].contents
+    assert isinstance(held, contents.InCommit)
+    assert len(held.blobs) == 3
+    batches.load(stored)
+    assert len(held.blobs) > 3
+
+
+def test_a_batch_that_is_a_value_already_is_compared_like_any_other() -> None:
+    left = StoredBatch("overlays/active/a-b1-00000000", FileTree({"x": b"1", "y": b"1"}))
+    right = StoredBatch("overlays/active/a-b1-00000000", FileTree({"x": b"2", "z": b"1"}))
+
+    assert batches.difference(left, right) == Drift(("y",), ("x",), ("z",))
+    assert left.contents.paths() == ("x", "y")
+
+
+def test_a_sparse_file_of_a_terabyte_is_refused_and_never_held(tmp_path: Path) -> None:
+    path = tmp_path / "huge"
+    with path.open("wb") as file:
+        file.truncate(2**40)
+
+    with pytest.raises(StorageError, match="at most 64 MiB"):
+        files.read_folder(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe", "socket"])
+def test_what_is_no_file_is_refused_when_a_folder_is_listed(kind: str, tmp_path: Path) -> None:
+    match kind:
+        case "link":
+            (tmp_path / "odd").symlink_to("/dev/zero")
+        case "pipe":
+            os.mkfifo(tmp_path / "odd")
+        case _:
+            with socket.socket(socket.AF_UNIX) as server:
+                server.bind(os.path.relpath(tmp_path / "odd"))
+
+    with pytest.raises(StorageError, match="must be a regular file"):
+        files.list_folder(tmp_path)

@@ -1,0 +1,106 @@
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from generator.repo.git import Repository, touches
+from tests.repository import Sandbox
+
+pytestmark = pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="skipped: ssh-keygen not found")
+
+
+def key(folder: Path, name: str) -> Path:
+    command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", str(folder / name)]
+    subprocess.run(command, check=True)
+    return folder / name
+
+
+def line(made: Path) -> str:
+    return f'test@example.org namespaces="git" {made.with_suffix(".pub").read_text().strip()}'
+
+
+def signed_commit(sandbox: Sandbox, made: Path, message: str) -> str:
+    sandbox.git("add", "--all")
+    signing = ("-c", "gpg.format=ssh", "-c", f"user.signingkey={made}.pub")
+    sandbox.git(*signing, "commit", "-q", "-S", "-m", message)
+    return sandbox.git("rev-parse", "HEAD").strip()
+
+
+def verdicts(sandbox: Sandbox, since: str, signers: list[str]) -> dict[str, bool]:
+    found = touches(Repository.find(sandbox.root), since, "HEAD", ["results/"], signers=signers)
+    return {touch.id: touch.is_signed for touch in found}
+
+
+def test_only_a_listed_key_signs(sandbox: Sandbox, tmp_path: Path) -> None:
+    listed, foreign = key(tmp_path, "listed"), key(tmp_path, "foreign")
+    since = sandbox.git("rev-parse", "HEAD").strip()
+    sandbox.write("results/a", "1")
+    first = signed_commit(sandbox, listed, "Listed")
+    sandbox.write("results/a", "2")
+    second = signed_commit(sandbox, foreign, "Foreign")
+    sandbox.write("results/a", "3")
+    third = sandbox.commit("Nobody")
+
+    found = verdicts(sandbox, since, [line(listed)])
+
+    assert found == {first: True, second: False, third: False}
+    assert not any(verdicts(sandbox, since, []).values())
+
+
+def test_what_a_repositorys_own_settings_say_makes_no_signature_good(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    foreign = key(tmp_path, "foreign")
+    since = sandbox.git("rev-parse", "HEAD").strip()
+    sandbox.write("results/a", "1")
+    made = signed_commit(sandbox, foreign, "Foreign")
+    (tmp_path / "theirs").write_text(line(foreign) + "\n")
+    liar = tmp_path / "liar"
+    liar.write_text(f"#!/bin/sh\ntouch '{liar}.ran'\necho 'Good \"git\" signature for x with y key z'\n")
+    liar.chmod(0o755)
+    for setting in ("gpg.program", "gpg.ssh.program", "gpg.x509.program"):
+        sandbox.git("config", setting, str(liar))
+    sandbox.git("config", "gpg.ssh.allowedSignersFile", str(tmp_path / "theirs"))
+
+    assert verdicts(sandbox, since, [line(key(tmp_path, "listed"))]) == {made: False}
+    assert not Path(f"{liar}.ran").exists()
+
+
+def test_a_commit_that_touches_nothing_of_it_needs_no_signature(sandbox: Sandbox) -> None:
+    since = sandbox.git("rev-parse", "HEAD").strip()
+    sandbox.write("code/train.py", "other")
+    sandbox.commit("Other")
+
+    assert verdicts(sandbox, since, []) == {}
+
+
+def test_a_clean_merge_touches_nothing_and_an_evil_one_does(sandbox: Sandbox) -> None:
+    since = sandbox.git("rev-parse", "HEAD").strip()
+    sandbox.git("switch", "-q", "-c", "side")
+    sandbox.write("results/side", "1")
+    side = sandbox.commit("Side")
+    sandbox.git("switch", "-q", "main")
+    sandbox.write("results/main", "1")
+    main = sandbox.commit("Main")
+    sandbox.git("merge", "-q", "--no-ff", "-m", "Merge", "side")
+    assert set(verdicts(sandbox, since, [])) == {side, main}
+
+    sandbox.write("results/main", "evil")
+    sandbox.git("add", "--all")
+    sandbox.git("commit", "-q", "--amend", "--no-edit")
+
+    evil = sandbox.git("rev-parse", "HEAD").strip()
+    assert set(verdicts(sandbox, since, [])) == {evil, side, main}
+
+
+def test_paths_of_any_letters_come_back_whole(sandbox: Sandbox) -> None:
+    since = sandbox.git("rev-parse", "HEAD").strip()
+    names = ["results/-rf", "results/a b", "results/ümlaut\nline", "results/:(glob)**"]
+    for name in names:
+        sandbox.write(name, "x")
+    sandbox.commit("Odd")
+
+    (touch,) = touches(Repository.find(sandbox.root), since, "HEAD", ["results/"], signers=[])
+
+    assert sorted(touch.paths) == sorted(names)
