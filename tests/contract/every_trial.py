@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from generator import search
@@ -11,9 +12,12 @@ from generator.repo import files
 from generator.spec import parse
 from generator.structs.batch import Batch
 from generator.structs.program import Code, Data, Program
+from generator.structs.settings import Limits
 from generator.structs.sweep import Shape, Sweep
-from tests.written_specs import SETTINGS
+from tests.written_specs import SETTINGS as LIMITED
 
+SETTINGS = replace(LIMITED, limits=Limits())
+"""Every value that a spec may have, at once, is more than any budget."""
 BASES = Bases(files.read_folder(Path(__file__).parents[2] / "base").files)
 
 
