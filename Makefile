@@ -37,7 +37,7 @@ format: $(STAMPS)/test ## rewrite the sources in the one format
 checkov: $(STAMPS)/checkov $(STAMPS)/test ## a judge from outside, on rendered overlays and on the platform
 	@$(BIN)/python -m pytest -rA tests/contract/test_checkov.py
 
-cluster-tools: $(STAMPS)/test ## build a real API server for the tests, once (some 6 minutes; needs Go)
+cluster-tools: $(STAMPS)/test ## build a real API server and two kustomizes for the tests, once (some 6 minutes; needs Go)
 	@$(BIN)/python -m tests.cluster.building
 
 apiserver: cluster-tools ## start a real Kubernetes API server on loopback, for a person to try things on
@@ -52,6 +52,8 @@ mutants: $(STAMPS)/test $(STAMPS)/torch ## break the source in 200 seeded ways a
 bench: $(STAMPS)/sweep ## CPU seconds of the commands people wait for, and of ten and a hundred thousand trials
 	@$(BIN)/python benchmarks/commands.py
 	@$(BIN)/python benchmarks/scaling.py
+	@$(BIN)/python benchmarks/check.py
+	@$(BIN)/python benchmarks/check.py many
 	@$(BIN)/python benchmarks/policy.py
 	@$(BIN)/python benchmarks/kustomize.py
 

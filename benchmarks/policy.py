@@ -51,14 +51,27 @@ def many(wanted: int) -> tuple[str, tuple[dict[str, Any], ...]]:
     made = overlay(a_batch(Shape.JOBS), some_bases(), SETTINGS)
     files = made.tree.files
     first = yaml.load_all(files["job.yaml"])[0]
-    jobs = []
-    for index in range(wanted):
-        job = copy.deepcopy(first)
-        job["metadata"]["name"] = f"{made.name}-t{index:011x}"
-        jobs.append(job)
+    jobs = [trial(first, made.name, index) for index in range(wanted)]
     listed = yaml.load(files["kustomization.yaml"])["configMapGenerator"]
     maps = [config_map(entry, files) for entry in listed]
     return made.name, (*maps, *jobs)
+
+
+def trial(first: dict[str, Any], batch: str, index: int) -> dict[str, Any]:
+    """Make another trial of the first: its own name, number and folder."""
+    job = copy.deepcopy(first)
+    job["metadata"]["name"] = f"{batch}-t{index:011x}"
+    template = job["spec"]["template"]
+    for metadata in (job["metadata"], template["metadata"]):
+        metadata["labels"]["sweepledger.dev/index"] = str(index)
+    (container,) = template["spec"]["containers"]
+    for variable in container["env"]:
+        if variable["name"] == "SWEEP_INDEX":
+            variable["value"] = str(index)
+    for mount in container["volumeMounts"]:
+        if "subPath" in mount and mount["name"] == "results":
+            mount["subPath"] = f"{batch}/{index}"
+    return job
 
 
 def config_map(entry: dict[str, Any], files: Any) -> dict[str, Any]:

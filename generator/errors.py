@@ -6,7 +6,8 @@ GeneratorError
 ├── RepositoryError      no repository, no remote, push refused by policy         exit 3
 │   └── ContentionError  others kept winning the push until the budget ended      exit 4
 ├── StorageError         disk full, read-only, I/O error: the file is named       exit 3
-└── ToolError            git or kustomize missing or failed, with its own words   exit 3
+├── ToolError            git or kustomize missing or failed, with its own words   exit 3
+└── IdleError            nothing is wrong, and nothing is to be done              exit 0
 Anything else is our bug: exit 70.
 """
 
@@ -59,6 +60,12 @@ class ContentionError(RepositoryError):
 
 class StorageError(GeneratorError):
     """The file system refused; the file is named."""
+
+
+class IdleError(GeneratorError):
+    """All that was asked for is so already, or nothing is there to do it to: scripts may go on."""
+
+    exit_code = 0
 
 
 class ToolError(GeneratorError):

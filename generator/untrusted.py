@@ -12,10 +12,14 @@ STRANGE = frozenset({errno.ELOOP, errno.ENOENT, errno.ENXIO, errno.EISDIR, errno
 """What opening a link, a device, a folder or nothing answers. All else is the file system's failure."""
 
 
-def read_regular(path: Path, limit: int) -> bytes | None:
-    """Read a regular file, at most one byte more than `limit`; None for anything else. Raises OSError."""
+def read_regular(path: Path | str, limit: int, *, dir_fd: int | None = None) -> bytes | None:
+    """Read a regular file, at most one byte more than `limit`; None for anything else. Raises OSError.
+
+    A relative path begins at the folder that `dir_fd` has open.
+    """
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(path, flags, dir_fd=dir_fd)
     except OSError as error:
         if error.errno in STRANGE:
             return None

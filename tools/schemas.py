@@ -18,12 +18,13 @@ from typing import Any
 
 import yaml
 
+from generator.structs import versions
+
 TARGET = Path(__file__).parent.parent / "generator/policy/schemas"
 
 WHEEL = "kubernetes-validate==1.37.0"
 WHEEL_DIGEST = "85136d018a27b50ec7fc049d902bfa5193f5976807e6c0f408e3ab6fe078cad9"
-RELEASES = ("1.30", "1.37")
-"""The oldest and the newest Kubernetes that are supported."""
+RELEASES = tuple(map(versions.shown, (versions.OLDEST, versions.NEWEST)))
 
 KINDS = {
     "v1": (

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from generator.errors import GeneratorError, SpecError
+from generator.errors import GeneratorError, IdleError, SpecError
 from generator.problems import Problem, Severity, one_line
 
 if TYPE_CHECKING:
@@ -90,10 +90,20 @@ def _answered(command: str, form: Format, work: Callable[[], Answer]) -> int:
         found = work()
     except SpecError as error:
         found = Answer({}, problems=error.problems, exit_code=error.exit_code)
+    except IdleError as error:
+        found = idle(error)
     except GeneratorError as error:
         return _fail(command, form, error)
     _print(command, form, found)
     return found.exit_code
+
+
+def idle(error: IdleError, data: Mapping[str, Any] | None = None) -> Answer:
+    """Answer that there is nothing to do: that is no failure, so it is said where answers are said."""
+    from rich.text import Text
+
+    lines = (str(error), *([f"next: {error.hint}"] if error.hint else []))
+    return Answer(data or {}, tuple(Text(visible(line)) for line in lines))
 
 
 def _fail(command: str, form: Format, error: GeneratorError) -> int:

@@ -8,7 +8,19 @@ from typing import Annotated
 import typer
 
 from generator import __version__
-from generator.cli import author, cluster, exchange, lint, plan, platform, read, repository, run, settings
+from generator.cli import (
+    author,
+    cluster,
+    exchange,
+    expire,
+    lint,
+    plan,
+    platform,
+    read,
+    repository,
+    run,
+    settings,
+)
 from generator.cli.answer import EXIT_INTERRUPTED, fail_usage, while_read
 
 app = typer.Typer(
@@ -26,6 +38,7 @@ read.register(app)
 platform.register(app)
 lint.register(app)
 cluster.register(app)
+expire.register(app)
 repository.register(app)
 settings.register(app)
 

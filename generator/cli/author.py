@@ -6,17 +6,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from generator.cli import answer
+from generator.cli import answer, completing
 from generator.cli.answer import EXIT_DRIFT, EXIT_PROBLEMS, Answer, BaseOption, Format, FormatOption
+from generator.cli.panels import AUTHOR
 from generator.problems import Problem
 
 if TYPE_CHECKING:
     from generator.commands.generate import Generated
 
 Names = Annotated[
-    list[str] | None, typer.Argument(metavar="[NAME]...", help="Sweeps; all of sweeps/ if none.")
+    list[str] | None,
+    typer.Argument(
+        metavar="[NAME]...", help="Sweeps; all of sweeps/ if none.", autocompletion=completing.sweeps
+    ),
 ]
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The sweep's name.")]
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="The sweep's name.", autocompletion=completing.sweeps)
+]
 
 
 class File(StrEnum):
@@ -28,13 +34,13 @@ class File(StrEnum):
 
 def register(app: typer.Typer) -> None:
     """Add the author's commands."""
-    app.command("new")(new)
-    app.command("validate")(validate)
-    app.command("try")(try_)
-    app.command("generate")(generate)
-    app.command("check")(check)
-    app.command("update")(update)
-    app.command("schema")(schema)
+    app.command("new", rich_help_panel=AUTHOR)(new)
+    app.command("validate", rich_help_panel=AUTHOR)(validate)
+    app.command("try", rich_help_panel=AUTHOR)(try_)
+    app.command("generate", rich_help_panel=AUTHOR)(generate)
+    app.command("check", rich_help_panel=AUTHOR)(check)
+    app.command("update", rich_help_panel=AUTHOR)(update)
+    app.command("schema", rich_help_panel=AUTHOR)(schema)
 
 
 def new(name: Name, form: FormatOption = Format.TEXT) -> None:
@@ -169,12 +175,14 @@ def check(
         from generator.cli import show
         from generator.commands import check as command
         from generator.commands.workspace import Workspace
+        from generator.plan import room_as_data
 
         found = command.check(Workspace.find(answer.here()), base=base, everything=everything)
         data = {
             "specs": found.specs,
             "built": list(found.builds.built),
             "unchanged": list(found.builds.unchanged),
+            "pools": {name: room_as_data(one) for name, one in found.rooms},
         }
         code = EXIT_DRIFT * answer.has_errors(found.problems)
         return Answer(data, show.checked(found), found.problems, code)

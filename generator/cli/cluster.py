@@ -6,6 +6,7 @@ import typer
 
 from generator.cli import answer
 from generator.cli.answer import EXIT_DRIFT, Answer, Format, FormatOption
+from generator.cli.panels import PLATFORM
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -24,9 +25,9 @@ PatienceOption = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add the commands that speak to a cluster."""
-    app.command("doctor")(doctor)
-    app.command("submit")(submit)
-    app.command("collect-by-pod")(collect_by_pod)
+    app.command("doctor", rich_help_panel=PLATFORM)(doctor)
+    app.command("submit", rich_help_panel=PLATFORM)(submit)
+    app.command("collect-by-pod", rich_help_panel=PLATFORM)(collect_by_pod)
 
 
 def doctor(
@@ -123,17 +124,13 @@ def collect_by_pod(
 
     def work() -> Answer:
         from generator.cli import show
+        from generator.cli.run import target_of
         from generator.commands import reading as command
-        from generator.commands.collect import Target
         from generator.commands.workspace import Workspace
         from generator.engine.cluster.kubectl import Kubectl
 
         workspace = Workspace.find(answer.here())
-        settings = workspace.settings
-        target = Target(workspace.repository)
-        if push:
-            workspace.remote_url()
-            target = Target(workspace.repository, settings.remote, settings.branch)
+        target = target_of(workspace, push=push)
         found = command.collect_by_pod(workspace, target, Kubectl(context), image=image, patience=patience)
         data = {"collected": [{"commit": one.commit, "batches": list(one.batches)} for one in found]}
         return Answer(data, show.collected(found))

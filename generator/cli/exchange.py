@@ -10,6 +10,7 @@ import typer
 
 from generator.cli import answer
 from generator.cli.answer import EXIT_PROBLEMS, Answer, Format, FormatOption, has_errors
+from generator.cli.panels import AUTHOR
 from generator.problems import one_cell
 
 if TYPE_CHECKING:
@@ -35,8 +36,8 @@ ForeignArgument = Annotated[Foreign, typer.Argument(metavar="FORMAT", help=f"One
 
 def register(app: typer.Typer) -> None:
     """Add the commands that cross the border."""
-    app.command("import")(import_)
-    app.command("export")(export)
+    app.command("import", rich_help_panel=AUTHOR)(import_)
+    app.command("export", rich_help_panel=AUTHOR)(export)
 
 
 def import_(

@@ -7,11 +7,12 @@ import typer
 
 from generator.cli import answer
 from generator.cli.answer import EXIT_DRIFT, EXIT_PROBLEMS, Answer, Format, FormatOption
+from generator.cli.panels import PLATFORM
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("lint")(lint)
+    app.command("lint", rich_help_panel=PLATFORM)(lint)
 
 
 def lint(
@@ -31,8 +32,11 @@ def lint(
         found = command.lint(files, stdin, answer.here())
         wrong = answer.has_errors(found.problems)
         code = EXIT_DRIFT * wrong if found.is_read else EXIT_PROBLEMS
-        shown = f"{len(found.objects)} object(s) checked, {len(found.skipped)} skipped"
-        data = {"objects": list(found.objects), "skipped": list(found.skipped)}
+        said = found.found
+        shown = f"{len(said.objects)} object(s) checked, {len(said.skipped)} skipped"
+        shown += f", {len(said.partly)} by schema alone" if said.partly else ""
+        shown += f"; {len(said.others)} document(s) that are no manifests" if said.others else ""
+        data = {key: list(getattr(said, key)) for key in ("objects", "partly", "skipped", "others")}
         return Answer(data, (shown,), found.problems, code)
 
     answer.answer("lint", form, work)

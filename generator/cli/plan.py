@@ -7,6 +7,7 @@ import typer
 
 from generator.cli import answer
 from generator.cli.answer import EXIT_PROBLEMS, Answer, BaseOption, Format, has_errors
+from generator.cli.panels import AUTHOR
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -24,7 +25,7 @@ class PlanFormat(StrEnum):
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("plan")(plan)
+    app.command("plan", rich_help_panel=AUTHOR)(plan)
 
 
 def plan(

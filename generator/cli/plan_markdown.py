@@ -51,7 +51,7 @@ def _review(review: Review, base: str | None) -> Iterator[str]:
     if review.sweep.description:
         yield from (code(words.cut(review.sweep.description)), "")
     yield from (f"{words.standing(review)}; {words.cost(review)}.", "")
-    if room := words.room(review):
+    if room := words.room(review.room):
         yield from (f"Pool: {room}.", "")
     if allowed := words.budget(review):
         yield from (f"Budget: {allowed}.", "")

@@ -36,7 +36,7 @@ def _review(review: Review, base: str | None) -> Iterator[RenderableType]:
     if review.coverage.constants:
         yield Text(f"  fixed  {words.assignment(review.coverage.constants)}")
     yield Text(f"  cost   {words.cost(review)}")
-    if room := words.room(review):
+    if room := words.room(review.room):
         yield Text(f"  pool   {room}")
     if allowed := words.budget(review):
         yield Text(f"  budget {allowed}")

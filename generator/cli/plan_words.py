@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable
 from typing import assert_never
 
+from generator.cli.values import counted
 from generator.plan import (
     Binned,
     Cost,
@@ -13,6 +14,7 @@ from generator.plan import (
     Discrepancy,
     Rejection,
     Review,
+    Room,
     Scale,
     Unreadable,
 )
@@ -70,11 +72,6 @@ def trial(found: Trial) -> str:
     return assignment(found.assignment.items(), *replicate)
 
 
-def counted(count: int, noun: str) -> str:
-    """Count things."""
-    return f"{count:,} {noun}" + "s" * (count != 1)
-
-
 def size(review: Review) -> str:
     """Say how many trials there are, and why."""
     trials = counted(len(review.trials), "trial")
@@ -107,13 +104,17 @@ def cost(review: Review) -> str:
         counted(run.retries + 1, "attempt"),
     )
     told = f"at most {_hours(new)} ({f' {TIMES} '.join(factors)}), "
-    told += f"about {_number(new.wall_hours)} hours at parallelism {run.parallelism:,}"
+    told += f"about {_spoken(new.wall_hours, 'hour')} at parallelism {run.parallelism:,}"
     return told if new == whole else f"{told}; {_hours(whole)} for all {whole.trials:,}"
 
 
 def _hours(found: Cost) -> str:
-    gpu = f", {_number(found.gpu_hours)} GPU hours" if found.gpu_hours else ""
-    return f"{_number(found.hours)} trial hours{gpu}"
+    gpu = f", {_spoken(found.gpu_hours, 'GPU hour')}" if found.gpu_hours else ""
+    return f"{_spoken(found.hours, 'trial hour')}{gpu}"
+
+
+def _spoken(amount: float, noun: str) -> str:
+    return f"{_number(amount)} {noun}" + "s" * (_number(amount) != "1")
 
 
 def _duration(seconds: int) -> str:
@@ -147,19 +148,19 @@ def _number(found: float) -> str:
 def budget(review: Review) -> str:
     """Say what the spec allows; nothing where it sets no limit."""
     found = review.sweep.budget
-    trials = [] if found.max_trials is None else [f"{found.max_trials:,} trials"]
+    trials = [] if found.max_trials is None else [counted(found.max_trials, "trial")]
     hours = [] if found.max_gpu_hours is None else [f"{short(found.max_gpu_hours)} GPU hours"]
     return ", ".join(trials + hours)
 
 
-def room(review: Review) -> str:
-    """Say what the new trials take of their pool; nothing where they name none."""
-    found, asked = review.room, review.sweep.run.resources
+def room(found: Room | None) -> str:
+    """Say what new trials take of their pool; nothing where they name none."""
     if found is None:
         return ""
+    asked, nodes = found.run.resources, found.run.nodes
     gpus = [counted(asked.gpu, "GPU")] if asked.gpu else []
     needs = ", ".join([f"{asked.cpu} CPU", _bytes(asked.memory), *gpus])
-    pods = f" {TIMES} {review.sweep.run.nodes} pods" if review.sweep.run.nodes > 1 else ""
+    pods = f" {TIMES} {nodes} pods" if nodes > 1 else ""
     most = "" if found.pool.max_nodes is None else f" of at most {found.pool.max_nodes:,}"
     parts = [
         f"{found.trials:,}{pods} {TIMES} {found.pool.name} ({needs})",

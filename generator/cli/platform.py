@@ -7,6 +7,7 @@ import typer
 
 from generator.cli import answer
 from generator.cli.answer import Answer, Format, FormatOption
+from generator.cli.panels import PLATFORM
 
 if TYPE_CHECKING:
     from generator.commands.bootstrap import Bootstrapped
@@ -44,7 +45,7 @@ BranchOption = Annotated[
 ]
 ShapeOption = Annotated[
     list[DistributedShape] | None,
-    typer.Option("--shape", help="A distributed shape that the cluster can run; may be repeated."),
+    typer.Option("--shape", help="A distributed shape to allow before a spec uses it; may be repeated."),
 ]
 PublicOption = Annotated[
     bool | None,
@@ -57,7 +58,7 @@ ModeOption = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add the platform team's commands."""
-    app.command("bootstrap")(bootstrap)
+    app.command("bootstrap", rich_help_panel=PLATFORM)(bootstrap)
 
 
 def bootstrap(
@@ -98,6 +99,7 @@ def _as_data(found: "Bootstrapped") -> dict[str, Any]:
     return {
         "written": list(found.written),
         "removed": list(found.removed),
+        "kept": list(found.kept),
         "settings": list(found.changed_settings),
         "secrets": [
             {
@@ -111,16 +113,29 @@ def _as_data(found: "Bootstrapped") -> dict[str, Any]:
         ],
         "results_folder": list(found.results_folder),
         "ruleset": found.ruleset,
+        "owners": list(found.owners),
         "gaps": list(found.gaps),
     }
 
 
 def _shown(found: "Bootstrapped") -> list[str]:
-    lines = [f"wrote {path}" for path in found.written]
-    lines += [f"removed {path}" for path in found.removed]
-    lines += [f"set {change} in sweepledger.yaml" for change in found.changed_settings]
-    lines = lines or ["nothing to write: all is as it was"]
-    lines += ["", "Secrets, made by hand and never in git; each key is read from a file of its name:"]
+    done = [f"wrote {path}" for path in found.written]
+    done += [f"removed {path}" for path in found.removed]
+    done += [f"set {change} in sweepledger.yaml" for change in found.changed_settings]
+    kept = [f"kept {path}: edited by hand, so the settings do not reach it" for path in found.kept]
+    kept += ["--force overwrites what was edited"] if kept else []
+    lines = [*(done or ["nothing to write: all is as it was"]), *kept]
+    lines += _by_hand(found) if done else _again(found)
+    if found.gaps:
+        lines += ["", "Not decided yet in sweepledger.yaml:"]
+        lines += [f"  {gap}" for gap in found.gaps]
+    return (
+        [*lines, "", "next: commit, then apply in the order that clusters/README.md gives"] if done else lines
+    )
+
+
+def _by_hand(found: "Bootstrapped") -> list[str]:
+    lines = ["", "Secrets, made by hand and never in git; each key is read from a file of its name:"]
     for needed in found.secrets:
         lines.append(f"  {needed.purpose}: {needed.namespace}/{needed.name}")
         lines += [f"    {command}" for command in needed.commands]
@@ -128,7 +143,12 @@ def _shown(found: "Bootstrapped") -> list[str]:
     lines += [f"  {command}" for command in found.results_folder]
     lines += ["", "What keeps the collector's credential to results, on the git server:"]
     lines += ["  install clusters/pre-receive.sh as a pre-receive hook", f"  {found.ruleset}"]
-    if found.gaps:
-        lines += ["", "Not decided yet in sweepledger.yaml:"]
-        lines += [f"  {gap}" for gap in found.gaps]
-    return [*lines, "", "next: commit, then apply in the order that clusters/README.md gives"]
+    lines += ["", "Who reviews what decides where and how code runs, as lines of CODEOWNERS:"]
+    return [*lines, *(f"  {line}" for line in found.owners)]
+
+
+def _again(found: "Bootstrapped") -> list[str]:
+    secrets = ", ".join(f"{needed.namespace}/{needed.name}" for needed in found.secrets)
+    return [
+        f"Secrets that it needs: {secrets} (--format json gives the commands; `sweep doctor` looks for them)"
+    ]

@@ -12,6 +12,7 @@ from generator.cli import show
 from generator.commands.cluster import Refused
 from generator.commands.local import Built, Collected, Event, Fetched, Running, Trouble, Unpushed
 from generator.engine.local import events
+from generator.problems import Problem
 from generator.structs.record import Status
 from generator.structs.sweep import Metric
 
@@ -36,6 +37,8 @@ class Watch:
         self._best: dict[str, float] = {}
         self._done: dict[str, int] = {}
         self._total: dict[str, int] = {}
+        self.said: set[Problem] = set()
+        """Why batches were refused, as far as that was shown."""
 
     @contextmanager
     def live(self) -> Iterator["Watch"]:
@@ -60,6 +63,7 @@ class Watch:
                 told = f"; data {unverified} is believed: only a digest can be verified" if unverified else ""
                 self._say(Text(f"built {batch}{told}"))
             case Refused(_, problems):
+                self.said.update(problems)
                 self._say(Text("\n".join(map(str, problems)), "red"))
             case events.PodEnded():
                 self._ended(event)

@@ -4,25 +4,37 @@ from typing import Annotated
 
 import typer
 
-from generator.cli import answer
+from generator.cli import answer, completing
 from generator.cli.answer import Answer, Format, FormatOption
+from generator.cli.panels import READ
 from generator.cli.run import StateOption
 
 Trial = Annotated[
-    str, typer.Argument(metavar="TRIAL", help="A trial's id or the beginning of it; or SWEEP/TRIAL.")
+    str,
+    typer.Argument(
+        metavar="TRIAL",
+        help="A trial's id or the beginning of it; or SWEEP/TRIAL.",
+        autocompletion=completing.trials,
+    ),
 ]
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The sweep's name, or its spec.")]
+Name = Annotated[
+    str,
+    typer.Argument(metavar="NAME", help="The sweep's name, or its spec.", autocompletion=completing.sweeps),
+]
 OptionalName = Annotated[
-    str | None, typer.Argument(metavar="[NAME]", help="One sweep, by name or spec; all if none.")
+    str | None,
+    typer.Argument(
+        metavar="[NAME]", help="One sweep, by name or spec; all if none.", autocompletion=completing.sweeps
+    ),
 ]
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands that only read."""
-    app.command("results")(results)
-    app.command("logs")(logs)
-    app.command("log")(log)
-    app.command("show")(show)
+    app.command("results", rich_help_panel=READ)(results)
+    app.command("logs", rich_help_panel=READ)(logs)
+    app.command("log", rich_help_panel=READ)(log)
+    app.command("show", rich_help_panel=READ)(show)
 
 
 def results(
@@ -42,8 +54,12 @@ def results(
         from generator.cli import show as shown
         from generator.commands import results as command
         from generator.commands.workspace import Workspace
+        from generator.errors import IdleError
 
-        found = command.results(Workspace.find(answer.here()), name, by=sort, top=top)
+        try:
+            found = command.results(Workspace.find(answer.here()), name, by=sort, top=top)
+        except IdleError as idle:
+            return answer.idle(idle, {"sweep": name, "sorted_by": sort, "trials": []})
         rows = [
             {
                 "trial": row.trial,

@@ -2,14 +2,21 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from generator.cli import answer
+from generator.cli import answer, completing
 from generator.cli.answer import Answer, Format, FormatOption
+from generator.cli.panels import PLATFORM, RUN
+from generator.cli.values import counted
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The sweep's name.")]
+if TYPE_CHECKING:
+    from generator.commands.retry import Retried
+
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="The sweep's name.", autocompletion=completing.sweeps)
+]
 
 
 class Unfinished(StrEnum):
@@ -25,20 +32,27 @@ class Applier(StrEnum):
 
     ARGOCD = "argocd"
     FLUX = "flux"
+    SUBMIT = "submit"
     NONE = "none"
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands that write commits of their own."""
-    app.command("cancel")(cancel)
-    app.command("retry")(retry)
-    app.command("init")(init)
+    app.command("cancel", rich_help_panel=RUN)(cancel)
+    app.command("retry", rich_help_panel=RUN)(retry)
+    app.command("init", rich_help_panel=PLATFORM)(init)
 
 
 def cancel(
     name: Name,
     batch: Annotated[
-        str | None, typer.Option("--batch", metavar="BATCH", help="Only this one; default: all that run.")
+        str | None,
+        typer.Option(
+            "--batch",
+            metavar="BATCH",
+            help="Only this one; default: all that run.",
+            autocompletion=completing.batches,
+        ),
     ] = None,
     replace: Annotated[
         bool, typer.Option("--replace", help="Ask for the cancelled trials again, once they are recorded.")
@@ -54,7 +68,7 @@ def cancel(
         workspace = Workspace.find(answer.here())
         found = command.cancel(workspace, name, batch=batch, replace=replace)
         shown = [
-            f"cancelled {', '.join(found.batches)} ({found.trials} trials) in {found.commit[:8]}",
+            f"cancelled {', '.join(found.batches)} ({counted(found.trials, 'trial')}) in {found.commit[:8]}",
             "next: push or merge it; the controller ends what runs, the collector records what is there",
         ]
         if replace:
@@ -81,7 +95,12 @@ def retry(
     ] = None,
     batch: Annotated[
         str | None,
-        typer.Option("--batch", metavar="BATCH", help="Only this batch's; default: every batch's."),
+        typer.Option(
+            "--batch",
+            metavar="BATCH",
+            help="Only this batch's; default: every batch's.",
+            autocompletion=completing.batches,
+        ),
     ] = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
@@ -95,21 +114,26 @@ def retry(
         asked = [*(status or ()), *[Unfinished.FAILED] * failed, *[Unfinished.MISSING] * missing]
         statuses = frozenset(map(Status, asked)) or UNFINISHED
         found = command.retry(Workspace.find(answer.here()), name, batch=batch, statuses=statuses)
-        made = found.generated
-        shown = (
-            f"{found.batch} asks for {made.retried} trials once more, in {found.commit[:8]}",
-            "next: push it, or open a pull request",
-        )
-        data = {
-            "sweep": made.sweep.name,
-            "batch": found.batch,
-            "retried": made.retried,
-            "trials": made.trials - made.known,
-            "commit": found.commit,
-        }
-        return Answer(data, shown)
+        return _retried(found)
 
     answer.answer("retry", form, work)
+
+
+def _retried(found: "Retried") -> Answer:
+    made = found.generated
+    already = f"in {found.commit[:8]}" if found.commit else "already"
+    shown = (
+        f"{found.batch} asks for {counted(made.retried, 'trial')} once more, {already}",
+        "next: push it, or open a pull request",
+    )
+    data = {
+        "sweep": made.sweep.name,
+        "batch": found.batch,
+        "retried": made.retried,
+        "trials": made.trials - made.known,
+        "commit": found.commit,
+    }
+    return Answer(data, shown)
 
 
 def init(
@@ -131,8 +155,21 @@ def init(
         shown = (
             f"made {folder}: {len(made.files)} files, commit {made.commit[:8]} on main",
             f"next: cd {folder} && sweep try {made.example}; README.md has the rest",
+            *_before_the_first_batch(controller),
         )
         data = {"folder": str(folder), "commit": made.commit, "files": list(made.files)}
         return Answer(data, shown)
 
     answer.answer("init", form, work)
+
+
+def _before_the_first_batch(controller: Applier) -> tuple[str, ...]:
+    if controller is Applier.NONE:
+        return ()
+    lines = ("before `sweep generate`: `sweep pin trainer --repository REPO --tag TAG`, and defaults.image",)
+    if controller is Applier.SUBMIT:
+        return lines
+    return (
+        *lines,
+        f"before the cluster runs it: `sweep bootstrap {controller.value} --repo URL --branch main`",
+    )

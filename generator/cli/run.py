@@ -6,11 +6,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from generator.cli import answer
+from generator.cli import answer, completing
 from generator.cli.answer import Answer, Format, FormatOption
+from generator.cli.panels import READ, RUN
 
 if TYPE_CHECKING:
+    from generator.commands.collect import Collected, Target
     from generator.commands.local import Event
+    from generator.commands.status import Tally
+    from generator.commands.workspace import Workspace
 
 StateOption = Annotated[
     Path | None,
@@ -26,9 +30,9 @@ BranchOption = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add the commands that run and record."""
-    app.command("local")(local)
-    app.command("collect")(collect)
-    app.command("status")(status)
+    app.command("local", rich_help_panel=RUN)(local)
+    app.command("collect", rich_help_panel=RUN)(collect)
+    app.command("status", rich_help_panel=READ)(status)
 
 
 def local(
@@ -67,17 +71,23 @@ def local(
             jobs=jobs,
             without_gpu=without_gpu,
         )
-        return Answer({"collected": _played(command.local(options), form)})
+        return _played(command.local(options), form)
 
     answer.answer("local", form, work)
 
 
-def _played(happening: "Iterable[Event]", form: Format) -> list[dict[str, Any]]:
-    """Show what happens to the end; give what was collected."""
+def _played(happening: "Iterable[Event]", form: Format) -> Answer:
+    """Show what happens to the end; give what was collected. What was said of a batch is not said again."""
     from generator.cli.progress import Watch
+    from generator.errors import SpecError
 
     with Watch(answer.console(stderr=form is Format.JSON)).live() as watch:
-        return [_collected(event.found) for event in watch.follow(happening)]
+        try:
+            return Answer({"collected": [_collected(event.found) for event in watch.follow(happening)]})
+        except SpecError as error:
+            if form is Format.JSON or not watch.said.issuperset(error.problems):
+                raise
+            return Answer({}, ("not everything could run here: see above",), exit_code=error.exit_code)
 
 
 def collect(
@@ -87,30 +97,74 @@ def collect(
     remote: RemoteOption = None,
     branch: BranchOption = None,
     state: StateOption = None,
+    results: Annotated[
+        Path | None,
+        typer.Option("--results", metavar="DIR", help="The results volume; default: in the state folder."),
+    ] = None,
+    cluster: Annotated[
+        bool, typer.Option("--cluster", help="Ask the cluster's API server what has ended, by kubectl.")
+    ] = False,
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Record what ended: one commit a sweep with records, summary, report and figure; archive the batch."""
+    """Record what ended: one commit a sweep with records, summary, report and figure; archive the batch.
+
+    With --push and `results.mode: pull-request` each batch gets a branch results/SWEEP/BATCH to be merged.
+    """
 
     def work() -> Answer:
         from generator.cli import show
-        from generator.commands import collect as command
         from generator.commands import ledger
         from generator.commands.workspace import Workspace
-        from generator.engine.local.store import conditions
 
         workspace = Workspace.find(answer.here())
         folder = ledger.state_folder(workspace, state)
-        target = command.Target(workspace.repository)
-        if push:
-            name = remote or workspace.settings.remote
-            workspace.remote_url(name)
-            target = command.Target(workspace.repository, name, branch or workspace.settings.branch)
-        known = conditions(folder) if folder.is_dir() else None
-        ended = {batch for batch, condition in (known or {}).items() if condition}
-        found = command.collect(target, folder / "results", ended, alive=known)
+        target = target_of(workspace, remote, branch, push=push)
+        volume = _volume(results) if results else folder / "results"
+        found = _in_cluster(workspace, target, volume) if cluster else _here(target, volume, folder)
         return Answer({"collected": [_collected(one) for one in found]}, show.collected(found))
 
     answer.answer("collect", form, work)
+
+
+def target_of(
+    workspace: "Workspace", remote: str | None = None, branch: str | None = None, *, push: bool
+) -> "Target":
+    """Say where results commits go, by what was asked for and what the settings say."""
+    from generator.commands.collect import Target
+    from generator.structs.settings import ResultsMode
+
+    if not push:
+        return Target(workspace.repository)
+    settings = workspace.settings
+    name = remote or settings.remote
+    workspace.remote_url(name)
+    is_reviewed = settings.results.mode is ResultsMode.PULL_REQUEST
+    return Target(workspace.repository, name, branch or settings.branch, is_reviewed)
+
+
+def _in_cluster(workspace: "Workspace", target: "Target", volume: Path) -> "tuple[Collected, ...]":
+    from generator.commands.observing import collect_from_cluster
+    from generator.engine.cluster.kubectl import Kubectl
+
+    return collect_from_cluster(target, volume, Kubectl(), workspace.settings.namespace)
+
+
+def _here(target: "Target", volume: Path, state: Path) -> "tuple[Collected, ...]":
+    from generator.commands.collect import collect as record
+    from generator.engine.local.store import conditions
+
+    known = conditions(state) if state.is_dir() else None
+    ended = {batch for batch, condition in (known or {}).items() if condition}
+    return record(target, volume, ended, alive=known)
+
+
+def _volume(path: Path) -> Path:
+    """Refuse a volume that is not there: every trial would be recorded as missing, for good."""
+    from generator.errors import StorageError
+
+    if not path.is_dir():
+        raise StorageError(f"{path}: no such folder", hint="mount the results volume there")
+    return path.absolute()
 
 
 def _collected(found: Any) -> dict[str, Any]:
@@ -127,12 +181,20 @@ def _collected(found: Any) -> dict[str, Any]:
 
 def status(
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="One sweep, by name or spec; all if none.")
+        str | None,
+        typer.Argument(
+            metavar="[NAME]",
+            help="One sweep, by name or spec; all if none.",
+            autocompletion=completing.sweeps,
+        ),
     ] = None,
     state: StateOption = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Say where each sweep stands: planned (not merged yet), running, ok, failed, missing, best so far."""
+    """Say where each sweep stands: planned (not merged), pending (not begun), running, or how trials ended.
+
+    What ran in a cluster, and the best of it, is known once it is recorded in git and pulled.
+    """
 
     def work() -> Answer:
         from generator.cli import show
@@ -142,19 +204,20 @@ def status(
 
         workspace = Workspace.find(answer.here())
         found = command.status(workspace, name, state=ledger.state_folder(workspace, state))
-        sweeps = [
-            {
-                "name": one.sweep,
-                "batches": one.batches,
-                "active": list(one.active),
-                "trials": one.trials,
-                **{name: one.counts[name] for name in show.COUNTED},
-                "best": None
-                if one.best is None
-                else {"trial": one.best.trial, "value": one.best.metric(one.metric)},
-            }
-            for one in found
-        ]
-        return Answer({"sweeps": sweeps}, show.tallies(found))
+        return Answer({"sweeps": [_tally(one) for one in found]}, show.tallies(found))
 
     answer.answer("status", form, work)
+
+
+def _tally(one: "Tally") -> dict[str, Any]:
+    from generator.cli import show
+
+    best = None if one.best is None else {"trial": one.best.trial, "value": one.best.metric(one.metric)}
+    return {
+        "name": one.sweep,
+        "batches": one.batches,
+        "active": list(one.active),
+        "trials": one.trials,
+        **{name: one.counts[name] for name in show.COUNTED},
+        "best": best,
+    }

@@ -5,22 +5,34 @@ from typing import Annotated
 
 import typer
 
-from generator.cli import answer
+from generator.cli import answer, completing
 from generator.cli.answer import Answer, Format, FormatOption
+from generator.cli.panels import PLATFORM
 
 data = typer.Typer(help="Data that trials read.", no_args_is_help=True)
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands of whoever owns the settings."""
-    app.command("pin")(pin)
-    app.add_typer(data, name="data")
+    app.command("pin", rich_help_panel=PLATFORM)(pin)
+    app.add_typer(data, name="data", rich_help_panel=PLATFORM)
 
 
 def pin(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="An image of sweepledger.yaml, by its name.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="An image of sweepledger.yaml, by its name.",
+            autocompletion=completing.images,
+        ),
+    ],
     tag: Annotated[
         str | None, typer.Option("--tag", metavar="TAG", help="The tag; default: the one in the settings.")
+    ] = None,
+    repository: Annotated[
+        str | None,
+        typer.Option("--repository", metavar="REPO", help="Where it lies: adds the image, or moves it."),
     ] = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
@@ -30,7 +42,8 @@ def pin(
         from generator.commands import pin as command
         from generator.commands.workspace import Workspace
 
-        found = command.pin(Workspace.find(answer.here()), name, tag=tag)
+        workspace = Workspace.find(answer.here(), unpinned=True)
+        found = command.pin(workspace, name, repository=repository, tag=tag)
         shown = [f"{name}: {found.reference}" + ("" if found.is_new else " (as it was)")]
         if found.is_new:
             shown.append("next: commit sweepledger.yaml; `sweep update NAME` takes it into a sweep")

@@ -92,11 +92,14 @@ def blocks(found: tuple[Block, ...]) -> Table:
 
 
 def checked(found: Checked) -> tuple[RenderableType, ...]:
-    """Show what was looked at."""
+    """Show what new batches take, and what was looked at."""
+    from generator.cli import plan_words
+
     built = f", {len(found.builds.built)} overlay(s) built" if found.builds.built else ""
     same = f", {len(found.builds.unchanged)} as merged" if found.builds.unchanged else ""
     verdict, colour = ("problems", "red") if has_errors(found.problems) else ("ok", "green")
-    return (Text(f"{verdict}: {found.specs} spec(s){built}{same}", colour),)
+    rooms = (Text(f"{name}: {plan_words.room(room)}") for name, room in found.rooms)
+    return (*rooms, Text(f"{verdict}: {found.specs} spec(s){built}{same}", colour))
 
 
 def tried(found: Tried) -> tuple[RenderableType, ...]:
@@ -122,8 +125,8 @@ def recorded(one: Collected) -> str:
     return f"{told}; {len(one.corrupt)} record(s) passed over: {reasons}" if one.corrupt else told
 
 
-COUNTED = ("planned", "running", "ok", "diverged", "failed", "cancelled", "missing")
-SELDOM = ("planned", "cancelled")
+COUNTED = ("planned", "pending", "running", "ok", "diverged", "failed", "cancelled", "missing")
+SELDOM = ("planned", "pending", "cancelled")
 """Columns that are shown where they say anything."""
 
 

@@ -21,3 +21,8 @@ def value(found: Value) -> str:
 def assignment(values: Mapping[str, Value]) -> str:
     """Show a trial's values in a line."""
     return "  ".join(f"{name}={value(one)}" for name, one in values.items())
+
+
+def counted(count: int, noun: str) -> str:
+    """Count things."""
+    return f"{count:,} {noun}" + "s" * (count != 1)

@@ -4,21 +4,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from generator import spec
-from generator.commands import foundation
+from generator.commands import foundation, platform_files
+from generator.commands.platform_files import FOLDER
 from generator.commands.workspace import SETTINGS_FILE, Workspace
 from generator.errors import RepositoryError, SpecError, UsageError
-from generator.formats import bootstrap as file
-from generator.formats.bootstrap import BOOTSTRAP_FILE, Bootstrap
+from generator.formats.bootstrap import Bootstrap
 from generator.reader.edits import with_value
 from generator.render import platform
 from generator.render.platform import Needed, Source, flux
-from generator.repo import batches, files
-from generator.structs.settings import Controller, ResultsMode, Settings
+from generator.render.platform.network import GIT
+from generator.repo import files
+from generator.structs.settings import API_SERVER, Controller, ResultsMode, Settings
 from generator.structs.sweep import Shape
-from generator.structs.tree import FileTree
-from generator.structs.values import bytes_digest
 
-FOLDER = "clusters"
+BASES = ("collector/v1", "expiry/v1", "namespace/v1")
+"""What the platform is made from: the repository's own from then on, so that no newer version changes it."""
 EMPTY_SETTINGS = "version: 1\n"
 
 
@@ -43,10 +43,19 @@ class Bootstrapped:
     source: Source
     written: tuple[str, ...]
     removed: tuple[str, ...]
+    kept: tuple[str, ...]
+    """What a person edited: the settings no longer reach it."""
     changed_settings: tuple[str, ...]
-    secrets: tuple[Needed, ...]
-    gaps: tuple[str, ...]
-    """What the settings do not say, and what the platform lacks because of it."""
+
+    @property
+    def secrets(self) -> tuple[Needed, ...]:
+        """List the Secrets that a person makes."""
+        return platform.secrets(self.settings, self.source)
+
+    @property
+    def gaps(self) -> tuple[str, ...]:
+        """Say what the settings leave open, and what the platform lacks because of it."""
+        return gaps(self.settings, self.source)
 
     @property
     def results_folder(self) -> tuple[str, ...]:
@@ -58,6 +67,11 @@ class Bootstrapped:
         """Say how a server without hooks confines the collector."""
         return platform.ruleset(self.settings, self.source)
 
+    @property
+    def owners(self) -> tuple[str, ...]:
+        """Give the lines of CODEOWNERS that have the platform team review its own files."""
+        return platform.owners()
+
 
 def bootstrap(workspace: Workspace, asked: Asked) -> Bootstrapped:
     """Write the platform's files and set `controller:` and `results.mode:`; twice changes nothing.
@@ -65,35 +79,37 @@ def bootstrap(workspace: Workspace, asked: Asked) -> Bootstrapped:
     What a person edited is overwritten with `force` only. Raises UsageError, RepositoryError, SpecError.
     """
     files.refuse_links(workspace.root, FOLDER, flux.ACTIVE, SETTINGS_FILE)
-    before = _before(workspace)
+    before = platform_files.record(workspace)
     source = _source(workspace, asked, before)
     edited = _edited(workspace, _edits(workspace.settings, asked, source))
     settings = edited.settings
-    active = [batch.name for batch in batches.in_work_tree(workspace.root) if batch.is_active]
-    wanted = platform.platform(settings, source, foundation.bases(workspace.root).files, active)
-    tree = FileTree({**wanted.files, BOOTSTRAP_FILE: _record(settings, source, wanted)})
-    found = _found(workspace)
-    owned = _owned(settings, before, found)
-    if not asked.force:
-        _refuse_edited(tree, found, owned)
-    written = tuple(path for path, content in tree if _write(workspace, path, content, found))
-    stale = tuple(sorted(path for path in owned if path in found and path not in tree.files))
-    for path in stale:
+    compared = platform_files.compare(workspace, settings, source, before)
+    kept = () if asked.force else compared.edited
+    due = {*compared.missing, *compared.changed, *(compared.edited if asked.force else ())}
+    written = tuple(sorted(due & compared.wanted.files.keys()))
+    for path in written:
+        files.write_file(workspace.root / path, compared.wanted[path])
+    for path in compared.stale:
         with files.storage(workspace.root / path):
             (workspace.root / path).unlink()
+    foundation.lay(workspace.root, BASES)
     if edited.changes:
         files.write_file(workspace.root / SETTINGS_FILE, edited.text.encode())
-    needed = platform.secrets(settings, source)
-    return Bootstrapped(settings, source, written, stale, edited.changes, needed, gaps(settings))
+    return Bootstrapped(settings, source, written, compared.stale, kept, edited.changes)
 
 
-def gaps(settings: Settings) -> tuple[str, ...]:
+def gaps(settings: Settings, source: Source) -> tuple[str, ...]:
     """Say what the settings leave open."""
     found = []
     names = platform.Names.of(settings)
     if "collector" not in settings.images:
         found.append(
             "images.collector: not set, so the collector is suspended; `sweep pin collector` sets it"
+        )
+    if settings.results.mode is ResultsMode.PULL_REQUEST and not settings.signers:
+        found.append(
+            "signers: not set, so `sweep check` refuses the collector's branches; list the public half of "
+            f"its key {platform.SIGNING_KEY!r}"
         )
     if settings.results.nfs is None:
         found.append(
@@ -102,30 +118,36 @@ def gaps(settings: Settings) -> tuple[str, ...]:
             "(ReadOnlyMany) over the same data"
         )
     if not settings.pools or any(pool.max_nodes is None for pool in settings.pools.values()):
-        found.append("pools: without max_nodes for each, the quota bounds no cpu, memory or GPUs")
+        found.append(
+            "pools: without max_nodes for each, the quota bounds no cpu, memory or GPUs; nor is there a "
+            "sample of such a pool's queue"
+        )
+    if settings.results.keep_days is not None and GIT not in settings.egress and source.port is not None:
+        found.append(
+            f"egress.{GIT}: not set, so what deletes old results may reach every host on port {source.port}"
+        )
+    ports = platform.ports_to_anywhere(settings, source)
+    if ports:
+        listed = ", ".join(map(str, ports))
+        found.append(
+            f"egress.{GIT}, egress.{API_SERVER}: not both set, so the collector may reach every host "
+            f"on ports {listed}; name the addresses of the git server and of the API server"
+        )
     return tuple(found)
 
 
-def _before(workspace: Workspace) -> Bootstrap | None:
-    path = workspace.root / BOOTSTRAP_FILE
-    if not path.exists():
-        return None
-    try:
-        return file.read(files.read_input(path))
-    except ValueError as error:
-        raise RepositoryError(
-            f"{BOOTSTRAP_FILE}: {error}", hint="remove it and run `sweep bootstrap` with --force"
-        ) from error
-
-
 def _source(workspace: Workspace, asked: Asked, before: Bootstrap | None) -> Source:
-    """Take what was asked for, else what was asked for last time, else what the repository says."""
+    """Take what was asked for, else what was asked for last time, else what the repository says.
+
+    A shape that is in use is allowed without being asked for.
+    """
     url = asked.url or (before.url if before else workspace.remote_url())
     branch = asked.branch or (before.branch if before else workspace.settings.branch)
-    shapes = asked.shapes if asked.shapes is not None else (before.shapes if before else ())
+    shapes = {*(asked.shapes if asked.shapes is not None else (before.shapes if before else ()))}
+    in_use = platform_files.shapes_in_use(workspace)
     public = asked.is_public if asked.is_public is not None else bool(before and before.is_public)
     try:
-        source = Source(url, branch, tuple(sorted(set(shapes))), is_public=public)
+        source = Source(url, branch, tuple(sorted(shapes | in_use)), is_public=public)
     except ValueError as error:
         raise UsageError(
             str(error), hint="--repo https://git.example/team/sweeps.git --branch main"
@@ -171,49 +193,3 @@ def _edited(workspace: Workspace, edits: Mapping[tuple[str, ...], str]) -> _Edit
     if isinstance(read, tuple):
         raise SpecError(read)
     return _Edited(text, read, tuple(changes))
-
-
-def _record(settings: Settings, source: Source, wanted: FileTree) -> bytes:
-    """Batches' Kustomizations are not in it: they come and go with the batches."""
-    digests = {path: digest for path, digest in wanted.digests.items() if not _is_of_batch(path)}
-    made = Bootstrap(settings.controller, source.url, source.branch, source.shapes, source.is_public, digests)
-    return file.write(made, banner=platform.BANNER).encode()
-
-
-def _is_of_batch(path: str) -> bool:
-    return path.startswith(f"{flux.ACTIVE}/") and path.endswith(".yaml")
-
-
-def _found(workspace: Workspace) -> dict[str, bytes]:
-    tree = files.read_folder(workspace.root / FOLDER)
-    return {f"{FOLDER}/{path}": content for path, content in tree}
-
-
-def _owned(settings: Settings, before: Bootstrap | None, found: Mapping[str, bytes]) -> set[str]:
-    """List the files that are as this command, or `sweep generate`, once wrote them."""
-    digests = before.files if before else {}
-    owned = {path for path, content in found.items() if digests.get(path) == bytes_digest(content)}
-    for path in filter(_is_of_batch, found):
-        name = path.removeprefix(f"{flux.ACTIVE}/").removesuffix(".yaml")
-        if found[path] == flux.batch_kustomization(name, settings):
-            owned.add(path)
-    return owned
-
-
-def _refuse_edited(tree: FileTree, found: Mapping[str, bytes], owned: set[str]) -> None:
-    edited = [
-        path
-        for path, content in tree
-        if path in found and found[path] != content and path not in owned and path != BOOTSTRAP_FILE
-    ]
-    if edited:
-        raise RepositoryError(
-            "edited by hand, so not overwritten: " + ", ".join(edited),
-            hint=f"say it in {SETTINGS_FILE} instead, or drop the edits with --force",
-        )
-
-
-def _write(workspace: Workspace, path: str, content: bytes, found: Mapping[str, bytes]) -> bool:
-    if _is_of_batch(path) and path in found:
-        return False  # a batch that stands is never written anew
-    return files.write_file(workspace.root / path, content)

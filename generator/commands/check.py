@@ -1,5 +1,6 @@
 """`sweep check`: everything that must hold before a merge, in one run."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from generator.commands.checks import (
@@ -9,13 +10,17 @@ from generator.commands.checks import (
     frozen,
     guarded,
     layout,
+    platform,
     proven,
+    settled,
     standing,
 )
 from generator.commands.checks.builds import Builds
 from generator.commands.checks.scene import Scene
 from generator.commands.workspace import Workspace
+from generator.plan import Room, room
 from generator.problems import Problem
+from generator.structs.sweep import Sweep
 
 
 @dataclass(frozen=True)
@@ -25,6 +30,8 @@ class Checked:
     specs: int
     builds: Builds
     problems: tuple[Problem, ...]
+    rooms: tuple[tuple[str, Room], ...] = ()
+    """What each new batch takes of its pool, by the batch's name."""
 
 
 def check(workspace: Workspace, *, base: str | None = None, everything: bool = False) -> Checked:
@@ -34,18 +41,31 @@ def check(workspace: Workspace, *, base: str | None = None, everything: bool = F
     wrong; all else that is wrong is among the problems.
     """
     scene = Scene(workspace, workspace.standing(base))
-    problems = list(layout.check(scene))
+    problems = list(layout.check(scene)) or list(drift.illegible(scene))
     if problems:  # nothing is opened through a link
         return Checked(0, Builds(), tuple(sorted(problems)))
     paths = workspace.spec_paths()
-    sweeps = workspace.sweeps(str(path) for path in (paths if everything else proven.unproven(scene, paths)))
-    problems += standing.check(scene, sweeps)
-    problems += frozen.check(scene)
-    if problems:  # a plan over edited batches, or their history, would only repeat what was just said
+    sweeps = workspace.read(paths if everything else proven.unproven(scene, paths))
+    problems += settled.check(scene)
+    found = [*standing.check(scene, sweeps), *frozen.check(scene)]
+    problems += found
+    if found:  # a plan over edited batches, or their history, would only repeat what was just said
         problems += guarded.check(scene, sweeps, places=guarded.RECORDED)
     else:
         problems += drift.check(scene, sweeps)
         problems += guarded.check(scene, sweeps)
     problems += announced.check(scene)
+    problems += platform.check(scene, sweeps)
     built = builds.check(scene, everything=everything)
-    return Checked(len(paths), built, tuple(sorted([*problems, *built.problems])))
+    rooms = tuple(_rooms(scene, sweeps))
+    return Checked(len(paths), built, tuple(sorted([*problems, *built.problems])), rooms)
+
+
+def _rooms(scene: Scene, sweeps: Iterable[Sweep]) -> Iterator[tuple[str, Room]]:
+    """Work out what the batches take that a merge would start: the last look before it is paid for."""
+    asked = {sweep.name: sweep for sweep in sweeps}
+    for batch in scene.added:
+        if batch.is_active and batch.lock.sweep in asked:
+            found = room(asked[batch.lock.sweep], batch.lock.trials)
+            if found is not None:
+                yield batch.name, found

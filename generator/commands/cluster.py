@@ -1,22 +1,19 @@
 """What a commit asks a cluster for: its active overlays, rendered, checked, with code and data."""
 
-import tempfile
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from generator import policy
 from generator.commands import committed, recorded
+from generator.commands.rendering import rendered
 from generator.engine import datasets
 from generator.engine.local import manifests
 from generator.engine.local.launching import Desired
 from generator.errors import GeneratorError, RepositoryError, SpecError
 from generator.problems import Problem
-from generator.repo import batches, files, kustomize
+from generator.repo import batches
 from generator.repo.batches import StoredBatch
 from generator.repo.git import Mirror
 from generator.structs.settings import Settings
-from generator.structs.tree import FileTree
 
 
 @dataclass(frozen=True)
@@ -72,29 +69,16 @@ class Cluster:
 
     def _render(self, commit: str, batch: StoredBatch) -> Desired | Refused:
         settings = self.settings(commit)
-        unsafe = policy.vet(batch.tree.files, self._bases(commit).files, place=batch.folder)
-        if unsafe:
-            return Refused(batch.name, unsafe)
-        built = self._build(commit, batch)
-        problems = policy.check(batch.name, settings, built, place=batch.folder)
-        if problems:
-            return Refused(batch.name, problems)
-        parsed = manifests.parse(batch.name, built)
+        built = rendered(self.mirror.repository, commit, batch, settings)
+        wrong = tuple(one for one in built if isinstance(one, Problem))
+        if wrong:
+            return Refused(batch.name, wrong)
+        parsed = manifests.parse(batch.name, [one for one in built if not isinstance(one, Problem)])
         if isinstance(parsed, tuple):
             return Refused(batch.name, parsed)
         program = batch.lock.program
         code = self.mirror.code(program.code.tree, program.code.path)
         return Desired(parsed, code, self._data(batch, settings, code))
-
-    def _build(self, commit: str, batch: StoredBatch) -> tuple[Mapping[str, object], ...]:
-        with tempfile.TemporaryDirectory(prefix="sweep-build-") as scratch:
-            files.write_folder(Path(scratch) / batch.folder, batch.tree)
-            files.write_folder(Path(scratch) / "base", self._bases(commit))
-            return kustomize.build(Path(scratch) / batch.folder)
-
-    def _bases(self, commit: str) -> FileTree:
-        base = self.mirror.repository.read(commit, "base")
-        return FileTree({path.removeprefix("base/"): content for path, content in base.items()})
 
     def _data(self, batch: StoredBatch, settings: Settings, code: Path) -> Path | None:
         data = batch.lock.program.data

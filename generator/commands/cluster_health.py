@@ -1,18 +1,20 @@
 """The cluster's part of `sweep doctor`: every object that the repository asks for, and what these rely on."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from generator.commands.workspace import Workspace
 from generator.engine.cluster import health, proof
 from generator.engine.cluster.health import Finding, State
 from generator.engine.cluster.kubectl import ClusterError, Kubectl
-from generator.formats import yaml
-from generator.render.platform.names import GIT_READ_SECRET, GIT_WRITE_SECRET, TRIAL_ACCOUNT, Names
+from generator.formats import bootstrap, yaml
+from generator.render import platform
+from generator.render.platform import Needed, Source
+from generator.render.platform.names import TRIAL_ACCOUNT
 from generator.structs.program import LOCAL_IMAGE
 from generator.structs.settings import Controller, Settings
 
-ARGOCD_NAMESPACE = "argocd"
 WAY_OUT = {
     Controller.ARGOCD: "`kubectl apply -k clusters/argocd`, which applies clusters/platform",
     Controller.FLUX: "`kubectl apply -k clusters/platform -k clusters/flux`",
@@ -37,8 +39,8 @@ def look(workspace: Workspace, kubectl: Kubectl) -> Iterator[Finding]:
     for name in _claims(settings):
         if ("PersistentVolumeClaim", name) not in named:
             yield _claim(name, settings, kubectl, nodes=nodes)
-    for namespace, secret, key in _secrets(settings):
-        yield _secret(namespace, secret, key, kubectl)
+    for needed in _secrets(workspace):
+        yield _secret(needed, kubectl)
     for queue in sorted({pool.queue for pool in settings.pools.values() if pool.queue}):
         yield _queue(queue, settings, kubectl)
 
@@ -108,36 +110,36 @@ def _claim(name: str, settings: Settings, kubectl: Kubectl, *, nodes: int) -> Fi
     return health.claim(found, nodes=nodes)
 
 
-def _secrets(settings: Settings) -> list[tuple[str, str, str | None]]:
-    """List namespace, name and key of every Secret that something waits for."""
-    names = Names.of(settings)
-    wanted: set[tuple[str, str, str | None]] = {
-        (names.trials, secret.secret, secret.key) for secret in settings.secrets.values()
-    }
-    if settings.image_pull_secret:
-        wanted.add((names.trials, settings.image_pull_secret, None))
-    if settings.code is not None and settings.code.secret:
-        wanted |= {(names.trials, settings.code.secret, key) for key in ("username", "password")}
-    match settings.controller:
-        case Controller.ARGOCD:
-            wanted.add((names.collector, GIT_WRITE_SECRET, None))
-        case Controller.FLUX:
-            wanted |= {(names.collector, GIT_WRITE_SECRET, None), (names.flux, GIT_READ_SECRET, None)}
-    return sorted(wanted, key=lambda one: (one[0], one[1], one[2] or ""))
+def _secrets(workspace: Workspace) -> tuple[Needed, ...]:
+    """List every Secret that something waits for, as `sweep bootstrap` lists them."""
+    settings = workspace.settings
+    held = workspace.repository.read(workspace.standing(None), bootstrap.BOOTSTRAP_FILE)
+    content = held.get(bootstrap.BOOTSTRAP_FILE)
+    if content is not None:
+        with suppress(ValueError):  # what it should say is told where it is read to be changed
+            asked = bootstrap.read(content)
+            source = Source(asked.url, asked.branch, asked.shapes, is_public=asked.is_public)
+            return platform.secrets(settings, source)
+    nowhere = Source("https://unknown.invalid/", settings.branch, is_public=True)
+    trials = platform.Names.of(settings).trials
+    return tuple(one for one in platform.secrets(settings, nowhere) if one.namespace == trials)
 
 
-def _secret(namespace: str, name: str, key: str | None, kubectl: Kubectl) -> Finding:
-    what = f"Secret {namespace}/{name}" + (f", key {key}" if key else "")
+def _secret(needed: Needed, kubectl: Kubectl) -> Finding:
+    what = f"Secret {needed.namespace}/{needed.name}"
     try:
-        keys = kubectl.secret_keys(name, namespace)
+        keys = kubectl.secret_keys(needed.name, needed.namespace)
     except ClusterError as error:
         return _unseen(what, error)
     if keys is None:
-        return Finding("cluster", what, State.MISSING, "the cluster has none", f"create it in {namespace}")
-    if key is not None and key not in keys:
-        says = f"its keys are {', '.join(keys) or 'none'}"
-        return Finding("cluster", what, State.WRONG, says, f"add the key {key}")
-    return Finding("cluster", what, State.OK)
+        says = f"the cluster has none ({needed.purpose})"
+        hint = f"make it with {', '.join(needed.keys)}; `sweep bootstrap` prints the command"
+        return Finding("cluster", what, State.MISSING, says, hint)
+    missing = sorted(set(needed.keys) - set(keys))
+    if missing:
+        says = f"its keys are {', '.join(keys) or 'none'} ({needed.purpose})"
+        return Finding("cluster", what, State.WRONG, says, f"add {', '.join(missing)}")
+    return Finding("cluster", what, State.OK, needed.purpose)
 
 
 def _queue(name: str, settings: Settings, kubectl: Kubectl) -> Finding:

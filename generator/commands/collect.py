@@ -1,6 +1,6 @@
 """`sweep collect`: what the trials left, into one commit a sweep that also archives the batches."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Container, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from generator.formats import record
 from generator.render.platform import flux
 from generator.repo import batches, volume
 from generator.repo.batches import ACTIVE, ARCHIVE, StoredBatch
-from generator.repo.git import Change, Repository, commit_here, fetch, publish
+from generator.repo.git import Change, Repository, commit_here, fetch, proposals, propose, publish
 from generator.results import (
     BatchResults,
     Summary,
@@ -32,6 +32,14 @@ class Target:
     repository: Repository
     remote: str | None = None
     branch: str = ""
+    is_reviewed: bool = False
+    """A person merges: each batch's commit goes to a branch `results/<sweep>/<batch>` of its own."""
+
+    def tip(self) -> str | None:
+        """Give the commit that stands; None while nothing is committed here. Raises RepositoryError."""
+        if self.remote is None:
+            return self.repository.commit("HEAD")
+        return fetch(self.repository, self.remote, self.branch)
 
 
 @dataclass(frozen=True)
@@ -48,7 +56,7 @@ class Collected:
 
 
 def collect(
-    target: Target, results: Path, ended: Collection[str], *, alive: Collection[str] | None = None
+    target: Target, results: Path, ended: Collection[str], *, alive: Container[str] | None = None
 ) -> tuple[Collected, ...]:
     """Record every active batch whose trials have ended; `ended` names those whose Jobs say so.
 
@@ -57,12 +65,7 @@ def collect(
     record, nothing is committed. Raises RepositoryError, ContentionError, StorageError; what was not
     recorded stays as it is.
     """
-    repository = target.repository
-    tip = (
-        repository.commit("HEAD")
-        if target.remote is None
-        else fetch(repository, target.remote, target.branch)
-    )
+    repository, tip = target.repository, target.tip()
     stored = batches.in_commit(repository, tip)
     found = {
         batch.name: _Volume.read(results, batch)
@@ -75,15 +78,42 @@ def collect(
             if batch.name not in alive:
                 now[batch.name] = _Volume.read(results, batch)
     done = []
-    for sweep in sorted({one.batch.lock.sweep for one in now.values()}):
-        recording = _Recording(repository, now, sweep)
-        if target.remote is None:
-            commit = commit_here(repository, recording.change)
-        else:
-            commit = publish(repository, target.remote, target.branch, recording.change)
+    for sweep, portion in _portions(target, now):
+        recording = _Recording(repository, portion, sweep)
+        commit = _commit(target, recording)
         if commit is not None and recording.made is not None:
             done.append(replace(recording.made, commit=commit))
     return tuple(done)
+
+
+def _portions(target: Target, now: Mapping[str, "_Volume"]) -> Iterator[tuple[str, Mapping[str, "_Volume"]]]:
+    """Yield what one commit records: what there is of a sweep, or where a person merges, one batch of it.
+
+    Every batch of a sweep changes its summary. So while one waits to be merged the others wait for it.
+    """
+    for sweep in sorted({one.batch.lock.sweep for one in now.values()}):
+        found = {name: one for name, one in now.items() if one.batch.lock.sweep == sweep}
+        if not target.is_reviewed or target.remote is None:
+            yield sweep, found
+            continue
+        waiting = proposals(target.repository, target.remote, results_folder(sweep))
+        if not any(_proposal(one.batch) in waiting for one in found.values()):
+            first = min(found.values(), key=lambda one: one.batch.lock.number)
+            yield sweep, {first.batch.name: first}
+
+
+def _proposal(batch: StoredBatch) -> str:
+    return f"{results_folder(batch.lock.sweep)}/{batch.name}"
+
+
+def _commit(target: Target, recording: "_Recording") -> str | None:
+    repository = target.repository
+    if target.remote is None:
+        return commit_here(repository, recording.change)
+    if not target.is_reviewed:
+        return publish(repository, target.remote, target.branch, recording.change)
+    (one,) = recording.found.values()
+    return propose(repository, target.remote, target.branch, _proposal(one.batch), recording.change)
 
 
 def _is_worth_reading(batch: StoredBatch, results: Path, ended: Collection[str]) -> bool:

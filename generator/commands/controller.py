@@ -1,4 +1,7 @@
-"""What a controller must be told of each batch beside the folder: with Flux a file, else nothing."""
+"""What a controller must be told of each batch beside the folder: with Flux a file, else nothing.
+
+Files of batches only: those of the platform are written by bootstrap.py, once. No controller is spoken to.
+"""
 
 from generator.commands.workspace import Workspace
 from generator.render.platform import flux

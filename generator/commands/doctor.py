@@ -14,10 +14,9 @@ from generator.engine.cluster.kubectl import Kubectl
 from generator.errors import GeneratorError, ToolError
 from generator.repo import kustomize
 from generator.structs.settings import Controller
+from generator.structs.versions import OLDEST
 
 CLUSTERS = "clusters"
-OLDEST = (1, 30)
-"""The server's version; older ones lack what the manifests and policies rely on."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +47,8 @@ def doctor(
 
 
 def _tools() -> Iterator[Finding]:
-    yield _tried("tools", "kustomize", lambda: " ".join(kustomize.command()))
-    yield _tried("tools", "kubectl", lambda: " ".join(client.command()))
+    yield _tried("tools", "kustomize", lambda: f"{kustomize.version()} ({' '.join(kustomize.command())})")
+    yield _tried("tools", "kubectl", lambda: f"{client.version()} ({' '.join(client.command())})")
 
 
 def _tried(part: str, what: str, look: Callable[[], str]) -> Finding:
@@ -95,7 +94,7 @@ def _server(kubectl: Kubectl) -> Finding:
     try:
         _, server = kubectl.versions()
     except ToolError as error:
-        return Finding("cluster", what, State.MISSING, str(error), "name a reachable one by --context")
+        return Finding("cluster", what, State.MISSING, str(error), error.hint)
     major, _, rest = server.removeprefix("v").partition(".")
     minor = rest.partition(".")[0].rstrip("+")
     if not (major.isdigit() and minor.isdigit()):

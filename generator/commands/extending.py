@@ -7,10 +7,30 @@ from generator.commands.workspace import Workspace
 from generator.problems import Problem
 from generator.repo.batches import StoredBatch
 from generator.repo.git import commits
+from generator.structs.program import LOCAL_IMAGE, Program
+from generator.structs.settings import Controller
 from generator.structs.sweep import Draw, Sampler, Sweep
 
 
-def refused(workspace: Workspace, sweep: Sweep, old: Sequence[StoredBatch]) -> Iterator[Problem]:
+def refused(
+    workspace: Workspace, sweep: Sweep, old: Sequence[StoredBatch], program: Program
+) -> Iterator[Problem]:
+    """Refuse what would make a batch that cannot run, or one whose trials are not those of the spec."""
+    yield from _imageless(workspace, sweep, program)
+    yield from _moved(workspace, sweep, old)
+
+
+def _imageless(workspace: Workspace, sweep: Sweep, program: Program) -> Iterator[Problem]:
+    """A lock from before there was a controller may hold no image, and no cluster can run that."""
+    controller = workspace.settings.controller
+    if controller is not Controller.NONE and program.image == LOCAL_IMAGE:
+        found = f"as controller is {str(controller)!r}; {LOCAL_IMAGE!r} is locked"
+        message = f"must be an image of the cluster, {found}"
+        hint = f"`sweep update {sweep.name}` takes today's image, and asks for every trial anew"
+        yield Problem(sweep.path, 0, 0, "run.image", message, code="image-missing", hint=hint)
+
+
+def _moved(workspace: Workspace, sweep: Sweep, old: Sequence[StoredBatch]) -> Iterator[Problem]:
     """Refuse another number of points in a Latin hypercube that batches were made of: all would move."""
     drawn = [block for block in sweep.blocks if _is_hypercube(block)]
     if not drawn or not old:

@@ -1,5 +1,7 @@
 """The files of a new repository that people go on to write themselves; values enter in few places."""
 
+from typing import assert_never
+
 from generator import __version__
 from generator.structs.settings import Controller
 
@@ -47,19 +49,21 @@ controller: {controller}
 README = """\
 # {name}
 
-Hyperparameter sweeps as reviewed commits, made with [sweepledger](https://pypi.org/project/sweepledger/).
+Hyperparameter sweeps as reviewed commits, made with sweepledger {version}.
 What to try stands in `sweeps/`, what runs in `overlays/active/`, what came of it in `results/`; `git log` is
 the history.
 
 ## Five commands
 
+They need sweepledger {version}: whoever works here installs the same version, since another one may write
+other files.
+
 ```
-pip install -r requirements.txt
 git remote add origin URL && git push -u origin main
 
 sweep try {example}              # one trial, here and now
 sweep generate {example}         # writes the next batch; commit it in a pull request
-sweep check                 # everything that must hold before a merge: let CI run it
+sweep check                 # everything that must hold before a merge; exit code 5: something does not
 {run}
 sweep results {example}          # the trials, best first
 ```
@@ -83,23 +87,42 @@ and nothing else.
 RUNS = {
     Controller.NONE: "sweep local --once          # runs what main asks for, and records it; then `git pull`",
     Controller.ARGOCD: "sweep status {example}           # once merged, Argo CD runs it and it is recorded",
+    Controller.SUBMIT: "sweep submit {example}           # once merged: creates it with your kubeconfig",
     Controller.FLUX: "sweep status {example}           # once merged, Flux runs it and it is recorded",
 }
+
+FIRST = """
+## First: an image
+
+A cluster starts pods, and a pod is started from an image: name one before the first `sweep generate`, and
+let `defaults.image` in `sweepledger.yaml` choose it. Only `sweep try` works without.
+
+```
+sweep pin trainer --repository REGISTRY/PATH --tag TAG    # asks the registry for the digest, and writes both
+```
+"""
 
 PLATFORM = """
 ## The cluster
 
 `sweep bootstrap {controller} --repo URL --branch main` writes `clusters/`: what the controller is pointed at,
-and the platform that trials need. Until then `sweep local --once` plays the cluster on one machine.
+and the platform that trials need.
+"""
+
+SUBMIT = """
+## The cluster
+
+It is no place for GitOps: `sweep submit {example}` creates a merged batch with your own kubeconfig, once, and
+`sweep collect-by-pod` records what it left.
 """
 
 OWNERS = """\
-# Who must approve what. Put your teams in place of these names, and switch the rule on where branches are
-# protected.
-# /sweepledger.yaml  @your-org/platform
-# /base/             @your-org/platform
-# /clusters/         @your-org/platform
-# /.github/          @your-org/platform
+# Who must approve what. Nobody does as long as these names are no team of yours, which GitHub says on this
+# page: put yours in their place, and demand a review from code owners where branches are protected.
+/sweepledger.yaml  @YOUR-ORG/YOUR-PLATFORM-TEAM
+/base/             @YOUR-ORG/YOUR-PLATFORM-TEAM
+/clusters/         @YOUR-ORG/YOUR-PLATFORM-TEAM
+/.github/          @YOUR-ORG/YOUR-PLATFORM-TEAM
 """
 
 PULL_REQUEST = """\
@@ -119,11 +142,6 @@ overlays/** -text linguist-generated
 results/** -text linguist-generated
 """
 
-REQUIREMENTS = """\
-# What makes the files of this repository: one version for everyone.
-sweepledger=={version}
-"""
-
 IGNORED = """\
 .sweepledger/
 .venv/
@@ -134,15 +152,28 @@ __pycache__/
 def first_files(name: str, controller: Controller) -> dict[str, bytes]:
     """Give what a person finds in a new repository, beside its spec and its bases."""
     run = RUNS[controller].format(example=EXAMPLE)
-    platform = "" if controller is Controller.NONE else PLATFORM.format(controller=controller)
+    readme = README.format(
+        name=name, example=EXAMPLE, run=run, version=__version__, platform=_platform(controller)
+    )
     texts = {
         ".gitattributes": ATTRIBUTES,
         ".github/CODEOWNERS": OWNERS,
         ".github/pull_request_template.md": PULL_REQUEST,
         ".gitignore": IGNORED,
-        "README.md": README.format(name=name, example=EXAMPLE, run=run, platform=platform),
+        "README.md": readme,
         "code/train.py": PROGRAM,
-        "requirements.txt": REQUIREMENTS.format(version=__version__),
         "sweepledger.yaml": SETTINGS.format(controller=controller),
     }
     return {path: text.encode() for path, text in texts.items()}
+
+
+def _platform(controller: Controller) -> str:
+    match controller:
+        case Controller.NONE:
+            return ""
+        case Controller.SUBMIT:
+            return FIRST + SUBMIT.format(example=EXAMPLE)
+        case Controller.ARGOCD | Controller.FLUX:
+            return FIRST + PLATFORM.format(controller=controller)
+        case _:
+            assert_never(controller)

@@ -13,7 +13,7 @@ from generator.repo.batches import ACTIVE, ARCHIVE
 def bases(root: Path) -> Bases:
     """Read what overlays copy from `base/`: the repository's own, or this version's where it has none."""
     files.refuse_links(root, "base")
-    theirs, ours = files.read_folder(root / "base"), files.read_folder(base_folder())
+    theirs, ours = files.read_sources(root / "base"), files.read_sources(base_folder())
     return Bases(MappingProxyType({**ours.files, **theirs.files}))
 
 
@@ -23,7 +23,7 @@ def lacking(root: Path, names: Iterable[str]) -> dict[str, bytes]:
         f"base/{name}/{path}": content
         for name in sorted(names)
         if not (root / "base" / name).exists()
-        for path, content in files.read_folder(base_folder() / name)
+        for path, content in files.read_sources(base_folder() / name)
     }
 
 
@@ -42,4 +42,4 @@ def lay(root: Path, names: Iterable[str]) -> None:
     for name in wanted:
         target = root / "base" / name
         if not target.exists():
-            files.write_folder(target, files.read_folder(base_folder() / name))
+            files.write_folder(target, files.read_sources(base_folder() / name))

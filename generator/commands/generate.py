@@ -159,7 +159,7 @@ def _plan(
         raise EditedError.of(same[0], files.difference(made.tree, same[0].tree), made.tree)
     written = made is None or (bool(same) and controller.is_announced(workspace, made.name))
     missing = scripts.lacking(workspace, sweep, program) if unknown else ()
-    wrong = extending.refused(workspace, sweep, old) if unknown else ()
+    wrong = extending.refused(workspace, sweep, old, program) if unknown else ()
     warnings = (*sweep.warnings, *expansion.warnings, *missing, *wrong)
     retried = sum(trial.digest in again for trial in unknown)
     return Generated(sweep, len(trials), len(trials) - len(unknown), made, stale, written, retried, warnings)
@@ -192,6 +192,8 @@ def shape_of(sweep: Sweep, trials: int, *, queued: bool = False) -> Shape:
     """Choose how trials become Kubernetes objects, unless the spec does; a queue holds Jobs back itself."""
     if sweep.run.shape is not None:
         return sweep.run.shape
+    if sweep.run.max_failed is not None:  # only an Indexed Job counts the failures of all its trials
+        return Shape.INDEXED
     at_once = trials if queued else sweep.run.parallelism
     return Shape.JOBS if trials <= min(READABLE_JOBS, at_once) else Shape.INDEXED
 

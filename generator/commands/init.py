@@ -20,8 +20,9 @@ BRANCH = "main"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
 """It stands in prose; a name of a hosting service fits."""
 
-VERSIONED = re.compile(r"(?:[a-z0-9-]+/)+v[1-9][0-9]*/", re.ASCII)
-"""What overlays can build on; beside it lies what we need to work on that."""
+BASES = re.compile(r"(?:trial|jobs|launcher|components/[a-z0-9-]+)/v[1-9][0-9]*/", re.ASCII)
+"""What any batch may build on. Shapes of several pods bring theirs with their first batch, as `sweep
+bootstrap` brings what the platform is made from."""
 
 
 @dataclass(frozen=True)
@@ -75,8 +76,8 @@ def first_tree(name: str, controller: Controller) -> FileTree:
             f"{ARCHIVE}/.gitkeep": b"",
             **{
                 f"base/{path}": content
-                for path, content in files.read_folder(base_folder())
-                if VERSIONED.match(path)
+                for path, content in files.read_sources(base_folder())
+                if BASES.match(path)
             },
         }
     )

@@ -15,17 +15,18 @@ from generator.structs.settings import Settings
 from generator.untrusted import read_regular
 
 STDIN = "-"
-SUFFIXES = (".yaml", ".yml")
+SHOWN = "<stdin>"
+"""How it stands in problems."""
+SUFFIXES = (".json", ".yaml", ".yml")
 FILES = 10_000
 """More than a folder of manifests holds; one named by mistake may hold any number."""
 
 
 @dataclass(frozen=True)
 class Linted:
-    """What was found; objects without a schema are told apart from those that were judged."""
+    """What was found in the objects, and in the files that hold them."""
 
-    objects: tuple[str, ...]
-    skipped: tuple[str, ...]
+    found: policy.Manifests
     problems: tuple[Problem, ...]
     is_read: bool
     """Whether every file could be read to its end, and means the same to every reader."""
@@ -40,11 +41,12 @@ def lint(names: Sequence[str], stdin: bytes, start: Path) -> Linted:
             read = manifests.read(content, file)
             documents += read.documents
             problems += read.problems
-    if not documents and not problems:
-        message = "must hold an object: what is not there was not checked"
-        problems.append(Problem(", ".join(names), 0, 0, "", message, "empty-file"))
     found = policy.lint(documents, _settings(start))
-    return Linted(found.objects, found.skipped, tuple(sorted([*problems, *found.problems])), not problems)
+    if not problems and len(found.others) == len(documents):
+        message = "must hold an object: what is not there was not checked"
+        place = ", ".join(SHOWN if name == STDIN else name for name in names)
+        problems.append(Problem(place, 0, 0, "", message, "empty-file"))
+    return Linted(found, tuple(sorted([*problems, *found.problems])), not problems)
 
 
 def _settings(start: Path) -> Settings | None:
@@ -57,7 +59,7 @@ def _settings(start: Path) -> Settings | None:
 
 def _contents(name: str, stdin: bytes) -> Iterator[tuple[str, bytes]]:
     if name == STDIN:
-        yield "<stdin>", stdin
+        yield SHOWN, stdin
         return
     path = Path(name)
     if not path.exists():
@@ -77,7 +79,9 @@ def _files(path: Path) -> tuple[Path, ...]:
         return (path,)
     found = tuple(sorted(file for file in path.rglob("*") if file.suffix in SUFFIXES and file.is_file()))
     if not found:
-        raise UsageError(f"no *.yaml in {path}", hint="render first: `kustomize build … | sweep lint -`")
+        raise UsageError(
+            f"no *.yaml, *.yml or *.json in {path}", hint="render first: `kustomize build … | sweep lint -`"
+        )
     if len(found) > FILES:
         raise UsageError(f"more than {FILES} files in {path}", hint="name a folder of rendered manifests")
     return found

@@ -56,6 +56,7 @@ def plan(workspace: Workspace, names: Iterable[str] = (), *, base: str | None = 
     chosen = tuple(dict.fromkeys(names))
     found = read(workspace, chosen)
     stage = _Stage(workspace, workspace.standing(base))
+    batches.load(one for sweep, _ in found.sweeps for one in batches.of_sweep(stage.standing, sweep.name))
     reviews = [stage.review(sweep, expansion) for sweep, expansion in found.sweeps]
     settled = () if chosen else tuple(one.sweep.name for one in reviews if not one.is_news)
     news = tuple(one for one in reviews if chosen or one.is_news)
@@ -102,7 +103,7 @@ class _Stage:
             archived=archived - again,
         )
         missing = self.missing(sweep, None if unlocked else program) if stands.new else ()
-        wrong = extending.refused(self.workspace, sweep, old) if stands.new else ()
+        wrong = extending.refused(self.workspace, sweep, old, program) if stands.new else ()
         return Review(
             sweep,
             trials,

@@ -4,15 +4,14 @@ import tempfile
 from pathlib import Path
 
 from generator.commands.collect import Collected, Target, collect
+from generator.commands.observing import look
 from generator.commands.workspace import SETTINGS_FILE, Workspace
-from generator.engine.cluster import reader_pod, submission
-from generator.engine.cluster.kubectl import Kubectl, has_ended
+from generator.engine.cluster import reader_pod
+from generator.engine.cluster.kubectl import Kubectl
 from generator.errors import RepositoryError
 from generator.repo import batches
-from generator.repo.batches import StoredBatch
 from generator.structs.program import LOCAL_IMAGE
 from generator.structs.settings import Settings
-from generator.structs.sweep import Shape
 
 POD = "sweep-reader"
 """One at a time: a second person is told by the cluster that it exists."""
@@ -35,27 +34,16 @@ def collect_by_pod(
     )
     with tempfile.TemporaryDirectory(prefix="sweep-results-") as scratch:
         # Looked at before the reading: what ends in between is recorded next time, none too early.
-        ended = _ended(kubectl, settings.namespace, active)
+        seen = look(kubectl, settings.namespace, active)
         reader_pod.fetch(kubectl, pod, [batch.name for batch in active], Path(scratch), patience=patience)
-        return collect(target, Path(scratch), ended)
-
-
-def _ended(kubectl: Kubectl, namespace: str, active: list[StoredBatch]) -> set[str]:
-    """Name the batches of which the cluster holds every Job, each of them ended."""
-    found = set()
-    for batch in active:
-        jobs = kubectl.list("jobs.batch", namespace, f"{submission.BATCH_LABEL}={batch.name}")
-        wanted = batch.lock.trials if batch.lock.shape is Shape.JOBS else 1
-        if len(jobs) >= wanted and all(map(has_ended, jobs)):
-            found.add(batch.name)
-    return found
+        return collect(target, Path(scratch), seen.ended)
 
 
 def _image(settings: Settings, asked: str | None) -> str:
     chosen = settings.image_of(asked)
     if chosen == LOCAL_IMAGE:
         raise RepositoryError(
-            "the reader pod needs an image with sh, tar and sleep, and none is named",
+            "the reader pod needs an image with sh, find, tar and sleep, and none is named",
             hint=f"name one among `images` of {SETTINGS_FILE} by --image, or set defaults.image",
         )
     return chosen

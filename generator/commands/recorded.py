@@ -1,4 +1,7 @@
-"""What git holds of a batch's results, and which batches wait for theirs."""
+"""What git holds of a batch's results, and which batches wait for theirs.
+
+One batch at a time, and no opinion: what a spec makes of the outcomes of several is in retrying.py.
+"""
 
 from collections.abc import Iterable, Mapping
 

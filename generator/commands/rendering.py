@@ -32,4 +32,5 @@ def rendered(
         files.write_folder(Path(scratch) / batch.folder, batch.tree)
         files.write_folder(Path(scratch) / "base", FileTree(bases))
         built = kustomize.build(Path(scratch) / batch.folder)
-    return policy.check(batch.name, settings, built, place=batch.folder) or built
+    image = batch.lock.program.container_image
+    return policy.check(batch.name, settings, built, place=batch.folder, image=image) or built

@@ -4,10 +4,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from generator.commands import ledger
-from generator.commands.workspace import Workspace
-from generator.errors import UsageError
-from generator.formats.summary import SummaryRow, SummaryTable
+from generator.commands.workspace import STATE, Workspace
+from generator.errors import IdleError, UsageError
+from generator.formats.summary import SUMMARY_FILE, SummaryRow, SummaryTable
 from generator.repo import batches
+from generator.repo.git import Mirror, Repository, followed
+from generator.results import results_folder
 from generator.structs.record import Status
 from generator.structs.sweep import Goal, Metric
 
@@ -35,16 +37,19 @@ class Listed:
 def results(workspace: Workspace, asked: str, *, by: str | None = None, top: int | None = None) -> Listed:
     """Sort a sweep's recorded trials by a metric, or by `seconds`, those without it last.
 
-    The sweep's own metric goes by its goal, any other upwards. Raises UsageError.
+    The sweep's own metric goes by its goal, any other upwards. Raises IdleError where nothing is recorded,
+    UsageError.
     """
     present = batches.in_work_tree(workspace.root)
     name = ledger.chosen(workspace, asked, ledger.sweeps(workspace, present))
     stored = batches.of_sweep(present, name)
     table = ledger.summary(workspace, name)
     if not stored or table is None:
-        raise UsageError(
-            f"nothing is recorded of {name!r}", hint=f"`sweep status {name}` says where it stands"
-        )
+        settings = workspace.settings
+        hint = f"`sweep status {name}` says where it stands"
+        if _is_elsewhere(workspace, name):
+            hint = f"`git pull {settings.remote} {settings.branch}` brings its results here"
+        raise IdleError(f"nothing is recorded of {name!r} here", hint=hint)
     metric = stored[-1].lock.metric
     chosen = by or metric.name
     if chosen not in {metric.name, *table.metrics, SECONDS}:
@@ -57,6 +62,18 @@ def results(workspace: Workspace, asked: str, *, by: str | None = None, top: int
     ranked = {id(row) for row in best}
     rest = tuple(row for row in table.rows if id(row) not in ranked)
     return Listed(name, metric, chosen, table, (*best, *rest)[:top])
+
+
+def _is_elsewhere(workspace: Workspace, sweep: str) -> bool:
+    """Tell whether results wait to be pulled: on the branch as fetched, or in `sweep local`'s mirror."""
+    path = f"{results_folder(sweep)}/{SUMMARY_FILE}"
+    if workspace.repository.files(workspace.standing(None), path):
+        return True
+    mirror = workspace.root / STATE / Mirror.FOLDER
+    if not mirror.is_dir():
+        return False
+    kept = Repository(mirror)
+    return bool(kept.files(kept.commit(followed(workspace.settings.branch)), path))
 
 
 def _fastest(rows: Iterable[SummaryRow]) -> tuple[SummaryRow, ...]:

@@ -7,7 +7,7 @@ from generator.commands import controller, foundation, generate, retrying
 from generator.commands.asking import Asking
 from generator.commands.generate import Generated
 from generator.commands.workspace import Workspace
-from generator.errors import RepositoryError, UsageError
+from generator.errors import IdleError, RepositoryError, UsageError
 from generator.render.overlay import Overlay
 from generator.repo import batches
 from generator.repo.batches import ACTIVE
@@ -21,7 +21,8 @@ class Retried:
 
     generated: Generated
     batch: str
-    commit: str
+    commit: str | None
+    """None where a commit that is not on the branch yet asks for them already."""
 
 
 def retry(
@@ -33,8 +34,8 @@ def retry(
 ) -> Retried:
     """Name batches whose trials ended so in the spec, and generate the batch that asks again; commit both.
 
-    What ended ok or diverged is never asked again. Raises UsageError where there is nothing to retry,
-    RepositoryError where something is in the way.
+    What ended ok or diverged is never asked again. Raises IdleError where there is nothing to retry,
+    UsageError for a batch or a status that there is not, RepositoryError where something is in the way.
     """
     if statuses - UNFINISHED:
         wrong = ", ".join(sorted(statuses - UNFINISHED))
@@ -47,17 +48,18 @@ def retry(
     asking.require_current()
     _refuse_uncommitted(asking)
     due = _due(asking, statuses, batch)
+    _refuse_other_statuses(asking, due, statuses)
     sweep, text = asking.edited(
         *(("retry", _entry(one, statuses)) for one in _unnamed(asking, due, statuses))
     )
     (planned,) = generate.plan(workspace, [sweep])
     if planned.batch is None or not planned.retried:
-        raise UsageError(
+        raise IdleError(
             f"nothing to retry: the spec of {sweep.name} gives none of these trials any more",
             hint="under another program or with other values they are other trials: `sweep generate`",
         )
+    _refuse_unpushed(asking, planned)
     commit = commit_here(workspace.repository, lambda _: _change(workspace, planned, planned.batch, text))
-    assert commit is not None
     return Retried(planned, planned.batch.name, commit)
 
 
@@ -69,6 +71,15 @@ def _refuse_uncommitted(asking: Asking) -> None:
             raise RepositoryError(
                 f"{one.folder} is not committed", hint="commit it, or remove the folder; then run this again"
             )
+
+
+def _refuse_unpushed(asking: Asking, planned: Generated) -> None:
+    """A batch that is committed and has not reached the branch is of the number that the next one needs."""
+    if planned.stale:
+        raise RepositoryError(
+            f"{planned.stale[0].folder} is committed here and not on {asking.workspace.settings.branch} yet",
+            hint="push or merge it, then run this again",
+        )
 
 
 def _due(asking: Asking, statuses: frozenset[Status], batch: str | None) -> tuple[str, ...]:
@@ -83,11 +94,22 @@ def _due(asking: Asking, statuses: frozenset[Status], batch: str | None) -> tupl
     }
     if not due:
         told = " or ".join(sorted(statuses))
-        raise UsageError(
+        raise IdleError(
             f"nothing to retry: no recorded trial of {batch or asking.sweep.name} is {told}",
             hint=f"`sweep results {asking.sweep.name}` lists them",
         )
     return tuple(one.name for one in asking.standing if one.name in due)
+
+
+def _refuse_other_statuses(asking: Asking, due: Iterable[str], statuses: frozenset[Status]) -> None:
+    """A spec names a batch once: an entry that asks for less is a person's to widen."""
+    for one in asking.sweep.retry:
+        if one.batch in due and not one.statuses >= statuses:
+            told = ", ".join(sorted(one.statuses))
+            raise UsageError(
+                f"{asking.sweep.path} names {one.batch} under retry already, for what is {told} only",
+                hint="add the other statuses to its `only:`, commit, then `sweep generate`",
+            )
 
 
 def _unnamed(asking: Asking, due: Iterable[str], statuses: frozenset[Status]) -> Iterator[str]:

@@ -1,4 +1,7 @@
-"""Trials that a spec asks for once more, by what the base commit has recorded of them."""
+"""Trials that a spec asks for once more, by what the base commit has recorded of them.
+
+Reads and decides; how records lie in git is in recorded.py, and the verb that edits the spec is retry.py.
+"""
 
 from collections.abc import Iterator, Sequence
 

@@ -43,12 +43,27 @@ def lacking_here(workspace: Workspace, sweep: Sweep) -> Iterator[Problem]:
 
 def _lacking(workspace: Workspace, sweep: Sweep, look: Look, what: str) -> Iterator[Problem]:
     for script in sweep.scripts:
-        if not _has(look, script.path):
+        if not script.is_inside:
+            yield _outside(sweep, script, look)
+        elif not _has(look, script.path):
             message = f"must name a {what} of {sweep.run.code_path}/, got {shown(script.path)}"
             hint = _hint(workspace, sweep, script, look)
             yield Problem.at(
                 sweep.path, script.place, message, code=CODE, hint=hint, severity=script.severity
             )
+
+
+def _outside(sweep: Sweep, script: Script, look: Look) -> Problem:
+    """Warn of a program beside the folder of the code; only an image of its own might hold one there."""
+    folder = sweep.run.code_path
+    path = f"{folder}/{script.path}"
+    message = f"must begin with {folder}/, since a trial starts beside that folder, got {shown(script.path)}"
+    hint = (
+        f"write {path}"
+        if _has(look, script.path)
+        else f"of the repository a trial has {folder}/ alone; what only the image holds has an absolute path"
+    )
+    return Problem.at(sweep.path, script.place, message, code=CODE, hint=hint, severity=script.severity)
 
 
 def _has(look: Look, script: str) -> bool:

@@ -26,8 +26,10 @@ class Standing(StrEnum):
     FAILED = "failed"
     CANCELLED = "cancelled"
     """Its batch was cancelled before it ended."""
+    PENDING = "pending"
+    """Merged and not begun, as far as this machine can see."""
     MISSING = "missing"
-    """Nothing is known of it yet."""
+    """It has come to its end, or was cut off, without a record."""
     PLANNED = "planned"
     """Only in batches that controllers do not see: what they follow does not hold them yet."""
 
@@ -65,8 +67,13 @@ class Tally:
         return self.counts[Standing.RUNNING]
 
     @property
+    def pending(self) -> int:
+        """Trials that were asked for and have not begun."""
+        return self.counts[Standing.PENDING]
+
+    @property
     def missing(self) -> int:
-        """Trials that nothing is known of yet."""
+        """Trials that ended without a record."""
         return self.counts[Standing.MISSING]
 
 
@@ -146,7 +153,7 @@ class _Look:
         ]
         records = tuple(one for one in left if isinstance(one, Record))
         judged = judge(BatchResults(batch.lock, expected, records))
-        unknown = Standing.MISSING if batch.name in self.followed else Standing.PLANNED
+        unknown = Standing.PENDING if batch.name in self.followed else Standing.PLANNED
         for outcome, attempts in zip(judged.outcomes, judged.attempts, strict=True):
             # The launcher starts nothing over a record that is final to it, whatever we think of its metric.
             if len(attempts) > batch.lock.retries or any(one.record.status.is_final for one in attempts):

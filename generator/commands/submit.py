@@ -15,6 +15,7 @@ from generator.problems import Problem
 from generator.repo import batches
 from generator.repo.batches import StoredBatch
 from generator.results import judge
+from generator.structs.program import LOCAL_IMAGE
 from generator.structs.settings import Controller, Settings
 
 
@@ -128,6 +129,11 @@ def _recorded(workspace: Workspace, commit: str, batch: StoredBatch) -> frozense
 def _refuse(plan: _Plan, server: str, *, again: bool) -> None:
     """Refuse what would run twice, or not as it was reviewed. Raises RepositoryError, ToolError."""
     name = plan.batch.name
+    if plan.batch.lock.program.image == LOCAL_IMAGE:
+        raise RepositoryError(
+            f"{name} has no image: only `sweep local` runs it",
+            hint="name one by `run.image`, or for all by `defaults.image` of the settings; then generate it",
+        )
     if submission.is_too_old(server, plan.jobs):
         raise ToolError(
             f"{name} is an Indexed Job with limits for each index, which the server ({server}) does not know",

@@ -5,7 +5,7 @@ import sys
 import tempfile
 import uuid
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from generator.render.overlay import overlay
 from generator.repo import files
 from generator.structs.batch import Batch
 from generator.structs.record import Record, Status
+from generator.structs.settings import Controller
 from generator.structs.sweep import Shape, Sweep
 from generator.structs.tree import FileTree
 from generator.structs.trial import Trial
@@ -68,7 +69,7 @@ def try_(workspace: Workspace, name: str, number: int, *, quiet: bool) -> Tried:
 
     Raises SpecError, UsageError for a trial that does not exist, StorageError for wrong data, ToolError.
     """
-    (sweep,) = workspace.sweeps([name])
+    (sweep,) = _here(workspace).sweeps([name])
     program = programs.asked_for(workspace, sweep, tree=WORK_TREE)
     trials = search.expand(sweep, program)
     of = len(trials)
@@ -78,6 +79,11 @@ def try_(workspace: Workspace, name: str, number: int, *, quiet: bool) -> Tried:
     with tempfile.TemporaryDirectory(prefix="sweep-try-") as scratch:
         record, code = _run(workspace, batch, Path(scratch), quiet=quiet)
     return Tried(batch.trials[0], number, of, record, code)
+
+
+def _here(workspace: Workspace) -> Workspace:
+    """Forget what applies overlays elsewhere: a cluster needs an image, this machine does not."""
+    return replace(workspace, settings=replace(workspace.settings, controller=Controller.NONE))
 
 
 def _run(workspace: Workspace, batch: Batch, scratch: Path, *, quiet: bool) -> tuple[Record | None, int]:
@@ -139,7 +145,7 @@ def _environment(workspace: Workspace, batch: Batch, scratch: Path, code: Path) 
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
         "HOME": str(scratch / "scratch"),
         "PYTHONDONTWRITEBYTECODE": "1",
-        "OMP_NUM_THREADS": str(batch.run.resources.threads),
+        "OMP_NUM_THREADS": str(batch.run.threads),
         "SWEEP_LAUNCH": str(scratch / "batch" / "launch.json"),
         "SWEEP_TABLE": str(scratch / "batch"),
         "SWEEP_RESULTS": str(scratch / "results"),

@@ -50,4 +50,4 @@ def validate(workspace: Workspace, names: Iterable[str] = ()) -> Validated:
         for problem in (*sweep.warnings, *expansion.warnings, *scripts.lacking_here(workspace, sweep))
     ]
     sizes = tuple((sweep, len(one.assignments) * sweep.replicates) for sweep, one in found.sweeps)
-    return Validated(sizes, tuple(sorted([*found.problems, *warnings])))
+    return Validated(sizes, tuple(sorted([*workspace.settings.warnings, *found.problems, *warnings])))

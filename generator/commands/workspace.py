@@ -39,13 +39,16 @@ class Workspace:
         return self.repository.folder
 
     @classmethod
-    def find(cls, start: Path) -> "Workspace":
-        """Open the repository around a folder. Raises RepositoryError, SpecError for bad settings."""
+    def find(cls, start: Path, *, unpinned: bool = False) -> "Workspace":
+        """Open the repository around a folder. Raises RepositoryError, SpecError for bad settings.
+
+        With `unpinned` an image without a digest is none.
+        """
         repository = Repository.find(start)
         path = repository.folder / SETTINGS_FILE
         if not os.path.lexists(path):
             return cls(repository, Settings())
-        return cls(repository, parse_settings(path))
+        return cls(repository, parse_settings(path, unpinned=unpinned))
 
     def standing(self, base: str | None) -> str | None:
         """Resolve the commit whose batches stand: `base`, else the remote's branch, else HEAD.
@@ -107,7 +110,11 @@ class Workspace:
 
     def sweeps(self, names: Iterable[str] = ()) -> tuple[Sweep, ...]:
         """Read specs; every problem of every file at once. Raises SpecError."""
-        read = [self.parse(path) for path in self.spec_paths(names)]
+        return self.read(self.spec_paths(names))
+
+    def read(self, paths: Iterable[Path]) -> tuple[Sweep, ...]:
+        """Read the specs at some paths, at none as well; problems as for `sweeps`. Raises SpecError."""
+        read = [self.parse(path) for path in paths]
         problems = [problem for found in read if isinstance(found, tuple) for problem in found]
         if problems:
             raise SpecError(problems)
@@ -134,9 +141,9 @@ class Workspace:
         return url
 
 
-def parse_settings(path: Path) -> Settings:
+def parse_settings(path: Path, *, unpinned: bool = False) -> Settings:
     """Read sweepledger.yaml. Raises SpecError with every problem."""
-    found = spec.parse_settings(read_input(path), path.name)
+    found = spec.parse_settings(read_input(path), path.name, unpinned=unpinned)
     if isinstance(found, tuple):
         raise SpecError(found)
     return found

@@ -6,19 +6,19 @@ Nothing is made up: a digest is what the registry says and, where it sends the m
 import base64
 import hashlib
 import http.client
-import ipaddress
 import json
 import os
 import re
+import threading
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from email.message import Message
 from pathlib import Path
-from typing import Any
 
+from generator.engine.redirects import QUOTED, Careful, host, is_loopback
 from generator.errors import ToolError, UsageError
 
 MANIFESTS = (
@@ -35,6 +35,7 @@ HUB_LOGIN = "https://index.docker.io/v1/"
 """What `docker login` calls Docker Hub in its file."""
 
 TIMEOUT_SECONDS = 30.0
+"""For all requests together, names looked up and logins included."""
 LARGEST_MANIFEST = 4 << 20
 """Bytes; the specification asks registries to take no larger one."""
 LARGEST_TOKEN = 1 << 20
@@ -44,6 +45,7 @@ TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}", re.ASCII)
 CHALLENGE = re.compile(r'([a-z_]+)="([^"]*)"', re.ASCII | re.IGNORECASE)
 
 UNAUTHORIZED, FORBIDDEN, NOT_FOUND = 401, 403, 404
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ class Repository:
 
     def url(self, tag: str) -> str:
         """Give the address of a manifest. Only this machine itself is asked without encryption."""
-        scheme = "http" if _is_loopback(self.registry) else "https"
+        scheme = "http" if is_loopback(self.registry) else "https"
         return f"{scheme}://{self.registry}/v2/{urllib.parse.quote(self.name)}/manifests/{tag}"
 
 
@@ -78,6 +80,32 @@ def resolve(reference: str, tag: str) -> str:
     if not TAG.fullmatch(tag):
         raise UsageError(f"{tag!r} is no tag", hint="letters, digits, points, dashes and underscores")
     repository = Repository.of(reference)
+    return _within(TIMEOUT_SECONDS, repository, lambda: _resolved(repository, reference, tag))
+
+
+def _within(seconds: float, repository: Repository, work: Callable[[], str]) -> str:
+    """Do the work, or give it up: a socket's timeout bounds no answer that comes byte by byte."""
+    found: list[str] = []
+    failed: list[BaseException] = []
+
+    def do() -> None:
+        try:
+            found.append(work())
+        except BaseException as error:  # noqa: BLE001 - raised again where somebody waits for it
+            failed.append(error)
+
+    # A daemon: what hangs in it does not keep the program from ending.
+    thread = threading.Thread(target=do, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if failed:
+        raise failed[0]
+    if not found:
+        raise _unreachable(repository, TimeoutError())
+    return found[0]
+
+
+def _resolved(repository: Repository, reference: str, tag: str) -> str:
     url = repository.url(tag)
     session = _Session(repository)
     said = session.ask("HEAD", url).headers.get("Docker-Content-Digest", "")
@@ -88,7 +116,8 @@ def resolve(reference: str, tag: str) -> str:
     said = found.headers.get("Docker-Content-Digest", real)
     if said != real:
         raise ToolError(
-            f"{repository.registry} says that {reference}:{tag} is {said}, but what it sends is {real}",
+            f"{repository.registry} says that {reference}:{tag} is {said[:QUOTED]}, "
+            f"but what it sends is {real}",
             hint="something between here and the registry changes what it sends",
         )
     return real
@@ -100,43 +129,44 @@ class _Answer:
     body: bytes
 
 
-class _NoDowngrade(urllib.request.HTTPRedirectHandler):
-    """Follows a registry elsewhere, but never out of encryption."""
-
-    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
-        if not _is_safe(newurl):
-            raise urllib.error.URLError(f"it leads to {newurl}, without encryption")
-        return super().redirect_request(req, fp, code, msg, headers, newurl)
-
-
 class _Session:
     """Asks one registry, and proves who asks where it wants to know."""
 
     def __init__(self, repository: Repository) -> None:
         self._repository = repository
         self._proof: str | None = None
-        handlers: list[urllib.request.BaseHandler] = [_NoDowngrade()]
-        if _is_loopback(repository.registry):
+        handlers: list[urllib.request.BaseHandler] = [Careful()]
+        if is_loopback(repository.registry):
             handlers.append(urllib.request.ProxyHandler({}))
         self._opener = urllib.request.build_opener(*handlers)
 
     def ask(self, method: str, url: str) -> _Answer:
-        """Ask for a manifest, a second time with a proof where the first is refused."""
+        """Ask for a manifest, a second time with a proof where the first is refused.
+
+        The answer is empty where a HEAD would have been led elsewhere.
+        """
         headers = {"Accept": ", ".join(MANIFESTS)}
         try:
             return self._send(method, url, headers, LARGEST_MANIFEST)
         except urllib.error.HTTPError as error:
             challenge = error.headers.get("WWW-Authenticate", "")
-            if error.code != UNAUTHORIZED or self._proof is not None:
-                raise self._refusal(error, url) from error
+            # Whoever the registry leads to gets no password by a challenge of his own.
+            is_elsewhere = host(error.url) != host(url)
+            if error.code != UNAUTHORIZED or self._proof is not None or is_elsewhere:
+                return self._answered(method, url, error)
         self._proof = self._prove(challenge)
         try:
             return self._send(method, url, headers, LARGEST_MANIFEST)
         except urllib.error.HTTPError as error:
-            raise self._refusal(error, url) from error
+            return self._answered(method, url, error)
+
+    def _answered(self, method: str, url: str, error: urllib.error.HTTPError) -> _Answer:
+        if method == "HEAD" and error.code in REDIRECTS:
+            return _Answer(Message(), b"")
+        raise self._refusal(error, url) from error
 
     def _send(self, method: str, url: str, headers: Mapping[str, str], most: int) -> _Answer:
-        request = urllib.request.Request(url, headers=dict(headers), method=method)  # noqa: S310 - see _is_safe
+        request = urllib.request.Request(url, headers=dict(headers), method=method)  # noqa: S310 - see Careful
         if self._proof is not None:
             # Not sent along to where the registry may lead: that is often somebody else's store.
             request.add_unredirected_header("Authorization", self._proof)
@@ -152,7 +182,7 @@ class _Session:
             error.close()
             raise
         except (OSError, http.client.HTTPException, ValueError) as error:
-            raise self._unreachable(error) from error
+            raise _unreachable(self._repository, error) from error
 
     def _prove(self, challenge: str) -> str:
         """Answer a challenge: with user and password, or with a token that another server gives for them."""
@@ -162,7 +192,7 @@ class _Session:
             return basic
         asked = {name.lower(): value for name, value in CHALLENGE.findall(rest)}
         realm = asked.get("realm", "")
-        if kind.lower() != "bearer" or not _is_safe(realm):
+        if kind.lower() != "bearer" or not self._may_prove(realm):
             raise self._unknown()
         scope = asked.get("scope") or f"repository:{self._repository.name}:pull"
         wanted = {"service": asked["service"]} if "service" in asked else {}
@@ -174,11 +204,19 @@ class _Session:
             token = told.get("token") or told.get("access_token")
         except urllib.error.HTTPError as error:
             raise self._unknown() from error
-        except (ValueError, AttributeError) as error:
-            raise ToolError(f"{realm} gives no token: its answer is no JSON object") from error
+        except (ValueError, AttributeError, RecursionError) as error:
+            raise ToolError(f"{realm[:QUOTED]} gives no token: its answer is no JSON object") from error
         if not isinstance(token, str) or not token.isascii() or not token.isprintable():
-            raise ToolError(f"{realm} gives no token")
+            raise ToolError(f"{realm[:QUOTED]} gives no token")
         return f"Bearer {token}"
+
+    def _may_prove(self, realm: str) -> bool:
+        try:
+            parts = urllib.parse.urlsplit(realm)
+        except ValueError:
+            return False
+        is_here = is_loopback(self._repository.registry) and is_loopback(parts.netloc)
+        return parts.scheme == "https" or (parts.scheme == "http" and is_here)
 
     def _refusal(self, error: urllib.error.HTTPError, url: str) -> Exception:
         registry, name = self._repository.registry, self._repository.name
@@ -196,14 +234,15 @@ class _Session:
             hint=f"log in with `docker login {registry}`; passwords in a credential helper are not read",
         )
 
-    def _unreachable(self, error: Exception) -> ToolError:
-        reason = getattr(error, "reason", None) or error
-        if isinstance(reason, TimeoutError):
-            reason = f"no answer within {TIMEOUT_SECONDS:.0f} s"
-        return ToolError(
-            f"{self._repository.registry} cannot be asked: {reason}",
-            hint="is the host right, and reachable from here? Digests are never made up",
-        )
+
+def _unreachable(repository: Repository, error: Exception) -> ToolError:
+    reason = getattr(error, "reason", None) or error
+    if isinstance(reason, TimeoutError):
+        reason = f"no answer within {TIMEOUT_SECONDS:.0f} s"
+    return ToolError(
+        f"{repository.registry} cannot be asked: {reason}",
+        hint="is the host right, and reachable from here? Digests are never made up",
+    )
 
 
 def _credentials(registry: str) -> str | None:
@@ -217,16 +256,3 @@ def _credentials(registry: str) -> str | None:
     except (OSError, ValueError, KeyError, TypeError, AttributeError, StopIteration):
         return None
     return f"Basic {held}"
-
-
-def _is_safe(url: str) -> bool:
-    parts = urllib.parse.urlsplit(url)
-    return parts.scheme == "https" or (parts.scheme == "http" and _is_loopback(parts.netloc))
-
-
-def _is_loopback(host: str) -> bool:
-    name = urllib.parse.urlsplit(f"//{host}").hostname or ""
-    try:
-        return name == "localhost" or ipaddress.ip_address(name).is_loopback
-    except ValueError:
-        return False

@@ -5,14 +5,19 @@ from collections.abc import Iterator
 import yaml
 
 DEPTH = 32
-"""A manifest has a dozen levels."""
+"""A manifest has a dozen levels. Deeper, and PyYAML's C loader ends the process with no word."""
+
+LARGEST = 8 * 2**20
+"""Bytes: more than a thousand Jobs; what is longer would take seconds to look at."""
 
 
 def harm(content: bytes) -> str | None:
-    """Say why a document must not reach another reader: an alias, a tag, deep nesting, no YAML; else None.
+    """Say why a document must not reach another reader: alias, tag, depth, size, no YAML; else None.
 
     A few hundred bytes with aliases make kustomize take gigabytes, and a circular one crashes it.
     """
+    if len(content) > LARGEST:
+        return f"must have at most {LARGEST >> 20} MiB of YAML, got {len(content) >> 20}"
     try:
         return next(_harms(content), None)
     except (yaml.YAMLError, ValueError) as error:

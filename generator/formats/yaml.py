@@ -7,6 +7,8 @@ from typing import Any
 
 import yaml
 
+from generator.formats.plain_yaml import harm
+
 PLAIN_KEY = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*", re.ASCII)
 MISREAD_KEYS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
 
@@ -82,7 +84,10 @@ def dump(*documents: Any, banner: str = "") -> str:
 
 
 def load(text: str | bytes) -> Any:
-    """Read one machine-written document. Raises ValueError if it is no YAML."""
+    """Read one machine-written document. Raises ValueError if it is no YAML, or no machine writes such."""
+    reason = harm(text.encode() if isinstance(text, str) else text)
+    if reason is not None:
+        raise ValueError(reason)
     try:
         return yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader, narrowed
     except yaml.YAMLError as error:

@@ -1,7 +1,7 @@
 """What a sweep would cost, cover and change, before anybody pays for it. Pure: trials in, a review out."""
 
 from generator.plan.coverage import Binned, Counted, Coverage, Covered, Scale, coverage
-from generator.plan.data import as_data
+from generator.plan.data import as_data, room_as_data
 from generator.plan.difference import Difference, Unreadable, difference
 from generator.plan.evenness import Discrepancy
 from generator.plan.outdated import Outdated, outdated
@@ -30,5 +30,6 @@ __all__ = [
     "difference",
     "outdated",
     "room",
+    "room_as_data",
     "standing",
 ]

@@ -9,6 +9,7 @@ from generator.plan.difference import Difference, Unreadable
 from generator.plan.evenness import Discrepancy
 from generator.plan.outdated import Outdated
 from generator.plan.review import BlockReview, Cost, Review
+from generator.plan.room import Room
 from generator.structs.trial import Trial
 
 MOST_TRIALS = 1000
@@ -37,7 +38,7 @@ def as_data(review: Review) -> dict[str, Any]:
             "attempts": sweep.run.retries + 1,
             "parallelism": sweep.run.parallelism,
         },
-        "pool": _room(review),
+        "pool": room_as_data(review.room),
         "budget": {"max_trials": sweep.budget.max_trials, "max_gpu_hours": sweep.budget.max_gpu_hours},
         "blocks": [_block(block) for block in review.blocks],
         "parameters": [_covered(one) for one in review.coverage.parameters],
@@ -58,10 +59,11 @@ def _cost(found: Cost) -> dict[str, Any]:
     }
 
 
-def _room(review: Review) -> dict[str, Any] | None:
-    found, asked = review.room, review.sweep.run.resources
+def room_as_data(found: Room | None) -> dict[str, Any] | None:
+    """Give a room as JSON shows it."""
     if found is None:
         return None
+    asked = found.run.resources
     return {
         "name": found.pool.name,
         "trials": found.trials,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from generator.structs import placing
 from generator.structs.settings import Pool
-from generator.structs.sweep import Sweep
+from generator.structs.sweep import Run, Sweep
 
 SECONDS_AN_HOUR = 3600
 
@@ -15,6 +15,7 @@ class Room:
     """Nodes of a pool, as trials fill them at full parallelism."""
 
     pool: Pool
+    run: Run
     trials: int
     at_once: int
     """As many as the spec wants; fewer where the pool ends before."""
@@ -34,4 +35,4 @@ def room(sweep: Sweep, trials: int) -> Room | None:
     wanted = placing.nodes(run, pool, trials)
     nodes = wanted if pool.max_nodes is None else min(wanted, pool.max_nodes)
     hours = run.timeout_seconds * (run.retries + 1) / SECONDS_AN_HOUR * math.ceil(trials / at_once)
-    return Room(pool, trials, at_once, nodes, None if pool.price is None else pool.price * nodes * hours)
+    return Room(pool, run, trials, at_once, nodes, None if pool.price is None else pool.price * nodes * hours)

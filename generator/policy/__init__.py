@@ -2,6 +2,6 @@
 
 from generator.policy.anybodys import Manifests, lint
 from generator.policy.manifests import check
-from generator.policy.sources import vet
+from generator.policy.sources import closure, vet
 
-__all__ = ["Manifests", "check", "lint", "vet"]
+__all__ = ["Manifests", "check", "closure", "lint", "vet"]

@@ -1,14 +1,19 @@
-"""Anybody's rendered manifests: what holds for ours, as far as it can hold for those who never met us."""
+"""Anybody's: rendered manifests of people who never met us. `sweep lint` asks here.
+
+Only how the rules come together and where their findings stand in files. No rule, and nothing of a batch:
+what holds for all is in `rules/`, what makes an object a batch's in `ours/`; `manifests.py` asks both.
+"""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import Enum, auto
 from typing import Any
 
 from generator.policy import rules, schema
 from generator.policy.findings import Finding
+from generator.policy.ours.trials import ACCOUNT
 from generator.policy.rules import references
 from generator.policy.schema import MALFORMED, SKIPPED, UNKNOWN, Standing
-from generator.policy.trials import ACCOUNT
 from generator.policy.workloads import Manifest, Object
 from generator.problems import Problem, Severity
 from generator.reader.document import TOP, Document
@@ -21,15 +26,23 @@ NOT_LISTED = "secret-not-listed"
 SOURCES = "kustomize.config.k8s.io/"
 """Of what stands among manifests in a repository and never reaches a cluster."""
 
+SIGNS = frozenset({"apiversion", "kind", "metadata", "spec"})
+"""A document with none of these keys, however they are written, was never meant for a cluster."""
+REST = "the other rules look at it when its fields are right"
+
 
 @dataclass(frozen=True, slots=True)
 class Manifests:
     """What was found in rendered manifests."""
 
     objects: tuple[str, ...]
-    """Every object that was judged by its schema, by kind and name."""
+    """Every object that was judged by all rules, by kind and name."""
+    partly: tuple[str, ...]
+    """Every object that only its schema was asked about: as it breaks that, no rule could read the rest."""
     skipped: tuple[str, ...]
     """Every object of a kind that has no schema here: only what it shares with others was looked at."""
+    others: tuple[str, ...]
+    """Every file with a document that is no manifest at all."""
     problems: tuple[Problem, ...]
 
 
@@ -48,7 +61,7 @@ class _Placed:
         if any(path[:length] in self.document.unread for length in range(len(path) + 1)):
             return None
         mark = self._mark(path)
-        where = f"{self.thing.title}.{dotted(finding.path)}" if finding.path else self.thing.title
+        where = ".".join(part for part in (self.thing.title, dotted(finding.path)) if part)
         message = finding.message
         return Problem(
             self.document.file, *mark, where, message, finding.code, finding.hint, finding.severity
@@ -63,29 +76,48 @@ class _Placed:
         return self.document.mark(())
 
 
+class _Group(Enum):
+    """What may be said of a document when it has been looked at."""
+
+    JUDGED = auto()
+    PARTLY = auto()
+    SKIPPED = auto()
+    OTHER = auto()
+    REFUSED = auto()
+    """No object that a cluster would take, so nothing was asked about it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Looked:
+    """What was found in an object, and the object if others may rely on it."""
+
+    group: _Group
+    findings: tuple[Finding, ...]
+    sound: Object | None = None
+
+
 def lint(documents: Sequence[Document], settings: Settings | None = None) -> Manifests:
     """Hold documents against every rule that asks for nothing of ours; they are one rendered set."""
-    placed = [each for document in documents for each in _objects(document)]
+    groups: dict[_Group, list[str]] = {group: [] for group in _Group}
     problems: list[Problem | None] = []
-    sound: list[_Placed] = []
-    judged, skipped = [], []
-    for each in placed:
-        found = tuple(_findings(each.thing))
-        problems += map(each.problem, found)
-        codes = {finding.code for finding in found}
-        if SKIPPED in codes:
-            skipped.append(each.thing.title)
-        elif UNKNOWN not in codes:
-            judged.append(each.thing.title)
-        if not codes & {MALFORMED, UNKNOWN} and not each.thing.api.startswith(SOURCES):
-            sound.append(each)
-            problems += map(each.problem, _listed(each.thing, settings))
+    sound: list[tuple[_Placed, Object]] = []
+    for each in (each for document in documents for each in _objects(document)):
+        looked = _look(each.thing)
+        groups[looked.group].append(each.document.file if looked.group is _Group.OTHER else each.thing.title)
+        problems += map(each.problem, looked.findings)
+        if looked.sound is not None:
+            sound.append((each, looked.sound))
+            problems += map(each.problem, _listed(looked.sound, settings))
     known = {("ServiceAccount", ACCOUNT)}
-    things = [each.thing for each in sound]
+    things = [thing for _, thing in sound]
     for index, finding in references.check(things, known=known, severity=Severity.WARNING):
-        problems.append(sound[index].problem(finding))
+        problems.append(sound[index][0].problem(finding))
     return Manifests(
-        tuple(judged), tuple(skipped), tuple(sorted({problem for problem in problems if problem}))
+        objects=tuple(groups[_Group.JUDGED]),
+        partly=tuple(groups[_Group.PARTLY]),
+        skipped=tuple(groups[_Group.SKIPPED]),
+        others=tuple(groups[_Group.OTHER]),
+        problems=tuple(sorted({problem for problem in problems if problem})),
     )
 
 
@@ -103,41 +135,76 @@ def _objects(document: Document) -> Iterator[_Placed]:
 
 
 def _object(data: Any) -> Object:
-    found = data if isinstance(data, dict) else {}
+    found = data if isinstance(data, dict) else {"items": data}
     standing = schema.standing(str(found.get("apiVersion")), str(found.get("kind")))
     return Object(found, is_known=standing is not Standing.SKIPPED)
 
 
-def _findings(thing: Object) -> Iterator[Finding]:
+def _look(thing: Object) -> _Looked:
+    """Say what an object is, hold it against its schema, and what is left of it against the rules."""
     if not isinstance(thing.data.get("apiVersion"), str) or not isinstance(thing.data.get("kind"), str):
-        hint = "rendered manifests only: kustomize build, helm template"
-        yield Finding((), "must be an object with apiVersion and kind", MALFORMED, hint)
-        return
+        return _nameless(thing)
     if thing.api.startswith(SOURCES):
         message = "skipped: a source; build it and check what it renders"
-        yield Finding(("kind",), message, SKIPPED, severity=Severity.WARNING)
-        return
+        return _Looked(_Group.SKIPPED, (_warning(message, ("kind",)),))
     kind = str(thing.data["kind"])
     match schema.standing(thing.api, kind):
         case Standing.UNKNOWN:
             message = f"must be a kind of a supported Kubernetes, got {kind!r} of {thing.api!r}"
-            yield Finding(("apiVersion",), message, UNKNOWN)
-            return
+            return _Looked(_Group.REFUSED, (Finding(("apiVersion",), message, UNKNOWN),))
         case Standing.SKIPPED:
-            message = f"skipped: no schema for {kind} of {thing.api}"
-            yield Finding(("kind",), message, SKIPPED, severity=Severity.WARNING)
-            malformed = (*schema.metadata_findings(thing.data), *_strange_pods(thing))
+            told = (_warning(f"skipped: no schema for {kind} of {thing.api}", ("kind",)),)
+            return _judged(thing, _Group.SKIPPED, told)
         case Standing.KNOWN:
-            malformed = tuple(schema.findings(thing.api, kind, thing.data))
-    yield from malformed
-    if not malformed:
-        yield from rules.findings(thing)
+            return _judged(thing, _Group.JUDGED, ())
+
+
+def _nameless(thing: Object) -> _Looked:
+    if _is_meant(thing.data):
+        hint = "rendered manifests only: kustomize build, helm template"
+        message = "must be an object with apiVersion and kind"
+        return _Looked(_Group.REFUSED, (Finding((), message, MALFORMED, hint),))
+    return _Looked(
+        _Group.OTHER, (_warning("skipped: no manifest, as it has neither apiVersion nor kind", ()),)
+    )
+
+
+def _is_meant(data: Any) -> bool:
+    """Tell a manifest with something missing or misspelt from a file that was never meant to be one."""
+    if isinstance(data, dict):
+        return any(str(key).casefold() in SIGNS for key in data) or _is_meant(data.get("items"))
+    return isinstance(data, list) and any(isinstance(item, dict) and _is_meant(item) for item in data)
+
+
+def _warning(message: str, path: Path) -> Finding:
+    return Finding(path, message, SKIPPED, severity=Severity.WARNING)
+
+
+def _judged(thing: Object, group: _Group, told: tuple[Finding, ...]) -> _Looked:
+    malformed = _malformed(thing)
+    if malformed:
+        told = (*told, *malformed)
+        left = schema.without(thing.data, (finding for finding in malformed if finding.is_surplus))
+        thing = Object(left, is_known=thing.is_known)
+        if _malformed(thing):
+            first = next(finding for finding in malformed if not finding.is_surplus)
+            said = first.hint or ""
+            hint = f"{said}; {REST}" if said else REST
+            told = tuple(replace(each, hint=hint) if each is first else each for each in told)
+            return _Looked(_Group.PARTLY if group is _Group.JUDGED else group, told)
+    return _Looked(group, (*told, *rules.findings(thing)), thing)
+
+
+def _malformed(thing: Object) -> tuple[Finding, ...]:
+    if thing.is_known:
+        return tuple(schema.findings(thing.api, thing.kind, thing.data))
+    return (*schema.metadata_findings(thing.data), *_strange_pods(thing))
 
 
 def _strange_pods(thing: Object) -> Iterator[Finding]:
     for pod in thing.pods:
         for finding in schema.template_findings({"metadata": pod.metadata, "spec": pod.spec}):
-            yield Finding((*pod.path, *finding.path), finding.message, finding.code, finding.hint)
+            yield replace(finding, path=(*pod.path, *finding.path))
 
 
 def _listed(thing: Object, settings: Settings | None) -> Iterator[Finding]:

@@ -16,3 +16,5 @@ class Finding:
     code: str
     hint: str | None = None
     severity: Severity = Severity.ERROR
+    is_surplus: bool = False
+    """A field too many: what is beside it can be looked at all the same."""

@@ -1,79 +1,112 @@
-"""Rules for what an overlay of a batch may render: all that holds for anybody's, and what makes it ours."""
+"""Ours: what an overlay of a batch may render. `sweep check`, `sweep submit` and `sweep local` ask here.
+
+Only how the rules come together and where their findings stand. What holds for anybody's is in `rules/` and
+called here; what makes an object a batch's is in `ours/`; `anybodys.py` asks nothing of ours.
+"""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from generator.policy import jobs, rules, schema, shape
+from generator.policy import ours, rules, schema
 from generator.policy.findings import Finding
+from generator.policy.ours import form
+from generator.policy.ours.form import MALFORMED, Form, compare
+from generator.policy.ours.labels import CODE as LABEL
+from generator.policy.ours.trials import ACCOUNT, INDEX, Trials, index
 from generator.policy.rules import references
-from generator.policy.shape import MALFORMED, Manifest, Shape, compare
-from generator.policy.trials import ACCOUNT, Trials, trainer
-from generator.policy.workloads import Object
+from generator.policy.workloads import Manifest, Object
 from generator.problems import Problem, Severity
 from generator.reader.paths import Path, dotted
+from generator.reader.shown import shown
 from generator.structs.settings import Settings
 
 ALLOWED = "kind-not-allowed"
+WITHOUT_TRIAL = frozenset({"ConfigMap", "TrainingRuntime"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Looked:
+    """What was found in an object, and the object if others may rely on it."""
+
+    findings: tuple[Finding, ...]
+    sound: Object | None = None
 
 
 def check(
-    batch: str, settings: Settings, manifests: tuple[Manifest, ...], *, place: str
+    batch: str,
+    settings: Settings,
+    manifests: tuple[Manifest, ...],
+    *,
+    place: str,
+    image: str | None = None,
 ) -> tuple[Problem, ...]:
-    """Hold what a batch renders against the rules; `place` is what the problems name as file."""
+    """Hold what a batch renders against the rules; `place` is what the problems name as file.
+
+    `image` is what its containers must run, by its lock; None leaves that to who compares with the lock.
+    """
     things = tuple(map(Object, manifests))
     config_maps = frozenset(thing.name for thing in things if thing.kind == "ConfigMap")
-    shapes, pods = shape.objects(settings), shape.template(settings, distributed=True)
-    trials = Trials(batch, settings, config_maps)
+    forms, pods = form.objects(settings), form.template(settings, distributed=True)
+    trials = Trials(batch, settings, config_maps, image)
     problems: list[Problem] = []
     sound: list[Object] = []
     for thing in things:
-        found = tuple(_findings(thing, shapes.get((thing.api, thing.kind)), pods, trials))
-        problems += [_problem(place, thing, finding) for finding in found]
-        if not {finding.code for finding in found} & {MALFORMED, ALLOWED}:
-            sound.append(thing)
+        looked = _look(thing, forms.get((thing.api, thing.kind)), pods, trials)
+        problems += [_problem(place, thing, finding) for finding in looked.findings]
+        sound += [looked.sound] if looked.sound is not None else []
     known = {("ServiceAccount", ACCOUNT)}
-    for index, finding in references.check(sound, known=known, severity=Severity.ERROR):
-        problems.append(_problem(place, sound[index], finding))
+    together = references.check(sound, known=known, severity=Severity.ERROR)
+    problems += [_problem(place, sound[number], finding) for number, finding in together]
+    problems += [_problem(place, thing, finding) for thing, finding in _twice(sound)]
     return tuple(dict.fromkeys(problems))
 
 
 def _problem(place: str, thing: Object, finding: Finding) -> Problem:
-    where = f"{thing.title}.{dotted(finding.path)}" if finding.path else thing.title
+    where = ".".join(part for part in (thing.title, dotted(finding.path)) if part)
     return Problem(place, 0, 0, where, finding.message, finding.code, finding.hint)
 
 
-def _findings(thing: Object, known: Shape, pods: Shape, trials: Trials) -> Iterator[Finding]:
+def _twice(things: list[Object]) -> Iterator[tuple[Object, Finding]]:
+    """Two objects of one trial would write into one folder."""
+    first: dict[str, str] = {}
+    for thing in things:
+        number = None if thing.kind in WITHOUT_TRIAL else index(thing)
+        if number is not None and first.setdefault(number, thing.name) != thing.name:
+            message = f"must be a trial of its own, got {shown(number)} as {first[number]} has it"
+            yield thing, Finding(("metadata", "labels", INDEX), message, LABEL)
+
+
+def _look(thing: Object, known: Form, pods: Form, trials: Trials) -> _Looked:
+    """Ask the form, then the schema, then the rules: each relies on those before it."""
     if known is None:
-        message = f"must be a kind that batches have, got {thing.kind!r} of {thing.api!r}"
-        yield Finding((), message, ALLOWED, "ConfigMaps, Jobs, and the kinds of distributed trials")
-        return
-    compared = tuple(compare(thing.data, known))
-    yield from compared
+        message = f"must be a kind that batches have, got {shown(thing.kind)} of {shown(thing.api)}"
+        hint = "ConfigMaps, Jobs, and the kinds of distributed trials"
+        return _Looked((Finding((), message, ALLOWED, hint),))
+    compared = (*compare(thing.data, known), *_metadata(thing, trials))
     if any(finding.code == MALFORMED for finding in compared):
-        return  # the other rules rely on mappings being mappings
-    yield from _metadata(thing, trials)
+        return _Looked(compared)
+    told = {finding.path for finding in compared}
     malformed = tuple(schema.findings(thing.api, thing.kind, thing.data))
-    yield from malformed
+    found = (*compared, *(finding for finding in malformed if finding.path not in told))
     if malformed:
-        return
-    yield from rules.findings(thing)
-    yield from _ours(thing, pods, trials)
+        thing = Object(schema.without(thing.data, (each for each in malformed if each.is_surplus)))
+        if any(schema.findings(thing.api, thing.kind, thing.data)):
+            return _Looked(found)
+    strange = tuple(_strange(thing, pods))
+    found = (*found, *strange)
+    if any(finding.code == MALFORMED for finding in strange):
+        return _Looked(found)
+    told_why = tuple(rules.findings(thing))  # no place is told twice, and these say more
+    told = {finding.path for finding in told_why}
+    others = (*found, *ours.findings(thing, trials))
+    return _Looked((*told_why, *(finding for finding in others if finding.path not in told)), thing)
 
 
-def _ours(thing: Object, pods: Shape, trials: Trials) -> Iterator[Finding]:
-    if thing.kind == "ConfigMap" and thing.data.get("immutable") is not True:
-        yield Finding(("immutable",), "must be true: a running Job reads it", "config-map-mutable")
-    if thing.kind == "Job":
-        yield from jobs.rules(thing.data)
-    if thing.kind == "TrainJob":
-        for container in thing.containers:
-            yield from trainer(container)
-    for pod in thing.pods:
-        if thing.kind != "Job":
-            strange = tuple(compare({"metadata": pod.metadata, "spec": pod.spec}, pods))
-            yield from (_below(pod.path, finding) for finding in strange)
-            if any(finding.code == MALFORMED for finding in strange):
-                continue
-        yield from trials.rules(thing.kind, pod)
+def _strange(thing: Object, pods: Form) -> Iterator[Finding]:
+    """Look at the pods of kinds around which only a schema knows the form."""
+    for pod in thing.pods if thing.kind != "Job" else ():
+        for finding in compare({"metadata": pod.metadata, "spec": pod.spec}, pods):
+            yield _below(pod.path, finding)
 
 
 def _below(path: Path, finding: Finding) -> Finding:
@@ -84,8 +117,9 @@ def _below(path: Path, finding: Finding) -> Finding:
 def _metadata(thing: Object, trials: Trials) -> Iterator[Finding]:
     name, batch, namespace = thing.name, trials.batch, trials.settings.namespace
     if name != batch and not name.startswith(f"{batch}-"):
-        message = f"must begin with the batch's name {batch!r}, got {name!r}"
+        message = f"must begin with the batch's name {batch!r}, got {shown(name)}"
         yield Finding(("metadata", "name"), message, "name-not-ours")
     found = thing.metadata.get("namespace")
     if found != namespace:
-        yield Finding(("metadata", "namespace"), f"must be {namespace!r}, got {found!r}", "namespace-wrong")
+        message = f"must be {namespace!r}, got {shown(found)}"
+        yield Finding(("metadata", "namespace"), message, "namespace-wrong")

@@ -4,7 +4,8 @@ The files in schemas/ are written by tools/schemas.py. What has no schema is ski
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from enum import Enum, auto
 from functools import cache
 from pathlib import Path
@@ -15,9 +16,11 @@ from jsonschema_rs import Draft202012Validator, ValidationError, ValidationError
 from generator.policy.findings import Finding
 from generator.reader.paths import Path as Place
 from generator.reader.shown import shown
+from generator.structs import versions
+from generator.structs.versions import NEWEST, OLDEST
 
 FOLDER = Path(__file__).parent / "schemas"
-CORE = ("kubernetes-1.30.json", "kubernetes-1.37.json")
+CORE = tuple(f"kubernetes-{versions.shown(version)}.json" for version in (OLDEST, NEWEST))
 CUSTOM = "custom.json"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 TEMPLATE = "core.v1.PodTemplateSpec"
@@ -78,7 +81,24 @@ def template_findings(template: Any) -> Iterator[Finding]:
 def metadata_findings(data: Mapping[str, Any]) -> Iterator[Finding]:
     """Hold what every object has against what every object may have."""
     for found in _found(_part(METADATA), data.get("metadata", {}), "an object"):
-        yield Finding(("metadata", *found.path), found.message, found.code, found.hint)
+        yield replace(found, path=("metadata", *found.path))
+
+
+def without(data: Mapping[str, Any], surplus: Iterable[Finding]) -> Mapping[str, Any]:
+    """Give an object without the fields that its schema does not know, so that rules may rely on the rest."""
+    for path in dict.fromkeys(finding.path for finding in surplus):
+        data = _without(data, path)
+    return data
+
+
+def _without(data: Any, path: Place) -> Any:
+    key, *below = path
+    made: Any = dict(data) if isinstance(data, Mapping) else [*data]
+    if below:
+        made[key] = _without(made[key], tuple(below))
+    else:
+        del made[key]
+    return made
 
 
 def _found(check: Draft202012Validator, data: Any, product: str) -> Iterator[Finding]:
@@ -89,7 +109,8 @@ def _found(check: Draft202012Validator, data: Any, product: str) -> Iterator[Fin
         match error.kind:
             case ValidationErrorKind.AdditionalProperties(unexpected):
                 for key in unexpected:
-                    yield Finding((*path, key), f"must be absent: {product} has no such field", MALFORMED)
+                    message = f"must be absent: {product} has no such field"
+                    yield Finding((*path, key), message, MALFORMED, is_surplus=True)
             case ValidationErrorKind.Required(key):
                 yield Finding(path, f"must have {key!r}", MALFORMED)
             case kind:

@@ -74,6 +74,18 @@ def vet(files: Mapping[str, bytes], bases: Mapping[str, bytes], *, place: str) -
     return tuple(found)
 
 
+def closure(content: bytes) -> tuple[str, ...]:
+    """Name the folders below `base/` that an overlay's kustomization builds on; none if it cannot be read."""
+    try:
+        listed = yaml.load(content)
+    except ValueError:
+        return ()
+    if not isinstance(listed, dict):
+        return ()
+    named = [*_list(listed.get("resources")), *_list(listed.get("components"))]
+    return tuple(found for found in map(_folder_of, named) if found)
+
+
 @dataclass(frozen=True, slots=True)
 class _Listed:
     problems: tuple[Problem, ...]

@@ -117,8 +117,9 @@ class Object:
 
     @property
     def title(self) -> str:
-        """Kind and name, as `kubectl` writes them."""
-        return f"{self.data.get('kind')}/{self.name}"
+        """Kind and name, as `kubectl` writes them; whichever of them it has."""
+        kind = self.data.get("kind")
+        return "/".join([*([kind] if isinstance(kind, str) else []), *([self.name] if self.name else [])])
 
     @cached_property
     def pods(self) -> tuple[Pod, ...]:

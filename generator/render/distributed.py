@@ -10,7 +10,7 @@ from typing import Any
 
 from generator.formats import yaml
 from generator.formats.table import Table
-from generator.render import components, jobs, options, places, pod
+from generator.render import components, options, places, pod
 from generator.render.bases import Bases
 from generator.render.merging import merge, merge_all
 from generator.render.places import ContainerPlace, Places, Template
@@ -55,7 +55,7 @@ def manifests(name: str, batch: Batch, settings: Settings, table: Table, bases: 
     read = places.read(where["trial"])
     base = _prepared(bases, f"{folder}/trial.yaml", batch, read)
     for index in range(len(batch.trials)):
-        pods = _Pods(shared, jobs.trial_template(name, batch, settings, table, index))
+        pods = _Pods(shared, options.of_trial(name, batch, settings, table, index))
         made.append(_filled(base, read, pods, _metadata(name, batch, settings, index), name))
     return made
 

@@ -2,7 +2,7 @@
 
 from generator.formats import yaml
 from generator.formats.table import Table
-from generator.render import components, options, pod, values
+from generator.render import components, options, pod
 from generator.render.bases import Bases
 from generator.render.merging import merge, merge_all
 from generator.render.pod import Manifest
@@ -22,31 +22,13 @@ def manifests(name: str, batch: Batch, settings: Settings, table: Table, bases: 
     )
     made = []
     for index in range(len(batch.trials)):
-        own = trial_template(name, batch, settings, table, index)
+        own = options.of_trial(name, batch, settings, table, index)
         changed: Manifest = {
             "metadata": _metadata(name, batch, settings, index),
             "spec": {"backoffLimit": batch.run.retries, "template": merge(shared, own)},
         }
         made.append(merge({**base, "spec": {**base["spec"], "template": {}}}, changed))
     return made
-
-
-def trial_template(name: str, batch: Batch, settings: Settings, table: Table, index: int) -> Manifest:
-    """Say what one trial's pod has for itself: its row, its values in sight, its folders."""
-    trial = batch.trials[index]
-    container = {
-        "name": "trial",
-        "args": ["--", *values.arguments(batch, trial)],
-        "env": [
-            {"name": "SWEEP_INDEX", "value": str(index)},
-            *values.environment(trial, table.columns),
-        ],
-    }
-    own: Manifest = {
-        "metadata": {"labels": pod.trial_labels(batch, index)},
-        "spec": {"containers": [container]},
-    }
-    return merge(own, options.folders(settings, {"subPath": f"{name}/{index}"}))
 
 
 def _metadata(name: str, batch: Batch, settings: Settings, index: int) -> Manifest:

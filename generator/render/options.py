@@ -1,32 +1,30 @@
-"""What a batch says of its pods beyond base and components: values only, as a partial pod template."""
+"""What a batch says of its pods beyond base and components, as partial pod templates: values only.
+
+A part that an option brings in one form for all batches is a component below `base/`, and what the object
+around the pods says belongs to the module of its shape: neither is written here.
+"""
 
 from generator.formats.launch import LAUNCHER_PATH, secret_folder
-from generator.formats.table import Shard
-from generator.render import pod
+from generator.formats.placement import placement
+from generator.formats.table import Shard, Table
+from generator.render import pod, values
+from generator.render.merging import merge
 from generator.render.pod import Manifest, Objects
 from generator.render.values import escaped
 from generator.structs.batch import Batch
-from generator.structs.settings import Pool, Settings
+from generator.structs.settings import Settings
 from generator.structs.sweep import CodeMode
-
-GPU_PRODUCT = "nvidia.com/gpu.product"
-"""NVIDIA's feature discovery puts this label on nodes."""
 
 GIT = "git"
 """The egress of the settings, if they have it, that leads to the git server."""
 
-SPOT_TAINTS = (
-    ("cloud.google.com/gke-spot", "true"),
-    ("kubernetes.azure.com/scalesetpriority", "spot"),
-)
-"""What providers put on nodes that they may take away, beside what the pool's own tolerations bear."""
-
 
 def template(name: str, batch: Batch, settings: Settings, shards: tuple[Shard, ...]) -> Manifest:
     """Say all of a batch's pods that no trial says for itself. Merge it over base and components."""
+    pool = pod.pool_of(batch, settings)
     container = {
         "name": "trial",
-        "image": pod.image(batch),
+        "image": batch.program.container_image,
         "command": [batch.run.interpreter, LAUNCHER_PATH],
         "env": _environment(batch),
         "resources": pod.resources(batch, settings, shards),
@@ -34,7 +32,7 @@ def template(name: str, batch: Batch, settings: Settings, shards: tuple[Shard, .
     }
     spec: Manifest = {
         "activeDeadlineSeconds": pod.deadline(batch, settings),
-        **_placement(batch, settings),
+        **({} if pool is None else placement(pool, has_gpus=batch.run.resources.gpu > 0)),
         "containers": [container],
         "volumes": _volumes(name, batch, settings, shards),
     }
@@ -46,6 +44,24 @@ def template(name: str, batch: Batch, settings: Settings, shards: tuple[Shard, .
         spec["priorityClassName"] = settings.priority_class
     egress = {f"{pod.EGRESS_LABEL}{place}": "true" for place in _destinations(batch, settings)}
     return {"metadata": {"labels": pod.labels(name, batch, settings) | egress}, "spec": spec}
+
+
+def of_trial(name: str, batch: Batch, settings: Settings, table: Table, index: int) -> Manifest:
+    """Say what the pods of one trial have for themselves where each trial has its object."""
+    trial = batch.trials[index]
+    container = {
+        "name": "trial",
+        "args": ["--", *values.arguments(batch, trial)],
+        "env": [
+            {"name": "SWEEP_INDEX", "value": str(index)},
+            *values.environment(trial, table.columns),
+        ],
+    }
+    own: Manifest = {
+        "metadata": {"labels": pod.trial_labels(batch, index)},
+        "spec": {"containers": [container]},
+    }
+    return merge(own, folders(settings, {"subPath": f"{name}/{index}"}))
 
 
 def _destinations(batch: Batch, settings: Settings) -> list[str]:
@@ -64,7 +80,7 @@ def folders(settings: Settings, place: Manifest) -> Manifest:
 
 def _environment(batch: Batch) -> list[Manifest]:
     variables = {
-        "OMP_NUM_THREADS": str(batch.run.resources.threads),
+        "OMP_NUM_THREADS": str(batch.run.threads),
         **{variable: escaped(value) for variable, value in batch.run.environment.items()},
         "SWEEP_RAN": batch.program.image,
     }
@@ -133,38 +149,3 @@ def _clone(batch: Batch, settings: Settings) -> Manifest:
         "env": [{"name": name, "value": escaped(value)} for name, value in variables.items()],
         "resources": {"limits": dict(amounts), "requests": dict(amounts)},
     }
-
-
-def _placement(batch: Batch, settings: Settings) -> Manifest:
-    """Choose nodes, unless a queue does; the type of a GPU is asked for in a form that queues read, too."""
-    pool = pod.pool_of(batch, settings)
-    if pool is None:
-        return {}
-    placement: Manifest = {}
-    if pool.gpu_type is not None and batch.run.resources.gpu:
-        wanted = {"key": GPU_PRODUCT, "operator": "In", "values": [pool.gpu_type]}
-        required = {"nodeSelectorTerms": [{"matchExpressions": [wanted]}]}
-        placement["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
-    if pool.queue is None and pool.selector:
-        placement["nodeSelector"] = dict(sorted(pool.selector.items()))
-    tolerations = _tolerations(pool)
-    if pool.queue is None and tolerations:
-        placement["tolerations"] = tolerations
-    return placement
-
-
-def _tolerations(pool: Pool) -> list[Manifest]:
-    borne: list[Manifest] = []
-    for toleration in pool.tolerations:
-        any_value = toleration.value is None
-        value = {} if any_value else {"value": toleration.value}
-        operator = "Exists" if any_value else "Equal"
-        borne.append({"key": toleration.key, "operator": operator, **value, "effect": toleration.effect})
-    if pool.spot:
-        known = {toleration.key for toleration in pool.tolerations}
-        borne += [
-            {"key": key, "operator": "Equal", "value": value, "effect": "NoSchedule"}
-            for key, value in SPOT_TAINTS
-            if key not in known
-        ]
-    return borne

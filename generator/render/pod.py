@@ -1,4 +1,8 @@
-"""Names, labels and numbers of a batch's objects and pods, the same in every shape."""
+"""Names, labels and numbers of a batch's objects and pods, the same in every shape.
+
+Single values only: which of them stand in a pod, and where, is said in options.py, and what the platform's
+own objects are called in platform/names.py.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -7,13 +11,9 @@ from generator import __version__
 from generator.formats.table import Shard
 from generator.structs import quantities
 from generator.structs.batch import Batch
-from generator.structs.program import LOCAL_IMAGE
 from generator.structs.settings import GPU, Pool, Settings
 
 Manifest = dict[str, Any]
-
-BASE_IMAGE = "sweepledger.invalid/local"
-"""What the frozen bases name as image, and what stays there while a program has none."""
 
 POD_STARTUP_SECONDS = 15 * 60
 """Without a pool. A pod's deadline counts from its start, image pull included; the launcher times trials."""
@@ -87,11 +87,6 @@ def annotations(batch: Batch) -> dict[str, str]:
 def pool_of(batch: Batch, settings: Settings) -> Pool | None:
     """Find the pool that a batch asks for."""
     return None if batch.run.pool is None else settings.pools[batch.run.pool]
-
-
-def image(batch: Batch) -> str:
-    """Name the image that the container asks for."""
-    return BASE_IMAGE if batch.program.image == LOCAL_IMAGE else batch.program.image
 
 
 def deadline(batch: Batch, settings: Settings) -> int:

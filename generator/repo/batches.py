@@ -43,6 +43,11 @@ class StoredBatch:
         return self.folder.rpartition("/")[2]
 
     @property
+    def sweep(self) -> str:
+        """The sweep that the folder's name says; its lock may say another."""
+        return (split_batch_name(self.name) or ("",))[0]
+
+    @property
     def is_active(self) -> bool:
         """Tell whether the cluster is asked to run it."""
         return self.folder.startswith(f"{ACTIVE}/")
@@ -123,11 +128,13 @@ def in_work_tree(root: Path) -> tuple[StoredBatch, ...]:
     )
 
 
-def load(stored: Iterable[StoredBatch]) -> None:
-    """Read all files of some batches of one commit at once: a process a batch would take its time."""
+def load(stored: Iterable[StoredBatch], *names: str) -> None:
+    """Read files of some batches of one commit at once, all or those named: not with a process a batch."""
     committed = [batch.contents for batch in stored if isinstance(batch.contents, InCommit)]
     if committed:
-        committed[0].blobs.read(identity for one in committed for identity in one.ids.values())
+        committed[0].blobs.read(
+            identity for one in committed for path, identity in one.ids.items() if not names or path in names
+        )
 
 
 def difference(wanted: StoredBatch, found: StoredBatch) -> Drift:
@@ -161,4 +168,4 @@ def _sorted(batches: Iterable[StoredBatch]) -> tuple[StoredBatch, ...]:
 
 def of_sweep(batches: Iterable[StoredBatch], sweep: str) -> tuple[StoredBatch, ...]:
     """Choose the batches of one sweep, by number."""
-    return tuple(batch for batch in batches if (split_batch_name(batch.name) or ("",))[0] == sweep)
+    return tuple(batch for batch in batches if batch.sweep == sweep)

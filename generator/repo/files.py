@@ -30,6 +30,12 @@ def storage(path: Path) -> Iterator[None]:
 LARGEST_INPUT = 256 * 1024
 """The reader's own limit for a spec; what is larger is cut, and refused there."""
 
+LARGEST_SOURCES = 8 * 2**20
+"""Of a folder of sources, as `base/` is one: all of it is read, and it has a hundred kilobytes."""
+
+CACHE = "__pycache__"
+"""What Python leaves beside sources that somebody ran."""
+
 LARGEST_FILE = 64 * 2**20
 """Of what is generated; a sparse file of a terabyte costs its author nothing, and its reader all memory."""
 
@@ -162,7 +168,7 @@ def remove_folder(path: Path, *, staging: Path) -> None:
 
 
 def list_folder(path: Path) -> tuple[str, ...]:
-    """List every file below a folder but Python's caches; of an absent folder nothing.
+    """List every file below a folder, none overlooked; of an absent folder nothing.
 
     Raises StorageError. Symbolic links and devices are refused, not followed or opened.
     """
@@ -173,8 +179,6 @@ def list_folder(path: Path) -> tuple[str, ...]:
 def _below(folder: str | Path, prefix: str) -> Iterator[str]:
     with os.scandir(folder) as entries:
         for entry in entries:
-            if entry.name == "__pycache__":
-                continue
             if entry.is_dir(follow_symlinks=False):
                 yield from _below(entry.path, f"{prefix}{entry.name}/")
             elif entry.is_file(follow_symlinks=False):
@@ -197,6 +201,19 @@ def read_file(path: Path) -> bytes:
 def read_folder(path: Path) -> FileTree:
     """Read every file below a folder, as `list_folder` finds them. Raises StorageError."""
     return FileTree({name: read_file(path / name) for name in list_folder(path)})
+
+
+def read_sources(path: Path) -> FileTree:
+    """Read a folder of sources without Python's caches. Raises StorageError, also if it is far too large."""
+    names = [name for name in list_folder(path) if CACHE not in name.split("/")]
+    with storage(path):
+        size = sum((path / name).lstat().st_size for name in names)
+    if size > LARGEST_SOURCES:
+        raise StorageError(
+            f"{path}: must have at most {LARGEST_SOURCES >> 20} MiB, got {size >> 20}",
+            hint="it is for building blocks; move what is large elsewhere",
+        )
+    return FileTree({name: read_file(path / name) for name in names})
 
 
 def difference(wanted: FileTree, found: FileTree) -> Drift:

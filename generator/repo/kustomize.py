@@ -1,5 +1,6 @@
 """The one door to kustomize: found, run with a limit, its output parsed."""
 
+import json
 import os
 import shlex
 import shutil
@@ -67,6 +68,19 @@ def build(folder: Path) -> tuple[Mapping[str, Any], ...]:
     if not manifests or not all(isinstance(manifest, dict) for manifest in manifests):
         raise ToolError(f"`{' '.join(argv)}` printed no manifests", hint=WAYS_OUT)
     return manifests
+
+
+def version() -> str:
+    """Say which kustomize is used: also kubectl's is one of its own. Raises ToolError."""
+    program, *verb = command()
+    is_inside = verb == ["kustomize"]
+    argv = [program, "version", *(("--client", "--output=json") if is_inside else ())]
+    try:
+        done = bounded.run(argv, Bounds(TIMEOUT_SECONDS, MEMORY_BYTES, OUTPUT_BYTES), env=environment())
+        said = json.loads(done.stdout)["kustomizeVersion"] if is_inside else done.stdout.decode()
+    except (ExceededError, OSError, ValueError, KeyError) as error:
+        raise ToolError(f"`{' '.join(argv)}` names no version", hint=WAYS_OUT) from error
+    return str(said).strip()
 
 
 def environment() -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Names that people know from other tools or from the plan of this language, and that no spec can use yet."""
+"""Names that people know from other tools or from the plan of this language, and that none can use yet."""
 
 from generator.reader import Path
 

@@ -8,7 +8,7 @@ from generator.reader import Document, limited, read
 from generator.spec import building, structure
 from generator.spec.draft import Draft
 from generator.spec.listing import Beside, nothing, tables
-from generator.spec.rules import SETTINGS_RULES, SWEEP_RULES
+from generator.spec.rules import SETTINGS_RULES, SWEEP_RULES, images
 from generator.structs.settings import Settings
 from generator.structs.sweep import Sweep
 
@@ -42,8 +42,11 @@ def parse(
     return building.sweep(draft, warnings=limited(list(all_problems)))
 
 
-def parse_settings(content: bytes, path: str) -> Settings | tuple[Problem, ...]:
-    """Read the repository's settings; an empty file will do."""
+def parse_settings(content: bytes, path: str, *, unpinned: bool = False) -> Settings | tuple[Problem, ...]:
+    """Read the repository's settings; an empty file will do. Warnings are in them, or among the problems.
+
+    With `unpinned` an image may lack its digest, which is empty then: for whoever is about to find it.
+    """
     reading = read(content, path)
     document = reading.document
     if document is None:
@@ -51,8 +54,10 @@ def parse_settings(content: bytes, path: str) -> Settings | tuple[Problem, ...]:
     if document.is_empty:
         return reading.problems or Settings()
     problems, draft = _structured(document, "settings", Settings())
-    ruled = (problem for rule in SETTINGS_RULES for problem in rule(draft))
-    return limited([*reading.problems, *problems, *ruled]) or building.settings(document)
+    rules = (rule for rule in SETTINGS_RULES if not (unpinned and rule is images.pinned))
+    ruled = (problem for rule in rules for problem in rule(draft))
+    found = limited([*reading.problems, *problems, *ruled])
+    return found if _errors(found) else replace(building.settings(document), warnings=found)
 
 
 def _structured(document: Document, schema: str, settings: Settings) -> tuple[tuple[Problem, ...], Draft]:

@@ -72,11 +72,14 @@ def minutes(text: str) -> int:
 
 
 def days(text: str) -> int:
-    """Give how long something is kept, in days. Raises ValueError if it is not said in days."""
+    """Give how long something is kept, in days. Raises ValueError if it is none or out of bounds."""
     found = TIME.fullmatch(text)
-    if found is None or found["unit"] != "d" or int(found["amount"]) > MOST_DAYS:
-        raise ValueError(f"must be a whole number of days such as '90d', at most {MOST_DAYS}d")
-    return int(found["amount"])
+    if found is None or found["unit"] != "d":
+        raise ValueError("must be a whole number of days, such as '30d'")
+    time = int(found["amount"])
+    if time > MOST_DAYS:
+        raise ValueError(f"must be at most {MOST_DAYS}d: to keep for ever delete the key")
+    return time
 
 
 def is_memory(text: str) -> bool:

@@ -9,6 +9,10 @@ LOCAL_IMAGE = "local"
 """The program has no image: it runs as processes from the locked code."""
 
 
+NO_IMAGE = "sweepledger.invalid/local"
+"""What the frozen bases name as image, and what stays there while a program has none."""
+
+
 @dataclass(frozen=True, slots=True)
 class Code:
     """The code path of a program and the git tree that it stood for when it was locked."""
@@ -41,6 +45,11 @@ class Program:
     def digest(self) -> str:
         """SHA-256 over the program's canonical form, 64 hex digits."""
         return digest(self.as_data())
+
+    @property
+    def container_image(self) -> str:
+        """Name the image that a container asks for."""
+        return NO_IMAGE if self.image == LOCAL_IMAGE else self.image
 
     def as_data(self) -> dict[str, Any]:
         """Give the program as lock files hold it."""

@@ -6,11 +6,17 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TypeVar
 
+from generator.problems import Problem
 from generator.structs.program import LOCAL_IMAGE
 
 T = TypeVar("T")
 
 GPU = "nvidia.com/gpu"
+
+API_SERVER = "api-server"
+"""The egress that says where the cluster's API server is: for the collector, never for trials."""
+PEERS = "peers"
+"""What lets pods of distributed trials reach each other; no egress may be called so."""
 
 
 class Generate(StrEnum):
@@ -156,7 +162,7 @@ class Results:
     every_minutes: int = 5
     """How often the collector looks."""
     keep_days: int | None = None
-    """After a batch is recorded on the branch its folder is deleted so many days later; None: never."""
+    """How long a batch's folders stay on the volumes once its results are on the branch; None: for ever."""
     nfs: Nfs | None = None
     """Where the platform's files make the volumes themselves: one export, twice, once read-only."""
 
@@ -228,6 +234,8 @@ class Settings:
     priority_class: str | None = None
     signers: tuple[str, ...] = ()
     """Lines of git's allowed signers: who may change results and archive by hand."""
+    warnings: tuple[Problem, ...] = field(default=(), compare=False)
+    """What is worth knowing of the file, and stops nothing."""
 
     def image_of(self, asked: str | None) -> str:
         """Give the reference that a name stands for; a reference and `local` stand for themselves."""

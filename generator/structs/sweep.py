@@ -78,7 +78,7 @@ class Resources:
 
     @property
     def threads(self) -> int:
-        """Compute threads a trial may use: one for each CPU, rounded up."""
+        """Compute threads that so many CPUs bear: one each, rounded up."""
         cores = float(self.cpu[:-1]) / 1000 if self.cpu.endswith("m") else float(self.cpu)
         return max(1, ceil(cores))
 
@@ -128,6 +128,11 @@ class Run:
     """Plain variables for the command; no part of the program, no secret."""
     hyperparams_file: bool = False
     """Whether `hyperparams.yml` lies in the trial's working directory, as NVIDIA's example writes it."""
+
+    @property
+    def threads(self) -> int:
+        """Compute threads of one process: the CPUs of its pod, shared by all that run there."""
+        return max(1, self.resources.threads // self.processes)
 
 
 class Sampler(StrEnum):
@@ -215,6 +220,8 @@ class Script:
     place: Place
     severity: Severity
     """Of its absence: what the key program names must be there, an argument may only look like a path."""
+    is_inside: bool = True
+    """False: the command names it as if it lay beside the folder of the code, where a trial has nothing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,28 @@ def recorded(sandbox: Sandbox, run_sweep: Run) -> Sandbox:
     return sandbox
 
 
+def test_check_says_what_new_batches_take_of_their_pool(sandbox: Sandbox, run_sweep: Run) -> None:
+    pool = "{selector: {disk: ssd}, node: {cpu: 2, memory: 1Gi}, max_nodes: 7}"
+    sandbox.write("sweepledger.yaml", f"defaults: {{pool: small}}\npools: {{small: {pool}}}\n")
+    sandbox.spec()
+    sandbox.commit("Name a pool")
+    sandbox.push()
+    assert run_sweep("generate", cwd=sandbox.root).returncode == 0
+    (batch,) = sandbox.active()
+
+    text = run_sweep("check", cwd=sandbox.root)
+    found = envelope(run_sweep("check", "--format", "json", cwd=sandbox.root))
+    sandbox.commit("Ask")
+    sandbox.push()
+    merged = envelope(run_sweep("check", "--format", "json", cwd=sandbox.root))
+
+    line = "3 × small (1 CPU, 256 MiB) · 2 at once · 1 node of at most 7"  # noqa: RUF001 - as shown
+    assert f"{batch}: {line}\nok: 1 spec(s)" in text.stdout
+    assert found["data"]["pools"][batch]["nodes"] == 1
+    assert found["data"]["pools"][batch]["max_nodes"] == 7
+    assert merged["data"]["pools"] == {}
+
+
 def test_the_whole_story_as_json(sandbox: Sandbox, run_sweep: Run) -> None:
     def ask(*arguments: str, code: int = 0) -> dict[str, Any]:
         done = run_sweep(*arguments, "--format", "json", cwd=sandbox.root)
@@ -54,8 +76,8 @@ def test_the_whole_story_as_json(sandbox: Sandbox, run_sweep: Run) -> None:
     batch = ask("generate")["sweeps"][0]["batch"]
     sandbox.commit("Ask")
     sandbox.push()
-    assert ask("check") == {"specs": 1, "built": [], "unchanged": [batch]}
-    assert ask("status")["sweeps"][0]["missing"] == 3
+    assert ask("check") == {"specs": 1, "built": [], "unchanged": [batch], "pools": {}}
+    assert ask("status")["sweeps"][0]["pending"] == 3
     (landed,) = ask("local", "--once")["collected"]
     assert landed["counts"] == {"ok": 3, "diverged": 0, "failed": 0, "missing": 0, "cancelled": 0}
     sandbox.pull()

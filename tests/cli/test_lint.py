@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from generator.commands.bootstrap import Asked, bootstrap
+from generator.structs.settings import Controller
 from tests.repository import Sandbox
 
 PAIRS = Path(__file__).parent.parent / "policy/manifests"
@@ -121,6 +123,86 @@ def test_a_bomb_of_aliases_is_refused_unexpanded(tmp_path: Path) -> None:
 
     assert done.returncode == 1
     assert "[alias]" in done.stderr
+
+
+@pytest.mark.parametrize("controller", [Controller.ARGOCD, Controller.FLUX])
+def test_what_bootstrap_writes_passes_and_its_own_file_is_skipped_by_name(
+    controller: Controller, sandbox: Sandbox
+) -> None:
+    bootstrap(sandbox.workspace, Asked(controller, url="https://git.example.org/sweeps.git", branch="main"))
+
+    done = lint("clusters", cwd=sandbox.root)
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith(" skipped; 1 document(s) that are no manifests\n")
+    assert (
+        ": warning: skipped: no manifest, as it has neither apiVersion nor kind [kind-skipped]" in done.stderr
+    )
+    assert "clusters/bootstrap.yaml:" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "apiVersion: v1\n",
+        "kind: Job\n",
+        "ApiVersion: v1\nKind: Job\n",
+        "metadata: {name: x}\n",
+        "- {kind: Job}\n",
+        "items: [{spec: {}}]\n",
+    ],
+)
+def test_a_manifest_with_something_missing_or_misspelt_never_passes(text: str, tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_bytes(VALID.read_bytes())
+
+    done = lint("job.yaml", "-", cwd=tmp_path, stdin=text.encode())
+
+    assert done.returncode == 5
+    assert "must be an object with apiVersion and kind [manifest-malformed]" in done.stderr
+    assert "None" not in done.stderr
+    assert done.stdout == "1 object(s) checked, 0 skipped\n"
+
+
+def test_a_file_without_any_manifest_is_no_pass(tmp_path: Path) -> None:
+    done = lint("-", cwd=tmp_path, stdin=b"replicas: 3\n")
+
+    assert done.returncode == 1
+    assert "<stdin>: must hold an object: what is not there was not checked [empty-file]" in done.stderr
+
+
+def test_a_folder_is_read_with_its_json(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a/job.json").write_text(
+        '{\n\t"apiVersion": "v1",\n\t"kind": "ConfigMap",\n\t"metadata": {"name": "Big"}\n}\n'
+    )
+
+    done = lint("a", cwd=tmp_path)
+
+    assert done.returncode == 5
+    assert done.stderr.startswith("a/job.json:4:")
+    assert "ConfigMap/Big.metadata.name" in done.stderr
+
+
+def test_an_unknown_field_hides_no_other_fault(tmp_path: Path) -> None:
+    text = INVALID.read_text() + "extra: 1\n"
+
+    done = lint("-", cwd=tmp_path, stdin=text.encode())
+
+    assert "[manifest-malformed]" in done.stderr
+    assert "[name-invalid]" in done.stderr
+    assert done.stdout == "1 object(s) checked, 0 skipped\n"
+
+
+def test_what_could_not_be_looked_at_is_said_and_counted(tmp_path: Path) -> None:
+    text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: Big}\ndata: [x]\n"
+
+    done = lint("-", cwd=tmp_path, stdin=text.encode())
+    data = json.loads(lint("-", cwd=tmp_path, stdin=text.encode(), form="json").stdout)["data"]
+
+    assert done.returncode == 5
+    assert "the other rules look at it when its fields are right" in done.stderr
+    assert done.stdout == "0 object(s) checked, 0 skipped, 1 by schema alone\n"
+    assert (data["objects"], data["partly"]) == ([], ["ConfigMap/Big"])
 
 
 def test_a_file_that_is_not_there_is_an_error_of_use(tmp_path: Path) -> None:

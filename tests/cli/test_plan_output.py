@@ -567,11 +567,11 @@ def test_pods_gpus_and_prices_of_a_pool_are_told() -> None:
     run = Runs(resources=Resources("8", "80Gi", 4), nodes=2, parallelism=2)
     review = a_review(a_sweep(run=run, pool=pool), standing=Standing(4, 0, 0))
 
-    assert plan_words.room(review) == (
+    assert plan_words.room(review.room) == (
         "4 × 2 pods × gpu (8 CPU, 80 GiB, 4 GPUs) · 2 at once · 2 nodes "  # noqa: RUF001 - as shown
         "· at most 80 at 20 a node and hour"
     )
-    assert plan_words.room(a_review(a_sweep())) == ""
+    assert plan_words.room(a_review(a_sweep()).room) == ""
 
 
 def test_a_base_without_the_sweep_or_without_sense_is_told(capsys: pytest.CaptureFixture[str]) -> None:

@@ -154,7 +154,7 @@ def test_planned_trials_have_a_column_where_there_are_any(sandbox: Sandbox, run_
     sandbox.push()
     head, row = lines(run_sweep("status", cwd=sandbox.root, COLUMNS="250"))
     assert "planned" not in head
-    assert row[head.index("missing")] == "3"
+    assert (row[head.index("pending")], row[head.index("missing")]) == ("3", "0")
 
 
 def test_a_sweep_that_nobody_committed_has_no_story_yet(sandbox: Sandbox, run_sweep: Run) -> None:

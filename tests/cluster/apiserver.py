@@ -9,23 +9,28 @@ crash leaves behind is ended and removed by the next one that starts.
 import json
 import os
 import shutil
-import signal
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.cluster import building
+from tests.cluster import building, processes
 
 STATE = building.BUILT / "state"
 FOR_A_PERSON = STATE / "apiserver"
 TOKEN = "admin-of-the-test-server"  # noqa: S105 - of a server that listens on loopback, for a test
 READY_SECONDS = 180
 """Seconds where nothing else runs; a machine full of other tests takes its time."""
+KINDS = (
+    *("application-crd", "applicationset-crd", "appproject-crd"),
+    *("_kustomizations", "_gitrepositories", "_receivers"),
+    *("_jobsets", "_mpijobs", "_pytorchjobs", "_tfjobs", "_trainingruntimes", "_trainjobs"),
+    *("_clusterqueues", "_localqueues", "_resourceflavors", "_workloadpriorityclasses"),
+)
+"""How the files of the CRDs end that are needed: each takes the server half a second."""
 ADMISSION = "NodeRestriction,PodSecurity,ResourceQuota,LimitRanger,ServiceAccount,ValidatingAdmissionPolicy"
 
 
@@ -63,6 +68,13 @@ class Server:
     def apply(self, *manifests: object) -> None:
         """Apply for real, as a controller would."""
         self.kubectl("apply", "--server-side", "--validate=strict", "-f", "-", given=list(manifests))
+
+    def define(self, crds: Path) -> None:
+        """Let the server know the kinds that this project writes, of one release each."""
+        files = [path for path in sorted(crds.glob("*.yaml")) if path.stem.endswith(KINDS)]
+        named = [argument for path in files for argument in ("-f", str(path))]
+        self.kubectl("apply", "--server-side", "--force-conflicts", *named)
+        self.kubectl("wait", "--for=condition=Established", "--timeout=60s", *named)
 
     def refuses(self, *manifests: object) -> str:
         """Give what the server says against manifests in a dry run; empty where it accepts them."""
@@ -103,40 +115,44 @@ def start(folder: Path, *, owner: int | None) -> Server:
     missing = [name for name in ("openssl",) if shutil.which(name) is None]
     if programs is None or crds is None or missing:
         raise NoClusterToolsError(f"no cluster tools ({', '.join(missing) or 'run `make cluster-tools`'})")
-    _sweep_out()
+    sweep_out()
     stop(folder)
     folder.mkdir(parents=True)
     (folder / "owner").write_text(str(owner or ""))
     server = Server(folder, folder / "kubeconfig")
-    peer, client, secure = _free_ports(3)
-    _spawn(folder, "etcd", [str(programs / "etcd"), *_etcd(folder, client, peer)])
-    _prepare(folder)
-    _spawn(folder, "kube-apiserver", [str(programs / "kube-apiserver"), *_apiserver(folder, client, secure)])
-    server.kubeconfig.write_text(_kubeconfig(folder, secure))
-    _wait(server)
-    server.kubectl("apply", "--server-side", "-f", str(crds))
-    server.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
+    peer, client, secure = processes.free_ports(3)
+    try:
+        processes.spawn(folder, "etcd", [str(programs / "etcd"), *_etcd(folder, client, peer)])
+        _prepare(folder)
+        serving = [str(programs / "kube-apiserver"), *_apiserver(folder, client, secure)]
+        processes.spawn(folder, "kube-apiserver", serving)
+        server.kubeconfig.write_text(_kubeconfig(folder, secure))
+        _wait(server)
+        server.define(crds)
+    except BaseException:  # Ctrl-C, too: nothing runs on that nobody knows of
+        stop(folder)
+        raise
     return server
 
 
 def stop(folder: Path) -> None:
     """End a server's processes, by the ids in its folder, and remove what it kept."""
     for path in sorted(folder.glob("*.pid"), reverse=True):
-        _end(int(path.read_text()), folder)
+        processes.end(int(path.read_text()), folder)
     shutil.rmtree(folder, ignore_errors=True)
 
 
 def is_up(folder: Path) -> bool:
     """Tell whether every process of a server lives."""
     found = [int(path.read_text()) for path in folder.glob("*.pid")]
-    return len(found) == 2 and all(_is_ours(pid, folder) for pid in found)
+    return len(found) == 2 and all(processes.is_ours(pid, folder) for pid in found)
 
 
-def _sweep_out() -> None:
+def sweep_out() -> None:
     """End what was left by owners that are no more."""
     for folder in STATE.glob("for-*"):
         owner = (folder / "owner").read_text() if (folder / "owner").is_file() else ""
-        if not owner or not _lives(int(owner)):
+        if not owner or not processes.lives(int(owner)):
             stop(folder)
 
 
@@ -162,6 +178,7 @@ def _apiserver(folder: Path, etcd: int, port: int) -> list[str]:
         f"--token-auth-file={folder / 'tokens.csv'}",
         "--authorization-mode=Node,RBAC",
         f"--enable-admission-plugins={ADMISSION}",
+        "--allow-privileged=true",  # as in every real cluster, where Pod Security has the say
         "--service-cluster-ip-range=10.0.0.0/24",
         "--endpoint-reconciler-type=none",  # a loopback address is no valid endpoint
         "--service-account-issuer=https://kubernetes.default.svc",
@@ -194,19 +211,6 @@ def _kubeconfig(folder: Path, port: int) -> str:
     )
 
 
-def _spawn(folder: Path, name: str, argv: list[str]) -> None:
-    """Start a process that outlives the one that starts it, where a person wants a server for a while."""
-    log = str(folder / f"{name}.log")
-    outputs = [
-        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-        (os.POSIX_SPAWN_OPEN, 1, log, os.O_WRONLY | os.O_CREAT, 0o600),
-        (os.POSIX_SPAWN_DUP2, 1, 2),
-    ]
-    # A group of its own: what interrupts the tests ends the server through its owner, after the last test.
-    pid = os.posix_spawn(argv[0], argv, os.environ, file_actions=outputs, setpgroup=0)
-    (folder / f"{name}.pid").write_text(str(pid))
-
-
 def _wait(server: Server) -> None:
     deadline = time.monotonic() + READY_SECONDS
     while server.kubectl("get", "--raw", "/readyz", check=False).returncode:
@@ -215,46 +219,6 @@ def _wait(server: Server) -> None:
             stop(server.folder)
             raise AssertionError("the server does not get ready:\n" + "\n".join(said))
         time.sleep(0.2)
-
-
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports: list[int] = [opened.getsockname()[1] for opened in sockets]
-    for opened in sockets:
-        opened.close()
-    return ports
-
-
-def _end(pid: int, folder: Path) -> None:
-    for number, seconds in ((signal.SIGTERM, 5.0), (signal.SIGKILL, 5.0)):
-        if not _is_ours(pid, folder):
-            return
-        os.kill(pid, number)
-        deadline = time.monotonic() + seconds
-        while _is_ours(pid, folder) and time.monotonic() < deadline:
-            _reap(pid)
-            time.sleep(0.02)
-
-
-def _reap(pid: int) -> None:
-    with suppress(ChildProcessError):  # it is another's child, who reaps it
-        os.waitpid(pid, os.WNOHANG)
-
-
-def _lives(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except OSError:
-        return False
-    return True
-
-
-def _is_ours(pid: int, folder: Path) -> bool:
-    """Tell a process of ours from a stranger who got its number after it ended."""
-    shown = subprocess.run(
-        ["ps", "-ww", "-o", "command=", "-p", str(pid)], capture_output=True, text=True, check=False
-    )
-    return str(folder) in shown.stdout
 
 
 def main(arguments: list[str]) -> int:
@@ -266,11 +230,15 @@ def main(arguments: list[str]) -> int:
         return 0
     if verb == "up" and not is_up(FOR_A_PERSON):
         began = time.monotonic()
+        print("==> starting etcd and kube-apiserver on loopback (some seconds)", flush=True)
         try:
             start(FOR_A_PERSON, owner=None)
         except NoClusterToolsError as error:
             print(f"cannot start the API server: {error}", file=sys.stderr)
             return 3
+        except KeyboardInterrupt:
+            print("stopped: nothing runs on", file=sys.stderr)
+            return 130
         print(f"kube-apiserver {building.KUBERNETES} is ready after {time.monotonic() - began:.1f} s")
     if not is_up(FOR_A_PERSON):
         print("no API server is running; start it by: make apiserver")

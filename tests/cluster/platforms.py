@@ -20,9 +20,9 @@ results: {{nfs: {{server: files.example, path: /results}}}}
 """
 
 
-def bootstrapped(sandbox: Sandbox, namespace: str, controller: Controller) -> None:
-    """Write the platform's files and merge them."""
-    sandbox.write("sweepledger.yaml", SETTINGS.format(namespace=namespace, digest="a" * 64))
+def bootstrapped(sandbox: Sandbox, namespace: str, controller: Controller, more: str = "") -> None:
+    """Write the platform's files and merge them; `more` are further settings."""
+    sandbox.write("sweepledger.yaml", SETTINGS.format(namespace=namespace, digest="a" * 64) + more)
     bootstrap(sandbox.workspace, Asked(controller, url="https://git.example/team/sweeps.git", branch="main"))
     sandbox.commit("Bootstrap")
     sandbox.push()

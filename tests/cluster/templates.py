@@ -18,6 +18,7 @@ def pods(manifest: Manifest) -> Iterator[dict[str, Any]]:
                 "name": f"pod-{number}",
                 "namespace": metadata.get("namespace"),
                 "labels": own.get("labels") or {},
+                "annotations": own.get("annotations") or {},
             },
             "spec": template["spec"],
         }

@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
+from generator.engine.cluster import proof, reader_pod
 from generator.structs.settings import Controller
 from tests.cluster.apiserver import Server
 from tests.cluster.templates import pods
 from tests.render.building import built
 from tests.render.platforms import PLATFORM_SETTINGS, a_platform, manifests, the
-from tests.render.pod_faults import POD_FAULTS
+from tests.render.pod_faults import LABEL_FAULTS, POD_FAULTS
 from tests.sweeps import FULL_SETTINGS, a_batch, a_full_sweep
 
 IMAGE = "registry.example.org/team/trainer@sha256:" + "a" * 64
@@ -23,6 +24,8 @@ NAMESPACE = "platform-test"
 
 SETTINGS = replace(PLATFORM_SETTINGS, namespace=NAMESPACE, controller=Controller.ARGOCD)
 SECONDS = 20
+FILLED_IN = {"no cpu request", "no memory limit", "no resources"}
+"""Faults that a pod has no more when it is judged: the LimitRange filled it in."""
 
 
 @pytest.fixture(scope="module")
@@ -77,6 +80,55 @@ def test_the_server_refuses_a_single_fault(fault: str, platform: Server, job: di
     assert says in platform.refuses(faulty)
 
 
+@pytest.mark.parametrize("fault", [fault for fault in POD_FAULTS if fault not in FILLED_IN])
+def test_the_server_refuses_a_pod_with_a_single_fault(
+    fault: str, platform: Server, job: dict[str, Any]
+) -> None:
+    says, change = POD_FAULTS[fault]
+    (pod,) = pods(deepcopy(job))
+
+    change(pod["spec"])
+
+    said = platform.refuses(pod)
+    assert says in said or ("hostPath" in says and "violates PodSecurity" in said)
+
+
+@pytest.mark.parametrize("fault", LABEL_FAULTS)
+def test_the_server_refuses_a_single_label(fault: str, platform: Server, job: dict[str, Any]) -> None:
+    says, labels = LABEL_FAULTS[fault]
+    faulty = deepcopy(job)
+
+    faulty["spec"]["template"]["metadata"]["labels"] |= labels
+
+    assert says in platform.refuses(faulty)
+    assert says in platform.refuses(*pods(faulty))
+
+
+def test_the_server_judges_no_update_that_asks_for_nothing(platform: Server, job: dict[str, Any]) -> None:
+    standing = deepcopy(job)
+    standing["metadata"]["name"] = "standing"
+    standing["metadata"]["finalizers"] = ["sweepledger.dev/test"]
+    platform.apply(standing)
+
+    quiet = deepcopy(standing)
+    quiet["metadata"]["finalizers"] = []
+    asking = deepcopy(standing)
+    asking["spec"]["ttlSecondsAfterFinished"] = 60
+
+    assert platform.refuses(quiet) == ""
+    assert "TTL" in platform.refuses(asking)
+    platform.apply(quiet)
+
+
+def test_the_server_admits_what_the_tool_starts_by_itself(platform: Server) -> None:
+    doctor = proof.job(NAMESPACE, "results", IMAGE, "sweep-trial")
+    reader = reader_pod.manifest("sweep-reader", NAMESPACE, "results", IMAGE, None)
+
+    assert platform.refuses(doctor, *pods(doctor)) == ""
+    assert "violates" not in platform.refuses(reader)
+    assert "denied request" not in platform.refuses(reader)
+
+
 def test_the_server_refuses_a_ttl_and_a_foreign_queue(platform: Server, job: dict[str, Any]) -> None:
     lasting, foreign = deepcopy(job), deepcopy(job)
 
@@ -109,6 +161,34 @@ def test_the_server_refuses_a_kustomization_without_the_account_for_it(platform:
     assert "with the account for it" in platform.refuses(bare)
 
 
+@pytest.mark.parametrize(
+    ("says", "change"),
+    [
+        ("says nothing but", {"components": ["../gpu"]}),
+        ("says nothing but", {"images": [{"name": "a", "newName": "b"}]}),
+        ("says nothing but", {"patches": [{"patch": "[]"}]}),
+        ("says nothing but", {"namePrefix": "a-"}),
+        ("says nothing but", {"commonMetadata": {"labels": {"a": "b"}}}),
+        ("says nothing but", {"postBuild": {"substitute": {"a": "b"}}}),
+        ("says nothing but", {"targetNamespace": "kube-system"}),
+        ("and prunes", {"force": True}),
+        ("and prunes", {"prune": False}),
+        ("and prunes", {"deletionPolicy": "Orphan"}),
+        ("one batch", {"path": "./overlays/active/other"}),
+        ("this repository", {"sourceRef": {"kind": "GitRepository", "name": "other"}}),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else None,
+)
+def test_the_server_refuses_a_kustomization_with_a_single_fault(
+    says: str, change: dict[str, Any], platform: Server
+) -> None:
+    flux = replace(SETTINGS, controller=Controller.FLUX)
+    batch = the("Kustomization", "lr-b1-3f9a1c2e", a_platform(flux, active=("lr-b1-3f9a1c2e",)))
+
+    assert platform.refuses(batch) == ""
+    assert says in platform.refuses({**batch, "spec": {**batch["spec"], **change}})
+
+
 def test_the_collector_may_read_jobs_and_no_secret(platform: Server) -> None:
     account = f"--as=system:serviceaccount:{NAMESPACE}-collector:sweep-collector"
 
@@ -117,7 +197,6 @@ def test_the_collector_may_read_jobs_and_no_secret(platform: Server) -> None:
         return done.stdout.strip() == "yes"
 
     assert may("list", "jobs.batch", NAMESPACE)
-    assert may("update", "leases.coordination.k8s.io/sweep-collector", f"{NAMESPACE}-collector")
     for verb, what in (
         ("get", "secrets"),
         ("create", "jobs.batch"),
@@ -125,4 +204,5 @@ def test_the_collector_may_read_jobs_and_no_secret(platform: Server) -> None:
         ("list", "configmaps"),
     ):
         assert not may(verb, what, NAMESPACE)
-    assert not may("get", "secrets", f"{NAMESPACE}-collector")
+    for verb, what in (("get", "secrets"), ("update", "leases.coordination.k8s.io")):
+        assert not may(verb, what, f"{NAMESPACE}-collector")

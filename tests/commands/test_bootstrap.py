@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from generator.commands.bootstrap import Asked, Bootstrapped, bootstrap
+from generator.commands.generate import generate
 from generator.errors import RepositoryError, StorageError, UsageError
 from generator.structs.settings import Controller, ResultsMode
 from generator.structs.sweep import Shape
@@ -76,13 +77,55 @@ def test_changed_settings_reach_the_files_that_nobody_edited(sandbox: Sandbox) -
 def test_a_file_that_was_edited_by_hand_is_kept_unless_forced(sandbox: Sandbox) -> None:
     asked(sandbox)
     edited = sandbox.write("clusters/platform/network.yaml", "# mine\n")
+    settings = (sandbox.root / "sweepledger.yaml").read_text()
+    sandbox.write("sweepledger.yaml", settings + "priority_class: low\n")
 
-    with pytest.raises(RepositoryError, match=r"clusters/platform/network\.yaml") as error:
-        asked(sandbox)
+    found = asked(sandbox)
 
-    assert "--force" in str(error.value.hint)
+    assert found.kept == ("clusters/platform/network.yaml",)
+    assert "clusters/optional/priority-class.yaml" in found.written
+    assert asked(sandbox).kept == found.kept
     assert edited.read_text() == "# mine\n"
-    assert "clusters/platform/network.yaml" in asked(sandbox, force=True).written
+    forced = asked(sandbox, force=True)
+    assert (forced.kept, forced.written) == ((), ("clusters/platform/network.yaml",))
+
+
+def test_shapes_in_use_are_allowed_without_being_asked_for(sandbox: Sandbox) -> None:
+    distributed(sandbox)
+
+    found = asked(sandbox, shapes=(Shape.TF_JOB,))
+
+    assert found.source.shapes == (Shape.JOB_SET, Shape.TF_JOB)
+    assert "jobsets" in (sandbox.root / "clusters/flux/access.yaml").read_text()
+
+
+def test_a_shape_whose_spec_is_gone_is_allowed_while_a_batch_of_it_is_active(sandbox: Sandbox) -> None:
+    distributed(sandbox)
+    generate(sandbox.workspace)
+    (sandbox.root / "sweeps/wide.yaml").unlink()
+
+    assert asked(sandbox).source.shapes == (Shape.JOB_SET,)
+
+
+def distributed(sandbox: Sandbox) -> None:
+    """Ask for a sweep of shape `job-set`."""
+    image = f"registry.example.org/trainer@sha256:{'1' * 64}"
+    text = sandbox.spec("wide").read_text()
+    run = f"run:\n  image: {image}\n  shape: job-set\n  nodes: 2\n"
+    sandbox.write("sweeps/wide.yaml", text.replace("run:\n", run).replace("parallelism: 2", "parallelism: 3"))
+
+
+def test_what_the_collector_may_reach_beyond_need_is_not_decided_yet(sandbox: Sandbox) -> None:
+    (open_,) = [gap for gap in asked(sandbox).gaps if gap.startswith("egress.git")]
+    egress = (
+        "{git: {cidrs: [198.51.100.7/32], ports: [443]}, api-server: {cidrs: [192.0.2.1/32], ports: [6443]}}"
+    )
+    sandbox.write("sweepledger.yaml", f"egress: {egress}\n")
+
+    closed = asked(sandbox).gaps
+
+    assert "every host on ports 443, 6443" in open_
+    assert not [gap for gap in closed if gap.startswith("egress")]
 
 
 def test_files_of_the_platform_team_beside_ours_are_left_alone(sandbox: Sandbox) -> None:
@@ -132,6 +175,8 @@ def test_another_branch_is_set_in_the_settings_too(sandbox: Sandbox) -> None:
     [
         ({"url": "https://user:hunter2@git.example.org/x"}, "no user name or password"),
         ({"url": "file:///srv/git/x.git"}, "Flux reads no file"),
+        ({"url": "not-a-url"}, "'not-a-url'"),
+        ({"url": "hunter2@not-a-url"}, "must begin with"),
         ({"branch": "a b"}, "branch"),
         ({"shapes": (Shape.INDEXED,)}, "distributed"),
     ],
@@ -226,8 +271,20 @@ def test_as_a_command_it_says_what_to_do_next(
         "suspended",
     ):
         assert words in done.stdout
+    for words in ("/clusters/ @", "mkdir -p <the export's folder>"):
+        assert words in done.stdout
     assert json.loads(data.stdout)["data"]["written"] == []
+    again = run_sweep("bootstrap", "argocd", cwd=sandbox.root)
+    assert "sweeps-collector/sweep-git-write" in again.stdout
+    assert "create secret" not in again.stdout
     assert run_sweep("bootstrap", "argocd", "--repo", "x", cwd=sandbox.root).returncode == 2
+
+
+def test_a_server_without_hooks_keeps_all_of_clusters_from_the_collector(sandbox: Sandbox) -> None:
+    argocd, flux = (asked(sandbox, one).ruleset for one in (Controller.ARGOCD, Controller.FLUX))
+
+    assert "clusters/**/*" in argocd
+    assert "clusters/*, clusters/flux/*, clusters/platform/**/*, clusters/optional/**/*" in flux
 
 
 # --- the rule on the git server ---------------------------------------------------------------------------
@@ -290,6 +347,9 @@ FAULTS: dict[str, Fault] = {
     "the settings": lambda sandbox: sandbox.write("sweepledger.yaml", "version: 1\n"),
     "a workflow": lambda sandbox: sandbox.write(".github/workflows/x.yaml", "on: push\n"),
     "the platform": lambda sandbox: sandbox.write("clusters/platform/access.yaml", "\n"),
+    "what Argo CD follows": lambda sandbox: sandbox.write("clusters/argocd/projects.yaml", "\n"),
+    "what Flux follows": lambda sandbox: sandbox.write("clusters/flux/source.yaml", "\n"),
+    "its own hook": lambda sandbox: sandbox.write("clusters/pre-receive.sh", "\n"),
     "a new batch": lambda sandbox: sandbox.write("overlays/active/x-b1-00000000/job.yaml", "\n"),
     "an archived batch": lambda sandbox: sandbox.write("overlays/archive/x-b1-00000000/job.yaml", "\n"),
     "a Kustomization": lambda sandbox: sandbox.write("clusters/flux/active/x.yaml", "\n"),
@@ -354,3 +414,33 @@ def test_where_results_come_by_pull_request_the_collector_pushes_their_branches_
 
     assert "refs/heads/main" in push(guarded)
     assert push(guarded, "main:refs/heads/results/peak") == ""
+
+
+def test_what_the_platform_is_made_from_is_the_repositorys_own_from_then_on(sandbox: Sandbox) -> None:
+    asked(sandbox)
+    base = sandbox.root / "base/collector/v1/cronjob.yaml"
+    before = (sandbox.root / "clusters/platform/collector.yaml").read_text()
+
+    base.write_text(base.read_text().replace("activeDeadlineSeconds: 1800", "activeDeadlineSeconds: 900"))
+    asked(sandbox)
+
+    after = (sandbox.root / "clusters/platform/collector.yaml").read_text()
+    assert after == before.replace("activeDeadlineSeconds: 1800", "activeDeadlineSeconds: 900")
+    assert (sandbox.root / "base/namespace/v1/namespace.yaml").is_file()
+
+
+def test_without_signers_a_person_learns_why_the_check_would_refuse_results(sandbox: Sandbox) -> None:
+    found = asked(sandbox, mode=ResultsMode.PULL_REQUEST)
+
+    assert any(gap.startswith("signers: not set") for gap in found.gaps)
+
+
+def test_where_results_expire_it_says_what_that_needs_and_what_it_may_reach(sandbox: Sandbox) -> None:
+    sandbox.write("sweepledger.yaml", "version: 1\nresults: {keep: 30d}\n")
+
+    found = asked(sandbox)
+
+    assert (sandbox.root / "clusters/platform/expiry.yaml").is_file()
+    assert (sandbox.root / "base/expiry/v1/cronjob.yaml").is_file()
+    assert ("sweeps", "sweep-git-read") in {(one.namespace, one.name) for one in found.secrets}
+    assert [gap for gap in found.gaps if "what deletes old results may reach every host" in gap]

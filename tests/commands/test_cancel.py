@@ -12,11 +12,12 @@ from generator.commands.check import check
 from generator.commands.collect import collect
 from generator.commands.generate import generate
 from generator.commands.local import Options, local
-from generator.errors import RepositoryError, UsageError
+from generator.commands.retry import retry
+from generator.errors import IdleError, RepositoryError, UsageError
 from generator.repo import batches
 from generator.structs.sweep import Sweep
 from tests.commands.test_collect import leave, target
-from tests.repository import Sandbox
+from tests.repository import Sandbox, followed_by
 
 
 def the_sweep(sandbox: Sandbox) -> Sweep:
@@ -148,13 +149,55 @@ def test_what_does_not_stand_or_is_over_cannot_be_cancelled(sandbox: Sandbox, tm
     sandbox.push()
     cancel(sandbox.workspace, "peak")
     sandbox.push()
-    with pytest.raises(UsageError, match="is cancelled already"):
+    with pytest.raises(IdleError, match="is cancelled already"):
         cancel(sandbox.workspace, "peak", batch=made.batch.name)
     collect(target(sandbox), tmp_path, (), alive=())
     sandbox.pull()
 
     with pytest.raises(UsageError, match="is recorded"):
         cancel(sandbox.workspace, "peak", batch=made.batch.name)
+
+
+@pytest.mark.parametrize("pushed", [False, True])
+@pytest.mark.parametrize("named", [False, True])
+def test_cancelled_twice_is_nothing_to_do(
+    sandbox: Sandbox, run_sweep: Callable[..., CompletedProcess[str]], *, named: bool, pushed: bool
+) -> None:
+    batch = sandbox.merged()
+    chosen = ("--batch", batch) if named else ()
+    run_sweep("cancel", "peak", *chosen, cwd=sandbox.root)
+    if pushed:
+        sandbox.push()
+
+    done = run_sweep("cancel", "peak", *chosen, cwd=sandbox.root)
+
+    waited = "its results are waited for" if pushed else "push it, or open a pull request"
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"{batch} is cancelled already: {waited}\n")
+
+
+@pytest.mark.parametrize("pushed", [False, True])
+def test_to_replace_what_is_cancelled_already_is_the_work_of_retry(sandbox: Sandbox, *, pushed: bool) -> None:
+    batch = sandbox.merged()
+    cancel(sandbox.workspace, "peak")
+    if pushed:
+        sandbox.push()
+
+    with pytest.raises(UsageError, match="is cancelled already") as raised:
+        cancel(sandbox.workspace, "peak", replace=True)
+
+    way = f"once it is recorded, `sweep retry peak --batch {batch}` asks for its trials again"
+    assert raised.value.hint == way
+
+
+def test_the_retry_that_is_named_there_works(sandbox: Sandbox, tmp_path: Path) -> None:
+    batch = sandbox.merged()
+    cancel(sandbox.workspace, "peak")
+    sandbox.push()
+    collect(target(sandbox), tmp_path, (), alive=())
+    sandbox.pull()
+
+    assert retry(sandbox.workspace, "peak", batch=batch).generated.retried == 3
 
 
 def test_an_edited_spec_is_not_committed_along(sandbox: Sandbox) -> None:
@@ -168,7 +211,7 @@ def test_an_edited_spec_is_not_committed_along(sandbox: Sandbox) -> None:
 
 
 def test_with_flux_the_batchs_file_goes_as_well(sandbox: Sandbox) -> None:
-    sandbox.write("sweepledger.yaml", "version: 1\ncontroller: flux\n")
+    sandbox.write("sweepledger.yaml", followed_by("flux"))
     batch = sandbox.merged()
     file = sandbox.root / f"clusters/flux/active/{batch}.yaml"
     assert f"./overlays/active/{batch}" in file.read_text()
@@ -218,3 +261,16 @@ def test_a_running_batch_is_ended_and_recorded_by_the_local_engine(
     assert "JobPruned" in names
     assert rows(sandbox) == {"0": "ok", "1": "cancelled", "2": "cancelled"}
     assert batch in sandbox.git("log", "-1", "--format=%b")
+
+
+def test_the_entry_of_a_cancelled_batch_stays_in_its_spec(sandbox: Sandbox, needs_kustomize: None) -> None:
+    name = sandbox.merged()
+    cancel(sandbox.workspace, "peak")
+    sandbox.push()
+    spec = sandbox.root / "sweeps/peak.yaml"
+    spec.write_text(spec.read_text().replace(name, "peak-b9-00000000"))
+    sandbox.commit("Name another batch")
+
+    found = check(sandbox.workspace, base="origin/main").problems
+
+    assert [(one.code, name in one.message) for one in found] == [("cancel-removed", True)]

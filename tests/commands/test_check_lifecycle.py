@@ -11,7 +11,7 @@ from generator.commands.checks.builds import twice
 from generator.commands.generate import generate
 from generator.errors import SpecError
 from generator.problems import Severity
-from tests.repository import Sandbox
+from tests.repository import Sandbox, followed_by
 
 
 def codes(found: Checked) -> set[str]:
@@ -263,7 +263,7 @@ def test_an_object_that_begins_like_another_batch_is_that_batchs() -> None:
 
 
 def test_flux_has_one_file_for_each_active_batch(sandbox: Sandbox) -> None:
-    sandbox.write("sweepledger.yaml", "controller: flux\n")
+    sandbox.write("sweepledger.yaml", followed_by("flux"))
     sandbox.commit("Flux")
     name = sandbox.merged()
     assert check(sandbox.workspace).problems == ()

@@ -1,15 +1,18 @@
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
 from generator.commands.cancel import cancel
+from generator.commands.check import check
 from generator.commands.collect import Collected, Target, collect
 from generator.commands.recorded import expected
 from generator.errors import RepositoryError
 from generator.repo import batches
 from generator.repo.batches import StoredBatch
-from tests.repository import Sandbox
+from tests.repo.test_signed import key, line
+from tests.repository import Sandbox, followed_by
 
 
 def stored(sandbox: Sandbox) -> StoredBatch:
@@ -169,7 +172,7 @@ def test_the_results_are_the_same_whatever_the_order_of_collecting(merged: Sandb
 
 
 def test_with_flux_the_batchs_file_goes_with_the_folder(sandbox: Sandbox, results: Path) -> None:
-    sandbox.write("sweepledger.yaml", "version: 1\ncontroller: flux\n")
+    sandbox.write("sweepledger.yaml", followed_by("flux"))
     name = sandbox.merged()
     file = sandbox.root / f"clusters/flux/active/{name}.yaml"
     assert file.is_file()
@@ -211,3 +214,70 @@ def test_a_batch_cancelled_while_it_is_recorded_is_recorded_once(sandbox: Sandbo
 
     assert recorded(sandbox, (found,)) == {"0": "ok", "1": "ok", "2": "cancelled"}
     assert collect(target(sandbox), results, {name}, alive=()) == ()
+
+
+def reviewed(sandbox: Sandbox) -> Target:
+    return Target(sandbox.workspace.repository, "origin", "main", is_reviewed=True)
+
+
+def branches(sandbox: Sandbox) -> list[str]:
+    listed = sandbox.git("ls-remote", "--heads", "origin").splitlines()
+    return [line.split("refs/heads/")[1] for line in listed]
+
+
+def test_where_a_person_merges_each_batch_gets_a_branch_and_the_next_waits(
+    sandbox: Sandbox, results: Path
+) -> None:
+    first = sandbox.merged()
+    second = sandbox.merged(xs="1, 2, 3, 4")
+    before = sandbox.git("rev-parse", "HEAD").strip()
+
+    (found,) = collect(reviewed(sandbox), results, {first, second})
+
+    assert found.batches == (first,)
+    assert branches(sandbox) == ["main", f"results/peak/{first}"]
+    assert sandbox.git("ls-remote", "origin", "main").split()[0] == before
+    assert collect(reviewed(sandbox), results, {first, second}) == (), "it is proposed already"
+    sandbox.git("fetch", "-q", "origin", f"results/peak/{first}")
+    sandbox.git("merge", "-q", "--squash", "FETCH_HEAD")
+    sandbox.commit("Results of the first")
+    sandbox.push()
+    (found,) = collect(reviewed(sandbox), results, {first, second})
+    assert found.batches == (second,)
+    sandbox.git("fetch", "-q", "origin", f"results/peak/{second}")
+    sandbox.git("merge", "-q", "FETCH_HEAD")
+    assert len((sandbox.root / "results/peak/summary.csv").read_text().splitlines()) == 5
+    assert sandbox.active() == []
+
+
+def test_a_branch_that_a_person_deleted_is_made_anew(merged: Sandbox, results: Path) -> None:
+    batch = stored(merged).name
+    collect(reviewed(merged), results, {batch})
+    merged.git("push", "-q", "origin", f":results/peak/{batch}")
+
+    (found,) = collect(reviewed(merged), results, {batch})
+
+    assert merged.git("ls-remote", "origin", f"results/peak/{batch}").split()[0] == found.commit
+
+
+@pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="skipped: ssh-keygen not found")
+def test_a_signed_branch_passes_the_check_and_an_unsigned_one_does_not(
+    sandbox: Sandbox, results: Path, tmp_path: Path, needs_kustomize: None
+) -> None:
+    made = key(tmp_path, "signing")
+    sandbox.write("sweepledger.yaml", f"version: 1\nsigners:\n- '{line(made)}'\n")
+    batch = sandbox.merged()
+
+    def codes() -> set[str]:
+        collect(reviewed(sandbox), results, {batch})
+        sandbox.git("fetch", "-q", "origin", f"results/peak/{batch}")
+        sandbox.git("checkout", "-q", "--detach", "FETCH_HEAD")
+        return {problem.code for problem in check(sandbox.workspace, base="origin/main").problems}
+
+    assert codes() == {"history-unsigned"}
+    sandbox.git("checkout", "-q", "main")
+    sandbox.git("push", "-q", "origin", f":results/peak/{batch}")
+    for name, value in (("gpg.format", "ssh"), ("user.signingKey", str(made)), ("commit.gpgSign", "true")):
+        sandbox.git("config", name, value)
+
+    assert codes() == set()

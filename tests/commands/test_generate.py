@@ -11,7 +11,7 @@ from generator.commands.update import update
 from generator.errors import RepositoryError, SpecError
 from generator.repo import batches, files
 from generator.structs.sweep import Shape
-from tests.repository import Sandbox
+from tests.repository import Sandbox, followed_by
 
 
 def only(found: tuple[Generated, ...]) -> Generated:
@@ -244,6 +244,16 @@ def test_the_foundation_is_laid_where_it_is_missing_and_left_alone_after(sandbox
     assert stored.tree["launch.py"] == b"# our own\n"
 
 
+def test_a_limit_of_failures_chooses_the_shape_that_can_count_them(sandbox: Sandbox) -> None:
+    spec = sandbox.spec(xs="1, 2", parallelism=2)
+    spec.write_text(spec.read_text() + "  max_failed: 1\n")
+
+    (generated,) = generate(sandbox.workspace)
+
+    assert generated.batch is not None
+    assert generated.batch.lock.shape is Shape.INDEXED
+
+
 @pytest.mark.parametrize(
     ("xs", "parallelism", "shape"), [("1, 2", 2, Shape.JOBS), ("1, 2, 3", 2, Shape.INDEXED)]
 )
@@ -315,7 +325,7 @@ def test_a_queue_holds_readable_jobs_back_itself(sandbox: Sandbox) -> None:
 
 @pytest.fixture
 def flux(sandbox: Sandbox) -> Sandbox:
-    sandbox.write("sweepledger.yaml", "version: 1\ncontroller: flux\n")
+    sandbox.write("sweepledger.yaml", followed_by("flux"))
     sandbox.commit("Use Flux")
     sandbox.push()
     return sandbox

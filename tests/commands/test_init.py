@@ -12,6 +12,7 @@ from generator.commands.init import init
 from generator.commands.workspace import Workspace
 from generator.errors import GeneratorError, RepositoryError, UsageError
 from generator.structs.settings import Controller
+from tests.repository import IMAGE
 
 Run = Callable[..., CompletedProcess[str]]
 
@@ -49,7 +50,7 @@ def test_from_an_empty_folder_to_a_recorded_sweep(
     assert git(root, "log", "-1", "--format=%s").startswith("results(peak): 6/6 trials, best score 0.99")
 
 
-@pytest.mark.parametrize("controller", ["argocd", "flux", "none"])
+@pytest.mark.parametrize("controller", ["argocd", "flux", "submit", "none"])
 def test_a_new_repository_is_whole_and_clean(tmp_path: Path, controller: str) -> None:
     made = init(tmp_path / "lab", controller=controller)
 
@@ -59,11 +60,51 @@ def test_a_new_repository_is_whole_and_clean(tmp_path: Path, controller: str) ->
     assert git(root, "ls-files").split() == list(made.files)
     assert {"overlays/active/.gitkeep", "overlays/archive/.gitkeep", "sweeps/.schema.json"} <= set(made.files)
     assert any(path.startswith("base/launcher/v1/") for path in made.files)
+    bases = {path.split("/")[1] for path in made.files if path.startswith("base/")}
+    assert bases == {"components", "jobs", "launcher", "trial"}, "the rest comes with what needs it"
     assert not any(path.startswith(("generator/", "clusters/", "tests/")) for path in made.files)
     assert Workspace.find(root).settings.controller is Controller(controller)
-    assert f"sweepledger=={__version__}\n" in (root / "requirements.txt").read_text()
-    assert (f"sweep bootstrap {controller}" in (root / "README.md").read_text()) is (controller != "none")
-    assert Workspace.find(root).sweeps()[0].name == made.example
+    page = (root / "README.md").read_text()
+    assert f"They need sweepledger {__version__}" in page
+    assert (f"sweep bootstrap {controller}" in page) is (controller in {"argocd", "flux"})
+    assert ("## First: an image" in page) is (controller != "none")
+    if controller == "none":
+        assert Workspace.find(root).sweeps()[0].name == made.example
+
+
+def test_nothing_is_pinned_linked_or_promised_that_does_not_exist(tmp_path: Path) -> None:
+    made = init(tmp_path / "lab")
+
+    assert "requirements.txt" not in made.files
+    page = (tmp_path / "lab/README.md").read_text()
+    assert "http" not in page
+    assert "CI" not in page
+
+
+def test_the_owners_that_are_to_be_named_stand_in_no_comment(tmp_path: Path) -> None:
+    init(tmp_path / "lab")
+
+    lines = (tmp_path / "lab/.github/CODEOWNERS").read_text().splitlines()
+    owned = {line.split()[0] for line in lines if not line.startswith("#")}
+    assert owned == {"/sweepledger.yaml", "/base/", "/clusters/", "/.github/"}
+
+
+@pytest.mark.parametrize("controller", ["argocd", "flux", "submit"])
+def test_for_a_cluster_it_is_told_what_comes_first_and_that_makes_it_whole(
+    tmp_path: Path, run_sweep: Run, controller: str
+) -> None:
+    done = run_sweep("init", "lab", "--controller", controller, cwd=tmp_path)
+    root = tmp_path / "lab"
+    refused = run_sweep("generate", cwd=root)
+    tried = run_sweep("try", "peak", cwd=root)
+    settings = (root / "sweepledger.yaml").read_text()
+    (root / "sweepledger.yaml").write_text(f"{settings}defaults: {{image: '{IMAGE}'}}\n")
+
+    assert "sweep pin trainer --repository REPO --tag TAG" in done.stdout
+    assert (f"sweep bootstrap {controller} --repo URL" in done.stdout) is (controller != "submit")
+    assert (refused.returncode, "[image-missing]" in refused.stderr) == (1, True)
+    assert tried.returncode == 0, tried.stderr
+    assert run_sweep("validate", cwd=root).returncode == 0
 
 
 def test_every_commented_setting_is_one_that_can_be_set(tmp_path: Path) -> None:

@@ -2,25 +2,32 @@
 
 import base64
 import hashlib
+import io
 import json
 import shutil
 import socket
 import subprocess
 import threading
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from subprocess import CompletedProcess
+from typing import NoReturn
 
 import pytest
 
 from generator.commands.pin import pin
+from generator.commands.workspace import Workspace
 from generator.engine import registry
+from generator.engine.redirects import Careful
 from generator.engine.registry import Repository
-from generator.errors import ToolError, UsageError
+from generator.errors import SpecError, ToolError, UsageError
 from tests.repository import Sandbox
 
 OLD = f"sha256:{'0' * 64}"
@@ -50,6 +57,7 @@ class Shelf:
     password: str | None = None
     wait: float = 0.0
     leads_to: str | None = None
+    leads_from: str = "/"
     asked: list[tuple[str, str, str | None]] = field(default_factory=list)
     accepted: list[str] = field(default_factory=list)
 
@@ -69,7 +77,7 @@ def handler(shelf: Shelf) -> type[BaseHTTPRequestHandler]:
                 wanted = base64.b64encode(f"ada:{shelf.password}".encode()).decode()
                 good = proof == f"Basic {wanted}"
                 self.answer(200 if good else 401, json.dumps({"token": "a-token"}).encode())
-            elif shelf.leads_to:
+            elif shelf.leads_to and self.path.startswith(shelf.leads_from):
                 self.send_response(307)
                 self.send_header("Location", shelf.leads_to)
                 self.end_headers()
@@ -134,6 +142,47 @@ def test_another_tag_is_written_as_well(sandbox: Sandbox, host: str, shelf: Shel
 
     assert found.reference == f"{host}/team/trainer:v2@{shelf.digest}"
     assert sandbox.workspace.settings.images["trainer"].tag == "v2"
+
+
+def test_an_image_without_a_digest_gets_its_first(sandbox: Sandbox, host: str, shelf: Shelf) -> None:
+    text = f"version: 1\nimages:\n  trainer: {{repository: {host}/team/trainer, tag: v1}}\n"
+    sandbox.write("sweepledger.yaml", f"{text}  other: {{repository: {host}/team/other, tag: v1}}\n")
+    workspace = Workspace.find(sandbox.root, unpinned=True)
+
+    found = pin(workspace, "trainer")
+
+    assert (found.digest, found.before) == (shelf.digest, "")
+    assert (
+        f"trainer: {{repository: {host}/team/trainer, tag: v1, digest: "
+        in (sandbox.root / "sweepledger.yaml").read_text()
+    )
+    with pytest.raises(SpecError) as raised:
+        _ = sandbox.workspace
+    (problem,) = raised.value.problems
+    assert (problem.path, problem.hint) == (
+        "images.other.digest",
+        "`sweep pin other` finds the digest of its tag",
+    )
+
+
+def test_a_new_image_is_added_by_its_repository(sandbox: Sandbox, host: str, shelf: Shelf) -> None:
+    with pytest.raises(UsageError, match="names no image 'collector'") as raised:
+        pin(sandbox.workspace, "collector")
+    assert "`sweep pin collector --repository R --tag T`" in (raised.value.hint or "")
+
+    pin(sandbox.workspace, "collector", repository=f"{host}/team/collector", tag="v1")
+
+    added = sandbox.workspace.settings.images["collector"]
+    assert added.reference == f"{host}/team/collector:v1@{shelf.digest}"
+
+
+def test_a_name_that_no_image_can_have_is_refused_before_a_registry_is_asked(
+    sandbox: Sandbox, host: str, shelf: Shelf
+) -> None:
+    with pytest.raises(SpecError):
+        pin(sandbox.workspace, "local", repository=f"{host}/team/trainer", tag="v1")
+
+    assert shelf.asked == []
 
 
 def test_a_registry_that_names_no_digest_is_asked_for_the_bytes(host: str, shelf: Shelf) -> None:
@@ -224,6 +273,127 @@ def test_nobody_is_led_out_of_encryption(host: str, shelf: Shelf) -> None:
         registry.resolve(f"{host}/team/trainer", "v1")
 
 
+def test_a_digest_is_not_believed_from_where_the_registry_leads(host: str, shelf: Shelf) -> None:
+    shelf.said = f"sha256:{'6' * 64}"
+    shelf.leads_to, shelf.leads_from = f"http://{host}/elsewhere", "/v2/"
+
+    with pytest.raises(ToolError, match="but what it sends is"):
+        registry.resolve(f"{host}/team/trainer", "v1")
+
+    shelf.said = ""
+    assert registry.resolve(f"{host}/team/trainer", "v1") == shelf.digest
+    assert [method for method, path, _ in shelf.asked if path == "/elsewhere"] == ["GET", "GET"]
+
+
+@pytest.mark.parametrize(
+    "place",
+    ["http://127.0.0.1:1/x", "https://127.0.0.1:1/x", "ftp://127.0.0.1/x", "file:///etc/passwd", "https://["],
+    ids=["another-host", "another-scheme", "ftp", "file", "no-address"],
+)
+def test_a_registry_leads_to_itself_or_by_encryption_only(place: str, host: str, shelf: Shelf) -> None:
+    shelf.leads_to = place
+
+    with pytest.raises(ToolError, match=r"cannot be asked|answers 307"):
+        registry.resolve(f"{host}/team/trainer", "v1")
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "may"),
+    [
+        ("https://a.example/v2/", "https://b.example/", True),
+        ("https://a.example/v2/", "http://a.example/", False),
+        ("http://127.0.0.1:5000/", "http://127.0.0.1:5000/x", True),
+    ],
+    ids=["encrypted", "out-of-it", "itself"],
+)
+def test_where_a_registry_may_lead(here: str, there: str, *, may: bool) -> None:
+    found = Careful()
+    request = urllib.request.Request(here)  # noqa: S310 - nothing is opened
+
+    try:
+        led = found.redirect_request(request, io.BytesIO(), 307, "", Message(), there)
+    except urllib.error.URLError:
+        led = None
+
+    assert (led is not None) is may
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        [b"HTTP/1.1 100 Continue\r\n\r\n"] * 1000,
+        [b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n", *[b"x"] * 1000],
+        [bytes([letter]) for letter in b"HTTP/1.1 200 OK\r\n" + b"X-Slow: 1\r\n" * 50],
+    ],
+    ids=["endless-continue", "slow-body", "slow-headers"],
+)
+def test_all_requests_together_have_one_deadline(
+    answer: list[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "TIMEOUT_SECONDS", 0.5)
+    over = threading.Event()
+
+    def serve(listening: socket.socket) -> None:
+        while not over.is_set():
+            with suppress(OSError):
+                spoken, _ = listening.accept()
+                with spoken:
+                    request = spoken.recv(4096)
+                    # A HEAD that names no digest leads to the GET, whose body then comes slowly.
+                    if request.startswith(b"HEAD") and answer[0].startswith(b"HTTP/1.1 200"):
+                        spoken.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+                        continue
+                    for part in answer:
+                        spoken.sendall(part)
+                        if over.wait(0.05):
+                            break
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.settimeout(0.2)
+        thread = threading.Thread(target=serve, args=(listening,))
+        thread.start()
+        begun = time.monotonic()
+        with pytest.raises(ToolError, match="no answer within"):
+            registry.resolve(f"127.0.0.1:{listening.getsockname()[1]}/team/trainer", "v1")
+        took = time.monotonic() - begun
+        over.set()
+        thread.join()
+
+    assert took < 2.0
+
+
+def test_who_is_led_to_gets_no_password_for_a_challenge_of_his_own() -> None:
+    session = registry._Session(Repository("a.example", "team/trainer"))  # noqa: SLF001 - two hosts
+
+    def elsewhere(*_: object) -> NoReturn:
+        headers = Message()
+        headers["WWW-Authenticate"] = 'Bearer realm="https://b.example/token"'
+        raise urllib.error.HTTPError("https://b.example/x", 401, "", headers, None)
+
+    session._send = elsewhere  # type: ignore[method-assign,assignment]  # noqa: SLF001 - as above
+
+    with pytest.raises(ToolError, match="does not show team/trainer"):
+        session.ask("GET", "https://a.example/v2/team/trainer/manifests/v1")
+    assert session._proof is None  # noqa: SLF001 - as above
+
+
+@pytest.mark.parametrize(
+    ("registry_host", "realm", "may"),
+    [
+        ("a.example", "https://b.example/token", True),
+        ("a.example", "http://127.0.0.1/token", False),
+        ("a.example", "http://a.example/token", False),
+        ("a.example", "https://[", False),
+        ("localhost:5000", "http://localhost:5001/token", True),
+        ("localhost:5000", "https://b.example/token", True),
+    ],
+)
+def test_a_login_goes_where_nobody_listens(registry_host: str, realm: str, *, may: bool) -> None:
+    session = registry._Session(Repository(registry_host, "x"))  # noqa: SLF001 - foreign hosts
+
+    assert session._may_prove(realm) is may  # noqa: SLF001 - as above
+
+
 def test_unknown_images_and_tags_are_refused_before_anyone_is_asked(sandbox: Sandbox) -> None:
     settings(sandbox, "registry.example.org")
 
@@ -306,3 +476,20 @@ def test_a_real_registry_is_understood(
     assert done.returncode == 0, done.stderr
     assert f"digest: {digest}   # of v1" in (sandbox.root / "sweepledger.yaml").read_text()
     assert run_sweep("pin", "trainer", "--tag", "v9", cwd=sandbox.root).returncode == 2
+
+
+def test_a_repository_and_a_tag_are_enough_for_a_real_registry(
+    sandbox: Sandbox, real_registry: str, run_sweep: Callable[..., CompletedProcess[str]]
+) -> None:
+    digest = push(real_registry)
+    text = f"version: 1\nimages:\n  trainer: {{repository: {real_registry}/team/trainer, tag: v1}}\n"
+    sandbox.write("sweepledger.yaml", text)
+    refused = run_sweep("validate", cwd=sandbox.root)
+
+    done = run_sweep("pin", "trainer", cwd=sandbox.root)
+
+    assert refused.returncode == 1
+    assert "hint: `sweep pin trainer` finds the digest" in refused.stderr
+    assert done.returncode == 0, done.stderr
+    assert sandbox.workspace.settings.images["trainer"].digest == digest
+    assert run_sweep("validate", cwd=sandbox.root).returncode == 0

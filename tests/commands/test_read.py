@@ -1,19 +1,22 @@
 """What only reads: log, show, results, status, and the history below them."""
 
+import json
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 
 from generator.commands import ledger, log, results, show, status
 from generator.commands.collect import Target, collect
 from generator.commands.generate import generate
-from generator.errors import RepositoryError, UsageError
+from generator.errors import IdleError, RepositoryError, UsageError
 from generator.formats.summary import FIRST_COLUMNS, LAST_COLUMNS
 from generator.repo import batches
 from generator.repo.batches import StoredBatch
-from generator.repo.git import Repository, commits, reachable_trees
+from generator.repo.git import Mirror, Repository, commits, reachable_trees
 from tests.commands.test_collect import leave
 from tests.repository import Sandbox
 
@@ -273,8 +276,30 @@ def test_results_of_a_sweep_that_nobody_knows_are_refused_with_those_known(
         results.results(sandbox.workspace, "peek")
 
     assert caught.value.hint == "sweeps: peak, tower"
-    with pytest.raises(UsageError, match="nothing is recorded of 'tower'"):
+    with pytest.raises(IdleError, match="nothing is recorded of 'tower' here") as idle:
         results.results(sandbox.workspace, "tower")
+    assert idle.value.hint == "`sweep status tower` says where it stands"
+
+
+@pytest.mark.parametrize("fetched", [True, False], ids=["fetched", "in the mirror of sweep local"])
+def test_results_that_were_not_pulled_yet_are_pointed_to(
+    sandbox: Sandbox, tmp_path: Path, run_sweep: Callable[..., CompletedProcess[str]], *, fetched: bool
+) -> None:
+    recorded(sandbox, tmp_path / "volume")
+    sandbox.git("push", "-q", "origin", "main")
+    if fetched:
+        sandbox.git("fetch", "-q")
+    else:
+        Mirror(sandbox.root / ".sweepledger", str(sandbox.remote), "main").fetch()
+        sandbox.git("update-ref", "refs/remotes/origin/main", "HEAD~1")
+    sandbox.git("reset", "-q", "--hard", "HEAD~1")
+
+    done = run_sweep("results", "peak", cwd=sandbox.root)
+    told = run_sweep("results", "peak", "--format", "json", cwd=sandbox.root)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "`git pull origin main` brings its results here" in done.stdout
+    assert json.loads(told.stdout)["data"]["trials"] == []
 
 
 def test_results_can_be_sorted_by_seconds_those_that_are_ok_first(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -341,7 +366,7 @@ def test_a_trial_that_will_be_tried_again_is_running(sandbox: Sandbox, tmp_path:
 
     (tally,) = status.status(sandbox.workspace, state=tmp_path)
 
-    assert (tally.running, tally.missing) == ((1, 2) if batch.lock.retries else (0, 3))
+    assert (tally.running, tally.pending) == ((1, 2) if batch.lock.retries else (0, 3))
 
 
 def test_a_batch_that_was_never_pushed_is_planned_and_not_missing(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -353,8 +378,8 @@ def test_a_batch_that_was_never_pushed_is_planned_and_not_missing(sandbox: Sandb
 
         (tally,) = status.status(sandbox.workspace, state=tmp_path)
 
-        assert (tally.trials, tally.planned, tally.missing) == (
-            (5, 0, 5) if act == sandbox.push else (5, 2, 3)
+        assert (tally.trials, tally.planned, tally.pending, tally.missing) == (
+            (5, 0, 5, 0) if act == sandbox.push else (5, 2, 3, 0)
         )
     assert tally.active[0] == first
 
@@ -372,7 +397,7 @@ def test_a_trial_of_two_batches_is_counted_once_and_by_what_is_most(sandbox: San
     (tally,) = status.status(sandbox.workspace, state=tmp_path)
 
     assert (tally.trials, tally.batches) == (3, 2)
-    assert (tally.counts["ok"], tally.running, tally.missing) == (1, 1, 1)
+    assert (tally.counts["ok"], tally.running, tally.pending) == (1, 1, 1)
 
 
 def test_a_recorded_trial_that_another_batch_lists_is_counted_once(sandbox: Sandbox, tmp_path: Path) -> None:

@@ -1,3 +1,4 @@
+import json
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -9,12 +10,12 @@ from generator.commands.collect import collect
 from generator.commands.generate import generate
 from generator.commands.plan import plan
 from generator.commands.retry import retry
-from generator.errors import RepositoryError, UsageError
+from generator.errors import IdleError, RepositoryError, SpecError, UsageError
 from generator.repo import batches
 from generator.structs.record import Status
 from generator.structs.sweep import Retry, Sweep
 from tests.commands.test_collect import leave, target
-from tests.repository import Sandbox
+from tests.repository import Sandbox, followed_by
 
 FAILED: dict[str, object] = {"status": "failed", "reason": "exit-7", "metrics": {}}
 DIVERGED: dict[str, object] = {"status": "diverged", "reason": "bad-hyperparameters", "metrics": {}}
@@ -180,7 +181,7 @@ def test_a_retry_that_a_results_commit_makes_due_stops_nobody_elses_merge(record
 
 
 def test_where_nothing_can_be_retried_it_says_why(recorded: Sandbox, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no recorded trial of peak is cancelled"):
+    with pytest.raises(IdleError, match="no recorded trial of peak is cancelled"):
         retry(recorded.workspace, "peak", statuses=frozenset({Status.CANCELLED}))
     with pytest.raises(UsageError, match="no batch 'peak-b9-00000000'"):
         retry(recorded.workspace, "peak", batch="peak-b9-00000000")
@@ -189,9 +190,55 @@ def test_where_nothing_can_be_retried_it_says_why(recorded: Sandbox, tmp_path: P
     made = retry(recorded.workspace, "peak")
     recorded.push()
 
-    with pytest.raises(UsageError, match="nothing to retry"):
+    with pytest.raises(IdleError, match="nothing to retry"):
         retry(recorded.workspace, "peak")
     assert asked(recorded, made.batch) == [2, 3]
+
+
+def test_asked_twice_before_it_is_pushed_nothing_is_written_twice(
+    recorded: Sandbox, run_sweep: Callable[..., CompletedProcess[str]]
+) -> None:
+    made = retry(recorded.workspace, "peak")
+    head = recorded.git("rev-parse", "HEAD")
+
+    done = run_sweep("retry", "peak", cwd=recorded.root)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == (
+        f"{made.batch} asks for 2 trials once more, already\nnext: push it, or open a pull request\n"
+    )
+    assert recorded.git("rev-parse", "HEAD") == head
+
+
+def test_a_batch_that_was_committed_and_not_pushed_keeps_its_number(recorded: Sandbox) -> None:
+    made = retry(recorded.workspace, "peak")
+    spec = recorded.root / "sweeps/peak.yaml"
+    spec.write_text(spec.read_text().replace("[1, 2, 3, 4]", "[1, 2, 3, 4, 5]"))
+    recorded.commit("One more")
+
+    with pytest.raises(RepositoryError, match=f"{made.batch} is committed here and not on main yet"):
+        retry(recorded.workspace, "peak")
+
+
+def test_an_entry_that_asks_for_less_is_widened_by_hand(recorded: Sandbox) -> None:
+    retry(recorded.workspace, "peak", statuses=frozenset({Status.FAILED}))
+
+    with pytest.raises(UsageError, match="under retry already, for what is failed only") as raised:
+        retry(recorded.workspace, "peak")
+    assert "`only:`" in (raised.value.hint or "")
+
+
+def test_where_nothing_is_to_be_retried_scripts_go_on(
+    sandbox: Sandbox, run_sweep: Callable[..., CompletedProcess[str]]
+) -> None:
+    sandbox.merged()
+
+    done = run_sweep("retry", "peak", cwd=sandbox.root)
+    told = run_sweep("retry", "peak", "--format", "json", cwd=sandbox.root)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("nothing to retry: no recorded trial of peak is cancelled or failed")
+    assert (told.returncode, json.loads(told.stdout)["status"]) == (0, "ok")
 
 
 def test_a_batch_that_nobody_committed_is_in_the_way(recorded: Sandbox) -> None:
@@ -214,14 +261,26 @@ def test_a_checkout_that_lacks_the_results_is_told_to_pull(recorded: Sandbox) ->
     assert raised.value.hint == "bring it here: `git pull origin main`"
 
 
-def test_with_flux_the_new_batch_is_announced_in_the_same_commit(recorded: Sandbox) -> None:
-    recorded.write("sweepledger.yaml", "version: 1\ncontroller: flux\n")
-    recorded.commit("Use Flux")
+def test_with_flux_the_new_batch_is_announced_in_the_same_commit(sandbox: Sandbox, tmp_path: Path) -> None:
+    sandbox.write("sweepledger.yaml", followed_by("flux"))
+    play(sandbox, tmp_path / "results", sandbox.merged(), t0=FAILED)
 
-    made = retry(recorded.workspace, "peak")
+    made = retry(sandbox.workspace, "peak")
 
-    assert f"clusters/flux/active/{made.batch}.yaml" in recorded.git("show", "--name-only", "HEAD")
-    assert not generate(recorded.workspace)[0].is_pending
+    assert f"clusters/flux/active/{made.batch}.yaml" in sandbox.git("show", "--name-only", "HEAD")
+    assert not generate(sandbox.workspace)[0].is_pending
+
+
+def test_without_an_image_nothing_is_asked_of_a_cluster_again(recorded: Sandbox) -> None:
+    recorded.write("sweepledger.yaml", followed_by("argocd"))
+    recorded.commit("Use Argo CD")
+
+    with pytest.raises(SpecError) as raised:
+        retry(recorded.workspace, "peak")
+
+    (problem,) = raised.value.problems
+    assert problem.code == "image-missing"
+    assert "`sweep update peak`" in (problem.hint or "")
 
 
 def test_the_command_takes_statuses_as_words(
@@ -230,5 +289,5 @@ def test_the_command_takes_statuses_as_words(
     done = run_sweep("retry", "peak", "--failed", "--status", "cancelled", cwd=recorded.root)
 
     assert done.returncode == 0, done.stderr
-    assert "asks for 1 trials once more" in done.stdout
+    assert "asks for 1 trial once more, in " in done.stdout
     assert the_sweep(recorded).retry[0].statuses == {Status.FAILED, Status.CANCELLED}

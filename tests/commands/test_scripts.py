@@ -93,14 +93,50 @@ def test_a_path_into_the_code_among_the_arguments_may_be_a_slip(sandbox: Sandbox
         "[python, '--into=code/x.pt']",
         "[python, code/lib]",
         "[python, 'code/${args_json_file}.json']",
-        "[python, other/train.py]",
         "[python, code/../x.py]",
+        "[python, /opt/benchmarks/train.py]",
+        "[python, code/train.py, --also, hooks.py]",
+        "[python, -m, train, notes.txt]",
     ],
 )
 def test_other_arguments_are_no_files_of_the_code(sandbox: Sandbox, command: str) -> None:
     asked(sandbox, f"command: {command}")
 
     assert warned(sandbox) == []
+
+
+@pytest.mark.parametrize("command", ["[python, train.py]", "[torchrun, --standalone, train.py, '${args}']"])
+def test_a_program_named_as_if_it_lay_beside_the_code_is_told_its_path(
+    sandbox: Sandbox, command: str
+) -> None:
+    asked(sandbox, f"command: {command}")
+
+    (generated,) = generate(sandbox.workspace)
+
+    (problem,) = generated.warnings
+    assert (problem.code, problem.severity, problem.line) == ("program-missing", Severity.WARNING, 5)
+    assert problem.message == "must begin with code/, since a trial starts beside that folder, got 'train.py'"
+    assert problem.hint == "write code/train.py"
+    assert [f"{problem.message}"] == warned(sandbox)
+
+
+@pytest.mark.parametrize("is_there", [True, False], ids=["beside the code", "nowhere"])
+def test_a_program_that_is_nowhere_in_the_code_is_not_there_for_a_trial(
+    sandbox: Sandbox, *, is_there: bool
+) -> None:
+    if is_there:
+        sandbox.write("tools/start.sh", "true")
+        sandbox.commit("Bring a tool")
+    asked(sandbox, "command: [bash, tools/start.sh, code/train.py]")
+
+    (generated,) = generate(sandbox.workspace)
+
+    (problem,) = generated.warnings
+    assert problem.message.endswith("got 'tools/start.sh'")
+    assert (
+        problem.hint
+        == "of the repository a trial has code/ alone; what only the image holds has an absolute path"
+    )
 
 
 def test_a_path_that_begins_at_the_root_is_told_where_it_begins(sandbox: Sandbox) -> None:

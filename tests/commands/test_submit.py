@@ -8,11 +8,15 @@ from typing import Any
 
 import pytest
 
+from generator.commands.generate import generate
+from generator.commands.recorded import expected, records_file
 from generator.commands.submit import submit
 from generator.engine.cluster.kubectl import Kubectl
 from generator.errors import RepositoryError, SpecError, UsageError
-from generator.repo import kustomize
+from generator.repo import batches, kustomize
+from generator.repo.batches import StoredBatch
 from tests.cluster.apiserver import Server, kubectl
+from tests.commands.test_collect import leave
 from tests.repository import Sandbox
 
 SETTINGS = """version: 1
@@ -217,6 +221,79 @@ def test_what_is_archived_never_runs_again(
 
     with pytest.raises(RepositoryError, match="it never runs again"):
         submit(sandbox.workspace, batch, Kubectl())
+
+
+def test_a_trial_whose_result_git_holds_is_not_created(
+    apiserver: Server, cluster: str, merged: Callable[..., str], sandbox: Sandbox
+) -> None:
+    name = merged()
+    (batch,) = batches.in_work_tree(sandbox.root)
+    keep(sandbox, batch, 0)
+
+    (found,) = submit(sandbox.workspace, name, Kubectl())
+
+    trials = {job["metadata"]["labels"]["sweepledger.dev/trial"] for job in held(apiserver, cluster)}
+    assert (found.recorded, len(found.created)) == (1, 2)
+    assert expected(batch)[0].trial not in trials
+
+
+def test_a_batch_whose_results_git_holds_is_not_created(
+    apiserver: Server, cluster: str, merged: Callable[..., str], sandbox: Sandbox
+) -> None:
+    name = merged()
+    (batch,) = batches.in_work_tree(sandbox.root)
+    keep(sandbox, batch, 0, 1, 2)
+
+    with pytest.raises(RepositoryError, match="all results are in git"):
+        submit(sandbox.workspace, name, Kubectl(), again=True)
+
+    assert not held(apiserver, cluster)
+
+
+def keep(sandbox: Sandbox, batch: StoredBatch, *indexes: int) -> None:
+    """Put records of some trials on the branch, as a collection that goes on would."""
+    lines = [leave(sandbox.root.parent / "left", batch, index).read_text() for index in indexes]
+    sandbox.write(records_file(batch), "".join(f"{line}\n" for line in lines))
+    sandbox.commit("Record")
+    sandbox.push()
+
+
+def test_train_jobs_have_no_ttl_and_are_created_all_the_same(
+    apiserver: Server, cluster: str, sandbox: Sandbox, needs_kustomize: None
+) -> None:
+    sandbox.write(
+        "sweepledger.yaml", SETTINGS.format(namespace=cluster, ttl="7d", every="5m", digest="a" * 64)
+    )
+    spec = sandbox.spec(parallelism=3)
+    spec.write_text(spec.read_text() + "  shape: train-job\n  nodes: 2\n")
+    generate(sandbox.workspace)
+    sandbox.commit("Ask for a sweep")
+    sandbox.push()
+
+    (found,) = submit(sandbox.workspace, "peak", Kubectl())
+
+    jobs = held(apiserver, cluster, "trainjobs")
+    (runtime,) = held(apiserver, cluster, "trainingruntimes")
+    assert len(jobs) == len(found.created) == 3
+    assert {job["spec"]["runtimeRef"]["name"] for job in jobs} == {runtime["metadata"]["name"]}
+    assert {job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] for job in jobs} == {
+        f"{cluster}-user-queue"
+    }
+    with pytest.raises(RepositoryError, match="was submitted already: 3 object"):
+        submit(sandbox.workspace, "peak", Kubectl())
+
+
+def test_a_batch_without_an_image_is_not_submitted(
+    apiserver: Server, cluster: str, sandbox: Sandbox, needs_kustomize: None
+) -> None:
+    sandbox.write("sweepledger.yaml", f"version: 1\nnamespace: {cluster}\n")
+    sandbox.merged()
+    sandbox.write("sweepledger.yaml", f"version: 1\nnamespace: {cluster}\ncontroller: submit\n")
+
+    with pytest.raises(RepositoryError, match="has no image: only `sweep local` runs it"):
+        submit(sandbox.workspace, "peak", Kubectl())
+
+    assert not held(apiserver, cluster)
 
 
 def test_a_ttl_shorter_than_the_collect_interval_is_refused(sandbox: Sandbox) -> None:

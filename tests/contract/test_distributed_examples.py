@@ -27,6 +27,7 @@ def made(sandbox: Sandbox, spec: str) -> tuple[Any, ...]:
         sandbox.write(f"code/{script}", "print('a stand-in')\n")
     sandbox.commit("Bring the example")
     (generated,) = generate(sandbox.workspace)
+    assert generated.warnings == ()
     assert generated.batch is not None
     manifests = kustomize.build(sandbox.root / "overlays/active" / generated.batch.name)
     settings = sandbox.workspace.settings
@@ -81,4 +82,4 @@ def test_the_tensorflow_example_has_four_replicas_of_four_gpus(sandbox: Sandbox)
     for replica in replicas.values():
         (container,) = replica["template"]["spec"]["containers"]
         assert (container["name"], container["resources"]["limits"]["nvidia.com/gpu"]) == ("tensorflow", "4")
-        assert "tf_benchmarks.py" in container["args"]
+        assert "code/tf_benchmarks.py" in container["args"]

@@ -38,6 +38,7 @@ def example(sandbox: Sandbox, name: str) -> Sandbox:
     shutil.copytree(EXAMPLES / name / "sweeps", sandbox.root / "sweeps")
     sandbox.write(f"code/{script}", SCRIPT.replace("{metric}", metric))
     sandbox.commit("Bring the example")
+    sandbox.push()
     return sandbox
 
 

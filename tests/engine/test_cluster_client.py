@@ -1,12 +1,10 @@
 """The door to kubectl, what goes out through it, and what strangers send back."""
 
-import io
-import tarfile
 from pathlib import Path
 
 import pytest
 
-from generator.engine.cluster import kubectl, reader_pod, submission
+from generator.engine.cluster import kubectl, submission
 from generator.engine.cluster.health import State, claim
 from generator.engine.cluster.kubectl import ClusterError, Kubectl
 from generator.errors import ToolError
@@ -59,52 +57,6 @@ def test_kubectls_own_words_are_told_with_a_reason(
     assert caught.value.reason == reason
     assert said in str(caught.value)
     assert "--context=mine" in str(caught.value)
-
-
-def archive(*members: tarfile.TarInfo) -> bytes:
-    written = io.BytesIO()
-    with tarfile.open(fileobj=written, mode="w") as opened:
-        for member in members:
-            opened.addfile(member, io.BytesIO(b"x" * member.size))
-    return written.getvalue()
-
-
-def member(name: str, kind: bytes = tarfile.REGTYPE, target: str = "") -> tarfile.TarInfo:
-    made = tarfile.TarInfo(name)
-    made.type, made.linkname = kind, target
-    made.size = 1 if kind == tarfile.REGTYPE else 0
-    return made
-
-
-def test_records_and_output_are_unpacked(tmp_path: Path) -> None:
-    sent = archive(member("./0/a-b.json"), member("./0/a-b.out"), member("./11/c.json"))
-
-    assert reader_pod.unpack(sent, tmp_path / "batch") == 3
-    assert (tmp_path / "batch/11/c.json").read_bytes() == b"x"
-
-
-@pytest.mark.parametrize(
-    "hostile",
-    [
-        member("../../evil.json"),
-        member("/0/evil.json"),
-        member("./0/../../evil.json"),
-        member("./0/evil.json", tarfile.SYMTYPE, "/etc/passwd"),
-        member("./0/evil.json", tarfile.LNKTYPE, "../../other"),
-        member("./0/evil.json", tarfile.CHRTYPE),
-        member("./0/evil.sh"),
-        member("./٣/evil.json"),
-    ],
-    ids=["above", "absolute", "through", "symlink", "link", "device", "other", "foreign-digits"],
-)
-def test_nothing_else_that_a_trial_left_is(hostile: tarfile.TarInfo, tmp_path: Path) -> None:
-    assert reader_pod.unpack(archive(hostile), tmp_path / "batch") == 0
-    assert not list(tmp_path.rglob("*evil*"))
-
-
-def test_what_is_no_archive_is_told(tmp_path: Path) -> None:
-    with pytest.raises(ClusterError, match="is no archive"):
-        reader_pod.unpack(b"tar: command not found" * 100, tmp_path / "batch")
 
 
 def test_a_claim_of_one_node_is_no_claim_for_many() -> None:

@@ -1,20 +1,16 @@
 """Each fault is one change to what the generator really renders."""
 
 import copy
-import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from generator import policy
-from generator.render.overlay import overlay
-from generator.repo import files, kustomize
 from generator.structs.sweep import Shape
-from tests.sweeps import BASE, SETTINGS, a_batch, a_sweep, some_bases
-
-Rendered = dict[Shape, tuple[str, tuple[Any, ...]]]
+from tests.policy import building
+from tests.policy.building import Rendered, container, context, job, mount, of_kind, pod, volume
+from tests.sweeps import SETTINGS, a_sweep
 
 SINGLE = (Shape.JOBS, Shape.INDEXED)
 SHAPES = pytest.mark.parametrize("shape", SINGLE, ids=lambda shape: str(shape.value))
@@ -23,49 +19,7 @@ SHAPES = pytest.mark.parametrize("shape", SINGLE, ids=lambda shape: str(shape.va
 @pytest.fixture(scope="session")
 def rendered(tmp_path_factory: pytest.TempPathFactory) -> Rendered:
     """Render a batch of each shape: its name, and what kustomize makes of it."""
-    folder = tmp_path_factory.mktemp("build")
-    shutil.copytree(BASE, folder / "base")
-    made = {}
-    for shape in Shape:
-        sweep = a_sweep()
-        sweep = replace(sweep, run=replace(sweep.run, nodes=2 if shape.is_distributed else 1))
-        batch = overlay(a_batch(shape, sweep=sweep), some_bases(), SETTINGS)
-        target = folder / "overlays/active" / batch.name
-        files.write_folder(target, batch.tree)
-        made[shape] = (batch.name, kustomize.build(target))
-    return made
-
-
-def job(manifests: list[Any]) -> dict[str, Any]:
-    found: dict[str, Any] = next(manifest for manifest in manifests if manifest["kind"] == "Job")
-    return found
-
-
-def pod(manifests: list[Any]) -> dict[str, Any]:
-    found: dict[str, Any] = job(manifests)["spec"]["template"]["spec"]
-    return found
-
-
-def container(manifests: list[Any]) -> dict[str, Any]:
-    found: dict[str, Any] = pod(manifests)["containers"][0]
-    return found
-
-
-def context(manifests: list[Any]) -> dict[str, Any]:
-    found: dict[str, Any] = container(manifests)["securityContext"]
-    return found
-
-
-def volume(manifests: list[Any], name: str) -> dict[str, Any]:
-    found: dict[str, Any] = next(each for each in pod(manifests)["volumes"] if each["name"] == name)
-    return found
-
-
-def mount(manifests: list[Any], name: str) -> dict[str, Any]:
-    found: dict[str, Any] = next(
-        each for each in container(manifests)["volumeMounts"] if each["name"] == name
-    )
-    return found
+    return building.rendered(tmp_path_factory.mktemp("build"), a_sweep(), SETTINGS)
 
 
 FAULTS: dict[str, tuple[str, Callable[[list[Any]], object]]] = {
@@ -87,9 +41,9 @@ FAULTS: dict[str, tuple[str, Callable[[list[Any]], object]]] = {
     "no namespace": ("namespace-wrong", lambda all_: job(all_)["metadata"].pop("namespace")),
     "a mutable table": ("config-map-mutable", lambda all_: all_[0].pop("immutable")),
     "a huge table": ("config-map-too-large", lambda all_: all_[0]["data"].update(x="x" * (1 << 20))),
-    "restarts": ("pod-not-restricted", lambda all_: pod(all_).update(restartPolicy="OnFailure")),
-    "a token": ("pod-not-restricted", lambda all_: pod(all_).pop("automountServiceAccountToken")),
-    "an account": ("pod-not-restricted", lambda all_: pod(all_).update(serviceAccountName="admin")),
+    "restarts": ("job-invalid", lambda all_: pod(all_).update(restartPolicy="OnFailure")),
+    "a token": ("pod-not-hardened", lambda all_: pod(all_).pop("automountServiceAccountToken")),
+    "an account": ("pod-not-ours", lambda all_: pod(all_).update(serviceAccountName="admin")),
     "the host's network": ("pod-not-restricted", lambda all_: pod(all_).update(hostNetwork=True)),
     "an init container": (
         "container-not-ours",
@@ -103,7 +57,7 @@ FAULTS: dict[str, tuple[str, Callable[[list[Any]], object]]] = {
         lambda all_: container(all_)["securityContext"].update(privileged=True),
     ),
     "a writable root": (
-        "pod-not-restricted",
+        "pod-not-hardened",
         lambda all_: container(all_)["securityContext"].update(readOnlyRootFilesystem=False),
     ),
     "a capability": (
@@ -128,7 +82,7 @@ FAULTS: dict[str, tuple[str, Callable[[list[Any]], object]]] = {
         "resources-unequal",
         lambda all_: container(all_)["resources"]["limits"].update(cpu="9"),
     ),
-    "no limits": ("resources-unequal", lambda all_: container(all_).pop("resources")),
+    "no limits": ("resources-missing", lambda all_: container(all_).pop("resources")),
 }
 
 
@@ -139,7 +93,7 @@ KEYS: dict[str, tuple[str, Callable[[list[Any]], object]]] = {
     ),
     "root in the container": ("pod-not-restricted", lambda all_: context(all_).update(runAsUser=0)),
     "root in the pod": ("pod-not-restricted", lambda all_: pod(all_)["securityContext"].update(runAsUser=0)),
-    "root's group": ("pod-not-restricted", lambda all_: pod(all_)["securityContext"].update(runAsGroup=0)),
+    "root's group": ("pod-not-ours", lambda all_: pod(all_)["securityContext"].update(runAsGroup=0)),
     "a capability kept": (
         "pod-not-restricted",
         lambda all_: context(all_).update(capabilities={"drop": []}),
@@ -181,11 +135,11 @@ KEYS: dict[str, tuple[str, Callable[[list[Any]], object]]] = {
         lambda all_: volume(all_, "scratch")["emptyDir"].update(medium="Memory"),
     ),
     "a life after the end": (
-        "key-not-allowed",
+        "gitops-unsafe",
         lambda all_: job(all_)["spec"].update(ttlSecondsAfterFinished=1),
     ),
-    "a manual selector": ("key-not-allowed", lambda all_: job(all_)["spec"].update(manualSelector=True)),
-    "a selector": ("key-not-allowed", lambda all_: job(all_)["spec"].update(selector={"matchLabels": {}})),
+    "a manual selector": ("job-invalid", lambda all_: job(all_)["spec"].update(manualSelector=True)),
+    "a selector": ("job-invalid", lambda all_: job(all_)["spec"].update(selector={"matchLabels": {}})),
     "a halt": ("key-not-allowed", lambda all_: job(all_)["spec"].update(suspend=True)),
     "a finalizer": ("key-not-allowed", lambda all_: job(all_)["metadata"].update(finalizers=["x"])),
     "binary data": ("key-not-allowed", lambda all_: all_[0].update(binaryData={"x": "eA=="})),
@@ -198,28 +152,24 @@ KEYS: dict[str, tuple[str, Callable[[list[Any]], object]]] = {
 
 TOGETHER: dict[str, tuple[str, Callable[[list[Any]], object]]] = {
     "an object twice": ("name-duplicate", lambda all_: all_.append(copy.deepcopy(job(all_)))),
-    "no deadline": ("job-not-ours", lambda all_: pod(all_).pop("activeDeadlineSeconds")),
-    "a deadline at once": ("job-not-ours", lambda all_: pod(all_).update(activeDeadlineSeconds=0)),
-    "no grace": ("job-not-ours", lambda all_: pod(all_).update(terminationGracePeriodSeconds=0)),
+    "no deadline": ("deadline-missing", lambda all_: pod(all_).pop("activeDeadlineSeconds")),
+    "a deadline at once": ("deadline-missing", lambda all_: pod(all_).update(activeDeadlineSeconds=0)),
+    "no grace": ("pod-not-ours", lambda all_: pod(all_).update(terminationGracePeriodSeconds=0)),
     "no completions": ("job-not-ours", lambda all_: job(all_)["spec"].update(completions=0)),
     "true for a number": ("manifest-malformed", lambda all_: job(all_)["spec"].update(parallelism=True)),
     "no parallelism": ("job-not-ours", lambda all_: job(all_)["spec"].pop("parallelism")),
     "no failure policy": ("job-not-ours", lambda all_: job(all_)["spec"].pop("podFailurePolicy")),
     "a rule fewer": ("job-not-ours", lambda all_: job(all_)["spec"]["podFailurePolicy"]["rules"].pop()),
     "early replacement": ("job-not-ours", lambda all_: job(all_)["spec"].pop("podReplacementPolicy")),
-    "both limits": (
-        "job-not-ours",
-        lambda all_: job(all_)["spec"].update(backoffLimit=1, backoffLimitPerIndex=1),
-    ),
     "a mount of no volume": (
-        "volume-not-allowed",
+        "mount-dangling",
         lambda all_: container(all_)["volumeMounts"].append({"name": "other", "mountPath": "/other"}),
     ),
     "a volume twice": (
-        "volume-not-allowed",
+        "mount-dangling",
         lambda all_: pod(all_)["volumes"].append(volume(all_, "scratch")),
     ),
-    "a volume of nothing": ("volume-not-allowed", lambda all_: volume(all_, "scratch").pop("emptyDir")),
+    "a volume of nothing": ("mount-dangling", lambda all_: volume(all_, "scratch").pop("emptyDir")),
     "another batch's launcher": (
         "volume-not-allowed",
         lambda all_: volume(all_, "launcher")["configMap"].update(name="other-launcher"),
@@ -234,7 +184,7 @@ TOGETHER: dict[str, tuple[str, Callable[[list[Any]], object]]] = {
         lambda all_: mount(all_, "results").update(subPathExpr="lr-b9-00000000/0"),
     ),
     "no memory": (
-        "resources-unequal",
+        "resources-missing",
         lambda all_: [amounts.pop("memory") for amounts in container(all_)["resources"].values()],
     ),
 }
@@ -242,6 +192,7 @@ TOGETHER: dict[str, tuple[str, Callable[[list[Any]], object]]] = {
 EVERY = FAULTS | KEYS | TOGETHER
 
 INDEXED = {
+    "both limits": lambda spec: spec.update(backoffLimit=1),
     "no limit per index": lambda spec: spec.pop("backoffLimitPerIndex"),
     "no bound on failures": lambda spec: spec.pop("maxFailedIndexes"),
     "no index": lambda spec: spec.pop("completionMode"),
@@ -331,11 +282,6 @@ def test_no_nonsense_brings_the_rules_down(value: Any, shape: Shape, rendered: R
         policy.check(name, SETTINGS, tuple(changed), place="x")
 
 
-def of_kind(manifests: list[Any], kind: str) -> dict[str, Any]:
-    found: dict[str, Any] = next(manifest for manifest in manifests if manifest["kind"] == kind)
-    return found
-
-
 def replica(manifests: list[Any], kind: str, replicas: str, name: str) -> dict[str, Any]:
     found: dict[str, Any] = of_kind(manifests, kind)["spec"][replicas][name]["template"]["spec"]
     return found
@@ -378,7 +324,7 @@ DISTRIBUTED: dict[str, tuple[Shape, str, Callable[[list[Any]], object]]] = {
     ),
     "another account": (
         Shape.MPI_JOB,
-        "pod-not-restricted",
+        "pod-not-ours",
         lambda all_: mpi_worker(all_).update(serviceAccountName="admin"),
     ),
     "results of others": (

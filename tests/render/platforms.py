@@ -14,13 +14,14 @@ URL = "https://git.example.org/team/sweeps.git"
 DISTRIBUTED = tuple(sorted(shape for shape in Shape if shape.is_distributed))
 
 COLLECTOR = Image("collector", "registry.example.org/tools/sweep", "sha256:" + "2" * 64)
+TRAINER = Image("trainer", "registry.example.org/team/trainer", "sha256:" + "a" * 64)
 NFS = Nfs("nfs.example.org", "/export/results")
 
 PLATFORM_SETTINGS = replace(
     FULL_SETTINGS,
     controller=Controller.FLUX,
-    images={**FULL_SETTINGS.images, "collector": COLLECTOR},
-    results=Results("results", nfs=NFS),
+    images={**FULL_SETTINGS.images, "collector": COLLECTOR, "trainer": TRAINER},
+    results=Results("results", checkpoints="fast", artifacts="large", nfs=NFS),
     datasets={"mnist": Dataset("mnist", "mnist-claim", "version:1", nfs=Nfs("nfs.example.org", "/export/m"))},
 )
 

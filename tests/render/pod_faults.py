@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+from generator.structs.errands import PROOF
+
 Manifest = dict[str, Any]
 Change = Callable[[Manifest], Any]
 
@@ -20,6 +22,36 @@ def a_variable(**variable: Any) -> Change:
     return lambda pod: container(pod).setdefault("env", []).append({"name": "X", **variable})
 
 
+def a_mount(name: str, **changes: Any) -> Change:
+    """Change the mount of a volume; None takes a key away."""
+
+    def change(pod: Manifest) -> None:
+        (mount,) = [one for one in container(pod)["volumeMounts"] if one["name"] == name]
+        mount |= changes
+        for key in [key for key, value in mount.items() if value is None]:
+            del mount[key]
+
+    return change
+
+
+def its_claim(name: str, **changes: Any) -> Change:
+    def change(pod: Manifest) -> None:
+        (volume,) = [one for one in pod["volumes"] if one["name"] == name]
+        claim = volume["persistentVolumeClaim"] | changes
+        volume["persistentVolumeClaim"] = {key: value for key, value in claim.items() if value is not None}
+
+    return change
+
+
+def an_init_container(**changes: Any) -> Change:
+    return lambda pod: pod["initContainers"][0].update(changes)
+
+
+TRAINER = "registry.example.org/team/trainer"
+DIGEST = "@sha256:" + "a" * 64
+AFTER_THAT = {"postStart": {"exec": {"command": ["sh"]}}}
+EVERYWHERE = [{"operator": "Exists"}]
+
 POD_FAULTS: dict[str, tuple[str, Change]] = {
     "another account": ("service account sweep-trial", lambda pod: pod.update(serviceAccountName="default")),
     "no account": ("service account sweep-trial", lambda pod: pod.pop("serviceAccountName")),
@@ -29,12 +61,12 @@ POD_FAULTS: dict[str, tuple[str, Change]] = {
         "token",
         a_volume(projected={"sources": [{"serviceAccountToken": {"path": "token"}}]}),
     ),
-    "a tag": ("digest", lambda pod: container(pod).update(image="registry.example.org/t:1")),
+    "a tag": ("digest", lambda pod: container(pod).update(image="registry.example.org/team/trainer:1")),
     "a tag in an init container": (
         "digest",
-        lambda pod: pod["initContainers"][0].update(image="registry.example.org/t:1"),
+        lambda pod: pod["initContainers"][0].update(image="registry.example.org/tools/git:2.50"),
     ),
-    "a short digest": ("digest", lambda pod: container(pod).update(image="registry.example.org/t@sha256:ab")),
+    "a short digest": ("digest", lambda pod: container(pod).update(image=f"{TRAINER}@sha256:ab")),
     "no memory limit": (
         "requests and limits",
         lambda pod: container(pod)["resources"]["limits"].pop("memory"),
@@ -59,4 +91,76 @@ POD_FAULTS: dict[str, tuple[str, Change]] = {
         lambda pod: container(pod).update(envFrom=[{"secretRef": {"name": "git-write"}}]),
     ),
     "another pull secret": ("pull secret", lambda pod: pod.update(imagePullSecrets=[{"name": "git-write"}])),
+    "an image of nobody's": (
+        "repositories",
+        lambda pod: container(pod).update(image=f"evil.example.org/team/trainer{DIGEST}"),
+    ),
+    "an image of a repository that begins alike": (
+        "repositories",
+        lambda pod: container(pod).update(image=f"{TRAINER}-evil{DIGEST}"),
+    ),
+    "an image of a repository whose dots are letters": (
+        "repositories",
+        lambda pod: container(pod).update(image=f"registryxexample.org/team/trainer{DIGEST}"),
+    ),
+    "another init image": ("repositories", an_init_container(image=f"evil.example.org/git{DIGEST}")),
+    "a shell": ("starts the launcher", lambda pod: container(pod).update(command=["sh", "-c", "id"])),
+    "the launcher as an argument of a shell": (
+        "starts the launcher",
+        lambda pod: container(pod).update(command=["sh", "-c", "id; /sweep/launcher/launch.py"]),
+    ),
+    "the image's own command": ("starts the launcher", lambda pod: container(pod).pop("command")),
+    "the doctor's command without its label": (
+        "starts the launcher",
+        lambda pod: container(pod).update(command=[*PROOF.command]),
+    ),
+    "sshd": (
+        "starts the launcher",
+        lambda pod: container(pod).update(
+            command=["/usr/sbin/sshd"], args=["-De", "-f", "/home/mpiuser/.sshd_config"]
+        ),
+    ),
+    "a second container": (
+        "starts the launcher",
+        lambda pod: pod["containers"].append({**container(pod), "name": "two", "command": ["sh"]}),
+    ),
+    "another command before": ("init container", an_init_container(command=["sh", "-c", "id"])),
+    "arguments before": ("init container", an_init_container(args=["id"])),
+    "another init container": ("init container", an_init_container(name="first")),
+    "a hook": ("hooks", lambda pod: container(pod).update(lifecycle=AFTER_THAT)),
+    "a probe": ("hooks", lambda pod: container(pod).update(livenessProbe={"exec": {"command": ["sh"]}})),
+    "another priority": ("priority class", lambda pod: pod.update(priorityClassName="system-node-critical")),
+    "a node by name": ("no node by name", lambda pod: pod.update(nodeName="control-plane")),
+    "nodes of no pool": ("chooses nodes", lambda pod: pod.update(nodeSelector={"pool": "other"})),
+    "every taint": ("tolerates", lambda pod: pod.update(tolerations=EVERYWHERE)),
+    "a pool's taint with any value": (
+        "tolerates",
+        lambda pod: pod.update(tolerations=[{"key": "team", "operator": "Exists", "effect": "NoExecute"}]),
+    ),
+    "a foreign claim": ("no claim", a_volume(persistentVolumeClaim={"claimName": "home"})),
+    "data to write": ("read only", its_claim("data", readOnly=False)),
+    "data to write by default": ("read only", its_claim("data", readOnly=None)),
+    "all results": ("begins with the label", a_mount("results", subPathExpr=None)),
+    "another batch's results": (
+        "begins with the label",
+        a_mount("results", subPathExpr=None, subPath="lr-b1-00000000/0"),
+    ),
+    "another batch's checkpoints": ("begins with the label", a_mount("checkpoints", subPathExpr="other/0")),
+    "the results as artifacts": ("begins with the label", a_mount("artifacts", subPathExpr=None)),
 }
+"""In the pod's own words."""
+
+LABEL_FAULTS: dict[str, tuple[str, Manifest]] = {
+    "an egress that nobody named": (
+        "does not open",
+        {"sweepledger.dev/egress-anywhere": "true"},
+    ),
+    "an egress that nobody named, not even as true": (
+        "does not open",
+        {"sweepledger.dev/egress-anywhere": ""},
+    ),
+    "the pods of distributed trials": ("reach each other", {"sweepledger.dev/egress-peers": "true"}),
+    "another batch": ("begins with the label", {"sweepledger.dev/batch": "lr-b1-00000000"}),
+    "a pattern as batch": ("bears the name", {"sweepledger.dev/batch": "a.b"}),
+}
+"""Labels that a pod may not have."""

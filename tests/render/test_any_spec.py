@@ -1,7 +1,8 @@
 """Whatever the spec's checks accept must build, pass the policy, and have names that fit."""
 
-import itertools
 from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,17 +11,25 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from generator import policy, search
+from generator.search.limits.running import MOST_DISTRIBUTED
 from generator.spec import parse
 from generator.structs.batch import Batch
-from generator.structs.names import LABEL_LENGTH, LAST_BATCH, SWEEP_NAME_LENGTH
+from generator.structs.counting import MOST_TRIALS
+from generator.structs.names import (
+    DISTRIBUTED_NAME_LENGTH,
+    LABEL_LENGTH,
+    LAST_BATCH,
+    SWEEP_NAME_LENGTH,
+)
 from generator.structs.sweep import Shape, Sweep
 from tests.render.building import built, rendered
 from tests.sweeps import FULL_SETTINGS, a_batch, a_program, a_sweep
 from tests.written_specs import a_spec, written
 
-LONGEST = "s" * SWEEP_NAME_LENGTH
-LARGEST_INDEX = "-99999"
-"""A pod of an Indexed Job is called like the Job with its index, and its hostname must be a label."""
+SHAPES = pytest.mark.parametrize("shape", Shape, ids=str)
+INDEX_LABEL = "sweepledger.dev/index"
+HASH = "-abcde"
+"""What the names of pods end in where a controller draws them."""
 
 VALUES = st.one_of(
     st.booleans(),
@@ -36,7 +45,7 @@ PARAMETERS = st.dictionaries(
     max_size=3,
 )
 RUN = st.fixed_dictionaries(
-    {"image": st.just("registry.example.org/team/trainer@sha256:" + "a" * 64), "parallelism": st.just(8)},
+    {"image": st.sampled_from(sorted(FULL_SETTINGS.images)), "parallelism": st.just(16)},
     optional={
         "pool": st.sampled_from(["queued", "chosen"]),
         "data": st.just("mnist"),
@@ -48,7 +57,6 @@ RUN = st.fixed_dictionaries(
         ),
         "retries": st.integers(0, 5),
         "timeout": st.sampled_from(["1m", "36h"]),
-        "shape": st.sampled_from(["indexed", "jobs"]),
         "resources": st.fixed_dictionaries(
             {"cpu": st.sampled_from([1, "1500m"]), "memory": st.sampled_from(["512Mi", "8Gi"])},
             optional={
@@ -59,6 +67,44 @@ RUN = st.fixed_dictionaries(
         ),
     },
 )
+
+
+SEVERAL = st.fixed_dictionaries({}, optional={"nodes": st.integers(1, 4), "processes": st.integers(1, 3)})
+
+
+def longest_name(shape: Shape) -> str:
+    return "s" * (DISTRIBUTED_NAME_LENGTH if shape.is_distributed else SWEEP_NAME_LENGTH)
+
+
+def asked(shape: Shape, run: dict[str, Any], several: dict[str, int]) -> dict[str, Any]:
+    return {**run, "shape": str(shape), **(several if shape.is_distributed else {})}
+
+
+def trial_objects(manifests: tuple[Any, ...]) -> list[Any]:
+    """Give the objects that run trials: one with an index in it, or one a trial."""
+    return [one for one in manifests if INDEX_LABEL in one["metadata"]["labels"] or one["kind"] == "Job"]
+
+
+def pods(thing: Any) -> Iterator[str]:
+    """Name the pods of an object as its controller does, with the largest index that a sweep can have."""
+    name, spec = thing["metadata"]["name"], thing["spec"]
+    match thing["kind"]:
+        case "Job" if INDEX_LABEL not in thing["metadata"]["labels"]:
+            yield f"{name}-{MOST_TRIALS - 1}"  # the hostname: of the pod's own name too much is cut off
+        case "Job":
+            yield f"{name}{HASH}"
+        case "TrainJob" | "JobSet":
+            yield f"{_last_of(name)}-node-0-99{HASH}"
+        case _:
+            (replicas,) = (found for key, found in spec.items() if key.endswith("ReplicaSpecs"))
+            ends = {"Launcher": HASH}  # a Job's pod; the others are called by their number alone
+            yield from (f"{_last_of(name)}-{one.lower()}{ends.get(one, '-99')}" for one in replicas)
+
+
+def _last_of(name: str) -> str:
+    batch, _, index = name.rpartition("-")
+    assert index.isdigit()
+    return f"{batch}-{MOST_DISTRIBUTED - 1}"
 
 
 def accepted(spec: dict[str, Any]) -> Batch:
@@ -72,18 +118,25 @@ def accepted(spec: dict[str, Any]) -> Batch:
     return Batch(sweep, LAST_BATCH, None, program, trials, sweep.run.shape or Shape.INDEXED)
 
 
-@settings(max_examples=40)
-@given(PARAMETERS, RUN, st.integers(1, 2))
+@SHAPES
+@settings(max_examples=5)
+@given(parameters=PARAMETERS, run=RUN, several=SEVERAL, replicates=st.integers(1, 2))
 def test_any_accepted_spec_builds_passes_the_policy_and_has_names_that_fit(
     tmp_path_factory: pytest.TempPathFactory,
+    shape: Shape,
     parameters: dict[str, Any],
     run: dict[str, Any],
+    several: dict[str, int],
     replicates: int,
 ) -> None:
-    command = ["train", "${args}", "--seed=${seed}"]
-    batch = accepted(
-        a_spec(name=LONGEST, parameters=parameters, run=run, replicates=replicates, command=command)
+    spec = a_spec(
+        name=longest_name(shape),
+        parameters=parameters,
+        run=asked(shape, run, several),
+        replicates=replicates,
+        command=["train", "${args}", "--seed=${seed}"],
     )
+    batch = accepted(spec)
 
     manifests = built(batch, tmp_path_factory.mktemp("any"), FULL_SETTINGS)
 
@@ -92,39 +145,72 @@ def test_any_accepted_spec_builds_passes_the_policy_and_has_names_that_fit(
     names = Counter((manifest["kind"], manifest["metadata"]["name"]) for manifest in manifests)
     assert set(names.values()) == {1}
     assert all(len(one) <= LABEL_LENGTH for _, one in names)
-    jobs = [one for kind, one in names if kind == "Job"]
-    assert len(jobs) == (len(batch.trials) if batch.shape is Shape.JOBS else 1)
-    if batch.shape is Shape.INDEXED:
-        assert len(jobs[0] + LARGEST_INDEX) <= LABEL_LENGTH
+    running = trial_objects(manifests)
+    assert len(running) == (1 if shape is Shape.INDEXED else len(batch.trials))
+    assert all(len(pod) <= LABEL_LENGTH for thing in running for pod in pods(thing))
 
 
-def test_the_generated_specs_are_mostly_accepted() -> None:
+@SHAPES
+def test_the_generated_specs_are_mostly_accepted(shape: Shape) -> None:
     seen: list[bool] = []
 
-    @settings(max_examples=40)
-    @given(PARAMETERS, RUN)
-    def look(parameters: dict[str, Any], run: dict[str, Any]) -> None:
-        spec = a_spec(name=LONGEST, parameters=parameters, run=run)
-        seen.append(isinstance(parse(written(spec), f"sweeps/{LONGEST}.yaml", FULL_SETTINGS), Sweep))
+    @settings(max_examples=10)
+    @given(PARAMETERS, RUN, SEVERAL)
+    def look(parameters: dict[str, Any], run: dict[str, Any], several: dict[str, int]) -> None:
+        name = longest_name(shape)
+        spec = a_spec(name=name, parameters=parameters, run=asked(shape, run, several))
+        seen.append(isinstance(parse(written(spec), f"sweeps/{name}.yaml", FULL_SETTINGS), Sweep))
 
     look()
 
     assert sum(seen) >= len(seen) / 3
 
 
-@pytest.mark.parametrize("shape", [Shape.INDEXED, Shape.JOBS], ids=str)
-def test_two_active_batches_of_one_sweep_share_no_object(shape: Shape, tmp_path: Path) -> None:
-    batches = [a_batch(shape), a_batch(shape, sweep=a_sweep(digest="sha256:" + "0" * 64))]
+@SHAPES
+def test_two_active_batches_of_one_sweep_share_no_object_and_no_pod(shape: Shape, tmp_path: Path) -> None:
+    batches = [
+        a_batch(shape),
+        a_batch(shape, sweep=a_sweep(digest="sha256:" + "0" * 64)),
+        replace(a_batch(shape), number=2),
+    ]
 
-    first, second = (
-        {(one["kind"], one["metadata"]["name"]) for one in built(batch, tmp_path)} for batch in batches
-    )
+    names: Counter[str] = Counter()
+    for batch in batches:
+        manifests = built(batch, tmp_path)
+        names.update({f"{one['kind']} {one['metadata']['name']}" for one in manifests})
+        names.update({f"Pod {pod}" for thing in trial_objects(manifests) for pod in own_pods(thing)})
 
-    assert not first & second
+    assert set(names.values()) == {1}
 
 
-def test_different_trials_never_share_a_name() -> None:
-    for shape, replicates in itertools.product((Shape.JOBS, Shape.INDEXED), (1, 3)):
-        batch = a_batch(shape, sweep=a_sweep(replicates=replicates))
+@SHAPES
+@pytest.mark.parametrize("replicates", [1, 3])
+def test_different_trials_share_no_object_no_pod_and_no_folder(
+    shape: Shape, replicates: int, tmp_path: Path
+) -> None:
+    batch = a_batch(shape, sweep=a_sweep(replicates=replicates))
 
-        assert len({trial.id for trial in batch.trials}) == len(batch.trials)
+    running = trial_objects(built(batch, tmp_path))
+
+    found = [pod for thing in running for pod in own_pods(thing)]
+    assert len(batch.trials) == len({trial.id for trial in batch.trials}) <= len(found)
+    assert len(set(found)) == len(found)
+    if shape is not Shape.INDEXED:
+        labels = [thing["metadata"]["labels"] for thing in running]
+        assert sorted(int(label[INDEX_LABEL]) for label in labels) == list(range(len(labels)))
+        assert {label["sweepledger.dev/trial"] for label in labels} == {one.id for one in batch.trials}
+
+
+def own_pods(thing: Any) -> Iterator[str]:
+    """Name the pods that an object has, without what a controller draws."""
+    name, spec = thing["metadata"]["name"], thing["spec"]
+    match thing["kind"]:
+        case "Job" if INDEX_LABEL not in thing["metadata"]["labels"]:
+            yield from (f"{name}-{index}" for index in range(spec["completions"]))
+        case "Job":
+            yield name
+        case "TrainJob" | "JobSet":
+            yield f"{name}-node-0-0"
+        case _:
+            (replicas,) = (found for key, found in spec.items() if key.endswith("ReplicaSpecs"))
+            yield from (f"{name}-{replica.lower()}-0" for replica in replicas)

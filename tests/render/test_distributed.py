@@ -225,6 +225,22 @@ def test_the_longest_name_of_a_pod_fits(shape: Shape) -> None:
     assert len(longest) == LABEL_LENGTH
 
 
+@SHAPES
+def test_the_processes_of_a_pod_share_its_threads(shape: Shape) -> None:
+    resources = Resources("24", "8Gi", gpu=4)
+    batch = a_trial_of_several_pods(shape, processes=4, resources=resources)
+
+    told = [
+        variable["value"]
+        for container in containers(batch)
+        for variable in container.get("env", ())
+        if variable["name"] == "OMP_NUM_THREADS"
+    ]
+
+    assert set(told) <= {"6"}
+    assert told or shape is Shape.TRAIN_JOB
+
+
 @pytest.mark.parametrize("shape", [Shape.PYTORCH_JOB, Shape.TF_JOB, Shape.MPI_JOB], ids=str)
 def test_a_trial_of_one_pod_has_no_workers(shape: Shape) -> None:
     one, three = (trials(a_trial_of_several_pods(shape, nodes))[0] for nodes in (1, 3))

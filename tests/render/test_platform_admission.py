@@ -2,54 +2,21 @@
 
 from copy import deepcopy
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cel_expr_python import cel  # type: ignore[import-untyped]
 
-from generator.structs.settings import Controller, Settings
+from generator.structs.settings import API_SERVER, Controller, Dataset, Defaults, Egress, Settings
 from generator.structs.sweep import Shape
 from tests.render.building import built
+from tests.render.judging import refusals
 from tests.render.platforms import DISTRIBUTED, PLATFORM_SETTINGS, THREE_POOLS, a_platform, a_source, the
-from tests.render.pod_faults import POD_FAULTS, a_volume
+from tests.render.pod_faults import LABEL_FAULTS, POD_FAULTS, a_volume
 from tests.sweeps import FULL_SETTINGS, a_batch, a_full_sweep
 
 Manifest = dict[str, Any]
 IMAGE = "registry.example.org/team/trainer@sha256:" + "a" * 64
-
-
-def refusals(policy: Manifest, manifest: Manifest) -> set[str]:
-    """Give the messages of the rules that do not hold."""
-    given: dict[str, Any] = {"object": manifest, "variables": {}}
-    for variable in policy["spec"].get("variables", ()):
-        given["variables"][variable["name"]] = evaluated(variable["expression"], given)
-    return {
-        rule["message"] for rule in policy["spec"]["validations"] if not evaluated(rule["expression"], given)
-    }
-
-
-def evaluated(expression: str, given: dict[str, Any]) -> Any:
-    return _plain(_compiled(expression).eval(data=given).value())
-
-
-@cache
-def _compiled(expression: str) -> Any:
-    return cel.NewEnv(variables={"object": cel.Type.DYN, "variables": cel.Type.DYN}).compile(expression)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_plain(getattr(item, "value", lambda item=item: item)()) for item in value]
-    if isinstance(value, dict):
-        return {
-            str(_plain(getattr(key, "value", lambda key=key: key)())): _plain(
-                getattr(item, "value", lambda item=item: item)()
-            )
-            for key, item in value.items()
-        }
-    return value
 
 
 def jobs_policy(settings: Settings = PLATFORM_SETTINGS, shapes: tuple[Shape, ...] = ()) -> Manifest:
@@ -95,6 +62,73 @@ def test_a_single_fault_is_refused_in_the_job_and_in_the_pod(fault: str, job: Ma
     for policy, manifest in ((jobs_policy(), faulty), (pods_policy(), faulty["spec"]["template"])):
         (message,) = refusals(policy, manifest)
         assert says in message
+
+
+@pytest.mark.parametrize("fault", LABEL_FAULTS)
+def test_a_single_label_is_refused_in_the_job_and_in_the_pod(fault: str, job: Manifest) -> None:
+    says, labels = LABEL_FAULTS[fault]
+    faulty = deepcopy(job)
+
+    faulty["spec"]["template"]["metadata"]["labels"] |= labels
+
+    for policy, manifest in ((jobs_policy(), faulty), (pods_policy(), faulty["spec"]["template"])):
+        assert any(says in message for message in refusals(policy, manifest))
+
+
+def test_a_pod_without_the_label_of_a_batch_is_refused(job: Manifest) -> None:
+    faulty = deepcopy(job)
+
+    del faulty["spec"]["template"]["metadata"]
+
+    assert any("bears the name" in message for message in refusals(jobs_policy(), faulty))
+
+
+def test_settings_that_name_no_image_leave_the_choice_to_specs_but_ask_for_a_digest(job: Manifest) -> None:
+    policy = jobs_policy(replace(PLATFORM_SETTINGS, images={}))
+    (other, tag) = (deepcopy(job), deepcopy(job))
+    other["spec"]["template"]["spec"]["containers"][0]["image"] = IMAGE.replace("team", "others")
+    tag["spec"]["template"]["spec"]["containers"][0]["image"] = "registry.example.org/others/trainer:1"
+
+    assert refusals(policy, other) == set()
+    assert refusals(policy, tag) == {"images are named by digest"}
+
+
+@pytest.mark.parametrize("port", ["", ":5000"])
+def test_an_image_that_is_the_default_may_be_asked_for_with_any_digest(port: str, job: Manifest) -> None:
+    default = Defaults(image=f"registry.example.org{port}/others/trainer:1@sha256:" + "b" * 64)
+    policy = jobs_policy(replace(PLATFORM_SETTINGS, defaults=default))
+    older = deepcopy(job)
+
+    for container in older["spec"]["template"]["spec"]["containers"]:
+        container["image"] = f"registry.example.org{port}/others/trainer@sha256:" + "c" * 64
+
+    assert refusals(policy, older) == set()
+    assert refusals(jobs_policy(), older)
+
+
+def test_data_on_the_claim_of_the_results_is_read_or_lies_in_the_batchs_folder(job: Manifest) -> None:
+    shared = {"mnist": Dataset("mnist", "results", "version:1", path="digits")}
+    policy = jobs_policy(replace(PLATFORM_SETTINGS, datasets=shared))
+    reads, writes = deepcopy(job), deepcopy(job)
+
+    for made, read_only in ((reads, True), (writes, False)):
+        for volume in made["spec"]["template"]["spec"]["volumes"]:
+            if volume["name"] == "data":
+                volume["persistentVolumeClaim"] = {"claimName": "results", "readOnly": read_only}
+
+    assert refusals(policy, reads) == set()
+    assert "begins with the label" in refusals(policy, writes).pop()
+
+
+def test_an_egress_for_the_api_server_is_the_collectors_alone(job: Manifest) -> None:
+    egress = {**PLATFORM_SETTINGS.egress, API_SERVER: Egress(API_SERVER, ("192.0.2.1/32",), (6443,))}
+    policy = jobs_policy(replace(PLATFORM_SETTINGS, egress=egress))
+    faulty = deepcopy(job)
+
+    faulty["spec"]["template"]["metadata"]["labels"][f"sweepledger.dev/egress-{API_SERVER}"] = "true"
+
+    assert refusals(policy, job) == set()
+    assert "does not open" in refusals(policy, faulty).pop()
 
 
 def test_a_job_with_a_ttl_is_refused(job: Manifest) -> None:
@@ -149,10 +183,14 @@ def test_jobs_that_a_distributed_trial_consists_of_need_no_queue_of_their_own(jo
 def test_only_where_mpi_runs_the_keys_that_its_operator_makes_are_admitted(job: Manifest) -> None:
     launcher = deepcopy(job)
 
-    a_volume(secret={"secretName": "lr-b1-3f9a1c2e-t0-ssh"})(launcher["spec"]["template"]["spec"])
+    batch = job["metadata"]["name"]
+    a_volume(secret={"secretName": f"{batch}-0-ssh"})(launcher["spec"]["template"]["spec"])
+    foreign = deepcopy(job)
+    a_volume(secret={"secretName": "lr-b1-00000000-0-ssh"})(foreign["spec"]["template"]["spec"])
 
     assert refusals(jobs_policy(), launcher)
     assert refusals(jobs_policy(shapes=(Shape.MPI_JOB,)), launcher) == set()
+    assert "no Secret" in refusals(jobs_policy(shapes=(Shape.MPI_JOB,)), foreign).pop()
 
 
 def test_flux_is_asked_for_nothing_but_batches_and_their_root() -> None:
@@ -162,20 +200,41 @@ def test_flux_is_asked_for_nothing_but_batches_and_their_root() -> None:
 
     assert refusals(policy, batch) == set()
     assert refusals(policy, the("Kustomization", "sweeps", tree)) == set()
-    for change in (
+    changes: tuple[dict[str, Any], ...] = (
         {"serviceAccountName": "sweep-root"},
         {"path": "./clusters/platform"},
         {"path": "./overlays/active/another"},
         {"force": True},
+        {"prune": False},
+        {"deletionPolicy": "Orphan"},
+        {"deletionPolicy": "MirrorPrune"},
+        {"components": ["../../base/components/gpu/v1"]},
+        {"images": [{"name": "a", "newName": "b"}]},
+        {"patches": [{"patch": "[]"}]},
+        {"namePrefix": "a-"},
+        {"nameSuffix": "-a"},
+        {"commonMetadata": {"labels": {"kueue.x-k8s.io/queue-name": "other"}}},
+        {"decryption": {"provider": "sops"}},
+        {"healthChecks": []},
+        {"a key that Flux will know one day": True},
         {"postBuild": {"substitute": {"a": "b"}}},
         {"kubeConfig": {"secretRef": {"name": "x"}}},
         {"targetNamespace": "kube-system"},
         {"sourceRef": {"kind": "GitRepository", "name": "sweeps", "namespace": "flux-system"}},
         {"sourceRef": {"kind": "OCIRepository", "name": "sweeps"}},
-    ):
+    )
+    for change in changes:
         assert refusals(policy, {**batch, "spec": {**batch["spec"], **change}}), change
-    bare = {key: value for key, value in batch["spec"].items() if key != "serviceAccountName"}
-    assert refusals(policy, {**batch, "spec": bare})
+    allowed: tuple[dict[str, Any], ...] = ({"force": False}, {"deletionPolicy": "Delete"}, {"suspend": True})
+    for change in allowed:
+        assert refusals(policy, {**batch, "spec": {**batch["spec"], **change}}) == set(), change
+    for key in ("serviceAccountName", "prune", "path"):
+        bare = {name: value for name, value in batch["spec"].items() if name != key}
+        assert refusals(policy, {**batch, "spec": bare}), key
+    called_like_the_root = {**batch, "metadata": {**batch["metadata"], "name": "sweeps"}}
+    assert refusals(
+        policy, {**called_like_the_root, "spec": {**batch["spec"], "path": "./overlays/active/sweeps"}}
+    )
 
 
 def test_policies_bind_to_the_namespace_of_the_trials_and_deny() -> None:
@@ -194,3 +253,17 @@ def test_policies_bind_to_the_namespace_of_the_trials_and_deny() -> None:
                 "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "research"}}
             },
         }
+
+
+def test_a_plain_trial_is_not_let_among_the_pods_of_distributed_ones(tmp_path: Path) -> None:
+    made = built(a_batch(sweep=a_full_sweep(), image=IMAGE), tmp_path, FULL_SETTINGS)
+    job = next(manifest for manifest in made if manifest["kind"] == "Job")
+    policy = jobs_policy(shapes=DISTRIBUTED)
+    labelled = deepcopy(job)
+    labelled["spec"]["template"]["metadata"]["labels"]["sweepledger.dev/egress-peers"] = "true"
+    owned = deepcopy(labelled)
+    owned["metadata"]["ownerReferences"] = [{"kind": "JobSet", "name": "x", "controller": True}]
+
+    refused = "only pods of distributed trials reach each other"
+    assert refused in refusals(policy, labelled)
+    assert refused not in refusals(policy, job) | refusals(policy, owned)

@@ -64,7 +64,7 @@ def test_the_project_of_the_platform_allows_every_kind_that_is_written_and_no_ot
         for kind in spec[listed]
     }
 
-    found = manifests(tree, "clusters/platform/") + manifests(tree, "clusters/argocd/")
+    found = manifests(tree, "clusters/platform/")
     written = {(made["apiVersion"].rpartition("/")[0], made["kind"]) for made in found}
 
     assert written == allowed
@@ -73,10 +73,20 @@ def test_the_project_of_the_platform_allows_every_kind_that_is_written_and_no_ot
     }
 
 
+def test_no_merge_can_widen_what_argo_cd_may_do() -> None:
+    tree = a_platform(ARGOCD)
+
+    for project in ("research", "research-platform"):
+        spec = the("AppProject", project, tree)["spec"]
+        listed = (*spec["clusterResourceWhitelist"], *spec["namespaceResourceWhitelist"])
+        assert not [kind for kind in listed if kind["group"] in {"argoproj.io", "*"} or kind["kind"] == "*"]
+        assert "argocd" not in {place["namespace"] for place in spec["destinations"]}
+
+
 def test_the_root_keeps_the_platform_applied_and_prunes_nothing() -> None:
     spec = the("Application", "research-platform", a_platform(ARGOCD))["spec"]
 
-    assert [source["path"] for source in spec["sources"]] == ["clusters/platform", "clusters/argocd"]
+    assert spec["source"]["path"] == "clusters/platform"
     assert spec["syncPolicy"]["automated"]["prune"] is False
 
 
@@ -146,13 +156,41 @@ def test_the_three_pools_become_three_queues_with_what_their_nodes_hold() -> Non
     (flavor,) = heavy["flavors"]
 
     quota = {one["name"]: one["nominalQuota"] for one in flavor["resources"]}
-    assert quota == {"cpu": "192", "memory": "2Ti", "nvidia.com/gpu": "16", "ephemeral-storage": "2Ti"}
+    assert quota == {"cpu": "192", "memory": "2Ti", "nvidia.com/gpu": "16", "ephemeral-storage": "1Ei"}
     assert heavy["coveredResources"] == list(quota)
     assert the("LocalQueue", "heavy", tree)["spec"] == {"clusterQueue": "research-gpu-heavy"}
     assert the("ResourceFlavor", flavor["name"], tree)["spec"]["nodeLabels"] == {
         "nvidia.com/gpu.product": "A100"
     }
-    assert len([made for made in manifests(tree) if made["kind"] == "WorkloadPriorityClass"]) == 3
+
+
+def test_two_repositories_share_a_cluster_with_kueue() -> None:
+    one, other = (
+        {
+            (made["kind"], made["metadata"]["name"])
+            for made in manifests(
+                a_platform(replace(ARGOCD, namespace=name, pools=THREE_POOLS)), "clusters/opt"
+            )
+            if "namespace" not in made["metadata"] and made["kind"] != "PriorityClass"
+        }
+        for name in ("vision", "speech")
+    )
+
+    assert ("WorkloadPriorityClass", "vision-high") in one
+    assert len(one) == len(other) == 3 + 3 + 3
+    assert not one & other
+
+
+def test_a_pool_without_an_end_has_no_sample_since_its_quota_would_be_a_guess() -> None:
+    endless = {name: replace(pool, max_nodes=None) for name, pool in THREE_POOLS.items()}
+    light = {**endless, "gpu-light": THREE_POOLS["gpu-light"]}
+
+    some, none = (a_platform(replace(ARGOCD, pools=pools)) for pools in (light, endless))
+
+    queues = [made for made in manifests(some) if made["kind"] == "ClusterQueue"]
+    assert [queue["metadata"]["name"] for queue in queues] == ["research-gpu-light"]
+    assert "clusters/optional/kueue.yaml" not in none.files
+    assert "kueue.yaml" not in none["clusters/README.md"].decode()
 
 
 def test_nothing_of_kueue_is_applied_by_a_controller() -> None:
@@ -191,6 +229,8 @@ def test_a_url_of_a_repository_is_accepted(url: str) -> None:
         ("https://git.example.org/${HOME}", "special character"),
         ("https://git.example.org/{{.x}}", "special character"),
         ("ftp://git.example.org/x", "must begin with"),
+        ("not-a-url", "'not-a-url'"),
+        ("ftp://u:secret@git.example.org/x", "'ftp'"),
         ("/srv/git", "must begin with"),
         ("https:///x", "name a server"),
         ("https://git.example.org:99999/x", "port"),

@@ -12,7 +12,7 @@ import pytest
 from generator.problems import Problem
 from generator.search import Expansion, explore
 from generator.spec import parse, parse_settings
-from generator.structs.settings import Dataset, Limits, Settings
+from generator.structs.settings import Controller, Dataset, Limits, Settings
 from generator.structs.sweep import Sweep
 from generator.structs.values import Value
 from tests import written_specs
@@ -29,20 +29,26 @@ SETTINGS = replace(
 )
 
 
+CONTROLLED = replace(SETTINGS, controller=Controller.ARGOCD)
+IN_A_CLUSTER = "image-missing"
+"""Examples of this name are wrong only where a controller applies overlays."""
+
+
 def read(path: Path) -> Sweep | Settings | tuple[Problem, ...]:
     def beside(name: str) -> bytes | None:
         return (path.parent / name).read_bytes() if (path.parent / name).is_file() else None
 
     if path.name.endswith(".settings.yaml"):
         return parse_settings(path.read_bytes(), "sweepledger.yaml")
-    return parse(path.read_bytes(), f"sweeps/{path.name}", SETTINGS, beside=beside)
+    settings = CONTROLLED if path.name.startswith(IN_A_CLUSTER) else SETTINGS
+    return parse(path.read_bytes(), f"sweeps/{path.name}", settings, beside=beside)
 
 
 def problems(path: Path) -> tuple[Problem, ...]:
     """Say everything that is said of a file, warnings included, as `sweep validate` does."""
     found = read(path)
     if isinstance(found, Settings):
-        return ()
+        return found.warnings
     if not isinstance(found, Sweep):
         return found
     expansion = explore(found)

@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 
 from generator import search
+from generator.problems import Problem
 from generator.search import Expansion
 from generator.spec import parse
 from generator.structs.record import Status
-from generator.structs.settings import Defaults, Limits, Settings
+from generator.structs.settings import Controller, Defaults, Egress, Limits, Settings
 from generator.structs.sweep import CodeMode, Resources, Retry, Run, Shape, Sweep
 from tests.written_specs import (
     DIGEST,
@@ -78,9 +79,29 @@ IMAGES = [
 ]
 
 
+def unlisted(image: str) -> Sweep | tuple[Problem, ...]:
+    """Parse a spec under settings that list no images."""
+    return parse(
+        written(a_spec(run={"image": image})), "sweeps/lr.yaml", replace(SETTINGS, images={}, code=None)
+    )
+
+
 @pytest.mark.parametrize("image", IMAGES)
 def test_images_have_a_digest_or_are_local(image: str) -> None:
+    found = unlisted(image)
+
+    assert isinstance(found, Sweep)
+    assert found.run.image == image
+
+
+@pytest.mark.parametrize("image", [f"registry.example.org/train{tag}@{DIGEST}" for tag in ("", ":1.4")])
+def test_an_image_may_be_another_of_a_listed_repository(image: str) -> None:
     assert good(run={"image": image}).run.image == image
+
+
+@pytest.mark.parametrize("image", [*IMAGES[1:], f"registry.example.org/trainer@{DIGEST}"])
+def test_an_image_is_of_a_listed_repository_where_there_is_a_list(image: str) -> None:
+    assert bad(run={"image": image}) == [("run.image", "image-not-listed")]
 
 
 @pytest.mark.parametrize(
@@ -124,8 +145,8 @@ def test_only_an_image_without_digest_is_told_to_have_one(image: str) -> None:
 def test_an_image_is_taken_up_to_the_longest_length() -> None:
     rest = f"@{DIGEST}"
 
-    assert good(run={"image": "a" * (512 - len(rest)) + rest})
-    assert bad(run={"image": "a" * (513 - len(rest)) + rest})
+    assert isinstance(unlisted("a" * (512 - len(rest)) + rest), Sweep)
+    assert not isinstance(unlisted("a" * (513 - len(rest)) + rest), Sweep)
 
 
 @pytest.mark.parametrize(
@@ -179,6 +200,18 @@ def test_without_datasets_the_settings_are_named() -> None:
 
     assert isinstance(found, tuple)
     assert found[0].hint == "the settings name none: add it to datasets in sweepledger.yaml"
+
+
+def test_no_trial_asks_for_the_api_server_whose_address_is_for_the_collector() -> None:
+    known = {name: Egress(name, ("192.0.2.1/32",), (6443,)) for name in ("api-server", "store")}
+    spec = a_spec(run={"egress": ["store", "api-server"]})
+
+    found = parse(written(spec), "sweeps/lr.yaml", replace(SETTINGS, egress=known))
+
+    assert isinstance(found, tuple)
+    assert [(one.path, one.code, one.hint) for one in found] == [
+        ("run.egress[1]", "unknown-egress", "known: 'store'")
+    ]
 
 
 def test_a_run_says_all_that_it_can() -> None:
@@ -355,9 +388,34 @@ def test_other_values_of_variables_are_taken(value: str) -> None:
 def test_a_variable_is_given_once() -> None:
     assert good(run={"secrets": ["wandb", "hugging-face", "wandb"]}).run.secrets == ("wandb", "hugging-face")
     assert bad(run={"secrets": ["hf-write", "hugging-face"]}) == [("run.secrets[1]", "environment-name")]
-    assert bad(run={"secrets": ["wandb"], "environment": {"WANDB_API_KEY": "x"}}) == [
+    assert bad(run={"secrets": ["wandb"], "environment": {"WANDB_API_KEY": "/x"}}) == [
         ("run.secrets[0]", "environment-name")
     ]
+
+
+def test_a_variable_that_seems_a_secret_is_refused_without_its_value() -> None:
+    found = parsed(a_spec(run={"environment": {"HF_TOKEN": "hf_0123456789"}}))
+
+    assert isinstance(found, tuple)
+    (problem,) = found
+    assert (problem.path, problem.code) == ("run.environment.HF_TOKEN", "secret-exposed")
+    assert "0123456789" not in str(problem)
+
+
+@pytest.mark.parametrize("name", ["LD_PRELOAD", "LD_LIBRARY_PATH", "PYTHONSTARTUP", "TOKENIZERS_PARALLELISM"])
+def test_what_an_author_does_to_processes_of_their_own_image_is_theirs_to_say(name: str) -> None:
+    assert name in dict(good(run={"environment": {name: "libjemalloc.so.2"}}).run.environment)
+
+
+@pytest.mark.parametrize("controller", ["argocd", "flux", "submit"])
+def test_what_applies_overlays_to_a_cluster_needs_an_image(controller: str) -> None:
+    followed = replace(SETTINGS, controller=Controller(controller))
+
+    assert with_settings(followed) == ["image-missing"]
+    assert with_settings(followed, image="local") == ["image-missing"]
+    assert isinstance(with_settings(followed, image="train"), Sweep)
+    assert isinstance(with_settings(replace(followed, defaults=Defaults("train"))), Sweep)
+    assert with_settings(followed, shape="mpi-job") == ["shape-image"]
 
 
 def test_shared_memory_may_be_all_of_the_memory() -> None:

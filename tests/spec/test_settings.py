@@ -302,6 +302,7 @@ def test_settings_take_what_the_cluster_takes(text: str) -> None:
         ("results: {nfs: {server: a, path: /a/../b}}", ("results.nfs.path", "nfs")),
         ("results: {every: 60m}", ("results.every", "duration")),
         ("results: {every: 90s}", ("results.every", "duration")),
+        ("results: {keep: 36h}", ("results.keep", "duration")),
         ("results: {keep: 3651d}", ("results.keep", "duration")),
         ("submit: {ttl: 5m}", ("submit.ttl", "duration")),
         ("labels: {kueue.x-k8s.io/queue-name: a}", ("labels['kueue.x-k8s.io/queue-name']", "label-reserved")),

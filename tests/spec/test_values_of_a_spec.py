@@ -24,7 +24,7 @@ def test_everything_given_is_in_the_sweep() -> None:
         metric={"name": "loss", "goal": "maximize", "source": "stdout"},
         parameters={"b": {"value": [1, "x"]}, "a": {"values": [None, True, 0.5, [2]]}},
         run={
-            "image": "train@" + DIGEST,
+            "image": "registry.example.org/train@" + DIGEST,
             "interpreter": "python3.11",
             "code": {"path": "src/train/"},
             "data": "mnist",
@@ -45,7 +45,7 @@ def test_everything_given_is_in_the_sweep() -> None:
     )
     assert sweep.command == ("train", "${args}")
     assert sweep.run == Run(
-        image="train@" + DIGEST,
+        image="registry.example.org/train@" + DIGEST,
         interpreter="python3.11",
         code_path="src/train",
         data="mnist",

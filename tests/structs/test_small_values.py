@@ -55,6 +55,13 @@ def test_a_trial_has_a_thread_for_each_cpu(cpu: str, threads: int) -> None:
     assert Resources(cpu=cpu).threads == threads
 
 
+@pytest.mark.parametrize(
+    ("cpu", "processes", "threads"), [("24", 1, 24), ("24", 4, 6), ("2", 4, 1), ("10", 3, 3)]
+)
+def test_the_processes_of_a_pod_share_its_cpus(cpu: str, processes: int, threads: int) -> None:
+    assert Run(resources=Resources(cpu=cpu), processes=processes).threads == threads
+
+
 def test_the_defaults_of_a_run() -> None:
     run = Run()
 

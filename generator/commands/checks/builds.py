@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from generator import policy
-from generator.commands.checks.scene import Scene, bases_of
-from generator.errors import ToolError
+from generator.commands.checks.scene import Scene, bases_of, load_bases
+from generator.errors import RepositoryError, ToolError
 from generator.problems import Problem
 from generator.repo import batches, kustomize
 from generator.repo.batches import ACTIVE, StoredBatch
@@ -30,6 +30,8 @@ def check(scene: Scene, *, everything: bool = False) -> Builds:
     """
     active = [batch for batch in scene.present if batch.is_active]
     held = {stood.folder: stood for stood in scene.standing}
+    if scene.changed_bases:
+        load_bases(stood for stood in scene.standing if stood.is_active)
     wanted = [batch for batch in active if everything or not _stands(scene, batch, held)]
     if wanted:
         kustomize.command()
@@ -66,8 +68,17 @@ def _build(scene: Scene, batch: StoredBatch) -> _Built:
         manifests = kustomize.build(scene.workspace.root / batch.folder)
     except ToolError as error:
         return _Built((Problem(batch.folder, 0, 0, "", str(error), "build-failed", error.hint),))
-    found = policy.check(batch.name, scene.workspace.settings, manifests, place=batch.folder)
+    image, settings = _image(batch), scene.settings_of(batch)
+    found = policy.check(batch.name, settings, manifests, place=batch.folder, image=image)
     return _Built(found, manifests)
+
+
+def _image(batch: StoredBatch) -> str | None:
+    """Give the image that the lock says; a lock that cannot be read is told where hand edits are."""
+    try:
+        return batch.lock.program.container_image
+    except RepositoryError:
+        return None
 
 
 def twice(rendered: Mapping[str, tuple[Manifest, ...]], active: Sequence[str]) -> Iterator[Problem]:

@@ -1,11 +1,13 @@
 """Generated files are what the generator writes, and their code can be found again."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from generator.commands import generate
 from generator.commands.checks.scene import Scene
 from generator.commands.edits import EditedError
 from generator.commands.generate import Generated, Stored
+from generator.commands.workspace import SPECS, SUFFIX
+from generator.errors import RepositoryError
 from generator.formats.lock import LOCK_FILE
 from generator.problems import Problem, Severity
 from generator.repo import batches
@@ -13,6 +15,16 @@ from generator.repo.batches import ACTIVE
 from generator.repo.git import reachable_trees
 from generator.structs.settings import Generate
 from generator.structs.sweep import Sweep
+
+
+def illegible(scene: Scene) -> Iterator[Problem]:
+    """Find new batches that do not even say what they are: nothing else can be asked of them."""
+    for batch in scene.added:
+        try:
+            _ = batch.lock
+        except RepositoryError as error:
+            hint = "remove the folder and run `sweep generate`"
+            yield Problem(f"{batch.folder}/{LOCK_FILE}", 0, 0, "", str(error), "batch-forged", hint)
 
 
 def check(scene: Scene, sweeps: tuple[Sweep, ...]) -> Iterator[Problem]:
@@ -28,7 +40,7 @@ def check(scene: Scene, sweeps: tuple[Sweep, ...]) -> Iterator[Problem]:
         return
     for generated in planned:
         yield from _planned(scene, generated)
-    yield from _orphans(scene, sweeps)
+    yield from _orphans(scene, planned)
     yield from _asked_twice(scene, {one.batch.name for one in planned if one.batch})
     yield from _code(scene)
 
@@ -53,11 +65,13 @@ def _planned(scene: Scene, generated: Generated) -> Iterator[Problem]:
         yield Problem(stale.folder, 0, 0, "", "the spec does not give this batch", "drift", way_out)
 
 
-def _orphans(scene: Scene, sweeps: tuple[Sweep, ...]) -> Iterator[Problem]:
-    names = {sweep.name for sweep in sweeps}
+def _orphans(scene: Scene, planned: Iterable[Generated]) -> Iterator[Problem]:
+    """New is only what was just planned, and was equal to it; a lock may call itself what it likes."""
+    names = {one.batch.name for one in planned if one.batch}
+    names |= {batch.name for one in planned for batch in one.stale}
     for batch in scene.added:
-        if batch.is_active and batch.lock.sweep not in names:
-            message = f"belongs to no spec: sweeps/{batch.lock.sweep}.yaml is missing"
+        if batch.name not in names:
+            message = f"belongs to no spec: {SPECS}/{batch.sweep}{SUFFIX} is missing"
             yield Problem(batch.folder, 0, 0, "", message, "drift", "add the spec, or remove the folder")
 
 
@@ -66,7 +80,7 @@ def _asked_twice(scene: Scene, planned: Collection[str]) -> Iterator[Problem]:
     for batch in scene.added:
         if batch.name in planned:
             continue
-        others = batches.of_sweep(scene.standing, batch.lock.sweep)
+        others = batches.of_sweep(scene.standing, batch.sweep)
         batches.load(others)
         held = {trial.digest: other.name for other in others for trial in other.trials}
         for trial in batch.trials:
@@ -88,5 +102,5 @@ def _code(scene: Scene) -> Iterator[Problem]:
                 "program.code.tree",
                 f"{code.path}/ at {code.tree[:12]} is in no commit that will be merged",
                 "code-unreachable",
-                f"run `sweep update {batch.lock.sweep}`",
+                f"run `sweep update {batch.sweep}`",
             )

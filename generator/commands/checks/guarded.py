@@ -29,17 +29,34 @@ def check(scene: Scene, sweeps: Iterable[Sweep], *, places: tuple[str, ...] = PL
     changed = (_changed(scene, places) | uncommitted) - {KEPT, *_cancelled(scene, sweeps)}
     if not changed:
         return
-    made: set[str] = set()
+    made = set(_left_behind(scene, changed)) if scene.is_behind else set()
+    seen: set[str] = set()
     for touch in touches(repository, scene.base, "HEAD", places, signers=scene.settings.signers):
         paths = sorted(changed.intersection(touch.paths))
-        made.update(paths)
+        newest = repository.files(touch.id, *places) if touch.is_signed and paths else {}
+        # A merge may take an older version, and no commit shows that as a change.
+        made.update(
+            path
+            for path in paths
+            if not touch.is_signed or (path not in seen and newest.get(path) == scene.index.get(path))
+        )
+        seen.update(paths)
         if paths and not touch.is_signed:
             more = f" (and {len(paths) - 1} more)" if len(paths) > 1 else ""
             message = f"commit {touch.id[:12]} changes recorded history{more}, and no listed key signed it"
             yield Problem(paths[0], 0, 0, "", message, CODE, WAY_OUT)
     for path in sorted(changed):
-        if path in uncommitted or (path not in made and not scene.is_behind):
+        if path in uncommitted or path not in made:
             yield Problem(path, 0, 0, "", "recorded history is changed by no signed commit", CODE, WAY_OUT)
+
+
+def _left_behind(scene: Scene, changed: Iterable[str]) -> Iterator[str]:
+    """Choose the paths that are as they were where this branch left the base: only the base has moved on."""
+    repository = scene.workspace.repository
+    left = repository.merge_bases(scene.base or "HEAD", "HEAD")
+    if len(left) == 1:
+        then = repository.files(left[0], *PLACES)
+        yield from (path for path in changed if then.get(path) == scene.index.get(path))
 
 
 def _changed(scene: Scene, places: tuple[str, ...]) -> set[str]:

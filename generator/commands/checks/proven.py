@@ -13,14 +13,13 @@ from generator.formats.lock import LOCK_FILE
 from generator.repo.batches import StoredBatch
 from generator.repo.contents import blob_id
 from generator.repo.files import read_input
-from generator.structs.names import split_batch_name
 from generator.structs.values import bytes_digest
 
 
 def unproven(scene: Scene, paths: Iterable[Path]) -> Iterator[Path]:
     """Choose the specs that must be read; all of them where the settings are not those that stand."""
     newest = _newest(scene) if _same_settings(scene) else {}
-    growing = {_sweep(batch) for batch in scene.added}
+    growing = {batch.sweep for batch in scene.added}
     for path in paths:
         name = path.name.removesuffix(SUFFIX)
         batch = None if name in growing else newest.get(name)
@@ -30,11 +29,7 @@ def unproven(scene: Scene, paths: Iterable[Path]) -> Iterator[Path]:
 
 def _newest(scene: Scene) -> dict[str, StoredBatch]:
     """Give each sweep's last batch at the base; the batches come in the order of their numbers."""
-    return {_sweep(batch): batch for batch in scene.standing}
-
-
-def _sweep(batch: StoredBatch) -> str:
-    return (split_batch_name(batch.name) or ("",))[0]
+    return {batch.sweep: batch for batch in scene.standing}
 
 
 def _was_made_from(batch: StoredBatch, spec: bytes) -> bool:

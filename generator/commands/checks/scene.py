@@ -1,12 +1,17 @@
 """What all checks look at: the commit that stands, its batches, and the work tree's."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from generator import policy
 from generator.commands import committed
-from generator.commands.workspace import Workspace
+from generator.commands.workspace import SETTINGS_FILE, Workspace
+from generator.errors import RepositoryError
+from generator.formats.lock import LOCK_FILE
+from generator.render.bases import LAUNCHER
+from generator.render.overlay import BASES
 from generator.repo import batches, files
 from generator.repo.batches import StoredBatch
 from generator.repo.contents import blob_id
@@ -15,6 +20,7 @@ from generator.structs.settings import Settings
 from generator.structs.tree import FileTree
 
 BASE = "base/"
+KUSTOMIZATION = "kustomization.yaml"
 VERSION = re.compile(r"base/(?:[^/]+/)+?v[0-9]+(?=/)", re.ASCII)
 
 
@@ -58,15 +64,20 @@ class Scene:
         found = committed.settings(self.workspace.repository, self.base)
         return found if isinstance(found, Settings) else Settings()
 
+    def settings_of(self, batch: StoredBatch) -> Settings:
+        """Choose what a batch is judged by: what stands, by the settings that stand."""
+        stands = SETTINGS_FILE in self.entries and any(batch.name == one.name for one in self.standing)
+        return self.settings if stands else self.workspace.settings
+
     @cached_property
     def bases(self) -> FileTree:
-        """Everything below `base/` in the work tree. Raises StorageError."""
-        return files.read_folder(self.workspace.root / BASE)
+        """Everything below `base/` in the work tree but Python's caches. Raises StorageError."""
+        return files.read_sources(self.workspace.root / BASE)
 
     @cached_property
     def changed_bases(self) -> frozenset[str]:
         """Paths below `base/`, from the root, that differ from the commit that stands, or are in one only."""
-        held = {path: entry.id for path, entry in self.entries.items() if path.startswith(BASE)}
+        held = {path: entry.id for path, entry in self.entries.items() if _is_source(path)}
         like = next(iter(held.values()), "")
         found = {f"{BASE}{path}": blob_id(content, like=like) for path, content in self.bases}
         return frozenset(path for path in held.keys() | found.keys() if held.get(path) != found.get(path))
@@ -86,6 +97,24 @@ class Scene:
         return not repository.holds("HEAD", self.base)
 
 
+def _is_source(path: str) -> bool:
+    return path.startswith(BASE) and files.CACHE not in path.split("/")
+
+
 def bases_of(batch: StoredBatch) -> tuple[str, ...]:
-    """Name the folders that a batch was made from or builds on, relative to the repository."""
-    return tuple(f"{BASE}{name}" for name in batch.lock.bases)
+    """Name the folders that a batch was made from or builds on, relative to the repository.
+
+    Its lock is one witness, its kustomization another: a lock that says too little frees nothing.
+    """
+    try:
+        named = {LAUNCHER, BASES[batch.lock.shape], *batch.lock.bases}
+    except RepositoryError:  # whatever it was made from
+        named = {LAUNCHER, *BASES.values()}
+    if KUSTOMIZATION in batch.contents.paths():
+        named.update(policy.closure(batch.contents.read(KUSTOMIZATION)))
+    return tuple(f"{BASE}{name}" for name in sorted(named))
+
+
+def load_bases(stored: Iterable[StoredBatch]) -> None:
+    """Read what `bases_of` asks for, of many batches with one process."""
+    batches.load(stored, LOCK_FILE, KUSTOMIZATION)

@@ -1,10 +1,12 @@
 """Merged batches never change, and leave only with their results or because the spec cancels them."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from generator.commands import committed
 from generator.commands.checks.scene import Scene
+from generator.commands.workspace import SPECS, SUFFIX
 from generator.problems import Problem
 from generator.repo import batches
 from generator.repo.batches import ACTIVE, ARCHIVE, StoredBatch
@@ -15,7 +17,7 @@ RESTORE = "restore it from the base commit; to ask for other trials, change the 
 CATCH_UP = "the base has moved on: merge it into this branch, then check again"
 
 
-def check(scene: Scene, sweeps: Iterable[Sweep]) -> Iterator[Problem]:
+def check(scene: Scene, sweeps: Sequence[Sweep]) -> Iterator[Problem]:
     """Compare every batch that stands with the work tree."""
     cancelled = {name: sweep for sweep in sweeps for name in sweep.cancel}
     places: dict[str, list[StoredBatch]] = {}
@@ -31,6 +33,8 @@ def check(scene: Scene, sweeps: Iterable[Sweep]) -> Iterator[Problem]:
         if count > 1:
             yield _problem(scene, f"{ACTIVE}/{name}", "stands in the archive as well", "batch-active-twice")
     yield from _cancelled(scene, cancelled)
+    yield from _uncancelled(scene, sweeps)
+    yield from _specless(scene)
     yield from _layout(scene)
 
 
@@ -63,6 +67,30 @@ def _cancelled(scene: Scene, cancelled: dict[str, Sweep]) -> Iterator[Problem]:
             message = f"cancels {name}, which is in {ACTIVE}/ still"
             hint = f"run `sweep cancel {sweep.name}`: it moves the folder to {ARCHIVE}/"
             yield Problem(sweep.path, 0, 0, "cancel", message, "cancel-not-moved", hint)
+
+
+def _uncancelled(scene: Scene, sweeps: Iterable[Sweep]) -> Iterator[Problem]:
+    """What a sweep's summary calls cancelled is so by its spec: without the entry it would be missing."""
+    archived = {batch.name for batch in scene.standing if not batch.is_active}
+    for sweep in sweeps if archived else ():
+        former = committed.sweep(scene.workspace.repository, scene.base, sweep.path, scene.settings)
+        if not isinstance(former, Sweep):
+            continue
+        for name in former.cancel:
+            if name in archived and name not in sweep.cancel:
+                message = f"must name {name}, which was cancelled: its results say so by this entry"
+                hint = f"put it back; `sweep retry {sweep.name}` asks for its trials again"
+                yield Problem(sweep.path, 0, 0, "cancel", message, "cancel-removed", hint)
+
+
+def _specless(scene: Scene) -> Iterator[Problem]:
+    """What runs can be followed to the question that it answers, and cancelled there."""
+    paths = {f"{SPECS}/{batch.sweep}{SUFFIX}" for batch in scene.present if batch.is_active}
+    for path in sorted(paths & scene.entries.keys()):
+        if not (scene.workspace.root / path).is_file():
+            message = "must stay as long as a batch of it is active"
+            hint = "put it back; to stop the batch name it under `cancel`, and merge that before the removal"
+            yield Problem(path, 0, 0, "", message, "spec-removed", hint)
 
 
 def _layout(scene: Scene) -> Iterator[Problem]:

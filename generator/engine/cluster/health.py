@@ -12,8 +12,8 @@ RESTRICTED = "restricted"
 ENFORCE = "pod-security.kubernetes.io/enforce"
 MANY_NODES = frozenset({"ReadWriteMany", "ReadOnlyMany"})
 
-REPORTING = {
-    "Application": ("Synced", ()),
+REPORTING: Mapping[str, tuple[str | None, tuple[str, ...]]] = {
+    "Application": (None, ()),  # its conditions are errors only; see _synced
     "AppProject": (None, ()),
     "ApplicationSet": ("ResourcesUpToDate", ("ErrorOccurred",)),
     "GitRepository": ("Ready", ()),
@@ -82,11 +82,11 @@ def _by_kind(found: Manifest, part: str, *, nodes: int) -> Finding:
             return _namespace(found)
         case "PersistentVolumeClaim":
             return claim(found, nodes=nodes)
-        case "PersistentVolume" if "nfs" in found["spec"]:
+        case "PersistentVolume" if "nfs" in found.get("spec", {}):
             says = "NFS with root_squash is not supported, and cannot be told from outside"
             hint = "`sweep doctor --prove` writes as a trial would"
             return Finding(part, what, State.NOT_CHECKED, says, hint)
-        case "CronJob" if found["spec"].get("suspend"):
+        case "CronJob" if found.get("spec", {}).get("suspend"):
             return Finding(part, what, State.WRONG, "it is suspended", "set its spec.suspend to false")
         case kind if kind in REPORTING and part == "controller":
             return _reported(found, part)
@@ -97,7 +97,7 @@ def claim(found: Manifest, *, nodes: int) -> Finding:
     """Judge a claim: bound, and mountable wherever its pods may run."""
     what = title(found)
     phase = (found.get("status") or {}).get("phase")
-    modes = frozenset(found["spec"].get("accessModes", ()))
+    modes = frozenset(found.get("spec", {}).get("accessModes") or ())
     if nodes > 1 and not modes & MANY_NODES:
         says = (
             f"its access modes are {sorted(modes)}, and a pool has {nodes} nodes: one of them could mount it"
@@ -136,6 +136,8 @@ def _namespace(found: Manifest) -> Finding:
 
 def _reported(found: Manifest, part: str) -> Finding:
     """Judge what a controller says of its own object."""
+    if found["kind"] == "Application":
+        return _synced(found, part)
     good, bad = REPORTING[str(found["kind"])]
     seen = conditions(found)
     what = title(found)
@@ -147,6 +149,18 @@ def _reported(found: Manifest, part: str) -> Finding:
     if good not in seen:
         return Finding(part, what, State.WRONG, "no controller has looked at it", "install the controller")
     return Finding(part, what, State.WRONG, _message(found, good), "mend what it says")
+
+
+def _synced(found: Manifest, part: str) -> Finding:
+    """Judge an Application, which has conditions only for what went wrong."""
+    status, what = found.get("status") or {}, title(found)
+    synced = (status.get("sync") or {}).get("status")
+    if synced == "Synced":
+        return Finding(part, what, State.OK)
+    if synced is None:
+        return Finding(part, what, State.WRONG, "no controller has looked at it", "install the controller")
+    told = [str(one.get("message", "")) for one in status.get("conditions") or ()]
+    return Finding(part, what, State.WRONG, "; ".join([str(synced), *told]), "mend what it says")
 
 
 def _message(found: Manifest, name: str) -> str:

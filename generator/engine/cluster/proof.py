@@ -9,21 +9,21 @@ from generator.engine.cluster import hardened
 from generator.engine.cluster.health import Finding, State
 from generator.engine.cluster.kubectl import Kubectl, conditions
 from generator.errors import ToolError
+from generator.structs.errands import COMPONENT_LABEL, PROOF
 
-NAME = "sweep-doctor"
+NAME = PROOF.component
 """One at a time: a second person is told by the cluster that it exists."""
 WHAT = "a trial may write results"
-WRITE = "import os; p = '/sweep/results/written'; open(p, 'w').close(); os.remove(p)"
 LIFE_SECONDS = 120
 
 
 def job(namespace: str, claim: str, image: str, account: str) -> dict[str, Any]:
     """Make the Job: hardened as a trial's; the kubelet makes its folder, through a subPath, likewise."""
-    labels = {"app.kubernetes.io/name": "sweepledger", "app.kubernetes.io/component": NAME}
+    labels = {"app.kubernetes.io/name": "sweepledger", COMPONENT_LABEL: NAME}
     container = {
         "name": "trial",
         "image": image,
-        "command": ["python3", "-c", WRITE],
+        "command": [*PROOF.command],
         "resources": hardened.amounts("100m", "64Mi"),
         "volumeMounts": [{"name": "results", "mountPath": "/sweep/results", "subPath": f"{NAME}/0"}],
     }

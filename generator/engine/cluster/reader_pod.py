@@ -1,37 +1,45 @@
 """A short-lived pod that reads the results volume for a person, where no collector may run in the cluster."""
 
-import io
-import re
-import tarfile
+import tempfile
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from generator.engine.cluster import hardened
+from generator.engine.cluster import archive, hardened
 from generator.engine.cluster.kubectl import ClusterError, Kubectl
-from generator.errors import ToolError
+from generator.errors import StorageError, ToolError
+from generator.structs.errands import COMPONENT_LABEL, READER, READER_SECONDS
 
 MOUNTED = "/sweep/results"
-LIFE_SECONDS = 1800
-"""It ends by itself after so long, however the person's machine fared."""
-
-LARGEST_BYTES = 2 << 30
-"""Of one batch's archive; records and output of 100,000 trials that fill their limits do not reach it."""
 TRANSFER_SECONDS = 1200
 
-MEMBER = re.compile(r"(?:\./)?([0-9]{1,6})/([A-Za-z0-9-]{1,64}\.(?:json|out|err))", re.ASCII)
-"""What the collector reads: `<index>/<pod uid>.json` and its output; all else stays in the cluster."""
+SEND = """\
+export LC_ALL=C
+[ -d "$0" ] || exec head -c 1024 /dev/zero
+cd "$0" || exit
+list=$(find . -mindepth 2 -maxdepth 2 ! -path '*[!A-Za-z0-9./-]*' \
+    \\( -name '*.json' -o -name '*.out' -o -name '*.err' \\) -type f -size -SIZE) || exit
+[ -n "$list" ] || exec head -c 1024 /dev/zero
+printf '%s\\n' "$list" | tar -cf - -T -
+[ $? -le 1 ]
+""".replace("SIZE", str(archive.LARGEST_FILE // 512 + 1))
+"""Archives a batch's folder to standard output; an empty archive where there is none, or nothing in it.
+
+Beware: tar takes a line of the list that begins with a dash for an option, and a trial names its files: hence
+the names without line ends, each after `./`. A size is an apparent one, so that a hole of a terabyte is not
+sent. Tar's 1 says that a file changed meanwhile: its trial still runs.
+"""
 
 
 def manifest(name: str, namespace: str, claim: str, image: str, queue: str | None) -> dict[str, Any]:
     """Make the pod: it mounts the results read-only, sleeps, and may do nothing else."""
-    labels = {"app.kubernetes.io/name": "sweepledger", "app.kubernetes.io/component": "sweep-reader"}
+    labels = {"app.kubernetes.io/name": "sweepledger", COMPONENT_LABEL: READER.component}
     container = {
         "name": "reader",
         "image": image,
-        "command": ["sleep", str(LIFE_SECONDS)],
+        "command": [*READER.command],
         "resources": hardened.amounts("100m", "128Mi"),
         "volumeMounts": [{"name": "results", "mountPath": MOUNTED, "readOnly": True}],
     }
@@ -44,7 +52,7 @@ def manifest(name: str, namespace: str, claim: str, image: str, queue: str | Non
             "namespace": namespace,
             "labels": labels if queue is None else labels | {"kueue.x-k8s.io/queue-name": queue},
         },
-        "spec": hardened.pod(container, volumes, activeDeadlineSeconds=LIFE_SECONDS),
+        "spec": hardened.pod(container, volumes, activeDeadlineSeconds=READER_SECONDS),
     }
 
 
@@ -66,52 +74,38 @@ def fetch(
     try:
         _await(kubectl, name, namespace, clock() + patience, clock)
         for batch in batches:
-            archive = kubectl.run(*_tar(name, namespace, batch), seconds=TRANSFER_SECONDS)
-            unpack(archive, into / batch)
+            _copy(kubectl, pod, batch, into)
     finally:
         # It ends by itself, too: what went wrong first is what a person wants to read.
         with suppress(ToolError):
             kubectl.delete("pods", name, namespace)
 
 
-def unpack(archive: bytes, into: Path) -> int:
-    """Keep the records and outputs of a strangers' archive; give how many. Nothing leaves the folder.
-
-    Names are matched, never cleaned; a link, a device or any other name is passed over, since a trial owns
-    its folder and can put anything there. Raises ClusterError for what is no archive.
-    """
-    if len(archive) > LARGEST_BYTES:
-        raise ClusterError(
-            f"the archive of {into.name} has {len(archive)} bytes; at most {LARGEST_BYTES} fit"
-        )
-    kept = 0
-    try:
-        with tarfile.open(fileobj=io.BytesIO(archive), mode="r:") as opened:
-            for member in opened:
-                matched = MEMBER.fullmatch(member.name)
-                content = opened.extractfile(member) if matched and member.isreg() else None
-                if matched is None or content is None:
-                    continue
-                target = into / matched[1] / matched[2]
-                target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_bytes(content.read())
-                kept += 1
-    except tarfile.TarError as error:
-        raise ClusterError(f"what the reader pod sent of {into.name} is no archive: {error}") from error
-    return kept
-
-
-def _tar(name: str, namespace: str, batch: str) -> tuple[str, ...]:
-    """Archive a batch's folder to standard output; an empty archive where there is none."""
-    folder = f"{MOUNTED}/{batch}"
-    script = 'if [ -d "$0" ]; then cd "$0" && exec tar -cf - .; else exec tar -cf - -T /dev/null; fi'
-    return ("exec", name, f"--namespace={namespace}", "--container=reader", "--", "sh", "-c", script, folder)
+def _copy(kubectl: Kubectl, pod: dict[str, Any], batch: str, into: Path) -> None:
+    """Copy a batch's folder: it is there when all of it has arrived, or not at all."""
+    name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
+    call = ("exec", name, f"--namespace={namespace}", "--container=reader")
+    script = ("--", "sh", "-c", SEND, f"{MOUNTED}/{batch}")
+    with tempfile.TemporaryDirectory(dir=into) as arriving:
+        place = Path(arriving) / "batch"
+        place.mkdir()
+        try:
+            with kubectl.stream(
+                *call, *script, seconds=TRANSFER_SECONDS, most=archive.LARGEST_ARCHIVE
+            ) as source:
+                archive.unpack(source, place)
+        except archive.Refused as error:
+            says = f"what the reader pod sent of {batch} is no archive of results: {error}"
+            raise ClusterError(says, hint="is the image the one that you meant?") from error
+        except OSError as error:
+            raise StorageError(f"{into}: {(error.strerror or str(error)).lower()}") from error
+        place.rename(into / batch)
 
 
 def _await(kubectl: Kubectl, name: str, namespace: str, deadline: float, clock: Callable[[], float]) -> None:
     while True:
         found = kubectl.get("pods", name, namespace)
-        phase = "gone" if found is None else str(found.get("status", {}).get("phase"))
+        phase = "gone" if found is None else str((found.get("status") or {}).get("phase"))
         if phase == "Running":
             return
         if phase in {"Failed", "Succeeded", "gone"}:

@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from generator.engine.local import pods
@@ -55,8 +55,18 @@ def parse(
     for message in _contradictions(name, jobs, config_maps, table):
         whole.refuse("", message)
     if problems or isinstance(table, str):
-        return tuple(sorted(problems))
+        return tuple(sorted(_said_once(problems)))
     return BatchSpec(name, tuple(sorted(jobs, key=lambda job: job.indexes)), config_maps, table)
+
+
+def _said_once(problems: Iterable[Problem]) -> Iterator[Problem]:
+    """Say of the first Job what is said of all alike: they differ in their names alone."""
+    seen: set[tuple[str, str]] = set()
+    for problem in sorted(problems):
+        said = (problem.path.partition(".")[2], problem.message)
+        if not said[0] or said not in seen:
+            yield problem
+        seen.add(said)
 
 
 def _contradictions(

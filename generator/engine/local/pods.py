@@ -33,6 +33,9 @@ CLAIMS: Mapping[str, Volume] = {
 }
 """The claims of a trial by the name of their volume: which claim it is does not matter on one machine."""
 
+CODE = "code"
+"""The volume into which a cluster clones the code: here the refusal of the clone says all of it."""
+
 DEFAULT_GRACE = 30.0
 """Kubernetes' own."""
 
@@ -139,9 +142,8 @@ def _mount(place: Place, volumes: Mapping[str, Volume], working_dir: str) -> Mou
     place.close()
     if name not in volumes:
         place.refuse("name", f"must be one of the pod's volumes, got {name!r}")
-    inside = PurePosixPath(path).is_relative_to(working_dir) or PurePosixPath(working_dir).is_relative_to(
-        path
-    )
+    place_of, working = PurePosixPath(path), PurePosixPath(working_dir)
+    inside = name != CODE and (place_of.is_relative_to(working) or working.is_relative_to(place_of))
     if not path.startswith("/") or (working_dir and inside):
         place.refuse("mountPath", f"must be an absolute path outside the working directory, got {path!r}")
     sub_path = expression or plain

@@ -7,17 +7,12 @@ from collections.abc import Iterator
 from generator.policy.findings import Finding
 from generator.policy.workloads import Container, Object
 from generator.reader.shown import shown
+from generator.structs.secretive import looks_secret
 
 CODE, SECRET = "environment-invalid", "secret-exposed"
 
 NAME = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*", re.ASCII)
-SECRET_NAME = re.compile(
-    r"(?:.*_)?(?:PASSWORD|PASSWD|SECRET|TOKEN|API_?KEY|ACCESS_KEY|PRIVATE_KEY|CREDENTIALS?)",
-    re.ASCII | re.IGNORECASE,
-)
 PRIVATE_KEY = "PRIVATE KEY-----"
-OURS = "SWEEP_"
-"""Hyperparameters may be called `token` or `secret`; their values stand in git by design."""
 AS_FILE = "mount the Secret as a read-only volume and let the program read the file"
 
 
@@ -48,8 +43,7 @@ def _variables(container: Container) -> Iterator[Finding]:
         if "secretKeyRef" in (variable.get("valueFrom") or ()):
             message = "must not take its value from a Secret: environments end in logs and crash reports"
             yield Finding((*at, "valueFrom"), message, SECRET, AS_FILE)
-        value = str(variable.get("value") or "")
-        if value and not value.startswith("/") and not name.startswith(OURS) and SECRET_NAME.fullmatch(name):
+        if looks_secret(name, str(variable.get("value") or "")):
             yield Finding(
                 (*at, "value"), f"must not be a secret in plain text, as {name} seems", SECRET, AS_FILE
             )

@@ -1,4 +1,4 @@
-"""Pod Security's level "restricted", baseline included, as the API server of 1.34 evaluates it.
+"""Pod Security's level "restricted", baseline included, as the oldest supported API server evaluates it.
 
 https://kubernetes.io/docs/concepts/security/pod-security-standards/
 """

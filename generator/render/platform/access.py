@@ -6,6 +6,7 @@ from generator.render.platform import kinds
 from generator.render.platform.names import (
     APPLIER_ACCOUNT,
     COLLECTOR_ACCOUNT,
+    EXPIRY_ACCOUNT,
     ROOT_ACCOUNT,
     TRIAL_ACCOUNT,
     Manifest,
@@ -25,8 +26,18 @@ def trial(settings: Settings) -> list[Manifest]:
     return [_account(TRIAL_ACCOUNT, Names.of(settings).trials, settings)]
 
 
+def expiry(settings: Settings) -> list[Manifest]:
+    """Make the account of what deletes old results, if anything does: no token, no rights."""
+    if settings.results.keep_days is None:
+        return []
+    return [_account(EXPIRY_ACCOUNT, Names.of(settings).trials, settings)]
+
+
 def collector(settings: Settings, source: Source) -> list[Manifest]:
-    """Let the collector read Jobs and their pods in the trials' namespace, and hold a Lease in its own."""
+    """Let the collector read Jobs and their pods in the trials' namespace, and nothing else.
+
+    It needs no Lease: the CronJob starts no second one beside it, and a push that lost the race is refused.
+    """
     names = Names.of(settings)
     subject = (COLLECTOR_ACCOUNT, names.collector)
     read = [
@@ -34,19 +45,9 @@ def collector(settings: Settings, source: Source) -> list[Manifest]:
         _rule("", ["pods"], READ),
         *(_rule(kind.group, [kind.plural], READ) for kind in kinds.chosen(source)),
     ]
-    lease = [
-        {
-            **_rule("coordination.k8s.io", ["leases"], ["get", "update", "patch"]),
-            "resourceNames": [COLLECTOR_ACCOUNT],
-        }
-    ]
     return [
         _account(COLLECTOR_ACCOUNT, names.collector, settings),
         *_granted("sweep-collector-reads", names.trials, read, subject, settings),
-        manifest(
-            "coordination.k8s.io/v1/Lease", COLLECTOR_ACCOUNT, settings, namespace=names.collector, spec={}
-        ),
-        *_granted("sweep-collector-lease", names.collector, lease, subject, settings),
     ]
 
 

@@ -27,15 +27,12 @@ PLATFORM_KINDS = (
     ("", "PersistentVolumeClaim"),
     ("", "ResourceQuota"),
     ("", "ServiceAccount"),
-    ("argoproj.io", "AppProject"),
-    ("argoproj.io", "Application"),
-    ("argoproj.io", "ApplicationSet"),
     ("batch", "CronJob"),
-    ("coordination.k8s.io", "Lease"),
     ("networking.k8s.io", "NetworkPolicy"),
     ("rbac.authorization.k8s.io", "Role"),
     ("rbac.authorization.k8s.io", "RoleBinding"),
 )
+"""Beware of adding one of `argoproj.io`: whoever may write a project by a merge rules all of Argo CD."""
 
 
 def projects(settings: Settings, source: Source) -> list[Manifest]:
@@ -50,7 +47,7 @@ def projects(settings: Settings, source: Source) -> list[Manifest]:
             {"group": kind.group, "kind": kind.kind} for kind in kinds.rendered(source)
         ],
     }
-    places = (names.trials, names.collector, NAMESPACE)
+    places = (names.trials, names.collector)
     platform = {
         "description": "The platform that sweeps run on, owned by the platform team.",
         "sourceRepos": [source.url],
@@ -133,20 +130,23 @@ def _application(settings: Settings, source: Source) -> Manifest:
 
 
 def root(settings: Settings, source: Source) -> Manifest:
-    """Make the Application of the platform and of these files; nothing that leaves git is deleted by it."""
+    """Make the Application of the platform; nothing that leaves git is deleted by it.
+
+    These files themselves it does not apply: a person does, who may write projects anyway.
+    """
     names = Names.of(settings)
     return manifest(
         f"{GROUP}/Application",
         f"{names.trials}-platform",
         settings,
         namespace=NAMESPACE,
-        annotations={"argocd.argoproj.io/sync-options": "Prune=false,Delete=false"},
         spec={
             "project": f"{names.trials}-platform",
-            "sources": [
-                {"repoURL": source.url, "targetRevision": source.revision, "path": path}
-                for path in ("clusters/platform", "clusters/argocd")
-            ],
+            "source": {
+                "repoURL": source.url,
+                "targetRevision": source.revision,
+                "path": "clusters/platform",
+            },
             "destination": {"server": CLUSTER, "namespace": names.trials},
             "revisionHistoryLimit": 2,
             "syncPolicy": {

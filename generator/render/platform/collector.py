@@ -12,7 +12,7 @@ from generator.render.platform.names import (
     labels,
 )
 from generator.render.platform.source import Source
-from generator.structs.settings import Settings
+from generator.structs.settings import ResultsMode, Settings
 
 BASE = "collector/v1/cronjob.yaml"
 IMAGE = "collector"
@@ -32,6 +32,9 @@ CREDENTIAL_HELPER = (
     'printf "username=%s\\npassword=%s\\n" "$name" "$word"; }; f'
 )
 """Asked by git when the server asks: neither an argument nor a variable ever holds the password."""
+
+SIGNING_KEY = "signing"
+"""Of the credential's Secret, where a person merges: `sweep check` wants results signed by a listed key."""
 
 SSH_COMMAND = (
     f"ssh -i {CREDENTIAL}/identity -o IdentitiesOnly=yes -o BatchMode=yes "
@@ -59,8 +62,9 @@ def _fill_pod(pod: Manifest, settings: Settings, source: Source) -> None:
     for container in (clone, collect):
         if IMAGE in settings.images:
             container["image"] = settings.images[IMAGE].reference
-        container["env"] = _environment(source)
-    clone["command"] += [f"--branch={source.branch}", "--", source.url, REPOSITORY]
+        container["env"] = environment(source)
+    kept = [f"--config={line}" for line in _configuration(settings, source)]
+    clone["command"] += [f"--branch={source.branch}", *kept, "--", source.url, REPOSITORY]
     if settings.image_pull_secret is not None:
         pod["imagePullSecrets"] = [{"name": settings.image_pull_secret}]
     for volume in pod["volumes"]:
@@ -81,13 +85,28 @@ def _schedule(minutes: int) -> str:
     return f"0 */{min(minutes // MINUTES, 23)} * * *"
 
 
-def _environment(source: Source) -> list[Manifest]:
-    """Tell git where the credential lies, for this server and no other."""
-    variables = {"HOME": WORK, "GIT_TERMINAL_PROMPT": "0"}
-    if source.scheme in {"https", "http"}:
-        variables["GIT_CONFIG_COUNT"] = "1"
-        variables["GIT_CONFIG_KEY_0"] = f"credential.{source.origin}.helper"
-        variables["GIT_CONFIG_VALUE_0"] = CREDENTIAL_HELPER
+def _configuration(settings: Settings, source: Source) -> list[str]:
+    """Tell git where the credential lies, for this server and no other; it stands in the clone from then on.
+
+    Beware of GIT_CONFIG_COUNT in the environment: the command forgets it, as it forgets all redirections.
+    """
+    lines = credential(source)
+    if settings.results.mode is ResultsMode.PULL_REQUEST:
+        key = f"{CREDENTIAL}/{SIGNING_KEY}"
+        lines += ["gpg.format=ssh", f"user.signingKey={key}", "commit.gpgSign=true"]
+    return lines
+
+
+def credential(source: Source) -> list[str]:
+    """Give git's configuration for a password; a key is in the environment."""
+    if source.scheme not in {"https", "http"}:
+        return []
+    return [f"credential.{source.origin}.helper={CREDENTIAL_HELPER}"]
+
+
+def environment(source: Source) -> list[Manifest]:
+    """Keep what is written on the one volume for it: the root is read-only."""
+    variables = {"HOME": WORK, "TMPDIR": WORK, "GIT_TERMINAL_PROMPT": "0"}
     if source.scheme == "ssh":
         variables["GIT_SSH_COMMAND"] = SSH_COMMAND
     return [{"name": name, "value": value} for name, value in sorted(variables.items())]

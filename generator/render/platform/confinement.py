@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from generator.render.platform.argocd import NAMESPACE as ARGOCD
+from generator.render.platform.collector import SIGNING_KEY
 from generator.render.platform.names import (
     BANNER,
     COLLECTOR_ACCOUNT,
@@ -55,7 +56,10 @@ def secrets(settings: Settings, source: Source) -> tuple[Needed, ...]:
     made = [] if source.is_public else [_controller(settings, source, keys)]
     if settings.controller is Controller.FLUX:
         made.append(Needed("webhook of the git server", names.flux, WEBHOOK_SECRET, ("token",)))
-    made.append(Needed("collector, write", names.collector, GIT_WRITE_SECRET, keys))
+    signing = (SIGNING_KEY,) if settings.results.mode is ResultsMode.PULL_REQUEST else ()
+    made.append(Needed("collector, write", names.collector, GIT_WRITE_SECRET, (*keys, *signing)))
+    if settings.results.keep_days is not None and not source.is_public:
+        made.append(Needed("expiry, read", names.trials, GIT_READ_SECRET, keys))
     if settings.image_pull_secret is not None:
         made += [
             Needed(
@@ -102,7 +106,7 @@ def results_folder(settings: Settings) -> tuple[str, ...]:
     nothing on NFS: the group and its setgid bit are what lets a trial write.
     """
     export = settings.results.nfs
-    path = "RESULTS" if export is None else export.path
+    path = "<the export's folder>" if export is None else export.path
     return (f"mkdir -p {path}", f"chown root:{TRIALS_GROUP} {path}", f"chmod 2770 {path}")
 
 
@@ -121,6 +125,23 @@ def ruleset(settings: Settings, source: Source) -> str:
     return (
         "where the server runs no hooks (GitHub): give the collector an App of its own, with contents: write "
         f"on this repository alone; let a ruleset on {source.branch} refuse force pushes and deletions and "
-        f"require `sweep check`{past}; let a push ruleset keep .github/, sweeps/, base/, clusters/platform/ "
-        "and sweepledger.yaml from it"
+        f"require `sweep check`{past}; let a push ruleset that people may bypass, and the App may not, "
+        f"restrict the paths {', '.join(_kept(settings))} (a public repository has no push rulesets: use "
+        "--results-mode pull-request there)"
     )
+
+
+def _kept(settings: Settings) -> list[str]:
+    """List the paths that are not the collector's; it takes something away in clusters/ with Flux only."""
+    clusters = ["clusters/**/*"]
+    if settings.controller is Controller.FLUX:
+        clusters = ["clusters/*", "clusters/flux/*", "clusters/platform/**/*", "clusters/optional/**/*"]
+    return [".github/**/*", "sweeps/**/*", "base/**/*", *clusters, "sweepledger.yaml"]
+
+
+OWNED = ("/.github/", "/base/", "/clusters/", "/sweepledger.yaml")
+
+
+def owners() -> tuple[str, ...]:
+    """Give the lines of CODEOWNERS for what decides where and how code runs."""
+    return tuple(f"{path} @<the platform team>" for path in OWNED)

@@ -11,18 +11,23 @@ GPU_PRODUCT = "nvidia.com/gpu.product"
 NODE_POOL = "sweepledger.dev/pool"
 """The label that nodes of a pool bear where neither its selector nor its GPU says more."""
 
-PRIORITIES = {"sweep-low": -100, "sweep-normal": 0, "sweep-high": 100}
+PRIORITIES = {"low": -100, "normal": 0, "high": 100}
+"""Behind the namespace: the classes are the cluster's, and two repositories may weigh differently."""
 
-UNKNOWN_NODES = 1
-"""Of a pool whose settings say no `max_nodes`: little, so that the first sweep that waits asks a person."""
+NO_BOUND = "1Ei"
+"""Of scratch space: no setting bounds it, and Kueue starts no pod that asks for what its queue lacks."""
 
 
 def objects(settings: Settings) -> list[Manifest]:
-    """Make a flavor, a cluster queue and a local queue for each pool with a queue, and three priorities."""
-    pools = [pool for _, pool in sorted(settings.pools.items()) if pool.queue is not None]
+    """Make a flavor, a cluster queue and a local queue for each pool with a queue, and three priorities.
+
+    A pool without `max_nodes` gets none: its quota would be a guess.
+    """
+    pools = [pool for _, pool in sorted(settings.pools.items()) if pool.queue and pool.max_nodes]
     if not pools:
         return []
-    classes = [_priority(name, value, settings) for name, value in PRIORITIES.items()]
+    prefix = Names.of(settings).trials
+    classes = [_priority(f"{prefix}-{name}", value, settings) for name, value in PRIORITIES.items()]
     return [made for pool in pools for made in _pool(pool, settings)] + classes
 
 
@@ -84,7 +89,7 @@ def _flavor(pool: Pool) -> Manifest:
 
 
 def _quota(pool: Pool) -> list[Manifest]:
-    nodes = pool.max_nodes or UNKNOWN_NODES
+    nodes = pool.max_nodes or 0
     cpu = quantities.whole(pool.node.cpu, unit=1000) * nodes
     amounts = {
         "cpu": f"{cpu}m" if cpu % 1000 else str(cpu // 1000),
@@ -92,8 +97,7 @@ def _quota(pool: Pool) -> list[Manifest]:
     }
     if pool.node.gpu:
         amounts[pool.gpu_resource] = str(pool.node.gpu * nodes)
-    # Kueue counts only what a queue covers, and every trial asks for scratch space.
-    amounts["ephemeral-storage"] = f"{nodes}Ti"
+    amounts["ephemeral-storage"] = NO_BOUND
     return [{"name": name, "nominalQuota": amount} for name, amount in amounts.items()]
 
 

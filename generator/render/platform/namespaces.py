@@ -54,7 +54,7 @@ def _quota(settings: Settings) -> dict[str, str]:
     counted = {
         "count/configmaps": str(MOST_OBJECTS),
         "count/jobs.batch": str(MOST_OBJECTS),
-        "count/cronjobs.batch": "0",
+        "count/cronjobs.batch": "0" if settings.results.keep_days is None else "1",
         "count/deployments.apps": "0",
         "services.loadbalancers": "0",
         "services.nodeports": "0",

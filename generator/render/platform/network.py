@@ -2,43 +2,59 @@
 
 from generator.render.platform.names import COLLECTOR_ACCOUNT, Manifest, Names, manifest
 from generator.render.platform.source import Source
-from generator.structs.settings import Egress, Settings
+from generator.structs.settings import API_SERVER, PEERS, Egress, Settings
 
 POLICY = "networking.k8s.io/v1/NetworkPolicy"
 
 EGRESS_LABEL = "sweepledger.dev/egress-"
 """With the name of an egress after it: on the pods of a sweep that asks for it."""
 
-PEERS = "peers"
-"""Pods of distributed trials reach each other; no settings name it, so no plain trial may ask for it."""
-
 GIT = "git"
 """The egress entry, if the settings have one, that says where the git server is."""
 
 API_SERVER_PORTS = (443, 6443)
 
+ANY_HOST = "allow-any-host-by-port"
+
 
 def trials_egress(settings: Settings, source: Source) -> list[Manifest]:
-    """Open each egress of the settings to the pods that bear its label."""
-    opened = [_egress(egress, settings) for _, egress in sorted(settings.egress.items())]
+    """Open each egress of the settings to the pods that bear its label, but never the API server."""
+    opened = [
+        _egress(egress, settings) for name, egress in sorted(settings.egress.items()) if name != API_SERVER
+    ]
+    opened += _expiry(settings, source)
     return [*opened, _peers(settings)] if source.shapes else opened
 
 
 def collector_egress(settings: Settings, source: Source) -> list[Manifest]:
     """Let the collector, and nothing beside it, reach the git server and the API server.
 
-    Neither has an address that holds for every cluster; the settings' egress `git` narrows the first.
+    Neither has an address that holds for every cluster: where the settings name none, only ports are known.
     """
-    place = Names.of(settings).collector
-    rules = [{"ports": _ports(API_SERVER_PORTS)}]
-    known = settings.egress.get(GIT)
-    if known is not None:
-        rules.append({"to": _blocks(known), "ports": _ports(known.ports)})
-    elif source.port is not None and source.port not in API_SERVER_PORTS:
-        rules.append({"ports": _ports((source.port,))})
-    selector = {"matchLabels": {"app.kubernetes.io/component": COLLECTOR_ACCOUNT}}
-    spec = {"podSelector": selector, "policyTypes": ["Egress"], "egress": rules}
-    return [manifest(POLICY, "allow-git-and-api-server", settings, namespace=place, spec=spec)]
+    known = [settings.egress[name] for name in (API_SERVER, GIT) if name in settings.egress]
+    made = [_collectors(f"allow-egress-{one.name}", _blocks(one), one.ports, settings) for one in known]
+    anywhere = ports_to_anywhere(settings, source)
+    return [*made, _collectors(ANY_HOST, None, anywhere, settings)] if anywhere else made
+
+
+def ports_to_anywhere(settings: Settings, source: Source) -> tuple[int, ...]:
+    """Say on which ports the collector may reach every host, since the settings do not say which."""
+    ports = set[int]() if API_SERVER in settings.egress else {*API_SERVER_PORTS}
+    if GIT not in settings.egress and source.port is not None:
+        ports.add(source.port)
+    return tuple(sorted(ports))
+
+
+def _collectors(
+    name: str, places: list[Manifest] | None, ports: tuple[int, ...], settings: Settings
+) -> Manifest:
+    to = {} if places is None else {"to": places}
+    spec = {
+        "podSelector": {"matchLabels": {"app.kubernetes.io/component": COLLECTOR_ACCOUNT}},
+        "policyTypes": ["Egress"],
+        "egress": [{**to, "ports": _ports(ports)}],
+    }
+    return manifest(POLICY, name, settings, namespace=Names.of(settings).collector, spec=spec)
 
 
 def _egress(egress: Egress, settings: Settings) -> Manifest:
@@ -51,7 +67,26 @@ def _egress(egress: Egress, settings: Settings) -> Manifest:
     return manifest(POLICY, f"allow-egress-{egress.name}", settings, namespace=place, spec=spec)
 
 
+def _expiry(settings: Settings, source: Source) -> list[Manifest]:
+    """Let what deletes old results reach the git server, where no egress of the settings does.
+
+    No trial may bear the label then: admission knows the settings' names only.
+    """
+    if settings.results.keep_days is None or GIT in settings.egress or source.port is None:
+        return []
+    spec = {
+        "podSelector": {"matchLabels": {f"{EGRESS_LABEL}{GIT}": "true"}},
+        "policyTypes": ["Egress"],
+        "egress": [{"ports": _ports((source.port,))}],
+    }
+    return [manifest(POLICY, ANY_HOST, settings, namespace=Names.of(settings).trials, spec=spec)]
+
+
 def _peers(settings: Settings) -> Manifest:
+    """Open the pods of distributed trials to each other, of one trial or not.
+
+    A policy cannot say "the same value of a label", and one a trial would have to be made with each batch.
+    """
     peers = {"podSelector": {"matchLabels": {f"{EGRESS_LABEL}{PEERS}": "true"}}}
     spec = {
         **peers,
@@ -60,7 +95,7 @@ def _peers(settings: Settings) -> Manifest:
         "egress": [{"to": [peers]}],
     }
     place = Names.of(settings).trials
-    return manifest(POLICY, "allow-peers-of-a-trial", settings, namespace=place, spec=spec)
+    return manifest(POLICY, "allow-all-distributed-trials", settings, namespace=place, spec=spec)
 
 
 def _blocks(egress: Egress) -> list[Manifest]:

@@ -12,9 +12,10 @@ FILES = {
     "platform/volumes.yaml": "results and datasets over NFS",
     "platform/admission.yaml": "what the API server refuses to run as a trial",
     "platform/collector.yaml": "the CronJob that commits results",
+    "platform/expiry.yaml": "the CronJob that deletes old results from the volumes",
     "argocd/projects.yaml": "what batches and platform may consist of",
     "argocd/batches.yaml": "one Application a folder of `overlays/active`",
-    "argocd/root.yaml": "keeps `platform/` and `argocd/` applied; prunes nothing",
+    "argocd/root.yaml": "keeps `platform/` applied; prunes nothing",
     "flux/namespace.yaml": "where Flux's objects lie; nothing runs there",
     "flux/access.yaml": "with whose rights batches are applied",
     "flux/admission.yaml": "what Flux may be asked for there",
@@ -58,8 +59,8 @@ def _steps(settings: Settings, folder: str) -> list[str]:
     if settings.controller is Controller.FLUX:
         steps[0] += f" And `kubectl apply --server-side -f clusters/flux/namespace.yaml`: `{names.flux}`."
     if settings.controller is Controller.ARGOCD:
-        steps[3] += " Argo CD then keeps both folders applied."
-    if any(pool.queue is not None for pool in settings.pools.values()):
+        steps[3] += " Argo CD then keeps `platform/` applied; apply `argocd/` again when it changes."
+    if any(pool.queue and pool.max_nodes for pool in settings.pools.values()):
         steps.insert(
             1, "`kubectl apply --server-side -f clusters/optional/kueue.yaml`, with your quotas in it."
         )

@@ -61,6 +61,11 @@ class Source:
         return f"refs/heads/{self.branch}"
 
 
+def _shown(url: str) -> str:
+    """Repeat what was given, unless a password may stand in it."""
+    return repr(urlsplit(url).scheme if "@" in url else url)
+
+
 def fault(url: str) -> str | None:
     """Say what is wrong with the URL of a repository, without repeating what may be a password."""
     if SCP_FORM.fullmatch(url):
@@ -74,7 +79,7 @@ def fault(url: str) -> str | None:
     except ValueError:
         return "the URL must name a server and a port from 0 to 65535"
     rules = {
-        f"the URL must begin with https://, ssh://, http:// or file://, got {parts.scheme!r}": (
+        f"the URL must begin with https://, ssh://, http:// or file://, got {_shown(url)}": (
             parts.scheme in {*PORTS, "file"}
         ),
         "the URL must hold no user name or password: they belong in a Secret": (

@@ -10,6 +10,7 @@ from generator.render.platform import (
     argocd,
     collector,
     confinement,
+    expiry,
     flux,
     kueue,
     namespaces,
@@ -75,7 +76,7 @@ def _platform(settings: Settings, source: Source, bases: Mapping[str, bytes]) ->
         (
             "access.yaml",
             "Who may do what: trials nothing, the collector reads Jobs and pods.",
-            [*access.trial(settings), *access.collector(settings, source)],
+            [*access.trial(settings), *access.expiry(settings), *access.collector(settings, source)],
         ),
         (
             "volumes.yaml",
@@ -85,12 +86,23 @@ def _platform(settings: Settings, source: Source, bases: Mapping[str, bytes]) ->
         (
             "admission.yaml",
             "What the API server refuses to run as a trial, even if it was merged.",
-            admission.trials(settings, source),
+            admission.trials(settings, source, bases),
         ),
+        *_scheduled(settings, source, bases),
+    ]
+
+
+def _scheduled(settings: Settings, source: Source, bases: Mapping[str, bytes]) -> list[File]:
+    return [
         (
             "collector.yaml",
             "Records what trials left: the one thing in the cluster that writes to git.",
             [collector.cron_job(settings, source, bases)],
+        ),
+        (
+            "expiry.yaml",
+            "Deletes from the volumes what trials left, days after its results came to the branch.",
+            expiry.cron_job(settings, source, bases),
         ),
     ]
 
@@ -107,7 +119,11 @@ def _argocd(settings: Settings, source: Source) -> list[File]:
             "One Application a folder of overlays/active.",
             [argocd.application_set(settings, source)],
         ),
-        ("root.yaml", "Keeps clusters/platform and this folder applied.", [argocd.root(settings, source)]),
+        (
+            "root.yaml",
+            "Keeps clusters/platform applied; this folder is applied by a person.",
+            [argocd.root(settings, source)],
+        ),
     ]
 
 

@@ -1,9 +1,10 @@
 """The one door to git: open a repository, read its objects, publish a commit."""
 
 from generator.repo.git.door import Entry, Repository
-from generator.repo.git.history import Commit, commits, reachable_trees
+from generator.repo.git.history import Commit, commits, last_change, reachable_trees
 from generator.repo.git.mirror import REMOTE, Mirror
-from generator.repo.git.publish import Change, commit_here, create, fetch, publish
+from generator.repo.git.proposal import proposals, propose
+from generator.repo.git.publish import Change, commit_here, create, fetch, followed, publish
 from generator.repo.git.signed import Touch, touches
 
 __all__ = [
@@ -18,6 +19,10 @@ __all__ = [
     "commits",
     "create",
     "fetch",
+    "followed",
+    "last_change",
+    "proposals",
+    "propose",
     "publish",
     "reachable_trees",
     "touches",

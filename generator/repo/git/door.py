@@ -30,7 +30,14 @@ SAFE = (
 )
 """Nothing that a repository carries may run: it can come from anyone."""
 
-ENVIRONMENT = {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C", "GIT_ADVICE": "0"}
+ENVIRONMENT = {
+    "GIT_TERMINAL_PROMPT": "0",
+    "LC_ALL": "C",
+    "GIT_ADVICE": "0",
+    # What others see of a commit is what counts, not what a clone was told to show in its place.
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_GRAFT_FILE": "/dev/null/none",
+}
 
 REDIRECTIONS = frozenset(
     {
@@ -64,6 +71,9 @@ def forget_redirections() -> None:
 
 
 TREE_MODE = "040000"
+
+OWN_SCOPES = frozenset({"local", "worktree"})
+FILTERS = frozenset({"clean", "process", "smudge", "required"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +203,26 @@ class Repository:
         # `--is-ancestor` answers by its exit code, which is also how git fails.
         return self.run("rev-list", "--max-count=1", ancestor, f"^{commit}", "--").strip() == ""
 
+    def merge_bases(self, one: str, other: str) -> tuple[str, ...]:
+        """Give the best common ancestors of two commits; none where they have no history in common."""
+        try:
+            return tuple(self.run("merge-base", "--all", one, other).split())
+        except RepositoryError:
+            return ()
+
+    def sizes(self, identities: Iterable[str]) -> dict[str, int]:
+        """Ask how many bytes blobs have, without reading them."""
+        wanted = sorted(set(identities))
+        if not wanted:
+            return {}
+        asked = "".join(f"{one}\n" for one in wanted).encode()
+        told = self.run("cat-file", "--batch-check=%(objectsize)", content=asked).splitlines()
+        return {
+            identity: int(size)
+            for identity, size in zip(wanted, told, strict=True)
+            if size.isdecimal()  # else it is missing, and reading it says so
+        }
+
     def blobs(self, identities: Iterable[str]) -> dict[str, bytes]:
         """Read many blobs with one process."""
         wanted = sorted(set(identities))
@@ -217,6 +247,32 @@ class Repository:
     def changed(self, *below: str) -> tuple[str, ...]:
         """List paths below some folders that differ from HEAD, untracked ones included."""
         listed = self.run(
-            "status", "--porcelain", "-z", "--untracked-files=all", "--no-renames", "--", *below
+            *self._without_own_filters(),
+            "status",
+            *("--porcelain", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=dirty"),
+            "--",
+            *below,
         )
         return tuple(sorted(line[3:] for line in listed.split("\0") if line))
+
+    def _without_own_filters(self) -> tuple[str, ...]:
+        """Switch off filters of the repository's own configuration: git would run them to compare a file.
+
+        A person's own, such as those of large files, stay. Raises RepositoryError for one that hides.
+        """
+        try:
+            listed = self.run("config", "--show-scope", "-z", "--name-only", "--get-regexp", r"^filter\.")
+        except RepositoryError:
+            return ()  # there are none
+        words = listed.split("\0")
+        own = [
+            name
+            for scope, name in zip(words[::2], words[1::2], strict=False)
+            if scope in OWN_SCOPES and name.rpartition(".")[2] in FILTERS
+        ]
+        hidden = [name for name in own if "=" in name]
+        if hidden:
+            raise RepositoryError(
+                f"the repository's configuration has {hidden[0]!r}", hint="remove it: git would run it"
+            )
+        return tuple(word for name in own for word in ("-c", f"{name}="))

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from generator.errors import RepositoryError
 from generator.repo.git.door import Repository
 
 FIELDS = "%H%x00%an%x00%aI%x00%s"
@@ -25,6 +26,22 @@ def reachable_trees(repository: Repository, revisions: Iterable[str | None], pat
     asked = "".join(f"{commit}:{path}\n" for commit in (*listed.split(), *tips))
     answers = repository.run("cat-file", "--batch-check=%(objecttype) %(objectname)", content=asked.encode())
     return frozenset(line.split(" ")[1] for line in answers.splitlines() if line.startswith("tree "))
+
+
+def last_change(repository: Repository, tip: str, path: str) -> int | None:
+    """Give when a file came to a branch as it is there, in seconds by the committer's clock.
+
+    A merge counts, not what it merged: only then it was on the branch. Raises RepositoryError for a shallow
+    clone, whose oldest commit seems to have brought everything.
+    """
+    if repository.run("rev-parse", "--is-shallow-repository").strip() != "false":
+        raise RepositoryError(
+            "this clone is shallow: nobody can tell when something came", hint="`git fetch --unshallow`"
+        )
+    listed = repository.run(
+        *("rev-list", "--first-parent", "--max-count=1", "--timestamp", tip, "--", path), env=LITERAL
+    )
+    return int(listed.split()[0]) if listed.strip() else None
 
 
 @dataclass(frozen=True, slots=True)

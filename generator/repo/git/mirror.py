@@ -26,10 +26,13 @@ NOBODY = {
 class Mirror:
     """What a machine that runs trials knows of git: never a person's clone, never their work tree."""
 
+    FOLDER = "mirror.git"
+    """Below the state folder."""
+
     def __init__(self, state: Path, url: str, branch: str) -> None:
         self.branch = branch
         self._code = state / "code"
-        folder = state / "mirror.git"
+        folder = state / self.FOLDER
         with storage(folder):
             folder.mkdir(parents=True, exist_ok=True)
             # Nobody's `git add` may take the engine's state for part of the repository.

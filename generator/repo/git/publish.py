@@ -38,8 +38,11 @@ class Change:
     """What is not there need not be removed."""
 
 
-def commit(repository: Repository, base: str, change: Change) -> str | None:
-    """Make the commit object on top of `base`; None if it would change nothing."""
+def commit(repository: Repository, base: str, change: Change, *, may_sign: bool = False) -> str | None:
+    """Make the commit object on top of `base`; None if it would change nothing.
+
+    Signed only where it may be and git's `commit.gpgSign` says so: a key may ask for a person's word.
+    """
     entries = repository.files(base, *change.moves) if change.moves else {}
     with tempfile.TemporaryDirectory() as scratch:
         environment = {"GIT_INDEX_FILE": str(Path(scratch) / "index"), **_identity(repository)}
@@ -63,8 +66,9 @@ def commit(repository: Repository, base: str, change: Change) -> str | None:
         tree = repository.run("write-tree", env=environment).strip()
         if tree == repository.run("rev-parse", f"{base}^{{tree}}").strip():
             return None
+        signed = ["-S"] if may_sign and _config(repository, "commit.gpgSign") == "true" else []
         return repository.run(
-            "commit-tree", tree, "-p", base, env=environment, content=change.message.encode()
+            "commit-tree", *signed, tree, "-p", base, env=environment, content=change.message.encode()
         ).strip()
 
 
@@ -105,9 +109,14 @@ def publish(
             return made
 
 
+def followed(branch: str) -> str:
+    """Name the ref under which a branch of a remote is kept as it was looked at last."""
+    return f"refs/sweepledger/{branch}"
+
+
 def fetch(repository: Repository, remote: str, branch: str) -> str:
     """Bring a branch of a remote here and give its commit. Raises RepositoryError."""
-    target = f"refs/sweepledger/{branch}"
+    target = followed(branch)
     refspec = f"+refs/heads/{branch}:{target}"
     try:
         repository.run("fetch", "--quiet", "--no-tags", "--end-of-options", remote, refspec)

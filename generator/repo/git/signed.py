@@ -36,7 +36,7 @@ class Touch:
 def touches(
     repository: Repository, since: str, until: str, below: Iterable[str], *, signers: Iterable[str]
 ) -> tuple[Touch, ...]:
-    """List the commits after `since` that touch paths, newest first; `signers` are git's allowed signers.
+    """List the commits after `since` that touch paths, the last first; `signers` are git's allowed signers.
 
     Of a merge only what none of its parents has counts as touched.
     """
@@ -47,7 +47,16 @@ def touches(
         output = repository.run(
             *(word for setting in chosen for word in ("-c", setting)),
             "log",
-            *("--full-history", "-c", "--name-only", "-z", "--no-renames", "--no-follow", "--no-color"),
+            *(
+                "--full-history",
+                "--topo-order",
+                "-c",
+                "--name-only",
+                "-z",
+                "--no-renames",
+                "--no-follow",
+                "--no-color",
+            ),
             f"--format=%x00{HEAD}%H %G?",
             f"{since}..{until}",
             "--",

@@ -90,18 +90,28 @@ def _distributed(sweep: Sweep, trials: int) -> tuple[str, str] | None:
         rule = f"must be in a sweep with a name of at most {DISTRIBUTED_NAME_LENGTH} characters in {shape}"
         hint = "rename the sweep: the names of its pods are longer, and end at 63 characters"
         return f"{rule}, got {length}", hint
+    if _starts_too_many(sweep, trials):
+        rule = f"must have at most {sweep.run.parallelism} trials (its parallelism) in {shape}"
+        hint = f"set parallelism: {trials}, or choose a pool with a queue: it alone holds objects back"
+        return f"{rule}, got {trials}", hint
     return None
 
 
+def _starts_too_many(sweep: Sweep, trials: int) -> bool:
+    """Tell whether more would start than may run at once: nothing but a queue holds whole objects back."""
+    is_queued = sweep.pool is not None and sweep.pool.queue is not None
+    return sweep.run.parallelism < trials and not is_queued
+
+
 def _jobs(sweep: Sweep, trials: int) -> tuple[str, str] | None:
-    """One Job a trial is for few trials that may all run at once: nothing but a queue holds Jobs back."""
-    parallelism, is_queued = sweep.run.parallelism, sweep.pool is not None and sweep.pool.queue is not None
+    """One Job a trial is for few trials, which all run at once."""
+    parallelism = sweep.run.parallelism
     if trials > MOST_JOBS:
         return (
             f"must be 'indexed' for more than {MOST_JOBS} trials, got 'jobs' for {trials}",
             "delete the key",
         )
-    if parallelism < trials and not is_queued:
+    if _starts_too_many(sweep, trials):
         rule = f"must be 'indexed' where parallelism ({parallelism}) is less than the trials ({trials})"
         return f"{rule}, got 'jobs'", f"delete the key, or set parallelism: {trials}"
     return None

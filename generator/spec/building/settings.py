@@ -98,7 +98,7 @@ def _submit(data: Written) -> Submit:
 
 
 def _image(name: str, data: Written) -> Image:
-    return Image(name, data["repository"], data["digest"], data.get("tag"))
+    return Image(name, data["repository"], data.get("digest", ""), data.get("tag"))
 
 
 def _dataset(name: str, data: Written) -> Dataset:

@@ -33,6 +33,8 @@ from generator.structs.values import Value, bytes_digest
 
 SCRIPT = re.compile(r"(?:\w[\w.-]*/)*\w[\w.-]*\.[A-Za-z]\w*", re.ASCII)
 """Of a command's elements those that end like a file; macros and options are none."""
+PROGRAMS = frozenset({"R", "bash", "jl", "js", "lua", "pl", "py", "r", "rb", "sh"})
+"""What a file ends in that is started rather than read."""
 
 
 def sweep(draft: Draft, warnings: tuple[Problem, ...] = ()) -> Sweep:
@@ -91,10 +93,16 @@ def _scripts(draft: Draft, run: Run) -> Iterator[Script]:
     program, folder = draft.get("program", kind=str), f"{run.code_path}/"
     if program is not None:
         yield Script(program, draft.place(("program",)), Severity.ERROR)
+    starts = program is not None
     for path, text in draft.texts("command"):
         inside = text.removeprefix(folder)
-        if inside != text and SCRIPT.fullmatch(inside):
-            yield Script(inside, draft.place(path), Severity.WARNING)
+        if inside != text:
+            starts = True
+            if SCRIPT.fullmatch(inside):
+                yield Script(inside, draft.place(path), Severity.WARNING)
+        elif not starts and SCRIPT.fullmatch(text) and text.rpartition(".")[2] in PROGRAMS:
+            starts = True  # what comes after the program are its arguments
+            yield Script(text, draft.place(path), Severity.WARNING, is_inside=False)
 
 
 def _block(draft: Draft, section: Section) -> Block:

@@ -7,6 +7,7 @@ from generator.problems import Problem
 from generator.reader import Path, shown
 from generator.spec.draft import Draft
 from generator.structs.names import LABEL_LENGTH
+from generator.structs.settings import PEERS
 
 LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
@@ -65,7 +66,10 @@ def namespace(draft: Draft) -> Iterator[Problem]:
 def egress_names(draft: Draft) -> Iterator[Problem]:
     """The label of an egress has its name in it."""
     for name in draft.names("egress"):
-        if LABEL.fullmatch(name) and len(name) > LONGEST_EGRESS:
+        if name == PEERS:
+            message = f"must be another name: pods of distributed trials bear this one, got {shown(name)}"
+            yield draft.problem(("egress", name), message, code="cluster-name", at_key=True)
+        elif LABEL.fullmatch(name) and len(name) > LONGEST_EGRESS:
             message = f"must have at most {LONGEST_EGRESS} characters, got {len(name)}"
             yield draft.problem(("egress", name), message, code="cluster-name", at_key=True)
 

@@ -46,6 +46,19 @@ def has_its_program(draft: Draft) -> Iterator[Problem]:
             yield draft.problem(place, message, code="command-macro", hint=hint)
 
 
+def shows_no_secret(draft: Draft) -> Iterator[Problem]:
+    """A command is shown, recorded and listed by every `ps`: the launcher gives secrets to no argument."""
+    known = draft.settings.secrets
+    asked = [known[name] for _, name in draft.items("run", "secrets") if name in known]
+    held = {Macro("envvar", secret.variable): secret.name for secret in asked}
+    for place, text in draft.texts("command"):
+        for macro in _parts(text):
+            if isinstance(macro, Macro) and macro in held:
+                message = f"must not hold the value of secret {held[macro]!r}, got {macro}"
+                hint = "the program finds it in its environment"
+                yield draft.problem(place, message, code="secret-in-command", hint=hint)
+
+
 def uses_its_seed(draft: Draft) -> Iterator[Problem]:
     """Replicates differ in their seed alone: a program that does not get it repeats itself."""
     replicates = draft.number("replicates") or 1

@@ -7,6 +7,8 @@ from generator.problems import Problem
 from generator.reader import Path, shown
 from generator.spec.draft import Draft
 from generator.spec.nearest import did_you_mean
+from generator.structs.secretive import looks_secret
+from generator.structs.settings import API_SERVER
 from generator.structs.sweep import Shape
 
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}", re.ASCII)
@@ -50,6 +52,22 @@ def values(draft: Draft) -> Iterator[Problem]:
             yield draft.problem(place, message, code="environment-value", hint=hint)
 
 
+def shows_no_secret(draft: Draft) -> Iterator[Problem]:
+    """What stands in a spec stands in git for good. The value is not said again: messages end in logs."""
+    for place, text in draft.texts("run", "environment"):
+        name = str(place[-1])
+        if looks_secret(name, text):
+            known = sorted(one.name for one in draft.settings.secrets.values() if one.variable == name)
+            way = (
+                f"ask for it by secrets: [{known[0]}]"
+                if known
+                else "name it among secrets in sweepledger.yaml"
+            )
+            message = f"must not be a secret in plain text, as {name} seems"
+            hint = f"{way}{'' if known else ', and ask for it by run.secrets'}"
+            yield draft.problem(place, message, code="secret-exposed", hint=hint)
+
+
 def secrets(draft: Draft) -> Iterator[Problem]:
     """Secrets are asked for by the names that the settings give them."""
     for place, name, hint in _unknown(draft, "secrets", draft.settings.secrets):
@@ -58,8 +76,9 @@ def secrets(draft: Draft) -> Iterator[Problem]:
 
 
 def egress(draft: Draft) -> Iterator[Problem]:
-    """So are places outside."""
-    for place, name, hint in _unknown(draft, "egress", draft.settings.egress):
+    """So are places outside; where the API server is, is for the collector to know."""
+    known = {name: one for name, one in draft.settings.egress.items() if name != API_SERVER}
+    for place, name, hint in _unknown(draft, "egress", known):
         message = f"must be an egress of the settings, got {shown(name)}"
         yield draft.problem(place, message, code="unknown-egress", hint=hint)
 

@@ -19,8 +19,19 @@ IMAGE = re.compile(rf"{REPOSITORY.pattern}(?::{TAG.pattern})?@{DIGEST.pattern}",
 
 
 def image(draft: Draft) -> Iterator[Problem]:
-    """A tag can be moved, a digest cannot."""
-    yield from _image(draft, ("run", "image"), draft.settings.images)
+    """A tag can be moved, a digest cannot; and what runs is of a repository that the platform team listed."""
+    place, listed = ("run", "image"), draft.settings.images
+    found = list(_image(draft, place, listed))
+    yield from found
+    text = draft.get(*place, kind=str)
+    if found or not listed or text is None or text == LOCAL_IMAGE or text in listed:
+        return
+    repository = text.partition("@")[0]
+    repository = repository if ":" not in repository.rpartition("/")[2] else repository.rpartition(":")[0]
+    known = sorted({image.repository for image in listed.values()})
+    if repository not in known:
+        message = f"must be of a repository that images in sweepledger.yaml list, got {shown(text)}"
+        yield draft.problem(place, message, code="image-not-listed", hint=f"listed: {', '.join(known)}")
 
 
 def settings_image(draft: Draft) -> Iterator[Problem]:
@@ -53,8 +64,15 @@ def named(draft: Draft) -> Iterator[Problem]:
             text = draft.get(*place, key, kind=str)
             if text is not None and not form.fullmatch(text):
                 yield draft.problem((*place, key), f"{rule}, got {shown(text)}", code="image-reference")
+
+
+def pinned(draft: Draft) -> Iterator[Problem]:
+    """That digest is given: `sweep pin` alone goes on without it."""
+    for name in draft.names("images"):
+        place: Path = ("images", name)
         if draft.get(*place, kind=dict) is not None and "digest" not in draft.names(*place):
-            hint = f"`sweep pin {name}` finds the digest of its tag"
+            tagged = "" if "tag" in draft.names(*place) else " --tag TAG"
+            hint = f"`sweep pin {name}{tagged}` finds the digest of its tag"
             yield draft.problem(
                 (*place, "digest"), "must be given", code="missing-key", hint=hint, at_key=True
             )

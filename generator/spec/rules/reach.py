@@ -41,10 +41,15 @@ def networks(draft: Draft) -> Iterator[Problem]:
             if not isinstance(text, str):
                 continue
             try:
-                ipaddress.ip_network(text)
+                network = ipaddress.ip_network(text)
             except ValueError:
                 message = f"must be a network such as 203.0.113.0/24, got {shown(text)}"
                 yield draft.problem(place, message, code="cidr", hint=_network(text))
+                continue
+            if network.prefixlen == 0:
+                message = f"is every address there is, those inside the cluster too, got {shown(text)}"
+                hint = "name the networks that trials need"
+                yield draft.warning(place, message, code="egress-everywhere", hint=hint)
 
 
 def code_url(draft: Draft) -> Iterator[Problem]:

@@ -7,7 +7,10 @@ from generator.reader import shown
 from generator.spec.draft import Draft
 from generator.spec.rules.program import asked_image
 from generator.structs.program import LOCAL_IMAGE
+from generator.structs.settings import Controller
 from generator.structs.sweep import Shape
+
+RUN_ONCE = frozenset({Shape.MPI_JOB, Shape.PYTORCH_JOB, Shape.TF_JOB})
 
 
 def chosen(draft: Draft) -> Shape | None:
@@ -34,6 +37,18 @@ def keys(draft: Draft) -> Iterator[Problem]:
         )
 
 
+def retries(draft: Draft) -> Iterator[Problem]:
+    """Some kinds start no pod anew without starting those anew that must not be: their trials run once."""
+    shape = chosen(draft)
+    written = "retries" in draft.names("run")
+    asked = draft.number("run", "retries") if written else draft.settings.defaults.retries
+    if shape in RUN_ONCE and asked:
+        message = f"shape {str(shape)!r} runs each trial once, so its retries ({asked}) come to nothing"
+        hint = "`sweep retry` asks again for trials that failed; train-job and job-set count retries"
+        place = ("run", "retries" if written else "shape")
+        yield draft.warning(place, message, code="retries-unused", hint=hint, at_key=written)
+
+
 def needs_image(draft: Draft) -> Iterator[Problem]:
     """Several pods need a cluster, and a cluster an image."""
     shape = chosen(draft)
@@ -41,3 +56,14 @@ def needs_image(draft: Draft) -> Iterator[Problem]:
         message = f"must be 'jobs' or 'indexed' where image is 'local', got {shown(str(shape))}"
         hint = "name an image by run.image"
         yield draft.problem(("run", "shape"), message, code="shape-image", hint=hint)
+
+
+def has_image(draft: Draft) -> Iterator[Problem]:
+    """What applies overlays to a cluster starts pods, and a pod is started from an image."""
+    controller, shape = draft.settings.controller, chosen(draft)
+    if controller is Controller.NONE or (shape and shape.is_distributed) or asked_image(draft) != LOCAL_IMAGE:
+        return
+    is_written = "image" in draft.names("run")
+    message = f"must be an image of the cluster, as controller is {str(controller)!r}, got {LOCAL_IMAGE!r}"
+    hint = "name one by run.image, or for every sweep by defaults.image in sweepledger.yaml"
+    yield draft.problem(("run", "image"), message, code="image-missing", hint=hint, at_key=not is_written)

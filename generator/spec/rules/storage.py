@@ -67,7 +67,7 @@ def exports(draft: Draft) -> Iterator[Problem]:
 
 
 def times(draft: Draft) -> Iterator[Problem]:
-    """What is collected, kept and deleted is so after times that clocks can tell."""
+    """What is collected and deleted is so after times that clocks can tell."""
     yield from duration(draft, ("defaults", "timeout"), units.seconds)
     yield from duration(draft, ("results", "every"), units.minutes)
     yield from duration(draft, ("results", "keep"), units.days)

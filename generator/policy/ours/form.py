@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from generator.policy.findings import Finding
 from generator.reader.paths import Path
+from generator.reader.shown import written
 from generator.structs.settings import GPU, Settings
 
 Manifest = Mapping[str, Any]
@@ -17,7 +18,7 @@ class Anything:
     """What others judge: their schemas."""
 
 
-Shape: TypeAlias = "Mapping[str, Shape] | tuple[Shape] | Anything | None"
+Form: TypeAlias = "Mapping[str, Form] | tuple[Form] | Anything | None"
 """A mapping with these keys, a list of such, anything, or (None) a plain value."""
 
 ANY_KEY = "*"
@@ -31,22 +32,21 @@ PEERS = f"{EGRESS}peers"
 LABELS = (
     "app.kubernetes.io/managed-by",
     "app.kubernetes.io/name",
-    "kueue.x-k8s.io/priority-class",
-    "kueue.x-k8s.io/queue-name",
     "sweepledger.dev/batch",
     "sweepledger.dev/index",
     "sweepledger.dev/sweep",
     "sweepledger.dev/trial",
     "trainer.kubeflow.org/framework",
 )
-ANNOTATIONS: Shape = {
+QUEUE = ("kueue.x-k8s.io/priority-class", "kueue.x-k8s.io/queue-name")
+ANNOTATIONS: Form = {
     "sweepledger.dev/generator": None,
     "sweepledger.dev/program": None,
     "sweepledger.dev/spec": None,
     "sweepledger.dev/spec-digest": None,
     "sweepledger.dev/trial": None,
 }
-STEADY: Shape = {"cluster-autoscaler.kubernetes.io/safe-to-evict": None, "karpenter.sh/do-not-disrupt": None}
+STEADY: Form = {"cluster-autoscaler.kubernetes.io/safe-to-evict": None, "karpenter.sh/do-not-disrupt": None}
 
 DISTRIBUTED = (
     ("jobset.x-k8s.io/v1alpha2", "JobSet"),
@@ -55,17 +55,17 @@ DISTRIBUTED = (
     ("kubeflow.org/v2beta1", "MPIJob"),
     ("trainer.kubeflow.org/v1alpha1", "TrainingRuntime"),
 )
-"""Kinds whose pods have a shape of ours; what is around the pods, their schemas judge."""
+"""Kinds whose pods have a form of ours; what is around the pods, their schemas judge."""
 
 TRAIN_JOB = ("trainer.kubeflow.org/v1alpha1", "TrainJob")
-_TRAIN_JOB: Shape = {
+_TRAIN_JOB: Form = {
     "runtimeRef": {"apiGroup": None, "kind": None, "name": None},
     "suspend": None,
     "trainer": ANYTHING,
 }
 """Nothing that would loosen what the runtime's pods are."""
 
-_VOLUME: Shape = {
+_VOLUME: Form = {
     "name": None,
     "configMap": {"name": None, "defaultMode": None},
     "projected": {"defaultMode": None, "sources": ({"configMap": {"name": None}},)},
@@ -73,29 +73,34 @@ _VOLUME: Shape = {
     "emptyDir": {"sizeLimit": None, "medium": None},
     "secret": {"secretName": None, "defaultMode": None, "items": ({"key": None, "path": None},)},
 }
-_RULE: Shape = {
+_RULE: Form = {
     "action": None,
     "onExitCodes": {"containerName": None, "operator": None, "values": (None,)},
     "onPodConditions": ({"type": None, "status": None},),
 }
 
 
-def labels(settings: Settings) -> Mapping[str, Shape]:
-    """List the labels of objects and pods: ours, and the platform's own."""
+def labels(settings: Settings) -> Mapping[str, Form]:
+    """List the labels of objects: ours, and the platform's own."""
+    return dict.fromkeys((*LABELS, *QUEUE, *settings.labels))
+
+
+def _pod_labels(settings: Settings, *, distributed: bool) -> Mapping[str, Form]:
+    """List the labels of pods: NetworkPolicies go by them, and queues by those of what starts the pods."""
     egress = (f"{EGRESS}{name}" for name in settings.egress)
-    return dict.fromkeys((*LABELS, PEERS, *egress, *settings.labels))
+    return dict.fromkeys((*LABELS, *egress, *((PEERS,) if distributed else ()), *settings.labels))
 
 
-def objects(settings: Settings) -> Mapping[tuple[str, str], Shape]:
+def objects(settings: Settings) -> Mapping[tuple[str, str], Form]:
     """List the kinds of objects that a batch may have, and what may stand in them."""
-    metadata: Shape = {
+    metadata: Form = {
         "name": None,
         "namespace": None,
         "labels": labels(settings),
         "annotations": ANNOTATIONS,
     }
-    common: Mapping[str, Shape] = {"apiVersion": None, "kind": None, "metadata": metadata}
-    job: Shape = {
+    common: Mapping[str, Form] = {"apiVersion": None, "kind": None, "metadata": metadata}
+    job: Form = {
         "backoffLimit": None,
         "backoffLimitPerIndex": None,
         "completionMode": None,
@@ -114,13 +119,13 @@ def objects(settings: Settings) -> Mapping[tuple[str, str], Shape]:
     }
 
 
-def template(settings: Settings, *, distributed: bool = False) -> Shape:
+def template(settings: Settings, *, distributed: bool = False) -> Form:
     """Say what may stand in a pod's template."""
-    metadata: Shape = {"labels": labels(settings), "annotations": STEADY}
+    metadata: Form = {"labels": _pod_labels(settings, distributed=distributed), "annotations": STEADY}
     return {"metadata": metadata, "spec": _pod(settings, distributed=distributed)}
 
 
-def _pod(settings: Settings, *, distributed: bool) -> Shape:
+def _pod(settings: Settings, *, distributed: bool) -> Form:
     container = _container(settings, distributed=distributed)
     return {
         "activeDeadlineSeconds": None,
@@ -148,12 +153,12 @@ def _pod(settings: Settings, *, distributed: bool) -> Shape:
     }
 
 
-def _container(settings: Settings, *, distributed: bool) -> Shape:
+def _container(settings: Settings, *, distributed: bool) -> Form:
     gpus = {GPU, *(pool.gpu_resource for pool in settings.pools.values())}
-    amounts: Shape = dict.fromkeys(("cpu", "memory", "ephemeral-storage", *gpus))
-    capabilities: Shape = {"add": (None,), "drop": (None,)} if distributed else {"drop": (None,)}
-    ports: Mapping[str, Shape] = {"ports": ({"name": None, "containerPort": None, "protocol": None},)}
-    source: Shape = {"fieldRef": {"apiVersion": None, "fieldPath": None}}
+    amounts: Form = dict.fromkeys(("cpu", "memory", "ephemeral-storage", *gpus))
+    capabilities: Form = {"add": (None,), "drop": (None,)} if distributed else {"drop": (None,)}
+    ports: Mapping[str, Form] = {"ports": ({"name": None, "containerPort": None, "protocol": None},)}
+    source: Form = {"fieldRef": {"apiVersion": None, "fieldPath": None}}
     return {
         "name": None,
         "image": None,
@@ -178,27 +183,27 @@ def _container(settings: Settings, *, distributed: bool) -> Shape:
     }
 
 
-def compare(found: Any, shape: Shape, path: Path = ()) -> Iterator[Finding]:
-    """Find keys that the shape lacks, and values of another kind than it has."""
-    if isinstance(shape, Anything):
+def compare(found: Any, form: Form, path: Path = ()) -> Iterator[Finding]:
+    """Find keys that the form lacks, and values of another kind than it has."""
+    if isinstance(form, Anything):
         return
-    if isinstance(shape, Mapping):
+    if isinstance(form, Mapping):
         if not isinstance(found, Mapping):
-            yield Finding(path, f"must be a mapping, got {found!r}", MALFORMED)
+            yield Finding(path, f"must be a mapping, got {written(found)}", MALFORMED)
             return
         for key, value in found.items():
-            if key in shape or ANY_KEY in shape:
-                yield from compare(value, shape.get(key), (*path, key))
+            if key in form or ANY_KEY in form:
+                yield from compare(value, form.get(key), (*path, key))
             else:
-                yield Finding((*path, key), f"must be absent, got {value!r}", _code((*path, key)))
-    elif isinstance(shape, tuple):
+                yield Finding((*path, key), f"must be absent, got {written(value)}", _code((*path, key)))
+    elif isinstance(form, tuple):
         if not isinstance(found, list):
-            yield Finding(path, f"must be a list, got {found!r}", MALFORMED)
+            yield Finding(path, f"must be a list, got {written(found)}", MALFORMED)
             return
         for index, item in enumerate(found):
-            yield from compare(item, shape[0], (*path, index))
+            yield from compare(item, form[0], (*path, index))
     elif found is None or isinstance(found, Mapping | list):
-        yield Finding(path, f"must be a plain value, got {found!r}", MALFORMED)
+        yield Finding(path, f"must be a plain value, got {written(found)}", MALFORMED)
 
 
 def _code(path: Path) -> str:

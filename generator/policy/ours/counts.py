@@ -1,13 +1,11 @@
-"""What a Job of a batch must be, beyond what any Job must: its counts, its deadlines, its rules for failures.
-
-Its shape has been compared before: every key is known and every value of its kind.
-"""
+"""How often a Job of a batch runs, and when it gives up: exactly as its shape has it."""
 
 from collections.abc import Iterator
 from typing import Any
 
 from generator.policy.findings import Finding
-from generator.policy.shape import Manifest
+from generator.policy.workloads import Manifest
+from generator.reader.shown import shown, written
 
 CODE = "job-not-ours"
 BAD_HYPERPARAMETERS, BAD_SWEEP = 42, 43
@@ -23,9 +21,9 @@ COUNTS = {
 }
 
 
-def rules(manifest: Manifest) -> Iterator[Finding]:
+def check(manifest: Manifest) -> Iterator[Finding]:
     """Find what is wrong with a Job, its pod apart."""
-    spec = manifest.get("spec", {})
+    spec = manifest.get("spec") or {}
     is_indexed = spec.get("completionMode") == "Indexed"
     yield from _counts(spec, is_indexed=is_indexed)
     yield from _failures(spec, is_indexed=is_indexed)
@@ -38,13 +36,15 @@ def _counts(spec: Manifest, *, is_indexed: bool) -> Iterator[Finding]:
     for key, bound in least.items():
         value = spec.get(key)
         if type(value) is not int or value < bound:  # True is an int, too
-            yield Finding(("spec", key), f"must be a whole number of at least {bound}, got {value!r}", CODE)
+            yield Finding(
+                ("spec", key), f"must be a whole number of at least {bound}, got {shown(value)}", CODE
+            )
     known = {*least, "completionMode"} if is_indexed else {*least}
     for key in sorted(COUNTS & spec.keys() - known):
-        yield Finding(("spec", key), f"must be absent in this shape, got {spec[key]!r}", CODE)
+        yield Finding(("spec", key), f"must be absent in this shape, got {shown(spec[key])}", CODE)
     if not is_indexed and spec.get("completions") != 1:
         found = spec.get("completions")
-        yield Finding(("spec", "completions"), f"must be 1 without an index, got {found!r}", CODE)
+        yield Finding(("spec", "completions"), f"must be 1 without an index, got {shown(found)}", CODE)
 
 
 def _failures(spec: Manifest, *, is_indexed: bool) -> Iterator[Finding]:
@@ -53,13 +53,13 @@ def _failures(spec: Manifest, *, is_indexed: bool) -> Iterator[Finding]:
         wanted = [lost, _on_exit("FailIndex", BAD_HYPERPARAMETERS), _on_exit("FailJob", BAD_SWEEP)]
     else:
         wanted = [lost, _on_exit("FailJob", BAD_HYPERPARAMETERS, BAD_SWEEP)]
-    found = spec.get("podFailurePolicy", {}).get("rules")
+    found = (spec.get("podFailurePolicy") or {}).get("rules")
     if found != wanted:
-        message = f"must be {wanted!r}, got {found!r}"
+        message = f"must be {written(wanted)}, got {written(found)}"
         yield Finding(("spec", "podFailurePolicy", "rules"), message, CODE)
     replaced = spec.get("podReplacementPolicy")
     if replaced != "Failed":  # two pods of one trial would run side by side
-        message = f"must be 'Failed', got {replaced!r}"
+        message = f"must be 'Failed', got {shown(replaced)}"
         yield Finding(("spec", "podReplacementPolicy"), message, CODE)
 
 

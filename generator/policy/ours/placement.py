@@ -1,0 +1,67 @@
+"""Where the pods of a batch may run, and before whom: only as the settings let everybody's."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from generator.formats.placement import placement
+from generator.policy.findings import Finding
+from generator.policy.ours.trials import SHARED, Trials
+from generator.policy.workloads import Object, Pod
+from generator.reader.shown import shown, written
+from generator.structs.settings import GPU, Pool
+
+CODE = "placement-not-ours"
+QUEUE = "kueue.x-k8s.io/queue-name"
+PRIORITY = "kueue.x-k8s.io/priority-class"
+KEYS = ("affinity", "nodeSelector", "tolerations")
+POOLS = "pools stand in sweepledger.yaml; a sweep names one as run.pool"
+
+
+def check(thing: Object, trials: Trials) -> Iterator[Finding]:
+    """Find what asks for other nodes, queues or rights to go first than the settings give."""
+    own = thing.metadata.get("labels") or {}
+    queue = own.get(QUEUE)
+    pools = tuple(trials.settings.pools.values())
+    if queue is not None and queue not in {pool.queue for pool in pools}:
+        message = f"must be the queue of a pool of the settings, got {shown(queue)}"
+        yield Finding(("metadata", "labels", QUEUE), message, CODE, POOLS)
+        return
+    if PRIORITY in own and queue is None:
+        message = f"must be absent without a queue, got {shown(own[PRIORITY])}"
+        yield Finding(("metadata", "labels", PRIORITY), message, CODE)
+    if thing.kind != SHARED:  # the queue of its pods stands on the objects that start them
+        pools = tuple(pool for pool in pools if pool.queue == queue)
+    for pod in thing.pods:
+        yield from _nodes(pod, pools, queue)
+        yield from _named(pod, trials)
+
+
+def _nodes(pod: Pod, pools: tuple[Pool, ...], queue: str | None) -> Iterator[Finding]:
+    found = {key: pod.spec[key] for key in KEYS if key in pod.spec}
+    devices = {name for container in pod.containers for name in _limits(container.data) if "/" in name}
+    is_plain = not found and queue is None and devices <= {GPU}
+    if not is_plain and not any(_fits(pool, found, devices) for pool in pools):
+        asked = found | dict.fromkeys(sorted(devices), "a device")
+        message = f"must ask for nodes as one pool of the settings does, got {written(asked)}"
+        yield Finding(pod.at, message, CODE, POOLS)
+
+
+def _limits(container: Mapping[str, Any]) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = (container.get("resources") or {}).get("limits") or {}
+    return found
+
+
+def _fits(pool: Pool, found: Mapping[str, Any], devices: set[str]) -> bool:
+    return devices <= {pool.gpu_resource} and placement(pool, has_gpus=bool(devices)) == found
+
+
+def _named(pod: Pod, trials: Trials) -> Iterator[Finding]:
+    secret, settings = trials.settings.image_pull_secret, trials.settings
+    wanted = {
+        "imagePullSecrets": None if secret is None else [{"name": secret}],
+        "priorityClassName": settings.priority_class,
+    }
+    for key, value in wanted.items():
+        if pod.spec.get(key) != value:
+            message = f"must be {written(value)} as in the settings, got {written(pod.spec.get(key))}"
+            yield Finding((*pod.at, key), message, CODE)

@@ -1,0 +1,39 @@
+"""The trials of one batch: what is known of them beforehand, and how their objects tell them apart."""
+
+from dataclasses import dataclass
+
+from generator.policy.workloads import Object
+from generator.structs.settings import Settings
+
+ACCOUNT = "sweep-trial"
+SHARED = "TrainingRuntime"
+"""The kind whose template the pods of all trials come of; what starts them says which trial it is."""
+
+INDEX = "sweepledger.dev/index"
+"""The label of an object, and of its pods, that are one trial's."""
+INDEX_VARIABLE = "SWEEP_INDEX"
+COMPLETION_INDEX = "JOB_COMPLETION_INDEX"
+"""Kubernetes sets it, unless somebody has set it before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trials:
+    """What a batch's objects are held against."""
+
+    batch: str
+    settings: Settings
+    config_maps: frozenset[str]
+    """Those that are rendered beside it."""
+    image: str | None = None
+    """What its container must run, by the batch's lock; None: nobody has said."""
+
+
+def is_indexed(thing: Object) -> bool:
+    """Tell whether an object is the one Job of all trials, whose pods Kubernetes numbers."""
+    return thing.kind == "Job" and (thing.data.get("spec") or {}).get("completionMode") == "Indexed"
+
+
+def index(thing: Object) -> str | None:
+    """Say which trial an object is, by its label."""
+    found = (thing.metadata.get("labels") or {}).get(INDEX)
+    return None if found is None else str(found)

@@ -1,0 +1,65 @@
+"""Processes that outlive a function, known by the files of a folder: started, recognised, ended."""
+
+import os
+import signal
+import socket
+import subprocess
+import time
+from contextlib import suppress
+from pathlib import Path
+
+
+def spawn(folder: Path, name: str, argv: list[str]) -> None:
+    """Start a process that outlives the one that starts it, where a person wants a server for a while."""
+    log = str(folder / f"{name}.log")
+    outputs = [
+        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+        (os.POSIX_SPAWN_OPEN, 1, log, os.O_WRONLY | os.O_CREAT, 0o600),
+        (os.POSIX_SPAWN_DUP2, 1, 2),
+    ]
+    # A group of its own: what interrupts the tests ends the server through its owner, after the last test.
+    pid = os.posix_spawn(argv[0], argv, os.environ, file_actions=outputs, setpgroup=0)
+    (folder / f"{name}.pid").write_text(str(pid))
+
+
+def free_ports(count: int) -> list[int]:
+    """Give ports of loopback that nobody has at the moment."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports: list[int] = [opened.getsockname()[1] for opened in sockets]
+    for opened in sockets:
+        opened.close()
+    return ports
+
+
+def end(pid: int, folder: Path) -> None:
+    """End a process that names the folder in its arguments: asked first, then killed."""
+    for number, seconds in ((signal.SIGTERM, 5.0), (signal.SIGKILL, 5.0)):
+        if not is_ours(pid, folder):
+            return
+        os.kill(pid, number)
+        deadline = time.monotonic() + seconds
+        while is_ours(pid, folder) and time.monotonic() < deadline:
+            _reap(pid)
+            time.sleep(0.02)
+
+
+def _reap(pid: int) -> None:
+    with suppress(ChildProcessError):  # it is another's child, who reaps it
+        os.waitpid(pid, os.WNOHANG)
+
+
+def lives(pid: int) -> bool:
+    """Tell whether there is a process of a number."""
+    try:
+        os.kill(pid, 0)
+    except OSError:
+        return False
+    return True
+
+
+def is_ours(pid: int, folder: Path) -> bool:
+    """Tell a process of ours from a stranger who got its number after it ended."""
+    shown = subprocess.run(
+        ["ps", "-ww", "-o", "command=", "-p", str(pid)], capture_output=True, text=True, check=False
+    )
+    return str(folder) in shown.stdout

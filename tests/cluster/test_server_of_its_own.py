@@ -1,0 +1,115 @@
+"""The server's life: made where Go is, missed by name where it is not, never left behind."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cluster import apiserver, building
+from tests.cluster.apiserver import NoClusterToolsError, Server
+
+ROOT = Path(__file__).parents[2]
+SECONDS = 60
+
+STARTING = """
+import sys
+from pathlib import Path
+from tests.cluster import apiserver
+apiserver.STATE = Path(sys.argv[1])
+with apiserver.running():
+    print("ready", flush=True)
+"""
+
+
+def starting(state: Path) -> subprocess.Popen[bytes]:
+    """Start a server in a process of its own; give it once etcd runs, long before the server is ready."""
+    argv = [sys.executable, "-c", STARTING, str(state)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    started = subprocess.Popen(argv, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + SECONDS
+    while not list(state.glob("for-*/kube-apiserver.pid")):
+        assert started.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return started
+
+
+def alive(folder: Path) -> str:
+    """List the processes whose command lines name a folder."""
+    shown = subprocess.run(["ps", "-ww", "-eo", "pid=,command="], capture_output=True, text=True, check=True)
+    return "\n".join(line for line in shown.stdout.splitlines() if f"{folder}/" in line)
+
+
+@pytest.fixture
+def needs_tools() -> None:
+    if building.built(building.CONTROL_PLANE) is None or building.built(building.CRDS) is None:
+        pytest.skip("skipped: no cluster tools (run `make cluster-tools`)")
+
+
+@pytest.mark.usefixtures("needs_tools")
+def test_what_a_killed_owner_left_is_ended_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner = starting(tmp_path)
+    owner.kill()
+    owner.wait()
+    assert "kube-apiserver" in alive(tmp_path)
+
+    monkeypatch.setattr(apiserver, "STATE", tmp_path)
+    apiserver.sweep_out()
+
+    assert alive(tmp_path) == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.usefixtures("needs_tools")
+def test_an_interrupt_while_it_starts_leaves_nothing(tmp_path: Path) -> None:
+    owner = starting(tmp_path)
+
+    owner.send_signal(signal.SIGINT)
+
+    assert owner.wait(SECONDS) != 0
+    assert alive(tmp_path) == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_second_server_lives_beside_the_first(apiserver: Server) -> None:
+    assert apiserver.folder.name == f"for-{os.getpid()}"
+    assert apiserver.kubectl("get", "--raw", "/readyz").stdout == "ok"
+
+
+def test_without_go_the_build_says_what_is_missed_and_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(building, "BUILT", tmp_path / "tools")
+
+    with monkeypatch.context() as patch:
+        patch.setenv("PATH", str(tmp_path))
+        assert building.main([]) == 0
+
+    assert "no Go: the tests against a real API server are skipped" in capsys.readouterr().out
+    with pytest.raises(NoClusterToolsError, match="make cluster-tools"):
+        apiserver.start(tmp_path / "state", owner=os.getpid())
+
+
+def test_a_group_is_built_once_from_its_pins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if shutil.which("go") is None:
+        pytest.skip("skipped: no Go")
+    monkeypatch.setattr(building, "BUILT", tmp_path)
+
+    assert building.main(["crds-newest"]) == 0
+    said = capsys.readouterr().out
+    if "cannot be built" in said:
+        pytest.skip("skipped: its modules cannot be fetched here")
+    assert building.main(["crds-newest"]) == 0
+
+    assert "building crds-newest" in said
+    assert "building" not in capsys.readouterr().out
+    assert [path.name for path in tmp_path.iterdir()] == [building.NEWEST_CRDS.folder.name]

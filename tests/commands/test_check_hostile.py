@@ -1,0 +1,411 @@
+"""What `sweep check` says to somebody who means harm, and who knows how it works."""
+
+import hashlib
+import shutil
+from pathlib import Path
+
+import pytest
+
+from generator.commands.check import Checked, check
+from generator.commands.checks import layout
+from generator.commands.generate import generate
+from generator.commands.workspace import Workspace
+from generator.errors import StorageError
+from generator.problems import Problem
+from generator.repo import files
+from generator.repo.bases import base_folder
+from generator.repo.git import Repository
+from generator.structs.sweep import Sweep
+from tests.repository import Sandbox, followed_by
+
+FORGED = "zz-b1-deadbeef"
+
+
+def codes(found: Checked) -> set[str]:
+    return {problem.code for problem in found.problems}
+
+
+def files_of(found: Checked, code: str) -> set[str]:
+    return {problem.file for problem in found.problems if problem.code == code}
+
+
+def forge(sandbox: Sandbox, source: str, name: str, place: str = "active", **edits: tuple[str, str]) -> Path:
+    """Copy a batch under another name, edit files, and make the digests of its lock fit."""
+    folder = sandbox.root / "overlays" / place / name
+    shutil.copytree(sandbox.root / "overlays/active" / source, folder)
+    for path in sorted(folder.iterdir()):
+        text = path.read_text().replace(source, name)
+        if path.stem in edits:
+            old, new = edits[path.stem]
+            assert old in text
+            text = text.replace(old, new)
+        path.write_text(text)
+    resign(folder)
+    return folder
+
+
+def resign(folder: Path) -> None:
+    lock = folder / "batch.yaml"
+    lines = []
+    for line in lock.read_text().splitlines():
+        path = folder / line.strip().partition(": ")[0].strip('"')
+        is_listed = line.startswith("  ") and path.is_file() and path != lock
+        digest = hashlib.sha256(path.read_bytes()).hexdigest() if is_listed else ""
+        lines.append(f'{line.partition(": ")[0]}: "sha256:{digest}"' if is_listed else line)
+    lock.write_text("\n".join(lines) + "\n")
+
+
+@pytest.mark.parametrize("touched", [True, False], ids=["spec read", "spec as merged"])
+def test_a_batch_that_calls_itself_another_sweeps_is_refused(sandbox: Sandbox, *, touched: bool) -> None:
+    name = sandbox.merged()
+    if touched:
+        spec = sandbox.root / "sweeps/peak.yaml"
+        spec.write_text(f"{spec.read_text()}# read me\n")
+    forge(sandbox, name, FORGED, job=("256Mi", "512Mi"))
+    sandbox.commit("Ask for something else")
+
+    found = check(sandbox.workspace)
+
+    (problem,) = [problem for problem in found.problems if problem.code == "drift"]
+    assert problem.file == f"overlays/active/{FORGED}"
+    assert problem.message == "belongs to no spec: sweeps/zz.yaml is missing"
+
+
+@pytest.mark.parametrize("name", ["peak-b2-deadbeef", "peak-b1-deadbeef", "peak-b9-00000000"])
+def test_a_batch_under_a_merged_spec_that_asks_for_nothing_is_refused(sandbox: Sandbox, name: str) -> None:
+    forge(sandbox, sandbox.merged(), name)
+    sandbox.commit("Ask for the same")
+
+    assert f"overlays/active/{name}" in files_of(check(sandbox.workspace), "drift")
+
+
+@pytest.mark.parametrize("file", ["launch", "job", "kustomization", "hyperparams"])
+def test_a_planned_name_with_other_bytes_is_refused_though_its_digests_fit(
+    sandbox: Sandbox, file: str
+) -> None:
+    sandbox.spec()
+    generate(sandbox.workspace)
+    (name,) = sandbox.active()
+    folder = sandbox.root / "overlays/active" / name
+    (path,) = [path for path in folder.iterdir() if path.stem == file and path.suffix != ".json"]
+    path.write_text(f"{path.read_text()}\n")
+    resign(folder)
+    sandbox.commit("Ask")
+
+    assert codes(check(sandbox.workspace)) == {"batch-forged"}
+
+
+def test_a_name_that_is_not_the_digest_of_its_files_is_refused(sandbox: Sandbox) -> None:
+    sandbox.spec()
+    generate(sandbox.workspace)
+    (name,) = sandbox.active()
+    forge(sandbox, name, "peak-b1-deadbeef")
+    shutil.rmtree(sandbox.root / "overlays/active" / name)
+    sandbox.commit("Ask")
+
+    assert files_of(check(sandbox.workspace), "drift") == {
+        "sweeps/peak.yaml",
+        "overlays/active/peak-b1-deadbeef",
+    }
+
+
+def test_a_batch_may_not_begin_in_the_archive(sandbox: Sandbox) -> None:
+    forge(sandbox, sandbox.merged(), FORGED, "archive")
+    sandbox.commit("Never ran")
+
+    assert "batch-moved" in codes(check(sandbox.workspace))
+
+
+def test_a_spec_stays_as_long_as_a_batch_of_it_is_active(sandbox: Sandbox) -> None:
+    sandbox.merged()
+    (sandbox.root / "sweeps/peak.yaml").unlink()
+    sandbox.commit("Forget")
+
+    (problem,) = check(sandbox.workspace).problems
+
+    assert (problem.file, problem.code) == ("sweeps/peak.yaml", "spec-removed")
+
+
+def test_a_lock_that_names_no_bases_frees_none(sandbox: Sandbox) -> None:
+    name = sandbox.merged(xs=", ".join(map(str, range(30))))
+    lock = sandbox.root / "overlays/active" / name / "batch.yaml"
+    head, _, rest = lock.read_text().partition("bases:\n")
+    kept = "\n".join(line for line in rest.splitlines() if not line.startswith("  - ")) + "\n"
+    lock.write_text(f"{head}bases: []\n{kept}")
+    sandbox.commit("Merged by somebody who did not check")
+    sandbox.push()
+    assert check(sandbox.workspace).problems == ()
+    changed = ["base/launcher/v1/launch.py", "base/trial/v1/job.yaml"]
+    for path in changed:
+        (sandbox.root / path).write_text(f"{(sandbox.root / path).read_text()}# mine\n")
+
+    found = check(sandbox.workspace)
+
+    assert sorted(files_of(found, "base-changed")) == changed
+    assert name not in found.builds.unchanged
+
+
+def test_a_base_that_only_the_kustomization_names_is_frozen(sandbox: Sandbox) -> None:
+    name = sandbox.merged(xs=", ".join(map(str, range(30))))
+    shutil.copytree(sandbox.root / "base/trial/v1", sandbox.root / "base/trial/v9")
+    listed = sandbox.root / "overlays/active" / name / "kustomization.yaml"
+    listed.write_text(listed.read_text().replace("base/trial/v1", "base/trial/v9"))
+    sandbox.commit("Merged by somebody who did not check")
+    sandbox.push()
+    path = sandbox.root / "base/trial/v9/job.yaml"
+    path.write_text(path.read_text().replace("privileged: false", "privileged: true") + "# mine\n")
+
+    assert files_of(check(sandbox.workspace), "base-changed") == {"base/trial/v9/job.yaml"}
+
+
+def test_what_the_platform_is_made_from_is_frozen_once_it_is_written(sandbox: Sandbox) -> None:
+    sandbox.merged()
+    for name in ("collector/v1", "namespace/v1"):
+        shutil.copytree(base_folder() / name, sandbox.root / "base" / name, dirs_exist_ok=True)
+    sandbox.commit("Platform")
+    path = sandbox.root / "base/namespace/v1/namespace.yaml"
+    path.write_text(f"{path.read_text()}# mine\n")
+    sandbox.push()
+    assert "base-changed" not in codes(check(sandbox.workspace))
+    path.write_text(path.read_text().removesuffix("# mine\n"))
+
+    sandbox.write("clusters/bootstrap.yaml", "version: 1\n")
+    sandbox.commit("Bootstrap")
+    sandbox.push()
+    path.write_text(f"{path.read_text()}# mine\n")
+
+    found = check(sandbox.workspace)
+
+    assert files_of(found, "base-changed") == {"base/namespace/v1/namespace.yaml"}
+
+
+@pytest.mark.parametrize(
+    "place", ["base/trial/v1", "overlays/active/{}", "overlays/active", "clusters/flux/active", "results"]
+)
+def test_a_cache_of_python_in_git_is_refused(sandbox: Sandbox, place: str) -> None:
+    name = sandbox.merged()
+    path = f"{place.format(name)}/__pycache__/evil.yaml"
+    sandbox.write(path, "kind: Pod\n")
+    sandbox.git("add", "--force", path)
+    sandbox.git("commit", "-q", "-m", "Cache")
+
+    (problem,) = check(sandbox.workspace).problems
+
+    assert (problem.file, problem.code) == (path, "side-file")
+
+
+def test_a_cache_that_python_left_below_base_is_nobodys_fault(sandbox: Sandbox) -> None:
+    sandbox.merged()
+    sandbox.write("base/launcher/v1/__pycache__/launch.cpython-313.pyc", "x")
+    sandbox.write("base/__pycache__/x", "x")
+
+    assert check(sandbox.workspace).problems == ()
+
+
+def test_what_comes_with_the_tool_is_laid_down_without_caches(
+    sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours = tmp_path / "base"
+    shutil.copytree(base_folder(), ours)
+    (ours / "launcher/v1/__pycache__").mkdir(exist_ok=True)
+    (ours / "launcher/v1/__pycache__/x.pyc").write_text("x")
+    monkeypatch.setattr("generator.commands.foundation.base_folder", lambda: ours)
+
+    sandbox.spec()
+    generate(sandbox.workspace)
+
+    assert (sandbox.root / "base/launcher/v1/launch.py").is_file()
+    assert not list((sandbox.root / "base").rglob("__pycache__"))
+
+
+def test_settings_are_merged_before_the_batches_that_need_them(sandbox: Sandbox) -> None:
+    sandbox.merged()
+    sandbox.write("sweepledger.yaml", "version: 1\nlimits: {max_trials: 10}\n")
+    assert check(sandbox.workspace).problems == ()
+    sandbox.spec(xs="1, 2, 3, 4")
+    generate(sandbox.workspace)
+
+    (problem,) = check(sandbox.workspace).problems
+
+    assert (problem.file, problem.code) == ("sweepledger.yaml", "settings-changed")
+
+
+def test_a_comment_in_the_settings_changes_nothing_for_new_batches(sandbox: Sandbox) -> None:
+    sandbox.write("sweepledger.yaml", "version: 1\n# for everybody\n")
+    sandbox.spec()
+    generate(sandbox.workspace)
+
+    assert check(sandbox.workspace).problems == ()
+
+
+def test_what_stands_is_judged_by_the_settings_that_stand(sandbox: Sandbox, needs_kustomize: None) -> None:
+    name = sandbox.merged()
+    sandbox.write("sweepledger.yaml", "version: 1\nnamespace: elsewhere\n")
+
+    found = check(sandbox.workspace, everything=True)
+
+    assert (found.problems, found.builds.built) == ((), (name,))
+
+
+@pytest.mark.parametrize("controller", ["none", "argocd"])
+def test_another_controller_opens_no_way_to_flux(sandbox: Sandbox, controller: str) -> None:
+    sandbox.write("sweepledger.yaml", followed_by("flux"))
+    sandbox.commit("Flux")
+    sandbox.push()
+    name = sandbox.merged()
+    settings = sandbox.root / "sweepledger.yaml"
+    settings.write_text(settings.read_text().replace("controller: flux", f"controller: {controller}"))
+    assert "flux-file" not in codes(check(sandbox.workspace))
+    sandbox.write("clusters/flux/active/evil.yaml", "kind: Kustomization\n")
+    path = sandbox.root / f"clusters/flux/active/{name}.yaml"
+    path.write_text(path.read_text().replace("prune: true", "prune: false"))
+
+    found = check(sandbox.workspace)
+
+    assert files_of(found, "flux-file") == {
+        "clusters/flux/active/evil.yaml",
+        f"clusters/flux/active/{name}.yaml",
+    }
+
+
+def test_a_branch_behind_the_base_may_not_merge_old_results_over_newer_ones(sandbox: Sandbox) -> None:
+    sandbox.write("results/a", "old\n")
+    sandbox.commit("results(a)")
+    old = sandbox.git("rev-parse", "HEAD").strip()
+    sandbox.write("results/a", "new\n")
+    sandbox.commit("results(a): more")
+    sandbox.git("switch", "-q", "-c", "evil")
+    tree = sandbox.git("rev-parse", f"{old}^{{tree}}").strip()
+    merge = sandbox.git("commit-tree", tree, "-p", "HEAD", "-p", old, "-m", "Merge").strip()
+    sandbox.git("switch", "-q", "main")
+    sandbox.write("README.md", "moved on\n")
+    sandbox.commit("More")
+    sandbox.git("switch", "-q", "evil")
+    sandbox.git("reset", "-q", "--hard", merge)
+
+    (problem,) = check(sandbox.workspace, base="main").problems
+
+    assert (problem.file, problem.code) == ("results/a", "history-unsigned")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a#b filter=evil\n",
+        "\ufeff* filter=evil\n",
+        '"a b" filter=evil\n',
+        "  * text ident=x\n",
+        '"[attr]evil" export-ignore\n',
+        "#\n*\texport-subst\r\n",
+    ],
+)
+@pytest.mark.parametrize("mode", ["-x", "+x"])
+def test_attributes_are_read_as_git_reads_them(sandbox: Sandbox, text: str, mode: str) -> None:
+    sandbox.write(".gitattributes", text)
+    sandbox.git("add", "--all")
+    sandbox.git("update-index", f"--chmod={mode}", ".gitattributes")
+    sandbox.git("commit", "-q", "-m", "Attributes")
+
+    assert codes(check(sandbox.workspace)) == {"side-file", *(["file-mode"] if mode == "+x" else [])}
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "- " * 100_000, "{a: " * 50_000, "a: &a [*a]", "a\0b", ""])
+def test_a_lock_that_would_end_the_process_is_refused(sandbox: Sandbox, text: str) -> None:
+    sandbox.merged()
+    sandbox.write(f"overlays/active/{FORGED}/batch.yaml", text)
+    sandbox.commit("Deep")
+
+    (problem,) = check(sandbox.workspace).problems
+
+    assert (problem.file, problem.code) == (f"overlays/active/{FORGED}/batch.yaml", "batch-forged")
+
+
+@pytest.mark.parametrize("path", ["base/zz/v1/zeros", f"overlays/active/{FORGED}/zeros", "sweeps/zeros.yaml"])
+def test_a_change_of_gigabytes_is_refused_unread(
+    sandbox: Sandbox, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sandbox.merged()
+    (sandbox.write(path, "")).write_bytes(bytes(2**20))
+    for number in range(3):
+        shutil.copy(sandbox.root / path, sandbox.write(f"{path}{number}", ""))
+    sandbox.commit("Zeros")
+    monkeypatch.setattr(layout, "LARGEST_CHANGE", 3 * 2**20)
+    workspace = sandbox.workspace
+    monkeypatch.setattr(files, "read_regular", lambda path, _: pytest.fail(f"{path} was read"))
+
+    (problem,) = check(workspace).problems
+
+    assert problem.code == "change-too-large"
+    assert problem.file.startswith(path)
+    assert "in 4 MiB of changes; at most 3 are read" in problem.message
+
+
+def test_a_heap_below_base_that_git_does_not_hold_is_refused_unread(sandbox: Sandbox) -> None:
+    sandbox.merged()
+    with sandbox.write("base/zz/v1/zeros", "").open("wb") as file:
+        file.truncate(2**34)
+
+    with pytest.raises(StorageError, match="must have at most 8 MiB, got 16384"):
+        check(sandbox.workspace)
+
+
+def test_a_clone_that_shows_another_commit_in_place_of_the_base_is_not_believed(sandbox: Sandbox) -> None:
+    sandbox.write("results/a", "old\n")
+    base = sandbox.commit("results(a)")
+    sandbox.push()
+    sandbox.write("results/a", "forged\n")
+    forged = sandbox.commit("Forge")
+    sandbox.git("replace", base, forged)
+
+    assert codes(check(sandbox.workspace)) == {"history-unsigned"}
+
+
+def test_a_clone_that_was_told_of_other_parents_is_not_believed(sandbox: Sandbox) -> None:
+    sandbox.write("results/a", "old\n")
+    base = sandbox.commit("results(a)")
+    sandbox.push()
+    sandbox.git("switch", "-q", "-c", "ask", f"{base}~1")
+    sandbox.write("README.md", "x")
+    head = sandbox.commit("Behind")
+    assert check(sandbox.workspace, base=base).problems == ()
+    (sandbox.root / ".git/info/grafts").write_text(f"{head} {base}\n")
+
+    assert not Repository.find(sandbox.root).holds("HEAD", base)
+
+
+def test_a_filter_of_a_clones_own_configuration_does_not_run(sandbox: Sandbox) -> None:
+    sandbox.merged()
+    sandbox.write("results/a", "old\n")
+    sandbox.commit("results(a)")
+    sandbox.push()
+    spy = sandbox.root.parent / "ran"
+    sandbox.git("config", "filter.evil.clean", f"touch '{spy}'; cat")
+    sandbox.git("config", "filter.evil.required", "true")
+    (sandbox.root / ".git/info/attributes").write_text("* filter=evil\n")
+    (sandbox.root / "results/a").write_text("new\n")
+    sandbox.git("status")
+    assert spy.exists()
+    spy.unlink()
+    (sandbox.root / "results/a").write_text("newer\n")
+
+    assert codes(check(sandbox.workspace)) == {"history-unsigned"}
+    assert not spy.exists()
+
+
+def test_where_every_spec_is_as_merged_none_is_read(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sandbox.merged()
+    read: list[Path] = []
+    parse = Workspace.parse
+
+    def noted(self: Workspace, path: Path) -> Sweep | tuple[Problem, ...]:
+        read.append(path)
+        return parse(self, path)
+
+    monkeypatch.setattr(Workspace, "parse", noted)
+    assert check(sandbox.workspace).specs == 1
+    assert read == []
+
+    check(sandbox.workspace, everything=True)
+    assert [path.name for path in read] == ["peak.yaml"]

@@ -1,0 +1,237 @@
+"""`sweep collect --cluster`: a real API server says what has ended; nothing runs there but what tests say."""
+
+import json
+import os
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from generator.commands.cancel import cancel
+from generator.commands.collect import Collected, Target
+from generator.commands.observing import collect_from_cluster
+from generator.engine.cluster.kubectl import ClusterError, Kubectl
+from generator.structs.settings import Results
+from tests.cluster.apiserver import Server, kubectl
+from tests.commands.test_collect import leave, recorded, stored
+from tests.conftest import ROOT
+from tests.render.platforms import PLATFORM_SETTINGS, a_platform, a_source, the
+from tests.repository import Sandbox
+
+MOMENT = "2026-01-01T00:00:00Z"
+STATUS: dict[str, dict[str, Any]] = {
+    "Complete": {"conditions": ["SuccessCriteriaMet", "Complete"], "completionTime": MOMENT},
+    "Failed": {"conditions": ["FailureTarget", "Failed"]},
+}
+"""What the Job controller says of an end: the server takes a condition only behind its announcement."""
+
+
+class Cluster:
+    """A namespace of the server, in which Jobs and pods are what a test says they are."""
+
+    def __init__(self, server: Server, namespace: str) -> None:
+        self.server, self.namespace = server, namespace
+
+    def apply(self, kind: str, name: str, batch: str, version: str = "v1", **fields: Any) -> None:
+        metadata = {
+            "name": name,
+            "namespace": self.namespace,
+            "labels": {"sweepledger.dev/batch": batch},
+            **fields.pop("metadata", {}),
+        }
+        self.server.apply({"apiVersion": version, "kind": kind, "metadata": metadata, **fields})
+
+    def job(self, batch: str, name: str = "", ends: str | None = None, **metadata: Any) -> None:
+        """Make a Job, and let its controller say how it ended."""
+        name = name or batch
+        pod = {"restartPolicy": "Never", "containers": [{"name": "trial", "image": "a.example/b"}]}
+        self.apply("Job", name, batch, "batch/v1", spec={"template": {"spec": pod}}, metadata=metadata)
+        if ends:
+            self.end(name, ends)
+
+    def pod(self, batch: str, name: str = "left") -> None:
+        self.apply("Pod", name, batch, spec={"containers": [{"name": "trial", "image": "a.example/b"}]})
+
+    def end(self, job: str, ends: str) -> None:
+        said = [
+            {"type": one, "status": "True", "lastTransitionTime": MOMENT, "reason": "Test", "message": ""}
+            for one in STATUS[ends]["conditions"]
+        ]
+        status = {"startTime": MOMENT, **STATUS[ends], "conditions": said}
+        patch = json.dumps({"status": status})
+        where = ("--namespace", self.namespace, "--subresource=status", "--type=merge", "--patch", patch)
+        self.server.kubectl("patch", "jobs", job, *where)
+
+    def delete(self, kind: str, name: str) -> None:
+        now = ("--namespace", self.namespace, "--now", "--cascade=background", "--timeout=20s")
+        self.server.kubectl("delete", kind, name, *now)
+
+
+@pytest.fixture
+def cluster(apiserver: Server, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+    name = f"collect-{uuid.uuid4().hex[:8]}"
+    apiserver.apply(
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}},
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": name}},
+    )
+    monkeypatch.setenv("KUBECONFIG", str(apiserver.kubeconfig))
+    monkeypatch.setenv("KUBECTL", kubectl())
+    sandbox.write("sweepledger.yaml", f"version: 1\nnamespace: {name}\n")
+    yield Cluster(apiserver, name)
+    apiserver.kubectl("delete", "namespace", name, "--wait=false")
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    return tmp_path / "results"
+
+
+@pytest.fixture
+def collected(sandbox: Sandbox, cluster: Cluster, results: Path) -> Callable[..., tuple[Collected, ...]]:
+    def collect(*, is_reviewed: bool = False) -> tuple[Collected, ...]:
+        target = Target(sandbox.workspace.repository, "origin", "main", is_reviewed)
+        return collect_from_cluster(target, results, Kubectl(), cluster.namespace)
+
+    return collect
+
+
+@pytest.mark.parametrize("ends", ["Complete", "Failed"])
+def test_a_batch_is_recorded_when_its_job_says_that_it_has_ended(
+    ends: str, sandbox: Sandbox, cluster: Cluster, results: Path, collected: Callable[..., Any]
+) -> None:
+    batch = sandbox.merged()
+    leave(results, stored(sandbox), 0)
+    cluster.job(batch)
+    assert collected() == ()
+
+    cluster.job(batch, "another", ends)
+    assert collected() == (), "one of its Jobs goes on"
+    cluster.delete("jobs", "another")
+    cluster.end(batch, ends)
+
+    assert recorded(sandbox, collected()) == {"0": "ok", "1": "missing", "2": "missing"}
+
+
+def test_a_batch_of_a_job_a_trial_waits_for_every_one_of_them(
+    sandbox: Sandbox, cluster: Cluster, collected: Callable[..., Any]
+) -> None:
+    batch = sandbox.merged(parallelism=3)
+    assert str(stored(sandbox).lock.shape) == "jobs"
+    for index in range(2):
+        cluster.job(batch, f"{batch}-{index}", "Complete")
+    assert collected() == (), "two of three Jobs are applied"
+
+    cluster.job(batch, f"{batch}-2", "Failed")
+
+    (found,) = collected()
+    assert found.batches == (batch,)
+
+
+def test_what_another_kinds_controller_made_ends_no_batch(
+    sandbox: Sandbox, cluster: Cluster, collected: Callable[..., Any]
+) -> None:
+    batch = sandbox.merged()
+    owner = {
+        "apiVersion": "jobset.x-k8s.io/v1alpha2",
+        "kind": "JobSet",
+        "name": "a",
+        "uid": str(uuid.uuid4()),
+    }
+
+    cluster.job(batch, "made", "Complete", ownerReferences=[owner])
+
+    assert collected() == ()
+
+
+def test_a_cancelled_batch_is_recorded_when_neither_job_nor_pod_is_left(
+    sandbox: Sandbox, cluster: Cluster, results: Path, collected: Callable[..., Any]
+) -> None:
+    batch = sandbox.merged()
+    leave(results, stored(sandbox), 0)
+    cluster.job(batch)
+    cluster.pod(batch)
+    cancel(sandbox.workspace, "peak")
+    sandbox.push()
+    assert collected() == ()
+    cluster.delete("jobs", batch)
+    assert collected() == (), "a pod is still there"
+
+    cluster.delete("pods", "left")
+
+    assert recorded(sandbox, collected()) == {"0": "ok", "1": "cancelled", "2": "cancelled"}
+
+
+def test_more_objects_than_one_portion_are_all_counted(
+    sandbox: Sandbox, cluster: Cluster, collected: Callable[..., Any]
+) -> None:
+    batch = sandbox.merged(parallelism=3)
+    for index in range(3):
+        cluster.job(batch, f"{batch}-{index}", "Complete")
+    path = f"/apis/batch/v1/namespaces/{cluster.namespace}/jobs"
+
+    portions = list(Kubectl().portions(path, "sweepledger.dev/batch", size=2))
+
+    assert [len(portion) for portion in portions] == [2, 1]
+
+
+def test_a_cluster_that_does_not_answer_records_nothing(
+    sandbox: Sandbox, results: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    sandbox.merged()
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "nowhere"))
+    monkeypatch.setenv("KUBECTL", kubectl())
+
+    with pytest.raises(ClusterError):
+        collect_from_cluster(Target(sandbox.workspace.repository, "origin", "main"), results, Kubectl(), "x")
+
+
+def test_the_command_asks_the_cluster_and_reads_the_volume(
+    sandbox: Sandbox,
+    cluster: Cluster,
+    results: Path,
+    run_sweep: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
+    batch = sandbox.merged()
+    leave(results, stored(sandbox), 0)
+    cluster.job(batch, ends="Complete")
+    words = ("collect", "--push", "--cluster")
+    nowhere = run_sweep(*words, f"--results={results}/nowhere", cwd=sandbox.root)
+
+    done = run_sweep(*words, f"--results={results}", cwd=sandbox.root)
+
+    assert (nowhere.returncode, "no such folder" in nowhere.stderr) == (3, True)
+    assert done.returncode == 0, done.stderr
+    sandbox.pull()
+    assert (sandbox.root / "overlays/archive" / batch).is_dir()
+
+
+def test_what_the_cron_job_runs_records_a_batch(
+    sandbox: Sandbox, cluster: Cluster, results: Path, tmp_path: Path
+) -> None:
+    batch = sandbox.merged()
+    leave(results, stored(sandbox), 0)
+    cluster.job(batch, ends="Complete")
+    url = "https://git.example.org/team/sweeps.git"
+    settings = replace(PLATFORM_SETTINGS, results=Results())
+    made = the("CronJob", "sweep-collector", a_platform(settings, a_source(url=url, branch="main")))
+    pod = made["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    clone, collect = pod["initContainers"][0], pod["containers"][0]
+    (tmp_path / "work").mkdir()
+    (tmp_path / "gitconfig").write_text(f'[url "file://{sandbox.remote}"]\n  insteadOf = {url}\n')
+
+    for container in (clone, collect):
+        words = [word.replace("/sweep/", f"{tmp_path}/") for word in container["command"]]
+        command = [sys.executable, "-m", "generator.cli", *words[1:]] if words[0] == "sweep" else words
+        given = {one["name"]: one["value"].replace("/sweep/", f"{tmp_path}/") for one in container["env"]}
+        paths = {"PYTHONPATH": str(ROOT), "GIT_CONFIG_GLOBAL": str(tmp_path / "gitconfig")}
+        place = container.get("workingDir", "/sweep/work").replace("/sweep/", f"{tmp_path}/")
+        subprocess.run(command, cwd=place, env={**os.environ, **paths, **given}, check=True)
+
+    sandbox.pull()
+    assert (sandbox.root / "overlays/archive" / batch).is_dir()
+    assert sandbox.git("log", "-1", "--format=%s").startswith("results(peak): 1/3 trials")

@@ -1,0 +1,437 @@
+"""`sweep expire` on real folders and a real remote: whatever is missing of git, time or calm, all stays."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from generator.commands.collect import collect
+from generator.commands.expire import DAY, Expired, expire
+from generator.commands.expiring import State
+from generator.commands.workspace import Workspace
+from generator.errors import IdleError, RepositoryError, SpecError, StorageError
+from generator.repo.git import Repository
+from generator.repo.shelf import GONE, Shelf
+from tests.commands.test_collect import leave, stored, target
+from tests.repository import Sandbox
+
+KEEP = 30
+LATER = (KEEP + 10) * DAY
+"""So long after the tests, everything is old enough."""
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    made = tmp_path / "volume"
+    made.mkdir()
+    return made
+
+
+@pytest.fixture
+def recorded(sandbox: Sandbox, results: Path) -> Sandbox:
+    """A sweep whose results are on main, and whose folder is still on the volume."""
+    sandbox.write("sweepledger.yaml", f"version: 1\nresults: {{keep: {KEEP}d}}\n")
+    sandbox.merged()
+    for index in range(3):
+        leave(results, stored(sandbox), index)
+    assert collect(target(sandbox), results, ())
+    sandbox.pull()
+    return sandbox
+
+
+def batch(sandbox: Sandbox) -> str:
+    return stored(sandbox).name
+
+
+def expired(
+    sandbox: Sandbox, results: Path, *, now: float | None = None, dry_run: bool = False, **more: Path
+) -> Expired:
+    at = time.time() + LATER if now is None else now
+    return expire(sandbox.workspace, {"results": results, **more}, remote="origin", now=at, dry_run=dry_run)
+
+
+def fate(found: Expired) -> tuple[State, str]:
+    (one,) = found.fates
+    return one.state, one.says
+
+
+def aged(folder: Path, when: float) -> None:
+    """Set the time of a folder and of all that is in it."""
+    for path in [*folder.rglob("*"), folder]:
+        os.utime(path, (when, when), follow_symlinks=False)
+
+
+def test_what_git_has_held_for_long_is_deleted_and_nothing_else(recorded: Sandbox, results: Path) -> None:
+    name = batch(recorded)
+    (results / "lost+found").mkdir()
+    (results / "notes.txt").write_text("mine")
+    before = recorded.git("rev-parse", "origin/main")
+
+    found = expired(recorded, results)
+
+    assert fate(found) == (State.EXPIRED, "")
+    assert found.fates[0].batch == name
+    assert sorted(path.name for path in results.iterdir()) == ["lost+found", "notes.txt"]
+    assert found.unknown == (str(results / "lost+found"), str(results / "notes.txt"))
+    recorded.git("fetch", "-q")
+    assert recorded.git("rev-parse", "origin/main") == before
+
+
+def test_a_dry_run_says_the_same_and_deletes_nothing(recorded: Sandbox, results: Path) -> None:
+    found = expired(recorded, results, dry_run=True)
+
+    assert fate(found) == (State.EXPIRED, "")
+    assert len(list((results / batch(recorded)).glob("*/*.json"))) == 3
+
+
+def without_archive(sandbox: Sandbox) -> None:
+    shutil.rmtree(sandbox.root / "overlays/archive" / batch(sandbox))
+
+
+def without_records(sandbox: Sandbox) -> None:
+    (sandbox.root / f"results/peak/records/{batch(sandbox)}.jsonl").unlink()
+
+
+def active_again(sandbox: Sandbox) -> None:
+    name = batch(sandbox)
+    shutil.copytree(sandbox.root / "overlays/archive" / name, sandbox.root / "overlays/active" / name)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (without_archive, "overlays/archive/"),
+        (without_records, "is not on the branch"),
+        (active_again, "overlays/archive/"),
+    ],
+)
+def test_what_the_branch_does_not_hold_is_kept(
+    change: Callable[[Sandbox], None], says: str, recorded: Sandbox, results: Path
+) -> None:
+    change(recorded)
+    recorded.commit("Take it away")
+    recorded.push()
+
+    state, why = fate(expired(recorded, results))
+
+    assert state is State.KEPT
+    assert says in why
+    assert len(list(results.glob("*/*/*.json"))) == 3
+
+
+def test_the_remote_decides_and_not_the_work_tree(sandbox: Sandbox, results: Path) -> None:
+    sandbox.write("sweepledger.yaml", f"version: 1\nresults: {{keep: {KEEP}d}}\n")
+    sandbox.merged()
+    for index in range(3):
+        leave(results, stored(sandbox), index)
+    collect(target(sandbox, push=False), results, ())
+    assert (sandbox.root / "overlays/archive" / batch(sandbox)).is_dir()
+
+    state, why = fate(expired(sandbox, results))
+
+    assert (state, "overlays/archive/" in why) == (State.KEPT, True)
+
+
+def test_a_work_tree_that_keeps_shorter_deletes_nothing_earlier(recorded: Sandbox, results: Path) -> None:
+    recorded.write("sweepledger.yaml", "version: 1\nresults: {keep: 1d}\n")
+
+    found = expired(recorded, results, now=time.time() + 5 * DAY)
+
+    assert (found.keep_days, fate(found)[0]) == (KEEP, State.KEPT)
+
+
+def test_another_branch_than_the_cluster_follows_is_no_witness(recorded: Sandbox, results: Path) -> None:
+    recorded.git("push", "-q", "origin", "main:results/peak/one")
+    recorded.write("sweepledger.yaml", "version: 1\nbranch: results/peak/one\n")
+
+    with pytest.raises(RepositoryError, match="not what the cluster follows"):
+        expired(recorded, results)
+
+
+def test_without_a_time_nobody_deletes(recorded: Sandbox, results: Path) -> None:
+    recorded.write("sweepledger.yaml", "version: 1\n")
+    recorded.commit("Keep for ever")
+    recorded.push()
+
+    with pytest.raises(IdleError, match=r"results\.keep"):
+        expired(recorded, results)
+
+    assert len(list(results.glob("*/*/*.json"))) == 3
+
+
+def test_settings_that_cannot_be_read_delete_nothing(recorded: Sandbox, results: Path) -> None:
+    workspace = recorded.workspace
+    recorded.write("sweepledger.yaml", "version: 1\nresults: {keep: soon}\n")
+    recorded.commit("Break")
+    recorded.push()
+
+    with pytest.raises(SpecError):
+        expire(workspace, {"results": results}, remote="origin", now=time.time() + LATER)
+
+
+def test_records_that_came_lately_protect_old_folders(recorded: Sandbox, results: Path) -> None:
+    aged(results / batch(recorded), time.time() - LATER)
+
+    state, why = fate(expired(recorded, results, now=time.time()))
+
+    assert (state, "its records came to the branch" in why) == (State.KEPT, True)
+
+
+def test_a_merge_counts_and_not_the_old_commit_that_it_merged(
+    recorded: Sandbox, results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded.git("reset", "-q", "--hard", "HEAD^")
+    recorded.git("push", "-q", "--force", "origin", "main")
+    monkeypatch.setenv("GIT_COMMITTER_DATE", "2020-01-01T00:00:00Z")
+    collect(replace(target(recorded), is_reviewed=True), results, ())
+    recorded.git("fetch", "-q")
+    (proposed,) = recorded.git("branch", "-r", "--list", "origin/results/*").split()
+    monkeypatch.delenv("GIT_COMMITTER_DATE")
+    recorded.git("merge", "-q", "--no-ff", "-m", "Merge the results", proposed)
+    recorded.push()
+    aged(results / batch(recorded), time.time() - LATER)
+
+    assert fate(expired(recorded, results, now=time.time()))[0] is State.KEPT
+    assert fate(expired(recorded, results))[0] is State.EXPIRED
+
+
+@pytest.mark.parametrize("when", [-DAY, DAY, 10**6 * DAY], ids=["yesterday", "tomorrow", "no calendar"])
+def test_a_folder_that_was_written_to_is_kept_whatever_git_says(
+    when: float, recorded: Sandbox, results: Path
+) -> None:
+    now = time.time() + LATER
+    path = leave(results, stored(recorded), 1)
+    os.utime(path, (now + when, now + when))
+
+    state, why = fate(expired(recorded, results, now=now))
+
+    assert (state, "was written" in why) == (State.KEPT, True)
+    assert path.is_file()
+
+
+def test_a_clock_that_once_was_wrong_is_outvoted_by_the_other(
+    sandbox: Sandbox, results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sandbox.write("sweepledger.yaml", f"version: 1\nresults: {{keep: {KEEP}d}}\n")
+    sandbox.merged()
+    for index in range(3):
+        leave(results, stored(sandbox), index)
+    monkeypatch.setenv("GIT_COMMITTER_DATE", "2001-01-01T00:00:00Z")
+    collect(target(sandbox), results, ())
+    sandbox.pull()
+
+    assert fate(expired(sandbox, results, now=time.time()))[0] is State.KEPT
+
+
+def test_a_record_that_git_lacks_stops_the_deletion_and_is_told(recorded: Sandbox, results: Path) -> None:
+    leave(results, stored(recorded), 1, uid="late", attempt=2)
+
+    state, why = fate(expired(recorded, results))
+
+    assert state is State.LATE
+    assert why.startswith("1 record(s)")
+    assert (results / batch(recorded) / "1/late.json").is_file()
+
+
+def test_what_the_collector_would_not_take_does_not_stop_it(recorded: Sandbox, results: Path) -> None:
+    leave(results, stored(recorded), 1, uid="foreign", row="0" * 64)
+    (results / batch(recorded) / "1/broken.json").write_text("{")
+
+    assert fate(expired(recorded, results))[0] is State.EXPIRED
+
+
+def test_what_comes_between_the_two_looks_brings_the_folder_back(
+    recorded: Sandbox, results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    move = Shelf.move
+
+    def moved(shelf: Shelf, name: str, to: str) -> None:
+        move(shelf, name, to)
+        if to.startswith(GONE):  # a pod that had its folder open writes into it, wherever it is by now
+            late = leave(results, stored(recorded), 1, uid="late", attempt=2)
+            late.rename(results / to / "1/late.json")
+            shutil.rmtree(results / batch(recorded))
+
+    monkeypatch.setattr(Shelf, "move", moved)
+
+    assert fate(expired(recorded, results, now=time.time() + LATER))[0] is State.LATE
+    assert (results / batch(recorded) / "1/late.json").is_file()
+    assert not (results / f"{GONE}{batch(recorded)}").exists()
+
+
+def test_a_run_that_died_is_ended_by_the_next_one(recorded: Sandbox, results: Path) -> None:
+    name = batch(recorded)
+    script = (
+        "import os, signal, sys, time\n"
+        "from pathlib import Path\n"
+        "from generator.commands.expire import expire\n"
+        "from generator.commands.workspace import Workspace\n"
+        "unlink, seen = os.unlink, []\n"
+        "def dying(path, **options):\n"
+        "    unlink(path, **options)\n"
+        "    if str(path).endswith('.json'):\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+        "os.unlink = dying\n"
+        "expire(Workspace.find(Path(sys.argv[1])), {'results': Path(sys.argv[2])}, remote='origin',"
+        " now=float(sys.argv[3]))\n"
+    )
+    now = time.time() + LATER
+
+    died = subprocess.run(
+        [sys.executable, "-c", script, recorded.root, results, str(now)],
+        cwd=Path(__file__).parents[2],
+        check=False,
+    )
+
+    assert died.returncode == -9
+    assert [path.name for path in results.iterdir()] == [f"{GONE}{name}"]
+    assert len(list(results.glob("*/*/*.json"))) == 2
+    assert fate(expired(recorded, results, now=now)) == (State.EXPIRED, "")
+    assert list(results.iterdir()) == []
+
+
+def test_links_are_removed_and_never_followed(recorded: Sandbox, results: Path, tmp_path: Path) -> None:
+    name, precious = batch(recorded), tmp_path / "precious"
+    (precious / "0").mkdir(parents=True)
+    (precious / "0/kept.json").write_text("{}")
+    (results / name / "0/out").symlink_to(precious)
+    (results / name / "1/file").symlink_to(precious / "0/kept.json")
+    (results / name / "7").symlink_to(precious, target_is_directory=True)
+
+    assert fate(expired(recorded, results))[0] is State.EXPIRED
+    assert (precious / "0/kept.json").read_text() == "{}"
+    assert not (results / name).exists()
+
+
+def test_a_link_in_the_place_of_a_batch_is_unknown(recorded: Sandbox, results: Path, tmp_path: Path) -> None:
+    name, precious = batch(recorded), tmp_path / "precious"
+    (results / name).rename(precious)
+    (results / name).symlink_to(precious)
+
+    found = expired(recorded, results)
+
+    assert (found.fates, found.unknown) == ((), (str(results / name),))
+    assert len(list(precious.glob("*/*.json"))) == 3
+
+
+def test_folders_of_other_volumes_go_with_those_of_the_results_or_stay_with_them(
+    recorded: Sandbox, results: Path, tmp_path: Path
+) -> None:
+    name, checkpoints = batch(recorded), tmp_path / "checkpoints"
+    kept = checkpoints / name / "0/epoch-1"
+    kept.mkdir(parents=True)
+    late = leave(results, stored(recorded), 1, uid="late", attempt=2)
+
+    assert fate(expired(recorded, results, checkpoints=checkpoints))[0] is State.LATE
+    assert kept.is_dir()
+
+    late.unlink()
+    found = expired(recorded, results, checkpoints=checkpoints, artifacts=results)
+
+    assert found.fates[0].volumes == ("checkpoints", "results")
+    assert list(checkpoints.iterdir()) == list(results.iterdir()) == []
+
+
+def test_a_checkpoint_that_is_young_keeps_the_results_too(
+    recorded: Sandbox, results: Path, tmp_path: Path
+) -> None:
+    now, folder = time.time() + LATER, tmp_path / "checkpoints" / batch(recorded)
+    folder.mkdir(parents=True)
+    os.utime(folder, (now, now))
+
+    assert fate(expired(recorded, results, now=now, checkpoints=folder.parent))[0] is State.KEPT
+    assert len(list(results.glob("*/*/*.json"))) == 3
+
+
+def test_folders_nested_without_end_are_left_and_told(recorded: Sandbox, results: Path) -> None:
+    deep = results / batch(recorded) / "0" / "/".join("d" * 100)
+    deep.mkdir(parents=True)
+
+    state, why = fate(expired(recorded, results))
+
+    assert (state, "nested deeper" in why) == (State.FAILED, True)
+    assert deep.is_dir()
+
+
+def test_a_volume_that_is_not_there_is_an_error(recorded: Sandbox, results: Path) -> None:
+    with pytest.raises(StorageError, match="no such file"):
+        expired(recorded, results / "nowhere")
+
+
+def test_a_shallow_clone_cannot_tell_when_records_came(
+    recorded: Sandbox, results: Path, tmp_path: Path
+) -> None:
+    clone = tmp_path / "shallow"
+    url = f"file://{recorded.remote}"
+    subprocess.run(["git", "clone", "-q", "--depth=1", url, str(clone)], check=True)
+    workspace = Workspace(Repository(clone), recorded.workspace.settings)
+
+    found = expire(workspace, {"results": results}, remote="origin", now=time.time() + LATER)
+
+    assert (fate(found)[0], "shallow" in fate(found)[1]) == (State.FAILED, True)
+    assert len(list(results.glob("*/*/*.json"))) == 3
+
+
+def swept(sandbox: Sandbox, *arguments: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "generator.cli", "expire", *map(str, arguments)],
+        cwd=sandbox.root,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_as_a_command_it_answers_in_text_and_in_json(recorded: Sandbox, results: Path) -> None:
+    name = batch(recorded)
+    (results / "notes").mkdir()
+
+    told = swept(recorded, "--results", results)
+    answered = swept(recorded, "--results", results, "--format", "json", "--dry-run")
+
+    assert (told.returncode, answered.returncode) == (0, 0)
+    assert f"kept: {name}: its records came to the branch" in told.stdout
+    assert "unknown: " in told.stdout
+    assert "deleted the folders of 0 of 1 batch(es)" in told.stdout
+    data = json.loads(answered.stdout)["data"]
+    assert (data["dry_run"], data["keep_days"]) == (True, KEEP)
+    assert [(one["name"], one["state"], one["volumes"]) for one in data["batches"]] == [
+        (name, "kept", ["results"])
+    ]
+    assert data["unknown"] == [str(results / "notes")]
+
+
+def test_as_a_command_it_exits_5_for_a_late_record_and_3_where_storage_refuses(
+    sandbox: Sandbox, results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sandbox.write("sweepledger.yaml", f"version: 1\nresults: {{keep: {KEEP}d}}\n")
+    sandbox.merged()
+    for index in range(3):
+        leave(results, stored(sandbox), index)
+    monkeypatch.setenv("GIT_COMMITTER_DATE", "2001-01-01T00:00:00Z")
+    collect(target(sandbox), results, ())
+    sandbox.pull()
+    late = leave(results, stored(sandbox), 1, uid="late", attempt=2)
+    aged(results / batch(sandbox), time.time() - LATER)
+
+    told = swept(sandbox, "--results", results)
+
+    assert (told.returncode, "late: " in told.stdout, "hint: " in told.stdout) == (5, True, True)
+
+    late.unlink()
+    (results / batch(sandbox) / "0" / "/".join("d" * 100)).mkdir(parents=True)
+    assert swept(sandbox, "--results", results).returncode == 3
+
+    shutil.rmtree(results / batch(sandbox) / "0")
+    aged(results / batch(sandbox), time.time() - LATER)
+    told = swept(sandbox, "--results", results)
+    assert (told.returncode, f"deleted: {batch(sandbox)} (results)" in told.stdout) == (0, True)
+    assert list(results.iterdir()) == []

@@ -1,0 +1,40 @@
+"""Every page is found by following links from README.md, and no link leads nowhere."""
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+
+
+def links(page: Path) -> set[Path]:
+    """Give the files of the repository that a page leads to."""
+    found = LINK.findall(page.read_text(encoding="utf-8"))
+    return {(page.parent / target).resolve() for target in found if "://" not in target}
+
+
+def reached() -> set[Path]:
+    seen: set[Path] = set()
+    ahead = {ROOT / "README.md"}
+    while ahead:
+        page = ahead.pop()
+        seen.add(page)
+        ahead |= {found for found in links(page) if found.suffix == ".md" and found.is_file()} - seen
+    return seen
+
+
+def test_every_page_is_reached_from_the_readme() -> None:
+    pages = set((ROOT / "docs").rglob("*.md"))
+
+    assert {str(page.relative_to(ROOT)) for page in pages - reached()} == set()
+
+
+def test_no_link_leads_nowhere() -> None:
+    broken = {
+        f"{page.relative_to(ROOT)}: {found}"
+        for page in reached()
+        for found in links(page)
+        if not found.exists()
+    }
+
+    assert broken == set()

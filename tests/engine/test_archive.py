@@ -1,0 +1,162 @@
+"""Archives that trials, or whoever takes their place, can send: written by `tarfile`, and by hand."""
+
+import io
+import tarfile
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from generator.engine.cluster import archive
+from generator.engine.cluster.archive import Refused, unpack
+from generator.repo import volume
+
+END = bytes(2 * archive.BLOCK)
+
+
+def packed(*members: tarfile.TarInfo, form: int = tarfile.GNU_FORMAT) -> bytes:
+    written = io.BytesIO()
+    with tarfile.open(fileobj=written, mode="w", format=form) as opened:
+        for one in members:
+            opened.addfile(one, io.BytesIO(b"x" * one.size))
+    return written.getvalue()
+
+
+def member(name: str, kind: bytes = tarfile.REGTYPE, target: str = "", size: int = 1) -> tarfile.TarInfo:
+    made = tarfile.TarInfo(name)
+    made.type, made.linkname = kind, target
+    made.size = size if kind == tarfile.REGTYPE else 0
+    return made
+
+
+def header(kind: bytes, size: int, name: str = "./0/a.json") -> bytes:
+    """Write a header that promises more than follows."""
+    made = tarfile.TarInfo(name)
+    made.type, made.size = kind, size
+    return made.tobuf(tarfile.GNU_FORMAT)
+
+
+def extended(**headers: str) -> tarfile.TarInfo:
+    made = member("./0/a.json")
+    made.pax_headers = {name.replace("_", "."): value for name, value in headers.items()}
+    return made
+
+
+def test_records_and_output_are_unpacked(tmp_path: Path) -> None:
+    sent = packed(member("./0/a-b.json"), member("./0/a-b.out"), member("11/c.json"))
+
+    assert unpack(io.BytesIO(sent), tmp_path) == 3
+    assert (tmp_path / "11/c.json").read_bytes() == b"x"
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        member("../../evil.json"),
+        member("/0/evil.json"),
+        member("./0/../../evil.json"),
+        member("./0/evil.json", tarfile.SYMTYPE, "/etc/passwd"),
+        member("./0/evil.json", tarfile.LNKTYPE, "../../other"),
+        member("./0/evil.json", tarfile.CHRTYPE),
+        member("./0/evil.json", tarfile.FIFOTYPE),
+        member("./0/evil.sh"),
+        member("./٣/evil.json"),
+        member("./0/" + "e" * 200 + "evil.json"),
+        member("./0/evil.out", size=archive.LARGEST_FILE + 1),
+    ],
+    ids=[
+        *("above", "absolute", "through", "symlink", "link", "device", "pipe", "other", "foreign-digits"),
+        *("long", "large"),
+    ],
+)
+def test_nothing_else_that_a_trial_left_is_and_what_follows_it_is_not_lost(
+    hostile: tarfile.TarInfo, tmp_path: Path
+) -> None:
+    sent = packed(hostile, member("./1/good.json"))
+
+    assert unpack(io.BytesIO(sent), tmp_path / "batch") == 1
+    assert [path.name for path in tmp_path.rglob("*.*")] == ["good.json"]
+
+
+def test_a_trial_may_fill_its_limits_and_no_more(tmp_path: Path) -> None:
+    sent = packed(member("./0/a.out", size=archive.LARGEST_FILE))
+
+    assert unpack(io.BytesIO(sent), tmp_path) == 1
+    assert volume.LARGEST_FILE == archive.LARGEST_FILE
+
+
+def test_extended_headers_that_change_nothing_are_passed_over(tmp_path: Path) -> None:
+    sent = packed(extended(mtime="1.5", comment="hello"), form=tarfile.PAX_FORMAT)
+
+    assert unpack(io.BytesIO(sent), tmp_path) == 1
+
+
+@pytest.mark.parametrize(
+    ("sent", "why"),
+    [
+        (b"tar: command not found" * 100, "header"),
+        (packed(member("./0/a.json"), member("./0/a.json")), "0/a.json twice"),
+        (packed(member("./0/a.json"), member("0/a.json")), "0/a.json twice"),
+        (packed(member("./0/a.json"))[:700], "cut off"),
+        (packed(member("./0/a.json"))[:1024], "cut off"),
+        (b"", "cut off"),
+        (header(tarfile.REGTYPE, 10**12) + END, "cut off"),
+        (header(tarfile.REGTYPE, -(10**9)) + END, "bytes"),
+        (header(tarfile.GNUTYPE_SPARSE, 512) + END, "sparse"),
+        (header(tarfile.XHDTYPE, 10**12) + END, "a header has 1000000000000 bytes"),
+        (header(tarfile.XGLTYPE, 10**12) + END, "a header has 1000000000000 bytes"),
+        (header(tarfile.GNUTYPE_LONGNAME, 10**12) + END, "cut off"),
+        (packed(extended(GNU_sparse_size="2000000000"), form=tarfile.PAX_FORMAT), "sparse"),
+        (packed(extended(GNU_sparse_realsize="1000000000000"), form=tarfile.PAX_FORMAT), "sparse"),
+        (packed(extended(size="1000000000000"), form=tarfile.PAX_FORMAT), "size is not what its header says"),
+    ],
+    ids=[
+        *("text", "twice", "twice-otherwise", "cut-content", "no-end", "nothing", "promised", "negative"),
+        *("sparse", "extension", "global-extension", "long-name", "pax-sparse", "pax-terabyte", "pax-size"),
+    ],
+)
+def test_what_no_trial_brings_about_is_refused(sent: bytes, why: str, tmp_path: Path) -> None:
+    with pytest.raises(Refused, match=why):
+        unpack(io.BytesIO(sent), tmp_path)
+
+    assert sum(path.stat().st_size for path in tmp_path.rglob("*.json")) <= 1
+
+
+class Endless:
+    """A source that never ends."""
+
+    def __init__(self, content: bytes, most: int) -> None:
+        self.content, self.left = content, most
+
+    def read(self, size: int) -> bytes:
+        size = min(size, self.left)
+        self.left -= size
+        return (self.content * (size // len(self.content) + 1))[:size]
+
+
+@pytest.fixture
+def little_memory() -> Iterator[None]:
+    tracemalloc.start()
+    yield
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 1 << 20
+
+
+@pytest.mark.parametrize(
+    "kind", [tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.DIRTYPE], ids=["pax", "long", "folder"]
+)
+def test_headers_without_end_take_neither_memory_nor_stack(
+    kind: bytes, tmp_path: Path, little_memory: None
+) -> None:
+    with pytest.raises(Refused, match="cut off"):
+        unpack(Endless(header(kind, 0), 8 << 20), tmp_path)
+
+
+def test_files_without_end_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive, "MOST_FILES", 10)
+    sent = packed(*(member(f"./{number}/a.json") for number in range(11)))
+
+    with pytest.raises(Refused, match="more than 10 files"):
+        unpack(io.BytesIO(sent), tmp_path)

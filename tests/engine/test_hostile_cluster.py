@@ -1,0 +1,330 @@
+"""A kubectl that answers what no cluster should: the tests' own program is the hostile party."""
+
+import io
+import json
+import shutil
+import subprocess
+import sys
+import tarfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from generator.engine.cluster import archive, kubectl, observed, reader_pod
+from generator.engine.cluster.kubectl import ClusterError, Kubectl
+from generator.structs.sweep import Shape
+
+POD = reader_pod.manifest("sweep-reader", "team", "results", "a.example/b", None)
+WANTED = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}
+
+Fake = Callable[[str], Path]
+
+
+@pytest.fixture
+def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fake:
+    """Put a shell script in kubectl's place."""
+
+    def make(script: str) -> Path:
+        path = tmp_path / "kubectl"
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(0o755)
+        monkeypatch.setenv("KUBECTL", str(path))
+        kubectl.command.cache_clear()
+        return path
+
+    return make
+
+
+def said(tmp_path: Path, content: bytes) -> str:
+    path = tmp_path / "said"
+    path.write_bytes(content)
+    return f"exec cat {path}"
+
+
+ASKING: dict[str, Callable[[], object]] = {
+    "versions": lambda: Kubectl().versions(),
+    "version": kubectl.version,
+    "get": lambda: Kubectl().get("pods", "a"),
+    "find": lambda: Kubectl().find(WANTED),
+    "list": lambda: Kubectl().list("jobs.batch", "team", "a=b"),
+    "held": lambda: observed.held(Kubectl(), "team", [Shape.INDEXED]),
+    "has-pods": lambda: observed.has_pods(Kubectl(), "team", "a"),
+    "create": lambda: Kubectl().create(WANTED),
+}
+
+
+@pytest.mark.parametrize("ask", ASKING.values(), ids=ASKING.keys())
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        b"{}",
+        b"[]",
+        b"null",
+        b"<html>please log in</html>",
+        b"\xff\xfe",
+        b'{"items": null}',
+        b'{"kind": "List", "items": [null]}',
+        b'{"kind": "Pod", "metadata": null}',
+        b'{"kind": "List", "items": [{"kind": "Pod", "metadata": {"name": "a", "labels": null}}]}',
+        b'{"kind": "List", "items": [{"kind": "Pod", "metadata": {"name": "a"}, "status": 5}]}',
+        b'{"kind": "Pod", "metadata": {"name": "a"}, "status": {"conditions": ["no"]}}',
+        b'{"kind": "Pod", "metadata": {"name": "a"}, "spec": {"accessModes": 1}}',
+        b"[" * 200_000,
+        b'{"a":' * 200_000,
+        b'{"kind": "Pod", "metadata": {"name": "a"}, "spec": {"a": ' + b"[" * 500 + b"]" * 500 + b"}}",
+        b"[" + b"{}," * 5_000_000 + b"{}]",
+    ],
+    ids=[
+        *("nothing", "empty", "a-list", "null", "html", "no-text", "null-items", "null-item"),
+        *("null-metadata", "null-labels", "number-status", "text-condition", "number-modes"),
+        *("deep-lists", "deep-objects", "rather-deep", "many"),
+    ],
+)
+def test_an_answer_that_is_none_of_kubernetes_is_quoted(
+    answer: bytes, ask: Callable[[], object], fake: Fake, tmp_path: Path
+) -> None:
+    fake(said(tmp_path, answer))
+
+    with pytest.raises(ClusterError, match=r"kubectl [a-z]+ printed") as caught:
+        ask()
+
+    assert len(str(caught.value)) < 300
+
+
+def test_another_object_than_the_one_asked_for_is_refused(fake: Fake, tmp_path: Path) -> None:
+    fake(said(tmp_path, b'{"kind": "Secret", "metadata": {"name": "a"}}'))
+
+    with pytest.raises(ClusterError, match="asked for a Pod and gave a Secret"):
+        Kubectl().find(WANTED)
+
+
+def test_an_answer_without_end_is_stopped_before_memory_is_full(
+    fake: Fake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kubectl, "LARGEST_ANSWER", 1 << 20)
+    fake("exec yes")
+
+    with pytest.raises(ClusterError, match="as it sent more than 1048576 bytes"):
+        Kubectl().run("get", "pods")
+
+
+def test_a_list_without_end_is_given_up(fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kubectl, "MOST_PORTIONS", 3)
+    fake(said(tmp_path, b'{"items": [], "metadata": {"continue": "more"}}'))
+
+    with pytest.raises(ClusterError, match="has no end: 3 portions"):
+        list(Kubectl().portions("/api/v1/pods", "a=b"))
+
+
+def test_words_without_end_on_standard_error_do_not_stop_kubectl(fake: Fake) -> None:
+    fake("head -c 3000000 /dev/zero >&2; echo >&2; echo the cause >&2; exit 1")
+
+    with pytest.raises(ClusterError, match="the cause"):
+        Kubectl().run("get", "pods")
+
+
+def test_what_kubectl_started_ends_with_it(fake: Fake, tmp_path: Path) -> None:
+    left = tmp_path / "left"
+    fake(f"(sleep 0.5; touch {left}) & exec sleep 60")
+
+    with pytest.raises(ClusterError, match=r"stopped after 0\.2 s"):
+        Kubectl().run("get", "pods", seconds=0.2)
+
+    time.sleep(0.6)
+    assert not left.exists()
+
+
+def test_a_child_that_leaves_and_keeps_the_pipe_open_keeps_nobody_waiting(fake: Fake) -> None:
+    fake(f"{sys.executable} -c 'import os, time; os.setsid(); time.sleep(2)' & exit 0")
+
+    begun = time.monotonic()
+    with pytest.raises(ClusterError, match="was stopped after"):
+        Kubectl().run("get", "pods", seconds=0.5)
+    assert time.monotonic() - begun < 1.5
+
+
+LOGGED = 'E1121 20:01:28.720866    6991 memcache.go:381] "Unhandled" err="dial tcp 127.0.0.1:1"'
+
+
+@pytest.mark.parametrize(
+    ("words", "shown", "hint"),
+    [
+        (f"{LOGGED}\n{LOGGED}\nThe connection to the server a:1 was refused", "was refused", "get-contexts"),
+        (LOGGED, "dial tcp 127.0.0.1:1", ""),
+        ("error: context was not found for specified context: b", "specified context: b", "--context"),
+        ("error: You must be logged in to the server (Unauthorized)", "Unauthorized", "log in"),
+        ("Error from server (Forbidden): pods is forbidden", "is forbidden", "somebody who may"),
+        ("first\n* second\n\n* third", "first; * second; * third", ""),
+        ("", "it said nothing", ""),
+        ("x" * 100_000, "…x", ""),
+    ],
+    ids=["refused", "log-only", "context", "login", "forbidden", "lines", "nothing", "long"],
+)
+def test_an_error_is_one_sentence_with_a_way_out_and_no_log(
+    words: str, shown: str, hint: str, fake: Fake, tmp_path: Path
+) -> None:
+    (tmp_path / "words").write_text(words)
+    fake(f"cat {tmp_path}/words >&2; exit 1")
+
+    with pytest.raises(ClusterError) as caught:
+        Kubectl("mine").run("get", "pods")
+
+    text = str(caught.value)
+    assert text.startswith("`kubectl --context=mine get pods`: ")
+    assert shown in text
+    assert "\n" not in text
+    assert "memcache.go" not in text
+    assert len(text) < 1100
+    assert hint in str(caught.value.hint)
+
+
+def reader(sending: str) -> str:
+    """Give a cluster whose reader pod runs at once, and sends what it is told to."""
+    pod = json.dumps({**POD, "status": {"phase": "Running"}})
+    return f"""case "$*" in
+*" create "*|*" get "*) cat > /dev/null; echo '{pod}' ;;
+*" exec "*) {sending} ;;
+esac"""
+
+
+def fetched(into: Path, *batches: str) -> list[str]:
+    into.mkdir(exist_ok=True)
+    reader_pod.fetch(Kubectl(), POD, batches or ("batch",), into, patience=5)
+    return sorted(path.relative_to(into).as_posix() for path in into.rglob("*.*"))
+
+
+def packed(*names: str) -> bytes:
+    written = io.BytesIO()
+    with tarfile.open(fileobj=written, mode="w") as opened:
+        for name in names:
+            opened.addfile(tarfile.TarInfo(name))
+    return written.getvalue()
+
+
+def test_a_stream_without_end_is_cut_and_nothing_of_it_is_kept(
+    fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive, "LARGEST_ARCHIVE", 1 << 20)
+    (tmp_path / "sent").write_bytes(packed("./0/a.json"))
+    fake(reader(f"cat {tmp_path}/sent; exec yes"))
+
+    with pytest.raises(ClusterError, match="as it sent more than 1048576 bytes"):
+        fetched(tmp_path / "into")
+
+    assert not list((tmp_path / "into").iterdir())
+
+
+def test_what_no_trial_can_send_is_refused_with_the_batch_named(fake: Fake, tmp_path: Path) -> None:
+    (tmp_path / "sent").write_bytes(packed("./0/a.json", "./0/a.json"))
+    fake(reader(f"exec cat {tmp_path}/sent"))
+
+    with pytest.raises(ClusterError, match=r"sent of batch is no archive of results: it has 0/a\.json twice"):
+        fetched(tmp_path / "into")
+
+    assert not list((tmp_path / "into").iterdir())
+
+
+@pytest.mark.parametrize("code", [1, 137])
+def test_a_transfer_that_fails_says_why_and_keeps_nothing(code: int, fake: Fake, tmp_path: Path) -> None:
+    (tmp_path / "sent").write_bytes(packed("./0/a.json"))
+    fake(reader(f"cat {tmp_path}/sent; echo error: the pod is gone >&2; exit {code}"))
+
+    with pytest.raises(ClusterError, match="the pod is gone"):
+        fetched(tmp_path / "into")
+
+    assert not list((tmp_path / "into").iterdir())
+
+
+@pytest.fixture(params=["coreutils", "busybox"])
+def programs(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Give the PATH of an image: GNU programs, or busybox."""
+    if request.param == "coreutils":
+        return "/usr/bin:/bin"
+    busybox = shutil.which("busybox")
+    if busybox is None:
+        pytest.skip("skipped: busybox not found")
+    folder = tmp_path / "busybox"
+    folder.mkdir()
+    for name in ("sh", "tar", "find", "head"):
+        (folder / name).symlink_to(busybox)
+    return str(folder)
+
+
+@pytest.fixture
+def pod(fake: Fake, tmp_path: Path, programs: str) -> Path:
+    """Give the volume of a pod that really runs what is executed in it."""
+    results = tmp_path / "results"
+    run = f'while [ "$1" != -- ]; do shift; done; shift; folder="{results}/${{4##*/}}"'
+    fake(reader(f'{run}; PATH={programs} exec "$1" "$2" "$3" "$folder"'))
+    return results
+
+
+def test_the_pod_sends_what_the_collector_reads_and_leaves_the_rest_behind(pod: Path, tmp_path: Path) -> None:
+    folder = pod / "batch/0"
+    folder.mkdir(parents=True)
+    for name in ("a.json", "a.out", "a.err", "b.txt", "-x.json", "with space.json", "x\n--help.json"):
+        (folder / name).write_text("x")
+    (folder / "link.json").symlink_to("/etc/passwd")
+    (folder / "deeper").mkdir()
+    (folder / "deeper/c.json").write_text("x")
+    with (folder / "hole.out").open("wb") as hole:
+        hole.truncate(10**12)
+    (folder / "full.out").write_bytes(bytes(archive.LARGEST_FILE))
+    begun = time.monotonic()
+
+    found = fetched(tmp_path / "into")
+
+    assert found == [f"batch/0/{name}" for name in ("-x.json", "a.err", "a.json", "a.out", "full.out")]
+    assert (tmp_path / "into/batch/0/full.out").stat().st_size == archive.LARGEST_FILE
+    assert time.monotonic() - begun < 10
+
+
+def test_a_batch_that_left_nothing_is_an_empty_one(pod: Path, tmp_path: Path) -> None:
+    (pod / "empty/0").mkdir(parents=True)
+
+    assert fetched(tmp_path / "into", "empty", "missing") == []
+    assert sorted(path.name for path in (tmp_path / "into").iterdir()) == ["empty", "missing"]
+
+
+def test_a_folder_that_cannot_be_read_is_told(fake: Fake, pod: Path, tmp_path: Path, programs: str) -> None:
+    (pod / "batch/0").mkdir(parents=True)
+    failing = tmp_path / "failing"
+    failing.mkdir()
+    (failing / "find").write_text("#!/bin/sh\necho find: ./0: input/output error >&2; exit 1\n")
+    (failing / "find").chmod(0o755)
+    script = tmp_path / "kubectl"
+    script.write_text(script.read_text().replace("PATH=", f"PATH={failing}:"))
+
+    with pytest.raises(ClusterError, match="input/output error"):
+        fetched(tmp_path / "into")
+
+
+def test_a_stream_is_read_in_little_memory(fake: Fake, tmp_path: Path) -> None:
+    if not Path("/proc/self/status").is_file():
+        pytest.skip("skipped: no /proc to read the memory from")
+    written = tmp_path / "sent"
+    with tarfile.open(written, "w") as opened:
+        for number in range(200):
+            one = tarfile.TarInfo(f"./{number}/a.out")
+            one.size = archive.LARGEST_FILE
+            opened.addfile(one, io.BytesIO(bytes(one.size)))
+    fake(reader(f"exec cat {written}"))
+    program = f"""
+import re
+from pathlib import Path
+from generator.engine.cluster import reader_pod
+from generator.engine.cluster.kubectl import Kubectl
+from tests.engine.test_hostile_cluster import POD
+reader_pod.fetch(Kubectl(), POD, ["batch"], Path({str(tmp_path / "into")!r}), patience=5)
+print(re.search(r"VmHWM:\\s+([0-9]+) kB", Path("/proc/self/status").read_text())[1])
+"""
+    (tmp_path / "into").mkdir()
+
+    done: Any = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert int(done.stdout) < 150 * 1024
+    assert len(list((tmp_path / "into/batch").iterdir())) == 200

@@ -1,0 +1,63 @@
+"""What the generator really renders, and ways into it."""
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from generator.render.overlay import overlay
+from generator.repo import files, kustomize
+from generator.structs.settings import Settings
+from generator.structs.sweep import Shape, Sweep
+from tests.sweeps import BASE, a_batch, some_bases
+
+Rendered = dict[Shape, tuple[str, tuple[Any, ...]]]
+
+
+def rendered(folder: Path, sweep: Sweep, settings: Settings, **program: Any) -> Rendered:
+    """Render a batch of each shape: its name, and what kustomize makes of it."""
+    shutil.copytree(BASE, folder / "base")
+    made = {}
+    for shape in Shape:
+        asked = replace(sweep, run=replace(sweep.run, nodes=2 if shape.is_distributed else 1))
+        batch = overlay(a_batch(shape, sweep=asked, **program), some_bases(), settings)
+        target = folder / "overlays/active" / batch.name
+        files.write_folder(target, batch.tree)
+        made[shape] = (batch.name, kustomize.build(target))
+    return made
+
+
+def of_kind(manifests: list[Any], kind: str) -> dict[str, Any]:
+    found: dict[str, Any] = next(manifest for manifest in manifests if manifest["kind"] == kind)
+    return found
+
+
+def job(manifests: list[Any]) -> dict[str, Any]:
+    return of_kind(manifests, "Job")
+
+
+def pod(manifests: list[Any]) -> dict[str, Any]:
+    found: dict[str, Any] = job(manifests)["spec"]["template"]["spec"]
+    return found
+
+
+def container(manifests: list[Any]) -> dict[str, Any]:
+    found: dict[str, Any] = pod(manifests)["containers"][0]
+    return found
+
+
+def context(manifests: list[Any]) -> dict[str, Any]:
+    found: dict[str, Any] = container(manifests)["securityContext"]
+    return found
+
+
+def volume(manifests: list[Any], name: str) -> dict[str, Any]:
+    found: dict[str, Any] = next(each for each in pod(manifests)["volumes"] if each["name"] == name)
+    return found
+
+
+def mount(manifests: list[Any], name: str) -> dict[str, Any]:
+    found: dict[str, Any] = next(
+        each for each in container(manifests)["volumeMounts"] if each["name"] == name
+    )
+    return found

@@ -1,0 +1,292 @@
+"""Trials write into their own folders, run where the settings let them, and reach what the settings open.
+
+`sweep submit` and `sweep local` ask nobody else.
+"""
+
+import copy
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from generator import policy
+from generator.structs.settings import Dataset, Settings
+from generator.structs.sweep import Shape
+from tests.policy import building
+from tests.policy.building import Rendered, container, job, mount, of_kind, pod
+from tests.sweeps import FULL_SETTINGS, POOLS, SETTINGS, a_full_sweep, a_sweep
+
+IMAGE = "registry.example.org/team/trainer@sha256:" + "a" * 64
+SINGLE = (Shape.JOBS, Shape.INDEXED)
+SHAPES = pytest.mark.parametrize("shape", SINGLE, ids=lambda shape: str(shape.value))
+INDEX = "sweepledger.dev/index"
+QUEUE = "kueue.x-k8s.io/queue-name"
+
+Change = Callable[[list[Any]], object]
+
+
+@pytest.fixture(scope="session")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Rendered:
+    return building.rendered(tmp_path_factory.mktemp("plain"), a_sweep(), SETTINGS)
+
+
+@pytest.fixture(scope="session")
+def queued(tmp_path_factory: pytest.TempPathFactory) -> Rendered:
+    folder = tmp_path_factory.mktemp("queued")
+    return building.rendered(folder, a_full_sweep("queued"), FULL_SETTINGS, image=IMAGE)
+
+
+@pytest.fixture(scope="session")
+def chosen(tmp_path_factory: pytest.TempPathFactory) -> Rendered:
+    folder = tmp_path_factory.mktemp("chosen")
+    return building.rendered(folder, a_full_sweep("chosen"), FULL_SETTINGS, image=IMAGE)
+
+
+def codes(
+    batch: tuple[str, tuple[Any, ...]], change: Change, settings: Settings, image: str | None = None
+) -> set[str]:
+    name, original = batch
+    manifests = copy.deepcopy(list(original))
+    change(manifests)
+    found = policy.check(name, settings, tuple(manifests), place="x", image=image)
+    assert len({(problem.path, problem.message) for problem in found}) == len(found)
+    return {problem.code for problem in found}
+
+
+def nothing(_: list[Any]) -> None:
+    """Leave all as it is."""
+
+
+@pytest.mark.parametrize("shape", Shape, ids=lambda shape: str(shape.value))
+def test_whatever_a_platform_offers_is_ours(shape: Shape, queued: Rendered, chosen: Rendered) -> None:
+    assert codes(queued[shape], nothing, FULL_SETTINGS, IMAGE) == set()
+    assert codes(chosen[shape], nothing, FULL_SETTINGS, IMAGE) == set()
+
+
+def labels(all_: list[Any]) -> dict[str, Any]:
+    found: dict[str, Any] = job(all_)["metadata"]["labels"]
+    return found
+
+
+def pod_labels(all_: list[Any]) -> dict[str, Any]:
+    found: dict[str, Any] = job(all_)["spec"]["template"]["metadata"]["labels"]
+    return found
+
+
+def in_folder(all_: list[Any], folder: str, key: str = "subPath") -> None:
+    """Mount the results somewhere else below the batch's folder."""
+    found = mount(all_, "results")
+    name = (found.get("subPath") or found["subPathExpr"]).split("/")[0]
+    for old in ("subPath", "subPathExpr"):
+        found.pop(old, None)
+    found[key] = f"{name}/{folder}"
+
+
+def whole(all_: list[Any]) -> None:
+    """Mount the whole results volume beside the trial's own folder, to read."""
+    container(all_)["volumeMounts"].append({"name": "results", "mountPath": "/all", "readOnly": True})
+
+
+def environment(all_: list[Any], name: str, value: str) -> None:
+    variables = container(all_)["env"]
+    variables[:] = [each for each in variables if each["name"] != name] + [{"name": name, "value": value}]
+
+
+FAULTS: dict[str, tuple[str, Change]] = {
+    "one folder for many": ("volume-not-allowed", lambda all_: in_folder(all_, "7")),
+    "a folder above": ("volume-not-allowed", lambda all_: in_folder(all_, "")),
+    "another trial's": ("volume-not-allowed", lambda all_: in_folder(all_, "$(SWEEP_NODE)", "subPathExpr")),
+    "all results to read": ("volume-not-allowed", whole),
+    "data elsewhere": ("volume-not-allowed", lambda all_: mount(all_, "data").update(subPath="private")),
+    "a number of its own": (
+        "container-not-ours",
+        lambda all_: environment(all_, "JOB_COMPLETION_INDEX", "0"),
+    ),
+    "another row": ("container-not-ours", lambda all_: environment(all_, "SWEEP_INDEX", "7")),
+    "peers": (
+        "pod-not-restricted",
+        lambda all_: pod_labels(all_).update({"sweepledger.dev/egress-peers": "true"}),
+    ),
+    "a way out": (
+        "pod-not-restricted",
+        lambda all_: pod_labels(all_).update({"sweepledger.dev/egress-world": "true"}),
+    ),
+    "another batch": (
+        "label-not-ours",
+        lambda all_: pod_labels(all_).update({"sweepledger.dev/batch": "lr-b2-00000000"}),
+    ),
+    "another sweep": (
+        "label-not-ours",
+        lambda all_: labels(all_).update({"sweepledger.dev/sweep": "other"}),
+    ),
+    "another manager": (
+        "label-not-ours",
+        lambda all_: labels(all_).update({"app.kubernetes.io/managed-by": "Helm"}),
+    ),
+    "nodes": ("placement-not-ours", lambda all_: pod(all_).update(nodeSelector={"pool": "gpu"})),
+    "every node": ("placement-not-ours", lambda all_: pod(all_).update(tolerations=[{"operator": "Exists"}])),
+    "affinity": ("placement-not-ours", lambda all_: pod(all_).update(affinity={"nodeAffinity": {}})),
+    "a queue": ("placement-not-ours", lambda all_: labels(all_).update({QUEUE: "research"})),
+    "a queue of pods": ("pod-not-restricted", lambda all_: pod_labels(all_).update({QUEUE: "research"})),
+    "priority without a queue": (
+        "placement-not-ours",
+        lambda all_: labels(all_).update({"kueue.x-k8s.io/priority-class": "urgent"}),
+    ),
+    "a priority": ("placement-not-ours", lambda all_: pod(all_).update(priorityClassName="urgent")),
+    "a registry's key": (
+        "placement-not-ours",
+        lambda all_: pod(all_).update(imagePullSecrets=[{"name": "admin"}]),
+    ),
+    "another image": ("container-not-ours", lambda all_: container(all_).update(image=IMAGE)),
+}
+
+
+@SHAPES
+@pytest.mark.parametrize("fault", FAULTS)
+def test_what_would_let_trials_meet_is_refused(fault: str, shape: Shape, plain: Rendered) -> None:
+    code, change = FAULTS[fault]
+
+    assert code in codes(plain[shape], change, SETTINGS, "sweepledger.invalid/local")
+
+
+def first(all_: list[Any], key: str) -> dict[str, Any]:
+    found: dict[str, Any] = pod(all_)[key][0]
+    return found
+
+
+POOLED: dict[str, tuple[str, Change]] = {
+    "another pool's nodes": (
+        "placement-not-ours",
+        lambda all_: pod(all_).update(nodeSelector={"pool": "other"}),
+    ),
+    "no nodes chosen": ("placement-not-ours", lambda all_: pod(all_).pop("nodeSelector")),
+    "one taint more": (
+        "placement-not-ours",
+        lambda all_: pod(all_)["tolerations"].append({"key": "x", "operator": "Exists"}),
+    ),
+    "one taint otherwise": (
+        "placement-not-ours",
+        lambda all_: first(all_, "tolerations").update(operator="Equal", value="x"),
+    ),
+    "another pool's queue beside it": (
+        "placement-not-ours",
+        lambda all_: labels(all_).update({QUEUE: "research"}),
+    ),
+    "no priority class": ("placement-not-ours", lambda all_: pod(all_).pop("priorityClassName")),
+    "another pull secret": (
+        "placement-not-ours",
+        lambda all_: first(all_, "imagePullSecrets").update(name="admin"),
+    ),
+    "another place to bill": ("label-not-ours", lambda all_: labels(all_).update({"cost-center": "nlp"})),
+    "another device": (
+        "placement-not-ours",
+        lambda all_: [
+            amounts.update({"nvidia.com/mig-1g.5gb": amounts.pop("nvidia.com/gpu")})
+            for amounts in container(all_)["resources"].values()
+        ],
+    ),
+    "a way out that is none": (
+        "label-not-ours",
+        lambda all_: pod_labels(all_).update({"sweepledger.dev/egress-hub": "false"}),
+    ),
+}
+
+
+@SHAPES
+@pytest.mark.parametrize("fault", POOLED)
+def test_a_pod_asks_for_what_one_pool_and_the_settings_give(
+    fault: str, shape: Shape, chosen: Rendered
+) -> None:
+    code, change = POOLED[fault]
+
+    assert code in codes(chosen[shape], change, FULL_SETTINGS)
+
+
+@SHAPES
+def test_a_queue_that_no_pool_has_is_refused(shape: Shape, queued: Rendered) -> None:
+    def change(all_: list[Any]) -> None:
+        labels(all_)[QUEUE] = "other"
+
+    assert "placement-not-ours" in codes(queued[shape], change, FULL_SETTINGS)
+    slices = {"sliced": POOLS["sliced"]}
+    assert "placement-not-ours" in codes(queued[shape], nothing, replace(FULL_SETTINGS, pools=slices))
+
+
+def test_two_objects_of_one_trial_are_refused(plain: Rendered) -> None:
+    def change(all_: list[Any]) -> None:
+        one, other = (each for each in all_ if each["kind"] == "Job")
+        name = other["metadata"]["name"]
+        other.update(copy.deepcopy(one))
+        other["metadata"]["name"] = name
+
+    assert codes(plain[Shape.JOBS], change, SETTINGS) == {"label-not-ours"}
+
+
+def test_the_label_of_a_trial_is_its_number(plain: Rendered) -> None:
+    def change(all_: list[Any]) -> None:
+        labels(all_)[INDEX] = pod_labels(all_)[INDEX] = "00"
+        in_folder(all_, "00")
+        environment(all_, "SWEEP_INDEX", "00")
+
+    assert codes(plain[Shape.JOBS], change, SETTINGS) == {"label-not-ours"}
+
+
+def test_trials_of_one_runtime_tell_it_their_own_number(plain: Rendered) -> None:
+    def change(all_: list[Any]) -> None:
+        variables = of_kind(all_, "TrainJob")["spec"]["trainer"]["env"]
+        next(each for each in variables if each["name"] == "SWEEP_INDEX")["value"] = "."
+
+    assert codes(plain[Shape.TRAIN_JOB], change, SETTINGS) == {"container-not-ours"}
+
+
+def test_a_runtimes_trials_run_the_locked_image(plain: Rendered) -> None:
+    def change(all_: list[Any]) -> None:
+        of_kind(all_, "TrainJob")["spec"]["trainer"]["image"] = IMAGE
+
+    found = codes(plain[Shape.TRAIN_JOB], change, SETTINGS, "sweepledger.invalid/local")
+    assert found == {"container-not-ours"}
+
+
+def test_a_dataset_on_the_volume_of_results_has_a_folder_of_its_own(plain: Rendered) -> None:
+    claim = SETTINGS.results.claim
+    shared = replace(SETTINGS, datasets={"mnist": Dataset("mnist", claim, "sha256:" + "d" * 64)})
+
+    def change(all_: list[Any]) -> None:
+        for each in pod(all_)["volumes"]:
+            if each["name"] == "data":
+                each["persistentVolumeClaim"]["claimName"] = claim
+
+    assert "volume-not-allowed" in codes(plain[Shape.INDEXED], change, shared)
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (lambda all_: pod(all_).update(hostNetwork=True), "pod-not-restricted"),
+        (lambda all_: pod(all_).update(automountServiceAccountToken=True), "pod-not-hardened"),
+        (lambda all_: container(all_)["securityContext"].update(privileged=True), "pod-not-restricted"),
+        (lambda all_: container(all_).update(foreign="x"), "pod-not-restricted"),
+        (lambda all_: pod(all_).update(priorityClassName="x"), "placement-not-ours"),
+    ],
+    ids=["host", "token", "privileged", "unknown-field", "priority"],
+)
+def test_a_fault_is_told_once_and_in_the_words_of_yaml(change: Change, code: str, plain: Rendered) -> None:
+    name, original = plain[Shape.INDEXED]
+    manifests = copy.deepcopy(list(original))
+    change(manifests)
+
+    found = policy.check(name, SETTINGS, tuple(manifests), place="x")
+
+    assert [problem.code for problem in found] == [code]
+    assert not {"True", "False", "None"} & set(found[0].message.split())
+
+
+def test_an_unknown_field_hides_no_other_fault(plain: Rendered) -> None:
+    def change(all_: list[Any]) -> None:
+        pod(all_)["hostnetwork"] = True
+        container(all_)["securityContext"]["allowPrivilegeEscalation"] = True
+        container(all_)["command"] = ["sh"]
+
+    found = codes(plain[Shape.INDEXED], change, SETTINGS)
+    assert found == {"pod-not-restricted", "container-not-ours"}

@@ -1,0 +1,48 @@
+"""Admission policies, evaluated by Google's own CEL without a server."""
+
+from functools import cache
+from typing import Any
+
+from cel_expr_python import cel  # type: ignore[import-untyped]
+
+Manifest = dict[str, Any]
+
+
+def refusals(policy: Manifest, manifest: Manifest, operation: str = "CREATE") -> set[str]:
+    """Give the messages of the rules that do not hold."""
+    given: dict[str, Any] = {"object": manifest, "request": {"operation": operation}, "variables": {}}
+    for variable in policy["spec"].get("variables", ()):
+        given["variables"][variable["name"]] = evaluated(variable["expression"], given)
+    return {
+        rule["message"] for rule in policy["spec"]["validations"] if not evaluated(rule["expression"], given)
+    }
+
+
+def evaluated(expression: str, given: dict[str, Any]) -> Any:
+    return _plain(_compiled(expression).eval(data=given).value())
+
+
+@cache
+def _compiled(expression: str) -> Any:
+    known = dict.fromkeys(("object", "oldObject", "request", "variables"), cel.Type.DYN)
+    return cel.NewEnv(variables=known).compile(expression)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_plain(getattr(item, "value", lambda item=item: item)()) for item in value]
+    if isinstance(value, dict):
+        return {
+            str(_plain(getattr(key, "value", lambda key=key: key)())): _plain(
+                getattr(item, "value", lambda item=item: item)()
+            )
+            for key, item in value.items()
+        }
+    return value
+
+
+def is_judged(policy: Manifest, manifest: Manifest, old: Manifest) -> bool:
+    """Tell whether the rules look at an update at all."""
+    given = {"object": manifest, "oldObject": old, "request": {"operation": "UPDATE"}}
+    (condition,) = policy["spec"]["matchConditions"]
+    return bool(evaluated(condition["expression"], given))

@@ -1,0 +1,259 @@
+"""What deletes old results in the cluster: one CronJob, let past the rules for trials by all that it is."""
+
+from copy import deepcopy
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from generator.commands.lint import lint
+from generator.formats import yaml
+from generator.render.platform import secrets
+from generator.structs.settings import Controller, Egress, Image, Settings
+from tests.cluster.templates import pods
+from tests.render.judging import evaluated, refusals
+from tests.render.platforms import PLATFORM_SETTINGS, THREE_POOLS, a_platform, a_source, manifests, the
+
+Manifest = dict[str, Any]
+ROOT = Path(__file__).parents[2]
+VOLUMES = replace(PLATFORM_SETTINGS.results, keep_days=30, checkpoints="fast", artifacts="large")
+GIT = Egress("git", ("198.51.100.7/32",), (8443,))
+KEEPING = replace(PLATFORM_SETTINGS, results=VOLUMES)
+
+
+def the_job(settings: Settings = KEEPING, **source: Any) -> Manifest:
+    """The Job, as the CronJob's controller makes it."""
+    cron = the("CronJob", "sweep-expiry", a_platform(settings, a_source(**source)))
+    owner = {"apiVersion": "batch/v1", "kind": "CronJob", "name": "sweep-expiry", "controller": True}
+    template = deepcopy(cron["spec"]["jobTemplate"])
+    metadata = {"name": "sweep-expiry-1", "namespace": "research", "ownerReferences": [owner]}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        **template,
+        "metadata": {**template["metadata"], **metadata},
+    }
+
+
+def the_pod(job: Manifest) -> Manifest:
+    """Its pod, as the Job's controller makes it, with what the API server adds."""
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "sweep-expiry-1", "controller": True}
+    (pod,) = pods(deepcopy(job))
+    pod["metadata"] |= {"name": "sweep-expiry-1-a", "namespace": "research", "ownerReferences": [owner]}
+    pod["spec"]["tolerations"] = [{"key": "node.kubernetes.io/not-ready", "operator": "Exists"}]
+    return pod
+
+
+def is_judged(manifest: Manifest, settings: Settings = KEEPING, **source: Any) -> bool:
+    """Tell whether the policy for trials looks at it at all."""
+    name = f"research-trial-{manifest['kind'].lower()}s"
+    policy = the("ValidatingAdmissionPolicy", name, a_platform(settings, a_source(**source)))
+    (condition,) = [one for one in policy["spec"]["matchConditions"] if one["name"] == "is-a-trials"]
+    judged = evaluated(condition["expression"], {"object": manifest, "variables": {}})
+    assert isinstance(judged, bool)
+    return judged
+
+
+def test_without_a_time_there_is_nothing_that_deletes() -> None:
+    tree = a_platform()
+
+    assert "clusters/platform/expiry.yaml" not in tree.files
+    assert not [one for one in manifests(tree) if one["metadata"]["name"].startswith("sweep-expiry")]
+    assert not [path for path, content in tree if b"is-a-trials" in content]
+
+
+def test_it_runs_daily_never_twice_with_the_image_and_the_time_limits_of_its_own() -> None:
+    spec = the("CronJob", "sweep-expiry", a_platform(KEEPING), "research")["spec"]
+    pod = spec["jobTemplate"]["spec"]["template"]["spec"]
+    (clone,), (expire,) = pod["initContainers"], pod["containers"]
+
+    assert (spec["schedule"], spec["concurrencyPolicy"], spec["suspend"]) == ("23 3 * * *", "Forbid", False)
+    assert clone["image"] == expire["image"] == KEEPING.images["collector"].reference
+    assert not [word for word in clone["command"] if "depth" in word]
+    assert expire["command"] == [
+        *("sweep", "expire", "--remote=origin", "--results=/sweep/results"),
+        *("--checkpoints=/sweep/checkpoints", "--artifacts=/sweep/artifacts"),
+    ]
+    claims = {
+        volume["name"]: volume["persistentVolumeClaim"]
+        for volume in pod["volumes"]
+        if "persistentVolumeClaim" in volume
+    }
+    assert claims == {
+        "results": {"claimName": "results"},
+        "checkpoints": {"claimName": "fast"},
+        "artifacts": {"claimName": "large"},
+    }
+    assert not [mount for mount in clone["volumeMounts"] if mount["name"] in claims]
+
+
+def test_it_is_suspended_while_no_image_is_named_for_it() -> None:
+    tree = a_platform(replace(KEEPING, images={}))
+
+    assert the("CronJob", "sweep-expiry", tree)["spec"]["suspend"]
+
+
+def test_it_has_no_rights_no_token_and_reads_git_only() -> None:
+    tree = a_platform(KEEPING)
+    (pod,) = pods(the_job())
+
+    account = the("ServiceAccount", "sweep-expiry", tree, "research")
+    assert not account["automountServiceAccountToken"]
+    assert not pod["spec"]["automountServiceAccountToken"]
+    subjects = [one["subjects"] for one in manifests(tree) if one["kind"] == "RoleBinding"]
+    assert "sweep-expiry" not in str(subjects)
+    held = [volume["secret"]["secretName"] for volume in pod["spec"]["volumes"] if "secret" in volume]
+    assert held == ["sweep-git-read"]
+    needed = [one for one in secrets(KEEPING, a_source()) if one.purpose == "expiry, read"]
+    assert [(one.namespace, one.name, one.keys) for one in needed] == [
+        ("research", "sweep-git-read", ("username", "password"))
+    ]
+
+
+def test_a_public_repository_is_read_without_a_credential() -> None:
+    job = the_job(is_public=True)
+
+    assert "secret" not in str([volume.keys() for volume in job["spec"]["template"]["spec"]["volumes"]])
+    assert "/sweep/git" not in str(job)
+    assert not [one for one in secrets(KEEPING, a_source(is_public=True)) if one.purpose == "expiry, read"]
+    assert not is_judged(job, is_public=True)
+
+
+@pytest.mark.parametrize("known", [(GIT,), ()], ids=["named", "not named"])
+def test_it_reaches_the_git_server_by_a_label_that_no_trial_may_bear_beyond_the_settings(
+    known: tuple[Egress, ...],
+) -> None:
+    settings = replace(KEEPING, egress={one.name: one for one in known})
+    policies = {
+        one["metadata"]["name"]: one["spec"]
+        for one in manifests(a_platform(settings))
+        if one["kind"] == "NetworkPolicy" and one["metadata"]["namespace"] == "research"
+    }
+    labels = next(pods(the_job(settings)))["metadata"]["labels"]
+
+    opened = policies["allow-egress-git" if known else "allow-any-host-by-port"]
+
+    assert opened["podSelector"]["matchLabels"].items() <= labels.items()
+    assert [port["port"] for port in opened["egress"][0]["ports"]] == ([8443] if known else [443])
+    assert len([one for one in policies.values() if one["podSelector"]]) == 1
+
+
+def test_the_quota_has_room_for_it_and_for_no_other() -> None:
+    hard = the("ResourceQuota", "sweep-trials", a_platform(KEEPING))["spec"]["hard"]
+
+    assert hard["count/cronjobs.batch"] == "1"
+
+
+@pytest.mark.parametrize("controller", [Controller.ARGOCD, Controller.FLUX])
+def test_it_passes_our_own_lint(controller: Controller, tmp_path: Path) -> None:
+    for path, content in a_platform(replace(KEEPING, controller=controller)):
+        if path.startswith("clusters/platform/"):
+            (tmp_path / Path(path).name).write_bytes(content)
+
+    found = lint([str(tmp_path / name) for name in ("expiry.yaml", "access.yaml")], b"", tmp_path)
+
+    assert found.problems == ()
+
+
+def test_its_job_and_its_pod_are_no_trials() -> None:
+    job = the_job()
+
+    assert not is_judged(job)
+    assert not is_judged(the_pod(job))
+
+
+def test_where_every_pool_has_a_queue_it_needs_none() -> None:
+    settings = replace(KEEPING, pools=THREE_POOLS)
+
+    assert not is_judged(the_job(settings), settings)
+
+
+def owned_by_nobody(job: Manifest) -> None:
+    del job["metadata"]["ownerReferences"]
+
+
+def another_command(job: Manifest) -> None:
+    job["spec"]["template"]["spec"]["containers"][0]["command"] = ["sh", "-c", "rm -r /sweep/results"]
+
+
+def another_clone(job: Manifest) -> None:
+    job["spec"]["template"]["spec"]["initContainers"][0]["command"][-2] = "https://example.org/other.git"
+
+
+def another_image(job: Manifest) -> None:
+    job["spec"]["template"]["spec"]["containers"][0]["image"] = Image(
+        "a", "b", "sha256:" + "3" * 64
+    ).reference
+
+
+def arguments(job: Manifest) -> None:
+    job["spec"]["template"]["spec"]["containers"][0]["args"] = ["--dry-run"]
+
+
+def another_variable(job: Manifest) -> None:
+    job["spec"]["template"]["spec"]["containers"][0]["env"].append({"name": "GIT_SSH", "value": "/x"})
+
+
+def another_value(job: Manifest) -> None:
+    job["spec"]["template"]["spec"]["containers"][0]["env"][0]["value"] = "/elsewhere"
+
+
+def another_mount(job: Manifest) -> None:
+    job["spec"]["template"]["spec"]["containers"][0]["volumeMounts"][0]["mountPath"] = "/elsewhere"
+
+
+def a_part_of_a_volume(job: Manifest) -> None:
+    job["spec"]["template"]["spec"]["containers"][0]["volumeMounts"][0]["subPath"] = "hooks"
+
+
+def another_secret(job: Manifest) -> None:
+    for volume in job["spec"]["template"]["spec"]["volumes"]:
+        if "secret" in volume:
+            volume["secret"]["secretName"] = "somebody-elses"
+
+
+def another_volume(job: Manifest) -> None:
+    job["spec"]["template"]["spec"]["volumes"].append({"name": "x", "configMap": {"name": "x"}})
+
+
+def another_container(job: Manifest) -> None:
+    pod = job["spec"]["template"]["spec"]
+    pod["containers"].append(deepcopy(pod["containers"][0]))
+
+
+def a_hook(job: Manifest) -> None:
+    job["spec"]["template"]["spec"]["containers"][0]["lifecycle"] = {"preStop": {"exec": {"command": ["x"]}}}
+
+
+def another_account(job: Manifest) -> None:
+    job["spec"]["template"]["spec"]["serviceAccountName"] = "default"
+
+
+def another_host(job: Manifest) -> None:
+    job["spec"]["template"]["spec"]["hostAliases"] = [{"ip": "192.0.2.1", "hostnames": ["git.example.org"]}]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *(owned_by_nobody, another_command, another_clone, another_image, arguments, another_variable),
+        *(another_value, another_mount, a_part_of_a_volume, another_secret, another_volume),
+        *(another_container, a_hook, another_account, another_host),
+    ],
+)
+def test_what_differs_in_one_thing_is_judged_as_a_trial_and_refused(change: Any) -> None:
+    job = the_job()
+
+    change(job)
+
+    assert is_judged(job)
+    policy = the("ValidatingAdmissionPolicy", "research-trial-jobs", a_platform(KEEPING))
+    given = {**job, "metadata": {"labels": {}, **job["metadata"]}}
+    assert any("trial" in says or "Secret" in says for says in refusals(policy, given))
+
+
+def test_a_trial_is_judged_as_before() -> None:
+    trial = yaml.load((ROOT / "base/jobs/v1/job.yaml").read_bytes())
+
+    assert is_judged(trial)

@@ -1,0 +1,241 @@
+"""What controllers make and change, and what the tool starts by itself, gets past the admission policies."""
+
+from copy import deepcopy
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from generator.engine.cluster import proof, reader_pod
+from generator.render.distributed import trial_name
+from generator.structs.settings import Settings
+from generator.structs.sweep import Shape
+from tests.cluster.templates import pods
+from tests.render.building import built
+from tests.render.judging import is_judged, refusals
+from tests.render.platforms import DISTRIBUTED, PLATFORM_SETTINGS, THREE_POOLS, a_platform, a_source, the
+from tests.render.pod_faults import a_volume
+from tests.sweeps import FULL_SETTINGS, a_batch, a_full_sweep
+
+Manifest = dict[str, Any]
+IMAGE = "registry.example.org/team/trainer@sha256:" + "a" * 64
+QUEUE = "kueue.x-k8s.io/queue-name"
+QUEUED = replace(PLATFORM_SETTINGS, pools=THREE_POOLS)
+FLAVOR = {"nodeSelector": {"cloud.example.org/pool": "a100"}}
+TAINT = {"tolerations": [{"key": "cloud.example.org/gpu", "operator": "Exists"}]}
+OWNERS = {
+    Shape.JOB_SET: "Job",
+    Shape.MPI_JOB: "MPIJob",
+    Shape.PYTORCH_JOB: "PyTorchJob",
+    Shape.TF_JOB: "TFJob",
+    Shape.TRAIN_JOB: "Job",
+}
+"""Whose pods those of a shape are; the launcher of MPI is a Job's."""
+
+
+def policy(name: str, settings: Settings = PLATFORM_SETTINGS) -> Manifest:
+    tree = a_platform(settings, a_source(shapes=DISTRIBUTED))
+    return the("ValidatingAdmissionPolicy", f"research-{name}", tree)
+
+
+def objects(shape: Shape, folder: Path, pool: str = "queued") -> list[Manifest]:
+    sweep = a_full_sweep(pool, nodes=2 if shape.is_distributed else 1)
+    made = built(a_batch(shape, sweep=sweep, image=IMAGE), folder, FULL_SETTINGS)
+    return [one for one in made if one["kind"] != "ConfigMap"]
+
+
+def owned(manifest: Manifest, kind: str) -> Manifest:
+    made = deepcopy(manifest)
+    made["metadata"]["ownerReferences"] = [{"kind": kind, "name": "x", "uid": "1", "controller": True}]
+    return made
+
+
+def a_job(folder: Path, pool: str = "queued") -> Manifest:
+    return objects(Shape.INDEXED, folder, pool)[0]
+
+
+@pytest.mark.parametrize("pool", ["queued", "chosen"])
+@pytest.mark.parametrize("shape", list(Shape))
+def test_objects_of_every_shape_are_admitted_and_so_are_their_pods(
+    shape: Shape, pool: str, tmp_path: Path
+) -> None:
+    plural = {"Job": "trial-jobs"}
+    for made in objects(shape, tmp_path, pool):
+        assert refusals(policy(plural.get(made["kind"], f"{made['kind'].lower()}s")), made) == set()
+        for pod in pods(made):
+            assert refusals(policy("trial-pods"), owned(pod, OWNERS.get(shape, "Job"))) == set()
+
+
+def test_jobs_that_a_job_set_or_an_mpi_job_consists_of_are_admitted(tmp_path: Path) -> None:
+    cases: tuple[tuple[Shape, str, tuple[str | int, ...]], ...] = (
+        (Shape.JOB_SET, "JobSet", ("replicatedJobs", 0, "template", "spec", "template")),
+        (Shape.MPI_JOB, "MPIJob", ("mpiReplicaSpecs", "Launcher", "template")),
+    )
+    for shape, kind, path in cases:
+        made = objects(shape, tmp_path / kind)[0]
+        template: Any = made["spec"]
+        for step in path:
+            template = template[step]
+        child: Manifest = {"metadata": {"name": "child"}, "spec": {"template": deepcopy(template)}}
+        if shape is Shape.MPI_JOB:
+            keys = f"{trial_name(made['metadata']['labels']['sweepledger.dev/batch'], 0)}-ssh"
+            a_volume(secret={"secretName": keys})(child["spec"]["template"]["spec"])
+
+        assert refusals(policy("trial-jobs", QUEUED), owned(child, kind)) == set()
+        assert "a Job goes through one of the queues cpu, heavy, light" in refusals(
+            policy("trial-jobs", QUEUED), child
+        )
+
+
+def test_only_the_pods_of_a_pytorch_job_wait_for_their_master(tmp_path: Path) -> None:
+    made = objects(Shape.PYTORCH_JOB, tmp_path)[0]
+    pod = next(iter(pods(made)))
+    resources = {"cpu": "100m", "memory": "20Mi"}
+    waits: Manifest = {
+        "name": "init-pytorch",
+        "image": IMAGE,
+        "command": ["sh", "-c", "until nslookup master; do sleep 2; done"],
+        "resources": {"limits": resources, "requests": resources},
+    }
+    pod["spec"].setdefault("initContainers", []).append(waits)
+
+    assert refusals(policy("trial-pods"), owned(pod, "PyTorchJob")) == set()
+    assert "init container" in refusals(policy("trial-pods"), owned(pod, "TFJob")).pop()
+    waits["volumeMounts"] = [{"name": "launcher", "mountPath": "/x"}]
+    assert refusals(policy("trial-pods"), owned(pod, "PyTorchJob"))
+
+
+def test_what_kueue_writes_into_a_job_as_its_turn_comes_is_admitted_and_from_git_refused(
+    tmp_path: Path,
+) -> None:
+    job = a_job(tmp_path)
+    job["spec"]["template"]["spec"] |= FLAVOR | TAINT
+
+    assert refusals(policy("trial-jobs"), job, "UPDATE") == set()
+    assert refusals(policy("trial-jobs"), job) == {
+        "a trial chooses nodes as a pool of sweepledger.yaml does",
+        "a trial tolerates what a pool of sweepledger.yaml tolerates",
+    }
+    del job["metadata"]["labels"][QUEUE]
+    assert len(refusals(policy("trial-jobs"), job, "UPDATE")) == 2
+
+
+@pytest.mark.parametrize("kind", ["Job", "MPIJob", "PyTorchJob", "TFJob"])
+def test_pods_of_a_job_that_got_its_turn_are_admitted(kind: str, tmp_path: Path) -> None:
+    pod = deepcopy(a_job(tmp_path)["spec"]["template"])
+    pod["spec"] |= FLAVOR | TAINT
+
+    assert refusals(policy("trial-pods"), owned(pod, kind)) == set()
+    assert len(refusals(policy("trial-pods"), pod)) == 2
+
+
+def test_pods_bear_what_the_server_gives_every_pod(tmp_path: Path) -> None:
+    pod = deepcopy(a_job(tmp_path, "chosen")["spec"]["template"])
+    pod["spec"]["tolerations"].append(
+        {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"}
+    )
+    job = owned(pod, "Job")
+    job["spec"]["priorityClassName"] = "what-the-cluster-gives-all"
+
+    assert refusals(policy("trial-pods"), pod) == set()
+    assert refusals(policy("trial-pods"), job) == set()
+
+
+def test_an_update_that_asks_for_nothing_is_not_judged(tmp_path: Path) -> None:
+    old = a_job(tmp_path)
+    finalized, relabelled, changed = deepcopy(old), deepcopy(old), deepcopy(old)
+    finalized["metadata"]["finalizers"] = []
+    relabelled["metadata"]["labels"]["sweepledger.dev/egress-other"] = "true"
+    changed["spec"]["suspend"] = True
+
+    for name in ("trial-jobs", "trial-pods"):
+        assert not is_judged(policy(name), finalized, old)
+        assert is_judged(policy(name), relabelled, old)
+        assert is_judged(policy(name), changed, old)
+
+
+def test_a_pod_that_has_its_node_may_be_relabelled_but_none_chooses_one(tmp_path: Path) -> None:
+    pod = deepcopy(a_job(tmp_path)["spec"]["template"])
+    pod["spec"]["nodeName"] = "node-1"
+
+    assert refusals(policy("trial-pods"), pod, "UPDATE") == set()
+    assert refusals(policy("trial-pods"), pod) == {"a trial chooses no node by name"}
+
+
+def test_the_doctors_proof_is_admitted_though_it_has_neither_batch_nor_queue() -> None:
+    job = proof.job("research", "results", IMAGE, "sweep-trial")
+    stranger = deepcopy(job)
+    stranger["spec"]["template"]["spec"]["containers"][0]["volumeMounts"][0]["subPath"] = "lr-b1-00000000/0"
+
+    for settings in (PLATFORM_SETTINGS, QUEUED):
+        assert refusals(policy("trial-jobs", settings), job) == set()
+        assert refusals(policy("trial-pods", settings), job["spec"]["template"]) == set()
+        assert "begins with the label" in refusals(policy("trial-jobs", settings), stranger).pop()
+
+
+def test_the_reader_of_a_person_is_admitted_and_can_only_read() -> None:
+    pod = reader_pod.manifest("sweep-reader", "research", "results", IMAGE, "research")
+    writes = deepcopy(pod)
+    writes["spec"]["volumes"][0]["persistentVolumeClaim"]["readOnly"] = False
+    other = deepcopy(pod)
+    other["spec"]["containers"][0]["command"] = ["sh"]
+
+    assert refusals(policy("trial-pods"), pod) == set()
+    for faulty in (writes, other):
+        assert any("starts the launcher" in message for message in refusals(policy("trial-pods"), faulty))
+
+
+def test_an_mpi_worker_waits_in_sshd_and_a_plain_job_does_not(tmp_path: Path) -> None:
+    made = objects(Shape.MPI_JOB, tmp_path)[0]
+    template = made["spec"]["mpiReplicaSpecs"]["Worker"]["template"]
+    job = {"metadata": {"name": "x"}, "spec": {"template": template}}
+
+    assert refusals(policy("trial-pods"), template) == set()
+    assert any("starts the launcher" in message for message in refusals(policy("trial-jobs"), job))
+
+
+KIND_FAULTS: dict[str, tuple[Shape, str, dict[str, Any]]] = {
+    "a TTL of a JobSet": (Shape.JOB_SET, "TTL", {"ttlSecondsAfterFinished": 1}),
+    "a TTL of an MPIJob": (Shape.MPI_JOB, "TTL", {"runPolicy": {"ttlSecondsAfterFinished": 1}}),
+    "a TTL of a PyTorchJob": (Shape.PYTORCH_JOB, "TTL", {"runPolicy": {"ttlSecondsAfterFinished": 1}}),
+    "a TTL of a TFJob": (Shape.TF_JOB, "TTL", {"runPolicy": {"ttlSecondsAfterFinished": 1}}),
+    "a runtime of the cluster's": (
+        Shape.TRAIN_JOB,
+        "runtime of its batch",
+        {"runtimeRef": {"kind": "ClusterTrainingRuntime", "name": "torch"}},
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", KIND_FAULTS)
+def test_a_custom_kind_with_a_single_fault_is_refused(fault: str, tmp_path: Path) -> None:
+    shape, says, change = KIND_FAULTS[fault]
+    made = next(one for one in objects(shape, tmp_path) if one["kind"] != "TrainingRuntime")
+
+    made["spec"] |= change
+
+    (message,) = refusals(policy(f"{made['kind'].lower()}s"), made)
+    assert says in message
+
+
+@pytest.mark.parametrize("shape", DISTRIBUTED)
+def test_a_custom_kind_goes_past_no_queue_and_has_a_name(shape: Shape, tmp_path: Path) -> None:
+    made = next(one for one in objects(shape, tmp_path) if one["kind"] != "TrainingRuntime")
+    name = f"{made['kind'].lower()}s"
+
+    made["metadata"]["labels"][QUEUE] = "heavy"
+    assert refusals(policy(name, QUEUED), made) == set()
+    del made["metadata"]["labels"][QUEUE]
+    made["metadata"]["generateName"] = "x-"
+
+    assert len(refusals(policy(name, QUEUED), made)) == 2
+
+
+@pytest.mark.parametrize("shape", [Shape.MPI_JOB, Shape.PYTORCH_JOB, Shape.TF_JOB])
+def test_from_git_no_operators_init_container_is_taken(shape: Shape, tmp_path: Path) -> None:
+    made = objects(shape, tmp_path)[0]
+    for pod in pods(made):
+        pod["spec"].setdefault("initContainers", []).append({"name": "init-pytorch"})
+
+    assert "an operator's" in refusals(policy(f"{made['kind'].lower()}s"), made).pop()
