@@ -11,7 +11,7 @@ from generator.engine.cluster.kubectl import ClusterError, Kubectl
 from generator.formats import bootstrap, yaml
 from generator.render import platform
 from generator.render.platform import Needed, Source
-from generator.render.platform.names import TRIAL_ACCOUNT
+from generator.structs.labels import TRIAL_ACCOUNT
 from generator.structs.program import LOCAL_IMAGE
 from generator.structs.settings import Controller, Settings
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from generator.commands.collect import Collected, Target, collect
 from generator.commands.observing import look
 from generator.commands.workspace import SETTINGS_FILE, Workspace
-from generator.engine.cluster import reader_pod
+from generator.engine.cluster import reader_pod, submission
 from generator.engine.cluster.kubectl import Kubectl
 from generator.errors import RepositoryError
 from generator.repo import batches
@@ -51,4 +51,4 @@ def _image(settings: Settings, asked: str | None) -> str:
 
 def _queue(settings: Settings) -> str | None:
     pools = [pool.queue for _, pool in sorted(settings.pools.items()) if pool.queue is not None]
-    return pools[0] if pools else f"{settings.namespace}-user-queue"
+    return pools[0] if pools else submission.project_queue(settings.namespace)

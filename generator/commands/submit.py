@@ -15,6 +15,7 @@ from generator.problems import Problem
 from generator.repo import batches
 from generator.repo.batches import StoredBatch
 from generator.results import judge
+from generator.structs.labels import BATCH_LABEL
 from generator.structs.program import LOCAL_IMAGE
 from generator.structs.settings import Controller, Settings
 
@@ -111,7 +112,7 @@ def _plan(workspace: Workspace, commit: str, batch: StoredBatch, kubectl: Kubect
     manifests = [one for one in built if not isinstance(one, Problem)]
     shared = tuple(one for one in manifests if one["kind"] in submission.NAMED)
     jobs = tuple(one for one in manifests if one["kind"] not in submission.NAMED)
-    selector = f"{submission.BATCH_LABEL}={batch.name}"
+    selector = f"{BATCH_LABEL}={batch.name}"
     present = [
         one for kind in submission.kinds(jobs) for one in kubectl.list(kind, settings.namespace, selector)
     ]
@@ -161,7 +162,7 @@ def _create(plan: _Plan, settings: Settings, kubectl: Kubectl, *, dry_run: bool)
         except ClusterError as error:
             if error.reason != "AlreadyExists":  # immutable, and its name holds its digest: it is the same
                 raise
-    queue = f"{settings.namespace}-user-queue"
+    queue = submission.project_queue(settings.namespace)
     made: list[Mapping[str, Any]] = []
     for manifest in plan.missing:
         wanted = submission.turned(manifest, ttl=settings.submit.ttl_seconds, queue=queue)

@@ -21,6 +21,7 @@ from generator.render.bases import LAUNCHER_FILE
 from generator.render.overlay import overlay
 from generator.repo import files
 from generator.structs.batch import Batch
+from generator.structs.labels import INDEX_VARIABLE
 from generator.structs.record import Record, Status
 from generator.structs.settings import Controller
 from generator.structs.sweep import Shape, Sweep
@@ -152,7 +153,7 @@ def _environment(workspace: Workspace, batch: Batch, scratch: Path, code: Path) 
         "SWEEP_SCRATCH": str(scratch / "scratch"),
         "SWEEP_POD_UID": str(uuid.uuid4()),
         "SWEEP_RAN": "process",
-        "SWEEP_INDEX": "0",
+        INDEX_VARIABLE: "0",
     }
     if batch.run.data is not None:
         dataset = workspace.settings.datasets[batch.run.data]

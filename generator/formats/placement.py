@@ -2,10 +2,8 @@
 
 from typing import Any
 
+from generator.structs.labels import GPU_PRODUCT
 from generator.structs.settings import Pool
-
-GPU_PRODUCT = "nvidia.com/gpu.product"
-"""NVIDIA's feature discovery puts this label on nodes."""
 
 SPOT_TAINTS = (
     ("cloud.google.com/gke-spot", "true"),

@@ -11,7 +11,6 @@ from typing import Any
 
 from generator.policy import rules, schema
 from generator.policy.findings import Finding
-from generator.policy.ours.trials import ACCOUNT
 from generator.policy.rules import references
 from generator.policy.schema import MALFORMED, SKIPPED, UNKNOWN, Standing
 from generator.policy.workloads import Manifest, Object
@@ -19,6 +18,7 @@ from generator.problems import Problem, Severity
 from generator.reader.document import TOP, Document
 from generator.reader.nodes import Mark
 from generator.reader.paths import Path, dotted
+from generator.structs.labels import TRIAL_ACCOUNT
 from generator.structs.settings import Settings
 
 NOT_LISTED = "secret-not-listed"
@@ -108,7 +108,7 @@ def lint(documents: Sequence[Document], settings: Settings | None = None) -> Man
         if looked.sound is not None:
             sound.append((each, looked.sound))
             problems += map(each.problem, _listed(looked.sound, settings))
-    known = {("ServiceAccount", ACCOUNT)}
+    known = {("ServiceAccount", TRIAL_ACCOUNT)}
     things = [thing for _, thing in sound]
     for index, finding in references.check(things, known=known, severity=Severity.WARNING):
         problems.append(sound[index][0].problem(finding))

@@ -12,12 +12,13 @@ from generator.policy.findings import Finding
 from generator.policy.ours import form
 from generator.policy.ours.form import MALFORMED, Form, compare
 from generator.policy.ours.labels import CODE as LABEL
-from generator.policy.ours.trials import ACCOUNT, INDEX, Trials, index
+from generator.policy.ours.trials import Trials, index
 from generator.policy.rules import references
 from generator.policy.workloads import Manifest, Object
 from generator.problems import Problem, Severity
 from generator.reader.paths import Path, dotted
 from generator.reader.shown import shown
+from generator.structs.labels import INDEX_LABEL, TRIAL_ACCOUNT
 from generator.structs.settings import Settings
 
 ALLOWED = "kind-not-allowed"
@@ -54,7 +55,7 @@ def check(
         looked = _look(thing, forms.get((thing.api, thing.kind)), pods, trials)
         problems += [_problem(place, thing, finding) for finding in looked.findings]
         sound += [looked.sound] if looked.sound is not None else []
-    known = {("ServiceAccount", ACCOUNT)}
+    known = {("ServiceAccount", TRIAL_ACCOUNT)}
     together = references.check(sound, known=known, severity=Severity.ERROR)
     problems += [_problem(place, sound[number], finding) for number, finding in together]
     problems += [_problem(place, thing, finding) for thing, finding in _twice(sound)]
@@ -73,7 +74,7 @@ def _twice(things: list[Object]) -> Iterator[tuple[Object, Finding]]:
         number = None if thing.kind in WITHOUT_TRIAL else index(thing)
         if number is not None and first.setdefault(number, thing.name) != thing.name:
             message = f"must be a trial of its own, got {shown(number)} as {first[number]} has it"
-            yield thing, Finding(("metadata", "labels", INDEX), message, LABEL)
+            yield thing, Finding(("metadata", "labels", INDEX_LABEL), message, LABEL)
 
 
 def _look(thing: Object, known: Form, pods: Form, trials: Trials) -> _Looked:

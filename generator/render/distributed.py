@@ -16,13 +16,11 @@ from generator.render.merging import merge, merge_all
 from generator.render.places import ContainerPlace, Places, Template
 from generator.render.pod import Manifest
 from generator.structs.batch import Batch
+from generator.structs.labels import INDEX_VARIABLE, TRIAL_LABEL
 from generator.structs.settings import Settings
 
 CONTAINER = "trial"
 """What options and components call the container of a trial."""
-
-INDEX_VARIABLE = "SWEEP_INDEX"
-"""Tells the trials apart where their pods come of one template."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +70,7 @@ def _metadata(name: str, batch: Batch, settings: Settings, index: int) -> Manife
         "name": trial_name(name, index),
         "namespace": settings.namespace,
         "labels": labels | pod.trial_labels(batch, index),
-        "annotations": pod.annotations(batch) | {"sweepledger.dev/trial": f"sha256:{digest}"},
+        "annotations": pod.annotations(batch) | {TRIAL_LABEL: f"sha256:{digest}"},
     }
 
 

@@ -7,6 +7,7 @@ from generator.render.bases import Bases
 from generator.render.merging import merge, merge_all
 from generator.render.pod import Manifest
 from generator.structs.batch import Batch
+from generator.structs.labels import TRIAL_LABEL
 from generator.structs.settings import Settings
 
 BASE = "jobs/v1"
@@ -38,5 +39,5 @@ def _metadata(name: str, batch: Batch, settings: Settings, index: int) -> Manife
         "name": f"{name}-{trial.id}",
         "namespace": settings.namespace,
         "labels": labels | pod.trial_labels(batch, index),
-        "annotations": pod.annotations(batch) | {"sweepledger.dev/trial": f"sha256:{trial.digest}"},
+        "annotations": pod.annotations(batch) | {TRIAL_LABEL: f"sha256:{trial.digest}"},
     }

@@ -12,6 +12,7 @@ from generator.render.merging import merge
 from generator.render.pod import Manifest, Objects
 from generator.render.values import escaped
 from generator.structs.batch import Batch
+from generator.structs.labels import EGRESS_LABEL, INDEX_VARIABLE
 from generator.structs.settings import Settings
 from generator.structs.sweep import CodeMode
 
@@ -42,7 +43,7 @@ def template(name: str, batch: Batch, settings: Settings, shards: tuple[Shard, .
         spec["imagePullSecrets"] = [{"name": settings.image_pull_secret}]
     if settings.priority_class is not None:
         spec["priorityClassName"] = settings.priority_class
-    egress = {f"{pod.EGRESS_LABEL}{place}": "true" for place in _destinations(batch, settings)}
+    egress = {f"{EGRESS_LABEL}{place}": "true" for place in _destinations(batch, settings)}
     return {"metadata": {"labels": pod.labels(name, batch, settings) | egress}, "spec": spec}
 
 
@@ -53,7 +54,7 @@ def of_trial(name: str, batch: Batch, settings: Settings, table: Table, index: i
         "name": "trial",
         "args": ["--", *values.arguments(batch, trial)],
         "env": [
-            {"name": "SWEEP_INDEX", "value": str(index)},
+            {"name": INDEX_VARIABLE, "value": str(index)},
             *values.environment(trial, table.columns),
         ],
     }

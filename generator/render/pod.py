@@ -11,6 +11,14 @@ from generator import __version__
 from generator.formats.table import Shard
 from generator.structs import quantities
 from generator.structs.batch import Batch
+from generator.structs.labels import (
+    BATCH_LABEL,
+    INDEX_LABEL,
+    PRIORITY_LABEL,
+    QUEUE_LABEL,
+    SWEEP_LABEL,
+    TRIAL_LABEL,
+)
 from generator.structs.settings import GPU, Pool, Settings
 
 Manifest = dict[str, Any]
@@ -22,15 +30,6 @@ POD_GRACE_SECONDS = 30
 OTHER_DISK = 2 << 30
 """Bytes a pod may write beside its scratch: logs, the image's writable layer, cloned code."""
 MEBIBYTE = 1 << 20
-
-SWEEP_LABEL = "sweepledger.dev/sweep"
-BATCH_LABEL = "sweepledger.dev/batch"
-TRIAL_LABEL = "sweepledger.dev/trial"
-INDEX_LABEL = "sweepledger.dev/index"
-EGRESS_LABEL = "sweepledger.dev/egress-"
-"""With the name of a place: the platform's NetworkPolicy of that place selects the pod."""
-QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
-PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from generator.engine.cluster import kubectl, submission
 from generator.engine.cluster.health import State, claim
 from generator.engine.cluster.kubectl import ClusterError, Kubectl
 from generator.errors import ToolError
+from generator.structs.labels import QUEUE_LABEL
 
 
 @pytest.fixture(autouse=True)
@@ -72,7 +73,7 @@ def test_a_claim_of_one_node_is_no_claim_for_many() -> None:
 
 
 def test_the_queue_of_the_pool_comes_before_the_clusters_usual_one() -> None:
-    labels = {submission.QUEUE_LABEL: "fast"}
+    labels = {QUEUE_LABEL: "fast"}
     job = {"kind": "Job", "metadata": {"name": "a", "labels": labels}, "spec": {}}
 
     assert submission.turned(job, ttl=60, queue="usual")["metadata"]["labels"] == labels

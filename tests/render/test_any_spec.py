@@ -15,6 +15,7 @@ from generator.search.limits.running import MOST_DISTRIBUTED
 from generator.spec import parse
 from generator.structs.batch import Batch
 from generator.structs.counting import MOST_TRIALS
+from generator.structs.labels import INDEX_LABEL
 from generator.structs.names import (
     DISTRIBUTED_NAME_LENGTH,
     LABEL_LENGTH,
@@ -27,7 +28,6 @@ from tests.sweeps import FULL_SETTINGS, a_batch, a_program, a_sweep
 from tests.written_specs import a_spec, written
 
 SHAPES = pytest.mark.parametrize("shape", Shape, ids=str)
-INDEX_LABEL = "sweepledger.dev/index"
 HASH = "-abcde"
 """What the names of pods end in where a controller draws them."""
 

@@ -10,8 +10,8 @@ from generator import policy
 from generator.formats import json, table, yaml
 from generator.render import components, indexed
 from generator.render.merging import merge_all
-from generator.render.pod import EGRESS_LABEL
 from generator.structs.batch import Batch
+from generator.structs.labels import EGRESS_LABEL
 from generator.structs.settings import Egress, Results
 from generator.structs.sweep import CodeMode, Resources, Shape
 from tests.render.building import built, job_of, named, pod_of, rendered, unordered

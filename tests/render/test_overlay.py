@@ -271,7 +271,7 @@ def test_a_table_of_several_shards_is_mounted_as_one_folder(
     ids=["newer", "list", "empty", "broken", "kinds"],
 )
 def test_what_is_no_lock_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"version|not readable"):
+    with pytest.raises(ValueError, match=r"version|must be YAML"):
         lock.read(text)
 
 

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-USER = 65532
-"""User and group of the trials, whose files these pods read and write."""
+from generator.structs.labels import TRIAL_USER
 
 
 def pod(container: Mapping[str, Any], volumes: list[dict[str, Any]], **more: object) -> dict[str, Any]:
@@ -15,9 +14,9 @@ def pod(container: Mapping[str, Any], volumes: list[dict[str, Any]], **more: obj
         "enableServiceLinks": False,
         "securityContext": {
             "runAsNonRoot": True,
-            "runAsUser": USER,
-            "runAsGroup": USER,
-            "fsGroup": USER,
+            "runAsUser": TRIAL_USER,
+            "runAsGroup": TRIAL_USER,
+            "fsGroup": TRIAL_USER,
             "fsGroupChangePolicy": "OnRootMismatch",
             "seccompProfile": {"type": "RuntimeDefault"},
         },

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from generator.engine.cluster.kubectl import ClusterError, Kubectl, has_ended
-from generator.engine.cluster.submission import BATCH_LABEL
+from generator.structs.labels import BATCH_LABEL
 from generator.structs.sweep import Shape
 
 PODS = "/api/v1/namespaces/{}/pods"

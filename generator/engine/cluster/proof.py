@@ -10,6 +10,7 @@ from generator.engine.cluster.health import Finding, State
 from generator.engine.cluster.kubectl import Kubectl, conditions
 from generator.errors import ToolError
 from generator.structs.errands import COMPONENT_LABEL, PROOF
+from generator.structs.labels import TRIAL_USER
 
 NAME = PROOF.component
 """One at a time: a second person is told by the cluster that it exists."""
@@ -65,7 +66,7 @@ def _await(kubectl: Kubectl, namespace: str, deadline: float, clock: Callable[[]
         if seen.get("Complete") == "True":
             return Finding("storage", WHAT, State.OK, "a Job wrote and removed a file")
         if seen.get("Failed") == "True":
-            mend = f"chgrp {hardened.USER} . && chmod 2770 ."
+            mend = f"chgrp {TRIAL_USER} . && chmod 2770 ."
             hint = f"at the volume's root: {mend} (NFS: the export without root_squash)"
             return Finding("storage", WHAT, State.WRONG, "a Job could not write as a trial would", hint)
         if clock() >= deadline:

@@ -11,6 +11,7 @@ from generator.engine.cluster import archive, hardened
 from generator.engine.cluster.kubectl import ClusterError, Kubectl
 from generator.errors import StorageError, ToolError
 from generator.structs.errands import COMPONENT_LABEL, READER, READER_SECONDS
+from generator.structs.labels import QUEUE_LABEL
 
 MOUNTED = "/sweep/results"
 TRANSFER_SECONDS = 1200
@@ -50,7 +51,7 @@ def manifest(name: str, namespace: str, claim: str, image: str, queue: str | Non
         "metadata": {
             "name": name,
             "namespace": namespace,
-            "labels": labels if queue is None else labels | {"kueue.x-k8s.io/queue-name": queue},
+            "labels": labels if queue is None else labels | {QUEUE_LABEL: queue},
         },
         "spec": hardened.pod(container, volumes, activeDeadlineSeconds=READER_SECONDS),
     }

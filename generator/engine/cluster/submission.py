@@ -9,10 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from generator.engine.cluster.kubectl import Manifest
-
-BATCH_LABEL = "sweepledger.dev/batch"
-TRIAL_LABEL = "sweepledger.dev/trial"
-QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+from generator.structs.labels import QUEUE_LABEL, TRIAL_LABEL
 
 NAMED = frozenset({"ConfigMap", "TrainingRuntime"})
 """Kinds that others refer to by name: they keep theirs, which holds the batch's digest."""
@@ -36,6 +33,11 @@ MODEST = {"cpu": "100m", "memory": "128Mi"}
 
 PER_INDEX = (1, 29)
 """Since then Indexed Jobs count failures for each index by itself."""
+
+
+def project_queue(namespace: str) -> str:
+    """Name the queue that a namespace has where a cluster gives each project one: EIDF's convention."""
+    return f"{namespace}-user-queue"
 
 
 def turned(manifest: Manifest, *, ttl: int, queue: str) -> dict[str, Any]:

@@ -21,10 +21,8 @@ from generator.engine.local.workload import (
 from generator.formats import json
 from generator.formats.table import row_digest
 from generator.problems import Problem
+from generator.structs.labels import INDEX_VARIABLE
 from generator.structs.values import digest
-
-INDEX_VARIABLE = "SWEEP_INDEX"
-"""How a Job of a single trial says which row it runs."""
 
 NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?", re.ASCII)
 KEY = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)

@@ -9,6 +9,15 @@ from typing import Any, TypeAlias
 from generator.policy.findings import Finding
 from generator.reader.paths import Path
 from generator.reader.shown import written
+from generator.structs.labels import (
+    BATCH_LABEL,
+    EGRESS_LABEL,
+    INDEX_LABEL,
+    PRIORITY_LABEL,
+    QUEUE_LABEL,
+    SWEEP_LABEL,
+    TRIAL_LABEL,
+)
 from generator.structs.settings import GPU, Settings
 
 Manifest = Mapping[str, Any]
@@ -25,26 +34,25 @@ ANY_KEY = "*"
 ANYTHING = Anything()
 MALFORMED = "manifest-malformed"
 
-EGRESS = "sweepledger.dev/egress-"
-PEERS = f"{EGRESS}peers"
+PEERS = f"{EGRESS_LABEL}peers"
 """The pods of one distributed trial may reach each other."""
 
 LABELS = (
     "app.kubernetes.io/managed-by",
     "app.kubernetes.io/name",
-    "sweepledger.dev/batch",
-    "sweepledger.dev/index",
-    "sweepledger.dev/sweep",
-    "sweepledger.dev/trial",
+    BATCH_LABEL,
+    INDEX_LABEL,
+    SWEEP_LABEL,
+    TRIAL_LABEL,
     "trainer.kubeflow.org/framework",
 )
-QUEUE = ("kueue.x-k8s.io/priority-class", "kueue.x-k8s.io/queue-name")
+QUEUE = (PRIORITY_LABEL, QUEUE_LABEL)
 ANNOTATIONS: Form = {
     "sweepledger.dev/generator": None,
     "sweepledger.dev/program": None,
     "sweepledger.dev/spec": None,
     "sweepledger.dev/spec-digest": None,
-    "sweepledger.dev/trial": None,
+    TRIAL_LABEL: None,
 }
 STEADY: Form = {"cluster-autoscaler.kubernetes.io/safe-to-evict": None, "karpenter.sh/do-not-disrupt": None}
 
@@ -87,7 +95,7 @@ def labels(settings: Settings) -> Mapping[str, Form]:
 
 def _pod_labels(settings: Settings, *, distributed: bool) -> Mapping[str, Form]:
     """List the labels of pods: NetworkPolicies go by them, and queues by those of what starts the pods."""
-    egress = (f"{EGRESS}{name}" for name in settings.egress)
+    egress = (f"{EGRESS_LABEL}{name}" for name in settings.egress)
     return dict.fromkeys((*LABELS, *egress, *((PEERS,) if distributed else ()), *settings.labels))
 
 

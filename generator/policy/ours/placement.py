@@ -8,11 +8,10 @@ from generator.policy.findings import Finding
 from generator.policy.ours.trials import SHARED, Trials
 from generator.policy.workloads import Object, Pod
 from generator.reader.shown import shown, written
+from generator.structs.labels import PRIORITY_LABEL, QUEUE_LABEL
 from generator.structs.settings import GPU, Pool
 
 CODE = "placement-not-ours"
-QUEUE = "kueue.x-k8s.io/queue-name"
-PRIORITY = "kueue.x-k8s.io/priority-class"
 KEYS = ("affinity", "nodeSelector", "tolerations")
 POOLS = "pools stand in sweepledger.yaml; a sweep names one as run.pool"
 
@@ -20,15 +19,15 @@ POOLS = "pools stand in sweepledger.yaml; a sweep names one as run.pool"
 def check(thing: Object, trials: Trials) -> Iterator[Finding]:
     """Find what asks for other nodes, queues or rights to go first than the settings give."""
     own = thing.metadata.get("labels") or {}
-    queue = own.get(QUEUE)
+    queue = own.get(QUEUE_LABEL)
     pools = tuple(trials.settings.pools.values())
     if queue is not None and queue not in {pool.queue for pool in pools}:
         message = f"must be the queue of a pool of the settings, got {shown(queue)}"
-        yield Finding(("metadata", "labels", QUEUE), message, CODE, POOLS)
+        yield Finding(("metadata", "labels", QUEUE_LABEL), message, CODE, POOLS)
         return
-    if PRIORITY in own and queue is None:
-        message = f"must be absent without a queue, got {shown(own[PRIORITY])}"
-        yield Finding(("metadata", "labels", PRIORITY), message, CODE)
+    if PRIORITY_LABEL in own and queue is None:
+        message = f"must be absent without a queue, got {shown(own[PRIORITY_LABEL])}"
+        yield Finding(("metadata", "labels", PRIORITY_LABEL), message, CODE)
     if thing.kind != SHARED:  # the queue of its pods stands on the objects that start them
         pools = tuple(pool for pool in pools if pool.queue == queue)
     for pod in thing.pods:

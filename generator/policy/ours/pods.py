@@ -4,17 +4,10 @@ from collections.abc import Iterator
 
 from generator.formats.launch import LAUNCHER_PATH
 from generator.policy.findings import Finding
-from generator.policy.ours.trials import (
-    ACCOUNT,
-    COMPLETION_INDEX,
-    INDEX_VARIABLE,
-    SHARED,
-    Trials,
-    index,
-    is_indexed,
-)
+from generator.policy.ours.trials import COMPLETION_INDEX, SHARED, Trials, index, is_indexed
 from generator.policy.workloads import Container, Object, Pod
 from generator.reader.shown import shown, written
+from generator.structs.labels import INDEX_VARIABLE, TRIAL_ACCOUNT
 
 NAMES = {"PyTorchJob": "pytorch", "TFJob": "tensorflow", SHARED: "node"}
 """What operators demand that the container be called; elsewhere it is `trial`."""
@@ -37,7 +30,7 @@ def check(thing: Object, trials: Trials) -> Iterator[Finding]:
 
 
 def _pod(pod: Pod) -> Iterator[Finding]:
-    for key, value in (("restartPolicy", "Never"), ("serviceAccountName", ACCOUNT)):
+    for key, value in (("restartPolicy", "Never"), ("serviceAccountName", TRIAL_ACCOUNT)):
         if pod.spec.get(key) != value:
             yield Finding((*pod.at, key), f"must be {value!r}, got {shown(pod.spec.get(key))}", PODS)
     grace = pod.spec.get("terminationGracePeriodSeconds")

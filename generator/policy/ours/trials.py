@@ -3,15 +3,12 @@
 from dataclasses import dataclass
 
 from generator.policy.workloads import Object
+from generator.structs.labels import INDEX_LABEL
 from generator.structs.settings import Settings
 
-ACCOUNT = "sweep-trial"
 SHARED = "TrainingRuntime"
 """The kind whose template the pods of all trials come of; what starts them says which trial it is."""
 
-INDEX = "sweepledger.dev/index"
-"""The label of an object, and of its pods, that are one trial's."""
-INDEX_VARIABLE = "SWEEP_INDEX"
 COMPLETION_INDEX = "JOB_COMPLETION_INDEX"
 """Kubernetes sets it, unless somebody has set it before."""
 
@@ -35,5 +32,5 @@ def is_indexed(thing: Object) -> bool:
 
 def index(thing: Object) -> str | None:
     """Say which trial an object is, by its label."""
-    found = (thing.metadata.get("labels") or {}).get(INDEX)
+    found = (thing.metadata.get("labels") or {}).get(INDEX_LABEL)
     return None if found is None else str(found)

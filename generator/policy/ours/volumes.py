@@ -4,17 +4,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from generator.policy.findings import Finding
-from generator.policy.ours.trials import (
-    COMPLETION_INDEX,
-    INDEX_VARIABLE,
-    SHARED,
-    Trials,
-    index,
-    is_indexed,
-)
+from generator.policy.ours.trials import COMPLETION_INDEX, SHARED, Trials, index, is_indexed
 from generator.policy.workloads import Object
 from generator.reader.paths import Path
 from generator.reader.shown import shown, written
+from generator.structs.labels import INDEX_VARIABLE
 
 CODE = "volume-not-allowed"
 

@@ -8,12 +8,12 @@ from generator.render.platform.names import (
     COLLECTOR_ACCOUNT,
     EXPIRY_ACCOUNT,
     ROOT_ACCOUNT,
-    TRIAL_ACCOUNT,
     Manifest,
     Names,
     manifest,
 )
 from generator.render.platform.source import Source
+from generator.structs.labels import TRIAL_ACCOUNT
 from generator.structs.settings import Settings
 
 RBAC = "rbac.authorization.k8s.io"

@@ -6,7 +6,7 @@ from generator.render.platform.flux import ACTIVE, SOURCE_NAME
 from generator.render.platform.kinds import Kind
 from generator.render.platform.names import APPLIER_ACCOUNT, ROOT_ACCOUNT
 from generator.render.platform.source import Source
-from generator.render.pod import QUEUE_LABEL
+from generator.structs.labels import QUEUE_LABEL
 from generator.structs.settings import Settings
 
 TTL = "ttlSecondsAfterFinished"

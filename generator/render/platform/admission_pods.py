@@ -8,10 +8,8 @@ from generator.formats.launch import LAUNCHER_PATH
 from generator.formats.placement import placement
 from generator.render.platform import admission_volumes
 from generator.render.platform.admission_rules import Rule, owned_by, text, texts
-from generator.render.platform.names import TRIAL_ACCOUNT
-from generator.render.platform.network import EGRESS_LABEL
 from generator.render.platform.source import Source
-from generator.render.pod import QUEUE_LABEL
+from generator.structs.labels import EGRESS_LABEL, QUEUE_LABEL, TRIAL_ACCOUNT
 from generator.structs.program import LOCAL_IMAGE
 from generator.structs.settings import API_SERVER, PEERS, Settings
 from generator.structs.sweep import Shape

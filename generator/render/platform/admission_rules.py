@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from generator.render.platform.names import Manifest
-from generator.render.pod import BATCH_LABEL
 from generator.structs.errands import COMPONENT_LABEL, PROOF, READER
+from generator.structs.labels import BATCH_LABEL
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,7 @@ from collections.abc import Mapping
 from copy import deepcopy
 
 from generator.formats import yaml
-from generator.render.platform.names import (
-    COLLECTOR_ACCOUNT,
-    GIT_WRITE_SECRET,
-    Manifest,
-    Names,
-    labels,
-)
+from generator.render.platform.names import COLLECTOR_ACCOUNT, GIT_WRITE_SECRET, Manifest, Names, labels
 from generator.render.platform.source import Source
 from generator.structs.settings import ResultsMode, Settings
 

@@ -14,13 +14,11 @@ from generator.render.platform.names import (
     Names,
 )
 from generator.render.platform.source import Source
+from generator.structs.labels import TRIAL_USER
 from generator.structs.settings import Controller, ResultsMode, Settings
 
 HOOK_BASE = "collector/v1/pre-receive.sh"
 HOOK_FILE = "clusters/pre-receive.sh"
-
-TRIALS_GROUP = 65532
-"""The gid of trials and collector, as the frozen bases have it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +105,7 @@ def results_folder(settings: Settings) -> tuple[str, ...]:
     """
     export = settings.results.nfs
     path = "<the export's folder>" if export is None else export.path
-    return (f"mkdir -p {path}", f"chown root:{TRIALS_GROUP} {path}", f"chmod 2770 {path}")
+    return (f"mkdir -p {path}", f"chown root:{TRIAL_USER} {path}", f"chmod 2770 {path}")
 
 
 def hook(settings: Settings, source: Source, bases: Mapping[str, bytes]) -> bytes:

@@ -11,8 +11,9 @@ from generator.formats import yaml
 from generator.render.platform.admission_rules import owned_by, text, texts
 from generator.render.platform.collector import IMAGE, REPOSITORY, credential, environment
 from generator.render.platform.names import EXPIRY_ACCOUNT, GIT_READ_SECRET, Manifest, Names, labels
-from generator.render.platform.network import EGRESS_LABEL, GIT
+from generator.render.platform.network import GIT
 from generator.render.platform.source import Source
+from generator.structs.labels import EGRESS_LABEL
 from generator.structs.settings import Settings
 
 BASE = "expiry/v1/cronjob.yaml"

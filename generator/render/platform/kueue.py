@@ -2,12 +2,12 @@
 
 from generator.render.platform.names import Manifest, Names, manifest
 from generator.structs import quantities
+from generator.structs.labels import GPU_PRODUCT
 from generator.structs.settings import Pool, Settings
 
 GROUP = "kueue.x-k8s.io/v1beta1"
 """Served by every supported version; newer ones convert it."""
 
-GPU_PRODUCT = "nvidia.com/gpu.product"
 NODE_POOL = "sweepledger.dev/pool"
 """The label that nodes of a pool bear where neither its selector nor its GPU says more."""
 

@@ -11,7 +11,6 @@ from generator.structs.settings import Settings
 
 Manifest = dict[str, Any]
 
-TRIAL_ACCOUNT = "sweep-trial"
 COLLECTOR_ACCOUNT = "sweep-collector"
 EXPIRY_ACCOUNT = "sweep-expiry"
 APPLIER_ACCOUNT = "sweep-applier"

@@ -2,12 +2,11 @@
 
 from generator.render.platform.names import COLLECTOR_ACCOUNT, Manifest, Names, manifest
 from generator.render.platform.source import Source
+from generator.structs.labels import EGRESS_LABEL
 from generator.structs.settings import API_SERVER, PEERS, Egress, Settings
 
 POLICY = "networking.k8s.io/v1/NetworkPolicy"
 
-EGRESS_LABEL = "sweepledger.dev/egress-"
-"""With the name of an egress after it: on the pods of a sweep that asks for it."""
 
 GIT = "git"
 """The egress entry, if the settings have one, that says where the git server is."""
