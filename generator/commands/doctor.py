@@ -1,4 +1,6 @@
-"""`sweep doctor`: what of the bootstrap is in place, seen from a person's machine. It changes nothing.
+"""`sweep doctor`: what of the bootstrap is in place, seen from a person's machine.
+
+It changes nothing, but for the throw-away Job of `--prove`.
 
 Whatever cannot be looked at is said to be not checked, which is no pass.
 """

@@ -160,8 +160,15 @@ def _create(plan: _Plan, settings: Settings, kubectl: Kubectl, *, dry_run: bool)
         try:
             kubectl.create(manifest, dry_run=dry_run)
         except ClusterError as error:
-            if error.reason != "AlreadyExists":  # immutable, and its name holds its digest: it is the same
+            if error.reason != "AlreadyExists":
                 raise
+            # Immutable, and its name holds its digest: it is the same. But if it was not there a moment ago,
+            # somebody else submits the batch now, and their Jobs are about to come.
+            if not plan.was_begun:
+                raise RepositoryError(
+                    f"{plan.batch.name} is being submitted by somebody else at this moment",
+                    hint="look at what they create: `kubectl get jobs --selector sweepledger.dev/batch`",
+                ) from error
     queue = submission.project_queue(settings.namespace)
     made: list[Mapping[str, Any]] = []
     for manifest in plan.missing:

@@ -1,8 +1,10 @@
 """`sweep submit` against a real API server with the demands of a shared cluster. No pod ever runs there."""
 
 import json
+import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +141,29 @@ def test_a_batch_is_never_submitted_twice(
     with pytest.raises(RepositoryError, match="was submitted already: 3 object"):
         submit(sandbox.workspace, batch, Kubectl(), again=True)
 
+    assert len(held(apiserver, cluster)) == 3
+
+
+def test_of_two_who_submit_at_the_same_moment_one_is_refused(
+    apiserver: Server,
+    cluster: str,
+    merged: Callable[..., str],
+    sandbox: Sandbox,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    batch, both, look = merged(), threading.Barrier(2), Kubectl.find
+
+    def look_together(self: Kubectl, manifest: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        found = look(self, manifest)
+        both.wait(timeout=60)
+        return found
+
+    monkeypatch.setattr(Kubectl, "find", look_together)
+    with ThreadPoolExecutor(2) as people:
+        tries = [people.submit(submit, sandbox.workspace, batch, Kubectl()) for _ in range(2)]
+        refused = [one.exception() for one in tries if one.exception()]
+
+    assert ["somebody else" in str(error) for error in refused] == [True]
     assert len(held(apiserver, cluster)) == 3
 
 
