@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from generator.commands.bootstrap import Asked, bootstrap
+from generator.structs.settings import Controller
 from tests.cluster import building
 from tests.cluster.overlays import CASES, laid_out
+from tests.repository import Sandbox
 
 WHEELS = (str(Path(sys.executable).parent / "kubectl"), "kustomize")
 
@@ -51,3 +54,13 @@ def test_the_wheels_kubectl_renders_what_kustomize_itself_renders(overlay: Path,
     folder = laid_out(tmp_path, overlay)
 
     assert rendered(WHEELS, folder) == rendered(alone, folder)
+
+
+@pytest.mark.parametrize("controller", [Controller.ARGOCD, Controller.FLUX], ids=str)
+def test_the_platform_is_the_same_in_every_kustomize(controller: Controller, sandbox: Sandbox) -> None:
+    bootstrap(sandbox.workspace, Asked(controller, "https://git.example/team/sweeps.git", "main"))
+    commands = (kustomize(building.OLDEST_KUSTOMIZE), kustomize(building.NEWEST_KUSTOMIZE), WHEELS)
+
+    for name in ("platform", str(controller)):
+        oldest, *others = (rendered(command, sandbox.root / "clusters" / name) for command in commands)
+        assert others == [oldest, oldest]
