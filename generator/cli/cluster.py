@@ -125,7 +125,7 @@ def collect_by_pod(
     def work() -> Answer:
         from generator.cli import show
         from generator.cli.run import target_of
-        from generator.commands import reading as command
+        from generator.commands import collect_by_pod as command
         from generator.commands.workspace import Workspace
         from generator.engine.cluster.kubectl import Kubectl
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from generator.commands.collect import Target
-from generator.commands.reading import collect_by_pod
+from generator.commands.collect_by_pod import collect_by_pod
 from generator.engine.cluster import reader_pod
 from generator.engine.cluster.kubectl import ClusterError, Kubectl
 from generator.errors import RepositoryError
