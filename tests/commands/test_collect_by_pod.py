@@ -1,5 +1,6 @@
 """`sweep collect-by-pod` against a real API server, on which no node ever runs a pod."""
 
+import shlex
 import uuid
 from pathlib import Path
 
@@ -27,7 +28,7 @@ def namespace(apiserver: Server, monkeypatch: pytest.MonkeyPatch) -> str:
     apiserver.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
     apiserver.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account})
     monkeypatch.setenv("KUBECONFIG", str(apiserver.kubeconfig))
-    monkeypatch.setenv("KUBECTL", kubectl())
+    monkeypatch.setenv("KUBECTL", shlex.quote(kubectl()))
     return name
 
 

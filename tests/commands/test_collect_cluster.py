@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import uuid
@@ -80,7 +81,7 @@ def cluster(apiserver: Server, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": name}},
     )
     monkeypatch.setenv("KUBECONFIG", str(apiserver.kubeconfig))
-    monkeypatch.setenv("KUBECTL", kubectl())
+    monkeypatch.setenv("KUBECTL", shlex.quote(kubectl()))
     sandbox.write("sweepledger.yaml", f"version: 1\nnamespace: {name}\n")
     yield Cluster(apiserver, name)
     apiserver.kubectl("delete", "namespace", name, "--wait=false")
@@ -184,7 +185,7 @@ def test_a_cluster_that_does_not_answer_records_nothing(
 ) -> None:
     sandbox.merged()
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "nowhere"))
-    monkeypatch.setenv("KUBECTL", kubectl())
+    monkeypatch.setenv("KUBECTL", shlex.quote(kubectl()))
 
     with pytest.raises(ClusterError):
         collect_from_cluster(Target(sandbox.workspace.repository, "origin", "main"), results, Kubectl(), "x")

@@ -3,6 +3,7 @@
 import base64
 import json
 import re
+import shlex
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -24,7 +25,7 @@ from tests.repository import Sandbox
 @pytest.fixture
 def namespace(apiserver: Server, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("KUBECONFIG", str(apiserver.kubeconfig))
-    monkeypatch.setenv("KUBECTL", kubectl())
+    monkeypatch.setenv("KUBECTL", shlex.quote(kubectl()))
     return f"team-{uuid.uuid4().hex[:8]}"
 
 

@@ -1,6 +1,7 @@
 """`sweep submit` against a real API server with the demands of a shared cluster. No pod ever runs there."""
 
 import json
+import shlex
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -66,7 +67,7 @@ def cluster(apiserver: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]
     apiserver.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}, policy, binding)
     apiserver.until_refused(bare_job(name))
     monkeypatch.setenv("KUBECONFIG", str(apiserver.kubeconfig))
-    monkeypatch.setenv("KUBECTL", kubectl())
+    monkeypatch.setenv("KUBECTL", shlex.quote(kubectl()))
     yield name
     apiserver.kubectl("delete", "validatingadmissionpolicybindings,validatingadmissionpolicies", name)
 

@@ -35,7 +35,7 @@ def test_the_commands_of_a_page_do_what_it_says(page: str, three_pools: Sandbox,
     assert blocks
     tools = tmp_path / "bin"
     tools.mkdir()
-    (tools / "sweep").write_text(f'#!/bin/sh\nexec {sys.executable} -m generator.cli "$@"\n')
+    (tools / "sweep").write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m generator.cli "$@"\n')
     (tools / "sweep").chmod(0o755)
     path = f"{tools}:{Path(sys.executable).parent}:{os.environ['PATH']}"
     identity = {

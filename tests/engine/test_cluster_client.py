@@ -11,11 +11,6 @@ from generator.errors import ToolError
 from generator.structs.labels import QUEUE_LABEL
 
 
-@pytest.fixture(autouse=True)
-def _forget() -> None:
-    kubectl.command.cache_clear()
-
-
 def program(path: Path, script: str) -> str:
     path.write_text(f"#!/bin/sh\n{script}\n")
     path.chmod(0o755)

@@ -92,7 +92,7 @@ def pods(thing: Any) -> Iterator[str]:
         case "Job" if INDEX_LABEL not in thing["metadata"]["labels"]:
             yield f"{name}-{MOST_TRIALS - 1}"  # the hostname: of the pod's own name too much is cut off
         case "Job":
-            yield f"{name}{HASH}"
+            yield name  # likewise: the server cuts a name that it ends itself
         case "TrainJob" | "JobSet":
             yield f"{_last_of(name)}-node-0-99{HASH}"
         case _:

@@ -12,7 +12,6 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -53,7 +52,6 @@ class ClusterError(ToolError):
     reason = ""
 
 
-@cache
 def command() -> tuple[str, ...]:
     """Find kubectl: `$KUBECTL`, PATH, else the wheel's. Raises ToolError."""
     chosen = os.environ.get("KUBECTL")
