@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from generator.problems import Problem
 from generator.reader.nodes import Mark
 
 BYTE_ORDER_MARK = "\ufeff"
@@ -27,6 +28,13 @@ def invisible(text: str) -> Iterator[tuple[Mark, str]]:
     for number, line in enumerate(text.split("\n"), start=1):
         for found in INVISIBLE.finditer(line):
             yield Mark(number, found.start() + 1), found[0]
+
+
+def refused(text: str, file: str) -> Iterator[Problem]:
+    """Say of every such character what it is."""
+    for mark, character in invisible(text):
+        message = f"must not hold an invisible character, got {described(character)}"
+        yield Problem(file, *mark, "", message, code="invisible-character", hint="delete it")
 
 
 def directives(text: str) -> tuple[str, tuple[Mark, ...]]:

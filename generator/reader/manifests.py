@@ -81,17 +81,7 @@ def read(content: bytes, file: str) -> Manifests:
         message = f"must be UTF-8, got byte 0x{content[error.start]:02x} at offset {error.start}"
         hint = "save the file as UTF-8"
         return Manifests((), (Problem(file, 0, 0, "", message, "not-utf8", hint),))
-    problems = [
-        Problem(
-            file,
-            *mark,
-            "",
-            f"must not hold an invisible character, got {characters.described(character)}",
-            code="invisible-character",
-            hint="delete it",
-        )
-        for mark, character in characters.invisible(text)
-    ]
+    problems = list(characters.refused(text, file))
     return _documents(characters.INVISIBLE.sub(characters.STAND_IN, text), file, problems)
 
 

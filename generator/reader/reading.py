@@ -32,17 +32,7 @@ def read(content: bytes, file: str) -> Reading:
         text = characters.decode(content)
     except UnicodeDecodeError as error:
         return Reading(None, (_not_utf8(file, content, error.start),))
-    problems = [
-        Problem(
-            file,
-            *mark,
-            "",
-            f"must not hold an invisible character, got {characters.described(character)}",
-            code="invisible-character",
-            hint="delete it",
-        )
-        for mark, character in characters.invisible(text)
-    ]
+    problems = list(characters.refused(text, file))
     return _read_text(text, file, problems)
 
 

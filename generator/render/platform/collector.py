@@ -1,6 +1,6 @@
 """The CronJob that records what trials left: the frozen base, with this repository's values filled in."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from copy import deepcopy
 
 from generator.formats import yaml
@@ -51,16 +51,21 @@ def cron_job(settings: Settings, source: Source, bases: Mapping[str, bytes]) -> 
     return made
 
 
-def _fill_pod(pod: Manifest, settings: Settings, source: Source) -> None:
-    clone, collect = pod["initContainers"][0], pod["containers"][0]
-    for container in (clone, collect):
+def let_clone(pod: Manifest, settings: Settings, source: Source, configuration: Iterable[str]) -> None:
+    """Give a pod that works on a clone its image, and its first container what to clone."""
+    clone, work = pod["initContainers"][0], pod["containers"][0]
+    for container in (clone, work):
         if IMAGE in settings.images:
             container["image"] = settings.images[IMAGE].reference
-        container["env"] = environment(source)
-    kept = [f"--config={line}" for line in _configuration(settings, source)]
+        container["env"] = _environment(source)
+    kept = [f"--config={line}" for line in configuration]
     clone["command"] += [f"--branch={source.branch}", *kept, "--", source.url, REPOSITORY]
     if settings.image_pull_secret is not None:
         pod["imagePullSecrets"] = [{"name": settings.image_pull_secret}]
+
+
+def _fill_pod(pod: Manifest, settings: Settings, source: Source) -> None:
+    let_clone(pod, settings, source, _configuration(settings, source))
     for volume in pod["volumes"]:
         if volume["name"] == "git":
             volume["secret"]["secretName"] = GIT_WRITE_SECRET
@@ -98,7 +103,7 @@ def credential(source: Source) -> list[str]:
     return [f"credential.{source.origin}.helper={CREDENTIAL_HELPER}"]
 
 
-def environment(source: Source) -> list[Manifest]:
+def _environment(source: Source) -> list[Manifest]:
     """Keep what is written on the one volume for it: the root is read-only."""
     variables = {"HOME": WORK, "TMPDIR": WORK, "GIT_TERMINAL_PROMPT": "0"}
     if source.scheme == "ssh":

@@ -9,7 +9,7 @@ from typing import Any
 
 from generator.formats import yaml
 from generator.render.platform.admission_rules import owned_by, text, texts
-from generator.render.platform.collector import IMAGE, REPOSITORY, credential, environment
+from generator.render.platform.collector import IMAGE, credential, let_clone
 from generator.render.platform.names import EXPIRY_ACCOUNT, GIT_READ_SECRET, Manifest, Names, labels
 from generator.render.platform.network import GIT
 from generator.render.platform.source import Source
@@ -43,15 +43,8 @@ def cron_job(settings: Settings, source: Source, bases: Mapping[str, bytes]) -> 
 
 
 def _fill_pod(pod: Manifest, settings: Settings, source: Source) -> None:
+    let_clone(pod, settings, source, [] if source.is_public else credential(source))
     clone, expire = pod["initContainers"][0], pod["containers"][0]
-    for container in (clone, expire):
-        if IMAGE in settings.images:
-            container["image"] = settings.images[IMAGE].reference
-        container["env"] = environment(source)
-    kept = [] if source.is_public else [f"--config={line}" for line in credential(source)]
-    clone["command"] += [f"--branch={source.branch}", *kept, "--", source.url, REPOSITORY]
-    if settings.image_pull_secret is not None:
-        pod["imagePullSecrets"] = [{"name": settings.image_pull_secret}]
     volumes = {volume["name"]: volume for volume in pod["volumes"]}
     volumes["git"]["secret"]["secretName"] = GIT_READ_SECRET
     volumes["results"]["persistentVolumeClaim"]["claimName"] = settings.results.claim

@@ -1,6 +1,7 @@
 """Texts that stand for amounts: where one is wrong, its unit's own words say how."""
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from generator.problems import Problem
 from generator.reader import Path, shown
@@ -12,31 +13,25 @@ def cores(draft: Draft, place: Path) -> Iterator[Problem]:
     """Cores are a Kubernetes quantity."""
     text = draft.get(*place, kind=str)
     amount = draft.number(*place) if text is None else text
-    if amount is None:
-        return
-    try:
-        units.cores(amount)
-    except ValueError as error:
-        yield draft.problem(place, f"{error}, got {shown(amount)}", code="quantity")
+    yield from _read(draft, place, amount, units.cores, "quantity")
 
 
 def memory(draft: Draft, place: Path) -> Iterator[Problem]:
     """Memory is a Kubernetes quantity with a unit: bytes alone are always a slip."""
-    text = draft.get(*place, kind=str)
-    if text is None:
-        return
-    try:
-        units.memory(text)
-    except ValueError as error:
-        yield draft.problem(place, f"{error}, got {shown(text)}", code="quantity")
+    yield from _read(draft, place, draft.get(*place, kind=str), units.memory, "quantity")
 
 
 def duration(draft: Draft, place: Path, unit: Callable[[str], int]) -> Iterator[Problem]:
     """Times are a number and its unit."""
-    text = draft.get(*place, kind=str)
-    if text is None:
+    yield from _read(draft, place, draft.get(*place, kind=str), unit, "duration")
+
+
+def _read(
+    draft: Draft, place: Path, amount: Any, unit: Callable[[Any], object], code: str
+) -> Iterator[Problem]:
+    if amount is None:
         return
     try:
-        unit(text)
+        unit(amount)
     except ValueError as error:
-        yield draft.problem(place, f"{error}, got {shown(text)}", code="duration")
+        yield draft.problem(place, f"{error}, got {shown(amount)}", code=code)
