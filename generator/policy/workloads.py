@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from generator.reader.paths import Path
+from generator.structs.kinds import RUNNING
 
 Manifest = Mapping[str, Any]
 
@@ -26,11 +27,13 @@ TEMPLATES: Mapping[str, Path] = {
     **{kind: (*path, "template") for kind, path in JOBS.items()},
     "DaemonSet": ("spec", "template"),
     "Deployment": ("spec", "template"),
-    "MPIJob": ("spec", "mpiReplicaSpecs", EACH, "template"),
     "Pod": (),
-    "PyTorchJob": ("spec", "pytorchReplicaSpecs", EACH, "template"),
     "StatefulSet": ("spec", "template"),
-    "TFJob": ("spec", "tfReplicaSpecs", EACH, "template"),
+    **{
+        name: ("spec", kind.replicas, EACH, "template")
+        for name, kind in RUNNING.items()
+        if kind.replicas is not None
+    },
 }
 """Where each kind has the templates of pods; in other kinds they are searched for."""
 

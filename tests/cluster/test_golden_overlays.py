@@ -124,7 +124,7 @@ def test_the_server_accepts_every_golden_overlay_as_it_is_submitted(
     ).stdout
 
     assert "generateName: " in made
-    assert ("ttlSecondsAfterFinished: 3600" in made) == (manifest["kind"] not in submission.WITHOUT_TTL)
+    assert ("ttlSecondsAfterFinished: 3600" in made) == (manifest["kind"] != "TrainJob")
 
 
 def test_the_platform_refuses_a_batch_without_an_image(platform: Server, tmp_path: Path) -> None:

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import assert_never
 
 from generator.engine.cluster.kubectl import ClusterError, Kubectl, has_ended
+from generator.structs.kinds import RUNNERS
 from generator.structs.labels import BATCH_LABEL
 from generator.structs.sweep import Shape
 
@@ -26,22 +26,8 @@ class Held:
 
 def resource(shape: Shape) -> str:
     """Give the API path, with a place for the namespace, of the objects that run a shape's trials."""
-    match shape:
-        case Shape.JOBS | Shape.INDEXED:
-            path = "batch/v1/namespaces/{}/jobs"
-        case Shape.TRAIN_JOB:
-            path = "trainer.kubeflow.org/v1alpha1/namespaces/{}/trainjobs"
-        case Shape.MPI_JOB:
-            path = "kubeflow.org/v2beta1/namespaces/{}/mpijobs"
-        case Shape.JOB_SET:
-            path = "jobset.x-k8s.io/v1alpha2/namespaces/{}/jobsets"
-        case Shape.PYTORCH_JOB:
-            path = "kubeflow.org/v1/namespaces/{}/pytorchjobs"
-        case Shape.TF_JOB:
-            path = "kubeflow.org/v1/namespaces/{}/tfjobs"
-        case _:
-            assert_never(shape)
-    return f"/apis/{path}"
+    kind = RUNNERS[shape]
+    return f"/apis/{kind.api_version}/namespaces/{{}}/{kind.plural}"
 
 
 def held(kubectl: Kubectl, namespace: str, shapes: Iterable[Shape]) -> dict[tuple[str, str], Held]:

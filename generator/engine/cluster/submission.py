@@ -9,24 +9,13 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from generator.engine.cluster.kubectl import Manifest
+from generator.structs.kinds import RUNNING
 from generator.structs.labels import QUEUE_LABEL, TRIAL_LABEL
 
 NAMED = frozenset({"ConfigMap", "TrainingRuntime"})
 """Kinds that others refer to by name: they keep theirs, which holds the batch's digest."""
 
-RESOURCES = {
-    "Job": "jobs.batch",
-    "JobSet": "jobsets.jobset.x-k8s.io",
-    "MPIJob": "mpijobs.kubeflow.org",
-    "PyTorchJob": "pytorchjobs.kubeflow.org",
-    "TFJob": "tfjobs.kubeflow.org",
-    "TrainJob": "trainjobs.trainer.kubeflow.org",
-}
-"""Kinds that run trials, as kubectl calls them."""
-
 TTL = "ttlSecondsAfterFinished"
-TTL_IN_RUN_POLICY = frozenset({"MPIJob", "PyTorchJob", "TFJob"})
-WITHOUT_TTL = frozenset({"TrainJob"})
 
 MODEST = {"cpu": "100m", "memory": "128Mi"}
 """For a container that asks for nothing; those of trials say what they need."""
@@ -49,10 +38,12 @@ def turned(manifest: Manifest, *, ttl: int, queue: str) -> dict[str, Any]:
     metadata["generateName"] = f"{metadata.pop('name')}-"
     metadata["labels"] = {**metadata.get("labels", {})}
     metadata["labels"].setdefault(QUEUE_LABEL, queue)
-    if made["kind"] in TTL_IN_RUN_POLICY:
-        made["spec"].setdefault("runPolicy", {})[TTL] = ttl
-    elif made["kind"] not in WITHOUT_TTL:
-        made["spec"][TTL] = ttl
+    kind = RUNNING[made["kind"]]
+    if kind.has_ttl:
+        place = made
+        for key in kind.policy:
+            place = place.setdefault(key, {})
+        place[TTL] = ttl
     for container in _containers(made["spec"]):
         _bound(container)
     return made
@@ -66,7 +57,7 @@ def trial_of(manifest: Manifest) -> str | None:
 
 def kinds(manifests: Iterable[Manifest]) -> tuple[str, ...]:
     """Name the resources under which the objects that run trials are listed."""
-    return tuple(sorted({RESOURCES[one["kind"]] for one in manifests if one["kind"] not in NAMED}))
+    return tuple(sorted({RUNNING[one["kind"]].resource for one in manifests if one["kind"] not in NAMED}))
 
 
 def is_too_old(server: str, manifests: Iterable[Manifest]) -> bool:

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 from generator.policy.findings import Finding
 from generator.reader.paths import Path
 from generator.reader.shown import written
+from generator.structs import kinds
 from generator.structs.labels import (
     BATCH_LABEL,
     EGRESS_LABEL,
@@ -56,16 +57,13 @@ ANNOTATIONS: Form = {
 }
 STEADY: Form = {"cluster-autoscaler.kubernetes.io/safe-to-evict": None, "karpenter.sh/do-not-disrupt": None}
 
-DISTRIBUTED = (
-    ("jobset.x-k8s.io/v1alpha2", "JobSet"),
-    ("kubeflow.org/v1", "PyTorchJob"),
-    ("kubeflow.org/v1", "TFJob"),
-    ("kubeflow.org/v2beta1", "MPIJob"),
-    ("trainer.kubeflow.org/v1alpha1", "TrainingRuntime"),
+DISTRIBUTED = tuple(
+    (kind.api_version, kind.kind)
+    for kind in (kinds.JOB_SET, kinds.PYTORCH_JOB, kinds.TF_JOB, kinds.MPI_JOB, kinds.TRAINING_RUNTIME)
 )
 """Kinds whose pods have a form of ours; what is around the pods, their schemas judge."""
 
-TRAIN_JOB = ("trainer.kubeflow.org/v1alpha1", "TrainJob")
+TRAIN_JOB = (kinds.TRAIN_JOB.api_version, kinds.TRAIN_JOB.kind)
 _TRAIN_JOB: Form = {
     "runtimeRef": {"apiGroup": None, "kind": None, "name": None},
     "suspend": None,

@@ -8,6 +8,7 @@ from generator.policy.findings import Finding
 from generator.policy.workloads import Object
 from generator.reader.paths import Path
 from generator.reader.shown import shown
+from generator.structs.kinds import RUNNING
 
 CODE, TOO_LARGE = "gitops-unsafe", "object-too-large"
 
@@ -22,13 +23,6 @@ ORDERED = (
 OPTIONS = "argocd.argoproj.io/sync-options"
 REWRITING = ("Force=true", "Replace=true")
 LIFETIME = "ttlSecondsAfterFinished"
-LIFETIMES: dict[str, tuple[Path, ...]] = {
-    "Job": (("spec",),),
-    "JobSet": (("spec",),),
-    "MPIJob": (("spec", "runPolicy"),),
-    "PyTorchJob": (("spec", "runPolicy"),),
-    "TFJob": (("spec", "runPolicy"),),
-}
 MARKS = {"${": "Flux replaces it where substitution is on", "{{": "templates replace it"}
 TEMPLATES = frozenset({"ApplicationSet", "ConfigMap", "Receiver"})
 """Kinds whose texts may hold anything, or are templates themselves."""
@@ -45,13 +39,14 @@ def check(thing: Object) -> Iterator[Finding]:
         if rewrites or key.startswith(ORDERED):
             message = f"must be absent: what is merged is applied as it is, got {shown(value)}"
             yield Finding(("metadata", "annotations", key), message, CODE)
-    for path in LIFETIMES.get(thing.kind, ()):
+    kind = RUNNING.get(thing.kind)
+    if kind is not None and kind.has_ttl:
         below: Any = thing.data
-        for key in path:
+        for key in kind.policy:
             below = below.get(key) or {}
         if LIFETIME in below:
             message = "must be absent: a controller would make the deleted Job anew and run it again"
-            yield Finding((*path, LIFETIME), message, CODE)
+            yield Finding((*kind.policy, LIFETIME), message, CODE)
     yield from _text(thing)
 
 

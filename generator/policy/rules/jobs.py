@@ -6,6 +6,7 @@ from typing import Any
 from generator.policy.findings import Finding
 from generator.policy.workloads import Job, Object
 from generator.reader.shown import shown
+from generator.structs.kinds import RUN_POLICY, RUNNERS
 
 CODE, DEADLINE = "job-invalid", "deadline-missing"
 
@@ -16,7 +17,7 @@ RULES = 20
 EXIT_CODES = 255
 COUNTS = ("backoffLimit", "backoffLimitPerIndex", "completions", "maxFailedIndexes", "parallelism")
 
-RUN_POLICIES = frozenset({"MPIJob", "PyTorchJob", "TFJob"})
+RUN_POLICIES = frozenset(kind.kind for kind in RUNNERS.values() if kind.policy == RUN_POLICY)
 """Kinds whose deadline may stand in `runPolicy`."""
 
 

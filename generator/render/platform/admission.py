@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 
 from generator.render.platform import admission_objects, admission_pods, admission_rules, expiry, kinds
 from generator.render.platform.admission_rules import Rule
-from generator.render.platform.kinds import Kind
 from generator.render.platform.names import NAMESPACE_LABEL, Manifest, Names, manifest
 from generator.render.platform.source import Source
+from generator.structs.kinds import JOB, Kind
 from generator.structs.settings import Settings
 
 REGISTRATION = "admissionregistration.k8s.io/v1"
-KUSTOMIZATION = Kind("kustomize.toolkit.fluxcd.io", "Kustomization", "kustomizations")
-POD = Kind("", "Pod", "pods")
+KUSTOMIZATION = Kind("kustomize.toolkit.fluxcd.io", "v1", "Kustomization", "kustomizations")
+POD = Kind("", "v1", "Pod", "pods")
 
 LABELS = "(has({0}.metadata.labels) ? {0}.metadata.labels : {{}})"
 ASKS = (
@@ -34,7 +34,7 @@ def trials(settings: Settings, source: Source, bases: Mapping[str, bytes]) -> li
     )
     pods = admission_pods.in_pods(settings, source, bases)
     made = [
-        _made(f"{names.trials}-trial-jobs", kinds.JOB, jobs, settings, "object.spec.template"),
+        _made(f"{names.trials}-trial-jobs", JOB, jobs, settings, "object.spec.template"),
         _made(f"{names.trials}-trial-pods", POD, pods, settings, "object"),
     ]
     if settings.results.keep_days is not None:

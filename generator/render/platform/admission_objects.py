@@ -3,15 +3,13 @@
 from generator.render.platform.admission_pods import CLONE, owners
 from generator.render.platform.admission_rules import Rule, owned_by, text, texts
 from generator.render.platform.flux import ACTIVE, SOURCE_NAME
-from generator.render.platform.kinds import Kind
 from generator.render.platform.names import APPLIER_ACCOUNT, ROOT_ACCOUNT
 from generator.render.platform.source import Source
+from generator.structs.kinds import Kind
 from generator.structs.labels import QUEUE_LABEL
 from generator.structs.settings import Settings
 
 TTL = "ttlSecondsAfterFinished"
-REPLICAS = {"MPIJob": "mpiReplicaSpecs", "PyTorchJob": "pytorchReplicaSpecs", "TFJob": "tfReplicaSpecs"}
-"""Kinds with a policy for the whole run, which holds a TTL, and where they have their pods."""
 
 ASKED = (
     *("deletionPolicy", "force", "interval", "path", "prune", "retryInterval"),
@@ -39,9 +37,9 @@ def of_kind(kind: Kind, settings: Settings) -> tuple[Rule, ...]:
     says = f"a {kind.kind} that git asks for has no TTL: deleted, it would run again"
     if kind.kind == "JobSet":
         rules.append(Rule(says, f"!has(object.spec.{TTL})"))
-    if kind.kind in REPLICAS:
+    if kind.replicas is not None:
         rules.append(Rule(says, f"!has(object.spec.runPolicy) || !has(object.spec.runPolicy.{TTL})"))
-        pods = f"object.spec.{REPLICAS[kind.kind]}"
+        pods = f"object.spec.{kind.replicas}"
         spec = f"{pods}[r].template.spec"
         rules.append(
             Rule(

@@ -1,9 +1,9 @@
 """What Argo CD is pointed at: two projects, one Application a batch by ApplicationSet, and the root."""
 
 from generator.render.platform import kinds
-from generator.render.platform.kinds import Kind
 from generator.render.platform.names import Manifest, Names, labels, manifest
 from generator.render.platform.source import Source
+from generator.structs.kinds import Kind
 from generator.structs.settings import Settings
 
 GROUP = "argoproj.io/v1alpha1"
@@ -11,10 +11,6 @@ NAMESPACE = "argocd"
 CLUSTER = "https://kubernetes.default.svc"
 FINALIZER = "resources-finalizer.argocd.argoproj.io"
 REQUEUE_SECONDS = 30
-
-SUSPENDED = {"MPIJob": "/spec/runPolicy/suspend", "PyTorchJob": "/spec/runPolicy/suspend"}
-SUSPENDED |= {"TFJob": "/spec/runPolicy/suspend", "TrainJob": "/spec/suspend", "JobSet": "/spec/suspend"}
-"""Where a queue writes into an object that git describes."""
 
 PLATFORM_CLUSTER_KINDS = (
     ("", "Namespace"),
@@ -114,7 +110,7 @@ def _application(settings: Settings, source: Source) -> Manifest:
                 "kind": "Job",
                 "jsonPointers": ["/spec/suspend", "/spec/parallelism"],
             },
-            *(_ignored(kind) for kind in kinds.chosen(source) if kind.kind in SUSPENDED),
+            *(_ignored(kind) for kind in kinds.chosen(source) if kind.policy),
         ],
         "syncPolicy": {
             # A Job deleted by hand stays deleted: made anew it would run again.
@@ -158,7 +154,9 @@ def root(settings: Settings, source: Source) -> Manifest:
 
 
 def _ignored(kind: Kind) -> Manifest:
-    return {"group": kind.group, "kind": kind.kind, "jsonPointers": [SUSPENDED[kind.kind]]}
+    """Leave alone where a queue writes into an object that git describes."""
+    suspended = "/".join(("", *kind.policy, "suspend"))
+    return {"group": kind.group, "kind": kind.kind, "jsonPointers": [suspended]}
 
 
 def _kinds(listed: tuple[tuple[str, str], ...]) -> list[Manifest]:
