@@ -7,6 +7,7 @@ import typer
 from generator.cli import answer
 from generator.cli.answer import EXIT_DRIFT, Answer, Format, FormatOption
 from generator.cli.panels import PLATFORM
+from generator.cli.run import ContextOption
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -14,10 +15,6 @@ if TYPE_CHECKING:
     from generator.commands.submit import Submitted
     from generator.engine.cluster.health import Finding
 
-ContextOption = Annotated[
-    str | None,
-    typer.Option("--context", metavar="NAME", help="Of the kubeconfig; default: its current one."),
-]
 PatienceOption = Annotated[
     float, typer.Option("--patience", min=1, metavar="SECONDS", help="How long to wait for a node.")
 ]
@@ -123,7 +120,7 @@ def collect_by_pod(
     """Collect from a volume that only pods can read: a short-lived pod sends what the trials left."""
 
     def work() -> Answer:
-        from generator.cli import show
+        from generator.cli import in_cluster
         from generator.cli.run import target_of
         from generator.commands import collect_by_pod as command
         from generator.commands.workspace import Workspace
@@ -132,7 +129,6 @@ def collect_by_pod(
         workspace = Workspace.find(answer.here())
         target = target_of(workspace, push=push)
         found = command.collect_by_pod(workspace, target, Kubectl(context), image=image, patience=patience)
-        data = {"collected": [{"commit": one.commit, "batches": list(one.batches)} for one in found]}
-        return Answer(data, show.collected(found))
+        return in_cluster.collected(workspace, found)
 
     answer.answer("collect-by-pod", form, work)

@@ -135,7 +135,8 @@ def _shown(found: "Bootstrapped") -> list[str]:
 
 
 def _by_hand(found: "Bootstrapped") -> list[str]:
-    lines = ["", "Secrets, made by hand and never in git; each key is read from a file of its name:"]
+    lines = ["", "Secrets, made by hand and never in git; each key is read from a file of its name, which"]
+    lines += ["for a user name, a password or a token ends without a newline (printf %s, not echo):"]
     for needed in found.secrets:
         lines.append(f"  {needed.purpose}: {needed.namespace}/{needed.name}")
         lines += [f"    {command}" for command in needed.commands]

@@ -13,6 +13,7 @@ from generator.cli.panels import READ, RUN
 if TYPE_CHECKING:
     from generator.commands.collect import Collected, Target
     from generator.commands.local import Event
+    from generator.commands.observing import Found
     from generator.commands.status import Tally
     from generator.commands.workspace import Workspace
 
@@ -22,6 +23,10 @@ StateOption = Annotated[
 ]
 RemoteOption = Annotated[
     str | None, typer.Option("--remote", metavar="NAME", help="The remote to follow; default: the settings'.")
+]
+ContextOption = Annotated[
+    str | None,
+    typer.Option("--context", metavar="NAME", help="Of the kubeconfig; default: its current one."),
 ]
 BranchOption = Annotated[
     str | None, typer.Option("--branch", metavar="NAME", help="The branch to follow; default: the settings'.")
@@ -83,7 +88,7 @@ def _played(happening: "Iterable[Event]", form: Format) -> Answer:
 
     with Watch(answer.console(stderr=form is Format.JSON)).live() as watch:
         try:
-            return Answer({"collected": [_collected(event.found) for event in watch.follow(happening)]})
+            return Answer({"collected": [collected(event.found) for event in watch.follow(happening)]})
         except SpecError as error:
             if form is Format.JSON or not watch.said.issuperset(error.problems):
                 raise
@@ -109,10 +114,11 @@ def collect(
     """Record what ended: one commit a sweep with records, summary, report and figure; archive the batch.
 
     With --push and `results.mode: pull-request` each batch gets a branch results/SWEEP/BATCH to be merged.
+    With --cluster pods tell of attempts that left no record, and batches that nothing will end are named.
     """
 
     def work() -> Answer:
-        from generator.cli import show
+        from generator.cli import in_cluster, show
         from generator.commands import ledger
         from generator.commands.workspace import Workspace
 
@@ -120,8 +126,10 @@ def collect(
         folder = ledger.state_folder(workspace, state)
         target = target_of(workspace, remote, branch, push=push)
         volume = _volume(results) if results else folder / "results"
-        found = _in_cluster(workspace, target, volume) if cluster else _here(target, volume, folder)
-        return Answer({"collected": [_collected(one) for one in found]}, show.collected(found))
+        if cluster:
+            return in_cluster.collected(workspace, _in_cluster(workspace, target, volume))
+        found = _here(target, volume, folder)
+        return Answer({"collected": [collected(one) for one in found]}, show.collected(found))
 
     answer.answer("collect", form, work)
 
@@ -142,7 +150,7 @@ def target_of(
     return Target(workspace.repository, name, branch or settings.branch, is_reviewed)
 
 
-def _in_cluster(workspace: "Workspace", target: "Target", volume: Path) -> "tuple[Collected, ...]":
+def _in_cluster(workspace: "Workspace", target: "Target", volume: Path) -> "Found":
     from generator.commands.observing import collect_from_cluster
     from generator.engine.cluster.kubectl import Kubectl
 
@@ -167,7 +175,8 @@ def _volume(path: Path) -> Path:
     return path.absolute()
 
 
-def _collected(found: Any) -> dict[str, Any]:
+def collected(found: "Collected") -> dict[str, Any]:
+    """Give a results commit as the envelope shows it."""
     summary = found.summary
     return {
         "sweep": summary.sweep,
@@ -189,27 +198,37 @@ def status(
         ),
     ] = None,
     state: StateOption = None,
+    cluster: Annotated[
+        bool, typer.Option("--cluster", help="Ask the cluster what runs, waits or is lost, by kubectl.")
+    ] = False,
+    context: ContextOption = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
     """Say where each sweep stands: planned (not merged), pending (not begun), running, or how trials ended.
 
-    What ran in a cluster, and the best of it, is known once it is recorded in git and pulled.
+    What ran in a cluster, and the best of it, is known once it is recorded in git and pulled; what runs
+    there now is said with --cluster.
     """
 
     def work() -> Answer:
-        from generator.cli import show
+        from generator.cli import in_cluster, show
         from generator.commands import ledger
         from generator.commands import status as command
         from generator.commands.workspace import Workspace
+        from generator.engine.cluster.kubectl import Kubectl
 
         workspace = Workspace.find(answer.here())
-        found = command.status(workspace, name, state=ledger.state_folder(workspace, state))
-        return Answer({"sweeps": [_tally(one) for one in found]}, show.tallies(found))
+        kubectl = Kubectl(context) if cluster or context is not None else None
+        found = command.status(workspace, name, state=ledger.state_folder(workspace, state), kubectl=kubectl)
+        if kubectl is not None:
+            return in_cluster.standing(found)
+        return Answer({"sweeps": [tally(one) for one in found]}, show.tallies(found))
 
     answer.answer("status", form, work)
 
 
-def _tally(one: "Tally") -> dict[str, Any]:
+def tally(one: "Tally") -> dict[str, Any]:
+    """Give a sweep's trials as the envelope shows them."""
     from generator.cli import show
 
     best = None if one.best is None else {"trial": one.best.trial, "value": one.best.metric(one.metric)}

@@ -126,14 +126,16 @@ def recorded(one: Collected) -> str:
 
 
 COUNTED = ("planned", "pending", "running", "ok", "diverged", "failed", "cancelled", "missing")
-SELDOM = ("planned", "pending", "cancelled")
+IN_CLUSTER = ("queued", "retrying", "node lost", "ended", "stalled")
+"""What only a cluster can say."""
+SELDOM = ("planned", "pending", "cancelled", *IN_CLUSTER)
 """Columns that are shown where they say anything."""
 
 
 def tallies(found: Iterable[Tally]) -> tuple[RenderableType, ...]:
     """Show where the sweeps stand, a line each."""
-    listed = tuple(found)
-    counted = [name for name in COUNTED if name not in SELDOM or any(one.counts[name] for one in listed)]
+    listed, names = tuple(found), (*COUNTED[:3], *IN_CLUSTER, *COUNTED[3:])
+    counted = [name for name in names if name not in SELDOM or any(one.counts[name] for one in listed)]
     table = grid("sweep", "trials", *counted, "best", "active")
     for one in listed:
         best = f"{one.metric} {number(one.best.metric(one.metric))} ({one.best.trial})" if one.best else ""

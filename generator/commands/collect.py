@@ -1,26 +1,16 @@
 """`sweep collect`: what the trials left, into one commit a sweep that also archives the batches."""
 
-from collections.abc import Collection, Container, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from generator.commands import committed, recorded
-from generator.commands.recorded import expected
-from generator.formats import record
+from generator.commands.gathered import FOREIGN, Gathered
 from generator.render.platform import flux
-from generator.repo import batches, volume
+from generator.repo import batches
 from generator.repo.batches import ACTIVE, ARCHIVE, StoredBatch
 from generator.repo.git import Change, Repository, commit_here, fetch, proposals, propose, publish
-from generator.results import (
-    BatchResults,
-    Summary,
-    commit_message,
-    judge,
-    result_files,
-    results_folder,
-    summarise,
-)
-from generator.structs.record import Record
+from generator.results import Summary, commit_message, result_files, results_folder, summarise
 from generator.structs.settings import Settings
 from generator.structs.sweep import Sweep
 
@@ -55,28 +45,40 @@ class Collected:
     commit: str = ""
 
 
+Complete = Callable[[Gathered], Gathered | None]
+"""Adds what else is known of a batch's attempts; None where it is not to be recorded yet."""
+
+
 def collect(
-    target: Target, results: Path, ended: Collection[str], *, alive: Container[str] | None = None
+    target: Target,
+    results: Path,
+    ended: Collection[str],
+    *,
+    alive: Container[str] | None = None,
+    complete: Complete | None = None,
 ) -> tuple[Collected, ...]:
     """Record every active batch whose trials have ended; `ended` names those whose Jobs say so.
 
-    A batch that no Job knows of ends by its records. A cancelled one is recorded once it is not among
-    `alive`, the batches of which a Job or pod is there; None where nobody knows. Where there is nothing to
-    record, nothing is committed. Raises RepositoryError, ContentionError, StorageError; what was not
-    recorded stays as it is.
+    A batch that no Job knows of ends by its records, unless `complete` has another opinion. A cancelled one
+    is recorded once it is not among `alive`, the batches of which a Job or pod is there; None where nobody
+    knows. Where there is nothing to record, nothing is committed. Raises RepositoryError, ContentionError,
+    StorageError; what was not recorded stays as it is.
     """
     repository, tip = target.repository, target.tip()
     stored = batches.in_commit(repository, tip)
-    found = {
-        batch.name: _Volume.read(results, batch)
+    found = (
+        Gathered.read(results, batch)
         for batch in stored
         if batch.is_active and _is_worth_reading(batch, results, ended)
-    }
-    now = {name: one for name, one in found.items() if name in ended or one.is_settled}
+    )
+    if complete is None:
+        now = {one.batch.name: one for one in found if one.batch.name in ended or one.is_settled()}
+    else:
+        now = {one.batch.name: one for one in map(complete, found) if one is not None}
     if alive is not None:
         for batch in recorded.pending(repository, tip, stored):
             if batch.name not in alive:
-                now[batch.name] = _Volume.read(results, batch)
+                now[batch.name] = Gathered.read(results, batch)
     done = []
     for sweep, portion in _portions(target, now):
         recording = _Recording(repository, portion, sweep)
@@ -86,7 +88,9 @@ def collect(
     return tuple(done)
 
 
-def _portions(target: Target, now: Mapping[str, "_Volume"]) -> Iterator[tuple[str, Mapping[str, "_Volume"]]]:
+def _portions(
+    target: Target, now: Mapping[str, "Gathered"]
+) -> Iterator[tuple[str, Mapping[str, "Gathered"]]]:
     """Yield what one commit records: what there is of a sweep, or where a person merges, one batch of it.
 
     Every batch of a sweep changes its summary. So while one waits to be merged the others wait for it.
@@ -120,48 +124,12 @@ def _is_worth_reading(batch: StoredBatch, results: Path, ended: Collection[str])
     return batch.name in ended or (results / batch.name).is_dir()
 
 
-@dataclass(frozen=True)
-class _Volume:
-    """What the results volume holds of a batch; read once, whatever happens to the branch meanwhile."""
-
-    batch: StoredBatch
-    records: tuple[Record, ...]
-    corrupt: tuple[str, ...]
-
-    @classmethod
-    def read(cls, results: Path, batch: StoredBatch) -> "_Volume":
-        contents = (
-            content
-            for index in range(batch.lock.trials)
-            for content in volume.attempts(results, batch.name, index)
-        )
-        found = [record.read(content) for content in contents]
-        return cls(
-            batch,
-            tuple(one for one in found if isinstance(one, Record)),
-            tuple(one.reason for one in found if isinstance(one, record.Corrupt)),
-        )
-
-    @property
-    def results(self) -> BatchResults:
-        return BatchResults(self.batch.lock, expected(self.batch), self.records)
-
-    @property
-    def is_settled(self) -> bool:
-        """Tell whether every trial is final, or has used up its attempts; by what is believed, as ever."""
-        judged = judge(self.results)
-        return all(
-            outcome.status.is_final or outcome.attempts > self.batch.lock.retries
-            for outcome in judged.outcomes
-        )
-
-
 @dataclass
 class _Recording:
     """Makes one sweep's results commit for whatever stands at the base; again after every lost race."""
 
     repository: Repository
-    found: Mapping[str, _Volume]
+    found: Mapping[str, Gathered]
     sweep: str
     made: Collected | None = None
 
@@ -190,7 +158,7 @@ class _Recording:
         names = tuple(batch.name for batch in now)
         corrupt = tuple(reason for name in names for reason in self.found[name].corrupt)
         foreign = sum(judged.foreign for judged in summary.batches if judged.lock.name in names)
-        self.made = Collected(names, summary, corrupt + ("foreign",) * foreign)
+        self.made = Collected(names, summary, corrupt + (FOREIGN,) * foreign)
         return Change(
             message=commit_message(summary, recorded=names),
             writes={

@@ -1,10 +1,12 @@
 """`sweep collect-by-pod`: the ordinary collection, from a results volume that only pods can read."""
 
 import tempfile
+import time
+from collections.abc import Callable
 from pathlib import Path
 
-from generator.commands.collect import Collected, Target, collect
-from generator.commands.observing import look
+from generator.commands.collect import Target
+from generator.commands.observing import Found, Witness, look, record
 from generator.commands.workspace import SETTINGS_FILE, Workspace
 from generator.engine.cluster import reader_pod, submission
 from generator.engine.cluster.kubectl import Kubectl
@@ -18,17 +20,23 @@ POD = "sweep-reader"
 
 
 def collect_by_pod(
-    workspace: Workspace, target: Target, kubectl: Kubectl, *, image: str | None, patience: float
-) -> tuple[Collected, ...]:
+    workspace: Workspace,
+    target: Target,
+    kubectl: Kubectl,
+    *,
+    image: str | None,
+    patience: float,
+    clock: Callable[[], float] = time.time,
+) -> Found:
     """Read what the trials of the active batches left, and record what has ended.
 
     Raises ClusterError, RepositoryError where no image is known, and what collecting raises.
     """
     settings = workspace.settings
-    standing = batches.in_commit(workspace.repository, workspace.standing(None))
-    active = [batch for batch in standing if batch.is_active]
+    tip = workspace.standing(None)
+    active = [batch for batch in batches.in_commit(workspace.repository, tip) if batch.is_active]
     if not active:
-        return ()
+        return Found()
     pod = reader_pod.manifest(
         POD, settings.namespace, settings.results.claim, _image(settings, image), _queue(settings)
     )
@@ -36,7 +44,8 @@ def collect_by_pod(
         # Looked at before the reading: what ends in between is recorded next time, none too early.
         seen = look(kubectl, settings.namespace, active)
         reader_pod.fetch(kubectl, pod, [batch.name for batch in active], Path(scratch), patience=patience)
-        return collect(target, Path(scratch), seen.ended)
+        witness = Witness(kubectl, settings.namespace, seen, clock())
+        return record(target, Path(scratch), witness, tip=tip)
 
 
 def _image(settings: Settings, asked: str | None) -> str:

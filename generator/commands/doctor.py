@@ -7,6 +7,7 @@ Whatever cannot be looked at is said to be not checked, which is no pass.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from generator.commands import cluster_health
 from generator.commands.workspace import Workspace
@@ -64,7 +65,9 @@ def _repository(workspace: Workspace) -> Iterator[Finding]:
     settings, repository = workspace.settings, workspace.repository
     yield _tried("tools", "git", lambda: repository.run("--version").strip().removeprefix("git version "))
     followed = f"{settings.remote}/{settings.branch}"
-    remote = _tried("repository", f"remote {settings.remote}", workspace.remote_url)
+    remote = _tried(
+        "repository", f"remote {settings.remote}", lambda: _without_credential(workspace.remote_url())
+    )
     yield remote
     if remote.state is State.OK:
         yield _branch(workspace, followed)
@@ -76,6 +79,12 @@ def _repository(workspace: Workspace) -> Iterator[Finding]:
         else:
             hint = f"`sweep bootstrap {settings.controller}`, then merge what it writes"
             yield Finding("repository", what, State.MISSING, "the controller has nothing to follow", hint)
+
+
+def _without_credential(url: str) -> str:
+    parts = urlsplit(url)
+    is_ssh = parts.scheme == "ssh" and parts.password is None  # its user is no secret
+    return url if is_ssh else parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
 def _branch(workspace: Workspace, followed: str) -> Finding:

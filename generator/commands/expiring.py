@@ -10,6 +10,7 @@ from enum import StrEnum
 from functools import cached_property
 
 from generator.commands import recorded
+from generator.engine import endings
 from generator.errors import GeneratorError
 from generator.formats import record
 from generator.repo import batches
@@ -123,18 +124,25 @@ class Case:
             return None
         held = [name for name in (*names, self.gone) if shelf.holds(name)]
         found = _lines(
-            self.branch.archived[self.batch], (content for name in held for content in shelf.records(name))
+            self.branch.archived[self.batch], (left for name in held for left in shelf.records(name))
         )
-        known = self.branch.repository.read(self.branch.tip, self.records)[self.records]
-        late = len(found - set(known.decode(errors="replace").split("\n")))
+        content = self.branch.repository.read(self.branch.tip, self.records)[self.records]
+        late = len(found - _known(content.decode(errors="replace")))
         return (State.LATE, f"{late} record(s) of its trials are not in {self.records}") if late else None
 
 
-def _lines(stored: StoredBatch, contents: Iterable[bytes]) -> set[str]:
+def _lines(stored: StoredBatch, left: Iterable[tuple[str, bytes]]) -> set[str]:
     """Give what the collector would record of these, each in its canonical form."""
-    found = tuple(one for one in map(record.read, contents) if isinstance(one, Record))
+    read = ((folder, record.read(content)) for folder, content in left)
+    found = tuple(one for folder, one in read if isinstance(one, Record) and str(one.index) == folder)
     judged = judge(BatchResults(stored.lock, recorded.expected(stored), found))
     return {attempt.line for attempts in judged.attempts for attempt in attempts}
+
+
+def _known(text: str) -> set[str]:
+    """Give the lines that git holds, and those from which they came where the cluster knew the cause."""
+    read = (one for one in record.read_lines(text) if isinstance(one, Record))
+    return {*text.split("\n"), *(record.to_line(endings.as_left(one)) for one in read)}
 
 
 def fate_of(case: Case, *, dry_run: bool) -> Fate:

@@ -1,17 +1,20 @@
-"""Which batches have ended and which are gone, as the cluster that runs them says."""
+"""Which batches have ended, which are gone and which are stuck, as the cluster that runs them says."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from generator.commands import recorded
+from generator.commands.attesting import Waiting, attest
 from generator.commands.collect import Collected, Target, collect
-from generator.engine.cluster import observed
+from generator.commands.gathered import Gathered
+from generator.commands.stalled import Stalled, stalled, wanted
+from generator.engine.cluster import observed, pods
 from generator.engine.cluster.kubectl import Kubectl
 from generator.engine.cluster.observed import Held
 from generator.repo import batches
 from generator.repo.batches import StoredBatch
-from generator.structs.sweep import Shape
 
 
 @dataclass(frozen=True)
@@ -29,46 +32,100 @@ class AllBut:
 class Seen:
     """What a look at the cluster says of batches."""
 
-    ended: frozenset[str]
+    active: tuple[StoredBatch, ...]
+    held: Mapping[str, Held]
+    """Of the active ones."""
     alive: AllBut
+
+    @property
+    def ended(self) -> frozenset[str]:
+        """Name those all of whose objects are there and have ended: one that is applied by halves has not."""
+        return frozenset(one.name for one in self.active if self.held[one.name].is_over(wanted(one)))
+
+
+@dataclass(frozen=True)
+class Found:
+    """What came of a look at a cluster."""
+
+    collected: tuple[Collected, ...] = ()
+    waiting: tuple[Waiting, ...] = ()
+    stalled: tuple[Stalled, ...] = ()
 
 
 def look(
     kubectl: Kubectl, namespace: str, active: Iterable[StoredBatch], cancelled: Iterable[StoredBatch] = ()
 ) -> Seen:
-    """Say which active batches have ended, and of which cancelled ones neither object nor pod is left.
+    """Say what there is of active batches, and of which cancelled ones neither object nor pod is left.
 
-    Ended is a batch all of whose objects are there and say so: one that is applied by halves is not.
     Raises ClusterError.
     """
-    running, doomed = list(active), list(cancelled)
-    if not running and not doomed:
-        return Seen(frozenset(), AllBut(frozenset()))
-    held = observed.held(kubectl, namespace, {batch.lock.shape for batch in (*running, *doomed)})
+    running, doomed = tuple(active), tuple(cancelled)
+    shapes = {batch.lock.shape for batch in (*running, *doomed)}
+    held = observed.held(kubectl, namespace, shapes)
 
     def of(batch: StoredBatch) -> Held:
         return held.get((batch.name, observed.resource(batch.lock.shape)), Held())
 
-    ended = frozenset(batch.name for batch in running if of(batch).is_over(_wanted(batch)))
     gone = frozenset(
         batch.name
         for batch in doomed
-        if not of(batch).objects and not observed.has_pods(kubectl, namespace, batch.name)
+        if not of(batch).runners and not pods.any_of(kubectl, namespace, batch.name)
     )
-    return Seen(ended, AllBut(gone))
+    return Seen(running, {batch.name: of(batch) for batch in running}, AllBut(gone))
+
+
+@dataclass
+class Witness:
+    """Knows of each batch what objects and pods say."""
+
+    kubectl: Kubectl
+    namespace: str
+    seen: Seen
+    now: float
+    waiting: list[Waiting] = field(default_factory=list)
+    settled: set[str] = field(default_factory=set)
+    """Batches whose end is known."""
+
+    def complete(self, found: Gathered) -> Gathered | None:
+        """Add what pods know; None where a batch has not ended, or not all of it can be read yet."""
+        name = found.batch.name
+        held = self.seen.held.get(name)
+        if held is None or (held.is_running and not found.is_final):
+            return None  # the first was merged after the look
+        if held.runners:
+            told = attest(self.kubectl, self.namespace, found, held, now=self.now)
+            if isinstance(told, Waiting):
+                self.settled.add(name)
+                self.waiting.append(told)
+                return None
+            found = told
+        if name not in self.seen.ended and not found.is_settled(held.over(found.batch.lock.trials)):
+            return None
+        self.settled.add(name)
+        return found
 
 
 def collect_from_cluster(
-    target: Target, results: Path, kubectl: Kubectl, namespace: str
-) -> tuple[Collected, ...]:
+    target: Target,
+    results: Path,
+    kubectl: Kubectl,
+    namespace: str,
+    *,
+    clock: Callable[[], float] = time.time,
+) -> Found:
     """Record what has ended in the cluster, from its results volume. Raises ClusterError and as `collect`."""
     repository, tip = target.repository, target.tip()
     stored = batches.in_commit(repository, tip)
     active = [batch for batch in stored if batch.is_active]
     # Looked at before the volume is read: what ends in between is recorded next time, none too early.
     seen = look(kubectl, namespace, active, recorded.pending(repository, tip, stored))
-    return collect(target, results, seen.ended, alive=seen.alive)
+    return record(target, results, Witness(kubectl, namespace, seen, clock()), tip=tip)
 
 
-def _wanted(batch: StoredBatch) -> int:
-    return 1 if batch.lock.shape is Shape.INDEXED else batch.lock.trials
+def record(target: Target, results: Path, witness: Witness, *, tip: str | None) -> Found:
+    """Record what a witness knows the end of; tell of the rest what keeps it. Raises as `collect`."""
+    seen = witness.seen
+    done = collect(target, results, seen.ended, alive=seen.alive, complete=witness.complete)
+    open_ones = [(one, seen.held[one.name]) for one in seen.active if one.name not in witness.settled]
+    stuck = stalled(target.repository, tip, open_ones, results=results, now=witness.now)
+    return Found(done, tuple(witness.waiting), stuck)

@@ -1,40 +1,21 @@
-"""`sweep status`: where every sweep stands, from git and, where one runs, the local engine."""
+"""`sweep status`: where every sweep stands, from git and the local engine, or the cluster that runs it."""
 
+import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from generator.commands import ledger, recorded
+from generator.commands import ledger, live, recorded
+from generator.commands.gathered import Gathered
+from generator.commands.live import Live, Remark
+from generator.commands.standing import RANKS, Standing
 from generator.commands.workspace import Workspace
-from generator.formats import record
+from generator.engine.cluster.kubectl import Kubectl
 from generator.formats.summary import SummaryRow
-from generator.repo import batches, volume
+from generator.repo import batches
 from generator.repo.batches import StoredBatch
-from generator.results import BatchResults, judge
-from generator.structs.record import Record
-
-
-class Standing(StrEnum):
-    """Where a trial stands. Of a trial that several batches list, the first of these counts."""
-
-    OK = "ok"
-    DIVERGED = "diverged"
-    RUNNING = "running"
-    """Active, with an attempt begun and none final."""
-    FAILED = "failed"
-    CANCELLED = "cancelled"
-    """Its batch was cancelled before it ended."""
-    PENDING = "pending"
-    """Merged and not begun, as far as this machine can see."""
-    MISSING = "missing"
-    """It has come to its end, or was cut off, without a record."""
-    PLANNED = "planned"
-    """Only in batches that controllers do not see: what they follow does not hold them yet."""
-
-
-RANKS = {standing: rank for rank, standing in enumerate(Standing)}
+from generator.results import judge
 
 
 @dataclass(frozen=True)
@@ -50,6 +31,8 @@ class Tally:
     """By standing."""
     metric: str = ""
     best: SummaryRow | None = None
+    remarks: tuple[Remark, ...] = ()
+    """What a person should know of those in the cluster."""
 
     @property
     def trials(self) -> int:
@@ -77,27 +60,31 @@ class Tally:
         return self.counts[Standing.MISSING]
 
 
-def status(workspace: Workspace, asked: str | None = None, *, state: Path) -> tuple[Tally, ...]:
-    """Count the trials of one sweep, or of all that have a spec or a batch. Raises UsageError."""
+def status(
+    workspace: Workspace,
+    asked: str | None = None,
+    *,
+    state: Path,
+    kubectl: Kubectl | None = None,
+    clock: Callable[[], float] = time.time,
+) -> tuple[Tally, ...]:
+    """Count the trials of one sweep, or of all that have a spec or a batch.
+
+    What runs is asked of the cluster where there is a way to one. Raises UsageError, ClusterError.
+    """
     stored = batches.in_work_tree(workspace.root)
     known = ledger.sweeps(workspace, stored)
     wanted = known if asked is None else {ledger.chosen(workspace, asked, known)}
-    followed = ledger.batch_names(workspace.repository, workspace.standing(None))
+    tip = workspace.standing(None)
+    followed = ledger.batch_names(workspace.repository, tip)
+    look = _Look(workspace, followed, state / "results")
+    if kubectl is not None:
+        running = [one for one in stored if one.is_active and one.name in followed and one.sweep in wanted]
+        look = replace(look, live=live.look(workspace, kubectl, running, tip=tip, now=clock()))
     return tuple(
-        _tally(workspace, sweep, _look(workspace, batches.of_sweep(stored, sweep), followed, state))
+        _tally(workspace, sweep, replace(look, stored=batches.of_sweep(stored, sweep)))
         for sweep in sorted(wanted)
     )
-
-
-def _look(
-    workspace: Workspace, stored: tuple[StoredBatch, ...], followed: frozenset[str], state: Path
-) -> "_Look":
-    pending = frozenset(
-        batch.name
-        for batch in stored
-        if not batch.is_active and not (workspace.root / recorded.records_file(batch)).is_file()
-    )
-    return _Look(stored, followed, state / "results", pending)
 
 
 def _tally(workspace: Workspace, sweep: str, look: "_Look") -> Tally:
@@ -115,6 +102,7 @@ def _tally(workspace: Workspace, sweep: str, look: "_Look") -> Tally:
         counts=look.counts(rows),
         metric=metric.name,
         best=best[0] if best else None,
+        remarks=tuple(remark for name in active if name in look.live for remark in look.live[name].remarks),
     )
 
 
@@ -122,37 +110,37 @@ def _tally(workspace: Workspace, sweep: str, look: "_Look") -> Tally:
 class _Look:
     """A sweep's batches, and where to look for what became of them."""
 
-    stored: tuple[StoredBatch, ...]
+    workspace: Workspace
     followed: frozenset[str]
     """Batches that controllers see."""
     results: Path
     """This machine's results volume."""
-    pending: frozenset[str]
-    """Batches that were cancelled, and not yet recorded."""
+    live: Mapping[str, Live] = field(default_factory=dict)
+    """What a cluster says of active batches, where one was asked."""
+    stored: tuple[StoredBatch, ...] = ()
 
     def counts(self, rows: tuple[SummaryRow, ...]) -> Counter[str]:
         listed = Counter(row.batch for row in rows)
         found: dict[str, Standing] = {}
         _take(found, ((row.trial, Standing(row.status)) for row in rows))
         for batch in self.stored:
-            if batch.is_active:
-                _take(found, self._live(batch))
-            elif batch.name in self.pending:
+            if batch.name in self.live and batch.is_active:
+                _take(found, self.live[batch.name].standings.items())
+            elif batch.is_active:
+                _take(found, self._here(batch))
+            elif self._is_pending(batch):
                 _take(found, ((row.trial, Standing.CANCELLED) for row in batch.rows))
             elif listed[batch.name] < batch.lock.trials:
                 _take(found, ((row.trial, Standing.MISSING) for row in batch.rows))
         return Counter[str](found.values())
 
-    def _live(self, batch: StoredBatch) -> Iterator[tuple[str, Standing]]:
+    def _is_pending(self, batch: StoredBatch) -> bool:
+        """Tell whether an archived batch was cancelled, and is not yet recorded."""
+        return not (self.workspace.root / recorded.records_file(batch)).is_file()
+
+    def _here(self, batch: StoredBatch) -> Iterator[tuple[str, Standing]]:
         """Say what an active batch has left on this machine's results volume, as the collector would."""
-        expected = recorded.expected(batch)
-        left = [
-            record.read(content)
-            for trial in expected
-            for content in volume.attempts(self.results, batch.name, trial.index)
-        ]
-        records = tuple(one for one in left if isinstance(one, Record))
-        judged = judge(BatchResults(batch.lock, expected, records))
+        judged = judge(Gathered.read(self.results, batch).results)
         unknown = Standing.PENDING if batch.name in self.followed else Standing.PLANNED
         for outcome, attempts in zip(judged.outcomes, judged.attempts, strict=True):
             # The launcher starts nothing over a record that is final to it, whatever we think of its metric.

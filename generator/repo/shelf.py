@@ -67,15 +67,18 @@ class Shelf:
         with self._folder(name) as folder:
             return _newest(folder)
 
-    def records(self, name: str) -> Iterator[bytes]:
-        """Yield what each attempt of a batch left as its record; links and devices are passed over."""
+    def records(self, name: str) -> Iterator[tuple[str, bytes]]:
+        """Yield what each attempt of a batch left as its record, and in which of its trials' folders.
+
+        Links and devices are passed over.
+        """
         with self._folder(name) as folder:
             for index in _folders(folder):
                 with _below(folder, index) as trial:
                     for file in _names(trial):
                         content = read_regular(file, LARGEST_FILE, dir_fd=trial) if _is_record(file) else None
                         if content is not None and len(content) <= LARGEST_FILE:
-                            yield content
+                            yield index, content
 
     def move(self, name: str, to: str) -> None:
         """Rename a folder at once, for good; never onto another one that holds something."""

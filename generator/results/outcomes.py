@@ -118,13 +118,19 @@ def _outcome(lock: Lock, program: str, trial: ExpectedTrial, attempts: Sequence[
         assignment=trial.assignment,
         status=Status.MISSING if best is None else best.status,
         reason=None if best is None else best.reason,
-        attempts=len(attempts),
+        attempts=_counted(lock, attempts),
         record=None if best is None else best.record,
         program=program,
         code=lock.program.code.tree,
         data=None if data is None else data.digest,
         replicate=trial.replicate,
     )
+
+
+def _counted(lock: Lock, attempts: Sequence[Attempt]) -> int:
+    """Count attempts by their records, and by what these say of others: a deleted pod may leave none."""
+    said = max((one.record.attempt for one in attempts), default=0)
+    return max(len(attempts), min(said, lock.retries + 1))
 
 
 def _cancelled(outcome: Outcome, attempts: Sequence[Attempt]) -> Outcome:

@@ -112,6 +112,19 @@ def test_what_cannot_be_believed_is_counted_and_never_used(merged: Sandbox, resu
     assert sorted(found[0].corrupt) == ["foreign", "truncated"]
 
 
+def test_a_record_that_a_trial_wrote_for_another_is_not_used(merged: Sandbox, results: Path) -> None:
+    batch = stored(merged)
+    for index in (0, 2):
+        leave(results, batch, index)
+    forged = leave(results, batch, 1, metrics={"score": 1000}, finished="2020-01-01T00:00:00Z")
+    forged.rename(results / batch.name / "0/forged.json")
+
+    found = collect(target(merged), results, {batch.name})
+
+    assert recorded(merged, found) == {"0": "ok", "1": "missing", "2": "ok"}
+    assert found[0].corrupt == ("foreign",)
+
+
 def test_a_record_that_is_a_link_is_never_followed(merged: Sandbox, results: Path, tmp_path: Path) -> None:
     batch = stored(merged)
     real = leave(results, batch, 0)

@@ -1,12 +1,11 @@
 """`sweep collect --cluster`: a real API server says what has ended; nothing runs there but what tests say."""
 
-import json
 import os
 import shlex
 import subprocess
 import sys
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,73 +17,12 @@ from generator.commands.collect import Collected, Target
 from generator.commands.observing import collect_from_cluster
 from generator.engine.cluster.kubectl import ClusterError, Kubectl
 from generator.structs.settings import Results
-from tests.cluster.apiserver import Server, kubectl
+from tests.cluster.apiserver import kubectl
+from tests.commands.clusters import Cluster
 from tests.commands.test_collect import leave, recorded, stored
 from tests.conftest import ROOT
 from tests.render.platforms import PLATFORM_SETTINGS, a_platform, a_source, the
 from tests.repository import Sandbox
-
-MOMENT = "2026-01-01T00:00:00Z"
-STATUS: dict[str, dict[str, Any]] = {
-    "Complete": {"conditions": ["SuccessCriteriaMet", "Complete"], "completionTime": MOMENT},
-    "Failed": {"conditions": ["FailureTarget", "Failed"]},
-}
-"""What the Job controller says of an end: the server takes a condition only behind its announcement."""
-
-
-class Cluster:
-    """A namespace of the server, in which Jobs and pods are what a test says they are."""
-
-    def __init__(self, server: Server, namespace: str) -> None:
-        self.server, self.namespace = server, namespace
-
-    def apply(self, kind: str, name: str, batch: str, version: str = "v1", **fields: Any) -> None:
-        metadata = {
-            "name": name,
-            "namespace": self.namespace,
-            "labels": {"sweepledger.dev/batch": batch},
-            **fields.pop("metadata", {}),
-        }
-        self.server.apply({"apiVersion": version, "kind": kind, "metadata": metadata, **fields})
-
-    def job(self, batch: str, name: str = "", ends: str | None = None, **metadata: Any) -> None:
-        """Make a Job, and let its controller say how it ended."""
-        name = name or batch
-        pod = {"restartPolicy": "Never", "containers": [{"name": "trial", "image": "a.example/b"}]}
-        self.apply("Job", name, batch, "batch/v1", spec={"template": {"spec": pod}}, metadata=metadata)
-        if ends:
-            self.end(name, ends)
-
-    def pod(self, batch: str, name: str = "left") -> None:
-        self.apply("Pod", name, batch, spec={"containers": [{"name": "trial", "image": "a.example/b"}]})
-
-    def end(self, job: str, ends: str) -> None:
-        said = [
-            {"type": one, "status": "True", "lastTransitionTime": MOMENT, "reason": "Test", "message": ""}
-            for one in STATUS[ends]["conditions"]
-        ]
-        status = {"startTime": MOMENT, **STATUS[ends], "conditions": said}
-        patch = json.dumps({"status": status})
-        where = ("--namespace", self.namespace, "--subresource=status", "--type=merge", "--patch", patch)
-        self.server.kubectl("patch", "jobs", job, *where)
-
-    def delete(self, kind: str, name: str) -> None:
-        now = ("--namespace", self.namespace, "--now", "--cascade=background", "--timeout=20s")
-        self.server.kubectl("delete", kind, name, *now)
-
-
-@pytest.fixture
-def cluster(apiserver: Server, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
-    name = f"collect-{uuid.uuid4().hex[:8]}"
-    apiserver.apply(
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}},
-        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": name}},
-    )
-    monkeypatch.setenv("KUBECONFIG", str(apiserver.kubeconfig))
-    monkeypatch.setenv("KUBECTL", shlex.quote(kubectl()))
-    sandbox.write("sweepledger.yaml", f"version: 1\nnamespace: {name}\n")
-    yield Cluster(apiserver, name)
-    apiserver.kubectl("delete", "namespace", name, "--wait=false")
 
 
 @pytest.fixture
@@ -96,7 +34,7 @@ def results(tmp_path: Path) -> Path:
 def collected(sandbox: Sandbox, cluster: Cluster, results: Path) -> Callable[..., tuple[Collected, ...]]:
     def collect(*, is_reviewed: bool = False) -> tuple[Collected, ...]:
         target = Target(sandbox.workspace.repository, "origin", "main", is_reviewed)
-        return collect_from_cluster(target, results, Kubectl(), cluster.namespace)
+        return collect_from_cluster(target, results, Kubectl(), cluster.namespace).collected
 
     return collect
 

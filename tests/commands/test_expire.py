@@ -19,6 +19,7 @@ from generator.commands.workspace import Workspace
 from generator.errors import IdleError, RepositoryError, SpecError, StorageError
 from generator.repo.git import Repository
 from generator.repo.shelf import GONE, Shelf
+from generator.structs.values import canonical_json
 from tests.commands.test_collect import leave, stored, target
 from tests.repository import Sandbox
 
@@ -174,6 +175,30 @@ def test_settings_that_cannot_be_read_delete_nothing(recorded: Sandbox, results:
 
     with pytest.raises(SpecError):
         expire(workspace, {"results": results}, remote="origin", now=time.time() + LATER)
+
+
+def test_a_record_whose_cause_only_the_cluster_knew_is_in_git_all_the_same(
+    recorded: Sandbox, results: Path
+) -> None:
+    path = next(results.glob("*/0/*.json"))
+    left = {**json.loads(path.read_text()), "status": "failed", "reason": "signal-9"}
+    path.write_text(json.dumps(left))
+    kept = recorded.root / f"results/peak/records/{batch(recorded)}.jsonl"
+    lines = [json.loads(line) for line in kept.read_text().splitlines()]
+    told = [{**left, "reason": "oom"} if line["uid"] == left["uid"] else line for line in lines]
+    kept.write_text("".join(f"{canonical_json(line)}\n" for line in told))
+    recorded.commit("As the collector would have")
+    recorded.push()
+
+    assert fate(expired(recorded, results)) == (State.EXPIRED, "")
+
+
+def test_what_a_trial_wrote_for_another_is_no_late_record(recorded: Sandbox, results: Path) -> None:
+    path = next(results.glob("*/0/*.json"))
+    forged = {**json.loads(path.read_text()), "uid": "forged"}
+    (path.parent.parent / "1/forged.json").write_text(json.dumps(forged))
+
+    assert fate(expired(recorded, results)) == (State.EXPIRED, "")
 
 
 def test_records_that_came_lately_protect_old_folders(recorded: Sandbox, results: Path) -> None:

@@ -489,12 +489,20 @@ def test_on_a_full_disk_the_record_survives_at_the_node(trial_folder: TrialFolde
         run = trial_folder.run()
         names = {path.name for path in trial_folder.results.iterdir()}
 
-    assert run.code == 74
+    assert run.code == 0
     assert run.said[-1].startswith("the record cannot be written: [Errno 28] No space left on device")
     assert names == {".lock", "uid-1.out", "uid-1.err", "artifacts", "checkpoints"}
     record = json.loads(log.read_bytes())
     SCHEMA.validate(record)
     assert (record["status"], record["metrics"]) == ("ok", {"test_accuracy": 0.5})
+
+
+def test_on_a_full_disk_without_a_node_to_tell_the_attempt_is_tried_again(trial_folder: TrialFolder) -> None:
+    trial_folder.command = shell(f'{REPORT}; cat /dev/zero > "$SWEEP_ARTIFACTS/big"; exit 0')
+    with tiny_volume(trial_folder.results, 64 * 1024):
+        run = trial_folder.run()
+
+    assert run.code == 74
 
 
 def test_a_file_that_cannot_be_finished_leaves_the_old_one_and_no_other(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """What Argo CD, Flux and Kueue are given."""
 
+import fnmatch
 from dataclasses import replace
 
 import pytest
@@ -27,12 +28,9 @@ def test_argo_cd_makes_one_application_a_batch_and_never_a_job_twice() -> None:
     (generator,) = spec["generators"]
     template = spec["template"]
 
-    assert generator["git"] == {
-        "repoURL": URL,
-        "revision": "refs/heads/main",
-        "requeueAfterSeconds": 30,
-        "directories": [{"path": "overlays/active/*"}],
-    }
+    directories = generator["git"].pop("directories")
+    assert generator["git"] == {"repoURL": URL, "revision": "refs/heads/main", "requeueAfterSeconds": 30}
+    assert all(one["path"].startswith("overlays/active/") for one in directories)
     assert (spec["goTemplate"], spec["goTemplateOptions"]) == (True, ["missingkey=error"])
     assert spec["syncPolicy"]["applicationsSync"] == "create-delete"
     assert template["spec"]["syncPolicy"]["automated"] == {"prune": True, "selfHeal": False}
@@ -41,7 +39,40 @@ def test_argo_cd_makes_one_application_a_batch_and_never_a_job_twice() -> None:
     )
     assert template["metadata"]["annotations"] == {"argocd.argoproj.io/manifest-generate-paths": "."}
     assert template["metadata"]["finalizers"] == ["resources-finalizer.argocd.argoproj.io"]
+    # Longer, and a batch of which one Job is refused could not be cancelled meanwhile.
+    assert template["spec"]["syncPolicy"]["retry"]["backoff"]["maxDuration"] == "1m"
     assert template["spec"]["destination"]["namespace"] == "research"
+
+
+def is_followed(name: str) -> bool:
+    """Tell whether the ApplicationSet makes an Application of a folder below overlays/active."""
+
+    def matches(one: dict[str, str]) -> bool:
+        # Go's path.Match negates by ^ and escapes a hyphen, where fnmatch has ! and a hyphen at the end.
+        pattern = one["path"].replace(r"[^a-z0-9\-]", "[!a-z0-9-]")
+        return fnmatch.fnmatchcase(f"overlays/active/{name}", pattern)
+
+    (generator,) = the("ApplicationSet", "research", a_platform(ARGOCD))["spec"]["generators"]
+    matching = [one for one in generator["git"]["directories"] if matches(one)]
+    return bool(matching) and not any(one.get("exclude") for one in matching)
+
+
+@pytest.mark.parametrize(
+    "name", [BATCH, "a-b999-00000000", "a" * (63 - len("-b1-00000000")) + "-b1-00000000"]
+)
+def test_argo_cd_makes_an_application_of_every_folder_that_may_be_a_batch(name: str) -> None:
+    assert is_followed(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("Not_A_Name", "Lr-b1-3f9a1c2e", "lR-b1-3f9a1c2e", "-lr-b1-3f9a1c2e", "l.r-b1-3f9a1c2e"),
+        *("lr-b1-3f9a1c2g", "lr-b1-3f9a1c2e0", "research-platform", "a" * 63 + "-b1-00000000"),
+    ],
+)
+def test_argo_cd_passes_over_a_folder_that_cannot_name_an_application(name: str) -> None:
+    assert not is_followed(name)
 
 
 def test_the_project_of_batches_allows_one_namespace_and_the_chosen_kinds() -> None:
@@ -143,7 +174,11 @@ def test_a_public_repository_is_read_without_a_credential() -> None:
 
 @pytest.mark.parametrize(
     ("url", "kind"),
-    [("https://github.com/team/sweeps", "github"), ("https://git.example.org/t/s", "generic-hmac")],
+    [
+        ("https://github.com/team/sweeps", "github"),
+        ("https://gitlab.example.org/t/s", "gitlab"),
+        ("https://git.example.org/t/s", "github"),
+    ],
 )
 def test_the_receiver_takes_the_webhook_of_the_git_server(url: str, kind: str) -> None:
     assert the("Receiver", "sweeps", a_platform(source=a_source(url=url)))["spec"]["type"] == kind

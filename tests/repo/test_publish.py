@@ -110,6 +110,21 @@ def test_a_refusal_by_the_server_is_told_once_in_its_own_words(sandbox: Sandbox)
     assert len(tries) == 1
 
 
+def test_a_push_whose_answer_is_lost_has_arrived_all_the_same(sandbox: Sandbox) -> None:
+    hook(sandbox, "post-receive", "kill -9 $PPID")
+    seen: list[str] = []
+
+    def make(base: str) -> Change:
+        seen.append(base)
+        return Change("ours", {"ours": b"1"})
+
+    made = publish(Repository.find(sandbox.root), "origin", "main", make)
+
+    assert made == Repository(sandbox.remote).commit("main")
+    assert len(seen) == 1
+    assert subjects(sandbox) == ["ours", "Start"]
+
+
 def test_the_tool_commits_under_its_own_name_where_git_knows_nobody(sandbox: Sandbox) -> None:
     made = publish(Repository.find(sandbox.root), "origin", "main", lambda _: Change("x", {"a": b"1"}))
 

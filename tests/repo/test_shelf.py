@@ -25,7 +25,7 @@ def test_records_are_read_and_links_devices_and_giants_passed_over(volume: Path,
     os.truncate(os.open(volume / "a/0/giant.json", os.O_CREAT | os.O_RDWR), 2**30)
 
     with Shelf.opened(volume) as shelf:
-        assert list(shelf.records("a")) == [b"record"]
+        assert list(shelf.records("a")) == [("0", b"record")]
 
 
 def test_the_newest_time_is_of_a_folder_too_and_of_a_link_itself(volume: Path, tmp_path: Path) -> None:

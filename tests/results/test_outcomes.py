@@ -190,6 +190,24 @@ def test_attempts_are_listed_in_the_order_of_time() -> None:
 
 
 @pytest.mark.parametrize(
+    ("numbers", "counted"),
+    [
+        pytest.param((2,), 2, id="the first left nothing"),
+        pytest.param((1, 1), 2, id="nobody counted the first"),
+        pytest.param((9999,), 3, id="more than are allowed"),
+    ],
+)
+def test_attempts_without_a_record_are_counted_by_what_later_ones_say(
+    numbers: tuple[int, ...], counted: int
+) -> None:
+    records = [failed(attempt=number, uid=f"uid-{place}") for place, number in enumerate(numbers)]
+
+    (outcome,) = judge(a_batch(*records, retries=2)).outcomes
+
+    assert outcome.attempts == counted
+
+
+@pytest.mark.parametrize(
     ("records", "status", "reason"),
     [
         ((), Status.CANCELLED, "batch-cancelled"),

@@ -44,7 +44,7 @@ Ends with
   43   it exited 43, it cannot be started or is not what was shown, or this contract is broken: no other trial
        would fare better
   124  it ran past its timeout: SIGTERM to its process group, later SIGKILL, as after SIGTERM to the launcher
-  74   the results volume or the scratch folder failed
+  74   the results volume or the scratch folder failed, and the node could not be told a result either
   1    it exited 0 and left no metric
   else its own exit code, or 128 + the signal that ended it
 Where the folder holds a record of this row with status ok or diverged, it ends with 0 or 42 at once.
@@ -127,12 +127,16 @@ def say(message: str) -> None:
         os.write(2, f"launch.py: {line[:2000]}\n".encode())
 
 
-def tell_node(text: str) -> None:
-    """Leave a text where the node keeps it when all volumes are gone."""
+def tell_node(text: str) -> bool:
+    """Leave a text where the node keeps it when all volumes are gone; tell whether it is there whole."""
     path = os.environ.get("SWEEP_TERMINATION_LOG") or "/dev/termination-log"
+    content = text.encode()
     with contextlib.suppress(OSError), open(path, "r+b") as file:  # r+: it must exist already
         file.truncate()
-        file.write(text.encode()[:TERMINATION_BYTES])
+        file.write(content[:TERMINATION_BYTES])
+        file.flush()
+        return len(content) <= TERMINATION_BYTES
+    return False
 
 
 def need(name: str) -> str:
@@ -1138,12 +1142,13 @@ def conclude(attempt: Attempt, outcome: Outcome) -> int:
     if attempt.rank:
         return exit_code
     record = make_record(attempt, outcome)
-    tell_node(brief(record, attempt.objective))
+    is_told = tell_node(brief(record, attempt.objective))
     try:
         write_safely(attempt.path(f"{attempt.uid}.json"), dump(record).encode())
     except OSError as error:
         say(f"the record cannot be written: {error}")
-        return STORAGE_FAILED
+        # Whoever reads the node's copy has the result: the work is not to be done again.
+        return exit_code if is_told else STORAGE_FAILED
     if status == "ok":
         shutil.rmtree(attempt.checkpoints, ignore_errors=True)
     for unused in (os.path.join(attempt.artifacts, attempt.uid), attempt.artifacts, attempt.checkpoints):

@@ -14,6 +14,7 @@ DEEPEST = 128
 """Levels; no object of Kubernetes or of the controllers comes near."""
 MOST_BRACKETS = 4_000_000
 """Lists and objects of one answer: 20,000 Jobs have half as many."""
+NESTED = frozenset({dict, list})
 QUOTED = 80
 LONGEST = 1000
 """Characters of an error, from its end: a refused manifest has its reasons on many lines."""
@@ -130,8 +131,8 @@ def _at(node: Any, path: tuple[str, ...]) -> Iterator[Any]:
 def _is_deep(found: Any) -> bool:
     level = [found]
     for _ in range(DEEPEST):
-        children = (one.values() if isinstance(one, dict) else one for one in level)
-        level = [child for group in children for child in group if isinstance(child, dict | list)]
+        children = (one.values() if type(one) is dict else one for one in level)
+        level = [child for group in children for child in group if type(child) in NESTED]
         if not level:
             return False
     return True

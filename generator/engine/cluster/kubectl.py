@@ -94,7 +94,7 @@ class Kubectl:
         Raises ClusterError, also for more than `most` bytes or `seconds`, ToolError.
         """
         chosen = () if self.context is None else (f"--context={self.context}",)
-        argv = [*command(), *chosen, f"--request-timeout={REQUEST_SECONDS}s", *arguments]
+        argv = [*command(), *chosen, *_patience(), *arguments]
         try:
             running = process.Running(argv, given=given, seconds=seconds, most=most, env=_environment())
         except OSError as error:
@@ -137,9 +137,14 @@ class Kubectl:
         with self.asking(*asked) as found:
             return answers.several(found)
 
-    def portions(self, path: str, selector: str, *, size: int = PORTION) -> Iterator[tuple[Manifest, ...]]:
-        """Yield the objects at an API path that bear some labels, so many at once. Raises ClusterError."""
-        asked = {"labelSelector": selector, "limit": str(size)}
+    def portions(
+        self, path: str, selector: str, *, size: int = PORTION, fields: str = ""
+    ) -> Iterator[tuple[Manifest, ...]]:
+        """Yield the objects at an API path with some labels, and some fields, so many at once.
+
+        Raises ClusterError.
+        """
+        asked = {"labelSelector": selector, "fieldSelector": fields, "limit": str(size)}
         for _ in range(MOST_PORTIONS):
             with self.asking("get", "--raw", f"{path}?{urlencode(asked)}") as found:
                 objects, more = answers.several(found), answers.following(found)
@@ -220,6 +225,16 @@ def _refuse_failure(what: str, code: int, said: str) -> None:
     error = ClusterError(f"`{what}`: {sentence}", hint=hint)
     error.reason = next((reason for pattern, reason in REFUSALS if pattern.search(said)), "")
     raise error
+
+
+def _patience() -> tuple[str, ...]:
+    """Bound one request, where that is possible.
+
+    Beware: with any option of a connection kubectl takes its configuration for somebody's, and a pod's own
+    account for none. There the bound of the whole run is enough.
+    """
+    is_in_pod = "KUBERNETES_SERVICE_HOST" in os.environ and "KUBECONFIG" not in os.environ
+    return () if is_in_pod else (f"--request-timeout={REQUEST_SECONDS}s",)
 
 
 def _environment() -> dict[str, str]:

@@ -174,7 +174,7 @@ class LocalEngine:
     def _refresh(self, known: _Known, index: int) -> IndexState:
         batch, job = known.desired.batch, known.job
         folder = volumes.trial_folder(self._folders, job, index)
-        state = attempts.read(folder, attempts.identity(batch, index), self._codes)
+        state = attempts.read(folder, attempts.asked(batch, index), self._codes)
         if state != IndexState():
             self._indexes.setdefault(job.name, {})[index] = state
         return state

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
+from generator.engine.endings import Ending
 from generator.engine.local import attempts, environment, events, machine, volumes
 from generator.engine.local.environment import Extras, Translation
 from generator.engine.local.node import Launch, PodExit, capabilities
@@ -126,7 +127,7 @@ def settle(pod: Pod, ended: PodExit, folders: Folders, now: float) -> events.Pod
     """Tell what a pod's end means, and see to it that it leaves a record. Raises StorageError."""
     batch = pod.desired.batch
     folder = volumes.trial_folder(folders, pod.job, pod.index)
-    wanted = attempts.identity(batch, pod.index)
+    wanted = attempts.asked(batch, pod.index)
     said = ended.message or _said(folders.pod(pod.uid) / STDERR_FILE)
     record = attempts.find(folder, wanted, pod.uid)
     if record is None:
@@ -137,7 +138,7 @@ def settle(pod: Pod, ended: PodExit, folders: Folders, now: float) -> events.Pod
         if attempts.has_record(folder, pod.uid) or pod.stopping == PRUNED:
             reason = PRUNED if pod.stopping == PRUNED else "record-invalid"
             return events.PodEnded(pod.attempt, Status.FAILED, reason, {}, now - pod.started, said)
-        ending = attempts.Ending(
+        ending = Ending(
             uid=pod.uid,
             attempt=pod.failures + 1,
             code=ended.code,
@@ -148,7 +149,7 @@ def settle(pod: Pod, ended: PodExit, folders: Folders, now: float) -> events.Pod
             said=said,
         )
         log = folders.pod(pod.uid) / TERMINATION_FILE
-        record = attempts.substitute(folder, batch, pod.index, ending, termination_log=log)
+        record = attempts.substitute(folder, wanted, ending, termination_log=log)
     said = "" if record.status is Status.OK else said
     return events.PodEnded(pod.attempt, record.status, record.reason, record.metrics, record.seconds, said)
 

@@ -4,6 +4,7 @@ from generator.render.platform import kinds
 from generator.render.platform.names import Manifest, Names, labels, manifest
 from generator.render.platform.source import Source
 from generator.structs.kinds import Kind
+from generator.structs.names import BLANK_DIGEST, LABEL_LENGTH
 from generator.structs.settings import Settings
 
 GROUP = "argoproj.io/v1alpha1"
@@ -11,6 +12,15 @@ NAMESPACE = "argocd"
 CLUSTER = "https://kubernetes.default.svc"
 FINALIZER = "resources-finalizer.argocd.argoproj.io"
 REQUEUE_SECONDS = 30
+
+BATCH_FOLDERS = (
+    {"path": f"overlays/active/[a-z]*-b[1-9]*-{'[0-9a-f]' * len(BLANK_DIGEST)}"},
+    {"path": r"overlays/active/*[^a-z0-9\-]*", "exclude": True},
+    {"path": f"overlays/active/{'?' * LABEL_LENGTH}?*", "exclude": True},
+)
+"""A folder that can give no Application its name would keep the ApplicationSet from deleting any."""
+RETRY = {"limit": 10, "backoff": {"duration": "10s", "factor": 2, "maxDuration": "1m"}}
+"""Eight minutes in all: until the last attempt no Application is deleted, not even one that was cancelled."""
 
 PLATFORM_CLUSTER_KINDS = (
     ("", "Namespace"),
@@ -65,7 +75,7 @@ def application_set(settings: Settings, source: Source) -> Manifest:
         "repoURL": source.url,
         "revision": source.revision,
         "requeueAfterSeconds": REQUEUE_SECONDS,
-        "directories": [{"path": "overlays/active/*"}],
+        "directories": [dict(one) for one in BATCH_FOLDERS],
     }
     names = Names.of(settings)
     return manifest(
@@ -120,7 +130,7 @@ def _application(settings: Settings, source: Source) -> Manifest:
                 "RespectIgnoreDifferences=true",
                 "CreateNamespace=false",
             ],
-            "retry": {"limit": 10, "backoff": {"duration": "30s", "factor": 2, "maxDuration": "10m"}},
+            "retry": RETRY,
         },
     }
 

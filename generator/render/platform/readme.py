@@ -48,12 +48,17 @@ def text(settings: Settings, source: Source, paths: list[str]) -> str:
 
 def _steps(settings: Settings, folder: str) -> list[str]:
     names = Names.of(settings)
-    apply = "kubectl apply --server-side -k"
+    apply = "kubectl apply --server-side"
+    platform = again = ""
+    if settings.controller is Controller.ARGOCD:
+        # What two managers own stays in the cluster when one of them takes it out of git; and Argo CD
+        # writes into its own ApplicationSet, which a second apply would call a conflict.
+        platform, again = " --field-manager=argocd-controller", " --force-conflicts"
     steps = [
-        f"`{apply} clusters/platform`: the namespaces `{names.trials}` and `{names.collector}`.",
+        f"`{apply}{platform} -k clusters/platform`: namespaces `{names.trials}` and `{names.collector}`.",
         "The Secrets that `sweep bootstrap` lists; they are never in git.",
         "The folder of the results export, made and owned as `sweep bootstrap` says.",
-        f"`{apply} clusters/{folder}`: from here on the cluster follows the branch.",
+        f"`{apply}{again} -k clusters/{folder}`: from here on the cluster follows the branch.",
         "`sweep doctor`: says what of this is in place.",
     ]
     if settings.controller is Controller.FLUX:

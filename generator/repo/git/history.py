@@ -38,6 +38,14 @@ def last_change(repository: Repository, tip: str, path: str) -> int | None:
         raise RepositoryError(
             "this clone is shallow: nobody can tell when something came", hint="`git fetch --unshallow`"
         )
+    return is_there_since(repository, tip, path)
+
+
+def is_there_since(repository: Repository, tip: str, path: str) -> int | None:
+    """Give when what lies at a path came to a branch, or a later time, in seconds by the committer's clock.
+
+    Unlike `last_change` it answers in a shallow clone, whose oldest commit seems to have brought all.
+    """
     listed = repository.run(
         *("rev-list", "--first-parent", "--max-count=1", "--timestamp", tip, "--", path), env=LITERAL
     )

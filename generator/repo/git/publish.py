@@ -97,6 +97,8 @@ def publish(
             repository.run("push", "--porcelain", remote, f"{made}:refs/heads/{branch}")
         except RepositoryError as error:
             if LOST_RACE.search(error.output) is None:
+                if _has_arrived(repository, remote, branch, made):
+                    return made
                 raise
             if time.monotonic() >= deadline:
                 raise ContentionError(
@@ -107,6 +109,14 @@ def publish(
             time.sleep(random.uniform(0, pause))  # noqa: S311 - spreads writers, protects nothing
         else:
             return made
+
+
+def _has_arrived(repository: Repository, remote: str, branch: str, made: str) -> bool:
+    """Tell whether a push was taken after all: a connection can end after the deed and before the word."""
+    try:
+        return repository.holds(fetch(repository, remote, branch), made)
+    except RepositoryError:
+        return False
 
 
 def followed(branch: str) -> str:

@@ -1,0 +1,58 @@
+"""What is known of the attempts at a batch when it is to be recorded; whoever knows of one adds to it."""
+
+from collections.abc import Container
+from dataclasses import dataclass
+from pathlib import Path
+
+from generator.commands.recorded import expected
+from generator.formats import record
+from generator.repo import volume
+from generator.repo.batches import StoredBatch
+from generator.results import BatchResults, judge
+from generator.structs.record import Record
+
+FOREIGN = "foreign"
+"""Of a record that is of another trial, or of none."""
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """The records of a batch; the volume is read once, whatever happens to the branch meanwhile."""
+
+    batch: StoredBatch
+    records: tuple[Record, ...]
+    corrupt: tuple[str, ...] = ()
+    """Why files were passed over, a word each."""
+
+    @classmethod
+    def read(cls, results: Path, batch: StoredBatch) -> "Gathered":
+        """Read what the results volume holds. Raises StorageError.
+
+        A trial sees the whole table, so in its own folder it can write of any other: that is passed over.
+        """
+        records: list[Record] = []
+        corrupt: list[str] = []
+        for index in range(batch.lock.trials):
+            for found in map(record.read, volume.attempts(results, batch.name, index)):
+                if isinstance(found, Record) and found.index == index:
+                    records.append(found)
+                else:
+                    corrupt.append(FOREIGN if isinstance(found, Record) else found.reason)
+        return cls(batch, tuple(records), tuple(corrupt))
+
+    @property
+    def results(self) -> BatchResults:
+        """Give what outcomes are judged by."""
+        return BatchResults(self.batch.lock, expected(self.batch), self.records)
+
+    def is_settled(self, over: Container[int] = ()) -> bool:
+        """Tell whether every trial is final, `over`, or has used up its attempts; by what is believed."""
+        return all(
+            outcome.status.is_final or outcome.index in over or outcome.attempts > self.batch.lock.retries
+            for outcome in judge(self.results).outcomes
+        )
+
+    @property
+    def is_final(self) -> bool:
+        """Tell whether no further attempt at any trial could change anything."""
+        return all(outcome.status.is_final for outcome in judge(self.results).outcomes)

@@ -1,0 +1,141 @@
+"""A namespace of a real API server, in which Jobs and pods are what a test says: no controller runs there."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from generator.formats.launch import LAUNCHER_PATH
+from tests.cluster.apiserver import Server
+
+MOMENT = "2026-01-01T00:00:00Z"
+ENDED_AT = 1767225600.0
+"""The same, in seconds since 1970."""
+STATUS: dict[str, dict[str, Any]] = {
+    "Complete": {"conditions": ["SuccessCriteriaMet", "Complete"], "completionTime": MOMENT},
+    "Failed": {"conditions": ["FailureTarget", "Failed"]},
+}
+"""What the Job controller says of an end: the server takes a condition only behind its announcement."""
+INDEX = "batch.kubernetes.io/job-completion-index"
+FAILURES = "batch.kubernetes.io/job-index-failure-count"
+IMAGE_ID = "registry.example/train@sha256:" + "a" * 64
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """The namespace."""
+
+    server: Server
+    namespace: str
+
+    def apply(self, kind: str, name: str, batch: str, version: str = "v1", **fields: Any) -> None:
+        metadata = {
+            "name": name,
+            "namespace": self.namespace,
+            "labels": {"sweepledger.dev/batch": batch},
+            **fields.pop("metadata", {}),
+        }
+        self.server.apply({"apiVersion": version, "kind": kind, "metadata": metadata, **fields})
+
+    def job(
+        self, batch: str, name: str = "", ends: str | None = None, *, trials: int = 0, **metadata: Any
+    ) -> None:
+        """Make a Job, of so many indexes if of any, and let its controller say how it ended."""
+        name = name or batch
+        pod = {"restartPolicy": "Never", "containers": [{"name": "trial", "image": "a.example/b"}]}
+        counted: dict[str, Any] = {}
+        if trials:
+            counted = {"completionMode": "Indexed", "completions": trials, "backoffLimitPerIndex": 1}
+        spec = {**counted, "template": {"spec": pod}}
+        self.apply("Job", name, batch, "batch/v1", spec=spec, metadata=metadata)
+        if ends:
+            self.end(name, ends)
+
+    def job_of_trial(self, batch: str, index: int, ends: str | None = None) -> None:
+        """Make the Job of one trial, where each has its own."""
+        labels = {"sweepledger.dev/batch": batch, "sweepledger.dev/index": str(index)}
+        self.job(batch, f"{batch}-{index}", ends, labels=labels)
+
+    def end(self, job: str, ends: str, **more: Any) -> None:
+        """Say of a Job that it has ended."""
+        said = [
+            {"type": one, "status": "True", "lastTransitionTime": MOMENT, "reason": "Test", "message": ""}
+            for one in STATUS[ends]["conditions"]
+        ]
+        self.say("jobs", job, {"startTime": MOMENT, **STATUS[ends], "conditions": said, **more})
+
+    def pod(self, batch: str, name: str = "left") -> None:
+        """Make a pod of which nothing is known."""
+        self.apply("Pod", name, batch, spec={"containers": [{"name": "trial", "image": "a.example/b"}]})
+
+    def attempt(
+        self,
+        batch: str,
+        index: int,
+        name: str,
+        *,
+        numbered: bool = True,
+        failures: int = 0,
+        variables: dict[str, str] | None = None,
+    ) -> str:
+        """Make the pod of an attempt as a controller would; give its uid."""
+        env = [{"name": key, "value": value} for key, value in (variables or {}).items()]
+        container = {
+            "name": "trial",
+            "image": "a.example/b",
+            "command": ["python3", LAUNCHER_PATH],
+            "env": env,
+        }
+        said = {INDEX: str(index), FAILURES: str(failures)} if numbered else {}
+        metadata = {"annotations": said, "labels": {"sweepledger.dev/batch": batch}}
+        self.apply(
+            "Pod",
+            name,
+            batch,
+            metadata={"name": name, "namespace": self.namespace, **metadata},
+            spec={
+                "restartPolicy": "Never",
+                "containers": [container],
+            },
+        )
+        found = self.server.kubectl("get", "pod", name, *self.here, "--output=jsonpath={.metadata.uid}")
+        return str(found.stdout)
+
+    def ended(self, pod: str, code: int, message: str = "", *, reason: str = "Error", **status: Any) -> None:
+        """Say as a kubelet how a pod ended."""
+        state = {
+            "exitCode": code,
+            "reason": reason,
+            "startedAt": MOMENT,
+            "finishedAt": MOMENT,
+            "message": message,
+        }
+        self.stands(pod, "Failed" if code else "Succeeded", {"terminated": state}, **status)
+
+    def stands(self, pod: str, phase: str, state: dict[str, Any] | None = None, **status: Any) -> None:
+        """Say as a kubelet how far a pod is."""
+        container = {
+            "name": "trial",
+            "image": "a.example/b",
+            "imageID": IMAGE_ID,
+            "ready": phase == "Running",
+        }
+        running = {"running": {"startedAt": MOMENT}}
+        containers = [{**container, "restartCount": 0, "state": state or running}]
+        self.say(
+            "pods", pod, {"phase": phase, "startTime": MOMENT, "containerStatuses": containers, **status}
+        )
+
+    def say(self, kind: str, name: str, status: dict[str, Any]) -> None:
+        """Write a status as a controller or a kubelet would."""
+        patch = ("--subresource=status", "--type=merge", "--patch", json.dumps({"status": status}))
+        self.server.kubectl("patch", kind, name, *self.here, *patch)
+
+    def delete(self, kind: str, name: str) -> None:
+        """Delete an object by hand."""
+        now = ("--now", "--cascade=background", "--timeout=20s")
+        self.server.kubectl("delete", kind, name, *self.here, *now)
+
+    @property
+    def here(self) -> tuple[str, str]:
+        """Say to kubectl where."""
+        return ("--namespace", self.namespace)

@@ -1,0 +1,288 @@
+"""What `sweep collect --cluster` learns from pods, on a real API server that says what tests let it say."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from generator.commands.attesting import LAG_SECONDS
+from generator.commands.collect import Target
+from generator.commands.observing import Found, collect_from_cluster
+from generator.engine.cluster.kubectl import Kubectl
+from tests.commands.clusters import ENDED_AT, IMAGE_ID, Cluster
+from tests.commands.test_collect import leave, recorded, stored
+from tests.engine.trial_pods import a_pod, ended
+from tests.repository import Sandbox
+
+Look = Callable[..., Found]
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    return tmp_path / "results"
+
+
+@pytest.fixture
+def look(sandbox: Sandbox, cluster: Cluster, results: Path) -> Look:
+    def collect(after: float = LAG_SECONDS + 1) -> Found:
+        target = Target(sandbox.workspace.repository, "origin", "main")
+        return collect_from_cluster(
+            target, results, Kubectl(), cluster.namespace, clock=lambda: ENDED_AT + after
+        )
+
+    return collect
+
+
+def message(tmp_path: Path, sandbox: Sandbox, index: int, uid: str, **changes: object) -> str:
+    """Give the record of an attempt as its launcher leaves it with the node."""
+    return leave(tmp_path / "elsewhere", stored(sandbox), index, uid=uid, **changes).read_text()
+
+
+def records(sandbox: Sandbox) -> dict[str, dict[str, Any]]:
+    """Give the recorded attempts as main holds them, by uid."""
+    (path,) = (sandbox.root / "results/peak/records").iterdir()
+    found = [json.loads(line) for line in path.read_text().splitlines()]
+    return {str(one["uid"]): one for one in found}
+
+
+def test_an_attempt_that_was_killed_before_it_could_write_has_a_row_that_says_why(
+    sandbox: Sandbox, cluster: Cluster, results: Path, look: Look
+) -> None:
+    batch = sandbox.merged()
+    leave(results, stored(sandbox), 0)
+    cluster.job(batch, trials=3)
+    first = cluster.attempt(batch, 1, "a")
+    second = cluster.attempt(batch, 1, "b", failures=1)
+    last = cluster.attempt(batch, 2, "c")
+    cluster.ended("a", 137, reason="OOMKilled")
+    cluster.ended("b", 137)
+    cluster.ended("c", 42)
+    cluster.end(batch, "Failed", completedIndexes="0", failedIndexes="1-2")
+
+    assert recorded(sandbox, look().collected) == {"0": "ok", "1": "failed", "2": "diverged"}
+
+    found = records(sandbox)
+    assert {uid: found[uid]["reason"] for uid in (first, second, last)} == {
+        first: "oom",
+        second: "killed",
+        last: "bad-hyperparameters",
+    }
+    assert [found[uid]["attempt"] for uid in (first, second)] == [1, 2]
+    assert {found[first]["ran"], found[first]["seconds"]} == {IMAGE_ID, 0}
+
+
+def test_a_record_that_found_no_room_on_the_volume_is_taken_from_the_termination_message(
+    sandbox: Sandbox, cluster: Cluster, look: Look, tmp_path: Path
+) -> None:
+    batch = sandbox.merged()
+    cluster.job(batch, trials=3)
+    for index, code in ((0, 74), (1, 0)):
+        uid = cluster.attempt(batch, index, f"pod-{index}")
+        cluster.ended(f"pod-{index}", code, message(tmp_path, sandbox, index, uid))
+    cluster.end(batch, "Failed", completedIndexes="1", failedIndexes="0,2")
+
+    assert recorded(sandbox, look(after=1).collected) == {"0": "ok", "1": "ok", "2": "missing"}
+
+
+def test_the_cause_of_an_end_is_told_where_a_launcher_knew_only_the_signal(
+    sandbox: Sandbox, cluster: Cluster, results: Path, look: Look, tmp_path: Path
+) -> None:
+    batch = sandbox.merged()
+    cluster.job(batch, trials=3)
+    uids = [cluster.attempt(batch, index, f"pod-{index}") for index in range(3)]
+    for index, reason in ((0, "signal-9"), (1, "exit-1")):
+        leave(results, stored(sandbox), index, uid=uids[index], status="failed", reason=reason, metrics={})
+    said = message(tmp_path, sandbox, 2, uids[2], status="failed", reason="signal-15", metrics={})
+    cluster.ended("pod-0", 137, reason="OOMKilled")
+    cluster.ended("pod-1", 1, reason="OOMKilled")
+    eviction = {"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet"}
+    cluster.ended("pod-2", 143, said, conditions=[eviction])
+    cluster.end(batch, "Failed", failedIndexes="0-2")
+
+    recorded(sandbox, look().collected)
+
+    found = records(sandbox)
+    assert [found[uid]["reason"] for uid in uids] == ["oom", "exit-1", "evicted"]
+
+
+def test_a_trial_that_names_anothers_pod_hides_nothing(
+    sandbox: Sandbox, cluster: Cluster, results: Path, look: Look
+) -> None:
+    batch = sandbox.merged()
+    cluster.job(batch, trials=3)
+    uid = cluster.attempt(batch, 0, "killed")
+    cluster.ended("killed", 137)
+    leave(results, stored(sandbox), 1, uid=uid)
+    cluster.end(batch, "Failed", completedIndexes="1", failedIndexes="0,2")
+
+    assert recorded(sandbox, look().collected) == {"0": "failed", "1": "ok", "2": "missing"}
+
+
+def test_a_trial_cannot_speak_for_another_nor_for_another_attempt(
+    sandbox: Sandbox, cluster: Cluster, look: Look, tmp_path: Path
+) -> None:
+    batch = sandbox.merged()
+    cluster.job(batch, trials=3)
+    zeroth, first = (cluster.attempt(batch, index, f"pod-{index}") for index in (0, 1))
+    cluster.ended("pod-0", 1)
+    cluster.ended("pod-1", 1, message(tmp_path, sandbox, 0, zeroth))
+    second = cluster.attempt(batch, 2, "pod-2")
+    cluster.ended("pod-2", 1, message(tmp_path, sandbox, 2, first))
+    cluster.end(batch, "Failed", failedIndexes="0-2")
+
+    assert set(recorded(sandbox, look().collected).values()) == {"failed"}
+
+    assert {uid: one["index"] for uid, one in records(sandbox).items()} == {zeroth: 0, first: 1, second: 2}
+
+
+def test_a_batch_waits_for_records_that_lag_behind_the_end_of_its_job(
+    sandbox: Sandbox, cluster: Cluster, results: Path, look: Look
+) -> None:
+    batch = sandbox.merged()
+    leave(results, stored(sandbox), 0)
+    leave(results, stored(sandbox), 1)
+    cluster.job(batch, trials=3)
+    uid = cluster.attempt(batch, 2, "late")
+    cluster.ended("late", 0)
+    cluster.end(batch, "Complete", completedIndexes="0-2", succeeded=3)
+
+    found = look(after=LAG_SECONDS - 1)
+
+    assert (found.collected, found.stalled) == ((), ())
+    assert [(one.batch, one.trials, one.until) for one in found.waiting] == [
+        (batch, 1, ENDED_AT + LAG_SECONDS)
+    ]
+    leave(results, stored(sandbox), 2, uid=uid)
+    assert recorded(sandbox, look(after=LAG_SECONDS - 1).collected) == {"0": "ok", "1": "ok", "2": "ok"}
+    assert look() == Found()
+
+
+def test_what_never_came_is_recorded_as_such_when_the_wait_is_over(
+    sandbox: Sandbox, cluster: Cluster, results: Path, look: Look
+) -> None:
+    batch = sandbox.merged()
+    leave(results, stored(sandbox), 0)
+    cluster.job(batch, trials=3)
+    uid = cluster.attempt(batch, 1, "silent")
+    cluster.ended("silent", 0)
+    cluster.end(batch, "Complete", completedIndexes="0-2", succeeded=3)
+
+    assert recorded(sandbox, look().collected) == {"0": "ok", "1": "failed", "2": "missing"}
+    assert records(sandbox)[uid]["reason"] == "no-record"
+
+
+def test_a_pod_that_outlives_its_job_is_waited_for(
+    sandbox: Sandbox, cluster: Cluster, results: Path, look: Look
+) -> None:
+    batch = sandbox.merged()
+    leave(results, stored(sandbox), 0)
+    cluster.job(batch, trials=3)
+    cluster.attempt(batch, 1, "ending")
+    cluster.stands("ending", "Running")
+    cluster.end(batch, "Failed", completedIndexes="0", failedIndexes="1-2")
+
+    assert [(one.trials, one.pods) for one in look(after=1).waiting] == [(0, 1)]
+
+    assert recorded(sandbox, look().collected) == {"0": "ok", "1": "missing", "2": "missing"}
+
+
+def test_pods_that_found_their_trial_done_are_no_attempts(
+    sandbox: Sandbox, cluster: Cluster, results: Path, look: Look
+) -> None:
+    batch = sandbox.merged()
+    leave(results, stored(sandbox), 0)
+    leave(results, stored(sandbox), 1, status="diverged", reason="bad-hyperparameters", metrics={})
+    cluster.job(batch, trials=3)
+    for index, code in ((0, 0), (1, 42)):
+        cluster.attempt(batch, index, f"again-{index}")
+        cluster.ended(f"again-{index}", code)
+    cluster.end(batch, "Failed", completedIndexes="0", failedIndexes="1-2")
+
+    assert recorded(sandbox, look().collected) == {"0": "ok", "1": "diverged", "2": "missing"}
+
+    assert len(records(sandbox)) == 2
+
+
+def test_where_each_trial_has_its_job_attempts_are_counted_by_their_age(
+    sandbox: Sandbox, cluster: Cluster, results: Path, look: Look
+) -> None:
+    batch = sandbox.merged(parallelism=3)
+    leave(results, stored(sandbox), 1, status="failed", reason="exit-1", metrics={})
+    for index in range(3):
+        cluster.job_of_trial(batch, index)
+        cluster.end(f"{batch}-{index}", "Failed")
+    variables = {"SWEEP_INDEX": "1"}
+    uid = cluster.attempt(batch, 0, "second", numbered=False, variables=variables)
+    cluster.ended("second", 137, reason="OOMKilled")
+
+    recorded(sandbox, look().collected)
+
+    assert [(one["uid"], one["attempt"], one["index"]) for one in records(sandbox).values()] == [
+        ("uid-1", 1, 1),
+        (uid, 2, 1),
+    ]
+
+
+def test_attempts_that_the_job_does_not_count_end_no_batch_while_it_goes_on(
+    sandbox: Sandbox, cluster: Cluster, results: Path, look: Look
+) -> None:
+    batch = sandbox.merged()
+    leave(results, stored(sandbox), 0)
+    leave(results, stored(sandbox), 1)
+    for attempt in range(1, 5):
+        uid = f"evicted-{attempt}"
+        leave(results, stored(sandbox), 2, uid=uid, status="failed", reason="signal-15", metrics={})
+    cluster.job(batch, trials=3)
+
+    assert look() == Found(), "its Job tries the third again"
+
+    leave(results, stored(sandbox), 2)
+    assert recorded(sandbox, look().collected) == {"0": "ok", "1": "ok", "2": "ok"}
+
+
+PROGRAM = """
+import re
+from pathlib import Path
+from generator.commands.attesting import Account
+from generator.engine.cluster import pods
+from generator.engine.cluster.kubectl import Kubectl
+from generator.engine.endings import Asked
+code = "0" * 40
+asked = tuple(Asked("a-b1-00000000", i, f"t{i:011x}", f"{i:064x}", code, None, 0) for i in range(10_000))
+account = Account(asked)
+account.hear(pods.of_batch(Kubectl(), "a", "a-b1-00000000", pods.NOT_SUCCEEDED), 0.0)
+print(len(list(account.records())))
+print(re.search(r"VmHWM:\\s+([0-9]+) kB", Path("/proc/self/status").read_text())[1])
+"""
+PADDING: dict[str, Any] = {f"f:{number}": {"f:value": {}} for number in range(30)}
+"""As much as the server says of who wrote which field."""
+
+
+def test_the_evidence_of_ten_thousand_pods_is_read_in_little_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not Path("/proc/self/status").is_file():
+        pytest.skip("skipped: no /proc to read the memory from")
+    for first in range(0, 10_000, 100):
+        found = [a_pod(f"uid-{index}", index, state=ended(137)) for index in range(first, first + 100)]
+        for pod in found:
+            pod["metadata"]["managedFields"] = [{"fieldsV1": PADDING}]
+        metadata = {"continue": str(first + 100)} if first < 9_900 else {}
+        (tmp_path / str(first)).write_text(json.dumps({"items": found, "metadata": metadata}))
+    fake = tmp_path / "kubectl"
+    fake.write_text(
+        f'#!/bin/sh\nfor last; do :; done\nnext=${{last##*continue=}}\ncd "{tmp_path}"\n'
+        '[ -f "$next" ] && exec cat "$next"\nexec cat 0\n'
+    )
+    fake.chmod(0o755)
+    monkeypatch.setenv("KUBECTL", str(fake))
+
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
+
+    records, kibibytes = map(int, done.stdout.split())
+    assert records == 10_000
+    assert kibibytes < 80 * 1024

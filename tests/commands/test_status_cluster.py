@@ -1,0 +1,148 @@
+"""`sweep status --cluster`: where trials stand, by the Jobs and pods of a real API server."""
+
+import json
+import subprocess
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from generator.commands.stalled import FRESH_SECONDS
+from generator.commands.status import Tally, status
+from generator.engine.cluster.kubectl import ClusterError, Kubectl
+from tests.commands.clusters import MOMENT, Cluster
+from tests.repository import Sandbox
+
+
+def ready(status: str, containers: str) -> list[dict[str, Any]]:
+    said = {"PodScheduled": "True", "Ready": status, "ContainersReady": containers}
+    return [{"type": name, "status": value, "lastTransitionTime": MOMENT} for name, value in said.items()]
+
+
+def tally(sandbox: Sandbox, after: float = 0) -> Tally:
+    clock = lambda: time.time() + after  # noqa: E731 - the one clock of these tests
+    state = sandbox.root / ".sweepledger"
+    (found,) = status(sandbox.workspace, state=state, kubectl=Kubectl(), clock=clock)
+    return found
+
+
+def counts(sandbox: Sandbox, after: float = 0) -> dict[str, int]:
+    return {str(name): count for name, count in tally(sandbox, after).counts.items()}
+
+
+def test_a_batch_that_is_not_applied_yet_is_pending_and_then_stalled(
+    sandbox: Sandbox, cluster: Cluster
+) -> None:
+    sandbox.merged()
+
+    assert counts(sandbox) == {"pending": 3}
+    assert counts(sandbox, after=FRESH_SECONDS + 60) == {"stalled": 3}
+    (remark,) = tally(sandbox, after=FRESH_SECONDS + 60).remarks
+    assert (remark.what, remark.says) == ("stalled", "the cluster has 0 of its 1 Job(s)")
+    assert "`sweep cancel peak" in remark.hint
+
+
+def test_a_batch_that_controllers_do_not_see_is_planned(sandbox: Sandbox, cluster: Cluster) -> None:
+    sandbox.merged()
+    sandbox.git("push", "-q", "--force", "origin", "HEAD~1:main")
+    sandbox.git("fetch", "-q", "origin")
+
+    assert counts(sandbox) == {"planned": 3}
+
+
+def test_a_job_that_a_queue_holds_back_is_queued(sandbox: Sandbox, cluster: Cluster) -> None:
+    batch = sandbox.merged()
+    cluster.job(batch, trials=3)
+    cluster.server.kubectl("patch", "job", batch, *cluster.here, "--patch", '{"spec": {"suspend": true}}')
+
+    assert counts(sandbox) == {"queued": 3}
+
+
+def test_each_trial_stands_where_its_pod_is(sandbox: Sandbox, cluster: Cluster) -> None:
+    batch = sandbox.merged(xs="1, 2, 3, 4, 5, 6, 7")
+    cluster.job(batch, trials=7)
+    cluster.say("jobs", batch, {"completedIndexes": "0", "failedIndexes": "1", "startTime": MOMENT})
+    for index in (0, 1, 3, 5):
+        cluster.attempt(batch, index, f"first-{index}")
+    cluster.ended("first-0", 0)
+    cluster.ended("first-1", 42)
+    cluster.ended("first-3", 1)
+    cluster.stands("first-5", "Running", conditions=ready("True", "True"))
+    cluster.attempt(batch, 4, "second-4", failures=1)
+    cluster.stands("second-4", "Running", conditions=ready("True", "True"))
+    cluster.attempt(batch, 6, "waits")
+    waiting = {"waiting": {"reason": "ImagePullBackOff"}}
+    cluster.stands("waits", "Pending", waiting, conditions=ready("False", "False"))
+
+    found = tally(sandbox)
+
+    assert {str(name): count for name, count in found.counts.items()} == {
+        "ended": 2,
+        "retrying": 2,
+        "running": 1,
+        "pending": 2,
+    }
+    assert [(one.what, one.says) for one in found.remarks] == [
+        ("waiting", "pods wait: 1 for ImagePullBackOff")
+    ]
+
+
+def test_trials_on_a_node_that_does_not_answer_are_lost_and_the_node_is_named(
+    sandbox: Sandbox, cluster: Cluster
+) -> None:
+    batch = sandbox.merged()
+    cluster.job(batch, trials=3)
+    cluster.attempt(batch, 0, "lost", failures=1)
+    bound = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "lost"}}
+    target = {"apiVersion": "v1", "kind": "Node", "name": "node-9"}
+    path = f"/api/v1/namespaces/{cluster.namespace}/pods/lost/binding"
+    given = json.dumps({**bound, "target": target})
+    cluster.server.kubectl("create", "--raw", path, "-f", "-", given=given)
+    cluster.stands("lost", "Running", conditions=ready("False", "True"))
+
+    found = tally(sandbox)
+
+    assert (found.counts["node lost"], found.pending) == (1, 2)
+    (remark,) = found.remarks
+    assert (remark.what, "node-9" in remark.says) == ("node lost", True)
+    assert "kubectl delete node" in remark.hint
+    assert "out-of-service" in remark.hint
+
+
+def test_with_its_jobs_end_every_trial_has_ended_and_waits_for_the_collector(
+    sandbox: Sandbox, cluster: Cluster
+) -> None:
+    batch = sandbox.merged()
+    cluster.job(batch, ends="Failed", trials=3)
+
+    assert counts(sandbox) == {"ended": 3}
+
+
+def test_a_cluster_that_does_not_answer_is_told(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    sandbox.merged()
+    monkeypatch.setenv("KUBECONFIG", str(sandbox.root / "nowhere"))
+
+    with pytest.raises(ClusterError):
+        tally(sandbox)
+
+
+def test_the_command_shows_what_only_a_cluster_can_say(
+    sandbox: Sandbox, cluster: Cluster, run_sweep: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    batch = sandbox.merged()
+    cluster.job(batch, trials=3)
+    cluster.attempt(batch, 0, "lost")
+    cluster.stands("lost", "Running", conditions=ready("False", "True"))
+    plain = run_sweep("status", cwd=sandbox.root)
+
+    said = run_sweep("status", "--cluster", cwd=sandbox.root, COLUMNS="120")
+    data = run_sweep("status", "--context=test", "--format=json", cwd=sandbox.root)
+
+    assert (plain.returncode, said.returncode, data.returncode) == (0, 0, 0), said.stderr + data.stderr
+    assert "node lost" not in plain.stdout
+    assert "node lost" in said.stdout.splitlines()[0]
+    assert f"{batch}: node lost: 1 pod(s)" in said.stdout
+    (sweep,) = json.loads(data.stdout)["data"]["sweeps"]
+    assert (sweep["node_lost"], sweep["pending"], sweep["stalled"], sweep["queued"]) == (1, 2, 0, 0)
+    assert [one["what"] for one in sweep["remarks"]] == ["node lost"]

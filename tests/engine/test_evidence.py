@@ -1,0 +1,218 @@
+"""What a pod that has ended tells of its attempt; the statuses are those that a kubelet was seen to write."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from generator.engine.cluster import evidence, pods
+from generator.engine.cluster.pods import TrialPod
+from generator.engine.endings import Asked
+from generator.formats import record as record_format
+from generator.structs.record import Record, Status
+from tests.builders import a_record
+from tests.engine.trial_pods import BEGAN, ENDED, FAILURES, IMAGE_ID, INDEX, MADE, a_pod, disrupted, ended
+
+RECORD = a_record(index=0, uid="uid-1")
+ASKED = Asked(RECORD.batch, 0, RECORD.trial, RECORD.row, RECORD.code, RECORD.data, 7)
+
+UNKNOWN = {
+    "terminated": {
+        "exitCode": 137,
+        "reason": "ContainerStatusUnknown",
+        "message": "The container could not be located when the pod was terminated",
+        "startedAt": None,
+        "finishedAt": None,
+    }
+}
+LATE = {
+    "reason": "DeadlineExceeded",
+    "message": "Pod was active on the node longer than the specified deadline",
+}
+NO_IMAGE = {"containerStatuses": [{"name": "trial", "imageID": "", "state": UNKNOWN}]}
+INIT = {
+    "initContainerStatuses": [{"name": "code", "state": ended(3)}],
+    "containerStatuses": [{"name": "trial", "state": {"waiting": {"reason": "PodInitializing"}}}],
+}
+
+
+def read(manifest: dict[str, Any]) -> TrialPod:
+    found = pods.read(manifest)
+    assert found is not None
+    return found
+
+
+def made(manifest: dict[str, Any], attempt: int | None = None) -> Record:
+    """Give the record made of a pod, as strictly read back as any."""
+    found = evidence.ending(read(manifest))
+    record = evidence.substitute(ASKED, replace(found, attempt=attempt or found.attempt))
+    assert record is not None
+    assert record_format.from_line(record_format.to_line(record)) == record
+    return record
+
+
+@pytest.mark.parametrize(
+    ("pod", "reason"),
+    [
+        (a_pod(state=ended(137, "OOMKilled")), "oom"),
+        (a_pod(state=ended(137)), "killed"),
+        (a_pod(state=ended(1)), "exit-1"),
+        (a_pod(state=ended(139)), "signal-11"),
+        (a_pod(state=ended(143)), "signal-15"),
+        (a_pod(state=ended(74)), "disk-full"),
+        (a_pod(state=ended(43)), "bad-sweep"),
+        (a_pod(state=ended(124)), "timeout"),
+        (a_pod(state=ended(127)), "start-failed"),
+        (a_pod(state=ended(128, "StartError", "exec: no such file")), "start-failed"),
+        (a_pod(state=ended(0, "Completed"), status=LATE), "timeout"),
+        (a_pod(state=ended(137), status=LATE), "timeout"),
+        (a_pod(status={**NO_IMAGE, **LATE}), "start-failed"),
+        (a_pod(status=INIT), "start-failed"),
+        (a_pod(state={"waiting": {"reason": "ErrImagePull"}}), "image-not-pulled"),
+        (a_pod(state={"waiting": {"reason": "CreateContainerConfigError"}}), "start-failed"),
+        (
+            a_pod(state=ended(137), status={"reason": "Evicted", "message": "low on resource: memory"}),
+            "evicted",
+        ),
+        (a_pod(status={"reason": "OutOfcpu"}), "refused-by-node"),
+        (a_pod(status={"reason": "UnexpectedAdmissionError"}), "refused-by-node"),
+        (a_pod(state=ended(143), status=disrupted("TerminationByKubelet")), "evicted"),
+        (a_pod(state=ended(143), status=disrupted("EvictionByEvictionAPI")), "evicted"),
+        (a_pod(state=ended(143), status=disrupted("PreemptionByScheduler")), "preempted"),
+        (a_pod(state=ended(143), status=disrupted("DeletionByTaintManager")), "node-lost"),
+        (a_pod(state={"running": {}}, status=disrupted("DeletionByPodGC")), "node-lost"),
+        (a_pod(state=ended(42), status=disrupted("SomethingNew")), "evicted"),
+        (a_pod(state=ended(0, "Completed"), phase="Succeeded"), "no-record"),
+        (a_pod(state=ended(999)), "exit-1"),
+        (a_pod(status={"containerStatuses": 5}), "start-failed"),
+    ],
+    ids=[
+        *("oom", "killed", "exit", "segmentation-fault", "terminated", "volume-full", "bad-sweep", "timeout"),
+        *(
+            "not-found",
+            "not-startable",
+            "deadline-heeded",
+            "deadline-ignored",
+            "never-pulled",
+            "init",
+            "image",
+        ),
+        *("config", "kubelet-eviction", "no-cpu-left", "not-admitted", "shutdown", "api-eviction"),
+        *("preempted", "tainted", "node-deleted", "new-disruption", "succeeded", "no-code", "nonsense"),
+    ],
+)
+def test_how_a_pod_ended_is_told_in_a_word(pod: dict[str, Any], reason: str) -> None:
+    found = made(pod, attempt=1)
+
+    assert (found.status, found.reason) == (Status.FAILED, reason)
+
+
+def test_bad_hyperparameters_that_left_no_record_are_diverged_and_not_failed() -> None:
+    found = made(a_pod(state=ended(42)))
+
+    assert (found.status, found.reason) == (Status.DIVERGED, "bad-hyperparameters")
+
+
+def test_all_that_the_api_knows_of_an_attempt_stands_in_its_record() -> None:
+    found = made(
+        a_pod(state=ended(1, message="launch.json is broken\n"), annotations={INDEX: "0", FAILURES: "2"})
+    )
+
+    assert (found.uid, found.attempt, found.node, found.seed) == ("uid-1", 3, "node-1", 7)
+    assert (found.started, found.finished, found.seconds) == (BEGAN, ENDED, 10)
+    assert (found.ran, found.details) == (IMAGE_ID, {"said": "launch.json is broken"})
+    assert (found.trial, found.row, found.code) == (RECORD.trial, RECORD.row, RECORD.code)
+
+
+def test_of_a_container_that_never_began_nothing_ran() -> None:
+    found = made(a_pod(status={**NO_IMAGE, **LATE}))
+
+    assert (found.ran, found.started, found.seconds) == ("nothing", MADE, 0)
+    assert "its container never began" in found.details["said"]
+
+
+def told(message: str, **changes: Any) -> Record | None:
+    return evidence.testimony(read(a_pod(state=ended(1, message=message), **changes)), ASKED)
+
+
+def test_a_termination_message_is_believed_of_its_own_pod() -> None:
+    assert told(record_format.to_line(RECORD) + "\n") == RECORD
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"uid": "uid-2"},
+        {"index": 1},
+        {"row": "0" * 64},
+        {"batch": "another-b1-00000000"},
+        {"trial": "t" + "f" * 11},
+        {"code": "0" * 40},
+        {"data": None},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_a_termination_message_is_believed_of_nothing_else(change: dict[str, Any]) -> None:
+    assert told(record_format.to_line(replace(RECORD, **change))) is None
+
+
+@pytest.mark.parametrize(
+    "message", ["", "killed", "{}", "[" * 5000, record_format.to_line(RECORD)[:-9], "\ud800"]
+)
+def test_a_message_that_is_no_record_is_what_was_said(message: str) -> None:
+    assert told(message) is None
+    assert len(made(a_pod(state=ended(1, message=message))).details.get("said", "")) <= evidence.SAID
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda children: st.lists(children) | st.dictionaries(st.text(), children),
+    max_leaves=10,
+)
+PLACES = [
+    ("metadata", "creationTimestamp"),
+    ("metadata", "annotations", INDEX),
+    ("metadata", "annotations", FAILURES),
+    ("metadata", "deletionTimestamp"),
+    ("spec", "nodeName"),
+    ("spec", "containers", 0, "env"),
+    ("status",),
+    ("status", "phase"),
+    ("status", "reason"),
+    ("status", "message"),
+    ("status", "conditions"),
+    ("status", "containerStatuses"),
+    ("status", "containerStatuses", 0, "state"),
+    ("status", "containerStatuses", 0, "imageID"),
+    ("status", "containerStatuses", 0, "state", "terminated", "exitCode"),
+    ("status", "containerStatuses", 0, "state", "terminated", "startedAt"),
+    ("status", "containerStatuses", 0, "state", "terminated", "message"),
+]
+
+
+@given(st.sampled_from(PLACES), JSON)
+def test_whatever_stands_in_an_answer_no_record_is_made_that_is_none(
+    place: tuple[Any, ...], value: Any
+) -> None:
+    pod = json.loads(json.dumps(a_pod(state=ended(1))))
+    node = pod
+    for step in place[:-1]:
+        node = node[step]
+    node[place[-1]] = value
+
+    found = pods.read(pod)
+    if found is not None:
+        found.phase(0.0)
+        record = evidence.substitute(ASKED, replace(evidence.ending(found), attempt=1))
+
+        assert record is None or record_format.from_line(record_format.to_line(record)) == record
+
+
+def test_a_time_that_no_calendar_has_is_none() -> None:
+    state = ended(1)
+    state["terminated"] |= {"startedAt": "9999-12-31T23:59:59-14:00", "finishedAt": "1970-01-01T00:00:00Z"}
+
+    assert (made(a_pod(state=state)).started, made(a_pod(state=state)).seconds) == (MADE, 0)
