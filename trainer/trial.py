@@ -33,7 +33,7 @@ def run(
         model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # missing in torch's stubs
         training = train(model, *tensors(dataset.train, device), knobs=knobs, seed=given.seed, report=report)
         evaluation = evaluate(model, *tensors(dataset.test, device))
-    except (MemoryError, torch.OutOfMemoryError) as error:
+    except (MemoryError, torch.cuda.OutOfMemoryError) as error:
         message = f"not enough memory for batch_size {knobs.batch_size} and width {knobs.width}"
         raise TrialError([Problem(str(device), message, OUT_OF_MEMORY)]) from error
     return result.document(result.metrics(training, evaluation), knobs, dataset, given, device)
@@ -48,5 +48,9 @@ def make_repeatable(given: Surroundings) -> None:
     # The same as use_deterministic_algorithms(True), without loading torch's compiler (1.5 s).
     torch.set_deterministic_debug_mode("error")
     # Full fp32, as the result says: TF32 is the default for convolutions on recent GPUs.
-    torch.backends.cudnn.conv.fp32_precision = "ieee"  # type: ignore[attr-defined]  # likewise
-    torch.backends.cuda.matmul.fp32_precision = "ieee"
+    if hasattr(torch.backends.cudnn, "conv"):
+        torch.backends.cudnn.conv.fp32_precision = "ieee"
+        torch.backends.cuda.matmul.fp32_precision = "ieee"
+    else:  # before torch 2.9
+        torch.backends.cudnn.allow_tf32 = False
+        torch.backends.cuda.matmul.allow_tf32 = False
