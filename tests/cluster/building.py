@@ -1,31 +1,34 @@
-"""Builds the cluster's programs from pinned Go modules, once, into an ignored folder named after the pins.
+"""Builds the cluster's programs from pinned Go modules, once, into ignored folders named after the pins.
 
-    python -m tests.cluster.building [GROUP]...     all if none is named; says what it does and how long
+    python -m tests.cluster.building [GROUP]... [--deadline MINUTES]     the API server's where none is named
 
-Nothing is fetched but what `tests/cluster/tools/*/go.sum` has the checksum of.
+Nothing is fetched but what `tests/cluster/tools/*/go.sum` has the checksum of. What the whole cluster needs
+beside these programs, packages and images, belongs to `preparing.py`.
 """
 
 import argparse
 import hashlib
 import json
-import os
-import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from tests.cluster.deadline import Deadline, DeadlinePassedError, heed_signals
 
 ROOT = Path(__file__).parents[2]
 PINS = Path(__file__).parent / "tools"
 BUILT = ROOT / ".tools"
-REQUIRED = re.compile(r"^\t?(?:require )?([a-z][^ ]*/[^ ]*) (v[^ \n]+)$", re.MULTILINE)
+NEVER = Deadline()
 
 KUBERNETES = "1.36.3"
 """As in tools/control-plane/go.mod; the binaries say it only if told at link time."""
+ARGO_CD = "3.2.11"
+"""As in tools/argocd/go.mod, likewise."""
 
 _VERSION = "k8s.io/component-base/version.git"
 _MAJOR, _MINOR, _ = KUBERNETES.split(".")
@@ -41,15 +44,31 @@ class Group:
     takes: str
     """With a cold cache on two cores; with a warm one it is seconds."""
     link: tuple[str, ...] = ()
+    with_c: Mapping[str, str] = field(default_factory=dict)
+    """Program → tags, for those that C libraries are linked into."""
+    module: str = ""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """What comes along with the programs → a YAML file of the module, or a folder of them."""
 
     @property
     def folder(self) -> Path:
-        return BUILT / f"{self.name}-{_key(self.name)}"
+        return _folder(
+            self.name, [dict(self.programs), self.link, dict(self.with_c), self.module, dict(self.files)]
+        )
 
-    def build(self, into: Path) -> None:
+    def build(self, into: Path, deadline: Deadline) -> None:
+        """Compile each program, and say how long it took; then take the files."""
         flags = ["-ldflags", " ".join(("-s", "-w", *self.link))]
         for program, package in self.programs.items():
-            _go(self.name, "build", *flags, "-o", str(into / program), package)
+            began = time.monotonic()
+            tags = self.with_c.get(program)
+            c = [] if tags is None else ["-tags", tags]
+            env = {} if tags is None else {"CGO_ENABLED": "1"}
+            argv = ["build", *flags, *c, "-o", str(into / program), package]
+            _go(self.name, argv, deadline=deadline, env=env)
+            say(f"    {program}: {time.monotonic() - began:.0f} s")
+        for target, source in self.files.items():
+            _copy(_sources(self.name, [self.module], deadline)[self.module] / source, into / target)
 
 
 @dataclass(frozen=True)
@@ -64,41 +83,26 @@ class Definitions:
 
     @property
     def folder(self) -> Path:
-        return BUILT / f"{self.name}-{_key(self.name)}"
+        return _folder(self.name, [dict(self.folders), sorted(self.left_out)])
 
-    def build(self, into: Path) -> None:
-        wanted = dict(REQUIRED.findall((PINS / self.name / "go.mod").read_text()))
-        pins = [f"{module}@{version}" for module, version in wanted.items()]
-        found = json.loads(
-            "[" + _go(self.name, "mod", "download", "-json", *pins).replace("}\n{", "},{") + "]"
-        )
-        for module in found:
-            for path in sorted(Path(module["Dir"], self.folders[module["Path"]]).glob("*.yaml")):
+    def build(self, into: Path, deadline: Deadline) -> None:
+        """Take every CRD of the folders, side by side."""
+        for module, source in _sources(self.name, [*self.folders], deadline).items():
+            for path in sorted((source / self.folders[module]).glob("*.yaml")):
                 text = path.read_text()
-                is_wanted = f"{module['Path'].rpartition('/')[2]}/{path.name}" not in self.left_out
+                is_wanted = f"{module.rpartition('/')[2]}/{path.name}" not in self.left_out
                 if is_wanted and "\nkind: CustomResourceDefinition\n" in f"\n{text}":
                     (into / path.name).write_text(text)
 
 
-CONTROL_PLANE = Group(
-    "control-plane",
-    {"etcd": "go.etcd.io/etcd/server/v3", "kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver"},
-    "6 minutes",
-    (f"-X {_VERSION}Version=v{KUBERNETES}", f"-X {_VERSION}Major={_MAJOR}", f"-X {_VERSION}Minor={_MINOR}"),
-)
-_KUSTOMIZE = {"kustomize": "sigs.k8s.io/kustomize/kustomize/v5"}
-NEWEST_KUSTOMIZE = Group("kustomize", _KUSTOMIZE, "20 seconds")
-OLDEST_KUSTOMIZE = Group(
-    "kustomize-5.5", _KUSTOMIZE, "20 seconds", ("-X sigs.k8s.io/kustomize/api/provenance.version=v5.5.0",)
-)
-FLUX = "config/crd/bases"
+FLUX_CRDS = "config/crd/bases"
 CRDS = Definitions(
     "crds",
     {
         "github.com/argoproj/argo-cd/v3": "manifests/crds",
-        "github.com/fluxcd/kustomize-controller": FLUX,
-        "github.com/fluxcd/notification-controller": FLUX,
-        "github.com/fluxcd/source-controller": FLUX,
+        "github.com/fluxcd/kustomize-controller": FLUX_CRDS,
+        "github.com/fluxcd/notification-controller": FLUX_CRDS,
+        "github.com/fluxcd/source-controller": FLUX_CRDS,
         "github.com/kubeflow/mpi-operator": "manifests/base",
         "github.com/kubeflow/trainer/v2": "manifests/base/crds",
         "github.com/kubeflow/training-operator": "manifests/base/crds",
@@ -109,8 +113,66 @@ CRDS = Definitions(
     left_out=frozenset({"training-operator/kubeflow.org_mpijobs.yaml"}),
 )
 NEWEST_CRDS = Definitions("crds-newest", {"github.com/kubeflow/trainer/v2": "manifests/base/crds"})
+_KUSTOMIZE = {"kustomize": "sigs.k8s.io/kustomize/kustomize/v5"}
+OLDEST_KUSTOMIZE = Group(
+    "kustomize-5.5", _KUSTOMIZE, "20 seconds", ("-X sigs.k8s.io/kustomize/api/provenance.version=v5.5.0",)
+)
+NEWEST_KUSTOMIZE = Group("kustomize", _KUSTOMIZE, "20 seconds")
+CONTROL_PLANE = Group(
+    "control-plane",
+    {"etcd": "go.etcd.io/etcd/server/v3"}
+    | {
+        program: f"k8s.io/kubernetes/cmd/{program}"
+        for program in ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet")
+    },
+    "7 minutes",
+    (f"-X {_VERSION}Version=v{KUBERNETES}", f"-X {_VERSION}Major={_MAJOR}", f"-X {_VERSION}Minor={_MINOR}"),
+)
+CONTAINERS = Group(
+    "containers",
+    {
+        program: f"github.com/containerd/containerd/v2/cmd/{program}"
+        for program in ("containerd", "containerd-shim-runc-v2", "ctr")
+    }
+    | {"runc": "github.com/opencontainers/runc"},
+    "80 seconds",
+    with_c={"runc": "seccomp"},
+)
+FLUX = Group(
+    "flux",
+    {
+        program: f"github.com/fluxcd/{program}"
+        for program in ("source-controller", "kustomize-controller", "notification-controller")
+    },
+    "5 minutes",
+)
+ARGOCD = Group(
+    "argocd",
+    {"argocd": "github.com/argoproj/argo-cd/v3/cmd"},
+    "5 minutes",
+    (f"-X github.com/argoproj/argo-cd/v3/common.version={ARGO_CD}",),
+    module="github.com/argoproj/argo-cd/v3",
+    files={"install.yaml": "manifests/install.yaml"},
+)
+KWOK = Group(
+    "kwok",
+    {"kwok": "sigs.k8s.io/kwok/cmd/kwok"},
+    "60 seconds",
+    module="sigs.k8s.io/kwok",
+    files={"stage": "kustomize/stage"},
+)
+KUEUE = Group(
+    "kueue",
+    {"kueue": "sigs.k8s.io/kueue/cmd/kueue"},
+    "3 minutes",
+    module="sigs.k8s.io/kueue",
+    files={"config/components": "config/components", "config/default": "config/default"},
+)
 
-GROUPS = (CRDS, NEWEST_CRDS, OLDEST_KUSTOMIZE, NEWEST_KUSTOMIZE, CONTROL_PLANE)
+API = (CRDS, NEWEST_CRDS, OLDEST_KUSTOMIZE, NEWEST_KUSTOMIZE, CONTROL_PLANE)
+"""What `make test` needs."""
+GROUPS = (*API, CONTAINERS, FLUX, ARGOCD, KWOK, KUEUE)
+"""The most needed first: a deadline cuts off the last ones."""
 
 
 def built(group: Group | Definitions) -> Path | None:
@@ -118,62 +180,101 @@ def built(group: Group | Definitions) -> Path | None:
     return group.folder if group.folder.is_dir() else None
 
 
-def build(group: Group | Definitions) -> Path:
+def build(group: Group | Definitions, deadline: Deadline = NEVER) -> Path:
     """Build a group unless it was; a build that is cut off leaves nothing behind that counts."""
     if group.folder.is_dir():
         return group.folder
     BUILT.mkdir(exist_ok=True)
     scratch = Path(tempfile.mkdtemp(prefix=f"{group.name}-building-", dir=BUILT))
     try:
-        group.build(scratch)
+        group.build(scratch, deadline)
         scratch.rename(group.folder)
+    except OSError:
+        if not group.folder.is_dir():  # else another build was faster
+            raise
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     return group.folder
 
 
-def _key(name: str) -> str:
-    pins = (PINS / name / file for file in ("go.mod", "go.sum"))
-    return hashlib.sha256(b"\0".join(path.read_bytes() for path in pins)).hexdigest()[:12]
+def build_all(groups: Sequence[Group | Definitions], deadline: Deadline = NEVER) -> tuple[str, ...]:
+    """Build what is not there yet, saying what and how long; name what failed. Raises DeadlinePassedError."""
+    missing = [group for group in groups if built(group) is None]
+    began, failed = time.monotonic(), []
+    for number, group in enumerate(missing, start=1):
+        if deadline.has_passed:
+            raise DeadlinePassedError
+        patience = f"once; about {group.takes} where nothing is cached"
+        say(f"==> {number} of {len(missing)}: building {group.name} into .tools ({patience})")
+        started = time.monotonic()
+        try:
+            build(group, deadline)
+        except subprocess.CalledProcessError as error:
+            say(f"==> {group.name} cannot be built (go ended with {error.returncode}): its tests are skipped")
+            failed.append(group.name)
+            continue
+        now = time.monotonic()
+        say(f"    {now - started:.0f} s; {(now - began) / 60:.1f} minutes so far")
+    return tuple(failed)
 
 
-def _go(name: str, *arguments: str) -> str:
-    done = subprocess.run(
-        ["go", *arguments],
-        cwd=PINS / name,
-        env={**os.environ, "GOFLAGS": "-mod=readonly -buildvcs=false", "GOTOOLCHAIN": "local"},
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    return done.stdout
+def say(line: str) -> None:
+    """Tell the person who waits, at once."""
+    print(line, flush=True)
+
+
+def _folder(name: str, asked: object) -> Path:
+    """Name the folder after the pins and after what is asked of them: a program more is another folder."""
+    parts = [(PINS / name / file).read_bytes() for file in ("go.mod", "go.sum")]
+    parts.append(json.dumps(asked, sort_keys=True).encode())
+    digest = hashlib.sha256(b"\0".join(parts)).hexdigest()
+    return BUILT / f"{name}-{digest[:12]}"
+
+
+def _sources(name: str, modules: list[str], deadline: Deadline) -> Mapping[str, Path]:
+    """Fetch modules; give the folder of each."""
+    shown = _go(name, ["mod", "download", "-json", *modules], deadline=deadline)
+    found = json.loads("[" + shown.replace("}\n{", "},{") + "]")
+    return {module["Path"]: Path(module["Dir"]) for module in found}
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Copy a file, or the YAML files of a folder: what lies in the cache of modules is read-only."""
+    paths = sorted(source.rglob("*.yaml")) if source.is_dir() else [source]
+    assert paths, f"{source} holds no YAML"
+    for path in paths:
+        place = target / path.relative_to(source)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(path.read_bytes())
+
+
+def _go(name: str, arguments: list[str], *, deadline: Deadline, env: Mapping[str, str] | None = None) -> str:
+    # Cut off, go leaves hundreds of megabytes where it works.
+    with tempfile.TemporaryDirectory(prefix="go-", dir=BUILT) as scratch:
+        fixed = {"GOFLAGS": "-mod=readonly -buildvcs=false", "GOTOOLCHAIN": "local", "GOTMPDIR": scratch}
+        return deadline.run(["go", *arguments], cwd=PINS / name, env={**fixed, **(env or {})})
 
 
 def main(arguments: list[str]) -> int:
     """Build what is not there yet; without Go say so and leave: the tests skip by name what they miss."""
     parser = argparse.ArgumentParser(prog="python -m tests.cluster.building")
     parser.add_argument("groups", nargs="*", metavar="GROUP", choices=[*(group.name for group in GROUPS), []])
-    chosen = parser.parse_args(arguments).groups
-    missing = [group for group in GROUPS if group.name in (chosen or [group.name]) and built(group) is None]
-    if missing and shutil.which("go") is None:
-        print("==> no Go: the tests against a real API server are skipped (install Go 1.26 or newer)")
+    parser.add_argument("--deadline", type=float, metavar="MINUTES", help="end what has not ended by then")
+    chosen = parser.parse_args(arguments)
+    groups = [group for group in GROUPS if group.name in chosen.groups] or API
+    if shutil.which("go") is None and any(built(group) is None for group in groups):
+        say("==> no Go: the tests against a real API server are skipped (install Go 1.26 or newer)")
         return 0
-    for group in missing:
-        print(
-            f"==> building {group.name} into .tools (once; about {group.takes} where nothing is cached)",
-            flush=True,
-        )
-        began = time.monotonic()
-        try:
-            build(group)
-        except subprocess.CalledProcessError as error:
-            print(
-                f"==> {group.name} cannot be built (go ended with {error.returncode}): its tests are skipped"
-            )
-            continue
-        print(f"    {time.monotonic() - began:.0f} s", flush=True)
+    try:
+        build_all(groups, Deadline.in_minutes(chosen.deadline))
+    except DeadlinePassedError:
+        missed = ", ".join(group.name for group in groups if built(group) is None)
+        say(f"==> not built within {chosen.deadline:g} minutes: {missed}; the tests that need it are skipped")
+    except KeyboardInterrupt:
+        return 130
     return 0
 
 
 if __name__ == "__main__":
+    heed_signals()
     sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,171 @@
+"""A team whose trials run on kwok's nodes, with a repository that Argo CD or Flux follows: no image runs.
+
+What the tests with containers show of one trial, this shows of ten thousand, or of a queue.
+"""
+
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.cluster import argocd, controller_files, flux, kwok, machine
+from tests.cluster.children import until
+from tests.cluster.control_plane import Tuning
+from tests.cluster.forge import Forge
+from tests.cluster.forge import start as serve
+from tests.cluster.machine import Machine
+from tests.e2e.controllers import CONTROLLERS, Controller, Flux
+from tests.e2e.team import NAMESPACE, PASSWORDS, PERSON, READER, Team
+
+REPOSITORY = "fleet"
+BOUND_SECONDS = 60
+SETTINGS = """version: 1
+namespace: {namespace}
+controller: none
+defaults: {{image: trainer, pool: fake}}
+images:
+  trainer: {{repository: registry.example.org/trainer, digest: 'sha256:{digest}'}}
+results: {{every: 30m, nfs: {{server: files.example.org, path: /results}}}}
+"""
+SPEC = """name: {name}
+description: How does the cluster carry {trials} trials?
+method: random
+seed: 1
+run_cap: {trials}
+metric: {{name: loss}}
+parameters: {{x: {{min: 0.0, max: 1.0}}}}
+command: [python3, code/train.py, "${{args}}"]
+run:
+  code: {{path: code}}
+  shape: {shape}
+  parallelism: {parallelism}
+  resources: {{cpu: 1, memory: 256Mi}}
+  timeout: 1h
+"""
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A sweep to be asked for."""
+
+    name: str
+    trials: int
+    parallelism: int
+    shape: str = "indexed"
+
+
+@dataclass
+class Fleet:
+    """A team, its git server, and who follows its branch."""
+
+    machine: Machine
+    forge: Forge
+    team: Team
+    controller: Controller | None = None
+
+    def ask(self, *asks: Ask) -> tuple[str, ...]:
+        """Write specs, generate and commit; what comes of it is not pushed yet. Gives the batches' names."""
+        for ask in asks:
+            self.team.write(f"sweeps/{ask.name}.yaml", SPEC.format(**vars(ask)))
+        self.team.sweep("generate", *(ask.name for ask in asks))
+        self.team.git("add", "--all")
+        self.team.git("commit", "-q", "-m", f"Ask for {len(asks)} sweeps")
+        return tuple(self.team.batch(ask.name).name for ask in asks)
+
+    def push(self) -> float:
+        """Push, and tell the controller as its webhook does; give the time at which the push began."""
+        began = time.monotonic()
+        self.team.git("push", "-q", "origin", "main")
+        if isinstance(self.controller, Flux):  # Argo CD hears of it from the git server
+            one = ("gitrepository.source.toolkit.fluxcd.io", f"{NAMESPACE}-flux", "sweeps")
+            controller_files.annotate(self.machine, one, {flux.REQUESTED: controller_files.stamp()})
+        return began
+
+
+@contextmanager
+def cluster(*, nodes: int = 10, seconds: float = 0, tuning: Tuning | None = None) -> Iterator[Machine]:
+    """Run a cluster of fake nodes alone for as long as the block. Raises NoClusterToolsError."""
+    made = machine.start(tuning=tuning, has_node=False)
+    try:
+        kwok.start(made, nodes=nodes, seconds=seconds)
+        yield made
+    finally:
+        made.children.end_all()
+        shutil.rmtree(made.folder)
+
+
+def found(
+    machine: Machine, follower: str | None, *, pool: str = kwok.POOL, pace: argocd.Pace | None = None
+) -> Fleet:
+    """Start a team: repository, platform, volumes, and who follows it; nobody where none is named."""
+    controller = CONTROLLERS[follower](machine) if follower else None
+    if follower == "argocd":
+        argocd.start(machine, pace)
+    elif controller is not None:
+        controller.start()
+    forge = serve(machine)
+    forge.create(REPOSITORY)
+    for name in (PERSON, READER):
+        forge.user(name, PASSWORDS[name], may_write=name == PERSON)
+    fleet = Fleet(machine, forge, _begun(machine, forge, follower or "none", pool), controller)
+    _apply(fleet, fleet.team.root / "clusters", follower)
+    return fleet
+
+
+def _begun(machine: Machine, forge: Forge, follower: str, pool: str) -> Team:
+    """Make a repository with settings and platform, and push it."""
+    team = Team(machine.folder / "fleet", forge, machine.server, follower)
+    team.root.mkdir()
+    team.git("init", "-q", "-b", "main")
+    team.git("remote", "add", "origin", forge.url(REPOSITORY, user=PERSON))
+    team.write("sweepledger.yaml", SETTINGS.format(namespace=NAMESPACE, digest="0" * 64) + pool)
+    team.write("code/train.py", "print('loss=1')\n")
+    team.write(".gitignore", ".sweepledger/\n")
+    team.git("add", "--all")
+    team.git("commit", "-q", "-m", "Start")  # what nobody committed cannot be bootstrapped
+    tool = "argocd" if follower == "argocd" else "flux"
+    team.sweep("bootstrap", tool, "--repo", forge.url(REPOSITORY), "--branch", "main")
+    team.git("add", "--all")
+    team.git("commit", "-q", "-m", "Bootstrap")
+    team.git("push", "-q", "origin", "main")
+    return team
+
+
+def _apply(fleet: Fleet, clusters: Path, follower: str | None) -> None:
+    kubectl = fleet.machine.server.kubectl
+    _twice(fleet.machine, "-k", str(clusters / "platform"))
+    until("the results volume is bound", lambda: _is_bound(fleet.machine), seconds=BOUND_SECONDS)
+    # The fleet leaves no records, so there is nothing to collect.
+    kubectl("delete", "cronjob", "--all", f"--namespace={NAMESPACE}-collector")
+    if follower == "flux":
+        kubectl("apply", "--server-side", "-f", str(clusters / "flux/namespace.yaml"))
+        _credential(fleet, f"{NAMESPACE}-flux", "sweep-git-read")
+        _twice(fleet.machine, "-k", str(clusters / "flux"))
+    elif follower == "argocd":
+        kind = ("--from-literal=type=git", f"--from-literal=url={fleet.forge.url(REPOSITORY)}")
+        _credential(fleet, "argocd", "sweeps-git-read", *kind)
+        label = "argocd.argoproj.io/secret-type=repository"
+        kubectl("label", "secret", "sweeps-git-read", "--namespace=argocd", label)
+        _twice(fleet.machine, "-k", str(clusters / "argocd"))
+    if fleet.controller is not None:
+        fleet.controller.follow(fleet.team)
+
+
+def _twice(machine: Machine, *arguments: str) -> None:
+    """Apply what holds a namespace and what lies in it: the first round may be too early for some of it."""
+    machine.server.kubectl("apply", "--server-side", *arguments, check=False)
+    machine.server.kubectl("apply", "--server-side", *arguments)
+
+
+def _credential(fleet: Fleet, namespace: str, name: str, *more: str) -> None:
+    values = {"username": READER, "password": PASSWORDS[READER]}
+    given = [f"--from-literal={key}={value}" for key, value in values.items()]
+    command = ("create", "secret", "generic", name, f"--namespace={namespace}")
+    fleet.machine.server.kubectl(*command, *given, *more)
+
+
+def _is_bound(machine: Machine) -> bool:
+    claims = controller_files.objects(machine, "persistentvolumeclaims", NAMESPACE)
+    return bool(claims) and all(one["status"].get("phase") == "Bound" for one in claims)

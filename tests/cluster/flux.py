@@ -1,0 +1,167 @@
+"""Flux in the box: its controllers for sources, kustomizations and receivers as processes.
+
+They are started as Flux's own manifests do, and speak to the API server as the administrator, as in a
+cluster: what a batch may be is bounded by the account that its Kustomization names, which they impersonate.
+"""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tests.cluster import building, controller_files
+from tests.cluster.children import until
+from tests.cluster.machine import Machine
+
+NAMESPACE = "flux-system"
+SOURCE, KUSTOMIZE, NOTIFICATION = "source-controller", "kustomize-controller", "notification-controller"
+NAMES = (SOURCE, KUSTOMIZE, NOTIFICATION)
+METRICS = {SOURCE: 9181, KUSTOMIZE: 9182, NOTIFICATION: 9183}
+HEALTH = {SOURCE: 9441, KUSTOMIZE: 9442, NOTIFICATION: 9443}
+ARTIFACTS, EVENTS, HOOKS = 9440, 9190, 9292
+"""Fixed, and not the defaults, which Argo CD's programs have, too."""
+KINDS = ("source.toolkit.fluxcd.io_", "kustomize.toolkit.fluxcd.io_", "notification.toolkit.fluxcd.io_")
+REQUESTED = "reconcile.fluxcd.io/requestedAt"
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How a Kustomization stands."""
+
+    ready: str
+    """`True`, `False`, `Unknown`; empty where nothing is said yet."""
+    reason: str
+    message: str
+    revision: str
+    """What was applied last: branch@sha1:commit."""
+    inventory: tuple[str, ...]
+    """What it has in the cluster: namespace_name_group_kind."""
+
+
+def start(machine: Machine, *, more: Sequence[str] = ()) -> None:
+    """Start the controllers; `more` are options of each, for a measurement. Raises NoClusterToolsError."""
+    controller_files.program(building.FLUX, SOURCE)
+    controller_files.define(machine, *KINDS)
+    machine.server.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+    _run(machine, more)
+
+
+def stop(machine: Machine) -> None:
+    """End them."""
+    for name in reversed(NAMES):
+        machine.children.end(name)
+
+
+def restart(machine: Machine, *, more: Sequence[str] = ()) -> None:
+    """End them and start them anew; what they keep in the cluster and on disk stays."""
+    stop(machine)
+    _run(machine, more)
+
+
+def refresh(machine: Machine, namespace: str, name: str, *, kind: str = "gitrepository") -> None:
+    """Have a source or a Kustomization looked at now, as a webhook does; wait until it was or is gone."""
+    one = (f"{kind}.{_group(kind)}", namespace, name)
+    controller_files.annotate(machine, one, {REQUESTED: controller_files.stamp()})
+
+    def is_handled() -> bool:
+        found = controller_files.got(machine, one)
+        # A Receiver may have asked, too: then its word stands in place of ours.
+        asked = found.get("metadata", {}).get("annotations", {}).get(REQUESTED)
+        return bool(asked is None or found.get("status", {}).get("lastHandledReconcileAt") == asked)
+
+    until(f"Flux looked at {kind} {name}", is_handled, seconds=controller_files.HANDLED_SECONDS)
+
+
+def ready(machine: Machine, namespace: str) -> dict[str, Standing]:
+    """Say how each Kustomization of a namespace stands."""
+    found = controller_files.objects(machine, f"kustomization.{_group('kustomization')}", namespace)
+    return {one["metadata"]["name"]: _standing(one.get("status", {})) for one in found}
+
+
+def source(machine: Machine, namespace: str, name: str) -> Standing:
+    """Say how a GitRepository stands: its revision is the commit that is served now."""
+    kind = f"gitrepository.{_group('gitrepository')}"
+    status = controller_files.got(machine, (kind, namespace, name)).get("status", {})
+    fetched = status.get("artifact", {}).get("revision", "")
+    return _standing({**status, "lastAppliedRevision": fetched})
+
+
+def webhook(machine: Machine, namespace: str, name: str) -> str:
+    """Say where a push is told, signed with the token of the Receiver's Secret."""
+    one = (f"receiver.{_group('receiver')}", namespace, name)
+
+    def path() -> str:
+        return str(controller_files.got(machine, one).get("status", {}).get("webhookPath", ""))
+
+    until(f"Receiver {name} has a path", path, seconds=controller_files.HANDLED_SECONDS)
+    return f"http://{machine.address}:{HOOKS}{path()}"
+
+
+def _run(machine: Machine, more: Sequence[str]) -> None:
+    scratch = machine.folder / "flux"
+    (scratch / "artifacts").mkdir(parents=True, exist_ok=True)
+    environment = {
+        "KUBECONFIG": str(machine.server.kubeconfig),
+        "RUNTIME_NAMESPACE": NAMESPACE,
+        "TMPDIR": str(scratch),
+        "PATH": os.environ["PATH"],
+    }
+    for name in NAMES:
+        argv = [
+            str(controller_files.program(building.FLUX, name)),
+            *_options(name),
+            *_own(machine, name),
+            *more,
+        ]
+        machine.children.start(name, argv, env=environment)
+        # One after the other: who finds no artifact server waits half a minute before it asks again.
+        controller_files.until_ready(machine, name, _probe(machine, name))
+
+
+def _options(name: str) -> tuple[str, ...]:
+    """Give the options of Flux's own manifests, but for the leader: there is nobody to elect it from."""
+    return (
+        "--watch-all-namespaces",
+        "--log-level=info",
+        "--log-encoding=json",
+        f"--metrics-addr=127.0.0.1:{METRICS[name]}",
+        f"--health-addr=127.0.0.1:{HEALTH[name]}",
+    )
+
+
+def _own(machine: Machine, name: str) -> tuple[str, ...]:
+    if name == KUSTOMIZE:
+        return ("--no-cross-namespace-refs", "--requeue-dependency=5s")
+    if name == NOTIFICATION:
+        listens = (f"--events-addr=127.0.0.1:{EVENTS}", f"--receiverAddr={machine.address}:{HOOKS}")
+        return ("--no-cross-namespace-refs", *listens)
+    return (
+        f"--storage-path={machine.folder / 'flux/artifacts'}",
+        f"--storage-addr={machine.address}:{ARTIFACTS}",
+        f"--storage-adv-addr={machine.address}:{ARTIFACTS}",
+        # Else a git server that was down for a minute is asked again after many.
+        "--max-retry-delay=10s",
+    )
+
+
+def _probe(machine: Machine, name: str) -> str:
+    if name == SOURCE:
+        return f"http://{machine.address}:{ARTIFACTS}/"
+    return f"http://127.0.0.1:{HEALTH[name]}/readyz"
+
+
+def _group(kind: str) -> str:
+    groups = {"gitrepository": "source", "receiver": "notification"}
+    return f"{groups.get(kind, 'kustomize')}.toolkit.fluxcd.io"
+
+
+def _standing(status: dict[str, object]) -> Standing:
+    said = {one["type"]: one for one in controller_files.conditions(status)}.get("Ready", {})
+    inventory = status.get("inventory") or {}
+    assert isinstance(inventory, dict)
+    return Standing(
+        said.get("status", ""),
+        said.get("reason", ""),
+        said.get("message", ""),
+        str(status.get("lastAppliedRevision", "")),
+        tuple(sorted(entry["id"] for entry in inventory.get("entries", ()))),
+    )

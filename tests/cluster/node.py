@@ -1,0 +1,273 @@
+"""A node: containerd, runc and a kubelet in the box, which run real containers without any Docker engine.
+
+A box has room for several: they share its network and its programs, and nothing else.
+"""
+
+import ipaddress
+import json
+import os
+import signal
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.cluster import box, building
+from tests.cluster.apiserver import NoClusterToolsError, Server
+from tests.cluster.children import Children, until
+from tests.cluster.control_plane import AUTHORITY, make_client
+
+PLUGINS = "/usr/lib/cni"
+PAUSE = "localhost/pause:1"
+MOST_PROCESSES = 512
+"""Of a pod: what forks without end meets this, not the machine's limit."""
+READY_SECONDS = 120
+
+CONTAINERD = """version = 3
+root = '{folder}/containerd'
+state = '{state}'
+
+[grpc]
+  address = '{socket}'
+
+[plugins.'io.containerd.cri.v1.images']
+  [plugins.'io.containerd.cri.v1.images'.pinned_images]
+    sandbox = '{pause}'
+
+[plugins.'io.containerd.cri.v1.runtime']
+  # Without CAP_SYS_RESOURCE no process may be given a better score than its parent's.
+  restrict_oom_score_adj = true
+  [plugins.'io.containerd.cri.v1.runtime'.cni]
+    bin_dirs = ['{plugins}']
+    conf_dir = '{folder}/cni'
+  [plugins.'io.containerd.cri.v1.runtime'.containerd]
+    default_runtime_name = 'runc'
+    [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc]
+      runtime_type = 'io.containerd.runc.v2'
+      [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc.options]
+        BinaryName = '{runc}'
+        SystemdCgroup = false
+"""
+
+
+@dataclass(frozen=True)
+class Place:
+    """What nodes of one box must not have in common, by their number."""
+
+    number: int = 1
+
+    @property
+    def name(self) -> str:
+        """Name the node."""
+        return f"node-{self.number}"
+
+    @property
+    def address(self) -> str:
+        """Give its address: kubelets listen on one port."""
+        return str(ipaddress.IPv4Address(box.ADDRESS) + self.number - 1)
+
+    @property
+    def state(self) -> Path:
+        """Give containerd's folder, in the box's own /run: the name of a socket has at most 107 letters."""
+        return Path("/run/containerd" if self.number == 1 else f"/run/{self.name}")
+
+    @property
+    def socket(self) -> Path:
+        """Give containerd's socket."""
+        return self.state / "containerd.sock"
+
+    @property
+    def cgroup(self) -> str:
+        """Name the folder below which its kubelet makes cgroups."""
+        return box.cgroup() if self.number == 1 else f"{box.cgroup()}/{self.name}"
+
+    def process(self, name: str) -> str:
+        """Say what one of its processes is called among the cluster's."""
+        return name if self.number == 1 else f"{name}-{self.number}"
+
+    @property
+    def network(self) -> dict[str, object]:
+        """Say by which plugins its pods reach others."""
+        return {
+            "cniVersion": "1.0.0",
+            "name": f"pods-{self.number}",
+            "plugins": [
+                {
+                    "type": "bridge",
+                    "bridge": f"pods{self.number}",
+                    "isGateway": True,
+                    "ipMasq": False,
+                    "ipam": {
+                        "type": "host-local",
+                        "dataDir": "/run/cni",
+                        "ranges": [[{"subnet": f"10.210.{self.number}.0/24"}]],
+                        "routes": [{"dst": "0.0.0.0/0"}],
+                    },
+                },
+                {"type": "loopback"},
+            ],
+        }
+
+
+@dataclass
+class Node:
+    """The container runtime and the kubelet; each may be ended and started by itself."""
+
+    folder: Path
+    children: Children
+    server: Server
+    place: Place = field(default_factory=Place)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: Mapping[str, str] = field(default_factory=dict)
+    """Effects by key."""
+
+    def start(self) -> None:
+        """Start both and wait until the node is ready. Raises NoClusterToolsError."""
+        self.folder.mkdir(parents=True)
+        (self.folder / "cni").mkdir()
+        (self.folder / "cni/10-pods.conflist").write_text(json.dumps(self.place.network))
+        if self.place.number > 1:
+            box.do("ip", "address", "add", f"{self.place.address}/24", "dev", box.BRIDGE)
+            box.make_cgroups(self.place.cgroup)
+        self.start_containerd()
+        self.start_kubelet()
+        until("the node is ready", self._is_ready, seconds=READY_SECONDS, pause=0.3)
+
+    def start_containerd(self) -> None:
+        """Start the container runtime."""
+        programs = containers()
+        config = self.folder / "containerd.toml"
+        config.write_text(
+            CONTAINERD.format(
+                folder=self.folder,
+                state=self.place.state,
+                socket=self.place.socket,
+                pause=PAUSE,
+                plugins=PLUGINS,
+                runc=programs / "runc",
+            )
+        )
+        # The shim is looked for beside containerd's PATH.
+        path = {"PATH": f"{programs}:{os.environ['PATH']}"}
+        argv = [str(programs / "containerd"), "--config", str(config)]
+        self.children.start(self.place.process("containerd"), argv, env=path)
+        until("containerd answers", self.place.socket.exists, seconds=READY_SECONDS, pause=0.3)
+
+    def start_kubelet(self) -> None:
+        """Start the kubelet, with a certificate of its own: it has a node's rights and no more."""
+        programs = building.built(building.CONTROL_PLANE)
+        assert programs is not None
+        if not (self.folder / "kubelet.yaml").is_file():
+            self._configure()
+        flags = [
+            f"--config={self.folder / 'kubelet.yaml'}",
+            f"--kubeconfig={self.folder / 'kubelet.kubeconfig'}",
+            f"--root-dir={self.folder / 'kubelet'}",
+            f"--cert-dir={self.folder / 'certificates'}",
+            f"--hostname-override={self.place.name}",
+            f"--node-ip={self.place.address}",
+            f"--node-labels={','.join(f'{key}={value}' for key, value in self.labels.items())}",
+        ]
+        self.children.start(self.place.process("kubelet"), [str(programs / "kubelet"), *flags])
+
+    def load(self, archive: Path) -> None:
+        """Let the node have an image, under the name that the archive says."""
+        ctr = [str(containers() / "ctr"), "--address", str(self.place.socket), "--namespace", "k8s.io"]
+        box.do(*ctr, "images", "import", "--local", str(archive))
+
+    def lose(self) -> None:
+        """End at once and without a word all that runs on the node, as when its power is cut."""
+        for name in map(self.place.process, ("kubelet", "containerd")):
+            self.children.kill(name)
+        for _ in range(2):  # what a shim was about to start is there at the second look
+            for pid in [*self._shims(), *self._members()]:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
+    def _shims(self) -> list[int]:
+        """Find the processes that hold containers; each is told where its containerd is."""
+        wanted = str(self.place.socket).encode()
+        return [
+            int(folder.name)
+            for folder in Path("/proc").glob("[0-9]*")
+            if (words := _words(folder)) and b"containerd-shim" in words[0] and wanted in words
+        ]
+
+    def _members(self) -> set[int]:
+        """Find the processes of the node's pods."""
+        tops = [*box.CGROUPS.glob(self.place.cgroup), *box.CGROUPS.glob(f"*/{self.place.cgroup}")]
+        return {
+            int(pid) for top in tops for file in top.rglob("cgroup.procs") for pid in file.read_text().split()
+        }
+
+    def _configure(self) -> None:
+        plane = self.server.folder
+        for made in (f"{AUTHORITY}.crt", f"{AUTHORITY}.key"):
+            (self.folder / made).write_bytes((plane / made).read_bytes())
+        make_client(self.folder, "kubelet", f"/O=system:nodes/CN=system:node:{self.place.name}")
+        (self.folder / "kubelet.yaml").write_text(json.dumps(self._settings()))
+        config = json.loads((plane / "kubeconfig").read_text())
+        files = {
+            "client-certificate": f"{self.folder}/kubelet.crt",
+            "client-key": f"{self.folder}/kubelet.key",
+        }
+        config["users"][0]["user"] = files
+        (self.folder / "kubelet.kubeconfig").write_text(json.dumps(config))
+
+    def _settings(self) -> dict[str, object]:
+        return {
+            "apiVersion": "kubelet.config.k8s.io/v1beta1",
+            "kind": "KubeletConfiguration",
+            "address": self.place.address,
+            "authentication": {
+                "anonymous": {"enabled": False},
+                "webhook": {"enabled": False},
+                "x509": {"clientCAFile": f"{self.folder / AUTHORITY}.crt"},
+            },
+            "authorization": {"mode": "Webhook"},
+            "cgroupDriver": "cgroupfs",
+            "cgroupRoot": f"/{self.place.cgroup}",
+            "cgroupsPerQOS": True,
+            "clusterDNS": [box.SERVICE],
+            "clusterDomain": "cluster.local",
+            "containerRuntimeEndpoint": f"unix://{self.place.socket}",
+            "enforceNodeAllocatable": [],
+            "evictionHard": {
+                "memory.available": "100Mi",
+                "nodefs.available": "1%",
+                "imagefs.available": "1%",
+            },
+            "failCgroupV1": False,
+            "failSwapOn": False,
+            "fileCheckFrequency": "0s",
+            "healthzPort": 0,
+            "imageGCHighThresholdPercent": 100,
+            "nodeStatusUpdateFrequency": "2s",
+            "podLogsDir": f"{self.folder / 'logs'}",
+            "podPidsLimit": MOST_PROCESSES,
+            "registerNode": True,
+            "registerWithTaints": [{"key": key, "effect": effect} for key, effect in self.taints.items()],
+            "resolvConf": "",
+            "syncFrequency": "10s",
+        }
+
+    def _is_ready(self) -> bool:
+        for name in map(self.place.process, ("containerd", "kubelet")):
+            assert self.children.is_alive(name), f"{name} ended:\n{self.children.tail(name)}"
+        path = '{.status.conditions[?(@.type=="Ready")].status}'
+        said = self.server.kubectl("get", "node", self.place.name, f"--output=jsonpath={path}", check=False)
+        return said.stdout == "True"
+
+
+def _words(process: Path) -> list[bytes]:
+    with suppress(OSError):  # it has ended
+        return (process / "cmdline").read_bytes().split(b"\0")
+    return []
+
+
+def containers() -> Path:
+    """Find the programs that run containers. Raises NoClusterToolsError."""
+    found = building.built(building.CONTAINERS)
+    if found is None:
+        raise NoClusterToolsError("no cluster tools (run `make cluster-tools`)")
+    return found

@@ -1,0 +1,206 @@
+"""The cluster's programs, packages and files: pinned, built once, ended in time, missed by name."""
+
+import os
+import re
+import shutil
+import subprocess
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.cluster import box, building, packages, preparing
+from tests.cluster.building import Group
+from tests.cluster.deadline import Deadline, DeadlinePassedError
+
+PROGRAMS = [group for group in building.GROUPS if isinstance(group, Group)]
+REQUIRED = re.compile(r"^\t?(?:require )?([a-z][^ ]*/[^ ]*) (v[^ \n]+)(?: // indirect)?$", re.MULTILINE)
+
+
+def pins(group: str) -> dict[str, str]:
+    return dict(REQUIRED.findall((building.PINS / group / "go.mod").read_text()))
+
+
+def script(path: Path, *lines: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(("#!/bin/sh", *lines, "")))
+    path.chmod(0o755)
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where nothing is built yet."""
+    monkeypatch.setattr(building, "BUILT", tmp_path / "tools")
+    return tmp_path / "tools"
+
+
+@pytest.mark.parametrize("group", PROGRAMS, ids=lambda group: group.name)
+def test_every_program_is_a_pinned_tool(group: Group) -> None:
+    text = (building.PINS / group.name / "go.mod").read_text()
+    tools = re.search(r"^tool (?:\(\n(.*?)^\)|(\S+)$)", text, re.MULTILINE | re.DOTALL)
+
+    assert tools
+    assert set((tools[1] or tools[2]).split()) == set(group.programs.values())
+
+
+def test_what_programs_say_of_themselves_is_what_is_pinned() -> None:
+    assert pins("control-plane")["k8s.io/kubernetes"] == f"v{building.KUBERNETES}"
+    assert pins("argocd")["github.com/argoproj/argo-cd/v3"] == f"v{building.ARGO_CD}"
+
+
+@pytest.mark.parametrize(
+    "group", [building.ARGOCD, building.FLUX, building.KUEUE], ids=lambda group: group.name
+)
+def test_a_controller_meets_the_definitions_of_its_own_release(group: Group) -> None:
+    defined, programs = pins("crds"), pins(group.name)
+    own = {
+        module for module in defined if any(package.startswith(module) for package in group.programs.values())
+    }
+
+    assert own
+    assert {module: defined[module] for module in own} == {module: programs[module] for module in own}
+
+
+def test_asking_for_something_else_is_another_folder() -> None:
+    kwok = building.KWOK
+
+    assert replace(kwok, takes="a year").folder == kwok.folder
+    assert (
+        replace(kwok, programs={**kwok.programs, "more": "sigs.k8s.io/kwok/cmd/kwokctl"}).folder
+        != kwok.folder
+    )
+    assert replace(kwok, link=("-X main.version=1",)).folder != kwok.folder
+    assert replace(kwok, with_c={"kwok": "seccomp"}).folder != kwok.folder
+    assert replace(kwok, files={}).folder != kwok.folder
+
+
+def test_files_come_along_with_the_programs_of_their_module(elsewhere: Path) -> None:
+    if shutil.which("go") is None:
+        pytest.skip("skipped: no Go")
+    try:
+        folder = building.build(replace(building.KWOK, programs={}))
+    except subprocess.CalledProcessError:
+        pytest.skip("skipped: its module cannot be fetched here")
+
+    ready = folder / "stage/pod/fast/pod-ready.yaml"
+    assert "kind: Stage" in ready.read_text()
+    assert os.access(ready, os.W_OK)
+
+
+def test_a_build_that_takes_too_long_is_ended_with_all_that_it_started(
+    elsewhere: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script(tmp_path / "bin/go", f"sleep 600 & echo $! > {tmp_path}/compiler; wait")
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+
+    with pytest.raises(DeadlinePassedError):
+        building.build(building.KWOK, Deadline.in_minutes(0.02))
+
+    assert not has_process(int((tmp_path / "compiler").read_text()))
+    assert building.built(building.KWOK) is None
+    assert not list(elsewhere.iterdir())
+
+
+def has_process(pid: int) -> bool:
+    """Tell whether a process still runs; the dead may wait for the one who buries them."""
+    shown = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
+    return bool(shown.stdout.strip()) and not shown.stdout.startswith("Z")
+
+
+def test_after_the_deadline_nothing_starts_and_the_tests_know_why(
+    elsewhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(preparing, "out_of_reach", lambda: "")
+    monkeypatch.setattr(packages, "missing", tuple)
+    monkeypatch.setattr(box, "why_not", lambda: None)
+    began = time.monotonic()
+
+    assert preparing.main(["--deadline", "0"]) == 0
+
+    assert time.monotonic() - began < 10
+    said = capsys.readouterr().out
+    assert (
+        "skipped: no cluster tools: their build was ended after 0 minutes, before crds, crds-newest" in said
+    )
+    assert (
+        "kueue not built (the build was ended after 0 minutes): run `make cluster-tools`"
+        in preparing.lacking()
+    )
+
+
+def test_what_was_built_before_the_deadline_stays(
+    elsewhere: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    building.CRDS.folder.mkdir(parents=True)
+
+    assert building.main(["crds", "kwok", "--deadline", "0"]) == 0
+
+    assert "not built within 0 minutes: kwok" in capsys.readouterr().out
+    assert building.built(building.CRDS)
+
+
+def test_without_root_it_says_so_and_builds_no_cluster(
+    elsewhere: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+
+    with monkeypatch.context() as patch:
+        patch.setenv("PATH", str(tmp_path))
+        assert preparing.main([]) == 0
+
+    assert (
+        "skipped: no cluster tools (root is needed): the tests on a cluster are skipped"
+        in capsys.readouterr().out
+    )
+    assert preparing.lacking() == "root is needed"
+
+
+def test_a_step_that_fails_is_no_skip(
+    elsewhere: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script(tmp_path / "bin/go", "exit 1")
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    monkeypatch.setattr(preparing, "out_of_reach", lambda: "")
+    monkeypatch.setattr(preparing, "IMAGES", "tests.cluster.no_such_module")
+    monkeypatch.setattr(packages, "missing", tuple)
+
+    assert preparing.main([]) == 1
+
+    assert "it failed for crds, crds-newest" in capsys.readouterr().out
+
+
+def test_a_package_that_is_not_installed_is_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "packages.txt").write_text("# why\nno-such-package  # here\n\n")
+    monkeypatch.setattr(packages, "LIST", tmp_path / "packages.txt")
+
+    assert packages.missing() == ("no-such-package",)
+
+
+def test_no_package_is_listed_twice() -> None:
+    assert len(packages.wanted()) == len(set(packages.wanted())) > 10
+
+
+def test_the_lists_of_packages_are_fetched_where_installing_fails_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lists, done = tmp_path / "lists", tmp_path / "done"
+    script(
+        tmp_path / "bin/apt-get",
+        f"case $1 in update) touch {lists};; install) test -e {lists} || exit 100; touch {done};; esac",
+    )
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+
+    packages.install(("some-package",))
+
+    assert done.exists()
+
+
+def test_a_package_that_cannot_be_installed_is_an_error_with_the_words_of_apt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script(tmp_path / "bin/apt-get", "echo E: Unable to locate package; exit 100")
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+
+    with pytest.raises(packages.PackagesError, match="E: Unable to locate package"):
+        packages.install(("some-package",))

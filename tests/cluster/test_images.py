@@ -1,0 +1,254 @@
+"""The images: what they hold, as whom they run, when they are built anew. Pods run them in `tests/e2e`."""
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cluster import base_system, image_store, images, oci
+from tests.cluster.apiserver import NoClusterToolsError
+from tests.cluster.images import COLLECTOR, HOLDER, RECIPES, TRAINER, Images, Recipe
+
+ROOT = Path(__file__).parents[2]
+NOBODY = "65532:65532"
+IN_IMAGE = """
+store=$1 image=$2 user=$3 where=$4 data=$5; shift 5
+container=$($store from --pull-never "$image")
+root=$($store mount "$container")
+trap 'umount --recursive --lazy "$root"; $store rm "$container" > "$data/removed"' EXIT
+mount --bind "$root" "$root"
+mount -o remount,bind,ro "$root"
+mount -t proc proc "$root/proc"
+mount -t tmpfs tmpfs "$root/tmp"
+mount --rbind /dev "$root/dev"
+mount --bind "$data" "$root/mnt"
+chroot --userspec="$user" "$root" env -i -C "$where" "$@"
+"""
+"""What a node does with an image, for a test: a read-only root, a user, an environment, a folder at /mnt."""
+STALE = """
+import sys, generator.cli.app, scipy.stats
+files = [getattr(module, "__cached__", None) for module in sys.modules.values()]
+print(sorted(file for file in files if file and not open(file, "rb").read(8)[4] & 1))
+"""
+
+Running = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="module")
+def made() -> Images:
+    found = images.built()
+    if found is None:
+        pytest.skip("skipped: no images of what is here (run `python -m tests.cluster.images` as root)")
+    return found
+
+
+@pytest.fixture
+def run_in(made: Images, tmp_path: Path) -> Running:
+    """Run a command as a pod would: as the image's user, who can write to /mnt and /tmp alone."""
+    store = image_store.Store(images.FOLDER / "store", tmp_path)
+    data = tmp_path / "mnt"
+    data.mkdir()
+    data.chmod(0o777)
+
+    def run(recipe: Recipe, *command: str) -> subprocess.CompletedProcess[str]:
+        name = images.stored_image(recipe, ROOT)
+        if not store.has(name):
+            pytest.skip("skipped: the image is not in the store any more")
+        config = config_of(images.archive_of(recipe, ROOT))["config"]
+        own = f"buildah --root {store.folder} --runroot {tmp_path / 'run'} --storage-driver overlay"
+        argv = [*base_system.ENDS_WITH_US, "sh", "-ceu", IN_IMAGE, "sh", own, name]
+        argv += [config["User"], config.get("WorkingDir", "/"), str(data), *config["Env"], *command]
+        return subprocess.run(argv, capture_output=True, text=True, check=False)
+
+    return run
+
+
+def config_of(archive: Path) -> dict[str, Any]:
+    """Read the image's configuration out of its archive, by the digests that lead there."""
+    with tarfile.open(archive) as opened:
+
+        def blob(digest: str) -> dict[str, Any]:
+            content = opened.extractfile(f"blobs/sha256/{digest.removeprefix('sha256:')}")
+            assert content is not None
+            data = content.read()
+            assert f"sha256:{hashlib.sha256(data).hexdigest()}" == digest
+            found: dict[str, Any] = json.loads(data)
+            return found
+
+        return blob(blob(oci.digest(archive))["config"]["digest"])
+
+
+def a_copy(tmp_path: Path) -> Path:
+    """Copy what the images are made of, as a fresh checkout under another umask would have it."""
+    for name in sorted({name for recipe in RECIPES for name in recipe.content}):
+        target = tmp_path / "copy" / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, target, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copyfile(ROOT / name, target)
+    for path in (tmp_path / "copy").rglob("*"):
+        path.chmod(path.stat().st_mode & 0o700)
+    return tmp_path / "copy"
+
+
+def test_each_image_is_known_by_its_digest_and_runs_as_nobody(made: Images) -> None:
+    for image in (made.trainer, made.collector, made.pause):
+        config = config_of(image.archive)["config"]
+
+        assert config["User"] == NOBODY
+        assert image.digest == oci.digest(image.archive)
+    assert made.trainer.reference == f"localhost/sweepledger-trainer@{made.trainer.digest}"
+    assert made.collector.reference == f"localhost/sweepledger-collector@{made.collector.digest}"
+    assert made.pause.reference == "localhost/pause:1"
+
+
+def test_the_trainer_trains_on_real_digits_with_a_read_only_root(run_in: Running, tmp_path: Path) -> None:
+    prepared = subprocess.run(
+        [sys.executable, "-m", "trainer", "prepare", "mnist"],
+        cwd=ROOT,
+        env={**os.environ, "SWEEP_DATA": str(tmp_path / "mnt")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert prepared.returncode == 0, prepared.stderr
+
+    done = run_in(
+        TRAINER,
+        *("SWEEP_DATA=/mnt", "SWEEP_RESULT=/mnt/result.json", "python3", "-m", "trainer", "mnist"),
+        *("--epochs=1", "--width=8"),
+    )
+
+    assert done.returncode == 0, done.stderr
+    result = json.loads((tmp_path / "mnt/result.json").read_text())
+    assert result["metrics"]["test_accuracy"] > 0.9
+    assert result["data"]["name"] == "mnist-5k"
+
+
+def test_the_collector_has_its_tools_and_a_name_to_sign_by(run_in: Running) -> None:
+    script = """
+    sweep --version; git --version; kubectl version --client; whoami
+    ssh-keygen -q -t ed25519 -N '' -f /tmp/key
+    echo content | ssh-keygen -q -Y sign -f /tmp/key -n git
+    ! touch /opt/sweepledger/here; ! python3 -c 'import torch'
+    """
+
+    done = run_in(COLLECTOR, "sh", "-ceu", script)
+
+    assert done.returncode == 0, done.stderr
+    assert "BEGIN SSH SIGNATURE" in done.stdout
+    assert "\nsweep\n" in done.stdout
+    assert "Read-only file system" in done.stderr
+
+
+def test_nothing_is_compiled_anew_at_each_start(run_in: Running) -> None:
+    done = run_in(COLLECTOR, "python3", "-c", STALE)
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("recipe", [COLLECTOR, TRAINER], ids=lambda recipe: recipe.name)
+def test_an_image_names_neither_a_mirror_nor_the_machine(run_in: Running, recipe: Recipe) -> None:
+    script = "cat /etc/hostname /etc/hosts /etc/resolv.conf; ls /etc/apt/sources.list.d /wheels /mnt/pip.conf"
+
+    done = run_in(recipe, "sh", "-c", script)
+
+    assert done.stdout.split() == ["/etc/apt/sources.list.d:"]
+
+
+def test_the_same_content_is_the_same_image_whatever_the_checkout(tmp_path: Path) -> None:
+    copy = a_copy(tmp_path)
+    (copy / "trainer/__pycache__").mkdir()
+    (copy / "trainer/__pycache__/data.pyc").write_bytes(b"compiled")
+
+    for recipe in RECIPES:
+        assert images.archive_of(recipe, copy) == images.archive_of(recipe, ROOT)
+
+
+@pytest.mark.parametrize(
+    ("changed", "anew"),
+    [
+        ("trainer/data.py", TRAINER),
+        ("images/trainer/Containerfile", TRAINER),
+        ("generator/errors.py", COLLECTOR),
+        ("locks/sweep.lock", COLLECTOR),
+        ("tests/cluster/pause.c", HOLDER),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_change_is_another_image_of_what_it_is_in(tmp_path: Path, changed: str, anew: Recipe) -> None:
+    copy = a_copy(tmp_path)
+
+    with (copy / changed).open("a") as file:
+        file.write("\n")
+
+    others = [
+        recipe for recipe in RECIPES if images.archive_of(recipe, copy) != images.archive_of(recipe, ROOT)
+    ]
+    assert others == [anew]
+
+
+def test_the_same_layer_gives_the_same_archive(tmp_path: Path) -> None:
+    digests = []
+    for number in (1, 2):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / "program").write_bytes(b"program")
+        oci.layer_of(folder / "program", folder / "layer")
+        oci.lay_out(folder / "layer", folder / "layout")
+        oci.pack(folder / "layout", folder / "image.tar", "localhost/one")
+        digests.append(hashlib.sha256((folder / "image.tar").read_bytes()).hexdigest())
+
+    assert digests[0] == digests[1]
+
+
+def test_the_pause_program_ends_when_told_to(tmp_path: Path) -> None:
+    try:
+        base_system.pause(tmp_path / "layer")
+    except (NoClusterToolsError, FileNotFoundError) as error:
+        pytest.skip(f"skipped: {error}")
+    with tarfile.open(tmp_path / "layer") as layer:
+        content = layer.extractfile("pause")
+        assert content is not None
+        (tmp_path / "pause").write_bytes(content.read())
+    (tmp_path / "pause").chmod(0o755)
+
+    with subprocess.Popen([str(tmp_path / "pause")]) as started:
+        started.terminate()
+
+        assert started.wait(10) in {0, -15}  # it may be told before it has begun to listen
+
+
+def test_without_its_tools_the_build_says_what_is_missed_and_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(images, "FOLDER", tmp_path / "images")
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    with pytest.raises(NoClusterToolsError, match="no images: "):
+        images.build()
+
+    assert images.main() == 0
+    assert "The tests that run images are skipped" in capsys.readouterr().out
+    assert not (tmp_path / "images").exists()
+
+
+@pytest.mark.parametrize("name", ["collector", "trainer"])
+def test_the_page_shows_how_to_build_the_very_files(name: str) -> None:
+    page = (ROOT / "docs/how-to/images.md").read_text()
+    lines = (ROOT / f"images/{name}/Containerfile").read_text().splitlines()
+    given = {line.split()[1].partition("=")[0] for line in lines if line.startswith("ARG ")}
+
+    assert f"docker build --file images/{name}/Containerfile" in page
+    for argument in given - {"SOURCE_DATE_EPOCH", "PIP_CONFIG_FILE"}:
+        assert f"`{argument}`" in page
