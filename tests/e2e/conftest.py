@@ -1,0 +1,90 @@
+"""One cluster, one controller, one team for all tests of a run: `make e2e` runs them for each controller."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cluster import building, preparing
+from tests.cluster.apiserver import NoClusterToolsError
+from tests.cluster.machine import Machine, start
+from tests.e2e.controllers import CONTROLLERS, Controller
+from tests.e2e.founding import Ground, found, prepared
+from tests.e2e.team import Team
+
+LOGS = building.BUILT / "logs"
+"""Of the last cluster, which is gone when somebody wants to know why a test failed."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let a run choose its controller, and whether it takes the long way."""
+    parser.addoption(
+        "--controller", choices=sorted(CONTROLLERS), default="flux", help="who applies what is merged"
+    )
+    parser.addoption("--full", action="store_true", help="also what is left out of every change's run")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Skip by name what only a full run does."""
+    for item in items:
+        if item.get_closest_marker("full") and not config.getoption("--full"):
+            item.add_marker(pytest.mark.skip(reason="only in `make e2e-full`"))
+
+
+@pytest.fixture(scope="session")
+def machine() -> Iterator[Machine]:
+    """A cluster with a node; skip by name where there can be none."""
+    if reason := preparing.lacking():
+        pytest.skip(f"skipped: no cluster tools ({reason})")
+    try:
+        made = start()
+    except NoClusterToolsError as error:
+        pytest.skip(f"skipped: {error}")
+    try:
+        yield made
+    finally:
+        shutil.rmtree(LOGS, ignore_errors=True)
+        shutil.copytree(made.children.folder, LOGS)
+        made.children.end_all()
+
+
+@pytest.fixture(scope="session")
+def ground(machine: Machine, request: pytest.FixtureRequest) -> Ground:
+    """What a team is founded on: images on the node, a git server, volumes."""
+    try:
+        return prepared(machine, request.config.getoption("--controller"))
+    except NoClusterToolsError as error:
+        pytest.skip(f"skipped: no cluster tools ({error})")
+
+
+@pytest.fixture(scope="session")
+def controller(ground: Ground) -> Controller:
+    """Argo CD or Flux, running, and following nothing yet."""
+    made = CONTROLLERS[ground.controller](ground.machine)
+    made.start()
+    return made
+
+
+@pytest.fixture(scope="session")
+def team(ground: Ground, controller: Controller) -> Team:
+    """A team whose repository the controller follows."""
+    made = found(ground)
+    controller.follow(made)
+    return made
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """Show with a failure what the team did last."""
+    outcome = yield
+    report = outcome.get_result()  # type: ignore[attr-defined] # pluggy's result is not typed here
+    team = getattr(item, "funcargs", {}).get("team")
+    if report.failed and isinstance(team, Team):
+        report.sections.append(("what the team did", "\n".join(team.said[-6:])))
+
+
+@pytest.fixture
+def repository_root() -> Path:
+    """Where this project lies."""
+    return Path(__file__).parents[2]

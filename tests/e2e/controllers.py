@@ -1,0 +1,155 @@
+"""Argo CD and Flux by what a test wants of either: look now, is all in sync, start anew, forget."""
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Protocol
+
+from tests.cluster import argocd, flux
+from tests.cluster.children import until
+from tests.cluster.machine import Machine
+from tests.e2e.team import NAMESPACE, WEBHOOK_TOKEN, Batch, Team
+
+SYNC_SECONDS = 120.0
+SOURCE = ROOT = SETS = RECEIVER = NAMESPACE
+"""What `sweep bootstrap` calls the GitRepository, root Kustomization, Receiver and ApplicationSet."""
+KUSTOMIZATION = "kustomizations.kustomize.toolkit.fluxcd.io"
+APPLICATION = "applications.argoproj.io"
+
+
+class Controller(Protocol):
+    """What applies the merged overlays."""
+
+    def start(self) -> None:
+        """Start its processes."""
+
+    def follow(self, team: Team) -> None:
+        """Let the git server tell it of pushes, and wait until the platform is as the repository has it."""
+
+    def look(self) -> None:
+        """Have it look at the repository now, as a webhook does."""
+
+    def restart(self) -> None:
+        """End its processes and start them again."""
+
+    def objects(self) -> set[str]:
+        """Name the batches that it keeps: one Application or Kustomization each."""
+
+    def forget(self, batch: Batch) -> None:
+        """Delete a batch's Application or Kustomization, as by mistake; it comes back by itself."""
+
+    def differences(self) -> dict[str, str]:
+        """Say what is not as the repository has it, by Application or Kustomization."""
+
+    def trouble(self, batch: Batch) -> str:
+        """Give what it says against a batch; empty where it says nothing."""
+
+
+class Flux:
+    """Flux, told of pushes as its Receiver would be."""
+
+    SPACE = f"{NAMESPACE}-flux"
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+
+    def start(self) -> None:
+        """Start its processes."""
+        flux.start(self.machine)
+
+    def follow(self, team: Team) -> None:
+        """Have the git server tell it of pushes, and wait until it has the repository."""
+        hook = flux.webhook(self.machine, self.SPACE, RECEIVER)
+        team.forge.webhooks(hook, secret=WEBHOOK_TOKEN)
+        self.look()
+        until("Flux has the root", lambda: not self.differences(), seconds=SYNC_SECONDS)
+
+    def look(self) -> None:
+        """Have the source fetched, and every Kustomization applied."""
+        flux.refresh(self.machine, self.SPACE, SOURCE)
+        for name in (ROOT, *(name for name in flux.ready(self.machine, self.SPACE) if name != ROOT)):
+            with suppress(AssertionError):  # it may go away at this moment
+                flux.refresh(self.machine, self.SPACE, name, kind="kustomization")
+
+    def restart(self) -> None:
+        """Start it anew."""
+        flux.restart(self.machine)
+
+    def objects(self) -> set[str]:
+        """Name the Kustomizations of batches."""
+        return set(flux.ready(self.machine, self.SPACE)) - {ROOT}
+
+    def forget(self, batch: Batch) -> None:
+        """Delete a Kustomization; its Job goes with it, and the root makes it anew."""
+        self.machine.server.kubectl("delete", KUSTOMIZATION, batch.name, f"--namespace={self.SPACE}")
+
+    def differences(self) -> dict[str, str]:
+        """Say which Kustomizations are not applied as of the newest commit."""
+        revision = flux.source(self.machine, self.SPACE, SOURCE).revision
+        return {
+            name: f"{one.ready} {one.reason}: {one.message} ({one.revision} of {revision})"
+            for name, one in flux.ready(self.machine, self.SPACE).items()
+            if one.ready != "True" or one.revision != revision
+        }
+
+    def trouble(self, batch: Batch) -> str:
+        """Give the message of a Kustomization that is not ready."""
+        one = flux.ready(self.machine, self.SPACE).get(batch.name)
+        return "" if one is None or one.ready == "True" else one.message
+
+
+class ArgoCD:
+    """Argo CD, told of pushes by the git server's webhooks as GitHub sends them."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+
+    def start(self) -> None:
+        """Start its processes."""
+        argocd.start(self.machine)
+
+    def follow(self, team: Team) -> None:
+        """Have the git server tell it of pushes, and wait until the platform is applied."""
+        team.forge.webhooks(*argocd.webhook(self.machine), secret=argocd.WEBHOOK_SECRET)
+        until("Argo CD has the platform", self._has_platform, seconds=SYNC_SECONDS)
+
+    def look(self) -> None:
+        """Have the ApplicationSet look for folders, and every Application compared."""
+        argocd.refresh_set(self.machine, SETS)
+        for name in sorted(argocd.applications(self.machine)):
+            with suppress(AssertionError):  # it may go away at this moment
+                argocd.refresh(self.machine, name)
+
+    def restart(self) -> None:
+        """Start it anew."""
+        argocd.restart(self.machine)
+
+    def objects(self) -> set[str]:
+        """Name the Applications of batches."""
+        return {name for name in argocd.applications(self.machine) if not name.endswith("-platform")}
+
+    def forget(self, batch: Batch) -> None:
+        """Delete an Application; its finalizer deletes its Job, and the ApplicationSet makes it anew."""
+        self.machine.server.kubectl("delete", APPLICATION, batch.name, "--namespace=argocd")
+
+    def differences(self) -> dict[str, str]:
+        """Say which Applications differ from git, and in what."""
+        return {
+            name: f"{one.sync}: {dict(one.resources)} {one.operation} {one.message} {dict(one.conditions)}"
+            for name, one in argocd.applications(self.machine).items()
+            if one.sync != "Synced" or one.conditions
+        }
+
+    def trouble(self, batch: Batch) -> str:
+        """Give what an Application says against its batch: conditions, and the last operation's message."""
+        one = argocd.applications(self.machine).get(batch.name)
+        if one is None:
+            return ""
+        # While it tries again an operation counts as running.
+        has_failed = one.failed or one.operation in {"Failed", "Error"}
+        return "\n".join([*one.conditions.values(), *([one.message] if has_failed else [])])
+
+    def _has_platform(self) -> bool:
+        return "Synced" in {one.sync for name, one in argocd.applications(self.machine).items()}
+
+
+CONTROLLERS: Mapping[str, Callable[[Machine], Controller]] = {"argocd": ArgoCD, "flux": Flux}

@@ -1,0 +1,169 @@
+"""How a team begins: an empty folder, a cluster with a controller, and what `sweep bootstrap` says."""
+
+import re
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.cluster import box, images
+from tests.cluster.apiserver import NoClusterToolsError
+from tests.cluster.forge import Forge
+from tests.cluster.images import Images
+from tests.cluster.machine import Machine
+from tests.e2e.storage import Storage
+from tests.e2e.team import (
+    COLLECTOR,
+    COLLECTORS,
+    NAMESPACE,
+    PASSWORDS,
+    PERSON,
+    READER,
+    REPOSITORY,
+    WEBHOOK_TOKEN,
+    Team,
+)
+
+DIGITS = "sha256:b00e3dc725c4d1171d43ad345fc2252d1377997a70e21392eef9a7c486c6caf4"
+SETTINGS = """version: 1
+namespace: {namespace}
+controller: none
+defaults: {{image: trainer}}
+results: {{claim: sweep-results, every: 1m}}
+images:
+  trainer: {{repository: {trainer.name}, digest: '{trainer.digest}'}}
+  collector: {{repository: {collector.name}, digest: '{collector.digest}'}}
+code: {{url: '{url}', image: collector}}
+datasets:
+  mnist: {{claim: mnist, digest: '{digits}'}}
+egress:
+  git: {{cidrs: ['{node}/32'], ports: [{port}]}}
+  api-server: {{cidrs: ['{service}/32'], ports: [443]}}
+"""
+
+WORK = '''"""A trial of the tests: waits, says a score, and does as its values ask."""
+import argparse, json, os, sys, time
+parser = argparse.ArgumentParser()
+parser.add_argument("--x", type=float, default=0)
+parser.add_argument("--seconds", type=float, default=0)
+parser.add_argument("--code", type=int, default=0)
+args = parser.parse_args()
+print("trained", flush=True)
+time.sleep(args.seconds)
+if args.code:
+    sys.exit(args.code)
+with open(os.environ["SWEEP_RESULT"], "w") as file:
+    json.dump({"score": args.x}, file)
+'''
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What a team is founded on."""
+
+    machine: Machine
+    forge: Forge
+    images: Images
+    storage: Storage
+    controller: str
+
+
+def prepared(machine: Machine, controller: str) -> Ground:
+    """Lay the ground: images on the node, volumes, a git server. Raises NoClusterToolsError."""
+    made = images.built()
+    if made is None:
+        raise NoClusterToolsError("no images (run `make cluster-tools`)")
+    assert machine.node is not None
+    for image in (made.pause, made.collector, made.trainer):
+        machine.node.load(image.archive)
+    storage = Storage(machine.folder / "volumes")
+    storage.make()
+    forge = Forge.serve(machine.children, machine.folder / "forge", address=box.ADDRESS)
+    return Ground(machine, forge, made, storage, controller)
+
+
+def found(ground: Ground) -> Team:
+    """Do what a new team does, by its README and by what the commands print."""
+    root = ground.machine.folder / "team"
+    team = Team(root, ground.forge, ground.machine.server, ground.controller)
+    url = ground.forge.url(REPOSITORY)
+    _initialise(team, ground, url)
+    team.sweep("bootstrap", ground.controller, "--repo", url, "--branch", "main")
+    team.git("add", "--all")
+    team.git("commit", "-q", "-m", f"Bootstrap {ground.controller}")
+    team.push()
+    apply_platform(team, ground)
+    rule = (root / "clusters/pre-receive.sh").read_text()
+    ground.forge.install_rule(REPOSITORY, rule)
+    return team
+
+
+def _initialise(team: Team, ground: Ground, url: str) -> None:
+    command = [sys.executable, "-m", "generator.cli", "init", str(team.root)]
+    team.root.parent.mkdir(exist_ok=True)
+    here = Path(__file__).parents[2]
+    environment = team.environment()
+    subprocess.run(command, cwd=here, env=environment, check=True, capture_output=True)
+    ground.forge.create(REPOSITORY)
+    for name, password in PASSWORDS.items():
+        ground.forge.user(name, password, may_write=name != READER)
+    ground.forge.user("", "", may_write=False)  # trials clone without a credential: anyone may read
+    team.git("remote", "add", "origin", url)
+    kept = f"credential.{url.rpartition('/')[0]}/.helper"
+    team.git("config", kept, f"!f() {{ echo username={PERSON}; echo password={PASSWORDS[PERSON]}; }}; f")
+    team.write(
+        "sweepledger.yaml",
+        SETTINGS.format(
+            namespace=NAMESPACE,
+            trainer=ground.images.trainer,
+            collector=ground.images.collector,
+            url=url,
+            digits=DIGITS,
+            node=box.ADDRESS,
+            port=ground.forge.port,
+            service=box.SERVICE,
+        ),
+    )
+    team.write("code/work.py", WORK)
+    team.git("rm", "-q", "-r", "--cached", "sweeps")
+    for path in (team.root / "sweeps").glob("*.yaml"):
+        path.unlink()
+    team.git("add", "--all")
+    team.git("commit", "-q", "-m", "Say what the cluster has")
+
+
+def apply_platform(team: Team, ground: Ground) -> None:
+    """Apply what the bootstrap wrote, by the commands of the page that it wrote, in their order."""
+    page = (team.root / "clusters/README.md").read_text()
+    *first, last = re.findall(r"`(kubectl apply [^`]+)`", page)
+    for command in first:
+        team.run(shlex.split(command))
+    ground.storage.offer(ground.machine.server, NAMESPACE, COLLECTORS, {"mnist": _digits(ground)})
+    secret(team, COLLECTORS, "sweep-git-write", COLLECTOR)
+    if ground.controller == "flux":
+        secret(team, f"{NAMESPACE}-flux", "sweep-git-read", READER)
+        webhook = ("create", "secret", "generic", "sweep-webhook", f"--namespace={NAMESPACE}-flux")
+        team.server.kubectl(*webhook, f"--from-literal=token={WEBHOOK_TOKEN}")
+    else:
+        kind = {"type": "git", "url": ground.forge.url(REPOSITORY)}
+        secret(team, "argocd", "sweeps-git-read", READER, **kind)
+        label = "argocd.argoproj.io/secret-type=repository"
+        team.server.kubectl("label", "secret", "sweeps-git-read", "--namespace=argocd", label)
+    team.run(shlex.split(last))
+
+
+def secret(team: Team, namespace: str, name: str, user: str, **more: str) -> None:
+    """Make a Secret with a user's credential for git."""
+    values = {"username": user, "password": PASSWORDS[user], **more}
+    given = [f"--from-literal={key}={value}" for key, value in values.items()]
+    team.server.kubectl("create", "secret", "generic", name, f"--namespace={namespace}", *given)
+
+
+def _digits(ground: Ground) -> Path:
+    folder = ground.storage.folder / "mnist"
+    folder.mkdir()
+    made = [sys.executable, "-m", "trainer", "prepare", "mnist"]
+    environment = {"PATH": "/usr/bin:/bin", "SWEEP_DATA": str(folder)}
+    subprocess.run(made, cwd=Path(__file__).parents[2], env=environment, check=True, capture_output=True)
+    return folder

@@ -1,0 +1,79 @@
+"""The volumes of a team: a small file system of results, which trials write and the collector reads; data."""
+
+import os
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.cluster import box
+from tests.cluster.apiserver import Server
+
+RESULTS_MEGABYTES = 64
+"""Small: a trial that fills it does so within a second."""
+GROUP = 65532
+CLASS = ""
+"""No storage class: a claim takes the volume that names it."""
+
+
+@dataclass(frozen=True)
+class Storage:
+    """Folders of the machine, which stand for an export that every node mounts."""
+
+    folder: Path
+
+    @property
+    def results(self) -> Path:
+        """Give where the results lie."""
+        return self.folder / "results"
+
+    def make(self) -> None:
+        """Make the folders, as `sweep bootstrap` says that a person does."""
+        self.results.mkdir(parents=True)
+        image = self.folder / "results.ext4"
+        with image.open("wb") as file:
+            file.truncate(RESULTS_MEGABYTES * 2**20)
+        subprocess.run(["mkfs.ext4", "-q", "-N", "16384", str(image)], check=True)
+        box.do("mount", "-o", "loop", str(image), str(self.results))
+        (self.results / "lost+found").rmdir()
+        os.chown(self.results, 0, GROUP)
+        self.results.chmod(0o2770)
+
+    def offer(self, server: Server, namespace: str, collectors: str, data: Mapping[str, Path]) -> None:
+        """Let claims have them: results to write for trials, the same to read for the collector; data."""
+        server.apply(
+            *_volume(namespace, "sweep-results", self.results, "ReadWriteMany"),
+            *_volume(collectors, "sweep-results", self.results, "ReadOnlyMany"),
+            *(part for name, path in data.items() for part in _volume(namespace, name, path, "ReadOnlyMany")),
+        )
+
+
+def _volume(namespace: str, claim: str, path: Path, mode: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    name = f"{namespace}-{claim}"
+    size = {"storage": "1Gi"}
+    volume = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": name},
+        "spec": {
+            "accessModes": [mode],
+            "capacity": size,
+            "claimRef": {"namespace": namespace, "name": claim},
+            "hostPath": {"path": str(path), "type": "Directory"},
+            "persistentVolumeReclaimPolicy": "Retain",
+            "storageClassName": CLASS,
+        },
+    }
+    wanted = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": claim, "namespace": namespace},
+        "spec": {
+            "accessModes": [mode],
+            "resources": {"requests": size},
+            "storageClassName": CLASS,
+            "volumeName": name,
+        },
+    }
+    return volume, wanted

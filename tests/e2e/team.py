@@ -1,0 +1,248 @@
+"""A team with its repository, its accounts and its cluster: what people do, by the commands they use.
+
+Nothing here asserts; what a team sees is for the tests to judge.
+"""
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.cluster.apiserver import Server, kubectl
+from tests.cluster.children import until
+from tests.cluster.forge import Forge
+
+NAMESPACE = "sweeps"
+COLLECTORS = f"{NAMESPACE}-collector"
+REPOSITORY = "sweeps"
+PERSON, COLLECTOR, READER = "ana", "sweep-collector", "reader"
+PASSWORDS = {name: f"{name}-of-a-test" for name in (PERSON, COLLECTOR, READER)}
+WEBHOOK_TOKEN = "webhook-of-a-team"  # noqa: S105 - of a server in the box
+MINUTE = 60.0
+
+SPEC = """name: {name}
+description: {question}
+method: grid
+metric: {{name: score, goal: maximize}}
+parameters: {parameters}
+command: {command}
+run:
+  code: {{path: code, mode: clone}}
+{run}"""
+"""A sweep of the team's own scripts, which every pod clones at the locked tree."""
+
+RUN = {
+    "resources": {"cpu": "100m", "memory": "128Mi", "scratch": "16Mi"},
+    "parallelism": 3,
+    "retries": 1,
+    "timeout": "2m",
+}
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A batch as the files of its overlay tell it."""
+
+    name: str
+    sweep: str
+    folder: Path
+
+    @property
+    def lock(self) -> Mapping[str, Any]:
+        """Read its lock."""
+        found: Mapping[str, Any] = yaml.safe_load((self.folder / "batch.yaml").read_text())
+        return found
+
+
+@dataclass
+class Team:
+    """A clone of the repository, and the cluster that follows it."""
+
+    root: Path
+    forge: Forge
+    server: Server
+    controller: str
+    is_told: Callable[[], None] = lambda: None
+    """Called after a push, where no webhook of the git server does it."""
+    said: list[str] = field(default_factory=list)
+    """What commands printed, the last one last: for a failure's report."""
+
+    def sweep(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+        """Run the command `sweep` in the clone, as a person."""
+        return self.run([sys.executable, "-m", "generator.cli", *arguments], check=check)
+
+    def git(self, *arguments: str, check: bool = True) -> str:
+        """Run git in the clone, as a person."""
+        return self.run(["git", *arguments], check=check).stdout
+
+    def run(self, argv: Sequence[str], *, check: bool = True) -> subprocess.CompletedProcess[str]:
+        """Run a command in the clone."""
+        done = subprocess.run(
+            list(argv), cwd=self.root, env=self.environment(), capture_output=True, text=True, check=False
+        )
+        self.said.append(f"$ {' '.join(argv)}\n{done.stdout}{done.stderr}")
+        if check and done.returncode:
+            raise AssertionError(f"ended with {done.returncode}: {self.said[-1]}")
+        return done
+
+    def write(self, path: str, text: str) -> None:
+        """Write a file of the clone."""
+        target = self.root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+
+    def ask(
+        self,
+        name: str,
+        *,
+        parameters: Mapping[str, Sequence[Any]],
+        command: Sequence[str] = ("python3", "code/work.py", "${args}"),
+        **run: Any,
+    ) -> None:
+        """Write a spec: values by parameter, and what it says under `run` besides what all of these say."""
+        chosen = {**RUN, **run}
+        self.write(
+            f"sweeps/{name}.yaml",
+            SPEC.format(
+                name=name,
+                question=f"What comes of {name}?",
+                parameters=json.dumps({key: {"values": list(one)} for key, one in parameters.items()}),
+                command=json.dumps(list(command)),
+                run="".join(f"  {key}: {json.dumps(value)}\n" for key, value in chosen.items()),
+            ),
+        )
+
+    def propose(self, *names: str) -> None:
+        """Put specs on a branch with what is generated from them, and check it as CI does."""
+        self.pull()
+        self.git("checkout", "-q", "-b", f"ask-{'-'.join(names)}")
+        self.sweep("generate", *names)
+        self.git("add", "--all")
+        self.git("commit", "-q", "-m", f"Ask for {', '.join(names)}")
+        self.sweep("check", "--base", "origin/main")
+
+    def merge(self) -> str:
+        """Merge the branch that is checked out, and push: the approval to spend. Gives the commit."""
+        branch = self.git("rev-parse", "--abbrev-ref", "HEAD").strip()
+        self.git("checkout", "-q", "main")
+        self.git("merge", "-q", "--no-ff", "-m", f"Merge {branch}", branch)
+        return self.push()
+
+    def asked(self, *names: str) -> tuple[Batch, ...]:
+        """Propose specs that were written and merge them; give their batches."""
+        self.propose(*names)
+        self.merge()
+        return tuple(self.batch(name) for name in names)
+
+    def commit(self, message: str) -> str:
+        """Commit everything on main and push it; a person's way around any review."""
+        self.git("add", "--all")
+        self.git("commit", "-q", "-m", message)
+        return self.push()
+
+    def push(self) -> str:
+        """Push main, on top of what the collector pushed meanwhile."""
+        for _ in range(5):
+            if self.run(["git", "push", "-q", "origin", "main"], check=False).returncode == 0:
+                break
+            self.git("pull", "-q", "--no-rebase", "--no-edit", "origin", "main")
+        else:
+            raise AssertionError(f"cannot push:\n{self.said[-2]}")
+        self.is_told()
+        return self.git("rev-parse", "HEAD").strip()
+
+    def pull(self) -> None:
+        """Take what was pushed."""
+        self.git("pull", "-q", "--ff-only", "origin", "main")
+
+    def batch(self, sweep: str, where: str = "active") -> Batch:
+        """Give a sweep's newest batch."""
+        found = [path for path in (self.root / "overlays" / where).glob(f"{sweep}-b*-*") if path.is_dir()]
+        newest = max(found, key=lambda path: int(path.name.removeprefix(f"{sweep}-b").partition("-")[0]))
+        return Batch(newest.name, sweep, newest)
+
+    def is_recorded(self, batch: Batch) -> bool:
+        """Tell whether the branch has a batch's results."""
+        self.git("fetch", "-q", "origin")
+        path = f"origin/main:results/{batch.sweep}/records/{batch.name}.jsonl"
+        return self.run(["git", "cat-file", "-e", path], check=False).returncode == 0
+
+    def until_recorded(self, batch: Batch, *, seconds: float = 4 * MINUTE) -> None:
+        """Wait until the collector of the cluster has committed a batch's results."""
+        until(f"{batch.name} is recorded", lambda: self.is_recorded(batch), seconds=seconds, pause=1)
+        self.pull()
+
+    def records(self, batch: Batch) -> list[dict[str, Any]]:
+        """Give the records of a batch as the branch has them, the kept attempts of all trials."""
+        text = self.git("show", f"origin/main:results/{batch.sweep}/records/{batch.name}.jsonl")
+        return [json.loads(line) for line in text.splitlines()]
+
+    def summary(self, sweep: str) -> list[dict[str, str]]:
+        """Give the rows of a sweep's summary as the branch has it."""
+        text = self.git("show", f"origin/main:results/{sweep}/summary.csv")
+        return list(csv.DictReader(text.splitlines()))
+
+    def results_commits(self, batch: Batch) -> list[str]:
+        """Give the subjects of the commits that touched a batch's records."""
+        path = f"results/{batch.sweep}/records/{batch.name}.jsonl"
+        return self.git("log", "--format=%s", "origin/main", "--", path).splitlines()
+
+    def collect(self, name: str = "") -> str:
+        """Run the collector now instead of at the next minute; give its Job's name."""
+        job = name or f"by-hand-{os.urandom(4).hex()}"
+        self.server.kubectl(
+            "create", "job", job, "--from=cronjob/sweep-collector", f"--namespace={COLLECTORS}"
+        )
+        return job
+
+    def image(self, name: str) -> str:
+        """Give an image as the settings pin it."""
+        named = yaml.safe_load((self.root / "sweepledger.yaml").read_text())["images"][name]
+        return f"{named['repository']}@{named['digest']}"
+
+    def jobs(self, batch: Batch) -> list[dict[str, Any]]:
+        """Give the Jobs of a batch that the cluster has."""
+        return self._labelled("jobs", batch)
+
+    def get(self, kind: str, name: str, namespace: str = NAMESPACE) -> dict[str, Any] | None:
+        """Give an object of the cluster; None where there is none."""
+        return self.server.ask(f"{_path(kind, namespace)}/{name}")
+
+    def pods(self, batch: Batch) -> list[dict[str, Any]]:
+        """Give the pods of a batch that the cluster still knows."""
+        return self._labelled("pods", batch)
+
+    def _labelled(self, kind: str, batch: Batch) -> list[dict[str, Any]]:
+        listed = self.server.ask(f"{_path(kind, NAMESPACE)}?labelSelector=sweepledger.dev/batch={batch.name}")
+        assert listed is not None
+        found: list[dict[str, Any]] = listed["items"]
+        return found
+
+    def environment(self) -> dict[str, str]:
+        """Give what a person's commands run with."""
+        return {
+            # The project's own kubectl: one of the machine's may be older than the server allows.
+            "PATH": f"{Path(kubectl()).parent}:{os.environ['PATH']}",
+            "HOME": str(self.root.parent),
+            "LANG": "C.UTF-8",
+            "KUBECONFIG": str(self.server.kubeconfig),
+            "PYTHONPATH": str(Path(__file__).parents[2]),
+            "GIT_AUTHOR_NAME": PERSON,
+            "GIT_AUTHOR_EMAIL": f"{PERSON}@example.org",
+            "GIT_COMMITTER_NAME": PERSON,
+            "GIT_COMMITTER_EMAIL": f"{PERSON}@example.org",
+            "GIT_TERMINAL_PROMPT": "0",
+        }
+
+
+def _path(kind: str, namespace: str) -> str:
+    plural = kind if kind.endswith("s") else f"{kind}s"
+    group = "/apis/batch/v1" if plural in {"jobs", "cronjobs"} else "/api/v1"
+    return f"{group}/namespaces/{namespace}/{plural}"

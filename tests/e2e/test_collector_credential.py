@@ -1,0 +1,198 @@
+"""A stolen credential of the collector: the server's rule lets it do nothing but what the collector does.
+
+Each denial has a positive control: a copy of the repository, on the same server, for the same users, without
+the rule.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.forge import Forge
+from tests.cluster.forge_clones import git
+from tests.e2e import collecting, outcomes
+from tests.e2e.team import COLLECTOR, REPOSITORY, Batch, Team
+
+COPY = "unprotected"
+REFUSAL = "the collector may push nothing but results and the move of a finished batch"
+MAIN = "HEAD:refs/heads/main"
+STRAY = "results/stray/note.md"
+"""Where the collector may write: what is wrong with an attempt is then something else."""
+
+
+@dataclass(frozen=True)
+class Thief:
+    """A clone in the hands of somebody who has the collector's credential."""
+
+    root: Path
+    batch: Batch
+    """Of others, and active."""
+
+    @classmethod
+    def of(cls, forge: Forge, root: Path, batch: Batch) -> "Thief":
+        """Clone with the credential; the copy is another remote."""
+        git(root.parent, "clone", "-q", forge.url(REPOSITORY, user=COLLECTOR), str(root))
+        git(root, "remote", "add", COPY, forge.url(COPY, user=COLLECTOR))
+        return cls(root, batch)
+
+    def forget(self) -> None:
+        """Begin anew from what stands."""
+        git(self.root, "fetch", "-q", "origin")
+        git(self.root, "reset", "-q", "--hard", "origin/main")
+
+    def commit(self, *paths: str) -> None:
+        """Commit all changes, and a line more in some files."""
+        for path in paths:
+            target = self.root / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with target.open("a") as file:
+                file.write("# mine\n")
+        git(self.root, "add", "--all", "--force")
+        git(self.root, "commit", "-q", "-m", "Take over")
+
+    def push(self, remote: str, *refs: str) -> str:
+        """Push; give what git says, empty where it went well."""
+        done = git(self.root, "push", "--porcelain", remote, *refs, check=False)
+        return done.stdout + done.stderr if done.returncode else ""
+
+
+Attempt = Callable[[Thief], tuple[str, ...]]
+"""Prepares something, and says what to push."""
+
+
+def changing(*paths: str) -> Attempt:
+    """Write into files."""
+
+    def prepare(thief: Thief) -> tuple[str, ...]:
+        thief.commit(*(path.format(batch=thief.batch.name) for path in paths))
+        return (MAIN,)
+
+    return prepare
+
+
+def ending_a_batch(thief: Thief) -> tuple[str, ...]:
+    """Take an overlay away, and keep it nowhere."""
+    git(thief.root, "rm", "-q", "-r", f"overlays/active/{thief.batch.name}")
+    thief.commit(STRAY)
+    return (MAIN,)
+
+
+def moving_a_changed_batch(thief: Thief) -> tuple[str, ...]:
+    """Archive an overlay, with another content."""
+    git(thief.root, "mv", *(f"overlays/{where}/{thief.batch.name}" for where in ("active", "archive")))
+    thief.commit(f"overlays/archive/{thief.batch.name}/job.yaml")
+    return (MAIN,)
+
+
+def linking(thief: Thief) -> tuple[str, ...]:
+    """Let a result be a link to the settings."""
+    (thief.root / STRAY).parent.mkdir(parents=True, exist_ok=True)
+    (thief.root / STRAY).symlink_to("../../sweepledger.yaml")
+    thief.commit()
+    return (MAIN,)
+
+
+def undoing_it_again(thief: Thief) -> tuple[str, ...]:
+    """Change a base, and take that back: the last commit shows nothing."""
+    thief.commit("base/launcher/v1/launch.py")
+    git(thief.root, "revert", "--no-edit", "HEAD")
+    thief.commit(STRAY)
+    return (MAIN,)
+
+
+def merging(thief: Thief) -> tuple[str, ...]:
+    """Bring a change in as the second parent of a merge."""
+    git(thief.root, "checkout", "-q", "--detach", "HEAD~1")
+    thief.commit("base/launcher/v1/launch.py")
+    side = git(thief.root, "rev-parse", "HEAD").stdout.strip()
+    git(thief.root, "checkout", "-q", "main")
+    git(thief.root, "merge", "-q", "--no-edit", side)
+    return (MAIN,)
+
+
+def forcing(thief: Thief) -> tuple[str, ...]:
+    """Put the branch back by a commit."""
+    git(thief.root, "reset", "-q", "--hard", "HEAD~1")
+    thief.commit(STRAY)
+    return ("--force", MAIN)
+
+
+def pushing(*refs: str) -> Attempt:
+    """Push something allowed to where it is not, or nothing at all."""
+
+    def prepare(thief: Thief) -> tuple[str, ...]:
+        thief.commit(STRAY)
+        return refs
+
+    return prepare
+
+
+ATTEMPTS: Mapping[str, Attempt] = {
+    "base": changing("base/trial/v1/job.yaml"),
+    "launcher": changing("base/launcher/v1/launch.py"),
+    "spec": changing("sweeps/mine.yaml"),
+    "settings": changing("sweepledger.yaml"),
+    "code": changing("code/work.py"),
+    "workflow": changing(".github/workflows/mine.yaml"),
+    "platform": changing("clusters/platform/collector.yaml"),
+    "rule": changing("clusters/pre-receive.sh"),
+    "flux": changing("clusters/flux/active/mine-b1-00000000.yaml"),
+    "new-overlay": changing("overlays/active/mine-b1-00000000/kustomization.yaml"),
+    "foreign-overlay": changing("overlays/active/{batch}/job.yaml"),
+    "archive": changing("overlays/archive/mine-b1-00000000/kustomization.yaml"),
+    "beside-results": changing("results/README.md"),
+    "among-results": changing("base/mine.md", STRAY),
+    "ended-batch": ending_a_batch,
+    "changed-batch": moving_a_changed_batch,
+    "link": linking,
+    "undone": undoing_it_again,
+    "merge": merging,
+    "forced": forcing,
+    "deleted": pushing(":refs/heads/main"),
+    "branch": pushing("HEAD:refs/heads/mine"),
+    "tag": pushing("HEAD:refs/tags/v1"),
+    "note": pushing("HEAD:refs/notes/commits"),
+}
+
+
+@pytest.fixture(autouse=True)
+def _by_hand(team: Team) -> Iterator[None]:
+    with collecting.only_by_hand(team):
+        yield
+
+
+@pytest.fixture
+def copied(team: Team) -> Callable[[], None]:
+    """Make a copy of the repository without its rule; give what makes it equal again."""
+    forge = team.forge
+    forge.create(COPY)
+    forge.git(COPY, "config", "receive.denyDeleteCurrent", "ignore")  # else git refuses by itself
+
+    def equal() -> None:
+        forge.git(COPY, "fetch", "-q", "--prune", "--force", str(forge.bare(REPOSITORY)), "+refs/*:refs/*")
+
+    return equal
+
+
+def test_a_stolen_credential_writes_nothing_but_results_and_each_attempt_succeeds_without_the_rule(
+    team: Team, copied: Callable[[], None], tmp_path: Path
+) -> None:
+    (batch,) = outcomes.trained(team, {"foreign": (0.0, 1.0)})
+    thief = Thief.of(team.forge, tmp_path / "thief", batch)
+    stood = team.forge.git(REPOSITORY, "for-each-ref")
+
+    said, controls = {}, {}
+    for name, prepare in ATTEMPTS.items():
+        thief.forget()
+        copied()
+        refs = prepare(thief)
+        said[name] = thief.push("origin", *refs)
+        controls[name] = thief.push(COPY, *refs)
+
+    assert {name: told for name, told in said.items() if REFUSAL not in told} == {}
+    assert {name: told for name, told in controls.items() if told} == {}
+    assert team.forge.git(REPOSITORY, "for-each-ref") == stood
+    assert collecting.Run.start(team).ended().code == 0
+    outcomes.is_recorded_once(team, batch, 0.0, 1.0)

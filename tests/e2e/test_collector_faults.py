@@ -1,0 +1,212 @@
+"""The collector against what takes minutes: fifty rivals, a credential that ends, a server that is gone."""
+
+import json
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.cluster.children import until
+from tests.cluster.forge_faults import Fault, Racing
+from tests.e2e import collecting, outcomes
+from tests.e2e.collecting import Run
+from tests.e2e.team import COLLECTOR, COLLECTORS, MINUTE, PASSWORDS, REPOSITORY, Batch, Team
+
+RACES = 50
+MOMENTS = tuple(0.5 * number for number in range(1, 13))
+"""Seconds after its first process, which cover a run."""
+SECRET = "sweep-git-write"  # noqa: S105 - a name
+SIGNER = "sweepledger@localhost"
+SECONDS = 240.0
+
+
+@pytest.fixture
+def by_hand(team: Team) -> Iterator[None]:
+    """Let the collector run when a test says so."""
+    with collecting.only_by_hand(team):
+        yield
+
+
+@pytest.mark.full
+def test_losing_the_race_fifty_times_it_wins_the_next_within_its_time(team: Team, by_hand: None) -> None:
+    (batch,) = outcomes.trained(team, {"outrun": (0.0, 1.0)})
+    before = team.forge.fault_counts()["racing"]
+    team.forge.faults(Fault(Racing(), times=RACES, by=COLLECTOR))
+    began = time.monotonic()
+
+    ended = Run.start(team).ended(seconds=20 * MINUTE)
+
+    print(f"lost {RACES} races and won after {time.monotonic() - began:.0f} s")
+    assert (ended.code, team.forge.fault_counts()["racing"] - before) == (0, RACES)
+    outcomes.is_recorded_once(team, batch, 0.0, 1.0)
+
+
+@pytest.mark.full
+def test_killed_at_twelve_moments_in_turn_it_records_each_batch_once(team: Team, by_hand: None) -> None:
+    first, second = outcomes.trained(team, {"moments": (0.0, 0.5), "moments-later": (1.0, 1.5)})
+
+    for moment in MOMENTS:
+        run = Run.start(team)
+        run.until_it("runs", bool)
+        time.sleep(moment)
+        print(f"killed after {moment} s:", sorted(" ".join(argv[:2]) for argv in run.processes().values()))
+        run.kill()
+    ended = Run.start(team).ended()
+
+    assert ended.code == 0
+    outcomes.is_recorded_once(team, first, 0.0, 0.5)
+    outcomes.is_recorded_once(team, second, 1.0, 1.5)
+
+
+@pytest.mark.full
+def test_a_credential_that_is_revoked_in_the_middle_is_named_and_the_next_one_records(
+    team: Team, by_hand: None
+) -> None:
+    (batch,) = outcomes.trained(team, {"revoked": (0.0, 1.0)})
+    run = Run.start(team)
+    run.until_it("asks the cluster", collecting.is_asking_the_cluster)
+    team.forge.revoke(COLLECTOR)
+
+    revoked = run.ended()
+    with _password(team, "another-of-a-test"):
+        ended = Run.start(team).ended()
+
+    print(revoked.message)
+    assert revoked.code == 3
+    assert "Authentication failed" in revoked.message
+    assert PASSWORDS[COLLECTOR] not in revoked.log
+    assert ended.code == 0
+    outcomes.is_recorded_once(team, batch, 0.0, 1.0)
+
+
+@pytest.mark.full
+def test_with_the_server_gone_for_a_minute_a_run_says_so_and_a_later_one_records(team: Team) -> None:
+    team.ask("offline", parameters={"x": [0.0, 1.0], "seconds": [15]})
+    (batch,) = team.asked("offline")
+    until("it runs", lambda: _is_training(team, batch), seconds=SECONDS, pause=0.5)
+    url = team.forge.url(REPOSITORY)
+    team.forge.stop()
+    began = time.monotonic()
+
+    try:
+        until("a run says so", lambda: url in _complaints(team), seconds=SECONDS, pause=1)
+        said = _complaints(team)
+        time.sleep(max(0.0, MINUTE - (time.monotonic() - began)))
+    finally:
+        team.forge.resume()
+    print(f"the server was gone for {time.monotonic() - began:.0f} s\n{said}")
+    team.until_recorded(batch)
+
+    assert f"unable to access '{url}" in said
+    outcomes.is_recorded_once(team, batch, 0.0, 1.0)
+
+
+@pytest.mark.full
+def test_where_a_person_merges_the_collector_signs_a_branch_that_the_check_lets_pass(
+    team: Team, tmp_path: Path
+) -> None:
+    with _reviewed(team, tmp_path):
+        (batch,) = outcomes.trained(team, {"reviewed": (0.0, 1.0)})
+        branch = f"results/reviewed/{batch.name}"
+        until("the branch is there", lambda: _commit(team, branch), seconds=SECONDS, pause=1)
+        proposed = _commit(team, branch)
+        again = Run.start(team).ended()
+        by_itself = _push(team, f"{proposed}:refs/heads/main")
+
+        assert (again.code, _commit(team, branch)) == (0, proposed)
+        assert "the collector may push nothing but results" in by_itself
+        assert not team.is_recorded(batch)
+        team.git("fetch", "-q", "origin", branch)
+        team.git("checkout", "-q", "-b", "review", "FETCH_HEAD")
+        team.sweep("check", "--base", "origin/main")
+        team.merge()
+        outcomes.is_recorded_once(team, batch, 0.0, 1.0)
+        after = Run.start(team).ended()
+
+    assert (after.code, after.log) == (0, "nothing to record\n")
+    assert team.forge.updates(COLLECTOR).count(proposed) == 1
+
+
+@contextmanager
+def _password(team: Team, password: str) -> Iterator[None]:
+    """Give the collector another password, on the server and in its Secret."""
+    was = PASSWORDS[COLLECTOR]
+    try:
+        team.forge.user(COLLECTOR, password, may_write=True)
+        _keep(team, password=password)
+        yield
+    finally:
+        team.forge.user(COLLECTOR, was, may_write=True)
+        _keep(team, password=was)
+
+
+def _keep(team: Team, **values: str | None) -> None:
+    """Change what the collector's Secret holds."""
+    plain = {key: value for key, value in values.items() if value is not None}
+    gone = {key: None for key, value in values.items() if value is None}
+    change = json.dumps({"stringData": plain, "data": gone})
+    where = (f"--namespace={COLLECTORS}", "--type=merge", "--patch", change)
+    team.server.kubectl("patch", "secret", SECRET, *where)
+
+
+@contextmanager
+def _reviewed(team: Team, folder: Path) -> Iterator[None]:
+    """Let a person merge results: by settings, platform, key and rule, as the docs say; and back again."""
+    key = folder / "signing"
+    made = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", SIGNER, "-f", str(key)]
+    subprocess.run(made, check=True)
+    settings = team.root / "sweepledger.yaml"
+    was = settings.read_text()
+    signers = yaml.safe_dump({"signers": [f"{SIGNER} {key.with_suffix('.pub').read_text().strip()}"]})
+    try:
+        settings.write_text(was + signers)
+        _keep(team, signing=key.read_text())
+        _bootstrap(team, "pull-request")
+        yield
+    finally:
+        team.git("checkout", "-q", "main")
+        team.pull()
+        settings.write_text(was)
+        _bootstrap(team, "push")
+        _keep(team, signing=None)
+
+
+def _bootstrap(team: Team, mode: str) -> None:
+    """Write the platform anew, merge it, apply it, and put its rule in force."""
+    url = team.forge.url(REPOSITORY)
+    team.sweep("bootstrap", team.controller, "--repo", url, "--branch", "main", "--results-mode", mode)
+    team.commit(f"Let results come by {mode}")
+    platform = str(team.root / "clusters/platform")
+    team.server.kubectl("apply", "--server-side", "--force-conflicts", "-k", platform)
+    team.forge.install_rule(REPOSITORY, (team.root / "clusters/pre-receive.sh").read_text())
+
+
+def _commit(team: Team, branch: str) -> str:
+    """Give the commit of a branch of the server; empty where there is none."""
+    return team.forge.git(REPOSITORY, "for-each-ref", "--format=%(objectname)", f"refs/heads/{branch}")
+
+
+def _push(team: Team, ref: str) -> str:
+    """Push with the collector's credential; give what git says."""
+    url = team.forge.url(REPOSITORY, user=COLLECTOR)
+    return team.run(["git", "push", "--porcelain", url, ref], check=False).stderr
+
+
+def _is_training(team: Team, batch: Batch) -> bool:
+    """Tell whether both trials of a batch have begun."""
+    return [pod["status"]["phase"] for pod in team.pods(batch)] == ["Running"] * 2
+
+
+def _complaints(team: Team) -> str:
+    """Give what the last runs of the collector left as their last words, where they failed."""
+    found = team.server.kubectl("get", "pods", f"--namespace={COLLECTORS}", "--output=json")
+    return "\n".join(
+        one["state"]["terminated"].get("message", "")
+        for pod in json.loads(found.stdout)["items"]
+        for one in pod["status"].get("initContainerStatuses", ())
+        if one["state"].get("terminated", {}).get("exitCode")
+    )

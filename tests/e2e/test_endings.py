@@ -1,0 +1,224 @@
+"""However a trial's pod ends: the right number of attempts, and a row that says what it was."""
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from tests.cluster.children import until
+from tests.e2e.ends import PROGRAM, SCRIPT, Asked, Hand
+from tests.e2e.founding import Ground
+from tests.e2e.pools import BRIEF, have_pools
+from tests.e2e.team import Team
+
+pytestmark = pytest.mark.full
+
+SECONDS = 1200
+TIMEOUT = 20
+COMMAND = ("python3", SCRIPT, "${args}")
+RUN = {"resources": {"cpu": "100m", "memory": "128Mi", "scratch": "16Mi"}, "retries": 1}
+
+FROM_OUTSIDE = (
+    "well",
+    "deleted",
+    "vanishes",
+    "killed",
+    "evicted",
+    "oom",
+    "launcher-oom",
+    "disk",
+    "bad",
+    "fails",
+)
+STOPPED = ("stops", "waits", "well")
+FEW = ("fails", "fails-too", "waits", "well")
+SINGLE = ("well", "stops", "bad", "fails", "killed", "launcher-oom")
+SWEEPS: Mapping[str, tuple[tuple[str, ...], Mapping[str, object]]] = {
+    "ends": (FROM_OUTSIDE, {"shape": "indexed", "parallelism": 10, "timeout": "10m"}),
+    "ends-late": (("late",), {"shape": "indexed", "timeout": f"{TIMEOUT}s"}),
+    "ends-hung": (("hangs",), {"shape": "indexed", "timeout": f"{TIMEOUT}s", "pool": BRIEF}),
+    "ends-all": (STOPPED, {"shape": "indexed", "parallelism": 2, "timeout": "10m"}),
+    "ends-few": (FEW, {"parallelism": 3, "timeout": "10m", "max_failed": 1, "retries": 0}),
+    "ends-single": (SINGLE, {"shape": "jobs", "parallelism": 6, "timeout": "10m"}),
+    "ends-nowhere": (("well",), {"shape": "indexed", "timeout": f"{TIMEOUT}s", "pool": BRIEF}),
+}
+"""Everything at once, so that all of it costs one wait: by sweep how its trials end, and how they are run."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """What the summary says of a trial, and how many pods it had."""
+
+    status: str
+    reason: str
+    attempts: int
+    pods: int
+
+
+@dataclass
+class Endings:
+    """What came of the sweeps."""
+
+    team: Team
+    hand: Hand
+    asked: Mapping[str, Asked]
+    failed: dict[str, str] = field(default_factory=dict)
+    """By sweep the reason of its Job's condition Failed."""
+    rows: dict[str, list[dict[str, str]]] = field(default_factory=dict)
+    """The summaries."""
+    records: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    """What was recorded of the attempts."""
+
+    def row(self, sweep: str, how: str) -> Row:
+        """Say what became of a trial."""
+        one = self.asked[sweep]
+        (found,) = (row for row in self.rows[sweep] if int(row["index"]) == one.hows.index(how))
+        pods = len(self.hand.pods[one.batch.name, how])
+        return Row(found["status"], found["reason"], int(found["attempts"]), pods)
+
+
+@pytest.fixture(scope="module")
+def endings(team: Team, ground: Ground) -> Iterator[Endings]:
+    """Seven sweeps, from the merge to their results."""
+    have_pools(team)
+    team.write(SCRIPT, PROGRAM)
+    team.commit("Let trials end in many ways")
+    for name, (hows, run) in SWEEPS.items():
+        image = {"image": nowhere(team)} if name == "ends-nowhere" else {}
+        team.ask(name, parameters={"how": hows}, command=COMMAND, **{**RUN, **run, **image})
+    batches = team.asked(*SWEEPS)
+    asked = {one.sweep: Asked(one, SWEEPS[one.sweep][0]) for one in batches}
+    found = Endings(team, Hand(team, ground.storage.results), asked)
+    follow(found)
+    yield found
+    until("the Jobs are pruned", lambda: not any(map(team.jobs, batches)), seconds=120, pause=1)
+
+
+def nowhere(team: Team) -> str:
+    """Name an image that no registry and no node has, in a repository that the settings allow."""
+    return f"{team.image('trainer').rpartition('@')[0]}@sha256:{'0' * 64}"
+
+
+def follow(found: Endings) -> None:
+    """End what is to be ended until all is recorded; say when each was."""
+    began, waiting = time.monotonic(), dict(found.asked)
+    while waiting:
+        assert time.monotonic() < began + SECONDS, f"not recorded: {sorted(waiting)}"
+        found.hand.pass_over(waiting.values())
+        for name, one in list(waiting.items()):
+            for job in found.team.jobs(one.batch):
+                for condition in job["status"].get("conditions", ()):
+                    if condition["type"] == "Failed":
+                        found.failed[name] = condition["reason"]
+            if found.team.is_recorded(one.batch):
+                print(f"{name} is recorded after {time.monotonic() - began:.0f} s", flush=True)
+                found.rows[name] = found.team.summary(name)
+                found.records[name] = found.team.records(one.batch)
+                del waiting[name]
+        time.sleep(1)
+    found.team.pull()
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        pytest.param("deleted", id="deleted by force"),
+        pytest.param("vanishes", id="deleted by force, and its launcher wrote nothing"),
+        pytest.param("killed", id="its first process killed"),
+        pytest.param("evicted", id="evicted by the API"),
+    ],
+)
+def test_a_trial_whose_pod_was_taken_away_is_tried_again_once_and_ends_well(
+    endings: Endings, how: str
+) -> None:
+    assert endings.row("ends", how) == Row("ok", "", 2, 2)
+
+
+def test_a_trial_that_ends_well_beside_all_others_is_tried_once(endings: Endings) -> None:
+    assert endings.row("ends", "well") == Row("ok", "", 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [
+        pytest.param("oom", "oom", id="the command runs out of memory"),
+        pytest.param("launcher-oom", "oom", id="the launcher is killed for want of memory"),
+        pytest.param("disk", "evicted", id="more than its scratch space"),
+        pytest.param("fails", "exit-7", id="an exit code of its own"),
+    ],
+)
+def test_a_trial_that_fails_again_when_tried_again_failed_and_says_why(
+    endings: Endings, how: str, reason: str
+) -> None:
+    assert endings.row("ends", how) == Row("failed", reason, 2, 2)
+
+
+def test_bad_hyperparameters_are_not_tried_again(endings: Endings) -> None:
+    assert endings.row("ends", "bad") == Row("diverged", "bad-hyperparameters", 1, 1)
+    assert endings.row("ends-single", "bad") == Row("diverged", "bad-hyperparameters", 1, 1)
+
+
+def test_without_a_limit_no_number_of_failures_stops_a_batch(endings: Endings) -> None:
+    assert endings.failed["ends"] == "FailedIndexes"
+
+
+def test_a_trial_over_its_time_is_ended_by_its_launcher_and_says_so(endings: Endings) -> None:
+    assert endings.row("ends-late", "late") == Row("failed", "timeout", 2, 2)
+
+
+def test_a_trial_whose_launcher_hangs_is_ended_by_its_node_at_the_pods_deadline(endings: Endings) -> None:
+    assert endings.row("ends-hung", "hangs") == Row("failed", "timeout", 2, 2)
+    for record in endings.records["ends-hung"]:
+        assert "longer than the specified deadline" in record["details"]["said"]
+
+
+def test_an_image_that_nobody_has_ends_at_the_pods_deadline_and_the_row_says_that_nothing_began(
+    endings: Endings,
+) -> None:
+    assert endings.row("ends-nowhere", "well") == Row("failed", "start-failed", 2, 2)
+    for record in endings.records["ends-nowhere"]:
+        assert record["ran"] == "nothing"
+        assert "no image" in record["details"]["said"]
+
+
+def test_a_bad_sweep_stops_its_batch_in_shape_indexed(endings: Endings) -> None:
+    found = {how: endings.row("ends-all", how) for how in STOPPED}
+
+    assert found["stops"] == Row("failed", "bad-sweep", 1, 1)
+    assert found["waits"].status in {"failed", "missing"}
+    assert (found["well"].status, found["well"].attempts) == ("missing", 0)
+    assert endings.failed["ends-all"] == "PodFailurePolicy"
+
+
+def test_a_bad_sweep_stops_only_its_own_trial_in_shape_jobs(endings: Endings) -> None:
+    assert endings.row("ends-single", "stops") == Row("failed", "bad-sweep", 1, 1)
+    assert endings.row("ends-single", "well") == Row("ok", "", 1, 1)
+    assert endings.row("ends-single", "fails") == Row("failed", "exit-7", 2, 2)
+    assert endings.row("ends-single", "killed") == Row("ok", "", 2, 2)
+    assert endings.row("ends-single", "launcher-oom") == Row("failed", "oom", 2, 2)
+
+
+def test_one_failure_more_than_allowed_stops_a_batch(endings: Endings) -> None:
+    found = {how: endings.row("ends-few", how) for how in FEW}
+
+    assert found["fails"] == found["fails-too"] == Row("failed", "exit-7", 1, 1)
+    assert found["waits"].status in {"failed", "missing"}
+    assert (found["well"].status, found["well"].attempts) == ("missing", 0)
+    assert endings.failed["ends-few"] == "MaxFailedIndexesExceeded"
+
+
+def test_the_command_results_shows_every_trial_with_its_status_and_reason(endings: Endings) -> None:
+    said = json.loads(endings.team.sweep("results", "ends", "--format=json").stdout)
+
+    found = {(row["index"], row["status"], row["reason"]) for row in said["data"]["trials"]}
+    rows = endings.rows["ends"]
+    assert found == {(int(row["index"]), row["status"], row["reason"] or None) for row in rows}
+    assert len(rows) == len(FROM_OUTSIDE)
+
+
+def test_each_batch_was_recorded_by_one_commit(endings: Endings) -> None:
+    for one in endings.asked.values():
+        assert len(endings.team.results_commits(one.batch)) == 1

@@ -1,0 +1,172 @@
+"""A node that is gone: its trial waits, and is tried again once somebody has given the node up."""
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from tests.cluster.children import until
+from tests.cluster.node import Node, Place
+from tests.e2e.founding import Ground
+from tests.e2e.pools import LABEL, ROOMS, TAINT, have_pools
+from tests.e2e.team import NAMESPACE, Batch, Team
+
+pytestmark = pytest.mark.full
+
+PATIENCE = 15
+"""Seconds for which a pod of these tests bears that its node does not answer: by default 300."""
+QUIET = 45
+"""Seconds after which nobody would wait any more who wanted to try again by himself."""
+OUT_OF_SERVICE = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
+SPEC: Mapping[str, Any] = {"shape": "indexed", "timeout": "15m", "retries": 0}
+
+
+@dataclass
+class Lost:
+    """A sweep whose only trial runs on a node that is gone."""
+
+    batch: Batch
+    node: Node
+    pod: str
+    """Its uid."""
+    began: float = field(default_factory=time.monotonic)
+
+    def say(self, what: str) -> None:
+        """Print when something was seen, counted from the loss."""
+        print(f"{self.batch.sweep}: {what} after {time.monotonic() - self.began:.0f} s", flush=True)
+
+
+@pytest.fixture(scope="module")
+def lost(team: Team, ground: Ground) -> Iterator[Mapping[str, Lost]]:
+    """Two nodes, each with a trial, both gone; the first node would now take the trials in."""
+    have_pools(team)
+    nodes = {room: _node(ground, number, room) for number, room in enumerate(ROOMS, start=2)}
+    for room in ROOMS:
+        team.ask(f"lost-{room}", parameters={"x": [1], "seconds": [60]}, pool=room, **SPEC)
+    batches = dict(zip(ROOMS, team.asked(*(f"lost-{room}" for room in ROOMS)), strict=True))
+    found = {room: Lost(batches[room], nodes[room], _running(team, batches[room])) for room in ROOMS}
+    for room, one in found.items():
+        _be_impatient(team, one)
+        one.node.lose()
+        one.began = time.monotonic()
+        ground.machine.server.kubectl("label", "node", "node-1", f"{LABEL}-{room}=yes")
+    try:
+        yield found
+    finally:
+        for room, one in found.items():
+            ground.machine.server.kubectl("delete", "node", one.node.place.name, "--ignore-not-found")
+            ground.machine.server.kubectl("label", "node", "node-1", f"{LABEL}-{room}-")
+
+
+def test_the_status_names_the_node_that_is_lost_and_the_ways_out(
+    team: Team, lost: Mapping[str, Lost]
+) -> None:
+    for one in lost.values():
+        until("the status says so", lambda one=one: _tally(team, one)["node_lost"] == 1, seconds=120, pause=2)
+        one.say("`sweep status --cluster` says node lost")
+
+        (remark,) = _tally(team, one)["remarks"]
+        assert remark["what"] == "node lost"
+        assert one.node.place.name in remark["says"]
+        assert "kubectl delete node" in remark["hint"]
+        assert OUT_OF_SERVICE in remark["hint"]
+        assert "node lost" in team.sweep("status", one.batch.sweep, "--cluster").stdout
+
+
+def test_the_trial_of_a_lost_node_waits_instead_of_running_twice(
+    team: Team, lost: Mapping[str, Lost]
+) -> None:
+    for one in lost.values():
+        until("the pod is to go", lambda one=one: _is_doomed(team, one), seconds=180, pause=2)
+        one.say("the control plane gives up the pod")
+
+    time.sleep(QUIET)
+
+    for one in lost.values():
+        assert [pod["metadata"]["uid"] for pod in team.pods(one.batch)] == [one.pod]
+        assert not team.is_recorded(one.batch)
+        assert _tally(team, one)["node_lost"] == 1
+        one.say("its trial still waits")
+
+
+@pytest.mark.parametrize(
+    ("room", "way"),
+    [
+        pytest.param(ROOMS[0], ("delete", "node"), id="the node is deleted"),
+        pytest.param(ROOMS[1], ("taint", "node"), id="the node is out of service"),
+    ],
+)
+def test_once_its_node_is_given_up_a_trial_is_tried_again_once_and_recorded(
+    team: Team, lost: Mapping[str, Lost], room: str, way: tuple[str, ...]
+) -> None:
+    one = lost[room]
+    taint = (OUT_OF_SERVICE,) if "taint" in way else ()
+    pods = {one.pod}
+
+    team.server.kubectl(*way, one.node.place.name, *taint)
+    one.say(f"`kubectl {' '.join(way)}`")
+
+    until("it is recorded", lambda: _is_recorded(team, one, pods), seconds=600, pause=1)
+    one.say("recorded")
+    (row,) = team.summary(one.batch.sweep)
+    (record,) = team.records(one.batch)
+    assert (row["status"], record["node"]) == ("ok", "node-1")
+    assert len(pods) == 2
+    assert len(team.results_commits(one.batch)) == 1
+    until("the Job is pruned", lambda: not team.jobs(one.batch), seconds=180, pause=1)
+
+
+def _node(ground: Ground, number: int, room: str) -> Node:
+    machine, place = ground.machine, Place(number)
+    labels, taints = {f"{LABEL}-{room}": "yes"}, {TAINT: "NoSchedule"}
+    made = Node(machine.folder / place.name, machine.children, machine.server, place, labels, taints)
+    made.start()
+    for image in (ground.images.pause, ground.images.collector, ground.images.trainer):
+        made.load(image.archive)
+    return made
+
+
+def _running(team: Team, batch: Batch) -> str:
+    """Wait until a batch's only pod runs; give its uid."""
+
+    def runs() -> bool:
+        return [pod["status"]["phase"] for pod in team.pods(batch)] == ["Running"]
+
+    until(f"the trial of {batch.name} runs", runs, seconds=240, pause=1)
+    (pod,) = team.pods(batch)
+    return str(pod["metadata"]["uid"])
+
+
+def _be_impatient(team: Team, one: Lost) -> None:
+    """Shorten the time for which a pod bears that its node does not answer."""
+    (pod,) = team.pods(one.batch)
+    borne = [
+        {**each, "tolerationSeconds": PATIENCE} if "tolerationSeconds" in each else each
+        for each in pod["spec"]["tolerations"]
+    ]
+    patch = json.dumps({"spec": {"tolerations": borne}})
+    name, space = pod["metadata"]["name"], f"--namespace={NAMESPACE}"
+    team.server.kubectl("patch", "pod", name, space, "--type=merge", f"--patch={patch}")
+
+
+def _tally(team: Team, one: Lost) -> dict[str, Any]:
+    said = team.sweep("status", one.batch.sweep, "--cluster", "--format=json").stdout
+    (found,) = json.loads(said)["data"]["sweeps"]
+    assert isinstance(found, dict)
+    return found
+
+
+def _is_doomed(team: Team, one: Lost) -> bool:
+    return all("deletionTimestamp" in pod["metadata"] for pod in team.pods(one.batch))
+
+
+def _is_recorded(team: Team, one: Lost, pods: set[str]) -> bool:
+    """Tell whether a batch is recorded, and take in the pods that it has."""
+    known = len(pods)
+    pods |= {pod["metadata"]["uid"] for pod in team.pods(one.batch)}
+    if len(pods) > known:
+        one.say("its trial is tried again")
+    return team.is_recorded(one.batch)

@@ -1,0 +1,46 @@
+"""Hazard: sweeps merged together, in quick succession, while others run, one cancelled: each runs once.
+
+At least once is what a cluster can promise; here no node is lost, and so it is once.
+"""
+
+from tests.cluster.children import until
+from tests.e2e.controllers import Controller
+from tests.e2e.founding import Ground
+from tests.e2e.team import Team
+from tests.e2e.watching import SECONDS, Watch, tell
+
+
+def test_sweeps_merged_together_in_succession_and_while_others_run_are_each_trained_and_recorded_once(
+    ground: Ground, team: Team, controller: Controller
+) -> None:
+    watch = Watch(team, ground.storage.results)
+    watch.ask("brief", 2)
+    watch.ask("lasting", 2, seconds=600)
+    brief, lasting = team.asked("brief", "lasting")
+    watch.ask("successor", 4, shape="indexed", parallelism=2)
+    (successor,) = team.asked("successor")
+    watch.until_running(lasting)
+    watch.ask("late", 3)
+    (late,) = team.asked("late")
+    watch.until_over(brief)
+    watch.collect()
+    team.until_recorded(brief)
+    running = watch.jobs(lasting)
+    team.sweep("cancel", lasting.sweep)
+    team.push()
+    watch.until_gone(lasting)
+    watch.until_over(successor, late)
+    watch.collect()
+    everything = (brief, lasting, successor, late)
+    for batch in everything:
+        team.until_recorded(batch)
+
+    tell("trainings", by_trial={trial: len(pods) for trial, pods in watch.trainings(*everything).items()})
+    assert len(running) == 2
+    assert watch.are_each_trained_once(*everything)
+    assert [len(team.results_commits(batch)) for batch in everything] == [1, 1, 1, 1]
+    statuses = {batch.sweep: {row["status"] for row in team.summary(batch.sweep)} for batch in everything}
+    assert statuses == {"brief": {"ok"}, "lasting": {"cancelled"}, "successor": {"ok"}, "late": {"ok"}}
+    watch.until_gone(*everything)
+    until("nothing differs", lambda: not controller.differences(), seconds=SECONDS)
+    assert not controller.objects() & {batch.name for batch in everything}

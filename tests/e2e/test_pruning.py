@@ -1,0 +1,101 @@
+"""Hazard: git and the cluster agree while pods run, and the last batch that is recorded is pruned, too.
+
+Two batches, one of each shape, run, are recorded and pruned while nothing else is active: one story.
+"""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.cluster.children import until
+from tests.e2e import peace
+from tests.e2e.controllers import Controller
+from tests.e2e.founding import Ground
+from tests.e2e.team import NAMESPACE, Batch, Team
+from tests.e2e.watching import SECONDS, Watch, tell
+
+LOOKS = 3
+FLUX_PAGE = "docs/how-to/bootstrap-flux.md"
+LOOKED_INTO = {"argocd": "argocd", "flux": f"{NAMESPACE}-flux"}
+
+
+@dataclass(frozen=True)
+class Story:
+    """The only active batches, one of each shape, whose trials take their time."""
+
+    watch: Watch
+    batches: tuple[Batch, ...]
+
+
+@pytest.fixture(scope="module")
+def alone(ground: Ground, team: Team) -> Story:
+    watch = Watch(team, ground.storage.results)
+    until("nothing else is active", lambda: active(team) == [".gitkeep"], seconds=SECONDS)
+    watch.ask("last", 2, seconds=40)
+    watch.ask("last-indexed", 2, seconds=40, shape="indexed")
+    batches = team.asked("last", "last-indexed")
+    watch.until_running(*batches)
+    return Story(watch, batches)
+
+
+def active(team: Team) -> list[str]:
+    team.git("fetch", "-q", "origin")
+    return team.git("ls-tree", "--name-only", "origin/main:overlays/active").split()
+
+
+def test_nothing_differs_while_pods_run_however_often_the_controller_looks(
+    alone: Story, ground: Ground, team: Team, controller: Controller
+) -> None:
+    until("all is applied", lambda: not controller.differences(), seconds=SECONDS)
+    before = peace.objects(team, *alone.batches)
+    done = peace.operations(ground.machine) if ground.controller == "argocd" else {}
+
+    for number in range(LOOKS):
+        team.pull()
+        team.write("notes.md", f"Note {number}.\n")
+        team.commit("Note something")
+        controller.look()
+    were_running = alone.watch.are_each_trained_once(*alone.batches)
+    differences = [peace.difference(team, batch) for batch in alone.batches]
+    until("all is applied", lambda: not controller.differences(), seconds=SECONDS)
+
+    phases = {pod["status"]["phase"] for batch in alone.batches for pod in team.pods(batch)}
+    tell("in sync", phases=phases, objects=len(before))
+    assert were_running
+    assert differences == ["", ""]
+    assert len(before) == 4 + 3
+    assert peace.objects(team, *alone.batches) == before
+    if ground.controller == "argocd":
+        assert peace.operations(ground.machine) == done
+        assert {state for one in done.values() for state in one["resources"].values()} == {"Synced"}
+
+
+def test_the_last_active_batches_are_pruned_and_the_only_word_of_it_is_a_path_that_is_missed(
+    alone: Story, ground: Ground, team: Team, controller: Controller, repository_root: Path
+) -> None:
+    alone.watch.until_ended(*alone.batches)
+    alone.watch.collect()
+    for batch in alone.batches:
+        team.until_recorded(batch)
+    team.is_told()
+    alone.watch.until_gone(*alone.batches)
+    until("nothing differs", lambda: not controller.differences(), seconds=SECONDS)
+
+    said = peace.warnings(ground.machine, LOOKED_INTO[ground.controller], *alone.batches)
+    tell("pruned", warnings=said)
+    assert peace.objects(team, *alone.batches) == {}
+    assert controller.objects() == set()
+    assert active(team) == [".gitkeep"]
+    assert [words for words in said if not re.search(left_out(repository_root), words)] == []
+    assert alone.watch.are_each_trained_once(*alone.batches)
+
+
+def left_out(root: Path) -> str:
+    """Give what the page tells people to leave out of alerts."""
+    blocks = re.findall(r"```yaml\n(.*?)```", (root / FLUX_PAGE).read_text(), re.DOTALL)
+    (alert,) = [block for block in map(yaml.safe_load, blocks) if block.get("kind") == "Alert"]
+    (pattern,) = alert["spec"]["exclusionList"]
+    return str(pattern)

@@ -1,0 +1,42 @@
+"""The whole loop, as the README tells it: a spec is merged, trains in the cluster, is recorded, is gone."""
+
+from tests.cluster.children import until
+from tests.e2e.controllers import Controller
+from tests.e2e.team import Team
+
+DIGITS = """name: digits
+description: How far does a learning rate carry a small CNN on MNIST?
+method: grid
+metric: {name: test_accuracy, goal: maximize}
+parameters:
+  learning_rate: {values: [0.04, 0.1]}
+  batch_size: {values: [64, 128]}
+  epochs: {value: 1}
+command: [python3, -m, trainer, mnist, "${args}"]
+run:
+  data: mnist
+  code: {path: code}
+  resources: {cpu: 500m, memory: 768Mi, scratch: 64Mi}
+  parallelism: 2
+  retries: 1
+  timeout: 10m
+"""
+
+
+def test_a_merged_spec_trains_on_real_digits_is_recorded_by_the_cluster_and_pruned(
+    team: Team, controller: Controller
+) -> None:
+    team.write("sweeps/digits.yaml", DIGITS)
+    (batch,) = team.asked("digits")
+
+    team.until_recorded(batch, seconds=600)
+
+    rows = team.summary("digits")
+    assert [row["status"] for row in rows] == ["ok"] * 4
+    assert all(float(row["metrics.test_accuracy"]) > 0.5 for row in rows)
+    assert {record["ran"] for record in team.records(batch)} == {team.image("trainer")}
+    assert len(team.results_commits(batch)) == 1
+    until("the Job is pruned", lambda: not team.jobs(batch), seconds=120)
+    until("nothing differs", lambda: not controller.differences(), seconds=120)
+    assert batch.name not in controller.objects()
+    assert "results(digits): 4/4 trials" in team.git("log", "--format=%s", "origin/main")

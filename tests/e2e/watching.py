@@ -1,0 +1,174 @@
+"""What trials really did: each training leaves a line on the results volume, whatever becomes of its pod.
+
+Nothing here asserts but that what is waited for comes.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from tests.cluster.children import until
+from tests.e2e.team import COLLECTORS, NAMESPACE, Batch, Team
+
+PROGRAM = "code/leaves_lines.py"
+SCRIPT = '''"""A trial that leaves a line in its folder when it begins to train, and at its end."""
+import argparse, json, os, time
+parser = argparse.ArgumentParser()
+parser.add_argument("--x", type=float)
+parser.add_argument("--seconds", type=float)
+args = parser.parse_args()
+def leave(word):
+    with open(os.path.join(os.environ["SWEEP_RESULTS"], "trainings"), "a") as file:
+        file.write(word + " " + os.environ["SWEEP_POD_UID"] + chr(10))
+leave("began")
+time.sleep(args.seconds)
+with open(os.environ["SWEEP_RESULT"], "w") as file:
+    json.dump({"score": args.x}, file)
+leave("ended")
+'''
+LINES = "trainings"
+ALREADY = " already, by attempt "
+"""What the launcher says in place of training."""
+SECONDS = 240.0
+"""For pods on a machine full of others."""
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Asks for sweeps that leave lines, and reads them."""
+
+    team: Team
+    results: Path
+
+    def ask(self, name: str, trials: int, *, seconds: float = 0, **run: Any) -> None:
+        """Write a spec of so many trials, each of which trains for so long."""
+        if not (self.team.root / PROGRAM).is_file():
+            self.team.pull()
+            self.team.write(PROGRAM, SCRIPT)
+            self.team.commit("Let trials leave lines")
+        self.team.ask(
+            name,
+            parameters={"x": list(range(1, trials + 1)), "seconds": [seconds]},
+            command=("python3", PROGRAM, "${args}"),
+            **run,
+        )
+
+    def trainings(self, *batches: Batch) -> dict[str, list[str]]:
+        """Give the pods in which each trial began to train, by batch/index."""
+        return {
+            f"{batch.name}/{index}": self._pods_that("began", batch, index)
+            for batch in batches
+            for index in range(self._lock(batch)["trials"])
+        }
+
+    def are_each_trained_once(self, *batches: Batch) -> bool:
+        """Tell whether every trial began to train in one pod, once, and none is left out."""
+        return {len(pods) for pods in self.trainings(*batches).values()} == {1}
+
+    def _pods_that(self, did: str, batch: Batch, index: int) -> list[str]:
+        path = self.results / batch.name / str(index) / LINES
+        lines = path.read_text().splitlines() if path.is_file() else []
+        return [pod for word, _, pod in (line.partition(" ") for line in lines) if word == did]
+
+    def jobs(self, *batches: Batch) -> dict[str, str]:
+        """Give the uids of the batches' Jobs, by name."""
+        found = (job["metadata"] for batch in batches for job in self.team.jobs(batch))
+        return {one["name"]: one["uid"] for one in found}
+
+    def until_running(self, *batches: Batch) -> None:
+        """Wait until some trial of each trains."""
+
+        def is_running() -> bool:
+            return all(any(self.trainings(batch).values()) for batch in batches)
+
+        until("trials train", is_running, seconds=SECONDS)
+
+    def until_ended(self, *batches: Batch, but: Mapping[str, str] | None = None) -> None:
+        """Wait until all Jobs of batches have ended; `but` are earlier ones, which do not count."""
+        gone = set((but or {}).values())
+
+        def have_ended() -> bool:
+            return all(self._has_ended(batch, gone) for batch in batches)
+
+        until("the Jobs have ended", have_ended, seconds=SECONDS)
+
+    def until_over(self, *batches: Batch) -> None:
+        """Wait until batches have ended, or were even recorded meanwhile."""
+
+        def are_over() -> bool:
+            return all(self._has_ended(batch, set()) or self.team.is_recorded(batch) for batch in batches)
+
+        until("the batches are over", are_over, seconds=SECONDS)
+
+    def until_gone(self, *batches: Batch) -> None:
+        """Wait until batches have neither Job nor pod."""
+
+        def are_gone() -> bool:
+            return not any(self.team.jobs(batch) or self.team.pods(batch) for batch in batches)
+
+        until("no Job and no pod is left", are_gone, seconds=SECONDS)
+
+    def _has_ended(self, batch: Batch, gone: set[str]) -> bool:
+        jobs = [job for job in self.team.jobs(batch) if job["metadata"]["uid"] not in gone]
+        lock = self._lock(batch)
+        wanted = 1 if lock["shape"] == "indexed" else lock["trials"]
+        return len(jobs) == wanted and all(map(_is_over, jobs))
+
+    def _lock(self, batch: Batch) -> Mapping[str, Any]:
+        """Read a lock wherever it lies by now."""
+        archived = self.team.root / "overlays/archive" / batch.name
+        return replace(batch, folder=archived if archived.is_dir() else batch.folder).lock
+
+    def delete(self, batch: Batch, cascade: str = "background") -> None:
+        """Delete a batch's Jobs by hand; `foreground` is how a TTL does it."""
+        chosen = (f"--selector=sweepledger.dev/batch={batch.name}", f"--cascade={cascade}")
+        self.team.server.kubectl("delete", "jobs", *chosen, f"--namespace={NAMESPACE}")
+
+    def said(self, batch: Batch) -> dict[str, str]:
+        """Give what the trials of pods that ended well have said, launcher and program, by the pod's uid."""
+        pods = (pod["metadata"] for pod in self.team.pods(batch) if pod["status"]["phase"] == "Succeeded")
+        logs = ("logs", f"--namespace={NAMESPACE}", "--container=trial")
+        return {one["uid"]: self.team.server.kubectl(*logs, one["name"]).stdout for one in pods}
+
+    def seconds(self, *batches: Batch) -> list[float]:
+        """Give how long the containers of trials ran that have ended; the API knows whole seconds."""
+        return [found for batch in batches for pod in self.team.pods(batch) for found in _seconds(pod)]
+
+    def collect(self) -> str:
+        """Run the collector now and wait until it has ended; give the commit that the branch has then."""
+        job = self.team.collect()
+
+        def has_ended() -> bool:
+            found = self.team.get("jobs", job, COLLECTORS)
+            return found is None or _is_over(found)
+
+        until("the collector has ended", has_ended, seconds=SECONDS)
+        self.team.git("fetch", "-q", "origin")
+        return self.team.git("rev-parse", "origin/main").strip()
+
+
+def tell(what: str, **seen: object) -> None:
+    """Say what was seen, for the page of guarantees."""
+    print(f"seen: {what}: {json.dumps(seen, default=str)}", flush=True)
+
+
+def _is_over(job: Mapping[str, Any]) -> bool:
+    conditions: Sequence[Mapping[str, str]] = job.get("status", {}).get("conditions") or ()
+    return any(one["type"] in {"Complete", "Failed"} and one["status"] == "True" for one in conditions)
+
+
+def _seconds(pod: Mapping[str, Any]) -> list[float]:
+    statuses = pod["status"].get("containerStatuses") or ()
+    ended = [one["state"]["terminated"] for one in statuses if "terminated" in one["state"]]
+    return [
+        (_time(one["finishedAt"]) - _time(one["startedAt"])).total_seconds()
+        for one in ended
+        if one.get("startedAt") and one.get("finishedAt")
+    ]
+
+
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text)
