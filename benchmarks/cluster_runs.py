@@ -1,0 +1,170 @@
+"""The measurements of `benchmarks/cluster.py` that need a cluster: each has a fresh one, with fake nodes."""
+
+import json
+import os
+import statistics
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from benchmarks import cluster_collect
+from benchmarks.cluster_meter import Jobs, Meter, objects, requests
+from benchmarks.scaling import measured
+from generator.repo import batches
+from tests.cluster import controller_files, fleet
+from tests.cluster.argocd import Pace
+from tests.cluster.control_plane import Tuning
+from tests.cluster.fleet import Ask, Fleet
+from tests.e2e.team import NAMESPACE
+
+LIMITS = ("--kube-api-qps=500", "--kube-api-burst=1000")
+TUNING = Tuning(
+    controllers=(*LIMITS, "--node-monitor-grace-period=120s"),  # two cores under load: no lease comes in time
+    scheduler=LIMITS,
+)
+PACE = Pace(seconds=120)  # as Argo CD comes
+CONDITIONS = """\
+fake nodes: 10, by kwok; client limits of controller manager and scheduler: 500 requests a second, bursts of
+1,000 (by default 20 and 30, 50 and 100); controllers hear of a push by webhook, and look by themselves every
+minute (Flux), 30 s (ApplicationSet), 2 minutes (Applications)"""
+LONGEST = 3600.0
+FIRST_RUNS = 10
+COLLECTOR_BARS = (10.0, 150.0)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One number, what it is of, and what it may be at most."""
+
+    what: str
+    measure: str
+    value: float
+    unit: str
+    bar: float | None = None
+
+    @property
+    def is_late(self) -> bool:
+        """Tell whether it missed its bar."""
+        return self.bar is not None and self.value > self.bar
+
+
+@contextmanager
+def _followed(follower: str, seconds: float) -> Iterator[Fleet]:
+    with fleet.cluster(seconds=seconds, tuning=TUNING) as machine:
+        yield fleet.found(machine, follower, pace=PACE)
+
+
+def large(follower: str, trials: int = 10_000, parallelism: int = 500) -> Iterator[Row]:
+    """One Indexed Job from push to complete."""
+    what = f"{trials:,} trials indexed, {parallelism} at once, {follower}"
+    with _followed(follower, 0) as made, Jobs(made.machine) as jobs:
+        idle = Meter(made.machine)
+        time.sleep(30)
+        yield from _used(f"idle for 30 s, {follower}", idle)
+        yield from _run(made, jobs, what, (Ask("large", trials, parallelism),))
+        (name,) = jobs.created
+        job = controller_files.got(made.machine, ("job", NAMESPACE, name))
+        assert job["status"]["succeeded"] == trials, job["status"]
+        yield Row(what, "the Job's status", len(json.dumps(job["status"])), "characters")
+        yield from _recorded(made, what)
+
+
+def _recorded(made: Fleet, what: str) -> Iterator[Row]:
+    """Let a person ask where the sweep stands, then record it as the collector of the cluster does."""
+    (batch,) = batches.in_work_tree(made.team.root)
+    results = made.machine.folder / "results"
+    cluster_collect.leave(results, batch, {int(index): uid for _, index, uid in _pods(made)})
+    sweep = [sys.executable, "-m", "generator.cli"]
+    os.environ["KUBECONFIG"] = str(made.machine.server.kubeconfig)
+    for words, bars in (
+        (["status", "--cluster"], (None, None)),
+        (["collect", "--push", "--cluster", f"--results={results}"], COLLECTOR_BARS),
+    ):
+        used = measured([*sweep, *words], made.team.root)
+        shown = f"`sweep {' '.join(words[:3])}`"
+        yield Row(what, shown, used.seconds, "CPU s", bars[0])
+        yield Row(what, f"{shown}, memory", used.mebibytes, "MiB", bars[1])
+    made.team.git("fetch", "-q", "origin")
+    path = f"origin/main:results/{batch.lock.sweep}/records/{batch.name}.jsonl"
+    assert made.team.git("show", path).count("\n") == batch.lock.trials
+
+
+def shapes(follower: str, trials: int = 1_000) -> Iterator[Row]:
+    """As many trials by single Jobs as by one Indexed Job, each on a cluster of its own."""
+    hundred = 100  # the most that shape `jobs` takes a batch
+    single = tuple(Ask(f"single-{at}", hundred, hundred, "jobs") for at in range(trials // hundred))
+    for what, asks in (
+        (f"{trials:,} trials as single Jobs (10 sweeps), {follower}", single),
+        (f"{trials:,} trials indexed, all at once, {follower}", (Ask("indexed", trials, trials),)),
+    ):
+        with _followed(follower, 0) as made, Jobs(made.machine) as jobs:
+            before, asked = objects(made.machine), requests(made.machine)
+            yield from _run(made, jobs, what, asks)
+            after = objects(made.machine)
+            for kind in sorted(after):
+                yield Row(what, f"{kind} stored", after[kind] - before[kind], "")
+            yield Row(what, "requests to the API server", requests(made.machine) - asked, "")
+
+
+def many(follower: str, sweeps: int = 50, trials: int = 100) -> Iterator[Row]:
+    """Many sweeps in one merge."""
+    parallelism, seconds = 10, 30
+    what = f"{sweeps} sweeps of {trials} (indexed, {parallelism} at once, {seconds} s each), {follower}"
+    asks = tuple(Ask(f"many-{at:02}", trials, parallelism) for at in range(sweeps))
+    with _followed(follower, seconds) as made, Jobs(made.machine) as jobs:
+        yield from _run(made, jobs, what, asks, last_created=60)
+        ran = Counter((job, index) for job, index, _ in _pods(made))
+        assert len(ran) == sweeps * trials, len(ran)
+        yield Row(what, "Jobs made twice", jobs.made_twice, "", 0)
+        yield Row(what, "trials run twice", sum(count > 1 for count in ran.values()), "", 0)
+
+
+def first(follower: str, runs: int = FIRST_RUNS) -> Iterator[Row]:
+    """How long it takes from a push to a Job where nothing else happens."""
+    what = f"push to first Job, idle cluster, {follower}"
+    found = []
+    with _followed(follower, 1) as made, Jobs(made.machine) as jobs:
+        for run in range(runs):
+            (name,) = made.ask(Ask(f"first-{run}", 4, 2))
+            time.sleep(10)
+            began = made.push()
+            jobs.until(what, LONGEST, created=run + 1, completed=run + 1)
+            found.append(jobs.created[name] - began)
+    yield Row(what, f"median of {runs} (Katib's slides: 41 s)", statistics.median(found), "s")
+    yield Row(what, "the longest", max(found), "s")
+
+
+def _run(
+    made: Fleet, jobs: Jobs, what: str, asks: tuple[Ask, ...], *, last_created: float | None = None
+) -> Iterator[Row]:
+    """Ask, push, wait until all is complete; say what it took."""
+    made.ask(*asks)
+    wanted = sum(ask.trials if ask.shape == "jobs" else 1 for ask in asks)
+    yield Row(what, "load of this machine before", os.getloadavg()[0], "")
+    meter = Meter(made.machine)
+    began = made.push()
+    jobs.until(what, LONGEST, created=wanted, completed=wanted)
+    yield Row(what, "push to first Job", min(jobs.created.values()) - began, "s")
+    yield Row(what, "push to last Job", max(jobs.created.values()) - began, "s", last_created)
+    yield Row(what, "push to all complete", max(jobs.completed.values()) - began, "s")
+    yield from _used(what, meter)
+
+
+def _used(what: str, meter: Meter) -> Iterator[Row]:
+    for group, usage in meter.usage().items():
+        yield Row(what, group, usage.cpu, "CPU s")
+        yield Row(what, f"{group}, most memory", usage.peak_mebibytes, "MiB")
+
+
+def _pods(made: Fleet) -> Iterator[tuple[str, str, str]]:
+    """List Job, index and uid of every trial's pods; no Job was deleted, so all that ever were are there."""
+    label = ".metadata.labels.batch\\.kubernetes\\.io/job-"
+    one = f'{{{label}name}}{{" "}}{{{label}completion-index}}{{" "}}{{.metadata.uid}}{{"\\n"}}'
+    path = f"--output=jsonpath={{range .items[*]}}{one}{{end}}"
+    listed = made.machine.server.kubectl("get", "pods", f"--namespace={NAMESPACE}", path)
+    for line in listed.stdout.splitlines():
+        job, index, uid = line.split()
+        yield job, index, uid
