@@ -7,21 +7,29 @@ BIN := $(VENV)/bin
 STAMPS := $(VENV)/stamps
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes
 
+# Building the tests' programs may be given a number of minutes: what has not ended by then is ended, and missed by name.
+UNTIL = $(if $(DEADLINE),--deadline $(DEADLINE))
+
+# Whatever a cluster needs ends with its box, which takes root; without one, the tests say by themselves why they skip.
+BOX = $(if $(filter 0,$(shell id -u)),$(BIN)/python -m tests.cluster.box)
+E2E = $(BOX) $(BIN)/python -m pytest tests/e2e -rs $(TESTFLAGS)
+
 # A CPU build of torch is smaller; its lock is used where one has been made (see CONTRIBUTING.md).
 TORCH_LOCK ?= $(firstword $(wildcard locks/torch-cpu.lock) locks/torch.lock)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format checkov cluster-tools apiserver apiserver-down mutants bench fuzz brute locks schemas clean
+.PHONY: help demo test check format checkov api-tools apiserver apiserver-down cluster-tools e2e e2e-full cluster
+.PHONY: cluster-shell cluster-down bench-cluster mutants bench fuzz brute locks schemas clean
 
 help: ## say what can be made
-	@grep -hE '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /\t/' | expand -t 16
+	@grep -hE '^[a-z0-9-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /\t/' | expand -t 16
 
 demo: $(STAMPS)/sweep $(STAMPS)/torch $(STAMPS)/data ## run a sweep of sixteen networks on real digits, from spec to git log (FRESH=1 starts over)
 	@$(BIN)/python examples/demo.py $(if $(FRESH),--fresh)
 
-test: check $(STAMPS)/checkov cluster-tools ## format, lint, strict types, and every test
+test: check $(STAMPS)/checkov api-tools ## format, lint, strict types, and every test but those on a whole cluster
 	@echo "==> tests"
-	@$(BIN)/python -m pytest -n 2 $(TESTFLAGS)
+	@$(BIN)/python -m pytest -n 2 --ignore=tests/e2e $(TESTFLAGS)
 
 check: $(STAMPS)/test $(STAMPS)/torch $(STAMPS)/data ## format, lint and strict types, without the tests
 	@echo "==> format, lint, types"
@@ -37,14 +45,46 @@ format: $(STAMPS)/test ## rewrite the sources in the one format
 checkov: $(STAMPS)/checkov $(STAMPS)/test ## a judge from outside, on rendered overlays and on the platform
 	@$(BIN)/python -m pytest -rA tests/contract/test_checkov.py
 
-cluster-tools: $(STAMPS)/test ## build a real API server and two kustomizes for the tests, once (some 6 minutes; needs Go)
-	@$(BIN)/python -m tests.cluster.building
+api-tools: $(STAMPS)/test ## build a real API server and two kustomizes for the tests, once (some 8 minutes; needs Go)
+	@$(BIN)/python -m tests.cluster.building $(UNTIL)
 
-apiserver: cluster-tools ## start a real Kubernetes API server on loopback, for a person to try things on
+apiserver: api-tools ## start a real Kubernetes API server on loopback, for a person to try things on
 	@$(BIN)/python -m tests.cluster.apiserver up
 
 apiserver-down: $(STAMPS)/test ## stop it
 	@$(BIN)/python -m tests.cluster.apiserver down
+
+cluster-tools: $(STAMPS)/test ## build a whole cluster for the tests, once (some 25 minutes; needs Go, and root for Debian packages)
+	@$(BIN)/python -m tests.cluster.preparing $(UNTIL)
+
+e2e: $(STAMPS)/test $(STAMPS)/data ## from push to results commit on a real cluster, with Argo CD and with Flux (after cluster-tools; as root)
+	@$(BIN)/python -m tests.cluster.images
+	@echo "==> the whole loop, with Argo CD"
+	@$(E2E) --controller argocd
+	@echo "==> the whole loop, with Flux"
+	@$(E2E) --controller flux
+
+e2e-full: $(STAMPS)/test $(STAMPS)/data ## every hazard, with both, and then bench-cluster (hours)
+	@$(BIN)/python -m tests.cluster.images
+	@echo "==> every hazard, with Argo CD"
+	@$(E2E) --controller argocd --full
+	@echo "==> every hazard, with Flux"
+	@$(E2E) --controller flux --full
+	@echo "==> controllers by themselves, a queue, fake nodes"
+	@for file in controllers kueue kwok; do $(BOX) $(BIN)/python -m pytest -rs tests/cluster/test_$$file.py || exit; done
+	@$(MAKE) --no-print-directory bench-cluster
+
+cluster: cluster-tools $(STAMPS)/data ## start a whole cluster, for a person to try things on (CONTROLLER=argocd or flux)
+	@$(BIN)/python -m tests.e2e.playground up $(CONTROLLER)
+
+cluster-shell: $(STAMPS)/test ## a shell in which kubectl and git reach it
+	@$(BIN)/python -m tests.e2e.playground shell
+
+cluster-down: $(STAMPS)/test ## stop it
+	@$(BIN)/python -m tests.e2e.playground down
+
+bench-cluster: $(STAMPS)/test ## ten thousand trials on fake nodes and a real control plane
+	@$(BOX) $(BIN)/python benchmarks/cluster.py
 
 mutants: $(STAMPS)/test $(STAMPS)/torch ## break the source in 200 seeded ways and count how many tests notice
 	@$(BIN)/python benchmarks/mutants.py $(MUTANTFLAGS)
@@ -72,6 +112,7 @@ locks: $(STAMPS)/test ## pin the dependencies anew
 
 clean: ## remove everything that was made here
 	@[ ! -x $(BIN)/python ] || $(BIN)/python -m tests.cluster.apiserver down >/dev/null
+	@[ ! -x $(BIN)/python ] || $(BIN)/python -m tests.e2e.playground down >/dev/null
 	rm -rf $(VENV) .tools .demo .sweepledger .mypy_cache .ruff_cache .pytest_cache .hypothesis dist
 
 $(STAMPS)/venv:
