@@ -9,6 +9,7 @@ import typer
 
 from generator import __version__
 from generator.cli import (
+    audit,
     author,
     cluster,
     exchange,
@@ -35,6 +36,7 @@ plan.register(app)
 exchange.register(app)
 run.register(app)
 read.register(app)
+audit.register(app)
 platform.register(app)
 lint.register(app)
 cluster.register(app)

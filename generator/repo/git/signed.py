@@ -1,9 +1,10 @@
 """Who has signed what: commits that touch some paths, and whether a listed key signed each."""
 
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from generator.repo.git.door import Repository
 
@@ -30,15 +31,21 @@ class Touch:
 
     id: str
     is_signed: bool
-    paths: tuple[str, ...]
+    blobs: Mapping[str, str]
+    """The id of what it left at each path; zeros where it left nothing."""
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The paths that it changed."""
+        return tuple(self.blobs)
 
 
 def touches(
-    repository: Repository, since: str, until: str, below: Iterable[str], *, signers: Iterable[str]
+    repository: Repository, since: str | None, until: str, below: Iterable[str], *, signers: Iterable[str]
 ) -> tuple[Touch, ...]:
     """List the commits after `since` that touch paths, the last first; `signers` are git's allowed signers.
 
-    Of a merge only what none of its parents has counts as touched.
+    With None the whole history is looked at. Of a merge only what none of its parents has counts as touched.
     """
     with tempfile.TemporaryDirectory(prefix="sweep-signers-") as folder:
         allowed = Path(folder) / "allowed"
@@ -51,14 +58,15 @@ def touches(
                 "--full-history",
                 "--topo-order",
                 "-c",
-                "--name-only",
+                "--raw",
+                "--no-abbrev",
                 "-z",
                 "--no-renames",
                 "--no-follow",
                 "--no-color",
             ),
             f"--format=%x00{HEAD}%H %G?",
-            f"{since}..{until}",
+            until if since is None else f"{since}..{until}",
             "--",
             *below,
             env=LITERAL,
@@ -67,10 +75,14 @@ def touches(
 
 
 def _touches(output: str) -> Iterator[Touch]:
-    """Take git's answer apart: a line a commit, then its paths, for a merge after another separator."""
+    """Take git's answer apart: a line a commit, then two fields a path, for a merge after another separator.
+
+    The first of the two is led by a colon for each parent; the path itself may begin with anything.
+    """
     for one in output.split(f"\0{HEAD}")[1:]:
-        head, *paths = one.split("\0")
+        head, *rest = one.split("\0")
         identity, letter = head.split(" ")
-        touched = tuple(path.removeprefix("\n") for path in paths if path)
-        if touched:
-            yield Touch(identity, letter == GOOD, touched)
+        fields = (field for field in rest if field.lstrip("\n"))
+        blobs = {next(fields): told.split(" ")[-2] for told in fields}
+        if blobs:
+            yield Touch(identity, letter == GOOD, MappingProxyType(blobs))

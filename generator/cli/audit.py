@@ -1,0 +1,54 @@
+"""What an auditor asks: verify, compare, reproduce, fetch."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from generator.cli import answer
+from generator.cli.answer import EXIT_DRIFT, Answer, Format, FormatOption
+from generator.cli.panels import READ
+from generator.cli.read import OptionalName
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands that hold results against what they came from."""
+    app.command("verify", rich_help_panel=READ)(verify)
+
+
+def verify(
+    name: OptionalName = None,
+    at: Annotated[
+        str | None,
+        typer.Option("--at", metavar="REV", help="A commit; default: HEAD, and what lies in the work tree."),
+    ] = None,
+    signers: Annotated[
+        Path | None,
+        typer.Option(
+            "--signers",
+            metavar="FILE",
+            help="Allowed signers that you know from elsewhere; default: the settings' at the commit.",
+        ),
+    ] = None,
+    form: FormatOption = Format.TEXT,
+) -> None:
+    """Work everything below results/ out again from records and locks, offline, and check the signatures.
+
+    Says of each sweep: verified, differs (file, row and column are named) or unsigned. Exits 5 where
+    something differs, or where signers are listed and a commit that touched results is not signed by one.
+    """
+
+    def work() -> Answer:
+        from generator.cli import audit_text
+        from generator.commands import verify as command
+        from generator.commands.workspace import Workspace
+
+        found = command.verify(Workspace.find(answer.here()), name, revision=at, signers=signers)
+        data = {
+            "commit": found.commit,
+            "signers": found.signers,
+            "sweeps": [one.as_data() for one in found.sweeps],
+        }
+        return Answer(data, audit_text.verified(found), exit_code=0 if found.is_good else EXIT_DRIFT)
+
+    answer.answer("verify", form, work)

@@ -1,0 +1,228 @@
+"""Where two versions of a file below `results/` or an overlay differ: row and column, not only bytes. Pure.
+
+A row is a trial where the file has trials, else a line; a column is a heading, a member or a byte.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any
+
+from generator.formats import yaml
+from generator.formats.table import CELL
+
+MOST_OF_A_FILE = 20
+"""Differences that are told of one file: a sorted one has as many as it has cells."""
+LONGEST_SHOWN = 80
+NAMES = ("trial", "assignment")
+"""Members and headings that name a row."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Difference:
+    """One thing that is otherwise than it must be."""
+
+    path: str
+    """From the repository's root."""
+    row: str
+    """A trial, `line 3`, or nothing where the whole file is meant."""
+    column: str
+    message: str
+    """Rule, and the value that was found."""
+
+    def __str__(self) -> str:
+        place = ": ".join(part for part in (self.path, self.row, self.column) if part)
+        return f"{place}: {self.message}"
+
+    def as_data(self) -> dict[str, str]:
+        """Give what machines want to know."""
+        return {"path": self.path, "row": self.row, "column": self.column, "message": self.message}
+
+
+def differences(
+    path: str, wanted: bytes | None, found: bytes | None, *, because: str
+) -> tuple[Difference, ...]:
+    """Say how a file differs from what it must be; `because` says who says so: `by the records`."""
+    if wanted == found:
+        return ()
+    if found is None:
+        return (Difference(path, "", "", f"must be there {because}, and is missing"),)
+    if wanted is None:
+        return (Difference(path, "", "", f"must not be there {because}, and is"),)
+    listed = []
+    for row, column, must, got in _places(path, wanted, found):
+        listed.append(Difference(path, row, column, f"must be {_shown(must)} {because}, got {_shown(got)}"))
+        if len(listed) == MOST_OF_A_FILE:
+            listed.append(Difference(path, "", "", "differs in more places than are told here"))
+            break
+    return tuple(listed)
+
+
+_Place = tuple[str, str, Any, Any]
+ABSENT = object()
+
+
+def _places(path: str, wanted: bytes, found: bytes) -> Iterator[_Place]:
+    readers = {"csv": _csv, "json": _json, "jsonl": _lines_of_json, "yaml": _yaml}
+    reader = readers.get(path.rpartition(".")[2])
+    told = False
+    try:
+        for place in reader(wanted.decode(), found.decode()) if reader else ():
+            told = True
+            yield place
+    except (ValueError, RecursionError):  # no text, or none of its kind: nobody can name its columns
+        pass
+    if not told:  # spaces, an order, an escape: the values are the same and the bytes are not
+        yield from _text(wanted, found)
+
+
+def _csv(wanted: str, found: str) -> Iterator[_Place]:
+    (head, *must), (other, *got) = _cells(wanted), _cells(found)
+    for column in (*(Counter(head) - Counter(other)), *(Counter(other) - Counter(head))):
+        yield "line 1", column, head.count(column), other.count(column)
+    if head != other and Counter(head) == Counter(other):
+        yield "line 1", "", ",".join(head), ",".join(other)
+    for row, mine, theirs in _aligned(_named(must, head), _named(got, other)):
+        if mine is None or theirs is None:
+            yield row, "", _row(mine), _row(theirs)
+            continue
+        left, right = (dict(zip_longest(names, cells)) for names, cells in ((head, mine), (other, theirs)))
+        for column in dict.fromkeys((*left, *right)):
+            if left.get(column) != right.get(column):
+                yield row, column or "", left.get(column, ABSENT), right.get(column, ABSENT)
+
+
+def _cells(text: str) -> list[list[str]]:
+    lines = [[cell[0].removeprefix(",") for cell in CELL.finditer(line)] for line in text.split("\n")]
+    return lines[:-1] if lines[-1] in ([], [""]) else lines
+
+
+def _row(cells: Sequence[str] | None) -> Any:
+    return ABSENT if cells is None else ",".join(cells)
+
+
+def _named(rows: Iterable[Sequence[str]], head: Sequence[str]) -> list[tuple[str, Sequence[str]]]:
+    """Name each row by its trial where the table has trials, and by its line where that names none."""
+    has_names = head[:1] and head[0] in NAMES
+    return [
+        (cells[0] if has_names and cells and cells[0] else f"line {number}", cells)
+        for number, cells in enumerate(rows, start=2)
+    ]
+
+
+def _aligned(
+    must: Sequence[tuple[str, Any]], got: Sequence[tuple[str, Any]]
+) -> Iterator[tuple[str, Any | None, Any | None]]:
+    """Pair rows of one name; a name that was changed leaves its row in its line."""
+    left, right = _grouped(must), _grouped(got)
+    lost, new = _left_over(left, right), _left_over(right, left)
+    for name in left:
+        pairs = zip(left[name], right.get(name, ()), strict=False)
+        yield from ((name, mine, theirs) for (_, mine), (_, theirs) in pairs)
+    for line, (name, row) in lost.items():
+        yield name, row, new.pop(line, ("", None))[1]
+    yield from ((name, None, row) for name, row in new.values())
+
+
+_Groups = Mapping[str, list[tuple[int, Any]]]
+
+
+def _grouped(rows: Iterable[tuple[str, Any]]) -> _Groups:
+    """Gather the rows of each name, with their lines."""
+    found: dict[str, list[tuple[int, Any]]] = {}
+    for line, (name, row) in enumerate(rows):
+        found.setdefault(name, []).append((line, row))
+    return found
+
+
+def _left_over(rows: _Groups, others: _Groups) -> dict[int, tuple[str, Any]]:
+    """Give by their lines the rows that have no partner."""
+    return {
+        line: (name, row)
+        for name, listed in rows.items()
+        for line, row in listed[len(others.get(name, ())) :]
+    }
+
+
+def _lines_of_json(wanted: str, found: str) -> Iterator[_Place]:
+    must, got = _records(wanted), _records(found)
+    for row, mine, theirs in _aligned(must, got):
+        if mine is None or theirs is None:
+            yield row, "", _line(mine), _line(theirs)
+        else:
+            yield from ((row, column, left, right) for _, column, left, right in _members("", mine, theirs))
+
+
+def _line(value: Any) -> Any:
+    return ABSENT if value is None else json.dumps(value)
+
+
+def _records(text: str) -> list[tuple[str, Any]]:
+    """Read lines; one that is no JSON is a text, so that the others can still be told apart."""
+    found: list[tuple[str, Any]] = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line:
+            try:
+                value = json.loads(line)
+            except ValueError:
+                value = line
+            found.append((_trial(value) or f"line {number}", value))
+    return found
+
+
+def _json(wanted: str, found: str) -> Iterator[_Place]:
+    yield from _members("", json.loads(wanted), json.loads(found))
+
+
+def _yaml(wanted: str, found: str) -> Iterator[_Place]:
+    yield from _members("", yaml.load(wanted), yaml.load(found))
+
+
+def _members(row: str, must: Any, got: Any, column: str = "") -> Iterator[_Place]:
+    """Walk two values at once; whatever names a trial begins a row."""
+    if type(must) is not type(got) or not isinstance(must, dict | list):
+        if must != got or type(must) is not type(got):
+            yield row, column, must, got
+        return
+    if isinstance(must, dict):
+        pairs = [(str(key), must.get(key, ABSENT), got.get(key, ABSENT)) for key in {**must, **got}]
+    elif all(_trial(one) for one in (*must, *got)):
+        trials = ([(_trial(one), one) for one in part] for part in (must, got))
+        pairs = [
+            ("", ABSENT if mine is None else mine, ABSENT if theirs is None else theirs)
+            for _, mine, theirs in _aligned(*trials)
+        ]
+    else:
+        pairs = [(str(place), *pair) for place, pair in enumerate(zip_longest(must, got, fillvalue=ABSENT))]
+    for key, mine, theirs in pairs:
+        named = _trial(mine) or _trial(theirs)
+        yield from _members(named or row, mine, theirs, "" if named else f"{column}.{key}".lstrip("."))
+
+
+def _trial(value: Any) -> str:
+    """Name the trial that a value is of, if it is of one."""
+    name = value.get("trial") if isinstance(value, dict) else None
+    return name if isinstance(name, str) else ""
+
+
+def _text(wanted: bytes, found: bytes) -> Iterator[_Place]:
+    must, got = wanted.splitlines(keepends=True), found.splitlines(keepends=True)
+    for number, (mine, theirs) in enumerate(zip_longest(must, got), start=1):
+        if mine != theirs:
+            left, right = (part or b"" for part in (mine, theirs))
+            same = next((at for at, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), None)
+            at = min(len(left), len(right)) if same is None else same
+            must_be, is_now = (
+                ABSENT if part is None else part.decode(errors="backslashreplace")[max(0, at - 20) :]
+                for part in (mine, theirs)
+            )
+            yield f"line {number}", f"byte {at + 1}", must_be, is_now
+
+
+def _shown(value: Any) -> str:
+    if value is ABSENT or value is None:
+        return "nothing" if value is ABSENT else "null"
+    text = repr(value) if isinstance(value, str) else json.dumps(value)
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"

@@ -1,0 +1,105 @@
+"""Everything below `results/<sweep>/`, worked out again from git alone: no cluster, no volume, no work tree.
+
+What `sweep collect` wrote and what this gives are the same bytes, or somebody has changed one of them.
+"""
+
+from collections.abc import Container, Mapping
+from json import loads
+from pathlib import PurePosixPath
+from typing import Any
+
+from generator import spec
+from generator.commands import committed, past, recorded
+from generator.commands.workspace import SPECS, SUFFIX
+from generator.errors import RepositoryError
+from generator.repo import batches
+from generator.repo.batches import StoredBatch
+from generator.repo.git import Repository
+from generator.results import result_files, results_folder, summarise
+from generator.results.provenance import PROVENANCE_FILE
+from generator.structs.settings import Settings
+from generator.structs.sweep import Sweep
+from generator.structs.tree import FileTree
+from generator.structs.values import bytes_digest
+
+
+def rebuilt(repository: Repository, commit: str, sweep: str) -> FileTree:
+    """Work out every file below `results/<sweep>/` from the locks, tables and records of a commit.
+
+    The spec is the one that provenance.json names by its digest, looked up at the commit, then in the history
+    of its path. Raises RepositoryError where nothing is recorded, or a file cannot be read or found.
+    """
+    held = repository.read(commit, results_folder(sweep))
+    stored = recorded_batches(repository, commit, sweep, held)
+    if not stored:
+        raise RepositoryError(
+            f"{results_folder(sweep)}: no archived batch of {sweep} has records at {commit[:12]}",
+            hint="name a commit that holds them: `git log -- overlays/archive`",
+        )
+    asked = _spec(repository, commit, sweep, held)
+    batches.load(stored)
+    cancelled = asked.cancel if asked else ()
+    found = [recorded.results(batch, held, is_cancelled=batch.name in cancelled) for batch in stored]
+    try:
+        return result_files(summarise(found, description=asked.description if asked else ""))
+    except ValueError as error:
+        raise RepositoryError(f"{results_folder(sweep)}: {error}", hint="restore it from git") from error
+
+
+def recorded_batches(
+    repository: Repository, commit: str, sweep: str, held: Container[str]
+) -> tuple[StoredBatch, ...]:
+    """List the archived batches of a sweep that have records among some files, by number."""
+    stored = batches.of_sweep(batches.in_commit(repository, commit), sweep)
+    return tuple(batch for batch in stored if not batch.is_active and recorded.records_file(batch) in held)
+
+
+def _spec(repository: Repository, commit: str, sweep: str, held: Mapping[str, bytes]) -> Sweep | None:
+    """Read the spec as it was summarised; None where nobody could read it even then."""
+    named = _named(held.get(f"{results_folder(sweep)}/{PROVENANCE_FILE}", b""))
+    path = named.get("path", f"{SPECS}/{sweep}{SUFFIX}")
+    place, content = commit, repository.read(commit, path).get(path)
+    if "digest" in named and (content is None or bytes_digest(content) != named["digest"]):
+        place, content = _earlier(repository, commit, path, named["digest"])
+    if content is None:
+        return None
+    # What a spec says of its past does not depend on settings; whether it may be read does.
+    for settings in (committed.settings(repository, place), committed.settings(repository, commit)):
+        chosen = settings if isinstance(settings, Settings) else Settings()
+        found = _parsed(repository, place, path, content, chosen)
+        if found is not None:
+            return found
+    return None
+
+
+def _named(provenance: bytes) -> Mapping[str, str]:
+    """Take the spec's path and digest from a provenance; nothing of one that cannot be read."""
+    try:
+        data: Any = loads(provenance)
+        named = data["spec"]
+        return {"path": str(PurePosixPath(named["path"])), "digest": str(named["digest"])}
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return {}
+
+
+def _earlier(repository: Repository, commit: str, path: str, digest: str) -> tuple[str, bytes]:
+    """Find the content with a digest in the history of a path. Raises RepositoryError."""
+    found = past.earlier(repository, commit, [path], lambda content: bytes_digest(content) == digest)
+    if found is None:
+        raise RepositoryError(
+            f"{path}: no commit in the history of {commit[:12]} holds the content {digest[:19]}, "
+            "from which the results were summarised",
+            hint="fetch the branch that held it, or all of a shallow clone: `git fetch --unshallow`",
+        )
+    return found
+
+
+def _parsed(
+    repository: Repository, commit: str, path: str, content: bytes, settings: Settings
+) -> Sweep | None:
+    def beside(name: str) -> bytes | None:
+        place = str(PurePosixPath(path).with_name(name))
+        return repository.read(commit, place).get(place)
+
+    found = spec.parse(content, path, settings, beside=beside)
+    return found if isinstance(found, Sweep) else None

@@ -1,0 +1,299 @@
+"""Results are what their records say, and who signed them: from a clone alone, whatever its history became."""
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from generator.commands.collect import Target, collect
+from generator.commands.rebuilding import rebuilt
+from generator.commands.verify import State, Verdict, verify
+from generator.errors import IdleError, RepositoryError, UsageError
+from generator.repo.batches import StoredBatch
+from tests.commands.test_collect import leave
+from tests.commands.test_read import newest, recorded
+from tests.repo.test_signed import key, line, signed_commit
+from tests.repository import Sandbox
+
+Done = subprocess.CompletedProcess[str]
+needs_keys = pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="skipped: ssh-keygen not found")
+
+
+@pytest.fixture
+def batch(sandbox: Sandbox, tmp_path: Path) -> StoredBatch:
+    return recorded(sandbox, tmp_path / "volume")
+
+
+def told(found: Verdict) -> set[tuple[str, str, str]]:
+    """Give file, row and column of all that differs."""
+    return {(one.path, one.row, one.column) for sweep in found.sweeps for one in sweep.differences}
+
+
+def edit(sandbox: Sandbox, path: str, old: str, new: str) -> None:
+    text = (sandbox.root / path).read_text()
+    assert old in text
+    sandbox.write(path, text.replace(old, new, 1))
+
+
+def test_a_results_tree_that_was_deleted_is_rebuilt_byte_for_byte(
+    sandbox: Sandbox, batch: StoredBatch
+) -> None:
+    commit = sandbox.git("rev-parse", "HEAD").strip()
+    lay = {
+        path.relative_to(sandbox.root / "results/peak").as_posix(): path.read_bytes()
+        for path in (sandbox.root / "results/peak").rglob("*")
+        if path.is_file()
+    }
+    shutil.rmtree(sandbox.root / "results")
+    sandbox.commit("Lose them")
+
+    made = rebuilt(sandbox.workspace.repository, commit, "peak")
+
+    assert dict(made.files) == lay
+
+
+def test_what_nobody_touched_differs_in_nothing(sandbox: Sandbox, batch: StoredBatch) -> None:
+    (found,) = verify(sandbox.workspace).sweeps
+
+    assert (found.state, found.differences, found.batches, found.trials) == (State.UNSIGNED, (), 1, 3)
+
+
+def test_a_second_batch_and_a_cancelled_one_are_rebuilt_as_well(sandbox: Sandbox, tmp_path: Path) -> None:
+    recorded(sandbox, tmp_path / "volume")
+    recorded(sandbox, tmp_path / "volume", xs="1, 2, 3, 4")
+    edit(sandbox, "sweeps/peak.yaml", "Where does", "Where, today, does")
+    sandbox.commit("Ask otherwise")
+
+    (found,) = verify(sandbox.workspace, "peak", revision="HEAD").sweeps
+
+    assert found.batches == 2
+    assert all(one.path.endswith(("README.md", "provenance.json")) for one in found.differences)
+
+
+@pytest.mark.parametrize("committed", [True, False], ids=["committed", "in the work tree"])
+def test_an_edited_cell_is_named_by_row_and_column(
+    sandbox: Sandbox, batch: StoredBatch, *, committed: bool
+) -> None:
+    edit(sandbox, "results/peak/summary.csv", ",0.5,1.5,", ",0.75,1.5,")
+    if committed:
+        sandbox.commit("Improve it")
+
+    found = verify(sandbox.workspace)
+
+    assert told(found) == {("results/peak/summary.csv", batch.rows[1].trial, "metrics.score")}
+    assert not found.is_good
+
+
+def test_a_row_that_was_taken_out_or_added_is_named(sandbox: Sandbox, batch: StoredBatch) -> None:
+    lines = (sandbox.root / "results/peak/summary.csv").read_text().splitlines(keepends=True)
+    sandbox.write("results/peak/summary.csv", "".join([*lines[:1], *lines[2:], lines[2]]))
+    sandbox.commit("Lose a trial, and have another twice")
+
+    rows = {row for _, row, _ in told(verify(sandbox.workspace))}
+
+    assert rows == {batch.rows[0].trial, batch.rows[1].trial}
+
+
+def test_a_record_that_no_summary_shows_is_named_by_its_member(sandbox: Sandbox, batch: StoredBatch) -> None:
+    path = f"results/peak/records/{batch.name}.jsonl"
+    edit(sandbox, path, '"node":"n"', '"node":"elsewhere"')
+    sandbox.commit("Say that it ran elsewhere")
+
+    assert (path, batch.rows[0].trial, "node") in told(verify(sandbox.workspace))
+
+
+def test_a_record_of_other_code_is_none_of_its_batch(sandbox: Sandbox, batch: StoredBatch) -> None:
+    path = f"results/peak/records/{batch.name}.jsonl"
+    edit(sandbox, path, batch.lock.program.code.tree, "0" * 40)
+    sandbox.commit("Claim other code")
+
+    assert (path, batch.rows[0].trial, "code") in told(verify(sandbox.workspace))
+
+
+def test_a_record_that_cannot_be_read_is_named_by_its_line(sandbox: Sandbox, batch: StoredBatch) -> None:
+    path = f"results/peak/records/{batch.name}.jsonl"
+    edit(sandbox, path, '{"artifacts"', '{"artifacts')
+    sandbox.commit("Break it")
+
+    assert (path, "line 1", "") in told(verify(sandbox.workspace))
+
+
+@pytest.mark.parametrize("file", ["README.md", "figure.svg", "provenance.json"])
+def test_every_other_file_is_named_with_the_place(sandbox: Sandbox, batch: StoredBatch, file: str) -> None:
+    path = f"results/peak/{file}"
+    edit(sandbox, path, "peak", "reak")
+    sandbox.commit("Edit it")
+
+    found = told(verify(sandbox.workspace))
+
+    assert {one for one, _, _ in found} == {path}
+    assert all(row.startswith("line ") or column for _, row, column in found)
+
+
+def test_files_that_came_or_went_are_named(sandbox: Sandbox, batch: StoredBatch) -> None:
+    (sandbox.root / "results/peak/figure.svg").unlink()
+    sandbox.write("results/peak/extra.csv", "a\n")
+    (sandbox.root / "results/peak/link").symlink_to("extra.csv")
+    sandbox.commit("Come and go")
+
+    found = told(verify(sandbox.workspace))
+
+    assert found == {(f"results/peak/{name}", "", "") for name in ("figure.svg", "extra.csv", "link")}
+
+
+def test_an_edited_table_is_named_by_row_and_column(sandbox: Sandbox, batch: StoredBatch) -> None:
+    path = f"overlays/archive/{batch.name}/hyperparams.csv"
+    edit(sandbox, path, f"{batch.rows[2].trial},3", f"{batch.rows[2].trial},33")
+    sandbox.commit("Say that other values ran")
+
+    assert (path, batch.rows[2].trial, "x") in told(verify(sandbox.workspace))
+
+
+def test_an_edited_lock_is_named_by_its_member(sandbox: Sandbox, batch: StoredBatch) -> None:
+    path = f"overlays/archive/{batch.name}/batch.yaml"
+    edit(sandbox, path, "retries: 0", "retries: 3")
+    sandbox.commit("Claim retries")
+
+    assert (path, "", "retries") in told(verify(sandbox.workspace))
+
+
+def test_a_lock_whose_digests_were_made_to_fit_is_not_the_batch_of_its_name(
+    sandbox: Sandbox, batch: StoredBatch
+) -> None:
+    path = f"overlays/archive/{batch.name}/job.yaml"
+    before = batch.lock.files["job.yaml"]
+    edit(sandbox, path, "parallelism: 2", "parallelism: 3")
+    after = subprocess.run(
+        ["sha256sum", sandbox.root / path], capture_output=True, text=True, check=True
+    ).stdout.split()[0]
+    edit(sandbox, f"overlays/archive/{batch.name}/batch.yaml", before, f"sha256:{after}")
+    sandbox.commit("Make it fit")
+
+    found = told(verify(sandbox.workspace))
+
+    assert {one for one, _, _ in found} >= {f"overlays/archive/{batch.name}/batch.yaml", path}
+
+
+def test_results_that_are_gone_are_missed(sandbox: Sandbox, batch: StoredBatch) -> None:
+    shutil.rmtree(sandbox.root / "results")
+    sandbox.commit("Forget all")
+
+    (found,) = verify(sandbox.workspace).sweeps
+
+    assert found.state is State.DIFFERS
+
+
+def test_an_archive_that_is_gone_is_missed(sandbox: Sandbox, batch: StoredBatch) -> None:
+    shutil.rmtree(sandbox.root / "overlays/archive" / batch.name)
+    sandbox.commit("Forget what ran")
+
+    assert verify(sandbox.workspace).sweeps[0].state is State.DIFFERS
+
+
+@pytest.mark.parametrize("how", ["merge", "squash", "rebase"])
+def test_a_merge_a_squash_and_a_rebase_lose_nothing(sandbox: Sandbox, tmp_path: Path, how: str) -> None:
+    sandbox.merged()
+    sandbox.git("checkout", "-q", "-b", "results")
+    sandbox.git("checkout", "-q", "main")
+    sandbox.write("docs/a", "a")
+    sandbox.commit("Meanwhile")
+    sandbox.git("checkout", "-q", "results")
+    made = newest(sandbox)
+    for index in range(3):
+        leave(tmp_path / "volume", made, index)
+    assert collect(Target(sandbox.workspace.repository), tmp_path / "volume", {made.name})
+    if how == "rebase":
+        sandbox.git("rebase", "-q", "main")
+    sandbox.git("checkout", "-q", "main")
+    if how == "squash":
+        sandbox.git("merge", "-q", "--squash", "results")
+        sandbox.git("commit", "-q", "-m", "All of it")
+    else:
+        sandbox.git("merge", "-q", *(["--no-ff"] if how == "merge" else ["--ff-only"]), "-m", "M", "results")
+    sandbox.git("branch", "-q", "-D", "results")
+
+    (found,) = verify(sandbox.workspace).sweeps
+
+    assert (found.differences, found.trials) == ((), 3)
+
+
+# Signatures
+
+
+@needs_keys
+def test_results_that_a_listed_key_signed_are_verified(sandbox: Sandbox, tmp_path: Path) -> None:
+    listed, foreign = key(tmp_path, "listed"), key(tmp_path, "foreign")
+    sandbox.write("sweepledger.yaml", f"version: 1\nsigners: ['{line(listed)}']\n")
+    sandbox.commit("List a key")
+    sandbox.push()
+    recorded(sandbox, tmp_path / "volume")
+    sandbox.git("reset", "-q", "--soft", "HEAD~1")
+    signed_commit(sandbox, listed, "Record it")
+    assert [one.state for one in verify(sandbox.workspace).sweeps] == [State.VERIFIED]
+
+    sandbox.git("reset", "-q", "--soft", "HEAD~1")
+    signed_commit(sandbox, foreign, "Record it again")
+    found = verify(sandbox.workspace)
+
+    assert [one.state for one in found.sweeps] == [State.UNSIGNED]
+    assert not found.is_good
+    theirs = tmp_path / "theirs"
+    theirs.write_text(f"# whom I know\n{line(foreign)}\n")
+    assert verify(sandbox.workspace, signers=theirs).is_good
+
+
+@needs_keys
+def test_a_merge_that_puts_results_back_is_signed_by_nobody(sandbox: Sandbox, tmp_path: Path) -> None:
+    listed = key(tmp_path, "listed")
+    sandbox.write("sweepledger.yaml", f"version: 1\nsigners: ['{line(listed)}']\n")
+    sandbox.commit("List a key")
+    sandbox.push()
+    for xs in ("1, 2", "1, 2, 3"):
+        recorded(sandbox, tmp_path / "volume", xs)
+        sandbox.git("reset", "-q", "--soft", "HEAD~1")
+        signed_commit(sandbox, listed, "Record it")
+    old = sandbox.git("log", "--format=%H", "-1", "--skip=2").strip()
+    now = sandbox.git("rev-parse", "HEAD").strip()
+    tree = sandbox.git("rev-parse", f"{old}^{{tree}}").strip()
+    made = sandbox.git("commit-tree", tree, "-p", now, "-p", old, "-m", "Merge").strip()
+    sandbox.git("reset", "-q", "--hard", made)
+
+    found = verify(sandbox.workspace)
+
+    assert [one.state for one in found.sweeps] == [State.UNSIGNED]
+
+
+# The command
+
+
+def test_the_command_answers_with_states_and_exit_codes(
+    sandbox: Sandbox, batch: StoredBatch, run_sweep: Callable[..., Done]
+) -> None:
+    good = run_sweep("verify", cwd=sandbox.root)
+    edit(sandbox, "results/peak/summary.csv", ",0.5,1.5,", ",0.75,1.5,")
+    bad = run_sweep("verify", "peak", cwd=sandbox.root)
+    data = json.loads(run_sweep("verify", "--format", "json", cwd=sandbox.root).stdout)["data"]
+
+    assert (good.returncode, bad.returncode) == (0, 5)
+    assert "no signers are listed" in good.stdout
+    place = f"results/peak/summary.csv: {batch.rows[1].trial}: metrics.score"
+    assert f"{place}: must be '0.5' as it is committed, got '0.75'" in bad.stdout
+    assert data["sweeps"][0]["differences"][0]["column"] == "metrics.score"
+
+
+def test_what_there_is_not_cannot_be_verified(sandbox: Sandbox) -> None:
+    sandbox.spec()
+    sandbox.commit("Ask")
+
+    assert verify(sandbox.workspace).sweeps == ()
+    with pytest.raises(IdleError, match="nothing is recorded of 'peak'"):
+        verify(sandbox.workspace, "peak")
+    with pytest.raises(UsageError, match="no sweep 'other'"):
+        verify(sandbox.workspace, "other")
+    with pytest.raises(UsageError, match="names no commit"):
+        verify(sandbox.workspace, revision="nowhere")
+    with pytest.raises(RepositoryError, match="no archived batch of peak has records"):
+        rebuilt(sandbox.workspace.repository, sandbox.git("rev-parse", "HEAD").strip(), "peak")
