@@ -29,7 +29,12 @@ if TYPE_CHECKING:  # a command pays only for what it runs
     from generator.commands.try_ import Tried
     from generator.formats.summary import SummaryRow
 
-STATUS_STYLES = {"ok": "green", "diverged": "yellow", "failed": "red", "missing": "dim"}
+STATUS_STYLES = {
+    "ok": "green",
+    "diverged": "yellow",
+    "missing": "dim",
+    **dict.fromkeys(("failed", "timeout", "oom", "evicted", "corrupt", "foreign"), "red"),
+}
 SHORT_ID = 8
 NO_BATCH = "no batch yet"
 

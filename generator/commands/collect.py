@@ -147,7 +147,7 @@ class _Recording:
         cancelled = {*(spec.cancel if spec else ()), *(batch.name for batch in pending)}
         summary = summarise(
             [
-                replace(self.found[batch.name].results, is_cancelled=batch.name in cancelled)
+                replace(self.found[batch.name].concluded, is_cancelled=batch.name in cancelled)
                 if batch in now
                 else recorded.results(batch, known, is_cancelled=batch.name in cancelled)
                 for batch in stored

@@ -1,14 +1,14 @@
 """What is known of the attempts at a batch when it is to be recorded; whoever knows of one adds to it."""
 
-from collections.abc import Container
-from dataclasses import dataclass
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from generator.commands.recorded import expected
 from generator.formats import record
 from generator.repo import volume
 from generator.repo.batches import StoredBatch
-from generator.results import BatchResults, judge
+from generator.results import BatchResults, judge, substitutes
 from generator.structs.record import Record
 
 FOREIGN = "foreign"
@@ -21,8 +21,8 @@ class Gathered:
 
     batch: StoredBatch
     records: tuple[Record, ...]
-    corrupt: tuple[str, ...] = ()
-    """Why files were passed over, a word each."""
+    passed_over: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    """Why files were, a word each, by the trial in whose place they lie."""
 
     @classmethod
     def read(cls, results: Path, batch: StoredBatch) -> "Gathered":
@@ -31,19 +31,31 @@ class Gathered:
         A trial sees the whole table, so in its own folder it can write of any other: that is passed over.
         """
         records: list[Record] = []
-        corrupt: list[str] = []
+        passed_over: dict[int, tuple[str, ...]] = {}
         for index in range(batch.lock.trials):
             for found in map(record.read, volume.attempts(results, batch.name, index)):
                 if isinstance(found, Record) and found.index == index:
                     records.append(found)
                 else:
-                    corrupt.append(FOREIGN if isinstance(found, Record) else found.reason)
-        return cls(batch, tuple(records), tuple(corrupt))
+                    why = FOREIGN if isinstance(found, Record) else found.reason
+                    passed_over[index] = (*passed_over.get(index, ()), why)
+        return cls(batch, tuple(records), passed_over)
+
+    @property
+    def corrupt(self) -> tuple[str, ...]:
+        """Say why files were passed over, a word each."""
+        return tuple(why for _, reasons in sorted(self.passed_over.items()) for why in reasons)
 
     @property
     def results(self) -> BatchResults:
         """Give what outcomes are judged by."""
         return BatchResults(self.batch.lock, expected(self.batch), self.records)
+
+    @property
+    def concluded(self) -> BatchResults:
+        """Give what is to be recorded: with a record of ours where nothing that a trial left can be used."""
+        found = self.results
+        return replace(found, records=(*found.records, *substitutes(found, self.passed_over)))
 
     def is_settled(self, over: Container[int] = ()) -> bool:
         """Tell whether every trial is final, `over`, or has used up its attempts; by what is believed."""

@@ -43,11 +43,11 @@ def asked_again(
 def outcomes(
     workspace: Workspace, sweep: Sweep, old: Sequence[StoredBatch], commit: str | None
 ) -> Iterator[tuple[str, str, Status]]:
-    """List batch, trial's digest and status of all that a commit has recorded of some batches."""
+    """List batch, trial's digest and kind of end of all that a commit has recorded of some batches."""
     known = workspace.repository.read(commit, results_folder(sweep.name))
     for batch in old:
         if batch.is_active or recorded.records_file(batch) not in known:
             continue
         held = recorded.results(batch, known, is_cancelled=batch.name in sweep.cancel)
         for trial, outcome in zip(batch.trials, judge(held).outcomes, strict=True):
-            yield batch.name, trial.digest, outcome.status
+            yield batch.name, trial.digest, outcome.status.kind

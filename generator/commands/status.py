@@ -122,7 +122,7 @@ class _Look:
     def counts(self, rows: tuple[SummaryRow, ...]) -> Counter[str]:
         listed = Counter(row.batch for row in rows)
         found: dict[str, Standing] = {}
-        _take(found, ((row.trial, Standing(row.status)) for row in rows))
+        _take(found, ((row.trial, Standing(row.status.kind)) for row in rows))
         for batch in self.stored:
             if batch.name in self.live and batch.is_active:
                 _take(found, self.live[batch.name].standings.items())
@@ -145,7 +145,7 @@ class _Look:
         for outcome, attempts in zip(judged.outcomes, judged.attempts, strict=True):
             # The launcher starts nothing over a record that is final to it, whatever we think of its metric.
             if len(attempts) > batch.lock.retries or any(one.record.status.is_final for one in attempts):
-                yield outcome.trial, Standing(outcome.status)
+                yield outcome.trial, Standing(outcome.status.kind)
             elif (self.results / batch.name / str(outcome.index)).is_dir():
                 yield outcome.trial, Standing.RUNNING
             else:

@@ -18,8 +18,18 @@ from generator.structs.values import Value, canonical, canonical_json
 
 SUMMARY_FILE = "summary.csv"
 
-FIRST_COLUMNS = ("trial", "batch", "index", "replicate", "status", "reason", "attempts")
-LAST_COLUMNS = ("seconds", "seed", "ran", "code", "data", "program", "started", "finished")
+FIRST_COLUMNS = (
+    "trial",
+    "batch",
+    "index",
+    "replicate",
+    "in_spec",
+    "status",
+    "reason",
+    "attempts",
+    "program",
+)
+LAST_COLUMNS = ("seconds", "node_class", "seed", "code", "ran", "data", "started", "finished")
 PARAMETER_PREFIX = "params."
 METRIC_PREFIX = "metrics."
 
@@ -40,19 +50,24 @@ class SummaryRow:
     batch: str
     index: int
     replicate: int
+    in_spec: bool | None
+    """Whether the spec asked for it when this was written; None where nobody could say."""
     status: Status
     reason: str | None
     attempts: int
+    program: str
     assignment: Mapping[str, Value]
     """Absent parameters are not in the mapping."""
     metrics: Mapping[str, float]
     """Finite ones only, in the order of the columns."""
     seconds: float | None
+    node_class: str | None
+    """The pool that it was placed in."""
     seed: int | None
-    ran: str | None
     code: str
+    ran: str | None
+    """An image's digest, or `process`."""
     data: str | None
-    program: str
     started: str | None
     finished: str | None
 
@@ -106,17 +121,19 @@ def metric_names(outcomes: Iterable[Outcome], objective: str) -> tuple[str, ...]
 
 def _cells(outcome: Outcome, parameters: Sequence[str], metrics: Sequence[str]) -> Iterator[str]:
     record = outcome.record
-    yield from (outcome.trial, outcome.batch, str(outcome.index), str(outcome.replicate), outcome.status)
-    yield text_cell(outcome.reason)
-    yield str(outcome.attempts)
+    yield from (outcome.trial, outcome.batch, str(outcome.index), str(outcome.replicate))
+    yield "" if outcome.in_spec is None else canonical_json(outcome.in_spec)
+    yield from (outcome.status, text_cell(outcome.reason), str(outcome.attempts), text_cell(outcome.program))
     for name in parameters:
         yield value_cell(outcome.assignment[name]) if name in outcome.assignment else ""
     for name in metrics:
         yield number_cell(None if record is None else record.metrics.get(name))
     yield number_cell(None if record is None else record.seconds)
+    yield text_cell(outcome.node_class)
     yield "" if record is None else str(record.seed)
+    yield text_cell(outcome.code)
     yield text_cell(None if record is None else record.ran)
-    yield from (text_cell(outcome.code), text_cell(outcome.data), text_cell(outcome.program))
+    yield text_cell(outcome.data)
     yield text_cell(None if record is None else record.started)
     yield text_cell(None if record is None else record.finished)
 
@@ -199,17 +216,19 @@ def _row(cells: Mapping[str, _Cell], parameters: Sequence[str], metrics: Sequenc
         batch=_required(cells, "batch"),
         index=int(_required(cells, "index")),
         replicate=int(_required(cells, "replicate")),
+        in_spec=_truth(cells["in_spec"]),
         status=Status(_required(cells, "status")),
         reason=_text(cells["reason"]),
         attempts=int(_required(cells, "attempts")),
+        program=_required(cells, "program"),
         assignment={name: _value(cell) for name, cell in values.items() if cell != (None, "")},
         metrics={name: number for name, number in numbers.items() if number is not None},
         seconds=_number(cells["seconds"]),
+        node_class=_text(cells["node_class"]),
         seed=None if seed is None else int(seed),
-        ran=_text(cells["ran"]),
         code=_required(cells, "code"),
+        ran=_text(cells["ran"]),
         data=_text(cells["data"]),
-        program=_required(cells, "program"),
         started=_text(cells["started"]),
         finished=_text(cells["finished"]),
     )
@@ -229,6 +248,13 @@ def _required(cells: Mapping[str, _Cell], name: str) -> str:
     if text is None:
         raise ValueError(f"{name} must not be empty")
     return text
+
+
+def _truth(cell: _Cell) -> bool | None:
+    text = _text(cell)
+    if text not in {None, "true", "false"}:
+        raise ValueError(f"in_spec must be true, false or empty, but got {text!r}")
+    return None if text is None else text == "true"
 
 
 def _number(cell: _Cell) -> float | None:

@@ -6,6 +6,7 @@ The collector's three lines: `summarise(batches, description=…)`, `result_file
 
 from generator.results.message import commit_message
 from generator.results.outcomes import BatchResults, JudgedBatch, judge
+from generator.results.substitutes import substitutes
 from generator.results.summary import Effect, Level, Summary, summarise
 from generator.results.tree import records_path, result_files, results_folder
 
@@ -20,5 +21,6 @@ __all__ = [
     "records_path",
     "result_files",
     "results_folder",
+    "substitutes",
     "summarise",
 ]

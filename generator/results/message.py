@@ -6,6 +6,8 @@ from generator.results.summary import Summary
 from generator.results.words import one_line, short
 from generator.structs.record import Status
 
+ALWAYS_TOLD = frozenset({Status.OK, Status.DIVERGED, Status.FAILED, Status.MISSING})
+
 
 def commit_message(summary: Summary, *, recorded: Iterable[str]) -> str:
     """Write the message of the commit that records these batches, by name. It counts the whole sweep."""
@@ -35,6 +37,6 @@ def best(summary: Summary) -> str:
 
 
 def counts(summary: Summary) -> str:
-    """Count the trials by status: `16 ok, 0 diverged, 0 failed, 0 missing`; cancelled ones if there are."""
-    told = [status for status in Status if status is not Status.CANCELLED or summary.counts[status]]
+    """Count the trials by status: `16 ok, 0 diverged, 0 failed, 0 missing`; others where there are any."""
+    told = [status for status in Status if status in ALWAYS_TOLD or summary.counts[status]]
     return ", ".join(f"{summary.counts[status]} {status}" for status in told)

@@ -1,7 +1,8 @@
 """Which attempt of a trial counts. The order in which records are read never matters."""
 
 import hashlib
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from generator.formats.record import to_line
@@ -16,7 +17,35 @@ BATCH_CANCELLED = "batch-cancelled"
 ENDED_FROM_OUTSIDE = "signal-15"
 """How the launcher records a command that was told to end: what a cancelled batch does to its pods."""
 
-RANKS = {Status.OK: 0, Status.DIVERGED: 1, Status.FAILED: 2, Status.MISSING: 3, Status.CANCELLED: 4}
+LONGEST_REASON = 200
+_WORD = re.compile(r"[a-z]+(?:-[a-z]+)*(?::[a-z0-9_]+)?", re.ASCII)
+
+PASSED_OVER = "passed_over"
+"""In the details of a record that the collector made: what it could not use, by reason and number."""
+
+ENDINGS = {
+    "timeout": Status.TIMEOUT,
+    "oom": Status.OOM,
+    "evicted": Status.EVICTED,
+    "preempted": Status.EVICTED,
+    "node-lost": Status.EVICTED,
+    "corrupt": Status.CORRUPT,
+    "foreign": Status.FOREIGN,
+}
+"""What a failure is called by its reason; by any other it is a failure."""
+
+RANKS = {
+    Status.OK: 0,
+    Status.DIVERGED: 1,
+    Status.FAILED: 2,
+    Status.TIMEOUT: 2,
+    Status.OOM: 2,
+    Status.EVICTED: 2,
+    Status.CORRUPT: 3,
+    Status.FOREIGN: 4,
+    Status.MISSING: 5,
+    Status.CANCELLED: 6,
+}
 """Of several attempts the lowest counts."""
 
 
@@ -105,26 +134,36 @@ def _attempt(record: Record, line: str, metric: Metric) -> Attempt:
             status, reason = Status.DIVERGED, METRIC_NOT_FINITE
         else:
             status, reason = Status.FAILED, METRIC_MISSING
+    elif status is Status.FAILED:
+        status = ENDINGS.get(reason or "", status)
     return Attempt(record, line, status, reason)
 
 
 def _outcome(lock: Lock, program: str, trial: ExpectedTrial, attempts: Sequence[Attempt]) -> Outcome:
     best = min(attempts, key=lambda attempt: attempt.rank, default=None)
     data = lock.program.data
+    unusable = best is not None and best.status.kind is Status.MISSING
     return Outcome(
         trial=trial.trial,
         batch=lock.name,
         index=trial.index,
         assignment=trial.assignment,
         status=Status.MISSING if best is None else best.status,
-        reason=None if best is None else best.reason,
+        reason=None if best is None else _passed_over(best) if unusable else best.reason,
         attempts=_counted(lock, attempts),
-        record=None if best is None else best.record,
+        record=None if best is None or unusable else best.record,
         program=program,
         code=lock.program.code.tree,
         data=None if data is None else data.digest,
         replicate=trial.replicate,
     )
+
+
+def _passed_over(attempt: Attempt) -> str | None:
+    """Say what was wrong with the files of a trial, in the words of a closed set."""
+    found = attempt.record.details.get(PASSED_OVER)
+    words = sorted(found) if isinstance(found, Mapping) else []
+    return " ".join(word for word in words if _WORD.fullmatch(word))[:LONGEST_REASON] or attempt.reason
 
 
 def _counted(lock: Lock, attempts: Sequence[Attempt]) -> int:
@@ -136,7 +175,7 @@ def _counted(lock: Lock, attempts: Sequence[Attempt]) -> int:
 def _cancelled(outcome: Outcome, attempts: Sequence[Attempt]) -> Outcome:
     """Tell a trial that was cancelled from one that failed by itself before."""
     interrupted = bool(attempts) and attempts[-1].reason == ENDED_FROM_OUTSIDE
-    if outcome.status is Status.MISSING or (outcome.status is Status.FAILED and interrupted):
+    if outcome.status is Status.MISSING or (outcome.status.kind is Status.FAILED and interrupted):
         return replace(outcome, status=Status.CANCELLED, reason=BATCH_CANCELLED)
     return outcome
 

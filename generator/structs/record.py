@@ -16,19 +16,42 @@ class Status(StrEnum):
     DIVERGED = "diverged"
     """These hyperparameters are bad: exit code 42, or a metric that is not finite. Never retried."""
     FAILED = "failed"
+    TIMEOUT = "timeout"
+    """It failed: it was not done within its time."""
+    OOM = "oom"
+    """It failed: it wanted more memory than it may have."""
+    EVICTED = "evicted"
+    """It failed: the cluster took its pod away, or lost the node."""
     MISSING = "missing"
     """No attempt left a record."""
     CANCELLED = "cancelled"
     """Its batch was cancelled before an attempt at it came to an end of its own."""
+    CORRUPT = "corrupt"
+    """No attempt left a record that can be believed: what it left cannot be read."""
+    FOREIGN = "foreign"
+    """No attempt left a record of this trial: what lies in its place is of another, or of none."""
 
     @property
     def is_final(self) -> bool:
         """Tell whether no further attempt could change it."""
         return self in {Status.OK, Status.DIVERGED}
 
+    @property
+    def kind(self) -> "Status":
+        """Give the coarser status that specs and commands ask by: failed, or missing where nothing counts."""
+        return _KINDS.get(self, self)
 
-UNFINISHED = frozenset(Status) - {Status.OK, Status.DIVERGED}
-"""What `sweep retry` asks for again."""
+
+_KINDS = {
+    Status.TIMEOUT: Status.FAILED,
+    Status.OOM: Status.FAILED,
+    Status.EVICTED: Status.FAILED,
+    Status.CORRUPT: Status.MISSING,
+    Status.FOREIGN: Status.MISSING,
+}
+
+UNFINISHED = frozenset(status.kind for status in Status if not status.is_final)
+"""The kinds of end that `sweep retry` asks for again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +94,8 @@ class Record:
     details: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     """What the trial reported beside its metrics: device, versions, data digest."""
     artifacts: tuple[Artifact, ...] = ()
+    curve: tuple[tuple[int, float | None], ...] = ()
+    """The objective by step, thinned; None where it was not a finite number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +122,17 @@ class Outcome:
     reason: str | None
     attempts: int
     record: Record | None
-    """The attempt that counts; None when missing."""
+    """The attempt that counts; None where none can be believed."""
     program: str
     """Digest of the program, 64 hex digits."""
     code: str
     data: str | None
     replicate: int = 0
     """Which repetition of the assignment; each has a seed of its own."""
+    in_spec: bool | None = None
+    """Whether today's spec still asks for it; None where nobody can say."""
+    node_class: str | None = None
+    """The pool whose nodes the batch was placed on; None where it ran elsewhere, or was placed on none."""
 
     def metric(self, name: str) -> float | None:
         """The value that may be ranked: None unless the trial is ok and reported it."""

@@ -27,7 +27,7 @@ def the_sweep(sandbox: Sandbox) -> Sweep:
 
 def rows(sandbox: Sandbox) -> dict[str, str]:
     lines = (sandbox.root / "results/peak/summary.csv").read_text().splitlines()[1:]
-    return {line.split(",")[2]: line.split(",")[4] for line in lines}
+    return {line.split(",")[2]: line.split(",")[5] for line in lines}
 
 
 def test_a_cancelled_batch_is_named_in_the_spec_and_moved_unchanged_in_one_commit(sandbox: Sandbox) -> None:
@@ -92,7 +92,7 @@ def test_cancelled_trials_stay_cancelled_in_later_results_commits(sandbox: Sandb
 
     sandbox.pull()
     lines = (sandbox.root / "results/peak/summary.csv").read_text().splitlines()[1:]
-    assert [line.split(",")[4] for line in lines] == ["cancelled", "cancelled", "cancelled", "missing"]
+    assert [line.split(",")[5] for line in lines] == ["cancelled", "cancelled", "cancelled", "missing"]
 
 
 def test_status_tells_of_cancelled_trials(sandbox: Sandbox, tmp_path: Path) -> None:

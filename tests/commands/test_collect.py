@@ -72,7 +72,7 @@ def recorded(sandbox: Sandbox, found: tuple[Collected, ...]) -> dict[str, str]:
     assert found
     sandbox.pull()
     lines = (sandbox.root / "results/peak/summary.csv").read_text().splitlines()[1:]
-    return {line.split(",")[2]: line.split(",")[4] for line in lines}
+    return {line.split(",")[2]: line.split(",")[5] for line in lines}
 
 
 def test_a_batch_without_any_record_is_not_finished(merged: Sandbox, results: Path) -> None:
@@ -108,8 +108,40 @@ def test_what_cannot_be_believed_is_counted_and_never_used(merged: Sandbox, resu
 
     found = collect(target(merged), results, {batch.name})
 
-    assert recorded(merged, found) == {"0": "missing", "1": "missing", "2": "diverged"}
+    assert recorded(merged, found) == {"0": "corrupt", "1": "foreign", "2": "diverged"}
     assert sorted(found[0].corrupt) == ["foreign", "truncated"]
+
+
+def test_what_cannot_be_believed_has_a_record_of_the_collectors_in_git(
+    merged: Sandbox, results: Path
+) -> None:
+    batch = stored(merged)
+    leave(results, batch, 0).write_text("")
+    leave(results, batch, 0, uid="second").write_text('{"version": 1, "trial"')
+    leave(results, batch, 1).write_text("no JSON")
+    leave(results, batch, 1, uid="second")
+    leave(results, batch, 2, row="0" * 64)
+
+    found = collect(target(merged), results, {batch.name})
+
+    assert recorded(merged, found) == {"0": "corrupt", "1": "ok", "2": "foreign"}
+    lines = (merged.root / f"results/peak/records/{batch.name}.jsonl").read_text().splitlines()
+    assert [(one["index"], one["uid"], one["reason"]) for one in map(json.loads, lines)] == [
+        (0, "collector", "corrupt"),
+        (1, "second", None),
+        (2, "collector", "foreign"),
+    ]
+    first = (merged.root / "results/peak/summary.csv").read_text().splitlines()[1]
+    assert ',corrupt,"empty truncated",' in first
+    assert json.loads(lines[0])["details"] == {"passed_over": {"empty": 1, "truncated": 1}}
+
+
+def test_files_that_cannot_be_read_end_no_batch_that_may_still_run(merged: Sandbox, results: Path) -> None:
+    batch = stored(merged)
+    for index in range(3):
+        leave(results, batch, index).write_text("")
+
+    assert collect(target(merged), results, ()) == ()
 
 
 def test_a_record_that_a_trial_wrote_for_another_is_not_used(merged: Sandbox, results: Path) -> None:

@@ -110,7 +110,7 @@ def test_the_ok_attempt_of_a_trial_wins_in_the_summary(recorded: Sandbox, tmp_pa
     play(recorded, tmp_path / "results", made.batch, t0={})
 
     lines = (recorded.root / "results/peak/summary.csv").read_text().splitlines()[1:]
-    assert [(line.split(",")[1] == made.batch, line.split(",")[4]) for line in lines] == [
+    assert [(line.split(",")[1] == made.batch, line.split(",")[5]) for line in lines] == [
         (False, "ok"),
         (True, "ok"),
         (False, "missing"),

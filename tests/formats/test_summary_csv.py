@@ -43,9 +43,15 @@ def written(*outcomes: Outcome) -> list[str]:
 def test_a_summary_is_exactly_this() -> None:
     text = summary.write(
         [
-            an_outcome(0, record=a_record(0, metrics={"loss": 2.0, "test_accuracy": 0.1 + 0.2, "bad": None})),
+            an_outcome(
+                0,
+                in_spec=True,
+                node_class="gpu",
+                record=a_record(0, metrics={"loss": 2.0, "test_accuracy": 0.1 + 0.2, "bad": None}),
+            ),
             an_outcome(
                 1,
+                in_spec=False,
                 status=Status.MISSING,
                 attempts=0,
                 record=None,
@@ -58,20 +64,23 @@ def test_a_summary_is_exactly_this() -> None:
     )
 
     assert text == (
-        "trial,batch,index,replicate,status,reason,attempts,params.lr,params.width,params.tags,"
-        "metrics.test_accuracy,metrics.bad,metrics.loss,seconds,seed,ran,code,data,program,started,finished\n"
-        "t00000000000,lr-b1-3f9a1c2e,0,0,ok,,1,0.1,64,,0.30000000000000004,,2,3.25,0,process,"
-        f"{TREE},{DATA},{PROGRAM},2026-01-01T00:00:00Z,2026-01-01T00:00:03Z\n"
-        't00000000001,lr-b1-3f9a1c2e,1,0,missing,,0,1,,"[""a"",1]",,,,,,,'
-        f"{TREE},,{PROGRAM},,\n"
-        "t00000000002,lr-b1-3f9a1c2e,2,0,failed,exit-1,2,0.1,64,,,,,3.25,0,process,"
-        f"{TREE},{DATA},{PROGRAM},2026-01-01T00:00:00Z,2026-01-01T00:00:03Z\n"
+        "trial,batch,index,replicate,in_spec,status,reason,attempts,program,params.lr,params.width,params.tags,"
+        "metrics.test_accuracy,metrics.bad,metrics.loss,seconds,node_class,seed,code,ran,data,started,finished\n"
+        f"t00000000000,lr-b1-3f9a1c2e,0,0,true,ok,,1,{PROGRAM},0.1,64,,0.30000000000000004,,2,3.25,gpu,0,"
+        f"{TREE},process,{DATA},2026-01-01T00:00:00Z,2026-01-01T00:00:03Z\n"
+        f't00000000001,lr-b1-3f9a1c2e,1,0,false,missing,,0,{PROGRAM},1,,"[""a"",1]",,,,,,,'
+        f"{TREE},,,,\n"
+        f"t00000000002,lr-b1-3f9a1c2e,2,0,,failed,exit-1,2,{PROGRAM},0.1,64,,,,,3.25,,0,"
+        f"{TREE},process,{DATA},2026-01-01T00:00:00Z,2026-01-01T00:00:03Z\n"
     )
 
 
 def test_a_summary_reads_back() -> None:
     text = summary.write(
-        [an_outcome(0), an_outcome(1, status=Status.MISSING, attempts=0, record=None)],
+        [
+            an_outcome(0, in_spec=True, node_class="gpu"),
+            an_outcome(1, status=Status.MISSING, attempts=0, record=None),
+        ],
         objective="test_accuracy",
     )
 
@@ -85,6 +94,9 @@ def test_a_summary_reads_back() -> None:
     assert (first.status, first.seconds, first.seed, first.data) == (Status.OK, 3.25, 0, DATA)
     assert (second.status, second.metrics, second.seconds, second.seed) == (Status.MISSING, {}, None, None)
     assert (second.ran, second.started, second.code) == (None, None, TREE)
+    assert [row.in_spec for row in table.rows] == [True, None]
+    assert [row.node_class for row in table.rows] == ["gpu", None]
+    assert {row.program for row in table.rows} == {PROGRAM}
 
 
 def test_only_an_ok_row_has_a_metric_to_rank() -> None:
@@ -209,8 +221,9 @@ def test_trials_that_invent_metric_names_do_not_blow_up_the_table() -> None:
         (lambda text: text.replace("\n", "\r\n"), "line 1: not the columns of a summary"),
         (lambda text: text.replace("params.lr,", "params.lr,mine,"), "line 1: not the columns of a summary"),
         (lambda text: text.replace("params.width", "params.lr"), "line 1: not the columns of a summary"),
-        (lambda text: text + "=======\n", "line 3: must have 19 cells, but got 1"),
+        (lambda text: text + "=======\n", "line 3: must have 21 cells, but got 1"),
         (lambda text: text.replace(",ok,", ",fine,"), "line 2: 'fine' is not a valid Status"),
+        (lambda text: text.replace(",ok,", "no,ok,"), "line 2: in_spec must be true, false or empty"),
         (lambda text: text.replace(",0.94,", ",nan,"), "line 2: must be a number, but got 'nan'"),
         (lambda text: text.replace(",64,", ",big,"), "line 2: must be a value, but got 'big'"),
         (lambda text: text.replace(TREE, ""), "line 2: code must not be empty"),

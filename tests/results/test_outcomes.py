@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generator.results import BatchResults, judge
+from generator.formats.record import from_line, to_line
+from generator.results import BatchResults, judge, substitutes
 from generator.structs.record import Record, Status
 from tests.builders import DATA, TREE, a_lock, a_program, a_record, an_expected_trial
 
@@ -129,6 +130,69 @@ def test_a_record_more_can_only_improve_a_status(records: list[Record]) -> None:
 
     for before, after in itertools.pairwise(ranks):
         assert all(new <= old for old, new in zip(before, after, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("reason", "status"),
+    [
+        ("timeout", Status.TIMEOUT),
+        ("oom", Status.OOM),
+        ("evicted", Status.EVICTED),
+        ("preempted", Status.EVICTED),
+        ("node-lost", Status.EVICTED),
+        ("exit-1", Status.FAILED),
+        (None, Status.FAILED),
+    ],
+)
+def test_a_failure_is_called_by_what_ended_it(reason: str | None, status: Status) -> None:
+    (outcome,) = judge(a_batch(failed(reason=reason))).outcomes
+
+    assert (outcome.status, outcome.reason) == (status, reason)
+    assert outcome.record is not None
+    assert outcome.record.status is Status.FAILED
+
+
+def test_of_failures_the_earliest_counts_whatever_it_is_called() -> None:
+    late = failed(uid="b", reason="oom", attempt=2, finished="2026-01-01T00:00:09Z")
+
+    assert judge(a_batch(late, failed(reason="timeout"))).outcomes[0].status is Status.TIMEOUT
+
+
+def test_a_trial_whose_files_cannot_be_used_has_a_record_of_the_collectors() -> None:
+    batch = a_batch(a_record(1), a_record(3, row="0" * 64), trials=5, retries=2)
+
+    made = tuple(substitutes(batch, {0: ("truncated", "foreign"), 1: ("empty",), 2: ("foreign",) * 9}))
+
+    assert [(one.index, one.reason, one.attempt) for one in made] == [
+        (0, "corrupt", 2),
+        (2, "foreign", 3),
+        (3, "foreign", 1),
+    ]
+    outcomes = judge(replace(batch, records=(*batch.records, *made))).outcomes
+    assert [(one.status, one.reason, one.record) for one in outcomes] == [
+        (Status.CORRUPT, "foreign truncated", None),
+        (Status.OK, None, a_record(1)),
+        (Status.FOREIGN, "foreign", None),
+        (Status.FOREIGN, "foreign", None),
+        (Status.MISSING, None, None),
+    ]
+
+
+def test_a_substitute_is_read_back_from_git_and_gives_way_to_a_record() -> None:
+    (made,) = substitutes(a_batch(), {0: ("wrong-type:metrics",)})
+
+    assert from_line(to_line(made)) == made
+    assert judge(a_batch(made)).outcomes[0].reason == "wrong-type:metrics"
+    for real in (a_record(), failed()):
+        assert judge(a_batch(made, real)).outcomes[0].record == real
+
+
+def test_a_trial_that_calls_itself_corrupt_chooses_no_words_of_the_summary() -> None:
+    forged = failed(reason="corrupt", details={"passed_over": {"=cmd|'/C calc'!A0": 1, "empty\n": 1}})
+
+    (outcome,) = judge(a_batch(forged)).outcomes
+
+    assert (outcome.status, outcome.reason) == (Status.CORRUPT, "corrupt")
 
 
 @pytest.mark.parametrize(

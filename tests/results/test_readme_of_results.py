@@ -159,7 +159,7 @@ def test_failures_are_grouped_by_reason_and_cut() -> None:
     assert [row[:3] for row in rows[2:]] == [
         ["diverged", "metric-not-finite", "1"],
         ["failed", "exit-1", "6"],
-        ["failed", "timeout", "1"],
+        ["timeout", "timeout", "1"],
         ["missing", "no record", "1"],
     ]
     assert rows[3][3].count("`t0") == 5

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from generator.formats import record, summary
 from generator.results import BatchResults, records_path, result_files, results_folder, summarise
-from generator.structs.record import Record
+from generator.structs.record import Record, Status
 from generator.structs.values import Value
 from tests.builders import DATA, TREE, a_grid, a_lock, a_program, a_record, an_expected_trial
 
@@ -72,7 +72,7 @@ def test_provenance_is_exactly_this() -> None:
     expected_data = {
         "batches": {
             NAME: {
-                "counts": {"cancelled": 0, "diverged": 0, "failed": 0, "missing": 1, "ok": 1},
+                "counts": {**{str(status): 0 for status in Status}, "missing": 1, "ok": 1},
                 "digest": "3f9a1c2e" * 8,
                 "generator": "0.1.0",
                 "number": 1,

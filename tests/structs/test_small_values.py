@@ -2,7 +2,7 @@ import pytest
 
 from generator.problems import Problem
 from generator.structs.program import Code, Program
-from generator.structs.record import Outcome, Record, Status
+from generator.structs.record import UNFINISHED, Outcome, Record, Status
 from generator.structs.sweep import Goal, Metric, MetricSource, Resources, Run
 from generator.structs.tree import Drift, FileTree
 
@@ -83,6 +83,17 @@ def test_the_defaults_of_a_run() -> None:
 )
 def test_which_states_no_attempt_can_change(status: Status, *, final: bool) -> None:
     assert status.is_final is final
+
+
+def test_every_end_is_of_a_kind_that_specs_and_commands_know() -> None:
+    assert {status: status.kind for status in Status if status.kind is not status} == {
+        Status.TIMEOUT: Status.FAILED,
+        Status.OOM: Status.FAILED,
+        Status.EVICTED: Status.FAILED,
+        Status.CORRUPT: Status.MISSING,
+        Status.FOREIGN: Status.MISSING,
+    }
+    assert {Status.FAILED, Status.MISSING, Status.CANCELLED} == UNFINISHED
 
 
 def test_problems_sort_by_place_and_show_place_rule_and_way_out() -> None:
