@@ -78,7 +78,7 @@ def a_record(index: int = 0, **changes: Any) -> Record:
             "uid": f"pod-{index}",
             "attempt": 1,
             "status": Status.OK,
-            "reason": None,
+            "reason": None if changes.get("status", Status.OK) is Status.OK else "exit-1",
             "metrics": MappingProxyType({"test_accuracy": 0.94, "loss": 0.2}),
             "seconds": 3.25,
             "started": "2026-01-01T00:00:00Z",

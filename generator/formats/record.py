@@ -1,28 +1,31 @@
 """The record of one attempt: a file from a hostile trial, and a line of `records/<batch>.jsonl` in git.
 
-Both are the same JSON, read by the same strict reader. A line is its canonical form: sorted keys, ASCII,
-shortest numbers (1.0 is written `1`), so equal records are equal bytes.
+Both are the same JSON, read by the same strict reader: it takes what `record.schema.json` beside the launcher
+describes, and refuses what no schema can: a name that stands twice, a whole number with a point, and what is too
+large as a whole. A line is its canonical form: sorted keys, ASCII, shortest numbers (1.0 is written `1`), so
+equal records are equal bytes.
 """
 
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 
 from generator.formats.hostile_json import Refused, parse_object
 from generator.structs.record import Artifact, Record, Status
-from generator.structs.values import canonical, canonical_json
+from generator.structs.values import LARGEST_EXACT_INTEGER, canonical, canonical_json
 
 RECORD_VERSION = 1
 
 LARGEST_DETAILS = 32 * 1024
 """Four times what the launcher lets through: its count is of other bytes than ours."""
-MOST_METRICS = 256
+MOST_METRICS = 101
 MOST_ARTIFACTS = 1000
-LONGEST_METRIC_NAME = 128
+MOST_POINTS = 200
 MOST_ROWS = 10_000_000
+MOST_ATTEMPTS = 1_000_000_000
+"""A launcher is told how often its trial failed before, in nine digits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,8 @@ def to_line(record: Record) -> str:
                 {"path": artifact.path, "bytes": artifact.bytes, "sha256": artifact.sha256}
                 for artifact in record.artifacts
             ],
+            # Only where there is one: most trials report their objective once.
+            **({"curve": record.curve} if record.curve else {}),
         }
     )
 
@@ -84,28 +89,35 @@ def _text(pattern: str, *, optional: bool = False) -> _Field:
     return _Field(kinds, lambda value: value is None or match(value) is not None)
 
 
-def _is_time(value: str) -> bool:
-    if _TIME.fullmatch(value) is None:
-        return False
-    try:
-        datetime.fromisoformat(value)
-    except ValueError:
-        return False
-    return True
-
-
 def _are_metrics(metrics: dict[str, Any]) -> bool:
     return len(metrics) <= MOST_METRICS and all(
-        0 < len(name) <= LONGEST_METRIC_NAME
-        and name.isprintable()
-        and type(value) in {int, float, type(None)}
-        for name, value in metrics.items()
+        _METRIC_NAME(name) and (value is None or type(value) in _NUMBERS) for name, value in metrics.items()
     )
 
 
+def _is_curve(points: list[Any]) -> bool:
+    return len(points) <= MOST_POINTS and all(
+        type(point) is list
+        and len(point) == 2  # noqa: PLR2004 - a pair
+        and type(point[0]) is int
+        and 0 <= point[0] <= LARGEST_EXACT_INTEGER
+        and (point[1] is None or type(point[1]) in _NUMBERS)
+        for point in points
+    )
+
+
+_NUMBERS = (int, float)
 _LONG = 2**63
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?Z", re.ASCII)
 _HEX = "[0-9a-f]{64}"
+_LEAP_YEAR = "[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00"
+_DAY = (
+    "[0-9]{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)"
+    f"|02-(?:0[1-9]|1[0-9]|2[0-8]))|(?:{_LEAP_YEAR})-02-29"
+)
+_TIME = rf"(?!0000)(?:{_DAY})T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{{1,6}})?Z"
+_METRIC_NAME = re.compile("[A-Za-z][A-Za-z0-9_./@-]{0,62}").fullmatch
+# Below its folder, by any name that a file can have: NUL is none.
+_PATH = r"(?!/|[\s\S]*//|(?:[\s\S]*/)?\.{1,2}(?:/|(?![\s\S])))[^\u0000]{1,1024}"
 
 _FIELDS: Mapping[str, _Field] = {
     "trial": _text("t[0-9a-f]{11}"),
@@ -113,13 +125,13 @@ _FIELDS: Mapping[str, _Field] = {
     "batch": _text("[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?"),
     "index": _Field((int,), lambda value: 0 <= value < MOST_ROWS),
     "uid": _text("[A-Za-z0-9][A-Za-z0-9._-]{0,127}"),
-    "attempt": _Field((int,), lambda value: 1 <= value < MOST_ROWS),
+    "attempt": _Field((int,), lambda value: 1 <= value <= MOST_ATTEMPTS),
     "status": _text("ok|diverged|failed"),
     "reason": _text("[a-z0-9][a-z0-9-]{0,63}", optional=True),
     "metrics": _Field((dict,), _are_metrics),
     "seconds": _Field((int, float), lambda value: value >= 0),
-    "started": _Field((str,), _is_time),
-    "finished": _Field((str,), _is_time),
+    "started": _text(_TIME),
+    "finished": _text(_TIME),
     "ran": _text("[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,511}"),
     "code": _text("[0-9a-f]{40}|[0-9a-f]{64}"),
     "data": _text(f"sha256:{_HEX}", optional=True),
@@ -130,11 +142,11 @@ _FIELDS: Mapping[str, _Field] = {
 """The members that a Record holds under the same names, in its order."""
 
 _ARTIFACT_FIELDS: Mapping[str, _Field] = {
-    "path": _Field((str,), lambda value: 0 < len(value) <= 1024),  # noqa: PLR2004 - a path's usual limit
+    "path": _text(_PATH),
     "bytes": _Field((int,), lambda value: 0 <= value < _LONG),
     "sha256": _text(_HEX),
 }
-_OPTIONAL: Mapping[str, Any] = {"details": {}, "artifacts": []}
+_OPTIONAL: Mapping[str, Any] = {"details": {}, "artifacts": [], "curve": []}
 
 
 def _record(data: dict[str, Any]) -> Record:
@@ -142,9 +154,11 @@ def _record(data: dict[str, Any]) -> Record:
     if type(version) is not int or version != RECORD_VERSION:
         raise Refused("unknown-version")
     data = {**_OPTIONAL, **data}
-    artifacts = _artifacts(data.pop("artifacts"))
+    artifacts, curve = _artifacts(data.pop("artifacts")), _curve(data.pop("curve"))
     del data["version"]
     _check(data, _FIELDS)
+    if (data["status"] == Status.OK) is not (data["reason"] is None):
+        raise Refused("wrong-value:reason")
     return Record(
         **{
             **data,
@@ -156,8 +170,17 @@ def _record(data: dict[str, Any]) -> Record:
             # Canonical at once, so that nothing can tell a record file from its line in git.
             "details": MappingProxyType(_details(data["details"])),
             "artifacts": artifacts,
+            "curve": curve,
         }
     )
+
+
+def _curve(points: Any) -> tuple[tuple[int, float | None], ...]:
+    if type(points) is not list:
+        raise Refused("wrong-type:curve")
+    if not _is_curve(points):
+        raise Refused("wrong-value:curve")
+    return tuple((step, None if value is None else float(value)) for step, value in points)
 
 
 def _details(data: dict[str, Any]) -> dict[str, Any]:

@@ -3,13 +3,11 @@
 import json
 import random
 import struct
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from jsonschema import Draft202012Validator
 
 from generator.formats import record
 from generator.formats.record import Corrupt
@@ -49,17 +47,24 @@ def test_a_record_has_one_exact_line() -> None:
 @settings(max_examples=60, deadline=None)
 @given(
     metrics=st.dictionaries(
-        st.text("abcÄ/ _", min_size=1, max_size=8),
+        st.from_regex("[abcA-C][ab/_.@-]{0,8}", fullmatch=True),
         st.none() | st.floats(allow_nan=False, allow_infinity=False),
         max_size=4,
     ),
     details=st.dictionaries(st.text(max_size=4, alphabet="abc"), JSON_VALUES, max_size=3),
     seconds=st.floats(0, 1e9),
+    curve=st.lists(
+        st.tuples(st.integers(0, 2**53), st.none() | st.floats(allow_nan=False, allow_infinity=False)),
+        max_size=3,
+    ),
 )
 def test_a_record_survives_its_line_exactly(
-    metrics: dict[str, float | None], details: dict[str, Any], seconds: float
+    metrics: dict[str, float | None],
+    details: dict[str, Any],
+    seconds: float,
+    curve: list[tuple[int, float | None]],
 ) -> None:
-    before = a_record(metrics=metrics, details=details, seconds=seconds)
+    before = a_record(metrics=metrics, details=details, seconds=seconds, curve=tuple(curve))
     line = record.to_line(before)
 
     after = record.from_line(line)
@@ -88,8 +93,8 @@ def test_ten_thousand_random_doubles_read_back_bit_by_bit() -> None:
     numbers = [struct.unpack("<d", source.randbytes(8))[0] for _ in range(10_000)]
     finite = [number + 0.0 for number in numbers if abs(number) < float("inf")]
 
-    for start in range(0, len(finite), 250):
-        part = {f"m{place}": number for place, number in enumerate(finite[start : start + 250])}
+    for start in range(0, len(finite), 100):
+        part = {f"m{place}": number for place, number in enumerate(finite[start : start + 100])}
         after = record.from_line(record.to_line(a_record(metrics=part)))
         assert isinstance(after, Record)
         assert after.metrics == part
@@ -103,15 +108,6 @@ def test_lines_are_sorted_by_row_and_attempt_and_each_is_written_once() -> None:
 
     assert text == "".join(record.to_line(each) + "\n" for each in (early, late, other))
     assert record.read_lines(text) == (early, late, other)
-
-
-def test_a_line_is_what_the_launchers_schema_describes() -> None:
-    schema = json.loads((Path(__file__).parents[2] / "base/launcher/v1/record.schema.json").read_text())
-    full = a_record(artifacts=(Artifact("model.pt", 12, "cd" * 32),))
-    failed = a_record(status=Status.FAILED, reason="exit-1", data=None, node=None, metrics={})
-
-    for each in (full, failed):
-        Draft202012Validator(schema).validate(json.loads(record.to_line(each)))
 
 
 def test_no_records_are_an_empty_file() -> None:

@@ -30,6 +30,7 @@ VALID: dict[str, Any] = {
     "node": "here",
     "details": {"device": "cpu"},
     "artifacts": [{"path": "model.pt", "bytes": 12, "sha256": "cd" * 32}],
+    "curve": [[1, 0.9], [2, None], [3, 0.94]],
 }
 
 
@@ -50,6 +51,7 @@ def test_a_valid_record_is_read_whole() -> None:
     assert found.metrics == {"test_accuracy": 0.94}
     assert found.details == {"device": "cpu"}
     assert found.artifacts == (Artifact("model.pt", 12, "cd" * 32),)
+    assert found.curve == ((1, 0.9), (2, None), (3, 0.94))
     assert (found.uid, found.node, found.code, found.data) == ("2f1c", "here", "c0de" * 10, None)
 
 
@@ -110,11 +112,17 @@ def test_what_is_no_record_is_corrupt_for_one_reason(hostile: bytes, reason: str
         ("metrics", {"a": [1]}, "wrong-value:metrics"),
         ("metrics", {"": 1}, "wrong-value:metrics"),
         ("metrics", {"a\nb": 1}, "wrong-value:metrics"),
-        ("metrics", {"m" * 129: 1}, "wrong-value:metrics"),
-        ("metrics", {f"m{number}": 1 for number in range(257)}, "wrong-value:metrics"),
+        ("metrics", {"m" * 64: 1}, "wrong-value:metrics"),
+        ("metrics", {"=cmd": 1}, "wrong-value:metrics"),
+        ("metrics", {"val Ä": 1}, "wrong-value:metrics"),
+        ("metrics", {f"m{number}": 1 for number in range(102)}, "wrong-value:metrics"),
         ("seconds", -1, "wrong-value:seconds"),
         ("seconds", "3", "wrong-type:seconds"),
         ("started", "2026-13-01T00:00:00Z", "wrong-value:started"),
+        ("started", "2026-02-29T00:00:00Z", "wrong-value:started"),
+        ("started", "1900-02-29T00:00:00Z", "wrong-value:started"),
+        ("started", "0000-01-01T00:00:00Z", "wrong-value:started"),
+        ("started", "2026-01-01T24:00:00Z", "wrong-value:started"),
         ("started", "2026-01-01T00:00:00+00:00", "wrong-value:started"),
         ("finished", 0, "wrong-type:finished"),
         ("ran", "image with spaces", "wrong-value:ran"),
@@ -132,6 +140,29 @@ def test_what_is_no_record_is_corrupt_for_one_reason(hostile: bytes, reason: str
         ("artifacts", [{"path": "a", "bytes": -1, "sha256": "cd" * 32}], "wrong-value:bytes"),
         ("artifacts", [{"path": "a", "bytes": 1, "sha256": "cd" * 32, "x": 1}], "unknown-key"),
         ("artifacts", [{"path": "a", "bytes": 1, "sha256": "cd" * 32}] * 1001, "wrong-value:artifacts"),
+        *[
+            ("artifacts", [{"path": path, "bytes": 1, "sha256": "cd" * 32}], "wrong-value:path")
+            for path in ("/a", "..", "../a", "a/..", "a/../b", ".", "./a", "a//b", "a\0b", "a" * 1025)
+        ],
+        ("reason", "exit-1", "wrong-value:reason"),
+        ("status", "failed", "wrong-value:reason"),
+        ("curve", {}, "wrong-type:curve"),
+        ("curve", [[1, 0.5]] * 201, "wrong-value:curve"),
+        *[
+            ("curve", [point], "wrong-value:curve")
+            for point in (
+                1,
+                [],
+                [1],
+                [1, 2, 3],
+                [1.0, 2],
+                [True, 1],
+                [-1, 1],
+                [2**53 + 1, 1],
+                [1, "2"],
+                [1, True],
+            )
+        ],
     ],
 )
 def test_a_wrong_member_is_named(member: str, value: object, reason: str) -> None:
@@ -139,7 +170,7 @@ def test_a_wrong_member_is_named(member: str, value: object, reason: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "member", [name for name in VALID if name not in {"version", "details", "artifacts"}]
+    "member", [name for name in VALID if name not in {"version", "details", "artifacts", "curve"}]
 )
 def test_a_missing_member_is_named(member: str) -> None:
     less = {name: value for name, value in VALID.items() if name != member}
@@ -147,8 +178,8 @@ def test_a_missing_member_is_named(member: str) -> None:
     assert record.read(json.dumps(less).encode()) == Corrupt(f"missing:{member}")
 
 
-@pytest.mark.parametrize("member", ["details", "artifacts"])
-def test_details_and_artifacts_may_be_absent(member: str) -> None:
+@pytest.mark.parametrize("member", ["details", "artifacts", "curve"])
+def test_details_artifacts_and_curve_may_be_absent(member: str) -> None:
     less = {name: value for name, value in VALID.items() if name != member}
 
     assert isinstance(record.read(json.dumps(less).encode()), Record)
@@ -158,19 +189,22 @@ def test_details_and_artifacts_may_be_absent(member: str) -> None:
     ("member", "value"),
     [
         ("index", 9_999_999),
-        ("attempt", 1),
+        ("attempt", 10**9),
         ("seed", -(2**63)),
         ("seed", 2**63 - 1),
         ("seconds", 0),
-        ("reason", "exit-1"),
         ("node", None),
         ("ran", "registry.example:5000/a/b@sha256:" + "ab" * 32),
         ("code", "c0de" * 16),
         ("data", "sha256:" + "ab" * 32),
         ("started", "2026-01-01T00:00:00.123456Z"),
-        ("metrics", {"m" * 128: 1}),
-        ("metrics", {f"m{number}": 1 for number in range(256)}),
-        ("metrics", {"val/Ä accuracy %": -1e-300}),
+        ("started", "2000-02-29T23:59:59Z"),
+        ("metrics", {"m" * 63: 1}),
+        ("metrics", {f"m{number}": 1 for number in range(101)}),
+        ("metrics", {"val/top-1@5": -1e-300, "none": None}),
+        ("curve", []),
+        ("curve", [[2**53, -1e-300]] * 200),
+        ("artifacts", [{"path": "a\n/..b/größe", "bytes": 0, "sha256": "cd" * 32}]),
         ("metrics", {}),
         ("artifacts", [{"path": "a", "bytes": 0, "sha256": "cd" * 32}] * 1000),
     ],
@@ -185,6 +219,20 @@ def test_a_metric_that_is_not_finite_is_known_to_be_none(source: str) -> None:
 
     assert isinstance(found, Record)
     assert found.metrics == {"test_accuracy": None}
+
+
+def test_a_point_that_is_not_finite_is_known_to_be_none() -> None:
+    found = record.read(text("curve", "[[1, NaN], [2, -0.0], [3, 1e999], [4, 1]]"))
+
+    assert isinstance(found, Record)
+    assert repr(found.curve) == "((1, None), (2, 0.0), (3, None), (4, 1.0))"
+
+
+def test_a_failure_has_a_reason() -> None:
+    found = record.read(content(status="failed", reason="exit-1"))
+
+    assert isinstance(found, Record)
+    assert (found.status, found.reason) == (Status.FAILED, "exit-1")
 
 
 def test_minus_zero_is_zero_and_whole_metrics_are_floats() -> None:

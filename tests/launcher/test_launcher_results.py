@@ -128,7 +128,7 @@ def test_a_result_that_is_a_link_a_pipe_or_a_folder_is_invalid(tmp_path: Path) -
 def test_no_result_file_is_a_missing_metric(tmp_path: Path) -> None:
     report = launch.report_of_file(str(tmp_path / "none"), "loss")
 
-    assert report == ({}, {}, "metric-missing", "the trial wrote no $SWEEP_RESULT")
+    assert report == ({}, {}, "metric-missing", "the trial wrote no $SWEEP_RESULT", ())
 
 
 @pytest.mark.parametrize(
@@ -235,12 +235,19 @@ def test_details_that_are_too_deep_for_a_record_are_dropped(trial_folder: TrialF
     assert launch.read_object(str(path))["details"] == record["details"]
 
 
+def metric(name: str = "loss", source: str = "stdout", **changes: str) -> dict[str, str]:
+    """Say how a trial reports, as launch.json does."""
+    complete: dict[str, str] = launch.complete_metric({"name": name, "source": source, **changes})
+    return complete
+
+
 def scan(*chunks: bytes, objective: str = "loss") -> Any:
     """Give the numbers found in an output that comes in pieces."""
-    found = launch.Scan(objective)
+    found = launch.Stream(metric(objective))
     for chunk in chunks:
         found.feed(chunk)
-    return found.finish()
+    found.finish()
+    return found.found
 
 
 @pytest.mark.parametrize(
@@ -278,9 +285,6 @@ def test_not_a_number_is_a_number_too(text: bytes) -> None:
         b"loss=",
         b"=1",
         b"loss=1,5",
-        b"loss=1 accuracy=2",
-        b"epoch 1: loss=1",
-        b"loss=1 (best)",
         b"loss==1",
         b"loss=0x1f",
         b"loss=1_000",
@@ -290,13 +294,10 @@ def test_not_a_number_is_a_number_too(text: bytes) -> None:
         b"loss=1e",
         b"loss=--1",
         b"1loss=1",
-        b"lo ss=1",
         b"l\xc3\xb6ss=1",
         b"loss=\xd9\xa3",
         b"loss=\xff1",
-        b"\xe2\x80\x83loss=1",
         b"a" * 64 + b"=1",
-        b"{loss=1}",
     ],
 )
 def test_any_other_line_is_none(line: bytes) -> None:
@@ -348,7 +349,7 @@ def test_what_follows_a_line_that_is_too_long_is_read_again() -> None:
 
 
 def test_an_endless_line_takes_no_memory() -> None:
-    found = launch.Scan("loss")
+    found = launch.Stream(metric())
     for _ in range(50):
         found.feed(b"1" * 65536)
 

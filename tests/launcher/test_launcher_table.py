@@ -294,7 +294,16 @@ def test_whatever_the_line_it_is_read_or_refused(line: str, kinds: list[str]) ->
         ({"metric": "loss"}, "launch: metric must be dict"),
         ({"metric": {"source": "result"}}, "metric: name must be str"),
         ({"metric": {"name": "loss"}}, "metric: source must be str"),
-        ({"metric": {"name": "loss", "source": "file"}}, "the metric's source must be result or stdout"),
+        ({"metric": {"name": "loss", "source": "file"}}, "metric: source must be one of result, stdout"),
+        (
+            {"metric": {"name": "loss", "source": "result", "format": "xml"}},
+            "must be one of json, jsonl, text",
+        ),
+        (
+            {"metric": {"name": "loss", "source": "result", "reduce": 1}},
+            "reduce must be one of last, min, max",
+        ),
+        ({"metric": {"name": "loss", "source": "stdout", "format": "json"}}, "that of a file"),
         ({"seed_base": 0.5}, "launch: seed_base must be int"),
         ({"timeout_seconds": "1"}, "launch: timeout_seconds must be int or float"),
         ({"grace_seconds": None}, "launch: grace_seconds must be int or float"),
@@ -334,4 +343,12 @@ def test_further_members_of_launch_json_do_not_matter(trial_folder: TrialFolder)
     trial_folder.changes = {"generated": "by a generator", "timeout_seconds": 0.5}
     trial_folder.write()
 
-    assert launch.read_launch(str(trial_folder.root / "launch.json")) == trial_folder.launch_json()
+    found = launch.read_launch(str(trial_folder.root / "launch.json"))
+
+    assert found == {**trial_folder.launch_json(), "metric": found["metric"]}
+    assert found["metric"] == {
+        "name": "test_accuracy",
+        "source": "result",
+        "format": "json",
+        "reduce": "last",
+    }

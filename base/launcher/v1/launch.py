@@ -24,8 +24,12 @@ Gives the command, beside all of its own environment
   SWEEP_PARAM_<NAME>  each value as text; not set where the parameter is absent
   SWEEP_TRIAL         path of a JSON file: name -> value
   SWEEP_TRIAL_ID, SWEEP_SEED, JOB_ID (the index counted from 1)
-  SWEEP_RESULT        where it may write a JSON object: its numbers are metrics, or those of its member
-                      `metrics`; all else is details. Or launch.json names stdout: lines `name=value`
+  SWEEP_RESULT        where it may write what it reports. launch.json says whether that is read or its stdout,
+                      and in which form: `json`, one object whose numbers are metrics, or those of its member
+                      `metrics`, all else being details; `jsonl`, such an object a line, with its `step`;
+                      `text`, lines with `name=value`, several in a line, whatever stands around them; `log`,
+                      lines `key,value`, spaces in keys becoming underscores. Of a name that comes again the
+                      last number counts, of the metric that decides the one that `reduce` says
   SWEEP_ARTIFACTS     a folder for files to keep: paths, sizes and digests enter the record
   SWEEP_CHECKPOINTS   a folder that all attempts and all pods share, deleted after success
   and, where launch.json asks for it
@@ -71,7 +75,7 @@ import sys
 import tempfile
 import threading
 import time
-from typing import IO, Any, Callable, Iterable, Mapping, NamedTuple
+from typing import IO, Any, Callable, Iterable, Mapping, NamedTuple, Sequence
 
 BAD_HYPERPARAMETERS, BAD_SWEEP, STORAGE_FAILED, OUR_BUG, TIMED_OUT = 42, 43, 74, 70, 124
 FINAL = {"ok": 0, "diverged": BAD_HYPERPARAMETERS}
@@ -79,7 +83,12 @@ FINAL = {"ok": 0, "diverged": BAD_HYPERPARAMETERS}
 LARGEST_FILE = 1024 * 1024  # of JSON that a trial may have written
 DEEPEST = 16  # containers within each other in such JSON
 LONGEST_INTEGER = 300  # digits: each of them is still a finite float
+LARGEST_STREAM = 64 * 1024 * 1024  # of lines that a trial may have written
 MOST_METRICS = 100
+MOST_POINTS = 200  # of a curve in the record
+MOST_HELD = 4096  # points of a curve, until the trial ends
+LARGEST_STEP = 2**53  # beyond it readers that use doubles lose digits
+MOST_GUESSES = 1000  # lines that are looked at for another form
 MOST_DETAILS = 8 * 1024  # characters of JSON
 MOST_ARTIFACTS = 1000
 LONGEST_PATH = 500  # characters of an artifact's path in JSON: a full record stays below LARGEST_FILE
@@ -91,9 +100,13 @@ PATIENCE = 2.0  # seconds for processes to vanish and pipes to empty once all wa
 
 NAME = r"[A-Za-z][A-Za-z0-9_./@-]{0,62}"
 METRIC_NAME = re.compile(NAME)
-METRIC_LINE = re.compile(
-    rf"\s*({NAME})\s*=\s*([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[+-]?[0-9]+)?|[+-]?(?:nan|inf|infinity))\s*",
-    re.ASCII | re.IGNORECASE,
+DECIMAL = (
+    r"[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+    r"|[nN][aA][nN]|[iI][nN][fF](?:[iI][nN][iI][tT][yY])?)"
+)
+METRIC_NUMBER = re.compile(DECIMAL)
+METRIC_TEXT = re.compile(  # all that Katib's default filter finds, but no halves of `1,5` or `0x1f`
+    rf"(?<![\w./@|-])({NAME})\s*=\s*({DECIMAL})(?=\.?(?:[\s;%|)\]}}\"'(\[\x1b]|[,:](?![0-9])|$))"
 )
 UID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 TRIAL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
@@ -232,14 +245,20 @@ def parse_object(content: bytes) -> dict[str, Any]:
     return data
 
 
-def read_object(path: str) -> dict[str, Any]:
-    """Read a JSON file that a trial may have written. Raises OSError, and ValueError with the reason."""
+def open_regular(path: str) -> IO[bytes]:
+    """Open a file that a trial may have written. Raises OSError, and ValueError for what is no file."""
     # Without O_NONBLOCK a FIFO would hold us for ever; a link could show what is none of the trial's.
     file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    with open(file, "rb") as opened:
-        if not stat.S_ISREG(os.fstat(file).st_mode):
-            raise ValueError("it is no regular file")
-        content = opened.read(LARGEST_FILE + 1)
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise ValueError("it is no regular file")
+    return open(file, "rb")
+
+
+def read_object(path: str) -> dict[str, Any]:
+    """Read a JSON file that a trial may have written. Raises OSError, and ValueError with the reason."""
+    with open_regular(path) as file:
+        content = file.read(LARGEST_FILE + 1)
     if len(content) > LARGEST_FILE:
         raise ValueError("it is larger than 1 MiB")
     return parse_object(content)
@@ -276,6 +295,11 @@ LAUNCH: Mapping[str, tuple[type, ...]] = {
 COLUMN = {"name": TEXT, "type": TEXT}
 SHARD = {"file": TEXT, "first": (int,), "count": (int,), "digest": TEXT}
 METRIC = {"name": TEXT, "source": TEXT}
+REPORTING = {
+    "source": ("result", "stdout"),
+    "format": ("json", "jsonl", "text", "log"),
+    "reduce": ("last", "min", "max"),
+}
 ON_REQUEST = {"secrets": (dict,), "hyperparams_file": (bool,)}
 
 
@@ -317,9 +341,21 @@ def read_launch(path: str) -> dict[str, Any]:
         check(column, COLUMN, "column")
     for shard in launch["shards"]:
         check(shard, SHARD, "shard")
-    if launch["metric"]["source"] not in ("result", "stdout"):
-        raise Refused(f"launch.json: the metric's source must be result or stdout, got {launch['metric']!r}")
-    return launch
+    return {**launch, "metric": complete_metric(launch["metric"])}
+
+
+def complete_metric(metric: Mapping[str, Any]) -> dict[str, Any]:
+    """Add what launch.json leaves out of how the trial reports."""
+    usual = {"result": "json", "stdout": "text"}.get(metric["source"])
+    metric = {"format": usual, "reduce": "last", **metric}
+    for name, choices in REPORTING.items():
+        if metric[name] not in choices:
+            raise Refused(
+                f"launch.json: metric: {name} must be one of {', '.join(choices)}, got {metric[name]!r}"
+            )
+    if (metric["source"], metric["format"]) == ("stdout", "json"):
+        raise Refused("launch.json: metric: the format json is that of a file, and stdout is none")
+    return metric
 
 
 class Rows(NamedTuple):
@@ -780,15 +816,111 @@ def supervise(child: subprocess.Popen[bytes], launch: Mapping[str, Any], signals
 # ----------------------------------------------------------------------------------- what the trial reported
 
 
-class Scan:
-    """Finds numbers in lines `name=value`; the last one of a name counts."""
+class Report(NamedTuple):
+    """What the trial says of itself."""
 
-    def __init__(self, objective: str) -> None:
-        self.objective, self.rest = objective, b""
+    metrics: dict[str, float]  # finite or not
+    details: dict[str, Any]
+    reason: str | None  # why there is no objective
+    message: str
+    curve: Sequence[list[Any]] = ()  # [step, objective], None where that is not finite
+
+
+class Curve:
+    """The objective by step, in memory that does not grow with the steps."""
+
+    def __init__(self) -> None:
+        self.points: list[tuple[int, float]] = []
+        self.seen, self.stride, self.has_steps = 0, 1, False
+        self.last: tuple[int, float] | None = None
+        self.low: tuple[int, float] | None = None
+        self.high: tuple[int, float] | None = None
+
+    def add(self, value: float, step: Any) -> None:
+        """Take the next number; one without a step is counted, from 1."""
+        place = whole_step(step)
+        self.has_steps = self.has_steps or place is not None
+        self.last = point = (self.seen + 1 if place is None else place, value)
+        if self.seen % self.stride == 0:
+            self.points.append(point)
+            if len(self.points) > MOST_HELD:
+                self.points = self.points[::2]
+                self.stride *= 2
+        self.seen += 1
+        if math.isfinite(value):
+            self.low = point if self.low is None or value < self.low[1] else self.low
+            self.high = point if self.high is None or value > self.high[1] else self.high
+
+    def thinned(self) -> list[list[Any]]:
+        """Give first, last, lowest and highest point and what else fits evenly between, sorted by step."""
+        if self.seen < 2 and not self.has_steps:  # one number alone is no curve
+            return []
+        marks = [point for point in (self.low, self.high, self.last) if point]
+        held = dict([*self.points, *marks])  # of a step that comes again the last counts
+        steps = sorted(held)
+        if len(steps) > MOST_POINTS:
+            room = MOST_POINTS - len(marks)
+            even = {steps[number * (len(steps) - 1) // (room - 1)] for number in range(room)}
+            steps = sorted(even | {step for step, _ in marks})
+        return [[step, held[step] + 0.0 if math.isfinite(held[step]) else None] for step in steps]
+
+
+def whole_step(step: Any) -> int | None:
+    """Give a step as the whole number that it must be."""
+    if type(step) in AMOUNT and math.isfinite(step) and 0 <= step <= LARGEST_STEP and step == int(step):
+        return int(step)
+    return None
+
+
+def text_members(line: str) -> dict[str, Any]:
+    """Find `name=value` in a line, as often as it stands there."""
+    return {found[1]: float(found[2]) for found in METRIC_TEXT.finditer(line)}
+
+
+def log_members(line: str) -> dict[str, Any]:
+    """Take `key,value` apart. Raises ValueError where it is none."""
+    key, comma, value = line.strip().rpartition(",")
+    if not comma:
+        raise ValueError("it has no comma between key and value")
+    value = value.strip()
+    return {"_".join(key.split()): float(value) if METRIC_NUMBER.fullmatch(value) else value}
+
+
+def object_members(line: str) -> dict[str, Any]:
+    """Read a line of JSON. Raises ValueError where it is none."""
+    return parse_object(line.encode())
+
+
+LINES: Mapping[str, Callable[[str], dict[str, Any]]] = {
+    "jsonl": object_members,
+    "text": text_members,
+    "log": log_members,
+}
+SHOWN = {"jsonl": 'line {{"{}": NUMBER}}', "text": "line {}=NUMBER", "log": "line {},NUMBER"}
+
+
+def form_of(line: str, objective: str) -> str:
+    """Say in which form a line would hold the objective; nothing where in none."""
+    for form, members in LINES.items():
+        with contextlib.suppress(ValueError):
+            if type(members(line).get(objective)) in AMOUNT:
+                return form
+    return ""
+
+
+class Stream:
+    """Gathers what lines say. In a file every line must be of the form; on stdout others may print, too."""
+
+    def __init__(self, metric: Mapping[str, str], *, strict: bool = False) -> None:
+        self.objective, self.form, self.reduce = metric["name"], metric["format"], metric["reduce"]
+        self.strict = strict and self.form != "text"
+        self.rest, self.number, self.guesses, self.other = b"", 0, 0, ""
         self.found: dict[str, float] = {}
+        self.details: dict[str, Any] = {}
+        self.curve = Curve()
 
     def feed(self, chunk: bytes) -> None:
-        """Take the next bytes of the output."""
+        """Take the next bytes. Raises ValueError where a file has a line of another form."""
         lines = (self.rest + chunk).split(b"\n")
         # A line that is too long already stays so, and costs no memory.
         self.rest = lines.pop()[: LONGEST_LINE + 1]
@@ -797,44 +929,149 @@ class Scan:
 
     def take(self, line: bytes) -> None:
         """Take a whole line."""
-        if len(line) <= LONGEST_LINE:
-            match = METRIC_LINE.fullmatch(line.decode("utf-8", "replace"))
-            if match and (match[1] in (self.objective, *self.found) or len(self.found) < MOST_METRICS):
-                self.found[match[1]] = float(match[2])
+        self.number += 1
+        if not line or line.isspace():
+            return
+        try:
+            if len(line) > LONGEST_LINE:
+                raise ValueError("it is longer than 64 KiB")
+            text = line.decode("utf-8", "strict" if self.strict else "replace")
+            members = LINES[self.form](text)
+        except ValueError as error:
+            self.guess(line)
+            if self.strict:
+                raise ValueError(f"line {self.number}: {error}") from error
+        else:
+            if type(members.get(self.objective)) not in AMOUNT:
+                self.guess(line)
+            self.sort_out(members)
 
-    def finish(self) -> dict[str, float]:
-        """Take what stands after the last line end, and give all numbers."""
+    def guess(self, line: bytes) -> None:
+        """Remember of which other form a line is."""
+        if not self.other and self.guesses < MOST_GUESSES and len(line) <= LONGEST_LINE:
+            self.guesses += 1
+            form = form_of(line.decode("utf-8", "replace"), self.objective)
+            self.other = "" if form == self.form else form
+
+    def sort_out(self, members: dict[str, Any]) -> None:
+        """Tell metrics from details."""
+        step = members.pop("step", None) if self.has_step(members) else None
+        for name, value in members.items():
+            is_known = name == self.objective or name in self.found
+            is_number = type(value) in AMOUNT and METRIC_NAME.fullmatch(name)
+            if is_number and (is_known or len(self.found) < MOST_METRICS):
+                self.found[name] = float(value)
+            elif self.keeps(name) and (name in self.details or len(self.details) < MOST_METRICS):
+                self.details[name] = value
+        if type(members.get(self.objective)) in AMOUNT:
+            self.curve.add(self.found[self.objective], step)
+
+    def keeps(self, name: str) -> bool:
+        """Tell whether what is no number is a detail; what others print looks like a log by its commas."""
+        return self.strict or self.form == "jsonl" or name == self.objective
+
+    def has_step(self, members: Mapping[str, Any]) -> bool:
+        """Tell whether a line says where its objective belongs; else its step is a number like others."""
+        has_one = whole_step(members.get("step")) is not None and self.objective != "step"
+        return has_one and (self.form == "jsonl" or self.objective in members)
+
+    def finish(self) -> None:
+        """Take what stands after the last line end. Raises ValueError like `feed`."""
         self.take(self.rest)
-        return self.found
+
+    def report(self, place: str, other: str) -> Report:
+        """Say what the lines came to."""
+        if self.objective not in self.found:
+            message = f"there is no {SHOWN[self.form].format(self.objective)} {place}"
+            if self.objective in self.details:
+                message += f", and {self.details[self.objective]!r:.100} is no number"
+            return Report(self.found, self.details, "metric-missing", message + would_find(other))
+        best = {"min": self.curve.low, "max": self.curve.high}.get(self.reduce)
+        if best:
+            self.found[self.objective] = best[1]
+        return Report(self.found, self.details, None, "", () if self.form == "log" else self.curve.thinned())
 
 
-class Report(NamedTuple):
-    """What the trial says of itself."""
-
-    metrics: dict[str, float]  # finite or not
-    details: dict[str, Any]
-    reason: str | None  # why there is no objective
-    message: str
+def would_find(form: str) -> str:
+    """Name the word of the spec with which the objective would have been found."""
+    return f"; with metric.format: {form} it would be found" if form else ""
 
 
-def report_of_lines(found: dict[str, float], objective: str) -> Report:
-    """Take the numbers of the output as the report."""
-    if objective in found:
-        return Report(found, {}, None, "")
-    return Report(found, {}, "metric-missing", f"there is no line {objective}=NUMBER on stdout")
+def read_report(of_stdout: Stream | None, path: str, metric: Mapping[str, str]) -> Report:
+    """Give what the trial reported, where its sweep looks for it."""
+    if of_stdout is None:
+        if metric["format"] == "json":
+            return report_of_file(path, metric["name"])
+        return report_of_lines(path, metric)
+    of_stdout.finish()
+    report = of_stdout.report("on stdout", of_stdout.other)
+    if report.reason and not of_stdout.other and os.path.lexists(path):
+        return report._replace(
+            message=f"{report.message}; there is a $SWEEP_RESULT, for metric.source: result"
+        )
+    return report
+
+
+def report_of_lines(path: str, metric: Mapping[str, str]) -> Report:
+    """Read the result file line by line."""
+    stream, wrong = Stream(metric, strict=True), ""
+    try:
+        with open_regular(path) as file:
+            for chunk in iter(lambda: file.read(65536), b""):
+                if file.tell() > LARGEST_STREAM:
+                    raise ValueError("it is larger than 64 MiB")
+                stream.feed(chunk)
+        stream.finish()
+    except FileNotFoundError:
+        return NO_FILE
+    except (OSError, ValueError) as error:
+        wrong = str(error)
+    other = "json" if is_object_with(path, stream.objective) else stream.other
+    if wrong and not other:
+        head = form_of_file(path, stream.objective)
+        other = "" if head == stream.form else head
+    report = stream.report("in $SWEEP_RESULT", other)
+    if wrong:
+        return no_result(wrong + would_find(other))._replace(metrics=report.metrics, curve=report.curve)
+    return report
+
+
+def is_object_with(path: str, objective: str) -> bool:
+    """Tell whether a file is one JSON object with the objective."""
+    with contextlib.suppress(OSError, ValueError):
+        members = read_object(path)
+        inner = members.get("metrics", members)
+        return isinstance(inner, dict) and type(inner.get(objective)) in AMOUNT
+    return False
+
+
+def form_of_file(path: str, objective: str) -> str:
+    """Say in which form the head of a file would hold the objective; nothing where in none."""
+    with contextlib.suppress(OSError, ValueError), open_regular(path) as file:
+        lines = file.read(LONGEST_LINE).decode("utf-8", "replace").splitlines()
+        return next(filter(None, (form_of(line, objective) for line in lines[:MOST_GUESSES])), "")
+    return ""
+
+
+NO_FILE = Report({}, {}, "metric-missing", "the trial wrote no $SWEEP_RESULT")
+
+
+def no_result(why: str) -> Report:
+    """Say what is wrong with the result file."""
+    return Report({}, {}, "result-invalid", f"$SWEEP_RESULT is no valid result: {why}")
 
 
 def report_of_file(path: str, objective: str) -> Report:
     """Read the result file: numbers are metrics, the rest is details."""
     try:
         members = read_object(path)
-        inner = members.pop("metrics", None) if "metrics" in members else members
-        if not isinstance(inner, dict):
-            raise ValueError(f"its member metrics must be an object, got {type(inner).__name__}")
     except FileNotFoundError:
-        return Report({}, {}, "metric-missing", "the trial wrote no $SWEEP_RESULT")
+        return NO_FILE
     except (OSError, ValueError) as error:
-        return Report({}, {}, "result-invalid", f"$SWEEP_RESULT is no valid result: {error}")
+        return no_result(f"{error}{would_find(form_of_file(path, objective))}")
+    inner = members.pop("metrics") if "metrics" in members else members
+    if not isinstance(inner, dict):
+        return no_result(f"its member metrics must be an object, got {type(inner).__name__}")
     metrics: dict[str, float] = {}
     details = {} if inner is members else members
     for name, value in inner.items():
@@ -1039,9 +1276,9 @@ def run_command(attempt: Attempt, signals: Signals) -> Outcome:
         place = os.path.join(scratch, "work")
         lay_workplace(place, hyperparams(attempt.launch, attempt.row))
         variables[b"PWD"] = os.fsencode(place)
-    scan = Scan(attempt.objective)
-    of_stdout = attempt.launch["metric"]["source"] == "stdout"
-    out = Tee(1, attempt.path(f"{attempt.uid}.out"), scan.feed if of_stdout else len)
+    metric = attempt.launch["metric"]
+    of_stdout = Stream(metric) if metric["source"] == "stdout" else None
+    out = Tee(1, attempt.path(f"{attempt.uid}.out"), of_stdout.feed if of_stdout else len)
     err = Tee(2, attempt.path(f"{attempt.uid}.err"), len)
     if signals.stop:
         raise Stopped(signals.stop)
@@ -1056,10 +1293,7 @@ def run_command(attempt: Attempt, signals: Signals) -> Outcome:
         until = time.monotonic() + PATIENCE
         out.finish(until)
         err.finish(until)
-    if of_stdout:
-        report = report_of_lines(scan.finish(), attempt.objective)
-    else:
-        report = report_of_file(os.path.join(scratch, "result.json"), attempt.objective)
+    report = read_report(of_stdout, os.path.join(scratch, "result.json"), metric)
     if attempt.rank and (ending.code, ending.cause) == (0, 0):
         return Outcome(Verdict("ok", None, 0), report, started, ending.seconds)
     return Outcome(judge(ending, report, attempt.objective), report, started, ending.seconds)
@@ -1077,7 +1311,7 @@ def make_record(attempt: Attempt, outcome: Outcome) -> dict[str, Any]:
         details["error"] = report.message[:1000]
     if left_out:
         details["artifacts_left_out"] = left_out
-    return {
+    record = {
         "version": 1,
         "trial": row.trial,
         "row": row.digest,
@@ -1100,6 +1334,7 @@ def make_record(attempt: Attempt, outcome: Outcome) -> dict[str, Any]:
         "details": small(plain(details)),
         "artifacts": artifacts,
     }
+    return {**record, "curve": report.curve} if report.curve else record
 
 
 def records_of(row: Row, folder: str) -> list[dict[str, Any]]:
@@ -1123,6 +1358,8 @@ def dump(record: Mapping[str, Any]) -> str:
 def brief(record: dict[str, Any], objective: str) -> str:
     """Write a record in so few bytes that the node keeps it whole."""
     value = record["metrics"].get(objective)
+    if len(dump(record)) > TERMINATION_BYTES:
+        record = {name: member for name, member in record.items() if name != "curve"}
     less = {"artifacts": [], "details": {}, "metrics": {} if value is None else {objective: value}}
     for name, substitute in less.items():
         if len(dump(record)) > TERMINATION_BYTES:

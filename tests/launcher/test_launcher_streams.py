@@ -1,0 +1,392 @@
+"""The forms in which a trial may report line by line: `name=value`, JSON Lines, and `key,value` logs."""
+
+import itertools
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.launcher.folders import TRIALS, TrialFolder, launch, python, shell
+
+SEVEN = """\
+train time,2.9695417881011963
+train loss,0.38534954896907214
+train acc,0.8684761597938144
+test time,0.34630489349365234
+test loss,0.3725375
+test acc,0.8757
+total time,75.12576508522034
+"""
+NINE = f"epoch,24\nlr,0.0\n{SEVEN}"
+
+
+def metric(name: str = "loss", source: str = "stdout", **changes: str) -> dict[str, str]:
+    """Say how a trial reports, as launch.json does."""
+    complete: dict[str, str] = launch.complete_metric({"name": name, "source": source, **changes})
+    return complete
+
+
+def printed(text: str, **changes: str) -> Any:
+    """Give the report of what was printed."""
+    stream = launch.Stream(metric(**changes))
+    stream.feed(text.encode())
+    return launch.read_report(stream, "/nowhere", metric(**changes))
+
+
+def written(content: str | bytes, tmp_path: Path, **changes: str) -> Any:
+    """Give the report of a result file."""
+    path = tmp_path / "result.json"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return launch.read_report(None, str(path), metric(source="result", **changes))
+
+
+# ------------------------------------------------------------------------------------------------- name=value
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("loss=1 accuracy=2", {"loss": 1.0, "accuracy": 2.0}),
+        ("epoch 1: loss=0.3, accuracy=.98", {"loss": 0.3, "accuracy": 0.98}),
+        ("2026-11-22T05:19:51.000000000Z loss=0.5", {"loss": 0.5}),
+        (
+            "2026-11-22T05:19:51Z INFO     Epoch[5] Validation-accuracy=0.924463",
+            {"Validation-accuracy": 0.924463},
+        ),
+        ("Score=-7.53e-05 Score=1E0", {"Score": 1.0}),
+        ("Score=1.23E10;x", {"Score": 1.23e10}),
+        ("loss = 1 | accuracy\t=\t+2", {"loss": 1.0, "accuracy": 2.0}),
+        ("{loss=1}", {"loss": 1.0}),
+        ("[loss=1]", {"loss": 1.0}),
+        ("loss=1 (best)", {"loss": 1.0}),
+        ("accuracy=93%", {"accuracy": 93.0}),
+        ("the loss=0.5.", {"loss": 0.5}),
+        ("\u2003loss=1", {"loss": 1.0}),
+        ("lo ss=1", {"ss": 1.0}),
+        ("val/loss=1", {"val/loss": 1.0}),
+        ("time=3.5s loss=1", {"loss": 1.0}),
+        ("a=b=1", {"b": 1.0}),
+        ("--lr=0.1 -x=1 a|b=2 1a=3", {}),
+        ("loss=1,5", {}),
+        ("loss=1:30", {}),
+        ("\u0131nf=1 loss=\u0131nf loss=\u0660", {}),
+    ],
+)
+def test_numbers_are_found_wherever_they_stand_in_a_line(line: str, found: dict[str, float]) -> None:
+    assert launch.text_members(line) == found
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.floats(allow_nan=False, allow_infinity=False), st.text("abc =,:0.", max_size=6))
+def test_any_number_is_found_exactly_and_any_text_is_survived(number: float, noise: str) -> None:
+    assert launch.text_members(f"x: loss={number!r}, y")["loss"] == number
+    launch.text_members(noise + "=" + noise)
+
+
+def test_a_stream_of_lines_is_a_curve_counted_or_by_its_steps() -> None:
+    counted = printed("loss=3\nacc=1\nloss=2\nloss=nan\nloss=1\n")
+    stepped = printed("step=10 loss=3\nstep=20 loss=2 acc=1\n")
+
+    assert (counted.metrics, counted.curve) == (
+        {"loss": 1.0, "acc": 1.0},
+        [[1, 3.0], [2, 2.0], [3, None], [4, 1.0]],
+    )
+    assert (stepped.metrics, stepped.curve) == ({"loss": 2.0, "acc": 1.0}, [[10, 3.0], [20, 2.0]])
+
+
+def test_one_number_is_no_curve() -> None:
+    assert printed("loss=3\n").curve == []
+    assert printed("step=7\nloss=3\n").metrics == {"step": 7.0, "loss": 3.0}
+
+
+@pytest.mark.parametrize(("reduce", "value"), [("last", 2.0), ("min", -1.5), ("max", 9.0)])
+@pytest.mark.parametrize("form", ["text", "jsonl"])
+def test_of_a_stream_the_spec_says_which_number_counts(reduce: str, value: float, form: str) -> None:
+    line = "loss={}, other={}\n" if form == "text" else '{{"loss": {}, "other": {}}}\n'
+    text = "".join(line.format(number, place) for place, number in enumerate(["4", "9", "NaN", "-1.5", "2"]))
+
+    assert printed(text, format=form, reduce=reduce).metrics == {"loss": value, "other": 4.0}
+
+
+def test_a_stream_without_any_finite_number_has_none_whatever_counts() -> None:
+    assert math.isnan(printed("loss=nan\nloss=nan\n", reduce="max").metrics["loss"])
+    assert printed("loss=1\nloss=inf\n", reduce="max").metrics == {"loss": 1.0}
+    assert printed("loss=1\nloss=inf\n").metrics == {"loss": math.inf}
+
+
+# ------------------------------------------------------------------------------------------------- JSON Lines
+
+
+def test_json_lines_are_a_curve_in_a_file_and_on_stdout(tmp_path: Path) -> None:
+    text = (
+        '{"step": 3, "loss": 0.9, "lr": 0.1}\n'
+        '{"step": 5, "loss": NaN}\r\n\n'
+        '{"step": 4, "loss": 0.8, "note": "x"}\n'
+        '{"step": 6, "lr": 0.2}\n'
+        '{"step": 7, "loss": 0.25}'
+    )
+    expected = [[3, 0.9], [4, 0.8], [5, None], [7, 0.25]]
+
+    for report in (written(text, tmp_path, format="jsonl"), printed(f"hello\n{{x\n{text}", format="jsonl")):
+        assert report.metrics == {"loss": 0.25, "lr": 0.2}
+        assert (report.details, report.curve, report.reason) == ({"note": "x"}, expected, None)
+
+
+def test_one_point_with_a_step_is_a_curve() -> None:
+    assert printed('{"step": 3, "loss": 0.9}', format="jsonl").curve == [[3, 0.9]]
+
+
+@pytest.mark.parametrize("step", ["-1", "1.5", '"3"', "true", "null", "9007199254740993", "NaN"])
+def test_a_step_that_is_no_whole_number_is_no_place(step: str) -> None:
+    report = printed(f'{{"step": {step}, "loss": 1}}\n{{"loss": 2}}', format="jsonl")
+
+    assert report.curve == [[1, 1.0], [2, 2.0]]
+
+
+def test_of_a_step_that_comes_again_the_last_number_counts() -> None:
+    text = "".join(
+        f'{{"step": {step}, "loss": {loss}}}\n' for step, loss in [(1, 5), (2, 4), (2, 4.5), (3, 1)]
+    )
+
+    assert printed(text, format="jsonl").curve == [[1, 5.0], [2, 4.5], [3, 1.0]]
+
+
+@pytest.mark.parametrize("count", [199, 200, 201, 4096, 4097, 100_000])
+def test_a_curve_is_thinned_to_200_points_with_the_first_last_lowest_and_highest(count: int) -> None:
+    curve = launch.Curve()
+    for step in range(count):
+        curve.add({count // 3: -7.0, count // 5: 9.0}.get(step, step / count), step)
+        assert len(curve.points) <= 4097
+
+    points = curve.thinned()
+
+    steps = [step for step, _ in points]
+    assert len(points) == min(count, 200) or (count > 200 and 190 <= len(points) <= 200)
+    assert steps == sorted(set(steps))
+    assert (steps[0], steps[-1]) == (0, count - 1)
+    assert {(count // 3, -7.0), (count // 5, 9.0)} <= {(step, value) for step, value in points}
+    assert max(right - left for left, right in itertools.pairwise(steps)) <= 2 + 3 * count // 200
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('{"loss": 1}\nx\n', "line 2: Expecting value"),
+        ('{"loss": 1}\n[1]\n', "line 2: it is no JSON object"),
+        ('{"loss": 1}\n{"a": 1, "a": 2}\n', "line 2: an object has the same name twice"),
+        (b'{"loss": 1}\n{"a": "\xff"}', "line 2: 'utf-8' codec"),
+        ('{"loss": 1, "x": "' + "y" * 65536 + '"}', "line 1: it is longer than 64 KiB"),
+        ('{"loss": 1}\n' + "[" * 60_000, "line 2: it is nested deeper than 16"),
+    ],
+)
+def test_a_file_with_a_line_of_another_form_is_invalid(
+    content: str | bytes, message: str, tmp_path: Path
+) -> None:
+    report = written(content, tmp_path, format="jsonl")
+
+    assert report.reason == "result-invalid"
+    assert report.message.startswith(f"$SWEEP_RESULT is no valid result: {message}")
+
+
+# --------------------------------------------------------------------------------------------- key,value logs
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["lf", "crlf"])
+@pytest.mark.parametrize("last", [True, False], ids=["final-line-end", "no-final-line-end"])
+@pytest.mark.parametrize(("text", "lines"), [(SEVEN, 7), (NINE, 9)], ids=["seven", "nine"])
+def test_a_log_of_keys_and_values_is_read_whole(
+    text: str,
+    lines: int,
+    end: str,
+    last: bool,  # noqa: FBT001
+    tmp_path: Path,
+) -> None:
+    text = text.replace("\n", end) if last else text.replace("\n", end).removesuffix(end)
+
+    for report in (
+        written(text, tmp_path, name="test_acc", format="log"),
+        printed(f"epoch  loss\n{text}", name="test_acc", format="log"),
+    ):
+        assert len(report.metrics) == lines
+        assert report.metrics["test_acc"] == 0.8757
+        assert report.metrics["total_time"] == 75.12576508522034
+        assert (report.metrics.get("epoch"), report.metrics.get("lr")) == (
+            (24.0, 0.0) if lines == 9 else (None, None)
+        )
+        assert (report.details, report.reason, report.curve) == ({}, None, ())
+
+
+def test_a_log_that_is_missing_is_reported(tmp_path: Path) -> None:
+    report = launch.read_report(None, str(tmp_path / "none"), metric("test_acc", "result", format="log"))
+
+    assert (report.reason, report.message) == ("metric-missing", "the trial wrote no $SWEEP_RESULT")
+
+
+def test_values_of_a_log_that_are_no_numbers_are_reported(tmp_path: Path) -> None:
+    report = written(
+        "test acc,n/a\ntest loss,\ndevice name,V100\nlr,0\n", tmp_path, name="test_acc", format="log"
+    )
+
+    assert report.metrics == {"lr": 0.0}
+    assert report.details == {"test_acc": "n/a", "test_loss": "", "device_name": "V100"}
+    assert report.reason == "metric-missing"
+    assert report.message == "there is no line test_acc,NUMBER in $SWEEP_RESULT, and 'n/a' is no number"
+
+
+def test_a_log_with_a_line_without_comma_is_invalid(tmp_path: Path) -> None:
+    report = written("test acc,0.9\nhello\n", tmp_path, name="test_acc", format="log")
+
+    assert report.reason == "result-invalid"
+    assert report.message.endswith("line 2: it has no comma between key and value")
+    assert report.metrics == {"test_acc": 0.9}
+
+
+def test_a_metric_of_a_log_that_is_not_finite_diverges(trial_folder: TrialFolder) -> None:
+    trial_folder.changes = {"metric": {"name": "test_loss", "source": "result", "format": "log"}}
+    trial_folder.command = shell("printf 'test loss,nan\\r\\ntest acc,0.1\\r\\n' > $SWEEP_RESULT")
+
+    record = trial_folder.try_once()
+
+    assert (record["status"], record["reason"], record["exit"]) == ("diverged", "metric-not-finite", 42)
+    assert (record["metrics"], record["details"]) == ({"test_acc": 0.1}, {"test_loss": "nan"})
+
+
+# ---------------------------------------------------------------------------------------------- wrong choices
+
+FORMS = {
+    "json": '{\n "loss": 0.5,\n "a": 1\n}\n',
+    "jsonl": '{"step": 1, "loss": 0.7}\n{"step": 2, "loss": 0.5}\n',
+    "text": "epoch 1: loss=0.5 accuracy=0.9\n",
+    "log": "epoch,3\nloss,0.5\n",
+}
+
+
+@pytest.mark.parametrize("meant", FORMS)
+@pytest.mark.parametrize("is_in", FORMS)
+def test_a_file_of_another_form_than_the_spec_says_names_the_word_to_change(
+    meant: str, is_in: str, tmp_path: Path
+) -> None:
+    report = written(FORMS[is_in], tmp_path, format=meant)
+
+    if meant == is_in:
+        assert (report.reason, report.metrics["loss"]) == (None, 0.5)
+    else:
+        assert report.reason in {"result-invalid", "metric-missing"}
+        assert report.message.endswith(f"; with metric.format: {is_in} it would be found")
+
+
+@pytest.mark.parametrize("meant", ["jsonl", "text", "log"])
+@pytest.mark.parametrize("is_in", ["jsonl", "text", "log"])
+def test_lines_of_another_form_than_the_spec_says_name_the_word_to_change(meant: str, is_in: str) -> None:
+    report = printed(f"some words\n{FORMS[is_in]}", format=meant)
+
+    if meant == is_in:
+        assert (report.reason, report.metrics["loss"]) == (None, 0.5)
+    else:
+        assert report.reason == "metric-missing"
+        assert report.message.endswith(f" on stdout; with metric.format: {is_in} it would be found")
+
+
+def test_a_file_where_lines_were_meant_names_the_word_to_change(trial_folder: TrialFolder) -> None:
+    trial_folder.changes = {"metric": {"name": "test_accuracy", "source": "stdout"}}
+
+    record = trial_folder.try_once()
+
+    assert (record["reason"], record["exit"]) == ("metric-missing", 1)
+    error = (
+        "there is no line test_accuracy=NUMBER on stdout; there is a $SWEEP_RESULT, for metric.source: result"
+    )
+    assert record["details"] == {"error": error}
+
+
+# -------------------------------------------------------------------------------------------- hostile streams
+
+
+def test_a_link_a_pipe_or_a_folder_is_no_file_of_lines(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("loss,1")
+    (tmp_path / "link").symlink_to(tmp_path / "secret")
+    (tmp_path / "folder").mkdir()
+    launch.os.mkfifo(tmp_path / "fifo")
+
+    for name in ("link", "folder", "fifo"):
+        report = launch.read_report(None, str(tmp_path / name), metric(source="result", format="log"))
+
+        assert (name, report.reason, report.metrics) == (name, "result-invalid", {})
+
+
+def test_a_file_of_lines_is_read_up_to_64_mebibytes(tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    with path.open("wb") as file:
+        file.write(b"loss=1\n")
+        file.truncate(64 * 1024 * 1024 + 1)
+
+    report = launch.read_report(None, str(path), metric(source="result", format="text"))
+
+    assert report.reason == "result-invalid"
+    assert report.message == "$SWEEP_RESULT is no valid result: it is larger than 64 MiB"
+
+
+def test_endless_names_take_no_memory() -> None:
+    stream = launch.Stream(metric(format="jsonl"))
+    for number in range(1000):
+        stream.feed(f'{{"m{number}": 1, "d{number}": "x"}}\n'.encode())
+
+    assert (len(stream.found), len(stream.details)) == (100, 100)
+
+
+def test_what_others_print_is_no_detail_of_a_log() -> None:
+    report = printed("Hello, world\nloss,0.5\n", format="log")
+
+    assert (report.metrics, report.details) == ({"loss": 0.5}, {})
+
+
+# ------------------------------------------------------------------------------------------------- the record
+
+
+def test_a_curve_enters_the_record_as_the_schema_says(trial_folder: TrialFolder) -> None:
+    trial_folder.changes = {"metric": {"name": "acc", "source": "result", "format": "jsonl", "reduce": "max"}}
+    trial_folder.command = python(
+        "import json, os\n"
+        "with open(os.environ['SWEEP_RESULT'], 'w') as file:\n"
+        "    for step in range(1000):\n"
+        "        acc = float('inf') if step == 999 else -abs(step - 500)\n"
+        "        file.write(json.dumps({'step': step, 'acc': acc}) + '\\n')\n"
+    )
+
+    record = trial_folder.try_once()
+
+    assert (record["status"], record["metrics"]) == ("ok", {"acc": 0.0})
+    assert record["said"] == [f"{TRIALS[0]}: ok: acc=0.0"]
+    assert 190 <= len(record["curve"]) <= 200
+    assert [0, -500] in record["curve"]
+    assert [500, 0] in record["curve"]
+    assert record["curve"][-1] == [999, None]
+
+
+def test_a_failed_trial_keeps_its_curve(trial_folder: TrialFolder) -> None:
+    trial_folder.changes = {"metric": {"name": "loss", "source": "stdout"}}
+    trial_folder.command = shell("echo loss=2; echo loss=1; exit 7")
+
+    record = trial_folder.try_once()
+
+    assert (record["reason"], record["metrics"], record["curve"]) == ("exit-7", {"loss": 1}, [[1, 2], [2, 1]])
+
+
+def test_a_record_without_a_curve_has_no_such_member(trial_folder: TrialFolder) -> None:
+    assert "curve" not in trial_folder.try_once()
+
+
+def test_the_nodes_copy_loses_the_curve_first(trial_folder: TrialFolder) -> None:
+    trial_folder.changes = {"metric": {"name": "loss", "source": "stdout"}}
+    trial_folder.command = shell("for i in $(seq 300); do echo loss=$i.123456789; done")
+    (trial_folder.root / "termination-log").touch()
+
+    record = trial_folder.try_once()
+
+    copy = json.loads((trial_folder.root / "termination-log").read_bytes())
+    expected = {name: value for name, value in record.items() if name not in {"curve", "exit", "said"}}
+    assert copy == expected
