@@ -6,14 +6,15 @@ from typing import Annotated
 import typer
 
 from generator.cli import answer
-from generator.cli.answer import EXIT_DRIFT, Answer, Format, FormatOption
+from generator.cli.answer import EXIT_DRIFT, EXIT_PROBLEMS, Answer, Format, FormatOption
 from generator.cli.panels import READ
-from generator.cli.read import OptionalName
+from generator.cli.read import OptionalName, Trial
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands that hold results against what they came from."""
     app.command("verify", rich_help_panel=READ)(verify)
+    app.command("reproduce", rich_help_panel=READ)(reproduce)
 
 
 def verify(
@@ -52,3 +53,32 @@ def verify(
         return Answer(data, audit_text.verified(found), exit_code=0 if found.is_good else EXIT_DRIFT)
 
     answer.answer("verify", form, work)
+
+
+def reproduce(
+    trial: Trial,
+    run: Annotated[
+        bool, typer.Option("--run", help="Run it here, with its locked code, and compare every metric.")
+    ] = False,
+    form: FormatOption = Format.TEXT,
+) -> None:
+    """Say what exactly a trial was: code, image, data, values, seed, and the command to paste.
+
+    With --run it is run again as `sweep local` would, as a process of yours, and nothing is recorded. Exits 1
+    where it ends otherwise than recorded, or where any metric differs by as little as its last bit.
+    """
+
+    def work() -> Answer:
+        from generator.cli import audit_text
+        from generator.commands import reproduce as command
+        from generator.commands.workspace import Workspace
+
+        workspace = Workspace.find(answer.here())
+        if not run:
+            told = command.recipe(workspace, trial)
+            return Answer(told.as_data(), audit_text.recipe(told))
+        found = command.reproduce(workspace, trial)
+        code = 0 if found.is_equal else EXIT_PROBLEMS
+        return Answer(found.as_data(), audit_text.reproduced(found), exit_code=code)
+
+    answer.answer("reproduce", form, work)

@@ -10,8 +10,10 @@ from rich.text import Text
 
 from generator.cli.answer import visible
 from generator.cli.show import SHORT_ID, grid
+from generator.cli.values import assignment
 
 if TYPE_CHECKING:  # a command pays only for what it runs
+    from generator.commands.reproduce import Measured, Recipe, Reproduced
     from generator.commands.verify import Verdict, Verified
 
 STYLES = {"verified": "green", "differs": "red", "unsigned": "yellow"}
@@ -55,3 +57,61 @@ def _unsigned(one: Verified) -> Iterator[RenderableType]:
         yield Text(visible(f"{unsigned.path}: {commit} {unsigned.message}"))
     if len(listed) > MOST_UNSIGNED:
         yield Text(f"  and {len(listed) - MOST_UNSIGNED} more commits of {one.sweep}")
+
+
+def recipe(found: Recipe) -> tuple[RenderableType, ...]:
+    """Show all that a trial was, and how to run it."""
+    program = found.lock.program
+    table = grid("", "")
+    table.show_header = False
+    rows = {
+        "trial": f"{found.trial}, row {found.index} of {found.lock.name}",
+        "values": assignment(found.assignment),
+        "seed": str(found.seed),
+        "code": f"{program.code.path} {program.code.tree}",
+        "commit": found.commit or "none here holds this code: fetch the branch that does",
+        "image": program.image,
+        "ran": found.ran or "not recorded",
+        "data": f"{program.data.name} {program.data.digest}" if program.data else "none",
+    }
+    for name, told in rows.items():
+        table.add_row(Text(name, "bold"), Text(visible(told)))
+    again = Text(f"  sweep reproduce {found.lock.sweep}/{found.trial} --run")
+    lines = (Text(f"  {visible(line)}") for line in found.lines)
+    return (table, Text("here, under its launcher:", "bold"), again, Text("by hand:", "bold"), *lines)
+
+
+def reproduced(found: Reproduced) -> tuple[RenderableType, ...]:
+    """Show what came out, beside what is recorded."""
+    return tuple(_reproduced(found))
+
+
+def _reproduced(found: Reproduced) -> Iterator[RenderableType]:
+    ended = str(found.record.status) if found.record else "missing"
+    table = grid("metric", "recorded", "here", "")
+    table.add_row("status", found.recorded, ended, _verdict(equal=ended == found.recorded))
+    for one in found.metrics:
+        cells = (visible(one.name), _exact(one.recorded), _exact(one.found))
+        table.add_row(*map(Text, cells), _verdict(equal=one.is_equal))
+    yield table
+    yield from (Text(f"{one.where}: {_said(one)}", "red") for one in found.metrics if not one.is_equal)
+    if found.recipe.ran not in {None, "process"}:
+        yield Text(f"it was recorded in {found.recipe.ran}; here it ran as a process, in no image", "yellow")
+    if ended != found.recorded:
+        yield from (Text(visible(text[-2000:].rstrip())) for text in found.output.values() if text)
+    yield (Text("equal: every metric to the last bit", "green") if found.is_equal else Text("differs", "red"))
+
+
+def _verdict(*, equal: bool) -> Text:
+    return Text("equal", "green") if equal else Text("differs", "red")
+
+
+def _exact(value: float | None) -> str:
+    return "none" if value is None else repr(value)
+
+
+def _said(one: Measured) -> str:
+    if one.recorded is None or one.found is None:
+        return f"{visible(one.name)} must be {_exact(one.recorded)}, got {_exact(one.found)}"
+    away = one.found - one.recorded
+    return f"{visible(one.name)} must be {_exact(one.recorded)}, got {_exact(one.found)} ({away:+.3g})"

@@ -96,7 +96,7 @@ def find(workspace: Workspace, asked: str) -> Found:
     """
     where, _, trial = asked.rpartition("/")
     sweep = sweep_name(workspace, where)
-    found = [one for one in _matches(workspace, trial) if sweep in {"", one.sweep}]
+    found = [one for one in matches(workspace, trial) if sweep in {"", one.sweep}]
     ids = sorted({one.id for one in found})
     if not ids:
         raise UsageError(f"no trial {asked!r} in any batch", hint="`sweep results NAME` lists ids")
@@ -110,7 +110,8 @@ def find(workspace: Workspace, asked: str) -> Found:
     return max(found, key=lambda one: one.batch.lock.number)
 
 
-def _matches(workspace: Workspace, trial: str) -> Iterator[Found]:
+def matches(workspace: Workspace, trial: str) -> Iterator[Found]:
+    """Yield every place that lists a trial whose id begins so."""
     for batch in batches.in_work_tree(workspace.root):
         for index, row in enumerate(batch.rows):
             if row.trial.startswith(trial) and trial:

@@ -31,3 +31,13 @@ def brought(repository: Repository, commit: str, path: str) -> str | None:
     if held is None:
         return None
     return next((one for one, blob in versions(repository, commit, path) if blob == held.id), commit)
+
+
+def holding(repository: Repository, tree: str, path: str) -> str | None:
+    """Name the newest commit of any branch whose folder at a path is a tree; None where none is."""
+    root = path.rstrip("/") in {"", "."}
+    listed = repository.run("rev-list", "--full-history", "--all", "HEAD", *([] if root else ["--", path]))
+    names = listed.split()
+    asked = "".join(f"{one}^{{tree}}\n" if root else f"{one}:{path.rstrip('/')}\n" for one in names)
+    answers = repository.run("cat-file", "--batch-check=%(objectname)", content=asked.encode()).splitlines()
+    return next((one for one, found in zip(names, answers, strict=True) if found == tree), None)

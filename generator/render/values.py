@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from generator.formats.table import Column, environment_text
@@ -11,7 +11,7 @@ from generator.structs.batch import Batch
 from generator.structs.command import Macro, parse_element
 from generator.structs.names import environment_name
 from generator.structs.trial import Trial
-from generator.structs.values import canonical
+from generator.structs.values import Value, canonical
 
 SPREADING: Mapping[str, Callable[[str, Any], list[str]]] = {
     "args": lambda name, value: [f"--{name}={value}"],
@@ -44,28 +44,39 @@ def environment(trial: Trial, columns: Sequence[Column]) -> list[Manifest]:
 
 
 def arguments(batch: Batch, trial: Trial) -> list[str]:
-    """Give the command with the trial's values; what only its pod can know is shown in angle brackets."""
+    """Give the command with the trial's values, as a container's arguments hold it."""
+    seed = batch.run.seed_base + trial.replicate
+    found = words(batch.program.command, trial.assignment, batch.columns, (batch.run.interpreter, seed))
+    return [escaped(argument) for argument in found]
+
+
+def words(
+    command: Sequence[str], assignment: Mapping[str, Value], order: Iterable[str], known: tuple[str, int]
+) -> list[str]:
+    """Give a command with a trial's values, its interpreter and its seed, word by word.
+
+    What only its pod can know is shown in angle brackets.
+    """
     # As the launcher reads them back from the table: in its order, whole numbers without a fraction.
-    values: dict[str, Any] = {
-        name: canonical(trial.assignment[name]) for name in batch.columns if name in trial.assignment
-    }
-    known = {
+    values: dict[str, Any] = {name: canonical(assignment[name]) for name in order if name in assignment}
+    interpreter, seed = known
+    told = {
         "args_json": json.dumps(values),
         "args_json_file": "<args_json_file>",
         "env": "/usr/bin/env",
-        "interpreter": batch.run.interpreter,
-        "seed": str(batch.run.seed_base + trial.replicate),
+        "interpreter": interpreter,
+        "seed": str(seed),
     }
     shown: list[str] = []
-    for element in batch.program.command:
+    for element in command:
         parts = parse_element(element)
         match parts:
             case (Macro(name=name),) if name in SPREADING:
                 for parameter, value in values.items():
                     shown += SPREADING[name](parameter, value)
             case _:
-                shown.append("".join(_text(part, known) for part in parts))
-    return [escaped(argument) for argument in shown]
+                shown.append("".join(_text(part, told) for part in parts))
+    return shown
 
 
 def _text(part: str | Macro, known: Mapping[str, str]) -> str:

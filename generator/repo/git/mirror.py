@@ -43,6 +43,13 @@ class Mirror:
             self.repository.run("remote", "add", "--end-of-options", REMOTE, url)
         self.repository.run("remote", "set-url", "--end-of-options", REMOTE, url)
 
+    def borrow(self, repository: Repository) -> None:
+        """Let this mirror see all objects of another repository on this machine, without copying any."""
+        objects = repository.folder / repository.run("rev-parse", "--git-path", "objects").removesuffix("\n")
+        place = self.repository.folder / "objects" / "info" / "alternates"
+        with storage(place):
+            place.write_text(f"{objects.resolve()}\n", encoding="utf-8")
+
     def fetch(self) -> str:
         """Bring the branch here and give its commit. Raises RepositoryError."""
         return fetch(self.repository, REMOTE, self.branch)

@@ -1,0 +1,194 @@
+"""`sweep reproduce`: what exactly a recorded trial was, and whether it comes out the same here."""
+
+import shlex
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from generator.commands import ledger, past, recorded
+from generator.commands.rerunning import rerun
+from generator.commands.workspace import Workspace
+from generator.errors import UsageError
+from generator.formats import json, launch
+from generator.formats.launch import LAUNCH_FILE
+from generator.formats.summary import SummaryRow
+from generator.render.values import words
+from generator.repo.batches import StoredBatch
+from generator.results import judge, results_folder
+from generator.structs.batch import Lock
+from generator.structs.record import Record
+from generator.structs.values import Value
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """All that a trial was: who has these has the trial."""
+
+    trial: str
+    index: int
+    lock: Lock
+    commit: str | None
+    """One that holds the code; None where this clone has none."""
+    assignment: Mapping[str, Value]
+    seed: int
+    command: tuple[str, ...]
+    """The trial's own words; what only a pod can know is in angle brackets."""
+    ran: str | None
+    """What ran it: an image, or `process`; None while it is not recorded."""
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """Give what to paste into a shell at the root of a clone, to run it by hand."""
+        folder, data = f"../{self.lock.sweep}-{self.trial}", self.lock.program.data
+        variables = [f"SWEEP_SEED={self.seed}", "SWEEP_RESULT=result.json"]
+        variables += ["SWEEP_DATA=<folder>"] if data else []
+        return (
+            shlex.join(["git", "worktree", "add", "--detach", folder, self.commit or "<commit>"]),
+            f"cd {shlex.quote(folder)} && env {' '.join(variables)} {shlex.join(self.command)}",
+        )
+
+    def as_data(self) -> dict[str, Any]:
+        """Give what machines want to know."""
+        return {
+            "trial": self.trial,
+            "sweep": self.lock.sweep,
+            "batch": self.lock.name,
+            "index": self.index,
+            "code": {**self.lock.program.as_data()["code"], "commit": self.commit},
+            "image": self.lock.program.image,
+            "ran": self.ran,
+            "data": self.lock.program.as_data()["data"],
+            "assignment": dict(self.assignment),
+            "seed": self.seed,
+            "command": list(self.command),
+            "lines": list(self.lines),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A metric, as recorded and as it came out; None where it was not finite, or not reported."""
+
+    name: str
+    recorded: float | None
+    found: float | None
+    where: str
+    """Which file says what was recorded."""
+
+    @property
+    def is_equal(self) -> bool:
+        """Tell whether both are the same to the last bit."""
+        return _bits(self.recorded) == _bits(self.found)
+
+
+@dataclass(frozen=True)
+class Reproduced:
+    """A trial that was run again."""
+
+    recipe: Recipe
+    record: Record | None
+    output: Mapping[str, str]
+    recorded: str
+    """The status that git holds of it."""
+    metrics: tuple[Measured, ...]
+
+    @property
+    def is_equal(self) -> bool:
+        """Tell whether it ended as recorded, with every metric the same to the last bit."""
+        ended = self.record is not None and str(self.record.status) == self.recorded
+        return ended and all(one.is_equal for one in self.metrics)
+
+    def as_data(self) -> dict[str, Any]:
+        """Give what machines want to know."""
+        return {
+            **self.recipe.as_data(),
+            "equal": self.is_equal,
+            "status": {"recorded": self.recorded, "found": str(self.record.status) if self.record else None},
+            "metrics": [
+                {
+                    "name": one.name,
+                    "recorded": one.recorded,
+                    "found": one.found,
+                    "file": one.where,
+                    "equal": one.is_equal,
+                }
+                for one in self.metrics
+            ],
+        }
+
+
+def recipe(workspace: Workspace, trial: str) -> Recipe:
+    """Say what a trial was. Raises UsageError, RepositoryError."""
+    return _found(workspace, trial)[0]
+
+
+def reproduce(workspace: Workspace, trial: str) -> Reproduced:
+    """Run a recorded trial here and compare what it reports, bit for bit.
+
+    Raises UsageError for one that has no recorded attempt, and what `rerun` raises.
+    """
+    told, batch, row = _found(workspace, trial)
+    record = _record(workspace, batch, told.index)
+    if record is None:
+        raise UsageError(
+            f"no attempt at {told.trial} is recorded, so there is nothing to compare with",
+            hint=f"`sweep show {told.trial}` says where it stands; `sweep try` runs a trial of today's spec",
+        )
+    found, output = rerun(workspace, batch, told.index)
+    metrics = tuple(_measured(batch, record, row, found))
+    status = str(row.status) if row else str(record.status)
+    return Reproduced(told, found, output, status, metrics)
+
+
+def _found(workspace: Workspace, trial: str) -> tuple[Recipe, StoredBatch, SummaryRow | None]:
+    found = ledger.find(workspace, trial)
+    summary = ledger.summary(workspace, found.sweep)
+    program = found.batch.lock.program
+    rows = summary.rows if summary else ()
+    row = next((one for one in rows if one.trial == found.id and one.program == program.digest), None)
+    # Of a trial that was asked for more than once, the batch whose attempt counts.
+    matches = [one for one in ledger.matches(workspace, found.id) if one.id == found.id]
+    one = next((one for one in matches if row and one.batch.name == row.batch), found)
+    lock, values = one.batch.lock, one.batch.rows[one.index]
+    instructions = one.batch.tree[LAUNCH_FILE]
+    order = [column.name for column in launch.columns(instructions)]
+    seed = lock.seed_base + values.replicate
+    known = (str(json.load(instructions)["interpreter"]), seed)
+    told = Recipe(
+        trial=one.id,
+        index=one.index,
+        lock=lock,
+        commit=past.holding(workspace.repository, lock.program.code.tree, lock.program.code.path),
+        assignment=values.values,
+        seed=seed,
+        command=tuple(words(lock.program.command, values.values, order, known)),
+        ran=row.ran if row else None,
+    )
+    return told, one.batch, row
+
+
+def _record(workspace: Workspace, batch: StoredBatch, index: int) -> Record | None:
+    """Give the attempt that counts, by the records in the work tree."""
+    path = recorded.records_file(batch)
+    place = workspace.root / path
+    content = place.read_bytes() if place.is_file() else b""
+    return judge(recorded.results(batch, {path: content})).outcomes[index].record
+
+
+def _measured(
+    batch: StoredBatch, record: Record, row: SummaryRow | None, found: Record | None
+) -> Iterator[Measured]:
+    """Compare with what the record says, and with the summary where that says something else."""
+    got = found.metrics if found else {}
+    for name in dict.fromkeys((*record.metrics, *got)):
+        yield Measured(name, record.metrics.get(name), got.get(name), recorded.records_file(batch))
+    for name, value in (row.metrics if row else {}).items():
+        if _bits(value) != _bits(record.metrics.get(name)):
+            where = f"{results_folder(batch.lock.sweep)}/summary.csv"
+            yield Measured(name, value, got.get(name), where)
+
+
+def _bits(value: float | None) -> bytes | None:
+    # As it is recorded: there is no minus zero in a record.
+    return None if value is None else struct.pack(">d", value + 0.0)

@@ -1,0 +1,130 @@
+"""A recorded trial, run again from its locked code: equal to the last bit, or the difference is told."""
+
+import json
+import math
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from generator.commands.collect import Target, collect
+from generator.commands.reproduce import recipe, reproduce
+from generator.errors import UsageError
+from generator.repo.batches import StoredBatch
+from tests.commands.test_collect import leave
+from tests.commands.test_read import newest
+from tests.repository import Sandbox
+
+Done = subprocess.CompletedProcess[str]
+SCORES = (-0.5, 0.5, -0.5)
+"""What the sandbox's program reports for x = 1, 2, 3."""
+
+
+@pytest.fixture
+def batch(sandbox: Sandbox, tmp_path: Path, needs_kustomize: None) -> StoredBatch:
+    return recorded(sandbox, tmp_path, SCORES)
+
+
+def recorded(sandbox: Sandbox, tmp_path: Path, scores: tuple[float, ...]) -> StoredBatch:
+    sandbox.merged()
+    made = newest(sandbox)
+    for index, score in enumerate(scores):
+        leave(tmp_path / "volume", made, index, metrics={"score": score})
+    assert collect(Target(sandbox.workspace.repository), tmp_path / "volume", {made.name})
+    return made
+
+
+def test_a_recipe_has_code_commit_values_seed_and_a_command(sandbox: Sandbox, batch: StoredBatch) -> None:
+    asked = sandbox.git("rev-parse", "HEAD").strip()
+    sandbox.write("code/train.py", "raise SystemExit(9)\n")
+    sandbox.commit("Change the code")
+    trial = batch.rows[2]
+
+    found = recipe(sandbox.workspace, trial.trial)
+
+    assert (dict(found.assignment), found.seed, found.ran) == ({"x": 3, "bias": 0.5}, 0, "process")
+    assert sandbox.git("rev-parse", f"{found.commit}:code").strip() == batch.lock.program.code.tree
+    assert found.commit != sandbox.git("rev-parse", "HEAD").strip()
+    assert sandbox.git("merge-base", asked, str(found.commit)).strip() == found.commit
+    assert found.lines[-1].endswith("python code/train.py --x=3 --bias=0.5")
+
+
+def test_what_it_says_to_paste_runs_the_trial(sandbox: Sandbox, batch: StoredBatch) -> None:
+    script = "\n".join(recipe(sandbox.workspace, f"peak/{batch.rows[1].trial}").lines)
+
+    subprocess.run(["sh", "-e"], input=script, text=True, cwd=sandbox.root, check=True, capture_output=True)
+
+    (left,) = sandbox.root.parent.glob("peak-t*/result.json")
+    assert json.loads(left.read_text()) == {"score": 0.5}
+
+
+def test_a_trial_comes_out_as_recorded_whatever_became_of_the_code(
+    sandbox: Sandbox, batch: StoredBatch
+) -> None:
+    sandbox.write("code/train.py", "raise SystemExit(9)\n")
+    sandbox.commit("Change the code")
+
+    found = reproduce(sandbox.workspace, batch.rows[1].trial)
+
+    assert found.is_equal
+    assert [(one.name, one.recorded, one.found) for one in found.metrics] == [("score", 0.5, 0.5)]
+    assert sandbox.git("status", "--porcelain") == ""
+    assert sandbox.git("worktree", "list").count("\n") == 1
+
+
+@pytest.mark.parametrize("file", ["records", "summary"])
+def test_one_ulp_is_a_difference(sandbox: Sandbox, batch: StoredBatch, file: str) -> None:
+    path = "results/peak/summary.csv" if file == "summary" else f"results/peak/records/{batch.name}.jsonl"
+    place = sandbox.root / path
+    text = place.read_text()
+    old, new = (
+        (",0.5,1.5,", f",{math.nextafter(0.5, 1)!r},1.5,")
+        if file == "summary"
+        else ('"score":0.5', f'"score":{math.nextafter(0.5, 1)!r}')
+    )
+    assert old in text
+    place.write_text(text.replace(old, new))
+
+    found = reproduce(sandbox.workspace, batch.rows[1].trial)
+
+    assert not found.is_equal
+    assert {one.where for one in found.metrics if not one.is_equal} == {path}
+
+
+def test_what_ends_otherwise_is_told(
+    sandbox: Sandbox, tmp_path: Path, needs_kustomize: None, run_sweep: Callable[..., Done]
+) -> None:
+    sandbox.write("code/train.py", "import sys\nprint('no such luck')\nsys.exit(7)\n")
+    sandbox.commit("Break it")
+    sandbox.push()
+    batch = recorded(sandbox, tmp_path, SCORES)
+
+    done = run_sweep("reproduce", batch.rows[0].trial, "--run", cwd=sandbox.root)
+
+    assert done.returncode == 1
+    assert "no such luck" in done.stdout
+
+
+def test_the_command_answers_in_both_forms(
+    sandbox: Sandbox, batch: StoredBatch, run_sweep: Callable[..., Done]
+) -> None:
+    trial = batch.rows[1].trial
+
+    shown = run_sweep("reproduce", trial, cwd=sandbox.root)
+    ran = run_sweep("reproduce", trial, "--run", "--format", "json", cwd=sandbox.root)
+
+    assert f"sweep reproduce peak/{trial} --run" in shown.stdout
+    assert batch.lock.program.code.tree in shown.stdout
+    data = json.loads(ran.stdout)["data"]
+    assert (ran.returncode, data["equal"]) == (0, True)
+    assert data["metrics"][0]["recorded"] == 0.5
+
+
+def test_a_trial_that_is_not_recorded_has_nothing_to_compare_with(sandbox: Sandbox) -> None:
+    sandbox.merged()
+    trial = newest(sandbox).rows[0].trial
+
+    assert recipe(sandbox.workspace, trial).ran is None
+    with pytest.raises(UsageError, match="no attempt at"):
+        reproduce(sandbox.workspace, trial)
