@@ -5,15 +5,25 @@ from typing import Annotated
 
 import typer
 
-from generator.cli import answer
+from generator.cli import answer, completing
 from generator.cli.answer import EXIT_DRIFT, EXIT_PROBLEMS, Answer, Format, FormatOption
 from generator.cli.panels import READ
 from generator.cli.read import OptionalName, Trial
+
+Side = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME[@REV]",
+        help="A sweep, as it is recorded here or at a commit.",
+        autocompletion=completing.sweeps,
+    ),
+]
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands that hold results against what they came from."""
     app.command("verify", rich_help_panel=READ)(verify)
+    app.command("compare", rich_help_panel=READ)(compare)
     app.command("reproduce", rich_help_panel=READ)(reproduce)
 
 
@@ -82,3 +92,20 @@ def reproduce(
         return Answer(found.as_data(), audit_text.reproduced(found), exit_code=code)
 
     answer.answer("reproduce", form, work)
+
+
+def compare(a: Side, b: Side, form: FormatOption = Format.TEXT) -> None:
+    """Compare two recorded sweeps, or one at two commits, on the values that both have tried.
+
+    Nothing is ranked where metric, goal or data differ: both numbers are shown, and why.
+    """
+
+    def work() -> Answer:
+        from generator.cli import audit_text
+        from generator.commands import compare as command
+        from generator.commands.workspace import Workspace
+
+        found = command.compare(Workspace.find(answer.here()), a, b)
+        return Answer(found.as_data(), audit_text.compared(found))
+
+    answer.answer("compare", form, work)

@@ -9,16 +9,18 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from generator.cli.answer import visible
-from generator.cli.show import SHORT_ID, grid
+from generator.cli.show import SHORT_ID, grid, number
 from generator.cli.values import assignment
 
 if TYPE_CHECKING:  # a command pays only for what it runs
+    from generator.commands.compare import Compared
     from generator.commands.reproduce import Measured, Recipe, Reproduced
     from generator.commands.verify import Verdict, Verified
 
 STYLES = {"verified": "green", "differs": "red", "unsigned": "yellow"}
 MOST_UNSIGNED = 10
 """Commits without a signature that are named: where nobody signs, all are."""
+MOST_UNMATCHED = 10
 NO_SIGNERS = (
     "no signers are listed: who wrote these results nobody can tell",
     "list the collector's key under `signers` in sweepledger.yaml, or name keys that you know by --signers",
@@ -115,3 +117,39 @@ def _said(one: Measured) -> str:
         return f"{visible(one.name)} must be {_exact(one.recorded)}, got {_exact(one.found)}"
     away = one.found - one.recorded
     return f"{visible(one.name)} must be {_exact(one.recorded)}, got {_exact(one.found)} ({away:+.3g})"
+
+
+def compared(found: Compared) -> tuple[RenderableType, ...]:
+    """Show what two sweeps share, and what only one of them has."""
+    return tuple(_compared(found))
+
+
+def _compared(found: Compared) -> Iterator[RenderableType]:
+    a, b = found.a, found.b
+    metric = a.lock.metric.name if a.lock.metric.name == b.lock.metric.name else "objective"
+    seeds = ["replicate"] * any(one.replicate for one in found.pairs)
+    table = grid("values", *seeds, visible(a.asked), visible(b.asked), *["difference"] * (not found.refused))
+    for one in found.pairs:
+        cells = [assignment(one.assignment), *(str(one.replicate) for _ in seeds)]
+        for row, value in zip((one.a, one.b), one.values, strict=True):
+            cells.append(str(row.status) if value is None else number(value))
+        if not found.refused:
+            cells.append("" if one.difference is None else f"{one.difference:+.6g}")
+        table.add_row(*(Text(visible(cell)) for cell in cells))
+    shared = f"{len(found.pairs)} trials of both, {visible(metric)}"
+    yield Text(f"{shared}, {a.lock.metric.goal}" if not found.refused else shared, "bold")
+    if found.pairs:
+        yield table
+    for side, rows in ((a, found.only_a), (b, found.only_b)):
+        if rows:
+            more = " …" if len(rows) > MOST_UNMATCHED else ""
+            yield Text(f"only {visible(side.asked)}: {len(rows)} trials")
+            shown = (f"  {one.trial}  {assignment(one.assignment)}" for one in rows[:MOST_UNMATCHED])
+            yield from (Text(visible(line)) for line in (*shown, *([more] if more else [])))
+    yield from (Text(f"not ranked: {visible(why)}", "red") for why in found.refused)
+    yield from (Text(f"warning: {visible(why)}", "yellow") for why in found.warnings)
+    if found.pairs and not found.refused:
+        better, worse, equal = found.counts
+        yield Text(
+            f"{visible(b.asked)} is better in {better}, {visible(a.asked)} in {worse}, equal in {equal}"
+        )

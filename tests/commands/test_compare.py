@@ -1,0 +1,139 @@
+"""Two sweeps side by side: joined on what both tried, ranked only where numbers mean the same."""
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from generator.commands.collect import Target, collect
+from generator.commands.compare import compare
+from generator.commands.generate import generate
+from generator.commands.update import update
+from generator.errors import RepositoryError, UsageError
+from generator.repo import batches
+from tests.commands.test_collect import leave
+from tests.repository import Sandbox
+
+Done = subprocess.CompletedProcess[str]
+
+
+def recorded(
+    sandbox: Sandbox, volume: Path, name: str, scores: dict[int, float], *, old: str = "", new: str = ""
+) -> str:
+    """Ask for a sweep, let every new trial end with the score of its x, and record it; give the commit."""
+    path = sandbox.spec(name, ", ".join(map(str, scores)))
+    path.write_text(path.read_text().replace(old, new) if old else path.read_text())
+    (made,) = [one for one in generate(sandbox.workspace, [name]) if one.batch]
+    assert made.batch is not None
+    sandbox.commit(f"Ask for {name}")
+    (batch,) = [one for one in batches.in_work_tree(sandbox.root) if one.name == made.batch.name]
+    for index, row in enumerate(batch.rows):
+        x = row.values["x"]
+        assert isinstance(x, int)
+        leave(volume, batch, index, metrics={batch.lock.metric.name: scores[x]})
+    assert collect(Target(sandbox.workspace.repository), volume, {batch.name})
+    sandbox.push()
+    return sandbox.git("rev-parse", "HEAD").strip()
+
+
+def test_what_both_tried_is_joined_and_the_rest_is_listed(sandbox: Sandbox, tmp_path: Path) -> None:
+    recorded(sandbox, tmp_path / "v", "one", {1: 0.5, 2: 0.6, 3: 0.7})
+    recorded(sandbox, tmp_path / "v", "two", {2: 0.5, 3: 0.9, 4: 1.0})
+
+    found = compare(sandbox.workspace, "one", "two")
+
+    assert [(one.assignment["x"], one.values) for one in found.pairs] == [(3, (0.7, 0.9)), (2, (0.6, 0.5))]
+    assert [one.difference for one in found.pairs] == pytest.approx([0.2, -0.1])
+    assert [row.assignment["x"] for row in found.only_a] == [1]
+    assert [row.assignment["x"] for row in found.only_b] == [4]
+    assert (found.refused, found.counts) == ((), (1, 1, 0))
+
+
+def test_one_sweep_at_two_commits(sandbox: Sandbox, tmp_path: Path) -> None:
+    before = recorded(sandbox, tmp_path / "v", "one", {1: 0.5, 2: 0.6})
+    sandbox.write("code/train.py", "# better\n")
+    sandbox.commit("Better code")
+    assert update(sandbox.workspace, "one")
+    sandbox.commit("Ask again")
+    batch = batches.in_work_tree(sandbox.root)[-1]
+    for index in range(2):
+        leave(tmp_path / "v", batch, index, metrics={"score": 0.75})
+    assert collect(Target(sandbox.workspace.repository), tmp_path / "v", {batch.name})
+
+    found = compare(sandbox.workspace, f"one@{before}", "one")
+
+    assert [one.difference for one in found.pairs] == pytest.approx([0.25, 0.15])
+    assert (found.a.older, found.b.older) == (0, 2)
+    assert found.warnings == ("one: 2 trials of older programs are left out",)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("name: score", "name: loss", "metric: one has score, two has loss"),
+        ("goal: maximize", "goal: minimize", "goal: one has maximize, two has minimize"),
+    ],
+    ids=["metric", "goal"],
+)
+def test_what_does_not_mean_the_same_is_not_ranked(
+    sandbox: Sandbox, tmp_path: Path, old: str, new: str, says: str
+) -> None:
+    recorded(sandbox, tmp_path / "v", "one", {1: 0.5, 2: 0.6})
+    recorded(sandbox, tmp_path / "v", "two", {1: 0.5, 2: 0.6}, old=old, new=new)
+
+    found = compare(sandbox.workspace, "one", "two")
+
+    assert says in found.refused[0]
+    assert [one.difference for one in found.pairs] == [None, None]
+    assert found.as_data()["counts"] is None
+
+
+def test_other_data_is_another_question(sandbox: Sandbox, tmp_path: Path) -> None:
+    datasets = "datasets: {a: {digest: 'sha256:AAA', claim: a}, b: {digest: 'sha256:BBB', claim: b}}\n"
+    datasets = datasets.replace("AAA", "1" * 64).replace("BBB", "2" * 64)
+    sandbox.write("sweepledger.yaml", f"version: 1\n{datasets}")
+    sandbox.commit("Know data")
+    for name, data in (("one", "a"), ("two", "b")):
+        text = sandbox.spec(name, "1, 2").read_text().replace("run:\n", f"run:\n  data: {data}\n")
+        sandbox.write(f"sweeps/{name}.yaml", text)
+    assert generate(sandbox.workspace)
+    sandbox.commit("Ask")
+    for batch in batches.in_work_tree(sandbox.root):
+        held = batch.lock.program.data
+        for index in range(2):
+            leave(tmp_path / "v", batch, index, data=held.digest if held else None)
+    stored = {batch.name for batch in batches.in_work_tree(sandbox.root)}
+    assert collect(Target(sandbox.workspace.repository), tmp_path / "v", stored)
+
+    found = compare(sandbox.workspace, "one", "two")
+
+    assert found.refused == (f"they differ in data: one has sha256:{'1' * 64}, two has sha256:{'2' * 64}",)
+
+
+def test_the_command_answers_in_both_forms(
+    sandbox: Sandbox, tmp_path: Path, run_sweep: Callable[..., Done]
+) -> None:
+    recorded(sandbox, tmp_path / "v", "one", {1: 0.5, 2: 0.6})
+    recorded(sandbox, tmp_path / "v", "two", {1: 0.75, 3: 0.5})
+
+    text = run_sweep("compare", "one", "two", cwd=sandbox.root)
+    data = json.loads(run_sweep("compare", "one", "two", "--format=json", cwd=sandbox.root).stdout)["data"]
+
+    assert "+0.25" in text.stdout
+    assert "two is better in 1, one in 0, equal in 0" in text.stdout
+    assert (data["ranked"], len(data["only_a"]), len(data["only_b"])) == (True, 1, 1)
+
+
+def test_what_there_is_not_cannot_be_compared(sandbox: Sandbox, tmp_path: Path) -> None:
+    recorded(sandbox, tmp_path / "v", "one", {1: 0.5})
+    sandbox.spec("two")
+    sandbox.commit("Ask")
+
+    with pytest.raises(UsageError, match="no sweep 'three'"):
+        compare(sandbox.workspace, "one", "three")
+    with pytest.raises(UsageError, match="nowhere names no commit"):
+        compare(sandbox.workspace, "one", "one@nowhere")
+    with pytest.raises(RepositoryError, match="nothing is recorded of 'two'"):
+        compare(sandbox.workspace, "one", "two")
