@@ -46,7 +46,7 @@ def write(name: str, batch: Batch, settings: Settings, table: Table, *, banner: 
             ],
             "command": [_element(text) for text in program.command],
             "interpreter": run.interpreter,
-            "metric": {"name": metric.name, "source": str(metric.source)},
+            "metric": {"name": metric.name, **metric.reported},
             "seed_base": run.seed_base,
             "timeout_seconds": run.timeout_seconds,
             "grace_seconds": GRACE_SECONDS,

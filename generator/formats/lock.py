@@ -5,7 +5,8 @@ from typing import Any
 from generator.formats import yaml
 from generator.structs.batch import Lock
 from generator.structs.program import Program
-from generator.structs.sweep import Goal, Metric, MetricSource, Shape
+from generator.structs.reporting import MetricFormat, MetricSource, Reduce
+from generator.structs.sweep import Goal, Metric, Shape
 
 LOCK_FILE = "batch.yaml"
 
@@ -27,7 +28,6 @@ def read(text: str | bytes) -> Lock:
 def _lock(data: dict[str, Any]) -> Lock:
     if data["version"] != 1:
         raise ValueError(f"a lock file must have version 1, but got {data['version']!r}")
-    metric = data["metric"]
     return Lock(
         name=data["name"],
         digest=data["digest"],
@@ -38,11 +38,21 @@ def _lock(data: dict[str, Any]) -> Lock:
         spec_digest=data["spec"]["digest"],
         shape=Shape(data["shape"]),
         trials=data["trials"],
-        metric=Metric(metric["name"], Goal(metric["goal"]), MetricSource(metric["source"])),
+        metric=_metric(data["metric"]),
         program=Program.from_data(data["program"]),
         seed_base=data["seed_base"],
         retries=data["retries"],
         generator=data["generator"],
         bases=tuple(data["bases"]),
         files=dict(data["files"]),
+    )
+
+
+def _metric(data: dict[str, Any]) -> Metric:
+    return Metric(
+        data["name"],
+        Goal(data["goal"]),
+        MetricSource(data["source"]),
+        MetricFormat(data["format"]) if "format" in data else None,
+        Reduce(data.get("reduce", Reduce.LAST)),
     )

@@ -1,9 +1,9 @@
 """The record of one attempt: a file from a hostile trial, and a line of `records/<batch>.jsonl` in git.
 
-Both are the same JSON, read by the same strict reader: it takes what `record.schema.json` beside the launcher
-describes, and refuses what no schema can: a name that stands twice, a whole number with a point, and what is too
-large as a whole. A line is its canonical form: sorted keys, ASCII, shortest numbers (1.0 is written `1`), so
-equal records are equal bytes.
+Both are the same JSON, read by the same strict reader: it takes what `record.schema.json` beside the
+launcher describes, and refuses what no schema can: a name that stands twice, a whole number with a point,
+and what is too large as a whole. A line is its canonical form: sorted keys, ASCII, shortest numbers (1.0
+is written `1`), so equal records are equal bytes.
 """
 
 import re

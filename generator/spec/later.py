@@ -2,7 +2,6 @@
 
 from generator.reader import Path
 
-METRIC_KEYS = frozenset({"reduce"})
 RUN_KEYS = frozenset({"artifacts"})
 
 FOREIGN_KEYS = frozenset({"entity", "project"})
@@ -12,8 +11,6 @@ FOREIGN_KEYS = frozenset({"entity", "project"})
 def later_keys(schema: str, path: Path) -> frozenset[str]:
     """List the keys that a mapping at this path will have one day."""
     match (schema, *path):
-        case ("sweep", "metric"):
-            return METRIC_KEYS
         case ("sweep", "run"):
             return RUN_KEYS
         case _:

@@ -70,7 +70,7 @@ class Lock:
             "metric": {
                 "name": self.metric.name,
                 "goal": str(self.metric.goal),
-                "source": str(self.metric.source),
+                **self.metric.reported,
             },
             "program": self.program.as_data(),
             "seed_base": self.seed_base,

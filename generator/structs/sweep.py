@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from generator.problems import NOWHERE, Place, Problem, Severity
 from generator.structs.record import UNFINISHED, Status
+from generator.structs.reporting import USUAL_FORMATS, MetricFormat, MetricSource, Reduce
 from generator.structs.settings import Limits, Pool
 from generator.structs.space import SearchSpace
 from generator.structs.values import Value
@@ -18,15 +19,6 @@ class Goal(StrEnum):
 
     MAXIMIZE = "maximize"
     MINIMIZE = "minimize"
-
-
-class MetricSource(StrEnum):
-    """Where a trial leaves its metrics."""
-
-    RESULT = "result"
-    """JSON in the file `$SWEEP_RESULT`."""
-    STDOUT = "stdout"
-    """Lines `name=value` on standard output; the last one of a name counts."""
 
 
 class Shape(StrEnum):
@@ -56,6 +48,19 @@ class Metric:
     name: str
     goal: Goal
     source: MetricSource = MetricSource.RESULT
+    format: MetricFormat | None = None
+    """None: the usual one of its source."""
+    reduce: Reduce = Reduce.LAST
+
+    @property
+    def reported(self) -> dict[str, str]:
+        """Say how trials report it, without what is usual."""
+        said = {"source": str(self.source)}
+        if self.format not in {None, USUAL_FORMATS[self.source]}:
+            said["format"] = str(self.format)
+        if self.reduce is not Reduce.LAST:
+            said["reduce"] = str(self.reduce)
+        return said
 
     def better(self, left: float, right: float) -> bool:
         """Tell whether left beats right; equal values beat neither way."""

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from generator.exchange import katib
 from generator.exchange.loss import ForeignError, Imported
 from generator.structs.domain import Choice, Constant, IntUniform, LogUniform, Normal, Uniform
-from generator.structs.sweep import Draw, Goal, Grid, MetricSource, Sampler
+from generator.structs.reporting import MetricSource
+from generator.structs.sweep import Draw, Goal, Grid, Sampler
 from tests.exchange.imported import assignments_of, sweep_of, whats
 
 FILES = Path(__file__).parent / "files/katib"

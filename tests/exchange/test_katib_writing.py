@@ -25,19 +25,9 @@ from generator.structs.domain import (
     Uniform,
 )
 from generator.structs.expression import Comparison, Literal, Name
+from generator.structs.reporting import MetricSource
 from generator.structs.space import Condition, Constraint, Derived, Parameter, SearchSpace
-from generator.structs.sweep import (
-    Budget,
-    Draw,
-    Goal,
-    Grid,
-    Metric,
-    MetricSource,
-    Resources,
-    Run,
-    Sampler,
-    Sweep,
-)
+from generator.structs.sweep import Budget, Draw, Goal, Grid, Metric, Resources, Run, Sampler, Sweep
 from generator.structs.values import Value
 from tests.exchange.imported import a_grid, a_list, assignments_of, combinations, sweep_of, whats
 from tests.exchange.katib_rules import broken

@@ -26,8 +26,9 @@ from generator.structs.domain import (
     Quantized,
     Uniform,
 )
+from generator.structs.reporting import MetricSource
 from generator.structs.settings import Settings
-from generator.structs.sweep import Draw, Grid, MetricSource, Sweep
+from generator.structs.sweep import Draw, Grid, Sweep
 
 KINDS: dict[str, tuple[dict[str, Any], Domain]] = {
     "constant": ({"distribution": "constant", "value": 3}, Constant(3)),

@@ -27,7 +27,6 @@ def test_other_methods_are_unknown(method: str, hint: str) -> None:
 @pytest.mark.parametrize(
     ("change", "path"),
     [
-        ({"metric": {"name": "a", "reduce": "max"}}, "metric.reduce"),
         ({"run": {"artifacts": {}}}, "run.artifacts"),
     ],
 )

@@ -2,8 +2,9 @@
 
 from generator.spec import parse
 from generator.structs.domain import Choice, Constant
+from generator.structs.reporting import MetricSource
 from generator.structs.space import Parameter
-from generator.structs.sweep import Goal, Metric, MetricSource, Resources, Run, Shape, Sweep
+from generator.structs.sweep import Goal, Metric, Resources, Run, Shape, Sweep
 from generator.structs.values import bytes_digest
 from tests.written_specs import DIGEST, SETTINGS, a_spec, good, written
 

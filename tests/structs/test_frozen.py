@@ -6,7 +6,8 @@ import pytest
 
 import generator.structs
 from generator.structs.names import RESERVED_SWEEP_NAMES
-from generator.structs.sweep import Goal, MetricSource, Shape
+from generator.structs.reporting import MetricSource
+from generator.structs.sweep import Goal, Shape
 
 MODULES = [module.name for module in pkgutil.iter_modules(generator.structs.__path__, "generator.structs.")]
 

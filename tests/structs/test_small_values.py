@@ -3,7 +3,8 @@ import pytest
 from generator.problems import Problem
 from generator.structs.program import Code, Program
 from generator.structs.record import UNFINISHED, Outcome, Record, Status
-from generator.structs.sweep import Goal, Metric, MetricSource, Resources, Run
+from generator.structs.reporting import MetricSource
+from generator.structs.sweep import Goal, Metric, Resources, Run
 from generator.structs.tree import Drift, FileTree
 
 

@@ -11,7 +11,8 @@ from generator.exchange.katib import feasible, job
 from generator.exchange.katib.feasible import Space
 from generator.exchange.loss import Exported, Loss
 from generator.formats import yaml
-from generator.structs.sweep import Draw, Grid, MetricSource, Sampler, Sweep
+from generator.structs.reporting import MetricSource
+from generator.structs.sweep import Draw, Grid, Sampler, Sweep
 from generator.structs.values import Value
 
 KATIB = "Katib"

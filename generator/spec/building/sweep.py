@@ -14,6 +14,7 @@ from generator.spec.draft import Draft
 from generator.spec.rules.sections import Section, is_shuffled, sections
 from generator.structs.command import DEFAULT_COMMAND, PROGRAM
 from generator.structs.record import Status
+from generator.structs.reporting import MetricFormat, MetricSource, Reduce
 from generator.structs.sweep import (
     Block,
     Budget,
@@ -22,7 +23,6 @@ from generator.structs.sweep import (
     Grid,
     Listing,
     Metric,
-    MetricSource,
     Retry,
     Run,
     Sampler,
@@ -40,15 +40,11 @@ PROGRAMS = frozenset({"R", "bash", "jl", "js", "lua", "pl", "py", "r", "rb", "sh
 def sweep(draft: Draft, warnings: tuple[Problem, ...] = ()) -> Sweep:
     """Build the sweep of a draft without problems."""
     document, data = draft.document, draft.document.data
-    metric, run = data["metric"], ran(data.get("run", {}), draft.settings)
+    run = ran(data.get("run", {}), draft.settings)
     return Sweep(
         name=data["name"],
         description=data.get("description", ""),
-        metric=Metric(
-            metric["name"],
-            Goal(metric.get("goal", Goal.MINIMIZE)),
-            MetricSource(metric.get("source", MetricSource.RESULT)),
-        ),
+        metric=_metric(data["metric"]),
         blocks=tuple(_block(draft, section) for section in sections(draft)),
         command=_command(data, run),
         run=run,
@@ -65,6 +61,16 @@ def sweep(draft: Draft, warnings: tuple[Problem, ...] = ()) -> Sweep:
         code_place=_code_place(draft),
         scripts=tuple(_scripts(draft, run)),
         warnings=warnings,
+    )
+
+
+def _metric(section: dict[str, Any]) -> Metric:
+    return Metric(
+        section["name"],
+        Goal(section.get("goal", Goal.MINIMIZE)),
+        MetricSource(section.get("source", MetricSource.RESULT)),
+        MetricFormat(section["format"]) if "format" in section else None,
+        Reduce(section.get("reduce", Reduce.LAST)),
     )
 
 

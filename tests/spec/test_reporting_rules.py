@@ -1,0 +1,59 @@
+"""Source, format and reduction of a metric: what fits together, and what is kept of it."""
+
+import pytest
+
+from generator.formats import lock
+from generator.structs.reporting import MetricFormat, MetricSource, Reduce
+from generator.structs.sweep import Metric
+from tests.builders import a_lock
+from tests.written_specs import bad, good
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ({}, {"source": "result"}),
+        ({"format": "json"}, {"source": "result"}),
+        ({"format": "jsonl", "reduce": "last"}, {"source": "result", "format": "jsonl"}),
+        ({"format": "log"}, {"source": "result", "format": "log"}),
+        ({"source": "stdout", "format": "text"}, {"source": "stdout"}),
+        ({"source": "stdout", "reduce": "min"}, {"source": "stdout", "reduce": "min"}),
+        (
+            {"source": "result", "format": "text", "reduce": "max"},
+            {"source": "result", "format": "text", "reduce": "max"},
+        ),
+    ],
+)
+def test_what_is_not_usual_is_said_to_the_launcher(written: dict[str, str], said: dict[str, str]) -> None:
+    assert good(metric={"name": "loss", **written}).metric.reported == said
+
+
+@pytest.mark.parametrize(
+    ("written", "place"),
+    [
+        ({"source": "stdout", "format": "json"}, "metric.format"),
+        ({"reduce": "min"}, "metric.reduce"),
+        ({"format": "log", "reduce": "max"}, "metric.reduce"),
+        ({"source": "stdout", "format": "log", "reduce": "max"}, "metric.reduce"),
+    ],
+)
+def test_what_does_not_fit_together_is_refused(written: dict[str, str], place: str) -> None:
+    assert bad(metric={"name": "loss", **written}) == [(place, "metric-format")]
+
+
+@pytest.mark.parametrize(
+    "written", [{"format": "xml"}, {"reduce": "mean"}, {"source": "file", "format": "log"}]
+)
+def test_words_that_there_are_not_are_refused_once(written: dict[str, str]) -> None:
+    assert len(bad(metric={"name": "loss", **written})) == 1
+
+
+def test_a_lock_keeps_how_the_metric_was_reported() -> None:
+    held = a_lock()
+    for metric in (
+        held.metric,
+        Metric("loss", held.metric.goal, MetricSource.STDOUT, MetricFormat.JSONL, Reduce.MIN),
+    ):
+        written = lock.write(a_lock(metric=metric), banner="a banner")
+
+        assert lock.read(written).metric == metric
