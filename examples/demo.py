@@ -87,7 +87,7 @@ class Story:
         self.show(f"sweep results {SWEEP} --top 5")
         results = self.work / "results" / SWEEP
         print(f"\nsummary  {results / 'summary.csv'}")
-        print(f"figure   {results / 'figure.svg'}")
+        print(f"figures  {results / 'figures'}")
         print(f"report   {results / 'README.md'}")
 
     def ask(self) -> None:

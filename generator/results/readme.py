@@ -13,6 +13,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from generator.formats.summary import parameter_names
 from generator.formats.table import REPLICATE_COLUMN
 from generator.results import words
+from generator.results.figures import PARALLEL_FILE, SLICES_FILE, TRIALS_FILE
+from generator.results.importance import Importance
+from generator.results.mattered import mattered
 from generator.results.message import counts
 from generator.results.outcomes import JudgedBatch
 from generator.results.summary import Effect, Summary
@@ -36,9 +39,9 @@ class Marked(str):
     __slots__ = ()
 
 
-def readme(summary: Summary) -> str:
+def readme(summary: Summary, importance: Importance) -> str:
     """Write the README of a sweep's results."""
-    return _template().render(_view(summary))
+    return _template().render(_view(summary, importance))
 
 
 @cache
@@ -68,7 +71,7 @@ def _only_marked(value: object) -> object:
     return value
 
 
-LITERALS = frozenset({"", " with", " and", ",", ", ", " …"})
+LITERALS = frozenset({"", " with", " and", ",", ", ", " …", " to "})
 """The template's own words in expressions."""
 
 
@@ -77,7 +80,7 @@ def _value(value: Value) -> Marked:
     return Marked(words.code(text) if isinstance(value, str | Sequence) else text)
 
 
-def _view(summary: Summary) -> Mapping[str, Any]:
+def _view(summary: Summary, importance: Importance) -> Mapping[str, Any]:
     lock, metric = summary.lock, summary.metric.name
     current = [outcome for outcome in summary.outcomes if summary.is_current(outcome)]
     finite = [value for outcome in current if (value := outcome.metric(metric)) is not None]
@@ -96,7 +99,10 @@ def _view(summary: Summary) -> Mapping[str, Any]:
         "current": len(current),
         "counts": f"{_trials(len(summary.outcomes))}: {counts(summary)}",
         "seconds": _duration(sum(o.record.seconds for o in summary.outcomes if o.record is not None)),
-        "alternative": f"{metric} by parameter and by trial",
+        "trials_figure": TRIALS_FILE,
+        "slices_figure": SLICES_FILE,
+        "parallel_figure": PARALLEL_FILE,
+        "mattered": mattered(importance, summary.metric.goal),
         "parameters": parameters,
         "top": [_row(outcome, metric, parameters) for outcome in summary.top],
         "effects": [_effect(effect) for effect in summary.effects],
@@ -142,7 +148,10 @@ def _effect(effect: Effect) -> Mapping[str, Any]:
         "parameter": effect.parameter,
         "range": effect.range,
         "count": len(effect.levels),
-        "levels": effect.levels if few else (),
+        "levels": [
+            {"value": level.value, "mean": words.fine(level.mean, effect.range), "count": level.count}
+            for level in (effect.levels if few else ())
+        ],
     }
 
 

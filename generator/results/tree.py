@@ -3,9 +3,8 @@
 from generator.formats import json
 from generator.formats import summary as summary_csv
 from generator.formats.record import write_lines
-from generator.results.figure import FIGURE_FILE, figure
 from generator.results.provenance import PROVENANCE_FILE, provenance
-from generator.results.readme import README_FILE, readme
+from generator.results.report import report_files
 from generator.results.summary import Summary
 from generator.structs.tree import FileTree
 
@@ -30,8 +29,7 @@ def result_files(summary: Summary) -> FileTree:
     texts = {
         summary_csv.SUMMARY_FILE: summary_csv.write(summary.outcomes, objective=summary.metric.name),
         PROVENANCE_FILE: json.dump(provenance(summary)),
-        README_FILE: readme(summary),
-        FIGURE_FILE: figure(summary),
+        **report_files(summary),
     }
     for batch in summary.batches:
         records = (attempt.record for attempts in batch.attempts for attempt in attempts)

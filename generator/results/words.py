@@ -9,6 +9,8 @@ from generator.reader.scalars import Refusal, resolve
 from generator.structs.values import Value, canonical, canonical_json
 
 SIGNIFICANT_DIGITS = 6
+ONE_PERCENT = 0.01
+MOST_DECIMALS = 15
 
 UNCLEAR = re.compile(r"::|##\[|[=×…]|^[\"'\[{]|, ")  # noqa: RUF001 - what stands between values
 RISKY = re.compile(r"::+|##\[|(?<= ) +")
@@ -27,6 +29,22 @@ def short(number: float) -> str:
     """Write a number with at most six significant digits, and no more than it has."""
     # Adding 0.0 makes -0.0 a plain zero.
     return f"{number + 0.0:.{SIGNIFICANT_DIGITS}g}" if math.isfinite(number) else "infinite"
+
+
+def fine(number: float, width: float) -> str:
+    """Write a number of several that lie so far apart: what tells them apart, and no more."""
+    if not (math.isfinite(number) and math.isfinite(width)) or width <= 0:
+        return short(number)
+    # Three digits of the distance.
+    decimals = 2 - math.floor(math.log10(width))
+    return short(round(number, decimals) if abs(decimals) <= MOST_DECIMALS else number)
+
+
+def percent(part: float) -> str:
+    """Write a part of one as people say it; what is not nothing is not written as nothing."""
+    if 0 < part < ONE_PERCENT:
+        return "< 1 %"
+    return f"{part:.0%}".replace("%", " %")
 
 
 def plain(value: Value) -> str:

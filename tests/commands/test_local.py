@@ -110,9 +110,11 @@ def test_a_merged_sweep_ends_as_one_results_commit(ready: Sandbox) -> None:
     assert (
         f"R100\toverlays/active/{batch}/hyperparams.csv\toverlays/archive/{batch}/hyperparams.csv" in changed
     )
-    assert {"A\tresults/peak/summary.csv", "A\tresults/peak/README.md", "A\tresults/peak/figure.svg"} <= set(
-        changed
-    )
+    assert {
+        "A\tresults/peak/summary.csv",
+        "A\tresults/peak/README.md",
+        "A\tresults/peak/figures/trials.svg",
+    } <= set(changed)
     assert ready.git("log", "-1", "--format=%s").startswith("results(peak): 3/3 trials, best score 0.5 (t")
     assert left_over(ready) == []
 

@@ -8,7 +8,8 @@ import pytest
 from markdown_it import MarkdownIt
 
 from generator.results import BatchResults, summarise
-from generator.results.readme import readme
+from generator.results.readme import README_FILE
+from generator.results.report import report_files
 from generator.structs.program import Code
 from generator.structs.record import Status
 from generator.structs.sweep import Goal, Metric
@@ -16,7 +17,7 @@ from tests.builders import a_grid, a_program, a_record
 
 
 def written(*batches: BatchResults, description: str = "Does the rate matter?") -> str:
-    return readme(summarise(batches, description=description))
+    return report_files(summarise(batches, description=description))[README_FILE]
 
 
 def table_of(text: str, heading: str) -> list[list[str]]:
@@ -43,7 +44,7 @@ The best `test_accuracy` is **0.9**: the highest of 1 trial that ended ok.
 
 2 trials: 1 ok, 0 diverged, 0 failed, 1 missing; 3.2 s of computing.
 
-![test\\_accuracy by parameter and by trial](figure.svg)
+![test\\_accuracy over the trials](figures/trials.svg)
 
 ## Best trial
 
@@ -54,7 +55,12 @@ The best `test_accuracy` is **0.9**: the highest of 1 trial that ended ok.
 | `optimizer` | `sgd` |
 | `loss` (measured) | 0.25 |
 
-All that is known of it: `sweep show t00000000000`
+In a clone of this repository: all that is known of it, and the same trial run again and compared.
+
+```sh
+sweep show t00000000000
+sweep reproduce t00000000000 --run
+```
 
 ## Top 1
 
@@ -67,6 +73,8 @@ All that is known of it: `sweep show t00000000000`
 | status | reason | trials | which |
 |---|---|---:|---|
 | missing | no record | 1 | `t00000000001` |
+
+What a trial wrote: `sweep logs TRIAL`.
 
 ## Provenance
 
@@ -141,7 +149,7 @@ def test_main_effects_have_a_table_a_parameter() -> None:
 def test_a_parameter_with_many_values_has_the_figure_for_it() -> None:
     text = written(a_grid({"a": list(range(17))}, lambda v: float(str(v["a"]))))
 
-    assert "It has 17 values: the figure shows them." in text
+    assert "It has 17 values: the figure above shows them." in text
     assert "| `a` | mean |" not in text
 
 

@@ -25,7 +25,9 @@ def test_a_results_folder_has_these_files() -> None:
 
     assert list(made) == [
         "README.md",
-        "figure.svg",
+        "figures/parallel.svg",
+        "figures/slices.svg",
+        "figures/trials.svg",
         "provenance.json",
         "records/mnist-grid-b1-3f9a1c2e.jsonl",
         "records/mnist-grid-b2-00000000.jsonl",

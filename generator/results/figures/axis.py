@@ -6,15 +6,15 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from generator.results import words
+from generator.results.spread import Spread
 from generator.results.summary import as_numbers
 from generator.structs.values import Value, canonical_json
 
-MARGIN = 0.07
+MARGIN = 0.06
 """Free part at each end of an axis, so that no dot lies on the frame."""
 TICKS = 6
-MOST_LABELLED_LEVELS = 8
-OBJECTIVE_LOG_RATIO = 1000.0
-"""Objectives that span more are losses with outliers: on a linear axis all others would be one line."""
+MOST_LABELLED_LEVELS = 10
 PARAMETER_LOG_RATIO = 100.0
 GEOMETRIC_RATIO = 4.0
 FEWEST_GAPS = 2
@@ -52,6 +52,7 @@ class Levels:
     """Place and what to write there."""
     ordered: bool
     """Numbers, so that a line between neighbours means something."""
+    log: bool = False
 
     @property
     def gap(self) -> float:
@@ -60,10 +61,9 @@ class Levels:
         return min((right - left for left, right in itertools.pairwise(places)), default=40.0)
 
 
-def objective_axis(values: Sequence[float], start: float, end: float) -> Axis:
-    """Make the axis of the objective; logarithmic only where outliers would flatten all others."""
-    log = bool(values) and min(values) > 0 and max(values) / min(values) >= OBJECTIVE_LOG_RATIO
-    return _axis(values, start, end, log=log)
+def objective_axis(spread: Spread, start: float, end: float, *, ticks: int = TICKS) -> Axis:
+    """Make the axis of the objective; those beyond the spread stand at its end."""
+    return _axis((spread.low, spread.high), start, end, log=spread.log, ticks=ticks)
 
 
 def levels(values: Sequence[Value], start: float, end: float) -> Levels:
@@ -73,42 +73,40 @@ def levels(values: Sequence[Value], start: float, end: float) -> Levels:
     if numbers is None or any(abs(number) > LARGEST for number in numbers):
         step = (end - start) / len(values)
         places = {key: round(start + (place + 0.5) * step, 1) for place, key in enumerate(keys)}
-        labels = [value if isinstance(value, str) else canonical_json(value) for value in values]
+        labels = map(words.plain, values)
         return Levels(places, tuple(zip(places.values(), labels, strict=True)), ordered=False)
-    axis = _axis([float(number) for number in numbers], start, end, log=_looks_geometric(numbers))
+    log = _looks_geometric(numbers)
+    axis = _axis([float(number) for number in numbers], start, end, log=log)
     places = {key: axis.at(number) for key, number in zip(keys, numbers, strict=True)}
     shown = numbers if len(numbers) <= MOST_LABELLED_LEVELS else axis.ticks
-    return Levels(places, tuple((axis.at(number), number) for number in shown), ordered=True)
+    return Levels(places, tuple((axis.at(number), number) for number in shown), ordered=True, log=log)
 
 
 def _looks_geometric(numbers: Sequence[float]) -> bool:
-    """Tell whether a parameter is better seen on a logarithmic axis: wide, or evenly spaced there."""
+    """Tell whether a parameter is better seen on a logarithmic axis: its values lie more evenly there."""
     if min(numbers) <= 0:
         return False
-    ratio = max(numbers) / min(numbers)
-    if ratio >= PARAMETER_LOG_RATIO:
-        return True
     ordered = sorted(numbers)
-    if ratio < GEOMETRIC_RATIO or len(ordered) <= FEWEST_GAPS:
-        return False
-    return _unevenness([math.log(number) for number in ordered]) < _unevenness(ordered)
+    if ordered[-1] / ordered[0] < GEOMETRIC_RATIO or len(ordered) <= FEWEST_GAPS:
+        return ordered[-1] / ordered[0] >= PARAMETER_LOG_RATIO
+    return _lopsided([math.log(number) for number in ordered]) < _lopsided(ordered)
 
 
-def _unevenness(ordered: Sequence[float]) -> float:
-    gaps = [right - left for left, right in itertools.pairwise(ordered)]
-    return max(gaps) / max(min(gaps), math.ulp(0.0))
+def _lopsided(ordered: Sequence[float]) -> float:
+    """Tell how far the median lies from the middle."""
+    low, high, middle = ordered[0], ordered[-1], len(ordered) // 2
+    median = ordered[middle] / 2 + ordered[~middle] / 2
+    return abs((median / 2 - low / 2) / (high / 2 - low / 2) - 0.5)
 
 
 def _scale(value: float, *, log: bool) -> float:
     return math.log10(value) if log else float(value)
 
 
-def _axis(values: Sequence[float], start: float, end: float, *, log: bool) -> Axis:
+def _axis(values: Sequence[float], start: float, end: float, *, log: bool, ticks: int = TICKS) -> Axis:
     scaled = [_scale(value, log=log) for value in values]
-    low, high = _with_margin(min(scaled), max(scaled)) if scaled else (0.0, 1.0)
-    if log:
-        return Axis(low, high, start, end, log, _log_ticks(low, high))
-    return Axis(low, high, start, end, log, _linear_ticks(low, high) if values else ())
+    low, high = _with_margin(min(scaled), max(scaled))
+    return Axis(low, high, start, end, log, (_log_ticks if log else _linear_ticks)(low, high, ticks))
 
 
 def _with_margin(low: float, high: float) -> tuple[float, float]:
@@ -119,8 +117,8 @@ def _with_margin(low: float, high: float) -> tuple[float, float]:
     return max(low - pad, -sys.float_info.max), min(high + pad, sys.float_info.max)
 
 
-def _linear_ticks(low: float, high: float) -> tuple[float, ...]:
-    rough = high / TICKS - low / TICKS
+def _linear_ticks(low: float, high: float, count: int) -> tuple[float, ...]:
+    rough = high / count - low / count
     if rough < 1e-300:  # noqa: PLR2004 - powers of ten below it lose their digits
         return (low, high)
     power = 10.0 ** math.floor(math.log10(rough))
@@ -131,9 +129,9 @@ def _linear_ticks(low: float, high: float) -> tuple[float, ...]:
     return tuple(float(f"{number * step:.12g}") for number in range(first, last + 1))
 
 
-def _log_ticks(low: float, high: float) -> tuple[float, ...]:
+def _log_ticks(low: float, high: float, count: int) -> tuple[float, ...]:
     factors = (1.0,) if high - low > LOG_DECADES_WITHOUT_STEPS else (1.0, 2.0, 5.0)
     decades = range(math.floor(low), math.ceil(high) + 1)
-    stride = max(1, len(decades) // (TICKS + 1))
+    stride = max(1, -(-len(decades) // (count + 2)))
     ticks = (float(f"{factor}e{decade}") for decade in decades[::stride] for factor in factors)
     return tuple(tick for tick in ticks if tick > 0 and low <= math.log10(tick) <= high)

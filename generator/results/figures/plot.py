@@ -1,0 +1,186 @@
+"""Trials in a frame, by their objective: dots while they can be told apart, else tiles that count them."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from xml.etree.ElementTree import Element
+
+from generator.results import words
+from generator.results.figures import svg
+from generator.results.figures.axis import Axis, objective_axis
+from generator.results.figures.page import EDGE, Frame, mark, shown
+from generator.results.figures.style import CLASSES
+from generator.results.spread import Spread
+from generator.results.summary import Summary
+from generator.structs.record import Outcome
+from generator.structs.sweep import Goal
+
+MOST_DOTS = 400
+"""Beyond it they would hide each other, and their names, which nobody points at, make megabytes."""
+TILE = 6
+CROSS = 8.0
+"""Crosses closer than this are one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """A trial that may be drawn, its objective, and its place in the order of all."""
+
+    outcome: Outcome
+    objective: float
+    place: int
+
+
+Placed = tuple[float, Scored]
+"""A trial and how far to the right it stands."""
+
+
+def scored(summary: Summary) -> list[Scored]:
+    """List the trials that ended ok, of all programs, in the order of the tables."""
+    return [
+        Scored(outcome, objective, place)
+        for place, outcome in enumerate(summary.outcomes, start=1)
+        if (objective := outcome.metric(summary.metric.name)) is not None
+    ]
+
+
+def gutter(spread: Spread, height: float) -> float:
+    """Tell how much room the objective's numbers need at the left."""
+    ticks = objective_axis(spread, height, 0).ticks
+    return EDGE + 10 + max((svg.text_width(shown(tick)) for tick in ticks), default=0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """A frame, the element it is drawn in, and the objective's axis."""
+
+    summary: Summary
+    part: Element
+    frame: Frame
+    spread: Spread
+    axis: Axis
+
+    @classmethod
+    def open(cls, root: Element, summary: Summary, spread: Spread, frame: Frame) -> "Plot":
+        """Draw an empty frame."""
+        part = svg.group(root)
+        svg.box(part, "frame", (frame.left, frame.top, frame.width, frame.height), radius=4)
+        # The crosses of trials without a result stand at the bottom, those beyond the axis at its bad end.
+        axis = objective_axis(spread, frame.bottom - 14, frame.top + 10, ticks=max(3, int(frame.height / 45)))
+        return cls(summary, part, frame, spread, axis)
+
+    def grid(self, *, labelled: bool) -> None:
+        """Draw a line at every tick of the objective, and its number at the left."""
+        for tick in self.axis.ticks:
+            y = self.axis.at(tick)
+            svg.line(self.part, "grid", (self.frame.left, y), (self.frame.right, y))
+            if labelled:
+                svg.text(self.part, shown(tick), (self.frame.left - 8, y + 5), anchor="end")
+
+    def trials(self, placed: Sequence[Placed], steps: Sequence[int] = ()) -> None:
+        """Draw every trial, grey if its program is older: dots, or tiles with fuller colours at steps."""
+        for dots, tiles, current in (("retired", "old", False), ("trial", "tile", True)):
+            if steps:
+                self._tiles(tiles, self._cells(placed, current=current), steps)
+                continue
+            for item in self._inside(placed, current=current):
+                mark(self.part, dots, self._point(item), self._story(item[1]))
+        self._beyond([x for x, trial in placed if not self.spread.holds(trial.objective)])
+
+    def densest(self, placed: Sequence[Placed]) -> int:
+        """Count the trials in the fullest tile."""
+        return max(max(self._cells(placed, current=each).values(), default=0) for each in (True, False))
+
+    def crosses(self, places: Iterable[float]) -> None:
+        """Mark at the bottom where trials without a result stand."""
+        for x in apart(places):
+            mark(self.part, "cross", (x, self.frame.bottom - 7))
+
+    def winner(self, placed: Sequence[Placed]) -> None:
+        """Mark the winner, where it is among these."""
+        for item in placed:
+            if item[1].outcome is self.summary.winner:
+                mark(self.part, "best", self._point(item), self._story(item[1]))
+
+    def _beyond(self, places: Iterable[float]) -> None:
+        minimised = self.summary.metric.goal is Goal.MINIMIZE
+        y = self.frame.top + 6 if minimised else self.frame.bottom - 6
+        for x in apart(places):
+            mark(self.part, beyond(self.summary.metric.goal), (x, y))
+
+    def _inside(self, placed: Sequence[Placed], *, current: bool) -> Iterator[Placed]:
+        for item in placed:
+            if self.summary.is_current(item[1].outcome) is current and self.spread.holds(item[1].objective):
+                yield item
+
+    def _cells(self, placed: Sequence[Placed], *, current: bool) -> Counter[tuple[int, int]]:
+        points = map(self._point, self._inside(placed, current=current))
+        return Counter((int(x - self.frame.left) // TILE, int(y - self.frame.top) // TILE) for x, y in points)
+
+    def _tiles(self, kind: str, cells: Counter[tuple[int, int]], steps: Sequence[int]) -> None:
+        for darkness in range(CLASSES):
+            drawn = (
+                f"M{svg.pixels(self.frame.left + column * TILE)} {svg.pixels(self.frame.top + row * TILE)}"
+                f"h{TILE}v{TILE}h-{TILE}z"
+                for (column, row), count in sorted(cells.items())
+                if sum(count >= step for step in steps) == darkness + 1
+            )
+            svg.draw(self.part, f"{kind} d{darkness}", "".join(drawn))
+
+    def _point(self, placed: Placed) -> svg.Point:
+        return placed[0], self.axis.at(placed[1].objective)
+
+    def _story(self, trial: Scored) -> str:
+        values = ", ".join(f"{name} {words.plain(value)}" for name, value in trial.outcome.assignment.items())
+        metric = self.summary.metric.name
+        return f"{trial.outcome.trial}: {metric} {words.short(trial.objective)} with {values}"
+
+
+def beyond(goal: Goal) -> str:
+    """Name the mark of trials that are worse than the axis reaches."""
+    return "beyond up" if goal is Goal.MINIMIZE else "beyond down"
+
+
+def darkening(densest: int) -> tuple[int, ...]:
+    """Choose the numbers of trials at which a tile gets fuller in colour."""
+    factor = next(factor for factor in range(2, densest + 3) if factor ** (CLASSES - 1) * 2 >= densest)
+    return tuple(factor**power for power in range(CLASSES))
+
+
+def apart(places: Iterable[float]) -> Iterator[float]:
+    """Leave out places that are too near to the one before."""
+    last = float("-inf")
+    for x in sorted(places):
+        if x - last >= CROSS:
+            yield x
+            last = x
+
+
+def legend(
+    summary: Summary, drawn: Sequence[Scored], spread: Spread, *, tiled: bool
+) -> Iterator[tuple[str, str]]:
+    """Explain the marks that are there."""
+    current = any(summary.is_current(trial.outcome) for trial in drawn)
+    if current:
+        yield ("tile", "few to many trials") if tiled else ("trial", "trial")
+    if len(drawn) > sum(summary.is_current(trial.outcome) for trial in drawn):
+        yield ("old" if tiled else "retired", "older program")
+    if summary.winner is not None:
+        yield "best", "best"
+    if spread.beyond:
+        yield beyond(summary.metric.goal), "worse than the axis"
+    if len(drawn) < len(summary.outcomes):
+        yield "cross", "not ok"
+
+
+def remarks(summary: Summary, drawn: Sequence[Scored], spread: Spread, steps: Sequence[int]) -> Iterator[str]:
+    """Say by which rules trials were drawn, where not each is a dot at its place."""
+    if spread.beyond:
+        count = sum(not spread.holds(trial.objective) for trial in drawn)
+        yield f"Worse than the axis: {count} of {len(drawn)}, the worst {words.short(spread.worst)}."
+    if steps:
+        told = ", ".join(map(str, steps))
+        yield f"{len(drawn)} trials, counted in tiles of {TILE} by {TILE} pixels."
+        yield f"The colour of a tile gets fuller at {told} trials."
+    if any(not summary.is_current(trial.outcome) for trial in drawn):
+        yield "Trials of an older program are shown, but never ranked."

@@ -1,0 +1,116 @@
+"""figures/slices.svg: one plot a parameter."""
+
+import itertools
+
+import pytest
+
+from generator.structs.program import Code
+from generator.structs.sweep import Goal, Metric
+from generator.structs.values import Value
+from tests.builders import a_grid, a_program
+from tests.results.drawings import SVG, boxes, classes, drawn, marks, paths, seen, words
+from tests.results.test_figures import demo
+
+
+def heads(name: str, *batches: object) -> list[str]:
+    root = drawn(name, *batches)  # type: ignore[arg-type]
+    return [each.text or "" for each in seen(root) if "head" in classes(each)]
+
+
+def test_each_parameter_has_a_plot_with_every_trial_value_and_mean() -> None:
+    root = drawn("slices", demo())
+
+    assert heads("slices", demo()) == ["learning_rate", "batch_size"]
+    assert len(boxes(root)) == 2
+    assert len(marks(root, "trial")) == 2 * 16
+    assert len(marks(root, "level")) == 2 * 4
+    assert len(marks(root, "ring")) == 2
+    assert {"0.01", "0.04", "0.1", "0.4", "32", "64", "128", "512"} <= set(words(root))
+
+
+def test_the_share_of_each_parameter_stands_beside_its_name() -> None:
+    told = [each for each in words(drawn("slices", demo())) if "share" in each]
+
+    assert told == ["log, share 94 %", "log, share 6 %"]
+
+
+def test_it_is_described_for_those_who_do_not_see_it() -> None:
+    root = drawn("slices", a_grid({"a": [1, 2], "b": [0, 1]}, lambda v: float(str(v["a"]))))
+
+    assert root.findtext(f"{SVG}title") == "mnist-grid: test_accuracy by parameter"
+    assert root.findtext(f"{SVG}desc") == "a: 1 has mean 1, 2 has mean 2. b: 0 has mean 1.5, 1 has mean 1.5."
+
+
+def test_trials_that_share_a_value_stand_side_by_side() -> None:
+    root = drawn("slices", a_grid({"a": [1, 2], "b": [1, 2, 3]}, lambda _: 0.5))
+
+    places = marks(root, "trial")[:6]
+    assert len(set(places)) == 6
+
+
+@pytest.mark.parametrize("columns", [1, 2, 3])
+def test_however_many_share_a_value_all_stay_inside_the_frame(columns: int) -> None:
+    names = ["a", "b", "c"][:columns]
+    few = drawn("slices", a_grid({**{name: [1, 2, 3] for name in names}, "constant": [0]}, lambda _: 0.5))
+    crowd = drawn("slices", a_grid({name: list(range(7)) for name in names}, lambda _: 0.5))
+
+    assert len(marks(few, "trial")) == columns * 3**columns
+    assert len(marks(crowd, "trial")) == columns * 7**columns
+
+
+def test_trials_of_an_older_program_are_not_in_it() -> None:
+    later = a_program(code=Code("trainer", "beef" * 10))
+    root = drawn(
+        "slices",
+        a_grid({"a": [1, 2]}, lambda _: 0.9),
+        a_grid({"a": [1, 2, 3]}, lambda _: 0.5, number=2, name="mnist-grid-b2-00000000", program=later),
+    )
+
+    assert len(marks(root, "retired")) == 0
+    assert len(marks(root, "trial")) == 3
+
+
+def test_trials_without_a_result_are_crosses_at_their_values() -> None:
+    batch = a_grid({"a": [1, 2, 3], "b": [1, 2]}, lambda v: None if v["a"] == 3 else 0.5)
+    root = drawn("slices", batch)
+
+    assert "3" in words(root), "a value that never ended ok has its place, too"
+    assert len(paths(root, "cross")) == 1 + 1 + 2, "the legend's, one value of a, two of b"
+
+
+def test_many_numbers_have_means_of_neighbours() -> None:
+    root = drawn("slices", a_grid({"a": list(range(100))}, lambda v: float(str(v["a"]))))
+
+    assert len(marks(root, "level")) == 8
+    assert any("means are of neighbours" in each for each in words(root))
+
+
+@pytest.mark.parametrize(
+    ("values", "evenly"),
+    [
+        ([0.001, 0.01, 0.1], True),
+        ([32, 64, 128, 256], True),
+        ([1, 2, 3, 4], True),
+        ([0.4, 0.6, 0.7], False),
+        ([0, 1, 10], False),
+    ],
+)
+def test_geometric_parameters_have_a_logarithmic_axis(values: list[Value], *, evenly: bool) -> None:
+    batch = a_grid({"a": values, "b": [0, 1]}, lambda v: float(str(v["a"])) + 1e-6 * float(str(v["b"])))
+    root = drawn("slices", batch)
+
+    places = sorted(x for x, _ in marks(root, "level"))[: len(values)]
+    gaps = [right - left for left, right in itertools.pairwise(places)]
+    assert (max(gaps) - min(gaps) < 0.25) is evenly
+
+
+def test_the_objective_of_an_outlier_is_drawn_at_the_edge_of_every_plot() -> None:
+    batch = a_grid(
+        {"a": list(range(10)), "b": [1, 2]},
+        lambda v: 1e6 if (v["a"], v["b"]) == (3, 2) else 1 + float(str(v["a"])),
+        metric=Metric("loss", Goal.MINIMIZE),
+    )
+    root = drawn("slices", batch)
+
+    assert len(paths(root, "beyond")) == 3, "one is the legend's"
+    assert "Means are of the trials as they are drawn." in words(root)

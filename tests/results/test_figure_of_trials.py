@@ -1,0 +1,107 @@
+"""figures/trials.svg: every trial in its order, and the best so far."""
+
+from generator.structs.program import Code
+from generator.structs.sweep import Goal, Metric
+from tests.builders import a_grid, a_program
+from tests.results.drawings import SVG, boxes, drawn, explained, marks, paths, words
+
+
+def test_each_trial_is_a_dot_with_its_number_and_its_story() -> None:
+    root = drawn("trials", a_grid({"a": [1, 2], "b": [0, 1]}, lambda v: float(str(v["a"]))))
+
+    assert len(marks(root, "trial")) == 4
+    assert {"1", "2", "3", "4", "trial, in the order of the table"} <= set(words(root))
+    told = [each.findtext(f"{SVG}title") for each in root.iter(f"{SVG}circle")]
+    assert "t00000000002: test_accuracy 2 with a 2, b 0" in told
+
+
+def test_it_is_described_for_those_who_do_not_see_it() -> None:
+    root = drawn("trials", a_grid({"a": [1, 2]}, lambda v: 0.5 if v["a"] == 1 else None))
+
+    assert root.findtext(f"{SVG}title") == "mnist-grid: test_accuracy over the trials"
+    assert root.findtext(f"{SVG}desc") == "1 of 2 trials ended ok, best test_accuracy 0.5 (t00000000000)."
+
+
+def test_larger_is_higher_and_the_best_is_ringed() -> None:
+    root = drawn("trials", a_grid({"a": [1, 2, 3]}, lambda v: float(str(v["a"]))))
+
+    trials, ring = marks(root, "trial"), marks(root, "ring")
+    assert [y for _, y in trials] == sorted((y for _, y in trials), reverse=True)
+    assert ring == [trials[2]]
+    assert "test_accuracy (higher is better)" in words(root)
+
+
+def test_the_smallest_is_ringed_where_small_is_good() -> None:
+    batch = a_grid({"a": [1, 2, 3]}, lambda v: float(str(v["a"])), metric=Metric("loss", Goal.MINIMIZE))
+    root = drawn("trials", batch)
+
+    assert marks(root, "ring") == [marks(root, "trial")[0]]
+    assert "loss (lower is better)" in words(root)
+
+
+def test_the_best_so_far_goes_in_stairs_to_the_last_trial() -> None:
+    root = drawn("trials", a_grid({"a": [1, 3, 2]}, lambda v: float(str(v["a"]))))
+
+    (line,) = [each for each in paths(root, "record") if each.count("L") > 1]
+    first, second, third = marks(root, "trial")
+    assert line == "".join(
+        (
+            f"M{first[0]:g} {first[1]:g}L{first[0]:g} {first[1]:g}",
+            f"L{second[0]:g} {first[1]:g}L{second[0]:g} {second[1]:g}",
+            f"L{third[0]:g} {second[1]:g}",
+        )
+    )
+
+
+def test_trials_without_a_result_are_crosses() -> None:
+    root = drawn("trials", a_grid({"a": [1, 2, 3, 4]}, lambda v: None if v["a"] == 2 else 0.5))
+
+    assert len(paths(root, "cross")) == 2, "one is the legend's"
+    assert "not ok" in words(root)
+
+
+def test_without_results_it_says_so() -> None:
+    root = drawn("trials", a_grid({"a": [1, 2]}, lambda _: None))
+
+    assert "no trial has ended ok" in words(root)
+    assert len(boxes(root)) == 1
+    assert explained(root, "best") == 0
+
+
+def test_trials_of_an_older_program_are_grey_and_behind_a_seam() -> None:
+    later = a_program(code=Code("trainer", "beef" * 10))
+    root = drawn(
+        "trials",
+        a_grid({"a": [1, 2]}, lambda _: 0.9),
+        a_grid({"a": [1, 2, 3]}, lambda _: 0.5, number=2, name="mnist-grid-b2-00000000", program=later),
+    )
+
+    assert len(marks(root, "retired")) == 2
+    assert len(marks(root, "trial")) == 3
+    assert len(paths(root, "seam")) == 1
+    assert {"older program", "trial, in the order of the table, batch by batch"} <= set(words(root))
+    assert marks(root, "ring") == [marks(root, "trial")[0]]
+
+
+def test_an_outlier_is_a_mark_at_the_edge_and_is_told() -> None:
+    batch = a_grid(
+        {"a": list(range(20))},
+        lambda v: 1e9 if v["a"] == 7 else 1 + float(str(v["a"])) / 10,
+        metric=Metric("loss", Goal.MINIMIZE),
+    )
+    root = drawn("trials", batch)
+
+    assert len(marks(root, "trial")) == 19
+    assert len(paths(root, "beyond")) == 2, "one is the legend's"
+    assert "Worse than the axis: 1 of 20, the worst 1e+09." in words(root)
+
+
+def test_losses_of_many_orders_of_magnitude_have_a_logarithmic_axis_that_says_so() -> None:
+    batch = a_grid(
+        {"a": list(range(9))}, lambda v: 10.0 ** float(str(v["a"])), metric=Metric("loss", Goal.MINIMIZE)
+    )
+    root = drawn("trials", batch)
+
+    assert "loss (lower is better, log scale)" in words(root)
+    heights = [y for _, y in marks(root, "trial")]
+    assert {round(above - below) for below, above in zip(heights[1:], heights, strict=False)} <= {28, 29, 30}

@@ -1,0 +1,244 @@
+"""How much each parameter mattered: known effects, chance, and what cannot be told."""
+
+import itertools
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+
+import pytest
+
+from generator.results import BatchResults, summarise
+from generator.results.additive import fit
+from generator.results.confounding import association
+from generator.results.importance import MOST_TRIALS, Importance, Share, importance
+from generator.results.spread import Spread
+from generator.structs.sweep import Goal, Metric
+from generator.structs.values import Value
+from tests.builders import a_grid, a_record, an_expected_trial
+
+PUBLISHED = (
+    0.9347, 0.9426, 0.9301, 0.9397, 0.8285, 0.8883, 0.8129, 0.8737,
+    0.9274, 0.9419, 0.9213, 0.9376, 0.8182, 0.8741, 0.8042, 0.8634,
+)  # fmt: skip
+"""Test accuracies of NVIDIA's sixteen CIFAR-10 trainings, in the order of their grid."""
+
+
+def published() -> BatchResults:
+    found = iter(PUBLISHED)
+    grid: dict[str, list[Value]] = {
+        "max_learning_rate": [0.4, 0.6],
+        "momentum": [0.9, 0.99],
+        "cutout": [5, 12],
+        "batch_size": [128, 512],
+    }
+    return a_grid(grid, lambda _: next(found))
+
+
+def listed(
+    assignments: Iterable[Mapping[str, Value]], score: Callable[[Mapping[str, Value]], float]
+) -> BatchResults:
+    """A batch of these assignments, all ok."""
+    batch = a_grid({"a": [0]}, lambda _: 0.0)
+    expected = [
+        an_expected_trial(index, assignment=MappingProxyType(dict(each)))
+        for index, each in enumerate(assignments)
+    ]
+    records = [
+        a_record(trial.index, metrics=MappingProxyType({"test_accuracy": score(trial.assignment)}))
+        for trial in expected
+    ]
+    lock = replace(batch.lock, trials=len(expected))
+    return BatchResults(lock, tuple(expected), tuple(records))
+
+
+def found(batch: BatchResults) -> Importance:
+    return importance(summarise([batch], description=""))
+
+
+def by_name(batch: BatchResults) -> dict[str, Share]:
+    return {share.parameter: share for share in found(batch).shares}
+
+
+def randomly(count: int, seed: int, **domains: Sequence[Value]) -> list[dict[str, Value]]:
+    source = random.Random(seed)  # noqa: S311 - no secret
+    return [{name: source.choice(values) for name, values in domains.items()} for _ in range(count)]
+
+
+def noise(seed: int) -> Callable[[Mapping[str, Value]], float]:
+    source = random.Random(seed)  # noqa: S311 - no secret
+    return lambda _: source.gauss(0, 1)
+
+
+def test_the_published_grid_is_told_as_an_analysis_of_variance_would() -> None:
+    shares = by_name(published())
+
+    assert list(shares) == ["momentum", "batch_size", "cutout", "max_learning_rate"]
+    assert [f"{share.share:.3f}" for share in shares.values()] == ["0.794", "0.122", "0.003", "0.001"]
+    assert [share.by_chance for share in shares.values()] == [False, False, True, True]
+    assert [round(group.mean, 4) for group in shares["momentum"].groups] == [0.9344, 0.8454]
+
+
+def test_what_effects_do_not_explain_is_the_rest() -> None:
+    result = found(published())
+    told = [share.share for share in result.shares if share.share is not None]
+
+    assert result.rest == pytest.approx(1 - sum(told))
+
+
+def test_a_sum_of_two_effects_is_shared_by_their_squares() -> None:
+    grid: dict[str, list[Value]] = {"a": [0, 1], "b": [0, 1], "c": ["x", "y", "z"]}
+
+    shares = by_name(a_grid(grid, lambda v: 3 * float(str(v["a"])) + float(str(v["b"]))))
+
+    assert shares["a"].share == pytest.approx(0.9)
+    assert shares["b"].share == pytest.approx(0.1)
+    assert shares["c"].share == 0
+
+
+def test_a_grid_with_holes_gives_almost_the_same_shares() -> None:
+    whole = a_grid(
+        {"a": [0, 1, 2, 3], "b": [0, 1, 2, 3]}, lambda v: 3 * float(str(v["a"])) + float(str(v["b"]))
+    )
+    lost = replace(whole, records=tuple(each for each in whole.records if each.index not in {0, 5, 15}))
+
+    assert by_name(lost)["a"].share == pytest.approx(0.9, abs=0.05)
+    assert by_name(lost)["b"].share == pytest.approx(0.1, abs=0.05)
+
+
+def test_a_parameter_without_effect_is_seldom_more_than_chance() -> None:
+    seen = 0
+    for seed in range(100):
+        batch = listed(randomly(40, seed, a=[1, 2, 3], b=["x", "y"]), noise(seed))
+        seen += sum(not share.by_chance for share in found(batch).shares)
+
+    assert seen <= 20, "of 200"
+
+
+def test_few_trials_tell_nothing() -> None:
+    shares = found(a_grid({"a": [1, 2, 3]}, lambda v: float(str(v["a"]))))
+
+    assert [(share.share, share.untold) for share in shares.shares] == [
+        (None, "3 ok trials are too few: it takes 8")
+    ]
+    assert shares.rest is None
+
+
+def test_equal_objectives_tell_nothing() -> None:
+    shares = found(a_grid({"a": [1, 2, 3, 4], "b": [1, 2, 3]}, lambda _: 0.5)).shares
+
+    assert {share.untold for share in shares} == {"all objectives are equal"}
+
+
+def test_parameters_that_moved_together_have_one_share() -> None:
+    pairs: list[dict[str, Value]] = [{"a": n % 4, "b": f"with {n % 4}", "c": n % 3} for n in range(24)]
+
+    shares = by_name(listed(pairs, lambda v: float(str(v["a"])) + 0.1 * float(str(v["c"]))))
+
+    assert shares["a"].together == ("b",)
+    assert shares["a"].share == pytest.approx(0.99, abs=0.02)
+    assert shares["b"].share is None
+    assert shares["b"].untold == "its values went with those of a"
+    assert shares["c"].together == ()
+
+
+def test_a_conditional_parameter_explains_only_where_it_is() -> None:
+    plain: dict[str, Value] = {"kind": "plain"}
+    shallow: dict[str, Value] = {"kind": "rich", "depth": 1}
+    trials = [plain] * 12 + [shallow] * 6 + [{**shallow, "depth": 2}] * 6
+
+    shares = by_name(listed(trials, lambda v: (v["kind"] == "rich") + 0.5 * (v.get("depth") == 2)))
+
+    assert shares["kind"].share == pytest.approx(0.9259, abs=0.01)
+    assert shares["depth"].share == pytest.approx(0.0741, abs=0.01)
+    assert [group.trials for group in shares["depth"].groups] == [6, 6]
+
+
+def test_many_numbers_are_grouped_with_their_neighbours() -> None:
+    share = by_name(a_grid({"a": list(range(100))}, lambda v: float(str(v["a"]))))["a"]
+
+    assert share.is_grouped
+    assert [(group.first, group.last) for group in share.groups][:2] == [(0, 12), (13, 24)]
+    assert [group.trials for group in share.groups] == [13, 12, 13, 12, 13, 12, 13, 12]
+    assert share.share == pytest.approx(0.98, abs=0.01)
+
+
+def test_the_shares_do_not_depend_on_the_order_of_trials() -> None:
+    trials = randomly(60, 3, a=[1, 2, 3], b=[1, 2], c=[0.1 * n for n in range(40)])
+
+    def score(v: Mapping[str, Value]) -> float:
+        return float(str(v["a"])) + float(str(v["b"])) * float(str(v["c"]))
+
+    def rounded(batch: BatchResults) -> dict[str, str]:
+        return {name: f"{share.share:.6f}" for name, share in by_name(batch).items()}
+
+    assert rounded(listed(trials, score)) == rounded(listed(reversed(trials), score))
+
+
+def test_of_very_many_trials_enough_are_taken() -> None:
+    grid: dict[str, list[Value]] = {"a": list(range(10)), "b": list(range(MOST_TRIALS // 10 + 1))}
+
+    shares = by_name(a_grid(grid, lambda v: float(str(v["a"]))))
+
+    assert sum(group.trials for group in shares["a"].groups) == MOST_TRIALS
+    assert shares["a"].share == pytest.approx(1, abs=1e-6)
+
+
+def test_an_outlier_does_not_decide() -> None:
+    grid: dict[str, list[Value]] = {"a": list(range(6)), "b": list(range(6))}
+    batch = a_grid(
+        grid,
+        lambda v: 1e9 if (v["a"], v["b"]) == (2, 3) else float(str(v["a"])),
+        metric=Metric("loss", Goal.MINIMIZE),
+    )
+
+    result = found(batch)
+
+    assert result.spread.beyond == 1
+    assert result.shares[0].parameter == "a"
+    assert (result.shares[0].share or 0) > 0.7
+
+
+def test_backfitting_finds_the_least_squares_of_an_unbalanced_design() -> None:
+    # By hand: y = 1 + 2a + 4b, exactly, over cells with unequal counts.
+    cells = [(0, 0), (0, 0), (0, 1), (1, 0), (1, 1), (1, 1), (1, 1)]
+
+    result = fit([1.0 + 2 * a + 4 * b for a, b in cells], [[a for a, _ in cells], [b for _, b in cells]])
+
+    assert result.left == pytest.approx(0, abs=1e-9)
+    assert result.explained == pytest.approx((4 * 12 / 7, 16 * 12 / 7), abs=1e-4)
+    assert result.free == 4
+
+
+def test_association_is_none_of_a_grid_and_one_of_twins() -> None:
+    cells = list(itertools.product(range(3), range(4)))
+
+    assert association([a for a, _ in cells], [b for _, b in cells]) == 0
+    assert association([a for a, _ in cells], [2 - a for a, _ in cells]) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("values", "goal", "stretch"),
+    [
+        pytest.param([1.0, 2.0], Goal.MINIMIZE, (1.0, 2.0, False, 0), id="plain"),
+        pytest.param([*range(1, 10), 900], Goal.MINIMIZE, (1.0, 9.0, False, 1), id="a-bad-outlier"),
+        pytest.param([*range(1, 10), 900], Goal.MAXIMIZE, (1.0, 900.0, False, 0), id="a-good-one"),
+        pytest.param([*range(1, 10), -900], Goal.MAXIMIZE, (1.0, 9.0, False, 1), id="a-bad-one-below"),
+        pytest.param([1e-3, 1.0], Goal.MINIMIZE, (1e-3, 1.0, True, 0), id="losses"),
+        pytest.param([1e-3, 1.0], Goal.MAXIMIZE, (1e-3, 1.0, False, 0), id="large-is-good"),
+        pytest.param([], Goal.MAXIMIZE, (0.0, 1.0, False, 0), id="none"),
+    ],
+)
+def test_a_spread_is_what_tells_trials_apart(
+    values: list[float], goal: Goal, stretch: tuple[float, float, bool, int]
+) -> None:
+    spread = Spread.of(values, goal)
+
+    assert (spread.low, spread.high, spread.log, spread.beyond) == stretch
+
+
+def test_places_on_a_spread_go_there_and_back() -> None:
+    for spread in (Spread.of([1e-3, 1.0], Goal.MINIMIZE), Spread.of([-1e308, 1e308], Goal.MAXIMIZE)):
+        assert spread.part(spread.low) == 0
+        assert spread.part(spread.high) == 1
+        assert spread.part(spread.at(0.25)) == pytest.approx(0.25)
