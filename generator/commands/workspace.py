@@ -10,7 +10,7 @@ from generator import spec
 from generator.errors import RepositoryError, SpecError, UsageError
 from generator.problems import Problem
 from generator.reader.assignments import BYTES
-from generator.repo.files import read_input, refuse_links, storage, write_file
+from generator.repo.files import clear_staging, read_input, refuse_links, storage, write_file
 from generator.repo.git import Repository
 from generator.structs.settings import Settings
 from generator.structs.sweep import Sweep
@@ -154,4 +154,5 @@ def staging_folder(workspace: Workspace) -> Path:
     folder = workspace.root / STATE
     refuse_links(workspace.root, Path(STATE, "staging"))
     write_file(folder / ".gitignore", b"*\n")
+    clear_staging(folder / "staging")
     return folder / "staging"

@@ -2,16 +2,15 @@
 
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from generator.errors import StorageError
+from generator.repo import aside
+from generator.repo.aside import TEMPORARY
 from generator.structs.tree import Drift, FileTree
 from generator.untrusted import read_regular
-
-TEMPORARY = ".tmp"
 
 GIT_FOLDER = ".git"
 """What lies there git obeys: hooks, settings."""
@@ -23,8 +22,12 @@ def storage(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        place = error.filename or path
+        place = path if _is_temporary(error.filename) else error.filename or path
         raise StorageError(f"{place}: {(error.strerror or str(error)).lower()}") from error
+
+
+def _is_temporary(place: object) -> bool:
+    return isinstance(place, str) and any(part.endswith(TEMPORARY) for part in Path(place).parts)
 
 
 LARGEST_INPUT = 256 * 1024
@@ -83,21 +86,19 @@ def read_input(path: Path) -> bytes:
 def write_file(path: Path, content: bytes) -> bool:
     """Replace a file atomically; tell whether anything changed. Raises StorageError."""
     with storage(path):
+        aside.clear_leavings(path.parent, path.name)
         if path.is_file() and not path.is_symlink() and path.read_bytes() == content:
             return False
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=TEMPORARY)
+        aside.make_folders(path.parent)
+        descriptor, name = aside.new_file(path.parent, path.name)
         try:
             with os.fdopen(descriptor, "wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            Path(name).chmod(0o644)
-            Path(name).replace(path)
+                aside.write(file.fileno(), content)
+                name.replace(path)  # while the lock is held: else somebody might clear it away
         except BaseException:
-            Path(name).unlink(missing_ok=True)
+            name.unlink(missing_ok=True)
             raise
-        _sync_folder(path.parent)
+        aside.sync_folder(path.parent)
         return True
 
 
@@ -114,18 +115,13 @@ def write_folder(path: Path, tree: FileTree, *, staging: Path | None = None) -> 
     """
     place = staging or path.parent
     with storage(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        place.mkdir(parents=True, exist_ok=True)
-        made = Path(tempfile.mkdtemp(dir=place, prefix=f".{path.name}.", suffix=TEMPORARY))
-        try:
-            for name, content in tree:
-                write_file(made / name, content)
+        aside.make_folders(path.parent)
+        with aside.new_folder(place, path.name) as made:
+            aside.fill(made, tree)
             made.chmod(0o755)
+            aside.sync_folder(made)
             made.rename(path)
-        except BaseException:
-            shutil.rmtree(made, ignore_errors=True)
-            raise
-        _sync_folder(path.parent)
+        aside.sync_folder(path.parent)
 
 
 def make_folder(path: Path, tree: FileTree, finish: Callable[[Path], None]) -> None:
@@ -136,35 +132,36 @@ def make_folder(path: Path, tree: FileTree, finish: Callable[[Path], None]) -> N
     existed = path.is_dir()
     place = path if existed else path.parent
     with storage(path):
-        place.mkdir(parents=True, exist_ok=True)
-        made = Path(tempfile.mkdtemp(dir=place, prefix=f".{path.name}.", suffix=TEMPORARY))
         try:
-            for name, content in tree:
-                write_file(made / name, content)
-            finish(made)
-            made.chmod(0o755)
-            if existed:  # somebody may stand in it, so it stays the folder that it is
-                for entry in sorted(made.iterdir()):
-                    entry.rename(path / entry.name)
-                made.rmdir()
-            else:
-                made.rename(path)
+            with aside.new_folder(place, path.name) as made:
+                aside.fill(made, tree)
+                finish(made)
+                made.chmod(0o755)
+                if existed:  # somebody may stand in it, so it stays the folder that it is
+                    for entry in sorted(made.iterdir()):
+                        entry.rename(path / entry.name)
+                    made.rmdir()
+                else:
+                    made.rename(path)
         except BaseException:
-            shutil.rmtree(made, ignore_errors=True)
             if existed:
                 for entry in path.iterdir():
                     shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
             raise
-        _sync_folder(place)
+        aside.sync_folder(place)
 
 
 def remove_folder(path: Path, *, staging: Path) -> None:
     """Remove a generated folder; it vanishes under its name at once. Raises StorageError."""
-    with storage(path):
-        staging.mkdir(parents=True, exist_ok=True)
-        doomed = Path(tempfile.mkdtemp(dir=staging, suffix=TEMPORARY))
+    with storage(path), aside.new_folder(staging, path.name) as doomed:
         path.rename(doomed / path.name)
+        aside.sync_folder(path.parent)
         shutil.rmtree(doomed)
+
+
+def clear_staging(staging: Path) -> None:
+    """Remove what crashes left in a folder that is for nothing but staging."""
+    aside.clear_leavings(staging)
 
 
 def list_folder(path: Path) -> tuple[str, ...]:
@@ -225,11 +222,3 @@ def difference(wanted: FileTree, found: FileTree) -> Drift:
         ),
         stale=tuple(path for path, _ in found if path not in wanted.files),
     )
-
-
-def _sync_folder(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

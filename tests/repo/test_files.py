@@ -1,3 +1,4 @@
+import errno
 import os
 from pathlib import Path
 
@@ -6,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from generator.errors import StorageError
-from generator.repo import files
+from generator.repo import aside, files
 from generator.structs.tree import Drift, FileTree
 
 PATHS = st.sampled_from(["a", "b", "c/d", "c/e"])
@@ -109,3 +110,39 @@ def test_nothing_is_written_into_gits_own_folder(tmp_path: Path, place: str) -> 
 
     with pytest.raises(StorageError, match="git's own folder"):
         files.refuse_outside(None, tmp_path / place)
+
+
+def test_what_a_crash_left_is_gone_after_the_next_writing(tmp_path: Path) -> None:
+    for left in (".file.abc.tmp", ".made.abc.tmp/below"):
+        path = tmp_path / left
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"half")
+
+    files.write_file(tmp_path / "file", b"whole")
+    files.write_folder(tmp_path / "made", FileTree({"a": b"1"}))
+
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "made"]
+
+
+def test_what_another_process_is_writing_is_not_cleared_away(tmp_path: Path) -> None:
+    descriptor, name = aside.new_file(tmp_path, "file")
+
+    files.write_file(tmp_path / "file", b"ours")
+
+    assert name.is_file()
+    os.close(descriptor)
+    files.write_file(tmp_path / "file", b"ours")
+    assert not name.exists()
+
+
+def test_an_error_names_the_file_that_was_to_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(tmp_path / ".file.abc.tmp"))
+
+    monkeypatch.setattr(aside, "write", full)
+
+    with pytest.raises(StorageError, match=r"/file: no space left"):
+        files.write_file(tmp_path / "file", b"new")
+    assert list(tmp_path.iterdir()) == []

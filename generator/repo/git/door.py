@@ -1,11 +1,14 @@
 """A git repository, read through plumbing commands. No hook runs, no revision becomes an option."""
 
 import os
+import re
 import tempfile
+import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 # Else the import itself fails on a machine without git, before anybody can say so.
 os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
@@ -19,6 +22,7 @@ from git.exc import (
 )
 
 from generator.errors import RepositoryError, ToolError
+from generator.repo.files import storage
 from generator.repo.git.redact import redact
 
 SAFE = (
@@ -70,6 +74,7 @@ def forget_redirections() -> None:
         del os.environ[name]
 
 
+LOCK = re.compile(r"nable to create '(?P<path>[^'\n]+\.lock)': File exists")
 TREE_MODE = "040000"
 
 OWN_SCOPES = frozenset({"local", "worktree"})
@@ -117,28 +122,45 @@ class Repository:
         """Run a git command, feeding it bytes, and give its output as bytes. Raises RepositoryError."""
         settings = [word for setting in SAFE for word in ("-c", setting)]
         try:
-            return self._execute(["git", *settings, *arguments], env, content)
+            with storage(Path(tempfile.gettempdir())):
+                return self._execute(["git", *settings, *arguments], env, content)
         except GitCommandNotFound as error:
             raise ToolError("git not found", hint="install git 2.30 or newer") from error
         except GitCommandError as error:
             said = redact(str(error.stderr).removeprefix("\n  stderr: '").removesuffix("'").strip())
-            told = RepositoryError(f"git {arguments[0]} failed: {said or f'exit code {error.status}'}")
+            lock = LOCK.search(said)
+            told = RepositoryError(
+                f"git {arguments[0]} failed: {said or f'exit code {error.status}'}",
+                hint=self.lock_hint(Path(lock["path"])) if lock else None,
+            )
             told.output = str(error.stdout).removeprefix("\n  stdout: '").removesuffix("'")
             raise told from error
 
     def _execute(self, argv: list[str], env: Mapping[str, str] | None, content: bytes) -> bytes:
+        if not content:
+            return self._fed(argv, env, None)
         with tempfile.TemporaryFile() as stdin:
             stdin.write(content)
             stdin.seek(0)
-            output = self._git.execute(
-                argv,
-                istream=stdin,
-                env={**os.environ, **ENVIRONMENT, **(env or {})},
-                stdout_as_string=False,
-                strip_newline_in_stdout=False,
-            )
+            return self._fed(argv, env, stdin)
+
+    def _fed(self, argv: list[str], env: Mapping[str, str] | None, stdin: IO[bytes] | None) -> bytes:
+        output = self._git.execute(
+            argv,
+            istream=cast("Any", stdin),
+            env={**os.environ, **ENVIRONMENT, **(env or {})},
+            stdout_as_string=False,
+            strip_newline_in_stdout=False,
+        )
         assert isinstance(output, bytes)
         return output
+
+    def lock_hint(self, lock: Path) -> str:
+        """Say what a person may do about a lock of git's; it is never removed here."""
+        with suppress(OSError):
+            age = time.time() - (self.folder / lock).stat().st_mtime
+            return f"{self.folder / lock} is {age:.0f} s old: remove it if no git runs here any more"
+        return "run it again"
 
     # What stands where
 

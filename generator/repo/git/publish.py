@@ -8,11 +8,13 @@ import random
 import re
 import tempfile
 import time
+import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from generator.errors import ContentionError, RepositoryError
+from generator.repo.files import storage
 from generator.repo.git.door import Repository
 
 FALLBACK_IDENTITY = ("sweepledger", "sweepledger@localhost")
@@ -21,6 +23,7 @@ LOST_RACE = re.compile(
     re.MULTILINE,
 )
 """In git's own line about the ref, never in what a server prints: it can print anything."""
+LEFT_LOCK = re.compile(r"refs/\S+\.lock': File exists")
 PUSH_BUDGET_SECONDS = 600.0
 LONGEST_PAUSE_SECONDS = 5.0
 ABSENT = "0" * 40
@@ -44,7 +47,8 @@ def commit(repository: Repository, base: str, change: Change, *, may_sign: bool 
     Signed only where it may be and git's `commit.gpgSign` says so: a key may ask for a person's word.
     """
     entries = repository.files(base, *change.moves) if change.moves else {}
-    with tempfile.TemporaryDirectory() as scratch:
+    scratch_place = Path(tempfile.gettempdir())
+    with storage(scratch_place), tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
         environment = {"GIT_INDEX_FILE": str(Path(scratch) / "index"), **_identity(repository)}
         repository.run("read-tree", base, env=environment)
         lines = []
@@ -127,10 +131,11 @@ def followed(branch: str) -> str:
 def fetch(repository: Repository, remote: str, branch: str) -> str:
     """Bring a branch of a remote here and give its commit. Raises RepositoryError."""
     target = followed(branch)
-    refspec = f"+refs/heads/{branch}:{target}"
     try:
-        repository.run("fetch", "--quiet", "--no-tags", "--end-of-options", remote, refspec)
+        _fetch(repository, remote, branch, target)
     except RepositoryError as error:
+        if LEFT_LOCK.search(str(error)):
+            return _fetch_aside(repository, remote, branch)
         missing = "couldn't find remote ref" in str(error)
         way_out = (
             f"push it first: `git push -u {remote} {branch}`"
@@ -141,6 +146,20 @@ def fetch(repository: Repository, remote: str, branch: str) -> str:
     found = repository.commit(target)
     if found is None:
         raise RepositoryError(f"branch {branch} of {remote} has no commit")
+    return found
+
+
+def _fetch(repository: Repository, remote: str, branch: str, target: str, *options: str) -> None:
+    refspec = f"+refs/heads/{branch}:{target}"
+    repository.run("fetch", "--quiet", "--no-tags", *options, "--end-of-options", remote, refspec)
+
+
+def _fetch_aside(repository: Repository, remote: str, branch: str) -> str:
+    """Fetch past the lock that a killed git left of a ref: what is to be done needs no such ref."""
+    target = f"refs/sweepledger/aside/{uuid.uuid4().hex}"
+    _fetch(repository, remote, branch, target, "--refmap=", "--no-write-fetch-head")
+    found = repository.run("rev-parse", "--verify", f"{target}^{{commit}}").strip()
+    repository.run("update-ref", "-d", target)
     return found
 
 
@@ -171,19 +190,3 @@ def _config(repository: Repository, key: str) -> str:
         return repository.run("config", "--get", key).strip()
     except RepositoryError:
         return ""
-
-
-def commit_here(repository: Repository, make: Callable[[str], Change | None]) -> str | None:
-    """Put the change on top of what is checked out, and move the work tree along.
-
-    Gives the new commit, or None when there was nothing to change. Raises RepositoryError where nothing
-    is committed yet, or where the work tree has changes of its own in the same files.
-    """
-    base = repository.commit("HEAD")
-    if base is None:
-        raise RepositoryError("nothing is committed yet, so there is nothing to record")
-    change = make(base)
-    made = commit(repository, base, change) if change else None
-    if made is not None:
-        repository.run("merge", "--quiet", "--ff-only", made)
-    return made
