@@ -1,18 +1,17 @@
 """`sweep collect`: what the trials left, into one commit a sweep that also archives the batches."""
 
-from collections.abc import Callable, Collection, Container, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from generator.commands import committed, recorded
+from generator.commands import recorded
 from generator.commands.gathered import FOREIGN, Gathered
+from generator.commands.todays import Todays
 from generator.render.platform import flux
 from generator.repo import batches
 from generator.repo.batches import ACTIVE, ARCHIVE, StoredBatch
 from generator.repo.git import Change, Repository, commit_here, fetch, proposals, propose, publish
-from generator.results import Summary, commit_message, result_files, results_folder, summarise
-from generator.structs.settings import Settings
-from generator.structs.sweep import Sweep
+from generator.results import SOMETIMES, Summary, commit_message, result_files, results_folder
 
 
 @dataclass(frozen=True)
@@ -142,41 +141,42 @@ class _Recording:
         ]
         if not now:
             return None
-        known = self.repository.read(base, results_folder(self.sweep))
-        spec = _spec(self.repository, base, now[-1].lock.spec_path)
-        cancelled = {*(spec.cancel if spec else ()), *(batch.name for batch in pending)}
-        summary = summarise(
-            [
-                replace(self.found[batch.name].concluded, is_cancelled=batch.name in cancelled)
-                if batch in now
-                else recorded.results(batch, known, is_cancelled=batch.name in cancelled)
-                for batch in stored
-                if batch in now or not (batch.is_active or batch in pending)
-            ],
-            description=spec.description if spec else "",
-        )
+        waiting = [batch for batch in stored if batch not in now and (batch.is_active or batch in pending)]
+        summary = self._summary(base, now, [batch for batch in stored if batch not in waiting], pending)
         names = tuple(batch.name for batch in now)
         corrupt = tuple(reason for name in names for reason in self.found[name].corrupt)
         foreign = sum(judged.foreign for judged in summary.batches if judged.lock.name in names)
         self.made = Collected(names, summary, corrupt + (FOREIGN,) * foreign)
+        folder, files = results_folder(self.sweep), dict(result_files(summary))
+        gone = (f"{folder}/{path}" for path in SOMETIMES - files.keys())
         return Change(
             message=commit_message(summary, recorded=names),
-            writes={
-                f"{results_folder(self.sweep)}/{path}": content for path, content in result_files(summary)
-            },
+            writes={f"{folder}/{path}": content for path, content in files.items()},
             moves={
                 f"{ACTIVE}/{batch.name}/{path}": f"{ARCHIVE}/{batch.name}/{path}"
                 for batch in now
                 if batch.is_active
                 for path, _ in batch.tree
             },
-            removes=frozenset(flux.batch_file(batch.name) for batch in now),
+            removes=frozenset({*gone, *(flux.batch_file(batch.name) for batch in now)}),
         )
 
-
-def _spec(repository: Repository, base: str, path: str) -> Sweep | None:
-    """Read what the spec asks today; None where it cannot be read any more."""
-    settings = committed.settings(repository, base)
-    chosen = settings if isinstance(settings, Settings) else Settings()
-    found = committed.sweep(repository, base, path, chosen)
-    return found if isinstance(found, Sweep) else None
+    def _summary(
+        self,
+        base: str,
+        now: Collection[StoredBatch],
+        told: Iterable[StoredBatch],
+        pending: Iterable[StoredBatch],
+    ) -> Summary:
+        """Summarise what is recorded `now` and what git holds already, against the spec at `base`."""
+        known = self.repository.read(base, results_folder(self.sweep))
+        spec = Todays.at(self.repository, base, max(now, key=lambda one: one.lock.number).lock.spec_path)
+        cancelled = {*spec.cancelled, *(batch.name for batch in pending)}
+        return spec.summarised(
+            [
+                replace(self.found[batch.name].concluded, is_cancelled=batch.name in cancelled)
+                if batch in now
+                else recorded.results(batch, known, is_cancelled=batch.name in cancelled)
+                for batch in told
+            ]
+        )

@@ -10,12 +10,13 @@ from typing import Any
 
 from generator import spec
 from generator.commands import committed, past, recorded
+from generator.commands.todays import Todays
 from generator.commands.workspace import SPECS, SUFFIX
 from generator.errors import RepositoryError
 from generator.repo import batches
 from generator.repo.batches import StoredBatch
 from generator.repo.git import Repository
-from generator.results import result_files, results_folder, summarise
+from generator.results import result_files, results_folder
 from generator.results.provenance import PROVENANCE_FILE
 from generator.structs.settings import Settings
 from generator.structs.sweep import Sweep
@@ -38,10 +39,9 @@ def rebuilt(repository: Repository, commit: str, sweep: str) -> FileTree:
         )
     asked = _spec(repository, commit, sweep, held)
     batches.load(stored)
-    cancelled = asked.cancel if asked else ()
-    found = [recorded.results(batch, held, is_cancelled=batch.name in cancelled) for batch in stored]
+    found = [recorded.results(batch, held, is_cancelled=batch.name in asked.cancelled) for batch in stored]
     try:
-        return result_files(summarise(found, description=asked.description if asked else ""))
+        return result_files(asked.summarised(found))
     except ValueError as error:
         raise RepositoryError(f"{results_folder(sweep)}: {error}", hint="restore it from git") from error
 
@@ -54,22 +54,24 @@ def recorded_batches(
     return tuple(batch for batch in stored if not batch.is_active and recorded.records_file(batch) in held)
 
 
-def _spec(repository: Repository, commit: str, sweep: str, held: Mapping[str, bytes]) -> Sweep | None:
-    """Read the spec as it was summarised; None where nobody could read it even then."""
+def _spec(repository: Repository, commit: str, sweep: str, held: Mapping[str, bytes]) -> Todays:
+    """Read the spec as it was summarised."""
     named = _named(held.get(f"{results_folder(sweep)}/{PROVENANCE_FILE}", b""))
     path = named.get("path", f"{SPECS}/{sweep}{SUFFIX}")
+    if named and "digest" not in named:
+        return Todays(None, None)  # there was none
     place, content = commit, repository.read(commit, path).get(path)
     if "digest" in named and (content is None or bytes_digest(content) != named["digest"]):
         place, content = _earlier(repository, commit, path, named["digest"])
     if content is None:
-        return None
+        return Todays(None, None)
     # What a spec says of its past does not depend on settings; whether it may be read does.
     for settings in (committed.settings(repository, place), committed.settings(repository, commit)):
         chosen = settings if isinstance(settings, Settings) else Settings()
         found = _parsed(repository, place, path, content, chosen)
         if found is not None:
-            return found
-    return None
+            return Todays(found, content)
+    return Todays(None, content)
 
 
 def _named(provenance: bytes) -> Mapping[str, str]:
@@ -77,7 +79,8 @@ def _named(provenance: bytes) -> Mapping[str, str]:
     try:
         data: Any = loads(provenance)
         named = data["spec"]
-        return {"path": str(PurePosixPath(named["path"])), "digest": str(named["digest"])}
+        path, digest = str(PurePosixPath(named["path"])), named["digest"]
+        return {"path": path} if digest is None else {"path": path, "digest": str(digest)}
     except (ValueError, KeyError, TypeError, RecursionError):
         return {}
 

@@ -8,9 +8,10 @@ from generator.results.message import commit_message
 from generator.results.outcomes import BatchResults, JudgedBatch, judge
 from generator.results.substitutes import substitutes
 from generator.results.summary import Effect, Level, Summary, summarise
-from generator.results.tree import records_path, result_files, results_folder
+from generator.results.tree import SOMETIMES, records_path, result_files, results_folder
 
 __all__ = [
+    "SOMETIMES",
     "BatchResults",
     "Effect",
     "JudgedBatch",

@@ -33,7 +33,11 @@ def best(summary: Summary) -> str:
     """Name the winner, or say that there is none."""
     if summary.winner is None or summary.best is None:
         return "no winner"
-    return f"best {one_line(summary.metric.name)} {short(summary.best)} ({summary.winner.trial})"
+    found = f"best {one_line(summary.metric.name)} {short(summary.best)}"
+    if summary.interval is not None:
+        reach = (summary.interval.high - summary.interval.low) / 2
+        found += f" ± {short(reach)} over {summary.replicated[0].count} replicates"
+    return f"{found} ({summary.winner.trial})"
 
 
 def counts(summary: Summary) -> str:

@@ -2,8 +2,9 @@
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from generator.formats.record import to_line
 from generator.structs.batch import Lock
@@ -47,6 +48,9 @@ RANKS = {
     Status.CANCELLED: 6,
 }
 """Of several attempts the lowest counts."""
+
+Asked = Callable[[Mapping[str, Any], int], bool]
+"""Tells whether today's spec asks for an assignment and a replicate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +97,7 @@ class JudgedBatch:
     """Distinct records that match no row of this batch: counted, never used."""
 
 
-def judge(batch: BatchResults) -> JudgedBatch:
+def judge(batch: BatchResults, asked: Asked | None = None) -> JudgedBatch:
     """Sort a batch's records into one outcome a row, missing ones included."""
     lock, program = batch.lock, batch.lock.program.digest
     rows = {trial.index: trial for trial in batch.expected}
@@ -112,6 +116,8 @@ def judge(batch: BatchResults) -> JudgedBatch:
     outcomes = tuple(
         _outcome(lock, program, trial, tried) for trial, tried in zip(batch.expected, attempts, strict=True)
     )
+    if asked is not None:
+        outcomes = tuple(replace(one, in_spec=asked(one.assignment, one.replicate)) for one in outcomes)
     if batch.is_cancelled:
         outcomes = tuple(map(_cancelled, outcomes, attempts))
     return JudgedBatch(lock, batch.expected, outcomes, attempts, len(foreign))

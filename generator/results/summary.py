@@ -1,13 +1,15 @@
 """What a sweep has shown so far: counts, the winner, the best trials, the main effect of each parameter."""
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from types import MappingProxyType
 
 from generator.formats.summary import parameter_names
-from generator.results.outcomes import BatchResults, JudgedBatch, judge, one_a_trial
+from generator.results.inference import Interval, mean, optimism
+from generator.results.outcomes import Asked, BatchResults, JudgedBatch, judge, one_a_trial
+from generator.results.replicated import Replicated, taken_together
+from generator.results.verdict import Field, Verdict, decide, said, warnings
 from generator.structs.batch import Lock
 from generator.structs.record import Outcome, Status
 from generator.structs.sweep import Goal, Metric
@@ -56,9 +58,23 @@ class Summary:
     counts: Mapping[Status, int]
     """Of every status, zero included."""
     winner: Outcome | None
-    """The best trial of the newest program; None if none of them is ok."""
+    """The best trial of the newest program that today's spec asks for; None where `verdict` says why.
+
+    With replicates an assignment wins: this is the first of its trials that is ok.
+    """
+    verdict: Verdict
+    reason: str
+    """The verdict in words, with the numbers behind it."""
+    warnings: tuple[str, ...]
+    """What a reader must know before believing the winner."""
+    interval: Interval | None
+    """Of the winner's mean, 95 %; None without replicates, and where the winner has no second result."""
+    optimism: float | None
+    """With replicates, how much the best mean is expected to overstate itself by selection alone."""
+    replicated: tuple[Replicated, ...]
+    """The newest program's assignments, best first, where the sweep has replicates; else empty."""
     top: tuple[Outcome, ...]
-    """The best trials of the newest program, the winner first."""
+    """The best trials of those that may win."""
     effects: tuple[Effect, ...]
     """Of the parameters that vary over the newest program's ok trials, the widest range first."""
 
@@ -69,24 +85,39 @@ class Summary:
 
     @property
     def best(self) -> float | None:
-        """The winner's objective."""
-        return None if self.winner is None else self.winner.metric(self.metric.name)
+        """The winner's objective; with replicates the mean over its assignment's."""
+        if self.winner is None:
+            return None
+        return self.replicated[0].mean if self.replicated else self.winner.metric(self.metric.name)
 
     def is_current(self, outcome: Outcome) -> bool:
         """Tell whether a trial ran the newest program: others are shown, but never ranked."""
         return outcome.program == self.program
 
+    def may_win(self, outcome: Outcome) -> bool:
+        """Tell whether a trial ran the newest program and today's spec, as far as known, asks for it."""
+        return self.is_current(outcome) and outcome.in_spec is not False
 
-def summarise(batches: Iterable[BatchResults], *, description: str) -> Summary:
-    """Judge all batches of one sweep; their order does not matter. Raises ValueError if there is none."""
-    judged = tuple(judge(batch) for batch in sorted(batches, key=lambda batch: batch.lock.number))
+
+def summarise(batches: Iterable[BatchResults], *, description: str, asked: Asked | None = None) -> Summary:
+    """Judge all batches of one sweep; their order does not matter. Raises ValueError if there is none.
+
+    `asked` tells of an assignment and a replicate whether today's spec asks for them; None where nobody can.
+    """
+    ordered = sorted(batches, key=lambda batch: batch.lock.number)
+    judged = tuple(judge(batch, asked) for batch in ordered)
     if not judged or len({batch.lock.sweep for batch in judged}) > 1:
         raise ValueError("the batches must be of one sweep, and at least one")
     lock = judged[-1].lock
     outcomes = one_a_trial(outcome for batch in judged for outcome in batch.outcomes)
     program = lock.program.digest
     current = [outcome for outcome in outcomes if outcome.program == program]
-    ranked = _ranked(current, lock.metric)
+    eligible = [outcome for outcome in current if outcome.in_spec is not False]
+    has_replicates = any(outcome.replicate for outcome in eligible)
+    field = _field(outcomes, program, lock.metric)
+    verdict = decide(field.ranked, lock.metric, has_replicates=has_replicates)
+    ranked = _ranked(eligible, lock.metric)
+    first = field.ranked[0] if verdict.is_won else None
     return Summary(
         sweep=lock.sweep,
         description=description,
@@ -95,9 +126,27 @@ def summarise(batches: Iterable[BatchResults], *, description: str) -> Summary:
         batches=judged,
         outcomes=outcomes,
         counts=_counts(outcomes),
-        winner=ranked[0] if ranked else None,
+        winner=None if first is None else first.trial if has_replicates else ranked[0],
+        verdict=verdict,
+        reason=said(verdict, field.ranked, lock.metric, len(eligible)),
+        warnings=tuple(warnings(field, outcomes)),
+        interval=first.interval if first is not None and has_replicates else None,
+        optimism=optimism([one.values for one in field.ranked]) if has_replicates else None,
+        replicated=taken_together(current, lock.metric) if has_replicates else (),
         top=tuple(ranked[:TOP]),
         effects=_effects(current, lock.metric.name),
+    )
+
+
+def _field(outcomes: Iterable[Outcome], program: str, metric: Metric) -> Field:
+    """Take the trials of every assignment together, and sort these by whether they may win."""
+    found = taken_together(outcomes, metric)
+    current = [one for one in found if one.trial.program == program]
+    return Field(
+        ranked=tuple(one for one in current if one.in_spec is not False and one.mean is not None),
+        outside=tuple(one for one in current if one.in_spec is False),
+        earlier=tuple(one for one in found if one.trial.program != program),
+        metric=metric,
     )
 
 
@@ -132,7 +181,7 @@ def _effect(parameter: str, outcomes: Iterable[Outcome], metric: str) -> Effect:
             continue
         value = outcome.assignment[parameter]
         groups.setdefault(canonical_json(value), (value, []))[1].append(objective)
-    levels = [Level(value, _mean(objectives), len(objectives)) for value, objectives in groups.values()]
+    levels = [Level(value, mean(objectives), len(objectives)) for value, objectives in groups.values()]
     numbers = as_numbers(level.value for level in levels)
     if numbers is not None:
         levels = [level for _, level in sorted(zip(numbers, levels, strict=True), key=itemgetter(0))]
@@ -144,10 +193,3 @@ def as_numbers(values: Iterable[Value]) -> list[int | float] | None:
     listed = list(values)
     numbers = [value for value in listed if isinstance(value, int | float) and not isinstance(value, bool)]
     return numbers if len(numbers) == len(listed) else None
-
-
-def _mean(values: Sequence[float]) -> float:
-    try:
-        return math.fsum(values) / len(values)
-    except OverflowError:
-        return math.fsum(value / len(values) for value in values)

@@ -1,14 +1,20 @@
 """All files of a sweep's results folder, as a pure function of what git holds."""
 
-from generator.formats import json
+from generator.formats import json, replicates
 from generator.formats import summary as summary_csv
 from generator.formats.record import write_lines
+from generator.formats.replicates import ReplicatesRow
+from generator.formats.summary import parameter_names
+from generator.results.figures import PARALLEL_FILE, SLICES_FILE
 from generator.results.provenance import PROVENANCE_FILE, provenance
 from generator.results.report import report_files
 from generator.results.summary import Summary
 from generator.structs.tree import FileTree
 
 RESULTS = "results"
+
+SOMETIMES = frozenset({replicates.REPLICATES_FILE, PARALLEL_FILE, SLICES_FILE, "figure.svg"})
+"""Files that a summary need not have: where it has none, an earlier one's is out of date."""
 
 
 def results_folder(sweep: str) -> str:
@@ -31,7 +37,27 @@ def result_files(summary: Summary) -> FileTree:
         PROVENANCE_FILE: json.dump(provenance(summary)),
         **report_files(summary),
     }
+    if summary.replicated:
+        texts[replicates.REPLICATES_FILE] = _replicates(summary)
     for batch in summary.batches:
         records = (attempt.record for attempts in batch.attempts for attempt in attempts)
         texts[records_path(batch.lock.name)] = write_lines(records)
     return FileTree({path: text.encode() for path, text in texts.items()})
+
+
+def _replicates(summary: Summary) -> str:
+    names = parameter_names(trial for one in summary.replicated for trial in one.trials)
+    rows = (
+        ReplicatesRow(
+            assignment=one.assignment,
+            in_spec=one.in_spec,
+            count=one.count,
+            mean=one.mean,
+            deviation=one.deviation,
+            low=None if one.interval is None else one.interval.low,
+            high=None if one.interval is None else one.interval.high,
+            trials=tuple(trial.trial for trial in one.trials),
+        )
+        for one in summary.replicated
+    )
+    return replicates.write(rows, names)

@@ -57,7 +57,7 @@ def explore(sweep: Sweep) -> Expansion | tuple[Problem, ...]:
     if refused:
         return refused
     match sweep.blocks:
-        case (Grid(space, cap=None, seed=None),) if _is_plain(space):
+        case (Grid(space, cap=None, seed=None),) if is_plain(space):
             assignments = tuple(map(MappingProxyType, grid(space)))
             expansion = Expansion(assignments, (BlockCount(len(assignments), 0, 0),))
             said: list[Problem] = []
@@ -68,7 +68,7 @@ def explore(sweep: Sweep) -> Expansion | tuple[Problem, ...]:
     return errors or Expansion(expansion.assignments, expansion.blocks, tuple(sorted(said)))
 
 
-def _is_plain(space: SearchSpace) -> bool:
+def is_plain(space: SearchSpace) -> bool:
     """Tell whether every combination is an assignment as it stands: the case of very large grids."""
     conditional = any(parameter.when for parameter in space.parameters)
     return not (conditional or space.zips or space.derived or space.constraints)

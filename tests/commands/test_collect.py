@@ -1,3 +1,4 @@
+import csv
 import json
 import shutil
 from pathlib import Path
@@ -164,7 +165,7 @@ def test_a_record_that_is_a_link_is_never_followed(merged: Sandbox, results: Pat
     real.unlink()
     real.symlink_to(tmp_path / "secret.json")
 
-    assert recorded(merged, collect(target(merged), results, {batch.name}))["0"] == "missing"
+    assert recorded(merged, collect(target(merged), results, {batch.name}))["0"] == "corrupt"
 
 
 def test_collecting_again_makes_no_commit(merged: Sandbox, results: Path) -> None:
@@ -326,3 +327,60 @@ def test_a_signed_branch_passes_the_check_and_an_unsigned_one_does_not(
         sandbox.git("config", name, value)
 
     assert codes() == set()
+
+
+def column(sandbox: Sandbox, name: str) -> list[str]:
+    sandbox.pull()
+    with (sandbox.root / "results/peak/summary.csv").open() as file:
+        return [row[name] for row in csv.DictReader(file)]
+
+
+def test_what_the_spec_at_the_base_no_longer_asks_for_is_told_and_never_wins(
+    merged: Sandbox, results: Path
+) -> None:
+    batch = stored(merged)
+    for index in range(3):
+        leave(results, batch, index)
+    merged.spec(xs="1, 2, 7")
+    merged.commit("Ask for another value")
+    merged.push()
+
+    (found,) = collect(target(merged), results, {batch.name})
+
+    assert column(merged, "in_spec") == ["true", "true", "false"]
+    assert found.summary.best == 0.5
+    assert any("today's spec does not ask for it" in warning for warning in found.summary.warnings)
+
+
+@pytest.mark.parametrize("text", ["name: peak\nmethod: [", None], ids=["cannot be read", "is gone"])
+def test_where_the_spec_cannot_be_read_nobody_is_refused(
+    merged: Sandbox, results: Path, text: str | None
+) -> None:
+    batch = stored(merged)
+    for index in range(3):
+        leave(results, batch, index)
+    if text is None:
+        (merged.root / "sweeps/peak.yaml").unlink()
+    else:
+        merged.write("sweeps/peak.yaml", text)
+    merged.commit("Break the spec")
+    merged.push()
+
+    (found,) = collect(target(merged), results, {batch.name})
+
+    assert column(merged, "in_spec") == ["", "", ""]
+    assert found.summary.best == 1.0
+    assert any("cannot be read or expanded" in warning for warning in found.summary.warnings)
+
+
+def test_a_table_of_replicates_goes_when_the_sweep_has_none_any_more(merged: Sandbox, results: Path) -> None:
+    merged.write("results/peak/replicates.csv", "params.x,count\n")
+    merged.commit("An earlier summary")
+    merged.push()
+    batch = stored(merged)
+    leave(results, batch, 0)
+
+    collect(target(merged), results, {batch.name})
+
+    merged.pull()
+    assert not (merged.root / "results/peak/replicates.csv").exists()

@@ -1,0 +1,49 @@
+"""What a sweep's spec asks for as a commit holds it: what its results are held against."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from generator.commands import committed
+from generator.repo.git import Repository
+from generator.results import BatchResults, Summary, summarise
+from generator.results.outcomes import Asked
+from generator.search.membership import membership
+from generator.structs.settings import Settings
+from generator.structs.sweep import Sweep
+
+
+@dataclass(frozen=True)
+class Todays:
+    """A spec, or what is left of one that cannot be read."""
+
+    sweep: Sweep | None
+    """None where nobody can read it: then nothing is refused for it, and nothing asked."""
+    content: bytes | None
+    """None where there is no such file."""
+
+    @classmethod
+    def at(cls, repository: Repository, commit: str, path: str) -> "Todays":
+        """Read it as a commit holds it, and what it names beside itself. Raises RepositoryError."""
+        settings = committed.settings(repository, commit)
+        found = committed.sweep(
+            repository, commit, path, settings if isinstance(settings, Settings) else Settings()
+        )
+        content = repository.read(commit, path).get(path)
+        return cls(found if isinstance(found, Sweep) else None, content)
+
+    @property
+    def cancelled(self) -> tuple[str, ...]:
+        """Name the batches that are not to go on."""
+        return self.sweep.cancel if self.sweep else ()
+
+    @cached_property
+    def asked(self) -> Asked | None:
+        """Give the question which trials it asks for; None where it cannot be expanded."""
+        found = membership(self.sweep) if self.sweep else None
+        return None if isinstance(found, tuple) else found
+
+    def summarised(self, batches: Iterable[BatchResults]) -> Summary:
+        """Summarise a sweep's batches against it. Raises ValueError."""
+        description = self.sweep.description if self.sweep else ""
+        return summarise(batches, description=description, asked=self.asked)

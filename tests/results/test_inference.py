@@ -1,0 +1,109 @@
+"""Means, intervals and the optimism of the maximum, against SciPy and against what is known of them."""
+
+import itertools
+import math
+import random
+import statistics
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import integrate, stats  # type: ignore[import-untyped]
+
+from generator.results import inference
+from generator.results.inference import Interval
+
+FINITE = st.floats(-1e6, 1e6)
+
+
+@pytest.mark.parametrize("freedom", [*range(1, 60), 99, 100, 999, 12_345])
+def test_the_quantile_of_students_t_is_scipys(freedom: int) -> None:
+    assert inference.student(freedom) == pytest.approx(stats.t.ppf(0.975, freedom), rel=1e-10)
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 5, 10, 24, 100, 1000, 100_000])
+def test_the_expected_maximum_is_the_integral_over_its_density(count: int) -> None:
+    def moment(x: float) -> float:
+        return float(x * count * stats.norm.pdf(x) * stats.norm.cdf(x) ** (count - 1))
+
+    expected, _ = integrate.quad(moment, -10, 10, points=[0, math.sqrt(2 * math.log(count))])
+
+    assert inference.expected_maximum(count) == pytest.approx(expected, rel=1e-7)
+
+
+def test_the_best_of_one_overstates_nothing() -> None:
+    assert inference.expected_maximum(1) == 0
+    assert inference.optimism([(0.1, 0.2)]) == 0
+
+
+@given(st.lists(FINITE, min_size=2, max_size=8))
+def test_the_interval_is_scipys(values: list[float]) -> None:
+    found = inference.interval(values)
+
+    assert found is not None
+    spread = statistics.stdev(values)
+    if spread == 0:
+        assert found == Interval(inference.mean(values), inference.mean(values))
+        return
+    low, high = stats.t.interval(
+        0.95, len(values) - 1, loc=statistics.mean(values), scale=spread / math.sqrt(len(values))
+    )
+    assert (found.low, found.high) == pytest.approx((low, high), rel=1e-9, abs=1e-9 * spread)
+
+
+@given(st.lists(FINITE, min_size=2, max_size=6), st.randoms())
+def test_the_order_of_values_changes_no_bit(values: list[float], chance: random.Random) -> None:
+    shuffled = list(values)
+    chance.shuffle(shuffled)
+
+    assert inference.mean(shuffled) == inference.mean(values)
+    assert inference.deviation(shuffled) == inference.deviation(values)
+    assert inference.interval(shuffled) == inference.interval(values)
+
+
+@pytest.mark.parametrize("values", [(), (0.5,)])
+def test_an_interval_takes_two_values(values: tuple[float, ...]) -> None:
+    assert (inference.deviation(values), inference.interval(values)) == (None, None)
+    assert inference.optimism([values, (1.0,)]) is None
+
+
+def test_the_pooled_deviation_weighs_samples_by_their_freedom() -> None:
+    samples = [(1.0, 2.0, 3.0), (10.0, 14.0), (7.0,)]
+
+    squares = 2 * statistics.variance(samples[0]) + 1 * statistics.variance(samples[1])
+    assert inference.pooled(samples) == pytest.approx(math.sqrt(squares / 3))
+    assert inference.pooled([(1.0, 1.0), (2.0, 2.0)]) == 0
+
+
+def test_the_optimism_is_what_selection_does_to_equal_means() -> None:
+    chance = random.Random(7)  # noqa: S311 - no secret
+    found, guessed = [], []
+    for _ in range(4000):
+        samples = [tuple(chance.gauss(0.9, 0.02) for _ in range(3)) for _ in range(8)]
+        found.append(max(map(inference.mean, samples)) - 0.9)
+        guess = inference.optimism(samples)
+        assert guess is not None
+        guessed.append(guess)
+
+    assert statistics.mean(guessed) == pytest.approx(statistics.mean(found), rel=0.03)
+
+
+def test_huge_values_have_an_honest_interval() -> None:
+    huge = (1.7e308, -1.7e308, 1.7e308)
+
+    found = inference.interval(huge)
+
+    assert inference.deviation(huge) is not None
+    assert found is not None
+    assert not found.low > -math.inf or math.isfinite(found.low)
+    assert inference.pooled([huge, huge]) is not None
+
+
+def test_intervals_of_few_values_cover_the_mean_as_often_as_they_say() -> None:
+    chance = random.Random(11)  # noqa: S311 - no secret
+    samples = ([chance.gauss(0, 1) for _ in range(3)] for _ in itertools.repeat(None, 4000))
+    covered = sum(
+        found.low <= 0 <= found.high for one in samples if (found := inference.interval(one)) is not None
+    )
+
+    assert 0.94 <= covered / 4000 <= 0.96

@@ -1,0 +1,101 @@
+"""Whether a sweep asks for an assignment: the same answer as a list of all of them gives."""
+
+import time
+from dataclasses import replace
+from types import MappingProxyType
+
+import pytest
+from hypothesis import given, settings
+
+from generator import spec
+from generator.search import Expansion, explore
+from generator.search.membership import membership
+from generator.structs.settings import Settings
+from generator.structs.space import SearchSpace
+from generator.structs.sweep import Grid, Sweep
+from tests.search.spaces import spaces
+
+SPEC = """\
+name: peak
+method: {method}
+metric: {{name: score, goal: maximize}}
+program: train.py
+{more}parameters:
+  x: {{values: [1, 2.5, "1", true, "ab"]}}
+  m: {{{n}}}
+"""
+
+
+def sweep(method: str = "grid", more: str = "", n: str = "min: 1, max: 4") -> Sweep:
+    found = spec.parse(SPEC.format(method=method, more=more, n=n).encode(), "sweeps/peak.yaml", Settings())
+    assert isinstance(found, Sweep), found
+    return found
+
+
+RANDOM = {"method": "random", "more": "seed: 3\nrun_cap: 6\n"}
+
+
+@pytest.mark.parametrize("written", [{}, RANDOM], ids=["grid", "random"])
+def test_it_asks_for_what_it_expands_to_and_nothing_else(written: dict[str, str]) -> None:
+    asked = membership(sweep(**written))
+    found = explore(sweep(**written))
+
+    assert isinstance(found, Expansion)
+    assert not isinstance(asked, tuple)
+    assert all(asked(one, 0) for one in found.assignments)
+    for one in found.assignments:
+        assert not asked({**one, "m": 99}, 0)
+        assert not asked({**one, "more": 1}, 0)
+        assert not asked({"x": one["x"]}, 0)
+        assert not asked(one, 1)
+        assert asked({name: one[name] for name in sorted(one, reverse=True)}, 0)
+
+
+def test_values_are_the_same_where_trials_are() -> None:
+    asked = membership(sweep())
+
+    assert not isinstance(asked, tuple)
+    assert asked({"x": 1.0, "m": 2}, 0)
+    assert asked({"x": 2.5, "m": 2.0}, 0)
+    assert not asked({"x": "true", "m": 2}, 0)
+    assert not asked({"x": 1, "m": True}, 0)
+    assert not asked({"x": 1, "m": "2"}, 0)
+
+
+def test_replicates_are_asked_for_by_number() -> None:
+    asked = membership(replace(sweep(), replicates=2))
+
+    assert not isinstance(asked, tuple)
+    assert [asked({"x": 1, "m": 1}, replicate) for replicate in range(3)] == [True, True, False]
+
+
+def test_what_asks_for_nothing_says_why() -> None:
+    lost = sweep(more="constraints: [m > 9]\n")
+
+    found = membership(lost)
+
+    assert isinstance(found, tuple)
+    assert [problem.code for problem in found] == ["constraint-nothing"]
+
+
+@settings(max_examples=60, deadline=None)
+@given(spaces())
+def test_any_space_asks_for_its_own_assignments(space: SearchSpace) -> None:
+    any_sweep = replace(sweep(), blocks=(Grid(space),))
+    found, asked = explore(any_sweep), membership(any_sweep)
+
+    if not isinstance(found, Expansion):
+        return
+    assert not isinstance(asked, tuple)
+    assert all(asked(MappingProxyType(dict(one)), 0) for one in found.assignments)
+
+
+def test_a_large_grid_is_not_listed() -> None:
+    begun = time.process_time()
+
+    asked = membership(sweep(n="min: 1, max: 20000"))
+
+    assert not isinstance(asked, tuple)
+    assert asked({"x": 1, "m": 20000}, 0)
+    assert not asked({"x": 1, "m": 20001}, 0)
+    assert time.process_time() - begun < 1
