@@ -102,7 +102,7 @@ def log(
     """Tell the history of sweeps from git: specs, batches, results, the best metric and its change."""
 
     def work() -> Answer:
-        from generator.cli import show as shown
+        from generator.cli import log_text
         from generator.commands import log as command
         from generator.commands.workspace import Workspace
 
@@ -120,7 +120,7 @@ def log(
             }
             for one in told.entries
         ]
-        return Answer({"entries": entries}, shown.history(told.entries, told.sweep))
+        return Answer({"entries": entries}, log_text.history(told.entries, told.sweep))
 
     answer.answer("log", form, work)
 

@@ -21,7 +21,6 @@ if TYPE_CHECKING:  # a command pays only for what it runs
     from generator.commands.check import Checked
     from generator.commands.collect import Collected
     from generator.commands.generate import Generated
-    from generator.commands.log import Entry
     from generator.commands.logs import Logs
     from generator.commands.results import Listed
     from generator.commands.show import Shown
@@ -191,26 +190,6 @@ def _value(row: SummaryRow, name: str) -> str:
 
 def _varies(name: str, rows: Iterable[SummaryRow]) -> bool:
     return len({_value(row, name) for row in rows}) > 1
-
-
-def history(found: Iterable[Entry], name: str | None = None) -> tuple[RenderableType, ...]:
-    """Show a sweep's story, or that of all, a line each."""
-    table = grid("commit", "date", "sweep", "what", "", "change")
-    for one in found:
-        change = "" if one.change is None else f"{one.change:+.6g}"
-        table.add_row(
-            one.commit.id[:SHORT_ID],
-            one.commit.date[:10],
-            Text(one.sweep),
-            one.kind,
-            Text(_harmless(one.text)),
-            change,
-        )
-    return (
-        (table,)
-        if table.row_count
-        else (Text(f"git holds {f'nothing of {name}' if name else 'no sweep'} yet"),)
-    )
 
 
 def shown(found: Shown) -> tuple[RenderableType, ...]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from generator.commands import ledger
 from generator.commands.workspace import SPECS, Workspace
-from generator.formats import lock, summary
+from generator.formats.glance import Asked, glance_at_lock, glance_at_summary
 from generator.formats.lock import LOCK_FILE
 from generator.formats.summary import SUMMARY_FILE
 from generator.repo import batches
@@ -13,9 +13,7 @@ from generator.repo.batches import ACTIVE
 from generator.repo.git import Commit, commits
 from generator.results import results_folder
 from generator.results.tree import RESULTS
-from generator.structs.batch import Lock
 from generator.structs.names import is_sweep_name, split_batch_name
-from generator.structs.sweep import Metric
 
 LONGEST_REASON = 200
 """Of what is wrong with a file; it quotes what a stranger wrote."""
@@ -59,7 +57,7 @@ class _Story:
     """Remembers what the commits before have said."""
 
     def __init__(self, workspace: Workspace, found: tuple[Commit, ...]) -> None:
-        self._metrics: dict[str, Metric] = {}
+        self._asked: dict[str, Asked] = {}
         self._best: dict[str, float] = {}
         self._contents = _contents(workspace, found)
 
@@ -91,23 +89,17 @@ class _Story:
             return Entry(sweep, kind, commit, f"{file} cannot be read: {reason}")
 
     def _batch(self, commit: Commit, sweep: str, name: str, content: bytes) -> Entry:
-        held: Lock = lock.read(content)
-        if not isinstance(held.metric.name, str):
-            raise ValueError(f"the metric's name must be text, but got {held.metric.name!r}")  # noqa: TRY004
-        self._metrics[sweep] = held.metric
+        held = self._asked[sweep] = glance_at_lock(content)
         return Entry(sweep, "batch", commit, f"{name}: {held.trials} trials")
 
     def _results(self, commit: Commit, sweep: str, content: bytes) -> Entry:
-        rows = summary.read(content.decode()).rows
-        done = sum(row.status == "ok" for row in rows)
-        metric = self._metrics.get(sweep)
-        best = ledger.ranked(rows, metric.name, metric.goal)[:1] if metric else ()
-        if metric is None or not best:
-            return Entry(sweep, "results", commit, f"{done}/{len(rows)} trials ok, no winner")
-        winner, value = best[0], best[0].metrics[metric.name]
-        before = self._best.get(sweep)
+        by = self._asked.get(sweep)
+        seen = glance_at_summary(content.decode(), by)
+        if by is None or seen.value is None:
+            return Entry(sweep, "results", commit, f"{seen.ok}/{seen.trials} trials ok, no winner")
+        before, value = self._best.get(sweep), seen.value
         self._best[sweep] = value
-        text = f"{done}/{len(rows)} trials ok, best {metric.name} {value:.6g} ({winner.trial})"
+        text = f"{seen.ok}/{seen.trials} trials ok, best {by.metric.name} {value:.6g} ({seen.trial})"
         return Entry(sweep, "results", commit, text, value, None if before is None else value - before)
 
 

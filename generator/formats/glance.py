@@ -1,0 +1,94 @@
+"""What a story tells of a `summary.csv` or a `batch.yaml`, and nothing else: thousands of them are read."""
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from generator.formats import yaml
+from generator.formats.summary import METRIC_PREFIX, text_cell
+from generator.formats.table import CELL
+from generator.structs.program import Program
+from generator.structs.record import Status
+from generator.structs.sweep import Goal, Metric
+
+
+@dataclass(frozen=True, slots=True)
+class Glance:
+    """Counts, and the best of the trials that are ok."""
+
+    trials: int
+    ok: int
+    trial: str | None
+    """The best one, ties by the smaller id; None where nothing can be ranked."""
+    value: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a batch's lock says that later results are judged by."""
+
+    trials: int
+    metric: Metric
+    program: str
+    """Its digest, 64 hex digits."""
+
+
+def glance_at_lock(content: bytes) -> Asked:
+    """Read some members of a lock, as it is written by this program. Raises ValueError for what is none."""
+    found = {block[1]: block[0] for block in _BLOCK.finditer(content.decode())}
+    try:
+        trials = int(found["trials"].removeprefix("trials:"))
+        return Asked(trials, _metric(found["metric"]), _program(found["program"]))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"not a lock file of version 1: {error!r}") from error
+
+
+@lru_cache(maxsize=1024)
+def _metric(text: str) -> Metric:
+    data = yaml.load(text)["metric"]
+    if not isinstance(data["name"], str):
+        raise ValueError(f"the metric's name must be text, but got {data['name']!r}")  # noqa: TRY004
+    return Metric(data["name"], Goal(data["goal"]))
+
+
+@lru_cache(maxsize=1024)
+def _program(text: str) -> str:
+    """Take the digest of a program; most batches have that of the one before."""
+    return Program.from_data(yaml.load(text)["program"]).digest
+
+
+_BLOCK = re.compile(r"^(trials|metric|program):.*\n(?:[ -].*\n)*", re.MULTILINE)
+"""A member at the top with all that is indented below it."""
+
+
+def glance_at_summary(text: str, by: Asked | None) -> Glance:
+    """Read counts, and the best trial of the program that was asked for last. Raises ValueError."""
+    head, *rows = text.split("\n")
+    if not rows or rows.pop() != "":
+        raise ValueError("the summary must end with a line end")
+    names = _cells(head)
+    if not {"trial", "status", "program"}.issubset(names):
+        raise ValueError(f"line 1: not the columns of a summary: {head[:200]!r}")
+    wanted = text_cell(METRIC_PREFIX + by.metric.name) if by else ""
+    column = names.index(wanted) if wanted in names else None
+    trial, status, program = (names.index(name) for name in ("trial", "status", "program"))
+    sign = -1.0 if by and by.metric.goal is Goal.MAXIMIZE else 1.0
+    ok, best = 0, None
+    for number, row in enumerate(rows, start=2):
+        cells = _cells(row)
+        if len(cells) != len(names):
+            raise ValueError(f"line {number}: must have {len(names)} cells, but got {len(cells)}")
+        if cells[status] != Status.OK:
+            continue
+        ok += 1
+        if by and column is not None and cells[column] and cells[program] == by.program:
+            one = (sign * float(cells[column]), cells[trial])
+            best = one if best is None or one < best else best
+    return Glance(len(rows), ok, best[1] if best else None, sign * best[0] if best else None)
+
+
+def _cells(line: str) -> list[str]:
+    """Part a line; only where something is quoted can a comma be anything else."""
+    if '"' not in line:
+        return line.split(",")
+    return [cell[0].removeprefix(",") for cell in CELL.finditer(line)]
