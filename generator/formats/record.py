@@ -20,6 +20,8 @@ RECORD_VERSION = 1
 
 LARGEST_DETAILS = 32 * 1024
 """Four times what the launcher lets through: its count is of other bytes than ours."""
+SURELY_SMALL = LARGEST_DETAILS // 4
+"""Bytes of a whole record whose details are within it: `1e15` grows fourfold, and nothing does by more."""
 MOST_METRICS = 101
 MOST_ARTIFACTS = 1000
 MOST_POINTS = 200
@@ -35,10 +37,12 @@ class Corrupt:
     reason: str
 
 
-def read(content: bytes) -> Record | Corrupt:
-    """Read one record file, whoever wrote it."""
+def read(content: bytes | None) -> Record | Corrupt:
+    """Read one record file, whoever wrote it; None is what is no file."""
+    if content is None:
+        return Corrupt("not-a-file")
     try:
-        return _record(parse_object(content))
+        return _record(parse_object(content), is_small=len(content) <= SURELY_SMALL)
     except Refused as refused:
         return Corrupt(str(refused))
 
@@ -80,13 +84,14 @@ class _Field:
     """What a member must be: exact kinds, since a boolean is an `int` to Python, and a rule."""
 
     kinds: tuple[type, ...]
-    rule: Callable[[Any], bool]
+    rule: Callable[[Any], object]
 
 
 def _text(pattern: str, *, optional: bool = False) -> _Field:
     match = re.compile(pattern, re.ASCII).fullmatch
-    kinds = (str, type(None)) if optional else (str,)
-    return _Field(kinds, lambda value: value is None or match(value) is not None)
+    if optional:
+        return _Field((str, type(None)), lambda value: value is None or match(value) is not None)
+    return _Field((str,), match)
 
 
 def _are_metrics(metrics: dict[str, Any]) -> bool:
@@ -137,7 +142,7 @@ _FIELDS: Mapping[str, _Field] = {
     "data": _text(f"sha256:{_HEX}", optional=True),
     "seed": _Field((int,), lambda value: -_LONG <= value < _LONG),
     "node": _text("[A-Za-z0-9._-]{0,253}", optional=True),
-    "details": _Field((dict,), lambda value: len(canonical_json(value)) <= LARGEST_DETAILS),
+    "details": _Field((dict,), lambda _: True),
 }
 """The members that a Record holds under the same names, in its order."""
 
@@ -146,33 +151,31 @@ _ARTIFACT_FIELDS: Mapping[str, _Field] = {
     "bytes": _Field((int,), lambda value: 0 <= value < _LONG),
     "sha256": _text(_HEX),
 }
-_OPTIONAL: Mapping[str, Any] = {"details": {}, "artifacts": [], "curve": []}
+_ABSENT = object()
+_OPTIONAL = frozenset({"details", "artifacts", "curve"})
 
 
-def _record(data: dict[str, Any]) -> Record:
+def _record(data: dict[str, Any], *, is_small: bool) -> Record:
     version = data.get("version")
     if type(version) is not int or version != RECORD_VERSION:
         raise Refused("unknown-version")
-    data = {**_OPTIONAL, **data}
-    artifacts, curve = _artifacts(data.pop("artifacts")), _curve(data.pop("curve"))
     del data["version"]
+    artifacts, curve = _artifacts(data.pop("artifacts", [])), _curve(data.pop("curve", []))
+    data.setdefault("details", {})
     _check(data, _FIELDS)
     if (data["status"] == Status.OK) is not (data["reason"] is None):
         raise Refused("wrong-value:reason")
-    return Record(
-        **{
-            **data,
-            "status": Status(data["status"]),
-            "metrics": MappingProxyType(
-                {name: None if value is None else float(value) for name, value in data["metrics"].items()}
-            ),
-            "seconds": float(data["seconds"]),
-            # Canonical at once, so that nothing can tell a record file from its line in git.
-            "details": MappingProxyType(_details(data["details"])),
-            "artifacts": artifacts,
-            "curve": curve,
-        }
-    )
+    if not is_small and len(canonical_json(data["details"])) > LARGEST_DETAILS:
+        raise Refused("wrong-value:details")
+    metrics = {name: None if value is None else float(value) for name, value in data["metrics"].items()}
+    data |= {
+        "status": Status(data["status"]),
+        "metrics": MappingProxyType(metrics),
+        "seconds": float(data["seconds"]),
+        # Canonical at once, so that nothing can tell a record file from its line in git.
+        "details": MappingProxyType(_details(data["details"])),
+    }
+    return Record(**data, artifacts=artifacts, curve=curve)
 
 
 def _curve(points: Any) -> tuple[tuple[int, float | None], ...]:
@@ -184,7 +187,7 @@ def _curve(points: Any) -> tuple[tuple[int, float | None], ...]:
 
 
 def _details(data: dict[str, Any]) -> dict[str, Any]:
-    return {name: canonical(value) for name, value in data.items()}
+    return {name: value if type(value) is str else canonical(value) for name, value in data.items()}
 
 
 def _artifacts(items: Any) -> tuple[Artifact, ...]:
@@ -199,11 +202,10 @@ def _artifacts(items: Any) -> tuple[Artifact, ...]:
 
 def _check(data: Mapping[str, Any], fields: Mapping[str, _Field]) -> None:
     for name, wanted in fields.items():
-        if name not in data:
-            raise Refused(f"missing:{name}")
-        if type(data[name]) not in wanted.kinds:
-            raise Refused(f"wrong-type:{name}")
-        if not wanted.rule(data[name]):
+        value = data.get(name, _ABSENT)
+        if type(value) not in wanted.kinds:
+            raise Refused(f"missing:{name}" if value is _ABSENT else f"wrong-type:{name}")
+        if not wanted.rule(value):
             raise Refused(f"wrong-value:{name}")
     if len(data) > len(fields):
         raise Refused("unknown-key")

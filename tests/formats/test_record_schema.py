@@ -144,7 +144,7 @@ def test_members_of_schema_and_reader_are_the_same() -> None:
     known = {"version", *record._FIELDS, "artifacts", "curve"}  # noqa: SLF001 - the table is what is held
 
     assert set(SCHEMA["properties"]) == known
-    assert set(SCHEMA["required"]) == known - record._OPTIONAL.keys()  # noqa: SLF001
+    assert set(SCHEMA["required"]) == known - record._OPTIONAL  # noqa: SLF001
 
 
 def test_a_line_in_git_is_what_the_schema_describes() -> None:
