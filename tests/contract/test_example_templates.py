@@ -25,6 +25,8 @@ hyperparams = yaml.safe_load(text)[int(os.environ["JOB_ID"]) - 1]["hyperparam_se
 print("set", sorted(hyperparams.items()))
 print("digest", hashlib.sha256(text.encode()).hexdigest())
 print("{metric}=" + str(hyperparams["batch_size"] / 1000))
+with open(os.environ["SWEEP_RESULT"], "w") as log:
+    log.write("{metric},".replace("_", " ") + str(hyperparams["batch_size"] / 1000) + "\\r\\n")
 '''
 
 CASES = {"cifar10": ("cifar10_train.py", "test_acc", 16), "mnist-eidf": ("main.py", "accuracy", 4)}
