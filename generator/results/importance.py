@@ -67,7 +67,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Importance:
-    """The shares of all parameters that vary, the largest first, then those that cannot be told."""
+    """Of all parameters that vary, the largest first; the untold last, the farthest means first."""
 
     spread: Spread
     shares: tuple[Share, ...]
@@ -94,11 +94,12 @@ def importance(summary: Summary) -> Importance:
         parts = sorted(parts, key=lambda each: (each[0].trial, each[0].replicate))[:MOST_TRIALS]
     grouped = [_grouped(name, parts, spread) for name in parameter_names(outcome for outcome, _ in parts)]
     shares, rest = _measured([each for each in grouped if len(each[0].groups) > 1], parts)
-    return Importance(spread, tuple(sorted(shares, key=lambda each: -_rank(each))), rest)
+    return Importance(spread, tuple(sorted(shares, key=lambda each: _rank(each, spread), reverse=True)), rest)
 
 
-def _rank(share: Share) -> float:
-    return -1.0 if share.share is None else share.share
+def _rank(share: Share, spread: Spread) -> tuple[float, float]:
+    places = [spread.part(group.mean) for group in share.groups]
+    return -1.0 if share.share is None else share.share, max(places) - min(places)
 
 
 def _measured(varied: Sequence[tuple[Share, Kinds]], parts: Scored) -> tuple[list[Share], float | None]:

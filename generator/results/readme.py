@@ -3,6 +3,7 @@
 The template holds the words; here is what it may say. Every value enters through a filter that escapes it.
 """
 
+import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -19,6 +20,7 @@ from generator.results.mattered import mattered
 from generator.results.message import counts
 from generator.results.outcomes import JudgedBatch
 from generator.results.summary import Effect, Summary
+from generator.results.winning import assignments, leading, winner
 from generator.structs.record import Outcome, Status
 from generator.structs.sweep import Goal
 from generator.structs.values import Value
@@ -29,6 +31,7 @@ MOST_LEVELS = 16
 """Longer tables say less than the figure."""
 MOST_NAMED = 5
 """Trials listed for one reason of failing; the summary has all."""
+BLANKS = re.compile(r"\n{3,}")
 MINUTE = 60
 HOUR = 3600
 
@@ -41,7 +44,9 @@ class Marked(str):
 
 def readme(summary: Summary, importance: Importance) -> str:
     """Write the README of a sweep's results."""
-    return _template().render(_view(summary, importance))
+    text = _template().render(_view(summary, importance))
+    # Parts that are left out leave their blank lines; no text of a user's has a line of its own.
+    return BLANKS.sub("\n\n", text)
 
 
 @cache
@@ -71,7 +76,7 @@ def _only_marked(value: object) -> object:
     return value
 
 
-LITERALS = frozenset({"", " with", " and", ",", ", ", " …", " to "})
+LITERALS = frozenset({"assignment", "trial", "", " with", " and", ",", ", ", " …", " to "})
 """The template's own words in expressions."""
 
 
@@ -82,21 +87,21 @@ def _value(value: Value) -> Marked:
 
 def _view(summary: Summary, importance: Importance) -> Mapping[str, Any]:
     lock, metric = summary.lock, summary.metric.name
-    current = [outcome for outcome in summary.outcomes if summary.is_current(outcome)]
-    finite = [value for outcome in current if (value := outcome.metric(metric)) is not None]
-    replicated = any(outcome.replicate for outcome in summary.outcomes)
-    parameters = (*parameter_names(summary.top), *[REPLICATE_COLUMN] * replicated)
-    maximize = summary.metric.goal is Goal.MAXIMIZE
+    ranked = [outcome for outcome in summary.outcomes if summary.may_win(outcome)]
+    told = leading(summary)
+    parameters = parameter_names(one.trial for one in told) if told else _parameters(summary)
     return {
         "sweep": summary.sweep,
         "description": summary.description,
         "metric": metric,
         "spec_path": lock.spec_path,
         "spec_digest": lock.spec_digest,
-        "best": None if summary.winner is None else _best(summary, summary.winner, finite),
-        "extreme": Marked("highest" if maximize else "lowest"),
-        "ranked": Marked(_trials(len(finite))),
-        "current": len(current),
+        "best": winner(summary),
+        "reason": summary.reason,
+        "optimism": "" if summary.optimism is None else words.short(float(f"{summary.optimism:.2g}")),
+        "warnings": summary.warnings,
+        "extreme": Marked("highest" if summary.metric.goal is Goal.MAXIMIZE else "lowest"),
+        "ranked": Marked(_trials(sum(outcome.metric(metric) is not None for outcome in ranked))),
         "counts": f"{_trials(len(summary.outcomes))}: {counts(summary)}",
         "seconds": _duration(sum(o.record.seconds for o in summary.outcomes if o.record is not None)),
         "trials_figure": TRIALS_FILE,
@@ -104,6 +109,10 @@ def _view(summary: Summary, importance: Importance) -> Mapping[str, Any]:
         "parallel_figure": PARALLEL_FILE,
         "mattered": mattered(importance, summary.metric.goal),
         "parameters": parameters,
+        "assignments": [
+            {**found, "cells": _cells(one.assignment, parameters)} for one, found in assignments(summary)
+        ],
+        "assigned": len(summary.replicated),
         "top": [_row(outcome, metric, parameters) for outcome in summary.top],
         "effects": [_effect(effect) for effect in summary.effects],
         "failures": list(_failures(summary.outcomes)),
@@ -112,33 +121,25 @@ def _view(summary: Summary, importance: Importance) -> Mapping[str, Any]:
     }
 
 
-def _best(summary: Summary, winner: Outcome, finite: Sequence[float]) -> Mapping[str, Any]:
-    record = winner.record
-    objective = winner.metric(summary.metric.name)
-    measured = {} if record is None else record.metrics
-    varied = {effect.parameter for effect in summary.effects}
-    return {
-        "trial": winner.trial,
-        "objective": objective,
-        "ties": finite.count(objective or 0.0),
-        "assignment": list(winner.assignment.items()),
-        "varied": [(name, value) for name, value in winner.assignment.items() if name in varied],
-        "metrics": [
-            (name, number)
-            for name, number in sorted(measured.items())
-            if name != summary.metric.name and number is not None
-        ],
-    }
+def _parameters(summary: Summary) -> tuple[str, ...]:
+    """Name the columns of the best trials; the replicate's too, where any program's trials have it."""
+    replicated = any(outcome.replicate for outcome in summary.outcomes)
+    return (*parameter_names(summary.top), *[REPLICATE_COLUMN] * replicated)
+
+
+def _cells(values: Mapping[str, Value], parameters: Sequence[str]) -> list[Marked]:
+    absent = Marked("")
+    return [_value(values[name]) if name in values else absent for name in parameters]
 
 
 def _row(outcome: Outcome, metric: str, parameters: Sequence[str]) -> Mapping[str, Any]:
     # No parameter can have this name: every table may have a column of it.
-    absent, values = Marked(""), {**outcome.assignment, REPLICATE_COLUMN: outcome.replicate}
+    values = {**outcome.assignment, REPLICATE_COLUMN: outcome.replicate}
     return {
         "trial": outcome.trial,
         "objective": outcome.metric(metric),
         "seconds": 0 if outcome.record is None else round(outcome.record.seconds, 1),
-        "cells": [_value(values[name]) if name in values else absent for name in parameters],
+        "cells": _cells(values, parameters),
     }
 
 
@@ -146,7 +147,7 @@ def _effect(effect: Effect) -> Mapping[str, Any]:
     few = len(effect.levels) <= MOST_LEVELS
     return {
         "parameter": effect.parameter,
-        "range": effect.range,
+        "range": words.fine(effect.range, effect.range),
         "count": len(effect.levels),
         "levels": [
             {"value": level.value, "mean": words.fine(level.mean, effect.range), "count": level.count}

@@ -11,6 +11,8 @@ LOG_RATIO = 1000.0
 FENCE = 3.0
 """Quartile distances beyond the quartile: Tukey's outer fence (Exploratory Data Analysis, 1977)."""
 FEWEST_FENCED = 8
+FLATTENED = 5.0
+"""Outliers are let go where they would leave all others less than the inverse of this of an axis."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +72,12 @@ class Spread:
 
 
 def _fence(ordered: Sequence[float]) -> float:
-    """Give the value beyond which the largest of these are outliers; infinite if there can be none."""
+    """Give the value beyond which the largest of these are let go; infinite if none should be."""
     count = len(ordered)
     lower, upper = ordered[count // 4], ordered[(3 * count) // 4]
     if count < FEWEST_FENCED or lower == upper:
         return math.inf
-    return upper + FENCE * (upper - lower)
+    fence = upper + FENCE * (upper - lower)
+    inside = next(value for value in reversed(ordered) if value <= fence)
+    flattens = (ordered[-1] / 2 - ordered[0] / 2) > FLATTENED * (inside / 2 - ordered[0] / 2)
+    return fence if flattens else math.inf

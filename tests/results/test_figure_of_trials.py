@@ -79,7 +79,7 @@ def test_trials_of_an_older_program_are_grey_and_behind_a_seam() -> None:
     assert len(marks(root, "retired")) == 2
     assert len(marks(root, "trial")) == 3
     assert len(paths(root, "seam")) == 1
-    assert {"older program", "trial, in the order of the table, batch by batch"} <= set(words(root))
+    assert {"not ranked", "trial, in the order of the table, batch by batch"} <= set(words(root))
     assert marks(root, "ring") == [marks(root, "trial")[0]]
 
 

@@ -47,6 +47,31 @@ def test_a_hyperparameter_is_shown_exactly_on_one_line(value: Value, text: str) 
     assert words.plain(value) == text
 
 
+@pytest.mark.parametrize(
+    ("number", "width", "text"),
+    [
+        (0.934425, 0.089, "0.9344"),
+        (0.8999, 0.089, "0.8999"),
+        (1234.5678, 300.0, "1235"),
+        (0.1 + 0.2, 0.0, "0.3"),
+        (5.0, float("inf"), "5"),
+        (1e-9, 1e-300, "1e-09"),
+        (123456.0, 1e9, "0"),
+    ],
+)
+def test_a_number_among_others_has_the_digits_that_tell_them_apart(
+    number: float, width: float, text: str
+) -> None:
+    assert words.fine(number, width) == text
+
+
+@pytest.mark.parametrize(
+    ("part", "text"), [(0.0, "0 %"), (0.004, "< 1 %"), (0.01, "1 %"), (0.794, "79 %"), (1.0, "100 %")]
+)
+def test_a_part_is_told_in_percent(part: float, text: str) -> None:
+    assert words.percent(part) == text
+
+
 def test_what_is_invisible_becomes_visible() -> None:
     assert words.one_line("a\u202eb\x1b[31m\u200bc\x00\ufffe\ud800") == (
         "a\\u202eb\\u001b[31m\\u200bc\\u0000\\ufffe\\ud800"

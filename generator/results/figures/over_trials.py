@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from generator.results.figures import svg
 from generator.results.figures.axis import Axis
-from generator.results.figures.page import EDGE, WIDTH, Frame, cut, direction, head, labels, notes
+from generator.results.figures.page import EDGE, WIDTH, Frame, cut_name, direction, head, labels, notes
 from generator.results.figures.plot import MOST_DOTS, Plot, Scored, darkening, gutter, legend, remarks, scored
 from generator.results.message import best
 from generator.results.spread import Spread
@@ -25,13 +25,15 @@ def over_trials(summary: Summary) -> str:
     title = f"{summary.metric.name} over the trials"
     done = f"{summary.counts[Status.OK]} of {len(summary.outcomes)} trials ended ok, {best(summary)}."
     root = svg.canvas(WIDTH, title=f"{summary.sweep}: {title}", description=done)
-    entries = list(legend(summary, drawn, spread, tiled=tiled))
-    line = [("record", "best so far")] if summary.winner is not None else []
+    entries = list(legend(summary, drawn, spread, tiled=tiled, lost=len(drawn) < len(summary.outcomes)))
+    line = [("record", "best so far")] if any(summary.may_win(trial.outcome) for trial in drawn) else []
     top = head(root, title, [*entries[:1], *line, *entries[1:]])
     scale = ", log scale" if spread.log else ""
     top += 26
     aside = f" ({direction(summary.metric.goal)}{scale})"
-    svg.text(root, cut(summary.metric.name, WIDTH - 2 * EDGE - svg.text_width(aside)) + aside, (EDGE, top))
+    svg.text(
+        root, cut_name(summary.metric.name, WIDTH - 2 * EDGE - svg.text_width(aside)) + aside, (EDGE, top)
+    )
     left = gutter(spread, HEIGHT) if drawn else EDGE
     plot = Plot.open(root, summary, spread, Frame(left, top + 12, WIDTH - EDGE - left, HEIGHT))
     steps = _fill(plot, drawn, tiled=tiled)
@@ -85,11 +87,11 @@ def _seams(summary: Summary, across: Axis) -> Iterator[float]:
 
 
 def _record(plot: Plot, across: Axis, drawn: Sequence[Scored]) -> Iterator[tuple[str, float, float]]:
-    """Draw the best so far as stairs, over the newest program's trials."""
+    """Draw the best so far as stairs, over the trials that may win."""
     summary, height = plot.summary, None
     so_far: Scored | None = None
     for trial in drawn:
-        if not summary.is_current(trial.outcome) or not plot.spread.holds(trial.objective):
+        if not summary.may_win(trial.outcome) or not plot.spread.holds(trial.objective):
             continue
         if so_far is not None and not summary.metric.better(trial.objective, so_far.objective):
             continue

@@ -19,6 +19,8 @@ DOT = 4.2
 LABEL_GAP = 8
 SHORTEST_CUT = 4
 SWATCH = 9
+FRONT = 0.4
+"""Of a shortened name's room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +123,17 @@ def cut(text: str, room: float, size: float = NARROW_SIZE) -> str:
     while line and svg.text_width(line, size) > room:
         line = line[:-1]
     return f"{line.rstrip()}…" if line else ""
+
+
+def cut_name(name: str, room: float, size: float = NARROW_SIZE) -> str:
+    """Shorten a name in its middle: names of one sweep often begin alike."""
+    line = words.one_line(name)
+    if svg.text_width(line, size) <= room:
+        return line
+    start = cut(line, room * FRONT, size).rstrip("…")
+    rest = room - svg.text_width(f"{start}…", size)
+    end = cut(line[::-1], rest + svg.text_width("…", size), size).rstrip("…")[::-1]
+    return f"{start}…{end}"
 
 
 def direction(goal: Goal) -> str:

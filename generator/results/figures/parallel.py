@@ -10,8 +10,8 @@ from xml.etree.ElementTree import Element
 from generator.formats.summary import parameter_names
 from generator.results.figures import svg
 from generator.results.figures.axis import Levels, levels, objective_axis
-from generator.results.figures.page import EDGE, WIDTH, Frame, cut, direction, head, labels, notes
-from generator.results.figures.plot import Scored, scored
+from generator.results.figures.page import EDGE, WIDTH, Frame, cut, cut_name, direction, head, labels, notes
+from generator.results.figures.plot import Scored, scored, winners
 from generator.results.figures.style import BOLD, CLASSES, NARROW_SIZE, WIDE_SIZE
 from generator.results.importance import Importance
 from generator.results.summary import Summary
@@ -57,7 +57,8 @@ def parallel(summary: Summary, importance: Importance) -> str:
         (f"c{number}", name)
         for number, name in ((CLASSES - 1, "best fifth"), (2, "middle"), (0, "worst fifth"))
     ]
-    top = head(root, title, [("chosen", "best"), *entries]) + 40
+    best = [("chosen", "best")] if summary.winner is not None else []
+    top = head(root, title, [*best, *entries]) + 40
     frame = Frame(EDGE + NAMES, top, WIDTH - 2 * EDGE - NAMES, STEP * len(ordered))
     towards = -1 if summary.metric.goal is Goal.MAXIMIZE else 1
     rows = [_row(name, drawn, frame, top + number * STEP, towards) for number, name in enumerate(ordered)]
@@ -89,12 +90,12 @@ def _stride(ranked: Sequence[Scored]) -> int:
 
 
 def _remarks(importance: Importance, drawn: Sequence[Scored], ranked: Sequence[Scored]) -> Iterator[str]:
-    yield "Lines through one value are spread in the order of their results."
+    yield "Lines through one value are spread by their results."
     if len(drawn) < len(ranked):
         yield f"{len(drawn)} of {len(ranked)} trials are drawn: the best {BEST_LINES},"
         yield f"and by rank one in {_stride(ranked)} of the others."
     if len(importance.shares) > MOST_AXES:
-        yield f"The {MOST_AXES} parameters with the largest shares of {len(importance.shares)}."
+        yield f"{MOST_AXES} of {len(importance.shares)} parameters: those that moved it most."
     if importance.spread.beyond:
         yield f"{importance.spread.beyond} trials worse than the last axis end at its end."
 
@@ -149,12 +150,13 @@ def _lines(
     root: Element, summary: Summary, rows: Sequence[Row], drawn: Sequence[Scored], ranked: Sequence[Scored]
 ) -> None:
     part = svg.group(root, "fine" if len(drawn) > MOST_BOLD else "")
+    best = winners(summary)
     ranks = {trial.place: rank for rank, trial in enumerate(ranked)}
     for number in reversed(range(len(drawn))):
         trial = drawn[number]
         # By rank among all, drawn or not; a fifth each.
         fifth = CLASSES - 1 - ranks[trial.place] * CLASSES // len(ranked)
-        kind = "chosen" if trial.outcome is summary.winner else f"line c{fifth}"
+        kind = "chosen" if trial.outcome.trial in best else f"line c{fifth}"
         svg.draw(part, kind, _curve([(row.crossings[number], row.y) for row in rows]))
 
 
@@ -178,6 +180,6 @@ def _axis(root: Element, row: Row, frame: Frame) -> None:
         svg.line(part, "axis", (x, row.y - 4), (x, row.y + 4))
     labels(part, row.ticks, frame, row.y + 23, kind="halo")
     for kind, size in (("wide", WIDE_SIZE), ("narrow", NARROW_SIZE)):
-        svg.text(part, cut(row.name, (NAMES - 12) / BOLD, size), (EDGE, row.y + 5), kind=f"head {kind}")
+        svg.text(part, cut_name(row.name, (NAMES - 12) / BOLD, size), (EDGE, row.y + 5), kind=f"head {kind}")
         for number, aside in enumerate(row.asides):
             svg.text(part, cut(aside, NAMES - 12, size), (EDGE, row.y + 28 + number * 23), kind=kind)

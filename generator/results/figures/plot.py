@@ -78,7 +78,7 @@ class Plot:
                 svg.text(self.part, shown(tick), (self.frame.left - 8, y + 5), anchor="end")
 
     def trials(self, placed: Sequence[Placed], steps: Sequence[int] = ()) -> None:
-        """Draw every trial, grey if its program is older: dots, or tiles with fuller colours at steps."""
+        """Draw every trial, grey if it may not win: dots, or tiles with fuller colours at steps."""
         for dots, tiles, current in (("retired", "old", False), ("trial", "tile", True)):
             if steps:
                 self._tiles(tiles, self._cells(placed, current=current), steps)
@@ -97,9 +97,10 @@ class Plot:
             mark(self.part, "cross", (x, self.frame.bottom - 7))
 
     def winner(self, placed: Sequence[Placed]) -> None:
-        """Mark the winner, where it is among these."""
+        """Mark the winner, where it is among these: with replicates all trials of its assignment."""
+        best = winners(self.summary)
         for item in placed:
-            if item[1].outcome is self.summary.winner:
+            if item[1].outcome.trial in best and self.summary.may_win(item[1].outcome):
                 mark(self.part, "best", self._point(item), self._story(item[1]))
 
     def _beyond(self, places: Iterable[float]) -> None:
@@ -110,7 +111,7 @@ class Plot:
 
     def _inside(self, placed: Sequence[Placed], *, current: bool) -> Iterator[Placed]:
         for item in placed:
-            if self.summary.is_current(item[1].outcome) is current and self.spread.holds(item[1].objective):
+            if self.summary.may_win(item[1].outcome) is current and self.spread.holds(item[1].objective):
                 yield item
 
     def _cells(self, placed: Sequence[Placed], *, current: bool) -> Counter[tuple[int, int]]:
@@ -156,20 +157,31 @@ def apart(places: Iterable[float]) -> Iterator[float]:
             last = x
 
 
+def winners(summary: Summary) -> frozenset[str]:
+    """Give the ids of the trials that won."""
+    if summary.winner is None:
+        return frozenset()
+    return (
+        frozenset(one.trial for one in summary.replicated[0].trials)
+        if summary.replicated
+        else frozenset({summary.winner.trial})
+    )
+
+
 def legend(
-    summary: Summary, drawn: Sequence[Scored], spread: Spread, *, tiled: bool
+    summary: Summary, drawn: Sequence[Scored], spread: Spread, *, tiled: bool, lost: bool
 ) -> Iterator[tuple[str, str]]:
     """Explain the marks that are there."""
-    current = any(summary.is_current(trial.outcome) for trial in drawn)
-    if current:
+    ranked = sum(summary.may_win(trial.outcome) for trial in drawn)
+    if ranked:
         yield ("tile", "few to many trials") if tiled else ("trial", "trial")
-    if len(drawn) > sum(summary.is_current(trial.outcome) for trial in drawn):
-        yield ("old" if tiled else "retired", "older program")
+    if len(drawn) > ranked:
+        yield ("old" if tiled else "retired", "not ranked")
     if summary.winner is not None:
         yield "best", "best"
     if spread.beyond:
         yield beyond(summary.metric.goal), "worse than the axis"
-    if len(drawn) < len(summary.outcomes):
+    if lost:
         yield "cross", "not ok"
 
 
@@ -183,4 +195,6 @@ def remarks(summary: Summary, drawn: Sequence[Scored], spread: Spread, steps: Se
         yield f"{len(drawn)} trials, counted in tiles of {TILE} by {TILE} pixels."
         yield f"The colour of a tile gets fuller at {told} trials."
     if any(not summary.is_current(trial.outcome) for trial in drawn):
-        yield "Trials of an older program are shown, but never ranked."
+        yield "Trials of an older program are not ranked."
+    if any(trial.outcome.in_spec is False for trial in drawn):
+        yield "What the spec asks for no more is not ranked."

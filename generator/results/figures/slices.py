@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from generator.results import words
 from generator.results.figures import svg
 from generator.results.figures.axis import Levels, levels
-from generator.results.figures.page import EDGE, WIDTH, Frame, cut, direction, head, labels, mark, notes
+from generator.results.figures.page import EDGE, WIDTH, Frame, cut_name, direction, head, labels, mark, notes
 from generator.results.figures.plot import (
     MOST_DOTS,
     Placed,
@@ -46,10 +46,11 @@ def slices(summary: Summary, importance: Importance) -> str:
     told = " ".join(_told(share) for share in shares)
     root = svg.canvas(WIDTH, title=f"{summary.sweep}: {title}", description=told)
     means = [("mean", "mean")] if any(map(_has_means, shares)) else []
-    entries = list(legend(summary, drawn, spread, tiled=tiled))
+    current = sum(map(summary.is_current, summary.outcomes))
+    entries = list(legend(summary, drawn, spread, tiled=tiled, lost=len(drawn) < current))
     top = head(root, title, [*entries[:1], *means, *entries[1:]]) + 26
     aside = f" ({direction(summary.metric.goal)}{', log scale' if spread.log else ''})"
-    metric = cut(summary.metric.name, WIDTH - 2 * EDGE - svg.text_width(f"up: {aside}"))
+    metric = cut_name(summary.metric.name, WIDTH - 2 * EDGE - svg.text_width(f"up: {aside}"))
     svg.text(root, f"up: {metric}{aside}", (EDGE, top))
     panels = []
     for share, frame in zip(shares, _frames(len(shares), gutter(spread, HEIGHT), top + 44), strict=True):
@@ -89,7 +90,7 @@ def _remarks(
     shares, spread = importance.shares[:MOST_PANELS], importance.spread
     yield from remarks(summary, drawn, spread, steps)
     if len(importance.shares) > len(shares):
-        yield f"The {len(shares)} parameters with the largest shares of {len(importance.shares)}."
+        yield f"{len(shares)} of {len(importance.shares)} parameters: those that moved it most."
     if any(share.is_grouped for share in shares):
         yield "Where there are many values the means are of neighbours in equal groups."
     if any(map(_has_means, shares)) and (spread.beyond or spread.log):
@@ -142,7 +143,9 @@ def _name(plot: Plot, share: Share, *, log: bool) -> None:
     told = [*["log"] * log, *([] if share.share is None else [f"share {words.percent(share.share)}"])]
     for kind, size, aside in (("wide", WIDE_SIZE, ", ".join(told)), ("narrow", NARROW_SIZE, "log" * log)):
         room = frame.width - svg.text_width(aside, size) - 14
-        svg.text(plot.part, cut(share.parameter, room / BOLD, size), (frame.left, y), kind=f"head {kind}")
+        svg.text(
+            plot.part, cut_name(share.parameter, room / BOLD, size), (frame.left, y), kind=f"head {kind}"
+        )
         if aside:
             svg.text(plot.part, aside, (frame.right, y), kind=kind, anchor="end")
 

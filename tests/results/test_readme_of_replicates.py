@@ -1,0 +1,82 @@
+"""README.md where there are replicates: assignments are ranked by their means, and luck is named."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+
+from markdown_it import MarkdownIt
+
+from generator.results import BatchResults, summarise
+from generator.results.report import report_files
+from generator.structs.values import Value
+from tests.builders import a_grid, a_record, an_expected_trial
+from tests.results.drawings import drawn, marks, paths, words
+
+
+def replicated(results: Mapping[Value, Sequence[float]]) -> BatchResults:
+    """A batch of a trial for each result, by the value of its only parameter."""
+    batch = a_grid({"a": [0]}, lambda _: 0.0)
+    listed = [
+        (value, number, result) for value, all_ in results.items() for number, result in enumerate(all_)
+    ]
+    expected = tuple(
+        an_expected_trial(index, assignment=MappingProxyType({"a": value}), replicate=number)
+        for index, (value, number, _) in enumerate(listed)
+    )
+    records = tuple(
+        a_record(index, metrics=MappingProxyType({"test_accuracy": result}))
+        for index, (_, _, result) in enumerate(listed)
+    )
+    return BatchResults(replace(batch.lock, trials=len(listed)), expected, records)
+
+
+CLEAR = replicated({"x": [0.9, 0.91, 0.92], "y": [0.5, 0.51, 0.52]})
+OVERLAP = replicated({"x": [0.9, 0.91, 0.92], "y": [0.89, 0.91, 0.91]})
+
+
+def written(batch: BatchResults) -> str:
+    return report_files(summarise([batch], description="", asked=lambda *_: True))["README.md"]
+
+
+def test_the_best_mean_is_told_with_its_interval_and_with_the_next_one() -> None:
+    assert (
+        "The best mean `test_accuracy` is **0.91** (95 % interval 0.885 to 0.935, 3 trials) with `a` `x`;"
+        " the interval of the next best, 0.485 to 0.535, lies clear of it.\n"
+    ) in written(CLEAR)
+
+
+def test_how_much_the_best_owes_to_luck_is_told() -> None:
+    assert "picked as the best, it is expected to look better than it is by " in written(CLEAR)
+
+
+def test_where_intervals_overlap_there_is_no_winner_and_the_best_are_listed() -> None:
+    text = written(OVERLAP)
+
+    assert "There is no winner: the 95 % intervals of the best two means" in text
+    assert "## Best" not in text
+    assert "sweep reproduce" not in text
+    assert "## Top 2 of 2 assignments" in text
+    assert "| 1 | 0.91 | 0.885 to 0.935 | 3 | `x` | `t00000000000` |" in text
+
+
+def test_the_assignments_are_a_table() -> None:
+    html = MarkdownIt("commonmark").enable("table").render(written(OVERLAP))
+
+    table = html.split("Top 2 of 2 assignments</h2>")[1].split("</table>")[0]
+    assert table.count("<tr>") == 3
+    assert table.count("<th ") + table.count("<th>") == table.count("<td") / 2 == 6
+
+
+def test_all_trials_of_the_best_assignment_are_marked() -> None:
+    root = drawn("trials", CLEAR)
+
+    assert len(marks(root, "ring")) == 3
+    assert len([each for each in paths(drawn("parallel", CLEAR), "chosen") if "C" in each]) == 3
+
+
+def test_without_a_winner_none_is_marked_or_explained() -> None:
+    root = drawn("trials", OVERLAP)
+
+    assert marks(root, "ring") == []
+    assert "best" not in words(root)
+    assert "best so far" in words(root)
