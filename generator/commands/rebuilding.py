@@ -37,11 +37,11 @@ def rebuilt(repository: Repository, commit: str, sweep: str) -> FileTree:
             f"{results_folder(sweep)}: no archived batch of {sweep} has records at {commit[:12]}",
             hint="name a commit that holds them: `git log -- overlays/archive`",
         )
-    asked = _spec(repository, commit, sweep, held)
+    todays = _todays(repository, commit, sweep, held)
     batches.load(stored)
-    found = [recorded.results(batch, held, is_cancelled=batch.name in asked.cancelled) for batch in stored]
+    found = [recorded.results(one, held, is_cancelled=one.name in todays.cancelled) for one in stored]
     try:
-        return result_files(asked.summarised(found))
+        return result_files(todays.summarised(found))
     except ValueError as error:
         raise RepositoryError(f"{results_folder(sweep)}: {error}", hint="restore it from git") from error
 
@@ -54,35 +54,34 @@ def recorded_batches(
     return tuple(batch for batch in stored if not batch.is_active and recorded.records_file(batch) in held)
 
 
-def _spec(repository: Repository, commit: str, sweep: str, held: Mapping[str, bytes]) -> Todays:
-    """Read the spec as it was summarised."""
+def _todays(repository: Repository, commit: str, sweep: str, held: Mapping[str, bytes]) -> Todays:
+    """Read the spec as it was summarised; where no provenance names one, as the commit has it."""
     named = _named(held.get(f"{results_folder(sweep)}/{PROVENANCE_FILE}", b""))
-    path = named.get("path", f"{SPECS}/{sweep}{SUFFIX}")
-    if named and "digest" not in named:
-        return Todays(None, None)  # there was none
+    path, digest = named or (f"{SPECS}/{sweep}{SUFFIX}", "")
+    if digest is None:
+        return Todays(None, None)
     place, content = commit, repository.read(commit, path).get(path)
-    if "digest" in named and (content is None or bytes_digest(content) != named["digest"]):
-        place, content = _earlier(repository, commit, path, named["digest"])
+    if digest and (content is None or bytes_digest(content) != digest):
+        place, content = _earlier(repository, commit, path, digest)
     if content is None:
         return Todays(None, None)
-    # What a spec says of its past does not depend on settings; whether it may be read does.
-    for settings in (committed.settings(repository, place), committed.settings(repository, commit)):
-        chosen = settings if isinstance(settings, Settings) else Settings()
+    # Whether a spec can be read depends on settings, and these may have become stricter since.
+    for known in (committed.settings(repository, place), committed.settings(repository, commit)):
+        chosen = known if isinstance(known, Settings) else Settings()
         found = _parsed(repository, place, path, content, chosen)
         if found is not None:
             return Todays(found, content)
     return Todays(None, content)
 
 
-def _named(provenance: bytes) -> Mapping[str, str]:
-    """Take the spec's path and digest from a provenance; nothing of one that cannot be read."""
+def _named(provenance: bytes) -> tuple[str, str | None] | None:
+    """Take the spec's path and digest from a provenance; None where it names none."""
     try:
-        data: Any = loads(provenance)
-        named = data["spec"]
-        path, digest = str(PurePosixPath(named["path"])), named["digest"]
-        return {"path": path} if digest is None else {"path": path, "digest": str(digest)}
+        named: Any = loads(provenance)["spec"]
+        digest = named["digest"]
+        return str(PurePosixPath(named["path"])), None if digest is None else str(digest)
     except (ValueError, KeyError, TypeError, RecursionError):
-        return {}
+        return None
 
 
 def _earlier(repository: Repository, commit: str, path: str, digest: str) -> tuple[str, bytes]:
