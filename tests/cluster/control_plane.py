@@ -2,7 +2,7 @@
 
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -115,8 +115,7 @@ class ControlPlane:
 
         self._without_store(put)
 
-    def _without_store(self, action: object) -> None:
-        assert callable(action)
+    def _without_store(self, action: Callable[[], object]) -> None:
         for name in ("kube-scheduler", "kube-controller-manager", "kube-apiserver", "etcd"):
             self.children.end(name)
         action()
