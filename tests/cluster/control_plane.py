@@ -8,12 +8,12 @@ from pathlib import Path
 
 from tests.cluster import box, building
 from tests.cluster.apiserver import (
-    NoClusterToolsError,
     Server,
     apiserver_flags,
     etcd_flags,
     kubeconfig,
     make_keys,
+    tool,
 )
 from tests.cluster.children import Children, until
 
@@ -59,8 +59,7 @@ class ControlPlane:
 
     def start_etcd(self) -> None:
         """Start the store."""
-        flags = etcd_flags(self.folder, ETCD_CLIENT, ETCD_PEER)
-        self.children.start("etcd", [_program("etcd"), *flags])
+        self._start("etcd", *etcd_flags(self.folder, ETCD_CLIENT, ETCD_PEER))
 
     def start_apiserver(self) -> None:
         """Start the API server and wait until it is ready."""
@@ -74,7 +73,7 @@ class ControlPlane:
             "--kubelet-preferred-address-types=InternalIP",  # nobody here knows the name of a node
             "--profiling=false",
         ]
-        self.children.start("kube-apiserver", [_program("kube-apiserver"), *flags])
+        self._start("kube-apiserver", *flags)
         until("the API server is ready", self._is_ready, seconds=READY_SECONDS, pause=0.3)
 
     def start_controllers(self) -> None:
@@ -90,7 +89,7 @@ class ControlPlane:
             "--node-monitor-grace-period=10s",
             *self.tuning.controllers,
         ]
-        self.children.start("kube-controller-manager", [_program("kube-controller-manager"), *flags])
+        self._start("kube-controller-manager", *flags)
 
     def start_scheduler(self) -> None:
         """Start the scheduler."""
@@ -100,7 +99,7 @@ class ControlPlane:
             "--bind-address=127.0.0.1",
             *self.tuning.scheduler,
         ]
-        self.children.start("kube-scheduler", [_program("kube-scheduler"), *flags])
+        self._start("kube-scheduler", *flags)
 
     def back_up(self, target: Path) -> None:
         """Keep what the store holds now: its folder, copied while it is down."""
@@ -124,6 +123,9 @@ class ControlPlane:
         self.start_controllers()
         self.start_scheduler()
 
+    def _start(self, name: str, *flags: str) -> None:
+        self.children.start(name, [str(tool(building.CONTROL_PLANE, name)), *flags])
+
     def _is_ready(self) -> bool:
         for name in ("etcd", "kube-apiserver"):
             assert self.children.is_alive(name), f"{name} ended:\n{self.children.tail(name)}"
@@ -143,13 +145,6 @@ def _make_certificates(folder: Path) -> None:
     made = ["-keyout", f"{folder / AUTHORITY}.key", "-out", f"{folder / AUTHORITY}.crt", "-days", "2"]
     _run("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=clients", *made)
     make_client(folder, "apiserver-client", "/O=system:masters/CN=kube-apiserver")
-
-
-def _program(name: str) -> str:
-    found = building.built(building.CONTROL_PLANE)
-    if found is None:
-        raise NoClusterToolsError("no cluster tools (run `make cluster-tools`)")
-    return str(found / name)
 
 
 def _run(*argv: str) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tests.cluster import building, controller_files
+from tests.cluster.apiserver import tool
 from tests.cluster.children import until
 from tests.cluster.machine import Machine
 
@@ -39,8 +40,8 @@ class Standing:
 
 def start(machine: Machine, *, more: Sequence[str] = ()) -> None:
     """Start the controllers; `more` are options of each, for a measurement. Raises NoClusterToolsError."""
-    controller_files.program(building.FLUX, SOURCE)
-    controller_files.define(machine, *KINDS)
+    tool(building.FLUX)
+    machine.server.define(tool(building.CRDS), KINDS)
     machine.server.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
     _run(machine, more)
 
@@ -107,7 +108,7 @@ def _run(machine: Machine, more: Sequence[str]) -> None:
     }
     for name in NAMES:
         argv = [
-            str(controller_files.program(building.FLUX, name)),
+            str(tool(building.FLUX, name)),
             *_options(name),
             *_own(machine, name),
             *more,
