@@ -132,19 +132,19 @@ class ControlPlane:
         return self.server.kubectl("get", "--raw", "/readyz", check=False).returncode == 0
 
 
-def make_client(folder: Path, name: str, subject: str) -> None:
-    """Make a client certificate `<name>.crt` and its key, signed by the cluster's authority."""
+def make_client(path: Path, subject: str, *, plane: Path) -> None:
+    """Make a client certificate `<path>.crt` and its key; the cluster's authority in `plane` signs it."""
     request = ["openssl", "req", "-newkey", "rsa:2048", "-nodes", "-subj", subject]
-    _run(*request, "-keyout", f"{folder / name}.key", "-out", f"{folder / name}.csr")
-    signed_by = ["-CA", f"{folder / AUTHORITY}.crt", "-CAkey", f"{folder / AUTHORITY}.key", "-CAcreateserial"]
-    made = ["-in", f"{folder / name}.csr", "-out", f"{folder / name}.crt", "-days", "2"]
+    _run(*request, "-keyout", f"{path}.key", "-out", f"{path}.csr")
+    signed_by = ["-CA", f"{plane / AUTHORITY}.crt", "-CAkey", f"{plane / AUTHORITY}.key", "-CAcreateserial"]
+    made = ["-in", f"{path}.csr", "-out", f"{path}.crt", "-days", "2"]
     _run("openssl", "x509", "-req", *made, *signed_by)
 
 
 def _make_certificates(folder: Path) -> None:
     made = ["-keyout", f"{folder / AUTHORITY}.key", "-out", f"{folder / AUTHORITY}.crt", "-days", "2"]
     _run("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=clients", *made)
-    make_client(folder, "apiserver-client", "/O=system:masters/CN=kube-apiserver")
+    make_client(folder / "apiserver-client", "/O=system:masters/CN=kube-apiserver", plane=folder)
 
 
 def _run(*argv: str) -> None:

@@ -202,9 +202,7 @@ class Node:
 
     def _configure(self) -> None:
         plane = self.server.folder
-        for made in (f"{AUTHORITY}.crt", f"{AUTHORITY}.key"):
-            (self.folder / made).write_bytes((plane / made).read_bytes())
-        make_client(self.folder, "kubelet", f"/O=system:nodes/CN=system:node:{self.place.name}")
+        make_client(self.folder / "kubelet", f"/O=system:nodes/CN=system:node:{self.place.name}", plane=plane)
         (self.folder / "kubelet.yaml").write_text(json.dumps(self._settings()))
         config = json.loads((plane / "kubeconfig").read_text())
         files = {
@@ -222,7 +220,7 @@ class Node:
             "authentication": {
                 "anonymous": {"enabled": False},
                 "webhook": {"enabled": False},
-                "x509": {"clientCAFile": f"{self.folder / AUTHORITY}.crt"},
+                "x509": {"clientCAFile": f"{self.server.folder / AUTHORITY}.crt"},
             },
             "authorization": {"mode": "Webhook"},
             "cgroupDriver": "cgroupfs",
