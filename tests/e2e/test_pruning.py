@@ -79,7 +79,6 @@ def test_the_last_active_batches_are_pruned_and_the_only_word_of_it_is_what_the_
     alone.watch.collect()
     for batch in alone.batches:
         team.until_recorded(batch)
-    team.is_told()
     until("nothing of them is left", lambda: not peace.objects(team, *alone.batches), seconds=SECONDS)
     until("none is kept", lambda: not controller.objects(), seconds=SECONDS)
     alone.watch.until_gone(*alone.batches)
