@@ -4,7 +4,6 @@ Nothing here knows what a controller does.
 """
 
 import json
-import time
 import urllib.request
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -105,8 +104,3 @@ def _path(kind: str, namespace: str | None) -> str:
 def conditions(status: Mapping[str, Any]) -> Sequence[Mapping[str, str]]:
     """List the conditions of a status."""
     return status.get("conditions") or ()
-
-
-def stamp() -> str:
-    """Give a text that nobody gave before."""
-    return f"{time.time_ns()}"

@@ -5,6 +5,7 @@ cluster: what a batch may be is bounded by the account that its Kustomization na
 """
 
 import os
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -61,7 +62,7 @@ def restart(machine: Machine, *, more: Sequence[str] = ()) -> None:
 def refresh(machine: Machine, namespace: str, name: str, *, kind: str = "gitrepository") -> None:
     """Have a source or a Kustomization looked at now, as a webhook does; wait until it was or is gone."""
     one = (f"{kind}.{_group(kind)}", namespace, name)
-    controller_files.annotate(machine, one, {REQUESTED: controller_files.stamp()})
+    controller_files.annotate(machine, one, {REQUESTED: str(time.time_ns())})
 
     def is_handled() -> bool:
         found = controller_files.got(machine, one)

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shlex
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from tests.cluster.apiserver import NoClusterToolsError
 from tests.cluster.children import until
 from tests.cluster.forge import Forge
 from tests.cluster.machine import Machine
+from tests.cluster.platforms import steps
 from tests.repository import SPEC
 
 ROOT = Path(__file__).parents[2]
@@ -35,7 +35,6 @@ results: {{nfs: {{server: files.example, path: /results}}}}
 POOLS = "pools: {cpu: {node: {cpu: 16, memory: 64Gi}, max_nodes: 4}}\n"
 FOLDER = "overlays/active"
 ROGUE = "rogue-b1-00000000"
-STEP = re.compile(r"`(kubectl apply [^`]+)`")
 WHAT = ("NAME", "EMAIL")
 SEES_NOTHING_BY_ITSELF = argocd.Pace(seconds=3600)
 """So that what is seen was told by a webhook, or asked for."""
@@ -134,12 +133,6 @@ class Followed:
             return "" if standing is None or standing.ready == "True" else standing.message
         found = argocd.applications(self.machine).get(batch)
         return "" if found is None else " ".join([*found.conditions.values(), *found.failed.values()])
-
-
-def steps(root: Path) -> list[list[str]]:
-    """Read the commands of the page that `sweep bootstrap` writes."""
-    page = (root / "clusters/README.md").read_text().partition("## What to apply first")[2]
-    return [shlex.split(step) for step in STEP.findall(page)]
 
 
 @pytest.fixture(scope="module")
