@@ -112,12 +112,12 @@ class ArgoCD:
         team.forge.webhooks(*argocd.webhook(self.machine), secret=argocd.WEBHOOK_SECRET)
         until("Argo CD has the platform", self._has_platform, seconds=SYNC_SECONDS)
 
-    def look(self) -> None:
-        """Have the ApplicationSet look for folders, and every Application compared."""
+    def look(self, *, is_hard: bool = False) -> None:
+        """Have the ApplicationSet look for folders, and every Application compared; hard: without a cache."""
         argocd.refresh_set(self.machine, SETS)
         for name in sorted(argocd.applications(self.machine)):
             with suppress(AssertionError):  # it may go away at this moment
-                argocd.refresh(self.machine, name)
+                argocd.refresh(self.machine, name, is_hard=is_hard)
 
     def restart(self) -> None:
         """Start it anew."""

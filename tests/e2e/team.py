@@ -239,6 +239,12 @@ class Team:
         }
 
 
+def has_ended(job: Mapping[str, Any]) -> bool:
+    """Tell whether a Job says that it has ended."""
+    conditions = job.get("status", {}).get("conditions") or ()
+    return any(one["type"] in {"Complete", "Failed"} and one["status"] == "True" for one in conditions)
+
+
 def _path(kind: str, namespace: str) -> str:
     plural = kind if kind.endswith("s") else f"{kind}s"
     group = "/apis/batch/v1" if plural in {"jobs", "cronjobs"} else "/api/v1"
