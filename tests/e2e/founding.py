@@ -138,7 +138,7 @@ def _initialise(team: Team, ground: Ground, url: str) -> None:
 
 
 def apply_platform(team: Team, prepare: Callable[[], None]) -> None:
-    """Apply what the bootstrap wrote, by the commands of its own page, and prepare all else before the last."""
+    """Apply what the bootstrap wrote, by the commands of its own page; all else comes before the last."""
     *first, last = platforms.steps(team.root)
     for command in first:
         team.run(command)
