@@ -10,6 +10,8 @@ from tests.cluster.machine import Machine
 from tests.e2e.team import NAMESPACE, WEBHOOK_TOKEN, Batch, Team
 
 SYNC_SECONDS = 120.0
+IN_SYNC_SECONDS = 240.0
+"""For what must be pruned, on a machine full of others."""
 SOURCE = ROOT = SETS = RECEIVER = NAMESPACE
 """What `sweep bootstrap` calls the GitRepository, root Kustomization, Receiver and ApplicationSet."""
 KUSTOMIZATION = "kustomizations.kustomize.toolkit.fluxcd.io"
@@ -42,6 +44,15 @@ class Controller(Protocol):
 
     def trouble(self, batch: Batch) -> str:
         """Give what it says against a batch; empty where it says nothing."""
+
+
+def until_in_sync(controller: Controller, *gone: Batch) -> None:
+    """Wait until nothing differs from git, and batches that are gone from it are kept no more."""
+
+    def is_done() -> bool:
+        return not controller.differences() and not controller.objects() & {batch.name for batch in gone}
+
+    until("nothing differs, and no more is kept than what stands", is_done, seconds=IN_SYNC_SECONDS)
 
 
 class Flux:

@@ -12,7 +12,7 @@ import yaml
 
 from tests.cluster.children import until
 from tests.e2e import peace
-from tests.e2e.controllers import Controller
+from tests.e2e.controllers import Controller, until_in_sync
 from tests.e2e.founding import Ground
 from tests.e2e.team import NAMESPACE, Batch, Team
 from tests.e2e.watching import SECONDS, Watch, tell
@@ -33,10 +33,10 @@ class Story:
 def alone(ground: Ground, team: Team) -> Story:
     watch = Watch(team, ground.storage.results)
     until("nothing else is active", lambda: active(team) == [".gitkeep"], seconds=SECONDS)
-    watch.ask("last", 2, seconds=40)
-    watch.ask("last-indexed", 2, seconds=40, shape="indexed")
+    watch.ask("last", 2, seconds=75)
+    watch.ask("last-indexed", 2, seconds=75, shape="indexed")
     batches = team.asked("last", "last-indexed")
-    watch.until_running(*batches)
+    watch.until_each_trains(*batches)
     return Story(watch, batches)
 
 
@@ -48,7 +48,7 @@ def active(team: Team) -> list[str]:
 def test_nothing_differs_while_pods_run_however_often_the_controller_looks(
     alone: Story, ground: Ground, team: Team, controller: Controller
 ) -> None:
-    until("all is applied", lambda: not controller.differences(), seconds=SECONDS)
+    until_in_sync(controller)
     before = peace.objects(team, *alone.batches)
     done = peace.operations(ground.machine) if ground.controller == "argocd" else {}
 
@@ -59,7 +59,7 @@ def test_nothing_differs_while_pods_run_however_often_the_controller_looks(
         controller.look()
     were_running = alone.watch.are_each_trained_once(*alone.batches)
     differences = [peace.difference(team, batch) for batch in alone.batches]
-    until("all is applied", lambda: not controller.differences(), seconds=SECONDS)
+    until_in_sync(controller)
 
     phases = {pod["status"]["phase"] for batch in alone.batches for pod in team.pods(batch)}
     tell("in sync", phases=phases, objects=len(before))
@@ -80,14 +80,14 @@ def test_the_last_active_batches_are_pruned_and_the_only_word_of_it_is_what_the_
     for batch in alone.batches:
         team.until_recorded(batch)
     until("nothing of them is left", lambda: not peace.objects(team, *alone.batches), seconds=SECONDS)
-    until("none is kept", lambda: not controller.objects(), seconds=SECONDS)
     alone.watch.until_gone(*alone.batches)
-    until("nothing differs", lambda: not controller.differences(), seconds=SECONDS)
+    until_in_sync(controller, *alone.batches)
 
     said = peace.warnings(ground.machine, LOOKED_INTO[ground.controller], *alone.batches)
     unknown = [words for words in said if not re.search(left_out(ground.controller, repository_root), words)]
     tell("pruned", warnings=said)
     assert unknown == []
+    assert controller.objects() == set()
     assert active(team) == [".gitkeep"]
     assert alone.watch.are_each_trained_once(*alone.batches)
 

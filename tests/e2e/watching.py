@@ -86,6 +86,10 @@ class Watch:
 
         until("trials train", is_running, seconds=SECONDS)
 
+    def until_each_trains(self, *batches: Batch) -> None:
+        """Wait until every trial of each trains."""
+        until("every trial trains", lambda: all(self.trainings(*batches).values()), seconds=SECONDS)
+
     def until_ended(self, *batches: Batch, but: Mapping[str, str] | None = None) -> None:
         """Wait until all Jobs of batches have ended; `but` are earlier ones, which do not count."""
         gone = set((but or {}).values())
@@ -128,8 +132,10 @@ class Watch:
         self.team.server.kubectl("delete", "jobs", *chosen, f"--namespace={NAMESPACE}")
 
     def said(self, batch: Batch) -> dict[str, str]:
-        """Give what the trials of pods that ended well have said, launcher and program, by the pod's uid."""
-        pods = (pod["metadata"] for pod in self.team.pods(batch) if pod["status"]["phase"] == "Succeeded")
+        """Give what the pods of the Jobs that stand have said that ended well, by the pod's uid."""
+        jobs = set(self.jobs(batch).values())
+        ended = [pod["metadata"] for pod in self.team.pods(batch) if pod["status"]["phase"] == "Succeeded"]
+        pods = [one for one in ended if one["ownerReferences"][0]["uid"] in jobs]
         logs = ("logs", f"--namespace={NAMESPACE}", "--container=trial")
         return {one["uid"]: self.team.server.kubectl(*logs, one["name"]).stdout for one in pods}
 
