@@ -242,12 +242,10 @@ def test_a_merged_overlay_gets_no_more_than_batches_may_and_stops_no_other(team:
     other = team.asked("beside")
     team.look()
 
-    team.until_there(other)
-    until("the controller says no", lambda: team.trouble(ROGUE), seconds=SECONDS)
-
     account = f"system:serviceaccount:{team.namespace}-flux:sweep-applier"
     says = {"flux": account, "argocd": f"resource :Secret is not permitted in project {team.namespace}"}
-    assert says[team.controller] in team.trouble(ROGUE)
+    team.until_there(other)
+    until("the controller says no", lambda: says[team.controller] in team.trouble(ROGUE), seconds=SECONDS)
     assert controller_files.got(team.machine, ("secret", team.namespace, "x")) == {}
     team.run("git", "revert", "--no-edit", forced)
     team.pushed("Take it back")
@@ -264,8 +262,11 @@ def test_a_push_is_heard_at_every_end(team: Followed) -> None:
         },
         "flux": {flux.NOTIFICATION: f"resource 'GitRepository/sweeps.{team.namespace}-flux' annotated"},
     }
-    for name, says in ends[team.controller].items():
-        assert says in team.machine.children.log(name)
+
+    def is_heard() -> bool:
+        return all(says in team.machine.children.log(name) for name, says in ends[team.controller].items())
+
+    until("every end says so", is_heard, seconds=SECONDS)
 
 
 def test_what_leaves_git_leaves_the_platform(team: Followed) -> None:

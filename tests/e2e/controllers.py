@@ -9,9 +9,8 @@ from tests.cluster.children import until
 from tests.cluster.machine import Machine
 from tests.e2e.team import NAMESPACE, WEBHOOK_TOKEN, Batch, Team
 
-SYNC_SECONDS = 120.0
-IN_SYNC_SECONDS = 240.0
-"""For what must be pruned, on a machine full of others."""
+SYNC_SECONDS = 240.0
+"""For what must be applied or pruned, on a machine full of others."""
 SOURCE = ROOT = SETS = RECEIVER = NAMESPACE
 """What `sweep bootstrap` calls the GitRepository, root Kustomization, Receiver and ApplicationSet."""
 KUSTOMIZATION = "kustomizations.kustomize.toolkit.fluxcd.io"
@@ -52,7 +51,7 @@ def until_in_sync(controller: Controller, *gone: Batch) -> None:
     def is_done() -> bool:
         return not controller.differences() and not controller.objects() & {batch.name for batch in gone}
 
-    until("nothing differs, and no more is kept than what stands", is_done, seconds=IN_SYNC_SECONDS)
+    until("nothing differs, and no more is kept than what stands", is_done, seconds=SYNC_SECONDS)
 
 
 class Flux:
@@ -72,7 +71,7 @@ class Flux:
         hook = flux.webhook(self.machine, self.SPACE, RECEIVER)
         team.forge.webhooks(hook, secret=WEBHOOK_TOKEN)
         self.look()
-        until("Flux has the root", lambda: not self.differences(), seconds=SYNC_SECONDS)
+        until_in_sync(self)
 
     def look(self) -> None:
         """Have the source fetched, and every Kustomization applied."""
