@@ -33,7 +33,7 @@ def collected(workspace: "Workspace", found: "Found") -> Answer:
         *(_line(one.batch, "waiting", _awaited(one)) for one in found.waiting),
         *(_line(one.batch, "stalled", one.says, one.hint(controller)) for one in found.stalled),
     )
-    return Answer(data, (*show.collected(found.collected), *told))
+    return Answer(data, (*show.collected(found.collected), *told), failures=found.failures)
 
 
 def standing(found: "Iterable[Tally]") -> Answer:
@@ -50,7 +50,7 @@ def standing(found: "Iterable[Tally]") -> Answer:
         }
         for one in listed
     ]
-    return Answer({"sweeps": data}, (*show.tallies(listed), *_remarks(listed)))
+    return run.tallied(data, listed, *_remarks(listed))
 
 
 def _remarks(found: "Iterable[Tally]") -> Iterator[Text]:
