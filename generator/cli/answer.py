@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from generator.errors import GeneratorError, IdleError, SpecError, UnreadableError
+from generator.errors import GeneratorError, IdleError, SeveralError, SpecError, UnreadableError
 from generator.problems import Problem, Severity, one_line
 
 if TYPE_CHECKING:
@@ -92,6 +92,8 @@ def _answered(command: str, form: Format, work: Callable[[], Answer]) -> int:
         found = work()
     except (SpecError, UnreadableError) as error:
         found = Answer({}, problems=error.problems, exit_code=error.exit_code)
+    except SeveralError as error:
+        found = Answer({}, failures=error.failures)
     except IdleError as error:
         found = idle(error)
     except GeneratorError as error:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from generator.commands import committed, recorded
 from generator.commands.gathered import FOREIGN, Gathered
-from generator.errors import ContentionError, RepositoryError, UnreadableError
+from generator.errors import ContentionError, RepositoryError, SeveralError, UnreadableError
 from generator.render.platform import flux
 from generator.repo import batches
 from generator.repo.batches import ACTIVE, ARCHIVE, StoredBatch
@@ -46,16 +46,12 @@ class Collected:
     commit: str = ""
 
 
-class UnrecordedError(RepositoryError):
+class UnrecordedError(SeveralError):
     """Something could not be recorded, and waits as it is; all else was."""
 
     def __init__(self, done: Iterable[Collected], failures: Iterable[RepositoryError]) -> None:
+        super().__init__(failures)
         self.done = tuple(done)
-        self.failures = tuple(failures)
-        """At least one."""
-        hints = dict.fromkeys(failure.hint for failure in self.failures if failure.hint)
-        super().__init__("\n".join(map(str, self.failures)), hint="; ".join(hints) or None)
-        self.exit_code = min(failure.exit_code for failure in self.failures)
 
 
 Complete = Callable[[Gathered], Gathered | None]

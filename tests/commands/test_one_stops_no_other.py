@@ -302,6 +302,22 @@ def test_what_was_refused_is_recorded_when_it_is_allowed(
     assert batches_of(found) == [three[1]]
 
 
+def test_sweep_local_ends_with_what_was_refused_once_nothing_runs(
+    sandbox: Sandbox, run_sweep: RunSweep
+) -> None:
+    merged(sandbox, "apple")
+    good = merged(sandbox, "pear")
+    hook(sandbox, "pre-receive", REFUSE.format("apple"))
+
+    done = run_sweep("local", "--once", "--format=json", cwd=sandbox.root)
+
+    (problem,) = json.loads(done.stdout)["problems"]
+    assert (done.returncode, problem["code"]) == (3, "repository-error")
+    assert problem["message"].startswith("apple is not recorded: git push failed")
+    sandbox.pull()
+    assert (sandbox.root / "overlays/archive" / good).is_dir()
+
+
 def test_every_refusal_is_named(
     sandbox: Sandbox, three: tuple[str, ...], results: Path, run_sweep: RunSweep
 ) -> None:
