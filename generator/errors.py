@@ -4,6 +4,8 @@ GeneratorError
 ├── SpecError            the author's YAML is wrong; carries every Problem         exit 1
 ├── UsageError           the command line is wrong                                exit 2
 ├── RepositoryError      no repository, no remote, push refused by policy         exit 3
+│   ├── SeveralError     each for itself, while all else was done                 exit as theirs
+│   ├── UnreadableError  a file that a program wrote makes no sense: its Problem   exit 3
 │   └── ContentionError  others kept winning the push until the budget ended      exit 4
 ├── StorageError         disk full, read-only, I/O error: the file is named       exit 3
 ├── ToolError            git or kustomize missing or failed, with its own words   exit 3
@@ -50,6 +52,26 @@ class RepositoryError(GeneratorError):
 
     output = ""
     """What git printed on its standard output, where git failed."""
+
+
+class UnreadableError(RepositoryError):
+    """A file that only programs write cannot be read any more: what hangs on it waits, all else goes on."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problems = (problem,)
+        place = f"{problem.file}:{problem.line}" if problem.line else problem.file
+        super().__init__(f"{place}: {problem.message}", hint=problem.hint)
+
+
+class SeveralError(RepositoryError):
+    """Some things failed, each for itself; all else was done."""
+
+    def __init__(self, failures: Iterable[RepositoryError]) -> None:
+        self.failures = tuple(failures)
+        """At least one."""
+        hints = dict.fromkeys(failure.hint for failure in self.failures if failure.hint)
+        super().__init__("\n".join(map(str, self.failures)), hint="; ".join(hints) or None)
+        self.exit_code = min(failure.exit_code for failure in self.failures)
 
 
 class ContentionError(RepositoryError):

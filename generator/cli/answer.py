@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from generator.errors import GeneratorError, IdleError, SpecError
+from generator.errors import GeneratorError, IdleError, SeveralError, SpecError, UnreadableError
 from generator.problems import Problem, Severity, one_line
 
 if TYPE_CHECKING:
@@ -56,6 +56,8 @@ class Answer:
     shown: "tuple[RenderableType, ...]" = ()
     problems: tuple[Problem, ...] = ()
     exit_code: int = 0
+    failures: tuple[GeneratorError, ...] = ()
+    """Why some of it could not be done, while the rest was: an exit code of theirs is that of the answer."""
 
 
 def has_errors(problems: Iterable[Problem]) -> bool:
@@ -88,14 +90,16 @@ def answer(command: str, form: Format, work: Callable[[], Answer]) -> None:
 def _answered(command: str, form: Format, work: Callable[[], Answer]) -> int:
     try:
         found = work()
-    except SpecError as error:
+    except (SpecError, UnreadableError) as error:
         found = Answer({}, problems=error.problems, exit_code=error.exit_code)
+    except SeveralError as error:
+        found = Answer({}, failures=error.failures)
     except IdleError as error:
         found = idle(error)
     except GeneratorError as error:
         return _fail(command, form, error)
     _print(command, form, found)
-    return found.exit_code
+    return found.exit_code or min((failure.exit_code for failure in found.failures), default=0)
 
 
 def idle(error: IdleError, data: Mapping[str, Any] | None = None) -> Answer:
@@ -110,14 +114,32 @@ def _fail(command: str, form: Format, error: GeneratorError) -> int:
     """Tell of an expected failure."""
     with while_read():
         if form is Format.JSON:
-            code = _kebab(type(error).__name__)
-            problem = Problem("", 0, 0, "", str(error), code, error.hint)
-            _envelope(command, "error", None, (problem,))
+            _envelope(command, "error", None, _problems(error))
         else:
-            _say(f"sweep {command}: {error}")
-            if error.hint:
-                _say(f"  hint: {error.hint}")
+            _tell(command, error)
     return error.exit_code
+
+
+def _problems(error: GeneratorError) -> tuple[Problem, ...]:
+    """Give a failure as the envelope shows it."""
+    if isinstance(error, UnreadableError):
+        return error.problems
+    return (Problem("", 0, 0, "", str(error), _kebab(type(error).__name__), error.hint),)
+
+
+def _tell(command: str, error: GeneratorError) -> None:
+    """Say a failure to a person."""
+    if isinstance(error, UnreadableError):
+        _say_all(error.problems)
+        return
+    _say(f"sweep {command}: {error}")
+    if error.hint:
+        _say(f"  hint: {error.hint}")
+
+
+def _say_all(problems: Iterable[Problem]) -> None:
+    for problem in problems:
+        _say(str(problem))
 
 
 @contextmanager
@@ -156,15 +178,17 @@ def fail_usage(arguments: list[str], message: str) -> int:
 
 def _print(command: str, form: Format, found: Answer) -> None:
     if form is Format.JSON:
-        status = "problems" if has_errors(found.problems) else "ok"
+        failed = tuple(problem for failure in found.failures for problem in _problems(failure))
+        status = "error" if failed else "problems" if has_errors(found.problems) else "ok"
         with while_read():
-            _envelope(command, status, found.data, found.problems)
+            _envelope(command, status, found.data, (*found.problems, *failed))
         return
     with while_read():
         _show(found.shown)
     with while_read():
-        for problem in found.problems:
-            _say(str(problem))
+        _say_all(found.problems)
+        for failure in found.failures:
+            _tell(command, failure)
 
 
 def _show(renderables: "Iterable[RenderableType]") -> None:

@@ -1,13 +1,13 @@
 """What a look at a cluster found, as data and as lines: results commits, what waits and what is stuck."""
 
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 
 from generator.cli import answer, run, show
 from generator.cli.answer import Answer
+from generator.formats.record import time_of
 
 if TYPE_CHECKING:
     from generator.commands.attesting import Waiting
@@ -22,7 +22,7 @@ def collected(workspace: "Workspace", found: "Found") -> Answer:
     data = {
         "collected": [run.collected(one) for one in found.collected],
         "waiting": [
-            {"batch": one.batch, "trials": one.trials, "pods": one.pods, "until": _moment(one.until)}
+            {"batch": one.batch, "trials": one.trials, "pods": one.pods, "until": time_of(one.until)}
             for one in found.waiting
         ],
         "stalled": [
@@ -33,7 +33,7 @@ def collected(workspace: "Workspace", found: "Found") -> Answer:
         *(_line(one.batch, "waiting", _awaited(one)) for one in found.waiting),
         *(_line(one.batch, "stalled", one.says, one.hint(controller)) for one in found.stalled),
     )
-    return Answer(data, (*show.collected(found.collected), *told))
+    return Answer(data, (*show.collected(found.collected), *told), failures=found.failures)
 
 
 def standing(found: "Iterable[Tally]") -> Answer:
@@ -50,7 +50,7 @@ def standing(found: "Iterable[Tally]") -> Answer:
         }
         for one in listed
     ]
-    return Answer({"sweeps": data}, (*show.tallies(listed), *_remarks(listed)))
+    return run.tallied(data, listed, *_remarks(listed))
 
 
 def _remarks(found: "Iterable[Tally]") -> Iterator[Text]:
@@ -64,13 +64,9 @@ def _awaited(one: "Waiting") -> str:
         *([f"the records of {one.trials} trial(s) that ended well"] if one.trials else ()),
         *([f"the end of {one.pods} pod(s)"] if one.pods else ()),
     ]
-    return f"its Job has ended; awaited {' and '.join(awaited)}, until {_moment(one.until)} at most"
+    return f"its Job has ended; awaited {' and '.join(awaited)}, until {time_of(one.until)} at most"
 
 
 def _line(batch: str, what: str, says: str, hint: str = "") -> Text:
     way = f"\n  hint: {hint}" if hint else ""
     return Text(answer.visible(f"{batch}: {what}: {says}{way}"))
-
-
-def _moment(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

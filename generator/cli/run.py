@@ -9,8 +9,11 @@ import typer
 from generator.cli import answer, completing
 from generator.cli.answer import Answer, Format, FormatOption
 from generator.cli.panels import READ, RUN
+from generator.errors import RepositoryError, UnreadableError
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from generator.commands.collect import Collected, Target
     from generator.commands.local import Event
     from generator.commands.observing import Found
@@ -118,7 +121,7 @@ def collect(
     """
 
     def work() -> Answer:
-        from generator.cli import in_cluster, show
+        from generator.cli import in_cluster
         from generator.commands import ledger
         from generator.commands.workspace import Workspace
 
@@ -128,8 +131,7 @@ def collect(
         volume = _volume(results) if results else folder / "results"
         if cluster:
             return in_cluster.collected(workspace, _in_cluster(workspace, target, volume))
-        found = _here(target, volume, folder)
-        return Answer({"collected": [collected(one) for one in found]}, show.collected(found))
+        return _here(target, volume, folder)
 
     answer.answer("collect", form, work)
 
@@ -157,13 +159,20 @@ def _in_cluster(workspace: "Workspace", target: "Target", volume: Path) -> "Foun
     return collect_from_cluster(target, volume, Kubectl(), workspace.settings.namespace)
 
 
-def _here(target: "Target", volume: Path, state: Path) -> "tuple[Collected, ...]":
+def _here(target: "Target", volume: Path, state: Path) -> Answer:
+    from generator.cli import show
+    from generator.commands.collect import UnrecordedError
     from generator.commands.collect import collect as record
     from generator.engine.local.store import conditions
 
     known = conditions(state) if state.is_dir() else None
     ended = {batch for batch, condition in (known or {}).items() if condition}
-    return record(target, volume, ended, alive=known)
+    failures: tuple[RepositoryError, ...] = ()
+    try:
+        found = record(target, volume, ended, alive=known)
+    except UnrecordedError as error:
+        found, failures = error.done, error.failures
+    return Answer({"collected": list(map(collected, found))}, show.collected(found), failures=failures)
 
 
 def _volume(path: Path) -> Path:
@@ -211,7 +220,7 @@ def status(
     """
 
     def work() -> Answer:
-        from generator.cli import in_cluster, show
+        from generator.cli import in_cluster
         from generator.commands import ledger
         from generator.commands import status as command
         from generator.commands.workspace import Workspace
@@ -222,9 +231,18 @@ def status(
         found = command.status(workspace, name, state=ledger.state_folder(workspace, state), kubectl=kubectl)
         if kubectl is not None:
             return in_cluster.standing(found)
-        return Answer({"sweeps": [tally(one) for one in found]}, show.tallies(found))
+        return tallied([tally(one) for one in found], found)
 
     answer.answer("status", form, work)
+
+
+def tallied(data: "list[dict[str, Any]]", found: "tuple[Tally, ...]", *more: "Text") -> Answer:
+    """Answer where sweeps stand; what cannot be read is named, and the exit code tells of it."""
+    from generator.cli import show
+
+    problems = tuple(problem for one in found for problem in one.problems)
+    code = UnreadableError.exit_code if problems else 0
+    return Answer({"sweeps": data}, (*show.tallies(found), *more), problems, code)
 
 
 def tally(one: "Tally") -> dict[str, Any]:

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from generator.cli import domains
 from generator.cli.answer import has_errors
+from generator.cli.fitting import Fitting
 from generator.cli.values import assignment, value
 from generator.formats.summary import METRIC_PREFIX, PARAMETER_PREFIX
 from generator.repo.batches import ACTIVE
@@ -132,25 +133,34 @@ def recorded(one: Collected) -> str:
 COUNTED = ("planned", "pending", "running", "ok", "diverged", "failed", "cancelled", "missing")
 IN_CLUSTER = ("queued", "retrying", "node lost", "ended", "stalled")
 """What only a cluster can say."""
+ORDER = (*COUNTED[:3], *IN_CLUSTER, *COUNTED[3:])
 SELDOM = ("planned", "pending", "cancelled", *IN_CLUSTER)
 """Columns that are shown where they say anything."""
 
 
 def tallies(found: Iterable[Tally]) -> tuple[RenderableType, ...]:
-    """Show where the sweeps stand, a line each."""
-    listed, names = tuple(found), (*COUNTED[:3], *IN_CLUSTER, *COUNTED[3:])
-    counted = [name for name in names if name not in SELDOM or any(one.counts[name] for one in listed)]
-    table = grid("sweep", "trials", *counted, "best", "active")
+    """Show where the sweeps stand, a line each; where a column a standing has no room, in words."""
+    listed = tuple(found)
+    counted = [name for name in ORDER if name not in SELDOM or any(one.counts[name] for one in listed)]
+    named = grid("sweep", "trials", *counted, "best", "active")
+    numbered = grid("sweep", "trials", *counted, "best", "active")
+    narrow = grid("sweep", "trials", "best", "active")
+    narrow.columns[0].no_wrap = narrow.columns[-1].no_wrap = True
     for one in listed:
-        best = f"{one.metric} {number(one.best.metric(one.metric))} ({one.best.trial})" if one.best else ""
-        table.add_row(
-            Text(one.sweep),
-            str(one.trials),
-            *(str(one.counts[name]) for name in counted),
-            Text(best),
-            Text(", ".join(one.active) or NO_BATCH * (not one.batches)),
-        )
-    return (table,) if table.row_count else (Text("there is no sweep yet"),)
+        first = Text(one.sweep), str(one.trials)
+        numbers, best = [str(one.counts[name]) for name in counted], Text(_best(one))
+        active, count = Text(", ".join(one.active)), str(len(one.active))
+        if not one.batches:
+            active, count = Text(NO_BATCH), NO_BATCH
+        named.add_row(*first, *numbers, best, active)
+        numbered.add_row(*first, *numbers, best, count)
+        standing = ", ".join(f"{one.counts[name]} {name}" for name in ORDER if one.counts[name])
+        narrow.add_row(first[0], f"{one.trials}: {standing}" if standing else "0", best, count)
+    return (Fitting((named, numbered, narrow)),) if listed else (Text("there is no sweep yet"),)
+
+
+def _best(one: Tally) -> str:
+    return f"{one.metric} {number(one.best.metric(one.metric))} ({one.best.trial})" if one.best else ""
 
 
 def listed(found: Listed) -> tuple[RenderableType, ...]:

@@ -19,7 +19,7 @@ from generator.commands.checks.builds import Builds
 from generator.commands.checks.scene import Scene
 from generator.commands.workspace import Workspace
 from generator.plan import Room, room
-from generator.problems import Problem
+from generator.problems import Problem, Severity
 from generator.structs.sweep import Sweep
 
 
@@ -49,7 +49,9 @@ def check(workspace: Workspace, *, base: str | None = None, everything: bool = F
     problems += settled.check(scene)
     found = [*standing.check(scene, sweeps), *frozen.check(scene)]
     problems += found
-    if found:  # a plan over edited batches, or their history, would only repeat what was just said
+    if any(
+        problem.severity is Severity.ERROR for problem in found
+    ):  # a plan over edited batches, or their history, would only repeat what was just said
         problems += guarded.check(scene, sweeps, places=guarded.RECORDED)
     else:
         problems += drift.check(scene, sweeps)

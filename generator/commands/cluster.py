@@ -8,7 +8,7 @@ from generator.commands.rendering import rendered
 from generator.engine import datasets
 from generator.engine.local import manifests
 from generator.engine.local.launching import Desired
-from generator.errors import GeneratorError, RepositoryError, SpecError
+from generator.errors import GeneratorError, RepositoryError, SpecError, UnreadableError
 from generator.problems import Problem
 from generator.repo import batches
 from generator.repo.batches import StoredBatch
@@ -60,7 +60,7 @@ class Cluster:
     def _try(self, commit: str, batch: StoredBatch) -> Desired | Refused:
         try:
             return self._render(commit, batch)
-        except SpecError as error:
+        except (SpecError, UnreadableError) as error:
             return Refused(batch.name, error.problems)
         except GeneratorError as error:
             return Refused(

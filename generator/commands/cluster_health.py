@@ -15,10 +15,6 @@ from generator.structs.labels import TRIAL_ACCOUNT
 from generator.structs.program import LOCAL_IMAGE
 from generator.structs.settings import Controller, Settings
 
-WAY_OUT = {
-    Controller.ARGOCD: "`kubectl apply -k clusters/argocd`, which applies clusters/platform",
-    Controller.FLUX: "`kubectl apply -k clusters/platform -k clusters/flux`",
-}
 BEFORE = {
     "argoproj.io": "install Argo CD",
     "fluxcd.io": "install Flux",
@@ -79,7 +75,7 @@ def _least(settings: Settings) -> list[Mapping[str, Any]]:
 
 
 def _object(manifest: Mapping[str, Any], kubectl: Kubectl, *, nodes: int, settings: Settings) -> Finding:
-    apply = WAY_OUT.get(settings.controller, "ask the platform team")
+    apply = _apply(settings)
     try:
         found = kubectl.find(manifest)
     except ClusterError as error:
@@ -90,6 +86,12 @@ def _object(manifest: Mapping[str, Any], kubectl: Kubectl, *, nodes: int, settin
             return Finding("controller", health.title(manifest), State.MISSING, says, install)
         return _unseen(health.title(manifest), error)
     return health.judge(manifest, found, nodes=nodes, apply=apply)
+
+
+def _apply(settings: Settings) -> str:
+    if settings.controller not in {Controller.ARGOCD, Controller.FLUX}:
+        return "ask the platform team"
+    return f"`{platform.applying.of_platform(settings)}`, then `{platform.applying.of_controller(settings)}`"
 
 
 def _claims(settings: Settings) -> list[str]:

@@ -1,12 +1,13 @@
 """`sweep collect`: what the trials left, into one commit a sweep that also archives the batches."""
 
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from generator.commands import recorded
 from generator.commands.gathered import FOREIGN, Gathered
 from generator.commands.todays import Todays
+from generator.errors import ContentionError, RepositoryError, SeveralError, UnreadableError
 from generator.render.platform import flux
 from generator.repo import batches
 from generator.repo.batches import ACTIVE, ARCHIVE, StoredBatch
@@ -44,6 +45,14 @@ class Collected:
     commit: str = ""
 
 
+class UnrecordedError(SeveralError):
+    """Something could not be recorded, and waits as it is; all else was."""
+
+    def __init__(self, done: Iterable[Collected], failures: Iterable[RepositoryError]) -> None:
+        super().__init__(failures)
+        self.done = tuple(done)
+
+
 Complete = Callable[[Gathered], Gathered | None]
 """Adds what else is known of a batch's attempts; None where it is not to be recorded yet."""
 
@@ -60,53 +69,97 @@ def collect(
 
     A batch that no Job knows of ends by its records, unless `complete` has another opinion. A cancelled one
     is recorded once it is not among `alive`, the batches of which a Job or pod is there; None where nobody
-    knows. Where there is nothing to record, nothing is committed. Raises RepositoryError, ContentionError,
-    StorageError; what was not recorded stays as it is.
+    knows. Where there is nothing to record, nothing is committed. Raises UnrecordedError at the end, where
+    all was recorded that could be, RepositoryError and StorageError before anything was.
     """
     repository, tip = target.repository, target.tip()
     stored = batches.in_commit(repository, tip)
-    found = (
-        Gathered.read(results, batch)
-        for batch in stored
-        if batch.is_active and _is_worth_reading(batch, results, ended)
-    )
-    if complete is None:
-        now = {one.batch.name: one for one in found if one.batch.name in ended or one.is_settled()}
-    else:
-        now = {one.batch.name: one for one in map(complete, found) if one is not None}
-    if alive is not None:
-        for batch in recorded.pending(repository, tip, stored):
-            if batch.name not in alive:
-                now[batch.name] = Gathered.read(results, batch)
-    done = []
-    for sweep, portion in _portions(target, now):
-        recording = _Recording(repository, portion, sweep)
-        commit = _commit(target, recording)
-        if commit is not None and recording.made is not None:
-            done.append(replace(recording.made, commit=commit))
+    waiting = () if alive is None else recorded.pending(repository, tip, stored)
+    look = _Look(results, ended, alive or (), complete)
+    now = look.gather((*(one for one in stored if one.is_active), *waiting))
+    failures: list[RepositoryError] = [*look.failures]
+    done: list[Collected] = []
+    for sweep in sorted({one.batch.sweep for one in now.values()}):
+        try:
+            done += _record(target, sweep, now)
+        except UnreadableError as error:
+            failures.append(error)
+        except RepositoryError as error:
+            failures.append(_named(sweep, error))
+            if isinstance(error, ContentionError):
+                break  # whoever wins the branch wins it from every sweep
+    if failures:
+        raise UnrecordedError(done, failures)
     return tuple(done)
 
 
-def _portions(
-    target: Target, now: Mapping[str, "Gathered"]
-) -> Iterator[tuple[str, Mapping[str, "Gathered"]]]:
-    """Yield what one commit records: what there is of a sweep, or where a person merges, one batch of it.
+@dataclass(frozen=True)
+class _Look:
+    """Tells which batches are to be recorded, and with what."""
+
+    results: Path
+    ended: Collection[str]
+    alive: Container[str]
+    complete: Complete | None
+    failures: list[UnreadableError] = field(default_factory=list)
+
+    def gather(self, stored: Iterable[StoredBatch]) -> dict[str, Gathered]:
+        """Read what there is to be recorded, by batch; why one cannot be read is among the failures."""
+        now: dict[str, Gathered] = {}
+        for batch in stored:
+            try:
+                found = self.at(batch)
+            except UnreadableError as error:
+                self.failures.append(error)
+            else:
+                now |= {} if found is None else {batch.name: found}
+        return now
+
+    def at(self, batch: StoredBatch) -> Gathered | None:
+        """Read what a batch left; None where it is not to be recorded. Raises UnreadableError."""
+        name = batch.vetted().name
+        if not batch.is_active:
+            return None if name in self.alive else Gathered.read(self.results, batch)
+        if name not in self.ended and not (self.results / name).is_dir():
+            return None
+        found = Gathered.read(self.results, batch)
+        if self.complete is not None:
+            return self.complete(found)
+        return found if name in self.ended or found.is_settled() else None
+
+
+def _record(target: Target, sweep: str, now: Mapping[str, Gathered]) -> Iterator[Collected]:
+    """Make the results commit of a sweep, if there is anything to record. Raises RepositoryError."""
+    recording = _Recording(target.repository, _portion(target, sweep, now), sweep)
+    commit = _commit(target, recording) if recording.found else None
+    if commit is not None and recording.made is not None:
+        yield replace(recording.made, commit=commit)
+
+
+def _named(sweep: str, error: RepositoryError) -> RepositoryError:
+    kind = ContentionError if isinstance(error, ContentionError) else RepositoryError
+    named = kind(f"{sweep} is not recorded: {error}", hint=error.hint)
+    named.__cause__ = error
+    return named
+
+
+def _portion(target: Target, sweep: str, now: Mapping[str, Gathered]) -> Mapping[str, Gathered]:
+    """Give what one commit records: what there is of a sweep, or where a person merges, one batch of it.
 
     Every batch of a sweep changes its summary. So while one waits to be merged the others wait for it.
     """
-    for sweep in sorted({one.batch.lock.sweep for one in now.values()}):
-        found = {name: one for name, one in now.items() if one.batch.lock.sweep == sweep}
-        if not target.is_reviewed or target.remote is None:
-            yield sweep, found
-            continue
-        waiting = proposals(target.repository, target.remote, results_folder(sweep))
-        if not any(_proposal(one.batch) in waiting for one in found.values()):
-            first = min(found.values(), key=lambda one: one.batch.lock.number)
-            yield sweep, {first.batch.name: first}
+    found = {name: one for name, one in now.items() if one.batch.sweep == sweep}
+    if not target.is_reviewed or target.remote is None:
+        return found
+    waiting = proposals(target.repository, target.remote, results_folder(sweep))
+    if any(_proposal(one.batch) in waiting for one in found.values()):
+        return {}
+    first = min(found.values(), key=lambda one: one.batch.lock.number)
+    return {first.batch.name: first}
 
 
 def _proposal(batch: StoredBatch) -> str:
-    return f"{results_folder(batch.lock.sweep)}/{batch.name}"
+    return f"{results_folder(batch.sweep)}/{batch.name}"
 
 
 def _commit(target: Target, recording: "_Recording") -> str | None:
@@ -117,10 +170,6 @@ def _commit(target: Target, recording: "_Recording") -> str | None:
         return publish(repository, target.remote, target.branch, recording.change)
     (one,) = recording.found.values()
     return propose(repository, target.remote, target.branch, _proposal(one.batch), recording.change)
-
-
-def _is_worth_reading(batch: StoredBatch, results: Path, ended: Collection[str]) -> bool:
-    return batch.name in ended or (results / batch.name).is_dir()
 
 
 @dataclass

@@ -26,13 +26,13 @@ class Gathered:
 
     @classmethod
     def read(cls, results: Path, batch: StoredBatch) -> "Gathered":
-        """Read what the results volume holds. Raises StorageError.
+        """Read what the results volume holds. Raises StorageError, UnreadableError for a broken batch.
 
         A trial sees the whole table, so in its own folder it can write of any other: that is passed over.
         """
         records: list[Record] = []
         passed_over: dict[int, tuple[str, ...]] = {}
-        for index in range(batch.lock.trials):
+        for index in range(len(batch.vetted().rows)):
             for found in map(record.read, volume.attempts(results, batch.name, index)):
                 if isinstance(found, Record) and found.index == index:
                     records.append(found)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from generator.commands.workspace import SPECS, STATE, SUFFIX, Workspace
-from generator.errors import RepositoryError, UsageError
+from generator.errors import RepositoryError, UnreadableError, UsageError
 from generator.formats import summary as summaries
 from generator.formats.lock import LOCK_FILE
 from generator.formats.summary import SUMMARY_FILE, SummaryRow, SummaryTable
@@ -92,12 +92,15 @@ class Found:
 def find(workspace: Workspace, asked: str) -> Found:
     """Find a trial by its id, the beginning of it, or either after `SWEEP/`.
 
-    Where several batches of its sweep list it, the newest counts. Raises UsageError.
+    Where several batches of its sweep list it, the newest counts. Raises UsageError, UnreadableError.
     """
     where, _, trial = asked.rpartition("/")
     sweep = sweep_name(workspace, where)
-    found = [one for one in matches(workspace, trial) if sweep in {"", one.sweep}]
+    unreadable: list[UnreadableError] = []
+    found = list(matches(workspace, sweep, trial, unreadable))
     ids = sorted({one.id for one in found})
+    if not ids and unreadable:
+        raise unreadable[0]
     if not ids:
         raise UsageError(f"no trial {asked!r} in any batch", hint="`sweep results NAME` lists ids")
     if len(ids) > 1:
@@ -110,10 +113,19 @@ def find(workspace: Workspace, asked: str) -> Found:
     return max(found, key=lambda one: one.batch.lock.number)
 
 
-def matches(workspace: Workspace, trial: str) -> Iterator[Found]:
-    """Yield every place that lists a trial whose id begins so."""
+def matches(
+    workspace: Workspace, sweep: str, trial: str, unreadable: list[UnreadableError]
+) -> Iterator[Found]:
+    """Yield where trials are listed; why a batch cannot be read is told where nothing is found."""
     for batch in batches.in_work_tree(workspace.root):
-        for index, row in enumerate(batch.rows):
+        if sweep not in {"", batch.sweep}:
+            continue
+        try:
+            rows = batch.vetted().rows
+        except UnreadableError as error:
+            unreadable.append(error)
+            continue
+        for index, row in enumerate(rows):
             if row.trial.startswith(trial) and trial:
                 yield Found(batch, index, row.trial)
 

@@ -12,6 +12,7 @@ from generator.engine.cluster import pods
 from generator.engine.cluster.kubectl import Kubectl
 from generator.engine.cluster.observed import Held
 from generator.engine.cluster.pods import Phase, TrialPod
+from generator.errors import UnreadableError
 from generator.repo.batches import StoredBatch
 
 MOST_NODES = 5
@@ -50,13 +51,17 @@ class Live:
 def look(
     workspace: Workspace, kubectl: Kubectl, active: Iterable[StoredBatch], *, tip: str | None, now: float
 ) -> dict[str, Live]:
-    """Say where the trials of some active batches stand. Raises ClusterError."""
+    """Say where the trials of some active batches stand, of those that can be read. Raises ClusterError."""
     settings = workspace.settings
     seen = look_at(kubectl, settings.namespace, active)
     held = [(one, seen.held[one.name]) for one in seen.active]
     stuck = {one.batch: one for one in stalled(workspace.repository, tip, held, results=None, now=now)}
     found = {}
     for batch, runners in held:
+        try:
+            trials = [row.trial for row in batch.rows]
+        except UnreadableError:
+            continue
         about = _About(runners, batch.lock.trials, is_stalled=batch.name in stuck)
         if runners.runners:
             about.hear(pods.of_batch(kubectl, settings.namespace, batch.name, pods.NOT_SUCCEEDED), now)
@@ -67,7 +72,6 @@ def look(
                 f"the collector records it if every trial left a record; else {one.hint(settings.controller)}"
             )
             remarks.append(Remark(batch.name, str(Standing.STALLED), one.lacks, hint))
-        trials = (row.trial for row in batch.rows)
         found[batch.name] = Live(dict(zip(trials, about.standings(), strict=True)), tuple(remarks))
     return found
 

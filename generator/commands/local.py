@@ -7,6 +7,7 @@ from pathlib import Path
 
 from generator.commands import collect, ledger
 from generator.commands.cluster import Cluster, Refused
+from generator.commands.collect import UnrecordedError
 from generator.commands.workspace import Workspace
 from generator.engine import datasets
 from generator.engine.local import events, machine
@@ -15,7 +16,7 @@ from generator.engine.local.events import Progress
 from generator.engine.local.launching import Desired
 from generator.engine.local.observed import Condition
 from generator.engine.local.store import conditions
-from generator.errors import RepositoryError, SpecError
+from generator.errors import RepositoryError, SpecError, UnreadableError
 from generator.repo.batches import ACTIVE, StoredBatch
 from generator.repo.git import REMOTE, Mirror
 from generator.structs.sweep import Metric
@@ -144,6 +145,7 @@ class _Loop:
             try:
                 collected = self._collect()
             except RepositoryError as error:
+                yield from map(Collected, error.done if isinstance(error, UnrecordedError) else ())
                 if self.options.once and self.engine.is_settled:
                     raise
                 yield Trouble(str(error))
@@ -237,7 +239,19 @@ class _Loop:
             return ()
         ended = {name for name, condition in known.items() if condition}
         target = collect.Target(self.mirror.repository, REMOTE, self.options.branch)
-        return collect.collect(target, self.options.state / "results", ended, alive=known)
+        try:
+            return collect.collect(target, self.options.state / "results", ended, alive=known)
+        except UnrecordedError as error:
+            told = tuple(f"{ACTIVE}/{one.batch}/" for one in self.refused)
+            news = [one for one in error.failures if not _is_among(one, told)]
+            if news:
+                raise UnrecordedError(error.done, news) from error
+            return error.done
+
+
+def _is_among(failure: RepositoryError, folders: tuple[str, ...]) -> bool:
+    """Tell whether something cannot be read in one of some folders."""
+    return isinstance(failure, UnreadableError) and failure.problems[0].file.startswith(folders)
 
 
 def _built(batch: StoredBatch) -> Built:

@@ -7,12 +7,13 @@ from pathlib import Path
 
 from generator.commands import recorded
 from generator.commands.attesting import Waiting, attest
-from generator.commands.collect import Collected, Target, collect
+from generator.commands.collect import Collected, Target, UnrecordedError, collect
 from generator.commands.gathered import Gathered
 from generator.commands.stalled import Stalled, stalled, wanted
 from generator.engine.cluster import observed, pods
 from generator.engine.cluster.kubectl import Kubectl
 from generator.engine.cluster.observed import Held
+from generator.errors import RepositoryError
 from generator.repo import batches
 from generator.repo.batches import StoredBatch
 
@@ -50,6 +51,8 @@ class Found:
     collected: tuple[Collected, ...] = ()
     waiting: tuple[Waiting, ...] = ()
     stalled: tuple[Stalled, ...] = ()
+    failures: tuple[RepositoryError, ...] = ()
+    """Why something that has ended is not recorded."""
 
 
 def look(
@@ -57,9 +60,9 @@ def look(
 ) -> Seen:
     """Say what there is of active batches, and of which cancelled ones neither object nor pod is left.
 
-    Raises ClusterError.
+    Those whose lock cannot be read are left out. Raises ClusterError.
     """
-    running, doomed = tuple(active), tuple(cancelled)
+    running, doomed = batches.legible(active), batches.legible(cancelled)
     shapes = {batch.lock.shape for batch in (*running, *doomed)}
     held = observed.held(kubectl, namespace, shapes)
 
@@ -113,7 +116,7 @@ def collect_from_cluster(
     *,
     clock: Callable[[], float] = time.time,
 ) -> Found:
-    """Record what has ended in the cluster, from its results volume. Raises ClusterError and as `collect`."""
+    """Record what has ended in the cluster, from its results volume. Raises ClusterError and as `record`."""
     repository, tip = target.repository, target.tip()
     stored = batches.in_commit(repository, tip)
     active = [batch for batch in stored if batch.is_active]
@@ -123,9 +126,16 @@ def collect_from_cluster(
 
 
 def record(target: Target, results: Path, witness: Witness, *, tip: str | None) -> Found:
-    """Record what a witness knows the end of; tell of the rest what keeps it. Raises as `collect`."""
+    """Record what a witness knows the end of; tell of the rest what keeps it.
+
+    Raises RepositoryError, StorageError.
+    """
     seen = witness.seen
-    done = collect(target, results, seen.ended, alive=seen.alive, complete=witness.complete)
+    failures: tuple[RepositoryError, ...] = ()
+    try:
+        done = collect(target, results, seen.ended, alive=seen.alive, complete=witness.complete)
+    except UnrecordedError as error:
+        done, failures = error.done, error.failures
     open_ones = [(one, seen.held[one.name]) for one in seen.active if one.name not in witness.settled]
     stuck = stalled(target.repository, tip, open_ones, results=results, now=witness.now)
-    return Found(done, tuple(witness.waiting), stuck)
+    return Found(done, tuple(witness.waiting), stuck, failures)

@@ -40,7 +40,7 @@ def results(batch: StoredBatch, known: Mapping[str, bytes], *, is_cancelled: boo
             f"{path}: a record cannot be read ({broken[0].reason})", hint="restore the file from git"
         )
     records = tuple(one for one in found if isinstance(one, Record))
-    return BatchResults(batch.lock, expected(batch), records, is_cancelled=is_cancelled)
+    return BatchResults(batch.vetted().lock, expected(batch), records, is_cancelled=is_cancelled)
 
 
 def expected(batch: StoredBatch) -> tuple[ExpectedTrial, ...]:

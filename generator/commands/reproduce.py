@@ -148,7 +148,7 @@ def _found(workspace: Workspace, trial: str) -> tuple[Recipe, StoredBatch, Summa
     rows = summary.rows if summary else ()
     row = next((one for one in rows if one.trial == found.id and one.program == program.digest), None)
     # Of a trial that was asked for more than once, the batch whose attempt counts.
-    matches = [one for one in ledger.matches(workspace, found.id) if one.id == found.id]
+    matches = [one for one in ledger.matches(workspace, found.sweep, found.id, []) if one.id == found.id]
     one = next((one for one in matches if row and one.batch.name == row.batch), found)
     lock, values = one.batch.lock, one.batch.rows[one.index]
     instructions = one.batch.tree[LAUNCH_FILE]

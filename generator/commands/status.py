@@ -12,7 +12,9 @@ from generator.commands.live import Live, Remark
 from generator.commands.standing import RANKS, Standing
 from generator.commands.workspace import Workspace
 from generator.engine.cluster.kubectl import Kubectl
+from generator.errors import UnreadableError
 from generator.formats.summary import SummaryRow
+from generator.problems import Problem
 from generator.repo import batches
 from generator.repo.batches import StoredBatch
 from generator.results import judge
@@ -33,6 +35,8 @@ class Tally:
     best: SummaryRow | None = None
     remarks: tuple[Remark, ...] = ()
     """What a person should know of those in the cluster."""
+    problems: tuple[Problem, ...] = ()
+    """Why batches cannot be read; their trials are not counted."""
 
     @property
     def trials(self) -> int:
@@ -70,7 +74,8 @@ def status(
 ) -> tuple[Tally, ...]:
     """Count the trials of one sweep, or of all that have a spec or a batch.
 
-    What runs is asked of the cluster where there is a way to one. Raises UsageError, ClusterError.
+    What runs is asked of the cluster where there is a way to one. A batch that cannot be read is among the
+    problems of its sweep. Raises UsageError, ClusterError.
     """
     stored = batches.in_work_tree(workspace.root)
     known = ledger.sweeps(workspace, stored)
@@ -89,20 +94,21 @@ def status(
 
 def _tally(workspace: Workspace, sweep: str, look: "_Look") -> Tally:
     active = tuple(batch.name for batch in look.stored if batch.is_active)
-    if not look.stored:
-        return Tally(sweep, batches=0, active=(), counts=Counter())
-    table = ledger.summary(workspace, sweep)
+    table = ledger.summary(workspace, sweep) if look.stored else None
     rows = table.rows if table else ()
-    metric = look.stored[-1].lock.metric
-    best = ledger.ranked(rows, metric.name, metric.goal)
+    counts, problems = look.counts(rows)
+    readable = batches.legible(look.stored)
+    metric = readable[-1].lock.metric if readable else None
+    best = ledger.ranked(rows, metric.name, metric.goal) if metric else ()
     return Tally(
         sweep,
         batches=len(look.stored),
         active=active,
-        counts=look.counts(rows),
-        metric=metric.name,
+        counts=counts,
+        metric=metric.name if metric else "",
         best=best[0] if best else None,
         remarks=tuple(remark for name in active if name in look.live for remark in look.live[name].remarks),
+        problems=problems,
     )
 
 
@@ -119,20 +125,27 @@ class _Look:
     """What a cluster says of active batches, where one was asked."""
     stored: tuple[StoredBatch, ...] = ()
 
-    def counts(self, rows: tuple[SummaryRow, ...]) -> Counter[str]:
+    def counts(self, rows: tuple[SummaryRow, ...]) -> tuple[Counter[str], tuple[Problem, ...]]:
+        """Count the trials by standing; tell why those of some batches are not among them."""
         listed = Counter(row.batch for row in rows)
         found: dict[str, Standing] = {}
+        problems: list[Problem] = []
         _take(found, ((row.trial, Standing(row.status.kind)) for row in rows))
         for batch in self.stored:
-            if batch.name in self.live and batch.is_active:
-                _take(found, self.live[batch.name].standings.items())
-            elif batch.is_active:
-                _take(found, self._here(batch))
-            elif self._is_pending(batch):
-                _take(found, ((row.trial, Standing.CANCELLED) for row in batch.rows))
-            elif listed[batch.name] < batch.lock.trials:
-                _take(found, ((row.trial, Standing.MISSING) for row in batch.rows))
-        return Counter[str](found.values())
+            try:
+                _take(found, self._standings(batch.vetted(), listed[batch.name]))
+            except UnreadableError as error:
+                problems += error.problems
+        return Counter[str](found.values()), tuple(problems)
+
+    def _standings(self, batch: StoredBatch, listed: int) -> Iterable[tuple[str, Standing]]:
+        """Say where a batch's trials stand, of which so many are in the summary. Raises UnreadableError."""
+        if batch.is_active:
+            live = self.live.get(batch.name)
+            return self._here(batch) if live is None else live.standings.items()
+        if self._is_pending(batch):
+            return ((row.trial, Standing.CANCELLED) for row in batch.rows)
+        return ((row.trial, Standing.MISSING) for row in batch.rows if listed < batch.lock.trials)
 
     def _is_pending(self, batch: StoredBatch) -> bool:
         """Tell whether an archived batch was cancelled, and is not yet recorded."""

@@ -5,7 +5,6 @@ Both engines share it: where they learn of an end differs, what is made of it do
 
 import re
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 
 from generator.formats import record as record_format
 from generator.structs.record import Record, Status
@@ -115,8 +114,8 @@ def record(asked: Asked, ending: Ending) -> Record:
         reason=ending.reason or reason(ending.code),
         metrics={},
         seconds=round(max(0.0, ending.finished - ending.started), 3),
-        started=_time(ending.started),
-        finished=_time(ending.finished),
+        started=record_format.time_of(ending.started),
+        finished=record_format.time_of(ending.finished),
         ran=ending.ran,
         code=asked.code,
         data=asked.data,
@@ -152,7 +151,3 @@ def code(reason: str | None) -> int:
     if found := NUMBERED.fullmatch(reason or ""):
         return int(found[2]) + (128 if found[1] == "signal" else 0)
     return CODES.get(reason or "", 1)
-
-
-def _time(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

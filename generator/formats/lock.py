@@ -1,5 +1,6 @@
 """The lock file `batch.yaml` of an overlay."""
 
+from collections.abc import Callable, Collection
 from typing import Any
 
 from generator.formats import yaml
@@ -9,6 +10,9 @@ from generator.structs.reporting import MetricFormat, MetricSource, Reduce
 from generator.structs.sweep import Goal, Metric, Shape
 
 LOCK_FILE = "batch.yaml"
+VERSION = 1
+LONGEST_SHOWN = 80
+"""Characters of a wrong value."""
 
 
 def write(lock: Lock, *, banner: str) -> str:
@@ -16,18 +20,86 @@ def write(lock: Lock, *, banner: str) -> str:
     return yaml.dump(lock.as_data(), banner=banner)
 
 
+class LockError(ValueError):
+    """The text is no lock file of a version that this program knows."""
+
+    def __init__(self, message: str, line: int) -> None:
+        super().__init__(message)
+        self.line = line
+        """From 1."""
+
+
 def read(text: str | bytes) -> Lock:
-    """Read a lock. Raises ValueError if it is not one of a version this program knows."""
-    data = yaml.load(text)
+    """Read a lock, merged by whomever. Raises LockError if it is not one."""
     try:
-        return _lock(data)
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"not a lock file of version 1: {error!r}") from error
+        data = yaml.load(text)
+    except yaml.TextError as error:
+        raise LockError(str(error), error.line) from error
+    for path, rule, is_so in _FORMS:
+        found = data
+        for key in path:
+            if not isinstance(found, dict) or key not in found:
+                message = f"not a lock file of version {VERSION}: it lacks {'.'.join(path)}"
+                raise LockError(message, yaml.line_of_key(text, *path))
+            found = found[key]
+        if not is_so(found):
+            message = f"{'.'.join(path)} must be {rule}, got {str(found)[:LONGEST_SHOWN]!r}"
+            raise LockError(message, yaml.line_of_key(text, *path))
+    return _lock(data)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_text, value))
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, dict) and all(_is_text(text) for pair in value.items() for text in pair)
+
+
+def _is_known(key: str, words: Collection[str]) -> Callable[[Any], bool]:
+    """Tell whether what may stand under a key is one of these words."""
+    return lambda value: isinstance(value, dict) and (key not in value or value[key] in words)
+
+
+def _is_data(value: Any) -> bool:
+    return value is None or (_is_table(value) and value.keys() >= {"name", "digest"})
+
+
+_Form = tuple[tuple[str, ...], str, Callable[[Any], bool]]
+_TEXTS = ("name", "digest", "sweep", "spec.path", "spec.digest", "metric.name", "program.image")
+_FORMS: tuple[_Form, ...] = (
+    (("version",), str(VERSION), lambda value: value == VERSION),
+    *((tuple(name.split(".")), "text", _is_text) for name in _TEXTS),
+    (("number",), "a whole number", _is_count),
+    (("parent",), "text or null", lambda value: value is None or _is_text(value)),
+    (("shape",), "a shape", lambda value: value in list(Shape)),
+    (("trials",), "a whole number", _is_count),
+    (("metric", "goal"), "a goal", lambda value: value in list(Goal)),
+    (("metric", "source"), "a source", lambda value: value in list(MetricSource)),
+    (("metric",), "with a known format", _is_known("format", list(MetricFormat))),
+    (("metric",), "with a known reduce", _is_known("reduce", list(Reduce))),
+    (("program", "command"), "a list of texts", _are_texts),
+    (("program", "code", "path"), "text", _is_text),
+    (("program", "code", "tree"), "text", _is_text),
+    (("program", "data"), "a name and a digest, or null", _is_data),
+    (("seed_base",), "a whole number", lambda value: type(value) is int),
+    (("retries",), "a whole number", _is_count),
+    (("generator",), "text", _is_text),
+    (("bases",), "a list of texts", _are_texts),
+    (("files",), "names and digests", _is_table),
+)
+"""What each key must be, in the order in which they are told."""
 
 
 def _lock(data: dict[str, Any]) -> Lock:
-    if data["version"] != 1:
-        raise ValueError(f"a lock file must have version 1, but got {data['version']!r}")
     return Lock(
         name=data["name"],
         digest=data["digest"],

@@ -9,6 +9,7 @@ is written `1`), so equal records are equal bytes.
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any
 
@@ -35,6 +36,11 @@ class Corrupt:
     """A record that cannot be believed, and why in one word: `truncated`, `wrong-type:metrics` …."""
 
     reason: str
+
+
+def time_of(seconds: float) -> str:
+    """Write a moment, in seconds since 1970, as records hold it."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def read(content: bytes | None) -> Record | Corrupt:

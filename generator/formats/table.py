@@ -232,6 +232,13 @@ def _value(quoted: str | None, bare: str | None, kind: ColumnType) -> Value:
             return text if kind is ColumnType.STRING else json.loads(text)
 
 
+def replicate_of(head: str, content: str) -> int:
+    """Read only which repetition of its assignment a row is. Raises ValueError where that is no number."""
+    if head.split(",")[1:2] != [REPLICATE_COLUMN]:
+        return 0
+    return int(content.split(",")[1])
+
+
 def row_digest(program: str, head: str, content: str) -> str:
     """Say what exactly a trial ran: SHA-256 over the program's digest, the header and the row's own line."""
     return hashlib.sha256(f"{program}\n{head}\n{content}\n".encode()).hexdigest()

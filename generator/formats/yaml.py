@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from generator.formats.plain_yaml import harm
+from generator.formats.plain_yaml import harm, line_of, words_of
 
 PLAIN_KEY = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*", re.ASCII)
 MISREAD_KEYS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
@@ -83,15 +83,36 @@ def dump(*documents: Any, banner: str = "") -> str:
     return comment + str(text)
 
 
+class TextError(ValueError):
+    """No machine writes such YAML, if it is any."""
+
+    def __init__(self, message: str, line: int) -> None:
+        super().__init__(message)
+        self.line = line
+        """From 1."""
+
+
 def load(text: str | bytes) -> Any:
-    """Read one machine-written document. Raises ValueError if it is no YAML, or no machine writes such."""
-    reason = harm(text.encode() if isinstance(text, str) else text)
-    if reason is not None:
-        raise ValueError(reason)
+    """Read one machine-written document. Raises TextError if it is no YAML, or no machine writes such."""
+    found = harm(text.encode() if isinstance(text, str) else text)
+    if found is not None:
+        raise TextError(found.says, found.line)
     try:
         return yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader, narrowed
     except yaml.YAMLError as error:
-        raise ValueError(f"not readable as YAML: {str(error).splitlines()[0]}") from error
+        raise TextError(f"not readable as YAML: {words_of(error)}", line_of(error)) from error
+
+
+def line_of_key(text: str | bytes, *path: str) -> int:
+    """Find the line, from 1, in which a document that can be read has a key; else that of its parent."""
+    node, line = yaml.compose(text, Loader=_Loader), 1
+    for name in path:
+        pairs = node.value if isinstance(node, yaml.MappingNode) else ()
+        found = next(((key, value) for key, value in pairs if key.value == name), None)
+        if found is None:
+            break
+        line, node = found[0].start_mark.line + 1, found[1]
+    return line
 
 
 def load_all(text: str | bytes) -> tuple[Any, ...]:
@@ -99,4 +120,4 @@ def load_all(text: str | bytes) -> tuple[Any, ...]:
     try:
         return tuple(yaml.load_all(text, Loader=_Loader))
     except yaml.YAMLError as error:
-        raise ValueError(f"not readable as YAML: {str(error).splitlines()[0]}") from error
+        raise ValueError(f"not readable as YAML: {words_of(error)}") from error

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 
 import yaml
 
+from generator.formats.plain_yaml import words_of
+
 
 class EventsError(ValueError):
     """The text is no YAML from some place on."""
@@ -27,7 +29,6 @@ def events(text: str) -> Iterator[yaml.Event]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         place = (line, column) if mark is None else (mark.line + 1, mark.column + 1)
-        words = ", ".join(part for part in (error.context, error.problem) if part)
-        raise EventsError(words, *place) from error
+        raise EventsError(words_of(error), *place) from error
     except (yaml.YAMLError, ValueError) as error:
         raise EventsError(str(error).splitlines()[0], line, column) from error

@@ -95,19 +95,18 @@ class _Listed:
 
 def _vet(folder: _Folder, place: str) -> _Listed:
     content = folder.files.get(FILE, b"")
-    reason, listed = plain_yaml.harm(content), None
-    if reason is None:
-        try:
-            listed = yaml.load(content)
-        except ValueError as error:
-            reason = str(error)
+    reason, listed = "", None
+    try:
+        listed = yaml.load(content)
+    except ValueError as error:
+        reason = str(error)
     if not isinstance(listed, dict):
         message = reason or f"must be a mapping, got {listed!r}"
         return _Listed((Problem(f"{place}/{FILE}", 0, 0, "", message, CODE),))
     findings = [(FILE, path, message) for path, message in _findings(listed, folder)]
     for name in sorted(set(_own_files(listed)) & folder.files.keys()):
-        reason = plain_yaml.harm(folder.files[name])
-        findings += [(name, "", reason)] if reason else []
+        harm = plain_yaml.harm(folder.files[name])
+        findings += [(name, "", harm.says)] if harm else []
     named = [*_list(listed.get("resources")), *_list(listed.get("components"))]
     matches = (_folder_of(entry) for entry in named)
     return _Listed(

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from generator.errors import RepositoryError, StorageError
+from generator.errors import StorageError, UnreadableError
 from generator.formats import launch, lock, table
 from generator.formats.table import Row
+from generator.problems import Place, Problem
 from generator.repo.contents import Blobs, Contents, InCommit, InMemory, OnDisk
 from generator.repo.git import Repository
 from generator.structs.batch import Lock
@@ -54,13 +55,13 @@ class StoredBatch:
 
     @cached_property
     def lock(self) -> Lock:
-        """What batch.yaml says. Raises RepositoryError if it cannot be read."""
+        """What batch.yaml says. Raises UnreadableError if it says nothing that can be followed."""
         try:
             return lock.read(self.contents.read(lock.LOCK_FILE))
         except KeyError as error:
-            raise RepositoryError(f"{self.folder}/{lock.LOCK_FILE} is missing", hint=_RESTORE) from error
-        except ValueError as error:
-            raise RepositoryError(f"{self.folder}/{lock.LOCK_FILE}: {error}", hint=_RESTORE) from error
+            raise self._unreadable(lock.LOCK_FILE, "is missing") from error
+        except lock.LockError as error:
+            raise self._unreadable(lock.LOCK_FILE, str(error), line=error.line) from error
 
     @cached_property
     def lines(self) -> tuple[tuple[str, str], ...]:
@@ -73,16 +74,23 @@ class StoredBatch:
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
-        """The table, typed. Raises RepositoryError if it cannot be read."""
+        """The table, typed. Raises UnreadableError if it or the lock cannot be read."""
         try:
             instructions = self.tree[launch.LAUNCH_FILE]
             columns = launch.columns(instructions)
             shards = [self.tree[file].decode() for file in launch.shard_files(instructions)]
-            return tuple(row for shard in shards for row in table.parse(shard, columns))
+            found = tuple(row for shard in shards for row in table.parse(shard, columns))
         except (KeyError, ValueError) as error:
-            raise RepositoryError(
-                f"{self.folder}: the table cannot be read: {error}", hint=_RESTORE
-            ) from error
+            raise self._unreadable(launch.LAUNCH_FILE, f"the table cannot be read: {error}") from error
+        if len(found) != self.lock.trials:
+            message = f"the table has {len(found)} row(s), the lock says {self.lock.trials}"
+            raise self._unreadable(launch.LAUNCH_FILE, message)
+        return found
+
+    def _unreadable(self, file: str, message: str, *, line: int = 0) -> UnreadableError:
+        place = Place("", line, 1 if line else 0)
+        found = Problem.at(f"{self.folder}/{file}", place, message, code="batch-unreadable", hint=_RESTORE)
+        return UnreadableError(found)
 
     @cached_property
     def trials(self) -> tuple[Trial, ...]:
@@ -90,11 +98,18 @@ class StoredBatch:
         program = self.lock.program.digest
         return tuple(Trial(row.values, program, row.replicate) for row in self.rows)
 
+    def vetted(self) -> "StoredBatch":
+        """Give the batch itself if its lock can be read and is its own. Raises UnreadableError."""
+        if (self.lock.name, self.lock.sweep) != (self.name, self.sweep):
+            message = f"must be of batch {self.name}, got {self.lock.name!r} of sweep {self.lock.sweep!r}"
+            raise self._unreadable(lock.LOCK_FILE, message, line=1)
+        return self
+
     def hand_edits(self) -> Drift:
         """Say which files are not what the batch's own lock says they are."""
         try:
             listed = self.lock.files
-        except RepositoryError:
+        except UnreadableError:
             return Drift(changed=(lock.LOCK_FILE,))
         found = {path: digest for path, digest in self.tree.digests.items() if path != lock.LOCK_FILE}
         return Drift(
@@ -104,7 +119,9 @@ class StoredBatch:
         )
 
 
-_RESTORE = "restore the folder from git: a merged batch never changes"
+_RESTORE = (
+    "restore the folder from git, or remove it if it was never right: only then may a merged batch change"
+)
 
 
 def in_commit(repository: Repository, commit: str | None) -> tuple[StoredBatch, ...]:
@@ -126,6 +143,19 @@ def in_work_tree(root: Path) -> tuple[StoredBatch, ...]:
         for place in (ACTIVE, ARCHIVE)
         for folder in _folders(root / place)
     )
+
+
+def legible(stored: Iterable[StoredBatch]) -> tuple[StoredBatch, ...]:
+    """Leave out the batches that `vetted` refuses."""
+    return tuple(batch for batch in stored if _is_legible(batch))
+
+
+def _is_legible(batch: StoredBatch) -> bool:
+    try:
+        batch.vetted()
+    except UnreadableError:
+        return False
+    return True
 
 
 def load(stored: Iterable[StoredBatch], *names: str) -> None:

@@ -1,16 +1,26 @@
 """What `show`, `results`, `status` and `log` look like to a person."""
 
+import io
 import json
 import subprocess
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from generator.cli.show import tallies
 from generator.cli.values import assignment, value
 from generator.commands.collect import Target, collect
 from generator.commands.generate import generate
+from generator.commands.standing import Standing
+from generator.commands.status import Tally
+from generator.formats.summary import SummaryRow
 from generator.repo import batches
+from generator.structs.names import SWEEP_NAME_LENGTH
+from generator.structs.record import Status
 from tests.commands.test_collect import leave
 from tests.repository import Sandbox
 
@@ -163,3 +173,70 @@ def test_a_sweep_that_nobody_committed_has_no_story_yet(sandbox: Sandbox, run_sw
     done = run_sweep("log", "peak", cwd=sandbox.root)
 
     assert (done.returncode, done.stdout) == (0, "git holds nothing of peak yet\n")
+
+
+MANY = {
+    Standing.RUNNING: 3,
+    Standing.OK: 80,
+    Standing.DIVERGED: 2,
+    Standing.FAILED: 11,
+    Standing.CANCELLED: 4,
+}
+
+
+def a_row() -> SummaryRow:
+    nothing = (None, None, None, "c" * 40, None, None, None, None)
+    head = ("t0123456789a", "lr-b1-3f9a1c2e", 0, 0, True, Status.OK, None, 1, "d" * 64)
+    return SummaryRow(*head, {}, {}, *nothing)
+
+
+def a_tally(name: str, counts: dict[Standing, int] = MANY) -> Tally:
+    row = replace(a_row(), metrics={"accuracy": 0.987654})
+    active = (f"{name}-b1-3f9a1c2e", f"{name}-b2-00000000")
+    return Tally(name, 2, active, Counter(counts), "accuracy", row)
+
+
+def at(width: int, *found: Tally) -> list[str]:
+    console = Console(width=width, file=io.StringIO(), soft_wrap=True)
+    for one in tallies(found):
+        console.print(one)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue().splitlines()
+
+
+@pytest.mark.parametrize("name", ["lr", "a" * SWEEP_NAME_LENGTH])
+def test_at_eighty_columns_headings_and_words_of_the_status_are_whole(name: str) -> None:
+    head, *rows = at(80, a_tally(name))
+
+    assert head.split() == ["sweep", "trials", "best", "active"]
+    assert max(map(len, (head, *rows))) <= 80
+    said = (
+        f"{name} 100: 3 running, 80 ok, 2 diverged, 11 failed, 4 cancelled accuracy 0.987654 (t0123456789a) 2"
+    )
+    assert sorted(" ".join(rows).split()) == sorted(said.split())
+
+
+def test_where_there_is_room_the_status_has_a_column_a_standing_and_names_what_is_active() -> None:
+    wide, row = at(160, a_tally("lr"))
+    narrower, numbered = at(120, a_tally("lr"))
+
+    headings = ["running", "ok", "diverged", "failed", "cancelled", "missing", "best", "active"]
+    assert wide.split() == narrower.split() == ["sweep", "trials", *headings]
+    assert row.endswith("lr-b1-3f9a1c2e, lr-b2-00000000")
+    assert numbered.split()[-1] == "2"
+
+
+def test_a_sweep_of_which_little_is_to_be_said_has_its_columns_at_eighty() -> None:
+    head, row = at(80, Tally("lr", 1, ("lr-b1-3f9a1c2e",), Counter({Standing.OK: 3})))
+
+    assert head.split()[2:] == ["running", "ok", "diverged", "failed", "missing", "best", "active"]
+    assert row.split() == ["lr", "3", "0", "3", "0", "0", "0", "lr-b1-3f9a1c2e"]
+
+
+def test_what_only_a_cluster_says_has_room_at_eighty_columns() -> None:
+    counts = {Standing.QUEUED: 1, Standing.NODE_LOST: 2, Standing.STALLED: 3, Standing.PENDING: 4}
+
+    head, *rows = at(80, a_tally("lr", {**MANY, **counts}))
+
+    assert head.split() == ["sweep", "trials", "best", "active"]
+    assert "2 node lost" in " ".join(" ".join(rows).split())

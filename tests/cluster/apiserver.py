@@ -16,13 +16,14 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tests.cluster import building, processes
+from tests.cluster.children import until
 
 STATE = building.BUILT / "state"
 FOR_A_PERSON = STATE / "apiserver"
@@ -35,7 +36,7 @@ KINDS = (
     *("_jobsets", "_mpijobs", "_pytorchjobs", "_tfjobs", "_trainingruntimes", "_trainjobs"),
     *("_clusterqueues", "_localqueues", "_resourceflavors", "_workloadpriorityclasses"),
 )
-"""How the files of the CRDs end that are needed: each takes the server half a second."""
+"""Of the names of the CRDs' files that are needed: each takes the server half a second."""
 ADMISSION = "NodeRestriction,PodSecurity,ResourceQuota,LimitRanger,ServiceAccount,ValidatingAdmissionPolicy"
 
 
@@ -90,12 +91,19 @@ class Server:
         """Apply for real, as a controller would."""
         self.kubectl("apply", "--server-side", "--validate=strict", "-f", "-", given=list(manifests))
 
-    def define(self, crds: Path) -> None:
-        """Let the server know the kinds that this project writes, of one release each."""
-        files = [path for path in sorted(crds.glob("*.yaml")) if path.stem.endswith(KINDS)]
+    def define(self, crds: Path, kinds: Iterable[str] = KINDS) -> None:
+        """Let the server know kinds: those of a folder whose files have one of these words in their names."""
+        files = [path for path in sorted(crds.glob("*.yaml")) if any(kind in path.name for kind in kinds)]
         named = [argument for path in files for argument in ("-f", str(path))]
         self.kubectl("apply", "--server-side", "--force-conflicts", *named)
-        self.kubectl("wait", "--for=condition=Established", "--timeout=60s", *named)
+        self.until_served(*named)
+
+    def until_served(self, *kinds: str) -> None:
+        """Wait until the server knows kinds, by the arguments that tell kubectl of their definitions."""
+        # It takes one that has no condition yet for a fault, and ends.
+        wait = ("wait", "--for=condition=Established", "--timeout=5s", *kinds)
+        served = lambda: not self.kubectl(*wait, check=False).returncode  # noqa: E731
+        until("the kinds are served", served, seconds=READY_SECONDS, pause=0.2)
 
     def refuses(self, *manifests: object) -> str:
         """Give what the server says against manifests in a dry run; empty where it accepts them."""
@@ -105,10 +113,15 @@ class Server:
 
     def until_refused(self, manifest: object) -> None:
         """Wait until a policy that was just applied is in force: the server takes some time to read it."""
-        deadline = time.monotonic() + READY_SECONDS
-        while not self.refuses(manifest):
-            assert time.monotonic() < deadline, "the policy refuses nothing"
-            time.sleep(0.2)
+        until("the policy refuses it", lambda: self.refuses(manifest), seconds=READY_SECONDS, pause=0.2)
+
+
+def tool(group: building.Group | building.Definitions, name: str = "") -> Path:
+    """Find what was built: a program or file of a group, or the folder of all. Raises NoClusterToolsError."""
+    found = building.built(group)
+    if found is None or not (found / name).exists():
+        raise NoClusterToolsError("no cluster tools (run `make cluster-tools`)")
+    return found / name
 
 
 def kubectl() -> str:
@@ -132,10 +145,9 @@ def running(folder: Path | None = None) -> Iterator[Server]:
 
 def start(folder: Path, *, owner: int | None) -> Server:
     """Start etcd and kube-apiserver, and wait until they answer. Raises NoClusterToolsError."""
-    programs, crds = building.built(building.CONTROL_PLANE), building.built(building.CRDS)
-    missing = [name for name in ("openssl",) if shutil.which(name) is None]
-    if programs is None or crds is None or missing:
-        raise NoClusterToolsError(f"no cluster tools ({', '.join(missing) or 'run `make cluster-tools`'})")
+    programs, crds = tool(building.CONTROL_PLANE), tool(building.CRDS)
+    if shutil.which("openssl") is None:
+        raise NoClusterToolsError("no cluster tools (openssl)")
     sweep_out()
     stop(folder)
     folder.mkdir(parents=True)

@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from tests.cluster import building, controller_files
-from tests.cluster.apiserver import NoClusterToolsError
+from tests.cluster.apiserver import NoClusterToolsError, tool
 from tests.cluster.children import until
 from tests.cluster.machine import Machine
 
@@ -124,8 +124,8 @@ def applications(machine: Machine) -> dict[str, Application]:
 
 
 def _install(machine: Machine, pace: Pace) -> None:
-    manifest = controller_files.program(building.ARGOCD, "install.yaml")
-    controller_files.define(machine, "application-crd", "applicationset-crd", "appproject-crd")
+    manifest = tool(building.ARGOCD, "install.yaml")
+    machine.server.define(tool(building.CRDS), ("application-crd", "applicationset-crd", "appproject-crd"))
     machine.server.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
     held = yaml.load_all(manifest.read_text(), Loader=yaml.CSafeLoader)
     wanted = [one for one in held if one["kind"] in INSTALLED]
@@ -147,7 +147,7 @@ def _run(machine: Machine, pace: Pace) -> None:
     kept_nowhere = ("--save", "", "--appendonly", "no")
     store = [redis, "--bind", "127.0.0.1", "--port", str(REDIS_PORT), *kept_nowhere]
     machine.children.start(REDIS, store, cwd=folder)
-    program = str(controller_files.program(building.ARGOCD, "argocd"))
+    program = str(tool(building.ARGOCD, "argocd"))
     accounts = _accounts(machine)
     for name, options in _options().items():
         environment = {**_environment(machine, pace), **accounts.get(name, {}), "ARGOCD_BINARY_NAME": name}
@@ -174,8 +174,8 @@ def _accounts(machine: Machine) -> dict[str, dict[str, str]]:
 
 def _environment(machine: Machine, pace: Pace) -> dict[str, str]:
     folder = machine.folder / "argocd"
-    kustomize = controller_files.program(building.NEWEST_KUSTOMIZE, "kustomize")
-    program = controller_files.program(building.ARGOCD, "argocd")
+    kustomize = tool(building.NEWEST_KUSTOMIZE, "kustomize")
+    program = tool(building.ARGOCD, "argocd")
     path = (str(program.parent), str(kustomize.parent), os.environ["PATH"])
     return {
         # Git asks a program called `argocd` for the credential.

@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -92,9 +92,8 @@ class Children:
         return "\n".join(self.log(name).splitlines()[-TAIL:])
 
 
-def until(what: str, condition: object, *, seconds: float, pause: float = 1.0) -> None:
+def until(what: str, condition: Callable[[], object], *, seconds: float, pause: float = 1.0) -> None:
     """Wait until a function gives something true. Raises AssertionError that says what did not come."""
-    assert callable(condition)
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"not within {seconds:.0f} s: {what}"

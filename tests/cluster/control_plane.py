@@ -2,18 +2,18 @@
 
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.cluster import box, building
 from tests.cluster.apiserver import (
-    NoClusterToolsError,
     Server,
     apiserver_flags,
     etcd_flags,
     kubeconfig,
     make_keys,
+    tool,
 )
 from tests.cluster.children import Children, until
 
@@ -59,8 +59,7 @@ class ControlPlane:
 
     def start_etcd(self) -> None:
         """Start the store."""
-        flags = etcd_flags(self.folder, ETCD_CLIENT, ETCD_PEER)
-        self.children.start("etcd", [_program("etcd"), *flags])
+        self._start("etcd", *etcd_flags(self.folder, ETCD_CLIENT, ETCD_PEER))
 
     def start_apiserver(self) -> None:
         """Start the API server and wait until it is ready."""
@@ -74,7 +73,7 @@ class ControlPlane:
             "--kubelet-preferred-address-types=InternalIP",  # nobody here knows the name of a node
             "--profiling=false",
         ]
-        self.children.start("kube-apiserver", [_program("kube-apiserver"), *flags])
+        self._start("kube-apiserver", *flags)
         until("the API server is ready", self._is_ready, seconds=READY_SECONDS, pause=0.3)
 
     def start_controllers(self) -> None:
@@ -90,7 +89,7 @@ class ControlPlane:
             "--node-monitor-grace-period=10s",
             *self.tuning.controllers,
         ]
-        self.children.start("kube-controller-manager", [_program("kube-controller-manager"), *flags])
+        self._start("kube-controller-manager", *flags)
 
     def start_scheduler(self) -> None:
         """Start the scheduler."""
@@ -100,7 +99,7 @@ class ControlPlane:
             "--bind-address=127.0.0.1",
             *self.tuning.scheduler,
         ]
-        self.children.start("kube-scheduler", [_program("kube-scheduler"), *flags])
+        self._start("kube-scheduler", *flags)
 
     def back_up(self, target: Path) -> None:
         """Keep what the store holds now: its folder, copied while it is down."""
@@ -115,8 +114,7 @@ class ControlPlane:
 
         self._without_store(put)
 
-    def _without_store(self, action: object) -> None:
-        assert callable(action)
+    def _without_store(self, action: Callable[[], object]) -> None:
         for name in ("kube-scheduler", "kube-controller-manager", "kube-apiserver", "etcd"):
             self.children.end(name)
         action()
@@ -125,32 +123,28 @@ class ControlPlane:
         self.start_controllers()
         self.start_scheduler()
 
+    def _start(self, name: str, *flags: str) -> None:
+        self.children.start(name, [str(tool(building.CONTROL_PLANE, name)), *flags])
+
     def _is_ready(self) -> bool:
         for name in ("etcd", "kube-apiserver"):
             assert self.children.is_alive(name), f"{name} ended:\n{self.children.tail(name)}"
         return self.server.kubectl("get", "--raw", "/readyz", check=False).returncode == 0
 
 
-def make_client(folder: Path, name: str, subject: str) -> None:
-    """Make a client certificate `<name>.crt` and its key, signed by the cluster's authority."""
+def make_client(path: Path, subject: str, *, plane: Path) -> None:
+    """Make a client certificate `<path>.crt` and its key; the cluster's authority in `plane` signs it."""
     request = ["openssl", "req", "-newkey", "rsa:2048", "-nodes", "-subj", subject]
-    _run(*request, "-keyout", f"{folder / name}.key", "-out", f"{folder / name}.csr")
-    signed_by = ["-CA", f"{folder / AUTHORITY}.crt", "-CAkey", f"{folder / AUTHORITY}.key", "-CAcreateserial"]
-    made = ["-in", f"{folder / name}.csr", "-out", f"{folder / name}.crt", "-days", "2"]
+    _run(*request, "-keyout", f"{path}.key", "-out", f"{path}.csr")
+    signed_by = ["-CA", f"{plane / AUTHORITY}.crt", "-CAkey", f"{plane / AUTHORITY}.key", "-CAcreateserial"]
+    made = ["-in", f"{path}.csr", "-out", f"{path}.crt", "-days", "2"]
     _run("openssl", "x509", "-req", *made, *signed_by)
 
 
 def _make_certificates(folder: Path) -> None:
     made = ["-keyout", f"{folder / AUTHORITY}.key", "-out", f"{folder / AUTHORITY}.crt", "-days", "2"]
     _run("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=clients", *made)
-    make_client(folder, "apiserver-client", "/O=system:masters/CN=kube-apiserver")
-
-
-def _program(name: str) -> str:
-    found = building.built(building.CONTROL_PLANE)
-    if found is None:
-        raise NoClusterToolsError("no cluster tools (run `make cluster-tools`)")
-    return str(found / name)
+    make_client(folder / "apiserver-client", "/O=system:masters/CN=kube-apiserver", plane=folder)
 
 
 def _run(*argv: str) -> None:

@@ -1,17 +1,15 @@
-"""What Flux's and Argo CD's controllers share: programs, kinds, accounts with tokens, and waiting for them.
+"""What the controllers in the box share: accounts with tokens, objects by kind, and waiting for processes.
 
 Nothing here knows what a controller does.
 """
 
 import json
-import time
 import urllib.request
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.cluster import box, building
-from tests.cluster.apiserver import NoClusterToolsError
+from tests.cluster import box
 from tests.cluster.children import until
 from tests.cluster.machine import Machine
 
@@ -22,31 +20,6 @@ VERSIONS = {"argoproj.io": "v1alpha1", "kueue.x-k8s.io": "v1beta1"}
 READY_SECONDS = 180
 HANDLED_SECONDS = 180
 TOKEN_LIVES = "24h"  # noqa: S105 - a time
-
-
-def program(group: building.Group, name: str) -> Path:
-    """Find a program of a group. Raises NoClusterToolsError."""
-    found = building.built(group)
-    if found is None or not (found / name).is_file():
-        raise NoClusterToolsError("no cluster tools (run `make cluster-tools`)")
-    return found / name
-
-
-def define(machine: Machine, *begin: str) -> None:
-    """Let the API server know the kinds whose files begin so."""
-    folder = building.built(building.CRDS)
-    if folder is None:
-        raise NoClusterToolsError("no cluster tools (run `make cluster-tools`)")
-    files = [path for path in sorted(folder.glob("*.yaml")) if path.name.startswith(begin)]
-    named = [argument for path in files for argument in ("-f", str(path))]
-    machine.server.kubectl("apply", "--server-side", "--force-conflicts", *named)
-
-    def are_served() -> bool:
-        # It takes a kind that has no condition yet for a fault, and ends.
-        wait = ("wait", "--for=condition=Established", "--timeout=5s", *named)
-        return machine.server.kubectl(*wait, check=False).returncode == 0
-
-    until("the kinds are served", are_served, seconds=READY_SECONDS)
 
 
 def token(machine: Machine, namespace: str, account: str) -> str:
@@ -131,8 +104,3 @@ def _path(kind: str, namespace: str | None) -> str:
 def conditions(status: Mapping[str, Any]) -> Sequence[Mapping[str, str]]:
     """List the conditions of a status."""
     return status.get("conditions") or ()
-
-
-def stamp() -> str:
-    """Give a text that nobody gave before."""
-    return f"{time.time_ns()}"

@@ -8,18 +8,17 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
-from tests.cluster import argocd, controller_files, flux, kwok, machine
+from tests.cluster import argocd, controller_files, kwok, machine
 from tests.cluster.children import until
 from tests.cluster.control_plane import Tuning
 from tests.cluster.forge import Forge
 from tests.cluster.forge import start as serve
 from tests.cluster.machine import Machine
-from tests.e2e.controllers import CONTROLLERS, Controller, Flux
-from tests.e2e.team import NAMESPACE, PASSWORDS, PERSON, READER, Team
+from tests.e2e.controllers import CONTROLLERS, Controller
+from tests.e2e.founding import apply_platform
+from tests.e2e.team import COLLECTORS, NAMESPACE, PASSWORDS, PERSON, READER, REPOSITORY, Team
 
-REPOSITORY = "fleet"
 BOUND_SECONDS = 60
 SETTINGS = """version: 1
 namespace: {namespace}
@@ -75,12 +74,9 @@ class Fleet:
         return tuple(self.team.batch(ask.name).name for ask in asks)
 
     def push(self) -> float:
-        """Push, and tell the controller as its webhook does; give the time at which the push began."""
+        """Push, which the git server tells the controller; give the time at which the push began."""
         began = time.monotonic()
         self.team.git("push", "-q", "origin", "main")
-        if isinstance(self.controller, Flux):  # Argo CD hears of it from the git server
-            one = ("gitrepository.source.toolkit.fluxcd.io", f"{NAMESPACE}-flux", "sweeps")
-            controller_files.annotate(self.machine, one, {flux.REQUESTED: controller_files.stamp()})
         return began
 
 
@@ -110,7 +106,9 @@ def found(
     for name in (PERSON, READER):
         forge.user(name, PASSWORDS[name], may_write=name == PERSON)
     fleet = Fleet(machine, forge, _begun(machine, forge, follower or "none", pool), controller)
-    _apply(fleet, fleet.team.root / "clusters", follower)
+    apply_platform(fleet.team, lambda: _without_collector(machine))
+    if controller is not None:
+        controller.follow(fleet.team)
     return fleet
 
 
@@ -133,37 +131,10 @@ def _begun(machine: Machine, forge: Forge, follower: str, pool: str) -> Team:
     return team
 
 
-def _apply(fleet: Fleet, clusters: Path, follower: str | None) -> None:
-    kubectl = fleet.machine.server.kubectl
-    _twice(fleet.machine, "-k", str(clusters / "platform"))
-    until("the results volume is bound", lambda: _is_bound(fleet.machine), seconds=BOUND_SECONDS)
-    # The fleet leaves no records, so there is nothing to collect.
-    kubectl("delete", "cronjob", "--all", f"--namespace={NAMESPACE}-collector")
-    if follower == "flux":
-        kubectl("apply", "--server-side", "-f", str(clusters / "flux/namespace.yaml"))
-        _credential(fleet, f"{NAMESPACE}-flux", "sweep-git-read")
-        _twice(fleet.machine, "-k", str(clusters / "flux"))
-    elif follower == "argocd":
-        kind = ("--from-literal=type=git", f"--from-literal=url={fleet.forge.url(REPOSITORY)}")
-        _credential(fleet, "argocd", "sweeps-git-read", *kind)
-        label = "argocd.argoproj.io/secret-type=repository"
-        kubectl("label", "secret", "sweeps-git-read", "--namespace=argocd", label)
-        _twice(fleet.machine, "-k", str(clusters / "argocd"))
-    if fleet.controller is not None:
-        fleet.controller.follow(fleet.team)
-
-
-def _twice(machine: Machine, *arguments: str) -> None:
-    """Apply what holds a namespace and what lies in it: the first round may be too early for some of it."""
-    machine.server.kubectl("apply", "--server-side", *arguments, check=False)
-    machine.server.kubectl("apply", "--server-side", *arguments)
-
-
-def _credential(fleet: Fleet, namespace: str, name: str, *more: str) -> None:
-    values = {"username": READER, "password": PASSWORDS[READER]}
-    given = [f"--from-literal={key}={value}" for key, value in values.items()]
-    command = ("create", "secret", "generic", name, f"--namespace={namespace}")
-    fleet.machine.server.kubectl(*command, *given, *more)
+def _without_collector(machine: Machine) -> None:
+    """Wait for the results volume; nothing is to be collected, as the fleet leaves no records."""
+    until("the results volume is bound", lambda: _is_bound(machine), seconds=BOUND_SECONDS)
+    machine.server.kubectl("delete", "cronjob", "--all", f"--namespace={COLLECTORS}")
 
 
 def _is_bound(machine: Machine) -> bool:

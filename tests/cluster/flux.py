@@ -5,10 +5,12 @@ cluster: what a batch may be is bounded by the account that its Kustomization na
 """
 
 import os
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tests.cluster import building, controller_files
+from tests.cluster.apiserver import tool
 from tests.cluster.children import until
 from tests.cluster.machine import Machine
 
@@ -39,8 +41,8 @@ class Standing:
 
 def start(machine: Machine, *, more: Sequence[str] = ()) -> None:
     """Start the controllers; `more` are options of each, for a measurement. Raises NoClusterToolsError."""
-    controller_files.program(building.FLUX, SOURCE)
-    controller_files.define(machine, *KINDS)
+    tool(building.FLUX)
+    machine.server.define(tool(building.CRDS), KINDS)
     machine.server.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
     _run(machine, more)
 
@@ -60,7 +62,7 @@ def restart(machine: Machine, *, more: Sequence[str] = ()) -> None:
 def refresh(machine: Machine, namespace: str, name: str, *, kind: str = "gitrepository") -> None:
     """Have a source or a Kustomization looked at now, as a webhook does; wait until it was or is gone."""
     one = (f"{kind}.{_group(kind)}", namespace, name)
-    controller_files.annotate(machine, one, {REQUESTED: controller_files.stamp()})
+    controller_files.annotate(machine, one, {REQUESTED: str(time.time_ns())})
 
     def is_handled() -> bool:
         found = controller_files.got(machine, one)
@@ -107,7 +109,7 @@ def _run(machine: Machine, more: Sequence[str]) -> None:
     }
     for name in NAMES:
         argv = [
-            str(controller_files.program(building.FLUX, name)),
+            str(tool(building.FLUX, name)),
             *_options(name),
             *_own(machine, name),
             *more,

@@ -27,12 +27,13 @@ class Clone:
 
     forge: Forge
     root: Path
+    repository: str = REPOSITORY
 
     @classmethod
-    def of(cls, forge: Forge, root: Path, user: str) -> "Clone":
-        """Clone the repository as a user."""
-        git(root.parent, "clone", "-q", forge.url(REPOSITORY, user=user), str(root))
-        return cls(forge, root)
+    def of(cls, forge: Forge, root: Path, user: str, repository: str = REPOSITORY) -> "Clone":
+        """Clone a repository as a user."""
+        git(root.parent, "clone", "-q", forge.url(repository, user=user), str(root))
+        return cls(forge, root, repository)
 
     def git(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         """Run git in the work tree."""
@@ -47,9 +48,9 @@ class Clone:
         self.git("commit", "-q", "-m", f"Write {path}")
         return self.git("rev-parse", "HEAD").stdout.strip()
 
-    def push(self, *refs: str) -> str:
+    def push(self, *refs: str, remote: str = "origin") -> str:
         """Push; give what git says, empty where it went well."""
-        done = self.git("push", "--porcelain", "origin", *(refs or ("main",)), check=False)
+        done = self.git("push", "--porcelain", remote, *(refs or ("main",)), check=False)
         return done.stdout + done.stderr if done.returncode else ""
 
     def catch_up(self) -> None:
@@ -58,7 +59,7 @@ class Clone:
 
     def speak_as(self, user: str) -> None:
         """Say another's name from now on."""
-        self.git("remote", "set-url", "origin", self.forge.url(REPOSITORY, user=user))
+        self.git("remote", "set-url", "origin", self.forge.url(self.repository, user=user))
 
 
 def git(folder: Path, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:

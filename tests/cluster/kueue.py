@@ -13,6 +13,7 @@ from typing import Any
 from generator.formats import yaml
 from generator.repo import kustomize
 from tests.cluster import building, controller_files
+from tests.cluster.apiserver import tool
 from tests.cluster.children import until
 from tests.cluster.machine import Machine
 
@@ -32,11 +33,11 @@ Manifest = dict[str, Any]
 
 def start(machine: Machine) -> None:
     """Install Kueue, start its controller and wait until its webhooks answer. Raises NoClusterToolsError."""
-    program = controller_files.program(building.KUEUE, "kueue")
+    program = tool(building.KUEUE, "kueue")
     made = [_placed(one) for one in kustomize.build(program.parent / "config/default")]
     kept = [one for one in made if one["kind"] not in LEFT_OUT | LAST]
     machine.server.apply(*(one for one in kept if one["kind"] in {"Namespace", "CustomResourceDefinition"}))
-    until("Kueue's kinds are known", lambda: _are_known(machine), seconds=SECONDS)
+    machine.server.until_served("crd", "--all")
     machine.server.apply(*kept, _service(machine), *(one for one in made if one["kind"] in LAST))
     folder = machine.folder / NAME
     folder.mkdir()
@@ -51,7 +52,7 @@ def start(machine: Machine) -> None:
 def restart(machine: Machine) -> None:
     """End the controller and start it anew: what it knows is in the cluster."""
     machine.children.end(NAME)
-    _run(machine, controller_files.program(building.KUEUE, "kueue"))
+    _run(machine, tool(building.KUEUE, "kueue"))
     controller_files.until_ready(machine, NAME, f"http://127.0.0.1:{HEALTH}/readyz")
 
 
@@ -98,12 +99,6 @@ def _mounted(machine: Machine, folder: Path) -> bool:
     for name, content in data.items():
         (folder / name).write_bytes(base64.b64decode(content))
     return "tls.crt" in data
-
-
-def _are_known(machine: Machine) -> bool:
-    # Of one that has no condition yet it says that this is no list, and ends.
-    wait = ("wait", "--for=condition=Established", "crd", "--all", "--timeout=10s")
-    return machine.server.kubectl(*wait, check=False).returncode == 0
 
 
 def _service(machine: Machine) -> Manifest:

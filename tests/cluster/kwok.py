@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from generator.formats import yaml
-from tests.cluster import building, controller_files
+from tests.cluster import building
+from tests.cluster.apiserver import tool
 from tests.cluster.children import until
 from tests.cluster.machine import Machine
 
@@ -52,7 +53,7 @@ def start(machine: Machine, *, nodes: int = 10, seconds: float = 0, pool: str = 
 
 def restart(machine: Machine, *, seconds: float) -> None:
     """Let pods take another time from now on. Raises NoClusterToolsError."""
-    program = controller_files.program(building.KWOK, "kwok")
+    program = tool(building.KWOK, "kwok")
     machine.children.end(NAME)
     config = machine.folder / "kwok.yaml"
     config.write_text(yaml.dump(*_stages(program.parent / "stage", seconds)))

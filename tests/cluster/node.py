@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.cluster import box, building
-from tests.cluster.apiserver import NoClusterToolsError, Server
+from tests.cluster.apiserver import Server, tool
 from tests.cluster.children import Children, until
 from tests.cluster.control_plane import AUTHORITY, make_client
 
@@ -135,7 +135,7 @@ class Node:
 
     def start_containerd(self) -> None:
         """Start the container runtime."""
-        programs = containers()
+        programs = tool(building.CONTAINERS)
         config = self.folder / "containerd.toml"
         config.write_text(
             CONTAINERD.format(
@@ -155,8 +155,6 @@ class Node:
 
     def start_kubelet(self) -> None:
         """Start the kubelet, with a certificate of its own: it has a node's rights and no more."""
-        programs = building.built(building.CONTROL_PLANE)
-        assert programs is not None
         if not (self.folder / "kubelet.yaml").is_file():
             self._configure()
         flags = [
@@ -168,12 +166,14 @@ class Node:
             f"--node-ip={self.place.address}",
             f"--node-labels={','.join(f'{key}={value}' for key, value in self.labels.items())}",
         ]
-        self.children.start(self.place.process("kubelet"), [str(programs / "kubelet"), *flags])
+        kubelet = str(tool(building.CONTROL_PLANE, "kubelet"))
+        self.children.start(self.place.process("kubelet"), [kubelet, *flags])
 
     def load(self, archive: Path) -> None:
         """Let the node have an image, under the name that the archive says."""
-        ctr = [str(containers() / "ctr"), "--address", str(self.place.socket), "--namespace", "k8s.io"]
-        box.do(*ctr, "images", "import", "--local", str(archive))
+        ctr = str(tool(building.CONTAINERS, "ctr"))
+        where = (f"--address={self.place.socket}", "--namespace=k8s.io")
+        box.do(ctr, *where, "images", "import", "--local", str(archive))
 
     def lose(self) -> None:
         """End at once and without a word all that runs on the node, as when its power is cut."""
@@ -202,9 +202,7 @@ class Node:
 
     def _configure(self) -> None:
         plane = self.server.folder
-        for made in (f"{AUTHORITY}.crt", f"{AUTHORITY}.key"):
-            (self.folder / made).write_bytes((plane / made).read_bytes())
-        make_client(self.folder, "kubelet", f"/O=system:nodes/CN=system:node:{self.place.name}")
+        make_client(self.folder / "kubelet", f"/O=system:nodes/CN=system:node:{self.place.name}", plane=plane)
         (self.folder / "kubelet.yaml").write_text(json.dumps(self._settings()))
         config = json.loads((plane / "kubeconfig").read_text())
         files = {
@@ -222,7 +220,7 @@ class Node:
             "authentication": {
                 "anonymous": {"enabled": False},
                 "webhook": {"enabled": False},
-                "x509": {"clientCAFile": f"{self.folder / AUTHORITY}.crt"},
+                "x509": {"clientCAFile": f"{self.server.folder / AUTHORITY}.crt"},
             },
             "authorization": {"mode": "Webhook"},
             "cgroupDriver": "cgroupfs",
@@ -263,11 +261,3 @@ def _words(process: Path) -> list[bytes]:
     with suppress(OSError):  # it has ended
         return (process / "cmdline").read_bytes().split(b"\0")
     return []
-
-
-def containers() -> Path:
-    """Find the programs that run containers. Raises NoClusterToolsError."""
-    found = building.built(building.CONTAINERS)
-    if found is None:
-        raise NoClusterToolsError("no cluster tools (run `make cluster-tools`)")
-    return found

@@ -1,5 +1,7 @@
 """A platform as `sweep bootstrap` writes it, built and applied for real."""
 
+import re
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ defaults: {{image: 'registry.example/trainer@sha256:{digest}'}}
 secrets: {{tracker: {{secret: tracker, key: token, variable: TRACKER_TOKEN}}}}
 results: {{nfs: {{server: files.example, path: /results}}}}
 """
+STEP = re.compile(r"`(kubectl apply [^`]+)`")
 
 
 def bootstrapped(sandbox: Sandbox, namespace: str, controller: Controller, more: str = "") -> None:
@@ -26,6 +29,12 @@ def bootstrapped(sandbox: Sandbox, namespace: str, controller: Controller, more:
     bootstrap(sandbox.workspace, Asked(controller, url="https://git.example/team/sweeps.git", branch="main"))
     sandbox.commit("Bootstrap")
     sandbox.push()
+
+
+def steps(root: Path) -> list[list[str]]:
+    """Read the commands that the platform's own page tells a person to type, in their order."""
+    page = (root / "clusters/README.md").read_text()
+    return [shlex.split(step) for step in STEP.findall(page)]
 
 
 def built(root: Path, folder: str) -> list[Manifest]:

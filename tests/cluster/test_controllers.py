@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shlex
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from tests.cluster.apiserver import NoClusterToolsError
 from tests.cluster.children import until
 from tests.cluster.forge import Forge
 from tests.cluster.machine import Machine
+from tests.cluster.platforms import steps
 from tests.repository import SPEC
 
 ROOT = Path(__file__).parents[2]
@@ -35,7 +35,6 @@ results: {{nfs: {{server: files.example, path: /results}}}}
 POOLS = "pools: {cpu: {node: {cpu: 16, memory: 64Gi}, max_nodes: 4}}\n"
 FOLDER = "overlays/active"
 ROGUE = "rogue-b1-00000000"
-STEP = re.compile(r"`(kubectl apply [^`]+)`")
 WHAT = ("NAME", "EMAIL")
 SEES_NOTHING_BY_ITSELF = argocd.Pace(seconds=3600)
 """So that what is seen was told by a webhook, or asked for."""
@@ -134,12 +133,6 @@ class Followed:
             return "" if standing is None or standing.ready == "True" else standing.message
         found = argocd.applications(self.machine).get(batch)
         return "" if found is None else " ".join([*found.conditions.values(), *found.failed.values()])
-
-
-def steps(root: Path) -> list[list[str]]:
-    """Read the commands of the page that `sweep bootstrap` writes."""
-    page = (root / "clusters/README.md").read_text().partition("## What to apply first")[2]
-    return [shlex.split(step) for step in STEP.findall(page)]
 
 
 @pytest.fixture(scope="module")
@@ -249,12 +242,10 @@ def test_a_merged_overlay_gets_no_more_than_batches_may_and_stops_no_other(team:
     other = team.asked("beside")
     team.look()
 
-    team.until_there(other)
-    until("the controller says no", lambda: team.trouble(ROGUE), seconds=SECONDS)
-
     account = f"system:serviceaccount:{team.namespace}-flux:sweep-applier"
     says = {"flux": account, "argocd": f"resource :Secret is not permitted in project {team.namespace}"}
-    assert says[team.controller] in team.trouble(ROGUE)
+    team.until_there(other)
+    until("the controller says no", lambda: says[team.controller] in team.trouble(ROGUE), seconds=SECONDS)
     assert controller_files.got(team.machine, ("secret", team.namespace, "x")) == {}
     team.run("git", "revert", "--no-edit", forced)
     team.pushed("Take it back")
@@ -271,8 +262,11 @@ def test_a_push_is_heard_at_every_end(team: Followed) -> None:
         },
         "flux": {flux.NOTIFICATION: f"resource 'GitRepository/sweeps.{team.namespace}-flux' annotated"},
     }
-    for name, says in ends[team.controller].items():
-        assert says in team.machine.children.log(name)
+
+    def is_heard() -> bool:
+        return all(says in team.machine.children.log(name) for name, says in ends[team.controller].items())
+
+    until("every end says so", is_heard, seconds=SECONDS)
 
 
 def test_what_leaves_git_leaves_the_platform(team: Followed) -> None:

@@ -56,8 +56,7 @@ def asked(fleet: Fleet) -> Iterator[Callable[..., tuple[str, ...]]]:
         sweeps.extend(one.name for one in asks)
         names = fleet.ask(*asks)
         fleet.push()
-        for name in names:
-            until(f"{name} came", lambda name=name: jobs(fleet, name), seconds=PATIENCE)
+        until("they came", lambda: all(jobs(fleet, name) for name in names), seconds=PATIENCE)
         return names
 
     yield ask
@@ -161,12 +160,7 @@ def test_the_controller_and_kueue_do_not_fight_over_a_job(
     assert sorted(before.values()) == [False, True]
     assert fleet.controller.differences() == {}
     assert ended(fleet) == frozenset()
-    for name in (runs, waits):
-        until(
-            f"{name} is complete",
-            lambda name=name: all(map(is_complete, jobs(fleet, name))),
-            seconds=PATIENCE,
-        )
+    until("both are complete", lambda: all(map(is_complete, jobs(fleet))), seconds=PATIENCE)
     complete = {job["metadata"]["uid"]: job["metadata"]["generation"] for job in jobs(fleet)}
     fleet.controller.look()
     after = {job["metadata"]["uid"]: job["metadata"]["generation"] for job in jobs(fleet)}

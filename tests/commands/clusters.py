@@ -1,9 +1,11 @@
 """A namespace of a real API server, in which Jobs and pods are what a test says: no controller runs there."""
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from generator.commands.observing import Found
 from generator.formats.launch import LAUNCHER_PATH
 from tests.cluster.apiserver import Server
 
@@ -18,6 +20,9 @@ STATUS: dict[str, dict[str, Any]] = {
 INDEX = "batch.kubernetes.io/job-completion-index"
 FAILURES = "batch.kubernetes.io/job-index-failure-count"
 IMAGE_ID = "registry.example/train@sha256:" + "a" * 64
+
+Look = Callable[..., Found]
+"""Collects once, and gives what was found."""
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,37 @@
 """What the tests of several commands speak to."""
 
 import shlex
+import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
+from generator.commands.collect import Target
+from generator.commands.observing import Found, collect_from_cluster
+from generator.commands.workspace import Workspace
+from generator.engine.cluster.kubectl import Kubectl
 from tests.cluster.apiserver import Server, kubectl
-from tests.commands.clusters import Cluster
+from tests.commands.clusters import Cluster, Look
 from tests.repository import Sandbox
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """Where the results volume is mounted."""
+    return tmp_path / "results"
+
+
+@pytest.fixture
+def look_at_cluster(sandbox: Sandbox, cluster: Cluster, results: Path) -> Look:
+    """What `sweep collect --push --cluster` does at some time, from the sandbox's clone or another."""
+
+    def collect(clock: Callable[[], float] = time.time, workspace: Workspace | None = None) -> Found:
+        target = Target((workspace or sandbox.workspace).repository, "origin", "main")
+        return collect_from_cluster(target, results, Kubectl(), cluster.namespace, clock=clock)
+
+    return collect
 
 
 @pytest.fixture

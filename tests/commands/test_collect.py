@@ -63,11 +63,6 @@ def merged(sandbox: Sandbox) -> Sandbox:
     return sandbox
 
 
-@pytest.fixture
-def results(tmp_path: Path) -> Path:
-    return tmp_path / "results"
-
-
 def recorded(sandbox: Sandbox, found: tuple[Collected, ...]) -> dict[str, str]:
     """Give the status of every trial as main holds it."""
     assert found

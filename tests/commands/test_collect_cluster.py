@@ -18,7 +18,7 @@ from generator.commands.observing import collect_from_cluster
 from generator.engine.cluster.kubectl import ClusterError, Kubectl
 from generator.structs.settings import Results
 from tests.cluster.apiserver import kubectl
-from tests.commands.clusters import Cluster
+from tests.commands.clusters import Cluster, Look
 from tests.commands.test_collect import leave, recorded, stored
 from tests.conftest import ROOT
 from tests.render.platforms import PLATFORM_SETTINGS, a_platform, a_source, the
@@ -26,17 +26,8 @@ from tests.repository import Sandbox
 
 
 @pytest.fixture
-def results(tmp_path: Path) -> Path:
-    return tmp_path / "results"
-
-
-@pytest.fixture
-def collected(sandbox: Sandbox, cluster: Cluster, results: Path) -> Callable[..., tuple[Collected, ...]]:
-    def collect(*, is_reviewed: bool = False) -> tuple[Collected, ...]:
-        target = Target(sandbox.workspace.repository, "origin", "main", is_reviewed)
-        return collect_from_cluster(target, results, Kubectl(), cluster.namespace).collected
-
-    return collect
+def collected(look_at_cluster: Look) -> Callable[[], tuple[Collected, ...]]:
+    return lambda: look_at_cluster().collected
 
 
 @pytest.mark.parametrize("ends", ["Complete", "Failed"])

@@ -3,38 +3,23 @@
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from generator.commands.attesting import LAG_SECONDS
-from generator.commands.collect import Target
-from generator.commands.observing import Found, collect_from_cluster
-from generator.engine.cluster.kubectl import Kubectl
-from tests.commands.clusters import ENDED_AT, IMAGE_ID, Cluster
+from generator.commands.observing import Found
+from tests.commands.clusters import ENDED_AT, IMAGE_ID, Cluster, Look
 from tests.commands.test_collect import leave, recorded, stored
 from tests.engine.trial_pods import a_pod, ended
 from tests.repository import Sandbox
 
-Look = Callable[..., Found]
-
 
 @pytest.fixture
-def results(tmp_path: Path) -> Path:
-    return tmp_path / "results"
-
-
-@pytest.fixture
-def look(sandbox: Sandbox, cluster: Cluster, results: Path) -> Look:
-    def collect(after: float = LAG_SECONDS + 1) -> Found:
-        target = Target(sandbox.workspace.repository, "origin", "main")
-        return collect_from_cluster(
-            target, results, Kubectl(), cluster.namespace, clock=lambda: ENDED_AT + after
-        )
-
-    return collect
+def look(look_at_cluster: Look) -> Look:
+    """Collect so long after the end of every Job and pod."""
+    return lambda after=LAG_SECONDS + 1: look_at_cluster(lambda: ENDED_AT + after)
 
 
 def message(tmp_path: Path, sandbox: Sandbox, index: int, uid: str, **changes: object) -> str:

@@ -8,31 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from generator.commands.collect import Target
-from generator.commands.observing import Found, collect_from_cluster
+from generator.commands.observing import Found
 from generator.commands.stalled import FRESH_SECONDS
 from generator.commands.workspace import Workspace
-from generator.engine.cluster.kubectl import Kubectl
-from tests.commands.clusters import Cluster
+from tests.commands.clusters import Cluster, Look
 from tests.commands.test_collect import leave, recorded, stored
 from tests.repository import Sandbox
 
-Look = Callable[..., Found]
-
 
 @pytest.fixture
-def results(tmp_path: Path) -> Path:
-    return tmp_path / "results"
-
-
-@pytest.fixture
-def look(sandbox: Sandbox, cluster: Cluster, results: Path) -> Look:
-    def collect(after: float = 0, workspace: Workspace | None = None) -> Found:
-        target = Target((workspace or sandbox.workspace).repository, "origin", "main")
-        clock = lambda: time.time() + after  # noqa: E731 - the one clock of these tests
-        return collect_from_cluster(target, results, Kubectl(), cluster.namespace, clock=clock)
-
-    return collect
+def look(look_at_cluster: Look) -> Look:
+    """Collect so long after now."""
+    return lambda after=0, workspace=None: look_at_cluster(lambda: time.time() + after, workspace)
 
 
 def names(found: Found) -> list[str]:

@@ -63,6 +63,25 @@ def test_what_nobody_made_is_missing_with_a_way_out(platform: str, sandbox: Sand
     assert all(one.hint for one in found.values() if one.is_fault)
 
 
+@pytest.mark.parametrize("controller", [Controller.ARGOCD, Controller.FLUX])
+def test_what_is_not_applied_is_so_by_the_commands_of_the_platforms_own_page(
+    controller: Controller, sandbox: Sandbox, namespace: str, needs_kustomize: None
+) -> None:
+    bootstrapped(sandbox, namespace, controller)
+    page = (sandbox.root / "clusters/README.md").read_text()
+
+    hint = looked(sandbox)[f"Namespace {namespace}-collector"].hint or ""
+
+    platform, then, own = hint.split("`")[1:4]
+    assert [f"`{command}`" in page for command in (platform, own)] == [True, True], hint
+    assert (platform.split()[-1], then, own.split()[-1]) == (
+        "clusters/platform",
+        ", then ",
+        f"clusters/{controller}",
+    )
+    assert all("--server-side" in command for command in (platform, own))
+
+
 def test_what_was_changed_in_the_cluster_is_wrong(platform: str, sandbox: Sandbox, apiserver: Server) -> None:
     patch = ("patch", "cronjob", "sweep-collector", "--namespace", f"{platform}-collector", "--patch")
     apiserver.kubectl(*patch, json.dumps({"spec": {"suspend": True}}))

@@ -227,6 +227,7 @@ def copied(sandbox: Sandbox, old: str, new: str) -> str:
     lock.write_text(
         lock.read_text()
         .replace('sweep: "peak"', f'sweep: "{sweep}"')
+        .replace(f'name: "{old}"', f'name: "{new}"')
         .replace("number: 1\n", f"number: {number}\n")
     )
     return new

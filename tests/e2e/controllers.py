@@ -9,7 +9,8 @@ from tests.cluster.children import until
 from tests.cluster.machine import Machine
 from tests.e2e.team import NAMESPACE, WEBHOOK_TOKEN, Batch, Team
 
-SYNC_SECONDS = 120.0
+SYNC_SECONDS = 240.0
+"""For what must be applied or pruned, on a machine full of others."""
 SOURCE = ROOT = SETS = RECEIVER = NAMESPACE
 """What `sweep bootstrap` calls the GitRepository, root Kustomization, Receiver and ApplicationSet."""
 KUSTOMIZATION = "kustomizations.kustomize.toolkit.fluxcd.io"
@@ -44,6 +45,15 @@ class Controller(Protocol):
         """Give what it says against a batch; empty where it says nothing."""
 
 
+def until_in_sync(controller: Controller, *gone: Batch) -> None:
+    """Wait until nothing differs from git, and batches that are gone from it are kept no more."""
+
+    def is_done() -> bool:
+        return not controller.differences() and not controller.objects() & {batch.name for batch in gone}
+
+    until("nothing differs, and no more is kept than what stands", is_done, seconds=SYNC_SECONDS)
+
+
 class Flux:
     """Flux, told of pushes as its Receiver would be."""
 
@@ -61,7 +71,7 @@ class Flux:
         hook = flux.webhook(self.machine, self.SPACE, RECEIVER)
         team.forge.webhooks(hook, secret=WEBHOOK_TOKEN)
         self.look()
-        until("Flux has the root", lambda: not self.differences(), seconds=SYNC_SECONDS)
+        until_in_sync(self)
 
     def look(self) -> None:
         """Have the source fetched, and every Kustomization applied."""
@@ -112,12 +122,12 @@ class ArgoCD:
         team.forge.webhooks(*argocd.webhook(self.machine), secret=argocd.WEBHOOK_SECRET)
         until("Argo CD has the platform", self._has_platform, seconds=SYNC_SECONDS)
 
-    def look(self) -> None:
-        """Have the ApplicationSet look for folders, and every Application compared."""
+    def look(self, *, is_hard: bool = False) -> None:
+        """Have the ApplicationSet look for folders, and every Application compared; hard: without a cache."""
         argocd.refresh_set(self.machine, SETS)
         for name in sorted(argocd.applications(self.machine)):
             with suppress(AssertionError):  # it may go away at this moment
-                argocd.refresh(self.machine, name)
+                argocd.refresh(self.machine, name, is_hard=is_hard)
 
     def restart(self) -> None:
         """Start it anew."""

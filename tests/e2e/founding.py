@@ -1,13 +1,12 @@
 """How a team begins: an empty folder, a cluster with a controller, and what `sweep bootstrap` says."""
 
-import re
-import shlex
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.cluster import box, images
+from tests.cluster import box, images, platforms
 from tests.cluster.apiserver import NoClusterToolsError
 from tests.cluster.forge import Forge
 from tests.cluster.images import Images
@@ -93,7 +92,12 @@ def found(ground: Ground) -> Team:
     team.git("add", "--all")
     team.git("commit", "-q", "-m", f"Bootstrap {ground.controller}")
     team.push()
-    apply_platform(team, ground)
+
+    def prepare() -> None:
+        ground.storage.offer(ground.machine.server, NAMESPACE, COLLECTORS, {"mnist": _digits(ground)})
+        secret(team, COLLECTORS, "sweep-git-write", COLLECTOR)
+
+    apply_platform(team, prepare)
     rule = (root / "clusters/pre-receive.sh").read_text()
     ground.forge.install_rule(REPOSITORY, rule)
     return team
@@ -133,24 +137,28 @@ def _initialise(team: Team, ground: Ground, url: str) -> None:
     team.git("commit", "-q", "-m", "Say what the cluster has")
 
 
-def apply_platform(team: Team, ground: Ground) -> None:
-    """Apply what the bootstrap wrote, by the commands of the page that it wrote, in their order."""
-    page = (team.root / "clusters/README.md").read_text()
-    *first, last = re.findall(r"`(kubectl apply [^`]+)`", page)
+def apply_platform(team: Team, prepare: Callable[[], None]) -> None:
+    """Apply what the bootstrap wrote, by the commands of its own page; all else comes before the last."""
+    *first, last = platforms.steps(team.root)
     for command in first:
-        team.run(shlex.split(command))
-    ground.storage.offer(ground.machine.server, NAMESPACE, COLLECTORS, {"mnist": _digits(ground)})
-    secret(team, COLLECTORS, "sweep-git-write", COLLECTOR)
-    if ground.controller == "flux":
+        team.run(command)
+    prepare()
+    _let_the_controller_in(team)
+    if team.controller != "none":
+        team.run(last)
+
+
+def _let_the_controller_in(team: Team) -> None:
+    """Make the Secrets by which a controller reads the repository and knows its git server."""
+    if team.controller == "flux":
         secret(team, f"{NAMESPACE}-flux", "sweep-git-read", READER)
         webhook = ("create", "secret", "generic", "sweep-webhook", f"--namespace={NAMESPACE}-flux")
         team.server.kubectl(*webhook, f"--from-literal=token={WEBHOOK_TOKEN}")
-    else:
-        kind = {"type": "git", "url": ground.forge.url(REPOSITORY)}
+    elif team.controller == "argocd":
+        kind = {"type": "git", "url": team.forge.url(REPOSITORY)}
         secret(team, "argocd", "sweeps-git-read", READER, **kind)
         label = "argocd.argoproj.io/secret-type=repository"
         team.server.kubectl("label", "secret", "sweeps-git-read", "--namespace=argocd", label)
-    team.run(shlex.split(last))
 
 
 def secret(team: Team, namespace: str, name: str, user: str, **more: str) -> None:

@@ -25,8 +25,8 @@ VICTIM = 1
 
 
 def honest() -> int:
-    """Do the work that was asked for."""
-    time.sleep(3)
+    """Do the work that was asked for, for as long as another pod takes to do what it must not."""
+    time.sleep(10)
     return 1
 
 

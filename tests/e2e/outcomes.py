@@ -7,10 +7,9 @@ from pathlib import Path
 from tests.cluster.children import until
 from tests.cluster.forge import Forge
 from tests.e2e.controllers import APPLICATION, Controller
-from tests.e2e.team import REPOSITORY, Batch, Team
+from tests.e2e.team import REPOSITORY, Batch, Team, has_ended
 
 TRAINED_SECONDS = 240.0
-ENDS = {"Complete", "Failed"}
 
 
 def trained(team: Team, scores: Mapping[str, Sequence[float]]) -> tuple[Batch, ...]:
@@ -31,13 +30,6 @@ def until_trained(team: Team, *batches: Batch) -> None:
 
     names = ", ".join(batch.name for batch in batches)
     until(f"trained: {names}", have_ended, seconds=TRAINED_SECONDS, pause=0.5)
-
-
-def has_ended(job: Mapping[str, object]) -> bool:
-    """Tell whether a Job says that it has ended."""
-    status = job.get("status")
-    conditions = status.get("conditions", ()) if isinstance(status, dict) else ()
-    return any(one["type"] in ENDS and one["status"] == "True" for one in conditions)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from tests.cluster import controller_files
+from tests.cluster import controller_files, platforms
 from tests.cluster.apiserver import Server
 from tests.cluster.machine import Machine
 from tests.e2e.founding import Ground
@@ -112,16 +112,15 @@ def founded(ground: Ground, person: Account) -> Team:
 
 def steps(team: Team) -> list[list[str]]:
     """Give the commands that a person types: those of the page, those that make Secrets before the last."""
-    page = (team.root / "clusters/README.md").read_text()
-    *first, last = re.findall(r"`(kubectl apply [^`]+)`", page)
+    *first, last = platforms.steps(team.root)
     said = json.loads(
         team.sweep(
             *("bootstrap", team.controller, "--repo", team.forge.url(NAMESPACE)),
             *("--branch", "main", "--format", "json"),
         ).stdout
     )
-    secrets = [command for secret in said["data"]["secrets"] for command in secret["commands"]]
-    return [shlex.split(command) for command in (*first, *secrets, last)]
+    secrets = [shlex.split(command) for secret in said["data"]["secrets"] for command in secret["commands"]]
+    return [*first, *secrets, last]
 
 
 def keys(team: Team) -> None:

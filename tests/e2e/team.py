@@ -8,7 +8,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -69,8 +69,6 @@ class Team:
     forge: Forge
     server: Server
     controller: str
-    is_told: Callable[[], None] = lambda: None
-    """Called after a push, where no webhook of the git server does it."""
     said: list[str] = field(default_factory=list)
     """What commands printed, the last one last: for a failure's report."""
 
@@ -155,7 +153,6 @@ class Team:
             self.git("pull", "-q", "--no-rebase", "--no-edit", "origin", "main")
         else:
             raise AssertionError(f"cannot push:\n{self.said[-2]}")
-        self.is_told()
         return self.git("rev-parse", "HEAD").strip()
 
     def pull(self) -> None:
@@ -240,6 +237,12 @@ class Team:
             "GIT_COMMITTER_EMAIL": f"{PERSON}@example.org",
             "GIT_TERMINAL_PROMPT": "0",
         }
+
+
+def has_ended(job: Mapping[str, Any]) -> bool:
+    """Tell whether a Job says that it has ended."""
+    conditions = job.get("status", {}).get("conditions") or ()
+    return any(one["type"] in {"Complete", "Failed"} and one["status"] == "True" for one in conditions)
 
 
 def _path(kind: str, namespace: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.cluster.children import until
-from tests.e2e.controllers import Controller
+from tests.e2e.controllers import Controller, until_in_sync
 from tests.e2e.founding import Ground
 from tests.e2e.team import RUN, Batch, Team
 
@@ -149,8 +149,7 @@ def test_nothing_of_a_cancelled_batch_comes_back(story: Story, controller: Contr
 
     controller.look()
 
-    until("nothing differs", lambda: not controller.differences(), seconds=SECONDS, pause=1)
-    assert not controller.objects() & {story.halfway.name, story.nowhere.name}
+    until_in_sync(controller, story.halfway, story.nowhere)
     for batch in (story.halfway, story.nowhere):
         assert (story.team.jobs(batch), story.team.pods(batch)) == ([], [])
         assert len(story.team.results_commits(batch)) == 1

@@ -16,6 +16,7 @@ from tests.e2e.founding import Ground
 from tests.e2e.gates import gate
 from tests.e2e.memory import peaks
 from tests.e2e.team import COLLECTOR, NAMESPACE, Team
+from tests.e2e.watching import Watch
 
 LONG = 600.0
 SECONDS = 120.0
@@ -153,15 +154,15 @@ def test_a_job_deleted_by_hand_ends_by_its_records_or_is_reported_as_stalled(
     team: Team, controller: Controller, ground: Ground
 ) -> None:
     team.ask("deleted-late", parameters={"x": [0.0, 1.0]})
-    team.ask("deleted-early", parameters={"x": [2.0], "seconds": [0, 20]})
+    team.ask("deleted-early", parameters={"x": [2.0], "seconds": [0, 40]})
     late, early = team.asked("deleted-late", "deleted-early")
+    watch = Watch(team, ground.storage.results)
+    left = watch.results / early.name
+    until("one trial of this one has ended", lambda: list(left.glob("*/*.json")), seconds=SECONDS)
+    watch.delete(early)
     outcomes.until_trained(team, late)
-    left = ground.storage.results / early.name
-    until("one trial of the other has ended", lambda: list(left.glob("*/*.json")), seconds=SECONDS)
-    for batch in (late, early):
-        label = f"--selector=sweepledger.dev/batch={batch.name}"
-        team.server.kubectl("delete", "jobs", f"--namespace={NAMESPACE}", label)
-        until("its pods are gone", lambda batch=batch: not team.pods(batch), seconds=SECONDS)
+    watch.delete(late)
+    watch.until_gone(early, late)
 
     seen = Run.start(team).ended()
     outcomes.apply_again(team, controller, early)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.forge import Forge
-from tests.cluster.forge_clones import git
+from tests.cluster.forge_clones import Clone
 from tests.e2e import collecting, outcomes
 from tests.e2e.team import COLLECTOR, REPOSITORY, Batch, Team
 
@@ -24,38 +24,33 @@ STRAY = "results/stray/note.md"
 
 @dataclass(frozen=True)
 class Thief:
-    """A clone in the hands of somebody who has the collector's credential."""
+    """Somebody who has the collector's credential."""
 
-    root: Path
+    clone: Clone
     batch: Batch
     """Of others, and active."""
 
     @classmethod
     def of(cls, forge: Forge, root: Path, batch: Batch) -> "Thief":
         """Clone with the credential; the copy is another remote."""
-        git(root.parent, "clone", "-q", forge.url(REPOSITORY, user=COLLECTOR), str(root))
-        git(root, "remote", "add", COPY, forge.url(COPY, user=COLLECTOR))
-        return cls(root, batch)
+        clone = Clone.of(forge, root, COLLECTOR, REPOSITORY)
+        clone.git("remote", "add", COPY, forge.url(COPY, user=COLLECTOR))
+        return cls(clone, batch)
 
     def forget(self) -> None:
         """Begin anew from what stands."""
-        git(self.root, "fetch", "-q", "origin")
-        git(self.root, "reset", "-q", "--hard", "origin/main")
+        self.clone.git("fetch", "-q", "origin")
+        self.clone.git("reset", "-q", "--hard", "origin/main")
 
     def commit(self, *paths: str) -> None:
         """Commit all changes, and a line more in some files."""
         for path in paths:
-            target = self.root / path
+            target = self.clone.root / path
             target.parent.mkdir(parents=True, exist_ok=True)
             with target.open("a") as file:
                 file.write("# mine\n")
-        git(self.root, "add", "--all", "--force")
-        git(self.root, "commit", "-q", "-m", "Take over")
-
-    def push(self, remote: str, *refs: str) -> str:
-        """Push; give what git says, empty where it went well."""
-        done = git(self.root, "push", "--porcelain", remote, *refs, check=False)
-        return done.stdout + done.stderr if done.returncode else ""
+        self.clone.git("add", "--all", "--force")
+        self.clone.git("commit", "-q", "-m", "Take over")
 
 
 Attempt = Callable[[Thief], tuple[str, ...]]
@@ -74,22 +69,22 @@ def changing(*paths: str) -> Attempt:
 
 def ending_a_batch(thief: Thief) -> tuple[str, ...]:
     """Take an overlay away, and keep it nowhere."""
-    git(thief.root, "rm", "-q", "-r", f"overlays/active/{thief.batch.name}")
+    thief.clone.git("rm", "-q", "-r", f"overlays/active/{thief.batch.name}")
     thief.commit(STRAY)
     return (MAIN,)
 
 
 def moving_a_changed_batch(thief: Thief) -> tuple[str, ...]:
     """Archive an overlay, with another content."""
-    git(thief.root, "mv", *(f"overlays/{where}/{thief.batch.name}" for where in ("active", "archive")))
+    thief.clone.git("mv", *(f"overlays/{where}/{thief.batch.name}" for where in ("active", "archive")))
     thief.commit(f"overlays/archive/{thief.batch.name}/job.yaml")
     return (MAIN,)
 
 
 def linking(thief: Thief) -> tuple[str, ...]:
     """Let a result be a link to the settings."""
-    (thief.root / STRAY).parent.mkdir(parents=True, exist_ok=True)
-    (thief.root / STRAY).symlink_to("../../sweepledger.yaml")
+    (thief.clone.root / STRAY).parent.mkdir(parents=True, exist_ok=True)
+    (thief.clone.root / STRAY).symlink_to("../../sweepledger.yaml")
     thief.commit()
     return (MAIN,)
 
@@ -97,24 +92,24 @@ def linking(thief: Thief) -> tuple[str, ...]:
 def undoing_it_again(thief: Thief) -> tuple[str, ...]:
     """Change a base, and take that back: the last commit shows nothing."""
     thief.commit("base/launcher/v1/launch.py")
-    git(thief.root, "revert", "--no-edit", "HEAD")
+    thief.clone.git("revert", "--no-edit", "HEAD")
     thief.commit(STRAY)
     return (MAIN,)
 
 
 def merging(thief: Thief) -> tuple[str, ...]:
     """Bring a change in as the second parent of a merge."""
-    git(thief.root, "checkout", "-q", "--detach", "HEAD~1")
+    thief.clone.git("checkout", "-q", "--detach", "HEAD~1")
     thief.commit("base/launcher/v1/launch.py")
-    side = git(thief.root, "rev-parse", "HEAD").stdout.strip()
-    git(thief.root, "checkout", "-q", "main")
-    git(thief.root, "merge", "-q", "--no-edit", side)
+    side = thief.clone.git("rev-parse", "HEAD").stdout.strip()
+    thief.clone.git("checkout", "-q", "main")
+    thief.clone.git("merge", "-q", "--no-edit", side)
     return (MAIN,)
 
 
 def forcing(thief: Thief) -> tuple[str, ...]:
     """Put the branch back by a commit."""
-    git(thief.root, "reset", "-q", "--hard", "HEAD~1")
+    thief.clone.git("reset", "-q", "--hard", "HEAD~1")
     thief.commit(STRAY)
     return ("--force", MAIN)
 
@@ -188,8 +183,8 @@ def test_a_stolen_credential_writes_nothing_but_results_and_each_attempt_succeed
         thief.forget()
         copied()
         refs = prepare(thief)
-        said[name] = thief.push("origin", *refs)
-        controls[name] = thief.push(COPY, *refs)
+        said[name] = thief.clone.push(*refs)
+        controls[name] = thief.clone.push(*refs, remote=COPY)
 
     assert {name: told for name, told in said.items() if REFUSAL not in told} == {}
     assert {name: told for name, told in controls.items() if told} == {}

@@ -198,7 +198,8 @@ def _push(team: Team, ref: str) -> str:
 
 def _is_training(team: Team, batch: Batch) -> bool:
     """Tell whether both trials of a batch have begun."""
-    return [pod["status"]["phase"] for pod in team.pods(batch)] == ["Running"] * 2
+    phases = [pod["status"]["phase"] for pod in team.pods(batch)]
+    return len(phases) == 2 and set(phases) <= {"Running", "Succeeded"}
 
 
 def _complaints(team: Team) -> str:

@@ -41,7 +41,7 @@ SWEEPS: Mapping[str, tuple[tuple[str, ...], Mapping[str, object]]] = {
     "ends-late": (("late",), {"shape": "indexed", "timeout": f"{TIMEOUT}s"}),
     "ends-hung": (("hangs",), {"shape": "indexed", "timeout": f"{TIMEOUT}s", "pool": BRIEF}),
     "ends-all": (STOPPED, {"shape": "indexed", "parallelism": 2, "timeout": "10m"}),
-    "ends-few": (FEW, {"parallelism": 3, "timeout": "10m", "max_failed": 1, "retries": 0}),
+    "ends-few": (FEW, {"parallelism": 2, "timeout": "10m", "max_failed": 1, "retries": 0}),
     "ends-single": (SINGLE, {"shape": "jobs", "parallelism": 6, "timeout": "10m"}),
     "ends-nowhere": (("well",), {"shape": "indexed", "timeout": f"{TIMEOUT}s", "pool": BRIEF}),
 }

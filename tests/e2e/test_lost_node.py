@@ -64,8 +64,11 @@ def lost(team: Team, ground: Ground) -> Iterator[Mapping[str, Lost]]:
 def test_the_status_names_the_node_that_is_lost_and_the_ways_out(
     team: Team, lost: Mapping[str, Lost]
 ) -> None:
+    def are_missed() -> bool:
+        return all(_tally(team, one)["node_lost"] == 1 for one in lost.values())
+
+    until("the status says so", are_missed, seconds=120, pause=2)
     for one in lost.values():
-        until("the status says so", lambda one=one: _tally(team, one)["node_lost"] == 1, seconds=120, pause=2)
         one.say("`sweep status --cluster` says node lost")
 
         (remark,) = _tally(team, one)["remarks"]
@@ -79,8 +82,8 @@ def test_the_status_names_the_node_that_is_lost_and_the_ways_out(
 def test_the_trial_of_a_lost_node_waits_instead_of_running_twice(
     team: Team, lost: Mapping[str, Lost]
 ) -> None:
+    until("the pods are to go", lambda: all(_is_doomed(team, one) for one in lost.values()), seconds=180)
     for one in lost.values():
-        until("the pod is to go", lambda one=one: _is_doomed(team, one), seconds=180, pause=2)
         one.say("the control plane gives up the pod")
 
     time.sleep(QUIET)

@@ -3,11 +3,10 @@
 At least once is what a cluster can promise; here no node is lost, and so it is once.
 """
 
-from tests.cluster.children import until
-from tests.e2e.controllers import Controller
+from tests.e2e.controllers import Controller, until_in_sync
 from tests.e2e.founding import Ground
 from tests.e2e.team import Team
-from tests.e2e.watching import SECONDS, Watch, tell
+from tests.e2e.watching import Watch, tell
 
 
 def test_sweeps_merged_together_in_succession_and_while_others_run_are_each_trained_and_recorded_once(
@@ -15,11 +14,11 @@ def test_sweeps_merged_together_in_succession_and_while_others_run_are_each_trai
 ) -> None:
     watch = Watch(team, ground.storage.results)
     watch.ask("brief", 2)
-    watch.ask("lasting", 2, seconds=600)
+    watch.ask("lasting", 2, seconds=600, timeout="15m")
     brief, lasting = team.asked("brief", "lasting")
     watch.ask("successor", 4, shape="indexed", parallelism=2)
     (successor,) = team.asked("successor")
-    watch.until_running(lasting)
+    watch.until_each_trains(lasting)
     watch.ask("late", 3)
     (late,) = team.asked("late")
     watch.until_over(brief)
@@ -42,5 +41,4 @@ def test_sweeps_merged_together_in_succession_and_while_others_run_are_each_trai
     statuses = {batch.sweep: {row["status"] for row in team.summary(batch.sweep)} for batch in everything}
     assert statuses == {"brief": {"ok"}, "lasting": {"cancelled"}, "successor": {"ok"}, "late": {"ok"}}
     watch.until_gone(*everything)
-    until("nothing differs", lambda: not controller.differences(), seconds=SECONDS)
-    assert not controller.objects() & {batch.name for batch in everything}
+    until_in_sync(controller, *everything)

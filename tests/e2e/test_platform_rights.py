@@ -10,7 +10,7 @@ import pytest
 from tests.cluster.children import until
 from tests.cluster.machine import Machine
 from tests.e2e import rights
-from tests.e2e.controllers import Controller
+from tests.e2e.controllers import Controller, until_in_sync
 from tests.e2e.founding import Ground
 from tests.e2e.rights import Account
 from tests.e2e.team import COLLECTORS, NAMESPACE, Team
@@ -163,7 +163,7 @@ def test_argo_cd_with_the_documented_rights_keeps_the_platform_and_runs_a_batch(
         )
         team.until_recorded(batch)
         until("the Jobs are pruned", lambda: not team.jobs(batch), seconds=SECONDS, pause=1)
-        until("nothing differs", lambda: not controller.differences(), seconds=SECONDS, pause=1)
+        until_in_sync(controller, batch)
 
         refusals = [
             argocd.refused("get", "secrets", f"--namespace={COLLECTORS}"),

@@ -13,7 +13,7 @@ import pytest
 
 from tests.cluster.children import until
 from tests.cluster.forge_faults import Fault, Refusing
-from tests.e2e.controllers import Controller
+from tests.e2e.controllers import Controller, until_in_sync
 from tests.e2e.founding import Ground
 from tests.e2e.team import COLLECTOR, Batch, Team
 from tests.e2e.upsetting import UPSETS, ArgoCDUpsets, Upsets, restored
@@ -88,7 +88,7 @@ def test_jobs_that_have_ended_stand_untouched_by_restarts_commits_and_refreshes(
     team.write("notes.md", "Nothing that a batch reads.\n")
     team.commit("Note something")
     upsets.look_hard()
-    until("nothing differs", lambda: not controller.differences(), seconds=SECONDS)
+    until_in_sync(controller)
 
     assert ended.watch.jobs(*ended.batches) == before
     assert ended.watch.are_each_trained_once(*ended.batches)
@@ -103,7 +103,7 @@ def test_an_edited_template_of_applications_reaches_no_batch_that_stands(
 
     with upsets.edited_template(EDITED):
         controller.look()
-        until("nothing differs", lambda: not controller.differences(), seconds=SECONDS)
+        until_in_sync(controller)
         templates = [upsets.kept(batch) for batch in ended.batches]
 
     assert [one["metadata"]["labels"].get("edited") for one in templates] == [None, None]
@@ -142,9 +142,12 @@ def test_jobs_deleted_by_hand_and_as_by_a_ttl_train_nothing_again(
     ended.watch.until_gone(*ended.batches)
     upsets.look_hard()
 
+    def are_missed() -> bool:
+        said = controller.differences()
+        return all("OutOfSync" in said.get(batch.name, "") for batch in ended.batches)
+
     if isinstance(upsets, ArgoCDUpsets):  # it says so, and leaves it to a person
-        differences = controller.differences()
-        assert all("OutOfSync" in differences[batch.name] for batch in ended.batches)
+        until("Argo CD misses the Jobs", are_missed, seconds=SECONDS)
         assert not ended.watch.jobs(*ended.batches)
     else:
         ended.until_ended_again(before)
@@ -173,7 +176,7 @@ def test_what_is_recorded_stays_away_after_restarts_commits_and_when_everything_
     upsets.remake()
     controller.look()
 
-    until("nothing differs", lambda: not controller.differences(), seconds=SECONDS)
+    until_in_sync(controller)
     assert not controller.objects() & {batch.name for batch in recorded.batches}
     assert recorded.watch.jobs(*recorded.batches) == {}
     assert recorded.watch.collect() == commit
@@ -230,4 +233,4 @@ def test_a_store_restored_from_before_the_recording_trains_nothing_again(
     assert all(ALREADY in one for uid, one in words.items() if uid not in trained)
     assert len(team.results_commits(batch)) == 1
     assert watch.collect() == tip
-    until("nothing differs", lambda: not controller.differences(), seconds=SECONDS)
+    until_in_sync(controller)

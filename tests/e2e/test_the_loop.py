@@ -1,7 +1,7 @@
 """The whole loop, as the README tells it: a spec is merged, trains in the cluster, is recorded, is gone."""
 
 from tests.cluster.children import until
-from tests.e2e.controllers import Controller
+from tests.e2e.controllers import Controller, until_in_sync
 from tests.e2e.team import Team
 
 DIGITS = """name: digits
@@ -37,6 +37,5 @@ def test_a_merged_spec_trains_on_real_digits_is_recorded_by_the_cluster_and_prun
     assert {record["ran"] for record in team.records(batch)} == {team.image("trainer")}
     assert len(team.results_commits(batch)) == 1
     until("the Job is pruned", lambda: not team.jobs(batch), seconds=120)
-    until("nothing differs", lambda: not controller.differences(), seconds=120)
-    assert batch.name not in controller.objects()
+    until_in_sync(controller, batch)
     assert "results(digits): 4/4 trials" in team.git("log", "--format=%s", "origin/main")

@@ -5,7 +5,7 @@ Each leaves the cluster as it was; what comes of it is for the tests to judge.
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,14 +15,12 @@ import yaml
 from tests.cluster import argocd, controller_files, flux
 from tests.cluster.children import until
 from tests.cluster.machine import Machine
-from tests.e2e.controllers import APPLICATION, KUSTOMIZATION, ROOT, SETS, SOURCE
-from tests.e2e.team import NAMESPACE, Batch, Team
+from tests.e2e.controllers import APPLICATION, KUSTOMIZATION, ROOT, SETS, SOURCE, ArgoCD, Flux
+from tests.e2e.team import Batch, Team
 
 GONE_SECONDS = 120.0
 GIT_REPOSITORY = "gitrepositories.source.toolkit.fluxcd.io"
 APPLICATION_SET = "applicationsets.argoproj.io"
-ARGO_CD, FLUX = "argocd", f"{NAMESPACE}-flux"
-"""The namespaces that they look into."""
 
 
 class Upsets(Protocol):
@@ -56,20 +54,17 @@ class FluxUpsets:
 
     def look_hard(self) -> None:
         """It has no cache but the source's artifact."""
-        flux.refresh(self.machine, FLUX, SOURCE)
-        for name in flux.ready(self.machine, FLUX):
-            with suppress(AssertionError):  # it may go away at this moment
-                flux.refresh(self.machine, FLUX, name, kind="kustomization")
+        Flux(self.machine).look()
 
     def remake(self) -> None:
         """Delete the root Kustomization; its finalizer takes the batches' along, and theirs the Jobs."""
-        self.machine.server.kubectl("delete", KUSTOMIZATION, ROOT, f"--namespace={FLUX}")
-        until("no batch is kept", lambda: not flux.ready(self.machine, FLUX), seconds=GONE_SECONDS)
+        self.machine.server.kubectl("delete", KUSTOMIZATION, ROOT, f"--namespace={Flux.SPACE}")
+        until("no batch is kept", lambda: not flux.ready(self.machine, Flux.SPACE), seconds=GONE_SECONDS)
         _apply_again(self.team, "flux", "Kustomization")
 
     def kept(self, batch: Batch) -> Mapping[str, Any]:
         """Give a Kustomization."""
-        return _kept(self.machine, (KUSTOMIZATION, FLUX, batch.name))
+        return _kept(self.machine, (KUSTOMIZATION, Flux.SPACE, batch.name))
 
     def applied(self, kept: Mapping[str, Any]) -> AbstractContextManager[None]:
         """Apply a Kustomization."""
@@ -86,7 +81,7 @@ class FluxUpsets:
 
     def _pin(self, commit: str | None) -> None:
         patch = json.dumps({"spec": {"ref": {"commit": commit}}})
-        options = (f"--namespace={FLUX}", "--type=merge", f"--patch={patch}")
+        options = (f"--namespace={Flux.SPACE}", "--type=merge", f"--patch={patch}")
         self.machine.server.kubectl("patch", GIT_REPOSITORY, SOURCE, *options)
         self.look_hard()
 
@@ -104,14 +99,11 @@ class ArgoCDUpsets:
 
     def look_hard(self) -> None:
         """Ask for a hard refresh."""
-        argocd.refresh_set(self.machine, SETS)
-        for name in argocd.applications(self.machine):
-            with suppress(AssertionError):  # it may go away at this moment
-                argocd.refresh(self.machine, name, is_hard=True)
+        ArgoCD(self.machine).look(is_hard=True)
 
     def remake(self) -> None:
         """Delete the ApplicationSet; its Applications go with it, and by their finalizers the Jobs."""
-        self.machine.server.kubectl("delete", APPLICATION_SET, SETS, f"--namespace={ARGO_CD}")
+        self.machine.server.kubectl("delete", APPLICATION_SET, SETS, f"--namespace={argocd.NAMESPACE}")
 
         def are_gone() -> bool:
             return all(name.endswith("-platform") for name in argocd.applications(self.machine))
@@ -121,7 +113,7 @@ class ArgoCDUpsets:
 
     def kept(self, batch: Batch) -> Mapping[str, Any]:
         """Give an Application."""
-        return _kept(self.machine, (APPLICATION, ARGO_CD, batch.name))
+        return _kept(self.machine, (APPLICATION, argocd.NAMESPACE, batch.name))
 
     def applied(self, kept: Mapping[str, Any]) -> AbstractContextManager[None]:
         """Apply an Application, which no ApplicationSet knows of."""
@@ -141,7 +133,7 @@ class ArgoCDUpsets:
     def edited_template(self, change: Mapping[str, Any]) -> Iterator[None]:
         """Edit what new Applications are made from, for a while."""
         patch = json.dumps({"spec": {"template": change}})
-        options = (f"--namespace={ARGO_CD}", "--type=merge", f"--patch={patch}")
+        options = (f"--namespace={argocd.NAMESPACE}", "--type=merge", f"--patch={patch}")
         self.machine.server.kubectl("patch", APPLICATION_SET, SETS, *options)
         try:
             yield

@@ -4,14 +4,14 @@ Nothing here asserts but that what is waited for comes.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from tests.cluster.children import until
-from tests.e2e.team import COLLECTORS, NAMESPACE, Batch, Team
+from tests.e2e.team import COLLECTORS, NAMESPACE, Batch, Team, has_ended
 
 PROGRAM = "code/leaves_lines.py"
 SCRIPT = '''"""A trial that leaves a line in its folder when it begins to train, and at its end."""
@@ -86,6 +86,10 @@ class Watch:
 
         until("trials train", is_running, seconds=SECONDS)
 
+    def until_each_trains(self, *batches: Batch) -> None:
+        """Wait until every trial of each trains."""
+        until("every trial trains", lambda: all(self.trainings(*batches).values()), seconds=SECONDS)
+
     def until_ended(self, *batches: Batch, but: Mapping[str, str] | None = None) -> None:
         """Wait until all Jobs of batches have ended; `but` are earlier ones, which do not count."""
         gone = set((but or {}).values())
@@ -115,7 +119,7 @@ class Watch:
         jobs = [job for job in self.team.jobs(batch) if job["metadata"]["uid"] not in gone]
         lock = self._lock(batch)
         wanted = 1 if lock["shape"] == "indexed" else lock["trials"]
-        return len(jobs) == wanted and all(map(_is_over, jobs))
+        return len(jobs) == wanted and all(map(has_ended, jobs))
 
     def _lock(self, batch: Batch) -> Mapping[str, Any]:
         """Read a lock wherever it lies by now."""
@@ -128,8 +132,10 @@ class Watch:
         self.team.server.kubectl("delete", "jobs", *chosen, f"--namespace={NAMESPACE}")
 
     def said(self, batch: Batch) -> dict[str, str]:
-        """Give what the trials of pods that ended well have said, launcher and program, by the pod's uid."""
-        pods = (pod["metadata"] for pod in self.team.pods(batch) if pod["status"]["phase"] == "Succeeded")
+        """Give what the pods of the Jobs that stand have said that ended well, by the pod's uid."""
+        jobs = set(self.jobs(batch).values())
+        ended = [pod["metadata"] for pod in self.team.pods(batch) if pod["status"]["phase"] == "Succeeded"]
+        pods = [one for one in ended if one["ownerReferences"][0]["uid"] in jobs]
         logs = ("logs", f"--namespace={NAMESPACE}", "--container=trial")
         return {one["uid"]: self.team.server.kubectl(*logs, one["name"]).stdout for one in pods}
 
@@ -141,11 +147,11 @@ class Watch:
         """Run the collector now and wait until it has ended; give the commit that the branch has then."""
         job = self.team.collect()
 
-        def has_ended() -> bool:
+        def is_over() -> bool:
             found = self.team.get("jobs", job, COLLECTORS)
-            return found is None or _is_over(found)
+            return found is None or has_ended(found)
 
-        until("the collector has ended", has_ended, seconds=SECONDS)
+        until("the collector has ended", is_over, seconds=SECONDS)
         self.team.git("fetch", "-q", "origin")
         return self.team.git("rev-parse", "origin/main").strip()
 
@@ -153,11 +159,6 @@ class Watch:
 def tell(what: str, **seen: object) -> None:
     """Say what was seen, for the page of guarantees."""
     print(f"seen: {what}: {json.dumps(seen, default=str)}", flush=True)
-
-
-def _is_over(job: Mapping[str, Any]) -> bool:
-    conditions: Sequence[Mapping[str, str]] = job.get("status", {}).get("conditions") or ()
-    return any(one["type"] in {"Complete", "Failed"} and one["status"] == "True" for one in conditions)
 
 
 def _seconds(pod: Mapping[str, Any]) -> list[float]:

@@ -3,6 +3,7 @@
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,9 +30,13 @@ with open(os.environ["SWEEP_RESULT"], "w") as file:
 """
 
 
-def rendered(shape: Shape, folder: Path) -> BatchSpec:
-    run = replace(a_sweep().run, data=None)
-    sweep = a_sweep(run=run, command=("python", "train.py", "${args}", "/sweep/scratch"))
+KILL = "import os, signal; os.kill(os.getppid(), signal.SIGKILL)\n"
+"""A program that ends its launcher before that can write a record."""
+
+
+def rendered(shape: Shape, folder: Path, **changes: Any) -> BatchSpec:
+    run = replace(a_sweep().run, data=None, **changes.pop("run", {}))
+    sweep = a_sweep(run=run, command=("python", "train.py", "${args}", "/sweep/scratch"), **changes)
     made = overlay(a_batch(shape, sweep=sweep), real_bases(), SETTINGS)
     shutil.copytree(BASE, folder / "base", ignore=shutil.ignore_patterns("__pycache__"))
     files.write_folder(folder / "overlays/active" / made.name, made.tree)
@@ -40,29 +45,46 @@ def rendered(shape: Shape, folder: Path) -> BatchSpec:
     return batch
 
 
-@pytest.mark.parametrize("shape", [Shape.INDEXED, Shape.JOBS], ids=str)
-def test_a_rendered_batch_runs_as_it_stands(machine: Machine, shape: Shape) -> None:
-    batch = rendered(shape, machine.root / "repository")
+def played(machine: Machine, batch: BatchSpec, program: str) -> dict[int, Record]:
+    """Run a batch to its end; give the record of each index."""
     code = machine.root / "locked code"
     code.mkdir()
-    (code / "train.py").write_text(TRAIN)
-
+    (code / "train.py").write_text(program)
     with LocalEngine(machine.state, capacity=ROOMY) as engine:
         engine.step([Desired(batch, code)])
         while not engine.is_settled:
             engine.wait(0.2)
             engine.step([Desired(batch, code)])
-
+    assert {entry.name for entry in code.iterdir()} == {"train.py"}
     found = {}
     for path in (machine.state / "results" / batch.name).glob("*/*.json"):
         record = record_format.read(path.read_bytes())
         assert isinstance(record, Record), record
         found[record.index] = record
+    return found
+
+
+@pytest.mark.parametrize("shape", [Shape.INDEXED, Shape.JOBS], ids=str)
+def test_a_rendered_batch_runs_as_it_stands(machine: Machine, shape: Shape) -> None:
+    batch = rendered(shape, machine.root / "repository")
+
+    found = played(machine, batch, TRAIN)
+
     assert {index: record.status for index, record in found.items()} == {0: Status.OK, 1: Status.DIVERGED}
     assert found[0].metrics == {"accuracy": 0.5}
     assert found[0].details["words"][-1] == "/sweep/scratch", "what is shown is what runs, path or not"
     assert found[0].details["given"] == {"learning_rate": "0.1", "name": 'say "on"'}
     assert str(machine.state) in found[0].details["home"]
     assert found[0].ran == "process"
-    assert {entry.name for entry in code.iterdir()} == {"train.py"}
     assert conditions(machine.state)[batch.name] is not None
+
+
+@pytest.mark.parametrize("shape", [Shape.INDEXED, Shape.JOBS], ids=str)
+def test_a_record_that_the_engine_makes_has_the_seed_of_its_replicate(machine: Machine, shape: Shape) -> None:
+    run = {"seed_base": 100, "retries": 0}
+    batch = rendered(shape, machine.root / "repository", run=run, replicates=3)
+
+    found = played(machine, batch, KILL)
+
+    assert {record.reason for record in found.values()} == {"killed"}
+    assert sorted(record.seed for record in found.values()) == [100, 100, 101, 101, 102, 102]

@@ -123,3 +123,11 @@ def test_a_line_that_is_no_record_keeps_its_place(line: str) -> None:
 
     assert found[0] == a_record()
     assert isinstance(found[1], Corrupt)
+
+
+@pytest.mark.parametrize("seconds", [0.0, 1767225600.0, 1767225600.9])
+def test_a_moment_is_written_as_records_hold_it(seconds: float) -> None:
+    written = record.time_of(seconds)
+
+    assert record.from_line(record.to_line(a_record(started=written))) == a_record(started=written)
+    assert written == {0: "1970-01-01T00:00:00Z"}.get(int(seconds), "2026-01-01T00:00:00Z")

@@ -34,8 +34,15 @@ NO_CODES = {
 }
 """Texts of that form that are none: names of a folder, a resource, a role, an account, and of volumes."""
 
-NEVER_SHOWN = {"generator-error", "idle-error", "spec-error"}
-"""The root of all failures, the one that is shown as its problems, and the one that is an answer."""
+NEVER_SHOWN = {
+    "generator-error",
+    "idle-error",
+    "several-error",
+    "spec-error",
+    "unreadable-error",
+    "unrecorded-error",
+}
+"""The root of all failures, those that are shown as what they hold, and the one that is an answer."""
 
 FORM = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 

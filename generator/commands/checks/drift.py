@@ -1,13 +1,14 @@
 """Generated files are what the generator writes, and their code can be found again."""
 
 from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
 
 from generator.commands import generate
 from generator.commands.checks.scene import Scene
 from generator.commands.edits import EditedError
 from generator.commands.generate import Generated, Stored
 from generator.commands.workspace import SPECS, SUFFIX
-from generator.errors import RepositoryError
+from generator.errors import RepositoryError, UnreadableError
 from generator.formats.lock import LOCK_FILE
 from generator.problems import Problem, Severity
 from generator.repo import batches
@@ -33,8 +34,12 @@ def check(scene: Scene, sweeps: tuple[Sweep, ...]) -> Iterator[Problem]:
     Warnings are passed on as long as trials are new: who has merged them has read them.
     """
     stored = Stored(scene.base, scene.standing, scene.present)
+    unplanned = {sweep.name: found for sweep in sweeps if (found := tuple(_broken(scene, sweep)))}
+    for found in unplanned.values():
+        yield from found
+    asked = tuple(sweep for sweep in sweeps if sweep.name not in unplanned)
     try:
-        planned = generate.plan(scene.workspace, sweeps, base=scene.base, stored=stored)
+        planned = generate.plan(scene.workspace, asked, base=scene.base, stored=stored)
     except EditedError as error:
         yield Problem(ACTIVE, 0, 0, "", str(error), "batch-forged", error.hint)
         return
@@ -43,6 +48,17 @@ def check(scene: Scene, sweeps: tuple[Sweep, ...]) -> Iterator[Problem]:
     yield from _orphans(scene, planned)
     yield from _asked_twice(scene, {one.batch.name for one in planned if one.batch})
     yield from _code(scene)
+
+
+def _broken(scene: Scene, sweep: Sweep) -> Iterator[Problem]:
+    """Tell of batches that were merged past the check, where the change asks nothing of their sweep."""
+    if scene.entries.get(sweep.path) != scene.index.get(sweep.path):
+        return
+    for batch in batches.of_sweep(scene.standing, sweep.name):
+        try:
+            batch.vetted()
+        except UnreadableError as error:
+            yield from (replace(problem, severity=Severity.WARNING) for problem in error.problems)
 
 
 def _planned(scene: Scene, generated: Generated) -> Iterator[Problem]:

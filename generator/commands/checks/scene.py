@@ -15,7 +15,7 @@ from generator.render.overlay import BASES
 from generator.repo import batches, files
 from generator.repo.batches import StoredBatch
 from generator.repo.contents import blob_id
-from generator.repo.git import Entry
+from generator.repo.git import Entry, reachable_trees
 from generator.structs.settings import Settings
 from generator.structs.tree import FileTree
 
@@ -34,8 +34,12 @@ class Scene:
 
     @cached_property
     def standing(self) -> tuple[StoredBatch, ...]:
-        """The batches of the commit that stands."""
-        return batches.in_commit(self.workspace.repository, self.base)
+        """The batches of the commit that stands; one that was broken by force, as it is mended now."""
+        found = batches.in_commit(self.workspace.repository, self.base)
+        here = {batch.folder: batch for batch in self.present}
+        return tuple(
+            self._mended(batch, here[batch.folder]) if batch.folder in here else batch for batch in found
+        )
 
     @cached_property
     def present(self) -> tuple[StoredBatch, ...]:
@@ -95,6 +99,21 @@ class Scene:
         if self.base is None or repository.commit("HEAD") is None:
             return False
         return not repository.holds("HEAD", self.base)
+
+    def _mended(self, stood: StoredBatch, found: StoredBatch) -> StoredBatch:
+        """Choose the work tree's version if the base's is broken, and its history once had this one."""
+        if not (batches.difference(stood, found) and is_broken(stood) and batches.legible([found])):
+            return stood
+        repository = self.workspace.repository
+        tree = repository.tree_id("HEAD", found.folder)
+        is_committed = tree is not None and not repository.changed(found.folder)
+        once = is_committed and tree in reachable_trees(repository, [self.base], found.folder)
+        return found if once else stood
+
+
+def is_broken(batch: StoredBatch) -> bool:
+    """Tell whether a batch runs that can never be recorded: somebody merged it past the check."""
+    return batch.is_active and not batches.legible([batch])
 
 
 def _is_source(path: str) -> bool:

@@ -1,15 +1,16 @@
 """Merged batches never change, and leave only with their results or because the spec cancels them."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from generator.commands import committed
-from generator.commands.checks.scene import Scene
+from generator.commands.checks.scene import Scene, is_broken
 from generator.commands.workspace import SPECS, SUFFIX
-from generator.problems import Problem
+from generator.problems import Problem, Severity
 from generator.repo import batches
 from generator.repo.batches import ACTIVE, ARCHIVE, StoredBatch
+from generator.repo.git import Entry
 from generator.results import records_path, results_folder
 from generator.structs.sweep import Sweep
 
@@ -41,7 +42,7 @@ def check(scene: Scene, sweeps: Sequence[Sweep]) -> Iterator[Problem]:
 def _batch(
     scene: Scene, batch: StoredBatch, places: list[StoredBatch], *, is_cancelled: bool
 ) -> Iterator[Problem]:
-    if not places:
+    if not places and not is_broken(batch):
         yield _problem(scene, batch.folder, "a merged batch has vanished", "batch-vanished")
     for found in places:
         drift = batches.difference(batch, found)
@@ -102,9 +103,23 @@ def _layout(scene: Scene) -> Iterator[Problem]:
             message = "must stay: a controller prunes only while the folder exists"
             yield _problem(scene, f"{place}/.gitkeep", message, "overlay-layout")
         for entry in sorted(folder.iterdir()) if folder.is_dir() else ():
-            if entry.name != ".gitkeep" and f"{place}/{entry.name}" not in known:
+            path = f"{place}/{entry.name}"
+            if entry.name != ".gitkeep" and path not in known:
+                # Whoever merged it past the check must stop no other change, nor its own removal.
+                severity = Severity.WARNING if _stands(scene, path) else Severity.ERROR
                 hint = "remove it from overlays/"
-                yield Problem(f"{place}/{entry.name}", 0, 0, "", "is no batch", "overlay-layout", hint)
+                yield Problem(path, 0, 0, "", "is no batch", "overlay-layout", hint, severity)
+
+
+def _stands(scene: Scene, place: str) -> bool:
+    """Tell whether what lies at a place, or below it, is what the base has there."""
+    stood = _below(scene.entries, place)
+    is_same = bool(stood) and stood == _below(scene.index, place)
+    return is_same and not scene.workspace.repository.changed(place)
+
+
+def _below(entries: Mapping[str, Entry], place: str) -> dict[str, Entry]:
+    return {path: entry for path, entry in entries.items() if f"{path}/".startswith(f"{place}/")}
 
 
 def _problem(scene: Scene, file: str, message: str, code: str) -> Problem:

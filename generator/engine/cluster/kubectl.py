@@ -203,12 +203,6 @@ def conditions(manifest: Manifest) -> dict[str, str]:
     return {str(one.get("type")): str(one.get("status")) for one in status.get("conditions") or ()}
 
 
-def has_ended(manifest: Manifest) -> bool:
-    """Tell whether a Job, or another kind's, says that it has completed or failed for good."""
-    ends = {"Complete", "Completed", "Succeeded", "Failed"}
-    return any(conditions(manifest).get(name) == "True" for name in ends)
-
-
 def names(manifests: Iterable[Manifest]) -> tuple[str, ...]:
     """Name objects, sorted."""
     return tuple(sorted(str(manifest["metadata"]["name"]) for manifest in manifests))

@@ -5,14 +5,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from generator.engine.cluster import parts
-from generator.engine.cluster.kubectl import ClusterError, Kubectl, Manifest, conditions, has_ended
+from generator.engine.cluster.kubectl import ClusterError, Kubectl, Manifest, conditions
 from generator.structs.kinds import RUNNERS, Kind
 from generator.structs.labels import BATCH_LABEL, INDEX_LABEL
 from generator.structs.sweep import Shape
 
 ABSENT = frozenset({"NotFound", "UnknownKind"})
-WELL = frozenset({"Complete", "Completed", "Succeeded"})
-ENDS = (*sorted(WELL), "Failed")
+WELL = ("Complete", "Completed", "Succeeded")
+ENDS = (*WELL, "Failed")
+"""Conditions by which a Job, or another kind's, says that it has ended for good."""
 
 NUMBER = re.compile(r"[0-9]{1,9}", re.ASCII)
 RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", re.ASCII)
@@ -123,6 +124,7 @@ def runner(manifest: Manifest, kind: Kind) -> Runner:
     """Read an object that runs trials; in a list it does not say of which kind it is."""
     index = parts.text(manifest, "metadata", "labels", INDEX_LABEL)
     seen = conditions(manifest)
+    has_ended = any(seen.get(name) == "True" for name in ENDS)
     ended = [
         moment
         for name in ENDS
@@ -130,9 +132,9 @@ def runner(manifest: Manifest, kind: Kind) -> Runner:
     ]
     return Runner(
         index=int(index) if NUMBER.fullmatch(index) else None,
-        has_ended=has_ended(manifest),
+        has_ended=has_ended,
         is_complete=any(seen.get(name) == "True" for name in WELL),
-        finished=max(ended, default=None) if has_ended(manifest) else None,
+        finished=max(ended, default=None) if has_ended else None,
         is_suspended=parts.at(manifest, *kind.policy, "suspend") is True,
         completed=parts.text(manifest, "status", "completedIndexes"),
         failed=parts.text(manifest, "status", "failedIndexes"),

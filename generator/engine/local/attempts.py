@@ -23,7 +23,7 @@ READ_BYTES = 2 << 20
 def asked(batch: BatchSpec, index: int) -> Asked:
     """Say what the records of an index look like."""
     table, row = batch.table, batch.table.rows[index]
-    return Asked(batch.name, index, row.trial, row.digest, table.code, table.data, table.seed)
+    return Asked(batch.name, index, row.trial, row.digest, table.code, table.data, row.seed)
 
 
 def read(folder: Path, wanted: Asked, codes: Mapping[str, int]) -> IndexState:

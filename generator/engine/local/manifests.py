@@ -19,7 +19,7 @@ from generator.engine.local.workload import (
     Verdict,
 )
 from generator.formats import json
-from generator.formats.table import row_digest
+from generator.formats.table import replicate_of, row_digest
 from generator.problems import Problem
 from generator.structs.labels import INDEX_VARIABLE
 from generator.structs.values import digest
@@ -208,7 +208,14 @@ def _table(config_maps: Mapping[str, Mapping[str, str]]) -> Table | str:
         rows: list[Row] = []
         for shard in launch["shards"]:
             header, *lines = files[shard["file"]].rstrip("\n").split("\n")
-            rows += (Row(line.split(",")[0], row_digest(launch["program"], header, line)) for line in lines)
-        return Table(launch["code"], launch["data"], launch["seed_base"], tuple(rows))
-    except (KeyError, TypeError, ValueError) as error:
+            rows += (
+                Row(
+                    line.split(",")[0],
+                    row_digest(launch["program"], header, line),
+                    launch["seed_base"] + replicate_of(header, line),
+                )
+                for line in lines
+            )
+        return Table(launch["code"], launch["data"], tuple(rows))
+    except (KeyError, TypeError, ValueError, IndexError) as error:
         return f"must hold launch.json and the table it names: {type(error).__name__} {error}"

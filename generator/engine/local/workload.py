@@ -159,6 +159,8 @@ class Row:
 
     trial: str
     digest: str
+    seed: int
+    """The batch's base and the row's replicate: what its launcher gives the program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +169,6 @@ class Table:
 
     code: str
     data: str | None
-    seed: int
     rows: tuple[Row, ...]
 
 

@@ -1,5 +1,6 @@
 """What a cluster needs besides the batches: `clusters/`, data, one module a subject."""
 
+from generator.render.platform import applying
 from generator.render.platform.collector import SIGNING_KEY
 from generator.render.platform.confinement import Needed, owners, results_folder, ruleset, secrets
 from generator.render.platform.names import BANNER, Names
@@ -13,6 +14,7 @@ __all__ = [
     "Names",
     "Needed",
     "Source",
+    "applying",
     "fault",
     "owners",
     "platform",

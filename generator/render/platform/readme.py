@@ -1,5 +1,6 @@
 """`clusters/README.md`: what each file is for, and what to apply first."""
 
+from generator.render.platform import applying
 from generator.render.platform.names import BANNER, Names
 from generator.render.platform.source import Source
 from generator.structs.settings import Controller, Settings
@@ -37,8 +38,7 @@ def text(settings: Settings, source: Source, paths: list[str]) -> str:
         if path in FILES
     ]
     listed = "\n".join(["| file | what it is for |", "|---|---|", *rows])
-    folder = settings.controller.value
-    steps = "\n".join(f"{number}. {step}" for number, step in enumerate(_steps(settings, folder), 1))
+    steps = "\n".join(f"{number}. {step}" for number, step in enumerate(_steps(settings), 1))
     return (
         f"<!-- {BANNER} -->\n\n# The platform of namespace `{settings.namespace}`\n\n"
         f"What a cluster needs to run the sweeps of `{source.url}`, branch `{source.branch}`.\n\n"
@@ -46,19 +46,13 @@ def text(settings: Settings, source: Source, paths: list[str]) -> str:
     )
 
 
-def _steps(settings: Settings, folder: str) -> list[str]:
+def _steps(settings: Settings) -> list[str]:
     names = Names.of(settings)
-    apply = "kubectl apply --server-side"
-    platform = again = ""
-    if settings.controller is Controller.ARGOCD:
-        # What two managers own stays in the cluster when one of them takes it out of git; and Argo CD
-        # writes into its own ApplicationSet, which a second apply would call a conflict.
-        platform, again = " --field-manager=argocd-controller", " --force-conflicts"
     steps = [
-        f"`{apply}{platform} -k clusters/platform`: namespaces `{names.trials}` and `{names.collector}`.",
+        f"`{applying.of_platform(settings)}`: namespaces `{names.trials}` and `{names.collector}`.",
         "The Secrets that `sweep bootstrap` lists; they are never in git.",
         "The folder of the results export, made and owned as `sweep bootstrap` says.",
-        f"`{apply}{again} -k clusters/{folder}`: from here on the cluster follows the branch.",
+        f"`{applying.of_controller(settings)}`: from here on the cluster follows the branch.",
         "`sweep doctor`: says what of this is in place.",
     ]
     if settings.controller is Controller.FLUX:

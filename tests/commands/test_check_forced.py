@@ -1,0 +1,145 @@
+"""What somebody merged past `sweep check`: it stops no other change, and its way out passes."""
+
+import pytest
+
+from generator.commands.check import check
+from generator.commands.generate import generate
+from generator.problems import Severity
+from tests.repository import Sandbox
+
+pytestmark = pytest.mark.usefixtures("needs_kustomize")
+
+STRAY = [
+    "overlays/active/Not_A_Name/kustomization.yaml",
+    "overlays/active/stray.yaml",
+    "overlays/archive/Not_A_Name/file",
+]
+
+
+def found(sandbox: Sandbox) -> set[tuple[str, str, Severity]]:
+    problems = check(sandbox.workspace, base="origin/main").problems
+    return {(problem.file, problem.code, problem.severity) for problem in problems}
+
+
+def errors(sandbox: Sandbox) -> set[str]:
+    return {code for _, code, severity in found(sandbox) if severity is Severity.ERROR}
+
+
+def place(path: str) -> str:
+    return "/".join(path.split("/")[:3])
+
+
+def by_force(sandbox: Sandbox, message: str = "Merge by force") -> None:
+    sandbox.commit(message)
+    sandbox.push()
+
+
+@pytest.mark.parametrize("path", STRAY)
+def test_what_is_no_batch_is_refused_where_a_change_brings_it(sandbox: Sandbox, path: str) -> None:
+    sandbox.merged()
+    sandbox.write(path, "x")
+    sandbox.commit("Bring it")
+
+    assert (place(path), "overlay-layout", Severity.ERROR) in found(sandbox)
+
+
+@pytest.mark.parametrize("path", STRAY)
+def test_what_is_no_batch_and_stands_already_is_a_warning_to_other_changes(
+    sandbox: Sandbox, path: str
+) -> None:
+    sandbox.merged()
+    sandbox.write(path, "x")
+    by_force(sandbox)
+    sandbox.write("notes.md", "x")
+    sandbox.commit("Note")
+
+    assert found(sandbox) == {(place(path), "overlay-layout", Severity.WARNING)}
+
+
+@pytest.mark.parametrize("is_committed", [True, False], ids=["committed", "in the work tree"])
+@pytest.mark.parametrize("more", [STRAY[0], "overlays/active/Not_A_Name/another.yaml"], ids=["edit", "add"])
+def test_a_change_of_what_is_no_batch_is_refused(sandbox: Sandbox, more: str, *, is_committed: bool) -> None:
+    sandbox.merged()
+    sandbox.write(STRAY[0], "x")
+    by_force(sandbox)
+    sandbox.write(more, "more")
+    if is_committed:
+        sandbox.commit("More of it")
+
+    assert errors(sandbox) == {"overlay-layout"}
+
+
+def test_to_remove_what_is_no_batch_passes(sandbox: Sandbox) -> None:
+    sandbox.merged()
+    sandbox.write(STRAY[0], "x")
+    by_force(sandbox)
+    sandbox.git("rm", "-r", "-q", place(STRAY[0]))
+    sandbox.commit("Remove it")
+
+    assert found(sandbox) == set()
+
+
+def test_a_new_sweep_is_held_against_its_spec_beside_what_is_no_batch(sandbox: Sandbox) -> None:
+    sandbox.write(STRAY[0], "x")
+    by_force(sandbox)
+    sandbox.spec("other")
+    sandbox.commit("Ask, and generate nothing")
+
+    assert errors(sandbox) == {"drift"}
+
+
+def broken(sandbox: Sandbox) -> str:
+    """Merge a sweep, then by force a lock that nobody can read; give its path."""
+    path = f"overlays/active/{sandbox.merged()}/batch.yaml"
+    lock = sandbox.root / path
+    lock.write_text(f"<<<<<<< HEAD\n{lock.read_text()}")
+    by_force(sandbox)
+    return path
+
+
+def test_a_broken_batch_stops_no_other_change(sandbox: Sandbox) -> None:
+    broken(sandbox)
+    sandbox.spec("other", "4, 5")
+    generate(sandbox.workspace, ["other"])
+    sandbox.commit("Ask for another sweep")
+
+    assert found(sandbox) == set()
+
+
+def test_a_broken_batch_stops_no_change_of_the_settings(sandbox: Sandbox) -> None:
+    path = broken(sandbox)
+    sandbox.write("sweepledger.yaml", "version: 1\nlabels: {team: vision}\n")
+    sandbox.commit("Label what runs")
+
+    assert found(sandbox) == {(path, "batch-unreadable", Severity.WARNING)}
+
+
+def test_a_broken_batch_may_be_made_again_what_git_once_had(sandbox: Sandbox) -> None:
+    path = broken(sandbox)
+    sandbox.git("checkout", "-q", "HEAD~1", "--", path)
+    sandbox.commit("Restore it")
+
+    assert found(sandbox) == set()
+
+
+def test_a_broken_batch_may_become_nothing_else(sandbox: Sandbox) -> None:
+    path = broken(sandbox)
+    sandbox.git("checkout", "-q", "HEAD~1", "--", path)
+    job = (sandbox.root / path).with_name("job.yaml")
+    job.write_text(job.read_text().replace("parallelism: 2", "parallelism: 3"))
+    sandbox.commit("Restore it, and ask for more")
+
+    assert "batch-edited" in errors(sandbox)
+
+
+def test_a_broken_batch_may_be_removed_and_a_sound_one_may_not(sandbox: Sandbox) -> None:
+    sound = sandbox.merged("other")
+    path = broken(sandbox)
+    sandbox.git("rm", "-r", "-q", place(path), "sweeps/peak.yaml")
+    sandbox.commit("Remove what is broken")
+    assert errors(sandbox) == set()
+
+    sandbox.git("rm", "-r", "-q", f"overlays/active/{sound}")
+    sandbox.commit("Remove what is not")
+
+    assert "batch-vanished" in errors(sandbox)

@@ -1,0 +1,368 @@
+"""A batch that cannot be read, or a sweep whose results the server refuses, keeps no other from its own."""
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from generator.commands.cancel import cancel
+from generator.commands.collect import Collected, Target, UnrecordedError, collect
+from generator.commands.ledger import find
+from generator.commands.local import Options, local
+from generator.commands.observing import collect_from_cluster
+from generator.commands.status import Tally, status
+from generator.engine.cluster.kubectl import Kubectl
+from generator.errors import ContentionError, RepositoryError, SpecError, UnreadableError
+from generator.problems import Problem
+from generator.repo import batches
+from generator.repo.git import publish
+from tests.commands.clusters import Cluster
+from tests.commands.test_collect import leave, target
+from tests.repo.test_publish import hook
+from tests.repository import Sandbox
+
+RunSweep = Callable[..., subprocess.CompletedProcess[str]]
+
+BROKEN: dict[str, tuple[Callable[[str], str], int]] = {
+    "no YAML": (lambda text: text.replace('shape: "', 'shape: "a" "'), 12),
+    "anchors": (lambda text: text.replace("retries: 0", "retries: &r 0"), 29),
+    "cut short": (lambda text: text[: text.index("trials:")], 1),
+    "a wrong kind": (lambda text: text.replace("trials: 3", "trials: three"), 13),
+    "a word that is none": (lambda text: text.replace('goal: "maximize"', 'goal: "most"'), 16),
+    "another version": (lambda text: text.replace("version: 1", "version: 2"), 3),
+    "another batch's": (lambda text: text.replace('name: "broken-', 'name: "good-'), 1),
+    "a path for a sweep": (lambda text: text.replace('sweep: "broken"', 'sweep: "../../x"'), 1),
+    "empty": (lambda _: "", 1),
+}
+"""How a lock breaks, and the line in which it does."""
+
+
+def merged(sandbox: Sandbox, name: str) -> str:
+    return sandbox.merged(name)
+
+
+def lock_of(sandbox: Sandbox, batch: str) -> Path:
+    (path,) = sandbox.root.glob(f"overlays/*/{batch}/batch.yaml")
+    return path
+
+
+def by_force(sandbox: Sandbox) -> None:
+    sandbox.commit("Merge by force")
+    sandbox.push()
+
+
+def break_lock(sandbox: Sandbox, batch: str, harm: Callable[[str], str] = BROKEN["no YAML"][0]) -> str:
+    path = lock_of(sandbox, batch)
+    before = path.read_text()
+    path.write_text(harm(before))
+    assert path.read_text() != before
+    by_force(sandbox)
+    return f"overlays/active/{batch}/batch.yaml"
+
+
+def leave_all(sandbox: Sandbox, results: Path, name: str) -> None:
+    (batch,) = [one for one in batches.in_work_tree(sandbox.root) if one.name == name]
+    for index in range(3):
+        leave(results, batch, index)
+
+
+@pytest.fixture
+def two(sandbox: Sandbox, results: Path) -> tuple[str, str]:
+    """Two sweeps, all of whose trials left a record; of the first in the alphabet something will be wrong."""
+    names = merged(sandbox, "broken"), merged(sandbox, "good")
+    for name in names:
+        leave_all(sandbox, results, name)
+    return names
+
+
+def batches_of(found: tuple[Collected, ...]) -> list[str]:
+    return [name for one in found for name in one.batches]
+
+
+def problems_of(failure: RepositoryError) -> tuple[Problem, ...]:
+    assert isinstance(failure, UnreadableError)
+    return failure.problems
+
+
+@pytest.mark.parametrize(("harm", "line"), BROKEN.values(), ids=BROKEN)
+def test_a_lock_that_cannot_be_read_stops_its_own_batch_only_and_is_named_by_its_line(
+    harm: Callable[[str], str], line: int, sandbox: Sandbox, two: tuple[str, str], results: Path
+) -> None:
+    broken, good = two
+    file = break_lock(sandbox, broken, harm)
+
+    with pytest.raises(UnrecordedError) as caught:
+        collect(target(sandbox), results, set(two))
+
+    assert batches_of(caught.value.done) == [good]
+    (problem,) = problems_of(caught.value.failures[0])
+    assert (problem.file, problem.line, problem.code) == (file, line, "batch-unreadable")
+    assert problem.hint
+    assert caught.value.exit_code == 3
+
+
+def test_a_batch_without_a_lock_or_with_another_table_stops_no_other(
+    sandbox: Sandbox, two: tuple[str, str], results: Path
+) -> None:
+    lost = merged(sandbox, "lost")
+    lock_of(sandbox, lost).unlink()
+    table = lock_of(sandbox, two[0]).with_name("hyperparams.csv")
+    table.write_text("".join(table.read_text().splitlines(keepends=True)[:-1]))
+    by_force(sandbox)
+
+    with pytest.raises(UnrecordedError) as caught:
+        collect(target(sandbox), results, {*two, lost})
+
+    assert batches_of(caught.value.done) == [two[1]]
+    assert sorted(problem.file for one in caught.value.failures for problem in problems_of(one)) == [
+        f"overlays/active/{two[0]}/launch.json",
+        f"overlays/active/{lost}/batch.yaml",
+    ]
+
+
+def test_other_batches_of_the_same_sweep_are_recorded_as_long_as_it_is_active(
+    sandbox: Sandbox, results: Path
+) -> None:
+    first = merged(sandbox, "peak")
+    second = sandbox.merged(xs="1, 2, 3, 4, 5, 6")
+    leave_all(sandbox, results, second)
+    break_lock(sandbox, first)
+
+    with pytest.raises(UnrecordedError) as caught:
+        collect(target(sandbox), results, {second})
+
+    assert batches_of(caught.value.done) == [second]
+
+
+def test_a_recorded_batch_that_breaks_stops_its_sweep_and_no_other(
+    sandbox: Sandbox, two: tuple[str, str], results: Path
+) -> None:
+    collect(target(sandbox), results, {two[0]})
+    sandbox.pull()
+    later = sandbox.merged("broken", xs="1, 2, 3, 4, 5, 6")
+    leave_all(sandbox, results, later)
+    break_lock(sandbox, two[0])
+
+    with pytest.raises(UnrecordedError) as caught:
+        collect(target(sandbox), results, {later, two[1]})
+
+    assert batches_of(caught.value.done) == []
+    (problem,) = problems_of(caught.value.failures[0])
+    assert problem.file == f"overlays/archive/{two[0]}/batch.yaml"
+
+
+def test_a_cancelled_batch_that_breaks_is_named_too(
+    sandbox: Sandbox, two: tuple[str, str], results: Path
+) -> None:
+    cancel(sandbox.workspace, "broken")
+    break_lock(sandbox, two[0])
+
+    with pytest.raises(UnrecordedError) as caught:
+        collect(target(sandbox), results, {two[1]}, alive=())
+
+    assert batches_of(caught.value.done) == [two[1]]
+
+
+def test_the_command_records_the_others_names_what_is_broken_and_ends_with_3(
+    sandbox: Sandbox, two: tuple[str, str], results: Path, run_sweep: RunSweep
+) -> None:
+    file = break_lock(sandbox, two[0])
+    words = ("collect", "--push", f"--results={results}")
+
+    said = run_sweep(*words, cwd=sandbox.root)
+    again = run_sweep(*words, "--format=json", cwd=sandbox.root)
+
+    assert (said.returncode, again.returncode) == (3, 3), said.stderr + again.stderr
+    assert f"recorded {two[1]}" in said.stdout
+    assert f"{file}:12:1: must be YAML" in said.stderr
+    assert "[batch-unreadable]\n  hint: restore the folder from git, or remove it" in said.stderr
+    answered = json.loads(again.stdout)
+    assert (answered["status"], answered["data"]) == ("error", {"collected": []})
+    assert [(one["file"], one["line"]) for one in answered["problems"]] == [(file, 12)]
+
+
+def test_in_a_cluster_the_others_are_looked_at_and_recorded(
+    sandbox: Sandbox, two: tuple[str, str], results: Path, cluster: Cluster
+) -> None:
+    break_lock(sandbox, two[0])
+    for name in two:
+        cluster.job(name, ends="Complete")
+
+    found = collect_from_cluster(target(sandbox), results, Kubectl(), cluster.namespace)
+
+    assert batches_of(found.collected) == [two[1]]
+    assert [problem.code for one in found.failures for problem in problems_of(one)] == ["batch-unreadable"]
+
+
+def standing(sandbox: Sandbox, results: Path, kubectl: Kubectl | None = None) -> dict[str, Tally]:
+    found = status(sandbox.workspace, state=results.parent, kubectl=kubectl)
+    return {one.sweep: one for one in found}
+
+
+def test_the_status_counts_the_others_and_names_what_is_broken(
+    sandbox: Sandbox, two: tuple[str, str], results: Path
+) -> None:
+    file = break_lock(sandbox, two[0])
+
+    found = standing(sandbox, results)
+
+    assert (found["good"].trials, found["good"].problems) == (3, ())
+    assert (found["broken"].trials, found["broken"].batches, found["broken"].active) == (0, 1, (two[0],))
+    assert [problem.file for problem in found["broken"].problems] == [file]
+
+
+def test_the_status_from_a_cluster_does_so_too(
+    sandbox: Sandbox, two: tuple[str, str], results: Path, cluster: Cluster
+) -> None:
+    break_lock(sandbox, two[0])
+    cluster.job(two[1], ends="Complete", trials=3)
+
+    found = standing(sandbox, results, kubectl=Kubectl())
+
+    assert found["good"].counts["ended"] == 3
+    assert len(found["broken"].problems) == 1
+
+
+def test_the_command_status_shows_all_and_ends_with_3(
+    sandbox: Sandbox, two: tuple[str, str], results: Path, run_sweep: RunSweep
+) -> None:
+    file = break_lock(sandbox, two[0])
+
+    said = run_sweep("status", cwd=sandbox.root)
+
+    assert said.returncode == 3
+    assert {"broken", "good"} <= set(said.stdout.split())
+    assert f"{file}:12:1: " in said.stderr
+
+
+def test_a_trial_of_another_batch_is_found_and_one_of_the_broken_is_explained(
+    sandbox: Sandbox, two: tuple[str, str]
+) -> None:
+    ids = {name: lock_of(sandbox, name).with_name("hyperparams.csv") for name in two}
+    trials = {name: path.read_text().splitlines()[1].split(",")[0] for name, path in ids.items()}
+    break_lock(sandbox, two[0])
+
+    assert find(sandbox.workspace, f"good/{trials[two[1]]}").batch.name == two[1]
+    with pytest.raises(UnreadableError, match=r"batch\.yaml:12"):
+        find(sandbox.workspace, "broken/t00000000000")
+
+
+def test_sweep_local_records_the_others_and_says_of_the_broken_why(sandbox: Sandbox, tmp_path: Path) -> None:
+    broken, good = merged(sandbox, "broken"), merged(sandbox, "good")
+    break_lock(sandbox, broken)
+
+    with pytest.raises(SpecError) as caught:
+        list(local(Options(str(sandbox.remote), "main", tmp_path / "state", once=True)))
+
+    assert [problem.code for problem in caught.value.problems] == ["batch-unreadable"]
+    sandbox.pull()
+    assert (sandbox.root / "overlays/archive" / good).is_dir()
+
+
+REFUSE = (
+    "while read old new ref; do git diff-tree -r --name-only $old $new | grep -q '^results/{}/' && exit 1; "
+    "done; exit 0"
+)
+
+
+@pytest.fixture
+def three(sandbox: Sandbox, results: Path) -> tuple[str, ...]:
+    names = tuple(merged(sandbox, name) for name in ("apple", "pear", "plum"))
+    for name in names:
+        leave_all(sandbox, results, name)
+    return names
+
+
+def test_a_sweep_whose_push_is_refused_keeps_no_other_from_being_recorded(
+    sandbox: Sandbox, three: tuple[str, ...], results: Path
+) -> None:
+    hook(sandbox, "pre-receive", REFUSE.format("apple"))
+
+    with pytest.raises(UnrecordedError, match="apple is not recorded: git push failed") as caught:
+        collect(target(sandbox), results, set(three))
+
+    assert batches_of(caught.value.done) == list(three[1:])
+    assert (len(caught.value.failures), caught.value.exit_code) == (1, 3)
+    sandbox.pull()
+    assert sandbox.active() == [three[0]]
+
+
+def test_what_was_refused_is_recorded_when_it_is_allowed(
+    sandbox: Sandbox, three: tuple[str, ...], results: Path
+) -> None:
+    hook(sandbox, "pre-receive", REFUSE.format("pear"))
+    with pytest.raises(UnrecordedError):
+        collect(target(sandbox), results, set(three))
+    hook(sandbox, "pre-receive", "exit 0")
+
+    found = collect(target(sandbox), results, set(three))
+
+    assert batches_of(found) == [three[1]]
+
+
+def test_sweep_local_ends_with_what_was_refused_once_nothing_runs(
+    sandbox: Sandbox, run_sweep: RunSweep
+) -> None:
+    merged(sandbox, "apple")
+    good = merged(sandbox, "pear")
+    hook(sandbox, "pre-receive", REFUSE.format("apple"))
+
+    done = run_sweep("local", "--once", "--format=json", cwd=sandbox.root)
+
+    (problem,) = json.loads(done.stdout)["problems"]
+    assert (done.returncode, problem["code"]) == (3, "repository-error")
+    assert problem["message"].startswith("apple is not recorded: git push failed")
+    sandbox.pull()
+    assert (sandbox.root / "overlays/archive" / good).is_dir()
+
+
+def test_every_refusal_is_named(
+    sandbox: Sandbox, three: tuple[str, ...], results: Path, run_sweep: RunSweep
+) -> None:
+    hook(sandbox, "pre-receive", REFUSE.format("p[a-z]*"))
+
+    done = run_sweep("collect", "--push", f"--results={results}", cwd=sandbox.root)
+
+    assert done.returncode == 3
+    assert f"recorded {three[0]}" in done.stdout
+    assert "sweep collect: pear is not recorded: git push failed" in done.stderr
+    assert "sweep collect: plum is not recorded: git push failed" in done.stderr
+
+
+def test_where_a_person_merges_one_refused_branch_stops_no_other(
+    sandbox: Sandbox, three: tuple[str, ...], results: Path
+) -> None:
+    hook(sandbox, "update", 'case "$1" in refs/heads/results/apple/*) exit 1;; esac')
+
+    with pytest.raises(UnrecordedError) as caught:
+        collect(Target(sandbox.workspace.repository, "origin", "main", is_reviewed=True), results, set(three))
+
+    assert batches_of(caught.value.done) == list(three[1:])
+
+
+def test_an_edit_in_the_way_of_one_sweep_stops_no_other(
+    sandbox: Sandbox, three: tuple[str, ...], results: Path
+) -> None:
+    sandbox.write("results/apple/summary.csv", "my own notes")
+
+    with pytest.raises(UnrecordedError, match=r"results/apple/summary\.csv") as caught:
+        collect(target(sandbox, push=False), results, set(three))
+
+    assert batches_of(caught.value.done) == list(three[1:])
+
+
+def test_where_others_keep_winning_the_branch_no_further_sweep_is_tried(
+    sandbox: Sandbox, three: tuple[str, ...], results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tries = sandbox.remote.with_name("tries")
+    hook(sandbox, "update", f"echo x >> '{tries}'\ngit update-ref refs/heads/main $2^\nexit 0")
+    monkeypatch.setitem(publish.__kwdefaults__ or {}, "budget", 0.0)
+
+    with pytest.raises(UnrecordedError) as caught:
+        collect(target(sandbox), results, set(three))
+
+    assert [type(one) for one in caught.value.failures] == [ContentionError]
+    assert caught.value.exit_code == 4
+    assert tries.read_text() == "x\n"
