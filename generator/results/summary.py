@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from generator.formats.summary import parameter_names
 from generator.results.inference import Interval, mean, optimism
+from generator.results.inputs import inputs_digest
 from generator.results.outcomes import Asked, BatchResults, JudgedBatch, judge, one_a_trial
 from generator.results.replicated import Replicated, taken_together
 from generator.results.verdict import Field, Verdict, decide, said, warnings
@@ -48,6 +49,10 @@ class Summary:
 
     sweep: str
     description: str
+    spec_digest: str | None
+    """Of the spec as it stood when this was summarised; None where there was none."""
+    inputs_digest: str
+    """Of the locks, the records and the spec: results/inputs.py says how."""
     metric: Metric
     program: str
     """Digest of the newest program, 64 hex digits."""
@@ -99,15 +104,19 @@ class Summary:
         return self.is_current(outcome) and outcome.in_spec is not False
 
 
-def summarise(batches: Iterable[BatchResults], *, description: str, asked: Asked | None = None) -> Summary:
+def summarise(
+    batches: Iterable[BatchResults],
+    *,
+    description: str,
+    asked: Asked | None = None,
+    spec_digest: str | None = None,
+) -> Summary:
     """Judge all batches of one sweep; their order does not matter. Raises ValueError if there is none.
 
     `asked` tells of an assignment and a replicate whether today's spec asks for them; None where nobody can.
+    `spec_digest` is the SHA-256 of that spec's file, which lies where the newest lock says.
     """
-    ordered = sorted(batches, key=lambda batch: batch.lock.number)
-    judged = tuple(judge(batch, asked) for batch in ordered)
-    if not judged or len({batch.lock.sweep for batch in judged}) > 1:
-        raise ValueError("the batches must be of one sweep, and at least one")
+    judged = _judged(batches, asked)
     lock = judged[-1].lock
     outcomes = one_a_trial(outcome for batch in judged for outcome in batch.outcomes)
     program = lock.program.digest
@@ -121,6 +130,8 @@ def summarise(batches: Iterable[BatchResults], *, description: str, asked: Asked
     return Summary(
         sweep=lock.sweep,
         description=description,
+        spec_digest=spec_digest,
+        inputs_digest=inputs_digest(judged, lock.spec_path, spec_digest),
         metric=lock.metric,
         program=program,
         batches=judged,
@@ -136,6 +147,13 @@ def summarise(batches: Iterable[BatchResults], *, description: str, asked: Asked
         top=tuple(ranked[:TOP]),
         effects=_effects(current, lock.metric.name),
     )
+
+
+def _judged(batches: Iterable[BatchResults], asked: Asked | None) -> tuple[JudgedBatch, ...]:
+    found = tuple(judge(batch, asked) for batch in sorted(batches, key=lambda batch: batch.lock.number))
+    if not found or len({batch.lock.sweep for batch in found}) > 1:
+        raise ValueError("the batches must be of one sweep, and at least one")
+    return found
 
 
 def _field(outcomes: Iterable[Outcome], program: str, metric: Metric) -> Field:
