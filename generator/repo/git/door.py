@@ -128,9 +128,9 @@ class Repository:
             raise ToolError("git not found", hint="install git 2.30 or newer") from error
         except GitCommandError as error:
             said = redact(str(error.stderr).removeprefix("\n  stderr: '").removesuffix("'").strip())
-            lock = LOCK.search(said)
+            lock, place = LOCK.search(said), "" if "/" in said else f" in {self.folder}"
             told = RepositoryError(
-                f"git {arguments[0]} failed: {said or f'exit code {error.status}'}",
+                f"git {arguments[0]} failed{place}: {said or f'exit code {error.status}'}",
                 hint=self.lock_hint(Path(lock["path"])) if lock else None,
             )
             told.output = str(error.stdout).removeprefix("\n  stdout: '").removesuffix("'")
