@@ -119,13 +119,10 @@ def summarise(
     judged = _judged(batches, asked)
     lock = judged[-1].lock
     outcomes = one_a_trial(outcome for batch in judged for outcome in batch.outcomes)
-    program = lock.program.digest
-    current = [outcome for outcome in outcomes if outcome.program == program]
+    current = [outcome for outcome in outcomes if outcome.program == lock.program.digest]
     eligible = [outcome for outcome in current if outcome.in_spec is not False]
-    has_replicates = any(outcome.replicate for outcome in eligible)
-    field = _field(outcomes, program, lock.metric)
-    verdict = decide(field.ranked, lock.metric, has_replicates=has_replicates)
-    ranked = _ranked(eligible, lock.metric)
+    field = _field(outcomes, eligible, lock)
+    verdict = decide(field)
     first = field.ranked[0] if verdict.is_won else None
     return Summary(
         sweep=lock.sweep,
@@ -133,18 +130,18 @@ def summarise(
         spec_digest=spec_digest,
         inputs_digest=inputs_digest(judged, lock.spec_path, spec_digest),
         metric=lock.metric,
-        program=program,
+        program=lock.program.digest,
         batches=judged,
         outcomes=outcomes,
         counts=_counts(outcomes),
-        winner=None if first is None else first.trial if has_replicates else ranked[0],
+        winner=None if first is None else first.trial,
         verdict=verdict,
-        reason=said(verdict, field.ranked, lock.metric, len(eligible)),
+        reason=said(verdict, field),
         warnings=tuple(warnings(field, outcomes)),
-        interval=first.interval if first is not None and has_replicates else None,
-        optimism=optimism([one.values for one in field.ranked]) if has_replicates else None,
-        replicated=taken_together(current, lock.metric) if has_replicates else (),
-        top=tuple(ranked[:TOP]),
+        interval=None if first is None else first.interval,
+        optimism=optimism([one.values for one in field.ranked]),
+        replicated=taken_together(current, lock.metric) if field.has_replicates else (),
+        top=tuple(_ranked(eligible, lock.metric)[:TOP]),
         effects=_effects(current, lock.metric.name),
     )
 
@@ -156,15 +153,17 @@ def _judged(batches: Iterable[BatchResults], asked: Asked | None) -> tuple[Judge
     return found
 
 
-def _field(outcomes: Iterable[Outcome], program: str, metric: Metric) -> Field:
+def _field(outcomes: Iterable[Outcome], eligible: Sequence[Outcome], lock: Lock) -> Field:
     """Take the trials of every assignment together, and sort these by whether they may win."""
-    found = taken_together(outcomes, metric)
+    found, program = taken_together(outcomes, lock.metric), lock.program.digest
     current = [one for one in found if one.trial.program == program]
     return Field(
         ranked=tuple(one for one in current if one.in_spec is not False and one.mean is not None),
         outside=tuple(one for one in current if one.in_spec is False),
         earlier=tuple(one for one in found if one.trial.program != program),
-        metric=metric,
+        metric=lock.metric,
+        trials=len(eligible),
+        has_replicates=any(one.replicate for one in eligible),
     )
 
 
