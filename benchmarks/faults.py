@@ -1,4 +1,4 @@
-"""Every fault of tests/faults at every point: kills at each call that writes and at random moments, failing calls.
+"""Every fault of tests/faults at every point: kills at calls that write and at random moments, failing calls.
 
 python benchmarks/faults.py kills              SIGKILL at every call of every command
 python benchmarks/faults.py moments --runs N   SIGKILL at N random moments, shared out among the commands
