@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,6 +14,7 @@ from generator.cli.run import ContextOption, StateOption
 
 if TYPE_CHECKING:
     from generator.commands.results import Listed
+    from generator.formats.summary import SummaryRow
 
 Trial = Annotated[
     str,
@@ -77,22 +78,23 @@ def results(
             return answer.idle(idle, {"sweep": name, "sorted_by": sort, "trials": []})
         if output is not None:
             return _written(found, output, to)
-        rows = [
-            {
-                "trial": row.trial,
-                "batch": row.batch,
-                "index": row.index,
-                "status": str(row.status),
-                "reason": row.reason,
-                "params": dict(row.assignment),
-                "metrics": dict(row.metrics),
-                "seconds": row.seconds,
-            }
-            for row in found.rows
-        ]
+        rows = [_row(row) for row in found.rows]
         return Answer({"sweep": found.sweep, "sorted_by": found.by, "trials": rows}, shown.listed(found))
 
     answer.answer("results", form, work)
+
+
+def _row(row: "SummaryRow") -> dict[str, Any]:
+    return {
+        "trial": row.trial,
+        "batch": row.batch,
+        "index": row.index,
+        "status": str(row.status),
+        "reason": row.reason,
+        "params": dict(row.assignment),
+        "metrics": dict(row.metrics),
+        "seconds": row.seconds,
+    }
 
 
 def _written(found: "Listed", output: str, to: Path | None) -> Answer:
