@@ -14,7 +14,7 @@ def spread(total: int, number: int) -> Iterable[int]:
     """Choose so many of 1 … total, first and last among them."""
     if number >= total:
         return range(1, total + 1)
-    return sorted({1 + round(one * (total - 1) / (number - 1)) for one in range(number)})
+    return sorted({1 + round(one * (total - 1) / max(1, number - 1)) for one in range(number)})
 
 
 def kill(world: World, plan: Plan) -> None:
