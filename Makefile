@@ -92,6 +92,7 @@ mutants: $(STAMPS)/test $(STAMPS)/torch ## break the source in 200 seeded ways a
 bench: $(STAMPS)/sweep ## CPU seconds of the commands people wait for, and of ten and a hundred thousand trials
 	@$(BIN)/python benchmarks/commands.py
 	@$(BIN)/python benchmarks/scaling.py
+	@$(BIN)/python benchmarks/record_files.py
 	@$(BIN)/python benchmarks/check.py
 	@$(BIN)/python benchmarks/check.py many
 	@$(BIN)/python benchmarks/policy.py

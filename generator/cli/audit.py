@@ -7,8 +7,10 @@ import typer
 
 from generator.cli import answer, completing
 from generator.cli.answer import EXIT_DRIFT, EXIT_PROBLEMS, Answer, Format, FormatOption
+from generator.cli.by_pod import ByPodOption, ImageOption, PatienceOption, reading_pod
 from generator.cli.panels import READ
 from generator.cli.read import OptionalName, Trial
+from generator.cli.run import ContextOption, StateOption
 
 Side = Annotated[
     str,
@@ -25,6 +27,7 @@ def register(app: typer.Typer) -> None:
     app.command("verify", rich_help_panel=READ)(verify)
     app.command("compare", rich_help_panel=READ)(compare)
     app.command("reproduce", rich_help_panel=READ)(reproduce)
+    app.command("fetch", rich_help_panel=READ)(fetch)
 
 
 def verify(
@@ -109,3 +112,38 @@ def compare(a: Side, b: Side, form: FormatOption = Format.TEXT) -> None:
         return Answer(found.as_data(), audit_text.compared(found))
 
     answer.answer("compare", form, work)
+
+
+def fetch(
+    trial: Trial,
+    to: Annotated[
+        Path | None, typer.Option("--to", metavar="DIR", help="Where to; default: artifacts/TRIAL.")
+    ] = None,
+    state: StateOption = None,
+    by_pod: ByPodOption = False,
+    context: ContextOption = None,
+    image: ImageOption = None,
+    patience: PatienceOption = 300,
+    form: FormatOption = Format.TEXT,
+) -> None:
+    """Bring the files that a trial kept, each held against the checksum in its record.
+
+    They come from the state folder of `sweep local`, or from a mounted volume that is named so; with --by-pod
+    from the cluster's volume, through a short-lived pod.
+    """
+
+    def work() -> Answer:
+        from generator.cli import audit_text
+        from generator.commands import fetch as command
+        from generator.commands import ledger
+        from generator.commands.workspace import Workspace
+
+        workspace = Workspace.find(answer.here())
+        claim = workspace.settings.results.artifacts
+        pod = reading_pod(workspace, context, image, patience, claim=claim) if by_pod else None
+        folder = to.absolute() if to else None
+        place = ledger.state_folder(workspace, state)
+        found = command.fetch(workspace, trial, into=folder, state=place, pod=pod)
+        return Answer(found.as_data(), audit_text.fetched(found))
+
+    answer.answer("fetch", form, work)

@@ -14,6 +14,7 @@ from generator.cli.values import assignment
 
 if TYPE_CHECKING:  # a command pays only for what it runs
     from generator.commands.compare import Compared
+    from generator.commands.fetch import Fetched
     from generator.commands.reproduce import Measured, Recipe, Reproduced
     from generator.commands.verify import Verdict, Verified
 
@@ -153,3 +154,12 @@ def _compared(found: Compared) -> Iterator[RenderableType]:
         yield Text(
             f"{visible(b.asked)} is better in {better}, {visible(a.asked)} in {worse}, equal in {equal}"
         )
+
+
+def fetched(found: Fetched) -> tuple[RenderableType, ...]:
+    """Show what was brought."""
+    table = grid("file", "bytes", "sha256")
+    for one in found.files:
+        table.add_row(Text(visible(one.path)), str(one.bytes), one.sha256[:12])
+    more = f"; {found.left_out} files more are not in its record" if found.left_out else ""
+    return (table, Text(visible(f"{len(found.files)} files of {found.trial} lie in {found.folder}{more}")))

@@ -1,13 +1,20 @@
 """What git remembers: results, logs, log, show."""
 
-from typing import Annotated
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from generator.cli import answer, completing
 from generator.cli.answer import Answer, Format, FormatOption
+from generator.cli.by_pod import ByPodOption, ImageOption, PatienceOption, reading_pod
 from generator.cli.panels import READ
-from generator.cli.run import StateOption
+from generator.cli.run import ContextOption, StateOption
+
+if TYPE_CHECKING:
+    from generator.commands.results import Listed
+    from generator.formats.summary import SummaryRow
 
 Trial = Annotated[
     str,
@@ -46,6 +53,13 @@ def results(
         ),
     ] = None,
     top: Annotated[int | None, typer.Option("--top", min=1, metavar="K", help="Only the first K.")] = None,
+    output: Annotated[
+        str | None,
+        typer.Option("--output", metavar="csv|json|parquet", help="Every column, for other programs."),
+    ] = None,
+    to: Annotated[
+        Path | None, typer.Option("--to", metavar="FILE", help="With --output: a file instead of stdout.")
+    ] = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
     """Show a sweep's recorded trials, best first."""
@@ -59,27 +73,62 @@ def results(
         try:
             found = command.results(Workspace.find(answer.here()), name, by=sort, top=top)
         except IdleError as idle:
+            if output is not None:
+                raise
             return answer.idle(idle, {"sweep": name, "sorted_by": sort, "trials": []})
-        rows = [
-            {
-                "trial": row.trial,
-                "batch": row.batch,
-                "index": row.index,
-                "status": str(row.status),
-                "reason": row.reason,
-                "params": dict(row.assignment),
-                "metrics": dict(row.metrics),
-                "seconds": row.seconds,
-            }
-            for row in found.rows
-        ]
+        if output is not None:
+            return _written(found, output, to)
+        rows = [_row(row) for row in found.rows]
         return Answer({"sweep": found.sweep, "sorted_by": found.by, "trials": rows}, shown.listed(found))
 
     answer.answer("results", form, work)
 
 
-def logs(trial: Trial, state: StateOption = None, form: FormatOption = Format.TEXT) -> None:
-    """Show what a trial printed, every attempt of it."""
+def _row(row: "SummaryRow") -> dict[str, Any]:
+    return {
+        "trial": row.trial,
+        "batch": row.batch,
+        "index": row.index,
+        "status": str(row.status),
+        "reason": row.reason,
+        "params": dict(row.assignment),
+        "metrics": dict(row.metrics),
+        "seconds": row.seconds,
+    }
+
+
+def _written(found: "Listed", output: str, to: Path | None) -> Answer:
+    """Write trials for other programs; the answer itself says nothing where they went to standard output."""
+    from generator.commands import results as command
+    from generator.commands.workspace import Workspace
+    from generator.errors import UsageError
+    from generator.repo import files
+
+    if output not in set(command.Output):
+        raise UsageError(f"--output must be one of {', '.join(command.Output)}, got {output!r}")
+    form = command.Output(output)
+    if to is None and form is command.Output.PARQUET and sys.stdout.isatty():
+        raise UsageError("parquet is not for a terminal", hint="name a file by --to, or redirect the output")
+    content = command.written(Workspace.find(answer.here()), found, form)
+    if to is not None:
+        files.write_file(to.absolute(), content)
+        return Answer({"sweep": found.sweep, "trials": len(found.rows), "file": str(to)}, (f"wrote {to}",))
+    with answer.while_read():
+        sys.stdout.buffer.write(content)
+        sys.stdout.buffer.flush()
+    return Answer({"sweep": found.sweep, "trials": len(found.rows)})
+
+
+def logs(
+    trial: Trial,
+    state: StateOption = None,
+    by_pod: ByPodOption = False,
+    context: ContextOption = None,
+    image: ImageOption = None,
+    patience: PatienceOption = 300,
+    form: FormatOption = Format.TEXT,
+) -> None:
+    """Show what a trial printed, every attempt of it: head and tail, as kept beside its record."""
 
     def work() -> Answer:
         from generator.cli import show as shown
@@ -88,7 +137,11 @@ def logs(trial: Trial, state: StateOption = None, form: FormatOption = Format.TE
         from generator.commands.workspace import Workspace
 
         workspace = Workspace.find(answer.here())
-        found = command.logs(workspace, trial, state=ledger.state_folder(workspace, state))
+        if by_pod:
+            pod = reading_pod(workspace, context, image, patience)
+            found = command.logs_by_pod(workspace, trial, pod)
+        else:
+            found = command.logs(workspace, trial, state=ledger.state_folder(workspace, state))
         attempts = [{"uid": one.uid, "stdout": one.out, "stderr": one.err} for one in found.attempts]
         return Answer({"trial": found.trial, "batch": found.batch, "attempts": attempts}, shown.kept(found))
 

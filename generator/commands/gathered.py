@@ -4,7 +4,7 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from generator.commands.recorded import expected
+from generator.commands.recorded import expected, lock_digest
 from generator.formats import record
 from generator.repo import volume
 from generator.repo.batches import StoredBatch
@@ -55,7 +55,8 @@ class Gathered:
     def concluded(self) -> BatchResults:
         """Give what is to be recorded: with a record of ours where nothing that a trial left can be used."""
         found = self.results
-        return replace(found, records=(*found.records, *substitutes(found, self.passed_over)))
+        records = (*found.records, *substitutes(found, self.passed_over))
+        return replace(found, records=records, lock_digest=lock_digest(self.batch))
 
     def is_settled(self, over: Container[int] = ()) -> bool:
         """Tell whether every trial is final, `over`, or has used up its attempts; by what is believed."""

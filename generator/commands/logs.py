@@ -1,9 +1,11 @@
 """`sweep logs`: what a trial printed, as kept beside its record."""
 
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from generator.commands import ledger
+from generator.commands.reading_pod import ReadingPod
 from generator.commands.workspace import Workspace
 from generator.errors import UsageError
 from generator.repo import volume
@@ -34,6 +36,20 @@ def logs(workspace: Workspace, trial: str, *, state: Path) -> Logs:
     if not kept:
         raise UsageError(
             f"no output of {found.id} is kept here",
-            hint="it stays on the results volume of whatever ran it; name its state folder by --state",
+            hint="it stays on the results volume of whatever ran it; name its state folder by --state, "
+            "or read a cluster's volume by --by-pod",
         )
     return Logs(found.id, found.batch.name, tuple(Output(uid, out, err) for uid, (out, err) in kept.items()))
+
+
+def logs_by_pod(workspace: Workspace, trial: str, pod: ReadingPod) -> Logs:
+    """Read a trial's kept output from a volume that only pods can read.
+
+    Raises UsageError if there is none, ClusterError, StorageError.
+    """
+    batch = ledger.find(workspace, trial).batch.name
+    with tempfile.TemporaryDirectory(prefix="sweep-logs-") as folder:
+        results = Path(folder) / "results"
+        results.mkdir()
+        pod.copy(batch, results)
+        return logs(workspace, trial, state=Path(folder))

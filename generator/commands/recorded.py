@@ -7,12 +7,14 @@ from collections.abc import Iterable, Mapping
 
 from generator.errors import RepositoryError
 from generator.formats import record, table
+from generator.formats.lock import LOCK_FILE
 from generator.repo.batches import StoredBatch
 from generator.repo.git import Repository
 from generator.results import BatchResults, records_path, results_folder
-from generator.results.tree import RESULTS
+from generator.results.places import RESULTS
 from generator.structs.names import split_batch_name
 from generator.structs.record import ExpectedTrial, Record
+from generator.structs.values import bytes_digest
 
 
 def records_file(batch: StoredBatch) -> str:
@@ -40,7 +42,18 @@ def results(batch: StoredBatch, known: Mapping[str, bytes], *, is_cancelled: boo
             f"{path}: a record cannot be read ({broken[0].reason})", hint="restore the file from git"
         )
     records = tuple(one for one in found if isinstance(one, Record))
-    return BatchResults(batch.vetted().lock, expected(batch), records, is_cancelled=is_cancelled)
+    return BatchResults(
+        batch.vetted().lock,
+        expected(batch),
+        records,
+        is_cancelled=is_cancelled,
+        lock_digest=lock_digest(batch),
+    )
+
+
+def lock_digest(batch: StoredBatch) -> str:
+    """Digest a batch's lock as it lies there: what its results are said to be made from."""
+    return bytes_digest(batch.contents.read(LOCK_FILE))
 
 
 def expected(batch: StoredBatch) -> tuple[ExpectedTrial, ...]:

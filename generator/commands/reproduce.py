@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from generator.commands import ledger, past, recorded
+from generator.commands import past, recorded
+from generator.commands.counted import Counted, counted
 from generator.commands.rerunning import rerun
 from generator.commands.workspace import Workspace
 from generator.errors import UsageError
@@ -15,7 +16,7 @@ from generator.formats.launch import LAUNCH_FILE
 from generator.formats.summary import SummaryRow
 from generator.render.values import words
 from generator.repo.batches import StoredBatch
-from generator.results import judge, results_folder
+from generator.results import results_folder
 from generator.structs.batch import Lock
 from generator.structs.record import Record
 from generator.structs.values import Value
@@ -120,7 +121,7 @@ class Reproduced:
 
 def recipe(workspace: Workspace, trial: str) -> Recipe:
     """Say what a trial was. Raises UsageError, RepositoryError."""
-    return _found(workspace, trial)[0]
+    return _recipe(workspace, counted(workspace, trial))
 
 
 def reproduce(workspace: Workspace, trial: str) -> Reproduced:
@@ -128,52 +129,36 @@ def reproduce(workspace: Workspace, trial: str) -> Reproduced:
 
     Raises UsageError for one that has no recorded attempt, and what `rerun` raises.
     """
-    told, batch, row = _found(workspace, trial)
-    record = _record(workspace, batch, told.index)
+    known = counted(workspace, trial)
+    batch, record, row = known.found.batch, known.record, known.row
     if record is None:
         raise UsageError(
-            f"no attempt at {told.trial} is recorded, so there is nothing to compare with",
-            hint=f"`sweep show {told.trial}` says where it stands; `sweep try` runs a trial of today's spec",
+            f"no attempt at {known.found.id} is recorded, so there is nothing to compare with",
+            hint=f"`sweep show {known.found.id}` says where it stands; `sweep try` runs one of today's spec",
         )
-    found, output = rerun(workspace, batch, told.index)
+    found, output = rerun(workspace, batch, known.found.index)
     metrics = tuple(_measured(batch, record, row, found))
     status = str(row.status) if row else str(record.status)
-    return Reproduced(told, found, output, status, metrics)
+    return Reproduced(_recipe(workspace, known), found, output, status, metrics)
 
 
-def _found(workspace: Workspace, trial: str) -> tuple[Recipe, StoredBatch, SummaryRow | None]:
-    found = ledger.find(workspace, trial)
-    summary = ledger.summary(workspace, found.sweep)
-    program = found.batch.lock.program
-    rows = summary.rows if summary else ()
-    row = next((one for one in rows if one.trial == found.id and one.program == program.digest), None)
-    # Of a trial that was asked for more than once, the batch whose attempt counts.
-    matches = [one for one in ledger.matches(workspace, found.sweep, found.id, []) if one.id == found.id]
-    one = next((one for one in matches if row and one.batch.name == row.batch), found)
-    lock, values = one.batch.lock, one.batch.rows[one.index]
-    instructions = one.batch.tree[LAUNCH_FILE]
+def _recipe(workspace: Workspace, known: Counted) -> Recipe:
+    batch, index = known.found.batch, known.found.index
+    lock, values = batch.lock, batch.rows[index]
+    instructions = batch.tree[LAUNCH_FILE]
     order = [column.name for column in launch.columns(instructions)]
     seed = lock.seed_base + values.replicate
-    known = (str(json.load(instructions)["interpreter"]), seed)
-    told = Recipe(
-        trial=one.id,
-        index=one.index,
+    told = (str(json.load(instructions)["interpreter"]), seed)
+    return Recipe(
+        trial=known.found.id,
+        index=index,
         lock=lock,
         commit=past.holding(workspace.repository, lock.program.code.tree, lock.program.code.path),
         assignment=values.values,
         seed=seed,
-        command=tuple(words(lock.program.command, values.values, order, known)),
-        ran=row.ran if row else None,
+        command=tuple(words(lock.program.command, values.values, order, told)),
+        ran=known.row.ran if known.row else None,
     )
-    return told, one.batch, row
-
-
-def _record(workspace: Workspace, batch: StoredBatch, index: int) -> Record | None:
-    """Give the attempt that counts, by the records in the work tree."""
-    path = recorded.records_file(batch)
-    place = workspace.root / path
-    content = place.read_bytes() if place.is_file() else b""
-    return judge(recorded.results(batch, {path: content})).outcomes[index].record
 
 
 def _measured(

@@ -1,13 +1,24 @@
 """`sweep results`: the summary as a table, best first."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
 
 from generator.commands import ledger
 from generator.commands.workspace import STATE, Workspace
 from generator.errors import IdleError, UsageError
-from generator.formats.summary import SUMMARY_FILE, SummaryRow, SummaryTable
-from generator.repo import batches
+from generator.formats import json, parquet
+from generator.formats.summary import (
+    FIRST_COLUMNS,
+    LAST_COLUMNS,
+    METRIC_PREFIX,
+    PARAMETER_PREFIX,
+    SUMMARY_FILE,
+    SummaryRow,
+    SummaryTable,
+)
+from generator.repo import batches, files
 from generator.repo.git import Mirror, Repository, followed
 from generator.results import results_folder
 from generator.structs.record import Status
@@ -80,3 +91,44 @@ def _fastest(rows: Iterable[SummaryRow]) -> tuple[SummaryRow, ...]:
     """Sort the trials that are ok: what failed at once was not fast."""
     timed = [row for row in rows if row.status is Status.OK and row.seconds is not None]
     return tuple(sorted(timed, key=lambda row: (row.seconds, row.trial)))
+
+
+class Output(StrEnum):
+    """A form that other programs read."""
+
+    CSV = "csv"
+    JSON = "json"
+    PARQUET = "parquet"
+
+
+def written(workspace: Workspace, found: Listed, form: Output) -> bytes:
+    """Write listed trials, each with every column of the summary. Raises ToolError for want of pyarrow.
+
+    CSV has the summary's own lines, so it reads back to the last bit.
+    """
+    if form is Output.CSV:
+        path = workspace.root / results_folder(found.sweep) / SUMMARY_FILE
+        head, *lines = files.read_file(path).decode().splitlines(keepends=True)
+        by_row = dict(zip(map(id, found.table.rows), lines, strict=True))
+        return "".join([head, *(by_row[id(row)] for row in found.rows)]).encode()
+    columns = dict(_columns(found))
+    if form is Output.PARQUET:
+        return parquet.write(columns)
+    rows = [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
+    return json.dump(rows).encode()
+
+
+def _columns(found: Listed) -> Iterator[tuple[str, list[Any]]]:
+    """Give the columns as the summary heads them; null where a cell is empty."""
+    for name in FIRST_COLUMNS:
+        yield name, [_plain(getattr(row, name)) for row in found.rows]
+    for name in found.table.parameters:
+        yield PARAMETER_PREFIX + name, [row.assignment.get(name) for row in found.rows]
+    for name in found.table.metrics:
+        yield METRIC_PREFIX + name, [row.metrics.get(name) for row in found.rows]
+    for name in LAST_COLUMNS:
+        yield name, [getattr(row, name) for row in found.rows]
+
+
+def _plain(value: Any) -> Any:
+    return str(value) if isinstance(value, Status) else value

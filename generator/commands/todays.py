@@ -11,6 +11,7 @@ from generator.results.outcomes import Asked
 from generator.search.membership import membership
 from generator.structs.settings import Settings
 from generator.structs.sweep import Sweep
+from generator.structs.values import bytes_digest
 
 
 @dataclass(frozen=True)
@@ -45,5 +46,9 @@ class Todays:
 
     def summarised(self, batches: Iterable[BatchResults]) -> Summary:
         """Summarise a sweep's batches against it. Raises ValueError."""
-        description = self.sweep.description if self.sweep else ""
-        return summarise(batches, description=description, asked=self.asked)
+        return summarise(
+            batches,
+            description=self.sweep.description if self.sweep else "",
+            asked=self.asked,
+            spec_digest=None if self.content is None else bytes_digest(self.content),
+        )

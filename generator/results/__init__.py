@@ -6,9 +6,10 @@ The collector's three lines: `summarise(batches, description=…)`, `result_file
 
 from generator.results.message import commit_message
 from generator.results.outcomes import BatchResults, JudgedBatch, judge
+from generator.results.places import records_path, results_folder
 from generator.results.substitutes import substitutes
 from generator.results.summary import Effect, Level, Summary, summarise
-from generator.results.tree import SOMETIMES, records_path, result_files, results_folder
+from generator.results.tree import SOMETIMES, result_files
 
 __all__ = [
     "SOMETIMES",

@@ -27,6 +27,8 @@ FEWEST_A_GROUP = 2
 FEWEST_FREE = 5
 """Degrees of freedom that chance must be left to be known."""
 MOST_GROUPS = 8
+FEWEST_MERGED = 16
+"""Trials that make groups of four."""
 MOST_LEVELS = 16
 MOST_TRIALS = 20_000
 """More change no digit that is shown."""
@@ -171,7 +173,8 @@ def _groups(items: Sequence[Item]) -> list[list[Item]]:
     ordered = [
         level for _, level in sorted(zip(numbers, levels.values(), strict=True), key=lambda pair: pair[0])
     ]
-    if len(ordered) <= MOST_LEVELS and len(items) >= FEWEST_A_GROUP * len(ordered):
+    few = len(ordered) <= MOST_LEVELS and len(items) >= FEWEST_A_GROUP * len(ordered)
+    if few or len(items) < FEWEST_MERGED:
         return ordered
     return _merged(ordered, len(items), min(MOST_GROUPS, max(2, math.isqrt(len(items)))))
 

@@ -15,11 +15,15 @@ def commit_message(summary: Summary, *, recorded: Iterable[str]) -> str:
     trailers = [
         ("Sweep", summary.sweep),
         *(("Batch", name) for name in recorded),
+        ("Spec", f"{summary.lock.spec_path} {summary.spec_digest or 'none'}"),
+        ("Image", program.image),
         ("Code", program.code.tree),
         ("Data", "none" if program.data is None else program.data.digest),
+        ("Generator", summary.lock.generator),
         ("Trials", counts(summary)),
+        ("Inputs-Digest", summary.inputs_digest),
     ]
-    body = "".join(f"{name}: {value}\n" for name, value in trailers)
+    body = "".join(f"{name}: {one_line(value)}\n" for name, value in trailers)
     return f"{subject(summary)}\n\n{body}"
 
 

@@ -62,6 +62,8 @@ class BatchResults:
     records: tuple[Record, ...]
     is_cancelled: bool = False
     """Whether what did not come to an end was not to."""
+    lock_digest: str = ""
+    """SHA-256 of the lock's file, as git holds it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,8 @@ class JudgedBatch:
     """Of every row, in the order of time."""
     foreign: int
     """Distinct records that match no row of this batch: counted, never used."""
+    lock_digest: str = ""
+    """SHA-256 of the lock's file, as git holds it."""
 
 
 def judge(batch: BatchResults, asked: Asked | None = None) -> JudgedBatch:
@@ -120,7 +124,7 @@ def judge(batch: BatchResults, asked: Asked | None = None) -> JudgedBatch:
         outcomes = tuple(replace(one, in_spec=asked(one.assignment, one.replicate)) for one in outcomes)
     if batch.is_cancelled:
         outcomes = tuple(map(_cancelled, outcomes, attempts))
-    return JudgedBatch(lock, batch.expected, outcomes, attempts, len(foreign))
+    return JudgedBatch(lock, batch.expected, outcomes, attempts, len(foreign), batch.lock_digest)
 
 
 def _belongs(record: Record, lock: Lock, trial: ExpectedTrial | None) -> bool:

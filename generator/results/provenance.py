@@ -18,6 +18,8 @@ def provenance(summary: Summary) -> dict[str, Any]:
         "generated": "by `sweep collect` from git alone; do not edit",
         "sweep": summary.sweep,
         "metric": {"name": summary.metric.name, "goal": str(summary.metric.goal)},
+        "spec": {"path": summary.lock.spec_path, "digest": summary.spec_digest},
+        "inputs_digest": summary.inputs_digest,
         "batches": {batch.lock.name: _batch(batch) for batch in summary.batches},
     }
 

@@ -11,7 +11,7 @@ LOG_RATIO = 1000.0
 FENCE = 3.0
 """Quartile distances beyond the quartile: Tukey's outer fence (Exploratory Data Analysis, 1977)."""
 FEWEST_FENCED = 8
-FLATTENED = 5.0
+FLATTENED = 4.0
 """Outliers are let go where they would leave all others less than the inverse of this of an axis."""
 
 

@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from generator.formats.summary import parameter_names
 from generator.results.inference import Interval, mean, optimism
+from generator.results.inputs import inputs_digest
 from generator.results.outcomes import Asked, BatchResults, JudgedBatch, judge, one_a_trial
 from generator.results.replicated import Replicated, taken_together
 from generator.results.verdict import Field, Verdict, decide, said, warnings
@@ -48,6 +49,10 @@ class Summary:
 
     sweep: str
     description: str
+    spec_digest: str | None
+    """Of the spec as it stood when this was summarised; None where there was none."""
+    inputs_digest: str
+    """Of the locks, the records and the spec: results/inputs.py says how."""
     metric: Metric
     program: str
     """Digest of the newest program, 64 hex digits."""
@@ -99,54 +104,66 @@ class Summary:
         return self.is_current(outcome) and outcome.in_spec is not False
 
 
-def summarise(batches: Iterable[BatchResults], *, description: str, asked: Asked | None = None) -> Summary:
+def summarise(
+    batches: Iterable[BatchResults],
+    *,
+    description: str,
+    asked: Asked | None = None,
+    spec_digest: str | None = None,
+) -> Summary:
     """Judge all batches of one sweep; their order does not matter. Raises ValueError if there is none.
 
     `asked` tells of an assignment and a replicate whether today's spec asks for them; None where nobody can.
+    `spec_digest` is the SHA-256 of that spec's file, which lies where the newest lock says.
     """
-    ordered = sorted(batches, key=lambda batch: batch.lock.number)
-    judged = tuple(judge(batch, asked) for batch in ordered)
-    if not judged or len({batch.lock.sweep for batch in judged}) > 1:
-        raise ValueError("the batches must be of one sweep, and at least one")
+    judged = _judged(batches, asked)
     lock = judged[-1].lock
     outcomes = one_a_trial(outcome for batch in judged for outcome in batch.outcomes)
-    program = lock.program.digest
-    current = [outcome for outcome in outcomes if outcome.program == program]
+    current = [outcome for outcome in outcomes if outcome.program == lock.program.digest]
     eligible = [outcome for outcome in current if outcome.in_spec is not False]
-    has_replicates = any(outcome.replicate for outcome in eligible)
-    field = _field(outcomes, program, lock.metric)
-    verdict = decide(field.ranked, lock.metric, has_replicates=has_replicates)
-    ranked = _ranked(eligible, lock.metric)
+    field = _field(outcomes, eligible, lock)
+    verdict = decide(field)
     first = field.ranked[0] if verdict.is_won else None
     return Summary(
         sweep=lock.sweep,
         description=description,
+        spec_digest=spec_digest,
+        inputs_digest=inputs_digest(judged, lock.spec_path, spec_digest),
         metric=lock.metric,
-        program=program,
+        program=lock.program.digest,
         batches=judged,
         outcomes=outcomes,
         counts=_counts(outcomes),
-        winner=None if first is None else first.trial if has_replicates else ranked[0],
+        winner=None if first is None else first.trial,
         verdict=verdict,
-        reason=said(verdict, field.ranked, lock.metric, len(eligible)),
+        reason=said(verdict, field),
         warnings=tuple(warnings(field, outcomes)),
-        interval=first.interval if first is not None and has_replicates else None,
-        optimism=optimism([one.values for one in field.ranked]) if has_replicates else None,
-        replicated=taken_together(current, lock.metric) if has_replicates else (),
-        top=tuple(ranked[:TOP]),
+        interval=None if first is None else first.interval,
+        optimism=optimism([one.values for one in field.ranked]),
+        replicated=taken_together(current, lock.metric) if field.has_replicates else (),
+        top=tuple(_ranked(eligible, lock.metric)[:TOP]),
         effects=_effects(current, lock.metric.name),
     )
 
 
-def _field(outcomes: Iterable[Outcome], program: str, metric: Metric) -> Field:
+def _judged(batches: Iterable[BatchResults], asked: Asked | None) -> tuple[JudgedBatch, ...]:
+    found = tuple(judge(batch, asked) for batch in sorted(batches, key=lambda batch: batch.lock.number))
+    if not found or len({batch.lock.sweep for batch in found}) > 1:
+        raise ValueError("the batches must be of one sweep, and at least one")
+    return found
+
+
+def _field(outcomes: Iterable[Outcome], eligible: Sequence[Outcome], lock: Lock) -> Field:
     """Take the trials of every assignment together, and sort these by whether they may win."""
-    found = taken_together(outcomes, metric)
+    found, program = taken_together(outcomes, lock.metric), lock.program.digest
     current = [one for one in found if one.trial.program == program]
     return Field(
         ranked=tuple(one for one in current if one.in_spec is not False and one.mean is not None),
         outside=tuple(one for one in current if one.in_spec is False),
         earlier=tuple(one for one in found if one.trial.program != program),
-        metric=metric,
+        metric=lock.metric,
+        trials=len(eligible),
+        has_replicates=any(one.replicate for one in eligible),
     )
 
 

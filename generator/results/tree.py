@@ -2,29 +2,21 @@
 
 from generator.formats import json, replicates
 from generator.formats import summary as summary_csv
-from generator.formats.record import write_lines
 from generator.formats.replicates import ReplicatesRow
 from generator.formats.summary import parameter_names
+from generator.results import places
 from generator.results.figures import PARALLEL_FILE, SLICES_FILE
+from generator.results.inputs import records_text
+from generator.results.places import records_path
 from generator.results.provenance import PROVENANCE_FILE, provenance
 from generator.results.report import report_files
 from generator.results.summary import Summary
 from generator.structs.tree import FileTree
 
-RESULTS = "results"
+RESULTS = places.RESULTS
 
 SOMETIMES = frozenset({replicates.REPLICATES_FILE, PARALLEL_FILE, SLICES_FILE, "figure.svg"})
 """Files that a summary need not have: where it has none, an earlier one's is out of date."""
-
-
-def results_folder(sweep: str) -> str:
-    """Where a sweep's results lie in the repository."""
-    return f"{RESULTS}/{sweep}"
-
-
-def records_path(batch: str) -> str:
-    """Where a batch's records lie in its sweep's results folder."""
-    return f"records/{batch}.jsonl"
 
 
 def result_files(summary: Summary) -> FileTree:
@@ -40,8 +32,7 @@ def result_files(summary: Summary) -> FileTree:
     if summary.replicated:
         texts[replicates.REPLICATES_FILE] = _replicates(summary)
     for batch in summary.batches:
-        records = (attempt.record for attempts in batch.attempts for attempt in attempts)
-        texts[records_path(batch.lock.name)] = write_lines(records)
+        texts[records_path(batch.lock.name)] = records_text(batch)
     return FileTree({path: text.encode() for path, text in texts.items()})
 
 

@@ -36,18 +36,36 @@ class Verdict(StrEnum):
         return self in {Verdict.BEST, Verdict.CLEAR, Verdict.ALONE}
 
 
-def decide(ranked: Sequence[Replicated], metric: Metric, *, has_replicates: bool) -> Verdict:
-    """Decide by the assignments that may win and have a result, best first."""
+@dataclass(frozen=True, slots=True)
+class Field:
+    """All assignments of a sweep, by whether they may win; each part best first."""
+
+    ranked: tuple[Replicated, ...]
+    """Of the newest program, asked for by today's spec, with a result."""
+    outside: tuple[Replicated, ...]
+    """Of the newest program; today's spec does not ask for them."""
+    earlier: tuple[Replicated, ...]
+    """Of other programs."""
+    metric: Metric
+    trials: int
+    """How many may win, with or without a result."""
+    has_replicates: bool
+    """Whether any of these is a repetition."""
+
+
+def decide(field: Field) -> Verdict:
+    """Decide by the assignments that may win and have a result."""
+    ranked = field.ranked
     if not ranked:
         return Verdict.NOTHING_OK
-    if not has_replicates:
+    if not field.has_replicates:
         return Verdict.BEST
     if len(ranked) == 1:
         return Verdict.ALONE
     first, second = (one.interval for one in ranked[:2])
     if first is None or second is None:
         return Verdict.TOO_FEW
-    return Verdict.CLEAR if _clears(first, second, metric) else Verdict.OVERLAP
+    return Verdict.CLEAR if _clears(first, second, field.metric) else Verdict.OVERLAP
 
 
 def _clears(first: Interval, second: Interval, metric: Metric) -> bool:
@@ -55,13 +73,13 @@ def _clears(first: Interval, second: Interval, metric: Metric) -> bool:
     return metric.better(first.low, second.high) and metric.better(first.high, second.low)
 
 
-def said(verdict: Verdict, ranked: Sequence[Replicated], metric: Metric, asked: int) -> str:
-    """Give the reason for a verdict; `asked` is the number of trials that may win."""
-    name = one_line(metric.name)
+def said(verdict: Verdict, field: Field) -> str:
+    """Give the reason for a verdict."""
+    name, ranked = one_line(field.metric.name), field.ranked
     trials = sum(one.count for one in ranked)
     match verdict:
         case Verdict.NOTHING_OK:
-            return f"none of {asked} trial(s) of the newest program ended ok with a finite {name}"
+            return f"none of {field.trials} trial(s) of the newest program ended ok with a finite {name}"
         case Verdict.BEST:
             return f"the best {name} of {trials} trial(s) that ended ok, one an assignment"
         case Verdict.ALONE:
@@ -82,19 +100,6 @@ def _both(ranked: Sequence[Replicated]) -> str:
 
 def _shown(found: Interval | None) -> str:
     return "" if found is None else f"{short(found.low)} to {short(found.high)}"
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """All assignments of a sweep, by whether they may win; each part best first."""
-
-    ranked: tuple[Replicated, ...]
-    """Of the newest program, asked for by today's spec, with a result."""
-    outside: tuple[Replicated, ...]
-    """Of the newest program; today's spec does not ask for them."""
-    earlier: tuple[Replicated, ...]
-    """Of other programs."""
-    metric: Metric
 
 
 def warnings(field: Field, outcomes: Iterable[Outcome]) -> Iterator[str]:

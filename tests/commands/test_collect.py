@@ -1,6 +1,8 @@
 import csv
+import hashlib
 import json
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -379,3 +381,32 @@ def test_a_table_of_replicates_goes_when_the_sweep_has_none_any_more(merged: San
 
     merged.pull()
     assert not (merged.root / "results/peak/replicates.csv").exists()
+
+
+def test_the_inputs_of_a_summary_are_digested_as_sha256sum_does(merged: Sandbox, results: Path) -> None:
+    batch = stored(merged)
+    leave(results, batch, 0)
+    (found,) = collect(target(merged), results, {batch.name})
+    merged.pull()
+    inputs = sorted(
+        [
+            f"overlays/archive/{batch.name}/batch.yaml",
+            f"results/peak/records/{batch.name}.jsonl",
+            "sweeps/peak.yaml",
+        ]
+    )
+
+    listed = subprocess.run(["sha256sum", *inputs], cwd=merged.root, capture_output=True, check=True).stdout
+
+    expected_digest = "sha256:" + hashlib.sha256(listed).hexdigest()
+    held = json.loads((merged.root / "results/peak/provenance.json").read_text())
+    spec = (merged.root / "sweeps/peak.yaml").read_bytes()
+    assert held["inputs_digest"] == expected_digest == found.summary.inputs_digest
+    assert held["spec"] == {
+        "path": "sweeps/peak.yaml",
+        "digest": "sha256:" + hashlib.sha256(spec).hexdigest(),
+    }
+    trailers = merged.git("log", "-1", "--format=%(trailers:only)").splitlines()
+    assert f"Inputs-Digest: {expected_digest}" in trailers
+    assert f"Spec: sweeps/peak.yaml {held['spec']['digest']}" in trailers
+    assert {"Image: local", f"Generator: {batch.lock.generator}"} <= set(trailers)

@@ -9,7 +9,9 @@ NAME = "mnist-grid-b1-3f9a1c2e"
 
 def test_a_message_has_a_subject_and_trailers() -> None:
     summary = summarise(
-        [a_grid({"x": [1, 2]}, lambda values: 0.96 if values["x"] == 2 else 0.9)], description=""
+        [a_grid({"x": [1, 2]}, lambda values: 0.96 if values["x"] == 2 else 0.9)],
+        description="",
+        spec_digest="sha256:" + "5ec0" * 16,
     )
 
     assert commit_message(summary, recorded=[NAME]) == (
@@ -17,9 +19,13 @@ def test_a_message_has_a_subject_and_trailers() -> None:
         "\n"
         "Sweep: mnist-grid\n"
         "Batch: mnist-grid-b1-3f9a1c2e\n"
+        f"Spec: sweeps/mnist-grid.yaml sha256:{'5ec0' * 16}\n"
+        "Image: local\n"
         "Code: c0dec0dec0dec0dec0dec0dec0dec0dec0dec0de\n"
         "Data: sha256:da7ada7ada7ada7ada7ada7ada7ada7ada7ada7ada7ada7ada7ada7ada7ada7a\n"
+        "Generator: 0.1.0\n"
         "Trials: 2 ok, 0 diverged, 0 failed, 0 missing\n"
+        f"Inputs-Digest: {summary.inputs_digest}\n"
     )
 
 
@@ -31,7 +37,8 @@ def test_no_winner_and_no_data_are_said() -> None:
     assert lines[0] == "results(mnist-grid): 0/2 trials, no winner"
     assert lines[3:5] == ["Batch: mnist-grid-b1-3f9a1c2e", "Batch: other"]
     assert "Data: none" in lines
-    assert lines[-1] == "Trials: 0 ok, 0 diverged, 0 failed, 2 missing"
+    assert "Spec: sweeps/mnist-grid.yaml none" in lines
+    assert "Trials: 0 ok, 0 diverged, 0 failed, 2 missing" in lines
 
 
 def test_the_best_value_has_six_digits_and_a_metric_cannot_break_the_line() -> None:

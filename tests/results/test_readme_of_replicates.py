@@ -46,7 +46,7 @@ def test_the_best_mean_is_told_with_its_interval_and_with_the_next_one() -> None
 
 
 def test_how_much_the_best_owes_to_luck_is_told() -> None:
-    assert "picked as the best, it is expected to look better than it is by " in written(CLEAR)
+    assert "picked as the best, it looks better than it is by up to " in written(CLEAR)
 
 
 def test_where_intervals_overlap_there_is_no_winner_and_the_best_are_listed() -> None:

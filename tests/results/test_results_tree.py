@@ -1,5 +1,6 @@
 """All files of a results folder, from what git holds and from nothing else."""
 
+import hashlib
 import json
 import time
 from dataclasses import replace
@@ -62,7 +63,19 @@ def test_provenance_is_exactly_this() -> None:
     failed = a_record(0, uid="first", status="failed", metrics={}, details={})
     batch = BatchResults(a_lock(), expected, (a_record(0, attempt=2), failed))
 
-    text = files(batch)["provenance.json"]
+    made = result_files(
+        summarise(
+            [replace(batch, lock_digest="sha256:" + "10c4" * 16)],
+            description="Why?",
+            spec_digest="sha256:" + "5ec0" * 16,
+        )
+    )
+    text, records = (made[path].decode() for path in ("provenance.json", records_path(NAME)))
+    inputs = (
+        f"{'10c4' * 16}  overlays/archive/{NAME}/batch.yaml\n"
+        f"{hashlib.sha256(records.encode()).hexdigest()}  results/mnist-grid/{records_path(NAME)}\n"
+        f"{'5ec0' * 16}  sweeps/mnist-grid.yaml\n"
+    )
 
     program = {
         "code": {"path": "trainer", "tree": TREE},
@@ -113,6 +126,8 @@ def test_provenance_is_exactly_this() -> None:
                 ],
             }
         },
+        "spec": {"path": "sweeps/mnist-grid.yaml", "digest": "sha256:" + "5ec0" * 16},
+        "inputs_digest": "sha256:" + hashlib.sha256(inputs.encode()).hexdigest(),
         "generated": "by `sweep collect` from git alone; do not edit",
         "metric": {"goal": "maximize", "name": "test_accuracy"},
         "sweep": "mnist-grid",

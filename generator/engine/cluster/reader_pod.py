@@ -2,12 +2,13 @@
 
 import tempfile
 import time
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from generator.engine.cluster import archive, hardened
+from generator.engine.cluster import archive, hardened, process
 from generator.engine.cluster.kubectl import ClusterError, Kubectl
 from generator.errors import StorageError, ToolError
 from generator.structs.errands import COMPONENT_LABEL, READER, READER_SECONDS
@@ -57,6 +58,71 @@ def manifest(name: str, namespace: str, claim: str, image: str, queue: str | Non
     }
 
 
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """A pod that runs, and what it can bring."""
+
+    kubectl: Kubectl
+    name: str
+    namespace: str
+
+    def copy(self, batch: str, into: Path) -> None:
+        """Copy a batch's folder: it is there when all of it has arrived, or not at all.
+
+        Raises ClusterError, StorageError.
+        """
+        with tempfile.TemporaryDirectory(dir=into) as arriving:
+            place = Path(arriving) / "batch"
+            place.mkdir()
+            try:
+                with self._reading(
+                    "sh", "-c", SEND, f"{MOUNTED}/{batch}", most=archive.LARGEST_ARCHIVE
+                ) as source:
+                    archive.unpack(source, place)
+            except archive.Refused as error:
+                says = f"what the reader pod sent of {batch} is no archive of results: {error}"
+                raise ClusterError(says, hint="is the image the one that you meant?") from error
+            except OSError as error:
+                raise StorageError(f"{into}: {(error.strerror or str(error)).lower()}") from error
+            place.rename(into / batch)
+
+    @contextmanager
+    def opened(self, path: str, size: int) -> Iterator[process.Running]:
+        """Open one file of the volume that is said to have so many bytes; one more is let through.
+
+        What it holds must be judged by its checksum: `cat` follows the links of whoever owns the folder.
+        """
+        with self._reading("cat", "--", f"{MOUNTED}/{path}", most=size + 1) as source:
+            yield source
+
+    def _reading(self, *words: str, most: int) -> AbstractContextManager[process.Running]:
+        call = ("exec", self.name, f"--namespace={self.namespace}", "--container=reader", "--", *words)
+        return self.kubectl.stream(*call, seconds=TRANSFER_SECONDS, most=most)
+
+
+@contextmanager
+def running(
+    kubectl: Kubectl,
+    pod: dict[str, Any],
+    *,
+    patience: float,
+    clock: Callable[[], float] = time.monotonic,
+) -> Iterator[Reader]:
+    """Start the pod for a block, and remove it.
+
+    Raises ClusterError, also where no node runs the pod within `patience` seconds.
+    """
+    name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
+    kubectl.create(pod)
+    try:
+        _await(kubectl, name, namespace, clock() + patience, clock)
+        yield Reader(kubectl, name, namespace)
+    finally:
+        # It ends by itself, too: what went wrong first is what a person wants to read.
+        with suppress(ToolError):
+            kubectl.delete("pods", name, namespace)
+
+
 def fetch(
     kubectl: Kubectl,
     pod: dict[str, Any],
@@ -68,39 +134,11 @@ def fetch(
 ) -> None:
     """Start the pod, copy what trials of these batches left below `into`, and remove the pod.
 
-    Raises ClusterError, also where no node runs the pod within `patience` seconds.
+    Raises as `running` does.
     """
-    name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
-    kubectl.create(pod)
-    try:
-        _await(kubectl, name, namespace, clock() + patience, clock)
+    with running(kubectl, pod, patience=patience, clock=clock) as reader:
         for batch in batches:
-            _copy(kubectl, pod, batch, into)
-    finally:
-        # It ends by itself, too: what went wrong first is what a person wants to read.
-        with suppress(ToolError):
-            kubectl.delete("pods", name, namespace)
-
-
-def _copy(kubectl: Kubectl, pod: dict[str, Any], batch: str, into: Path) -> None:
-    """Copy a batch's folder: it is there when all of it has arrived, or not at all."""
-    name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
-    call = ("exec", name, f"--namespace={namespace}", "--container=reader")
-    script = ("--", "sh", "-c", SEND, f"{MOUNTED}/{batch}")
-    with tempfile.TemporaryDirectory(dir=into) as arriving:
-        place = Path(arriving) / "batch"
-        place.mkdir()
-        try:
-            with kubectl.stream(
-                *call, *script, seconds=TRANSFER_SECONDS, most=archive.LARGEST_ARCHIVE
-            ) as source:
-                archive.unpack(source, place)
-        except archive.Refused as error:
-            says = f"what the reader pod sent of {batch} is no archive of results: {error}"
-            raise ClusterError(says, hint="is the image the one that you meant?") from error
-        except OSError as error:
-            raise StorageError(f"{into}: {(error.strerror or str(error)).lower()}") from error
-        place.rename(into / batch)
+            reader.copy(batch, into)
 
 
 def _await(kubectl: Kubectl, name: str, namespace: str, deadline: float, clock: Callable[[], float]) -> None:

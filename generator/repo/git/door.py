@@ -5,10 +5,10 @@ import re
 import tempfile
 import time
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import Any, cast
 
 # Else the import itself fails on a machine without git, before anybody can say so.
 os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
@@ -25,12 +25,15 @@ from generator.errors import RepositoryError, ToolError
 from generator.repo.files import storage
 from generator.repo.git.redact import redact
 
+SILENCE_SECONDS = 300
 SAFE = (
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
     "gc.auto=0",
     "advice.pushUpdateRejected=false",
     "protocol.ext.allow=never",
+    # A server that says nothing for so long says nothing any more.
+    *("http.lowSpeedLimit=1", f"http.lowSpeedTime={SILENCE_SECONDS}"),
 )
 """Nothing that a repository carries may run: it can come from anyone."""
 
@@ -128,30 +131,26 @@ class Repository:
             raise ToolError("git not found", hint="install git 2.30 or newer") from error
         except GitCommandError as error:
             said = redact(str(error.stderr).removeprefix("\n  stderr: '").removesuffix("'").strip())
-            lock = LOCK.search(said)
+            lock, place = LOCK.search(said), "" if "/" in said else f" in {self.folder}"
             told = RepositoryError(
-                f"git {arguments[0]} failed: {said or f'exit code {error.status}'}",
+                f"git {arguments[0]} failed{place}: {said or f'exit code {error.status}'}",
                 hint=self.lock_hint(Path(lock["path"])) if lock else None,
             )
             told.output = str(error.stdout).removeprefix("\n  stdout: '").removesuffix("'")
             raise told from error
 
     def _execute(self, argv: list[str], env: Mapping[str, str] | None, content: bytes) -> bytes:
-        if not content:
-            return self._fed(argv, env, None)
-        with tempfile.TemporaryFile() as stdin:
-            stdin.write(content)
-            stdin.seek(0)
-            return self._fed(argv, env, stdin)
-
-    def _fed(self, argv: list[str], env: Mapping[str, str] | None, stdin: IO[bytes] | None) -> bytes:
-        output = self._git.execute(
-            argv,
-            istream=cast("Any", stdin),
-            env={**os.environ, **ENVIRONMENT, **(env or {})},
-            stdout_as_string=False,
-            strip_newline_in_stdout=False,
-        )
+        with tempfile.TemporaryFile() if content else nullcontext() as stdin:
+            if stdin is not None:
+                stdin.write(content)
+                stdin.seek(0)
+            output = self._git.execute(
+                argv,
+                istream=cast("Any", stdin),
+                env={**os.environ, **ENVIRONMENT, **(env or {})},
+                stdout_as_string=False,
+                strip_newline_in_stdout=False,
+            )
         assert isinstance(output, bytes)
         return output
 

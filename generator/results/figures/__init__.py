@@ -2,6 +2,7 @@
 
 from generator.results.figures.over_trials import over_trials
 from generator.results.figures.parallel import parallel
+from generator.results.figures.plot import scored
 from generator.results.figures.slices import slices
 from generator.results.importance import Importance
 from generator.results.summary import Summary
@@ -13,8 +14,9 @@ SLICES_FILE = "figures/slices.svg"
 
 def figures(summary: Summary, importance: Importance) -> dict[str, str]:
     """Draw what there is to see, by path: without a parameter that varies, the trials alone."""
-    drawn = {TRIALS_FILE: over_trials(summary)}
+    trials = scored(summary)
+    drawn = {TRIALS_FILE: over_trials(summary, trials)}
     if importance.shares:
-        drawn[PARALLEL_FILE] = parallel(summary, importance)
-        drawn[SLICES_FILE] = slices(summary, importance)
+        drawn[PARALLEL_FILE] = parallel(summary, importance, trials)
+        drawn[SLICES_FILE] = slices(summary, importance, trials)
     return drawn

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from generator.results.figures import svg
 from generator.results.figures.axis import Axis
 from generator.results.figures.page import EDGE, WIDTH, Frame, cut_name, direction, head, labels, notes
-from generator.results.figures.plot import MOST_DOTS, Plot, Scored, darkening, gutter, legend, remarks, scored
+from generator.results.figures.plot import MOST_DOTS, Plot, Scored, darkening, gutter, legend, remarks
 from generator.results.message import best
 from generator.results.spread import Spread
 from generator.results.summary import Summary
@@ -16,9 +16,8 @@ HEIGHT = 290
 MOST_NUMBERS = 10
 
 
-def over_trials(summary: Summary) -> str:
+def over_trials(summary: Summary, drawn: Sequence[Scored]) -> str:
     """Draw the objective of every trial: the same bytes for the same results, anywhere."""
-    drawn = scored(summary)
     # Of all programs: what is of an older one may lie where the newest has none.
     spread = Spread.of([trial.objective for trial in drawn], summary.metric.goal)
     tiled = len(drawn) > MOST_DOTS
@@ -26,7 +25,7 @@ def over_trials(summary: Summary) -> str:
     done = f"{summary.counts[Status.OK]} of {len(summary.outcomes)} trials ended ok, {best(summary)}."
     root = svg.canvas(WIDTH, title=f"{summary.sweep}: {title}", description=done)
     entries = list(legend(summary, drawn, spread, tiled=tiled, lost=len(drawn) < len(summary.outcomes)))
-    line = [("record", "best so far")] if any(summary.may_win(trial.outcome) for trial in drawn) else []
+    line = [("record", "best so far")] if any(trial.ranked for trial in drawn) else []
     top = head(root, title, [*entries[:1], *line, *entries[1:]])
     scale = ", log scale" if spread.log else ""
     top += 26
@@ -48,7 +47,7 @@ def _counted(summary: Summary) -> str:
 
 
 def _fill(plot: Plot, drawn: Sequence[Scored], *, tiled: bool) -> Sequence[int]:
-    """Draw all marks; tell the steps at which tiles get darker, if it are tiles."""
+    """Draw all marks; tell the steps at which tiles get darker, if there are tiles."""
     summary, frame = plot.summary, plot.frame
     total = len(summary.outcomes)
     pad = 0.5 + total / 60
@@ -62,13 +61,13 @@ def _fill(plot: Plot, drawn: Sequence[Scored], *, tiled: bool) -> Sequence[int]:
     else:
         middle = (frame.left + frame.width / 2, frame.top + frame.height / 2)
         svg.text(plot.part, "no trial has ended ok", middle, anchor="middle")
-    placed = [(across.at(trial.place), trial) for trial in drawn]
-    steps = darkening(plot.densest(placed)) if tiled else ()
-    plot.trials(placed, steps)
+    marks = plot.marks(((across.at(trial.place), trial) for trial in drawn), tiled=tiled)
+    steps = darkening(marks.densest) if tiled else ()
+    plot.trials(marks, steps)
     done = {trial.place for trial in drawn}
     plot.crosses(across.at(place) for place in range(1, total + 1) if place not in done)
     svg.path(plot.part, "record", _record(plot, across, drawn))
-    plot.winner(placed)
+    plot.winner(marks)
     return steps
 
 
@@ -91,7 +90,7 @@ def _record(plot: Plot, across: Axis, drawn: Sequence[Scored]) -> Iterator[tuple
     summary, height = plot.summary, None
     so_far: Scored | None = None
     for trial in drawn:
-        if not summary.may_win(trial.outcome) or not plot.spread.holds(trial.objective):
+        if not trial.ranked or not plot.spread.holds(trial.objective):
             continue
         if so_far is not None and not summary.metric.better(trial.objective, so_far.objective):
             continue

@@ -11,7 +11,7 @@ from generator.formats.summary import parameter_names
 from generator.results.figures import svg
 from generator.results.figures.axis import Levels, levels, objective_axis
 from generator.results.figures.page import EDGE, WIDTH, Frame, cut, cut_name, direction, head, labels, notes
-from generator.results.figures.plot import Scored, scored, winners
+from generator.results.figures.plot import Scored, winners
 from generator.results.figures.style import BOLD, CLASSES, NARROW_SIZE, WIDE_SIZE
 from generator.results.importance import Importance
 from generator.results.summary import Summary
@@ -42,9 +42,9 @@ class Row:
     crossings: tuple[float, ...]
 
 
-def parallel(summary: Summary, importance: Importance) -> str:
+def parallel(summary: Summary, importance: Importance, all_drawn: Sequence[Scored]) -> str:
     """Draw the trials of the newest program as lines, the better the later, so that none hides the best."""
-    ranked = _ranked(summary)
+    ranked = _ranked(summary, all_drawn)
     drawn = _thinned(ranked)
     names = {share.parameter for share in importance.shares[:MOST_AXES]}
     # In the order of the spec, which the author chose: by importance are the slices.
@@ -71,9 +71,9 @@ def parallel(summary: Summary, importance: Importance) -> str:
     )
 
 
-def _ranked(summary: Summary) -> list[Scored]:
+def _ranked(summary: Summary, drawn: Sequence[Scored]) -> list[Scored]:
     sign = -1 if summary.metric.goal is Goal.MAXIMIZE else 1
-    current = [trial for trial in scored(summary) if summary.is_current(trial.outcome)]
+    current = [trial for trial in drawn if summary.is_current(trial.outcome)]
     return sorted(current, key=lambda trial: (sign * trial.objective, trial.outcome.trial, trial.place))
 
 

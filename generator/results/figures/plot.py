@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from xml.etree.ElementTree import Element
 
 from generator.results import words
@@ -29,6 +29,8 @@ class Scored:
     outcome: Outcome
     objective: float
     place: int
+    ranked: bool
+    """Whether it may win."""
 
 
 Placed = tuple[float, Scored]
@@ -38,7 +40,7 @@ Placed = tuple[float, Scored]
 def scored(summary: Summary) -> list[Scored]:
     """List the trials that ended ok, of all programs, in the order of the tables."""
     return [
-        Scored(outcome, objective, place)
+        Scored(outcome, objective, place, summary.may_win(outcome))
         for place, outcome in enumerate(summary.outcomes, start=1)
         if (objective := outcome.metric(summary.metric.name)) is not None
     ]
@@ -48,6 +50,24 @@ def gutter(spread: Spread, height: float) -> float:
     """Tell how much room the objective's numbers need at the left."""
     ticks = objective_axis(spread, height, 0).ticks
     return EDGE + 10 + max((svg.text_width(shown(tick)) for tick in ticks), default=0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """What of a plot's trials is to be drawn, and how."""
+
+    dots: list[Placed] = field(default_factory=list)
+    cells: dict[bool, Counter[tuple[int, int]]] = field(
+        default_factory=lambda: {False: Counter(), True: Counter()}
+    )
+    """Trials in each tile, by column and row; apart those that may win."""
+    beyond: list[float] = field(default_factory=list)
+    best: list[Placed] = field(default_factory=list)
+
+    @property
+    def densest(self) -> int:
+        """Count the trials in the fullest tile."""
+        return max((count for cells in self.cells.values() for count in cells.values()), default=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,46 +97,45 @@ class Plot:
             if labelled:
                 svg.text(self.part, shown(tick), (self.frame.left - 8, y + 5), anchor="end")
 
-    def trials(self, placed: Sequence[Placed], steps: Sequence[int] = ()) -> None:
-        """Draw every trial, grey if it may not win: dots, or tiles with fuller colours at steps."""
-        for dots, tiles, current in (("retired", "old", False), ("trial", "tile", True)):
-            if steps:
-                self._tiles(tiles, self._cells(placed, current=current), steps)
-                continue
-            for item in self._inside(placed, current=current):
-                mark(self.part, dots, self._point(item), self._story(item[1]))
-        self._beyond([x for x, trial in placed if not self.spread.holds(trial.objective)])
+    def marks(self, placed: Iterable[Placed], *, tiled: bool) -> Marks:
+        """Sort out what is to be drawn of these trials; of tiles, all that is kept of most is a number."""
+        best = winners(self.summary)
+        found = Marks()
+        for item in placed:
+            x, trial = item
+            if not self.spread.holds(trial.objective):
+                found.beyond.append(x)
+            elif tiled:
+                row = int(self.axis.at(trial.objective) - self.frame.top) // TILE
+                found.cells[trial.ranked][int(x - self.frame.left) // TILE, row] += 1
+            else:
+                found.dots.append(item)
+            if trial.ranked and trial.outcome.trial in best:
+                found.best.append(item)
+        return found
 
-    def densest(self, placed: Sequence[Placed]) -> int:
-        """Count the trials in the fullest tile."""
-        return max(max(self._cells(placed, current=each).values(), default=0) for each in (True, False))
+    def trials(self, marks: Marks, steps: Sequence[int]) -> None:
+        """Draw these, grey what may not win; tiles get fuller in colour at steps."""
+        for kind, ranked in (("retired", False), ("trial", True)):
+            for item in marks.dots:
+                if item[1].ranked is ranked:
+                    mark(self.part, kind, self._point(item), self._story(item[1]))
+        for kind, ranked in (("old", False), ("tile", True)):
+            self._tiles(kind, marks.cells[ranked], steps)
+        goal = self.summary.metric.goal
+        y = self.frame.top + 6 if goal is Goal.MINIMIZE else self.frame.bottom - 6
+        for x in apart(marks.beyond):
+            mark(self.part, beyond(goal), (x, y))
 
     def crosses(self, places: Iterable[float]) -> None:
         """Mark at the bottom where trials without a result stand."""
         for x in apart(places):
             mark(self.part, "cross", (x, self.frame.bottom - 7))
 
-    def winner(self, placed: Sequence[Placed]) -> None:
+    def winner(self, marks: Marks) -> None:
         """Mark the winner, where it is among these: with replicates all trials of its assignment."""
-        best = winners(self.summary)
-        for item in placed:
-            if item[1].outcome.trial in best and self.summary.may_win(item[1].outcome):
-                mark(self.part, "best", self._point(item), self._story(item[1]))
-
-    def _beyond(self, places: Iterable[float]) -> None:
-        minimised = self.summary.metric.goal is Goal.MINIMIZE
-        y = self.frame.top + 6 if minimised else self.frame.bottom - 6
-        for x in apart(places):
-            mark(self.part, beyond(self.summary.metric.goal), (x, y))
-
-    def _inside(self, placed: Sequence[Placed], *, current: bool) -> Iterator[Placed]:
-        for item in placed:
-            if self.summary.may_win(item[1].outcome) is current and self.spread.holds(item[1].objective):
-                yield item
-
-    def _cells(self, placed: Sequence[Placed], *, current: bool) -> Counter[tuple[int, int]]:
-        points = map(self._point, self._inside(placed, current=current))
-        return Counter((int(x - self.frame.left) // TILE, int(y - self.frame.top) // TILE) for x, y in points)
+        for item in marks.best:
+            mark(self.part, "best", self._point(item), self._story(item[1]))
 
     def _tiles(self, kind: str, cells: Counter[tuple[int, int]], steps: Sequence[int]) -> None:
         for darkness in range(CLASSES):
@@ -172,7 +191,7 @@ def legend(
     summary: Summary, drawn: Sequence[Scored], spread: Spread, *, tiled: bool, lost: bool
 ) -> Iterator[tuple[str, str]]:
     """Explain the marks that are there."""
-    ranked = sum(summary.may_win(trial.outcome) for trial in drawn)
+    ranked = sum(trial.ranked for trial in drawn)
     if ranked:
         yield ("tile", "few to many trials") if tiled else ("trial", "trial")
     if len(drawn) > ranked:
@@ -193,7 +212,7 @@ def remarks(summary: Summary, drawn: Sequence[Scored], spread: Spread, steps: Se
     if steps:
         told = ", ".join(map(str, steps))
         yield f"{len(drawn)} trials, counted in tiles of {TILE} by {TILE} pixels."
-        yield f"The colour of a tile gets fuller at {told} trials."
+        yield f"Tiles get fuller at {told} trials."
     if any(not summary.is_current(trial.outcome) for trial in drawn):
         yield "Trials of an older program are not ranked."
     if any(trial.outcome.in_spec is False for trial in drawn):

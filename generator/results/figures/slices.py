@@ -10,6 +10,7 @@ from generator.results.figures.axis import Levels, levels
 from generator.results.figures.page import EDGE, WIDTH, Frame, cut_name, direction, head, labels, mark, notes
 from generator.results.figures.plot import (
     MOST_DOTS,
+    Marks,
     Placed,
     Plot,
     Scored,
@@ -17,7 +18,6 @@ from generator.results.figures.plot import (
     gutter,
     legend,
     remarks,
-    scored,
 )
 from generator.results.figures.style import BOLD, NARROW_SIZE, WIDE_SIZE
 from generator.results.importance import Importance, Share
@@ -37,10 +37,10 @@ WIDEST_SPREAD = 60.0
 SHARE_OF_GAP = 0.62
 
 
-def slices(summary: Summary, importance: Importance) -> str:
+def slices(summary: Summary, importance: Importance, all_drawn: Sequence[Scored]) -> str:
     """Draw a small plot for each parameter that varies, the one that moves the objective most first."""
     shares = importance.shares[:MOST_PANELS]
-    spread, drawn = importance.spread, [t for t in scored(summary) if summary.is_current(t.outcome)]
+    spread, drawn = importance.spread, [one for one in all_drawn if summary.is_current(one.outcome)]
     tiled = len(drawn) > MOST_DOTS
     title = f"{summary.metric.name} by parameter"
     told = " ".join(_told(share) for share in shares)
@@ -56,8 +56,8 @@ def slices(summary: Summary, importance: Importance) -> str:
     for share, frame in zip(shares, _frames(len(shares), gutter(spread, HEIGHT), top + 44), strict=True):
         plot = Plot.open(root, summary, spread, frame)
         plot.grid(labelled=frame.left == gutter(spread, HEIGHT))
-        panels.append(Slice.of(plot, share, drawn))
-    steps = darkening(max(panel.plot.densest(panel.placed) for panel in panels)) if tiled else ()
+        panels.append(Slice.of(plot, share, drawn, tiled=tiled))
+    steps = darkening(max(panel.marks.densest for panel in panels)) if tiled else ()
     for panel in panels:
         panel.draw(steps)
     below = panels[-1].plot.frame.bottom + 38
@@ -109,29 +109,30 @@ class Slice:
     plot: Plot
     share: Share
     across: Levels
-    placed: Sequence[Placed]
+    marks: Marks
     lost: Sequence[Outcome]
     """Trials with the parameter and without a result."""
 
     @classmethod
-    def of(cls, plot: Plot, share: Share, drawn: Sequence[Scored]) -> "Slice":
+    def of(cls, plot: Plot, share: Share, drawn: Sequence[Scored], *, tiled: bool) -> "Slice":
         """Place the trials that have the parameter."""
         name, metric, frame = share.parameter, plot.summary.metric.name, plot.frame
         all_here = [o for o in plot.summary.outcomes if plot.summary.is_current(o) and name in o.assignment]
         across = levels(_values(all_here, name), frame.left + INSET, frame.right - INSET)
         placed = _side_by_side([one for one in drawn if name in one.outcome.assignment], name, across)
-        return cls(plot, share, across, placed, [each for each in all_here if each.metric(metric) is None])
+        marks = plot.marks(placed, tiled=tiled)
+        return cls(plot, share, across, marks, [each for each in all_here if each.metric(metric) is None])
 
     def draw(self, steps: Sequence[int]) -> None:
         """Draw names, marks and means."""
         plot, frame, name = self.plot, self.plot.frame, self.share.parameter
         _name(plot, self.share, log=self.across.log)
         labels(plot.part, self.across.ticks, frame, frame.bottom + 24)
-        plot.trials(self.placed, steps)
+        plot.trials(self.marks, steps)
         plot.crosses({self.across.places[canonical_json(each.assignment[name])] for each in self.lost})
         if _has_means(self.share):
             _means(plot, self.share, self.across)
-        plot.winner(self.placed)
+        plot.winner(self.marks)
 
 
 def _values(outcomes: Sequence[Outcome], name: str) -> list[Value]:
@@ -162,14 +163,13 @@ def _means(plot: Plot, share: Share, across: Levels) -> None:
         mark(plot.part, "level", at)
 
 
-def _side_by_side(here: Sequence[Scored], parameter: str, across: Levels) -> list[Placed]:
+def _side_by_side(here: Sequence[Scored], parameter: str, across: Levels) -> Iterator[Placed]:
     """Place trials that share a value in their order, inside the value's own room."""
-    keys = [canonical_json(trial.outcome.assignment[parameter]) for trial in here]
-    many, seen = Counter(keys), Counter[str]()
+    many = Counter(canonical_json(trial.outcome.assignment[parameter]) for trial in here)
+    seen = Counter[str]()
     room = min(WIDEST_SPREAD, SHARE_OF_GAP * across.gap)
-    placed = []
-    for key, trial in zip(keys, here, strict=True):
+    for trial in here:
+        key = canonical_json(trial.outcome.assignment[parameter])
         step = min(SPREAD, room / many[key])
-        placed.append((round(across.places[key] + (seen[key] - (many[key] - 1) / 2) * step, 1), trial))
+        yield round(across.places[key] + (seen[key] - (many[key] - 1) / 2) * step, 1), trial
         seen[key] += 1
-    return placed

@@ -1,0 +1,210 @@
+"""A trial's files are brought from a volume only as their record has them; its output from a pod as well."""
+
+import hashlib
+import json
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from generator.commands.collect import Target, collect
+from generator.commands.fetch import fetch
+from generator.commands.logs import logs_by_pod
+from generator.commands.reading_pod import ReadingPod
+from generator.engine.cluster.kubectl import ClusterError, Kubectl
+from generator.errors import IdleError, StorageError
+from generator.repo.artifacts import place_of
+from generator.repo.batches import StoredBatch
+from generator.structs.record import Artifact
+from tests.commands.test_collect import leave
+from tests.commands.test_read import newest
+from tests.repository import IMAGE, Sandbox
+
+Done = subprocess.CompletedProcess[str]
+FILES = {"model.bin": b"\x00weights", "plots/loss.svg": b"<svg/>"}
+
+CLUSTER = """
+import json, os, pathlib, subprocess, sys
+volume = pathlib.Path(sys.argv[1])
+words = [word for word in sys.argv[2:] if not word.startswith("--request-timeout")]
+if words[0] == "create":
+    print(sys.stdin.read())
+elif words[0] == "get":
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "reader"}}
+    print(json.dumps({**pod, "status": {"phase": "Running"}}))
+elif words[0] == "exec":
+    inside = words[words.index("--") + 1 :]
+    here = [word.replace("/sweep/results", str(volume)) for word in inside]
+    sys.exit(subprocess.run(here).returncode)
+"""
+"""Answers as a cluster with one pod would, of which this machine is the node."""
+
+
+def record(path: str, content: bytes) -> dict[str, object]:
+    return {"path": path, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    return tmp_path / "state"
+
+
+@pytest.fixture
+def batch(sandbox: Sandbox, state: Path) -> StoredBatch:
+    return recorded(sandbox, state, [record(*item) for item in FILES.items()])
+
+
+def recorded(sandbox: Sandbox, state: Path, listed: list[dict[str, object]]) -> StoredBatch:
+    """Record a batch whose second trial kept some files."""
+    sandbox.merged()
+    made = newest(sandbox)
+    for index in range(3):
+        more = {"artifacts": listed} if index == 1 else {}
+        leave(state / "results", made, index, **more)
+    folder = state / "results" / made.name / "1"
+    for path, content in FILES.items():
+        place = folder / "artifacts/uid-1" / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(content)
+    (folder / "uid-1.out").write_text("epoch 1\n")
+    assert collect(Target(sandbox.workspace.repository), state / "results", {made.name})
+    return made
+
+
+@pytest.fixture
+def pod(sandbox: Sandbox, state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ReadingPod:
+    script = tmp_path / "cluster.py"
+    script.write_text(CLUSTER)
+    monkeypatch.setenv("KUBECTL", shlex.join([sys.executable, str(script), str(state / "results")]))
+    sandbox.write("sweepledger.yaml", f"version: 1\ndefaults: {{image: '{IMAGE}'}}\n")
+    return ReadingPod(sandbox.workspace, Kubectl(), None, 5)
+
+
+def lie(folder: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()
+    }
+
+
+def test_files_come_from_the_state_folder(
+    sandbox: Sandbox, batch: StoredBatch, state: Path, tmp_path: Path
+) -> None:
+    for _ in range(2):
+        found = fetch(sandbox.workspace, batch.rows[1].trial, into=tmp_path / "got", state=state)
+
+        assert (found.uid, len(found.files)) == ("uid-1", 2)
+        assert lie(tmp_path / "got") == FILES
+
+
+def test_files_come_through_a_pod(
+    sandbox: Sandbox, batch: StoredBatch, state: Path, tmp_path: Path, pod: ReadingPod
+) -> None:
+    fetch(sandbox.workspace, batch.rows[1].trial, into=tmp_path / "got", state=tmp_path, pod=pod)
+
+    assert lie(tmp_path / "got") == FILES
+    assert [one.out for one in logs_by_pod(sandbox.workspace, batch.rows[1].trial, pod).attempts] == [
+        "epoch 1\n"
+    ]
+
+
+@pytest.mark.parametrize("content", [b"\x00weightz", b"\x00w", b"\x00weights and more"])
+@pytest.mark.parametrize("by_pod", [False, True], ids=["folder", "pod"])
+def test_what_is_not_as_recorded_is_not_kept(
+    sandbox: Sandbox,
+    batch: StoredBatch,
+    state: Path,
+    tmp_path: Path,
+    pod: ReadingPod,
+    content: bytes,
+    *,
+    by_pod: bool,
+) -> None:
+    (state / "results" / batch.name / "1/artifacts/uid-1/model.bin").write_bytes(content)
+    chosen = pod if by_pod else None
+
+    with pytest.raises((StorageError, ClusterError), match=r"model\.bin|goes beyond|bytes"):
+        fetch(sandbox.workspace, batch.rows[1].trial, into=tmp_path / "got", state=state, pod=chosen)
+
+    assert lie(tmp_path / "got") == {}
+
+
+def test_no_link_and_no_path_leads_out(sandbox: Sandbox, state: Path, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_bytes(b"secret")
+    batch = recorded(sandbox, state, [record("model.bin", b"secret")])
+    place = state / "results" / batch.name / "1/artifacts/uid-1/model.bin"
+    place.unlink()
+    place.symlink_to(secret)
+
+    with pytest.raises(StorageError, match="is not there"):
+        fetch(sandbox.workspace, batch.rows[1].trial, into=tmp_path / "got", state=state)
+
+
+@pytest.mark.parametrize("path", ["../model.bin", "/etc/passwd", "a/../../b", "a//b", "line\nend"])
+def test_a_hostile_name_is_refused(tmp_path: Path, path: str) -> None:
+    with pytest.raises(StorageError, match="must be a plain path"):
+        place_of(Artifact(path, 1, "0" * 64), tmp_path)
+
+
+def test_another_file_in_the_way_stays(
+    sandbox: Sandbox, batch: StoredBatch, state: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "got").mkdir()
+    (tmp_path / "got/model.bin").write_bytes(b"mine")
+
+    with pytest.raises(StorageError, match="with other content"):
+        fetch(sandbox.workspace, batch.rows[1].trial, into=tmp_path / "got", state=state)
+
+    assert lie(tmp_path / "got") == {"model.bin": b"mine"}
+
+
+def test_the_command_says_what_it_brought(
+    sandbox: Sandbox, batch: StoredBatch, state: Path, run_sweep: Callable[..., Done]
+) -> None:
+    trial = batch.rows[1].trial
+
+    done = run_sweep("fetch", trial, "--state", str(state), "--format", "json", cwd=sandbox.root)
+
+    assert [one["path"] for one in json.loads(done.stdout)["data"]["files"]] == sorted(FILES)
+    assert lie(sandbox.root / "artifacts" / trial) == FILES
+    nothing = run_sweep("fetch", batch.rows[0].trial, cwd=sandbox.root)
+    assert (nothing.returncode, "its record names none" in nothing.stdout) == (0, True)
+    with pytest.raises(IdleError):
+        fetch(sandbox.workspace, batch.rows[0].trial, into=None, state=state)
+
+
+# Other programs
+
+
+def test_results_are_written_for_other_programs(
+    sandbox: Sandbox, batch: StoredBatch, run_sweep: Callable[..., Done], tmp_path: Path
+) -> None:
+    csv = run_sweep("results", "peak", "--output", "csv", cwd=sandbox.root)
+    rows = json.loads(run_sweep("results", "peak", "--output", "json", "--top", "2", cwd=sandbox.root).stdout)
+    to = run_sweep("results", "peak", "--output", "csv", "--to", str(tmp_path / "a.csv"), cwd=sandbox.root)
+
+    lines = (sandbox.root / "results/peak/summary.csv").read_text().splitlines()
+    assert csv.stdout.splitlines() == [lines[0], *reversed(lines[1:])]
+    assert [row["metrics.score"] for row in rows] == [1.0, 0.5]
+    assert (rows[0]["params.x"], rows[0]["status"]) == (3, "ok")
+    assert (to.returncode, (tmp_path / "a.csv").read_text()) == (0, csv.stdout)
+
+
+def test_parquet_needs_pyarrow_and_says_so(
+    sandbox: Sandbox, batch: StoredBatch, run_sweep: Callable[..., Done], tmp_path: Path
+) -> None:
+    (tmp_path / "pyarrow.py").write_text("raise ImportError\n")
+    root = Path(__file__).parents[2]
+
+    done = run_sweep(
+        "results", "peak", "--output", "parquet", cwd=sandbox.root, PYTHONPATH=f"{tmp_path}{os.pathsep}{root}"
+    )
+    other = run_sweep("results", "peak", "--output", "xls", cwd=sandbox.root)
+
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "pip install 'sweepledger[parquet]'" in done.stderr
+    assert (other.returncode, "--output must be one of csv, json, parquet" in other.stderr) == (2, True)

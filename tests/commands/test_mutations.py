@@ -1,0 +1,73 @@
+"""Whatever is edited later is found, and named; what is made to fit is signed by nobody."""
+
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+
+from generator.commands.rebuilding import rebuilt
+from generator.commands.verify import State, verify
+from tests.commands.mutating import mutate
+from tests.commands.test_read import recorded
+from tests.repo.test_signed import key, line, signed_commit
+from tests.repository import Sandbox
+
+SHORT = 25
+"""`python benchmarks/mutations.py` makes a thousand."""
+
+
+@pytest.mark.parametrize("squashed", [False, True], ids=["after", "squashed"])
+def test_every_later_edit_is_found_by_row_and_column(
+    sandbox: Sandbox, tmp_path: Path, *, squashed: bool
+) -> None:
+    asked = sandbox.git("rev-parse", "HEAD").strip()
+    recorded(sandbox, tmp_path / "volume", "1, 2")
+    recorded(sandbox, tmp_path / "volume", "1, 2, 3")
+    start = sandbox.git("rev-parse", "HEAD").strip()
+    rng = random.Random(7)  # noqa: S311 - the same edits every time
+    missed = []
+    for number in range(SHORT):
+        sandbox.git("reset", "-q", "--hard", start)
+        sandbox.git("clean", "-q", "-fd", "results", "overlays")
+        done = mutate(sandbox.root, "peak", rng)
+        if squashed:
+            sandbox.git("reset", "-q", "--soft", asked)
+        sandbox.commit("Edit it")
+        (found,) = verify(sandbox.workspace, "peak", revision="HEAD").sweeps
+        is_told = found.state is State.DIFFERS if squashed else done.is_told(found.differences)
+        if not is_told:
+            missed.append((number, done, found.differences))
+
+    assert missed == []
+
+
+@pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="skipped: ssh-keygen not found")
+@pytest.mark.parametrize("how", ["follow-up", "rewrite"])
+def test_results_that_were_worked_out_from_forged_records_are_signed_by_nobody(
+    sandbox: Sandbox, tmp_path: Path, how: str
+) -> None:
+    listed = key(tmp_path, "listed")
+    sandbox.write("sweepledger.yaml", f"version: 1\nsigners: ['{line(listed)}']\n")
+    sandbox.commit("List a key")
+    sandbox.push()
+    batch = recorded(sandbox, tmp_path / "volume")
+    sandbox.git("reset", "-q", "--soft", "HEAD~1")
+    signed_commit(sandbox, listed, "Record it")
+    assert verify(sandbox.workspace).is_good
+
+    path = sandbox.root / f"results/peak/records/{batch.name}.jsonl"
+    path.write_text(path.read_text().replace('"score":0.5', '"score":0.75'))
+    forged = sandbox.commit("Forge")
+    for name, content in rebuilt(sandbox.workspace.repository, forged, "peak"):
+        (sandbox.root / "results/peak" / name).write_bytes(content)
+    sandbox.git("add", "--all")
+    sandbox.git("commit", "-q", "--amend", "-m", "Make it fit")
+    if how == "rewrite":
+        sandbox.git("reset", "-q", "--soft", "HEAD~2")
+        sandbox.commit("Record it")
+
+    (found,) = verify(sandbox.workspace).sweeps
+
+    assert (found.differences, found.state) == ((), State.UNSIGNED)
+    assert not verify(sandbox.workspace).is_good

@@ -1,0 +1,60 @@
+"""SIGKILL of a command and all it started, at calls that write and at any moment.
+
+benchmarks/faults.py has all calls and a thousand moments.
+"""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.faults.shim import Shim
+from tests.faults.trying import kills, moments, spread
+from tests.faults.worlds import WORLDS
+
+POINTS = {"generate": 4, "generate-anew": 3, "collect-push": 4, "collect-here": 4, "launcher": 100}
+
+
+@pytest.mark.parametrize("name", WORLDS, ids=lambda name: f"F4 {name}")
+def test_killed_at_a_call_that_writes_it_leaves_nothing_half_and_the_next_run_ends_it(
+    shim: Shim, tmp_path: Path, name: str
+) -> None:
+    world = WORLDS[name](tmp_path, shim)
+
+    assert list(kills(world, spread(world.points, POINTS[name]))) == []
+
+
+@pytest.mark.parametrize("name", WORLDS, ids=lambda name: f"F4 {name}")
+def test_killed_at_any_moment_it_leaves_nothing_half_and_the_next_run_ends_it(
+    shim: Shim, tmp_path: Path, name: str
+) -> None:
+    world = WORLDS[name](tmp_path, shim)
+    chance = random.Random(name)  # noqa: S311 - moments, the same on every run
+
+    assert list(moments(world, [chance.uniform(0, 0.3) for _ in range(2)])) == []
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param("generate", id="F4 generate"), pytest.param("launcher", id="F4 launcher")]
+)
+def test_a_file_is_on_the_disk_before_it_has_its_name_and_its_name_before_anything_goes_on(
+    shim: Shim, tmp_path: Path, name: str
+) -> None:
+    world = WORLDS[name](tmp_path, shim)
+    world.fresh()
+
+    ended, calls = shim.traced(world.command, cwd=world.cwd, environment=world.environment)
+
+    assert ended.code == 0
+    root = str(world.cwd)
+    renamed = 0
+    for at, (_, call, source, target) in enumerate(calls):
+        if call.startswith("rename") and source.startswith(root) and "/.git/" not in source:
+            renamed += 1
+            synced = [one[2] for one in calls[:at] if one[1] == "fsync"]
+            written = [one[2] for one in calls[:at] if one[1] == "write" and one[2].startswith(source)]
+            assert written or source in synced, "a rename of something that was just made"
+            assert set(written) <= set(synced)
+            after = next(one for one in calls[at + 1 :] if one[1] != "unlink")
+            assert after[1:3] == ("fsync", str(Path(target).parent))
+    assert renamed

@@ -1,0 +1,127 @@
+"""A secret in environment, remote URL, credential and a trial's output shows up nowhere: row F9."""
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from generator.errors import RepositoryError
+from generator.repo.git import Change, Repository, door, publish
+from tests.cluster.conftest import clone, forge
+from tests.cluster.forge import Forge
+from tests.cluster.forge_clones import REPOSITORY, Clone
+from tests.cluster.forge_faults import Failing, Fault, Refusing
+from tests.commands.test_collect import leave, stored
+from tests.faults.worlds import git
+from tests.launcher.folders import TrialFolder, shell
+from tests.repository import Sandbox
+
+__all__ = ["clone", "forge"]
+
+CANARY = "c4n4ry-7f3a9e"
+OURS = Change("ours", {"ours": b"1"})
+
+
+@pytest.fixture
+def watched(forge: Forge, clone: Clone, monkeypatch: pytest.MonkeyPatch) -> Clone:
+    """A clone whose remote has the canary as its password, in an environment that has it, too."""
+    forge.user("robot", CANARY, may_write=True)
+    clone.speak_as("robot")
+    monkeypatch.setenv("SWEEP_TOKEN", CANARY)
+    return clone
+
+
+def errors(forge: Forge, clone: Clone) -> Iterator[str]:
+    """Fail in every way in which git may name its remote; give all that is said."""
+    for trouble in (
+        Failing(401),
+        Failing(403),
+        Failing(500),
+        Refusing(f"no, {forge.url(REPOSITORY, user='robot')}"),
+    ):
+        forge.faults(Fault(trouble))
+        with pytest.raises(RepositoryError) as caught:
+            publish(Repository(clone.root), "origin", "main", lambda _: OURS)
+        yield f"{caught.value} {caught.value.hint}"
+    forge.stop()
+    with pytest.raises(RepositoryError) as caught:
+        publish(Repository(clone.root), "origin", "main", lambda _: OURS)
+    yield f"{caught.value} {caught.value.hint}"
+    forge.resume()
+    forge.faults()
+
+
+def test_f9_no_error_names_the_credential(forge: Forge, watched: Clone) -> None:
+    told = list(errors(forge, watched))
+
+    assert len(told) == 5
+    assert not [one for one in told if CANARY in one]
+
+
+def test_f9_without_the_redactor_the_search_finds_it(
+    forge: Forge, watched: Clone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(door, "redact", str)
+
+    assert [one for one in errors(forge, watched) if CANARY in one]
+
+
+def test_f9_no_commit_and_no_output_of_a_collection_has_it(
+    forge: Forge, watched: Clone, tmp_path: Path, run_sweep: Callable[..., object]
+) -> None:
+    sandbox = Sandbox.create(tmp_path / "team")
+    sandbox.git("remote", "set-url", "origin", forge.url(REPOSITORY, user="robot"))
+    sandbox.git("push", "-q", "--force", "origin", "main")
+    sandbox.merged()
+    for index in range(3):
+        path = leave(tmp_path / "results", stored(sandbox), index)
+        path.with_suffix(".out").write_text(f"my token is {CANARY}\n")
+        path.with_suffix(".err").write_text(f"https://robot:{CANARY}@example.org failed\n")
+
+    done = run_sweep(
+        *("collect", "--push", "--results", str(tmp_path / "results")), cwd=sandbox.root, GIT_TRACE=""
+    )
+
+    assert vars(done)["returncode"] == 0
+    assert CANARY not in str(vars(done)["stdout"]) + str(vars(done)["stderr"])
+    objects = git(forge.bare(REPOSITORY), "cat-file", "--batch-all-objects", "--batch-check=%(objectname)")
+    everything = "".join(git(forge.bare(REPOSITORY), "cat-file", "-p", one) for one in objects.split())
+    assert "results/peak" in git(forge.bare(REPOSITORY), "ls-tree", "-r", "--name-only", "main")
+    assert CANARY not in everything
+
+
+def test_f9_a_record_and_what_the_launcher_says_have_no_secret_of_the_environment(
+    trial_folder: TrialFolder,
+) -> None:
+    trial_folder.command = shell('printf \'{"test_accuracy": 0.5}\' > "$SWEEP_RESULT"; exit 7')
+
+    run = trial_folder.run(SWEEP_TOKEN=CANARY)
+
+    said = json.dumps(trial_folder.records()) + run.err + str(run.out)
+    assert CANARY not in said
+    assert not [
+        path
+        for path in trial_folder.root.rglob("*")
+        if path.is_file() and CANARY in path.read_text(errors="replace")
+    ]
+
+
+@pytest.fixture
+def trial_folder(tmp_path: Path) -> Iterator[TrialFolder]:
+    folder = TrialFolder(tmp_path)
+    yield folder
+    folder.end()
+
+
+def test_f9_the_search_would_find_what_a_trial_prints(trial_folder: TrialFolder) -> None:
+    trial_folder.command = shell('echo "$SWEEP_TOKEN"')
+
+    trial_folder.run(SWEEP_TOKEN=CANARY)
+
+    found = [
+        path.suffix for path in trial_folder.results.iterdir() if CANARY in path.read_text(errors="replace")
+    ]
+    assert found == [".out"], "what a trial prints is kept beside its record, and is never committed"
+    assert os.environ.get("SWEEP_TOKEN") is None

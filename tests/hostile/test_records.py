@@ -1,0 +1,260 @@
+"""What trials leave on the results volume: rows R1 to R17.
+
+A row that another test covers names it; one that does not apply says why.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from benchmarks import record_files
+from generator.formats import record
+from generator.formats.record import Corrupt
+from generator.repo import volume
+from generator.structs.record import Record
+
+ROOT = Path(__file__).parents[2]
+BATCH = record_files.BATCH
+GOOD = record_files.good(0)
+
+ELSEWHERE = {
+    "R1": "tests/formats/test_record_reading.py::test_what_is_no_record_is_corrupt_for_one_reason, "
+    "tests/commands/test_collect.py::test_what_cannot_be_believed_is_counted_and_never_used",
+    "R2": "tests/formats/test_record_reading.py::test_a_metric_that_is_not_finite_is_known_to_be_none, "
+    "tests/formats/test_record_reading.py::test_minus_zero_is_zero_and_whole_metrics_are_floats, "
+    "tests/results/test_outcomes.py::test_ok_with_a_metric_that_is_not_finite_diverged",
+    "R3": "tests/formats/test_record_reading.py::test_what_is_no_record_is_corrupt_for_one_reason",
+    "R4": "tests/results/test_outcomes.py::test_a_foreign_record_is_counted_and_never_used, "
+    "tests/commands/test_collect.py::test_a_record_that_a_trial_wrote_for_another_is_not_used",
+    "R5": "tests/results/test_outcomes.py::test_of_several_attempts_one_counts, "
+    "tests/results/test_outcomes.py::test_order_and_duplicates_never_matter",
+    "R5 the highest attempt": "reason: ok wins, then the earliest: to run again improves nothing",
+    "R6": "tests/commands/test_collect.py::test_a_record_that_is_a_link_is_never_followed",
+    "R7": "tests/formats/test_summary_csv.py::test_no_cell_of_a_hostile_metric_name_becomes_a_formula, "
+    "tests/formats/test_summary_csv.py::test_any_value_survives_on_one_physical_line",
+    "R8": "tests/launcher/test_launcher_contract.py::test_a_message_is_one_line_whatever_it_holds, "
+    "tests/cli/test_answers.py::test_commit_messages_of_strangers_are_shown_not_obeyed",
+    "R9": "tests/commands/test_collect.py::test_a_job_that_ended_leaves_rows_for_trials_that_left_nothing, "
+    "tests/results/test_outcomes.py::test_a_failure_is_called_by_what_ended_it",
+    "R10": "tests/results/test_outcomes.py::test_ok_without_the_metric_is_a_failure, "
+    "tests/launcher/test_launcher_results.py::test_a_result_without_the_metric_names_the_numbers_it_has",
+    "R11": "tests/results/test_verdict.py"
+    "::test_with_one_trial_an_assignment_the_best_wins_and_ties_go_to_the_id, "
+    "tests/results/test_sweep_summary.py::test_without_an_ok_trial_there_is_no_winner_and_that_is_said",
+    "R13 writers": "tests/launcher/test_launcher_records.py"
+    "::test_killed_at_any_moment_it_leaves_no_half_record",
+    "R14 generated files": "tests/contract/test_same_bytes.py"
+    "::test_no_hash_seed_and_no_locale_changes_a_byte",
+    "R15": "tests/formats/test_record_lines.py::test_ten_thousand_random_doubles_read_back_bit_by_bit",
+    "R16": "tests/formats/test_summary_csv.py::test_a_summary_that_was_edited_is_refused_by_line, "
+    "tests/results/test_results_tree.py::test_the_files_are_rebuilt_from_the_records_in_git",
+    "R17": "tests/commands/test_collect.py::test_collecting_again_makes_no_commit",
+}
+
+
+def test_rows_that_are_covered_elsewhere_are_there() -> None:
+    for told in ELSEWHERE.values():
+        for place in () if told.startswith("reason:") else told.split(", "):
+            path, _, name = place.partition("::")
+            assert f"def {name}(" in (ROOT / path).read_text(), place
+
+
+def judged(results: Path, index: int = 0) -> list[Record | Corrupt]:
+    """Read what a trial left, as the collector does."""
+    return list(map(record.read, volume.attempts(results, BATCH, index)))
+
+
+def left(results: Path, content: bytes = GOOD, name: str = "pod-0.json") -> Path:
+    """Leave a file in the first trial's folder."""
+    path = results / BATCH / "0" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return path
+
+
+@pytest.mark.parametrize(("reason", "spoil"), record_files.WAYS.items(), ids=lambda way: str(way)[:24])
+def test_r1_a_corrupt_file_hides_no_good_one(
+    reason: str, spoil: Callable[[bytes], bytes], tmp_path: Path
+) -> None:
+    left(tmp_path, spoil(GOOD), "a.json")
+    left(tmp_path, GOOD, "b.json")
+
+    assert judged(tmp_path) == [Corrupt(reason), record.read(GOOD)]
+
+
+def test_r3_a_hundred_megabytes_are_too_large_in_constant_memory(tmp_path: Path) -> None:
+    os.truncate(left(tmp_path, b"{"), 100_000_000)
+    tracemalloc.start()
+
+    assert judged(tmp_path) == [Corrupt("too-large")]
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 3 * volume.LARGEST_FILE
+
+
+def test_r3_a_million_keys_are_too_large(tmp_path: Path) -> None:
+    left(tmp_path, json.dumps({f"k{number}": 0 for number in range(10**6)}).encode())
+
+    assert judged(tmp_path) == [Corrupt("too-large")]
+
+
+def plant(kind: str, place: Path, secret: Path) -> None:
+    match kind:
+        case "link":
+            place.symlink_to(secret)
+        case "dangling link":
+            place.symlink_to("nowhere")
+        case "fifo":
+            os.mkfifo(place)
+        case _:
+            place.mkdir()
+
+
+@pytest.mark.parametrize("kind", ["link", "dangling link", "fifo", "folder"])
+@pytest.mark.parametrize("name", ["pod.json", "a\nb.json", "-.json"], ids=["plain", "newline", "hyphen"])
+def test_r6_what_is_no_regular_file_is_counted_and_not_opened(kind: str, name: str, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_bytes(GOOD)
+    (tmp_path / "results" / BATCH / "0").mkdir(parents=True)
+    plant(kind, tmp_path / "results" / BATCH / "0" / name, secret)
+
+    assert judged(tmp_path / "results") == [Corrupt("not-a-file")]
+
+
+def test_r6_a_trials_folder_that_is_a_link_leads_nowhere(tmp_path: Path) -> None:
+    left(tmp_path / "elsewhere")
+    (tmp_path / "results" / BATCH).mkdir(parents=True)
+    (tmp_path / "results" / BATCH / "0").symlink_to(tmp_path / "elsewhere" / BATCH / "0")
+
+    assert judged(tmp_path / "results") == []
+
+
+def test_r6_a_hard_link_is_a_file_like_any_other_and_judged_by_its_content(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_bytes(b"root:x:0:0")
+    (tmp_path / BATCH / "0").mkdir(parents=True)
+    os.link(tmp_path / "secret", tmp_path / BATCH / "0" / "pod.json")
+
+    assert judged(tmp_path) == [Corrupt("not-json")]
+
+
+@pytest.mark.parametrize(
+    "name", ["=cmd|' /C calc'!A0", "+1", "@SUM(A1)", "-x", "a\tb", "a\rb", 'a"b', "a,b", "a\nb"]
+)
+def test_r7_no_metric_of_a_record_is_called_like_a_formula(name: str) -> None:
+    content = GOOD.replace(b'"loss"', json.dumps(name).encode())
+
+    assert record.read(content) == Corrupt("wrong-value:metrics")
+
+
+@pytest.mark.parametrize("member", ["node", "reason", "uid", "ran", "batch"])
+@pytest.mark.parametrize(
+    "text", ["\n[INFO] pushed ok", "\x1b[31m", "\x1b]8;;x\x07", "::error::x", "a\u2028b"]
+)
+def test_r8_no_member_of_a_record_can_speak_to_a_log(member: str, text: str) -> None:
+    made = {**json.loads(GOOD), "status": "failed", "reason": "exit-1", member: text}
+
+    assert record.read(json.dumps(made).encode()) == Corrupt(f"wrong-value:{member}")
+
+
+def test_r12_many_files_some_of_them_corrupt_are_counted_exactly_in_little_memory(tmp_path: Path) -> None:
+    written = record_files.write(tmp_path, 2000)
+
+    answer = record_files.measured(tmp_path, 2000)
+
+    assert written.total() == 2000
+    assert written["record"] == 1900
+    assert set(written) == {"record", *record_files.WAYS}
+    assert answer["found"] == dict(written)
+    assert float(str(answer["mebibytes"])) < record_files.BARS["mebibytes"]
+
+
+def test_r13_a_file_that_is_not_finished_is_not_looked_at(tmp_path: Path) -> None:
+    left(tmp_path, GOOD[:50], "pod-0.json.tmp")
+    os.utime(left(tmp_path), (4e9, 4e9))
+
+    assert judged(tmp_path) == [record.read(GOOD)]
+
+
+def test_r13_a_file_that_changes_while_it_is_read_is_read_once_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = left(tmp_path, b"x" * len(GOOD))
+    read = os.read
+    reads: list[int] = []
+
+    def and_then_written(descriptor: int, size: int) -> bytes:
+        content = read(descriptor, size)
+        if not reads:
+            path.write_bytes(GOOD + b" ")
+        reads.append(size)
+        return content
+
+    monkeypatch.setattr(os, "read", and_then_written)
+
+    assert judged(tmp_path) == [record.read(GOOD)]
+
+
+def test_r13_a_file_that_is_replaced_all_the_time_is_always_whole(tmp_path: Path) -> None:
+    path, stop = left(tmp_path), threading.Event()
+
+    def replace() -> None:
+        while not stop.is_set():
+            temporary = path.with_suffix(".tmp")
+            temporary.write_bytes(GOOD)
+            temporary.rename(path)
+
+    writer = threading.Thread(target=replace)
+    writer.start()
+    try:
+        seen = [judged(tmp_path) for _ in range(200)]
+    finally:
+        stop.set()
+        writer.join()
+
+    assert all(found == [record.read(GOOD)] for found in seen)
+
+
+ODD = {
+    "LC_ALL=C": {"LC_ALL": "C"},
+    "de_DE": {"LC_ALL": "de_DE.UTF-8"},
+    "hash seed": {"PYTHONHASHSEED": "4711"},
+    "TZ": {"TZ": "Pacific/Chatham"},
+    "no HOME": {},
+}
+
+
+@pytest.mark.parametrize("environment", ODD.values(), ids=ODD)
+def test_r14_no_locale_zone_or_seed_changes_a_byte_of_a_line(environment: dict[str, str]) -> None:
+    script = (
+        "import os, sys; os.umask(0o77); from generator.formats import record;"
+        "found = record.read(sys.stdin.buffer.read()); sys.stdout.write(record.to_line(found))"
+    )
+
+    line = subprocess.run(
+        [sys.executable, "-c", script],
+        input=GOOD,
+        env={"PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"], **environment},
+        check=True,
+        capture_output=True,
+    ).stdout
+
+    found = record.read(GOOD)
+    assert isinstance(found, Record)
+    assert line.decode() == record.to_line(found)
+
+
+@pytest.mark.parametrize("value", [0.1 + 0.2, 1e-7, 1e22, 5e-324, 1.7976931348623157e308, 2.0**53, -0.5])
+def test_r15_a_number_is_written_in_its_shortest_form_and_read_back_exactly(value: float) -> None:
+    found = record.read(GOOD.replace(b"0.94", repr(value).encode()))
+
+    assert isinstance(found, Record)
+    again = record.from_line(record.to_line(found))
+    assert isinstance(again, Record)
+    assert again.metrics["test_accuracy"] == found.metrics["test_accuracy"] == value

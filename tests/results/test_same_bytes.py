@@ -1,0 +1,116 @@
+"""Whatever the order of reading, and however often a record comes, the bytes are the same."""
+
+import random
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from generator.formats import record
+from generator.results import BatchResults, records_path, result_files, substitutes, summarise
+from generator.structs.record import ExpectedTrial, Record, Status
+from generator.structs.tree import FileTree
+from tests.builders import a_lock, a_program, a_record, an_expected_trial
+
+NAMES = ("mnist-grid-b1-3f9a1c2e", "mnist-grid-b2-00000000")
+PROGRAMS = (a_program(), a_program(image="registry.example/a@sha256:" + "0" * 64))
+ROWS = 4
+
+
+def expected(index: int) -> ExpectedTrial:
+    row = an_expected_trial(index)
+    return replace(row, assignment={"learning_rate": index // 2}, replicate=index % 2)
+
+
+@st.composite
+def a_reading(draw: st.DrawFn, name: str) -> Record:
+    """A record of a batch: ok, failed, or of no row of it."""
+    index = draw(st.integers(0, ROWS))
+    status = draw(st.sampled_from([Status.OK, Status.OK, Status.DIVERGED, Status.FAILED]))
+    failures: list[str | None] = ["exit-1", "oom", "timeout", "node-lost"]
+    reasons: dict[Status, list[str | None]] = {Status.OK: [None], Status.DIVERGED: ["bad-hyperparameters"]}
+    return a_record(
+        index,
+        batch=name,
+        status=status,
+        reason=draw(st.sampled_from(reasons.get(status, failures))),
+        metrics={"test_accuracy": draw(st.sampled_from([0.1, 0.2, 0.3, None]))},
+        attempt=draw(st.integers(1, 2)),
+        uid=draw(st.sampled_from("abc")),
+        finished=f"2026-01-01T00:00:0{draw(st.integers(0, 3))}Z",
+        ran=draw(st.sampled_from(["process", PROGRAMS[1].image])),
+    )
+
+
+READINGS = st.tuples(*(st.lists(a_reading(name), max_size=8) for name in NAMES))
+
+
+def batches(readings: Iterable[Iterable[Record]]) -> list[BatchResults]:
+    made = []
+    for number, (name, records) in enumerate(zip(NAMES, readings, strict=True), start=1):
+        lock = a_lock(name=name, number=number, trials=ROWS, retries=1, program=PROGRAMS[number % 2])
+        made.append(BatchResults(lock, tuple(map(expected, range(ROWS))), tuple(records)))
+    return made
+
+
+def files(found: Iterable[BatchResults]) -> FileTree:
+    def asked(assignment: Mapping[str, Any], _: int) -> bool:
+        return bool(assignment["learning_rate"] != 1)
+
+    return result_files(summarise(found, description="Why?", asked=asked, spec_digest="sha256:0"))
+
+
+def kept(tree: FileTree) -> list[list[Record]]:
+    """Read the records back, as the next collector does."""
+    return [
+        [one for one in record.read_lines(tree[records_path(name)].decode()) if isinstance(one, Record)]
+        for name in NAMES
+    ]
+
+
+@settings(max_examples=60, deadline=None)
+@given(READINGS, st.randoms())
+def test_order_and_duplicates_change_no_byte(
+    readings: tuple[list[Record], ...], chance: random.Random
+) -> None:
+    once = files(batches(readings))
+    shuffled = [records + chance.choices(records, k=3) if records else [] for records in readings]
+    for records in shuffled:
+        chance.shuffle(records)
+    again = batches(shuffled)
+    chance.shuffle(again)
+
+    assert files(again) == once
+
+
+@settings(max_examples=60, deadline=None)
+@given(READINGS, st.randoms())
+def test_parts_that_are_merged_give_what_the_whole_gives(
+    readings: tuple[list[Record], ...], chance: random.Random
+) -> None:
+    """Two readings that overlap, each written to git and read back, then merged in any order."""
+    shares = (0.5, 0.7, 1)
+    parts = [
+        [[one for one in records if chance.random() < share] for records in readings] for share in shares
+    ]
+    read_back = [kept(files(batches(part))) for part in parts]
+    chance.shuffle(read_back)
+    merged = [[one for part in read_back for one in part[place]] for place in range(len(NAMES))]
+
+    assert files(batches(merged)) == files(batches(readings))
+
+
+@settings(max_examples=60, deadline=None)
+@given(READINGS)
+def test_what_was_written_is_worked_out_again_from_what_was_written(
+    readings: tuple[list[Record], ...],
+) -> None:
+    with_ours = [
+        replace(one, records=(*one.records, *substitutes(one, {0: ("truncated",), 2: ("foreign", "empty")})))
+        for one in batches(readings)
+    ]
+    first = files(with_ours)
+
+    assert files(batches(kept(first))) == first
