@@ -68,6 +68,14 @@ def summary(workspace: Workspace, sweep: str) -> SummaryTable | None:
         ) from error
 
 
+def candidates(rows: Iterable[SummaryRow], stored: Iterable[StoredBatch]) -> tuple[SummaryRow, ...]:
+    """Choose the trials that may win: of the newest program that is recorded, and asked for by the spec."""
+    known = tuple(rows)
+    programs = {row.program for row in known}
+    newest = [found for batch in stored if (found := batch.lock.program.digest) in programs]
+    return tuple(row for row in known if row.program in newest[-1:] and row.in_spec is not False)
+
+
 def ranked(rows: Iterable[SummaryRow], metric: str, goal: Goal) -> tuple[SummaryRow, ...]:
     """Sort the trials that have the metric, best first; ties go to the smaller id."""
     sign = -1 if goal is Goal.MAXIMIZE else 1

@@ -99,7 +99,8 @@ def _tally(workspace: Workspace, sweep: str, look: "_Look") -> Tally:
     counts, problems = look.counts(rows)
     readable = batches.legible(look.stored)
     metric = readable[-1].lock.metric if readable else None
-    best = ledger.ranked(rows, metric.name, metric.goal) if metric else ()
+    able = ledger.candidates(rows, readable)
+    best = ledger.ranked(able, metric.name, metric.goal) if metric else ()
     return Tally(
         sweep,
         batches=len(look.stored),

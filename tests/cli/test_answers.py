@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from generator.structs.record import Status
 from tests.repository import Sandbox
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -79,7 +80,7 @@ def test_the_whole_story_as_json(sandbox: Sandbox, run_sweep: Run) -> None:
     assert ask("check") == {"specs": 1, "built": [], "unchanged": [batch], "pools": {}}
     assert ask("status")["sweeps"][0]["pending"] == 3
     (landed,) = ask("local", "--once")["collected"]
-    assert landed["counts"] == {"ok": 3, "diverged": 0, "failed": 0, "missing": 0, "cancelled": 0}
+    assert landed["counts"] == {**{str(status): 0 for status in Status}, "ok": 3}
     sandbox.pull()
     assert ask("status", "peak")["sweeps"][0]["ok"] == 3
     trials = ask("results", "peak", "--top", "1")["trials"]
