@@ -95,14 +95,17 @@ def _reproduced(found: Reproduced) -> Iterator[RenderableType]:
     table.add_row("status", found.recorded, ended, _verdict(equal=ended == found.recorded))
     for one in found.metrics:
         cells = (visible(one.name), _exact(one.recorded), _exact(one.found))
-        table.add_row(*map(Text, cells), _verdict(equal=one.is_equal))
+        told = Text("timing", "dim") if one.is_timing else _verdict(equal=one.is_equal)
+        table.add_row(*map(Text, cells), told)
     yield table
-    yield from (Text(f"{one.where}: {_said(one)}", "red") for one in found.metrics if not one.is_equal)
+    yield from (Text(f"{one.where}: {_said(one)}", "red") for one in found.metrics if one.differs)
     if found.recipe.ran not in {None, "process"}:
         yield Text(f"it was recorded in {found.recipe.ran}; here it ran as a process, in no image", "yellow")
     if ended != found.recorded:
         yield from (Text(visible(text[-2000:].rstrip())) for text in found.output.values() if text)
-    yield (Text("equal: every metric to the last bit", "green") if found.is_equal else Text("differs", "red"))
+    yield (
+        Text("equal to the last bit, but for timings", "green") if found.is_equal else Text("differs", "red")
+    )
 
 
 def _verdict(*, equal: bool) -> Text:

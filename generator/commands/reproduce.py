@@ -1,5 +1,6 @@
 """`sweep reproduce`: what exactly a recorded trial was, and whether it comes out the same here."""
 
+import re
 import shlex
 import struct
 from collections.abc import Iterator, Mapping
@@ -20,6 +21,13 @@ from generator.results import results_folder
 from generator.structs.batch import Lock
 from generator.structs.record import Record
 from generator.structs.values import Value
+
+TIMING = re.compile(
+    r"(?:^|[_./ -])(?:seconds|secs?|ms|minutes|hours|time|duration|runtime|elapsed|latency|throughput)$"
+    r"|per[_ -]?(?:second|sec|s)$",
+    re.IGNORECASE,
+)
+"""Names of metrics that say how long something took, or how fast it was."""
 
 
 @dataclass(frozen=True)
@@ -76,11 +84,18 @@ class Measured:
     found: float | None
     where: str
     """Which file says what was recorded."""
+    is_timing: bool = False
+    """It says how long something took, by its name: that never repeats, so it decides nothing."""
 
     @property
     def is_equal(self) -> bool:
         """Tell whether both are the same to the last bit."""
         return _bits(self.recorded) == _bits(self.found)
+
+    @property
+    def differs(self) -> bool:
+        """Tell whether it is another number, and that means something."""
+        return not self.is_equal and not self.is_timing
 
 
 @dataclass(frozen=True)
@@ -98,7 +113,7 @@ class Reproduced:
     def is_equal(self) -> bool:
         """Tell whether it ended as recorded, with every metric the same to the last bit."""
         ended = self.record is not None and str(self.record.status) == self.recorded
-        return ended and all(one.is_equal for one in self.metrics)
+        return ended and not any(one.differs for one in self.metrics)
 
     def as_data(self) -> dict[str, Any]:
         """Give what machines want to know."""
@@ -113,6 +128,7 @@ class Reproduced:
                     "found": one.found,
                     "file": one.where,
                     "equal": one.is_equal,
+                    "timing": one.is_timing,
                 }
                 for one in self.metrics
             ],
@@ -167,7 +183,9 @@ def _measured(
     """Compare with what the record says, and with the summary where that says something else."""
     got = found.metrics if found else {}
     for name in dict.fromkeys((*record.metrics, *got)):
-        yield Measured(name, record.metrics.get(name), got.get(name), recorded.records_file(batch))
+        is_timing = name != batch.lock.metric.name and TIMING.search(name) is not None
+        values = record.metrics.get(name), got.get(name)
+        yield Measured(name, *values, recorded.records_file(batch), is_timing)
     for name, value in (row.metrics if row else {}).items():
         if _bits(value) != _bits(record.metrics.get(name)):
             where = f"{results_folder(batch.lock.sweep)}/summary.csv"

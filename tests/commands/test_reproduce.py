@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from generator.commands.collect import Target, collect
-from generator.commands.reproduce import recipe, reproduce
+from generator.commands.reproduce import TIMING, recipe, reproduce
 from generator.errors import UsageError
 from generator.repo.batches import StoredBatch
 from tests.commands.test_collect import leave
@@ -128,3 +128,19 @@ def test_a_trial_that_is_not_recorded_has_nothing_to_compare_with(sandbox: Sandb
     assert recipe(sandbox.workspace, trial).ran is None
     with pytest.raises(UsageError, match="no attempt at"):
         reproduce(sandbox.workspace, trial)
+
+
+@pytest.mark.parametrize(
+    ("name", "is_timing"),
+    [
+        ("train_seconds", True),
+        ("images_per_second", True),
+        ("time", True),
+        ("wall.time", True),
+        ("sometime_accuracy", False),
+        ("test_loss", False),
+        ("items", False),
+    ],
+)
+def test_how_long_it_took_decides_nothing(name: str, *, is_timing: bool) -> None:
+    assert (TIMING.search(name) is not None) is is_timing
