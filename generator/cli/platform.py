@@ -111,6 +111,7 @@ def _as_data(found: "Bootstrapped") -> dict[str, Any]:
             }
             for needed in found.secrets
         ],
+        "key_pair": list(found.key_pair),
         "results_folder": list(found.results_folder),
         "ruleset": found.ruleset,
         "owners": list(found.owners),
@@ -135,7 +136,9 @@ def _shown(found: "Bootstrapped") -> list[str]:
 
 
 def _by_hand(found: "Bootstrapped") -> list[str]:
-    lines = ["", "Secrets, made by hand and never in git; each key is read from a file of its name, which"]
+    lines = ["", "The key pair that signs results, and its line for `signers` of sweepledger.yaml:"]
+    lines += [f"  {command}" for command in found.key_pair]
+    lines += ["", "Secrets, made by hand and never in git; each key is read from a file of its name, which"]
     lines += ["for a user name, a password or a token ends without a newline (printf %s, not echo):"]
     for needed in found.secrets:
         lines.append(f"  {needed.purpose}: {needed.namespace}/{needed.name}")

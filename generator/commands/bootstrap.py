@@ -68,6 +68,11 @@ class Bootstrapped:
         return platform.ruleset(self.settings, self.source)
 
     @property
+    def key_pair(self) -> tuple[str, ...]:
+        """Give the commands that make the collector's key for signing, and its line of `signers`."""
+        return platform.key_pair()
+
+    @property
     def owners(self) -> tuple[str, ...]:
         """Give the lines of CODEOWNERS that have the platform team review its own files."""
         return platform.owners()
@@ -106,11 +111,10 @@ def gaps(settings: Settings, source: Source) -> tuple[str, ...]:
         found.append(
             "images.collector: not set, so the collector is suspended; `sweep pin collector` sets it"
         )
-    if settings.results.mode is ResultsMode.PULL_REQUEST and not settings.signers:
-        found.append(
-            "signers: not set, so `sweep check` refuses the collector's branches; list the public half of "
-            f"its key {platform.SIGNING_KEY!r}"
-        )
+    if not settings.signers:
+        refused = settings.results.mode is ResultsMode.PULL_REQUEST
+        lost = "`sweep check` refuses the collector's branches" if refused else "nobody can vouch for results"
+        found.append(f"signers: not set, so {lost}; list the public half of the key {platform.SIGNING_KEY!r}")
     if settings.results.nfs is None:
         found.append(
             f"results.nfs: not set, so no volume is written; make the claim "

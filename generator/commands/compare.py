@@ -12,10 +12,9 @@ from generator.formats.summary import SUMMARY_FILE, SummaryRow
 from generator.repo import batches
 from generator.results import results_folder
 from generator.structs.batch import Lock
+from generator.structs.record import PROCESS
 from generator.structs.sweep import Goal
 from generator.structs.values import Value, canonical_json
-
-PROCESS = "process"
 
 
 @dataclass(frozen=True)

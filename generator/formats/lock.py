@@ -1,6 +1,6 @@
 """The lock file `batch.yaml` of an overlay."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from generator.formats import yaml
@@ -35,7 +35,7 @@ def read(text: str | bytes) -> Lock:
         data = yaml.load(text)
     except yaml.TextError as error:
         raise LockError(str(error), error.line) from error
-    for path, rule, is_so in _FORMS:
+    for path, rule, is_so in _forms(data):
         found = data
         for key in path:
             if not isinstance(found, dict) or key not in found:
@@ -97,6 +97,13 @@ _FORMS: tuple[_Form, ...] = (
     (("files",), "names and digests", _is_table),
 )
 """What each key must be, in the order in which they are told."""
+_OPTIONAL: tuple[_Form, ...] = ((("pool",), "text", _is_text),)
+
+
+def _forms(data: Any) -> Iterator[_Form]:
+    # Once all of the first are told, it is known to be a mapping.
+    yield from _FORMS
+    yield from (form for form in _OPTIONAL if form[0][0] in data)
 
 
 def _lock(data: dict[str, Any]) -> Lock:
@@ -117,6 +124,7 @@ def _lock(data: dict[str, Any]) -> Lock:
         generator=data["generator"],
         bases=tuple(data["bases"]),
         files=dict(data["files"]),
+        pool=data.get("pool"),
     )
 
 

@@ -126,6 +126,7 @@ def _lock(name: str, digest: str, batch: Batch, settings: Settings, files: FileT
         generator=__version__,
         bases=bases_of(batch, settings),
         files=files.digests,
+        pool=sweep.run.pool,
     )
 
 

@@ -5,6 +5,7 @@ from typing import Any
 from generator.results.outcomes import Attempt, JudgedBatch
 from generator.results.summary import Summary
 from generator.structs.record import Outcome, Status
+from generator.structs.values import bytes_digest
 
 PROVENANCE_FILE = "provenance.json"
 TOLD = ("data_digest", "device", "versions")
@@ -56,7 +57,10 @@ def _trial(outcome: Outcome, row: str, attempts: tuple[Attempt, ...]) -> dict[st
         "data": outcome.data,
         "status": str(outcome.status),
         "reason": outcome.reason,
-        "attempts": [attempt.record.uid for attempt in attempts],
+        # So that an edit names its record even where history has lost what stood there before.
+        "attempts": [
+            {"uid": attempt.record.uid, "record": bytes_digest(attempt.line.encode())} for attempt in attempts
+        ],
     }
     if record is None:
         return data

@@ -8,10 +8,8 @@ from enum import StrEnum
 from generator.results.inference import Interval
 from generator.results.replicated import Replicated
 from generator.results.words import one_line, short
-from generator.structs.record import Outcome, Status
+from generator.structs.record import PROCESS, Outcome, Status
 from generator.structs.sweep import Goal, Metric
-
-PROCESS = "process"
 
 
 class Verdict(StrEnum):

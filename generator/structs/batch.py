@@ -54,6 +54,8 @@ class Lock:
     bases: tuple[str, ...]
     """The folders below `base/` that it was made from or builds on: frozen for as long as it is kept."""
     files: Mapping[str, str]
+    pool: str | None = None
+    """The pool of the settings whose nodes its trials ask for; None where it asks for none of them."""
 
     def as_data(self) -> dict[str, Any]:
         """Give the lock in the order in which batch.yaml shows it."""
@@ -75,6 +77,8 @@ class Lock:
             "program": self.program.as_data(),
             "seed_base": self.seed_base,
             "retries": self.retries,
+            # Only where there is one: most batches are placed nowhere in particular.
+            **({} if self.pool is None else {"pool": self.pool}),
             "generator": self.generator,
             "bases": list(self.bases),
             "files": dict(sorted(self.files.items())),

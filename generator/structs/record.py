@@ -53,6 +53,11 @@ _KINDS = {
 UNFINISHED = frozenset(status.kind for status in Status if not status.is_final)
 """The kinds of end that `sweep retry` asks for again."""
 
+PROCESS = "process"
+"""What a record says that it ran where `sweep local` or `sweep try` did."""
+NOTHING = "nothing"
+"""What ran in a pod whose container never began."""
+
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
@@ -85,7 +90,7 @@ class Record:
     finished: str
     """UTC, ISO 8601 with a final Z."""
     ran: str
-    """An image digest, or `process`."""
+    """An image with its digest, `PROCESS` or `NOTHING`."""
     code: str
     """The git tree that it says it ran; what counts is the lock's."""
     data: str | None
@@ -96,6 +101,11 @@ class Record:
     artifacts: tuple[Artifact, ...] = ()
     curve: tuple[tuple[int, float | None], ...] = ()
     """The objective by step, thinned; None where it was not a finite number."""
+
+    @property
+    def ran_image(self) -> bool:
+        """Tell whether an image ran, as far as the record says."""
+        return self.ran not in {PROCESS, NOTHING}
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,6 +14,7 @@ import pytest
 from generator.commands.bootstrap import Asked, Bootstrapped, bootstrap
 from generator.commands.generate import generate
 from generator.errors import RepositoryError, StorageError, UsageError
+from generator.repo.git import Change, publish
 from generator.structs.settings import Controller, ResultsMode
 from generator.structs.sweep import Shape
 from tests.repository import Sandbox
@@ -227,7 +229,7 @@ def test_it_lists_every_secret_that_a_private_repository_needs_and_writes_none(s
     assert needed == {
         ("controller, read", "sweeps-flux", "sweep-git-read"): ("username", "password"),
         ("webhook of the git server", "sweeps-flux", "sweep-webhook"): ("token",),
-        ("collector, write", "sweeps-collector", "sweep-git-write"): ("username", "password"),
+        ("collector, write", "sweeps-collector", "sweep-git-write"): ("username", "password", "signing"),
         ("image pull", "sweeps", "registry"): (".dockerconfigjson",),
         ("image pull", "sweeps-collector", "registry"): (".dockerconfigjson",),
         ("code fetch", "sweeps", "code-read"): ("username", "password"),
@@ -429,10 +431,34 @@ def test_what_the_platform_is_made_from_is_the_repositorys_own_from_then_on(sand
     assert (sandbox.root / "base/namespace/v1/namespace.yaml").is_file()
 
 
-def test_without_signers_a_person_learns_why_the_check_would_refuse_results(sandbox: Sandbox) -> None:
-    found = asked(sandbox, mode=ResultsMode.PULL_REQUEST)
+@pytest.mark.parametrize(
+    ("mode", "says"),
+    [(ResultsMode.PUSH, "nobody can vouch"), (ResultsMode.PULL_REQUEST, "`sweep check` refuses")],
+)
+def test_without_signers_a_person_learns_what_that_means(
+    sandbox: Sandbox, mode: ResultsMode, says: str
+) -> None:
+    (gap,) = [one for one in asked(sandbox, mode=mode).gaps if one.startswith("signers: not set")]
 
-    assert any(gap.startswith("signers: not set") for gap in found.gaps)
+    assert says in gap
+
+
+@pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="skipped: ssh-keygen not found")
+def test_by_the_printed_commands_git_itself_says_who_signed(sandbox: Sandbox, tmp_path: Path) -> None:
+    make, say = asked(sandbox).key_pair
+    done = subprocess.run(
+        ["sh", "-euc", f"{make}\n{say}"], cwd=tmp_path, check=True, capture_output=True, text=True
+    )
+    sandbox.write("sweepledger.yaml", f"version: 1\nsigners:\n- '{done.stdout.strip()}'\n")
+    asked(sandbox)
+    key = tmp_path / "signing"
+    for name, value in (("gpg.format", "ssh"), ("user.signingKey", str(key)), ("commit.gpgSign", "true")):
+        sandbox.git("config", name, value)
+    publish(sandbox.workspace.repository, "origin", "main", lambda _: Change("Results", {"results/x/y": b""}))
+
+    sandbox.git("config", "gpg.ssh.allowedSignersFile", "clusters/allowed_signers")
+
+    assert sandbox.git("log", "-1", "--format=%G? %GS", "origin/main") == "G sweepledger@localhost\n"
 
 
 def test_where_results_expire_it_says_what_that_needs_and_what_it_may_reach(sandbox: Sandbox) -> None:

@@ -95,7 +95,7 @@ def found(ground: Ground) -> Team:
 
     def prepare() -> None:
         ground.storage.offer(ground.machine.server, NAMESPACE, COLLECTORS, {"mnist": _digits(ground)})
-        secret(team, COLLECTORS, "sweep-git-write", COLLECTOR)
+        secret(team, COLLECTORS, "sweep-git-write", COLLECTOR, signing=signing_key(team).read_text())
 
     apply_platform(team, prepare)
     rule = (root / "clusters/pre-receive.sh").read_text()
@@ -166,6 +166,15 @@ def secret(team: Team, namespace: str, name: str, user: str, **more: str) -> Non
     values = {"username": user, "password": PASSWORDS[user], **more}
     given = [f"--from-literal={key}={value}" for key, value in values.items()]
     team.server.kubectl("create", "secret", "generic", name, f"--namespace={namespace}", *given)
+
+
+def signing_key(team: Team) -> Path:
+    """Give the private half of the collector's key pair; the public one lies beside it."""
+    key = team.root.parent / "signing"
+    if not key.exists():
+        made = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "sweepledger@localhost", "-f", str(key)]
+        subprocess.run(made, check=True)
+    return key
 
 
 def _digits(ground: Ground) -> Path:

@@ -1,18 +1,16 @@
 """The collector against what takes minutes: fifty rivals, a credential that ends, a server that is gone."""
 
 import json
-import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 import yaml
 
 from tests.cluster.children import until
 from tests.cluster.forge_faults import Fault, Racing
-from tests.e2e import collecting, outcomes
+from tests.e2e import collecting, founding, outcomes
 from tests.e2e.collecting import Run
 from tests.e2e.team import COLLECTOR, COLLECTORS, MINUTE, PASSWORDS, REPOSITORY, Batch, Team
 
@@ -107,9 +105,9 @@ def test_with_the_server_gone_for_a_minute_a_run_says_so_and_a_later_one_records
 
 @pytest.mark.full
 def test_where_a_person_merges_the_collector_signs_a_branch_that_the_check_lets_pass(
-    team: Team, tmp_path: Path
+    team: Team,
 ) -> None:
-    with _reviewed(team, tmp_path):
+    with _reviewed(team):
         (batch,) = outcomes.trained(team, {"reviewed": (0.0, 1.0)})
         branch = f"results/reviewed/{batch.name}"
         until("the branch is there", lambda: _commit(team, branch), seconds=SECONDS, pause=1)
@@ -144,27 +142,22 @@ def _password(team: Team, password: str) -> Iterator[None]:
         _keep(team, password=was)
 
 
-def _keep(team: Team, **values: str | None) -> None:
+def _keep(team: Team, **values: str) -> None:
     """Change what the collector's Secret holds."""
-    plain = {key: value for key, value in values.items() if value is not None}
-    gone = {key: None for key, value in values.items() if value is None}
-    change = json.dumps({"stringData": plain, "data": gone})
+    change = json.dumps({"stringData": values})
     where = (f"--namespace={COLLECTORS}", "--type=merge", "--patch", change)
     team.server.kubectl("patch", "secret", SECRET, *where)
 
 
 @contextmanager
-def _reviewed(team: Team, folder: Path) -> Iterator[None]:
+def _reviewed(team: Team) -> Iterator[None]:
     """Let a person merge results: by settings, platform, key and rule, as the docs say; and back again."""
-    key = folder / "signing"
-    made = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", SIGNER, "-f", str(key)]
-    subprocess.run(made, check=True)
+    key = founding.signing_key(team)
     settings = team.root / "sweepledger.yaml"
     was = settings.read_text()
     signers = yaml.safe_dump({"signers": [f"{SIGNER} {key.with_suffix('.pub').read_text().strip()}"]})
     try:
         settings.write_text(was + signers)
-        _keep(team, signing=key.read_text())
         _bootstrap(team, "pull-request")
         yield
     finally:
@@ -172,7 +165,6 @@ def _reviewed(team: Team, folder: Path) -> Iterator[None]:
         team.pull()
         settings.write_text(was)
         _bootstrap(team, "push")
-        _keep(team, signing=None)
 
 
 def _bootstrap(team: Team, mode: str) -> None:

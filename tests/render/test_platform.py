@@ -279,12 +279,12 @@ def test_a_credential_is_for_one_server_and_read_from_files() -> None:
     https = clone_of(PLATFORM_SETTINGS, url="https://git.example.org:8443/team/sweeps.git")
     ssh = clone_of(PLATFORM_SETTINGS, url="ssh://git@git.example.org/team/sweeps.git")
 
-    (kept,) = [word for word in https["command"] if word.startswith("--config=")]
+    kept, *_ = [word for word in https["command"] if word.startswith("--config=")]
     assert kept.startswith("--config=credential.https://git.example.org:8443/.helper=")
     assert "</sweep/git/password" in kept
     environment = {one["name"]: one["value"] for one in ssh["env"]}
     assert "StrictHostKeyChecking=yes" in environment["GIT_SSH_COMMAND"]
-    assert not [word for word in ssh["command"] if word.startswith("--config=")]
+    assert not [word for word in ssh["command"] if word.startswith("--config=credential.")]
 
 
 def test_collector_and_trials_ask_for_their_credential_in_the_same_words() -> None:
@@ -311,14 +311,27 @@ def test_the_collector_finds_its_credential_after_the_clone(tmp_path: Path, sand
     assert "username=robot\npassword=secret word\n" in found
 
 
-def test_where_a_person_merges_the_collector_signs() -> None:
-    results = replace(PLATFORM_SETTINGS.results, mode=ResultsMode.PULL_REQUEST)
-    settings = replace(PLATFORM_SETTINGS, results=results)
+@pytest.mark.parametrize("mode", ResultsMode)
+def test_the_collector_signs_whatever_way_its_commits_go(mode: ResultsMode) -> None:
+    settings = replace(PLATFORM_SETTINGS, results=replace(PLATFORM_SETTINGS.results, mode=mode))
 
     assert "--config=commit.gpgSign=true" in clone_of(settings)["command"]
     assert "--config=user.signingKey=/sweep/git/signing" in clone_of(settings)["command"]
     (needed,) = [one for one in secrets(settings, a_source()) if one.name == "sweep-git-write"]
     assert "signing" in needed.keys
+
+
+def test_who_may_sign_is_a_file_that_git_reads_and_the_page_says_how_a_key_is_made() -> None:
+    signer = 'ops@example.org namespaces="git" ssh-ed25519 AAAA'
+
+    tree = a_platform(replace(ARGOCD, signers=(signer,)))
+
+    lines = tree["clusters/allowed_signers"].decode().splitlines()
+    assert [line for line in lines if not line.startswith("#")] == [signer]
+    page = tree["clusters/README.md"].decode()
+    assert "| `allowed_signers` |" in page
+    assert "ssh-keygen -q -t ed25519 -N '' -C sweepledger@localhost -f ./signing" in page
+    assert "clusters/allowed_signers" not in a_platform(replace(ARGOCD, signers=())).files
 
 
 def test_one_export_is_two_volumes_and_only_trials_write() -> None:

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from generator.repo.git import Repository, touches
+from generator.errors import RepositoryError
+from generator.repo.git import Change, Repository, commit_here, publish, touches
 from tests.repository import Sandbox
 
 pytestmark = pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="skipped: ssh-keygen not found")
@@ -46,6 +47,47 @@ def test_only_a_listed_key_signs(sandbox: Sandbox, tmp_path: Path) -> None:
 
     assert found == {first: True, second: False, third: False}
     assert not any(verdicts(sandbox, since, []).values())
+
+
+def told_to_sign(sandbox: Sandbox, signing_key: str, form: str = "ssh") -> None:
+    settings = (("gpg.format", form), ("user.signingKey", signing_key), ("commit.gpgSign", "true"))
+    for name, value in (*settings, ("gpg.ssh.program", "false")):
+        sandbox.git("config", name, value)
+
+
+def test_every_commit_of_ours_is_signed_where_git_is_told_to_by_ssh(sandbox: Sandbox, tmp_path: Path) -> None:
+    folder = tmp_path / "a folder"
+    folder.mkdir()
+    made = key(folder, "listed")
+    repository = Repository.find(sandbox.root)
+    since = sandbox.git("rev-parse", "HEAD").strip()
+    told_to_sign(sandbox, str(made))
+
+    pushed = publish(repository, "origin", "main", lambda _: Change("Pushed", {"results/a": b"1"}))
+    sandbox.pull()
+    here = commit_here(repository, lambda _: Change("Here", {"results/a": b"2"}))
+    assert verdicts(sandbox, since, [line(made)]) == {pushed: True, here: True}
+
+
+@pytest.mark.parametrize("form", ["ssh", "openpgp"])
+def test_without_a_key_in_a_file_nothing_is_signed_and_nothing_fails(
+    sandbox: Sandbox, tmp_path: Path, form: str
+) -> None:
+    told_to_sign(sandbox, str(tmp_path / "nothing is here"), form)
+
+    made = commit_here(Repository.find(sandbox.root), lambda _: Change("Here", {"results/a": b"2"}))
+
+    assert made is not None
+    assert "gpgsig" not in sandbox.git("cat-file", "commit", made)
+
+
+def test_a_key_that_cannot_sign_is_told(sandbox: Sandbox, tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    broken.write_text("no key\n")
+    told_to_sign(sandbox, str(broken))
+
+    with pytest.raises(RepositoryError, match="commit-tree failed"):
+        commit_here(Repository.find(sandbox.root), lambda _: Change("Here", {"results/a": b"2"}))
 
 
 def test_what_a_repositorys_own_settings_say_makes_no_signature_good(

@@ -8,7 +8,7 @@ from dataclasses import replace
 from generator.formats import record, summary
 from generator.results import BatchResults, records_path, result_files, results_folder, summarise
 from generator.structs.record import Record, Status
-from generator.structs.values import Value
+from generator.structs.values import Value, bytes_digest
 from tests.builders import DATA, TREE, a_grid, a_lock, a_program, a_record, an_expected_trial
 
 NAME = "mnist-grid-b1-3f9a1c2e"
@@ -97,7 +97,10 @@ def test_provenance_is_exactly_this() -> None:
                 "spec": {"digest": "sha256:" + "5bec" * 16, "path": "sweeps/mnist-grid.yaml"},
                 "trials": [
                     {
-                        "attempts": ["first", "pod-0"],
+                        "attempts": [
+                            {"uid": uid, "record": bytes_digest(line.encode())}
+                            for uid, line in zip(("first", "pod-0"), records.splitlines(), strict=True)
+                        ],
                         "batch": NAME,
                         "code": TREE,
                         "data": DATA,

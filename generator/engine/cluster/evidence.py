@@ -12,10 +12,8 @@ from generator.engine.cluster import parts
 from generator.engine.cluster.pods import TrialPod
 from generator.engine.endings import Asked, Ending
 from generator.formats import record as record_format
-from generator.structs.record import Record
+from generator.structs.record import NOTHING, Record
 
-NEVER_RAN = "nothing"
-"""What ran in a pod whose container never began."""
 SAID = 300
 """Characters of last words: ten thousand attempts with theirs stay small."""
 
@@ -105,7 +103,7 @@ def ending(pod: TrialPod) -> Ending:
         finished=max(started, finished),
         node=pod.node if NODE.fullmatch(pod.node) else None,
         said=_clean(said),
-        ran=ran[1] if ran else NEVER_RAN,
+        ran=ran[1] if ran else NOTHING,
     )
 
 

@@ -2,7 +2,7 @@
 
 from generator.render.platform import applying
 from generator.render.platform.collector import SIGNING_KEY
-from generator.render.platform.confinement import Needed, owners, results_folder, ruleset, secrets
+from generator.render.platform.confinement import Needed, key_pair, owners, results_folder, ruleset, secrets
 from generator.render.platform.names import BANNER, Names
 from generator.render.platform.network import ports_to_anywhere
 from generator.render.platform.source import Source, fault
@@ -16,6 +16,7 @@ __all__ = [
     "Source",
     "applying",
     "fault",
+    "key_pair",
     "owners",
     "platform",
     "ports_to_anywhere",

@@ -6,7 +6,7 @@ from copy import deepcopy
 from generator.formats import yaml
 from generator.render.platform.names import COLLECTOR_ACCOUNT, GIT_WRITE_SECRET, Manifest, Names, labels
 from generator.render.platform.source import Source
-from generator.structs.settings import ResultsMode, Settings
+from generator.structs.settings import Settings
 
 BASE = "collector/v1/cronjob.yaml"
 IMAGE = "collector"
@@ -28,7 +28,9 @@ CREDENTIAL_HELPER = (
 """Asked by git when the server asks: neither an argument nor a variable ever holds the password."""
 
 SIGNING_KEY = "signing"
-"""Of the credential's Secret, where a person merges: `sweep check` wants results signed by a listed key."""
+"""Of the credential's Secret: results are signed with it, and come unsigned without it."""
+SIGNER = "sweepledger@localhost"
+"""Who the commits are by, where git knows nobody."""
 
 SSH_COMMAND = (
     f"ssh -i {CREDENTIAL}/identity -o IdentitiesOnly=yes -o BatchMode=yes "
@@ -65,7 +67,7 @@ def let_clone(pod: Manifest, settings: Settings, source: Source, configuration: 
 
 
 def _fill_pod(pod: Manifest, settings: Settings, source: Source) -> None:
-    let_clone(pod, settings, source, _configuration(settings, source))
+    let_clone(pod, settings, source, _configuration(source))
     for volume in pod["volumes"]:
         if volume["name"] == "git":
             volume["secret"]["secretName"] = GIT_WRITE_SECRET
@@ -84,16 +86,13 @@ def _schedule(minutes: int) -> str:
     return f"0 */{min(minutes // MINUTES, 23)} * * *"
 
 
-def _configuration(settings: Settings, source: Source) -> list[str]:
+def _configuration(source: Source) -> list[str]:
     """Tell git where the credential lies, for this server and no other; it stands in the clone from then on.
 
     Beware of GIT_CONFIG_COUNT in the environment: the command forgets it, as it forgets all redirections.
     """
-    lines = credential(source)
-    if settings.results.mode is ResultsMode.PULL_REQUEST:
-        key = f"{CREDENTIAL}/{SIGNING_KEY}"
-        lines += ["gpg.format=ssh", f"user.signingKey={key}", "commit.gpgSign=true"]
-    return lines
+    key = f"{CREDENTIAL}/{SIGNING_KEY}"
+    return [*credential(source), "gpg.format=ssh", f"user.signingKey={key}", "commit.gpgSign=true"]
 
 
 def credential(source: Source) -> list[str]:

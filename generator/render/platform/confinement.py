@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from generator.render.platform.argocd import NAMESPACE as ARGOCD
-from generator.render.platform.collector import SIGNING_KEY
+from generator.render.platform.collector import SIGNER, SIGNING_KEY
 from generator.render.platform.names import (
     BANNER,
     COLLECTOR_ACCOUNT,
@@ -19,6 +19,7 @@ from generator.structs.settings import Controller, ResultsMode, Settings
 
 HOOK_BASE = "collector/v1/pre-receive.sh"
 HOOK_FILE = "clusters/pre-receive.sh"
+SIGNERS_FILE = "clusters/allowed_signers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +55,7 @@ def secrets(settings: Settings, source: Source) -> tuple[Needed, ...]:
     made = [] if source.is_public else [_controller(settings, source, keys)]
     if settings.controller is Controller.FLUX:
         made.append(Needed("webhook of the git server", names.flux, WEBHOOK_SECRET, ("token",)))
-    signing = (SIGNING_KEY,) if settings.results.mode is ResultsMode.PULL_REQUEST else ()
-    made.append(Needed("collector, write", names.collector, GIT_WRITE_SECRET, (*keys, *signing)))
+    made.append(Needed("collector, write", names.collector, GIT_WRITE_SECRET, (*keys, SIGNING_KEY)))
     if settings.results.keep_days is not None and not source.is_public:
         made.append(Needed("expiry, read", names.trials, GIT_READ_SECRET, keys))
     if settings.image_pull_secret is not None:
@@ -115,6 +115,17 @@ def hook(settings: Settings, source: Source, bases: Mapping[str, bytes]) -> byte
         f"branch='{source.branch}'\nmode='{settings.results.mode}'\ncollector='{COLLECTOR_ACCOUNT}'\n\n"
     )
     return head.encode() + bases[HOOK_BASE]
+
+
+def key_pair() -> tuple[str, str]:
+    """Give the command that makes the pair that signs results, and the one that says who signs."""
+    make = f"ssh-keygen -q -t ed25519 -N '' -C {SIGNER} -f ./{SIGNING_KEY}"
+    return make, f"""printf '%s namespaces="git" %s\\n' {SIGNER} "$(cat ./{SIGNING_KEY}.pub)\""""
+
+
+def allowed_signers(settings: Settings) -> bytes:
+    """Write the settings' signers as the file that git reads."""
+    return "".join(f"{line}\n" for line in (f"# {BANNER}", *settings.signers)).encode()
 
 
 def ruleset(settings: Settings, source: Source) -> str:

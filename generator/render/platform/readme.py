@@ -1,7 +1,9 @@
 """`clusters/README.md`: what each file is for, and what to apply first."""
 
 from generator.render.platform import applying
-from generator.render.platform.names import BANNER, Names
+from generator.render.platform.collector import SIGNING_KEY
+from generator.render.platform.confinement import SIGNERS_FILE, key_pair
+from generator.render.platform.names import BANNER, GIT_WRITE_SECRET, Names
 from generator.render.platform.source import Source
 from generator.structs.settings import Controller, Settings
 
@@ -23,6 +25,7 @@ FILES = {
     "flux/source.yaml": "the branch that is followed",
     "flux/root.yaml": "one Kustomization a batch, from `flux/active/`",
     "flux/receiver.yaml": "a push is seen at once",
+    "allowed_signers": "who may sign results, for git: the `signers` of the settings",
     "pre-receive.sh": "a hook for the git server: confines what the collector may push",
     "bootstrap.yaml": "what `sweep bootstrap` was asked for, and the digests of what it wrote",
     "optional/kueue.yaml": "samples for Kueue: applied by hand, once the quotas are yours",
@@ -42,7 +45,21 @@ def text(settings: Settings, source: Source, paths: list[str]) -> str:
     return (
         f"<!-- {BANNER} -->\n\n# The platform of namespace `{settings.namespace}`\n\n"
         f"What a cluster needs to run the sweeps of `{source.url}`, branch `{source.branch}`.\n\n"
-        f"{listed}\n\n## What to apply first\n\n{steps}\n"
+        f"{listed}\n\n## What to apply first\n\n{steps}\n\n{_signed(settings)}"
+    )
+
+
+def _signed(settings: Settings) -> str:
+    make, say = key_pair()
+    look = f"git config gpg.ssh.allowedSignersFile {SIGNERS_FILE}\ngit log --show-signature -- results/"
+    secret = f"{Names.of(settings).collector}/{GIT_WRITE_SECRET}"
+    return (
+        "## Who signs results\n\nThe collector signs its commits with the key "
+        f"`{SIGNING_KEY}` of its Secret `{secret}`. Make the pair where you make the Secret; what the second "
+        f"command prints goes into `signers` of sweepledger.yaml:\n\n```sh\n{make}\n{say}\n```\n\n"
+        "Without it results are recorded all the same, unsigned, and `sweep doctor` names the key. "
+        f"After the next `sweep bootstrap` `{SIGNERS_FILE}` lists whom git believes; `sweep verify` reads "
+        f"the setting itself:\n\n```sh\n{look}\n```\n"
     )
 
 

@@ -49,6 +49,8 @@ def platform(
     if settings.controller is Controller.FLUX:
         files[f"{flux.ACTIVE}/.gitkeep"] = b""
         files |= {flux.batch_file(name): flux.batch_kustomization(name, settings) for name in active}
+    if settings.signers:
+        files[confinement.SIGNERS_FILE] = confinement.allowed_signers(settings)
     files[confinement.HOOK_FILE] = confinement.hook(settings, source, bases)
     files["clusters/README.md"] = readme.text(settings, source, sorted([*files, BOOTSTRAP_FILE])).encode()
     return FileTree(files)

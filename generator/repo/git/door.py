@@ -32,6 +32,7 @@ SAFE = (
     "gc.auto=0",
     "advice.pushUpdateRejected=false",
     "protocol.ext.allow=never",
+    "gpg.ssh.program=ssh-keygen",
     # A server that says nothing for so long says nothing any more.
     *("http.lowSpeedLimit=1", f"http.lowSpeedTime={SILENCE_SECONDS}"),
 )

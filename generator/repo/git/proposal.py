@@ -19,12 +19,12 @@ def propose(
 ) -> str | None:
     """Make the change for what stands on `branch` now, and push it as the new branch `proposal`.
 
-    It is signed where git is told to sign. Gives the commit, or None when there was nothing to change.
+    Gives the commit, or None when there was nothing to change.
     Raises RepositoryError, also where the branch is there already: it is never forced.
     """
     base = fetch(repository, remote, branch)
     change = make(base)
-    made = commit(repository, base, change, may_sign=True) if change else None
+    made = commit(repository, base, change) if change else None
     if made is not None:
         repository.run("push", "--porcelain", remote, f"{made}:{HEADS}{proposal}")
     return made

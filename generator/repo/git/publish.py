@@ -27,6 +27,8 @@ LEFT_LOCK = re.compile(r"refs/\S+\.lock': File exists")
 PUSH_BUDGET_SECONDS = 600.0
 LONGEST_PAUSE_SECONDS = 5.0
 ABSENT = "0" * 40
+TRUE = frozenset({"true", "yes", "on", "1"})
+"""As git's configuration says it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +43,14 @@ class Change:
     """What is not there need not be removed."""
 
 
-def commit(repository: Repository, base: str, change: Change, *, may_sign: bool = False) -> str | None:
+SIGNING = ("commit.gpgsign", "gpg.format", "user.signingkey")
+
+
+def commit(repository: Repository, base: str, change: Change) -> str | None:
     """Make the commit object on top of `base`; None if it would change nothing.
 
-    Signed only where it may be and git's `commit.gpgSign` says so: a key may ask for a person's word.
+    It is signed where git is told to sign, by SSH, with a key in a file that is there.
+    Raises RepositoryError.
     """
     entries = repository.files(base, *change.moves) if change.moves else {}
     scratch_place = Path(tempfile.gettempdir())
@@ -70,7 +76,8 @@ def commit(repository: Repository, base: str, change: Change, *, may_sign: bool 
         tree = repository.run("write-tree", env=environment).strip()
         if tree == repository.run("rev-parse", f"{base}^{{tree}}").strip():
             return None
-        signed = ["-S"] if may_sign and _config(repository, "commit.gpgSign") == "true" else []
+        key = _signing_key(repository)
+        signed = [f"-S{key}"] if key else []
         return repository.run(
             "commit-tree", *signed, tree, "-p", base, env=environment, content=change.message.encode()
         ).strip()
@@ -183,6 +190,23 @@ def _identity(repository: Repository) -> dict[str, str]:
         wanted[f"GIT_AUTHOR_{key.upper()}"] = known
         wanted[f"GIT_COMMITTER_{key.upper()}"] = os.environ.get(f"GIT_COMMITTER_{key.upper()}") or known
     return wanted
+
+
+def _signing_key(repository: Repository) -> Path | None:
+    """Give the file of the key to sign with; None where git is told of none, or of one that is not there.
+
+    A collector's Secret may hold none yet: its results are worth more than their signature.
+    """
+    try:
+        listed = repository.run("config", "-z", "--get-regexp", f"^({'|'.join(map(re.escape, SIGNING))})$")
+    except RepositoryError:
+        return None
+    told = dict(line.partition("\n")[::2] for line in listed.split("\0") if line)
+    signs, form, named = (told.get(name, "") for name in SIGNING)
+    if signs.lower() not in TRUE or form != "ssh" or not named:
+        return None
+    key = repository.folder / Path(named).expanduser()
+    return key if key.is_file() else None
 
 
 def _config(repository: Repository, key: str) -> str:
