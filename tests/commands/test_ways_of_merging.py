@@ -1,0 +1,122 @@
+"""Results that a person merges, squashes or rebases: every command that reads them says the same."""
+
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from generator.commands import generate, log, results, retry, show, status, verify
+from generator.commands.collect import Target, collect
+from generator.repo import batches
+from tests.commands.test_collect import leave, stored
+from tests.repository import Sandbox
+
+NOT_THE_SAME = frozenset({"commit", "commits"})
+"""Members that name commits: those differ, and nothing else may."""
+
+
+def fast_forward(sandbox: Sandbox) -> None:
+    """Take the commit as the collector made it; main had to stand still for that."""
+    sandbox.git("merge", "-q", "--ff-only", "FETCH_HEAD")
+
+
+def merge(sandbox: Sandbox) -> None:
+    """Merge after main has moved, by a commit of two parents."""
+    move(sandbox)
+    sandbox.git("merge", "-q", "--no-ff", "-m", "Merge branch 'results/peak' (#7)", "FETCH_HEAD")
+
+
+def squash(sandbox: Sandbox) -> None:
+    """Lose the commit, its message and its trailers."""
+    move(sandbox)
+    sandbox.git("merge", "-q", "--squash", "FETCH_HEAD")
+    sandbox.commit("Results of peak (#7)")
+
+
+def rebase(sandbox: Sandbox) -> None:
+    """Have another commit of the same change."""
+    move(sandbox)
+    sandbox.git("checkout", "-q", "--detach", "FETCH_HEAD")
+    sandbox.git("rebase", "-q", "main")
+    made = sandbox.git("rev-parse", "HEAD").strip()
+    sandbox.git("checkout", "-q", "main")
+    sandbox.git("merge", "-q", "--ff-only", made)
+
+
+def move(sandbox: Sandbox) -> None:
+    sandbox.write("NOTES.md", "Main has moved.\n")
+    sandbox.commit("Move main")
+
+
+@pytest.fixture
+def proposed(sandbox: Sandbox, results: Path) -> Sandbox:
+    """Results of three trials, one of which failed, on a branch for a person to merge."""
+    name = sandbox.merged()
+    batch = stored(sandbox)
+    for index in range(2):
+        leave(results, batch, index)
+    leave(results, batch, 2, status="failed", reason="exit-1", metrics={})
+    collect(Target(sandbox.workspace.repository, "origin", "main", is_reviewed=True), results, {name})
+    return sandbox
+
+
+def copy(sandbox: Sandbox, folder: Path) -> Sandbox:
+    made = Sandbox(folder / "remote.git", folder / "work tree")
+    shutil.copytree(sandbox.remote, made.remote)
+    shutil.copytree(sandbox.root, made.root)
+    made.git("remote", "set-url", "origin", str(made.remote))
+    return made
+
+
+def told(sandbox: Sandbox, state: Path) -> dict[str, Any]:
+    """Ask every command that reads; retry last, as it commits."""
+    workspace = sandbox.workspace
+    trial = stored(sandbox).rows[0].trial
+    (verified,) = verify.verify(workspace).sweeps
+    listed = results.results(workspace, "peak")
+    answers = {
+        "log": [
+            (one.sweep, one.kind, one.text, one.best)
+            for one in log.log(workspace, "peak").entries
+            if one.kind != "spec"
+        ],
+        "show": show.show(workspace, trial).as_data(),
+        "recorded": [did for did, _ in show.show(workspace, trial).commits],
+        "results": [asdict(row) for row in listed.rows],
+        "status": [(one.sweep, dict(one.counts), one.best) for one in status.status(workspace, state=state)],
+        "generate": [one.batch for one in generate.generate(workspace)],
+        "verify": (str(verified.state), verified.differences, verified.trials),
+    }
+    sandbox.push()
+    again = retry.retry(workspace, "peak")
+    table = batches.of_sweep(batches.in_work_tree(sandbox.root), "peak")[-1]
+    return answers | {"retry": (again.batch, [row.trial for row in table.rows])}
+
+
+def without_commits(answer: Any) -> Any:
+    if isinstance(answer, dict):
+        return {key: without_commits(one) for key, one in answer.items() if key not in NOT_THE_SAME}
+    return answer
+
+
+def test_merged_squashed_or_rebased_every_command_says_the_same(proposed: Sandbox, tmp_path: Path) -> None:
+    ways: tuple[Callable[[Sandbox], None], ...] = (fast_forward, merge, squash, rebase)
+    said = {}
+    for way in ways:
+        sandbox = copy(proposed, tmp_path / way.__name__)
+        sandbox.git(
+            "fetch", "-q", "origin", sandbox.git("ls-remote", "origin", "refs/heads/results/*").split()[1]
+        )
+        way(sandbox)
+        said[way.__name__] = without_commits(told(sandbox, tmp_path / "no state"))
+
+    wanted = said["fast_forward"]
+    assert wanted["log"][-1][2].startswith("2/3 trials ok, best score 0.5")
+    assert wanted["recorded"] == ["asked", "generated", "recorded"]
+    assert wanted["generate"] == [None]
+    assert wanted["verify"] == ("unsigned", (), 3)
+    for name, answers in said.items():
+        assert answers == wanted, name
