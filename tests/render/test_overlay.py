@@ -11,7 +11,7 @@ from generator.structs.domain import Choice
 from generator.structs.space import Parameter, SearchSpace
 from generator.structs.sweep import Grid, Shape
 from tests.render.building import built, job_of, rendered
-from tests.sweeps import SETTINGS, a_batch, a_sweep
+from tests.sweeps import FULL_SETTINGS, SETTINGS, a_batch, a_sweep
 
 SHAPES = pytest.mark.parametrize("shape", [Shape.INDEXED, Shape.JOBS], ids=str)
 IMAGE = "registry.example.org/team/trainer@sha256:" + "a" * 64
@@ -59,6 +59,16 @@ def test_the_lock_holds_the_digests_of_all_other_files_and_the_name_of_their_dig
         path: digest for path, digest in made.tree.digests.items() if path != "batch.yaml"
     }
     assert read.name.endswith(read.digest.removeprefix("sha256:")[:8])
+
+
+@pytest.mark.parametrize("pool", ["queued", None])
+def test_the_lock_names_the_pool_where_there_is_one(pool: str | None) -> None:
+    sweep = a_sweep(run=replace(a_sweep().run, pool=pool))
+    made = rendered(a_batch(sweep=sweep), FULL_SETTINGS)
+
+    assert made.lock.pool == pool
+    assert ("\npool:" in made.tree["batch.yaml"].decode()) == (pool is not None)
+    assert lock.read(made.tree["batch.yaml"]) == made.lock
 
 
 @SHAPES
@@ -273,6 +283,17 @@ def test_a_table_of_several_shards_is_mounted_as_one_folder(
 def test_what_is_no_lock_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"version|must be YAML"):
         lock.read(text)
+
+
+@pytest.mark.parametrize("pool", ["3", "null", "[gpu]", "{name: gpu}"])
+def test_a_lock_whose_pool_is_no_text_is_refused_with_its_line(pool: str) -> None:
+    text = rendered(a_batch()).tree["batch.yaml"].decode()
+    line = text.count("\n") + 1
+
+    with pytest.raises(lock.LockError, match=r"^pool must be text, got ") as refused:
+        lock.read(f"{text}pool: {pool}\n")
+
+    assert refused.value.line == line
 
 
 @pytest.mark.parametrize("text", ["{}", '{"columns": [1], "shards": [1]}', "[]"])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from generator.formats.record import from_line, to_line
 from generator.results import BatchResults, judge, substitutes
-from generator.structs.record import Record, Status
+from generator.structs.record import NOTHING, PROCESS, Record, Status
 from tests.builders import DATA, TREE, a_lock, a_program, a_record, an_expected_trial
 
 
@@ -48,6 +48,27 @@ def test_every_row_has_an_outcome_with_its_values_and_the_locks_program() -> Non
     assert (found.attempts, found.reason, found.record) == (1, None, a_record(1))
     missing = judged.outcomes[0]
     assert (missing.attempts, missing.reason, missing.record) == (0, None, None)
+
+
+@pytest.mark.parametrize(
+    ("records", "pool", "known"),
+    [
+        pytest.param((a_record(ran="registry/t@sha256:" + "a" * 64),), "a100", "a100", id="an image"),
+        pytest.param(
+            (failed(ran="registry/t@sha256:" + "a" * 64),), "a100", "a100", id="an image that failed"
+        ),
+        pytest.param((a_record(ran="registry/t@sha256:" + "a" * 64),), None, None, id="no pool"),
+        pytest.param((a_record(ran=PROCESS),), "a100", None, id="a process"),
+        pytest.param((failed(ran=NOTHING),), "a100", None, id="a container that never began"),
+        pytest.param((), "a100", None, id="no record"),
+    ],
+)
+def test_the_pool_is_told_of_trials_of_which_an_image_ran(
+    records: tuple[Record, ...], pool: str | None, known: str | None
+) -> None:
+    (outcome,) = judge(a_batch(*records, pool=pool)).outcomes
+
+    assert outcome.node_class == known
 
 
 @pytest.mark.parametrize(
