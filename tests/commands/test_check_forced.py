@@ -2,10 +2,11 @@
 
 import pytest
 
+from generator.commands.cancel import cancel
 from generator.commands.check import check
 from generator.commands.generate import generate
 from generator.problems import Severity
-from tests.repository import Sandbox
+from tests.repository import Sandbox, followed_by
 
 pytestmark = pytest.mark.usefixtures("needs_kustomize")
 
@@ -143,3 +144,38 @@ def test_a_broken_batch_may_be_removed_and_a_sound_one_may_not(sandbox: Sandbox)
     sandbox.commit("Remove what is not")
 
     assert "batch-vanished" in errors(sandbox)
+
+
+def test_a_stray_file_of_flux_is_refused_where_a_change_brings_it_and_stops_no_other(
+    sandbox: Sandbox,
+) -> None:
+    sandbox.write("sweepledger.yaml", followed_by("flux"))
+    sandbox.commit("Flux")
+    sandbox.push()
+    sandbox.merged()
+    path = "clusters/flux/active/rogue.yaml"
+    sandbox.write(path, "kind: Kustomization\n")
+    sandbox.commit("Bring it")
+    assert found(sandbox) == {(path, "flux-file", Severity.ERROR)}
+    sandbox.push()
+
+    sandbox.spec("other")
+    generate(sandbox.workspace)
+    sandbox.commit("Ask for another")
+
+    assert found(sandbox) == {(path, "flux-file", Severity.WARNING)}
+    sandbox.git("rm", "-q", path)
+    sandbox.commit("Take it away")
+    assert found(sandbox) == set()
+
+
+def test_a_batch_that_leaves_takes_its_file_of_flux_along(sandbox: Sandbox) -> None:
+    sandbox.write("sweepledger.yaml", followed_by("flux"))
+    sandbox.commit("Flux")
+    sandbox.push()
+    name = sandbox.merged()
+    cancel(sandbox.workspace, "peak")
+    sandbox.git("checkout", "-q", "origin/main", "--", f"clusters/flux/active/{name}.yaml")
+    sandbox.commit("Cancel, but not for Flux")
+
+    assert "flux-file" in errors(sandbox)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from generator.commands import controller
 from generator.commands.checks.scene import Scene
-from generator.problems import Problem
+from generator.problems import Problem, Severity
 from generator.render.platform import flux
 from generator.repo import files
 from generator.repo.batches import StoredBatch
@@ -28,9 +28,14 @@ def check(scene: Scene) -> Iterator[Problem]:
     for path in sorted(wanted.keys() - found):
         message = "is missing: Flux would not apply this batch"
         yield Problem(path, 0, 0, "", message, CODE, "run `sweep generate`")
+    belonged = {flux.batch_file(batch.name) for batch in scene.standing if batch.is_active}
     for path in sorted(found - wanted.keys() - {f"{flux.ACTIVE}/.gitkeep"}):
-        if is_flux or not _stood(scene, path, files.read_file(root / path)):
-            yield Problem(path, 0, 0, "", "belongs to no active batch", CODE, "remove it")
+        # Whoever merged one past the check must stop no other change.
+        is_left = is_flux and path in belonged
+        is_new = is_left or not _stood(scene, path, files.read_file(root / path))
+        if is_flux or is_new:
+            severity = Severity.ERROR if is_new else Severity.WARNING
+            yield Problem(path, 0, 0, "", "belongs to no active batch", CODE, "remove it", severity)
     for path in sorted(found & wanted.keys()):
         content = files.read_file(root / path)
         if content != wanted[path] and not _stood(scene, path, content):
