@@ -491,7 +491,8 @@ def test_on_a_full_disk_the_record_survives_at_the_node(trial_folder: TrialFolde
         names = {path.name for path in trial_folder.results.iterdir()}
 
     assert run.code == 0
-    assert run.said[-1].startswith("the record cannot be written: [Errno 28] No space left on device")
+    assert run.said[-1].startswith("the record cannot be written: [Errno 28] No space left on device: ")
+    assert "uid-1.json" in run.said[-1]
     assert names == {".lock", "uid-1.out", "uid-1.err", "artifacts", "checkpoints"}
     record = json.loads(log.read_bytes())
     SCHEMA.validate(record)

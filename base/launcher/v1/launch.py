@@ -187,7 +187,8 @@ def write_safely(path: str, content: bytes) -> None:
         finally:
             os.close(file)
         os.rename(temporary, path)
-    except OSError:
+    except OSError as error:
+        error.filename = path  # a write or an fsync names none
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
