@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 
 from generator.commands import committed
 from generator.repo.git import Repository
@@ -38,17 +37,25 @@ class Todays:
         """Name the batches that are not to go on."""
         return self.sweep.cancel if self.sweep else ()
 
-    @cached_property
-    def asked(self) -> Asked | None:
-        """Give the question which trials it asks for; None where it cannot be expanded."""
-        found = membership(self.sweep) if self.sweep else None
+    def asked(self, batches: Iterable[BatchResults]) -> Asked | None:
+        """Give the question which trials of these batches it asks for; None where it cannot be expanded.
+
+        A batch that was generated from the same spec, and the same file beside it, lists nothing else:
+        then the spec is not expanded, which for some methods takes more memory than all the results.
+        """
+        if self.sweep is None:
+            return None
+        if all(batch.lock.spec_digest == self.sweep.digest for batch in batches):
+            return lambda _assignment, _replicate: True
+        found = membership(self.sweep)
         return None if isinstance(found, tuple) else found
 
     def summarised(self, batches: Iterable[BatchResults]) -> Summary:
         """Summarise a sweep's batches against it. Raises ValueError."""
+        found = tuple(batches)
         return summarise(
-            batches,
+            found,
             description=self.sweep.description if self.sweep else "",
-            asked=self.asked,
+            asked=self.asked(found),
             spec_digest=None if self.content is None else bytes_digest(self.content),
         )
