@@ -1,0 +1,106 @@
+"""Which spec a sweep's results are held against, and when it has to be expanded for that."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from generator.commands.collect import collect
+from generator.commands.generate import generate
+from generator.repo import batches
+from tests.commands.test_collect import column, leave, stored, target
+from tests.repository import Sandbox
+
+
+@pytest.fixture
+def merged(sandbox: Sandbox) -> Sandbox:
+    sandbox.merged()
+    return sandbox
+
+
+def test_trials_of_an_earlier_batch_are_looked_up_in_the_spec_of_the_newest(
+    merged: Sandbox, results: Path
+) -> None:
+    first = stored(merged)
+    merged.merged(xs="1, 2, 7")
+    both = batches.in_work_tree(merged.root)
+    for batch in both:
+        for index in range(batch.lock.trials):
+            leave(results, batch, index)
+
+    collect(target(merged), results, {batch.name for batch in both})
+
+    assert [batch.lock.trials for batch in both] == [3, 1]
+    assert column(merged, "batch") == [first.name] * 3 + [both[1].name]
+    assert column(merged, "in_spec") == ["true", "true", "false", "true"]
+
+
+LISTED = """name: peak
+method: list
+metric: {name: score, goal: maximize}
+file: points.csv
+command: [python, code/train.py, "${args}"]
+run: {code: {path: code}}
+"""
+
+
+def test_a_file_of_assignments_belongs_to_the_spec_that_a_batch_was_made_from(
+    sandbox: Sandbox, results: Path
+) -> None:
+    sandbox.write("sweeps/peak.yaml", LISTED)
+    sandbox.write("sweeps/points.csv", "x\n1\n2\n")
+    generate(sandbox.workspace)
+    sandbox.commit("Ask for two points")
+    sandbox.write("sweeps/points.csv", "x\n1\n7\n")
+    sandbox.commit("Ask for another")
+    sandbox.push()
+    batch = stored(sandbox)
+    for index in range(2):
+        leave(results, batch, index)
+
+    collect(target(sandbox), results, {batch.name})
+
+    assert column(sandbox, "in_spec") == ["true", "false"]
+
+
+SOBOL = """name: peak
+method: sobol
+seed: 1
+run_cap: 8
+metric: {name: score, goal: maximize}
+parameters:
+  x: {min: 0.0, max: 5.0}
+command: [python, code/train.py, "${args}"]
+run: {code: {path: code}}
+"""
+
+
+@pytest.mark.parametrize("is_changed", [False, True], ids=["the same", "another"])
+def test_a_spec_is_expanded_only_where_a_batch_was_made_from_another(
+    sandbox: Sandbox, results: Path, *, is_changed: bool
+) -> None:
+    sandbox.write("sweeps/peak.yaml", SOBOL)
+    generate(sandbox.workspace)
+    sandbox.commit("Ask for points")
+    batch = stored(sandbox)
+    if is_changed:
+        sandbox.write("sweeps/peak.yaml", SOBOL.replace("run_cap: 8", "run_cap: 4"))
+        sandbox.commit("Ask for fewer")
+    sandbox.push()
+    for index in range(8):
+        leave(results, batch, index)
+
+    # In a process of its own: here others have expanded specs before.
+    program = (
+        "import sys; from pathlib import Path; from generator.commands.collect import Target, collect\n"
+        "from generator.commands.workspace import Workspace\n"
+        "repository = Workspace.find(Path(sys.argv[1])).repository\n"
+        "collect(Target(repository, 'origin', 'main'), Path(sys.argv[2]), {sys.argv[3]})\n"
+        "print('scipy' in sys.modules)"
+    )
+    arguments = [sys.executable, "-c", program, str(sandbox.root), str(results), batch.name]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=True)
+
+    assert column(sandbox, "in_spec") == ["true"] * 4 + ["false" if is_changed else "true"] * 4
+    assert done.stdout == f"{is_changed}\n"
