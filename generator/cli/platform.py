@@ -24,7 +24,7 @@ class Mode(StrEnum):
     """How results commits reach the branch."""
 
     PUSH = "push"
-    PULL_REQUEST = "pull-request"
+    BRANCH = "branch"
 
 
 class DistributedShape(StrEnum):

@@ -116,7 +116,7 @@ def collect(
 ) -> None:
     """Record what ended: one commit a sweep with records, summary, report and figure; archive the batch.
 
-    With --push and `results.mode: pull-request` each batch gets a branch results/SWEEP/BATCH to be merged.
+    With --push and `results.mode: branch` each sweep gets one branch results/SWEEP/COMMIT to be merged.
     With --cluster pods tell of attempts that left no record, and batches that nothing will end are named.
     """
 
@@ -148,7 +148,7 @@ def target_of(
     settings = workspace.settings
     name = remote or settings.remote
     workspace.remote_url(name)
-    is_reviewed = settings.results.mode is ResultsMode.PULL_REQUEST
+    is_reviewed = settings.results.mode is ResultsMode.BRANCH
     return Target(workspace.repository, name, branch or settings.branch, is_reviewed)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -38,7 +39,7 @@ STATUS_STYLES = {
 SHORT_ID = 8
 NO_BATCH = "no batch yet"
 
-COLUMNS = frozenset({"", "trial", "status", "reason", "seed", "seconds", "batch"})
+COLUMNS = frozenset({"", "trial", "not ranked", "status", "reason", "seed", "seconds", "batch"})
 """Of the table of results, whatever the parameters and metrics are called."""
 
 
@@ -164,18 +165,24 @@ def _best(one: Tally) -> str:
 
 
 def listed(found: Listed) -> tuple[RenderableType, ...]:
-    """Show a summary, best first: what varies, what was sorted by; the rest is in the CSV."""
+    """Show a summary, best first: what varies, what was sorted by; the rest is in the CSV.
+
+    Only what may win has a place; of the others it says why they may not.
+    """
     names = [name for name in found.table.parameters if _varies(name, found.table.rows)]
     several = ["batch"] * (len({row.batch for row in found.table.rows}) > 1)
+    barred = ["not ranked"] * any(found.barred)
     failed = ["status"] * any(row.status is not Status.OK for row in found.rows)
     reasons = ["reason"] * any(row.reason for row in found.rows)
     seeds = ["seed"] * (len({row.replicate for row in found.table.rows}) > 1)
     headings = _headings(found.column, names)
-    table = grid("", "trial", *failed, *reasons, *headings, *seeds, "seconds", *several)
-    for place, row in enumerate(found.rows, start=1):
+    table = grid("", "trial", *barred, *failed, *reasons, *headings, *seeds, "seconds", *several)
+    places = itertools.count(1)
+    for row, why in zip(found.rows, found.barred, strict=True):
         table.add_row(
-            str(place),
+            "" if why else str(next(places)),
             Text(row.trial),
+            *(Text(why or "") for _ in barred),
             *(status(str(row.status)) for _ in failed),
             *(Text(_harmless(row.reason or "")) for _ in reasons),
             number(row.metrics.get(found.column)),

@@ -112,7 +112,7 @@ def gaps(settings: Settings, source: Source) -> tuple[str, ...]:
             "images.collector: not set, so the collector is suspended; `sweep pin collector` sets it"
         )
     if not settings.signers:
-        refused = settings.results.mode is ResultsMode.PULL_REQUEST
+        refused = settings.results.mode is ResultsMode.BRANCH
         lost = "`sweep check` refuses the collector's branches" if refused else "nobody can vouch for results"
         found.append(f"signers: not set, so {lost}; list the public half of the key {platform.SIGNING_KEY!r}")
     if settings.results.nfs is None:

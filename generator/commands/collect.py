@@ -11,8 +11,19 @@ from generator.errors import ContentionError, RepositoryError, SeveralError, Unr
 from generator.render.platform import flux
 from generator.repo import batches
 from generator.repo.batches import ACTIVE, ARCHIVE, StoredBatch
-from generator.repo.git import Change, Repository, commit_here, fetch, proposals, propose, publish
+from generator.repo.git import (
+    Change,
+    Repository,
+    commit_here,
+    fetch,
+    proposals,
+    propose,
+    publish,
+    superseded,
+    withdraw,
+)
 from generator.results import SOMETIMES, Summary, commit_message, result_files, results_folder
+from generator.results.tree import RESULTS
 
 
 @dataclass(frozen=True)
@@ -23,7 +34,7 @@ class Target:
     remote: str | None = None
     branch: str = ""
     is_reviewed: bool = False
-    """A person merges: each batch's commit goes to a branch `results/<sweep>/<batch>` of its own."""
+    """A person merges: each sweep's commit goes to a branch `results/<sweep>/<commit that it stands on>`."""
 
     def tip(self) -> str | None:
         """Give the commit that stands; None while nothing is committed here. Raises RepositoryError."""
@@ -88,6 +99,10 @@ def collect(
             failures.append(_named(sweep, error))
             if isinstance(error, ContentionError):
                 break  # whoever wins the branch wins it from every sweep
+    try:
+        _withdraw(target, tip, stored)
+    except RepositoryError as error:
+        failures.append(error)
     if failures:
         raise UnrecordedError(done, failures)
     return tuple(done)
@@ -130,8 +145,9 @@ class _Look:
 
 def _record(target: Target, sweep: str, now: Mapping[str, Gathered]) -> Iterator[Collected]:
     """Make the results commit of a sweep, if there is anything to record. Raises RepositoryError."""
-    recording = _Recording(target.repository, _portion(target, sweep, now), sweep)
-    commit = _commit(target, recording) if recording.found else None
+    found = {name: one for name, one in now.items() if one.batch.sweep == sweep}
+    recording = _Recording(target.repository, found, sweep)
+    commit = _commit(target, recording)
     if commit is not None and recording.made is not None:
         yield replace(recording.made, commit=commit)
 
@@ -143,23 +159,17 @@ def _named(sweep: str, error: RepositoryError) -> RepositoryError:
     return named
 
 
-def _portion(target: Target, sweep: str, now: Mapping[str, Gathered]) -> Mapping[str, Gathered]:
-    """Give what one commit records: what there is of a sweep, or where a person merges, one batch of it.
+def _withdraw(target: Target, tip: str | None, stored: Collection[StoredBatch]) -> None:
+    """Take away the branches that were merged or that have a successor; after the successor is there.
 
-    Every batch of a sweep changes its summary. So while one waits to be merged the others wait for it.
+    Whoever is killed in between leaves two, and the next run takes the older one away.
     """
-    found = {name: one for name, one in now.items() if one.batch.sweep == sweep}
-    if not target.is_reviewed or target.remote is None:
-        return found
-    waiting = proposals(target.repository, target.remote, results_folder(sweep))
-    if any(_proposal(one.batch) in waiting for one in found.values()):
-        return {}
-    first = min(found.values(), key=lambda one: one.batch.lock.number)
-    return {first.batch.name: first}
-
-
-def _proposal(batch: StoredBatch) -> str:
-    return f"{results_folder(batch.sweep)}/{batch.name}"
+    if not target.is_reviewed or target.remote is None or tip is None:
+        return
+    waiting = (*(one for one in stored if one.is_active), *recorded.pending(target.repository, tip, stored))
+    listed = proposals(target.repository, target.remote, RESULTS)
+    folders = {results_folder(one.sweep) for one in waiting}
+    withdraw(target.repository, target.remote, superseded(listed, tip, waiting=folders))
 
 
 def _commit(target: Target, recording: "_Recording") -> str | None:
@@ -168,8 +178,8 @@ def _commit(target: Target, recording: "_Recording") -> str | None:
         return commit_here(repository, recording.change)
     if not target.is_reviewed:
         return publish(repository, target.remote, target.branch, recording.change)
-    (one,) = recording.found.values()
-    return propose(repository, target.remote, target.branch, _proposal(one.batch), recording.change)
+    below = results_folder(recording.sweep)
+    return propose(repository, target.remote, target.branch, below, recording.change)
 
 
 @dataclass

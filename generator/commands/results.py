@@ -1,6 +1,6 @@
 """`sweep results`: the summary as a table, best first."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -28,6 +28,13 @@ SECONDS = "seconds"
 """What trials can be sorted by beside their metrics; a metric of that name goes first."""
 
 
+class Barred(StrEnum):
+    """Why a trial may not win, whatever it reported."""
+
+    SPEC = "not in spec"
+    PROGRAM = "older program"
+
+
 @dataclass(frozen=True)
 class Listed:
     """A sweep's trials in an order."""
@@ -38,6 +45,8 @@ class Listed:
     by: str
     table: SummaryTable
     rows: tuple[SummaryRow, ...]
+    barred: tuple[Barred | None, ...]
+    """Of each of these rows; None where it may win."""
 
     @property
     def column(self) -> str:
@@ -48,8 +57,8 @@ class Listed:
 def results(workspace: Workspace, asked: str, *, by: str | None = None, top: int | None = None) -> Listed:
     """Sort a sweep's recorded trials by a metric, or by `seconds`, those without it last.
 
-    The sweep's own metric goes by its goal, any other upwards. Raises IdleError where nothing is recorded,
-    UsageError.
+    What may not win comes behind all that may and has the metric. The sweep's own metric goes by its goal,
+    any other upwards. Raises IdleError where nothing is recorded, UsageError.
     """
     present = batches.in_work_tree(workspace.root)
     name = ledger.chosen(workspace, asked, ledger.sweeps(workspace, present))
@@ -66,13 +75,21 @@ def results(workspace: Workspace, asked: str, *, by: str | None = None, top: int
     if chosen not in {metric.name, *table.metrics, SECONDS}:
         known = ", ".join(dict.fromkeys((*table.metrics, SECONDS)))
         raise UsageError(f"no metric {chosen!r} in {name}", hint=f"metrics: {known}")
+    able = frozenset(map(id, ledger.candidates(table.rows, batches.legible(stored))))
     if chosen in {metric.name, *table.metrics}:
         best = ledger.ranked(table.rows, chosen, metric.goal if chosen == metric.name else Goal.MINIMIZE)
     else:
         best = _fastest(table.rows)
-    ranked = {id(row) for row in best}
-    rest = tuple(row for row in table.rows if id(row) not in ranked)
-    return Listed(name, metric, chosen, table, (*best, *rest)[:top])
+    best = tuple(sorted(best, key=lambda row: id(row) not in able))
+    ranked = frozenset(map(id, best))
+    rows = (*best, *(row for row in table.rows if id(row) not in ranked))[:top]
+    return Listed(name, metric, chosen, table, rows, tuple(_barred(row, able) for row in rows))
+
+
+def _barred(row: SummaryRow, able: Container[int]) -> Barred | None:
+    if id(row) in able:
+        return None
+    return Barred.SPEC if row.in_spec is False else Barred.PROGRAM
 
 
 def _is_elsewhere(workspace: Workspace, sweep: str) -> bool:

@@ -42,7 +42,7 @@ class ResultsMode(StrEnum):
     """How the collector's commits reach the branch."""
 
     PUSH = "push"
-    PULL_REQUEST = "pull-request"
+    BRANCH = "branch"
 
 
 @dataclass(frozen=True, slots=True)

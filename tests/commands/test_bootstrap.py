@@ -403,11 +403,11 @@ def test_the_collector_never_forces_never_deletes_and_pushes_no_other_branch(gua
     assert "forced" in push(guarded, "+main")
 
 
-def test_where_results_come_by_pull_request_the_collector_pushes_their_branches_only(
+def test_where_a_person_merges_the_collector_pushes_and_deletes_branches_of_results_only(
     guarded: Sandbox,
 ) -> None:
-    asked(guarded, mode=ResultsMode.PULL_REQUEST)
-    guarded.commit("Results by pull request")
+    asked(guarded, mode=ResultsMode.BRANCH)
+    guarded.commit("Results by branches")
     assert push(guarded, pusher="ada") == ""
     install(guarded)
     move(guarded)
@@ -415,7 +415,14 @@ def test_where_results_come_by_pull_request_the_collector_pushes_their_branches_
     guarded.commit("Results")
 
     assert "refs/heads/main" in push(guarded)
-    assert push(guarded, "main:refs/heads/results/peak") == ""
+    assert "refs/heads/results/peak" in push(guarded, "main:refs/heads/results/peak")
+    proposal = "refs/heads/results/peak/0123456789ab"
+    assert push(guarded, f"main:{proposal}") == ""
+    assert push(guarded, f":{proposal}") == ""
+    assert push(guarded, f"main:{proposal}") == ""
+    guarded.git("commit", "-q", "--amend", "-m", "Other results")
+    assert "forced" in push(guarded, f"+main:{proposal}")
+    assert "refs/heads/main" in push(guarded, ":main")
 
 
 def test_what_the_platform_is_made_from_is_the_repositorys_own_from_then_on(sandbox: Sandbox) -> None:
@@ -433,7 +440,7 @@ def test_what_the_platform_is_made_from_is_the_repositorys_own_from_then_on(sand
 
 @pytest.mark.parametrize(
     ("mode", "says"),
-    [(ResultsMode.PUSH, "nobody can vouch"), (ResultsMode.PULL_REQUEST, "`sweep check` refuses")],
+    [(ResultsMode.PUSH, "nobody can vouch"), (ResultsMode.BRANCH, "`sweep check` refuses")],
 )
 def test_without_signers_a_person_learns_what_that_means(
     sandbox: Sandbox, mode: ResultsMode, says: str

@@ -3,13 +3,14 @@ import hashlib
 import json
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from generator.commands.cancel import cancel
 from generator.commands.check import check
-from generator.commands.collect import Collected, Target, collect
+from generator.commands.collect import Collected, Target, UnrecordedError, collect
 from generator.commands.recorded import expected
 from generator.errors import RepositoryError
 from generator.repo import batches
@@ -263,44 +264,134 @@ def reviewed(sandbox: Sandbox) -> Target:
     return Target(sandbox.workspace.repository, "origin", "main", is_reviewed=True)
 
 
+def heads(sandbox: Sandbox) -> list[str]:
+    return sandbox.git("ls-remote", "--heads", "origin").splitlines()
+
+
 def branches(sandbox: Sandbox) -> list[str]:
-    listed = sandbox.git("ls-remote", "--heads", "origin").splitlines()
-    return [line.split("refs/heads/")[1] for line in listed]
+    return [line.split("refs/heads/")[1] for line in heads(sandbox)]
 
 
-def test_where_a_person_merges_each_batch_gets_a_branch_and_the_next_waits(
+def proposal(sandbox: Sandbox, commit: str = "origin/main") -> str:
+    sandbox.git("fetch", "-q", "origin", "main")
+    return f"results/peak/{sandbox.git('rev-parse', commit).strip()[:12]}"
+
+
+def take(sandbox: Sandbox, name: str) -> None:
+    """Merge a branch as a person would who squashes."""
+    sandbox.git("fetch", "-q", "origin", name)
+    sandbox.git("merge", "-q", "--squash", "FETCH_HEAD")
+    sandbox.commit("Results")
+    sandbox.push()
+
+
+def test_where_a_person_merges_each_sweep_has_one_branch_on_top_of_what_stands(
     sandbox: Sandbox, results: Path
 ) -> None:
     first = sandbox.merged()
     second = sandbox.merged(xs="1, 2, 3, 4")
     before = sandbox.git("rev-parse", "HEAD").strip()
+    name = proposal(sandbox)
 
-    (found,) = collect(reviewed(sandbox), results, {first, second})
+    (found,) = collect(reviewed(sandbox), results, {first})
 
     assert found.batches == (first,)
-    assert branches(sandbox) == ["main", f"results/peak/{first}"]
+    assert branches(sandbox) == ["main", name]
     assert sandbox.git("ls-remote", "origin", "main").split()[0] == before
     assert collect(reviewed(sandbox), results, {first, second}) == (), "it is proposed already"
-    sandbox.git("fetch", "-q", "origin", f"results/peak/{first}")
-    sandbox.git("merge", "-q", "--squash", "FETCH_HEAD")
-    sandbox.commit("Results of the first")
-    sandbox.push()
-    (found,) = collect(reviewed(sandbox), results, {first, second})
+    take(sandbox, name)
+    (found,) = collect(reviewed(sandbox), results, {second})
     assert found.batches == (second,)
-    sandbox.git("fetch", "-q", "origin", f"results/peak/{second}")
-    sandbox.git("merge", "-q", "FETCH_HEAD")
+    assert branches(sandbox) == ["main", proposal(sandbox)], "that of the first was merged"
+    take(sandbox, proposal(sandbox))
+    assert collect(reviewed(sandbox), results, {second}) == ()
+    assert branches(sandbox) == ["main"]
     assert len((sandbox.root / "results/peak/summary.csv").read_text().splitlines()) == 5
     assert sandbox.active() == []
 
 
+def test_a_branch_is_replaced_when_main_moves_and_by_one_that_holds_all_that_has_ended(
+    sandbox: Sandbox, results: Path
+) -> None:
+    names = {sandbox.merged(), sandbox.merged(xs="1, 2, 3, 4")}
+    collect(reviewed(sandbox), results, {min(names)})
+    old = proposal(sandbox)
+    sandbox.git("push", "-q", "origin", "HEAD:refs/heads/results/peak/mine", "HEAD:refs/heads/results/pear")
+    sandbox.write("README.md", "moved")
+    sandbox.commit("Move main")
+    sandbox.push()
+
+    (found,) = collect(reviewed(sandbox), results, names)
+
+    assert set(found.batches) == names
+    assert proposal(sandbox) != old
+    mine = ["results/peak/mine", "results/pear"]
+    assert branches(sandbox) == sorted(["main", proposal(sandbox), *mine]), "a person's branches stay"
+    made = sandbox.git("ls-remote", "origin", proposal(sandbox)).split()[0]
+    assert made == found.commit
+    sandbox.git("fetch", "-q", "origin", made)
+    assert sandbox.git("rev-parse", f"{made}^").strip() == sandbox.git("rev-parse", "HEAD").strip()
+
+
 def test_a_branch_that_a_person_deleted_is_made_anew(merged: Sandbox, results: Path) -> None:
-    batch = stored(merged).name
+    batch, name = stored(merged).name, proposal(merged)
     collect(reviewed(merged), results, {batch})
-    merged.git("push", "-q", "origin", f":results/peak/{batch}")
+    merged.git("push", "-q", "origin", f":{name}")
 
     (found,) = collect(reviewed(merged), results, {batch})
 
-    assert merged.git("ls-remote", "origin", f"results/peak/{batch}").split()[0] == found.commit
+    assert merged.git("ls-remote", "origin", name).split()[0] == found.commit
+
+
+def test_of_two_who_propose_at_once_one_has_to_and_neither_fails(
+    merged: Sandbox, results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batch, name = stored(merged).name, proposal(merged)
+    (found,) = collect(reviewed(merged), results, {batch})
+    monkeypatch.setattr("generator.repo.git.proposal.proposals", lambda *_: {})
+    monkeypatch.setenv("GIT_COMMITTER_NAME", "another")
+
+    assert collect(reviewed(merged), results, {batch}) == ()
+    assert merged.git("ls-remote", "origin", name).split()[0] == found.commit
+
+
+def test_an_old_branch_that_cannot_be_deleted_is_told_when_all_is_proposed(
+    merged: Sandbox, results: Path
+) -> None:
+    batch = stored(merged).name
+    collect(reviewed(merged), results, {batch})
+    merged.write("README.md", "moved")
+    merged.commit("Move main")
+    merged.push()
+    merged.git("--git-dir", str(merged.remote), "config", "receive.denyDeletes", "true")
+
+    with pytest.raises(UnrecordedError, match="denying ref deletion") as caught:
+        collect(reviewed(merged), results, {batch})
+
+    assert [one.batches for one in caught.value.done] == [(batch,)]
+    assert proposal(merged) in branches(merged)
+
+
+@pytest.mark.parametrize("is_reviewed", [False, True], ids=["push", "branch"])
+def test_whatever_the_mode_only_results_and_the_move_of_a_batch_are_touched(
+    sandbox: Sandbox, results: Path, *, is_reviewed: bool
+) -> None:
+    sandbox.write("sweepledger.yaml", followed_by("flux"))
+    sandbox.merged("pear")
+    name = sandbox.merged()
+    assert (sandbox.root / f"clusters/flux/active/{name}.yaml").exists()
+
+    (found,) = collect(replace(target(sandbox), is_reviewed=is_reviewed), results, {name})
+
+    sandbox.git("fetch", "-q", "origin", *(line.split("\t")[1] for line in heads(sandbox)))
+    listed = sandbox.git("diff-tree", "-r", "--no-renames", "--name-status", f"{found.commit}^", found.commit)
+    touched = {tuple(line.split("\t")) for line in listed.splitlines()}
+    mine = (f"overlays/active/{name}/", f"overlays/archive/{name}/", "results/peak/")
+    assert ("D", f"clusters/flux/active/{name}.yaml") in touched
+    assert [path for _, path in touched if not path.startswith((*mine, "clusters/flux/active/"))] == []
+    assert [path for _, path in touched if path.startswith("clusters/")] == [
+        f"clusters/flux/active/{name}.yaml"
+    ]
 
 
 @pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="skipped: ssh-keygen not found")
@@ -313,13 +404,13 @@ def test_a_signed_branch_passes_the_check_and_an_unsigned_one_does_not(
 
     def codes() -> set[str]:
         collect(reviewed(sandbox), results, {batch})
-        sandbox.git("fetch", "-q", "origin", f"results/peak/{batch}")
+        sandbox.git("fetch", "-q", "origin", proposal(sandbox))
         sandbox.git("checkout", "-q", "--detach", "FETCH_HEAD")
         return {problem.code for problem in check(sandbox.workspace, base="origin/main").problems}
 
     assert codes() == {"history-unsigned"}
     sandbox.git("checkout", "-q", "main")
-    sandbox.git("push", "-q", "origin", f":results/peak/{batch}")
+    sandbox.git("push", "-q", "origin", f":{proposal(sandbox)}")
     for name, value in (("gpg.format", "ssh"), ("user.signingKey", str(made)), ("commit.gpgSign", "true")):
         sandbox.git("config", name, value)
 

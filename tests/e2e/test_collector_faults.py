@@ -109,23 +109,25 @@ def test_where_a_person_merges_the_collector_signs_a_branch_that_the_check_lets_
 ) -> None:
     with _reviewed(team):
         (batch,) = outcomes.trained(team, {"reviewed": (0.0, 1.0)})
-        branch = f"results/reviewed/{batch.name}"
-        until("the branch is there", lambda: _commit(team, branch), seconds=SECONDS, pause=1)
-        proposed = _commit(team, branch)
+        folder = "results/reviewed"
+        until("the branch is there", lambda: _commit(team, folder), seconds=SECONDS, pause=1)
+        proposed = _commit(team, folder)
         again = Run.start(team).ended()
         by_itself = _push(team, f"{proposed}:refs/heads/main")
 
-        assert (again.code, _commit(team, branch)) == (0, proposed)
+        assert (again.code, _commit(team, folder)) == (0, proposed)
         assert "the collector may push nothing but results" in by_itself
         assert not team.is_recorded(batch)
-        team.git("fetch", "-q", "origin", branch)
+        team.git("fetch", "-q", "origin", proposed)
         team.git("checkout", "-q", "-b", "review", "FETCH_HEAD")
         team.sweep("check", "--base", "origin/main")
         team.merge()
         outcomes.is_recorded_once(team, batch, 0.0, 1.0)
         after = Run.start(team).ended()
 
-    assert (after.code, after.log) == (0, "nothing to record\n")
+        left = _commit(team, folder)
+
+    assert (after.code, after.log, left) == (0, "nothing to record\n", "")
     assert team.forge.updates(COLLECTOR).count(proposed) == 1
 
 
@@ -158,7 +160,7 @@ def _reviewed(team: Team) -> Iterator[None]:
     signers = yaml.safe_dump({"signers": [f"{SIGNER} {key.with_suffix('.pub').read_text().strip()}"]})
     try:
         settings.write_text(was + signers)
-        _bootstrap(team, "pull-request")
+        _bootstrap(team, "branch")
         yield
     finally:
         team.git("checkout", "-q", "main")
@@ -177,9 +179,9 @@ def _bootstrap(team: Team, mode: str) -> None:
     team.forge.install_rule(REPOSITORY, (team.root / "clusters/pre-receive.sh").read_text())
 
 
-def _commit(team: Team, branch: str) -> str:
-    """Give the commit of a branch of the server; empty where there is none."""
-    return team.forge.git(REPOSITORY, "for-each-ref", "--format=%(objectname)", f"refs/heads/{branch}")
+def _commit(team: Team, folder: str) -> str:
+    """Give the commit of the one branch of the server below a folder; empty where there is none."""
+    return team.forge.git(REPOSITORY, "for-each-ref", "--format=%(objectname)", f"refs/heads/{folder}")
 
 
 def _push(team: Team, ref: str) -> str:

@@ -380,12 +380,14 @@ def test_the_quota_bounds_no_capacity_while_a_pool_has_no_end() -> None:
     assert hard["count/jobs.batch"]
 
 
-def test_a_results_mode_of_pull_requests_confines_the_collector_to_their_branches() -> None:
-    results = replace(PLATFORM_SETTINGS.results, mode=ResultsMode.PULL_REQUEST)
+def test_a_results_mode_of_branches_confines_the_collector_to_their_branches() -> None:
+    results = replace(PLATFORM_SETTINGS.results, mode=ResultsMode.BRANCH)
 
-    hook = a_platform(replace(ARGOCD, results=results))["clusters/pre-receive.sh"].decode()
+    made = a_platform(replace(ARGOCD, results=results))
 
-    assert "mode='pull-request'" in hook
+    assert "mode='branch'" in made["clusters/pre-receive.sh"].decode()
+    assert "## Who merges results" in made["clusters/README.md"].decode()
+    assert "## Who merges results" not in a_platform(ARGOCD)["clusters/README.md"].decode()
 
 
 def test_the_same_settings_give_the_same_bytes() -> None:

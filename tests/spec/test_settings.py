@@ -52,7 +52,7 @@ results:
   claim: records
   checkpoints: checkpoints
   artifacts: artifacts
-  mode: pull-request
+  mode: branch
   every: 10m
   keep: 90d
   nfs: {{server: nfs.example.org, path: /export/results}}
@@ -101,7 +101,7 @@ def test_settings_say_all_that_they_can() -> None:
             "records",
             "checkpoints",
             "artifacts",
-            ResultsMode.PULL_REQUEST,
+            ResultsMode.BRANCH,
             every_minutes=10,
             keep_days=90,
             nfs=Nfs("nfs.example.org", "/export/results"),

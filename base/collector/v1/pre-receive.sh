@@ -41,12 +41,20 @@ allowed() {
   esac
 }
 
+digit='[0-9a-f]'
+four="$digit$digit$digit$digit"
+
 while read -r old new ref; do
+  proposal=no
   case "$mode $ref" in
-    "push refs/heads/$branch" | "pull-request refs/heads/results/"*) ;;
+    "push refs/heads/$branch") ;;
+    "branch refs/heads/results/"*/$four$four$four) proposal=yes ;; # called by the commit that it stands on
     *) refuse "$ref" ;;
   esac
-  [ -n "${new##*[!0]*}" ] && refuse "$ref would be deleted"
+  if [ -n "${new##*[!0]*}" ]; then
+    [ $proposal = yes ] && continue # the branch has moved on, and the next one takes its place
+    refuse "$ref would be deleted"
+  fi
   if [ -z "${old##*[!0]*}" ]; then
     git merge-base --is-ancestor "$old" "$new" || refuse "$ref would be forced"
   fi

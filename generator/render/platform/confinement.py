@@ -136,7 +136,7 @@ def ruleset(settings: Settings, source: Source) -> str:
         f"on this repository alone; let a ruleset on {source.branch} refuse force pushes and deletions and "
         f"require `sweep check`{past}; let a push ruleset that people may bypass, and the App may not, "
         f"restrict the paths {', '.join(_kept(settings))} (a public repository has no push rulesets: use "
-        "--results-mode pull-request there)"
+        "--results-mode branch there)"
     )
 
 

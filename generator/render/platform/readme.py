@@ -5,7 +5,7 @@ from generator.render.platform.collector import SIGNING_KEY
 from generator.render.platform.confinement import SIGNERS_FILE, key_pair
 from generator.render.platform.names import BANNER, GIT_WRITE_SECRET, Names
 from generator.render.platform.source import Source
-from generator.structs.settings import Controller, Settings
+from generator.structs.settings import Controller, ResultsMode, Settings
 
 FILES = {
     "platform/namespaces.yaml": "namespaces of trials and collector: Pod Security restricted, no network",
@@ -45,7 +45,19 @@ def text(settings: Settings, source: Source, paths: list[str]) -> str:
     return (
         f"<!-- {BANNER} -->\n\n# The platform of namespace `{settings.namespace}`\n\n"
         f"What a cluster needs to run the sweeps of `{source.url}`, branch `{source.branch}`.\n\n"
-        f"{listed}\n\n## What to apply first\n\n{steps}\n\n{_signed(settings)}"
+        f"{listed}\n\n## What to apply first\n\n{steps}\n\n{_signed(settings)}{_proposed(settings)}"
+    )
+
+
+def _proposed(settings: Settings) -> str:
+    if settings.results.mode is not ResultsMode.BRANCH:
+        return ""
+    return (
+        "\n## Who merges results\n\nThe collector pushes a branch `results/<sweep>/<commit>`, one a sweep, "
+        "and opens no pull request: its credential can do nothing but push. A person of your team opens it, "
+        "or a workflow that the server runs when a branch `results/**` comes, for example with "
+        "`gh pr create --fill --head BRANCH` or `glab mr create --fill --source-branch BRANCH`, and merges "
+        f"it in any way. It is replaced when `{settings.branch}` moves, and deleted once it is merged.\n"
     )
 
 
