@@ -1,0 +1,86 @@
+"""What may win, and how what may not is listed beside it."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import pytest
+
+from generator.commands import ledger, results
+from generator.commands.collect import Target, collect
+from generator.commands.results import Barred
+from generator.commands.update import update
+from generator.formats.summary import SummaryRow
+from generator.repo import batches
+from tests.commands.test_collect import leave
+from tests.repository import TRAIN, Sandbox
+
+
+def record(sandbox: Sandbox, volume: Path, *scores: float | None) -> None:
+    """Record the newest batch; a trial without a score has failed."""
+    batch = batches.in_work_tree(sandbox.root)[-1]
+    for index, score in enumerate(scores):
+        said = {"metrics": {"score": score}, "seconds": 10.0 - score} if score is not None else {}
+        failed = {} if said else {"status": "failed", "reason": "exit-1", "metrics": {}}
+        leave(volume, batch, index, **said, **failed)
+    assert collect(Target(sandbox.workspace.repository, None, "main"), volume, {batch.name})
+
+
+@pytest.fixture
+def programs(sandbox: Sandbox, tmp_path: Path) -> Sandbox:
+    """Two programs, of which the older did better; the spec has dropped the best value of the newer."""
+    sandbox.merged()
+    record(sandbox, tmp_path, 5.0, 9.0, None)
+    sandbox.write("code/train.py", TRAIN + "# another program\n")
+    sandbox.spec(xs="1, 2, 3, 4")
+    sandbox.commit("Change the code")
+    update(sandbox.workspace, "peak")
+    sandbox.spec(xs="1, 2, 4")
+    sandbox.commit("Ask for them, and no longer for one")
+    record(sandbox, tmp_path, 1.0, 3.0, 8.0, None)
+    return sandbox
+
+
+def test_only_trials_of_the_newest_recorded_program_that_the_spec_asks_for_may_win(programs: Sandbox) -> None:
+    stored = batches.in_work_tree(programs.root)
+    table = ledger.summary(programs.workspace, "peak")
+    assert table is not None
+
+    def told(rows: tuple[SummaryRow, ...]) -> list[tuple[str, object]]:
+        return [(row.batch, row.assignment["x"]) for row in rows]
+
+    able = ledger.candidates(table.rows, stored)
+
+    assert told(able) == [(stored[1].name, x) for x in (1, 2, 4)]
+    # The newest program is the one of the newest batch of which anything is recorded.
+    assert told(ledger.candidates(table.rows[:3], stored)) == [(stored[0].name, x) for x in (1, 2)]
+    assert ledger.candidates(table.rows, ()) == ()
+
+
+@pytest.mark.parametrize("by", ["score", "seconds"])
+def test_what_may_not_win_is_listed_after_what_may(programs: Sandbox, by: str) -> None:
+    found = results.results(programs.workspace, "peak", by=by)
+
+    listed = [(row.metrics.get("score"), why) for row, why in zip(found.rows, found.barred, strict=True)]
+    best = [(3.0, None), (1.0, None)]
+    others = [(9.0, Barred.PROGRAM), (8.0, Barred.SPEC), (5.0, Barred.PROGRAM)]
+    assert listed == [*best, *others, (None, Barred.SPEC), (None, None)]
+    assert results.results(programs.workspace, "peak", top=3).barred == (None, None, Barred.PROGRAM)
+
+
+def test_a_place_is_given_only_to_what_may_win(
+    programs: Sandbox, run_sweep: Callable[..., CompletedProcess[str]]
+) -> None:
+    shown = run_sweep("results", "peak", cwd=programs.root).stdout.splitlines()
+    told = json.loads(run_sweep("results", "peak", "--format", "json", cwd=programs.root).stdout)
+
+    assert "not ranked" in shown[0]
+    assert [line.split()[0] for line in shown[1:3]] == ["1", "2"]
+    assert ["older program" in line for line in shown[1:]] == [False] * 2 + [True, False, True, False, False]
+    assert [line.startswith(" ") for line in shown[1:]] == [False] * 2 + [True] * 4 + [False]
+    assert [trial["not_ranked"] for trial in told["data"]["trials"]][1:4] == [
+        None,
+        "older program",
+        "not in spec",
+    ]
