@@ -163,7 +163,9 @@ def _field(outcomes: Iterable[Outcome], eligible: Sequence[Outcome], lock: Lock)
         earlier=tuple(one for one in found if one.trial.program != program),
         metric=lock.metric,
         trials=len(eligible),
-        has_replicates=any(one.replicate for one in eligible),
+        # Two rows of one assignment are repetitions, too, whatever number a table made by hand gives them.
+        has_replicates=any(one.replicate for one in eligible)
+        or any(len(one.trials) > 1 for one in current if one.in_spec is not False),
     )
 
 

@@ -204,6 +204,18 @@ def test_the_subject_of_a_commit_tells_mean_and_interval() -> None:
     )
 
 
+def test_rows_of_one_assignment_are_taken_together_though_a_table_calls_each_the_first() -> None:
+    batch = replicates((0.5, 0.51), (0.1, 0.11))
+    rows = tuple(replace(trial, replicate=0) for trial in batch.expected)
+
+    summary = of(replace(batch, expected=rows))
+
+    assert {outcome.replicate for outcome in summary.outcomes} == {0}
+    assert (summary.verdict, summary.best, len(summary.replicated)) == (Verdict.CLEAR, 0.505, 2)
+    assert "± 0.063531 over 2 replicates" in commit_message(summary, recorded=[])
+    assert "replicates.csv" in result_files(summary).files
+
+
 def test_replicates_are_counted_only_as_far_as_the_spec_asks_for_them() -> None:
     batch = replicates((0.5, 0.6, 0.9), (0.4, 0.3, 0.2))
 
