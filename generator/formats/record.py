@@ -7,7 +7,7 @@ is written `1`), so equal records are equal bytes.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from operator import itemgetter
@@ -78,12 +78,6 @@ def to_line(record: Record) -> str:
 def read_lines(text: str) -> tuple[Record | Corrupt, ...]:
     """Read a batch's records, in the order of the lines."""
     return tuple(from_line(line) for line in text.split("\n") if line)
-
-
-def write_lines(records: Iterable[Record]) -> str:
-    """Write a batch's records: sorted by row and attempt, each once, whatever order they came in."""
-    keyed = {(record.index, record.attempt, to_line(record)) for record in records}
-    return "".join(f"{line}\n" for _, _, line in sorted(keyed))
 
 
 @dataclass(frozen=True, slots=True)
