@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from generator.exchange import katib
 from generator.exchange.loss import ForeignError, Imported
 from generator.structs.domain import Choice, Constant, IntUniform, LogUniform, Normal, Uniform
-from generator.structs.reporting import MetricSource
+from generator.structs.reporting import MetricSource, Reduce
 from generator.structs.sweep import Draw, Goal, Grid, Sampler
 from tests.exchange.imported import assignments_of, sweep_of, whats
 
@@ -101,7 +101,6 @@ def test_the_random_experiments_report_names_all_that_stays_behind() -> None:
         "metadata.namespace: kubeflow",
         "spec.objective.goal: 0.99",
         'spec.objective.additionalMetricNames: ["accuracy"]',
-        "spec.objective.metricStrategies: the best, Katib's default",
         "seed",
         "spec.parameters[0].name: --lr",
         "spec.parameters[1].name: --num-layers",
@@ -111,6 +110,46 @@ def test_the_random_experiments_report_names_all_that_stays_behind() -> None:
         "the code of the trial",
         "spec.maxFailedTrialCount: 3",
     ]
+
+
+@pytest.mark.parametrize(
+    ("goal", "strategy", "reduce"),
+    [
+        ("maximize", None, Reduce.MAX),
+        ("minimize", None, Reduce.MIN),
+        ("maximize", "latest", Reduce.LAST),
+        ("maximize", "min", Reduce.MIN),
+        ("minimize", "max", Reduce.MAX),
+    ],
+)
+def test_what_katib_takes_of_many_values_is_what_counts_here(
+    goal: str, strategy: str | None, reduce: Reduce
+) -> None:
+    said = [] if strategy is None else [{"name": "loss", "value": strategy}]
+    objective = {"type": goal, "objectiveMetricName": "loss", "metricStrategies": said}
+
+    found = katib.read(an_experiment(objective=objective), name="one")
+
+    assert sweep_of(found).metric.reduce is reduce
+    assert ("reduce" in found.spec["metric"]) == (reduce is not Reduce.LAST)
+    assert not [what for what in whats(found.losses) if "metricStrategies" in what]
+
+
+def test_a_strategy_for_another_metric_is_named_and_one_that_katib_has_not_is_refused() -> None:
+    said = [{"name": "loss", "value": "latest"}, {"name": "other", "value": "min"}, {"name": "third"}]
+    objective = {"type": "maximize", "objectiveMetricName": "loss", "metricStrategies": said}
+
+    found = katib.read(an_experiment(objective=objective), name="one")
+
+    assert [what for what in whats(found.losses) if "metricStrategies" in what] == [
+        "spec.objective.metricStrategies[1]: other: min",
+        "spec.objective.metricStrategies[2]: third: max",
+    ]
+    said[0]["value"] = "mean"
+    with pytest.raises(
+        ForeignError, match=r"metricStrategies\[0\].value must be latest, max or min, got 'mean'"
+    ):
+        katib.read(an_experiment(objective=objective), name="one")
 
 
 def test_a_v1beta1_experiment_becomes_a_sweep_with_every_kind_of_parameter() -> None:

@@ -25,7 +25,7 @@ from generator.structs.domain import (
     Uniform,
 )
 from generator.structs.expression import Comparison, Literal, Name
-from generator.structs.reporting import MetricSource
+from generator.structs.reporting import MetricSource, Reduce
 from generator.structs.space import Condition, Constraint, Derived, Parameter, SearchSpace
 from generator.structs.sweep import Budget, Draw, Goal, Grid, Metric, Resources, Run, Sampler, Sweep
 from generator.structs.values import Value
@@ -286,6 +286,17 @@ def test_a_sweep_that_katib_can_say_loses_nothing_of_its_search() -> None:
     assert whats(found.losses) == [
         "run.code.path: trainer", "$SWEEP_TRIAL, $SWEEP_RESULT and the other files of a trial",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("reduce", list(Reduce), ids=str)
+def test_which_of_many_values_counts_goes_to_katib_and_back(reduce: Reduce) -> None:
+    metric = Metric("accuracy", Goal.MAXIMIZE, MetricSource.STDOUT, reduce=reduce)
+
+    experiment, _ = written(a_sweep(metric=metric))
+    back = katib.read(yaml.safe_dump(experiment).encode(), name="back")
+
+    assert broken(experiment) == []
+    assert back.spec["metric"].get("reduce", "last") == reduce
 
 
 def test_a_list_becomes_the_grid_of_its_values_and_says_how_many_more_trials_that_is() -> None:

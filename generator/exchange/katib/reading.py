@@ -9,16 +9,19 @@ from generator.exchange.katib.fields import Fields
 from generator.exchange.loss import ForeignError, Imported, Loss
 from generator.exchange.names import metric_name, sweep_name
 from generator.formats import foreign_yaml
+from generator.structs.reporting import Reduce
 
 VERSIONS = ("kubeflow.org/v1alpha3", "kubeflow.org/v1beta1")
 METHODS = {"grid": "grid", "random": "random", "sobol": "sobol"}
 UNLIMITED = 100
 """Trials of an Experiment that sets no limit of its own."""
 
-BEST_OF_STREAM = (
-    "Katib takes the best value that a trial prints, we take the last: print the value to go by last"
-)
-EVERY_METRIC = "every metric that a trial reports is recorded, without being named"
+USUAL = {"maximize": "max", "minimize": "min"}
+"""What Katib takes of the values that a trial prints, where no strategy says anything else."""
+REDUCED = {"latest": Reduce.LAST, "max": Reduce.MAX, "min": Reduce.MIN}
+"""Its strategies, and what they are called here."""
+OTHER_METRIC = "of every metric but the objective the last value counts here"
+EVERY_METRIC = f"every metric that a trial reports is recorded, without being named; {OTHER_METRIC}"
 
 
 def read(content: bytes, *, name: str) -> Imported:
@@ -106,13 +109,26 @@ def _metric(fields: Fields, losses: list[Loss]) -> dict[str, Any]:
         "goal", "a sweep runs all of its trials: stopping at a goal is not supported yet"
     )
     losses += objective.lost("additionalMetricNames", EVERY_METRIC)
-    strategies = {entry.text("name"): entry.text("value") for entry in objective.each("metricStrategies")}
-    if strategies.get(foreign) != "latest":
-        shown = strategies.get(foreign) or "the best, Katib's default"
-        losses.append(Loss(f"spec.objective.metricStrategies: {shown}", BEST_OF_STREAM))
+    reduce = _reduced(objective, foreign, USUAL[goal], losses)
     losses += objective.rest()
     _collector(fields.inner("metricsCollectorSpec"), losses)
-    return {"name": name, "goal": goal, "source": "stdout"}
+    said = {} if reduce is Reduce.LAST else {"reduce": str(reduce)}
+    return {"name": name, "goal": goal, "source": "stdout", **said}
+
+
+def _reduced(objective: Fields, foreign: str, usual: str, losses: list[Loss]) -> Reduce:
+    """Find which of the objective's values counts; what is said of other metrics is lost."""
+    strategy = usual
+    for entry in objective.each("metricStrategies"):
+        name, value = entry.text("name"), entry.text("value") or usual
+        if name == foreign and value not in REDUCED:
+            raise ForeignError(f"{entry.at('value')} must be latest, max or min, got {value!r}")
+        if name == foreign:
+            strategy = value
+        elif value != "latest":
+            losses.append(Loss(f"{entry.path}: {name}: {value}", OTHER_METRIC))
+        losses += entry.rest()
+    return REDUCED[strategy]
 
 
 def _collector(collector: Fields, losses: list[Loss]) -> None:

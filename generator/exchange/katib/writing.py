@@ -11,11 +11,12 @@ from generator.exchange.katib import feasible, job
 from generator.exchange.katib.feasible import Space
 from generator.exchange.loss import Exported, Loss
 from generator.formats import yaml
-from generator.structs.reporting import MetricSource
+from generator.structs.reporting import MetricSource, Reduce
 from generator.structs.sweep import Draw, Grid, Sampler, Sweep
 from generator.structs.values import Value
 
 KATIB = "Katib"
+STRATEGIES = {Reduce.LAST: "latest", Reduce.MAX: "max", Reduce.MIN: "min"}
 LARGEST_COUNT = 2**31 - 1
 """Katib counts in 32 bits."""
 LARGEST_STATE = 2**32 - 1
@@ -65,7 +66,7 @@ def _objective(sweep: Sweep) -> dict[str, Any]:
     return {
         "type": str(sweep.metric.goal),
         "objectiveMetricName": name,
-        "metricStrategies": [{"name": name, "value": "latest"}],
+        "metricStrategies": [{"name": name, "value": STRATEGIES[sweep.metric.reduce]}],
     }
 
 
