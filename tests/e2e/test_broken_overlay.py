@@ -200,15 +200,15 @@ def test_under_flux_a_broken_file_beside_those_of_batches_holds_up_new_ones_and_
 ) -> None:
     if not isinstance(controller, Flux):
         pytest.skip("skipped: Argo CD reads the folders of overlays themselves")
-    team.ask("early", parameters={"x": [1], "seconds": [20]})
-    (early,) = team.asked("early")
+    team.ask("beforehand", parameters={"x": [1], "seconds": [20]})
+    (early,) = team.asked("beforehand")
     until("a sweep runs", lambda: team.pods(early), seconds=SECONDS, pause=1)
     text = (team.root / f"{FLUX_FILES}/{early.name}.yaml").read_text()
     team.write(f"{FLUX_FILES}/rogue.yaml", text.replace(early.name, "rogue").replace("sweep-applier", "x"))
     rogue = team.commit("Merge by force")
-    team.ask("late", parameters={"x": [1]})
+    team.ask("held-up", parameters={"x": [1]})
 
-    (late,) = team.asked("late")
+    (late,) = team.asked("held-up")
 
     def names_it() -> bool:
         return "Kustomization/sweeps-flux/rogue" in flux.ready(machine, Flux.SPACE)[ROOT].message
@@ -221,7 +221,7 @@ def test_under_flux_a_broken_file_beside_those_of_batches_holds_up_new_ones_and_
 
     team.until_recorded(late)
     assert not held_up
-    assert [team.summary(name)[0]["status"] for name in ("early", "late")] == ["ok", "ok"]
+    assert [team.summary(name)[0]["status"] for name in ("beforehand", "held-up")] == ["ok", "ok"]
 
 
 def _end_the_tries(team: Team, batches: Iterable[Batch]) -> None:
