@@ -48,7 +48,7 @@ def test_an_attempt_that_was_killed_before_it_could_write_has_a_row_that_says_wh
     cluster.ended("c", 42)
     cluster.end(batch, "Failed", completedIndexes="0", failedIndexes="1-2")
 
-    assert recorded(sandbox, look().collected) == {"0": "ok", "1": "failed", "2": "diverged"}
+    assert recorded(sandbox, look().collected) == {"0": "ok", "1": "oom", "2": "diverged"}
 
     found = records(sandbox)
     assert {uid: found[uid]["reason"] for uid in (first, second, last)} == {

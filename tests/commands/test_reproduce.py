@@ -2,7 +2,9 @@
 
 import json
 import math
+import os
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -53,7 +55,9 @@ def test_a_recipe_has_code_commit_values_seed_and_a_command(sandbox: Sandbox, ba
 def test_what_it_says_to_paste_runs_the_trial(sandbox: Sandbox, batch: StoredBatch) -> None:
     script = "\n".join(recipe(sandbox.workspace, f"peak/{batch.rows[1].trial}").lines)
 
-    subprocess.run(["sh", "-e"], input=script, text=True, cwd=sandbox.root, check=True, capture_output=True)
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # Debian alone has no `python`
+    environment = {**os.environ, "PATH": path}
+    subprocess.run(["sh", "-e"], input=script.encode(), cwd=sandbox.root, env=environment, check=True)
 
     (left,) = sandbox.root.parent.glob("peak-t*/result.json")
     assert json.loads(left.read_text()) == {"score": 0.5}

@@ -22,7 +22,8 @@ def kill(world: World, plan: Plan) -> None:
     assert world.wanted
     world.fresh()
     ended = world.run(plan)
-    assert plan.after is not None or ended.struck == 1, ended
+    # Git's own calls are not as many each time: the last may not be reached.
+    assert plan.after is not None or ended.struck == 1 or ended.calls < plan.at, ended
     world.refuse_halves()
     again = world.go_on()
     assert again.code == 0, again
