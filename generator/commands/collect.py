@@ -6,6 +6,7 @@ from pathlib import Path
 
 from generator.commands import recorded
 from generator.commands.gathered import FOREIGN, Gathered
+from generator.commands.late import completed, late
 from generator.commands.todays import Todays
 from generator.errors import ContentionError, RepositoryError, SeveralError, UnreadableError
 from generator.render.platform import flux
@@ -22,7 +23,7 @@ from generator.repo.git import (
     superseded,
     withdraw,
 )
-from generator.results import SOMETIMES, Summary, commit_message, result_files, results_folder
+from generator.results import SOMETIMES, BatchResults, Summary, commit_message, result_files, results_folder
 from generator.results.tree import RESULTS
 
 
@@ -80,14 +81,16 @@ def collect(
 
     A batch that no Job knows of ends by its records, unless `complete` has another opinion. A cancelled one
     is recorded once it is not among `alive`, the batches of which a Job or pod is there; None where nobody
-    knows. Where there is nothing to record, nothing is committed. Raises UnrecordedError at the end, where
-    all was recorded that could be, RepositoryError and StorageError before anything was.
+    knows. Records that came too late for their batch's commit correct it. Where there is nothing to record,
+    nothing is committed. Raises UnrecordedError at the end, where all was recorded that could be,
+    RepositoryError and StorageError before anything was.
     """
     repository, tip = target.repository, target.tip()
     stored = batches.in_commit(repository, tip)
     waiting = () if alive is None else recorded.pending(repository, tip, stored)
     look = _Look(results, ended, alive or (), complete)
     now = look.gather((*(one for one in stored if one.is_active), *waiting))
+    now |= {one.batch.name: one for one in late(repository, tip, results, stored)}
     failures: list[RepositoryError] = [*look.failures]
     done: list[Collected] = []
     for sweep in sorted({one.batch.sweep for one in now.values()}):
@@ -100,7 +103,7 @@ def collect(
             if isinstance(error, ContentionError):
                 break  # whoever wins the branch wins it from every sweep
     try:
-        _withdraw(target, tip, stored)
+        _withdraw(target, tip, stored, now)
     except RepositoryError as error:
         failures.append(error)
     if failures:
@@ -159,7 +162,9 @@ def _named(sweep: str, error: RepositoryError) -> RepositoryError:
     return named
 
 
-def _withdraw(target: Target, tip: str | None, stored: Collection[StoredBatch]) -> None:
+def _withdraw(
+    target: Target, tip: str | None, stored: Collection[StoredBatch], now: Mapping[str, Gathered]
+) -> None:
     """Take away the branches that were merged or that have a successor; after the successor is there.
 
     Whoever is killed in between leaves two, and the next run takes the older one away.
@@ -168,6 +173,7 @@ def _withdraw(target: Target, tip: str | None, stored: Collection[StoredBatch]) 
         return
     waiting = (*(one for one in stored if one.is_active), *recorded.pending(target.repository, tip, stored))
     listed = proposals(target.repository, target.remote, RESULTS)
+    waiting = (*waiting, *(one.batch for one in now.values()))
     folders = {results_folder(one.sweep) for one in waiting}
     withdraw(target.repository, target.remote, superseded(listed, tip, waiting=folders))
 
@@ -195,13 +201,18 @@ class _Recording:
         """Say what the commit on top of `base` changes; None where nothing is left to record."""
         stored = batches.of_sweep(batches.in_commit(self.repository, base), self.sweep)
         pending = recorded.pending(self.repository, base, stored)
+        known = self.repository.read(base, results_folder(self.sweep))
         now = [
-            batch for batch in stored if batch.name in self.found and (batch.is_active or batch in pending)
+            batch
+            for batch in stored
+            if batch.name in self.found
+            and (batch.is_active or batch in pending or self._completed(batch, known) is not None)
         ]
         if not now:
             return None
         waiting = [batch for batch in stored if batch not in now and (batch.is_active or batch in pending)]
-        summary = self._summary(base, now, [batch for batch in stored if batch not in waiting], pending)
+        told = [batch for batch in stored if batch not in waiting]
+        summary = self._summary(base, known, now, told, pending)
         names = tuple(batch.name for batch in now)
         corrupt = tuple(reason for name in names for reason in self.found[name].corrupt)
         foreign = sum(judged.foreign for judged in summary.batches if judged.lock.name in names)
@@ -223,19 +234,30 @@ class _Recording:
     def _summary(
         self,
         base: str,
+        known: Mapping[str, bytes],
         now: Collection[StoredBatch],
         told: Iterable[StoredBatch],
         pending: Iterable[StoredBatch],
     ) -> Summary:
         """Summarise what is recorded `now` and what git holds already, against the spec at `base`."""
-        known = self.repository.read(base, results_folder(self.sweep))
         spec = Todays.at(self.repository, base, max(now, key=lambda one: one.lock.number).lock.spec_path)
         cancelled = {*spec.cancelled, *(batch.name for batch in pending)}
         return spec.summarised(
             [
-                replace(self.found[batch.name].concluded, is_cancelled=batch.name in cancelled)
-                if batch in now
-                else recorded.results(batch, known, is_cancelled=batch.name in cancelled)
+                replace(
+                    self._results(batch, known, is_now=batch in now), is_cancelled=batch.name in cancelled
+                )
                 for batch in told
             ]
         )
+
+    def _results(self, batch: StoredBatch, known: Mapping[str, bytes], *, is_now: bool) -> BatchResults:
+        if not is_now:
+            return recorded.results(batch, known)
+        return self._completed(batch, known) or self.found[batch.name].concluded
+
+    def _completed(self, batch: StoredBatch, known: Mapping[str, bytes]) -> BatchResults | None:
+        """Give a recorded batch with what came late; None where it is not recorded, or nothing came."""
+        if recorded.records_file(batch) not in known:
+            return None
+        return completed(recorded.results(batch, known), self.found[batch.name].records)

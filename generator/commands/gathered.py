@@ -1,6 +1,6 @@
 """What is known of the attempts at a batch when it is to be recorded; whoever knows of one adds to it."""
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -25,14 +25,17 @@ class Gathered:
     """Why files were, a word each, by the trial in whose place they lie."""
 
     @classmethod
-    def read(cls, results: Path, batch: StoredBatch) -> "Gathered":
-        """Read what the results volume holds. Raises StorageError, UnreadableError for a broken batch.
+    def read(cls, results: Path, batch: StoredBatch, *, only: Iterable[int] | None = None) -> "Gathered":
+        """Read what the results volume holds, of some trials or of all.
+
+        Raises StorageError, UnreadableError for a broken batch.
 
         A trial sees the whole table, so in its own folder it can write of any other: that is passed over.
         """
         records: list[Record] = []
         passed_over: dict[int, tuple[str, ...]] = {}
-        for index in range(len(batch.vetted().rows)):
+        trials = range(len(batch.vetted().rows))
+        for index in trials if only is None else only:
             for found in map(record.read, volume.attempts(results, batch.name, index)):
                 if isinstance(found, Record) and found.index == index:
                     records.append(found)
