@@ -28,10 +28,12 @@ def collected(workspace: "Workspace", found: "Found") -> Answer:
         "stalled": [
             {"batch": one.batch, "says": one.says, "hint": one.hint(controller)} for one in found.stalled
         ],
+        "remarks": list(found.remarks),
     }
     told = (
         *(_line(one.batch, "waiting", _awaited(one)) for one in found.waiting),
         *(_line(one.batch, "stalled", one.says, one.hint(controller)) for one in found.stalled),
+        *(Text(answer.visible(f"note: {one}")) for one in found.remarks),
     )
     return Answer(data, (*show.collected(found.collected), *told), failures=found.failures)
 

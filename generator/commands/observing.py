@@ -2,13 +2,14 @@
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from generator.commands import recorded
 from generator.commands.attesting import Waiting, attest
 from generator.commands.collect import Collected, Target, UnrecordedError, collect
 from generator.commands.gathered import Gathered
+from generator.commands.one_writer import one_writer
 from generator.commands.stalled import Stalled, stalled, wanted
 from generator.engine.cluster import observed, pods
 from generator.engine.cluster.kubectl import Kubectl
@@ -53,6 +54,8 @@ class Found:
     stalled: tuple[Stalled, ...] = ()
     failures: tuple[RepositoryError, ...] = ()
     """Why something that has ended is not recorded."""
+    remarks: tuple[str, ...] = field(default=(), compare=False)
+    """What a person should know of how it was found."""
 
 
 def look(
@@ -116,7 +119,18 @@ def collect_from_cluster(
     *,
     clock: Callable[[], float] = time.time,
 ) -> Found:
-    """Record what has ended in the cluster, from its results volume. Raises ClusterError and as `record`."""
+    """Record what has ended in the cluster, from its results volume, and nobody else meanwhile.
+
+    Raises ClusterError, and as `record` and `one_writer` do.
+    """
+    with one_writer(kubectl, namespace, target) as remarks:
+        found = _collect(target, results, kubectl, namespace, clock)
+    return replace(found, remarks=remarks)
+
+
+def _collect(
+    target: Target, results: Path, kubectl: Kubectl, namespace: str, clock: Callable[[], float]
+) -> Found:
     repository, tip = target.repository, target.tip()
     stored = batches.in_commit(repository, tip)
     active = [batch for batch in stored if batch.is_active]

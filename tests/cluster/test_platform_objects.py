@@ -204,5 +204,13 @@ def test_the_collector_may_read_jobs_and_no_secret(platform: Server) -> None:
         ("list", "configmaps"),
     ):
         assert not may(verb, what, NAMESPACE)
-    for verb, what in (("get", "secrets"), ("update", "leases.coordination.k8s.io")):
+    lease = "leases.coordination.k8s.io"
+    for verb, what in (
+        ("get", "secrets"),
+        ("update", lease),
+        ("create", lease),
+        ("patch", f"{lease}/sweep-collector"),
+    ):
         assert not may(verb, what, f"{NAMESPACE}-collector")
+    for verb in ("get", "update"):
+        assert may(verb, f"{lease}/sweep-collector", f"{NAMESPACE}-collector")

@@ -1,6 +1,7 @@
 """The one door to kubectl: found, run with a limit, its JSON parsed, its own words in every error.
 
-It asks and creates. It never applies: that is the controller's, and two appliers would fight over fields.
+It asks, creates, and replaces one version by the next. It never applies: that is the controller's, and two
+appliers would fight over fields.
 """
 
 import json
@@ -43,6 +44,7 @@ REFUSALS = (
     (re.compile(r"\(NotFound\)"), "NotFound"),
     (re.compile(r"Forbidden|forbidden: User"), "Forbidden"),
     (re.compile(r"AlreadyExists"), "AlreadyExists"),
+    (re.compile(r"\(Conflict\)"), "Conflict"),
 )
 
 
@@ -168,6 +170,15 @@ class Kubectl:
         """Create an object; give it as the server keeps it. Raises ClusterError, also where it exists."""
         trial = ("--dry-run=server",) if dry_run else ()
         arguments = ("create", "--filename=-", "--validate=strict", "--output=json", *trial)
+        with self.asking(*arguments, given=json.dumps(manifest).encode()) as made:
+            return answers.single(made)
+
+    def replace(self, manifest: Manifest) -> Manifest:
+        """Put an object in place of the version that it names; give it as the server keeps it.
+
+        Raises ClusterError, with reason Conflict where it is another version by now.
+        """
+        arguments = ("replace", "--filename=-", "--validate=ignore", "--output=json")
         with self.asking(*arguments, given=json.dumps(manifest).encode()) as made:
             return answers.single(made)
 

@@ -18,6 +18,12 @@ from generator.structs.settings import Settings
 
 RBAC = "rbac.authorization.k8s.io"
 READ = ["get", "list"]
+LEASED: Manifest = {
+    "apiGroups": ["coordination.k8s.io"],
+    "resources": ["leases"],
+    "resourceNames": [COLLECTOR_ACCOUNT],
+    "verbs": ["get", "update"],
+}
 APPLY = ["get", "list", "watch", "create", "update", "patch", "delete"]
 
 
@@ -34,10 +40,7 @@ def expiry(settings: Settings) -> list[Manifest]:
 
 
 def collector(settings: Settings, source: Source) -> list[Manifest]:
-    """Let the collector read Jobs and their pods in the trials' namespace, and nothing else.
-
-    It needs no Lease: the CronJob starts no second one beside it, and a push that lost the race is refused.
-    """
+    """Let the collector read Jobs and their pods in the trials' namespace, and take its Lease; no more."""
     names = Names.of(settings)
     subject = (COLLECTOR_ACCOUNT, names.collector)
     read = [
@@ -48,7 +51,17 @@ def collector(settings: Settings, source: Source) -> list[Manifest]:
     return [
         _account(COLLECTOR_ACCOUNT, names.collector, settings),
         *_granted("sweep-collector-reads", names.trials, read, subject, settings),
+        *_granted("sweep-collector-takes", names.collector, [LEASED], subject, settings),
     ]
+
+
+def lease(settings: Settings) -> Manifest:
+    """Make the Lease of the collector, which only ever changes it.
+
+    A person applies it, as Argo CD leaves Leases out.
+    """
+    place = Names.of(settings).collector
+    return manifest("coordination.k8s.io/v1/Lease", COLLECTOR_ACCOUNT, settings, namespace=place)
 
 
 def flux(settings: Settings, source: Source) -> list[Manifest]:

@@ -77,7 +77,7 @@ def _platform(settings: Settings, source: Source, bases: Mapping[str, bytes]) ->
         ),
         (
             "access.yaml",
-            "Who may do what: trials nothing, the collector reads Jobs and pods.",
+            "Who may do what: trials nothing, the collector reads Jobs and pods, and takes its Lease.",
             [*access.trial(settings), *access.expiry(settings), *access.collector(settings, source)],
         ),
         (
@@ -126,6 +126,11 @@ def _argocd(settings: Settings, source: Source) -> list[File]:
             "Keeps clusters/platform applied; this folder is applied by a person.",
             [argocd.root(settings, source)],
         ),
+        (
+            "lease.yaml",
+            "Who collects, and the last commit that was seen on the branch.",
+            [access.lease(settings)],
+        ),
     ]
 
 
@@ -138,6 +143,11 @@ def _flux(settings: Settings, source: Source, bases: Mapping[str, bytes]) -> lis
         ("source.yaml", "The branch that the cluster follows.", [flux.source(settings, source)]),
         ("root.yaml", "One Kustomization a batch, from clusters/flux/active.", [flux.root(settings)]),
         ("receiver.yaml", "A push is seen at once.", [flux.receiver(settings, source)]),
+        (
+            "lease.yaml",
+            "Who collects, and the last commit that was seen on the branch.",
+            [access.lease(settings)],
+        ),
     ]
 
 

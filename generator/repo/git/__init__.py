@@ -1,7 +1,7 @@
 """The one door to git: open a repository, read its objects, publish a commit."""
 
 from generator.repo.git.door import Entry, Repository
-from generator.repo.git.history import Commit, commits, is_there_since, last_change, reachable_trees
+from generator.repo.git.history import Commit, commits, follows, is_there_since, last_change, reachable_trees
 from generator.repo.git.landing import commit_here
 from generator.repo.git.mirror import REMOTE, Mirror
 from generator.repo.git.proposal import proposals, propose, superseded, withdraw
@@ -21,6 +21,7 @@ __all__ = [
     "create",
     "fetch",
     "followed",
+    "follows",
     "is_there_since",
     "last_change",
     "proposals",

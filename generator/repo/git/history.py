@@ -28,6 +28,23 @@ def reachable_trees(repository: Repository, revisions: Iterable[str | None], pat
     return frozenset(line.split(" ")[1] for line in answers.splitlines() if line.startswith("tree "))
 
 
+def follows(repository: Repository, remote: str, branch: str, tip: str, before: str) -> bool:
+    """Tell whether a branch of a remote has an earlier commit in its history.
+
+    What a shallow clone lacks of it is fetched, a little first. Raises RepositoryError.
+    """
+    for more in ((), ("--deepen=100",), ("--unshallow",)):
+        if more:
+            if repository.run("rev-parse", "--is-shallow-repository").strip() == "false":
+                return False
+            repository.run(
+                *("fetch", "--quiet", "--no-tags", *more, "--end-of-options"), remote, f"refs/heads/{branch}"
+            )
+        if repository.commit(before) is not None and repository.holds(tip, before):
+            return True
+    return False
+
+
 def last_change(repository: Repository, tip: str, path: str) -> int | None:
     """Give when a file came to a branch as it is there, in seconds by the committer's clock.
 
