@@ -38,7 +38,7 @@ def collected(workspace: "Workspace", found: "Found") -> Answer:
     return Answer(data, (*show.collected(found.collected), *told), failures=found.failures)
 
 
-def standing(found: "Iterable[Tally]") -> Answer:
+def standing(found: "Iterable[Tally]", *more: Text) -> Answer:
     """Answer where sweeps stand, and what a person should know of them."""
     listed = tuple(found)
     data = [
@@ -52,7 +52,7 @@ def standing(found: "Iterable[Tally]") -> Answer:
         }
         for one in listed
     ]
-    return run.tallied(data, listed, *_remarks(listed))
+    return run.tallied(data, listed, *more, *_remarks(listed))
 
 
 def _remarks(found: "Iterable[Tally]") -> Iterator[Text]:

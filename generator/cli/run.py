@@ -1,6 +1,6 @@
 """What happens after the merge: local, collect, status."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -149,7 +149,8 @@ def target_of(
     name = remote or settings.remote
     workspace.remote_url(name)
     is_reviewed = settings.results.mode is ResultsMode.BRANCH
-    return Target(workspace.repository, name, branch or settings.branch, is_reviewed)
+    every = settings.results.progress_minutes
+    return Target(workspace.repository, name, branch or settings.branch, is_reviewed, every)
 
 
 def _in_cluster(workspace: "Workspace", target: "Target", volume: Path) -> "Found":
@@ -230,10 +231,23 @@ def status(
         kubectl = Kubectl(context) if cluster or context is not None else None
         found = command.status(workspace, name, state=ledger.state_folder(workspace, state), kubectl=kubectl)
         if kubectl is not None:
-            return in_cluster.standing(found)
-        return tallied([tally(one) for one in found], found)
+            return in_cluster.standing(found, *_in_progress(workspace, found))
+        return tallied([tally(one) for one in found], found, *_in_progress(workspace, found))
 
     answer.answer("status", form, work)
+
+
+def _in_progress(workspace: "Workspace", found: "Iterable[Tally]") -> "Iterator[Text]":
+    """Say where to look at what running batches have left so far, if anybody writes that down."""
+    from rich.text import Text
+
+    from generator.commands.progress import branch_of
+
+    settings = workspace.settings
+    if settings.results.progress_minutes is not None:
+        for one in found:
+            if one.active:
+                yield Text(f"{one.sweep}: so far: branch {branch_of(one.sweep)} of {settings.remote}")
 
 
 def tallied(data: "list[dict[str, Any]]", found: "tuple[Tally, ...]", *more: "Text") -> Answer:

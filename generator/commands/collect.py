@@ -36,6 +36,8 @@ class Target:
     branch: str = ""
     is_reviewed: bool = False
     """A person merges: each sweep's commit goes to a branch `results/<sweep>/<commit that it stands on>`."""
+    progress_minutes: int | None = None
+    """How often what still runs is summarised on a branch of its own; None: never."""
 
     def tip(self) -> str | None:
         """Give the commit that stands; None while nothing is committed here. Raises RepositoryError."""

@@ -10,6 +10,7 @@ from generator.commands.attesting import Waiting, attest
 from generator.commands.collect import Collected, Target, UnrecordedError, collect
 from generator.commands.gathered import Gathered
 from generator.commands.one_writer import one_writer
+from generator.commands.progress import show_progress
 from generator.commands.stalled import Stalled, stalled, wanted
 from generator.engine.cluster import observed, pods
 from generator.engine.cluster.kubectl import Kubectl
@@ -136,7 +137,9 @@ def _collect(
     active = [batch for batch in stored if batch.is_active]
     # Looked at before the volume is read: what ends in between is recorded next time, none too early.
     seen = look(kubectl, namespace, active, recorded.pending(repository, tip, stored))
-    return record(target, results, Witness(kubectl, namespace, seen, clock()), tip=tip)
+    found = record(target, results, Witness(kubectl, namespace, seen, clock()), tip=tip)
+    # Last: what has ended comes first, and what goes wrong here is told beside it.
+    return replace(found, failures=(*found.failures, *show_progress(target, results, now=clock())))
 
 
 def record(target: Target, results: Path, witness: Witness, *, tip: str | None) -> Found:

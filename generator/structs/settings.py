@@ -161,6 +161,8 @@ class Results:
     mode: ResultsMode = ResultsMode.PUSH
     every_minutes: int = 5
     """How often the collector looks."""
+    progress_minutes: int | None = None
+    """How often what still runs is summarised on a branch of its own; None: never."""
     keep_days: int | None = None
     """How long a batch's folders stay on the volumes once its results are on the branch; None: for ever."""
     nfs: Nfs | None = None

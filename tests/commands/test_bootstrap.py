@@ -390,6 +390,22 @@ def test_what_a_later_commit_undoes_is_refused_all_the_same(guarded: Sandbox) ->
     assert "secret.txt" in push(guarded)
 
 
+def test_the_collector_may_push_partial_results_to_a_branch_of_their_own_and_delete_it(
+    guarded: Sandbox,
+) -> None:
+    branch = "refs/heads/progress/peak"
+    guarded.write("results/peak/summary.csv", "trial\n")
+    guarded.commit("Progress")
+    assert push(guarded, f"main:{branch}") == ""
+    guarded.git("commit", "-q", "--amend", "-m", "Other progress")
+    assert "forced" in push(guarded, f"+main:{branch}")
+    assert push(guarded, f":{branch}") == ""
+    guarded.write("code/train.py", "other\n")
+    guarded.commit("Something else")
+
+    assert "code/train.py" in push(guarded, f"main:{branch}")
+
+
 def test_the_collector_never_forces_never_deletes_and_pushes_no_other_branch(guarded: Sandbox) -> None:
     guarded.write("results/peak/summary.csv", "trial\n")
     guarded.commit("Results")

@@ -54,6 +54,7 @@ results:
   artifacts: artifacts
   mode: branch
   every: 10m
+  progress: 15m
   keep: 90d
   nfs: {{server: nfs.example.org, path: /export/results}}
 limits: {{max_trials: 1000, max_gpu_hours: 50.5}}
@@ -103,6 +104,7 @@ def test_settings_say_all_that_they_can() -> None:
             "artifacts",
             ResultsMode.BRANCH,
             every_minutes=10,
+            progress_minutes=15,
             keep_days=90,
             nfs=Nfs("nfs.example.org", "/export/results"),
         ),

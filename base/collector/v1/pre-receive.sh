@@ -49,6 +49,7 @@ while read -r old new ref; do
   case "$mode $ref" in
     "push refs/heads/$branch") ;;
     "branch refs/heads/results/"*/$four$four$four) proposal=yes ;; # called by the commit that it stands on
+    *" refs/heads/progress/"*) proposal=yes ;; # in either mode, and never merged
     *) refuse "$ref" ;;
   esac
   if [ -n "${new##*[!0]*}" ]; then

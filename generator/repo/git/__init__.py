@@ -4,7 +4,7 @@ from generator.repo.git.door import Entry, Repository
 from generator.repo.git.history import Commit, commits, follows, is_there_since, last_change, reachable_trees
 from generator.repo.git.landing import commit_here
 from generator.repo.git.mirror import REMOTE, Mirror
-from generator.repo.git.proposal import proposals, propose, superseded, withdraw
+from generator.repo.git.proposal import heads, offer, proposals, propose, superseded, withdraw
 from generator.repo.git.publish import Change, create, fetch, followed, publish
 from generator.repo.git.signed import Touch, touches
 
@@ -22,8 +22,10 @@ __all__ = [
     "fetch",
     "followed",
     "follows",
+    "heads",
     "is_there_since",
     "last_change",
+    "offer",
     "proposals",
     "propose",
     "publish",

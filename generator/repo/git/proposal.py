@@ -18,11 +18,15 @@ OURS = re.compile(rf".+/[0-9a-f]{{{DIGITS}}}")
 
 def proposals(repository: Repository, remote: str, below: str) -> Mapping[str, str]:
     """Give the commits of such branches of a remote below a folder of branches. Raises RepositoryError."""
+    found = heads(repository, remote, below)
+    return {name: commit for name, commit in found.items() if OURS.fullmatch(name)}
+
+
+def heads(repository: Repository, remote: str, below: str) -> Mapping[str, str]:
+    """Give the commits of all branches of a remote below a folder of branches. Raises RepositoryError."""
     listed = repository.run("ls-remote", "--heads", "--end-of-options", remote, f"{HEADS}{below}/*")
     words = (line.partition("\t") for line in listed.splitlines())
-    return {
-        ref.removeprefix(HEADS): commit for commit, _, ref in words if OURS.fullmatch(ref.removeprefix(HEADS))
-    }
+    return {ref.removeprefix(HEADS): commit for commit, _, ref in words}
 
 
 def named(below: str, base: str) -> str:
@@ -41,7 +45,15 @@ def propose(
     base = fetch(repository, remote, branch)
     name = named(below, base)
     change = None if name in proposals(repository, remote, below) else make(base)
-    made = commit(repository, base, change) if change else None
+    return None if change is None else offer(repository, remote, name, base, change)
+
+
+def offer(repository: Repository, remote: str, name: str, base: str, change: Change) -> str | None:
+    """Push a commit on top of another as a branch, or give up where somebody else was faster.
+
+    Gives the commit, if it is there. Raises RepositoryError.
+    """
+    made = commit(repository, base, change)
     if made is None:
         return None
     try:
@@ -72,6 +84,6 @@ def withdraw(repository: Repository, remote: str, gone: Mapping[str, str]) -> No
         repository.run("push", "--porcelain", *leases, remote, *(f":{HEADS}{name}" for name in gone))
     except RepositoryError:
         below = {name.rpartition("/")[0] for name in gone}
-        left = {pair for folder in below for pair in proposals(repository, remote, folder).items()}
+        left = {pair for folder in below for pair in heads(repository, remote, folder).items()}
         if left & set(gone.items()):
             raise

@@ -79,6 +79,7 @@ def _results(data: Written) -> Results:
         artifacts=data.get("artifacts"),
         mode=ResultsMode(data.get("mode", default.mode)),
         every_minutes=units.minutes(data["every"]) if "every" in data else default.every_minutes,
+        progress_minutes=units.minutes(data["progress"]) if "progress" in data else None,
         keep_days=units.days(data["keep"]) if "keep" in data else None,
         nfs=_nfs(data),
     )

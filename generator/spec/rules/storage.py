@@ -70,6 +70,7 @@ def times(draft: Draft) -> Iterator[Problem]:
     """What is collected and deleted is so after times that clocks can tell."""
     yield from duration(draft, ("defaults", "timeout"), units.seconds)
     yield from duration(draft, ("results", "every"), units.minutes)
+    yield from duration(draft, ("results", "progress"), units.minutes)
     yield from duration(draft, ("results", "keep"), units.days)
     yield from duration(draft, ("submit", "ttl"), units.seconds)
 

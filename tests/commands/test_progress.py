@@ -1,0 +1,81 @@
+"""What still runs, summarised on a branch of its own: never on main, and gone when nothing runs."""
+
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from generator.commands.collect import Target, collect
+from generator.commands.progress import show_progress
+from tests.commands.test_collect import branches, leave, stored, target
+from tests.repository import Sandbox
+
+RunSweep = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def every(sandbox: Sandbox, minutes: int | None = 15) -> Target:
+    return replace(target(sandbox), progress_minutes=minutes)
+
+
+def column(sandbox: Sandbox) -> list[str]:
+    sandbox.git("fetch", "-q", "origin", "progress/peak")
+    table = sandbox.git("show", "FETCH_HEAD:results/peak/summary.csv").splitlines()[1:]
+    return [line.split(",")[5] for line in table]
+
+
+def test_what_runs_is_on_a_branch_of_its_own_renewed_when_due_and_gone_at_the_end(
+    sandbox: Sandbox, results: Path
+) -> None:
+    name = sandbox.merged()
+    batch, main = stored(sandbox), sandbox.git("rev-parse", "HEAD").strip()
+    leave(results, batch, 0)
+    now = time.time()
+
+    assert list(show_progress(every(sandbox), results, now=now)) == []
+    assert column(sandbox) == ["ok", "missing", "missing"]
+    first = sandbox.git("rev-parse", "FETCH_HEAD").strip()
+    leave(results, batch, 1)
+    assert list(show_progress(every(sandbox), results, now=now + 60)) == []
+    assert column(sandbox) == ["ok", "missing", "missing"], "it is not due"
+    assert list(show_progress(every(sandbox), results, now=now + 16 * 60)) == []
+
+    assert column(sandbox) == ["ok", "ok", "missing"]
+    assert sandbox.git("rev-parse", "FETCH_HEAD^").strip() == first, "it only moves on"
+    assert sandbox.git("ls-remote", "origin", "main").split()[0] == main
+    touched = sandbox.git("diff", "--name-only", main, "FETCH_HEAD").splitlines()
+    assert all(path.startswith("results/peak/") for path in touched)
+    leave(results, batch, 2)
+    collect(every(sandbox), results, {name})
+    assert list(show_progress(every(sandbox), results, now=now + 17 * 60)) == []
+    assert branches(sandbox) == ["main"]
+
+
+def test_nothing_is_written_unless_it_is_asked_for(sandbox: Sandbox, results: Path) -> None:
+    sandbox.merged()
+    leave(results, stored(sandbox), 0)
+
+    assert list(show_progress(every(sandbox, None), results, now=time.time())) == []
+
+    assert branches(sandbox) == ["main"]
+
+
+def test_one_that_is_refused_is_told(sandbox: Sandbox, results: Path) -> None:
+    sandbox.merged()
+    leave(results, stored(sandbox), 0)
+    hook = sandbox.remote / "hooks/update"
+    hook.write_text("#!/bin/sh\nexit 1\n")
+    hook.chmod(0o755)
+
+    (error,) = show_progress(every(sandbox), results, now=time.time())
+
+    assert "git push failed" in str(error)
+
+
+def test_the_status_names_the_branch(sandbox: Sandbox, run_sweep: RunSweep) -> None:
+    sandbox.write("sweepledger.yaml", "version: 1\nresults: {progress: 15m}\n")
+    sandbox.merged()
+
+    done: subprocess.CompletedProcess[str] = run_sweep("status", cwd=sandbox.root)
+
+    assert "peak: so far: branch progress/peak of origin" in done.stdout
