@@ -45,7 +45,7 @@ optimizer = torch.optim.SGD(
     weight_decay=DECAY * batch_size,
     nesterov=True,
 )
-for _ in range(2):
+for _ in range(6):
     for begin in range(0, len(images) - batch_size + 1, batch_size):  # the last partial batch is dropped
         part = images[begin : begin + batch_size].clone()
         part[:, :, 4 : 4 + cutout, 4 : 4 + cutout] = 0

@@ -7,9 +7,8 @@ import torch
 import yaml
 from torch import Tensor
 
-from trainer import data, model
-
-CPU = torch.device("cpu")
+FILE, ROW, SIDE, CLASSES, TEST = "mnist-5k.u8", 785, 28, 10, 100
+"""Rows of pixels and a class; of each class the last hundred are to test with."""
 
 
 def values() -> dict[str, object]:
@@ -21,12 +20,15 @@ def values() -> dict[str, object]:
 
 def load(count: int) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
     """Give so many digits of each class to train with, and half as many to test with."""
-    dataset = data.load(Path(os.environ["SWEEP_DATA"]))
-    return _some(dataset.train, count), _some(dataset.test, count // 2)
+    content = bytearray((Path(os.environ["SWEEP_DATA"]) / FILE).read_bytes())
+    rows = torch.frombuffer(content, dtype=torch.uint8).view(-1, ROW)
+    of_class = [rows[rows[:, -1] == kind] for kind in range(CLASSES)]
+    train = torch.cat([one[:-TEST][:count] for one in of_class])
+    test = torch.cat([one[-TEST:][: count // 2] for one in of_class])
+    order = torch.randperm(len(train), generator=torch.Generator().manual_seed(0))
+    return _tensors(train[order]), _tensors(test)
 
 
-def _some(digits: data.Digits, count: int) -> tuple[Tensor, Tensor]:
-    images, labels = model.tensors(digits, CPU)
-    chosen = torch.cat([(labels == kind).nonzero().flatten()[:count] for kind in range(data.CLASSES)])
-    chosen = chosen[torch.randperm(len(chosen), generator=torch.Generator().manual_seed(0))]
-    return images[chosen], labels[chosen]
+def _tensors(rows: Tensor) -> tuple[Tensor, Tensor]:
+    images = rows[:, :-1].float().div(255).sub(0.1307).div(0.3081)
+    return images.view(-1, 1, SIDE, SIDE), rows[:, -1].long()
