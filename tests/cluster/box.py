@@ -7,6 +7,7 @@ What it does not end are the cgroups that the kubelet makes: the process outside
 """
 
 import fcntl
+import glob
 import os
 import shutil
 import signal
@@ -156,6 +157,12 @@ def _remove(lock: Path) -> None:
 def _cgroups(pattern: str) -> list[Path]:
     # One hierarchy (v2), or one a controller (v1).
     return [*CGROUPS.glob(pattern), *CGROUPS.glob(f"*/{pattern}")]
+
+
+def below(top: Path, pattern: str) -> list[Path]:
+    """List what lies below a folder of cgroups. `Path.glob` fails where one goes meanwhile."""
+    found = glob.glob(pattern, root_dir=top, recursive=True)  # noqa: PTH207 - see above
+    return [top / path for path in found]
 
 
 def make_cgroups(name: str) -> None:

@@ -196,9 +196,11 @@ class Node:
     def _members(self) -> set[int]:
         """Find the processes of the node's pods."""
         tops = [*box.CGROUPS.glob(self.place.cgroup), *box.CGROUPS.glob(f"*/{self.place.cgroup}")]
-        return {
-            int(pid) for top in tops for file in top.rglob("cgroup.procs") for pid in file.read_text().split()
-        }
+        found: set[int] = set()
+        for file in (path for top in tops for path in box.below(top, "**/cgroup.procs")):
+            with suppress(OSError):  # it has ended
+                found |= set(map(int, file.read_text().split()))
+        return found
 
     def _configure(self) -> None:
         plane = self.server.folder

@@ -103,7 +103,7 @@ def _namespaces(process: Path | None) -> frozenset[str]:
 def _named(name: str) -> Iterator[str]:
     """Name files, mounts, cgroups and loop devices that bear a box's name."""
     yield from (f"file {path}" for path in box.HOME.glob(f"{name}*"))
-    yield from (f"cgroup {path}" for path in box.CGROUPS.glob(f"**/{name}*"))
+    yield from (f"cgroup {path}" for path in box.below(box.CGROUPS, f"**/{name}*"))
     mounted = Path("/proc/self/mountinfo").read_text().splitlines()
     yield from (f"mount {line}" for line in mounted if name in line)
     for path in Path("/sys/block").glob("loop*/loop/backing_file"):

@@ -191,7 +191,7 @@ def _cgroups(uid: str) -> list[Path]:
     """List the folders of a pod's containers, in one hierarchy: asking all processes of a machine is slow."""
     first = box.CGROUPS / "memory"
     top = (first if first.is_dir() else box.CGROUPS) / box.cgroup()
-    return [path for path in top.glob(f"kubepods/**/pod{uid}/*") if path.is_dir()]
+    return [path for path in box.below(top, f"kubepods/**/pod{uid}/*") if path.is_dir()]
 
 
 def _active(team: Team) -> list[str]:
