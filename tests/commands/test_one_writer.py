@@ -78,7 +78,7 @@ def test_it_is_taken_given_back_and_remembers_a_commit(kept: Path) -> None:
     assert second.last_commit == "a" * 40
 
 
-def test_one_that_was_killed_is_waited_for_a_minute_at_most(kept: Path) -> None:
+def test_one_that_was_killed_is_waited_for_as_long_as_it_holds_the_lease(kept: Path) -> None:
     now = [1_800_000_000.0]
     assert lease().take(clock=lambda: now[0]) is None
 

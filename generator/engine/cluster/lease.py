@@ -17,7 +17,7 @@ from generator.engine.cluster.kubectl import ClusterError, Kubectl, Manifest
 KIND = "leases.coordination.k8s.io"
 NAME = "sweep-collector"
 LAST_COMMIT = "sweepledger.dev/last-commit"
-SECONDS = 60
+SECONDS = 15
 """How long it is held, and waited for: a collector that was killed never gives it back."""
 PAUSE_SECONDS = 2.0
 COMMIT = re.compile(r"[0-9a-f]{40,64}")
@@ -42,7 +42,7 @@ class Lease:
     def take(
         self, *, clock: Callable[[], float] = time.time, pause: Callable[[float], None] = time.sleep
     ) -> str | None:
-        """Take it, once nobody else holds it or a minute has gone; say why not where it cannot be taken."""
+        """Take it, once nobody else holds it or its time has gone; say why not where it cannot be taken."""
         until = clock() + SECONDS
         while True:
             try:
