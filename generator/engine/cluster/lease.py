@@ -19,7 +19,7 @@ NAME = "sweep-collector"
 LAST_COMMIT = "sweepledger.dev/last-commit"
 SECONDS = 15
 """How long it is held, and waited for: a collector that was killed never gives it back."""
-PAUSE_SECONDS = 2.0
+PAUSE_SECONDS = 1.0
 COMMIT = re.compile(r"[0-9a-f]{40,64}")
 
 
