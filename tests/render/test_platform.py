@@ -247,7 +247,7 @@ def test_the_collector_reads_results_and_never_runs_beside_itself() -> None:
 
     assert (spec["suspend"], spec["concurrencyPolicy"], spec["schedule"]) == (False, "Forbid", "*/5 * * * *")
     assert spec["startingDeadlineSeconds"] >= 200
-    assert container["resources"]["limits"]["memory"] == "192Mi"
+    assert container["resources"]["limits"]["memory"] == "256Mi"
     assert container["image"] == pod["initContainers"][0]["image"]
     assert container["image"] == "registry.example.org/tools/sweep@sha256:" + "2" * 64
     mounted = {mount["name"]: mount for mount in container["volumeMounts"]}
