@@ -15,7 +15,7 @@ import yaml
 from tests.cluster import controller_files, platforms
 from tests.cluster.apiserver import Server
 from tests.cluster.machine import Machine
-from tests.e2e.founding import Ground
+from tests.e2e.founding import Ground, signing_key
 from tests.e2e.team import PASSWORDS, PERSON, READER, Team
 
 HERE = Path(__file__).parents[2]
@@ -125,8 +125,9 @@ def steps(team: Team) -> list[list[str]]:
 
 def keys(team: Team) -> None:
     """Lay out the files that Secrets are made from, where git does not see them."""
-    team.write(".git/info/exclude", "username\npassword\ntoken\n")
-    for name, content in {"username": READER, "password": PASSWORDS[READER], "token": "of-a-test"}.items():
+    team.write(".git/info/exclude", "username\npassword\ntoken\nsigning\n")
+    values = {"username": READER, "password": PASSWORDS[READER], "token": "of-a-test"}
+    for name, content in {**values, "signing": signing_key(team).read_text()}.items():
         team.write(name, content)
 
 

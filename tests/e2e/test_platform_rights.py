@@ -21,6 +21,9 @@ PERSON = "platform-person"
 READS = {("batch", "jobs", verb) for verb in ("get", "list")} | {
     ("", "pods", verb) for verb in ("get", "list")
 }
+LEASES = "leases.coordination.k8s.io"
+OWN = {("coordination.k8s.io", "leases", verb) for verb in ("get", "update")}
+"""In its own namespace; of one Lease alone."""
 ALL = ("create", "delete", "get", "list", "patch", "update", "watch")
 ANY_POD = f"/api/v1/namespaces/{NAMESPACE}/pods/any"
 """Whether there is such a one is not said to who may not delete it."""
@@ -106,7 +109,9 @@ def test_the_collector_may_read_jobs_and_pods_of_trials_and_nothing_else_anywher
     refusals = [collector.refused(*attempt) for attempt in attempts]
 
     assert collector.rules(NAMESPACE) == READS
-    assert collector.rules(COLLECTORS) == collector.rules("kube-system") == set()
+    assert collector.rules(COLLECTORS) == OWN
+    assert collector.rules("kube-system") == set()
+    assert "forbidden" in collector.refused("get", LEASES, "any", f"--namespace={COLLECTORS}").lower()
     assert collector.refused("get", "jobs,pods", f"--namespace={NAMESPACE}") == ""
     assert all("forbidden" in refusal.lower() for refusal in refusals), refusals
 
