@@ -1,11 +1,15 @@
 """The five hyperparameters of NVIDIA's example, on a narrow residual network and some digits."""
 
+import csv
+import os
+
 import torch
 from digits import load, values
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, max_pool2d
 
 WIDTH = 8
+EPOCHS = 6
 DECAY = 5e-4
 
 torch.manual_seed(0)
@@ -45,7 +49,7 @@ optimizer = torch.optim.SGD(
     weight_decay=DECAY * batch_size,
     nesterov=True,
 )
-for _ in range(6):
+for _ in range(EPOCHS):
     for begin in range(0, len(images) - batch_size + 1, batch_size):  # the last partial batch is dropped
         part = images[begin : begin + batch_size].clone()
         part[:, :, 4 : 4 + cutout, 4 : 4 + cutout] = 0
@@ -54,4 +58,6 @@ for _ in range(6):
         optimizer.step()
 network.eval()
 with torch.no_grad():
-    print(f"test_acc={(network(seen).argmax(1) == known).double().mean().item()}")
+    accuracy = (network(seen).argmax(1) == known).double().mean().item()
+with open(os.environ["SWEEP_RESULT"], "w", newline="") as log:  # noqa: PTH123 - as theirs
+    csv.writer(log).writerows([("epoch", EPOCHS), ("lr", 0.0), ("test acc", accuracy)])
