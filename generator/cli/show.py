@@ -16,6 +16,7 @@ from generator.cli.fitting import Fitting
 from generator.cli.values import assignment, value
 from generator.formats.summary import METRIC_PREFIX, PARAMETER_PREFIX
 from generator.repo.batches import ACTIVE
+from generator.structs.names import split_batch_name
 from generator.structs.record import Status
 from generator.structs.sweep import Block
 
@@ -42,6 +43,9 @@ NO_BATCH = "no batch yet"
 COLUMNS = frozenset({"", "trial", "not ranked", "status", "reason", "seed", "seconds", "batch"})
 """Of the table of results, whatever the parameters and metrics are called."""
 
+WHOLE = frozenset({"", "trial"})
+"""What is folded last: ids are there to be copied."""
+
 
 def number(value: float | None) -> str:
     """Show a number shortly; tables align them."""
@@ -62,7 +66,7 @@ def grid(*headings: str) -> Table:
     """Begin a table in the one style."""
     table = Table(box=None, pad_edge=False, header_style="bold", show_edge=False)
     for heading in headings:
-        table.add_column(Text(heading), overflow="fold")
+        table.add_column(Text(heading), overflow="fold", no_wrap=heading in WHOLE)
     return table
 
 
@@ -189,9 +193,15 @@ def listed(found: Listed) -> tuple[RenderableType, ...]:
             *(Text(_value(row, name)) for name in names),
             *("" if row.seed is None else str(row.seed) for _ in seeds),
             number(row.seconds),
-            *(Text(row.batch) for _ in several),
+            *(Text(_short(row.batch)) for _ in several),
         )
     return (table,)
+
+
+def _short(batch: str) -> str:
+    """Name a batch of a known sweep: `b2` of `peak-b2-3f9a1c2e`."""
+    name = split_batch_name(batch)
+    return f"b{name[1]}" if name else batch
 
 
 def _headings(metric: str, parameters: Iterable[str]) -> Iterator[str]:

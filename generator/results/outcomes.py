@@ -78,11 +78,15 @@ class Attempt:
     reason: str | None
 
     @property
-    def rank(self) -> tuple[int, str, str]:
-        """Sort key: `ok` first, then diverged, then the earliest to finish, then the digest of the line."""
+    def rank(self) -> tuple[int, str, int, str]:
+        """Sort key: `ok` first, then diverged, then the earliest to finish, then the digest of the line.
+
+        What finished within one second goes by the number of the attempt.
+        """
         # Without the Z a second sorts before its own fractions.
         finished = self.record.finished.removesuffix("Z")
-        return (RANKS[self.status], finished, hashlib.sha256(self.line.encode()).hexdigest())
+        digest = hashlib.sha256(self.line.encode()).hexdigest()
+        return (RANKS[self.status], finished, self.record.attempt, digest)
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,12 +61,21 @@ def test_a_platform_is_applied_and_applied_again_by_an_account_with_the_document
     for command in rights.steps(team):
         if "apply" in command:
             team.run(command)
-    found = json.loads(team.sweep("doctor", "--format", "json", check=False).stdout)["data"]["findings"]
+    # What was just applied, Argo CD may not have looked at yet.
+    until("nothing is absent", lambda: not _absent(_findings(team)), seconds=SECONDS, pause=2)
 
-    unseen = {one["what"] for one in found if one["state"] == "not checked"}
-    absent = [one for one in found if one["state"] in {"missing", "wrong"} and one["part"] != "storage"]
-    assert not absent
+    unseen = {one["what"] for one in _findings(team) if one["state"] == "not checked"}
     assert {what.partition(" ")[0] for what in unseen} <= {"Secret", "PersistentVolume", "a"}
+
+
+def _findings(team: Team) -> list[dict[str, str]]:
+    said = team.sweep("doctor", "--format", "json", check=False).stdout
+    found: list[dict[str, str]] = json.loads(said)["data"]["findings"]
+    return found
+
+
+def _absent(found: list[dict[str, str]]) -> list[dict[str, str]]:
+    return [one for one in found if one["state"] in {"missing", "wrong"} and one["part"] != "storage"]
 
 
 def test_that_account_can_grant_nothing_else_read_no_secret_delete_nothing_and_run_no_pod(
