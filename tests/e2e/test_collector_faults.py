@@ -113,13 +113,13 @@ def test_where_a_person_merges_the_collector_signs_a_branch_that_the_check_lets_
         until("the branch is there", lambda: _commit(team, folder), seconds=SECONDS, pause=1)
         proposed = _commit(team, folder)
         again = Run.start(team).ended()
+        team.git("fetch", "-q", "origin", proposed)
         by_itself = _push(team, f"{proposed}:refs/heads/main")
 
         assert (again.code, _commit(team, folder)) == (0, proposed)
         assert "the collector may push nothing but results" in by_itself
         assert not team.is_recorded(batch)
-        team.git("fetch", "-q", "origin", proposed)
-        team.git("checkout", "-q", "-b", "review", "FETCH_HEAD")
+        team.git("checkout", "-q", "-b", "review", proposed)
         team.sweep("check", "--base", "origin/main")
         team.merge()
         outcomes.is_recorded_once(team, batch, 0.0, 1.0)
