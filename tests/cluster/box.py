@@ -205,6 +205,8 @@ def _inside(command: list[str]) -> int:
     do("ip", "link", "set", BRIDGE, "up")
     do("ip", "route", "add", "default", "dev", BRIDGE)  # packets to the world are lost, not refused
     Path("/proc/sys/net/ipv4/ip_forward").write_text("1")
+    # What a shell starts in the background ignores Ctrl-C, and hands that down: nothing here would ever end.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     process = subprocess.Popen(command)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: process.send_signal(signal.SIGINT))

@@ -71,6 +71,8 @@ def up(controller: str) -> int:
                 return _refuse("it does not start:\n" + "\n".join(said))
             time.sleep(0.2)
     except KeyboardInterrupt:
+        process.terminate()
+        process.wait()  # else it would seem to live on, as a child that nobody has asked after
         down()
         return 130
     facts = json.loads(FACTS.read_text())
