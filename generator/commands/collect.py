@@ -23,7 +23,7 @@ from generator.repo.git import (
     superseded,
     withdraw,
 )
-from generator.results import SOMETIMES, BatchResults, Summary, commit_message, result_files, results_folder
+from generator.results import BatchResults, Summary, changed_files, commit_message, results_folder
 from generator.results.tree import RESULTS
 
 
@@ -204,62 +204,59 @@ class _Recording:
         stored = batches.of_sweep(batches.in_commit(self.repository, base), self.sweep)
         pending = recorded.pending(self.repository, base, stored)
         known = self.repository.read(base, results_folder(self.sweep))
+        came = self._came_late(stored, known)
         now = [
             batch
             for batch in stored
-            if batch.name in self.found
-            and (batch.is_active or batch in pending or self._completed(batch, known) is not None)
+            if batch.name in self.found and (batch.is_active or batch in pending or batch.name in came)
         ]
         if not now:
             return None
         waiting = [batch for batch in stored if batch not in now and (batch.is_active or batch in pending)]
-        told = [batch for batch in stored if batch not in waiting]
-        summary = self._summary(base, known, now, told, pending)
+        told = [
+            came.get(batch.name) or self.found[batch.name].concluded
+            if batch in now
+            else recorded.results(batch, known)
+            for batch in stored
+            if batch not in waiting
+        ]
+        summary = self._summary(base, told, now, pending)
         names = tuple(batch.name for batch in now)
         corrupt = tuple(reason for name in names for reason in self.found[name].corrupt)
         foreign = sum(judged.foreign for judged in summary.batches if judged.lock.name in names)
         self.made = Collected(names, summary, corrupt + (FOREIGN,) * foreign)
-        folder, files = results_folder(self.sweep), dict(result_files(summary))
-        gone = (f"{folder}/{path}" for path in SOMETIMES - files.keys())
+        writes, removes = changed_files(summary)
         return Change(
             message=commit_message(summary, recorded=names),
-            writes={f"{folder}/{path}": content for path, content in files.items()},
+            writes=writes,
             moves={
                 f"{ACTIVE}/{batch.name}/{path}": f"{ARCHIVE}/{batch.name}/{path}"
                 for batch in now
                 if batch.is_active
                 for path, _ in batch.tree
             },
-            removes=frozenset({*gone, *(flux.batch_file(batch.name) for batch in now)}),
+            removes=removes | {flux.batch_file(batch.name) for batch in now},
         )
 
     def _summary(
         self,
         base: str,
-        known: Mapping[str, bytes],
+        told: Iterable[BatchResults],
         now: Collection[StoredBatch],
-        told: Iterable[StoredBatch],
         pending: Iterable[StoredBatch],
     ) -> Summary:
         """Summarise what is recorded `now` and what git holds already, against the spec at `base`."""
         spec = Todays.at(self.repository, base, max(now, key=lambda one: one.lock.number).lock.spec_path)
         cancelled = {*spec.cancelled, *(batch.name for batch in pending)}
-        return spec.summarised(
-            [
-                replace(
-                    self._results(batch, known, is_now=batch in now), is_cancelled=batch.name in cancelled
-                )
-                for batch in told
-            ]
-        )
+        return spec.summarised(replace(one, is_cancelled=one.lock.name in cancelled) for one in told)
 
-    def _results(self, batch: StoredBatch, known: Mapping[str, bytes], *, is_now: bool) -> BatchResults:
-        if not is_now:
-            return recorded.results(batch, known)
-        return self._completed(batch, known) or self.found[batch.name].concluded
-
-    def _completed(self, batch: StoredBatch, known: Mapping[str, bytes]) -> BatchResults | None:
-        """Give a recorded batch with what came late; None where it is not recorded, or nothing came."""
-        if recorded.records_file(batch) not in known:
-            return None
-        return completed(recorded.results(batch, known), self.found[batch.name].records)
+    def _came_late(
+        self, stored: Iterable[StoredBatch], known: Mapping[str, bytes]
+    ) -> dict[str, BatchResults]:
+        """Give the recorded batches to which something came late, with that, by name."""
+        found: dict[str, BatchResults] = {}
+        for batch in stored:
+            if batch.name in self.found and recorded.records_file(batch) in known:
+                whole = completed(recorded.results(batch, known), self.found[batch.name].records)
+                found |= {} if whole is None else {batch.name: whole}
+        return found

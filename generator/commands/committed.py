@@ -16,6 +16,12 @@ def settings(repository: Repository, commit: str | None) -> Settings | tuple[Pro
     return Settings() if content is None else spec.parse_settings(content, SETTINGS_FILE)
 
 
+def standing_settings(repository: Repository, commit: str | None) -> Settings:
+    """Read the settings of a commit; the defaults where it has none, or where they cannot be read."""
+    found = settings(repository, commit)
+    return found if isinstance(found, Settings) else Settings()
+
+
 def sweep(
     repository: Repository, commit: str | None, path: str, chosen: Settings
 ) -> Sweep | tuple[Problem, ...]:

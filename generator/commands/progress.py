@@ -11,7 +11,7 @@ from generator.errors import RepositoryError
 from generator.repo import batches
 from generator.repo.batches import StoredBatch
 from generator.repo.git import Change, heads, is_there_since, offer, withdraw
-from generator.results import SOMETIMES, result_files, results_folder
+from generator.results import changed_files, results_folder
 from generator.structs.record import Status
 
 PROGRESS = "progress"
@@ -69,18 +69,18 @@ def _renew(
 
 
 def _change(target: Target, results: Path, sweep: str, told: Iterable[StoredBatch], tip: str) -> Change:
-    repository, folder = target.repository, results_folder(sweep)
-    known = repository.read(tip, folder)
+    repository = target.repository
+    known = repository.read(tip, results_folder(sweep))
     listed = [one for one in told if one.is_active or recorded.records_file(one) in known]
     newest = max(listed, key=lambda one: one.lock.number)
     summary = Todays.at(repository, tip, newest.lock.spec_path).summarised(
         Gathered.read(results, one).concluded if one.is_active else recorded.results(one, known)
         for one in listed
     )
-    files = dict(result_files(summary))
+    writes, removes = changed_files(summary)
     left = summary.counts.get(Status.MISSING, 0)
     return Change(
         message=f"Progress of {sweep}: {left} trials have left nothing yet\n",
-        writes={f"{folder}/{path}": content for path, content in files.items()},
-        removes=frozenset(f"{folder}/{path}" for path in SOMETIMES - files.keys()),
+        writes=writes,
+        removes=removes,
     )

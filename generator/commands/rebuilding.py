@@ -8,7 +8,6 @@ from json import loads
 from pathlib import PurePosixPath
 from typing import Any
 
-from generator import spec
 from generator.commands import committed, past, recorded
 from generator.commands.todays import Todays
 from generator.commands.workspace import SPECS, SUFFIX
@@ -18,7 +17,6 @@ from generator.repo.batches import StoredBatch
 from generator.repo.git import Repository
 from generator.results import result_files, results_folder
 from generator.results.provenance import PROVENANCE_FILE
-from generator.structs.settings import Settings
 from generator.structs.sweep import Sweep
 from generator.structs.tree import FileTree
 from generator.structs.values import bytes_digest
@@ -66,10 +64,9 @@ def _todays(repository: Repository, commit: str, sweep: str, held: Mapping[str, 
     if content is None:
         return Todays(None, None)
     # Whether a spec can be read depends on settings, and these may have become stricter since.
-    for known in (committed.settings(repository, place), committed.settings(repository, commit)):
-        chosen = known if isinstance(known, Settings) else Settings()
-        found = _parsed(repository, place, path, content, chosen)
-        if found is not None:
+    for chosen in (committed.standing_settings(repository, one) for one in (place, commit)):
+        found = committed.sweep(repository, place, path, chosen)
+        if isinstance(found, Sweep):
             return Todays(found, content)
     return Todays(None, content)
 
@@ -94,14 +91,3 @@ def _earlier(repository: Repository, commit: str, path: str, digest: str) -> tup
             hint="fetch the branch that held it, or all of a shallow clone: `git fetch --unshallow`",
         )
     return found
-
-
-def _parsed(
-    repository: Repository, commit: str, path: str, content: bytes, settings: Settings
-) -> Sweep | None:
-    def beside(name: str) -> bytes | None:
-        place = str(PurePosixPath(path).with_name(name))
-        return repository.read(commit, place).get(place)
-
-    found = spec.parse(content, path, settings, beside=beside)
-    return found if isinstance(found, Sweep) else None

@@ -8,7 +8,6 @@ from generator.repo.git import Repository
 from generator.results import BatchResults, Summary, summarise
 from generator.results.outcomes import Asked
 from generator.search.membership import membership
-from generator.structs.settings import Settings
 from generator.structs.sweep import Sweep
 from generator.structs.values import bytes_digest
 
@@ -25,10 +24,7 @@ class Todays:
     @classmethod
     def at(cls, repository: Repository, commit: str, path: str) -> "Todays":
         """Read it as a commit holds it, and what it names beside itself. Raises RepositoryError."""
-        settings = committed.settings(repository, commit)
-        found = committed.sweep(
-            repository, commit, path, settings if isinstance(settings, Settings) else Settings()
-        )
+        found = committed.sweep(repository, commit, path, committed.standing_settings(repository, commit))
         content = repository.read(commit, path).get(path)
         return cls(found if isinstance(found, Sweep) else None, content)
 

@@ -1,6 +1,6 @@
 """Records in, everything below `results/<sweep>/` out. Pure: no file, no clock, no git.
 
-The collector's three lines: `summarise(batches, description=…)`, `result_files(summary)`,
+The collector's three lines: `summarise(batches, description=…)`, `changed_files(summary)`,
 `commit_message(summary, recorded=…)`.
 """
 
@@ -9,15 +9,15 @@ from generator.results.outcomes import BatchResults, JudgedBatch, judge
 from generator.results.places import records_path, results_folder
 from generator.results.substitutes import substitutes
 from generator.results.summary import Effect, Level, Summary, summarise
-from generator.results.tree import SOMETIMES, result_files
+from generator.results.tree import changed_files, result_files
 
 __all__ = [
-    "SOMETIMES",
     "BatchResults",
     "Effect",
     "JudgedBatch",
     "Level",
     "Summary",
+    "changed_files",
     "commit_message",
     "judge",
     "records_path",

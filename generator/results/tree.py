@@ -36,6 +36,13 @@ def result_files(summary: Summary) -> FileTree:
     return FileTree({path: text.encode() for path, text in texts.items()})
 
 
+def changed_files(summary: Summary) -> tuple[dict[str, bytes], frozenset[str]]:
+    """Say what to write, and what of an earlier summary to remove, by path from the repository's root."""
+    folder, files = places.results_folder(summary.sweep), dict(result_files(summary))
+    writes = {f"{folder}/{path}": content for path, content in files.items()}
+    return writes, frozenset(f"{folder}/{path}" for path in SOMETIMES - files.keys())
+
+
 def _replicates(summary: Summary) -> str:
     names = parameter_names(trial for one in summary.replicated for trial in one.trials)
     rows = (

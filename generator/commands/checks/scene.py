@@ -65,8 +65,7 @@ class Scene:
     @cached_property
     def settings(self) -> Settings:
         """The settings that stand; the defaults where they cannot be read."""
-        found = committed.settings(self.workspace.repository, self.base)
-        return found if isinstance(found, Settings) else Settings()
+        return committed.standing_settings(self.workspace.repository, self.base)
 
     def settings_of(self, batch: StoredBatch) -> Settings:
         """Choose what a batch is judged by: what stands, by the settings that stand."""
