@@ -7,7 +7,6 @@ by another, which holds none of what it has counted.
 """
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -16,9 +15,13 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from generator.formats import record
-from generator.formats.record import Corrupt
-from generator.repo import volume
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT))
+
+from generator.formats import record  # noqa: E402
+from generator.formats.record import Corrupt, to_line  # noqa: E402
+from generator.repo import volume  # noqa: E402
+from tests.builders import a_record  # noqa: E402
 
 BATCH = "lr-b1-3f9a1c2e"
 FILES = 100_000
@@ -44,32 +47,7 @@ WAYS: dict[str, Callable[[bytes], bytes]] = {
 
 def good(index: int) -> bytes:
     """Write the record that a launcher would."""
-    text = json.dumps(
-        {
-            "version": 1,
-            "trial": f"t{index:011x}",
-            "row": "ab" * 32,
-            "batch": BATCH,
-            "index": index,
-            "uid": f"pod-{index}",
-            "attempt": 1,
-            "status": "ok",
-            "reason": None,
-            "metrics": {"test_accuracy": 0.94, "loss": 0.2},
-            "seconds": 3.25,
-            "started": "2026-01-01T00:00:00Z",
-            "finished": "2026-01-01T00:00:03Z",
-            "ran": "process",
-            "code": "c0de" * 10,
-            "data": None,
-            "seed": 0,
-            "node": "node-1",
-            "details": {"device": "cpu", "versions": {"torch": "2.9.0"}},
-            "artifacts": [],
-        },
-        sort_keys=True,
-        separators=(",", ":"),
-    )
+    text = to_line(a_record(index, row="ab" * 32, batch=BATCH, code="c0de" * 10, data=None, node="node-1"))
     return f"{text}\n".encode()
 
 
@@ -101,7 +79,6 @@ def measured(results: Path, files: int) -> dict[str, object]:
     """Read in a process of its own; give counts, CPU seconds and the most memory it ever had."""
     done = subprocess.run(
         [sys.executable, __file__, "--read", str(results), str(files)],
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
         check=True,
         capture_output=True,
         text=True,
