@@ -180,7 +180,8 @@ def team(
     *before, last = steps(team.root)
     for step in before:
         team.run(*step)
-    for name, content in {"username": READER, "password": PASSWORD, "token": argocd.WEBHOOK_SECRET}.items():
+    values = {"username": READER, "password": PASSWORD, "token": argocd.WEBHOOK_SECRET, "signing": "unused"}
+    for name, content in values.items():
         (folder / name).write_text(content)
     for secret in said["data"]["secrets"]:
         for command in secret["commands"]:
