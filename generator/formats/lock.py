@@ -1,5 +1,6 @@
 """The lock file `batch.yaml` of an overlay."""
 
+import re
 from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
@@ -13,6 +14,7 @@ LOCK_FILE = "batch.yaml"
 VERSION = 1
 LONGEST_SHOWN = 80
 """Characters of a wrong value."""
+_ROW = re.compile(r"0|[1-9][0-9]{0,6}", re.ASCII)
 
 
 def write(lock: Lock, *, banner: str) -> str:
@@ -64,6 +66,10 @@ def _is_table(value: Any) -> bool:
     return isinstance(value, dict) and all(_is_text(text) for pair in value.items() for text in pair)
 
 
+def _are_parents(value: Any) -> bool:
+    return _is_table(value) and all(_ROW.fullmatch(row) for row in value)
+
+
 def _is_known(key: str, words: Collection[str]) -> Callable[[Any], bool]:
     """Tell whether what may stand under a key is one of these words."""
     return lambda value: isinstance(value, dict) and (key not in value or value[key] in words)
@@ -97,7 +103,12 @@ _FORMS: tuple[_Form, ...] = (
     (("files",), "names and digests", _is_table),
 )
 """What each key must be, in the order in which they are told."""
-_OPTIONAL: tuple[_Form, ...] = ((("pool",), "text", _is_text),)
+_OPTIONAL: tuple[_Form, ...] = (
+    (("pool",), "text", _is_text),
+    (("round",), "a whole number from 1", lambda value: type(value) is int and value >= 1),
+    (("engine",), "text", _is_text),
+    (("parents",), "rows and trials", _are_parents),
+)
 
 
 def _forms(data: Any) -> Iterator[_Form]:
@@ -125,6 +136,9 @@ def _lock(data: dict[str, Any]) -> Lock:
         bases=tuple(data["bases"]),
         files=dict(data["files"]),
         pool=data.get("pool"),
+        round=data.get("round"),
+        engine=data.get("engine"),
+        parents={int(row): trial for row, trial in data.get("parents", {}).items()},
     )
 
 

@@ -127,6 +127,9 @@ def _lock(name: str, digest: str, batch: Batch, settings: Settings, files: FileT
         bases=bases_of(batch, settings),
         files=files.digests,
         pool=sweep.run.pool,
+        round=batch.round,
+        engine=batch.engine,
+        parents=batch.parents,
     )
 
 

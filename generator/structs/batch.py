@@ -1,7 +1,8 @@
 """A batch: an immutable set of trials that is rendered, merged and run together."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from generator.structs.program import Program
@@ -21,6 +22,12 @@ class Batch:
     trials: tuple[Trial, ...]
     """In the order of the table: the position is the completion index."""
     shape: Shape
+    round: int | None = None
+    """Of a search, from 1; None for other sweeps, and for trials that are asked for once more."""
+    engine: str | None = None
+    """What drew the round, with its version."""
+    parents: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
+    """By row, the id of the trial whose checkpoint this one goes on from."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -56,6 +63,12 @@ class Lock:
     files: Mapping[str, str]
     pool: str | None = None
     """The pool of the settings whose nodes its trials ask for; None where it asks for none of them."""
+    round: int | None = None
+    """Of a search, from 1; None for other sweeps, and for trials that were asked for once more."""
+    engine: str | None = None
+    """What drew the round, with its version."""
+    parents: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
+    """By row, the id of the trial whose checkpoint this one goes on from."""
 
     def as_data(self) -> dict[str, Any]:
         """Give the lock in the order in which batch.yaml shows it."""
@@ -79,6 +92,12 @@ class Lock:
             "retries": self.retries,
             # Only where there is one: most batches are placed nowhere in particular.
             **({} if self.pool is None else {"pool": self.pool}),
+            **({} if self.round is None else {"round": self.round, "engine": self.engine}),
+            **(
+                {"parents": {str(row): self.parents[row] for row in sorted(self.parents)}}
+                if self.parents
+                else {}
+            ),
             "generator": self.generator,
             "bases": list(self.bases),
             "files": dict(sorted(self.files.items())),

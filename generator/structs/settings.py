@@ -26,6 +26,17 @@ class Generate(StrEnum):
     ON_MERGE = "on-merge"
 
 
+class Next(StrEnum):
+    """Who asks for the next round of a search, once the one before is recorded."""
+
+    REVIEW = "review"
+    """A person, by `sweep next` and a pull request a round."""
+    WORKFLOW = "workflow"
+    """A workflow on the branch, by `sweep next --push`."""
+    COLLECTOR = "collector"
+    """The commit that records a round asks for the next."""
+
+
 class Controller(StrEnum):
     """Who applies the active overlays."""
 
@@ -221,6 +232,7 @@ class Settings:
     remote: str = "origin"
     controller: Controller = Controller.NONE
     generate: Generate = Generate.IN_PULL_REQUEST
+    next: Next = Next.REVIEW
     results: Results = Results()
     limits: Limits = Limits()
     submit: Submit = Submit()

@@ -302,3 +302,23 @@ def test_what_is_no_launch_json_is_refused(text: str) -> None:
         launch.columns(text)
     with pytest.raises(ValueError, match=r"not a launch.json of version 1"):
         launch.shard_files(text)
+
+
+def test_a_round_of_a_search_is_in_the_lock_and_other_batches_say_nothing_of_rounds() -> None:
+    batch = replace(a_batch(), round=2, engine="optuna 4.6.0", parents={0: "t0123456789a"})
+
+    made = rendered(batch)
+
+    text = made.tree["batch.yaml"].decode()
+    assert '\nround: 2\nengine: "optuna 4.6.0"\nparents:\n  "0": "t0123456789a"\n' in text
+    assert lock.read(text) == made.lock
+    plain = rendered(a_batch()).tree["batch.yaml"].decode()
+    assert not {"round:", "engine:", "parents:"} & {line.split(" ")[0] for line in plain.splitlines()}
+
+
+@pytest.mark.parametrize("line", ["round: 0", "round: true", "engine: 4", "parents: {x: t1}", "parents: [1]"])
+def test_a_lock_whose_round_is_none_is_refused(line: str) -> None:
+    text = rendered(a_batch()).tree["batch.yaml"].decode()
+
+    with pytest.raises(lock.LockError, match=line.partition(":")[0]):
+        lock.read(f"{text}{line}\n")

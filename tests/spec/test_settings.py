@@ -14,6 +14,7 @@ from generator.structs.settings import (
     Generate,
     Image,
     Limits,
+    Next,
     Nfs,
     Node,
     Pool,
@@ -48,6 +49,7 @@ branch: release/1.x
 remote: upstream
 controller: argocd
 generate: on-merge
+next: collector
 results:
   claim: records
   checkpoints: checkpoints
@@ -98,6 +100,7 @@ def test_settings_say_all_that_they_can() -> None:
         remote="upstream",
         controller=Controller.ARGOCD,
         generate=Generate.ON_MERGE,
+        next=Next.COLLECTOR,
         results=Results(
             "records",
             "checkpoints",
