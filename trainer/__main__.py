@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trainer import data, files, hyperparameters
+from trainer import data, files, hyperparameters, prepare
 from trainer.contract import BAD_SWEEP, Problem, Surroundings, TrialError, surroundings
 
 if TYPE_CHECKING:
@@ -55,11 +55,11 @@ def _prepare(folder: Path | None) -> None:
     if folder is None:
         hint = "without it the digits are read from an installed package and need no preparation"
         raise TrialError([Problem("SWEEP_DATA", "must name the folder to prepare", BAD_SWEEP, hint)])
-    _say(f"prepare: {data.prepare(folder)}")
+    _say(f"prepare: {prepare.prepare(DATASET, folder)}")
 
 
 def _train(knobs: hyperparameters.Hyperparameters, given: Surroundings) -> None:
-    dataset = data.load(given.data)
+    dataset = data.load(DATASET, given.data)
     # Here, because torch takes 1.5 s to load: a wrong knob or a damaged file is told before that.
     from trainer import result, trial  # noqa: PLC0415
 

@@ -1,9 +1,10 @@
-"""Bytes from and to disk: read whole and verified, written whole or not at all. Knows no digits."""
+"""Bytes from and to disk: read whole and verified, written whole or not at all. Knows no images."""
 
 import gzip
 import hashlib
 import os
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
 
 from trainer.contract import BAD_SWEEP, STORAGE_FAILED, Problem, TrialError
@@ -12,6 +13,12 @@ from trainer.contract import BAD_SWEEP, STORAGE_FAILED, Problem, TrialError
 def sha256(content: bytes) -> str:
     """Hash bytes: 64 hex digits."""
     return hashlib.sha256(content).hexdigest()
+
+
+def digest(sums: Mapping[str, str]) -> str:
+    """Stand for several files: `sha256:` and the sum of what `sha256sum` prints for them, sorted by name."""
+    listing = "".join(f"{sums[name]}  {name}\n" for name in sorted(sums))
+    return f"sha256:{sha256(listing.encode())}"
 
 
 def read(path: Path, *, limit: int) -> bytes:

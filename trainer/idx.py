@@ -1,4 +1,4 @@
-"""The IDX format in which MNIST is published, and the sums of its four files. Knows one format, no splits."""
+"""The IDX format in which MNIST and Fashion-MNIST are published: their four files, and the sums of these."""
 
 import math
 import struct
@@ -7,14 +7,17 @@ from pathlib import Path
 
 from trainer import files
 from trainer.contract import BAD_SWEEP, Problem, TrialError
+from trainer.images import CLASSES, Dataset, Images
 
+SIDE = 28
+"""Pixels, of an image's edge."""
 UNSIGNED_BYTES = b"\0\0\x08"
 """How a file of bytes starts; then the number of dimensions, and each as a big-endian 32-bit number."""
 
 
 @dataclass(frozen=True, slots=True)
 class IdxFile:
-    """A published file, not packed: its name, length and sum."""
+    """A published file, unpacked (a `.gz` of it may be packed by anybody): its name, length and sum."""
 
     name: str
     length: int
@@ -33,14 +36,13 @@ class Manifest:
 
     @property
     def files(self) -> tuple[IdxFile, ...]:
-        """List the four in the order of the digest."""
+        """List the four."""
         return self.train_images, self.train_labels, self.test_images, self.test_labels
 
     @property
     def digest(self) -> str:
-        """Stand for all four: the sum of what `sha256sum` prints for them, unpacked, in this order."""
-        listing = "".join(f"{file.sha256}  {file.name}\n" for file in self.files)
-        return "sha256:" + files.sha256(listing.encode())
+        """Stand for all four: the sum of what `sha256sum *` prints in a folder of them, unpacked."""
+        return files.digest({file.name: file.sha256 for file in self.files})
 
 
 MNIST = Manifest(
@@ -67,6 +69,47 @@ MNIST = Manifest(
     ),
 )
 
+FASHION_MNIST = Manifest(
+    "fashion-mnist",
+    IdxFile(
+        "train-images-idx3-ubyte",
+        47_040_016,
+        "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
+    ),
+    IdxFile(
+        "train-labels-idx1-ubyte",
+        60_008,
+        "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9",
+    ),
+    IdxFile(
+        "t10k-images-idx3-ubyte",
+        7_840_016,
+        "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b",
+    ),
+    IdxFile(
+        "t10k-labels-idx1-ubyte",
+        10_008,
+        "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
+    ),
+)
+
+
+def load(folder: Path, manifest: Manifest) -> Dataset | None:
+    """Read and verify the four files; None where there is none of them. Raises TrialError."""
+    missing = [file.name for file in manifest.files if not present(folder, file)]
+    if len(missing) == len(manifest.files):
+        return None
+    # Some of the four is an accident: to train on something else instead would be less than was asked for.
+    if missing:
+        message = f"must hold all four IDX files or none, but lacks {', '.join(missing)}"
+        raise TrialError([Problem(str(folder), message, BAD_SWEEP)])
+    return Dataset(
+        manifest.name,
+        manifest.digest,
+        _images(folder, manifest.train_images, manifest.train_labels),
+        _images(folder, manifest.test_images, manifest.test_labels),
+    )
+
 
 def present(folder: Path, file: IdxFile) -> Path | None:
     """Find the file as it is or with `.gz` added."""
@@ -74,7 +117,7 @@ def present(folder: Path, file: IdxFile) -> Path | None:
     return next((path for path in candidates if path.exists()), None)
 
 
-def read(folder: Path, file: IdxFile, *, item: tuple[int, ...]) -> bytes:
+def read(folder: Path, file: IdxFile, *, item: tuple[int, ...]) -> memoryview:
     """Read the verified content of a file whose items have the given shape. Raises TrialError."""
     path = present(folder, file) or folder / file.name
     content = files.verified(files.read(path, limit=file.length), file.sha256, path)
@@ -83,7 +126,18 @@ def read(folder: Path, file: IdxFile, *, item: tuple[int, ...]) -> bytes:
         wanted = " x ".join(["count", *map(str, item)])
         message = f"must be an IDX file of {wanted} bytes, got dimensions {shape} and {len(content)} bytes"
         raise TrialError([Problem(str(path), message, BAD_SWEEP)])
-    return content[start:]
+    return memoryview(content)[start:]
+
+
+def _images(folder: Path, images: IdxFile, labels: IdxFile) -> Images:
+    found = Images(
+        read(folder, images, item=(SIDE, SIDE)), read(folder, labels, item=()), channels=1, side=SIDE
+    )
+    # The sums vouch for the published files; this holds a manifest of other files to the same.
+    if len(found.pixels) != found.count * SIDE * SIDE or max(found.labels, default=CLASSES) >= CLASSES:
+        message = f"must hold one class from 0 to {CLASSES - 1} for each of the images, got {found.count}"
+        raise TrialError([Problem(str(folder / labels.name), message, BAD_SWEEP)])
+    return found
 
 
 def _header(content: bytes) -> tuple[tuple[int, ...] | None, int]:

@@ -3,10 +3,12 @@
 import torch
 from torch import Tensor, nn
 
-from trainer.data import CLASSES, SIDE, Digits
+from trainer.images import CLASSES, Images
 
 MEAN, DEVIATION = 0.1307, 0.3081
 """Of all pixels of MNIST's 60,000 training images, with 1 as white."""
+SIDE = 28
+"""Pixels, of a digit's edge."""
 KERNEL = 5
 HIDDEN = 128
 """Units between the filters and the classes."""
@@ -26,12 +28,14 @@ def small_cnn(width: int) -> nn.Sequential:
     )
 
 
-def tensors(digits: Digits, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Give normalised images (count x 1 x 28 x 28, channels last) and class numbers, on the device."""
+def tensors(given: Images, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Give normalised images (count x channels x side x side, channels last) and classes, on the device."""
     # bytearray: torch warns about memory that it may not write to
-    pixels = torch.frombuffer(bytearray(digits.images), dtype=torch.uint8).view(-1, 1, SIDE, SIDE)
+    pixels = torch.frombuffer(bytearray(given.pixels), dtype=torch.uint8).view(
+        -1, given.channels, given.side, given.side
+    )
     images = pixels.to(device).float().div_(255).sub_(MEAN).div_(DEVIATION)
-    labels = torch.frombuffer(bytearray(digits.labels), dtype=torch.uint8)
+    labels = torch.frombuffer(bytearray(given.labels), dtype=torch.uint8)
     return images.contiguous(memory_format=torch.channels_last), labels.to(device).long()
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import torch
 
 from trainer.contract import Surroundings
-from trainer.data import Dataset
 from trainer.evaluate import Evaluation
 from trainer.hyperparameters import Hyperparameters
+from trainer.images import Dataset
 from trainer.train import Training
 
 PRECISION = "fp32"

@@ -8,9 +8,9 @@ import torch
 
 from trainer import result
 from trainer.contract import BAD_HYPERPARAMETERS, OUT_OF_MEMORY, Problem, Surroundings, TrialError
-from trainer.data import Dataset
 from trainer.evaluate import evaluate
 from trainer.hyperparameters import Hyperparameters
+from trainer.images import Dataset
 from trainer.model import small_cnn, tensors
 from trainer.train import Epoch, train
 

@@ -3,14 +3,15 @@ from pathlib import Path
 
 import pytest
 
-from trainer.data import ROW, SIDE, Dataset, Digits, load
+from trainer.data import Dataset, Images, load
+from trainer.digits import ROW, SIDE
 
 EVERY = 20
 
 
 @pytest.fixture(scope="session")
 def mnist_5k() -> Dataset:
-    return load(None)
+    return load("mnist", None)
 
 
 @pytest.fixture(scope="session")
@@ -41,18 +42,20 @@ def folder_with(tmp_path: Path) -> Callable[[str, bytes], Path]:
     return put
 
 
-def thinned(digits: Digits) -> Digits:
+def thinned(images: Images) -> Images:
     size = SIDE * SIDE
-    kept = range(0, digits.count, EVERY)
-    return Digits(
-        b"".join(digits.images[number * size : (number + 1) * size] for number in kept),
-        bytes(digits.labels[number] for number in kept),
+    kept = range(0, images.count, EVERY)
+    return Images(
+        b"".join(images.pixels[number * size : (number + 1) * size] for number in kept),
+        bytes(images.labels[number] for number in kept),
+        channels=1,
+        side=SIDE,
     )
 
 
-def as_rows(digits: Digits) -> bytes:
+def as_rows(images: Images) -> bytes:
     size = SIDE * SIDE
     return b"".join(
-        digits.images[number * size : (number + 1) * size] + digits.labels[number : number + 1]
-        for number in range(digits.count)
+        bytes(images.pixels[number * size : (number + 1) * size]) + bytes(images.labels[number : number + 1])
+        for number in range(images.count)
     )

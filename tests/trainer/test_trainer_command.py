@@ -13,7 +13,7 @@ import torch
 
 from trainer.__main__ import main
 from trainer.contract import BAD_HYPERPARAMETERS, BAD_SWEEP, STORAGE_FAILED
-from trainer.data import ROWS_FILE, ROWS_SHA256
+from trainer.digits import ROWS_FILE, ROWS_SHA256
 
 ROOT = Path(__file__).resolve().parents[2]
 QUICK = ("mnist", "--learning_rate=0.1", "--batch_size=1000", "--epochs=1", "--width=2")

