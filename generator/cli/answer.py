@@ -114,15 +114,15 @@ def _fail(command: str, form: Format, error: GeneratorError) -> int:
     """Tell of an expected failure."""
     with while_read():
         if form is Format.JSON:
-            _envelope(command, "error", None, _problems(error))
+            _envelope(command, "error", None, told(error))
         else:
             _tell(command, error)
     return error.exit_code
 
 
-def _problems(error: GeneratorError) -> tuple[Problem, ...]:
+def told(error: GeneratorError) -> tuple[Problem, ...]:
     """Give a failure as the envelope shows it."""
-    if isinstance(error, UnreadableError):
+    if isinstance(error, SpecError | UnreadableError):
         return error.problems
     return (Problem("", 0, 0, "", str(error), _kebab(type(error).__name__), error.hint),)
 
@@ -178,7 +178,7 @@ def fail_usage(arguments: list[str], message: str) -> int:
 
 def _print(command: str, form: Format, found: Answer) -> None:
     if form is Format.JSON:
-        failed = tuple(problem for failure in found.failures for problem in _problems(failure))
+        failed = tuple(problem for failure in found.failures for problem in told(failure))
         status = "error" if failed else "problems" if has_errors(found.problems) else "ok"
         with while_read():
             _envelope(command, status, found.data, (*found.problems, *failed))
@@ -201,6 +201,11 @@ def _show(renderables: "Iterable[RenderableType]") -> None:
 def _envelope(
     command: str, status: str, data: Mapping[str, Any] | None, problems: tuple[Problem, ...]
 ) -> None:
+    print(envelope(command, status, data, problems))
+
+
+def envelope(command: str, status: str, data: Mapping[str, Any] | None, problems: tuple[Problem, ...]) -> str:
+    """Write the one object that machines read. A name that is no text stands escaped in it."""
     document = {
         "version": ENVELOPE_VERSION,
         "command": command,
@@ -208,7 +213,8 @@ def _envelope(
         "data": data,
         "problems": [problem.as_data() for problem in problems],
     }
-    print(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False))
+    text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def console(*, stderr: bool = False) -> "Console":

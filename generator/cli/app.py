@@ -11,6 +11,7 @@ from generator import __version__
 from generator.cli import (
     audit,
     author,
+    check,
     cluster,
     exchange,
     expire,
@@ -32,6 +33,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 author.register(app)
+check.register(app)
 plan.register(app)
 exchange.register(app)
 run.register(app)

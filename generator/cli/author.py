@@ -38,7 +38,6 @@ def register(app: typer.Typer) -> None:
     app.command("validate", rich_help_panel=AUTHOR)(validate)
     app.command("try", rich_help_panel=AUTHOR)(try_)
     app.command("generate", rich_help_panel=AUTHOR)(generate)
-    app.command("check", rich_help_panel=AUTHOR)(check)
     app.command("update", rich_help_panel=AUTHOR)(update)
     app.command("schema", rich_help_panel=AUTHOR)(schema)
 
@@ -160,34 +159,6 @@ def _generated(found: "Iterable[Generated]") -> dict[str, Any]:
             for generated in found
         ]
     }
-
-
-def check(
-    base: BaseOption = None,
-    everything: Annotated[
-        bool, typer.Option("--all", help="Build every active overlay, changed or not.")
-    ] = False,
-    form: FormatOption = Format.TEXT,
-) -> None:
-    """Check all that must hold before a merge: specs, drift, merged batches, bases, builds, manifests."""
-
-    def work() -> Answer:
-        from generator.cli import show
-        from generator.commands import check as command
-        from generator.commands.workspace import Workspace
-        from generator.plan import room_as_data
-
-        found = command.check(Workspace.find(answer.here()), base=base, everything=everything)
-        data = {
-            "specs": found.specs,
-            "built": list(found.builds.built),
-            "unchanged": list(found.builds.unchanged),
-            "pools": {name: room_as_data(one) for name, one in found.rooms},
-        }
-        code = EXIT_DRIFT * answer.has_errors(found.problems)
-        return Answer(data, show.checked(found), found.problems, code)
-
-    answer.answer("check", form, work)
 
 
 def schema(

@@ -102,6 +102,12 @@ def write_file(path: Path, content: bytes) -> bool:
         return True
 
 
+def append(path: Path, content: bytes) -> None:
+    """Add to the end of a file that others add to as well. Raises StorageError."""
+    with storage(path), path.open("ab") as file:
+        file.write(content)
+
+
 def remove_file(path: Path) -> None:
     """Remove a file if it is there. Raises StorageError."""
     with storage(path):

@@ -1,0 +1,154 @@
+"""What `sweep check` leaves for a pull request: annotations, SARIF, JSON, a summary, the patch that mends."""
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from generator.cli.annotations import annotations
+from generator.cli.check_markdown import verdict
+from generator.commands.check import check
+from generator.formats.patch import patch
+from generator.problems import Problem, Severity
+from tests.repository import Sandbox, followed_by
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+BAD = "parameters:\n  x: {min: 3, max: 1}\n"
+
+
+def reported(sandbox: Sandbox, run_sweep: Run, *more: str) -> tuple[subprocess.CompletedProcess[str], Path]:
+    report = sandbox.root.parent / "a report"
+    summary = sandbox.root.parent / "a summary.md"
+    summary.write_text("before\n")
+    done = run_sweep(
+        "check",
+        "--format",
+        "github",
+        "--report",
+        str(report),
+        "--summary",
+        str(summary),
+        *more,
+        cwd=sandbox.root,
+    )
+    return done, report
+
+
+def test_a_bad_spec_is_annotated_on_the_line_of_the_mistake(sandbox: Sandbox, run_sweep: Run) -> None:
+    spec = sandbox.spec()
+    spec.write_text(spec.read_text().replace("[1, 2, 3]", "[1, 2, 2]"))
+
+    done, report = reported(sandbox, run_sweep)
+
+    place = "file=sweeps/peak.yaml,line=6,col=22,title=duplicate-value"
+    assert done.returncode == 1
+    assert done.stdout.startswith(f"::error {place}::parameters.x.values[2]: ")
+    (result,) = json.loads((report / "check.sarif").read_text())["runs"][0]["results"]
+    assert result["ruleId"] == "duplicate-value"
+    assert result["locations"][0]["physicalLocation"]["region"] == {"startLine": 6, "startColumn": 22}
+    assert json.loads((report / "check.json").read_text())["problems"][0]["line"] == 6
+    assert not (report / "mend.patch").exists()
+    page = (sandbox.root.parent / "a summary.md").read_text()
+    assert page.startswith("before\n## Not yet: 1 problem\n")
+    assert "`sweeps/peak.yaml:6:22`" in page
+
+
+def test_a_change_in_order_has_no_annotation_and_no_patch(sandbox: Sandbox, run_sweep: Run) -> None:
+    sandbox.merged()
+
+    done, report = reported(sandbox, run_sweep)
+
+    assert (done.returncode, "::" in done.stdout) == (0, False)
+    assert sorted(path.name for path in report.iterdir()) == ["check.json", "check.sarif"]
+    assert json.loads((report / "check.sarif").read_text())["runs"][0]["results"] == []
+
+
+@pytest.mark.parametrize("state", ["missing", "stale", "edited", "illegible", "flux"])
+def test_the_patch_mends_what_generating_would(
+    sandbox: Sandbox, run_sweep: Run, needs_kustomize: None, state: str
+) -> None:
+    if state == "flux":
+        sandbox.write("sweepledger.yaml", followed_by("flux"))
+        sandbox.commit("Flux")
+        sandbox.push()
+    sandbox.merged("other")
+    sandbox.spec()
+    if state in {"stale", "edited", "illegible"}:
+        assert run_sweep("generate", cwd=sandbox.root).returncode == 0
+        (folder,) = (sandbox.root / "overlays/active").glob("peak-*")
+    match state:
+        case "stale":
+            sandbox.spec(xs="1, 2")
+        case "edited":
+            (folder / "job.yaml").write_text("a: 1")
+            (folder / 'odd "name"').write_text("x")
+        case "illegible":
+            (folder / "batch.yaml").write_text("[")
+    sandbox.commit("Ask")
+
+    done, report = reported(sandbox, run_sweep)
+    assert done.returncode == 5
+    sandbox.git("apply", "--index", str(report / "mend.patch"))
+    sandbox.git("commit", "-q", "-m", "Mend")
+
+    assert check(sandbox.workspace).problems == ()
+    assert run_sweep("generate", "--check", cwd=sandbox.root).returncode == 0
+    assert sandbox.git("status", "--porcelain") == ""
+
+
+def test_a_merged_batch_is_restored_by_hand_and_not_by_a_patch(sandbox: Sandbox, run_sweep: Run) -> None:
+    name = sandbox.merged()
+    (sandbox.root / f"overlays/active/{name}/job.yaml").write_text("a: 1\n")
+    sandbox.spec("other")
+
+    done, report = reported(sandbox, run_sweep)
+
+    assert done.returncode == 5
+    assert not (report / "mend.patch").exists()
+
+
+def test_a_patch_says_exactly_what_differs() -> None:
+    before = {"gone": b"a\nb", "kept": b"x", "changed": b"1\n"}
+    after = {"new\n": b"", "kept": b"x", "changed": b"2\n"}
+
+    text = patch(before, after).decode()
+
+    assert "kept" not in text
+    assert "--- a/changed\n+++ b/changed\n@@ -1,1 +1,1 @@\n-1\n+2\n" in text
+    assert "+++ /dev/null\n@@ -1,2 +0,0 @@\n-a\n-b\n\\ No newline at end of file\n" in text
+    assert 'diff --git "a/new\\n" "b/new\\n"\nnew file mode 100644\n' in text
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["\n::error::x", "::set-output name=x::y", "a\r::stop-commands::z", "##[error]x", "50%0A::error::x"],
+)
+def test_no_strangers_word_begins_a_command(said: str) -> None:
+    problem = Problem(f"sweeps/{said}.yaml", 3, 4, said, said, "wrong-type", said)
+
+    lines = "\n".join(annotations([problem])).replace("%0A", "\n").splitlines()
+
+    assert [line for line in lines if line.lstrip().startswith("::")] == lines[:1]
+    assert lines[0].startswith("::error file=sweeps/")
+    assert "##[" not in lines[0]
+    assert "\u202e" not in verdict([problem], patch=None)
+
+
+def test_what_a_host_would_not_show_is_counted() -> None:
+    problems = [Problem("a.yaml", line, 1, "", "wrong", "x") for line in range(1, 30)]
+    problems += [Problem("a.yaml", 1, 1, "", "odd", "x", None, Severity.WARNING)]
+
+    lines = list(annotations(problems))
+
+    assert len(lines) == 11
+    assert "::error title=more::20 more stand in the summary of this run" in lines
+
+
+def test_a_batch_is_annotated_at_its_lock() -> None:
+    problem = Problem("overlays/active/peak-b1-00000000", 0, 0, "", "wrong", "drift")
+
+    assert list(annotations([problem])) == [
+        "::error file=overlays/active/peak-b1-00000000/batch.yaml,line=1,title=drift::wrong"
+    ]
