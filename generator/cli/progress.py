@@ -117,9 +117,11 @@ class Watch:
             self._bar(batch, standing)
 
     def _bar(self, batch: str, standing: events.Progress) -> None:
-        done = standing.ok + standing.diverged + standing.failed
+        done = standing.ok + standing.pruned + standing.diverged + standing.failed
         self._total[batch], self._done[batch] = standing.total, done
         state = f"{standing.running} running, {standing.failed + standing.diverged} failed"
+        if standing.pruned:
+            state += f", {standing.pruned} pruned"
         if batch in self._best:
             state += f", best {show.number(self._best[batch])}"
         if batch not in self._tasks:

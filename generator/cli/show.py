@@ -34,6 +34,7 @@ if TYPE_CHECKING:  # a command pays only for what it runs
 STATUS_STYLES = {
     "ok": "green",
     "diverged": "yellow",
+    "pruned": "cyan",
     "missing": "dim",
     **dict.fromkeys(("failed", "timeout", "oom", "evicted", "corrupt", "foreign"), "red"),
 }
@@ -135,11 +136,11 @@ def recorded(one: Collected) -> str:
     return f"{told}; {len(one.corrupt)} record(s) passed over: {reasons}" if one.corrupt else told
 
 
-COUNTED = ("planned", "pending", "running", "ok", "diverged", "failed", "cancelled", "missing")
+COUNTED = ("planned", "pending", "running", "ok", "pruned", "diverged", "failed", "cancelled", "missing")
 IN_CLUSTER = ("queued", "retrying", "node lost", "ended", "stalled")
 """What only a cluster can say."""
 ORDER = (*COUNTED[:3], *IN_CLUSTER, *COUNTED[3:])
-SELDOM = ("planned", "pending", "cancelled", *IN_CLUSTER)
+SELDOM = ("planned", "pending", "pruned", "cancelled", *IN_CLUSTER)
 """Columns that are shown where they say anything."""
 
 

@@ -20,7 +20,7 @@ LAG_SECONDS = 600
 An NFS client may take a folder for what it was a minute ago, other shared volumes for some minutes; ten are
 two looks of a collector that runs every five. What is not there by then does not come.
 """
-SILENT_CODES = {Status.OK: 0, Status.DIVERGED: endings.BAD_HYPERPARAMETERS}
+SILENT_CODES = {Status.OK: 0, Status.PRUNED: 0, Status.DIVERGED: endings.BAD_HYPERPARAMETERS}
 """How a launcher ends that finds a final record and leaves none of its own."""
 
 

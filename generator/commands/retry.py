@@ -34,7 +34,7 @@ def retry(
 ) -> Retried:
     """Name batches whose trials ended so in the spec, and generate the batch that asks again; commit both.
 
-    What ended ok or diverged is never asked again. Raises IdleError where there is nothing to retry,
+    What ended ok, pruned or diverged is never asked again. Raises IdleError where there is nothing to retry,
     UsageError for a batch or a status that there is not, RepositoryError where something is in the way.
     """
     if statuses - UNFINISHED:

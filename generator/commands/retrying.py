@@ -18,7 +18,7 @@ def asked_again(
 ) -> frozenset[str]:
     """Give the digests of the trials that `retry` names and that no later batch has asked for since.
 
-    What ended ok or diverged in any batch is never among them, nor is what a batch has not recorded yet.
+    What ended ok, pruned or diverged in any batch is never among them, nor what a batch has not recorded yet.
     """
     wanted: dict[str, frozenset[Status]] = {}
     for retry in sweep.retry:

@@ -7,6 +7,7 @@ class Standing(StrEnum):
     """Where a trial stands. Of a trial that several batches list, the first of these counts."""
 
     OK = "ok"
+    PRUNED = "pruned"
     DIVERGED = "diverged"
     RUNNING = "running"
     """Active, with an attempt begun and none final."""

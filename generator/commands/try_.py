@@ -49,7 +49,7 @@ class Tried:
     @property
     def is_ok(self) -> bool:
         """Tell whether the trial would count."""
-        return self.record is not None and self.record.status is Status.OK
+        return self.record is not None and self.record.status.is_success
 
     def as_data(self) -> dict[str, Any]:
         """Give what machines want to know."""

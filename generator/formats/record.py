@@ -133,7 +133,7 @@ _FIELDS: Mapping[str, _Field] = {
     "index": _Field((int,), lambda value: 0 <= value < MOST_ROWS),
     "uid": _text("[A-Za-z0-9][A-Za-z0-9._-]{0,127}"),
     "attempt": _Field((int,), lambda value: 1 <= value <= MOST_ATTEMPTS),
-    "status": _text("ok|diverged|failed"),
+    "status": _text("ok|diverged|failed|pruned"),
     "reason": _text("[a-z0-9][a-z0-9-]{0,63}", optional=True),
     "metrics": _Field((dict,), _are_metrics),
     "seconds": _Field((int, float), lambda value: value >= 0),

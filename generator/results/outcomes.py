@@ -37,15 +37,16 @@ ENDINGS = {
 
 RANKS = {
     Status.OK: 0,
-    Status.DIVERGED: 1,
-    Status.FAILED: 2,
-    Status.TIMEOUT: 2,
-    Status.OOM: 2,
-    Status.EVICTED: 2,
-    Status.CORRUPT: 3,
-    Status.FOREIGN: 4,
-    Status.MISSING: 5,
-    Status.CANCELLED: 6,
+    Status.PRUNED: 1,
+    Status.DIVERGED: 2,
+    Status.FAILED: 3,
+    Status.TIMEOUT: 3,
+    Status.OOM: 3,
+    Status.EVICTED: 3,
+    Status.CORRUPT: 4,
+    Status.FOREIGN: 5,
+    Status.MISSING: 6,
+    Status.CANCELLED: 7,
 }
 """Of several attempts the lowest counts."""
 
@@ -79,7 +80,7 @@ class Attempt:
 
     @property
     def rank(self) -> tuple[int, str, int, str]:
-        """Sort key: `ok` first, then diverged, then the earliest to finish, then the digest of the line.
+        """Sort key: `ok` first, then pruned, diverged, the earliest to finish, and the digest of the line.
 
         What finished within one second goes by the number of the attempt.
         """

@@ -15,6 +15,8 @@ class Status(StrEnum):
     OK = "ok"
     DIVERGED = "diverged"
     """These hyperparameters are bad: exit code 42, or a metric that is not finite. Never retried."""
+    PRUNED = "pruned"
+    """A rule of the spec ended it early, behind what others had reached by that step. Never retried."""
     FAILED = "failed"
     TIMEOUT = "timeout"
     """It failed: it was not done within its time."""
@@ -34,7 +36,12 @@ class Status(StrEnum):
     @property
     def is_final(self) -> bool:
         """Tell whether no further attempt could change it."""
-        return self in {Status.OK, Status.DIVERGED}
+        return self in {Status.OK, Status.DIVERGED, Status.PRUNED}
+
+    @property
+    def is_success(self) -> bool:
+        """Tell whether an attempt has done all that was asked of it: its launcher ends with 0."""
+        return self in {Status.OK, Status.PRUNED}
 
     @property
     def kind(self) -> "Status":

@@ -26,6 +26,7 @@ from tests.engine.batches import ROOMY, indexed, jobs, parsed
 
 OK = IndexState(Status.OK)
 DIVERGED = IndexState(Status.DIVERGED)
+PRUNED = IndexState(Status.PRUNED)
 
 
 def failed(*codes: int, at: float = 0.0) -> IndexState:
@@ -132,6 +133,15 @@ def test_a_job_is_complete_when_every_index_is_ok() -> None:
     batch, job = one(2)
 
     assert reconcile([batch], seen(job, {0: OK, 1: OK}), 0.0) == (
+        FinishJob(job.name, Condition.COMPLETE, "CompletionsReached"),
+    )
+
+
+def test_a_pruned_trial_has_done_its_work_as_far_as_its_job_knows() -> None:
+    batch, job = one(2, parallelism=1)
+
+    assert started(reconcile([batch], seen(job, {0: PRUNED}), 0.0)) == [1]
+    assert reconcile([batch], seen(job, {0: PRUNED, 1: OK}), 0.0) == (
         FinishJob(job.name, Condition.COMPLETE, "CompletionsReached"),
     )
 
@@ -373,7 +383,7 @@ def test_every_batch_ends_and_no_rule_is_ever_broken(
 def test_an_index_with_a_result_is_never_started(batch: BatchSpec, data: st.DataObject) -> None:
     states = st.builds(
         IndexState,
-        st.sampled_from([None, Status.OK, Status.DIVERGED]),
+        st.sampled_from([None, Status.OK, Status.DIVERGED, Status.PRUNED]),
         st.lists(st.builds(Failure, st.sampled_from([0, 1, 42, 137]), st.floats(0, 10)), max_size=3).map(
             tuple
         ),

@@ -52,7 +52,7 @@ ANYTHING = st.recursive(
     max_leaves=4,
 )
 WORDS = st.sampled_from(
-    ["", "ok", "diverged", "failed", "timeout", "exit-1", "t1", "a\n", "..", "process", "OK"]
+    ["", "ok", "diverged", "pruned", "failed", "timeout", "exit-1", "t1", "a\n", "..", "process", "OK"]
 )
 EDGES = st.sampled_from(
     [0, 1, -1, 10**7, 10**7 - 1, 10**9, 10**9 + 1, 2**53, 2**53 + 1, 2**63, 2**63 - 1, -(2**63) - 1]

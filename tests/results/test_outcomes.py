@@ -25,6 +25,10 @@ def failed(**changes: Any) -> Record:
     )
 
 
+def pruned(**changes: Any) -> Record:
+    return diverged(**{"status": Status.PRUNED, "reason": "median", "uid": "pruned", **changes})
+
+
 def diverged(**changes: Any) -> Record:
     return a_record(
         **{
@@ -77,6 +81,8 @@ def test_the_pool_is_told_of_trials_of_which_an_image_ran(
         pytest.param((failed(), a_record()), a_record(), id="ok-before-failed"),
         pytest.param((diverged(), a_record()), a_record(), id="ok-before-diverged"),
         pytest.param((failed(), diverged()), diverged(), id="diverged-before-failed"),
+        pytest.param((diverged(), pruned()), pruned(), id="pruned-before-diverged"),
+        pytest.param((pruned(), a_record()), a_record(), id="ok-before-pruned"),
         pytest.param(
             (a_record(uid="later", finished="2026-01-01T00:00:04Z"), a_record(uid="sooner")),
             a_record(uid="sooner"),

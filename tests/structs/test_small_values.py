@@ -80,7 +80,13 @@ def test_the_defaults_of_a_run() -> None:
 
 @pytest.mark.parametrize(
     ("status", "final"),
-    [(Status.OK, True), (Status.DIVERGED, True), (Status.FAILED, False), (Status.MISSING, False)],
+    [
+        (Status.OK, True),
+        (Status.DIVERGED, True),
+        (Status.PRUNED, True),
+        (Status.FAILED, False),
+        (Status.MISSING, False),
+    ],
 )
 def test_which_states_no_attempt_can_change(status: Status, *, final: bool) -> None:
     assert status.is_final is final

@@ -31,7 +31,8 @@ Gives the command, beside all of its own environment
                       lines `key,value`, spaces in keys becoming underscores. Of a name that comes again the
                       last number counts, of the metric that decides the one that `reduce` says
   SWEEP_ARTIFACTS     a folder for files to keep: paths, sizes and digests enter the record
-  SWEEP_CHECKPOINTS   a folder that all attempts and all pods share, deleted after success
+  SWEEP_CHECKPOINTS   a folder that all attempts and all pods share, deleted once the trial is ok or pruned,
+                      unless launch.json keeps it; SWEEP_PARENT, where it is set, is another trial's
   and, where launch.json asks for it
     each variable of its `secrets`: what the file of that path holds, without a line end behind it
     hyperparams.yml in its working directory, whose other entries are links: a list whose item JOB_ID - 1 has
@@ -42,8 +43,13 @@ Leaves in SWEEP_RESULTS, and on the volumes named above
   <uid>.json, <uid>.out, <uid>.err   the record, whole or not at all; head and tail of the output
   artifacts/<uid>/, checkpoints/, .lock
 
+Where launch.json has rules by which to `stop`, the command is ended as soon as what it reports breaks one:
+`thresholds` that the best it reported so far, or the last, must reach at a step (status pruned), so many
+`steps` without a better number, or a number to `reach` (both status ok). What is not finite breaks none; a
+result file that changes otherwise than by growing is read anew, and one of another form no more.
+
 Ends with
-  0    the command exited 0 and the metric is finite (status ok)
+  0    the command exited 0 and the metric is finite, or it was ended early (status ok, pruned)
   42   it exited 42, or the metric is not finite (status diverged)
   43   it exited 43, it cannot be started or is not what was shown, or this contract is broken: no other trial
        would fare better
@@ -51,12 +57,13 @@ Ends with
   74   the results volume or the scratch folder failed, and the node could not be told a result either
   1    it exited 0 and left no metric
   else its own exit code, or 128 + the signal that ended it
-Where the folder holds a record of this row with status ok or diverged, it ends with 0 or 42 at once.
+Where the folder holds a record of this row with status ok, pruned or diverged, it ends with 0 or 42 at once.
 A record names its row: where the row cannot be known, there is a line on stderr and no record.
 """
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import errno
 import fcntl
@@ -78,7 +85,9 @@ import time
 from typing import IO, Any, Callable, Iterable, Mapping, NamedTuple, Sequence
 
 BAD_HYPERPARAMETERS, BAD_SWEEP, STORAGE_FAILED, OUR_BUG, TIMED_OUT = 42, 43, 74, 70, 124
-FINAL = {"ok": 0, "diverged": BAD_HYPERPARAMETERS}
+STOPPED_EARLY = 125  # a cause, and no exit code
+# A pruned trial has done its work: 0 is what no Job, of whatever kind, tries again or counts as failed.
+FINAL = {"ok": 0, "pruned": 0, "diverged": BAD_HYPERPARAMETERS}
 
 LARGEST_FILE = 1024 * 1024  # of JSON that a trial may have written
 DEEPEST = 16  # containers within each other in such JSON
@@ -97,6 +106,7 @@ LONGEST_LINE = 64 * 1024  # that is searched for a metric
 TERMINATION_BYTES = 4095  # Kubernetes keeps 4096
 WHOLE_LIST = 1000  # rows of hyperparams.yml: PyYAML needs half a second to read so many
 PATIENCE = 2.0  # seconds for processes to vanish and pipes to empty once all was killed
+LOOK = 1.0  # seconds between looks at a growing result file, where there are rules by which to stop
 
 NAME = r"[A-Za-z][A-Za-z0-9_./@-]{0,62}"
 METRIC_NAME = re.compile(NAME)
@@ -301,7 +311,13 @@ REPORTING = {
     "format": ("json", "jsonl", "text", "log"),
     "reduce": ("last", "min", "max"),
 }
-ON_REQUEST = {"secrets": (dict,), "hyperparams_file": (bool,)}
+ON_REQUEST = {"secrets": (dict,), "hyperparams_file": (bool,), "stop": (list,), "keep_checkpoints": (bool,)}
+RULE = {"rule": TEXT, "goal": TEXT}
+RULES: Mapping[str, Mapping[str, tuple[type, ...]]] = {
+    "thresholds": {"thresholds": (list,), "value": TEXT},
+    "steps": {"steps": (int,)},
+    "reach": {"reach": AMOUNT},
+}
 
 
 class Row(NamedTuple):
@@ -342,7 +358,28 @@ def read_launch(path: str) -> dict[str, Any]:
         check(column, COLUMN, "column")
     for shard in launch["shards"]:
         check(shard, SHARD, "shard")
+    for rule in launch.get("stop", []):
+        check_rule(rule)
     return {**launch, "metric": complete_metric(launch["metric"])}
+
+
+def check_rule(rule: Any) -> None:
+    """Refuse a rule by which to stop that is none of the three kinds, or has thresholds out of order."""
+    check(rule, RULE, "stop")
+    kinds = [kind for kind in RULES if kind in rule]
+    if len(kinds) != 1:
+        raise Refused(f"launch.json: stop: one of {', '.join(RULES)} must be there, got {sorted(rule)}")
+    check(rule, RULES[kinds[0]], "stop")
+    if rule["goal"] not in ("maximize", "minimize") or rule.get("value", "best") not in ("best", "last"):
+        raise Refused(
+            f"launch.json: stop: the goal or the value is none that this launcher knows: {rule!r:.200}"
+        )
+    for point in rule.get("thresholds", []):
+        if type(point) is not list or len(point) != 2 or not {type(each) for each in point} <= {*AMOUNT}:
+            raise Refused(f"launch.json: stop: a threshold must be a step and a number, got {point!r:.100}")
+    steps = [step for step, _ in rule.get("thresholds", [])]
+    if steps != sorted(set(steps)):
+        raise Refused("launch.json: stop: the thresholds must be in the order of their steps")
 
 
 def complete_metric(metric: Mapping[str, Any]) -> dict[str, Any]:
@@ -624,10 +661,10 @@ class Signals:
 
     def __init__(self) -> None:
         self.stop = 0
-        self.reader, writer = os.pipe()
+        self.reader, self.writer = os.pipe()
         os.set_blocking(self.reader, False)
-        os.set_blocking(writer, False)
-        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+        os.set_blocking(self.writer, False)
+        signal.set_wakeup_fd(self.writer, warn_on_full_buffer=False)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             if signal.getsignal(number) != signal.SIG_IGN:  # nohup stays nohup
                 signal.signal(number, self.remember)
@@ -636,6 +673,11 @@ class Signals:
     def remember(self, number: int, _frame: object) -> None:
         """Keep the first signal that asked for the end."""
         self.stop = self.stop or number
+
+    def wake(self) -> None:
+        """End a wait from another thread."""
+        with contextlib.suppress(BlockingIOError):  # full: it ends anyway
+            os.write(self.writer, b"\0")
 
     def wait(self, seconds: float) -> None:
         """Sleep until a signal comes, the time is over, or a minute has passed."""
@@ -792,12 +834,14 @@ class Ending(NamedTuple):
     """How the command ended."""
 
     code: int  # as Popen gives it: minus the signal
-    cause: int  # 0: by itself; TIMED_OUT; else the signal that the launcher was sent
+    cause: int  # 0: by itself; TIMED_OUT; STOPPED_EARLY; else the signal that the launcher was sent
     seconds: float
 
 
-def supervise(child: subprocess.Popen[bytes], launch: Mapping[str, Any], signals: Signals) -> Ending:
-    """Wait for the command; end it when its time is over or when the launcher is told to stop."""
+def supervise(
+    child: subprocess.Popen[bytes], launch: Mapping[str, Any], signals: Signals, follower: Follower | None
+) -> Ending:
+    """Wait for the command; end it when its time is over, by a rule, or when the launcher is told to stop."""
     begin = time.monotonic()
     stop_at, cause = begin + launch["timeout_seconds"], 0
     while True:
@@ -805,13 +849,16 @@ def supervise(child: subprocess.Popen[bytes], launch: Mapping[str, Any], signals
         now = time.monotonic()
         if child.returncode is not None:
             return Ending(child.returncode, cause, now - begin)
-        if not cause and (signals.stop or now >= stop_at):
-            cause, stop_at = signals.stop or TIMED_OUT, now + launch["grace_seconds"]
+        early = follower is not None and not cause and follower.look()
+        if not cause and (signals.stop or early or now >= stop_at):
+            cause = signals.stop or (STOPPED_EARLY if early else TIMED_OUT)
+            stop_at = now + launch["grace_seconds"]
             signal_group(child, signal.SIGTERM)
         elif now >= stop_at:
             signal_group(child, signal.SIGKILL)
             stop_at = now + PATIENCE
-        signals.wait(stop_at - now)
+        pause = stop_at - now
+        signals.wait(min(pause, LOOK) if follower and follower.looks and not cause else pause)
 
 
 # ----------------------------------------------------------------------------------- what the trial reported
@@ -837,8 +884,8 @@ class Curve:
         self.low: tuple[int, float] | None = None
         self.high: tuple[int, float] | None = None
 
-    def add(self, value: float, step: Any) -> None:
-        """Take the next number; one without a step is counted, from 1."""
+    def add(self, value: float, step: Any) -> tuple[int, float]:
+        """Take the next number, and give its place; one without a step is counted, from 1."""
         place = whole_step(step)
         self.has_steps = self.has_steps or place is not None
         self.last = point = (self.seen + 1 if place is None else place, value)
@@ -851,6 +898,7 @@ class Curve:
         if math.isfinite(value):
             self.low = point if self.low is None or value < self.low[1] else self.low
             self.high = point if self.high is None or value > self.high[1] else self.high
+        return point
 
     def thinned(self) -> list[list[Any]]:
         """Give first, last, lowest and highest point and what else fits evenly between, sorted by step."""
@@ -912,9 +960,15 @@ def form_of(line: str, objective: str) -> str:
 class Stream:
     """Gathers what lines say. In a file every line must be of the form; on stdout others may print, too."""
 
-    def __init__(self, metric: Mapping[str, str], *, strict: bool = False) -> None:
+    def __init__(
+        self,
+        metric: Mapping[str, str],
+        *,
+        strict: bool = False,
+        told: Callable[[int, float], object] = lambda _step, _value: None,
+    ) -> None:
         self.objective, self.form, self.reduce = metric["name"], metric["format"], metric["reduce"]
-        self.strict = strict and self.form != "text"
+        self.strict, self.told = strict and self.form != "text", told
         self.rest, self.number, self.guesses, self.other = b"", 0, 0, ""
         self.found: dict[str, float] = {}
         self.details: dict[str, Any] = {}
@@ -965,7 +1019,7 @@ class Stream:
             elif self.keeps(name) and (name in self.details or len(self.details) < MOST_METRICS):
                 self.details[name] = value
         if type(members.get(self.objective)) in AMOUNT:
-            self.curve.add(self.found[self.objective], step)
+            self.told(*self.curve.add(self.found[self.objective], step))
 
     def keeps(self, name: str) -> bool:
         """Tell whether what is no number is a detail; what others print looks like a log by its commas."""
@@ -1133,6 +1187,93 @@ def list_artifacts(folder: str) -> tuple[list[dict[str, Any]], int]:
     return listed, left_out
 
 
+class Rule:
+    """One rule by which to stop, and how the trial stands under it."""
+
+    def __init__(self, rule: Mapping[str, Any]) -> None:
+        self.name = str(rule["rule"])
+        self.sign = 1.0 if rule["goal"] == "maximize" else -1.0
+        self.steps: int | None = rule.get("steps")
+        self.reach: float | None = rule.get("reach")
+        self.marks: list[float] = [step for step, _ in rule.get("thresholds", [])]
+        self.limits: list[float] = [self.sign * limit for _, limit in rule.get("thresholds", [])]
+        self.of_last = rule.get("value") == "last"
+        self.passed = 0
+        self.best: tuple[int, float] | None = None
+
+    def is_broken(self, step: int, value: float) -> bool:
+        """Tell whether a finite number ends the trial. A threshold counts once, where its step is reached."""
+        value *= self.sign
+        if self.best is None or value > self.best[1]:
+            self.best = step, value
+        if self.reach is not None:
+            return value >= self.sign * self.reach
+        if self.steps is not None:
+            return step - self.best[0] >= self.steps
+        passed = bisect.bisect_right(self.marks, step)
+        if passed <= self.passed:
+            return False
+        self.passed = passed
+        return (value if self.of_last else self.best[1]) < self.limits[passed - 1]
+
+
+class Broken(NamedTuple):
+    """Which rule ended the trial."""
+
+    rule: str
+    step: int
+    is_behind: bool  # else it came as far as was asked for
+
+
+class Follower:
+    """Holds what the trial reports against the rules, as it comes: on stdout, or in a file that grows."""
+
+    def __init__(self, launch: Mapping[str, Any], path: str, wake: Callable[[], object]) -> None:
+        self.launch, self.path, self.wake = launch, path, wake
+        self.looks = launch["metric"]["source"] == "result" and launch["metric"]["format"] != "json"
+        self.broken: Broken | None = None
+        self.begin(0)
+
+    def begin(self, inode: int) -> None:
+        """Forget all that was read."""
+        self.inode, self.position = inode, 0
+        self.rules = [Rule(rule) for rule in self.launch["stop"]]
+        self.stream = Stream(self.launch["metric"], strict=True, told=self.take)
+
+    def take(self, step: int, value: float) -> None:
+        """Take a number. What is not finite may be a slip, and is judged at the end."""
+        if self.broken is None and math.isfinite(value):
+            for rule in self.rules:
+                if rule.is_broken(step, value) and self.broken is None:
+                    self.broken = Broken(rule.name, step, bool(rule.marks))
+                    self.wake()
+
+    def look(self) -> bool:
+        """Read on in the file, some of it; tell whether the trial is to end."""
+        try:
+            if self.looks and self.broken is None:
+                self.read_on()
+        except FileNotFoundError:
+            pass
+        except (OSError, ValueError) as error:
+            say(f"the trial is not followed any more: {error}")
+            self.looks = False
+        return self.broken is not None
+
+    def read_on(self) -> None:
+        """Take what was added since the last look. Raises OSError, and ValueError for what is no stream."""
+        with open_regular(self.path) as file:
+            found = os.fstat(file.fileno())
+            if found.st_ino != self.inode or found.st_size < self.position:
+                self.begin(found.st_ino)
+            file.seek(self.position)
+            content = file.read(LARGEST_FILE)
+        self.position += len(content)
+        if self.position > LARGEST_STREAM:
+            raise ValueError("it is larger than 64 MiB")
+        self.stream.feed(content)
+
+
 class Verdict(NamedTuple):
     """What becomes of the attempt."""
 
@@ -1278,7 +1419,11 @@ def run_command(attempt: Attempt, signals: Signals) -> Outcome:
         lay_workplace(place, hyperparams(attempt.launch, attempt.row))
         variables[b"PWD"] = os.fsencode(place)
     metric = attempt.launch["metric"]
-    of_stdout = Stream(metric) if metric["source"] == "stdout" else None
+    result = os.path.join(scratch, "result.json")
+    follows = attempt.launch.get("stop") and attempt.rank == 0
+    follower = Follower(attempt.launch, result, signals.wake) if follows else None
+    told = follower.take if follower else lambda _step, _value: None
+    of_stdout = Stream(metric, told=told) if metric["source"] == "stdout" else None
     out = Tee(1, attempt.path(f"{attempt.uid}.out"), of_stdout.feed if of_stdout else len)
     err = Tee(2, attempt.path(f"{attempt.uid}.err"), len)
     if signals.stop:
@@ -1288,16 +1433,25 @@ def run_command(attempt: Attempt, signals: Signals) -> Outcome:
     try:
         out.copy(child.stdout)
         err.copy(child.stderr)
-        ending = supervise(child, attempt.launch, signals)
+        ending = supervise(child, attempt.launch, signals, follower)
     finally:
         end_all(child)
         until = time.monotonic() + PATIENCE
         out.finish(until)
         err.finish(until)
-    report = read_report(of_stdout, os.path.join(scratch, "result.json"), metric)
+    report = read_report(of_stdout, result, metric)
     if attempt.rank and (ending.code, ending.cause) == (0, 0):
         return Outcome(Verdict("ok", None, 0), report, started, ending.seconds)
-    return Outcome(judge(ending, report, attempt.objective), report, started, ending.seconds)
+    verdict = judge(ending, report, attempt.objective)
+    if follower and follower.broken and ending.cause == STOPPED_EARLY:
+        broken = follower.broken
+        early = {"stopped_early": {"rule": broken.rule, "step": broken.step}}
+        report = report._replace(details={**report.details, **early})
+        if broken.is_behind:
+            verdict = Verdict("pruned", broken.rule, FINAL["pruned"])
+        else:  # it came as far as was asked for
+            verdict = judge(ending._replace(code=0, cause=0), report, attempt.objective)
+    return Outcome(verdict, report, started, ending.seconds)
 
 
 def make_record(attempt: Attempt, outcome: Outcome) -> dict[str, Any]:
@@ -1387,7 +1541,7 @@ def conclude(attempt: Attempt, outcome: Outcome) -> int:
         say(f"the record cannot be written: {error}")
         # Whoever reads the node's copy has the result: the work is not to be done again.
         return exit_code if is_told else STORAGE_FAILED
-    if status == "ok":
+    if status in ("ok", "pruned") and not attempt.launch.get("keep_checkpoints"):
         shutil.rmtree(attempt.checkpoints, ignore_errors=True)
     for unused in (os.path.join(attempt.artifacts, attempt.uid), attempt.artifacts, attempt.checkpoints):
         with contextlib.suppress(OSError):  # not empty

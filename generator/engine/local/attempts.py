@@ -16,6 +16,8 @@ from generator.formats import record as record_format
 from generator.structs.record import Record, Status
 from generator.untrusted import read_regular
 
+FINAL = (Status.OK, Status.PRUNED, Status.DIVERGED)
+"""Of several the first counts, as it does for the collector."""
 READ_BYTES = 2 << 20
 """More than any record may have: one that is cut here is refused as too large, and memory stays small."""
 
@@ -39,7 +41,7 @@ def read(folder: Path, wanted: Asked, codes: Mapping[str, int]) -> IndexState:
             # A record that cannot be believed is an attempt that failed.
             code = codes.get(path.stem, 1 if record is None else endings.code(record.reason))
             failures.append(Failure(code, path.stat().st_mtime))
-    result = Status.OK if Status.OK in results else next(iter(results), None)
+    result = next((one for one in FINAL if one in results), None)
     return IndexState(result, tuple(sorted(failures, key=lambda failure: (failure.at, failure.code))))
 
 

@@ -6,6 +6,7 @@ process that asks may have been killed at any moment before.
 
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -124,20 +125,22 @@ class LocalEngine:
                 seen.diverged + one.diverged,
                 seen.failed + one.failed,
                 seen.running + one.running,
+                seen.pruned + one.pruned,
             )
         return found
 
     def _progress(self, name: str, job: JobSpec) -> Progress:
         states = self._indexes.get(name, {})
-        ok = sum(state.result is Status.OK for state in states.values())
-        diverged = sum(state.result is Status.DIVERGED for state in states.values())
+        counts = Counter(state.result for state in states.values())
+        ok, diverged, pruned = counts[Status.OK], counts[Status.DIVERGED], counts[Status.PRUNED]
+        ended = ok + diverged + pruned
         entry = self._entries.get(name)
         if entry is not None and entry.condition:
-            failed = len(job.indexes) - ok - diverged
+            failed = len(job.indexes) - ended
         else:
-            failed = sum(not reconcile.is_open(job, state) for state in states.values()) - ok - diverged
+            failed = sum(not reconcile.is_open(job, state) for state in states.values()) - ended
         running = sum(pod.job.name == name for pod in self._pods.values())
-        return Progress(len(job.indexes), ok, diverged, failed, running)
+        return Progress(len(job.indexes), ok, diverged, failed, running, pruned)
 
     def step(self, desired: Sequence[Desired], *, untouched: Collection[str] = ()) -> tuple[Event, ...]:
         """Do all that can be done now, without waiting. Jobs of `untouched` batches are left as they are.

@@ -99,8 +99,9 @@ class Progress:
     failed: int
     """No attempt is left, or its Job has ended without them."""
     running: int
+    pruned: int = 0
 
     @property
     def open(self) -> int:
         """Trials that still wait for a pod."""
-        return self.total - self.ok - self.diverged - self.failed - self.running
+        return self.total - self.ok - self.pruned - self.diverged - self.failed - self.running

@@ -150,7 +150,7 @@ def settle(pod: Pod, ended: PodExit, folders: Folders, now: float) -> events.Pod
         )
         log = folders.pod(pod.uid) / TERMINATION_FILE
         record = attempts.substitute(folder, wanted, ending, termination_log=log)
-    said = "" if record.status is Status.OK else said
+    said = "" if record.status.is_success else said
     return events.PodEnded(pod.attempt, record.status, record.reason, record.metrics, record.seconds, said)
 
 

@@ -29,7 +29,7 @@ class IndexState:
     """What the records say of one index."""
 
     result: Status | None = None
-    """`ok` or `diverged` once that is known."""
+    """`ok`, `pruned` or `diverged` once that is known."""
     failures: tuple[Failure, ...] = ()
     """In the order of time."""
 

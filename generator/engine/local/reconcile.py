@@ -20,7 +20,6 @@ from generator.engine.local.actions import (
 from generator.engine.local.observed import Condition, Failure, IndexState, JobState, Observed, PodState
 from generator.engine.local.quantities import Resources
 from generator.engine.local.workload import BatchSpec, JobSpec, Verdict
-from generator.structs.record import Status
 
 BAD_SWEEP = 43
 """The exit code by which any trial stops its whole batch."""
@@ -145,7 +144,7 @@ def _is_ready(job: JobSpec, state: JobState, index: int, now: float) -> bool:
 
 def _end(job: JobSpec, state: JobState, now: float, *, stopped: bool) -> FinishJob | None:
     """Give the condition that the Job has reached, if any."""
-    done = sum(known.result is Status.OK for known in state.indexes.values())
+    done = sum(known.result is not None and known.result.is_success for known in state.indexes.values())
     if done == len(job.indexes):
         return FinishJob(job.name, Condition.COMPLETE, "CompletionsReached")
     reason = _policy(job, state) or _exhausted(job, state, done)
@@ -181,7 +180,7 @@ def _counted(job: JobSpec, state: IndexState) -> list[Failure]:
 def _is_lost(job: JobSpec, state: IndexState) -> bool:
     """Tell whether an index has no attempt left."""
     if state.result is not None:
-        return state.result is not Status.OK
+        return not state.result.is_success
     if any(job.verdict(failure.code) is Verdict.FAIL_INDEX for failure in state.failures):
         return True
     return job.per_index and len(_counted(job, state)) > job.retries

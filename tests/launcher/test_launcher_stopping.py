@@ -1,0 +1,313 @@
+"""Early stopping: the launcher follows what a trial reports, and ends it by the rules in launch.json."""
+
+import json
+import math
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.launcher.folders import TrialFolder, launch, python, shell
+
+MEDIAN = {"rule": "median", "goal": "maximize", "value": "best", "thresholds": [[2, 0.5], [4, 0.8]]}
+PATIENCE = {"rule": "patience", "goal": "maximize", "steps": 3}
+TARGET = {"rule": "target", "goal": "maximize", "reach": 0.9}
+JSONL = {"name": "test_accuracy", "source": "result", "format": "jsonl"}
+STDOUT = {"name": "test_accuracy", "source": "stdout"}
+
+TO_FILE = """
+import json, os, sys, time
+out = open(os.environ["SWEEP_RESULT"], "a")
+for step, value in enumerate({values}, start=1):
+    out.write(json.dumps({{"test_accuracy": value, "step": step}}) + "\\n")
+    out.flush()
+time.sleep({then})
+"""
+TO_STDOUT = """
+import time
+for step, value in enumerate({values}, start=1):
+    print(f"step={{step}} test_accuracy={{value}}", flush=True)
+time.sleep({then})
+"""
+FOREVER = 600
+
+
+def followed(
+    folder: TrialFolder, metric: dict[str, str], rules: list[dict[str, Any]], values: str, then: int
+) -> Any:
+    """Run a trial that reports these values at once and then sleeps."""
+    script = TO_STDOUT if metric["source"] == "stdout" else TO_FILE
+    folder.changes |= {"metric": metric, "stop": rules}
+    folder.command = python(script.format(values=values, then=then))
+    return folder.try_once()
+
+
+@pytest.mark.parametrize("metric", [JSONL, STDOUT], ids=["file", "stdout"])
+def test_a_trial_behind_the_threshold_of_its_step_is_pruned_with_its_curve(
+    metric: dict[str, str], trial_folder: TrialFolder
+) -> None:
+    record = followed(trial_folder, metric, [MEDIAN], "[0.1, 0.6, 0.3, 0.7]", FOREVER)
+
+    assert (record["status"], record["reason"], record["exit"]) == ("pruned", "median", 0)
+    assert record["metrics"] == {"test_accuracy": 0.7}
+    assert record["curve"] == [[1, 0.1], [2, 0.6], [3, 0.3], [4, 0.7]]
+    assert record["details"] == {"stopped_early": {"rule": "median", "step": 4}}
+
+
+@pytest.mark.parametrize("metric", [JSONL, STDOUT], ids=["file", "stdout"])
+def test_a_trial_that_keeps_up_runs_to_its_end(metric: dict[str, str], trial_folder: TrialFolder) -> None:
+    record = followed(trial_folder, metric, [MEDIAN], "[0.6, 0.1, 0.2, 0.8, 0.1]", 0)
+
+    assert (record["status"], record["reason"], record["exit"]) == ("ok", None, 0)
+    assert "stopped_early" not in record["details"]
+
+
+def test_a_pruned_trial_is_decided_for_every_later_attempt(trial_folder: TrialFolder) -> None:
+    followed(trial_folder, STDOUT, [MEDIAN], "[0.1, 0.1]", FOREVER)
+
+    again = trial_folder.run(SWEEP_POD_UID="uid-2")
+
+    assert (again.code, len(trial_folder.records())) == (0, 1)
+    assert again.said == ["t00000000000: pruned already, by attempt uid-1: nothing to do"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "values", "step", "metric"),
+    [(PATIENCE, "[0.5, 0.4, 0.5, 0.3]", 4, 0.3), (TARGET, "[0.5, 0.91]", 2, 0.91)],
+    ids=["patience", "target"],
+)
+def test_a_trial_that_came_as_far_as_was_asked_for_is_ok(
+    rule: dict[str, Any], values: str, step: int, metric: float, trial_folder: TrialFolder
+) -> None:
+    record = followed(trial_folder, STDOUT, [rule], values, FOREVER)
+
+    assert (record["status"], record["reason"], record["exit"]) == ("ok", None, 0)
+    assert record["metrics"] == {"test_accuracy": metric}
+    assert record["details"]["stopped_early"] == {"rule": rule["rule"], "step": step}
+
+
+def test_it_may_write_what_it_keeps_before_it_is_killed(trial_folder: TrialFolder) -> None:
+    trial_folder.changes = {"metric": STDOUT, "stop": [MEDIAN]}
+    trial_folder.command = shell(
+        "trap 'touch $SWEEP_ARTIFACTS/kept; exit 1' TERM; echo step=9 test_accuracy=0.1; sleep 600 & wait"
+    )
+
+    record = trial_folder.try_once()
+
+    assert (record["status"], record["exit"]) == ("pruned", 0)
+    assert [kept["path"] for kept in record["artifacts"]] == ["kept"]
+
+
+def test_one_that_will_not_end_is_killed_after_its_grace(trial_folder: TrialFolder) -> None:
+    trial_folder.changes = {"metric": STDOUT, "stop": [MEDIAN], "grace_seconds": 0.2}
+    trial_folder.command = shell("trap '' TERM; echo step=9 test_accuracy=0.1; while :; do sleep 0.1; done")
+
+    assert trial_folder.try_once()["status"] == "pruned"
+
+
+@pytest.mark.parametrize(
+    ("values", "status"),
+    [
+        ("[float('nan'), float('nan'), float('nan'), float('nan')]", "diverged"),
+        ("[float('-inf')] * 9", "diverged"),
+        ("[0.9, float('nan'), float('nan'), float('nan'), 0.9]", "ok"),
+    ],
+)
+@pytest.mark.parametrize("metric", [JSONL, STDOUT], ids=["file", "stdout"])
+def test_what_is_not_finite_ends_nothing(
+    metric: dict[str, str], values: str, status: str, trial_folder: TrialFolder
+) -> None:
+    record = followed(trial_folder, metric, [MEDIAN, PATIENCE | {"steps": 9}], values, 0)
+
+    assert record["status"] == status
+
+
+def test_checkpoints_go_with_a_pruned_trial_unless_others_go_on_from_them(trial_folder: TrialFolder) -> None:
+    trial_folder.changes = {"metric": STDOUT, "stop": [MEDIAN]}
+    trial_folder.command = shell("touch $SWEEP_CHECKPOINTS/last; echo step=9 test_accuracy=0.1; sleep 600")
+    trial_folder.try_once()
+
+    gone = not (trial_folder.results / "checkpoints").exists()
+    trial_folder.changes |= {"keep_checkpoints": True, "batch": "lr-b2-3f9a1c2e"}
+    (trial_folder.results / "uid-1.json").unlink()
+    trial_folder.try_once()
+
+    assert gone
+    assert (trial_folder.results / "checkpoints" / "last").exists()
+
+
+def test_checkpoints_are_kept_after_success_where_others_go_on_from_them(trial_folder: TrialFolder) -> None:
+    trial_folder.changes = {"keep_checkpoints": True}
+    trial_folder.command = shell(
+        "touch $SWEEP_CHECKPOINTS/last; echo '{\"test_accuracy\": 1}' > $SWEEP_RESULT"
+    )
+
+    assert trial_folder.try_once()["status"] == "ok"
+    assert (trial_folder.results / "checkpoints" / "last").exists()
+
+
+def test_only_the_first_rank_follows_what_is_reported(trial_folder: TrialFolder) -> None:
+    trial_folder.changes = {"metric": STDOUT, "stop": [MEDIAN]}
+    trial_folder.command = shell("echo step=9 test_accuracy=0.1")
+
+    assert trial_folder.run(SWEEP_RANK="1").said == ["t00000000000: ok: test_accuracy=0.1"]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"goal": "up"}, "the goal or the value is none that this launcher knows"),
+        ({"value": "mean"}, "the goal or the value is none that this launcher knows"),
+        ({"thresholds": [[2]]}, "a threshold must be a step and a number, got [2]"),
+        ({"thresholds": [[1, True]]}, "a threshold must be a step and a number, got [1, True]"),
+        ({"thresholds": [[2, 0.1], [1, 0.1]]}, "the thresholds must be in the order of their steps"),
+        ({"reach": 1}, "one of thresholds, steps, reach must be there"),
+        ({"rule": 7}, "stop: rule must be str, got 7"),
+    ],
+)
+def test_a_rule_that_is_none_is_the_sweeps_fault(
+    change: dict[str, Any], said: str, trial_folder: TrialFolder
+) -> None:
+    trial_folder.changes = {"stop": [MEDIAN | change]}
+
+    run = trial_folder.run()
+
+    assert run.code == 43
+    assert said in run.said[0]
+
+
+# ------------------------------------------------------------------------------------------- hostile streams
+
+
+def follower(path: Path, rules: list[dict[str, Any]]) -> Any:
+    """Follow a file without a process."""
+    return launch.Follower({"stop": rules, "metric": launch.complete_metric(JSONL)}, str(path), lambda: None)
+
+
+def line(step: int, value: float) -> str:
+    return json.dumps({"step": step, "test_accuracy": value}) + "\n"
+
+
+def test_half_a_line_is_not_read_before_its_end_came(tmp_path: Path) -> None:
+    path = tmp_path / "result"
+    found = follower(path, [MEDIAN])
+    whole = line(2, 0.95)
+
+    for end in range(1, len(whole)):  # never 0.9, nor 0.
+        path.write_text(whole[:end])
+        assert not found.look()
+    path.write_text(whole)
+
+    assert not found.look()
+    assert found.rules[0].best == (2, 0.95)
+
+
+def test_a_file_that_was_replaced_or_cut_is_read_anew(tmp_path: Path) -> None:
+    path = tmp_path / "result"
+    path.write_text(line(1, 0.1) + line(1, 0.2))
+    found = follower(path, [MEDIAN])
+    found.look()
+
+    path.write_text(line(1, 0.3))
+    found.look()
+    cut = found.rules[0].best
+    (tmp_path / "other").write_text(line(1, 0.05))
+    (tmp_path / "other").replace(path)
+    found.look()
+
+    assert (cut, found.rules[0].best) == ((1, 0.3), (1, 0.05))
+
+
+@pytest.mark.parametrize("kind", ["fifo", "link", "folder", "nonsense", "endless", "nested"])
+def test_what_is_no_stream_is_followed_no_more_and_ends_nothing(
+    kind: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "result"
+    match kind:
+        case "fifo":
+            os.mkfifo(path)
+        case "link":
+            (tmp_path / "real").write_text(line(9, 0.0))
+            path.symlink_to(tmp_path / "real")
+        case "folder":
+            path.mkdir()
+        case "nonsense":
+            path.write_bytes(b"\xff\xfe{]\n" + line(9, 0.0).encode())
+        case "endless":
+            path.write_bytes(b"x" * (2 << 20) + b"\n" + line(9, 0.0).encode())
+        case _:
+            path.write_text("[" * 500_000 + "\n" + line(9, 0.0))
+    found = follower(path, [MEDIAN])
+
+    looks = [found.look() for _ in range(4)]
+
+    assert (any(looks), found.looks) == (False, False)
+    assert capfd.readouterr().err.count("the trial is not followed any more") == 1
+
+
+def test_steps_that_go_back_or_leap_are_held_against_where_they_came(tmp_path: Path) -> None:
+    path = tmp_path / "result"
+    path.write_text(line(3, 0.6) + line(1, 0.0) + line(2**53, 0.7))
+    found = follower(path, [MEDIAN, PATIENCE | {"steps": 2**53}])
+
+    assert found.look()
+    assert found.broken == ("median", 2**53, True)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 20), st.floats(-1, 1) | st.just(float("nan"))), max_size=30),
+    st.dictionaries(st.integers(0, 20), st.floats(-1, 1), min_size=1, max_size=4),
+    st.sampled_from(["maximize", "minimize"]),
+    st.data(),
+)
+def test_a_trial_is_pruned_by_what_it_reported_and_not_by_when_it_was_read(
+    reports: list[tuple[int, float]], limits: dict[int, float], goal: str, data: st.DataObject
+) -> None:
+    rule = {"rule": "median", "goal": goal, "value": "best", "thresholds": sorted(map(list, limits.items()))}
+    found = launch.Follower(
+        {"stop": [rule], "metric": STDOUT | {"format": "text", "reduce": "last"}}, "", list
+    )
+    for step, value in reports:
+        found.take(step, value)
+
+    sign = 1 if goal == "maximize" else -1
+    ends, best, passed = None, float("-inf"), -1
+    for step, value in reports:
+        best = max(best, sign * value) if math.isfinite(value) else best
+        below = [each for each in limits if each <= step]
+        if math.isfinite(value) and below and max(below) > passed:
+            passed = max(below)
+            if ends is None and best < sign * limits[passed]:
+                ends = step
+    assert (found.broken and found.broken.step) == ends
+
+
+def test_without_rules_nothing_follows_and_nothing_is_looked_at_twice(trial_folder: TrialFolder) -> None:
+    trial_folder.changes = {"metric": JSONL, "stop": []}
+    trial_folder.command = python(TO_FILE.format(values="[0.0] * 9", then=0))
+
+    assert trial_folder.try_once()["status"] == "ok"
+
+
+def test_following_costs_no_busy_loop(trial_folder: TrialFolder) -> None:
+    trial_folder.changes = {"metric": JSONL, "stop": [MEDIAN]}
+    trial_folder.command = shell("sleep 3; echo '{\"test_accuracy\": 1}' > $SWEEP_RESULT")
+    before = os.times()
+    began = time.monotonic()
+
+    trial_folder.try_once()
+
+    after = os.times()
+    spent = after.children_user + after.children_system - before.children_user - before.children_system
+    assert spent < (time.monotonic() - began) / 2
+
+
+def test_it_prunes_in_every_python(any_python: str, trial_folder: TrialFolder) -> None:
+    trial_folder.interpreter = any_python
+
+    assert followed(trial_folder, JSONL, [MEDIAN], "[0.1, 0.1]", FOREVER)["status"] == "pruned"
