@@ -19,7 +19,7 @@ TORCH_LOCK ?= $(firstword $(wildcard locks/torch-cpu.lock) locks/torch.lock)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check format checkov api-tools apiserver apiserver-down cluster-tools e2e e2e-full cluster
-.PHONY: cluster-shell cluster-down bench-cluster mutants bench fuzz brute locks schemas clean
+.PHONY: cluster-shell cluster-down bench-cluster mutants bench faults fuzz brute locks schemas clean
 
 help: ## say what can be made
 	@grep -hE '^[a-z0-9-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -89,10 +89,18 @@ bench-cluster: $(STAMPS)/test ## ten thousand trials on fake nodes and a real co
 mutants: $(STAMPS)/test $(STAMPS)/torch ## break the source in 200 seeded ways and count how many tests notice
 	@$(BIN)/python benchmarks/mutants.py $(MUTANTFLAGS)
 
+faults: $(STAMPS)/test ## kills, failing disks, two hundred writers and a thousand later edits, in full (some hours)
+	@$(BIN)/python benchmarks/faults.py kills
+	@$(BIN)/python benchmarks/faults.py moments
+	@$(BIN)/python benchmarks/faults.py errors
+	@$(BIN)/python benchmarks/writers.py
+	@$(BIN)/python benchmarks/mutations.py
+
 bench: $(STAMPS)/sweep ## CPU seconds of the commands people wait for, and of ten and a hundred thousand trials
 	@$(BIN)/python benchmarks/commands.py
 	@$(BIN)/python benchmarks/scaling.py
 	@$(BIN)/python benchmarks/record_files.py
+	@$(BIN)/python benchmarks/history.py
 	@$(BIN)/python benchmarks/check.py
 	@$(BIN)/python benchmarks/check.py many
 	@$(BIN)/python benchmarks/policy.py

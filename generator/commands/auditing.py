@@ -49,6 +49,8 @@ class Audit:
                     f"{batch.folder}/{name}", "", "", f"must have the digest {said} by the lock, got {got}"
                 )
             ]
+        for name in drift.added:
+            yield Difference(path, "", f"files.{name}", "must name a file that is there, and does not")
         for name in drift.stale:
             yield Difference(f"{batch.folder}/{name}", "", "", "must not be there by the lock, and is")
         yield from self._rows(batch)

@@ -10,7 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from generator.commands import auditing, committed, ledger, recorded
+from generator.commands import auditing, committed, ledger, recorded, repeating
 from generator.commands.auditing import Audit
 from generator.commands.differing import Difference, differences
 from generator.commands.rebuilding import rebuilt, recorded_batches
@@ -175,6 +175,7 @@ class _Verifying:
             yield from audit.batch(batch)
             yield from auditing.records(batch, contents[recorded.records_file(batch)])
         yield from audit.inputs(sweep, whole)
+        yield from repeating.told(sweep, done, contents)
         try:
             wanted = rebuilt(repository, self.commit, sweep)
         except (RepositoryError, KeyError, ValueError) as error:

@@ -13,6 +13,7 @@ from generator.structs.sweep import Goal, Metric, Shape
 LOCK_FILE = "batch.yaml"
 VERSION = 1
 LONGEST_SHOWN = 80
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
 """Characters of a wrong value."""
 _ROW = re.compile(r"0|[1-9][0-9]{0,6}", re.ASCII)
 
@@ -70,6 +71,10 @@ def _are_parents(value: Any) -> bool:
     return _is_table(value) and all(_ROW.fullmatch(row) for row in value)
 
 
+def _are_digests(value: Any) -> bool:
+    return _is_table(value) and all(map(_DIGEST.fullmatch, value.values()))
+
+
 def _is_known(key: str, words: Collection[str]) -> Callable[[Any], bool]:
     """Tell whether what may stand under a key is one of these words."""
     return lambda value: isinstance(value, dict) and (key not in value or value[key] in words)
@@ -100,7 +105,7 @@ _FORMS: tuple[_Form, ...] = (
     (("retries",), "a whole number", _is_count),
     (("generator",), "text", _is_text),
     (("bases",), "a list of texts", _are_texts),
-    (("files",), "names and digests", _is_table),
+    (("files",), "names and digests", _are_digests),
 )
 """What each key must be, in the order in which they are told."""
 _OPTIONAL: tuple[_Form, ...] = (

@@ -58,11 +58,19 @@ def _trial(outcome: Outcome, row: str, attempts: tuple[Attempt, ...]) -> dict[st
         "status": str(outcome.status),
         "reason": outcome.reason,
         # So that an edit names its record even where history has lost what stood there before.
-        "attempts": [
-            {"uid": attempt.record.uid, "record": bytes_digest(attempt.line.encode())} for attempt in attempts
-        ],
+        "attempts": [_attempt(attempt) for attempt in attempts],
     }
     if record is None:
         return data
     told = {name: record.details[name] for name in TOLD if name in record.details}
     return {**data, "uid": record.uid, "ran": record.ran, "seed": record.seed, **told}
+
+
+def _attempt(attempt: Attempt) -> dict[str, Any]:
+    record = attempt.record
+    return {
+        "attempt": record.attempt,
+        "uid": record.uid,
+        "node": record.node,
+        "record": bytes_digest(attempt.line.encode()),
+    }

@@ -31,6 +31,14 @@ class Mutation:
             for one in found
         )
 
+    def is_told_somewhere(self, found: Sequence[Difference]) -> bool:
+        """Tell whether file, row and column are named: of two files that disagree either may be wrong."""
+        return any(one.path == self.path for one in found) and any(
+            (not self.row or one.row == self.row)
+            and (not self.column or one.column == self.column or one.column.endswith(f".{self.column}"))
+            for one in found
+        )
+
 
 def mutate(root: Path, sweep: str, rng: random.Random) -> Mutation:
     """Edit one cell, row or file of a sweep's results or archived overlays, never to what it was."""

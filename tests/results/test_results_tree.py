@@ -98,8 +98,13 @@ def test_provenance_is_exactly_this() -> None:
                 "trials": [
                     {
                         "attempts": [
-                            {"uid": uid, "record": bytes_digest(line.encode())}
-                            for uid, line in zip(("first", "pod-0"), records.splitlines(), strict=True)
+                            {
+                                "attempt": json.loads(line)["attempt"],
+                                "node": json.loads(line)["node"],
+                                "record": bytes_digest(line.encode()),
+                                "uid": json.loads(line)["uid"],
+                            }
+                            for line in records.splitlines()
                         ],
                         "batch": NAME,
                         "code": TREE,
