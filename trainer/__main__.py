@@ -8,7 +8,6 @@ machine refused.
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainer import data, files, hyperparameters, prepare
@@ -18,8 +17,7 @@ if TYPE_CHECKING:
     from trainer.train import Epoch
 
 DATASET = "mnist"
-PREPARE = f"prepare {DATASET}"
-ENVIRONMENT = f"""       python -m trainer {PREPARE}
+ENVIRONMENT = f"""       python -m trainer {prepare.USAGE}
 
   SWEEP_DATA       folder of the data; without it, the digits of an installed package
   SWEEP_RESULT     file for the result; without it, standard output
@@ -43,19 +41,12 @@ def _dispatch(arguments: Sequence[str], environ: Mapping[str, str]) -> None:
     match arguments:
         case ["-h" | "--help", *_] | [_, "-h" | "--help", *_]:
             _say(_usage())
-        case ["prepare", dataset] if dataset == DATASET:
-            _prepare(surroundings(environ).data)
+        case ["prepare", *rest]:
+            _say(f"prepare: {prepare.command(rest, surroundings(environ).data)}")
         case [dataset, *rest] if dataset == DATASET:
             _train(hyperparameters.parse(rest), surroundings(environ))
         case _:
             raise TrialError([_misused(arguments)])
-
-
-def _prepare(folder: Path | None) -> None:
-    if folder is None:
-        hint = "without it the digits are read from an installed package and need no preparation"
-        raise TrialError([Problem("SWEEP_DATA", "must name the folder to prepare", BAD_SWEEP, hint)])
-    _say(f"prepare: {prepare.prepare(DATASET, folder)}")
 
 
 def _train(knobs: hyperparameters.Hyperparameters, given: Surroundings) -> None:
@@ -98,7 +89,7 @@ def _usage() -> str:
 
 
 def _misused(arguments: Sequence[str]) -> Problem:
-    expected = PREPARE if arguments[:1] == ["prepare"] else f"{DATASET} or {PREPARE}"
+    expected = f"{DATASET} or prepare"
     found = " ".join(arguments)[:80] or "nothing"
     nearest = hyperparameters.suggestion(arguments[-1] if arguments else "", (DATASET, "prepare"))
     hint = f"did you mean {nearest}?" if nearest else "python -m trainer --help lists the hyperparameters"

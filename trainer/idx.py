@@ -7,10 +7,11 @@ from pathlib import Path
 
 from trainer import files
 from trainer.contract import BAD_SWEEP, Problem, TrialError
-from trainer.images import CLASSES, Dataset, Images
+from trainer.images import CLASSES, Dataset, Images, Layout
 
 SIDE = 28
 """Pixels, of an image's edge."""
+LAYOUT = Layout(60_000, 10_000, channels=1, side=SIDE)
 UNSIGNED_BYTES = b"\0\0\x08"
 """How a file of bytes starts; then the number of dimensions, and each as a big-endian 32-bit number."""
 
@@ -33,6 +34,9 @@ class Manifest:
     train_labels: IdxFile
     test_images: IdxFile
     test_labels: IdxFile
+    layout: Layout = LAYOUT
+    prepared: str | None = None
+    """SHA-256 of the images and classes in the order of the prepared file."""
 
     @property
     def files(self) -> tuple[IdxFile, ...]:
@@ -43,6 +47,11 @@ class Manifest:
     def digest(self) -> str:
         """Stand for all four: the sum of what `sha256sum *` prints in a folder of them, unpacked."""
         return files.digest({file.name: file.sha256 for file in self.files})
+
+    @property
+    def digests(self) -> tuple[str, ...]:
+        """List the digests of all forms in which the dataset is published: one."""
+        return (self.digest,)
 
 
 MNIST = Manifest(
@@ -67,6 +76,7 @@ MNIST = Manifest(
         10_008,
         "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
     ),
+    prepared="06b0d1f124c4e5fa796686ade41a9b778edacc8622f2195a352ef479ad44fc16",
 )
 
 FASHION_MNIST = Manifest(
@@ -91,6 +101,7 @@ FASHION_MNIST = Manifest(
         10_008,
         "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
     ),
+    prepared="ca3ab2a37f845e1b8ae23cab1b51749a3011ba3bf1d9016176d75cbaabac376f",
 )
 
 

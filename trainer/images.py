@@ -7,6 +7,26 @@ CLASSES = 10
 
 
 @dataclass(frozen=True, slots=True)
+class Layout:
+    """How many images of which form a dataset has."""
+
+    train: int
+    test: int
+    channels: int
+    side: int
+
+    @property
+    def image(self) -> int:
+        """Bytes of an image."""
+        return self.channels * self.side * self.side
+
+    @property
+    def length(self) -> int:
+        """Bytes of all images and of their classes."""
+        return (self.train + self.test) * (self.image + 1)
+
+
+@dataclass(frozen=True, slots=True)
 class Images:
     """A byte a pixel, 0 to 255, and a byte a class."""
 

@@ -3,6 +3,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.trainer import sources
+from trainer import idx
 from trainer.data import Dataset, Images, load
 from trainer.digits import ROW, SIDE
 
@@ -31,6 +33,16 @@ def rows(mnist_5k: Dataset) -> bytes:
     )
 
 
+@pytest.fixture(scope="session")
+def mnist_files() -> Path:
+    return published(idx.MNIST)
+
+
+@pytest.fixture(scope="session")
+def fashion_files() -> Path:
+    return published(idx.FASHION_MNIST)
+
+
 @pytest.fixture
 def folder_with(tmp_path: Path) -> Callable[[str, bytes], Path]:
     def put(name: str, content: bytes) -> Path:
@@ -40,6 +52,13 @@ def folder_with(tmp_path: Path) -> Callable[[str, bytes], Path]:
         return folder
 
     return put
+
+
+def published(manifest: idx.Manifest) -> Path:
+    folder = sources.folder(manifest)
+    if not folder.is_dir():
+        pytest.skip(f"the images of {manifest.name} are not here: python -m tests.trainer.sources")
+    return folder
 
 
 def thinned(images: Images) -> Images:

@@ -182,10 +182,13 @@ def test_a_result_that_cannot_be_written_is_one_sentence(capsys: Capture, tmp_pa
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "python -m trainer: expected mnist or prepare mnist, got nothing"),
+        ([], "python -m trainer: expected mnist or prepare, got nothing"),
         (["mnits"], "did you mean mnist?"),
-        (["prepare"], "python -m trainer: expected prepare mnist, got prepare"),
-        (["prepare", "cifar"], "python -m trainer: expected prepare mnist, got prepare cifar"),
+        (
+            ["prepare"],
+            "python -m trainer: expected prepare cifar10|fashion-mnist|mnist|mnist-5k [--from FOLDER], got",
+        ),
+        (["prepare", "cifar"], "[--from FOLDER], got prepare cifar"),
         (["prepare", "mnist"], "SWEEP_DATA: must name the folder to prepare"),
     ],
 )

@@ -1,7 +1,7 @@
 import gzip
 import struct
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,7 @@ from trainer.data import MANIFESTS, Dataset, load
 from trainer.digits import ROW, ROWS, ROWS_FILE, ROWS_SHA256, SIDE
 from trainer.files import sha256
 from trainer.idx import IdxFile, Manifest
+from trainer.images import Layout
 from trainer.prepare import prepare
 
 Put = Callable[[str, bytes], Path]
@@ -31,13 +32,14 @@ FILES = {
 }
 
 
-def manifests(files: dict[str, bytes]) -> dict[str, Manifest]:
+def manifests(files: dict[str, bytes]) -> Mapping[str, Manifest]:
     return {"mnist": a_manifest(files)}
 
 
 def a_manifest(files: dict[str, bytes]) -> Manifest:
-    listed = (IdxFile(name, len(content), sha256(content)) for name, content in files.items())
-    return Manifest("mnist", *listed)
+    listed = [IdxFile(name, len(content), sha256(content)) for name, content in files.items()]
+    images, labels, test_images, test_labels = listed
+    return Manifest("mnist", images, labels, test_images, test_labels, Layout(3, 1, channels=1, side=SIDE))
 
 
 def refusal(
@@ -183,16 +185,15 @@ def test_the_digest_of_idx_files_is_that_of_their_sums() -> None:
     assert a_manifest(FILES).digest == f"sha256:{sha256(listing.encode())}"
 
 
-def test_idx_files_are_preferred_and_need_no_preparation(folder_with: Put, rows: bytes) -> None:
+def test_idx_files_are_preferred_to_the_rows(folder_with: Put, rows: bytes) -> None:
     folder = folder_with(ROWS_FILE, rows)
     for name, content in FILES.items():
         folder_with(name, content)
-    digest = a_manifest(FILES).digest
 
     assert load("mnist", folder, manifests(FILES)).name == "mnist"
-    assert (
-        prepare("mnist", folder, manifests(FILES)) == f"nothing to do: {folder} holds all of mnist ({digest})"
-    )
+    assert prepare("mnist", folder, manifests=manifests(FILES)).startswith(f"wrote {folder}/mnist.u8 ")
+    assert load("mnist", folder, manifests(FILES)).train.labels == b"\0\5\x09"
+    assert load("mnist-5k", folder, manifests(FILES)).name == "mnist-5k"
 
 
 def test_some_of_the_idx_files_are_refused_even_beside_the_rows(folder_with: Put, rows: bytes) -> None:

@@ -1,0 +1,229 @@
+import os
+import shutil
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from generator.engine.datasets import folder_digest
+from tests.trainer import archives
+from tests.trainer.archives import BINARY, PYTHON, members, packed
+from trainer import data, idx, prepared
+from trainer.__main__ import main
+from trainer.contract import BAD_SWEEP, STORAGE_FAILED, TrialError
+from trainer.data import Manifest
+from trainer.prepare import prepare
+
+NAME = "cifar10"
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(scope="module")
+def manifests() -> Mapping[str, Manifest]:
+    return {NAME: archives.manifest(members(BINARY), members(PYTHON))}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "cifar-10-binary.tar.gz").write_bytes(packed(BINARY, members(BINARY)))
+    return tmp_path
+
+
+def refusal(folder: Path, manifests: Mapping[str, Manifest]) -> TrialError:
+    with pytest.raises(TrialError) as caught:
+        data.load(NAME, folder, manifests)
+    return caught.value
+
+
+def test_the_prepared_file_gives_what_the_archive_gives(
+    folder: Path, manifests: Mapping[str, Manifest]
+) -> None:
+    before = data.load(NAME, folder, manifests)
+
+    said = prepare(NAME, folder, manifests=manifests)
+    (folder / "cifar-10-binary.tar.gz").unlink()
+
+    assert said == f"wrote {folder}/cifar10.u8 (22 images of cifar10, {before.digest})"
+    assert data.load(NAME, folder, manifests) == before
+    assert [path.name for path in folder.iterdir()] == ["cifar10.u8"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc tells which pages are shared")
+def test_the_pixels_are_pages_of_the_file_and_nothing_written_reaches_it(
+    folder: Path, manifests: Mapping[str, Manifest]
+) -> None:
+    prepare(NAME, folder, manifests=manifests)
+    written = (folder / "cifar10.u8").read_bytes()
+
+    dataset = data.load(NAME, folder, manifests)
+    mapped = Path("/proc/self/maps").read_text()
+    assert isinstance(dataset.train.pixels, memoryview)
+    dataset.train.pixels[0] ^= 255
+
+    assert f"{folder}/cifar10.u8" in mapped.replace("\\040", " ")
+    assert (folder / "cifar10.u8").read_bytes() == written
+
+
+def test_the_published_files_can_lie_elsewhere_and_are_only_read(
+    folder: Path, manifests: Mapping[str, Manifest], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    volume = tmp_path_factory.mktemp("volume")
+    before = sorted((path.name, path.stat().st_mtime_ns) for path in folder.iterdir())
+
+    prepare(NAME, volume, folder, manifests)
+
+    assert [path.name for path in volume.iterdir()] == ["cifar10.u8"]
+    assert sorted((path.name, path.stat().st_mtime_ns) for path in folder.iterdir()) == before
+
+
+def test_preparing_again_touches_nothing(folder: Path, manifests: Mapping[str, Manifest]) -> None:
+    prepare(NAME, folder, manifests=manifests)
+    before = (folder / "cifar10.u8").stat()
+
+    assert prepare(NAME, folder, manifests=manifests) == f"nothing to do: {folder}/cifar10.u8 is right"
+
+    after = (folder / "cifar10.u8").stat()
+    assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+
+
+def a_pixel(content: bytearray) -> None:
+    content[prepared.HEADER + 5] ^= 1
+
+
+def a_header(content: bytearray) -> None:
+    content[20] ^= 1
+
+
+def another_dataset(content: bytearray) -> None:
+    content[:] = content.replace(b'"cifar10"', b'"cifar99"')
+
+
+def its_end(content: bytearray) -> None:
+    del content[-1:]
+
+
+@pytest.mark.parametrize("damage", [a_pixel, a_header, another_dataset, its_end])
+def test_a_damaged_prepared_file_is_refused_and_can_be_made_anew(
+    folder: Path, manifests: Mapping[str, Manifest], damage: Callable[[bytearray], None]
+) -> None:
+    prepare(NAME, folder, manifests=manifests)
+    path = folder / "cifar10.u8"
+    right = path.read_bytes()
+    content = bytearray(right)
+    damage(content)
+    path.write_bytes(content)
+
+    error = refusal(folder, manifests)
+
+    assert str(error).startswith(f"{path}: must ")
+    assert error.exit_code == BAD_SWEEP
+    assert prepare(NAME, folder, manifests=manifests).startswith(f"replaced a damaged file by {path} ")
+    assert path.read_bytes() == right
+
+
+def test_a_known_sum_outweighs_what_the_file_says_of_itself(
+    folder: Path, manifests: Mapping[str, Manifest]
+) -> None:
+    prepare(NAME, folder, manifests=manifests)
+    known = archives.manifest(members(BINARY), members(PYTHON))
+    pinned = type(known)(known.name, known.binary, known.python, known.layout, prepared="0" * 64)
+
+    assert "must be what is prepared of cifar10, got other bytes" in str(refusal(folder, {NAME: pinned}))
+
+
+def test_damaged_originals_are_never_prepared(folder: Path, manifests: Mapping[str, Manifest]) -> None:
+    path = folder / "cifar-10-binary.tar.gz"
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
+
+    with pytest.raises(TrialError, match="must have SHA-256"):
+        prepare(NAME, folder, manifests=manifests)
+
+    assert [found.name for found in folder.iterdir()] == [path.name]
+
+
+@pytest.mark.skipif(os.getuid() == 0 and sys.platform != "linux", reason="needs a folder that cannot be made")
+def test_a_volume_that_cannot_be_written_is_one_sentence(
+    folder: Path, manifests: Mapping[str, Manifest]
+) -> None:
+    (folder / "file").touch()
+
+    with pytest.raises(TrialError) as caught:
+        prepare(NAME, folder / "file" / "volume", folder, manifests)
+
+    assert caught.value.exit_code == STORAGE_FAILED
+
+
+def test_a_write_that_is_broken_off_leaves_no_prepared_file(
+    folder: Path, manifests: Mapping[str, Manifest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", broken)
+
+    with pytest.raises(TrialError, match="No space left on device"):
+        prepare(NAME, folder, manifests=manifests)
+
+    assert [path.name for path in folder.iterdir()] == ["cifar-10-binary.tar.gz"]
+
+
+@pytest.mark.parametrize("form", ["--from FOLDER", "--from=FOLDER"])
+def test_the_whole_of_mnist_is_prepared_and_its_digest_is_that_of_its_four_files(
+    mnist_files: Path, tmp_path: Path, capsys: Capture, form: str
+) -> None:
+    volume = tmp_path / "the volume"
+
+    code = main(
+        ["prepare", "mnist", *(part.replace("FOLDER", str(mnist_files)) for part in form.split(" "))],
+        {"SWEEP_DATA": str(volume)},
+    )
+
+    dataset = data.load("mnist", volume)
+    assert code == 0
+    assert dataset.digest == idx.MNIST.digest == folder_digest(mnist_files)
+    assert f"wrote {volume}/mnist.u8 (70000 images of mnist, {dataset.digest})" in capsys.readouterr().out
+    assert dataset == idx.load(mnist_files, idx.MNIST)
+
+
+def test_fashion_mnist_is_read_as_debian_packs_it_and_prepared(fashion_files: Path, tmp_path: Path) -> None:
+    published = data.load("fashion-mnist", fashion_files)
+
+    prepare("fashion-mnist", tmp_path, fashion_files)
+
+    dataset = data.load("fashion-mnist", tmp_path)
+    assert (dataset.name, dataset.train.count, dataset.test.count) == ("fashion-mnist", 60_000, 10_000)
+    assert dataset == published
+    assert dataset.digest != idx.MNIST.digest
+
+
+def test_files_of_another_dataset_under_the_same_names_are_refused(
+    fashion_files: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(fashion_files, tmp_path / "mnist")
+
+    with pytest.raises(TrialError, match="must have SHA-256 ba891046"):
+        data.load("mnist", tmp_path / "mnist")
+
+
+@pytest.mark.parametrize(
+    ("workload", "message"),
+    [
+        ("cifar10", "must hold cifar-10-binary.tar.gz or cifar-10-python.tar.gz, but holds neither"),
+        ("fashion-mnist", "must hold the four IDX files of fashion-mnist, but does not"),
+    ],
+)
+def test_a_folder_without_the_published_files_says_which(
+    tmp_path: Path, capsys: Capture, workload: str, message: str
+) -> None:
+    code = main(["prepare", workload], {"SWEEP_DATA": str(tmp_path)})
+
+    assert code == BAD_SWEEP
+    assert capsys.readouterr().err.startswith(f"trainer: {tmp_path}: {message}\n  hint: ")
+
+
+def test_a_workload_without_a_folder_says_that_it_needs_one() -> None:
+    with pytest.raises(TrialError) as caught:
+        data.load("cifar10", None)
+
+    assert str(caught.value) == "SWEEP_DATA: must name the folder that holds cifar10"
