@@ -26,6 +26,8 @@ OWNERS = {
     "torch": set(),
     "numpy": {"search"},
     "scipy": {"search"},
+    "optuna": {"search"},
+    "cmaes": {"search"},
 }
 MODULE_LINES = 300
 FUNCTION_LINES = 40

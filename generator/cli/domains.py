@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import assert_never
 
 from generator.reader import shown
+from generator.structs.adaptive import Search
 from generator.structs.domain import (
     Beta,
     Choice,
@@ -31,6 +32,8 @@ def rows(block: Block) -> Iterator[tuple[str, str]]:
         yield parameter.name, " ".join([in_words(parameter.domain), *_conditions(parameter)])
     if isinstance(block, Listing):
         yield ", ".join(block.names), f"{len(block.assignments)} assignments, as listed"
+    if isinstance(block, Search) and (resource := block.resource):
+        yield resource.parameter, f"{resource.minimum} … {resource.maximum}, the resource"
     for derived in space.derived:
         yield derived.name, f"= {derived.text}"
     for group in space.zips:
@@ -50,6 +53,8 @@ def heading(block: Block) -> str:
             return f"{block.method}, {cap} by seed {seed}"
         case Listing():
             return "list"
+        case Search(method, _, seed, rounds):
+            return f"{method}, rounds of {rounds.size} by seed {seed}"
         case _:
             assert_never(block)
 

@@ -10,8 +10,9 @@ from generator.errors import RepositoryError
 from generator.problems import Problem, Severity
 from generator.reader import shown
 from generator.spec.nearest import did_you_mean
+from generator.structs.beside import Script
 from generator.structs.program import Program
-from generator.structs.sweep import Script, Sweep
+from generator.structs.sweep import Sweep
 
 CODE = "program-missing"
 START_FILE = "__main__.py"

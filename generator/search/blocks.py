@@ -13,6 +13,7 @@ from generator.search.limits.weights import weight
 from generator.search.listing import listed
 from generator.search.settling import Assignment, Candidate, Failed, Rejected, settling
 from generator.search.shuffled import shuffled
+from generator.structs.adaptive import Search
 from generator.structs.sweep import Block, Draw, Grid, Listing
 
 GLANCE = 100_000
@@ -140,5 +141,7 @@ def _candidates(block: Block) -> Iterator[Candidate]:
             return candidates(block)
         case Listing():
             return listed(block)
+        case Search():
+            return iter(())
         case _:
             assert_never(block)

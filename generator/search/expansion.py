@@ -1,7 +1,7 @@
 """From blocks to one list of assignments, and from assignments to trials."""
 
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from generator.errors import SpecError
@@ -13,9 +13,10 @@ from generator.search.limits import totals
 from generator.search.limits.weights import table
 from generator.search.limits.work import MOST_WORK, Price, bound, price
 from generator.search.settling import Assignment
+from generator.structs.adaptive import Search
 from generator.structs.program import Program
 from generator.structs.space import SearchSpace
-from generator.structs.sweep import Block, Grid, Sweep
+from generator.structs.sweep import Block, Draw, Grid, Sampler, Sweep
 from generator.structs.trial import Trial
 from generator.structs.values import identity
 
@@ -53,6 +54,8 @@ class Expansion:
 
 def explore(sweep: Sweep) -> Expansion | tuple[Problem, ...]:
     """Find a sweep's assignments, or every reason why it has none to offer."""
+    if sweep.search is not None:
+        return _probed(sweep, sweep.search)
     refused = tuple(totals.before(sweep))
     if refused:
         return refused
@@ -66,6 +69,19 @@ def explore(sweep: Sweep) -> Expansion | tuple[Problem, ...]:
     said += totals.after(sweep, expansion.assignments)
     errors = tuple(sorted(problem for problem in said if problem.severity is Severity.ERROR))
     return errors or Expansion(expansion.assignments, expansion.blocks, tuple(sorted(said)))
+
+
+def _probed(sweep: Sweep, search: Search) -> Expansion | tuple[Problem, ...]:
+    """Look whether a search by rounds could find anything; its assignments come a round at a time."""
+    chance = Draw(Sampler.RANDOM, search.space, search.seed, cap=1, place=search.place)
+    found = explore(replace(sweep, blocks=(chance,)))
+    size = min(search.rounds.size, search.cap or search.rounds.size)
+    said = totals.of_a_round(sweep, size * sweep.replicates)
+    if not isinstance(found, Expansion):
+        return found
+    problems = tuple(sorted({*found.warnings, *said}))
+    errors = tuple(problem for problem in problems if problem.severity is Severity.ERROR)
+    return errors or Expansion((), (BlockCount(0, 0, 0),), problems)
 
 
 def is_plain(space: SearchSpace) -> bool:

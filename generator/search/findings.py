@@ -9,6 +9,7 @@ from generator.search.blocks import Explored
 from generator.search.drawing import unbalanced
 from generator.search.limits.work import bound
 from generator.search.settling import Assignment
+from generator.structs.adaptive import Search
 from generator.structs.domain import Continuous
 from generator.structs.space import Constraint, Derived, Parameter
 from generator.structs.sweep import Draw, Grid, Listing, Sampler
@@ -92,7 +93,7 @@ def _candidates(found: Explored) -> str:
     match found.block:
         case Grid():
             return "combinations" if found.candidates > 1 else "combination"
-        case Draw():
+        case Draw() | Search():
             return "draws" if found.candidates > 1 else "draw"
         case Listing():
             return "assignments" if found.candidates > 1 else "assignment"
@@ -174,7 +175,7 @@ def _is_telling(found: Explored) -> bool:
     match found.block:
         case Listing():
             return True
-        case Draw():
+        case Draw() | Search():
             return found.candidates >= TELLING_DRAWS
         case Grid(seed=seed):
             return seed is None or found.is_exhausted

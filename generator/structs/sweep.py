@@ -6,8 +6,9 @@ from enum import StrEnum
 from math import ceil
 from types import MappingProxyType
 
-from generator.problems import NOWHERE, Place, Problem, Severity
-from generator.structs.record import UNFINISHED, Status
+from generator.problems import NOWHERE, Place, Problem
+from generator.structs.adaptive import EarlyStop, Impute, Search
+from generator.structs.beside import Retry, Script
 from generator.structs.reporting import USUAL_FORMATS, MetricFormat, MetricSource, Reduce
 from generator.structs.settings import Limits, Pool
 from generator.structs.space import SearchSpace
@@ -51,6 +52,9 @@ class Metric:
     format: MetricFormat | None = None
     """None: the usual one of its source."""
     reduce: Reduce = Reduce.LAST
+    target: float | None = None
+    """A value that is good enough: a search that has one asks for nothing more."""
+    impute: Impute = Impute.WORST
 
     @property
     def reported(self) -> dict[str, str]:
@@ -65,6 +69,10 @@ class Metric:
     def better(self, left: float, right: float) -> bool:
         """Tell whether left beats right; equal values beat neither way."""
         return left > right if self.goal is Goal.MAXIMIZE else left < right
+
+    def reaches_target(self, value: float) -> bool:
+        """Tell whether a value is good enough; without a target none is."""
+        return self.target is not None and not self.better(self.target, value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +210,7 @@ class Listing:
         return tuple(dict.fromkeys(name for assignment in self.assignments for name in assignment))
 
 
-Block = Grid | Draw | Listing
+Block = Grid | Draw | Listing | Search
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,28 +225,6 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
-class Script:
-    """A file of the code that a spec names: whether it is there is known when the code is looked at."""
-
-    path: str
-    """Relative to the folder of the code."""
-    place: Place
-    severity: Severity
-    """Of its absence: what the key program names must be there, an argument may only look like a path."""
-    is_inside: bool = True
-    """False: the command names it as if it lay beside the folder of the code, where a trial has nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class Retry:
-    """A batch some of whose trials are asked for once more."""
-
-    batch: str
-    statuses: frozenset[Status] = UNFINISHED
-    """Trials that ended so."""
-
-
-@dataclass(frozen=True, slots=True)
 class Sweep:
     """A checked spec."""
 
@@ -246,7 +232,7 @@ class Sweep:
     description: str
     metric: Metric
     blocks: tuple[Block, ...]
-    """At least one; their assignments follow each other, each counted once."""
+    """At least one; their assignments follow each other, each counted once. A search is alone."""
     command: tuple[str, ...]
     """With the path of the program written out; other macros as in the spec."""
     run: Run
@@ -273,6 +259,24 @@ class Sweep:
     scripts: tuple[Script, ...] = ()
     warnings: tuple[Problem, ...] = ()
     """What its author may want to know; it stops nothing."""
+    other_metrics: tuple[Metric, ...] = ()
+    """What a front is looked for in beside the metric; reported as that is."""
+    early_stop: EarlyStop | None = None
+    """What ends a trial before its time."""
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """All that is measured; the first is the metric of whatever takes one only."""
+        return (self.metric, *self.other_metrics)
+
+    @property
+    def search(self) -> Search | None:
+        """The sweep's only block where that goes by rounds."""
+        match self.blocks:
+            case (Search() as found,):
+                return found
+            case _:
+                return None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -280,6 +284,6 @@ class Sweep:
         found: dict[str, None] = {}
         for block in self.blocks:
             parameters = [parameter.name for parameter in block.space.parameters]
-            listed = block.names if isinstance(block, Listing) else ()
+            listed = block.names if isinstance(block, Listing | Search) else ()
             found |= dict.fromkeys([*parameters, *listed, *(value.name for value in block.space.derived)])
         return tuple(found)

@@ -12,8 +12,9 @@ from generator.commands.plan import plan
 from generator.commands.retry import retry
 from generator.errors import IdleError, RepositoryError, SpecError, UsageError
 from generator.repo import batches
+from generator.structs.beside import Retry
 from generator.structs.record import Status
-from generator.structs.sweep import Retry, Sweep
+from generator.structs.sweep import Sweep
 from tests.commands.test_collect import leave, target
 from tests.repository import Sandbox, followed_by
 

@@ -23,7 +23,6 @@ SETTINGS_PAGE = (ROOT / "docs/settings.md").read_text()
 SETTINGS_SCHEMA = json.loads((ROOT / "generator/schemas/settings.schema.json").read_text())
 
 EXAMPLES = re.findall(r"^### (.+?)\n|^```yaml\n(.*?)^```|^```csv\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-REFUSED = "# refused"
 
 
 def examples() -> Iterator[Any]:
@@ -46,7 +45,12 @@ def completed(text: str) -> tuple[str, str]:
         "parameters": "parameters: {width: {values: [64, 128]}}",
     }.items():
         has = re.search(rf"^{key}:", text, re.MULTILINE)
-        instead = {"command": "program:", "method": "blocks:", "parameters": "method: list"}.get(key, "\0")
+        instead = {
+            "command": "program:",
+            "method": "blocks:",
+            "parameters": "method: list",
+            "metric": "metrics:",
+        }.get(key, "\0")
         if not has and not re.search(rf"^{instead}", text, re.MULTILINE):
             lines.append(line)
     whole = text + "\n".join(lines) + "\n"
@@ -66,10 +70,6 @@ def test_an_example_makes_as_many_trials_as_it_says(text: str, tables: list[str]
         beside=lambda _: tables[0].encode() if tables else None,
     )
 
-    if text.startswith(REFUSED):
-        assert isinstance(sweep, tuple)
-        assert [problem.code for problem in sweep] == ["not-supported-yet"]
-        return
     assert isinstance(sweep, Sweep), "\n".join(map(str, sweep))
     assert not sweep.warnings
     found = search.explore(sweep)
@@ -106,7 +106,7 @@ def test_every_section_has_an_example() -> None:
 
 def test_the_method_and_the_macros_are_all_named() -> None:
     assert {f"`{method}`" for method in SCHEMA["$defs"]["searchKeys"]["properties"]["method"]["enum"]} <= set(
-        re.findall(r"`[a-z-]+`", PAGE)
+        re.findall(r"`[a-z0-9-]+`", PAGE)
     )
     assert all(
         f"`{kind}`" in PAGE for kind in SCHEMA["$defs"]["parameter"]["properties"]["distribution"]["enum"]

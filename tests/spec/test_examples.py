@@ -65,8 +65,9 @@ def asked_for(path: Path) -> Iterator[str]:
     yield f"{len(expansion.assignments) * sweep.replicates} trials, {sweep.replicates} an assignment"
     for block, count in zip(sweep.blocks, expansion.blocks, strict=True):
         yield f"{block.method}: {count.kept} of {count.candidates}, {count.rejected} rejected"
-    yield f"first {line(expansion.assignments[0])}"
-    yield f"last {line(expansion.assignments[-1])}"
+    if expansion.assignments:  # a search by rounds has them a round at a time
+        yield f"first {line(expansion.assignments[0])}"
+        yield f"last {line(expansion.assignments[-1])}"
 
 
 def line(assignment: Mapping[str, Value]) -> str:

@@ -86,19 +86,6 @@ def test_a_shared_parameter_is_reported_once() -> None:
     ]
 
 
-def test_a_method_that_needs_results_is_understood_and_refused() -> None:
-    hyperband = {"type": "hyperband", "min_iter": 3, "s": 2, "eta": 3, "strict": True}
-
-    assert bad(method="bayes", run_cap=9, early_terminate=hyperband) == [
-        ("method", "not-supported-yet"),
-        ("early_terminate", "not-supported-yet"),
-    ]
-    assert bad(metric={"name": "m", "target": 0.9, "impute": "best"}) == [
-        ("metric.target", "not-supported-yet"),
-        ("metric.impute", "not-supported-yet"),
-    ]
-
-
 @pytest.mark.parametrize("key", ["project", "entity"])
 def test_keys_of_wandb_lead_to_the_importer(key: str) -> None:
     assert hints(**{key: "x"}) == ["this is a key of W&B: `sweep import wandb FILE` makes a spec of its file"]

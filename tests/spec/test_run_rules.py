@@ -9,9 +9,10 @@ from generator import search
 from generator.problems import Problem
 from generator.search import Expansion
 from generator.spec import parse
+from generator.structs.beside import Retry
 from generator.structs.record import Status
 from generator.structs.settings import Controller, Defaults, Egress, Limits, Settings
-from generator.structs.sweep import CodeMode, Resources, Retry, Run, Shape, Sweep
+from generator.structs.sweep import CodeMode, Resources, Run, Shape, Sweep
 from tests.written_specs import (
     DIGEST,
     SETTINGS,

@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 
 from generator.spec import parse
+from generator.spec.schemas import schema
 from generator.structs.sweep import Sweep
 from tests.written_specs import SETTINGS, a_spec, bad, good, hints, messages, parsed
 
-METHODS = ("bayes", "grid", "halton", "latin-hypercube", "list", "random", "sobol")
+METHODS = sorted(schema("sweep")["$defs"]["searchKeys"]["properties"]["method"]["enum"])
 
 
 @pytest.mark.parametrize(
@@ -16,10 +17,10 @@ METHODS = ("bayes", "grid", "halton", "latin-hypercube", "list", "random", "sobo
     [
         ("gird", "did you mean 'grid'?"),
         ("Grid", "did you mean 'grid'?"),
-        ("x", f"known: {', '.join(map(repr, METHODS))}"),
+        ("x", None),
     ],
 )
-def test_other_methods_are_unknown(method: str, hint: str) -> None:
+def test_other_methods_are_unknown(method: str, hint: str | None) -> None:
     assert messages(method=method) == [f"must be one of {', '.join(map(repr, METHODS))}, got {method!r}"]
     assert hints(method=method) == [hint]
 

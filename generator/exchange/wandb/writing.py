@@ -7,6 +7,7 @@ from generator.exchange.loss import Exported, Loss
 from generator.exchange.programs import script_in
 from generator.exchange.unsaid import of_block, of_run
 from generator.formats.yaml import dump
+from generator.structs.adaptive import Method, Search
 from generator.structs.command import DEFAULT_COMMAND, PROGRAM
 from generator.structs.domain import (
     Beta,
@@ -77,8 +78,18 @@ def _method(block: Block, losses: list[Loss]) -> dict[str, Any]:
             return {"method": "random", "run_cap": cap}
         case Listing():
             return {"method": "grid"}
+        case Search(method=adaptive, cap=cap, rounds=rounds):
+            return _bayes(adaptive, cap or (rounds.max and rounds.max * rounds.size), losses)
         case _:
             assert_never(block)
+
+
+def _bayes(method: Method, cap: int | None, losses: list[Loss]) -> dict[str, Any]:
+    losses.append(Loss("seed", "W&B has none: it proposes other values, anew each time"))
+    losses.append(Loss("rounds", "W&B proposes a run at a time, from what has ended by then"))
+    if method is not Method.BAYES:
+        losses.append(Loss(f"method: {method}", "written as bayes: W&B has no other that learns"))
+    return {"method": "bayes"} | ({} if cap is None else {"run_cap": cap})
 
 
 def _listed(assignments: Sequence[Mapping[str, Value]], losses: list[Loss]) -> dict[str, Any]:

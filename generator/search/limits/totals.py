@@ -9,6 +9,7 @@ from generator.search.limits import running
 from generator.search.limits.weights import MOST_BYTES, MOST_CELLS, largest_row, least_row, table
 from generator.search.limits.work import MOST_WORK, Price, price
 from generator.search.settling import Assignment
+from generator.structs.adaptive import Search
 from generator.structs.counting import MOST_COMBINATIONS, MOST_TRIALS, combinations
 from generator.structs.dimensions import dimensions, size
 from generator.structs.domain import Choice, Quantized
@@ -126,6 +127,8 @@ def _certain(block: Block) -> int:
             return 0
         case Listing(space, assignments):
             return 0 if space.constraints else len(assignments)
+        case Search():
+            return 0
         case _:
             assert_never(block)
 
@@ -179,6 +182,16 @@ def after(sweep: Sweep, found: Collection[Assignment]) -> Iterator[Problem]:
         yield _bytes(sweep, block, f"{heavy // 2**20} MiB or more")
         return
     yield from running.budgets(sweep, trials, is_all=True)
+    yield from running.shapes(sweep, trials)
+    yield from running.nodes(sweep, trials)
+
+
+def of_a_round(sweep: Sweep, trials: int) -> Iterator[Problem]:
+    """Hold the first round of a search against every limit; the others are no larger."""
+    if trials > MOST_TRIALS:
+        yield from _trials(sweep, trials // sweep.replicates)
+        return
+    yield from running.budgets(sweep, trials, is_all=False)
     yield from running.shapes(sweep, trials)
     yield from running.nodes(sweep, trials)
 

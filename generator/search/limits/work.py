@@ -10,6 +10,7 @@ from typing import assert_never
 
 from generator.search.distributions.quantiles import exact_share
 from generator.search.draws import LONGEST_SORTED
+from generator.structs.adaptive import Search
 from generator.structs.counting import MOST_COMBINATIONS, combinations
 from generator.structs.dimensions import dimensions
 from generator.structs.domain import (
@@ -84,7 +85,7 @@ def bound(block: Block) -> int | None:
             return min(max(LEAST_CANDIDATES, CANDIDATES_EACH * cap), MOST_CANDIDATES)
         case Grid(cap=int(cap), seed=int()):
             return min(max(LEAST_CANDIDATES, CANDIDATES_EACH * cap, MOST_COMBINATIONS), MOST_CANDIDATES)
-        case Grid() | Listing():
+        case Grid() | Listing() | Search():
             return None
         case _:
             assert_never(block)
@@ -101,6 +102,8 @@ def _least(block: Block) -> int:
             return combinations(space)
         case Listing(_, assignments):
             return len(assignments)
+        case Search():
+            return 0
         case _:
             assert_never(block)
 
@@ -109,7 +112,7 @@ def _made(block: Block) -> int:
     """Count the steps in which a candidate gets its values."""
     domains = [parameter.domain for parameter in block.space.parameters]
     match block:
-        case Draw():
+        case Draw() | Search():
             return sum(map(_drawn, domains))
         case Grid(space, _, seed) if seed is not None:
             total = prod(dimension.size for dimension in dimensions(space))

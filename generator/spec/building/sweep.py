@@ -2,31 +2,30 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 from generator.problems import NOWHERE, Place, Problem, Severity
 from generator.reader import Path
+from generator.spec.building import searching
 from generator.spec.building.domains import value
 from generator.spec.building.running import ran
 from generator.spec.building.space import space
 from generator.spec.draft import Draft
+from generator.spec.rules.methods import ADAPTIVE
 from generator.spec.rules.sections import Section, is_shuffled, sections
+from generator.structs.beside import Retry, Script
 from generator.structs.command import DEFAULT_COMMAND, PROGRAM
 from generator.structs.record import Status
-from generator.structs.reporting import MetricFormat, MetricSource, Reduce
 from generator.structs.sweep import (
     Block,
     Budget,
     Draw,
-    Goal,
     Grid,
     Listing,
-    Metric,
-    Retry,
     Run,
     Sampler,
-    Script,
     Sweep,
 )
 from generator.structs.values import Value, bytes_digest
@@ -41,10 +40,11 @@ def sweep(draft: Draft, warnings: tuple[Problem, ...] = ()) -> Sweep:
     """Build the sweep of a draft without problems."""
     document, data = draft.document, draft.document.data
     run = ran(data.get("run", {}), draft.settings)
+    metrics = searching.metrics(data)
     return Sweep(
         name=data["name"],
         description=data.get("description", ""),
-        metric=_metric(data["metric"]),
+        metric=metrics[0],
         blocks=tuple(_block(draft, section) for section in sections(draft)),
         command=_command(data, run),
         run=run,
@@ -61,16 +61,8 @@ def sweep(draft: Draft, warnings: tuple[Problem, ...] = ()) -> Sweep:
         code_place=_code_place(draft),
         scripts=tuple(_scripts(draft, run)),
         warnings=warnings,
-    )
-
-
-def _metric(section: dict[str, Any]) -> Metric:
-    return Metric(
-        section["name"],
-        Goal(section.get("goal", Goal.MINIMIZE)),
-        MetricSource(section.get("source", MetricSource.RESULT)),
-        MetricFormat(section["format"]) if "format" in section else None,
-        Reduce(section.get("reduce", Reduce.LAST)),
+        other_metrics=metrics[1:],
+        early_stop=searching.early_stop(data.get("early_terminate")),
     )
 
 
@@ -121,6 +113,9 @@ def _block(draft: Draft, section: Section) -> Block:
             return Grid(found, cap, seed if is_shuffled(draft, section) else None, place)
         case "list":
             return Listing(found, _assignments(draft, section.path), place)
+        case method if method in ADAPTIVE:
+            assert seed is not None
+            return replace(searching.search(draft.document.data, found, seed), cap=cap, place=place)
         case method:
             assert seed is not None
             assert cap is not None

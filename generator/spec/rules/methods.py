@@ -1,4 +1,4 @@
-"""Methods: which keys each needs, which it cannot use, and which methods come later."""
+"""Methods: which keys each needs, and which it cannot use."""
 
 from collections.abc import Iterator
 
@@ -7,15 +7,17 @@ from generator.reader import Path
 from generator.spec.draft import Draft
 from generator.spec.rules.forms import DISTRIBUTIONS, range_of
 from generator.spec.rules.sections import Leaf, Section, has_blocks, is_shuffled, once, sections
+from generator.structs.adaptive import Method
 from generator.structs.sweep import Sampler
 
 DRAWN = frozenset(map(str, Sampler))
+ADAPTIVE = frozenset(map(str, Method))
 SEARCH_KEYS = ("zip", "constraints", "derived", "seed", "run_cap", "grid_order", "assignments", "file")
 SHARED = frozenset({"parameters", "seed"})
 USED = {
     "grid": frozenset({"zip", "constraints", "derived", "run_cap", "grid_order"}),
     "list": frozenset({"constraints", "derived", "assignments", "file"}),
-    **dict.fromkeys(DRAWN, frozenset({"zip", "constraints", "derived", "seed", "run_cap"})),
+    **dict.fromkeys(DRAWN | ADAPTIVE, frozenset({"zip", "constraints", "derived", "seed", "run_cap"})),
 }
 COUNTABLE = frozenset(
     {"", "constant", "categorical", "categorical_w_probabilities", "int_uniform", "q_uniform"}
@@ -26,7 +28,7 @@ COUNTABLE = frozenset(
 def integer_bounds(draft: Draft) -> Iterator[Problem]:
     """Where nothing lies between two integers, what lies between 0.0 and 1.0 is likely to be meant."""
     for section in sections(draft):
-        for leaf in section.leaves.values() if section.method in DRAWN else ():
+        for leaf in section.leaves.values() if section.method in DRAWN | ADAPTIVE else ():
             kind, keys = range_of(draft, leaf) or ("", {})
             if kind != "int_uniform" or keys.keys() - {"min", "max", "when"}:
                 continue
@@ -72,13 +74,14 @@ def needed_keys(draft: Draft) -> Iterator[Problem]:
     for section in sections(draft):
         keys = draft.names(*section.path)
         draws = section.method in DRAWN
-        if (draws or is_shuffled(draft, section)) and not {"seed"} & {*keys, *draft.names()}:
+        chance = draws or section.method in ADAPTIVE
+        if (chance or is_shuffled(draft, section)) and not {"seed"} & {*keys, *draft.names()}:
             what = "grid_order: shuffled" if section.method == "grid" else f"method: {section.method}"
             yield _needed(draft, section, "seed", what, "for example seed: 0; the same seed, the same trials")
         if draws and "run_cap" not in keys:
             hint = "how many assignments to draw, for example run_cap: 50"
             yield _needed(draft, section, "run_cap", f"method: {section.method}", hint)
-        searches = draws or section.method == "grid"
+        searches = chance or section.method == "grid"
         if searches and "parameters" not in {*keys, *draft.names()}:
             hint = "for example parameters: {learning_rate: {values: [0.01, 0.1]}}"
             yield _needed(draft, section, "parameters", f"method: {section.method}", hint)
@@ -100,19 +103,6 @@ def walkable(draft: Draft) -> Iterator[Problem]:
                 message = f"must be countable in a grid, got {kind}"
                 hint = _countable_hint(kind)
                 yield draft.problem(leaf.path, message, code="grid-domain", hint=hint, at_key=True)
-
-
-def later(draft: Draft) -> Iterator[Problem]:
-    """What is understood and not carried out is refused, and never ignored."""
-    for section in sections(draft):
-        if section.method == "bayes":
-            message = "the method 'bayes' is not supported yet"
-            hint = "methods without earlier results: grid, random, sobol, halton, latin-hypercube, list"
-            yield draft.problem((*section.path, "method"), message, code="not-supported-yet", hint=hint)
-    for place in (("early_terminate",), ("metric", "target"), ("metric", "impute")):
-        if place[-1] in draft.names(*place[:-1]) and place not in draft.document.unread:
-            message = f"the key {place[-1]!r} is not supported yet"
-            yield draft.problem(place, message, code="not-supported-yet", at_key=True)
 
 
 def _needed(draft: Draft, section: Section, key: str, what: str, hint: str) -> Problem:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from generator.problems import Problem
-from generator.reader import shown
+from generator.reader import Path, shown
 from generator.spec.draft import Draft
 from generator.structs.names import RESERVED_SWEEP_NAMES, SWEEP_NAME, SWEEP_NAME_LENGTH
 
@@ -45,10 +45,12 @@ def file_name(draft: Draft) -> Iterator[Problem]:
 
 def metric_name(draft: Draft) -> Iterator[Problem]:
     """A metric's name becomes a CSV column and stands in `name=value` lines."""
-    name = draft.get("metric", "name", kind=str)
-    if name is not None and not METRIC_NAME.fullmatch(name):
-        message = (
-            "must begin with a letter and hold at most 63 letters, digits and any of _ . / @ -, "
-            f"got {shown(name)}"
-        )
-        yield draft.problem(("metric", "name"), message, code="metric-name")
+    places: list[Path] = [("metric",), *(place for place, _ in draft.items("metrics"))]
+    for place in places:
+        name = draft.get(*place, "name", kind=str)
+        if name is not None and not METRIC_NAME.fullmatch(name):
+            message = (
+                "must begin with a letter and hold at most 63 letters, digits and any of _ . / @ -, "
+                f"got {shown(name)}"
+            )
+            yield draft.problem((*place, "name"), message, code="metric-name")

@@ -73,7 +73,13 @@ def _places(section: Section) -> list[tuple[str, Path]]:
     """List every name of a section with the place of its key; a listed name at its first place."""
     parameters = [(leaf.name, leaf.path) for leaf in section.leaves.values()]
     listed = [(name, places[0]) for name, places in section.listed.items()]
-    return [*parameters, *listed, *((name, (*section.path, "derived", name)) for name in section.derived)]
+    resource = [] if section.resource is None else [(section.resource, ("resource", "parameter"))]
+    return [
+        *parameters,
+        *listed,
+        *resource,
+        *((name, (*section.path, "derived", name)) for name in section.derived),
+    ]
 
 
 def wrong_name(name: str) -> str | None:

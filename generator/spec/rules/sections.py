@@ -45,6 +45,8 @@ class Section:
     """The file of assignments, where there is one that could be read."""
     is_whole: bool
     """All names are known: nothing was unreadable."""
+    resource: str | None = None
+    """The name of the parameter that a search by rounds sets itself."""
 
     @property
     def parameters(self) -> frozenset[str]:
@@ -61,7 +63,8 @@ def sections(draft: Draft) -> Iterator[Section]:
         table = draft.tables.get(path)
         is_whole = bool(leaves or listed or table) and _is_whole(draft, path)
         method, derived = draft.get(*path, "method", kind=str), draft.names(*path, "derived")
-        yield Section(path, method, leaves, derived, listed, table, is_whole)
+        resource = None if path else draft.get("resource", "parameter", kind=str)
+        yield Section(path, method, leaves, derived, listed, table, is_whole, resource)
 
 
 def is_shuffled(draft: Draft, section: Section) -> bool:

@@ -1,0 +1,25 @@
+"""Searches by rounds: recorded trials in, the next round out; the same for the same evidence, always."""
+
+from collections.abc import Iterable
+
+from generator.search.adaptive import ending
+from generator.search.adaptive.evidence import in_order
+from generator.search.adaptive.proposing import proposed
+from generator.search.adaptive.values import Finished, Observation, Round, Suggestion
+from generator.structs.sweep import Sweep
+
+__all__ = ["Finished", "Observation", "Round", "Suggestion", "next_round"]
+
+
+def next_round(sweep: Sweep, observations: Iterable[Observation], *, number: int) -> Round | Finished:
+    """Make a search's next round, the first of which is number 1, or say why there is none.
+
+    `observations` are all trials of the batches that this sweep has, in any order, whatever became of them,
+    and what is recorded of the sweeps that it starts with. Raises ToolError where a library is missing.
+    """
+    search = sweep.search
+    assert search is not None, "only a search goes by rounds"
+    ordered = in_order(observations)
+    own = [one for one in ordered if one.round is not None]
+    over = ending.finished(sweep, search, own, number=number)
+    return over or proposed(sweep, search, ordered, number)

@@ -1,0 +1,153 @@
+"""Rounds: pure, legal, new, and over when they should be."""
+
+import random
+
+import pytest
+
+from generator.search import Expansion, explore
+from generator.search.adaptive import Finished, Round, next_round
+from generator.structs.adaptive import Resource, Rounds, Search
+from generator.structs.record import Status
+from generator.structs.values import canonical_json
+from tests.search.searches import a_search, an_observation, history, loss, recorded, searched
+
+
+def test_a_search_asks_for_nothing_by_itself() -> None:
+    found = explore(a_search())
+
+    assert isinstance(found, Expansion)
+    assert found.assignments == ()
+    assert [count.kept for count in found.blocks] == [0]
+
+
+def test_a_search_of_which_nothing_satisfies_the_constraints_is_refused() -> None:
+    found = explore(a_search(constraints=["width * depth > 10000"]))
+
+    assert isinstance(found, tuple)
+    assert [problem.code for problem in found] == ["constraint-nothing"]
+
+
+def test_the_order_in_which_records_are_listed_changes_nothing() -> None:
+    sweep = a_search()
+    known = history(sweep, loss, 30)
+    shuffled = random.Random(3).sample(known, len(known))  # noqa: S311 - an order, no secret
+
+    assert next_round(sweep, known, number=9) == next_round(sweep, shuffled, number=9)
+
+
+def test_a_round_has_its_size_and_nothing_known() -> None:
+    sweep = a_search()
+
+    observations = searched(sweep, loss, 5)
+
+    assert len(observations) == 20
+    assert len({canonical_json(one.assignment) for one in observations}) == 20
+
+
+def test_another_round_and_another_seed_propose_something_else() -> None:
+    found = [next_round(a_search(seed=seed), (), number=number) for seed, number in [(1, 1), (2, 1), (1, 2)]]
+
+    assert len({str(one.suggestions) for one in found if isinstance(one, Round)}) == 3
+
+
+def test_a_search_finds_what_is_good() -> None:
+    best = min(one.values for one in searched(a_search(), loss, 25) if one.values)
+
+    assert best[0] < 0.02
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"rounds": {"size": 4, "max": 3}}, "rounds"),
+        ({"run_cap": 12}, "run-cap"),
+        ({"budget": {"max_trials": 12}}, "budget"),
+        ({"metric": {"name": "loss", "target": 100.0}}, "target"),
+        ({"rounds": {"size": 4, "max": 9, "patience": 2}}, "patience"),
+        ({"parameters": {"a": {"values": [1, 2, 3]}}}, "exhausted"),
+    ],
+)
+def test_a_search_says_why_it_is_over(changes: dict[str, object], reason: str) -> None:
+    sweep = a_search(**changes)
+    observations = searched(sweep, lambda _: 1.0, 3)
+
+    found = next_round(sweep, observations, number=1 + max(one.round or 0 for one in observations))
+
+    assert isinstance(found, Finished)
+    assert found.reason == reason
+    assert found.text
+
+
+def test_the_last_round_is_cut_to_what_is_left() -> None:
+    assert len(searched(a_search(run_cap=6), loss, 9)) == 6
+    assert len(searched(a_search(budget={"max_trials": 7}, replicates=2), loss, 1)) == 3
+
+
+def test_a_space_that_is_nearly_known_gives_what_is_left_of_it() -> None:
+    sweep = a_search(parameters={"a": {"values": [1, 2, 3]}, "b": {"values": ["x", "y"]}})
+
+    observations = searched(sweep, lambda _: 1.0, 5)
+
+    assert sorted((one.assignment["a"], one.assignment["b"]) for one in observations) == [
+        (a, b) for a in (1, 2, 3) for b in ("x", "y")
+    ]
+
+
+def test_what_another_sweep_ran_is_evidence_and_may_be_asked_for_here() -> None:
+    sweep = a_search(parameters={"a": {"values": [1, 2]}}, rounds={"size": 2, "max": 1})
+    elsewhere = [an_observation({"a": value}, 0.5, round=None) for value in (1, 2, 3)]
+
+    found = next_round(sweep, elsewhere, number=1)
+
+    assert isinstance(found, Round)
+    assert len(found.suggestions) == 2
+
+
+def test_a_missing_trial_is_known_and_tells_nothing() -> None:
+    sweep = a_search(parameters={"a": {"values": [1, 2]}}, rounds={"size": 2, "max": 9})
+    missing = an_observation({"a": 1}, None, status=Status.MISSING)
+
+    found = next_round(sweep, [missing], number=2)
+
+    assert isinstance(found, Round)
+    assert [dict(one.assignment) for one in found.suggestions] == [{"a": 2}]
+
+
+def test_constraints_hold_whatever_is_proposed() -> None:
+    sweep = a_search(constraints=["width * depth <= 256"], rounds={"size": 8, "max": 9})
+
+    observations = searched(sweep, loss, 4)
+
+    assert len(observations) == 32
+    assert all(
+        int(str(one.assignment["width"])) * int(str(one.assignment["depth"])) <= 256 for one in observations
+    )
+
+
+def test_rounds_count_what_was_drawn_again() -> None:
+    sweep = a_search(constraints=["width == 256 and depth == 6"], rounds={"size": 6, "max": 9})
+    known = history(sweep, loss, 12)
+
+    found = next_round(sweep, known, number=3)
+
+    assert isinstance(found, Round)
+    assert len(recorded(found, loss)) == 6
+    assert found.redrawn > 0
+
+
+def test_a_resource_has_rungs_that_end_at_its_maximum() -> None:
+    assert Resource("epochs", 1, 27).rungs == (1, 3, 9, 27)
+    assert Resource("epochs", 2, 27, 4).rungs == (2, 8, 27)
+    assert Resource("epochs", 4, 10).generations == (4, 8, 10)
+    with pytest.raises(ValueError, match="1 <= min < max"):
+        Resource("epochs", 3, 3)
+
+
+def test_a_search_without_a_size_or_with_a_resource_too_many_cannot_be_made() -> None:
+    search = a_search().search
+
+    assert search
+    with pytest.raises(ValueError, match="size must be at least 1"):
+        Rounds(0)
+    with pytest.raises(ValueError, match="must not have a resource"):
+        Search(search.method, search.space, 1, search.rounds, resource=Resource("epochs", 1, 3))
