@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from generator import policy
+from generator.commands import lineage
 from generator.problems import Problem
-from generator.repo import files, kustomize
+from generator.repo import batches, files, kustomize
 from generator.repo.batches import StoredBatch
 from generator.repo.git import Repository
 from generator.structs.settings import Settings
@@ -33,4 +34,6 @@ def rendered(
         files.write_folder(Path(scratch) / "base", FileTree(bases))
         built = kustomize.build(Path(scratch) / batch.folder)
     image = batch.lock.program.container_image
-    return policy.check(batch.name, settings, built, place=batch.folder, image=image) or built
+    folders = lineage.of_batch(batch, batches.in_commit(repository, commit) if batch.lock.parents else ())
+    found = policy.check(batch.name, settings, built, place=batch.folder, image=image, parent_folders=folders)
+    return found or built

@@ -1,12 +1,14 @@
 """`launch.json`: what the launcher of a batch needs to run any of its rows."""
 
-from typing import Any
+from typing import Any, assert_never
 
 from generator.formats import json
 from generator.formats.table import Column, ColumnType, Table
 from generator.structs.batch import Batch
 from generator.structs.command import Macro, parse_element
 from generator.structs.settings import Settings
+from generator.structs.stopping import Patience, Reach, StopRule, Thresholds
+from generator.structs.sweep import Goal
 from generator.structs.values import bytes_digest
 
 LAUNCH_FILE = "launch.json"
@@ -55,8 +57,31 @@ def write(name: str, batch: Batch, settings: Settings, table: Table, *, banner: 
                 settings.secrets[secret].variable: f"{secret_folder(secret)}/{settings.secrets[secret].key}"
                 for secret in sorted(run.secrets)
             },
+            # Only where there is one: most trials run to their end, and nobody goes on from them.
+            **({"stop": [_rule(rule, metric.goal) for rule in batch.stop]} if batch.stop else {}),
+            **({"keep_checkpoints": True} if batch.keeps_checkpoints else {}),
         }
     )
+
+
+def _rule(rule: StopRule, goal: Goal) -> dict[str, Any]:
+    """Write a rule by which the launcher ends a trial early, as its `check_rule` wants it."""
+    match rule:
+        case Thresholds(name, points, of_last):
+            value = "last" if of_last else "best"
+            own: dict[str, Any] = {
+                "rule": name,
+                "value": value,
+                "thresholds": [list(point) for point in points],
+            }
+        case Patience(reports, margin, first, last):
+            until = {} if last is None else {"until": last}
+            own = {"rule": "patience", "reports": reports, "margin": margin, "from": first, **until}
+        case Reach(value, first):
+            own = {"rule": "target", "reach": value, "from": first}
+        case _:
+            assert_never(rule)
+    return {"goal": str(goal), **own}
 
 
 def _element(text: str) -> str | list[Any]:

@@ -4,8 +4,9 @@ Only how the rules come together and where their findings stand. What holds for 
 called here; what makes an object a batch's is in `ours/`; `anybodys.py` asks nothing of ours.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from generator.policy import ours, rules, schema
 from generator.policy.findings import Finding
@@ -22,6 +23,7 @@ from generator.structs.labels import INDEX_LABEL, TRIAL_ACCOUNT
 from generator.structs.settings import Settings
 
 ALLOWED = "kind-not-allowed"
+NOBODYS: Mapping[int, str] = MappingProxyType({})
 WITHOUT_TRIAL = frozenset({"ConfigMap", "TrainingRuntime"})
 
 
@@ -40,15 +42,17 @@ def check(
     *,
     place: str,
     image: str | None = None,
+    parent_folders: Mapping[int, str] = NOBODYS,
 ) -> tuple[Problem, ...]:
     """Hold what a batch renders against the rules; `place` is what the problems name as file.
 
     `image` is what its containers must run, by its lock; None leaves that to who compares with the lock.
+    `parent_folders` are those whose checkpoints its trials may read, by their rows.
     """
     things = tuple(map(Object, manifests))
     config_maps = frozenset(thing.name for thing in things if thing.kind == "ConfigMap")
     forms, pods = form.objects(settings), form.template(settings, distributed=True)
-    trials = Trials(batch, settings, config_maps, image)
+    trials = Trials(batch, settings, config_maps, image, parent_folders)
     problems: list[Problem] = []
     sound: list[Object] = []
     for thing in things:

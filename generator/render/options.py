@@ -12,7 +12,13 @@ from generator.render.merging import merge
 from generator.render.pod import Manifest, Objects
 from generator.render.values import escaped
 from generator.structs.batch import Batch
-from generator.structs.labels import EGRESS_LABEL, INDEX_VARIABLE
+from generator.structs.labels import (
+    CHECKPOINTS,
+    EGRESS_LABEL,
+    INDEX_VARIABLE,
+    PARENT_PATH,
+    PARENT_VARIABLE,
+)
 from generator.structs.settings import Settings
 from generator.structs.sweep import CodeMode
 
@@ -62,7 +68,21 @@ def of_trial(name: str, batch: Batch, settings: Settings, table: Table, index: i
         "metadata": {"labels": pod.trial_labels(batch, index)},
         "spec": {"containers": [container]},
     }
-    return merge(own, folders(settings, {"subPath": f"{name}/{index}"}))
+    own = merge(own, folders(settings, {"subPath": f"{name}/{index}"}))
+    folder = batch.parent_folders.get(index)
+    return own if folder is None else merge(own, _parent(folder, settings))
+
+
+def _parent(folder: str, settings: Settings) -> Manifest:
+    """Show a trial the checkpoints that it goes on from: another trial's, to read and nothing else."""
+    mount = {
+        "name": "results" if settings.results.checkpoints is None else "checkpoints",
+        "mountPath": PARENT_PATH,
+        "readOnly": True,
+        "subPath": f"{folder}/{CHECKPOINTS}",
+    }
+    environment = [{"name": PARENT_VARIABLE, "value": PARENT_PATH}]
+    return {"spec": {"containers": [{"name": "trial", "env": environment, "volumeMounts": [mount]}]}}
 
 
 def _destinations(batch: Batch, settings: Settings) -> list[str]:

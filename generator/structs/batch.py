@@ -5,7 +5,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from generator.structs.adaptive import Search
 from generator.structs.program import Program
+from generator.structs.stopping import StopRule
 from generator.structs.sweep import Metric, Run, Shape, Sweep
 from generator.structs.trial import Trial
 
@@ -28,6 +30,15 @@ class Batch:
     """What drew the round, with its version."""
     parents: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
     """By row, the id of the trial whose checkpoint this one goes on from."""
+    parent_folders: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
+    """By the same rows, that trial's own folder: its batch and its row there."""
+    stop: tuple[StopRule, ...] = ()
+    """What ends a trial before its time."""
+
+    @property
+    def keeps_checkpoints(self) -> bool:
+        """Tell whether trials of later rounds may go on from its own: then success deletes none."""
+        return any(isinstance(block, Search) and block.method.has_parents for block in self.sweep.blocks)
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -19,3 +19,7 @@ TRIAL_USER = 65532
 """User and group of trials: above 10,000, so no user of a node."""
 INDEX_VARIABLE = "SWEEP_INDEX"
 """Names the row where no completion index does."""
+PARENT_VARIABLE, PARENT_PATH = "SWEEP_PARENT", "/sweep/parent"
+"""Where a trial finds the checkpoints that it goes on from, to read."""
+CHECKPOINTS = "checkpoints"
+"""What launchers call the folder of them, below a trial's own."""

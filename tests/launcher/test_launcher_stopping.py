@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.launcher.folders import TrialFolder, launch, python, shell
 
 MEDIAN = {"rule": "median", "goal": "maximize", "value": "best", "thresholds": [[2, 0.5], [4, 0.8]]}
-PATIENCE = {"rule": "patience", "goal": "maximize", "steps": 3}
+PATIENCE = {"rule": "patience", "goal": "maximize", "reports": 3, "margin": 0}
 TARGET = {"rule": "target", "goal": "maximize", "reach": 0.9}
 JSONL = {"name": "test_accuracy", "source": "result", "format": "jsonl"}
 STDOUT = {"name": "test_accuracy", "source": "stdout"}
@@ -90,6 +90,28 @@ def test_a_trial_that_came_as_far_as_was_asked_for_is_ok(
     assert record["details"]["stopped_early"] == {"rule": rule["rule"], "step": step}
 
 
+@pytest.mark.parametrize(
+    ("changes", "values", "step"),
+    [
+        ({"margin": 0.1}, [0.5, 0.55, 0.59, 0.60, 0.61], 4),
+        ({"margin": 0.1}, [0.5, 0.55, 0.61, 0.65, 0.71], None),
+        ({"goal": "minimize"}, [0.5, 0.6, 0.6, 0.4, 0.6, 0.6, 0.4], 7),
+        ({"from": 6}, [0.5] * 9, 6),
+        ({"until": 3}, [0.5] * 9, None),
+        ({"reports": 2, "from": 3, "until": 3}, [0.5] * 9, 3),
+    ],
+)
+def test_patience_is_of_reports_with_a_margin_and_between_steps(
+    changes: dict[str, Any], values: list[float], step: int | None, tmp_path: Path
+) -> None:
+    path = tmp_path / "result"
+    path.write_text("".join(line(step, value) for step, value in enumerate(values, start=1)))
+    found = follower(path, [PATIENCE | changes])
+
+    assert found.look() is (step is not None)
+    assert (found.broken and found.broken.step) == step
+
+
 def test_it_may_write_what_it_keeps_before_it_is_killed(trial_folder: TrialFolder) -> None:
     trial_folder.changes = {"metric": STDOUT, "stop": [MEDIAN]}
     trial_folder.command = shell(
@@ -121,7 +143,7 @@ def test_one_that_will_not_end_is_killed_after_its_grace(trial_folder: TrialFold
 def test_what_is_not_finite_ends_nothing(
     metric: dict[str, str], values: str, status: str, trial_folder: TrialFolder
 ) -> None:
-    record = followed(trial_folder, metric, [MEDIAN, PATIENCE | {"steps": 9}], values, 0)
+    record = followed(trial_folder, metric, [MEDIAN, PATIENCE | {"reports": 9}], values, 0)
 
     assert record["status"] == status
 
@@ -165,7 +187,7 @@ def test_only_the_first_rank_follows_what_is_reported(trial_folder: TrialFolder)
         ({"thresholds": [[2]]}, "a threshold must be a step and a number, got [2]"),
         ({"thresholds": [[1, True]]}, "a threshold must be a step and a number, got [1, True]"),
         ({"thresholds": [[2, 0.1], [1, 0.1]]}, "the thresholds must be in the order of their steps"),
-        ({"reach": 1}, "one of thresholds, steps, reach must be there"),
+        ({"reach": 1}, "one of thresholds, reports, reach must be there"),
         ({"rule": 7}, "stop: rule must be str, got 7"),
     ],
 )
@@ -203,7 +225,7 @@ def test_half_a_line_is_not_read_before_its_end_came(tmp_path: Path) -> None:
     path.write_text(whole)
 
     assert not found.look()
-    assert found.rules[0].best == (2, 0.95)
+    assert found.rules[0].best == 0.95
 
 
 def test_a_file_that_was_replaced_or_cut_is_read_anew(tmp_path: Path) -> None:
@@ -219,7 +241,7 @@ def test_a_file_that_was_replaced_or_cut_is_read_anew(tmp_path: Path) -> None:
     (tmp_path / "other").replace(path)
     found.look()
 
-    assert (cut, found.rules[0].best) == ((1, 0.3), (1, 0.05))
+    assert (cut, found.rules[0].best) == (0.3, 0.05)
 
 
 @pytest.mark.parametrize("kind", ["fifo", "link", "folder", "nonsense", "endless", "nested"])
@@ -252,7 +274,7 @@ def test_what_is_no_stream_is_followed_no_more_and_ends_nothing(
 def test_steps_that_go_back_or_leap_are_held_against_where_they_came(tmp_path: Path) -> None:
     path = tmp_path / "result"
     path.write_text(line(3, 0.6) + line(1, 0.0) + line(2**53, 0.7))
-    found = follower(path, [MEDIAN, PATIENCE | {"steps": 2**53}])
+    found = follower(path, [MEDIAN, PATIENCE | {"reports": 2**53}])
 
     assert found.look()
     assert found.broken == ("median", 2**53, True)

@@ -45,7 +45,7 @@ Leaves in SWEEP_RESULTS, and on the volumes named above
 
 Where launch.json has rules by which to `stop`, the command is ended as soon as what it reports breaks one:
 `thresholds` that the best it reported so far, or the last, must reach at a step (status pruned), so many
-`steps` without a better number, or a number to `reach` (both status ok). What is not finite breaks none; a
+`reports` without a better number, or a number to `reach` (both status ok). What is not finite breaks none; a
 result file that changes otherwise than by growing is read anew, and one of another form no more.
 
 Ends with
@@ -313,9 +313,10 @@ REPORTING = {
 }
 ON_REQUEST = {"secrets": (dict,), "hyperparams_file": (bool,), "stop": (list,), "keep_checkpoints": (bool,)}
 RULE = {"rule": TEXT, "goal": TEXT}
+BETWEEN = {"from": (int,), "until": (int,)}  # steps outside of which a rule ends nothing
 RULES: Mapping[str, Mapping[str, tuple[type, ...]]] = {
     "thresholds": {"thresholds": (list,), "value": TEXT},
-    "steps": {"steps": (int,)},
+    "reports": {"reports": (int,), "margin": AMOUNT},
     "reach": {"reach": AMOUNT},
 }
 
@@ -369,7 +370,8 @@ def check_rule(rule: Any) -> None:
     kinds = [kind for kind in RULES if kind in rule]
     if len(kinds) != 1:
         raise Refused(f"launch.json: stop: one of {', '.join(RULES)} must be there, got {sorted(rule)}")
-    check(rule, RULES[kinds[0]], "stop")
+    between = {name: kinds for name, kinds in BETWEEN.items() if name in rule}
+    check(rule, {**RULES[kinds[0]], **between}, "stop")
     if rule["goal"] not in ("maximize", "minimize") or rule.get("value", "best") not in ("best", "last"):
         raise Refused(
             f"launch.json: stop: the goal or the value is none that this launcher knows: {rule!r:.200}"
@@ -1193,28 +1195,33 @@ class Rule:
     def __init__(self, rule: Mapping[str, Any]) -> None:
         self.name = str(rule["rule"])
         self.sign = 1.0 if rule["goal"] == "maximize" else -1.0
-        self.steps: int | None = rule.get("steps")
+        self.reports: int | None = rule.get("reports")
+        self.margin: float = rule.get("margin", 0)
+        self.first, self.last = rule.get("from", 0), rule.get("until", math.inf)
         self.reach: float | None = rule.get("reach")
         self.marks: list[float] = [step for step, _ in rule.get("thresholds", [])]
         self.limits: list[float] = [self.sign * limit for _, limit in rule.get("thresholds", [])]
         self.of_last = rule.get("value") == "last"
-        self.passed = 0
-        self.best: tuple[int, float] | None = None
+        self.passed = self.idle = 0
+        self.best = -math.inf
 
     def is_broken(self, step: int, value: float) -> bool:
         """Tell whether a finite number ends the trial. A threshold counts once, where its step is reached."""
         value *= self.sign
-        if self.best is None or value > self.best[1]:
-            self.best = step, value
+        self.idle = 0 if value > self.best + self.margin else self.idle + 1
+        if self.reports is None or not self.idle:
+            self.best = max(self.best, value)
+        if not self.first <= step <= self.last:
+            return False
         if self.reach is not None:
             return value >= self.sign * self.reach
-        if self.steps is not None:
-            return step - self.best[0] >= self.steps
+        if self.reports is not None:
+            return self.idle >= self.reports
         passed = bisect.bisect_right(self.marks, step)
         if passed <= self.passed:
             return False
         self.passed = passed
-        return (value if self.of_last else self.best[1]) < self.limits[passed - 1]
+        return (value if self.of_last else self.best) < self.limits[passed - 1]
 
 
 class Broken(NamedTuple):

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from generator import policy
+from generator.commands import lineage
 from generator.commands.checks.scene import Scene, bases_of, load_bases
 from generator.errors import RepositoryError, ToolError
 from generator.problems import Problem
@@ -69,7 +70,10 @@ def _build(scene: Scene, batch: StoredBatch) -> _Built:
     except ToolError as error:
         return _Built((Problem(batch.folder, 0, 0, "", str(error), "build-failed", error.hint),))
     image, settings = _image(batch), scene.settings_of(batch)
-    found = policy.check(batch.name, settings, manifests, place=batch.folder, image=image)
+    folders = lineage.of_batch(batch, scene.present)
+    found = policy.check(
+        batch.name, settings, manifests, place=batch.folder, image=image, parent_folders=folders
+    )
     return _Built(found, manifests)
 
 

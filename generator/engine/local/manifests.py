@@ -21,7 +21,7 @@ from generator.engine.local.workload import (
 from generator.formats import json
 from generator.formats.table import replicate_of, row_digest
 from generator.problems import Problem
-from generator.structs.labels import INDEX_VARIABLE
+from generator.structs.labels import INDEX_VARIABLE, PARENT_PATH
 from generator.structs.values import digest
 
 NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?", re.ASCII)
@@ -91,7 +91,11 @@ def _contradictions(
 
 def _results_problems(job: JobSpec) -> Iterator[str]:
     """Every index must have a folder of its own on the results volume, named by its number alone."""
-    found = [mount for mount in job.pod.mounts if job.pod.volumes.get(mount.volume) == ResultsVolume()]
+    found = [
+        mount
+        for mount in job.pod.mounts
+        if job.pod.volumes.get(mount.volume) == ResultsVolume() and mount.path != PARENT_PATH
+    ]
     if len(found) != 1:
         yield f"must mount the results volume once in {job.name}, got {len(found)} mounts"
         return

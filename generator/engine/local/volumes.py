@@ -18,6 +18,7 @@ from generator.engine.local.workload import (
     ScratchVolume,
 )
 from generator.errors import RepositoryError, StorageError
+from generator.structs.labels import PARENT_PATH
 
 VOLUMES = "volumes"
 TERMINATION_FILE = "termination-log"
@@ -52,7 +53,7 @@ class Folders:
 def trial_folder(folders: Folders, job: JobSpec, index: int) -> Path:
     """Give the folder of the results volume that an index writes its records to."""
     for mount in job.pod.mounts:
-        if isinstance(job.pod.volumes.get(mount.volume), ResultsVolume):
+        if isinstance(job.pod.volumes.get(mount.volume), ResultsVolume) and mount.path != PARENT_PATH:
             return folders.results / sub_path(mount, {"JOB_COMPLETION_INDEX": str(index)})
     raise AssertionError("a Job without results volume passes no parser")
 

@@ -1,6 +1,8 @@
 """The trials of one batch: what is known of them beforehand, and how their objects tell them apart."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from generator.policy.workloads import Object
 from generator.structs.labels import INDEX_LABEL
@@ -23,6 +25,8 @@ class Trials:
     """Those that are rendered beside it."""
     image: str | None = None
     """What its container must run, by the batch's lock; None: nobody has said."""
+    parent_folders: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
+    """By row, the folder of the trial whose checkpoints it may read."""
 
 
 def is_indexed(thing: Object) -> bool:

@@ -8,7 +8,7 @@ from generator.policy.ours.trials import COMPLETION_INDEX, SHARED, Trials, index
 from generator.policy.workloads import Object
 from generator.reader.paths import Path
 from generator.reader.shown import shown, written
-from generator.structs.labels import INDEX_VARIABLE
+from generator.structs.labels import CHECKPOINTS, INDEX_VARIABLE, PARENT_PATH
 
 CODE = "volume-not-allowed"
 
@@ -36,7 +36,8 @@ def check(thing: Object, trials: Trials) -> Iterator[Finding]:
                 )
                 if claim is not None:
                     at = (*container.path, "volumeMounts", number)
-                    yield from _mount(mount, claim, own, trials, at)
+                    if mount != _parents(thing, trials):
+                        yield from _mount(mount, claim, own, trials, at)
 
 
 def _folder(thing: Object, batch: str) -> dict[str, str]:
@@ -46,6 +47,19 @@ def _folder(thing: Object, batch: str) -> dict[str, str]:
     if thing.kind == SHARED:
         return {"subPathExpr": f"{batch}/$({INDEX_VARIABLE})"}
     return {"subPath": f"{batch}/{index(thing)}"}
+
+
+def _parents(thing: Object, trials: Trials) -> Volume | None:
+    """Give the one mount by which a trial reads the checkpoints that its batch says it goes on from."""
+    folder = {str(row): folder for row, folder in trials.parent_folders.items()}.get(index(thing) or "")
+    if folder is None or is_indexed(thing) or thing.kind != "Job":
+        return None
+    return {
+        "name": "results" if trials.settings.results.checkpoints is None else CHECKPOINTS,
+        "mountPath": PARENT_PATH,
+        "readOnly": True,
+        "subPath": f"{folder}/{CHECKPOINTS}",
+    }
 
 
 def _mount(mount: Volume, claim: str, own: Mapping[str, str], trials: Trials, at: Path) -> Iterator[Finding]:

@@ -2,6 +2,7 @@
 
 from generator.render.platform.admission_rules import Rule, text, texts
 from generator.render.platform.source import Source
+from generator.structs.labels import CHECKPOINTS, PARENT_PATH, SWEEP_LABEL
 from generator.structs.settings import Settings
 from generator.structs.sweep import Shape
 
@@ -36,6 +37,12 @@ def _claims(settings: Settings) -> tuple[Rule, ...]:
         f" && !(v.persistentVolumeClaim.claimName in {data} && {READ_ONLY})).map(v, v.name)"
     )
     own = " || ".join(f"(has(m.{key}) && m.{key}.startsWith(variables.folder + '/'))" for key in _SUB_PATHS)
+    batch = "'^' + variables.labels['sweepledger.dev/sweep'] + '-b[0-9]+-[0-9a-f]{8}"
+    parent = (
+        f"({text(SWEEP_LABEL)} in variables.labels && variables.folder.matches({batch}$')"
+        f" && m.mountPath == {text(PARENT_PATH)} && has(m.readOnly) && m.readOnly && has(m.subPath)"
+        f" && m.subPath.matches({batch}/[0-9]+/{CHECKPOINTS}$'))"
+    )
     return (
         Rule(
             "volumes are of no claim that sweepledger.yaml does not name",
@@ -49,9 +56,9 @@ def _claims(settings: Settings) -> tuple[Rule, ...]:
         ),
         Rule(
             "of the results a trial mounts its batch's folder: subPath or subPathExpr begins with the label"
-            " sweepledger.dev/batch",
+            f" sweepledger.dev/batch; or to read, at {PARENT_PATH}, checkpoints of its sweep",
             "variables.reads || variables.containers.all(c, !has(c.volumeMounts) || c.volumeMounts.all(m,"
-            f" !{shared}.exists(n, n == m.name) || {own}))",
+            f" !{shared}.exists(n, n == m.name) || {own} || {parent}))",
         ),
     )
 

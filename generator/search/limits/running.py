@@ -66,18 +66,43 @@ def _over(sweep: Sweep, place: Place, message: str, hint: str) -> Problem:
 
 
 def shapes(sweep: Sweep, trials: int) -> Iterator[Problem]:
-    """Refuse a shape that cannot bear so many trials, or names so long."""
+    """Refuse a shape that cannot bear so many trials, names so long, or what is asked of its trials."""
     shape = sweep.run.shape
-    match shape:
-        case None | Shape.INDEXED:
-            return
-        case Shape.JOBS:
-            found = _jobs(sweep, trials)
-        case _:
-            found = _distributed(sweep, trials)
+    if sweep.search is not None and sweep.search.method.has_parents:
+        found = _going_on(sweep, sweep.search.rounds.size * sweep.replicates)
+    elif shape in {None, Shape.INDEXED}:
+        return
+    elif shape is Shape.JOBS:
+        found = _jobs(sweep, trials)
+    else:
+        found = _followed(sweep) or _distributed(sweep, trials)
     if found:
         message, hint = found
         yield Problem.at(sweep.path, sweep.shape_place, message, code="shape-limit", hint=hint)
+
+
+def _going_on(sweep: Sweep, trials: int) -> tuple[str, str] | None:
+    """Each trial of a round mounts another folder, which only a Job of its own can say."""
+    asked = str(sweep.run.shape or Shape.INDEXED)
+    if sweep.run.shape not in {None, Shape.JOBS} or sweep.run.max_failed is not None:
+        return f"must be 'jobs' where trials go on from others' checkpoints, got {asked!r}", "delete the key"
+    if trials > MOST_JOBS:
+        message = f"must have rounds of at most {MOST_JOBS} trials where these go on from others' checkpoints"
+        return f"{message}, got {trials}", f"rounds: {{size: {MOST_JOBS // sweep.replicates}}}"
+    # Left out it is 1, and then the size of a round says how many run at once.
+    if sweep.run.parallelism > 1 and _starts_too_many(sweep, trials):
+        rule = f"must have rounds of at most {sweep.run.parallelism} trials (its parallelism), each a Job"
+        hint = f"set parallelism: {trials}, or choose a pool with a queue: it alone holds objects back"
+        return f"{rule}, got {trials}", hint
+    return None
+
+
+def _followed(sweep: Sweep) -> tuple[str, str] | None:
+    """Of several pods one sees what the trial reports, and ending that one ends no other."""
+    if sweep.early_stop is None:
+        return None
+    message = f"must be 'jobs' or 'indexed' where trials are ended early, got {str(sweep.run.shape)!r}"
+    return message, "delete the key, or early_terminate"
 
 
 def _distributed(sweep: Sweep, trials: int) -> tuple[str, str] | None:
