@@ -59,6 +59,7 @@ def _data(found: "Planned") -> dict[str, Any]:
 
     return {
         "base": found.base,
+        "currency": found.currency or None,
         "sweeps": [as_data(review) for review in found.reviews],
         "settled": list(found.settled),
     }

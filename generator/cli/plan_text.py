@@ -8,6 +8,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from generator.cli import forecast_words
 from generator.cli import plan_words as words
 from generator.cli.show import grid
 from generator.commands.plan import Planned
@@ -17,14 +18,16 @@ from generator.structs.trial import Trial
 
 def planned(found: Planned) -> tuple[RenderableType, ...]:
     """Show every review, then what needs none."""
-    shown = [part for review in found.reviews for part in _review(review, found.base)]
+    shown = [part for review in found.reviews for part in _review(review, found.base, found.currency)]
     if found.settled:
         shown.append(Text(f"nothing changes: {', '.join(found.settled)}"))
     return tuple(shown) or (() if found.problems else (Text("there is no sweep yet"),))
 
 
-def _review(review: Review, base: str | None) -> Iterator[RenderableType]:
-    yield Text(f"{review.sweep.name}: {words.size(review)}: {words.standing(review)}", "bold")
+def _review(review: Review, base: str | None, currency: str) -> Iterator[RenderableType]:
+    batch = f" · {review.batch}" if review.batch else ""
+    yield Text(f"{review.sweep.name}: {words.size(review)}: {words.standing(review)}{batch}", "bold")
+    yield Text(f"  asks   {words.asks(review)}")
     if review.unlocked:
         yield Text(f"  trials count as new and ids may change: {words.cut(review.unlocked)}", "yellow")
     if review.outdated:
@@ -35,6 +38,8 @@ def _review(review: Review, base: str | None) -> Iterator[RenderableType]:
         yield _parameters(review.coverage.parameters)
     if review.coverage.constants:
         yield Text(f"  fixed  {words.assignment(review.coverage.constants)}")
+    for label, told in forecast_words.lines(review, currency):
+        yield Text(f"  {label:6} {told}")
     yield Text(f"  cost   {words.cost(review)}")
     if room := words.room(review.room):
         yield Text(f"  pool   {room}")

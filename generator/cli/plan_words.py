@@ -19,6 +19,8 @@ from generator.plan import (
     Unreadable,
 )
 from generator.results.words import one_line, plain, quoted, short
+from generator.structs.domain import Choice, Constant
+from generator.structs.sweep import Block, Draw, Grid, Listing
 from generator.structs.trial import Trial
 from generator.structs.values import Value
 
@@ -85,6 +87,32 @@ def rejected(found: Rejection) -> str:
     """Say what a constraint keeps out, and what it has no say in."""
     unasked = f", {found.unasked:,} not asked," if found.unasked else ""
     return f"{found.rejected:,} rejected{unasked} by"
+
+
+def asks(review: Review) -> str:
+    """Say what is searched and how, and what for, on one line."""
+    metric = review.sweep.metric
+    parts = [*map(_block, review.sweep.blocks), f"goal {metric.goal} {cut(metric.name, LONGEST_VALUE)}"]
+    return cut(" · ".join(parts))
+
+
+def _block(block: Block) -> str:
+    sizes = [
+        cut(one.name, LONGEST_VALUE)
+        + (f" {len(one.domain.values)}" if isinstance(one.domain, Choice) else "")
+        for one in block.space.parameters
+        if not isinstance(one.domain, Constant)
+    ]
+    spanned = f" {TIMES} ".join(sizes) or "one assignment"
+    match block:
+        case Grid(seed=None):
+            return f"{block.method}: {spanned}"
+        case Grid(cap=cap, seed=seed) | Draw(cap=cap, seed=seed):
+            return f"{block.method}: {cap or 'all'} of {spanned}, seed {seed}"
+        case Listing(assignments=listed):
+            return f"{block.method}: {counted(len(listed), 'assignment')}"
+        case _:
+            assert_never(block)
 
 
 def standing(review: Review) -> str:

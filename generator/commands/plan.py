@@ -6,19 +6,23 @@ from functools import cached_property
 
 from generator import search
 from generator.commands import committed, extending, programs, retrying, scripts
+from generator.commands.timing import Timing
 from generator.commands.validate import read
 from generator.commands.workspace import SPECS, Workspace
 from generator.errors import RepositoryError
 from generator.plan import (
+    Asked,
     BlockReview,
     Difference,
     Discrepancy,
+    Forecast,
     Outdated,
     Rejection,
     Review,
     Unreadable,
     coverage,
     difference,
+    forecast,
     outdated,
     standing,
 )
@@ -49,6 +53,8 @@ class Planned:
     """Sweeps of which a merge would change nothing."""
     problems: tuple[Problem, ...] = ()
     """Of the specs that are wrong, which hide no others."""
+    currency: str = ""
+    """What prices are in."""
 
 
 def plan(workspace: Workspace, names: Iterable[str] = (), *, base: str | None = None) -> Planned:
@@ -60,7 +66,7 @@ def plan(workspace: Workspace, names: Iterable[str] = (), *, base: str | None = 
     reviews = [stage.review(sweep, expansion) for sweep, expansion in found.sweeps]
     settled = () if chosen else tuple(one.sweep.name for one in reviews if not one.is_news)
     news = tuple(one for one in reviews if chosen or one.is_news)
-    return Planned(stage.base, news, settled, tuple(sorted(found.problems)))
+    return Planned(stage.base, news, settled, tuple(sorted(found.problems)), workspace.settings.currency)
 
 
 @dataclass(frozen=True)
@@ -81,6 +87,10 @@ class _Stage:
         return batches.in_work_tree(self.workspace.root)
 
     @cached_property
+    def timing(self) -> Timing:
+        return Timing(self.workspace.repository, self.base, self.standing)
+
+    @cached_property
     def specs(self) -> Mapping[str, bytes]:
         """The folder of specs at the base."""
         return self.workspace.repository.read(self.base, SPECS)
@@ -97,11 +107,13 @@ class _Stage:
         old = batches.of_sweep(self.standing, sweep.name)
         again = retrying.asked_again(self.workspace, sweep, old, self.base)
         archived = {trial.digest for batch in old if not batch.is_active for trial in batch.trials}
+        known = {trial.digest for batch in old for trial in batch.trials}
         stands = standing(
             trials,
             active={trial.digest for batch in old if batch.is_active for trial in batch.trials},
             archived=archived - again,
         )
+        new = tuple(one for one in trials if one.digest not in known or one.digest in again)
         missing = self.missing(sweep, None if unlocked else program) if stands.new else ()
         wrong = extending.refused(self.workspace, sweep, old, program) if stands.new else ()
         return Review(
@@ -114,7 +126,21 @@ class _Stage:
             tuple(sorted((*sweep.warnings, *expansion.warnings, *missing, *wrong))),
             () if unlocked else self.outdated(sweep, program),
             unlocked,
+            self.forecast(sweep, new, program) if new else None,
+            self.written(sweep),
         )
+
+    def forecast(self, sweep: Sweep, new: Sequence[Trial], program: Program) -> Forecast:
+        """Say when new trials are done and what they cost, by what the base has recorded."""
+        past, pool = self.timing.past(program, sweep.name), sweep.pool
+        asked = Asked(sweep.run, [trial.assignment for trial in new], pool, past)
+        return forecast(asked, self.timing.ahead(pool) if pool else (), seed=len(new))
+
+    def written(self, sweep: Sweep) -> str | None:
+        """Name the batch of the work tree that a merge would bring."""
+        held = {batch.name for batch in self.standing}
+        new = (one for one in batches.of_sweep(self.present, sweep.name) if one.name not in held)
+        return next((one.name for one in new if one.is_active), None)
 
     def program(self, sweep: Sweep) -> tuple[Program, str | None]:
         """Find the program that `sweep generate` would lock, or a stand-in and why it could not."""

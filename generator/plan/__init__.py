@@ -1,14 +1,19 @@
 """What a sweep would cost, cover and change, before anybody pays for it. Pure: trials in, a review out."""
 
+from generator.plan.asked import Asked, Source
 from generator.plan.coverage import Binned, Counted, Coverage, Covered, Scale, coverage
 from generator.plan.data import as_data, room_as_data
 from generator.plan.difference import Difference, Unreadable, difference
 from generator.plan.evenness import Discrepancy
+from generator.plan.forecast import Forecast, forecast, price_an_hour, rounds
+from generator.plan.intervals import Interval
 from generator.plan.outdated import Outdated, outdated
+from generator.plan.past import Past, past
 from generator.plan.review import BlockReview, Cost, Rejection, Review, Standing, cost, standing
 from generator.plan.room import Room, room
 
 __all__ = [
+    "Asked",
     "Binned",
     "BlockReview",
     "Cost",
@@ -17,19 +22,27 @@ __all__ = [
     "Covered",
     "Difference",
     "Discrepancy",
+    "Forecast",
+    "Interval",
     "Outdated",
+    "Past",
     "Rejection",
     "Review",
     "Room",
     "Scale",
+    "Source",
     "Standing",
     "Unreadable",
     "as_data",
     "cost",
     "coverage",
     "difference",
+    "forecast",
     "outdated",
+    "past",
+    "price_an_hour",
     "room",
     "room_as_data",
+    "rounds",
     "standing",
 ]

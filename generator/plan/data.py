@@ -7,6 +7,7 @@ from generator.plan.bins import Binned
 from generator.plan.coverage import Counted, Covered
 from generator.plan.difference import Difference, Unreadable
 from generator.plan.evenness import Discrepancy
+from generator.plan.forecast_data import forecast_as_data
 from generator.plan.outdated import Outdated
 from generator.plan.review import BlockReview, Cost, Review
 from generator.plan.room import Room
@@ -38,6 +39,8 @@ def as_data(review: Review) -> dict[str, Any]:
             "attempts": sweep.run.retries + 1,
             "parallelism": sweep.run.parallelism,
         },
+        "batch": review.batch,
+        "forecast": forecast_as_data(review.forecast),
         "pool": room_as_data(review.room),
         "budget": {"max_trials": sweep.budget.max_trials, "max_gpu_hours": sweep.budget.max_gpu_hours},
         "blocks": [_block(block) for block in review.blocks],

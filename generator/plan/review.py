@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from generator.plan.coverage import Coverage
 from generator.plan.difference import Difference, Unreadable
 from generator.plan.evenness import Discrepancy
+from generator.plan.forecast import Forecast
 from generator.plan.outdated import Outdated
 from generator.plan.room import SECONDS_AN_HOUR, Room, room
 from generator.problems import Problem
@@ -102,6 +103,10 @@ class Review:
     """Of the locked program: new trials will not run what is there today."""
     unlocked: str | None = None
     """Why no program can be locked yet: until then no trial is known, and ids may change."""
+    forecast: Forecast | None = None
+    """Of the new trials; None where there are none."""
+    batch: str | None = None
+    """The batch that asks for them, where it is generated already."""
 
     @property
     def is_news(self) -> bool:

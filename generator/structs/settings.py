@@ -95,6 +95,8 @@ class Dataset:
     """A command that fills the folder `$SWEEP_DATA` on a machine without the volume."""
     nfs: Nfs | None = None
     """Where the platform's files make the volume themselves."""
+    examples: int | None = None
+    """How many there are to train on, as far as anybody has said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +210,19 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
+class Allowance:
+    """What the sweeps of a team may use up in a month, together."""
+
+    name: str
+    """Of the team."""
+    sweeps: tuple[str, ...] = ("*",)
+    """Patterns of sweep names, `*` for any letters; a sweep counts towards every allowance that names it."""
+    gpu_hours: float | None = None
+    money: float | None = None
+    """In the currency of the repository."""
+
+
+@dataclass(frozen=True, slots=True)
 class Defaults:
     """What holds for sweeps that say nothing else."""
 
@@ -236,6 +251,9 @@ class Settings:
     results: Results = Results()
     limits: Limits = Limits()
     submit: Submit = Submit()
+    currency: str = ""
+    """What prices are in; empty: nobody has said."""
+    budgets: Mapping[str, Allowance] = field(default_factory=_nothing)
     code: CodeSource | None = None
     images: Mapping[str, Image] = field(default_factory=_nothing)
     datasets: Mapping[str, Dataset] = field(default_factory=_nothing)

@@ -124,6 +124,8 @@ class Run:
     parallelism: int = 1
     retries: int = 0
     timeout_seconds: int = 3600
+    expected_minutes: float | None = None
+    """What its author thinks one trial takes; it stands where nothing is recorded, and binds nobody."""
     seed_base: int = 0
     shape: Shape | None = None
     """None: chosen by the number of trials."""

@@ -39,11 +39,13 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 TEXT = """\
 peak: 3 trials: 1 new, 2 running, 0 recorded
+  asks   grid: x 3 · goal maximize score
   block  method  candidates  rejected  duplicates  kept  accepted
   1      grid    3           0         0           3     100 %
   parameter  has it  values
   x          3       2 ×1  3 ×1  4 ×1
   fixed  bias=0.5
+  time   unknown: no trial of this program is recorded; run.expected_minutes may say it
   cost   at most 0.0167 trial hours (1 new trial × 1m × 1 attempt), about 0.0167 hours at parallelism 2; \
 0.05 trial hours for all 3
   first  tb03186eb520  x=2  bias=0.5
@@ -60,7 +62,14 @@ MARKDOWN = """\
 
 `Where does the parabola peak?`
 
-1 new, 2 running, 0 recorded; at most 0.0167 trial hours (1 new trial × 1m × 1 attempt), about 0.0167 hours \
+1 new, 2 running, 0 recorded.
+
+| foreseen |  |
+| --- | --- |
+| asks | grid: x 3 · goal maximize score |
+| time | unknown: no trial of this program is recorded; run.expected\\_minutes may say it |
+
+Cost: at most 0.0167 trial hours (1 new trial × 1m × 1 attempt), about 0.0167 hours \
 at parallelism 2; 0.05 trial hours for all 3.
 
 ### Blocks

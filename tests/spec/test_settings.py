@@ -6,6 +6,7 @@ import pytest
 
 from generator.spec import parse_settings
 from generator.structs.settings import (
+    Allowance,
     CodeSource,
     Controller,
     Dataset,
@@ -60,13 +61,17 @@ results:
   keep: 90d
   nfs: {{server: nfs.example.org, path: /export/results}}
 limits: {{max_trials: 1000, max_gpu_hours: 50.5}}
+currency: EUR
+budgets:
+  vision: {{sweeps: ["vision-*"], gpu_hours: 100, money: 20.5}}
+  everybody: {{money: 500}}
 submit: {{ttl: 2d}}
 code: {{url: "https://git.example.org/team/sweeps.git", image: train, secret: code-read}}
 images:
   train: {{repository: registry.example.org:5000/team/train, tag: "1.4", digest: "{DIGEST}"}}
 datasets:
   mnist: {{claim: mnist-claim, path: mnist/v1/, digest: "{DIGEST}", prepare: [python, -m, trainer.data]}}
-  cifar: {{claim: c, version: torchvision-1, nfs: {{server: 192.0.2.7, path: /}}}}
+  cifar: {{claim: c, version: torchvision-1, examples: 50000, nfs: {{server: 192.0.2.7, path: /}}}}
 secrets:
   wandb: {{secret: wandb-account, key: api.key, variable: WANDB_API_KEY}}
 egress:
@@ -112,6 +117,11 @@ def test_settings_say_all_that_they_can() -> None:
             nfs=Nfs("nfs.example.org", "/export/results"),
         ),
         limits=Limits(1000, 50.5),
+        currency="EUR",
+        budgets={
+            "vision": Allowance("vision", ("vision-*",), 100, 20.5),
+            "everybody": Allowance("everybody", ("*",), None, 500),
+        },
         submit=Submit(172_800),
         code=CodeSource("https://git.example.org/team/sweeps.git", "train", "code-read"),
         images={"train": Image("train", "registry.example.org:5000/team/train", DIGEST, "1.4")},
@@ -119,7 +129,9 @@ def test_settings_say_all_that_they_can() -> None:
             "mnist": Dataset(
                 "mnist", "mnist-claim", DIGEST, path="mnist/v1", prepare=("python", "-m", "trainer.data")
             ),
-            "cifar": Dataset("cifar", "c", "version:torchvision-1", nfs=Nfs("192.0.2.7", "/")),
+            "cifar": Dataset(
+                "cifar", "c", "version:torchvision-1", nfs=Nfs("192.0.2.7", "/"), examples=50_000
+            ),
         },
         secrets={"wandb": Secret("wandb", "wandb-account", "api.key", "WANDB_API_KEY")},
         egress={"store": Egress("store", ("203.0.113.0/24", "2001:db8::/32"), (443, 8443))},

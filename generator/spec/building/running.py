@@ -12,7 +12,7 @@ from generator.structs.sweep import CodeMode, Resources, Run, Shape
 def ran(data: Mapping[str, Any], settings: Settings) -> Run:
     """Build the section `run` of a spec without problems."""
     default, usual, code = Run(), settings.defaults, data.get("code", {})
-    failed = data.get("max_failed")
+    failed, expected = data.get("max_failed"), data.get("expected_minutes")
     return Run(
         image=data.get("image"),
         interpreter=data.get("interpreter", default.interpreter),
@@ -25,6 +25,7 @@ def ran(data: Mapping[str, Any], settings: Settings) -> Run:
         parallelism=int(data.get("parallelism", default.parallelism)),
         retries=int(data.get("retries", usual.retries)),
         timeout_seconds=units.seconds(data["timeout"]) if "timeout" in data else usual.timeout_seconds,
+        expected_minutes=None if expected is None else float(expected),
         seed_base=int(data.get("seed_base", default.seed_base)),
         shape=Shape(data["shape"]) if "shape" in data else None,
         max_failed=None if failed is None else int(failed),

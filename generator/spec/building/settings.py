@@ -8,6 +8,7 @@ from generator.reader import Document
 from generator.spec import units
 from generator.spec.building.pools import pool
 from generator.structs.settings import (
+    Allowance,
     CodeSource,
     Controller,
     Dataset,
@@ -46,6 +47,8 @@ def settings(document: Document) -> Settings:
         results=_results(data.get("results", {})),
         limits=_limits(data.get("limits", {})),
         submit=_submit(data.get("submit", {})),
+        currency=data.get("currency", default.currency),
+        budgets=_named(data, "budgets", _allowance),
         code=CodeSource(**data["code"]) if "code" in data else None,
         images=_named(data, "images", _image),
         datasets=_named(data, "datasets", _dataset),
@@ -112,6 +115,17 @@ def _dataset(name: str, data: Written) -> Dataset:
         path=data.get("path", "").removesuffix("/"),
         prepare=tuple(data.get("prepare", ())),
         nfs=_nfs(data),
+        examples=int(data["examples"]) if "examples" in data else None,
+    )
+
+
+def _allowance(name: str, data: Written) -> Allowance:
+    hours, money = data.get("gpu_hours"), data.get("money")
+    return Allowance(
+        name,
+        tuple(data.get("sweeps", Allowance(name).sweeps)),
+        None if hours is None else float(hours),
+        None if money is None else float(money),
     )
 
 

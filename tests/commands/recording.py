@@ -1,0 +1,60 @@
+"""Records of batches that nobody ran: as the collector would commit them, with the times a test wants."""
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+
+from generator.commands.recorded import expected
+from generator.formats import record
+from generator.repo import batches
+from generator.structs.record import Status
+from generator.structs.values import Value
+from tests.builders import a_record
+from tests.repository import Sandbox
+
+NOVEMBER = datetime(2026, 11, 3, 12, tzinfo=UTC)
+
+
+def record_batch(
+    sandbox: Sandbox,
+    name: str,
+    seconds: Callable[[Mapping[str, Value]], float],
+    *,
+    at_once: int = 2,
+    began: datetime = NOVEMBER,
+    failed: int = 0,
+) -> None:
+    """Write a record for every trial, and move the batch; each of the first few failed once before."""
+    (stored,) = [one for one in batches.in_work_tree(sandbox.root) if one.name == name]
+    free, lines = [0.0] * at_once, []
+    for trial in expected(stored):
+        took, place = seconds(trial.assignment), trial.index % at_once
+        attempts = 2 if trial.index < failed else 1
+        for attempt in range(1, attempts + 1):
+            start = began + timedelta(seconds=free[place])
+            free[place] += took
+            one = a_record(
+                trial.index,
+                trial=trial.trial,
+                row=trial.row,
+                batch=name,
+                uid=f"pod-{trial.index}-{attempt}",
+                attempt=attempt,
+                status=Status.OK if attempt == attempts else Status.FAILED,
+                seconds=took,
+                started=_time(start),
+                finished=_time(start + timedelta(seconds=took)),
+                code=stored.lock.program.code.tree,
+                data=None,
+                metrics={"score": 0.5},
+            )
+            lines.append(record.to_line(one))
+    sweep = stored.sweep
+    sandbox.write(f"results/{sweep}/records/{name}.jsonl", "".join(f"{line}\n" for line in lines))
+    (sandbox.root / "overlays/archive").mkdir(parents=True, exist_ok=True)
+    sandbox.git("mv", f"overlays/active/{name}", f"overlays/archive/{name}")
+    sandbox.commit(f"results({sweep}): recorded")
+    sandbox.push()
+
+
+def _time(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,122 @@
+"""What `sweep plan` foresees, from what git holds: recorded trials of the program, and the pool's queue."""
+
+import pytest
+
+from generator.commands.generate import generate
+from generator.commands.plan import plan
+from generator.plan import Forecast, Source
+from tests.commands.recording import record_batch
+from tests.repository import Sandbox
+
+POOL = """version: 1
+currency: EUR
+pools:
+  small: {node: {cpu: 4, memory: 16Gi}, max_nodes: 1, price: 0.6, startup: 1s}
+defaults: {pool: small}
+"""
+
+
+def foreseen(sandbox: Sandbox, name: str = "peak") -> Forecast:
+    (found,) = plan(sandbox.workspace, [name]).reviews
+    assert found.forecast is not None
+    return found.forecast
+
+
+def expecting(sandbox: Sandbox, minutes: float) -> None:
+    spec = sandbox.spec(xs="1, 2, 3, 4")
+    spec.write_text(spec.read_text() + f"  expected_minutes: {minutes}\n")
+
+
+def test_without_any_record_the_time_is_unknown(sandbox: Sandbox) -> None:
+    sandbox.spec()
+
+    assert foreseen(sandbox).source is Source.UNKNOWN
+
+
+def test_until_something_is_recorded_its_author_is_believed(sandbox: Sandbox) -> None:
+    expecting(sandbox, 0.5)
+
+    found = foreseen(sandbox)
+
+    assert found.source is Source.EXPECTED
+    assert found.done is not None
+    assert found.done.median == 60  # four of half a minute, two at once
+
+
+def test_recorded_trials_of_the_same_program_are_believed_whatever_sweep_they_are_of(
+    sandbox: Sandbox,
+) -> None:
+    record_batch(sandbox, sandbox.merged("first", xs="1, 2, 3, 4"), lambda _: 20.0)
+    expecting(sandbox, 500)
+
+    found = foreseen(sandbox)
+
+    assert (found.source, found.records) == (Source.RECORDS, 4)
+    assert found.trial is not None
+    assert found.trial.median == pytest.approx(20, rel=0.1)
+
+
+def test_records_of_another_program_say_nothing(sandbox: Sandbox) -> None:
+    record_batch(sandbox, sandbox.merged("first"), lambda _: 20.0)
+    sandbox.write("code/train.py", "print('another')\n")
+    sandbox.commit("Write another program")
+    sandbox.push()
+    sandbox.spec()
+
+    assert foreseen(sandbox).source is Source.UNKNOWN
+
+
+def test_time_depends_on_the_values_where_records_are_enough_to_say_so(sandbox: Sandbox) -> None:
+    spec = sandbox.spec("first", xs="1, 2, 3, 4")
+    spec.write_text(spec.read_text().replace("bias: {value: 0.5}", "bias: {values: [0.1, 0.2, 0.3, 0.5]}"))
+    (made,) = generate(sandbox.workspace)
+    sandbox.commit("Ask")
+    sandbox.push()
+    assert made.batch is not None
+    record_batch(sandbox, made.batch.name, lambda values: 10.0 * float(str(values["x"])))
+    sandbox.spec(xs="1, 2")
+
+    found = foreseen(sandbox)
+
+    assert found.by == ("x",)
+    assert found.hours is not None
+    assert found.hours.median * 3600 == pytest.approx(30, rel=0.15)
+
+
+def test_what_is_active_in_the_pool_comes_first(sandbox: Sandbox) -> None:
+    sandbox.write("sweepledger.yaml", POOL)
+    sandbox.commit("Name a pool")
+    sandbox.push()
+    record_batch(sandbox, sandbox.merged("first", xs="1, 2, 3, 4"), lambda _: 20.0)
+    sandbox.spec(xs="1, 2")
+    alone = foreseen(sandbox)
+    (sandbox.root / "sweeps/peak.yaml").unlink()
+    sandbox.merged("busy", xs="1, 2, 3, 4", parallelism=4)
+    sandbox.spec(xs="1, 2")
+
+    behind = foreseen(sandbox)
+
+    assert (alone.ahead, behind.ahead, behind.uncounted) == (0, 1, 0)
+    assert alone.done is not None
+    assert behind.done is not None
+    assert behind.done.high > alone.done.high
+    assert behind.money is not None
+    assert behind.money.median == pytest.approx(2 * 20 / 3600 * 0.6 / 4, rel=0.15)
+
+
+def test_known_trials_are_free(sandbox: Sandbox) -> None:
+    record_batch(sandbox, sandbox.merged(xs="1, 2, 3, 4"), lambda _: 20.0)
+    sandbox.spec(xs="1, 2, 3, 4")
+
+    (found,) = plan(sandbox.workspace, ["peak"]).reviews
+
+    assert (found.standing.new, found.forecast) == (0, None)
+
+
+def test_the_batch_is_named_once_it_is_generated(sandbox: Sandbox) -> None:
+    sandbox.spec()
+    (before,) = plan(sandbox.workspace).reviews
+    generate(sandbox.workspace)
+    (after,) = plan(sandbox.workspace).reviews
+
+    assert (before.batch, after.batch) == (None, sandbox.active()[0])
