@@ -3,6 +3,7 @@
 Ground of the package: imports nothing of it, and not torch.
 """
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,11 +16,16 @@ STORAGE_FAILED = 74
 """The disk refused. The number is EX_IOERR of sysexits.h; a retry may help."""
 OUT_OF_MEMORY = 71
 """The machine refused. The number is EX_OSERR of sysexits.h; a retry elsewhere may help."""
+STOPPED = 143
+"""Ended when asked to, all saved: what a shell gives for SIGTERM. The next attempt goes on."""
 
 LARGEST_SEED = 2**63 - 1
 """What torch takes as a seed on every device."""
 MOST_THREADS = 1024
 """More is a typing error; OpenMP would start them all the same."""
+
+CGROUP = Path("/sys/fs/cgroup")
+"""Where a container sees its own limits, of the second and of the first kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,18 +62,19 @@ class Surroundings:
 
     seed: int = 0
     threads: int = 1
-    """One a trial by default: trials run side by side, and OpenMP threads that share a core crawl."""
+    """Never the host's cores: trials run side by side, and OpenMP threads that share a core crawl."""
     data: Path | None = None
     """Folder of the dataset; None means the digits that come with an installed package."""
     result: Path | None = None
-    """Where the result goes; None means standard output."""
+    """Where the result goes, beside standard output; None means nowhere else."""
+    checkpoints: Path | None = None
+    """Folder that all attempts share; None means that none is kept."""
+    parent: Path | None = None
+    """Folder of the checkpoint of another trial, from which this one goes on."""
 
 
-def surroundings(environ: Mapping[str, str]) -> Surroundings:
-    """Read SWEEP_SEED, OMP_NUM_THREADS, SWEEP_DATA and SWEEP_RESULT; empty counts as unset.
-
-    Raises TrialError.
-    """
+def surroundings(environ: Mapping[str, str], cgroup: Path = CGROUP) -> Surroundings:
+    """Read SWEEP_SEED, OMP_NUM_THREADS and the paths; empty counts as unset. Raises TrialError."""
     problems: list[Problem] = []
 
     def whole_number(name: str, *, default: int, low: int, high: int) -> int:
@@ -83,10 +90,25 @@ def surroundings(environ: Mapping[str, str]) -> Surroundings:
 
     found = Surroundings(
         seed=whole_number("SWEEP_SEED", default=0, low=0, high=LARGEST_SEED),
-        threads=whole_number("OMP_NUM_THREADS", default=1, low=1, high=MOST_THREADS),
+        threads=whole_number("OMP_NUM_THREADS", default=threads_of(cgroup), low=1, high=MOST_THREADS),
         data=path("SWEEP_DATA"),
         result=path("SWEEP_RESULT"),
+        checkpoints=path("SWEEP_CHECKPOINTS"),
+        parent=path("SWEEP_PARENT"),
     )
     if problems:
         raise TrialError(problems)
     return found
+
+
+def threads_of(cgroup: Path) -> int:
+    """Give the CPUs that a container is limited to, rounded up; 1 where it has no limit."""
+    for names in (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")):
+        try:
+            words = " ".join((cgroup / name).read_text(encoding="ascii") for name in names).split()
+            quota, period = map(int, words)
+        except (OSError, ValueError):  # no such file, or `max`
+            continue
+        if quota > 0 < period:
+            return min(math.ceil(quota / period), MOST_THREADS)
+    return 1

@@ -1,56 +1,51 @@
-"""The one file a trial leaves: its metrics, and what they came from."""
+"""What a trial leaves: a line of metrics after each epoch, and the document of what they came from."""
 
 import json
-import math
 import platform
+import time
 from dataclasses import asdict
 from typing import Any
 
 import torch
 
 from trainer.contract import Surroundings
-from trainer.evaluate import Evaluation
-from trainer.hyperparameters import Hyperparameters
 from trainer.images import Dataset
+from trainer.progress import Epoch, metrics
 from trainer.train import Training
 
-PRECISION = "fp32"
+
+def line(epochs: list[Epoch]) -> str:
+    """Write the metrics after an epoch as a line of JSON, with its number as `step`."""
+    return json.dumps({"step": epochs[-1].number, **metrics(epochs)})
 
 
-def metrics(training: Training, evaluation: Evaluation) -> dict[str, float]:
-    """Name the numbers. If training diverged, what was measured on the wreck is NaN as well."""
-    diverged = not (math.isfinite(training.loss) and math.isfinite(evaluation.loss))
-    return {
-        "images_per_second": training.images / training.seconds,
-        "test_accuracy": math.nan if diverged else evaluation.accuracy,
-        "test_loss": math.nan if diverged else evaluation.loss,
-        "train_loss": training.loss,
-        "train_seconds": training.seconds,
-    }
-
-
-def document(
-    measured: dict[str, float],
-    knobs: Hyperparameters,
-    dataset: Dataset,
-    given: Surroundings,
-    device: torch.device,
-) -> dict[str, Any]:
+def document(training: Training, dataset: Dataset, given: Surroundings) -> dict[str, Any]:
     """Put the metrics beside everything that is needed to get them again."""
+    setting, history = training.setting, training.history
     return {
-        "metrics": measured,
+        "metrics": metrics(training.progress.epochs),
         "data": {
             "name": dataset.name,
             "digest": dataset.digest,
-            "train": dataset.train.count,
-            "test": dataset.test.count,
+            "train": setting.epochs.pictures.count,
+            "test": setting.test.count,
         },
-        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
-        "hyperparameters": asdict(knobs),
-        "precision": PRECISION,
-        "seed": given.seed,
-        "threads": given.threads,
+        "data_digest": dataset.digest,
+        "cpu_seconds": {"first_step": training.first_step_seconds, "all": time.process_time()},
+        "device": setting.machine.name,
+        "hyperparameters": asdict(setting.knobs.network),
+        "network": setting.knobs.name,
+        "precision": "+".join(history.precisions),
+        # Numbers lie deeper: whoever reads lines takes one at the top for a metric.
+        "running": {
+            **asdict(setting.knobs.running),
+            "processes": setting.group.size,
+            "resumed": history.resumed,
+            "seed": given.seed,
+            "threads": given.threads,
+        },
         "versions": {"python": platform.python_version(), "torch": torch.__version__},
+        "workload": setting.knobs.workload,
     }
 
 

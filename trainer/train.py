@@ -1,121 +1,159 @@
-"""The training: shuffled batches, cross entropy, SGD with Nesterov momentum under the schedule."""
+"""The training: batches in, one step down the loss for each, a test after each epoch."""
 
 import math
+import random
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from trainer.hyperparameters import Hyperparameters
+from trainer.batches import Epochs, Pass, Pictures
+from trainer.checkpoint import Checkpoint, Keeper, StoppedError
+from trainer.evaluate import evaluate
+from trainer.group import Group
+from trainer.hyperparameters import Eidf, Knobs, Resnet9
+from trainer.machine import Machine
+from trainer.optimizer import optimizer
+from trainer.progress import Epoch, History, Progress
 from trainer.schedule import learning_rate
 
 
 @dataclass(frozen=True, slots=True)
-class Epoch:
-    """How one pass over the training images went."""
+class Setting:
+    """What a training is given, beside the network."""
 
-    number: int
-    """From 1."""
-    images: int
-    """Seen in this epoch: fewer than there are if training diverged."""
-    loss: float
-    """Mean over the images, each at the moment it was seen; NaN if training diverged."""
-    accuracy: float
-    """Share of the images that were classified rightly at the moment they were seen."""
-    seconds: float
+    knobs: Knobs
+    of: dict[str, Any]
+    """What a checkpoint is of."""
+    epochs: Epochs
+    test: Pictures
+    machine: Machine
+    group: Group
+    keeper: Keeper
 
 
-@dataclass(frozen=True, slots=True)
 class Training:
-    """What a training leaves besides the trained network: its epochs, in order."""
+    """A network in training: its weights, its optimizer's memory, its progress."""
 
-    epochs: tuple[Epoch, ...]
+    def __init__(self, setting: Setting, model: nn.Module, network: nn.Module, history: History) -> None:
+        self.setting = setting
+        self.model = model
+        self.network = network
+        """The same weights, perhaps compiled and in company."""
+        self.history = history
+        self.optimizer = optimizer(setting.knobs.network, model.parameters())
+        self.progress = Progress()
+        self.draws = any(isinstance(module, nn.Dropout) for module in model.modules())
+        self.first_step_seconds = 0.0
+        """CPU time of the process when its first step was done."""
 
-    @property
-    def loss(self) -> float:
-        """Give the last epoch's loss; NaN if training diverged."""
-        return self.epochs[-1].loss
+    def run(self, report: Callable[[list[Epoch]], None]) -> None:
+        """Train from wherever it stands to the last epoch. Ends early once a loss is not finite."""
+        epochs, running = self.setting.knobs.network.epochs, self.setting.knobs.running
+        # The finished ones are drawn, too: what is seen is a function of the seed, not of where one began.
+        for number, images in zip(range(1, epochs + 1), self.setting.epochs, strict=False):
+            if number <= len(self.progress.epochs):
+                continue
+            self._go_through(images)
+            is_due = number % running.test_every == 0 or number == epochs or self.progress.diverged
+            self.progress.close(self._tested() if is_due else None)
+            report(self.progress.epochs)
+            if self.progress.epochs[-1].diverged:
+                return
+        self.setting.keeper.save(self.checkpoint())
 
-    @property
-    def images(self) -> int:
-        """Count the images seen in all epochs together."""
-        return sum(epoch.images for epoch in self.epochs)
+    def checkpoint(self) -> Checkpoint:
+        """Give all that it takes to go on from here."""
+        return Checkpoint(
+            self.setting.of, self.history, self.progress, self.model.state_dict(), self.optimizer.memory
+        )
 
-    @property
-    def seconds(self) -> float:
-        """Add up the time of all epochs."""
-        return sum(epoch.seconds for epoch in self.epochs)
+    @torch.no_grad()
+    def go_on_from(self, held: Checkpoint, progress: Progress) -> None:
+        """Take over weights and memory, and the place that the training has."""
+        self.model.load_state_dict(held.weights)
+        for mine, saved in zip(self.optimizer.memory, held.memory, strict=True):
+            mine.copy_(saved)
+        self.progress = progress
 
+    def _go_through(self, images: Pass) -> None:
+        self.model.train()
+        machine, steps = self.setting.machine, self.setting.epochs.steps
+        started = time.perf_counter() - self.progress.seconds
+        fresh = torch.zeros(4, dtype=torch.float64, device=machine.device)
+        for step in range(self.progress.step, steps):
+            fresh[:3] += self._step(images, step)
+            self.progress.step = step + 1
+            self.first_step_seconds = self.first_step_seconds or time.process_time()
+            if self.progress.step % machine.patience and self.progress.step != steps:
+                continue
+            self.progress.seconds = time.perf_counter() - started
+            self._look(fresh)
+            if self.progress.diverged:
+                return
 
-class Descent:
-    """SGD with Nesterov momentum, L2 penalty and schedule; changes the parameters in place.
+    def _step(self, images: Pass, step: int) -> Tensor:
+        """Go one step down the loss. Gives the sums of the loss, of what was right, and of the images."""
+        setting, knobs = self.setting, self.setting.knobs.network
+        inputs, targets = images.batch(step)
+        if self.draws:
+            self._reseed(step)
+        with setting.machine.arithmetic():
+            scores = self.network(inputs)
+        smoothing = 0.0 if isinstance(knobs, Eidf) else knobs.label_smoothing
+        loss = functional.cross_entropy(scores.float(), targets, label_smoothing=smoothing, reduction="sum")
+        # Gradients are averaged over the processes; the loss is the mean, or the example's sum, over a batch.
+        share = setting.group.size / (1 if isinstance(knobs, Resnet9) else setting.epochs.size(step))
+        (loss * share).backward()  # type: ignore[no-untyped-call]
+        self._descend(step)
+        right = (scores.argmax(1) == targets).sum()
+        return torch.stack(
+            [loss.detach().double(), right.double(), torch.full_like(right, len(targets)).double()]
+        )
 
-    By hand, because the first use of torch.optim loads torch's compiler: 1.5 s, more than a short trial.
-    """
+    def _descend(self, step: int) -> None:
+        steps = self.setting.epochs.steps
+        taken = len(self.progress.epochs) * steps + step
+        rate = learning_rate(self.setting.knobs.network, taken, steps_an_epoch=steps)
+        gradients = [parameter.grad for parameter in self.optimizer.parameters]
+        self.optimizer.step([gradient for gradient in gradients if gradient is not None], rate)
+        for parameter in self.optimizer.parameters:
+            parameter.grad = None
 
-    def __init__(self, parameters: Iterable[Tensor], knobs: Hyperparameters, *, steps: int) -> None:
-        self.parameters = tuple(parameters)
-        self.velocities = tuple(torch.zeros_like(parameter) for parameter in self.parameters)
-        self.knobs = knobs
-        self.steps = steps
-        self.taken = 0
+    def _reseed(self, step: int) -> None:
+        """Let what a step leaves out depend on the seed and its place alone: a resumed one is alike."""
+        place = (self.setting.epochs.seed, len(self.progress.epochs), step, self.setting.group.rank)
+        torch.manual_seed(random.Random(repr(place)).getrandbits(63))  # noqa: S311 no secret
 
-    def step(self, loss: Tensor) -> None:
-        """Go one step down the loss."""
-        knobs = self.knobs
-        gradients = torch.autograd.grad(loss, self.parameters)
-        rate = learning_rate(self.taken, self.steps, peak=knobs.learning_rate, warmup=knobs.warmup)
-        with torch.no_grad():
-            for parameter, gradient, velocity in zip(
-                self.parameters, gradients, self.velocities, strict=True
-            ):
-                slope = gradient.add(parameter, alpha=knobs.weight_decay)
-                velocity.mul_(knobs.momentum).add_(slope)
-                parameter.sub_(slope.add_(velocity, alpha=knobs.momentum), alpha=rate)
-        self.taken += 1
+    def _look(self, fresh: Tensor) -> None:
+        """Add up, save if it is time, end if any of the processes was asked to."""
+        keeper = self.setting.keeper
+        fresh[3] = keeper.asked
+        loss, right, images, asked = self.setting.group.summed(fresh).tolist()
+        fresh.zero_()
+        self.progress.add(loss, right, images)
+        if asked and not self.progress.diverged:
+            self._stop()
+        if keeper.due() and not self.progress.diverged:
+            keeper.save(self.checkpoint())
 
+    def _tested(self) -> tuple[float, float]:
+        setting = self.setting
 
-def train(
-    model: nn.Module,
-    images: Tensor,
-    labels: Tensor,
-    *,
-    knobs: Hyperparameters,
-    seed: int,
-    report: Callable[[Epoch], None],
-) -> Training:
-    """Train the network in place; the seed orders the images. Ends early once a loss is not finite."""
-    order = torch.Generator().manual_seed(seed)
-    steps = knobs.epochs * math.ceil(len(images) / knobs.batch_size)
-    descent = Descent(model.parameters(), knobs, steps=steps)
-    epochs: list[Epoch] = []
-    model.train()
-    for number in range(1, knobs.epochs + 1):
-        shuffled = torch.randperm(len(images), generator=order).to(images.device)
-        batches = ((images[batch], labels[batch]) for batch in torch.split(shuffled, knobs.batch_size))
-        epochs.append(_epoch(number, model, batches, descent))
-        report(epochs[-1])
-        if math.isnan(epochs[-1].loss):
-            break
-    return Training(tuple(epochs))
+        def look() -> None:
+            # Several processes end together at the next step: one alone would leave the others waiting.
+            if setting.keeper.asked and setting.group.size == 1:
+                self._stop()
 
+        if self.progress.diverged:
+            return math.nan, math.nan
+        found = evaluate(self.model, setting.test, setting.machine, setting.group, look)
+        return found.accuracy, found.loss
 
-def _epoch(
-    number: int, model: nn.Module, batches: Iterable[tuple[Tensor, Tensor]], descent: Descent
-) -> Epoch:
-    started = time.perf_counter()
-    loss_sum, right, seen = 0.0, 0, 0
-    for inputs, targets in batches:
-        logits = model(inputs)
-        loss = functional.cross_entropy(logits, targets, label_smoothing=descent.knobs.label_smoothing)
-        descent.step(loss)
-        loss_sum += loss.item() * len(targets)
-        right += int((logits.argmax(1) == targets).sum())
-        seen += len(targets)
-        if not math.isfinite(loss_sum):
-            break
-    mean = loss_sum / seen if math.isfinite(loss_sum) else math.nan
-    return Epoch(number, seen, mean, right / seen, time.perf_counter() - started)
+    def _stop(self) -> None:
+        self.setting.keeper.save(self.checkpoint())
+        raise StoppedError(self.progress)

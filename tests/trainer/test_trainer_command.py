@@ -11,12 +11,21 @@ from typing import Any
 import pytest
 import torch
 
+from tests.launcher.folders import launch
+from trainer import data
 from trainer.__main__ import main
 from trainer.contract import BAD_HYPERPARAMETERS, BAD_SWEEP, STORAGE_FAILED
 from trainer.digits import ROWS_FILE, ROWS_SHA256
 
 ROOT = Path(__file__).resolve().parents[2]
-QUICK = ("mnist", "--learning_rate=0.1", "--batch_size=1000", "--epochs=1", "--width=2")
+QUICK = (
+    "mnist",
+    "--learning_rate=0.1",
+    "--batch_size=1000",
+    "--epochs=1",
+    "--width=2",
+    "--precision=fp32",
+)
 Capture = pytest.CaptureFixture[str]
 
 
@@ -55,22 +64,23 @@ def result(trial: tuple[subprocess.CompletedProcess[str], Path]) -> dict[str, An
     return content
 
 
-def test_a_trial_ends_well_with_progress_and_without_a_warning(
-    trial: tuple[subprocess.CompletedProcess[str], Path],
+def test_a_trial_ends_well_with_a_line_an_epoch_and_without_a_warning(
+    trial: tuple[subprocess.CompletedProcess[str], Path], result: dict[str, Any]
 ) -> None:
     done, _ = trial
 
-    lines = done.stdout.splitlines()
+    first, epoch, last = done.stdout.splitlines()
     assert done.returncode == 0
     assert done.stderr == ""
-    assert lines[0] == "mnist-5k: 4000 images to train with, 1000 to test with; seed 5, 1 thread(s)"
-    assert lines[1].startswith("epoch 1/1: loss ")
-    assert lines[1].endswith(" images/s")
-    assert lines[2].startswith("test: loss ")
+    assert first == (
+        "mnist-5k: 4000 images to train with, 1000 to test with; network small, seed 5, 1 thread(s)"
+    )
+    assert json.loads(epoch) == {"step": 1, **result["metrics"]}
+    assert json.loads(last) == result
 
 
 def test_the_result_holds_numbers_and_what_they_came_from(result: dict[str, Any]) -> None:
-    metrics = result.pop("metrics")
+    metrics, seconds = result.pop("metrics"), result.pop("cpu_seconds")
 
     assert sorted(metrics) == [
         "images_per_second",
@@ -80,15 +90,39 @@ def test_the_result_holds_numbers_and_what_they_came_from(result: dict[str, Any]
         "train_seconds",
     ]
     assert all(isinstance(value, float) and math.isfinite(value) for value in metrics.values())
+    assert 0 < seconds["first_step"] < seconds["all"]
     assert result.pop("hyperparameters")["batch_size"] == 1000
-    assert result == {
-        "data": {"name": "mnist-5k", "digest": f"sha256:{ROWS_SHA256}", "train": 4000, "test": 1000},
-        "device": "cpu" if not torch.cuda.is_available() else torch.cuda.get_device_name(),
+    running = result.pop("running")
+    assert {name: running[name] for name in ("precision", "processes", "resumed", "seed", "threads")} == {
         "precision": "fp32",
+        "processes": 1,
+        "resumed": 0,
         "seed": 5,
         "threads": 1,
-        "versions": {"python": platform.python_version(), "torch": torch.__version__},
     }
+    assert result == {
+        "data": {"name": "mnist-5k", "digest": f"sha256:{ROWS_SHA256}", "train": 4000, "test": 1000},
+        "data_digest": f"sha256:{ROWS_SHA256}",
+        "device": "cpu" if not torch.cuda.is_available() else torch.cuda.get_device_name(),
+        "network": "small",
+        "precision": "fp32",
+        "versions": {"python": platform.python_version(), "torch": torch.__version__},
+        "workload": "mnist",
+    }
+
+
+def test_the_lines_of_a_trial_are_a_curve_to_the_launcher(capsys: Capture, tmp_path: Path) -> None:
+    main(["mnist", "--train_images=100", "--epochs=3", "--width=1"], {"SWEEP_RESULT": str(tmp_path / "r")})
+
+    metric = {"name": "test_accuracy", "source": "stdout", "format": "jsonl", "reduce": "last"}
+    stream = launch.Stream(metric)
+    stream.feed(capsys.readouterr().out.encode())
+    stream.finish()
+    report = stream.report("on stdout", "")
+    assert report.reason is None
+    assert [step for step, _ in report.curve] == [1, 2, 3]
+    assert report.metrics == json.loads((tmp_path / "r").read_text())["metrics"]
+    assert report.details["data"]["name"] == "mnist-5k"
 
 
 def test_the_result_is_alone_in_its_folder(
@@ -168,7 +202,7 @@ def test_a_diverged_trial_ends_well_and_reports_nan(capsys: Capture, tmp_path: P
     assert code == 0
     assert '"test_accuracy": NaN' in path.read_text()
     assert math.isnan(json.loads(path.read_text())["metrics"]["test_accuracy"])
-    assert "loss nan" in capsys.readouterr().out
+    assert '"train_loss": NaN' in capsys.readouterr().out
 
 
 def test_a_result_that_cannot_be_written_is_one_sentence(capsys: Capture, tmp_path: Path) -> None:
@@ -182,7 +216,7 @@ def test_a_result_that_cannot_be_written_is_one_sentence(capsys: Capture, tmp_pa
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "python -m trainer: expected mnist or prepare, got nothing"),
+        ([], "python -m trainer: expected cifar10, fashion-mnist, mnist, mnist-5k or prepare, got nothing"),
         (["mnits"], "did you mean mnist?"),
         (
             ["prepare"],
@@ -199,11 +233,31 @@ def test_a_misused_command_says_what_it_expects(capsys: Capture, arguments: list
     assert message in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["mnist", "-h"]])
-def test_help_lists_every_knob_with_its_default(capsys: Capture, arguments: list[str]) -> None:
-    code = main(arguments, {})
+def test_help_lists_every_knob_with_its_default(capsys: Capture) -> None:
+    code = main(["mnist", "-h"], {})
 
     said = capsys.readouterr().out
     assert code == 0
     assert "--learning_rate=0.1" in said
     assert "--width=16" in said
+
+
+def test_help_names_the_workloads_and_their_networks(capsys: Capture) -> None:
+    code = main(["--help"], {})
+
+    said = capsys.readouterr().out
+    assert code == 0
+    assert ", ".join(data.WORKLOADS) in said
+    assert "--network=eidf (fashion-mnist, mnist, mnist-5k): PyTorch's MNIST example" in said
+    assert all(len(line) <= 80 for line in said.splitlines())
+
+
+def test_a_seed_may_be_an_argument(capsys: Capture) -> None:
+    main([*QUICK, "--train_images=1000", "--seed=7"], {"SWEEP_SEED": "5"})
+
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["running"]["seed"] == 7
+
+
+def test_an_argument_that_is_no_seed_is_refused_as_one(capsys: Capture) -> None:
+    assert main([*QUICK, "--seed=x"], {}) == BAD_SWEEP
+    assert "SWEEP_SEED: must be a whole number" in capsys.readouterr().err

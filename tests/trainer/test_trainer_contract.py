@@ -5,22 +5,55 @@ import pytest
 from trainer.contract import BAD_SWEEP, Surroundings, TrialError, surroundings
 
 
-def test_an_empty_environment_means_the_defaults() -> None:
-    assert surroundings({}) == Surroundings(seed=0, threads=1, data=None, result=None)
+def test_an_empty_environment_means_the_defaults(tmp_path: Path) -> None:
+    assert surroundings({}, tmp_path) == Surroundings(
+        seed=0, threads=1, data=None, result=None, checkpoints=None, parent=None
+    )
 
 
-def test_an_empty_variable_counts_as_unset() -> None:
-    empty = dict.fromkeys(("SWEEP_SEED", "OMP_NUM_THREADS", "SWEEP_DATA", "SWEEP_RESULT"), "")
+def test_an_empty_variable_counts_as_unset(tmp_path: Path) -> None:
+    names = ("SEED", "DATA", "RESULT", "CHECKPOINTS", "PARENT")
+    empty = dict.fromkeys(["OMP_NUM_THREADS", *(f"SWEEP_{name}" for name in names)], "")
 
-    assert surroundings(empty) == Surroundings()
+    assert surroundings(empty, tmp_path) == Surroundings()
+
+
+@pytest.mark.parametrize(
+    ("files", "threads"),
+    [
+        ({"cpu.max": "200000 100000\n"}, 2),
+        ({"cpu.max": "150000 100000\n"}, 2),
+        ({"cpu.max": "max 100000\n"}, 1),
+        ({"cpu/cpu.cfs_quota_us": "400000\n", "cpu/cpu.cfs_period_us": "100000\n"}, 4),
+        ({"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, 1),
+        ({"cpu.max": "nonsense"}, 1),
+    ],
+    ids=["two", "one and a half", "no limit", "version 1", "version 1, no limit", "unreadable"],
+)
+def test_threads_are_those_of_the_containers_limit(
+    tmp_path: Path, files: dict[str, str], threads: int
+) -> None:
+    (tmp_path / "cpu").mkdir()
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+
+    assert surroundings({}, tmp_path).threads == threads
+    assert surroundings({"OMP_NUM_THREADS": "3"}, tmp_path).threads == 3
 
 
 def test_seed_threads_and_paths_come_from_the_environment() -> None:
     given = surroundings(
-        {"SWEEP_SEED": "7", "OMP_NUM_THREADS": "2", "SWEEP_DATA": "/a b", "SWEEP_RESULT": "/c.json"}
+        {
+            "SWEEP_SEED": "7",
+            "OMP_NUM_THREADS": "2",
+            "SWEEP_DATA": "/a b",
+            "SWEEP_RESULT": "/c.json",
+            "SWEEP_CHECKPOINTS": "/d",
+            "SWEEP_PARENT": "/e",
+        }
     )
 
-    assert given == Surroundings(7, 2, Path("/a b"), Path("/c.json"))
+    assert given == Surroundings(7, 2, Path("/a b"), Path("/c.json"), Path("/d"), Path("/e"))
 
 
 @pytest.mark.parametrize("text", ["abc", "-1", "1.5", str(2**63), "٣", "1" * 5000])

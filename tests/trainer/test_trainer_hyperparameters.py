@@ -3,45 +3,134 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainer.contract import BAD_HYPERPARAMETERS, BAD_SWEEP, TrialError
-from trainer.hyperparameters import KNOBS, Hyperparameters, parse
+from trainer.hyperparameters import (
+    NETWORKS,
+    WORKLOADS,
+    Eidf,
+    Knobs,
+    Resnet9,
+    Running,
+    Small,
+    knobs_of,
+    parse,
+)
+from trainer.knobs import shown
+
+KNOBS = knobs_of("mnist", "small")
+ALL = [(workload, network) for workload, able in WORKLOADS.items() for network in able]
 
 
-def refusal(*arguments: str) -> TrialError:
+def small(*arguments: str) -> Small:
+    found = parse("mnist", arguments).network
+    assert isinstance(found, Small)
+    return found
+
+
+def refusal(*arguments: str, workload: str = "mnist") -> TrialError:
     with pytest.raises(TrialError) as caught:
-        parse(arguments)
+        parse(workload, arguments)
     return caught.value
 
 
 def test_both_forms_of_arguments_mean_the_same() -> None:
-    joined = parse(["--learning_rate=0.4", "--batch_size=32"])
+    joined = small("--learning_rate=0.4", "--batch_size=32")
 
-    apart = parse(["--learning_rate", "0.4", "--batch_size", "32"])
+    apart = small("--learning_rate", "0.4", "--batch_size", "32")
 
-    assert joined == apart == Hyperparameters(learning_rate=0.4, batch_size=32)
-
-
-def test_no_arguments_mean_the_defaults() -> None:
-    assert parse([]) == Hyperparameters()
+    assert joined == apart == Small(learning_rate=0.4, batch_size=32)
 
 
-@pytest.mark.parametrize("name", KNOBS)
-def test_a_default_written_as_text_is_read_as_itself(name: str) -> None:
-    assert parse([f"--{name}={KNOBS[name].default}"]) == Hyperparameters()
+@pytest.mark.parametrize(
+    ("workload", "network"), [("mnist", Small()), ("cifar10", Resnet9()), ("fashion-mnist", Resnet9())]
+)
+def test_no_arguments_mean_the_workloads_first_network_and_its_defaults(
+    workload: str, network: Small | Resnet9
+) -> None:
+    assert parse(workload, []) == Knobs(workload, network, Running())
+
+
+def test_the_resnets_defaults_are_the_examples_and_the_five_searched_knobs_have_its_names() -> None:
+    searched = ["max_learning_rate", "data_aug_cutout_size", "batch_size", "momentum", "batch_norm"]
+
+    values = [str(value) for value in (0.6, 12, 128, 0.99, "off")]
+    network = parse(
+        "cifar10", [f"--{name}={text}" for name, text in zip(searched, values, strict=True)]
+    ).network
+
+    assert network == Resnet9(
+        max_learning_rate=0.6, data_aug_cutout_size=12, batch_size=128, momentum=0.99, batch_norm=False
+    )
+    assert Resnet9() == Resnet9(0.4, 8, 512, 0.9, True, 24, 5 / 24, 5e-4, 0.0, 64, 0.125, 4, 0.5)
+
+
+def test_the_eidf_networks_defaults_are_the_examples() -> None:
+    network = parse("mnist", ["--network=eidf"]).network
+
+    assert network == Eidf(1.0, 64, 14, 0.7, 1, 0.9, 1e-6, 0.0, 0.25, 0.5, 32, 128)
+
+
+@pytest.mark.parametrize("text", ["off", "OFF", "false", "False"])
+def test_a_switch_that_is_off_is_off_however_it_is_written(text: str) -> None:
+    assert parse("cifar10", [f"--batch_norm={text}"]).network == Resnet9(batch_norm=False)
+
+
+@pytest.mark.parametrize("text", ["on", "true", "True"])
+def test_a_switch_that_is_on_is_on_however_it_is_written(text: str) -> None:
+    assert parse("cifar10", [f"--batch_norm={text}"]).network == Resnet9(batch_norm=True)
+
+
+def test_what_is_no_state_of_a_switch_makes_the_sweep_bad() -> None:
+    error = refusal("--batch_norm=maybe", workload="cifar10")
+
+    assert str(error) == "--batch_norm: must be on or off, got 'maybe'"
+    assert error.exit_code == BAD_SWEEP
+
+
+def test_a_word_that_is_none_of_those_allowed_is_refused_with_them() -> None:
+    assert str(refusal("--precision=fp8")) == "--precision: must be auto, bf16, fp32, got 'fp8'"
+
+
+def test_a_network_that_does_not_take_the_workloads_images_is_refused() -> None:
+    error = refusal("--network=eidf", workload="cifar10")
+
+    assert str(error) == "--network: must be resnet9, got 'eidf'"
+
+
+def test_the_knobs_of_another_network_are_unknown() -> None:
+    assert "is no hyperparameter" in str(refusal("--gamma=0.5"))
+    assert parse("mnist", ["--gamma=0.5", "--network=eidf"]).network == Eidf(gamma=0.5)
+
+
+@pytest.mark.parametrize(("workload", "network"), ALL)
+def test_every_default_written_as_text_is_read_as_itself(workload: str, network: str) -> None:
+    knobs = knobs_of(workload, network)
+
+    found = parse(
+        workload,
+        [
+            "--network",
+            network,
+            *(f"--{knob.name}={shown(knob.default)}" for knob in knobs.values() if knob.name != "network"),
+        ],
+    )
+
+    assert found == Knobs(workload, NETWORKS[network](), Running())
+    assert all(knob.unit and knob.meaning for knob in knobs.values())
 
 
 @given(st.floats(min_value=0, exclude_min=True, allow_infinity=False))
 def test_any_positive_float_arrives_exactly(value: float) -> None:
-    assert parse([f"--learning_rate={value}"]).learning_rate == value
+    assert small(f"--learning_rate={value}").learning_rate == value
 
 
 @given(st.integers(min_value=1, max_value=2**53))
 def test_any_whole_number_arrives_exactly(value: int) -> None:
-    assert parse([f"--epochs={value}"]).epochs == value
+    assert small(f"--epochs={value}").epochs == value
 
 
 @pytest.mark.parametrize("text", ["64", "64.0", "6.4e1", "+64"])
 def test_a_whole_number_may_be_written_in_any_way(text: str) -> None:
-    size = parse([f"--batch_size={text}"]).batch_size
+    size = small(f"--batch_size={text}").batch_size
 
     assert size == 64
     assert isinstance(size, int)

@@ -1,153 +1,268 @@
 import math
 from dataclasses import replace
-from itertools import pairwise
+from typing import Any
 
 import pytest
 import torch
-from torch import nn
+from torch.nn import functional
 
-from trainer import result, trial
+from tests.trainer.trainings import a_training, numbers, run
+from trainer import machine
+from trainer.batches import Pictures
 from trainer.contract import BAD_HYPERPARAMETERS, Surroundings, TrialError
 from trainer.data import Dataset
-from trainer.evaluate import Evaluation, evaluate
-from trainer.hyperparameters import Hyperparameters
-from trainer.schedule import learning_rate
-from trainer.train import Descent, Epoch, Training
+from trainer.evaluate import evaluate
+from trainer.hyperparameters import Eidf, Network, Resnet9, Small
+from trainer.progress import Epoch, metrics
 
-QUICK = Hyperparameters(learning_rate=0.05, batch_size=30, epochs=2, width=2)
-
-
-def repeatable(metrics: dict[str, float]) -> dict[str, float]:
-    return {name: metrics[name] for name in ("test_accuracy", "test_loss", "train_loss")}
-
-
-def run(few: Dataset, knobs: Hyperparameters, seed: int = 0) -> tuple[dict[str, float], list[Epoch]]:
-    epochs: list[Epoch] = []
-    document = trial.run(knobs, few, Surroundings(seed=seed), epochs.append)
-    return document["metrics"], epochs
-
-
-def test_the_learning_rate_rises_in_a_line_and_falls_in_a_line() -> None:
-    rates = [learning_rate(step, 100, peak=2.0, warmup=0.2) for step in range(100)]
-
-    assert rates[0] == pytest.approx(2 * 0.005 / 0.2)
-    assert max(rates) == pytest.approx(2, rel=0.03)
-    assert rates[-1] == pytest.approx(2 * 0.005 / 0.8)
-    assert rates.index(max(rates)) in (19, 20)
-    assert all(a < b for a, b in pairwise(rates[:20]))
-    assert all(a > b for a, b in pairwise(rates[20:]))
-
-
-def test_without_warmup_the_learning_rate_only_falls() -> None:
-    rates = [learning_rate(step, 10, peak=1.0, warmup=0.0) for step in range(10)]
-
-    assert rates == sorted(rates, reverse=True)
-    assert rates[0] == pytest.approx(0.95)
-
-
-def test_a_descent_takes_the_steps_of_torchs_own_sgd() -> None:
-    torch.manual_seed(0)
-    mine, theirs = nn.Linear(4, 3), nn.Linear(4, 3)
-    theirs.load_state_dict(mine.state_dict())
-    knobs = Hyperparameters(learning_rate=0.3, momentum=0.8, weight_decay=0.01)
-    descent = Descent(mine.parameters(), knobs, steps=5)
-    optimizer = torch.optim.SGD(
-        theirs.parameters(), lr=1, momentum=0.8, weight_decay=0.01, nesterov=True, foreach=False
-    )
-
-    for step in range(5):
-        inputs = torch.randn(8, 4)
-        descent.step(mine(inputs).square().mean())
-        optimizer.param_groups[0]["lr"] = learning_rate(step, 5, peak=0.3, warmup=knobs.warmup)
-        optimizer.zero_grad()
-        theirs(inputs).square().mean().backward()
-        optimizer.step()
-
-    for ours, reference in zip(mine.parameters(), theirs.parameters(), strict=True):
-        torch.testing.assert_close(ours, reference)
-
-
-def test_every_epoch_sees_every_image_and_is_reported(few: Dataset) -> None:
-    metrics, epochs = run(few, QUICK)
-
-    assert [(epoch.number, epoch.images) for epoch in epochs] == [(1, 200), (2, 200)]
-    assert metrics["train_loss"] == epochs[1].loss < epochs[0].loss
-    assert metrics["train_seconds"] == pytest.approx(sum(epoch.seconds for epoch in epochs))
-    assert metrics["images_per_second"] == pytest.approx(400 / metrics["train_seconds"])
-
-
-def test_same_seed_same_numbers_and_another_seed_others(few: Dataset) -> None:
-    first, _ = run(few, QUICK, seed=3)
-    again, _ = run(few, QUICK, seed=3)
-    other, _ = run(few, QUICK, seed=4)
-
-    assert repeatable(first) == repeatable(again)
-    assert first["test_loss"] != other["test_loss"]
+QUICK = Small(learning_rate=0.05, batch_size=30, epochs=2, width=2)
+QUICK_RESNET = Resnet9(batch_size=50, epochs=1, width=2)
+QUICK_EIDF = Eidf(batch_size=50, epochs=1, width=2, hidden=8)
 
 
 @pytest.mark.parametrize(
-    "change",
-    [
-        {"learning_rate": 0.06},
-        {"batch_size": 31},
-        {"epochs": 3},
-        {"momentum": 0.8},
-        {"weight_decay": 0.1},
-        {"label_smoothing": 0.1},
-        {"warmup": 0.5},
-        {"width": 3},
-    ],
-    ids=lambda change: next(iter(change)),
+    ("precision", "threads"),
+    [("auto", 1), ("fp32", 1), ("fp32", 2)],
+    ids=["best", "one thread", "two threads"],
 )
-def test_every_knob_changes_the_training(few: Dataset, change: dict[str, float]) -> None:
-    base, _ = run(few, QUICK)
+@pytest.mark.parametrize("network", [QUICK, QUICK_EIDF, QUICK_RESNET], ids=["small", "eidf", "resnet9"])
+def test_same_seed_same_bits(few: Dataset, network: Network, precision: str, threads: int) -> None:
+    given = Surroundings(seed=3, threads=threads)
 
-    changed, _ = run(few, replace(QUICK, **change))  # type: ignore[arg-type]
+    first = run(network, few, given=given, precision=precision)
+    again = run(network, few, given=given, precision=precision)
 
-    assert changed["test_loss"] != base["test_loss"]
+    assert numbers(first) == numbers(again)
+
+
+def test_another_seed_gives_other_numbers(few: Dataset) -> None:
+    assert numbers(run(QUICK, few, given=Surroundings(seed=3))) != numbers(run(QUICK, few))
+
+
+def test_a_fixed_batch_has_the_summed_loss_that_a_hand_computes(few: Dataset) -> None:
+    network = replace(QUICK_RESNET, data_aug_cutout_size=0, batch_size=200)
+    training = a_training(network, few)
+    with torch.no_grad():
+        training.model.get_parameter("linear.weight").zero_()
+    training.run(lambda _: None)
+
+    # All scores are 0: each of ten classes is as likely, and the loss is reported as a mean.
+    assert training.progress.epochs[0].loss == pytest.approx(math.log(10))
+
+
+def test_a_step_follows_the_sum_over_the_batch_scaled_by_rate_and_decay(few: Dataset) -> None:
+    network = replace(QUICK_RESNET, batch_size=200, momentum=0.0, warmup=0.0, epochs=2, label_smoothing=0.1)
+    training = a_training(network, few)
+    images = next(iter(training.setting.epochs))
+    before = training.model.get_parameter("linear.weight").detach().clone()
+    inputs, targets = images.batch(0)
+    loss = functional.cross_entropy(training.model(inputs), targets, label_smoothing=0.1, reduction="sum")
+    (slope,) = torch.autograd.grad(loss, [training.model.get_parameter("linear.weight")])
+
+    training._step(images, 0)  # noqa: SLF001
+
+    rate = 0.4 * (1 - 1 / 2) / 200
+    expected = before - rate * (slope + 0.0005 * 200 * before)
+    torch.testing.assert_close(
+        training.model.get_parameter("linear.weight").detach(), expected, rtol=1e-4, atol=1e-6
+    )
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        Small(learning_rate=0.05, batch_size=40, epochs=60, width=8),
+        Eidf(batch_size=40, epochs=60, gamma=1.0, width=8, dropout=0.0, hidden_dropout=0.0),
+        Resnet9(batch_size=40, epochs=40, width=4, flip=0.0, crop_padding=0, data_aug_cutout_size=0),
+        Resnet9(
+            max_learning_rate=0.02,
+            batch_size=10,
+            epochs=150,
+            width=4,
+            batch_norm=False,
+            flip=0.0,
+            crop_padding=0,
+            data_aug_cutout_size=0,
+            logit_scale=1.0,
+        ),
+    ],
+    ids=["small", "eidf", "resnet9", "resnet9 without normalisation"],
+)
+def test_one_batch_can_be_learnt_by_heart(few: Dataset, network: Network) -> None:
+    epochs = run(network, few, train_images=network.batch_size, test_every=1000)
+
+    assert epochs[-1].loss < 0.05
+    assert epochs[-1].accuracy == 1
+
+
+def test_every_epoch_sees_every_image_and_is_tested_and_reported(few: Dataset) -> None:
+    reported: list[int] = []
+    training = a_training(QUICK, few)
+
+    training.run(lambda epochs: reported.append(epochs[-1].number))
+
+    epochs = training.progress.epochs
+    assert reported == [1, 2]
+    assert [epoch.images for epoch in epochs] == [200, 200]
+    assert epochs[1].loss < epochs[0].loss
+    assert all(epoch.test_accuracy is not None for epoch in epochs)
+
+
+def test_only_the_epochs_that_are_due_and_the_last_are_tested(few: Dataset) -> None:
+    epochs = run(replace(QUICK, epochs=5), few, test_every=2)
+
+    assert [epoch.number for epoch in epochs if epoch.test_accuracy is not None] == [2, 4, 5]
+
+
+SMALL_CHANGES: list[dict[str, Any]] = [
+    {"learning_rate": 0.06},
+    {"batch_size": 31},
+    {"epochs": 3},
+    {"momentum": 0.8},
+    {"weight_decay": 0.1},
+    {"label_smoothing": 0.1},
+    {"warmup": 0.5},
+    {"width": 3},
+]
+EIDF_CHANGES: list[dict[str, Any]] = [
+    {"learning_rate": 0.9},
+    {"batch_size": 51},
+    {"epochs": 2},
+    {"rho": 0.8},
+    {"epsilon": 1e-5},
+    {"weight_decay": 0.1},
+    {"dropout": 0.0},
+    {"hidden_dropout": 0.0},
+    {"width": 3},
+    {"hidden": 9},
+]
+RESNET_CHANGES: list[dict[str, Any]] = [
+    {"max_learning_rate": 0.6},
+    {"data_aug_cutout_size": 12},
+    {"data_aug_cutout_size": 0},
+    {"batch_size": 40},
+    {"momentum": 0.99},
+    {"batch_norm": False},
+    {"epochs": 2},
+    {"warmup": 0.5},
+    {"weight_decay": 0.05},
+    {"label_smoothing": 0.1},
+    {"width": 3},
+    {"logit_scale": 0.25},
+    {"crop_padding": 0},
+    {"flip": 0.0},
+]
+
+
+@pytest.mark.parametrize(
+    ("network", "change"),
+    [
+        (base, change)
+        for base, changes in (
+            (QUICK, SMALL_CHANGES),
+            (QUICK_EIDF, EIDF_CHANGES),
+            (QUICK_RESNET, RESNET_CHANGES),
+        )
+        for change in changes
+    ],
+    ids=lambda each: (
+        "-".join(f"{name}={value}" for name, value in each.items())
+        if isinstance(each, dict)
+        else type(each).__name__
+    ),
+)
+def test_every_knob_changes_the_training(few: Dataset, network: Network, change: dict[str, Any]) -> None:
+    base = run(network, few)
+
+    changed = run(replace(network, **change), few)
+
+    assert changed[-1].test_loss != base[-1].test_loss
+
+
+@pytest.mark.parametrize("change", [{"gamma": 0.5}, {"step_size": 2}], ids=str)
+def test_the_knobs_of_later_epochs_change_them(few: Dataset, change: dict[str, Any]) -> None:
+    two = replace(QUICK_EIDF, epochs=2)
+
+    base, changed = run(two, few), run(replace(two, **change), few)
+
+    assert numbers(base)[0] == numbers(changed)[0]
+    assert numbers(base)[1] != numbers(changed)[1]
 
 
 def test_a_training_that_diverges_ends_early_with_nan(few: Dataset) -> None:
-    knobs = Hyperparameters(learning_rate=1e30, batch_size=30, epochs=50, width=2)
+    epochs = run(Small(learning_rate=1e30, batch_size=30, epochs=50, width=2), few)
 
-    metrics, epochs = run(few, knobs)
-
+    found = metrics(epochs)
     assert sum(epoch.images for epoch in epochs) < 400
-    assert math.isnan(epochs[-1].loss)
-    assert all(math.isnan(value) for value in repeatable(metrics).values())
-    assert math.isfinite(metrics["train_seconds"])
+    assert all(math.isnan(found[name]) for name in ("test_accuracy", "test_loss", "train_loss"))
+    assert math.isfinite(found["train_seconds"])
 
 
 def test_a_wreck_found_only_at_the_end_has_no_accuracy_either() -> None:
-    training = Training((Epoch(1, 10, 0.5, 0.9, 1.0),))
+    found = metrics([Epoch(1, 10, 0.5, 0.9, 1.0, test_accuracy=0.1, test_loss=math.nan)])
 
-    metrics = result.metrics(training, Evaluation(accuracy=0.1, loss=math.inf))
-
-    assert math.isnan(metrics["test_accuracy"])
-    assert math.isnan(metrics["test_loss"])
-    assert metrics["train_loss"] == 0.5
+    assert math.isnan(found["test_accuracy"])
+    assert found["train_loss"] == 0.5
 
 
-def test_a_batch_larger_than_the_training_set_is_a_bad_value(few: Dataset) -> None:
+def test_speed_and_time_are_those_of_all_epochs() -> None:
+    found = metrics([Epoch(1, 200, 0.5, 0.9, 1.5), Epoch(2, 200, 0.25, 0.9, 2.5, 0.8, 0.6)])
+
+    assert found == {
+        "images_per_second": 100,
+        "test_accuracy": 0.8,
+        "test_loss": 0.6,
+        "train_loss": 0.25,
+        "train_seconds": 4,
+    }
+
+
+@pytest.mark.parametrize(
+    ("network", "message"),
+    [
+        (Small(batch_size=201), "--batch_size: must be at most 200 (all training images), got 201"),
+        (
+            Resnet9(batch_size=50, data_aug_cutout_size=33),
+            "--data_aug_cutout_size: must be at most 32 (pixels, the image's edge), got 33",
+        ),
+        (
+            Resnet9(batch_size=50, crop_padding=32),
+            "--crop_padding: must be at most 31 (pixels, less than the image's edge), got 32",
+        ),
+    ],
+    ids=["batch", "cutout", "padding"],
+)
+def test_values_that_do_not_fit_the_images_are_bad_ones(few: Dataset, network: Network, message: str) -> None:
     with pytest.raises(TrialError) as caught:
-        run(few, Hyperparameters(batch_size=201))
+        a_training(network, few)
 
-    assert str(caught.value) == "--batch_size: must be at most 200 (all training images), got 201"
+    assert str(caught.value) == message
     assert caught.value.exit_code == BAD_HYPERPARAMETERS
 
 
 def test_evaluation_counts_all_images_whatever_the_passes() -> None:
-    scores = torch.eye(10)[torch.arange(2500) % 10]
     right = torch.arange(2500) % 10
     labels = torch.where(torch.arange(2500) < 2000, right, (right + 1) % 10)
+    pixels = functional.one_hot(right, 10).to(torch.uint8).mul(255).view(2500, 10, 1, 1)
+    pictures = Pictures(pixels, labels, torch.zeros(1, 10, 1, 1), torch.ones(1, 10, 1, 1))
 
-    found = evaluate(nn.Identity(), scores, labels)
+    found = evaluate(torch.nn.Flatten(), pictures, machine.Machine(torch.device("cpu"), "fp32", 1))
 
     assert found.accuracy == 0.8
     assert found.loss == pytest.approx(math.log(math.e + 9) - 0.8)
 
 
-def test_the_demos_best_values_reach_ninety_five_percent(mnist_5k: Dataset) -> None:
-    metrics, _ = run(mnist_5k, Hyperparameters(learning_rate=0.1, batch_size=32, epochs=2))
+@pytest.mark.parametrize(
+    ("network", "images", "least"),
+    [
+        (Small(learning_rate=0.1, batch_size=32, epochs=2), 0, 0.95),
+        (Eidf(batch_size=32, epochs=1), 2000, 0.8),
+        (Resnet9(batch_size=64, epochs=4, width=8), 2000, 0.75),
+    ],
+    ids=["small", "eidf", "resnet9"],
+)
+def test_a_network_learns_real_digits(mnist_5k: Dataset, network: Network, images: int, least: float) -> None:
+    epochs = run(network, mnist_5k, train_images=images, precision="auto", test_every=1000)
 
-    assert metrics["test_accuracy"] >= 0.95
+    assert epochs[-1].test_accuracy is not None
+    assert epochs[-1].test_accuracy >= least

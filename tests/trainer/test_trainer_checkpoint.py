@@ -1,0 +1,294 @@
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tests.trainer.trainings import a_training, numbers, run
+from trainer import checkpoint
+from trainer.checkpoint import FILE, StoppedError
+from trainer.contract import BAD_HYPERPARAMETERS, STOPPED, STORAGE_FAILED, Surroundings, TrialError
+from trainer.data import Dataset
+from trainer.hyperparameters import Eidf, Network, Resnet9, Small
+from trainer.train import Training
+
+ROOT = Path(__file__).resolve().parents[2]
+SMALL = Small(learning_rate=0.05, batch_size=30, epochs=3, width=2)
+EIDF = Eidf(batch_size=50, epochs=2, width=2, hidden=8)
+RESNET = Resnet9(batch_size=40, epochs=2, width=2)
+NETWORKS = pytest.mark.parametrize("network", [SMALL, EIDF, RESNET], ids=["small", "eidf", "resnet9"])
+
+
+@pytest.fixture(autouse=True)
+def _signals() -> Iterator[None]:
+    """A training takes SIGTERM for itself."""
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+class Killed(BaseException):
+    """Stands for kill -9: nothing in the trainer may take note of it."""
+
+
+def kill_after(training: Training, steps: int) -> None:
+    """Let the training die behind so many steps."""
+    due, left = training.setting.keeper.due, iter(range(steps))
+
+    def dies() -> bool:
+        if next(left, None) is None:
+            raise Killed
+        return due()
+
+    training.setting.keeper.due = dies  # type: ignore[method-assign]
+
+
+def in_pieces(network: Network, dataset: Dataset, given: Surroundings, pieces: list[int]) -> Training:
+    """Train, killed again and again, saving after every other step; the last piece goes to the end."""
+    for steps in pieces:
+        training = a_training(network, dataset, given=given, checkpoint_every=0)
+        kill_after(training, steps)
+        with pytest.raises(Killed):
+            training.run(lambda _: None)
+    training = a_training(network, dataset, given=given)
+    training.run(lambda _: None)
+    return training
+
+
+@NETWORKS
+def test_a_training_killed_at_random_steps_ends_as_an_unbroken_one(
+    few: Dataset, tmp_path: Path, network: Network
+) -> None:
+    unbroken = run(network, few, given=Surroundings(seed=1))
+    chance = random.Random(7)  # noqa: S311
+
+    given = Surroundings(seed=1, checkpoints=tmp_path)
+    training = in_pieces(network, few, given, [chance.randint(1, 4) for _ in range(2)])
+
+    assert numbers(training.progress.epochs) == numbers(unbroken)
+    assert training.history.resumed == 2
+    assert [path.name for path in tmp_path.iterdir()] == [FILE]
+
+
+@NETWORKS
+@pytest.mark.parametrize("asked_at", ["a step", "a test"])
+def test_a_training_asked_to_end_saves_and_goes_on_alike(
+    few: Dataset, tmp_path: Path, network: Network, asked_at: str
+) -> None:
+    unbroken = run(network, few)
+    given = Surroundings(checkpoints=tmp_path)
+    stopped = a_training(network, few, given=given, checkpoint_every=1e9)
+    if asked_at == "a step":
+        step = stopped._step  # noqa: SLF001
+
+        def asked(images: Any, number: int) -> Any:
+            if number == 2:
+                os.kill(os.getpid(), signal.SIGTERM)
+            return step(images, number)
+
+        stopped._step = asked  # type: ignore[assignment, method-assign]  # noqa: SLF001
+    else:
+        stopped.model.register_forward_pre_hook(
+            lambda module, _: None if module.training else os.kill(os.getpid(), signal.SIGTERM)
+        )
+
+    with pytest.raises(StoppedError) as caught:
+        stopped.run(lambda _: None)
+    epochs = run(network, few, given=given)
+
+    assert caught.value.exit_code == STOPPED
+    assert "saved after 0 epochs" in str(caught.value)
+    assert numbers(epochs) == numbers(unbroken)
+
+
+def trainer(folder: Path, **environ: str) -> subprocess.Popen[str]:
+    arguments = ["mnist", "--train_images=600", "--epochs=12", "--width=4", "--checkpoint_every=0"]
+    return subprocess.Popen(
+        [sys.executable, "-m", "trainer", *arguments],
+        cwd=ROOT,
+        env={"PATH": os.environ["PATH"], "SWEEP_RESULT": str(folder / "result"), **environ},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_a_process_that_is_killed_or_asked_to_end_goes_on_to_the_same_metrics(tmp_path: Path) -> None:
+    """Real signals, at random moments; fsync and rename are what the file has to survive."""
+    results: list[dict[str, float]] = []
+    for blows in ([], [signal.SIGKILL, signal.SIGTERM]):
+        folder = tmp_path / f"{len(blows)} blows"
+        folder.mkdir()
+        for blow in blows:
+            running = trainer(folder, SWEEP_CHECKPOINTS=str(folder / "kept"))
+            assert running.stdout
+            for _ in range(3):  # the first line, and two epochs
+                running.stdout.readline()
+            time.sleep(random.Random(blow).uniform(0, 0.05))  # noqa: S311
+            running.send_signal(blow)
+            _, errors = running.communicate()
+            assert running.returncode == (STOPPED if blow == signal.SIGTERM else -blow)
+            assert errors.startswith("trainer: SIGTERM: saved after ") == (blow == signal.SIGTERM)
+        last = trainer(folder, SWEEP_CHECKPOINTS=str(folder / "kept"))
+        assert last.communicate()[1] == ""
+        document = json.loads((folder / "result").read_text())
+        assert document["running"]["resumed"] == len(blows)
+        results.append(document["metrics"])
+
+    names = ("test_accuracy", "test_loss", "train_loss")
+    assert [results[0][name] for name in names] == [results[1][name] for name in names]
+
+
+def test_without_a_folder_sigterm_is_left_alone(few: Dataset) -> None:
+    before = signal.getsignal(signal.SIGTERM)
+
+    run(SMALL, few)
+
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_a_finished_training_is_not_trained_again(few: Dataset, tmp_path: Path) -> None:
+    given = Surroundings(checkpoints=tmp_path)
+    first = run(SMALL, few, given=given)
+    again = a_training(SMALL, few, given=given)
+    again._step = None  # type: ignore[method-assign, assignment]  # noqa: SLF001
+
+    again.run(lambda _: None)
+
+    assert again.progress.epochs == first
+
+
+@pytest.mark.parametrize(
+    ("network", "seed"), [(replace(SMALL, momentum=0.8), 0), (SMALL, 1)], ids=["values", "seed"]
+)
+def test_the_checkpoint_of_another_training_is_no_beginning(
+    few: Dataset, tmp_path: Path, network: Network, seed: int
+) -> None:
+    run(SMALL, few, given=Surroundings(checkpoints=tmp_path))
+
+    epochs = run(network, few, given=Surroundings(seed=seed, checkpoints=tmp_path))
+
+    assert numbers(epochs) == numbers(run(network, few, given=Surroundings(seed=seed)))
+
+
+def test_saving_waits_for_its_time(few: Dataset, tmp_path: Path) -> None:
+    training = a_training(SMALL, few, given=Surroundings(checkpoints=tmp_path), checkpoint_every=1e9)
+    kill_after(training, 5)
+
+    with pytest.raises(Killed):
+        training.run(lambda _: None)
+
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"nonsense", b"PK\x03\x04" + bytes(100)], ids=["empty", "text", "zip"]
+)
+def test_a_damaged_checkpoint_is_told_in_one_sentence(few: Dataset, tmp_path: Path, content: bytes) -> None:
+    (tmp_path / FILE).write_bytes(content)
+
+    with pytest.raises(TrialError) as caught:
+        a_training(SMALL, few, given=Surroundings(checkpoints=tmp_path))
+
+    assert str(caught.value).startswith(f"{tmp_path / FILE}: must be a checkpoint of this trainer, but ")
+    assert caught.value.exit_code == STORAGE_FAILED
+
+
+def test_a_checkpoint_cannot_run_anything(few: Dataset, tmp_path: Path) -> None:
+    class Harm:
+        def __reduce__(self) -> tuple[Any, ...]:
+            return (os.mkdir, (str(tmp_path / "harm"),))
+
+    torch.save({"about": Harm()}, tmp_path / FILE)
+
+    with pytest.raises(TrialError, match="must be a checkpoint of this trainer"):
+        a_training(SMALL, few, given=Surroundings(checkpoints=tmp_path))
+    assert not (tmp_path / "harm").exists()
+
+
+@NETWORKS
+def test_a_promoted_trial_goes_on_where_its_parent_stood(
+    few: Dataset, tmp_path: Path, network: Network
+) -> None:
+    parent = run(network, few, given=Surroundings(checkpoints=tmp_path))
+    longer = replace(network, epochs=network.epochs + 2)
+
+    child = a_training(longer, few, given=Surroundings(parent=tmp_path))
+    reported: list[int] = []
+    child.run(lambda epochs: reported.append(epochs[-1].number))
+
+    assert reported == [network.epochs + 1, network.epochs + 2]
+    assert child.progress.epochs[: network.epochs] == parent
+
+
+def test_without_a_schedule_a_promoted_trial_is_the_longer_training(few: Dataset, tmp_path: Path) -> None:
+    """Adadelta's rate depends on the epoch alone, so parent and child together are one training."""
+    run(EIDF, few, given=Surroundings(checkpoints=tmp_path))
+
+    child = run(replace(EIDF, epochs=4), few, given=Surroundings(parent=tmp_path))
+
+    assert numbers(child) == numbers(run(replace(EIDF, epochs=4), few))
+
+
+def test_a_trial_that_asks_for_no_more_epochs_begins_anew_from_its_parents_weights(
+    few: Dataset, tmp_path: Path
+) -> None:
+    given = Surroundings(checkpoints=tmp_path)
+    parent = run(SMALL, few, given=given)
+
+    child = a_training(replace(SMALL, learning_rate=0.02), few, given=Surroundings(parent=tmp_path))
+    order = next(iter(child.setting.epochs)).order
+    child.run(lambda _: None)
+
+    assert [epoch.number for epoch in child.progress.epochs] == [1, 2, 3]
+    assert child.progress.epochs[0].loss < parent[0].loss * 0.75
+    assert child.history.leg == 1
+    assert not torch.equal(order, next(iter(a_training(SMALL, few).setting.epochs)).order)
+
+
+def test_a_retry_of_a_child_goes_on_from_its_own_checkpoint(few: Dataset, tmp_path: Path) -> None:
+    folders = [tmp_path / name for name in ("parent", "child")]
+    run(SMALL, few, given=Surroundings(checkpoints=folders[0]))
+    unbroken = run(SMALL, few, given=Surroundings(parent=folders[0]))
+
+    training = in_pieces(SMALL, few, Surroundings(checkpoints=folders[1], parent=folders[0]), [4, 3])
+
+    assert numbers(training.progress.epochs) == numbers(unbroken)
+
+
+def test_a_parent_of_another_network_is_a_bad_value(few: Dataset, tmp_path: Path) -> None:
+    run(SMALL, few, given=Surroundings(checkpoints=tmp_path))
+
+    with pytest.raises(TrialError, match="holds weights of another network") as caught:
+        a_training(replace(SMALL, width=3), few, given=Surroundings(parent=tmp_path))
+
+    assert caught.value.exit_code == BAD_HYPERPARAMETERS
+
+
+def test_a_parent_without_a_checkpoint_is_no_reason_to_begin_at_nothing(few: Dataset, tmp_path: Path) -> None:
+    with pytest.raises(TrialError, match="must hold the parent's checkpoint, but holds none") as caught:
+        a_training(SMALL, few, given=Surroundings(parent=tmp_path))
+
+    assert caught.value.exit_code == STORAGE_FAILED
+
+
+def test_the_precisions_of_all_attempts_are_told(few: Dataset, tmp_path: Path) -> None:
+    given = Surroundings(checkpoints=tmp_path)
+    first = a_training(SMALL, few, given=given, checkpoint_every=0)
+    kill_after(first, 3)
+    with pytest.raises(Killed):
+        first.run(lambda _: None)
+
+    second = a_training(SMALL, few, given=given, precision="bf16")
+
+    assert second.history.precisions == ("bf16", "fp32")
+    assert checkpoint.read(tmp_path) is not None
