@@ -20,6 +20,7 @@ from generator.cli import (
     platform,
     read,
     repository,
+    rounds,
     run,
     settings,
 )
@@ -37,6 +38,7 @@ check.register(app)
 plan.register(app)
 exchange.register(app)
 run.register(app)
+rounds.register(app)
 read.register(app)
 audit.register(app)
 platform.register(app)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from generator.cli import answer, run, show
+from generator.cli import answer, rounds, run, show
 from generator.cli.answer import Answer
 from generator.formats.record import time_of
 
@@ -28,9 +28,11 @@ def collected(workspace: "Workspace", found: "Found") -> Answer:
         "stalled": [
             {"batch": one.batch, "says": one.says, "hint": one.hint(controller)} for one in found.stalled
         ],
+        "asked": [run.asked(one) for one in found.asked],
         "remarks": list(found.remarks),
     }
     told = (
+        *(Text(answer.visible(rounds.asked(one))) for one in found.asked),
         *(_line(one.batch, "waiting", _awaited(one)) for one in found.waiting),
         *(_line(one.batch, "stalled", one.says, one.hint(controller)) for one in found.stalled),
         *(Text(answer.visible(f"note: {one}")) for one in found.remarks),

@@ -19,6 +19,7 @@ from generator.plan import (
     Unreadable,
 )
 from generator.results.words import one_line, plain, quoted, short
+from generator.structs.adaptive import Search
 from generator.structs.domain import Choice, Constant
 from generator.structs.sweep import Block, Draw, Grid, Listing
 from generator.structs.trial import Trial
@@ -111,6 +112,8 @@ def _block(block: Block) -> str:
             return f"{block.method}: {cap or 'all'} of {spanned}, seed {seed}"
         case Listing(assignments=listed):
             return f"{block.method}: {counted(len(listed), 'assignment')}"
+        case Search(rounds=rounds, seed=seed):
+            return f"{block.method}: rounds of {rounds.size} over {spanned}, seed {seed}"
         case _:
             assert_never(block)
 

@@ -8,9 +8,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from generator.cli import show
+from generator.cli import rounds, show
 from generator.commands.cluster import Refused
-from generator.commands.local import Built, Collected, Event, Fetched, Running, Trouble, Unpushed
+from generator.commands.local import Asked, Built, Collected, Event, Fetched, Running, Trouble, Unpushed
 from generator.engine.local import events
 from generator.problems import Problem
 from generator.structs.record import Status
@@ -75,8 +75,8 @@ class Watch:
                 self._say(Text(_worrying(event), "yellow"))
             case Running(progress):
                 self._draw(progress)
-            case Collected(found):
-                self._say(Text(f"{show.recorded(found)}; `git pull` brings it here", "green"))
+            case Collected() | Asked():
+                self._say(Text(_landed(event), "green"))
             case _:
                 pass  # the bar shows the rest
 
@@ -131,6 +131,12 @@ class Watch:
     def _say(self, line: Text) -> None:
         stamp = Text(time.strftime("%H:%M:%S "), "dim")
         (self._bars.console if self._console.is_terminal else self._console).print(stamp + line)
+
+
+def _landed(event: Collected | Asked) -> str:
+    if isinstance(event, Asked):
+        return rounds.asked(event.found)
+    return f"{show.recorded(event.found)}; `git pull` brings it here"
 
 
 def _worrying(event: Trouble | Unpushed) -> str:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from generator.commands.collect import Collected, Target
     from generator.commands.local import Event
     from generator.commands.observing import Found
+    from generator.commands.onward import Pushed
+    from generator.commands.searching import Blocked
     from generator.commands.status import Tally
     from generator.commands.workspace import Workspace
 
@@ -161,9 +163,10 @@ def _in_cluster(workspace: "Workspace", target: "Target", volume: Path) -> "Foun
 
 
 def _here(target: "Target", volume: Path, state: Path) -> Answer:
-    from generator.cli import show
+    from generator.cli import rounds, show
     from generator.commands.collect import UnrecordedError
     from generator.commands.collect import collect as record
+    from generator.commands.going_on import go_on
     from generator.engine.local.store import conditions
 
     known = conditions(state) if state.is_dir() else None
@@ -173,7 +176,9 @@ def _here(target: "Target", volume: Path, state: Path) -> Answer:
         found = record(target, volume, ended, alive=known)
     except UnrecordedError as error:
         found, failures = error.done, error.failures
-    return Answer({"collected": list(map(collected, found))}, show.collected(found), failures=failures)
+    further = tuple(go_on(target))
+    data = {"collected": list(map(collected, found)), "asked": list(map(asked, further))}
+    return Answer(data, (*show.collected(found), *map(rounds.asked, further)), failures=failures)
 
 
 def _volume(path: Path) -> Path:
@@ -195,7 +200,25 @@ def collected(found: "Collected") -> dict[str, Any]:
         "corrupt": list(found.corrupt),
         "counts": {str(status): count for status, count in summary.counts.items()},
         "best": None if summary.winner is None else {"trial": summary.winner.trial, "value": summary.best},
+        "next": _onward(found),
     }
+
+
+def _onward(found: "Collected") -> dict[str, Any] | None:
+    """Say what follows in a search; None for other sweeps, and where nobody asks for rounds by himself."""
+    from generator.cli.rounds import step
+
+    return None if found.step is None else step(found.step)
+
+
+def asked(found: "Pushed | Blocked") -> dict[str, Any]:
+    """Give a commit that asks for a round as the envelope shows it, or why there is none."""
+    from generator.cli.rounds import step
+    from generator.commands.searching import Blocked
+
+    if isinstance(found, Blocked):
+        return {"sweep": found.sweep, "commit": None, **step(found)}
+    return {"sweep": found.due.sweep.name, "commit": found.commit, **step(found.due)}
 
 
 def status(

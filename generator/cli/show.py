@@ -10,7 +10,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from generator.cli import domains
+from generator.cli import domains, rounds
 from generator.cli.answer import has_errors
 from generator.cli.fitting import Fitting
 from generator.cli.values import assignment, value
@@ -133,7 +133,8 @@ def recorded(one: Collected) -> str:
     """Say what a results commit holds, and what it could not."""
     told = f"recorded {', '.join(one.batches)} in {one.commit[:SHORT_ID]}"
     reasons = ", ".join(sorted(set(one.corrupt)))
-    return f"{told}; {len(one.corrupt)} record(s) passed over: {reasons}" if one.corrupt else told
+    passed = f"; {len(one.corrupt)} record(s) passed over: {reasons}" if one.corrupt else ""
+    return f"{told}{passed}{rounds.onward(one.step)}"
 
 
 COUNTED = ("planned", "pending", "running", "ok", "pruned", "diverged", "failed", "cancelled", "missing")

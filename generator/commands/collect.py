@@ -4,9 +4,11 @@ from collections.abc import Callable, Collection, Container, Iterable, Iterator,
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from generator.commands import recorded
+from generator.commands import onward, recorded
 from generator.commands.gathered import FOREIGN, Gathered
 from generator.commands.late import completed, late
+from generator.commands.rounds import Due, Step
+from generator.commands.searching import Blocked
 from generator.commands.todays import Todays
 from generator.errors import ContentionError, RepositoryError, SeveralError, UnreadableError
 from generator.render.platform import flux
@@ -57,6 +59,8 @@ class Collected:
     corrupt: tuple[str, ...] = ()
     """Why record files were passed over, a word each: not readable, or of no trial of their batch."""
     commit: str = ""
+    step: Step | Blocked | None = None
+    """What follows in a search that goes on by itself; the same commit asks for a round that is due."""
 
 
 class UnrecordedError(SeveralError):
@@ -152,7 +156,14 @@ def _record(target: Target, sweep: str, now: Mapping[str, Gathered]) -> Iterator
     """Make the results commit of a sweep, if there is anything to record. Raises RepositoryError."""
     found = {name: one for name, one in now.items() if one.batch.sweep == sweep}
     recording = _Recording(target.repository, found, sweep)
-    commit = _commit(target, recording)
+    try:
+        commit = _commit(target, recording)
+    except RepositoryError as error:
+        # A server may refuse what we ask for, and take the results all the same: these must not wait for it.
+        if isinstance(error, ContentionError) or not recording.asks:
+            raise
+        recording.refused = error
+        commit = _commit(target, recording)
     if commit is not None and recording.made is not None:
         yield replace(recording.made, commit=commit)
 
@@ -198,6 +209,13 @@ class _Recording:
     found: Mapping[str, Gathered]
     sweep: str
     made: Collected | None = None
+    refused: RepositoryError | None = None
+    """Why a commit was, that asked for a round as well: results alone are tried then."""
+
+    @property
+    def asks(self) -> bool:
+        """Tell whether the commit asks for a round of a search."""
+        return self.made is not None and isinstance(self.made.step, Due)
 
     def change(self, base: str) -> Change | None:
         """Say what the commit on top of `base` changes; None where nothing is left to record."""
@@ -224,11 +242,12 @@ class _Recording:
         names = tuple(batch.name for batch in now)
         corrupt = tuple(reason for name in names for reason in self.found[name].corrupt)
         foreign = sum(judged.foreign for judged in summary.batches if judged.lock.name in names)
-        self.made = Collected(names, summary, corrupt + (FOREIGN,) * foreign)
+        step = onward.after(self.repository, base, self.sweep, told, refused=self.refused)
+        self.made = Collected(names, summary, corrupt + (FOREIGN,) * foreign, step=step)
         writes, removes = changed_files(summary)
         return Change(
-            message=commit_message(summary, recorded=names),
-            writes=writes,
+            message=commit_message(summary, recorded=names) + onward.trailers(step),
+            writes={**writes, **onward.files(self.repository, base, step)},
             moves={
                 f"{ACTIVE}/{batch.name}/{path}": f"{ARCHIVE}/{batch.name}/{path}"
                 for batch in now

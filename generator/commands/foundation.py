@@ -8,6 +8,9 @@ from generator.render.bases import Bases
 from generator.repo import files
 from generator.repo.bases import base_folder
 from generator.repo.batches import ACTIVE, ARCHIVE
+from generator.repo.git import Repository
+
+BASE = "base/"
 
 
 def bases(root: Path) -> Bases:
@@ -15,6 +18,12 @@ def bases(root: Path) -> Bases:
     files.refuse_links(root, "base")
     theirs, ours = files.read_sources(root / "base"), files.read_sources(base_folder())
     return Bases(MappingProxyType({**ours.files, **theirs.files}))
+
+
+def bases_at(repository: Repository, commit: str) -> Bases:
+    """Read the same of a commit, whatever lies in the work tree."""
+    theirs = {path.removeprefix(BASE): held for path, held in repository.read(commit, BASE).items()}
+    return Bases(MappingProxyType({**files.read_sources(base_folder()).files, **theirs}))
 
 
 def lacking(root: Path, names: Iterable[str]) -> dict[str, bytes]:

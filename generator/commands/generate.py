@@ -1,27 +1,23 @@
 """`sweep generate`: spec in, the next batch out. Read this first: it is the product in one page."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from generator import search
 from generator.commands import controller, extending, programs, retrying, scripts
+from generator.commands.batching import Asked, rendered
 from generator.commands.edits import EditedError
 from generator.commands.foundation import bases, lay
+from generator.commands.proposing import Proposal, Wanted
+from generator.commands.rounds import Step
 from generator.commands.workspace import Workspace, staging_folder
-from generator.errors import SpecError, UsageError
+from generator.errors import SpecError
 from generator.problems import Problem, Severity
-from generator.render.overlay import Overlay, overlay
+from generator.render.overlay import Overlay
 from generator.repo import batches, files
 from generator.repo.batches import ACTIVE, StoredBatch
 from generator.search import Expansion
-from generator.structs.batch import Batch
-from generator.structs.names import LAST_BATCH
-from generator.structs.program import Program
-from generator.structs.sweep import Shape, Sweep
-from generator.structs.trial import Trial
-
-READABLE_JOBS = 20
-"""Up to here a reviewer reads single Jobs with pleasure, if all of them may run at once."""
+from generator.structs.sweep import Sweep
 
 
 @dataclass(frozen=True)
@@ -41,6 +37,8 @@ class Generated:
     """Trials of the batch that a batch has asked for before."""
     warnings: tuple[Problem, ...] = ()
     """What the spec's author may want to know; it stops nothing."""
+    step: Step | None = None
+    """Of a search whose next round was asked for or proposed: what follows."""
 
     @property
     def is_pending(self) -> bool:
@@ -87,9 +85,11 @@ def plan(
     base: str | None = None,
     stored: "Stored | None" = None,
     update: bool = False,
+    onward: bool = False,
 ) -> tuple[Generated, ...]:
     """Find out what each sweep needs beside the batches that stand at the base; `stored` if known already.
 
+    With `onward` a search needs its next round; else only its first, and what the work tree proposes.
     Raises SpecError with the problems of all sweeps, RepositoryError where a person edited a generated file.
     """
     expansions = expanded(sweeps)
@@ -97,7 +97,7 @@ def plan(
     batches.load(batch for sweep, _ in expansions for batch in batches.of_sweep(there.standing, sweep.name))
     refuse_edits(there.standing, there.present)
     planned = tuple(
-        _plan(workspace, sweep, expansion, there, update=update) for sweep, expansion in expansions
+        _plan(workspace, sweep, expansion, there, _How(update, onward)) for sweep, expansion in expansions
     )
     told = [problem for generated in planned for problem in generated.warnings]
     if any(problem.severity is Severity.ERROR for problem in told):
@@ -133,9 +133,13 @@ def look(workspace: Workspace, base: str | None) -> Stored:
     return Stored(commit, standing, batches.in_work_tree(workspace.root))
 
 
-def _plan(
-    workspace: Workspace, sweep: Sweep, expansion: Expansion, stored: Stored, *, update: bool
-) -> Generated:
+@dataclass(frozen=True, slots=True)
+class _How:
+    update: bool
+    onward: bool
+
+
+def _plan(workspace: Workspace, sweep: Sweep, expansion: Expansion, stored: Stored, how: _How) -> Generated:
     old = batches.of_sweep(stored.standing, sweep.name)
     new = tuple(
         batch
@@ -145,63 +149,47 @@ def _plan(
     newest = max((*old, *new), key=lambda batch: batch.lock.number, default=None)
     program = (
         programs.current(workspace, sweep)
-        if update
+        if how.update
         else programs.locked(workspace, sweep, newest.lock.program if newest else None)
     )
-    trials = search.trials(sweep, expansion, program)
     again = retrying.asked_again(workspace, sweep, old, stored.commit)
-    known = {trial.digest for batch in old for trial in batch.trials}
-    unknown = tuple(trial for trial in trials if trial.digest not in known or trial.digest in again)
-    made = _overlay(workspace, sweep, program, unknown, old) if unknown else None
+    if sweep.search is None:
+        wanted = _listed(
+            workspace, Asked(sweep, program, search.trials(sweep, expansion, program)), old, again
+        )
+    else:
+        proposal = Proposal(workspace, sweep, program, stored.commit, old, new)
+        wanted = proposal.wanted(again, onward=how.onward)
+    made = wanted.batch
     stale = tuple(batch for batch in new if made is None or batch.name != made.name)
     same = [batch for batch in new if made is not None and batch.name == made.name]
     if made is not None and same and same[0].tree != made.tree:
         raise EditedError.of(same[0], files.difference(made.tree, same[0].tree), made.tree)
     written = made is None or (bool(same) and controller.is_announced(workspace, made.name))
-    missing = scripts.lacking(workspace, sweep, program) if unknown else ()
-    wrong = extending.refused(workspace, sweep, old, program) if unknown else ()
-    warnings = (*sweep.warnings, *expansion.warnings, *missing, *wrong)
-    retried = sum(trial.digest in again for trial in unknown)
-    return Generated(sweep, len(trials), len(trials) - len(unknown), made, stale, written, retried, warnings)
-
-
-def _overlay(
-    workspace: Workspace,
-    sweep: Sweep,
-    program: Program,
-    trials: tuple[Trial, ...],
-    old: tuple[StoredBatch, ...],
-) -> Overlay:
-    last = max(old, key=lambda batch: batch.lock.number, default=None)
-    if last and last.lock.number >= LAST_BATCH:
-        raise UsageError(
-            f"{sweep.name} has had {LAST_BATCH} batches", hint="begin a sweep under another name"
-        )
-    batch = Batch(
-        sweep=sweep,
-        number=last.lock.number + 1 if last else 1,
-        parent=last.name if last else None,
-        program=program,
-        trials=trials,
-        shape=shape_of(sweep, len(trials), queued=is_queued(workspace, sweep)),
+    missing = scripts.lacking(workspace, sweep, program) if made else ()
+    wrong = extending.refused(workspace, sweep, old, program) if made else ()
+    return Generated(
+        sweep,
+        wanted.trials,
+        wanted.trials - len(wanted.new),
+        made,
+        stale,
+        written,
+        retried=sum(trial.digest in again for trial in wanted.new),
+        warnings=(*sweep.warnings, *expansion.warnings, *missing, *wrong),
+        step=wanted.step,
     )
-    return overlay(batch, bases(workspace.root), workspace.settings)
 
 
-def shape_of(sweep: Sweep, trials: int, *, queued: bool = False) -> Shape:
-    """Choose how trials become Kubernetes objects, unless the spec does; a queue holds Jobs back itself."""
-    if sweep.run.shape is not None:
-        return sweep.run.shape
-    if sweep.run.max_failed is not None:  # only an Indexed Job counts the failures of all its trials
-        return Shape.INDEXED
-    at_once = trials if queued else sweep.run.parallelism
-    return Shape.JOBS if trials <= min(READABLE_JOBS, at_once) else Shape.INDEXED
-
-
-def is_queued(workspace: Workspace, sweep: Sweep) -> bool:
-    """Tell whether the sweep's pool is a queue."""
-    pool = workspace.settings.pools.get(sweep.run.pool or "")
-    return pool is not None and pool.queue is not None
+def _listed(
+    workspace: Workspace, asked: Asked, old: tuple[StoredBatch, ...], again: Collection[str]
+) -> Wanted:
+    """Choose of all trials that a spec lists those in no batch, and those that are asked for once more."""
+    known = {trial.digest for batch in old for trial in batch.trials}
+    unknown = tuple(trial for trial in asked.trials if trial.digest not in known or trial.digest in again)
+    new = replace(asked, trials=unknown)
+    made = rendered(new, old, bases(workspace.root), workspace.settings) if unknown else None
+    return Wanted(len(asked.trials), unknown, made)
 
 
 def refuse_edits(standing: tuple[StoredBatch, ...], present: tuple[StoredBatch, ...]) -> None:

@@ -8,6 +8,9 @@ from pathlib import Path
 from generator.commands import collect, ledger
 from generator.commands.cluster import Cluster, Refused
 from generator.commands.collect import UnrecordedError
+from generator.commands.going_on import go_on
+from generator.commands.onward import Pushed
+from generator.commands.searching import Blocked
 from generator.commands.workspace import Workspace
 from generator.engine import datasets
 from generator.engine.local import events, machine
@@ -99,7 +102,14 @@ class Collected:
     found: collect.Collected
 
 
-Event = Fetching | Fetched | Unpushed | Built | Refused | Running | Trouble | Collected | events.Event
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A commit landed that asks for a round of a search, or something keeps it from being asked for."""
+
+    found: Pushed | Blocked
+
+
+Event = Fetching | Fetched | Unpushed | Built | Refused | Running | Trouble | Collected | Asked | events.Event
 
 
 def local(options: Options) -> Iterator[Event]:
@@ -159,6 +169,10 @@ class _Loop:
 
     def _look(self) -> Iterator[Event]:
         commit = self.mirror.fetch()
+        if commit != self.seen:
+            for found in go_on(self._target):
+                yield Asked(found)
+                commit = found.commit if isinstance(found, Pushed) else commit
         active = self.cluster.active(commit)
         if commit != self.seen:
             yield Fetched(commit, tuple(batch.name for batch in active))
@@ -232,15 +246,18 @@ class _Loop:
             name not in known for name in self.pending
         )
 
+    @property
+    def _target(self) -> collect.Target:
+        return collect.Target(self.mirror.repository, REMOTE, self.options.branch)
+
     def _collect(self) -> tuple[collect.Collected, ...]:
         """Record what has ended. Until a Job says so, neither the volume nor the remote is looked at."""
         known = conditions(self.options.state)
         if not self._has_ended(known):
             return ()
         ended = {name for name, condition in known.items() if condition}
-        target = collect.Target(self.mirror.repository, REMOTE, self.options.branch)
         try:
-            return collect.collect(target, self.options.state / "results", ended, alive=known)
+            return collect.collect(self._target, self.options.state / "results", ended, alive=known)
         except UnrecordedError as error:
             told = tuple(f"{ACTIVE}/{one.batch}/" for one in self.refused)
             news = [one for one in error.failures if not _is_among(one, told)]

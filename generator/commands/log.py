@@ -15,6 +15,7 @@ from generator.results import results_folder
 from generator.results.tree import RESULTS
 from generator.structs.names import is_sweep_name, split_batch_name
 
+SECONDS_AN_HOUR = 3600
 LONGEST_REASON = 200
 """Of what is wrong with a file; it quotes what a stranger wrote."""
 
@@ -90,7 +91,8 @@ class _Story:
 
     def _batch(self, commit: Commit, sweep: str, name: str, content: bytes) -> Entry:
         held = self._asked[sweep] = glance_at_lock(content)
-        return Entry(sweep, "batch", commit, f"{name}: {held.trials} trials")
+        told = f", {held.round}" if held.round else ""
+        return Entry(sweep, "batch", commit, f"{name}: {held.trials} trials{told}")
 
     def _results(self, commit: Commit, sweep: str, content: bytes) -> Entry:
         by = self._asked.get(sweep)
@@ -100,6 +102,8 @@ class _Story:
         before, value = self._best.get(sweep), seen.value
         self._best[sweep] = value
         text = f"{seen.ok}/{seen.trials} trials ok, best {by.metric.name} {value:.6g} ({seen.trial})"
+        if by.round:
+            text += f", {seen.seconds / SECONDS_AN_HOUR:.3g} h spent"
         return Entry(sweep, "results", commit, text, value, None if before is None else value - before)
 
 

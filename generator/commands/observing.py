@@ -9,8 +9,11 @@ from generator.commands import recorded
 from generator.commands.attesting import Waiting, attest
 from generator.commands.collect import Collected, Target, UnrecordedError, collect
 from generator.commands.gathered import Gathered
+from generator.commands.going_on import go_on
 from generator.commands.one_writer import one_writer
+from generator.commands.onward import Pushed
 from generator.commands.progress import show_progress
+from generator.commands.searching import Blocked
 from generator.commands.stalled import Stalled, stalled, wanted
 from generator.engine.cluster import observed, pods
 from generator.engine.cluster.kubectl import Kubectl
@@ -55,6 +58,8 @@ class Found:
     stalled: tuple[Stalled, ...] = ()
     failures: tuple[RepositoryError, ...] = ()
     """Why something that has ended is not recorded."""
+    asked: tuple[Pushed | Blocked, ...] = ()
+    """Rounds of searches that were asked for by commits of their own, and why others could not be."""
     remarks: tuple[str, ...] = field(default=(), compare=False)
     """What a person should know of how it was found."""
 
@@ -139,7 +144,11 @@ def _collect(
     seen = look(kubectl, namespace, active, recorded.pending(repository, tip, stored))
     found = record(target, results, Witness(kubectl, namespace, seen, clock()), tip=tip)
     # Last: what has ended comes first, and what goes wrong here is told beside it.
-    return replace(found, failures=(*found.failures, *show_progress(target, results, now=clock())))
+    return replace(
+        found,
+        asked=tuple(go_on(target)),
+        failures=(*found.failures, *show_progress(target, results, now=clock())),
+    )
 
 
 def record(target: Target, results: Path, witness: Witness, *, tip: str | None) -> Found:

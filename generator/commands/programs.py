@@ -2,7 +2,9 @@
 
 from generator.commands.workspace import Workspace
 from generator.errors import RepositoryError
+from generator.repo.git import Repository
 from generator.structs.program import Code, Data, Program
+from generator.structs.settings import Settings
 from generator.structs.sweep import Sweep
 
 UNKNOWN_TREE = ""
@@ -11,10 +13,14 @@ UNKNOWN_TREE = ""
 
 def asked_for(workspace: Workspace, sweep: Sweep, *, tree: str = UNKNOWN_TREE) -> Program:
     """Say what program the spec and the settings ask for today, given the code's tree."""
+    return _asked_for(workspace.settings, sweep, tree)
+
+
+def _asked_for(settings: Settings, sweep: Sweep, tree: str) -> Program:
     run = sweep.run
-    dataset = None if run.data is None else workspace.settings.datasets[run.data]
+    dataset = None if run.data is None else settings.datasets[run.data]
     return Program(
-        image=workspace.settings.image_of(run.image),
+        image=settings.image_of(run.image),
         command=sweep.command,
         code=Code(run.code_path, tree),
         data=None if dataset is None else Data(dataset.name, dataset.identity),
@@ -47,7 +53,27 @@ def current(workspace: Workspace, sweep: Sweep) -> Program:
 
 def locked(workspace: Workspace, sweep: Sweep, newest: Program | None) -> Program:
     """Keep the newest batch's program while it answers the spec; else lock today's."""
+    return _kept(workspace.settings, sweep, newest) or current(workspace, sweep)
+
+
+def locked_at(
+    repository: Repository, commit: str, settings: Settings, sweep: Sweep, newest: Program | None
+) -> Program:
+    """Keep the newest batch's program likewise, else lock the code of a commit. Raises RepositoryError."""
+    kept = _kept(settings, sweep, newest)
+    if kept is not None:
+        return kept
+    path = sweep.run.code_path
+    tree = repository.tree_id(commit, path)
+    if tree is None:
+        raise RepositoryError(
+            f"{path}/ is not a folder in {commit[:12]}, so no code can be locked",
+            hint=f"commit it, or say where the code lies: `run: {{code: {{path: …}}}}` in {sweep.path}",
+        )
+    return _asked_for(settings, sweep, tree)
+
+
+def _kept(settings: Settings, sweep: Sweep, newest: Program | None) -> Program | None:
     named = sweep.run.image is not None
-    if newest is not None and newest.answers(asked_for(workspace, sweep), image_named=named):
-        return newest
-    return current(workspace, sweep)
+    wanted = _asked_for(settings, sweep, UNKNOWN_TREE)
+    return newest if newest is not None and newest.answers(wanted, image_named=named) else None

@@ -21,6 +21,8 @@ class Glance:
     trial: str | None
     """The best one, ties by the smaller id; None where nothing can be ranked."""
     value: float | None
+    seconds: float = 0.0
+    """What the attempts that count took, one after the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,8 @@ class Asked:
     metric: Metric
     program: str
     """Its digest, 64 hex digits."""
+    round: str = ""
+    """Of a search: its number and the method that drew it."""
 
 
 def glance_at_lock(content: bytes) -> Asked:
@@ -38,7 +42,7 @@ def glance_at_lock(content: bytes) -> Asked:
     found = {block[1]: block[0] for block in _BLOCK.finditer(content.decode())}
     try:
         trials = int(found["trials"].removeprefix("trials:"))
-        return Asked(trials, _metric(found["metric"]), _program(found["program"]))
+        return Asked(trials, _metric(found["metric"]), _program(found["program"]), _round(found))
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"not a lock file of version 1: {error!r}") from error
 
@@ -57,7 +61,12 @@ def _program(text: str) -> str:
     return Program.from_data(yaml.load(text)["program"]).digest
 
 
-_BLOCK = re.compile(r"^(trials|metric|program):.*\n(?:[ -].*\n)*", re.MULTILINE)
+def _round(found: dict[str, str]) -> str:
+    number, method = (found.get(key, "").partition(": ")[2].strip().strip('"') for key in ("round", "method"))
+    return f"round {number}, {method}" if number else ""
+
+
+_BLOCK = re.compile(r"^(trials|metric|program|round|method):.*\n(?:[ -].*\n)*", re.MULTILINE)
 """A member at the top with all that is indented below it."""
 
 
@@ -73,18 +82,21 @@ def glance_at_summary(text: str, by: Asked | None) -> Glance:
     column = names.index(wanted) if wanted in names else None
     trial, status, program = (names.index(name) for name in ("trial", "status", "program"))
     sign = -1.0 if by and by.metric.goal is Goal.MAXIMIZE else 1.0
-    ok, best = 0, None
+    took = names.index("seconds") if "seconds" in names else None
+    ok, best, spent = 0, None, 0.0
     for number, row in enumerate(rows, start=2):
         cells = _cells(row)
         if len(cells) != len(names):
             raise ValueError(f"line {number}: must have {len(names)} cells, but got {len(cells)}")
+        if took is not None and cells[took]:
+            spent += float(cells[took])
         if cells[status] != Status.OK:
             continue
         ok += 1
         if by and column is not None and cells[column] and cells[program] == by.program:
             one = (sign * float(cells[column]), cells[trial])
             best = one if best is None or one < best else best
-    return Glance(len(rows), ok, best[1] if best else None, sign * best[0] if best else None)
+    return Glance(len(rows), ok, best[1] if best else None, sign * best[0] if best else None, spent)
 
 
 def _cells(line: str) -> list[str]:

@@ -111,6 +111,7 @@ _FORMS: tuple[_Form, ...] = (
 _OPTIONAL: tuple[_Form, ...] = (
     (("pool",), "text", _is_text),
     (("round",), "a whole number from 1", lambda value: type(value) is int and value >= 1),
+    (("method",), "text", _is_text),
     (("engine",), "text", _is_text),
     (("parents",), "rows and trials", _are_parents),
 )
@@ -142,6 +143,7 @@ def _lock(data: dict[str, Any]) -> Lock:
         files=dict(data["files"]),
         pool=data.get("pool"),
         round=data.get("round"),
+        method=data.get("method"),
         engine=data.get("engine"),
         parents={int(row): trial for row, trial in data.get("parents", {}).items()},
     )

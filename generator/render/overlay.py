@@ -128,6 +128,7 @@ def _lock(name: str, digest: str, batch: Batch, settings: Settings, files: FileT
         files=files.digests,
         pool=sweep.run.pool,
         round=batch.round,
+        method=None if batch.round is None else str(sweep.blocks[0].method),
         engine=batch.engine,
         parents=batch.parents,
     )

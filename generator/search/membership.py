@@ -6,7 +6,10 @@ from hashlib import blake2b
 from typing import Any
 
 from generator.problems import Problem
+from generator.search.adaptive.coding import CodedSpace, coded
 from generator.search.expansion import Expansion, explore, is_plain
+from generator.search.settling import Failed, Rejected, Settle, settling
+from generator.structs.adaptive import Resource, Search
 from generator.structs.dimensions import Steps, walked
 from generator.structs.space import SearchSpace
 from generator.structs.sweep import Grid, Sweep
@@ -28,6 +31,8 @@ def membership(sweep: Sweep) -> Asks | tuple[Problem, ...]:
     match sweep.blocks:
         case (Grid(space, cap=None, seed=None),) if is_plain(space):
             member = _Product.of(space).holds
+        case (Search() as search,):
+            member = _Anywhere.of(search).holds
         case _:
             found = explore(sweep)
             if not isinstance(found, Expansion):
@@ -67,3 +72,28 @@ class _Product:
             for (name, value) in assignment.items()
             for values in (self.values[name],)
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _Anywhere:
+    """Whatever a search may propose: any assignment of its space may be in a round."""
+
+    space: CodedSpace
+    settle: Settle
+    resource: Resource | None
+
+    @classmethod
+    def of(cls, search: Search) -> "_Anywhere":
+        return cls(coded(search.space), settling(search.space), search.resource)
+
+    def holds(self, assignment: Mapping[str, Value]) -> bool:
+        """Tell whether it lies in the space, satisfies every constraint, and keeps to the resource."""
+        values = dict(assignment)
+        if self.resource is not None:
+            given = values.pop(self.resource.parameter, None)
+            if not isinstance(given, int) or not self.resource.minimum <= given <= self.resource.maximum:
+                return False
+        if self.space.encode(values) is None:
+            return False
+        settled = self.settle(values)
+        return not isinstance(settled, Rejected | Failed) and _key(settled) == _key(values)

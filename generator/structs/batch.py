@@ -76,6 +76,8 @@ class Lock:
     """The pool of the settings whose nodes its trials ask for; None where it asks for none of them."""
     round: int | None = None
     """Of a search, from 1; None for other sweeps, and for trials that were asked for once more."""
+    method: str | None = None
+    """Which method drew the round."""
     engine: str | None = None
     """What drew the round, with its version."""
     parents: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
@@ -103,7 +105,7 @@ class Lock:
             "retries": self.retries,
             # Only where there is one: most batches are placed nowhere in particular.
             **({} if self.pool is None else {"pool": self.pool}),
-            **({} if self.round is None else {"round": self.round, "engine": self.engine}),
+            **({} if self.round is None else self._drawn),
             **(
                 {"parents": {str(row): self.parents[row] for row in sorted(self.parents)}}
                 if self.parents
@@ -113,3 +115,7 @@ class Lock:
             "bases": list(self.bases),
             "files": dict(sorted(self.files.items())),
         }
+
+    @property
+    def _drawn(self) -> dict[str, Any]:
+        return {"round": self.round, "method": self.method, "engine": self.engine}

@@ -12,7 +12,14 @@ from tests.faults.shim import Shim
 from tests.faults.trying import kills, moments, spread
 from tests.faults.worlds import WORLDS
 
-POINTS = {"generate": 4, "generate-anew": 3, "collect-push": 4, "collect-here": 4, "launcher": 100}
+POINTS = {
+    "generate": 4,
+    "generate-anew": 3,
+    "collect-push": 4,
+    "collect-round": 4,
+    "collect-here": 4,
+    "launcher": 100,
+}
 
 
 @pytest.mark.parametrize("name", WORLDS, ids=lambda name: f"F4 {name}")

@@ -16,6 +16,7 @@ from functools import cached_property
 from pathlib import Path
 
 from generator.commands.generate import generate
+from tests import searches
 from tests.commands.test_collect import leave, stored
 from tests.faults.shim import Ended, Plan, Shim
 from tests.launcher.folders import LAUNCHER, REPORT, SCHEMA, TrialFolder, shell
@@ -184,15 +185,19 @@ class Collecting(World):
 
     def prepare(self, folder: Path) -> None:
         sandbox = Sandbox.create(folder)
-        sandbox.merged()
-        for index in range(3):
-            leave(folder / "results", stored(sandbox), index)
+        self.leave_records(sandbox, folder / "results")
         for verb in ("receive-pack", "upload-pack"):
             path = folder / verb
             path.write_text(SERVER.format(verb=verb))
             path.chmod(0o755)
             sandbox.git("config", f"remote.origin.{verb.replace('-', '')}", f"../{verb}")
         settle(sandbox)
+
+    def leave_records(self, sandbox: Sandbox, results: Path) -> None:
+        """Merge a sweep, and let its trials end."""
+        sandbox.merged()
+        for index in range(3):
+            leave(results, stored(sandbox), index)
 
     @property
     def branch(self) -> Path:
@@ -215,6 +220,14 @@ class Collecting(World):
         assert self.outcome() in ((was, 0), self.wanted)
         fsck(self.branch)
         fsck(self.cwd)
+
+
+class CollectingRound(Collecting):
+    """The same of a search: the one commit records a round and asks for the next."""
+
+    def leave_records(self, sandbox: Sandbox, results: Path) -> None:
+        searches.begun(sandbox)
+        searches.leave(results, stored(sandbox))
 
 
 class CollectingHere(Collecting):
@@ -328,6 +341,7 @@ WORLDS: dict[str, Callable[[Path, Shim], World]] = {
     "generate": Generating,
     "generate-anew": GeneratingAnew,
     "collect-push": Collecting,
+    "collect-round": CollectingRound,
     "collect-here": CollectingHere,
     "launcher": Launching,
 }

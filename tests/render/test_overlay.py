@@ -310,7 +310,7 @@ def test_a_round_of_a_search_is_in_the_lock_and_other_batches_say_nothing_of_rou
     made = rendered(batch)
 
     text = made.tree["batch.yaml"].decode()
-    assert '\nround: 2\nengine: "optuna 4.6.0"\nparents:\n  "0": "t0123456789a"\n' in text
+    assert '\nround: 2\nmethod: "grid"\nengine: "optuna 4.6.0"\nparents:\n  "0": "t0123456789a"\n' in text
     assert lock.read(text) == made.lock
     plain = rendered(a_batch()).tree["batch.yaml"].decode()
     assert not {"round:", "engine:", "parents:"} & {line.split(" ")[0] for line in plain.splitlines()}

@@ -7,6 +7,7 @@ from generator.commands import generate
 from generator.commands.checks.scene import Scene
 from generator.commands.edits import EditedError
 from generator.commands.generate import Generated, Stored
+from generator.commands.rounds import Due, Over, Step, Waiting
 from generator.commands.workspace import SPECS, SUFFIX
 from generator.errors import RepositoryError, UnreadableError
 from generator.formats.lock import LOCK_FILE
@@ -65,6 +66,9 @@ def _planned(scene: Scene, generated: Generated) -> Iterator[Problem]:
     yield from generated.warnings if generated.batch else ()
     path, name = generated.sweep.path, generated.sweep.name
     way_out = f"run `sweep generate {name}` and commit what it writes"
+    if generated.step is not None and generated.known:
+        yield from _round(generated, generated.step)
+        return
     if generated.batch and generated.batch.name not in {batch.name for batch in scene.added}:
         count = generated.batch.lock.trials
         if scene.workspace.settings.generate is Generate.ON_MERGE:
@@ -79,6 +83,29 @@ def _planned(scene: Scene, generated: Generated) -> Iterator[Problem]:
             yield Problem(path, 0, 0, "", message, "drift", way_out)
     for stale in generated.stale:
         yield Problem(stale.folder, 0, 0, "", "the spec does not give this batch", "drift", way_out)
+
+
+def _round(generated: Generated, step: Step) -> Iterator[Problem]:
+    """A proposed round is the one that the records give; none need be proposed."""
+    way_out = f"remove it and run `sweep next {generated.sweep.name}`"
+    for stale in generated.stale:
+        if isinstance(step, Due) and stale.lock.engine not in {None, step.round.engine}:
+            found = f"drawn by {stale.lock.engine}; here is {step.round.engine}"
+            message = f"cannot be worked out again: it was {found}"
+            hint = f"install that version, or {way_out}"
+            yield Problem(f"{stale.folder}/{LOCK_FILE}", 0, 0, "engine", message, "engine-differs", hint)
+        else:
+            yield Problem(stale.folder, 0, 0, "", _why_not(step), "drift", way_out)
+
+
+def _why_not(step: Step) -> str:
+    match step:
+        case Due(round=found, batch=batch):
+            return f"the records do not give this batch: round {found.number} is {batch.name}"
+        case Waiting(evidence=evidence):
+            return f"the records do not give this batch yet: {', '.join(evidence.waiting)} must be recorded"
+        case Over(reason=reason, text=text):
+            return f"the search is over ({reason}): {text}"
 
 
 def _orphans(scene: Scene, planned: Iterable[Generated]) -> Iterator[Problem]:

@@ -112,7 +112,8 @@ def hook(settings: Settings, source: Source, bases: Mapping[str, bytes]) -> byte
     """Write the pre-receive hook that confines the collector's credential on the git server."""
     head = (
         f"#!/bin/sh\n# {BANNER}\nset -eu\n"
-        f"branch='{source.branch}'\nmode='{settings.results.mode}'\ncollector='{COLLECTOR_ACCOUNT}'\n\n"
+        f"branch='{source.branch}'\nmode='{settings.results.mode}'\nnext='{settings.next}'\n"
+        f"collector='{COLLECTOR_ACCOUNT}'\n\n"
     )
     return head.encode() + bases[HOOK_BASE]
 

@@ -1,0 +1,151 @@
+"""What follows in a search: another round, with its batch; nothing, with the reason; or nothing yet.
+
+A function of the spec, the evidence and the number of the round, so whoever asks gets the same bytes.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from generator.commands.batching import Asked, rendered
+from generator.commands.evidence import Evidence
+from generator.errors import RepositoryError
+from generator.plan import cost
+from generator.render.bases import Bases
+from generator.render.overlay import Overlay
+from generator.search.adaptive import Finished, Observation, Round, Suggestion, next_round
+from generator.structs.program import Program
+from generator.structs.settings import Settings
+from generator.structs.sweep import Sweep
+from generator.structs.trial import Trial, trial_id
+
+
+@dataclass(frozen=True)
+class Due:
+    """Another round is to be asked for."""
+
+    evidence: Evidence
+    round: Round
+    trials: tuple[Trial, ...]
+    batch: Overlay
+
+    @property
+    def sweep(self) -> Sweep:
+        """The search."""
+        return self.evidence.sweep
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """The next round is a function of results that are not there yet."""
+
+    evidence: Evidence
+
+    @property
+    def sweep(self) -> Sweep:
+        """The search."""
+        return self.evidence.sweep
+
+
+@dataclass(frozen=True)
+class Over:
+    """The search asks for nothing more."""
+
+    evidence: Evidence
+    reason: str
+    """A stable word: `rounds`, `run-cap`, `budget`, `target`, `patience`, `cancelled` …"""
+    text: str
+
+    @property
+    def sweep(self) -> Sweep:
+        """The search."""
+        return self.evidence.sweep
+
+
+Step = Due | Waiting | Over
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What a batch is rendered with."""
+
+    program: Program
+    bases: Bases
+    settings: Settings
+
+
+def following(evidence: Evidence, ground: Ground) -> Step:
+    """Say what follows. Raises UsageError after a sweep's last possible batch, RepositoryError."""
+    if evidence.waiting:
+        return Waiting(evidence)
+    ended = _cancelled(evidence)
+    if ended is not None:
+        return Over(evidence, "cancelled", f"{ended} was cancelled, and nothing asks for its trials again")
+    found = next_round(evidence.sweep, evidence.observations, number=evidence.rounds + 1)
+    if isinstance(found, Finished):
+        return Over(evidence, found.reason, found.text)
+    asked = _asked(evidence, found, ground.program)
+    spent = _budget(evidence, len(asked.trials))
+    if spent is not None:
+        return Over(evidence, "budget", spent)
+    return Due(evidence, found, asked.trials, rendered(asked, evidence.asked, ground.bases, ground.settings))
+
+
+def _cancelled(evidence: Evidence) -> str | None:
+    """Name the last batch if it was cancelled: that ends a search, unless its trials are asked for again."""
+    last = evidence.asked[-1].name if evidence.asked else None
+    retried = {retry.batch for retry in evidence.sweep.retry}
+    return last if last in evidence.sweep.cancel and last not in retried else None
+
+
+def _budget(evidence: Evidence, new: int) -> str | None:
+    """Say what does not bear another round of so many trials; None where everything does."""
+    sweep, asked = evidence.sweep, evidence.trials
+    total = asked + new
+    hours = cost(sweep.run, total).gpu_hours
+    for name, most, needed in (
+        ("budget.max_trials", sweep.budget.max_trials, total),
+        ("limits.max_trials", sweep.limits.max_trials, total),
+        ("budget.max_gpu_hours", sweep.budget.max_gpu_hours, hours),
+        ("limits.max_gpu_hours", sweep.limits.max_gpu_hours, hours),
+    ):
+        if most is not None and needed > most:
+            return f"{asked} trials were asked for, and {new} more would make {needed:g} of {name}: {most:g}"
+    return None
+
+
+def _asked(evidence: Evidence, found: Round, program: Program) -> Asked:
+    sweep, digest = evidence.sweep, program.digest
+    trials = tuple(
+        Trial(suggestion.assignment, digest, replicate)
+        for suggestion in found.suggestions
+        for replicate in range(sweep.replicates)
+    )
+    _refuse_known(evidence, trials)
+    known = {trial_id(one.trial): one for one in evidence.observations}
+    parents = dict(enumerate(_parents(found.suggestions, known, digest, sweep.replicates)))
+    chosen = {row: parent for row, parent in parents.items() if parent is not None}
+    return Asked(sweep, program, trials, found.number, found.engine, chosen)
+
+
+def _parents(
+    suggestions: tuple[Suggestion, ...], known: Mapping[str, Observation], program: str, replicates: int
+) -> Iterator[str | None]:
+    """Name the trial that each trial goes on from: each replicate from the one with its own seed."""
+    for suggestion in suggestions:
+        for replicate in range(replicates):
+            parent = suggestion.parent
+            if parent is not None and replicates > 1:
+                parent = Trial(known[parent].assignment, program, replicate).id
+            yield parent
+
+
+def _refuse_known(evidence: Evidence, trials: tuple[Trial, ...]) -> None:
+    """Stop before a trial of the sweep is paid for twice, or two share a name."""
+    known = {row.trial for batch in evidence.asked for row in batch.rows}
+    ids = [trial.id for trial in trials]
+    if known & {*ids} or len({*ids}) < len(ids):
+        twice = next(one for one in ids if one in known or ids.count(one) > 1)
+        raise RepositoryError(
+            f"round {evidence.rounds + 1} of {evidence.sweep.name} would ask for {twice} once more",
+            hint="change any value of the spec, or its seed; and please report this",
+        )

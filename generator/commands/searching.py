@@ -1,0 +1,116 @@
+"""The next round of a search, looked up in a commit alone: no work tree is asked, and none is needed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from generator.commands import committed, controller, programs
+from generator.commands.evidence import Look
+from generator.commands.foundation import bases_at
+from generator.commands.rounds import Due, Ground, Step, following
+from generator.commands.workspace import SPECS, SUFFIX
+from generator.errors import GeneratorError
+from generator.repo import batches
+from generator.repo.batches import ACTIVE
+from generator.repo.git import Repository
+from generator.results import BatchResults
+from generator.structs.program import LOCAL_IMAGE
+from generator.structs.settings import Controller, Settings
+from generator.structs.sweep import Sweep
+
+ROUNDS = b"rounds"
+"""The key that every search has."""
+
+
+@dataclass(frozen=True)
+class Blocked:
+    """The next round cannot be worked out by a program: a person has to look."""
+
+    sweep: str
+    why: str
+    hint: str | None = None
+
+
+def spec_path(sweep: str) -> str:
+    """Say where the spec of a search lies."""
+    return f"{SPECS}/{sweep}{SUFFIX}"
+
+
+def searches(repository: Repository, commit: str, settings: Settings) -> tuple[Sweep, ...]:
+    """List the searches of a commit whose specs can be read. No other spec is parsed: there may be many."""
+    found = (
+        committed.sweep(repository, commit, path, settings)
+        for path, content in sorted(repository.read(commit, SPECS).items())
+        if path.endswith(SUFFIX) and ROUNDS in content
+    )
+    return tuple(one for one in found if isinstance(one, Sweep) and one.search is not None)
+
+
+def next_at(
+    repository: Repository, commit: str, name: str, fresh: Mapping[str, BatchResults] | None = None
+) -> Step | Blocked | None:
+    """Say what follows in a sweep at a commit, with what is being recorded on top of it.
+
+    None where the sweep is no search, or was never begun: its first round is a person's to ask for.
+    """
+    settings = committed.standing_settings(repository, commit)
+    sweep = committed.sweep(repository, commit, spec_path(name), settings)
+    if not isinstance(sweep, Sweep):
+        return None if not _had_rounds(repository, commit, name) else _unreadable(name)
+    if sweep.search is None:
+        return None
+    try:
+        return _next(repository, commit, sweep, settings, fresh or {})
+    except GeneratorError as error:
+        return Blocked(name, str(error), error.hint)
+
+
+def _next(
+    repository: Repository,
+    commit: str,
+    sweep: Sweep,
+    settings: Settings,
+    fresh: Mapping[str, BatchResults],
+) -> Step | Blocked | None:
+    stored = batches.of_sweep(batches.in_commit(repository, commit), sweep.name)
+    if not stored:
+        return None
+    newest = max(stored, key=lambda batch: batch.lock.number).lock.program
+    program = programs.locked_at(repository, commit, settings, sweep, newest)
+    if program != newest:
+        why = "its program has changed, and a person asks for the first round of a program"
+        return Blocked(sweep.name, why, _by_hand(sweep.name))
+    ground = Ground(program, bases_at(repository, commit), settings)
+    found = following(Look(repository, commit, fresh).evidence(sweep, program.digest), ground)
+    return _unable(repository, commit, found, settings) if isinstance(found, Due) else found
+
+
+def _unable(repository: Repository, commit: str, due: Due, settings: Settings) -> Due | Blocked:
+    """Refuse what needs a person: a base that the repository lacks, or an image that no cluster has."""
+    held = repository.files(commit, *(f"base/{name}" for name in due.batch.lock.bases))
+    by_hand = _by_hand(due.sweep.name)
+    for name in due.batch.lock.bases:
+        if not any(path.startswith(f"base/{name}/") for path in held):
+            return Blocked(due.sweep.name, f"the next round needs base/{name}, which is not there", by_hand)
+    if settings.controller is not Controller.NONE and due.batch.lock.program.image == LOCAL_IMAGE:
+        return Blocked(due.sweep.name, "no image is locked that a cluster could run", by_hand)
+    return due
+
+
+def _by_hand(name: str) -> str:
+    return f"`sweep next {name}`, and merge what it writes"
+
+
+def _had_rounds(repository: Repository, commit: str, name: str) -> bool:
+    stored = batches.legible(batches.of_sweep(batches.in_commit(repository, commit), name))
+    return any(batch.lock.round is not None for batch in stored)
+
+
+def _unreadable(name: str) -> Blocked:
+    return Blocked(name, f"{spec_path(name)} cannot be read", "`sweep validate` says why")
+
+
+def files_of(due: Due, settings: Settings) -> dict[str, bytes]:
+    """Give the files that ask for a round, by path: its overlay, and what the controller must be told."""
+    name = due.batch.name
+    overlay = {f"{ACTIVE}/{name}/{path}": content for path, content in due.batch.tree}
+    return {**overlay, **controller.wanted(settings, name)}

@@ -1,0 +1,49 @@
+"""A search that nobody looks after: one merged spec, followed by `sweep local` to its last results."""
+
+from generator.commands.local import Asked, Collected, Options, local
+from generator.commands.onward import Pushed
+from generator.commands.rounds import Due, Over
+from tests.repository import Sandbox
+from tests.searches import active, begun, hill
+
+
+def played(sandbox: Sandbox) -> list[Collected | Asked]:
+    options = Options(str(sandbox.remote), "main", sandbox.root.parent / "state", once=True)
+    found = [event for event in local(options) if isinstance(event, Collected | Asked)]
+    sandbox.pull()
+    return found
+
+
+def test_from_one_merged_spec_every_round_runs_and_is_recorded_by_one_commit_with_no_hand_between(
+    sandbox: Sandbox,
+) -> None:
+    begun(sandbox, size=2, rounds=3)
+    before = int(sandbox.git("rev-list", "--count", "HEAD"))
+
+    steps = [event.found.step for event in played(sandbox) if isinstance(event, Collected)]
+
+    assert [isinstance(step, Due) for step in steps] == [True, True, False]
+    assert isinstance(steps[-1], Over)
+    assert steps[-1].reason == "rounds"
+    assert int(sandbox.git("rev-list", "--count", "HEAD")) == before + 3
+    rows = (sandbox.root / "results/hill/summary.csv").read_text().splitlines()[1:]
+    assert [row.split(",")[5] for row in rows] == ["ok"] * 6
+    assert active(sandbox.workspace, "HEAD") == ()
+
+
+def test_a_search_that_waits_for_nothing_but_its_next_round_goes_on_by_itself(sandbox: Sandbox) -> None:
+    begun(sandbox, size=2, rounds=1)
+    (first,) = played(sandbox)
+    hill(sandbox, size=2, rounds=2)
+    sandbox.commit("Search on")
+    sandbox.push()
+
+    asked, collected = played(sandbox)
+
+    assert isinstance(first, Collected)
+    assert isinstance(asked, Asked)
+    assert isinstance(asked.found, Pushed)
+    assert asked.found.due.round.number == 2
+    assert sandbox.git("log", "-2", "--format=%s").splitlines()[1] == "next(hill): round 2, 2 trials of tpe"
+    assert isinstance(collected, Collected)
+    assert isinstance(collected.found.step, Over)

@@ -1,0 +1,465 @@
+"""Rounds of a search: each a function of the spec, the records in git, the seed and its number."""
+
+import csv
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from generator.commands.cancel import cancel
+from generator.commands.check import check
+from generator.commands.collect import Target, collect
+from generator.commands.generate import generate
+from generator.commands.going_on import go_on
+from generator.commands.next_ import next_, push, weighed
+from generator.commands.onward import Pushed
+from generator.commands.retry import retry
+from generator.commands.rounds import Due, Over, Waiting
+from generator.commands.searching import Blocked
+from generator.commands.workspace import Workspace
+from generator.errors import IdleError, UsageError
+from generator.problems import Severity
+from generator.search.adaptive import Round, next_round
+from tests.repo.test_signed import key, line
+from tests.repository import Sandbox, followed_by
+from tests.searches import active, begun, followed, hill, leave, record
+
+
+def test_generate_makes_the_first_round_and_no_later_one(sandbox: Sandbox, results: Path) -> None:
+    name = begun(sandbox)
+    (again,) = generate(sandbox.workspace)
+    assert (again.batch, again.is_pending) == (None, False)
+    record(sandbox, results, Target(sandbox.workspace.repository, "origin", "main"))
+
+    (later,) = generate(sandbox.workspace)
+
+    assert name.startswith("hill-b1-")
+    assert later.batch is None
+
+
+def test_a_results_commit_records_a_round_and_asks_for_the_next_until_the_last(
+    sandbox: Sandbox, results: Path
+) -> None:
+    names = [begun(sandbox, rounds=3)]
+
+    for number in (2, 3):
+        (collected,) = record(sandbox, results)
+        assert isinstance(collected.step, Due)
+        assert collected.step.round.number == number
+        names.append(collected.step.batch.name)
+        assert [one.name for one in active(sandbox.workspace)] == [names[-1]]
+        message = sandbox.git("log", "-1", "--format=%B")
+        assert message.startswith("results(hill): ")
+        assert f"\nNext: {names[-1]} (round {number}, 3 trials, optuna " in message
+    (last,) = record(sandbox, results)
+
+    assert isinstance(last.step, Over)
+    assert last.step.reason == "rounds"
+    assert "\nNext: none (rounds: 3 rounds were asked for)\n" in sandbox.git("log", "-1", "--format=%B")
+    assert active(sandbox.workspace) == ()
+    assert sandbox.git("rev-list", "--count", "HEAD~3..HEAD").strip() == "3"
+
+
+def test_from_an_empty_clone_at_every_results_commit_the_following_batch_comes_byte_for_byte(
+    sandbox: Sandbox, results: Path, tmp_path: Path
+) -> None:
+    begun(sandbox, rounds=4)
+    for _ in range(4):
+        record(sandbox, results)
+    commits = sandbox.git("log", "--reverse", "--format=%H", "--grep=^results(hill)").split()
+    locks = "overlays/archive/hill-b*"
+    assert len(commits) == 4
+
+    for number, commit in enumerate(commits[:3], start=2):
+        clone = tmp_path / f"clone {number}"
+        subprocess.run(["git", "clone", "-q", str(sandbox.remote), str(clone)], check=True)
+        # The commit asks for the following batch itself: without that it has to be worked out anew.
+        subprocess.run(["git", "checkout", "-q", commit], cwd=clone, check=True)
+        (asked,) = (path for path in (clone / "overlays/active").iterdir() if path.is_dir())
+        want = {path.name: path.read_bytes() for path in asked.iterdir()}
+        subprocess.run(["git", "rm", "-rq", str(asked)], cwd=clone, check=True)
+        subprocess.run(
+            ["git", *("-c", "user.name=T", "-c", "user.email=t@example.org"), "commit", "-qm", "Forget it"],
+            cwd=clone,
+            check=True,
+        )
+
+        (found,) = next_(Workspace.find(clone), base="HEAD")
+
+        assert isinstance(found.step, Due)
+        assert found.step.round.number == number
+        written = clone / "overlays/active" / found.step.batch.name
+        assert {path.name: path.read_bytes() for path in written.iterdir()} == want
+    assert locks
+
+
+def test_a_round_waits_for_the_results_of_the_one_before(sandbox: Sandbox) -> None:
+    name = begun(sandbox)
+
+    found = followed(sandbox.workspace)
+
+    assert isinstance(found.step, Waiting)
+    assert found.step.evidence.waiting == (name,)
+    assert not found.is_missing
+
+
+def test_no_trial_is_asked_for_twice(sandbox: Sandbox, results: Path) -> None:
+    begun(sandbox, rounds=4)
+
+    for _ in range(4):
+        record(sandbox, results)
+
+    lines = (sandbox.root / "results/hill/summary.csv").read_text().splitlines()[1:]
+    assert len(lines) == 12
+    assert len({line.split(",")[0] for line in lines}) == 12
+
+
+def test_where_a_person_reviews_each_round_the_collector_asks_for_none(
+    sandbox: Sandbox, results: Path
+) -> None:
+    begun(sandbox, settings="")
+
+    (collected,) = record(sandbox, results)
+
+    assert collected.step is None
+    assert active(sandbox.workspace) == ()
+    assert "Next:" not in sandbox.git("log", "-1", "--format=%B")
+    (found,) = next_(sandbox.workspace)
+    assert isinstance(found.step, Due)
+    sandbox.git("checkout", "-q", "-b", "round-2")
+    sandbox.commit("Ask for round 2")
+    assert errors(sandbox, "origin/main") == []
+
+
+def errors(sandbox: Sandbox, base: str) -> list[str]:
+    found = check(sandbox.workspace, base=base)
+    return [str(one) for one in found.problems if one.severity is Severity.ERROR]
+
+
+def test_a_sweep_without_rounds_is_none_and_no_search_is_no_fault(sandbox: Sandbox) -> None:
+    sandbox.spec()
+
+    with pytest.raises(UsageError, match="peak has no rounds: its method is grid"):
+        next_(sandbox.workspace, ["peak"])
+    with pytest.raises(IdleError, match="no sweep here goes by rounds"):
+        next_(sandbox.workspace)
+
+
+def test_a_budget_ends_a_search_before_the_round_that_it_does_not_bear(
+    sandbox: Sandbox, results: Path
+) -> None:
+    begun(sandbox, more="budget: {max_trials: 5}\n", rounds=9)
+    (first,) = record(sandbox, results)
+    assert isinstance(first.step, Due)
+    assert first.step.batch.lock.trials == 2
+
+    (second,) = record(sandbox, results)
+
+    assert isinstance(second.step, Over)
+    assert second.step.reason == "budget"
+
+
+def test_a_changed_spec_goes_on_from_the_evidence_there_is(sandbox: Sandbox, results: Path) -> None:
+    begun(sandbox, rounds=1)
+    (first,) = record(sandbox, results)
+    assert isinstance(first.step, Over)
+    hill(sandbox, rounds=2, method="bayes")
+    sandbox.commit("Go on with another sampler")
+
+    found = followed(sandbox.workspace)
+
+    assert isinstance(found.step, Due)
+    assert found.step.round.number == 2
+    assert [one.round for one in found.step.evidence.observations] == [1, 1, 1]
+    assert found.step.batch.lock.method == "bayes"
+
+
+# --- what may be merged ---------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="skipped: ssh-keygen not found")
+def test_the_commit_that_records_a_round_and_asks_for_the_next_passes_the_check(
+    sandbox: Sandbox, results: Path, tmp_path: Path, needs_kustomize: None
+) -> None:
+    made = key(tmp_path, "signing")
+    begun(sandbox, settings=f"next: collector\nsigners:\n- '{line(made)}'\n")
+    for name, value in (("gpg.format", "ssh"), ("user.signingKey", str(made)), ("commit.gpgSign", "true")):
+        sandbox.git("config", name, value)
+
+    (collected,) = record(sandbox, results)
+
+    assert isinstance(collected.step, Due)
+    assert errors(sandbox, "HEAD~1") == []
+
+
+def test_with_flux_the_next_round_is_announced_in_the_same_commit(sandbox: Sandbox, results: Path) -> None:
+    name = begun(sandbox, settings=followed_by("flux").removeprefix("version: 1\n") + "next: collector\n")
+
+    (collected,) = record(sandbox, results)
+
+    assert isinstance(collected.step, Due)
+    announced = sandbox.root / "clusters/flux/active"
+    assert [path.name for path in announced.glob("*.yaml")] == [f"{collected.step.batch.name}.yaml"]
+    assert name not in (announced / f"{collected.step.batch.name}.yaml").read_text()
+    assert [one for one in errors(sandbox, "HEAD~1") if "history-unsigned" not in one] == []
+
+
+def test_another_round_than_the_records_give_is_refused(sandbox: Sandbox, results: Path) -> None:
+    begun(sandbox, settings="")
+    record(sandbox, results)
+    text = hill(sandbox).read_text()
+    sandbox.write("sweeps/hill.yaml", text.replace("seed: 7", "seed: 8"))
+    (other,) = next_(sandbox.workspace)
+    sandbox.write("sweeps/hill.yaml", text)
+    assert isinstance(other.step, Due)
+    sandbox.commit("Ask for a round that nobody drew")
+
+    (found,) = errors(sandbox, "origin/main")
+
+    assert found.startswith(f"overlays/active/{other.step.batch.name}: the records do not give this batch")
+    assert found.splitlines()[0].endswith("[drift]")
+
+
+def test_a_round_that_comes_before_the_results_of_the_one_before_is_refused(
+    sandbox: Sandbox, results: Path
+) -> None:
+    first = begun(sandbox, settings="")
+    record(sandbox, results)
+    next_(sandbox.workspace)
+    sandbox.git("stash", "-q", "--include-untracked")
+    sandbox.git("reset", "-q", "--hard", "HEAD~1")
+    sandbox.git("stash", "pop", "-q")
+    sandbox.commit("Ask too early")
+
+    (found,) = errors(sandbox, "HEAD~1")
+
+    assert f"the records do not give this batch yet: {first} must be recorded" in found
+
+
+def test_a_round_of_another_engine_is_named_and_not_guessed_over(
+    sandbox: Sandbox, results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun(sandbox, settings="")
+    record(sandbox, results)
+    (found,) = next_(sandbox.workspace)
+    assert isinstance(found.step, Due)
+    sandbox.commit("Ask for round 2")
+    other = replace(found.step.round, engine="optuna 9.9.9")
+    monkeypatch.setattr("generator.commands.rounds.next_round", lambda *_, **__: other)
+
+    (problem,) = errors(sandbox, "origin/main")
+
+    assert f"it was drawn by {found.step.round.engine}; here is optuna 9.9.9" in problem
+    assert "[engine-differs]" in problem
+
+
+def test_going_on_with_another_engine_is_said(
+    sandbox: Sandbox, results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun(sandbox, settings="")
+    record(sandbox, results)
+
+    def newer(*arguments: Any, **options: Any) -> Any:
+        found = next_round(*arguments, **options)
+        return replace(found, engine="optuna 9.9.9") if isinstance(found, Round) else found
+
+    monkeypatch.setattr("generator.commands.rounds.next_round", newer)
+
+    (found,) = next_(sandbox.workspace)
+
+    (problem,) = found.problems
+    assert (problem.code, problem.severity) == ("engine-differs", Severity.WARNING)
+    assert "round 2 is drawn by optuna 9.9.9, the one before by optuna" in problem.message
+
+
+# --- nothing is lost, and nothing asked for twice -----------------------------------------------------------
+
+RIVAL = """#!/bin/sh
+unset GIT_QUARANTINE_PATH GIT_OBJECT_DIRECTORY GIT_ALTERNATE_OBJECT_DIRECTORIES
+[ ! -e lost ] || exit 0
+touch lost
+made=$(git -c user.name=R -c user.email=r@example.org commit-tree main^{tree} -p main -m rival)
+git update-ref refs/heads/main "$made"
+"""
+"""A hook that lets another commit win the branch, once."""
+
+REFUSE = """#!/bin/sh
+while read -r old new ref; do
+  [ -z "$(git diff --name-only --diff-filter=A "$old" "$new" -- overlays/active)" ] || exit 1
+done
+"""
+"""A hook that takes results, and no new batch."""
+
+
+def hook(sandbox: Sandbox, text: str) -> None:
+    path = sandbox.remote / "hooks/pre-receive"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+
+
+def test_a_collector_that_loses_the_branch_draws_the_round_anew_and_asks_for_it_once(
+    sandbox: Sandbox, results: Path
+) -> None:
+    begun(sandbox)
+    hook(sandbox, RIVAL)
+
+    (collected,) = record(sandbox, results)
+
+    assert isinstance(collected.step, Due)
+    assert [one.name for one in active(sandbox.workspace)] == [collected.step.batch.name]
+    subjects = sandbox.git("log", "-2", "--format=%s").splitlines()
+    assert subjects[1] == "rival"
+    assert subjects[0].startswith("results(hill)")
+
+
+def test_run_twice_the_second_run_finds_nothing_to_record_and_nothing_to_ask_for(
+    sandbox: Sandbox, results: Path
+) -> None:
+    begun(sandbox)
+    record(sandbox, results)
+    target = Target(sandbox.workspace.repository, "origin", "main")
+
+    assert collect(target, results, ()) == ()
+    assert list(go_on(target)) == []
+
+
+def test_where_the_server_refuses_the_round_the_results_are_recorded_all_the_same(
+    sandbox: Sandbox, results: Path
+) -> None:
+    begun(sandbox)
+    hook(sandbox, REFUSE)
+
+    (collected,) = record(sandbox, results)
+
+    assert isinstance(collected.step, Blocked)
+    assert "\nNext: none (blocked: the round was refused: " in sandbox.git("log", "-1", "--format=%B")
+    (blocked,) = go_on(Target(sandbox.workspace.repository, "origin", "main"))
+    assert isinstance(blocked, Blocked)
+    hook(sandbox, "#!/bin/sh\n")
+    (pushed,) = go_on(Target(sandbox.workspace.repository, "origin", "main"))
+    assert isinstance(pushed, Pushed)
+    assert pushed.due.round.number == 2
+
+
+def test_a_round_that_cannot_be_drawn_costs_no_results_and_is_asked_for_later(
+    sandbox: Sandbox, results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun(sandbox)
+
+    def broken(*_: Any, **__: Any) -> Any:
+        raise ZeroDivisionError("in a library")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("generator.commands.rounds.next_round", broken)
+        (collected,) = record(sandbox, results)
+    assert isinstance(collected.step, Blocked)
+    assert "ZeroDivisionError" in collected.step.why
+
+    (pushed,) = go_on(Target(sandbox.workspace.repository, "origin", "main"))
+
+    assert isinstance(pushed, Pushed)
+
+
+def test_a_workflow_asks_by_a_commit_of_its_own_on_what_stands_there(sandbox: Sandbox, results: Path) -> None:
+    begun(sandbox, settings="next: workflow\n")
+    record(sandbox, results)
+    target = Target(sandbox.workspace.repository, "origin", "main")
+
+    (asked,) = push(sandbox.workspace, target)
+    (again,) = push(sandbox.workspace, target)
+
+    assert asked.pushed is not None
+    sandbox.pull()
+    assert sandbox.git("rev-parse", "HEAD").strip() == asked.pushed.commit
+    assert sandbox.git("log", "-1", "--format=%s").strip() == "next(hill): round 2, 3 trials of tpe"
+    assert isinstance(again.step, Waiting)
+    assert errors(sandbox, "HEAD~1") == []
+
+
+def test_where_a_person_merges_a_workflow_asks_on_a_branch_once(sandbox: Sandbox, results: Path) -> None:
+    begun(sandbox, settings="next: workflow\n")
+    record(sandbox, results)
+    target = Target(sandbox.workspace.repository, "origin", "main", is_reviewed=True)
+
+    (asked,) = push(sandbox.workspace, target)
+    (again,) = push(sandbox.workspace, target)
+
+    assert asked.pushed is not None
+    assert again.pushed is None
+    head = sandbox.git("rev-parse", "HEAD").strip()
+    listed = sandbox.git("ls-remote", "origin", "refs/heads/next/*").split()
+    assert listed == [asked.pushed.commit, f"refs/heads/next/hill/{head[:12]}"]
+
+
+# --- ending and asking again --------------------------------------------------------------------------------
+
+
+def test_cancelling_the_running_round_ends_the_search(sandbox: Sandbox, results: Path) -> None:
+    name = begun(sandbox)
+    cancel(sandbox.workspace, "hill")
+    sandbox.push()
+
+    (collected,) = collect(Target(sandbox.workspace.repository, "origin", "main"), results, (), alive=())
+
+    assert isinstance(collected.step, Over)
+    assert collected.step.reason == "cancelled"
+    assert name in collected.step.text
+
+
+def test_trials_that_are_asked_for_once_more_belong_to_the_round_they_came_from(
+    sandbox: Sandbox, results: Path
+) -> None:
+    name = begun(sandbox)
+    for batch in active(sandbox.workspace):
+        leave(results, batch, status="failed", reason="exit-1", metrics={})
+    collect(Target(sandbox.workspace.repository, "origin", "main"), results, {name})
+    sandbox.pull()
+    retried = retry(sandbox.workspace, "hill", batch=name)
+    sandbox.push()
+
+    record(sandbox, results)
+
+    found = followed(sandbox.workspace)
+    assert retried.generated.retried == 3
+    observed = found.step.evidence.observations if not isinstance(found.step, Blocked) else ()
+    first = {
+        row.split(",")[0] for row in (sandbox.root / "results/hill/summary.csv").read_text().splitlines()
+    }
+    assert len(observed) == len(first) - 1
+    assert [one.round for one in observed].count(1) == 3
+    assert {str(one.status) for one in observed if one.round == 1} == {"ok"}
+
+
+def test_a_trial_that_the_space_of_today_holds_is_in_the_spec_and_another_is_not(
+    sandbox: Sandbox, results: Path
+) -> None:
+    begun(sandbox, rounds=2)
+    record(sandbox, results)
+    text = hill(sandbox, rounds=2).read_text()
+    sandbox.write("sweeps/hill.yaml", text.replace("min: -5.0, max: 5.0", "min: 0.0, max: 5.0"))
+    sandbox.commit("Look on one side")
+    sandbox.push()
+
+    record(sandbox, results)
+
+    with (sandbox.root / "results/hill/summary.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert {row["in_spec"] for row in rows} == {"true", "false"}
+    assert all((float(row["params.x"]) >= 0) is (row["in_spec"] == "true") for row in rows)
+
+
+def test_a_warm_start_weighs_what_another_sweep_has_recorded(sandbox: Sandbox, results: Path) -> None:
+    begun(sandbox, "dale", rounds=1)
+    record(sandbox, results)
+    hill(sandbox, more="start: [dale]\n")
+    sandbox.commit("Start from there")
+
+    found = followed(sandbox.workspace)
+
+    assert isinstance(found.step, Due)
+    assert [one.round for one in found.step.evidence.observations] == [None] * 3
+    assert [(one.told, one.trials, one.rounds) for one in weighed(found.step)] == [("as they are", 3, ())]

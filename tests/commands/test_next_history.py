@@ -1,0 +1,116 @@
+"""The history of a search is its state: reverting, forking and merging commits do what the words say."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from generator.commands.collect import Target, collect
+from generator.commands.next_ import next_
+from generator.commands.rounds import Due, Waiting
+from tests.repository import Sandbox
+from tests.searches import active, begun, followed, hill, leave, record
+
+DERIVED = ("README.md", "figures", "provenance.json", "summary.csv")
+"""What every results commit writes anew, from the records of all batches."""
+
+
+def ask(sandbox: Sandbox, branch: str = "main") -> str:
+    """Ask for the next round by a commit; give the batch's name."""
+    (found,) = next_(sandbox.workspace, base="HEAD")
+    assert isinstance(found.step, Due)
+    sandbox.commit(f"Ask for round {found.step.round.number}")
+    sandbox.git("push", "-q", "origin", branch)
+    return found.step.batch.name
+
+
+def test_reverting_the_last_results_takes_the_evidence_back_and_recording_it_anew_asks_for_the_same_round(
+    sandbox: Sandbox, results: Path
+) -> None:
+    first = begun(sandbox)
+    before = sandbox.git("rev-parse", "HEAD^{tree}")
+    (collected,) = record(sandbox, results)
+    sandbox.git("revert", "--no-edit", "HEAD")
+    sandbox.push()
+
+    assert sandbox.git("rev-parse", "HEAD^{tree}") == before
+    found = followed(sandbox.workspace)
+    assert isinstance(found.step, Waiting)
+    assert (found.step.evidence.waiting, found.step.evidence.observations) == ((first,), ())
+    (again,) = record(sandbox, results)
+    assert isinstance(collected.step, Due)
+    assert isinstance(again.step, Due)
+    assert again.step.batch == collected.step.batch
+
+
+def test_reverting_earlier_results_leaves_the_evidence_of_later_rounds_and_waits_for_that_round(
+    sandbox: Sandbox, results: Path
+) -> None:
+    first = begun(sandbox, settings="")
+    record(sandbox, results)
+    taken_back = sandbox.git("rev-parse", "HEAD").strip()
+    second = ask(sandbox)
+    record(sandbox, results)
+    with pytest.raises(subprocess.CalledProcessError):
+        sandbox.git("revert", "--no-edit", taken_back)
+    # The later results were summarised from both: what is derived stays as they left it.
+    sandbox.git("checkout", "HEAD", "--", *(f"results/hill/{name}" for name in DERIVED))
+    sandbox.commit("Take round 1 back")
+
+    found = followed(sandbox.workspace)
+
+    assert isinstance(found.step, Waiting)
+    assert found.step.evidence.waiting == (first,)
+    assert [one.round for one in found.step.evidence.observations] == [2, 2, 2]
+    assert (sandbox.root / f"results/hill/records/{second}.jsonl").is_file()
+
+
+def test_a_fork_goes_on_with_another_sampler_and_disturbs_nobody(sandbox: Sandbox, results: Path) -> None:
+    begun(sandbox, settings="")
+    record(sandbox, results)
+    here = followed(sandbox.workspace)
+    sandbox.git("checkout", "-q", "-b", "fork")
+    hill(sandbox, method="bayes")
+    sandbox.commit("Try another sampler")
+
+    there = followed(sandbox.workspace)
+
+    assert isinstance(here.step, Due)
+    assert isinstance(there.step, Due)
+    assert (here.step.round.number, there.step.round.number) == (2, 2)
+    assert here.step.batch.name != there.step.batch.name
+    assert here.step.evidence.observations == there.step.evidence.observations
+    assert (here.step.batch.lock.method, there.step.batch.lock.method) == ("tpe", "bayes")
+    sandbox.git("checkout", "-q", "main")
+    again = followed(sandbox.workspace)
+    assert isinstance(again.step, Due)
+    assert again.step.batch == here.step.batch
+
+
+def test_a_merge_of_two_branches_pools_their_evidence(sandbox: Sandbox, results: Path) -> None:
+    begun(sandbox, settings="")
+    record(sandbox, results)
+    sandbox.git("checkout", "-q", "-b", "fork")
+    spec = hill(sandbox)
+    spec.write_text(spec.read_text().replace("seed: 7", "seed: 8"))
+    forked = ask(sandbox, "fork")
+    for batch in active(sandbox.workspace, "HEAD"):
+        leave(results, batch)
+    collect(Target(sandbox.workspace.repository, "origin", "fork"), results, {forked})
+    sandbox.git("pull", "-q", "--ff-only", "origin", "fork")
+    sandbox.git("checkout", "-q", "main")
+    straight = ask(sandbox)
+    record(sandbox, results)
+    # Records are a file a batch, so only what is derived from them is in conflict.
+    sandbox.git("merge", "-q", "--no-edit", "-X", "ours", "fork")
+
+    found = followed(sandbox.workspace)
+
+    assert isinstance(found.step, Due)
+    assert found.step.round.number == 3
+    pooled = {(one.round, one.trial) for one in found.step.evidence.observations}
+    assert sorted(number for number, _ in pooled if number is not None) == [1, 1, 1, 2, 2, 2, 2, 2, 2]
+    assert straight != forked
+    ask(sandbox)
+    record(sandbox, results)
+    assert len((sandbox.root / "results/hill/summary.csv").read_text().splitlines()) == 1 + 12

@@ -1,0 +1,118 @@
+"""What the server lets the collector push of searches: the round that follows, and nothing like it."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from generator.commands.collect import Target, collect
+from tests.commands.test_bootstrap import Fault, asked, install, push
+from tests.repository import Sandbox, followed_by
+from tests.searches import active, begun, leave
+
+
+@pytest.fixture(scope="module")
+def pristine(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
+    """A search under Flux, one round of which is recorded and the next asked for; not pushed yet."""
+    folder = tmp_path_factory.mktemp("searching")
+    sandbox = Sandbox.create(folder)
+    first = begun(sandbox, settings=followed_by("flux").removeprefix("version: 1\n") + "next: collector\n")
+    asked(sandbox)
+    sandbox.commit("Bootstrap")
+    sandbox.push()
+    (batch,) = active(sandbox.workspace)
+    leave(folder / "results", batch)
+    collect(Target(sandbox.workspace.repository), folder / "results", {first})
+    return sandbox
+
+
+@pytest.fixture
+def searching(pristine: Sandbox, tmp_path: Path) -> Sandbox:
+    """A copy of that, whose server has the hook that bootstrap wrote."""
+    made = Sandbox(tmp_path / "remote.git", tmp_path / "work tree")
+    shutil.copytree(pristine.remote, made.remote)
+    shutil.copytree(pristine.root, made.root)
+    made.git("remote", "set-url", "origin", str(made.remote))
+    install(made)
+    return made
+
+
+def amended(sandbox: Sandbox) -> None:
+    sandbox.git("add", "--all")
+    sandbox.git("commit", "-q", "--amend", "--no-edit")
+
+
+def in_round(sandbox: Sandbox, path: str, old: str, new: str) -> None:
+    """Change a file of the round that is asked for."""
+    (batch,) = sandbox.active()
+    file = sandbox.root / path.format(batch=batch)
+    text = file.read_text()
+    assert old.format(batch=batch) in text
+    file.write_text(text.replace(old.format(batch=batch), new))
+
+
+def test_the_collector_may_push_the_round_that_follows_what_it_records(searching: Sandbox) -> None:
+    assert push(searching) == ""
+
+
+def second(sandbox: Sandbox) -> None:
+    (batch,) = sandbox.active()
+    folder = sandbox.root / "overlays/active"
+    shutil.copytree(folder / batch, folder / f"{batch.rpartition('-')[0]}-00000000")
+
+
+FORGED: dict[str, Fault] = {
+    "another image": lambda one: in_round(
+        one, "overlays/active/{batch}/job.yaml", "registry.example.org/train", "registry.example.org/evil"
+    ),
+    "another program": lambda one: in_round(
+        one, "overlays/active/{batch}/batch.yaml", "code/train.py", "code/evil.py"
+    ),
+    "another command": lambda one: in_round(
+        one, "overlays/active/{batch}/launch.json", "code/train.py", "code/evil.py"
+    ),
+    "another launcher": lambda one: in_round(
+        one, "overlays/active/{batch}/launch.py", "import", "import os,"
+    ),
+    "another account": lambda one: in_round(
+        one, "overlays/active/{batch}/job.yaml", "sweep-trial", "sweep-collector"
+    ),
+    "another volume": lambda one: in_round(
+        one, "overlays/active/{batch}/job.yaml", "claimName: ", "claimName: x"
+    ),
+    "a host's folder": lambda one: in_round(
+        one, "overlays/active/{batch}/job.yaml", "emptyDir:", "hostPath:"
+    ),
+    "a further file": lambda one: one.write(f"overlays/active/{one.active()[0]}/rbac.yaml", "kind: Role\n"),
+    "a folder below": lambda one: one.write(f"overlays/active/{one.active()[0]}/x/job.yaml", "kind: Role\n"),
+    "two rounds at once": second,
+    "a batch that is no round": lambda one: in_round(
+        one, "overlays/active/{batch}/batch.yaml", "\nround: 2", "\nrow: 2"
+    ),
+    "a round of another past": lambda one: in_round(
+        one, "overlays/active/{batch}/batch.yaml", '\nparent: "hill-', '\nparent: "dale-'
+    ),
+    "a Kustomization with other rights": lambda one: in_round(
+        one, "clusters/flux/active/{batch}.yaml", "serviceAccountName: ", "serviceAccountName: x"
+    ),
+    "a Kustomization of another path": lambda one: in_round(
+        one, "clusters/flux/active/{batch}.yaml", "./overlays/active/{batch}", "./base"
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FORGED)
+def test_the_collector_may_push_no_other_round(fault: str, searching: Sandbox) -> None:
+    FORGED[fault](searching)
+    amended(searching)
+
+    assert "the collector may push nothing but results and the move of a finished batch and the" in push(
+        searching
+    )
+
+
+def test_where_a_person_asks_for_rounds_the_collector_may_push_none(searching: Sandbox) -> None:
+    hook = searching.remote / "hooks/pre-receive"
+    hook.write_text(hook.read_text().replace("next='collector'", "next='review'"))
+
+    assert "is new" in push(searching)

@@ -1,0 +1,109 @@
+"""A repository whose sweep is a search, and trials that leave what they found without being run."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from generator.commands.collect import Collected, Target, collect
+from generator.commands.generate import generate
+from generator.commands.next_ import Followed, next_
+from generator.commands.recorded import expected
+from generator.commands.workspace import Workspace
+from generator.repo import batches
+from generator.repo.batches import StoredBatch
+from tests.repository import Sandbox
+
+HILL = """name: {name}
+description: Where is the hill?
+method: {method}
+seed: 7
+rounds: {{size: {size}, max: {rounds}}}
+metric: {{name: score, goal: maximize}}
+parameters:
+  x: {{min: -5.0, max: 5.0}}
+  bias: {{values: [0.0, 0.5]}}
+command: [python, code/train.py, "${{args}}"]
+run:
+  code: {{path: code}}
+  resources: {{cpu: 1, memory: 256Mi}}
+  parallelism: 4
+  timeout: 1m
+{more}"""
+
+
+def hill(sandbox: Sandbox, name: str = "hill", *, more: str = "", **changes: Any) -> Path:
+    """Write the spec of a search for the top of a parabola."""
+    chosen = {"method": "tpe", "size": 3, "rounds": 5, **changes}
+    return sandbox.write(f"sweeps/{name}.yaml", HILL.format(name=name, more=more, **chosen))
+
+
+def begun(
+    sandbox: Sandbox, name: str = "hill", *, settings: str = "next: collector\n", **changes: Any
+) -> str:
+    """Merge a search with its first round; give the round's name."""
+    sandbox.write("sweepledger.yaml", f"version: 1\n{settings}")
+    hill(sandbox, name, **changes)
+    (made,) = generate(sandbox.workspace, [name])
+    sandbox.commit("Ask for a search")
+    sandbox.push()
+    assert made.batch is not None
+    return made.batch.name
+
+
+def score(assignment: Mapping[str, Any]) -> float:
+    """What the program of the sandbox finds."""
+    return 1.0 - float(assignment["x"] - 2) ** 2 - float(assignment["bias"])
+
+
+def leave(results: Path, batch: StoredBatch, **changes: Any) -> None:
+    """Leave a record of every trial of a batch, as its launcher would."""
+    for trial in expected(batch):
+        record = {
+            "version": 1,
+            "trial": trial.trial,
+            "row": trial.row,
+            "batch": batch.name,
+            "index": trial.index,
+            "uid": f"uid-{trial.index}",
+            "attempt": 1,
+            "status": "ok",
+            "reason": None,
+            "metrics": {"score": score(trial.assignment)},
+            "seconds": 1.5,
+            "started": "2026-01-01T00:00:00Z",
+            "finished": "2026-01-01T00:00:02Z",
+            "ran": "process",
+            "code": batch.lock.program.code.tree,
+            "data": None,
+            "seed": 0,
+            "node": "n",
+            "details": {},
+            "artifacts": [],
+            **changes,
+        }
+        path = results / batch.name / str(trial.index) / f"{record['uid']}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(record))
+
+
+def active(workspace: Workspace, commit: str = "refs/remotes/origin/main") -> tuple[StoredBatch, ...]:
+    """List the batches that a commit asks for."""
+    repository = workspace.repository
+    return tuple(one for one in batches.in_commit(repository, repository.commit(commit)) if one.is_active)
+
+
+def record(sandbox: Sandbox, results: Path, target: Target | None = None) -> tuple[Collected, ...]:
+    """Let every active trial end and the collector record it; the sandbox's clone has it afterwards."""
+    sandbox.git("fetch", "-q", "origin")
+    for batch in active(sandbox.workspace):
+        leave(results, batch)
+    found = collect(target or Target(sandbox.workspace.repository, "origin", "main"), results, ())
+    sandbox.pull()
+    return found
+
+
+def followed(workspace: Workspace, name: str = "hill", *, base: str | None = "HEAD") -> Followed:
+    """Say what follows in a search at the commit that is checked out, and write nothing."""
+    (found,) = next_(workspace, [name], check=True, base=base)
+    return found
