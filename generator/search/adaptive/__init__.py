@@ -4,8 +4,11 @@ from collections.abc import Iterable
 
 from generator.search.adaptive import ending
 from generator.search.adaptive.evidence import in_order
+from generator.search.adaptive.population import bred
 from generator.search.adaptive.proposing import proposed
+from generator.search.adaptive.rungs import climbed
 from generator.search.adaptive.values import Finished, Observation, Round, Suggestion
+from generator.structs.adaptive import Method
 from generator.structs.sweep import Sweep
 
 __all__ = ["Finished", "Observation", "Round", "Suggestion", "next_round"]
@@ -22,4 +25,12 @@ def next_round(sweep: Sweep, observations: Iterable[Observation], *, number: int
     ordered = in_order(observations)
     own = [one for one in ordered if one.round is not None]
     over = ending.finished(sweep, search, own, number=number)
-    return over or proposed(sweep, search, ordered, number)
+    if over is not None:
+        return over
+    match search.method:
+        case Method.PBT:
+            return bred(sweep, search, own, number)
+        case Method.HALVING | Method.HYPERBAND | Method.ASHA:
+            return climbed(sweep, search, own, number)
+        case _:
+            return proposed(sweep, search, ordered, number)

@@ -4,7 +4,9 @@ from collections.abc import Iterator
 from hashlib import blake2b
 from itertools import islice
 
+from generator.search.distributions.quantiles import position
 from generator.search.drawing import candidates
+from generator.search.draws import stream
 from generator.search.settling import Assignment, Failed, Rejected, settling
 from generator.search.shuffled import shuffled
 from generator.structs.counting import MOST_COMBINATIONS, combinations
@@ -25,6 +27,23 @@ def seed_of(seed: int, number: int, purpose: str) -> int:
     """Derive a seed of its own for each round and each use in it."""
     found = blake2b(canonical_json([seed, number, purpose]).encode(), digest_size=SEED_BYTES).digest()
     return int.from_bytes(found, "big")
+
+
+class Dice:
+    """Draws of a stream, one after the other."""
+
+    def __init__(self, seed: int) -> None:
+        self._stream = stream(seed, "", purpose="dice")
+        self._thrown = 0
+
+    def fraction(self) -> float:
+        """Draw a number from 0 to 1, which it never is."""
+        self._thrown += 1
+        return self._stream.uniforms(range(self._thrown - 1, self._thrown))[0]
+
+    def below(self, limit: int) -> int:
+        """Draw a whole number from 0 to limit - 1."""
+        return position(self.fraction(), limit)
 
 
 def feasible(space: SearchSpace, seed: int) -> Iterator[Assignment]:

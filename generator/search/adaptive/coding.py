@@ -11,12 +11,16 @@ from itertools import pairwise
 from generator.search.distributions.fractions import fraction_of
 from generator.search.distributions.quantiles import quantile_of
 from generator.structs.conditions import Allowed, allowed, may_exist
+from generator.structs.counting import ABSENT
 from generator.structs.domain import Choice, Constant, IntUniform, Quantized, Uniform
 from generator.structs.space import Parameter, SearchSpace
 from generator.structs.values import Value, identity
 
 LARGEST_FRACTION = 1 - 2.0**-53
 """Quantile functions are asked for fractions below 1."""
+
+DECIMALS = 6
+"""Of a fraction that is proposed: the last digits of logarithms and sums are the machine's own."""
 
 FEWEST_ORDERED = 3
 """Of two values, none lies between."""
@@ -65,12 +69,11 @@ class Dimension:
 
 @dataclass(frozen=True, slots=True)
 class CodedSpace:
-    """All dimensions, parents before those that depend on them."""
+    """All dimensions, parents before those that depend on them wherever zips leave a way to."""
 
     dimensions: tuple[Dimension, ...]
     constants: Mapping[str, Value]
-    conditional: Mapping[str, Allowed]
-    """The constants that may not exist."""
+    """What every assignment has."""
 
     def encode(self, assignment: Mapping[str, Value]) -> Places | None:
         """Find where an assignment lies; None where it is not one of the space."""
@@ -78,53 +81,46 @@ class CodedSpace:
         known = {name: identity(value) for name, value in assignment.items()}
         for dimension in self.dimensions:
             here = [
-                member.name
-                for member, conditions in zip(dimension.members, dimension.conditions, strict=True)
-                if _exists(conditions, known)
+                all(known.get(parent, ABSENT) in wanted for parent, wanted in one)
+                for one in dimension.conditions
             ]
-            if any((member.name in known) is not (member.name in here) for member in dimension.members):
+            has = [member.name in known for member in dimension.members]
+            if here != has:
                 return None
-            if here:
+            if any(here):
                 place = dimension.encode(assignment)
                 if place is None:
                     return None
                 places[dimension.name] = place
-        for name, value in self.constants.items():
-            exists = name not in self.conditional or _exists(self.conditional[name], known)
-            if exists is not (name in known) or (exists and known[name] != identity(value)):
-                return None
-        return places
+        has_constants = all(
+            known.get(name, ABSENT) == identity(value) for name, value in self.constants.items()
+        )
+        return places if has_constants else None
 
     def decode(self, ask: Callable[[Dimension], Place]) -> dict[str, Value]:
-        """Make a candidate, asking for the place of each dimension that exists, parents first."""
+        """Make a candidate, asking for the place of each dimension that may exist."""
         candidate = dict(self.constants)
         known: dict[str, Hashable] = {name: identity(value) for name, value in candidate.items()}
-        for name, conditions in self.conditional.items():
-            if not _exists(conditions, known):
-                known.pop(name, None)
         for dimension in self.dimensions:
-            here = [_exists(conditions, known) for conditions in dimension.conditions]
-            if not any(here):
-                continue
-            for member, value, exists in zip(
-                dimension.members, dimension.decode(ask(dimension)), here, strict=True
-            ):
-                candidate[member.name] = value
-                if exists:
-                    known[member.name] = identity(value)
+            here = [may_exist(conditions, known) for conditions in dimension.conditions]
+            values = dimension.decode(ask(dimension)) if any(here) else None
+            for at, member in enumerate(dimension.members):
+                known[member.name] = ABSENT
+                if values is not None:
+                    candidate[member.name] = values[at]
+                    known[member.name] = identity(values[at]) if here[at] else ABSENT
         return candidate
 
 
 def coded(space: SearchSpace) -> CodedSpace:
     """Give a space the form in which models look at it."""
-    constants = {one.name: one.domain.value for one in space.parameters if isinstance(one.domain, Constant)}
-    conditional = {one.name: allowed(one) for one in space.parameters if one.when and one.name in constants}
+    constants = {
+        one.name: one.domain.value
+        for one in space.parameters
+        if isinstance(one.domain, Constant) and not one.when
+    }
     groups = [group for group in space.groups if len(group) > 1 or group[0].name not in constants]
-    return CodedSpace(tuple(_parents_first(map(_dimension, groups))), constants, conditional)
-
-
-def _exists(conditions: Allowed, known: Mapping[str, Hashable]) -> bool:
-    return all(parent in known for parent, _ in conditions) and may_exist(conditions, known)
+    return CodedSpace(tuple(_parents_first(map(_dimension, groups))), constants)
 
 
 def _parents_first(found: Iterable[Dimension]) -> list[Dimension]:
@@ -185,8 +181,12 @@ def _single(member: Parameter) -> Coding:
             return Ordered(high - low + 1), lambda place: (low + int(place),), _whole(name, low, high)
         case Quantized(Uniform(low, high), q) if round(low / q) < round(high / q):
             return _stepped(member, low, high, q)
-        case Constant():
-            raise AssertionError(f"a constant has no dimension, but got {member!r}")
+        case Constant(value):  # with a condition: it is there or not
+            return (
+                Unordered(1),
+                lambda _: (value,),
+                lambda assignment: 0 if identity(assignment[name]) == identity(value) else None,
+            )
         case domain:
             quantile, fraction = quantile_of(domain), fraction_of(domain)
             return (

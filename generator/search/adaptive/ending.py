@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from generator.search.adaptive.evidence import key_of
 from generator.search.adaptive.values import Finished, Observation
 from generator.structs.adaptive import Search
+from generator.structs.counting import MOST_TRIALS
 from generator.structs.record import Status
 from generator.structs.sweep import Metric, Sweep
 
@@ -32,7 +33,12 @@ def finished(sweep: Sweep, search: Search, own: Sequence[Observation], *, number
 
 def size(sweep: Sweep, search: Search, own: Sequence[Observation]) -> int:
     """Count the assignments that the next round may have."""
-    left = [search.rounds.size]
+    return min(search.rounds.size, room(sweep, search, own))
+
+
+def room(sweep: Sweep, search: Search, own: Sequence[Observation]) -> int:
+    """Count the assignments that run_cap and the budget leave."""
+    left = [MOST_TRIALS]
     if search.cap is not None:
         left.append(search.cap - assignments(own))
     if (affordable := _affordable(sweep, own)) is not None:

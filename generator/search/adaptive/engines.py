@@ -3,6 +3,7 @@
 Imported late, and only where a round is made by it.
 """
 
+import importlib.util
 import warnings
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -11,6 +12,7 @@ from typing import Any, Self, assert_never
 from generator.errors import ToolError
 from generator.search.adaptive.chance import seed_of
 from generator.search.adaptive.coding import (
+    DECIMALS,
     CodedSpace,
     Dimension,
     Fraction,
@@ -35,6 +37,8 @@ try:
     from optuna.samplers import BaseSampler, GPSampler, TPESampler
     from optuna.study import StudyDirection
     from optuna.trial import FrozenTrial, Trial, TrialState
+
+    from generator.search.adaptive.genetic import Generations
 except ImportError as error:
     raise ToolError(
         "searches by rounds are carried out by Optuna, which is not installed",
@@ -60,23 +64,56 @@ class _Recorded(FrozenTrial):
 def proposer(sweep: Sweep, search: Search, space: CodedSpace, told: Sequence[Told], number: int) -> Proposer:
     """Give the model of a method, which has been told everything. Raises ToolError where one is missing."""
     seed = seed_of(search.seed, number, "engine") % SEED_LIMIT
+    if search.method is Method.CMA_ES:
+        from generator.search.adaptive.strategy import Strategy  # noqa: PLC0415 - half a second for the others
+
+        return Strategy(sweep.metric, search, space, told, seed)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     with warnings.catch_warnings():
         # Some of what is used is marked as new; a version of Optuna is locked, and its name is recorded.
         warnings.simplefilter("ignore")
-        sampler = _sampler(search, seed)
         directions = [_direction(metric.goal) for metric in sweep.metrics]
-        return _Study(optuna.create_study(sampler=sampler, directions=directions), space, told)
+        study = optuna.create_study(sampler=_sampler(search, told, seed), directions=directions)
+        return _Study(study, space, told)
 
 
-def _sampler(search: Search, seed: int) -> BaseSampler:
+def _sampler(search: Search, told: Sequence[Told], seed: int) -> BaseSampler:
     match search.method:
         case Method.TPE:
             return TPESampler(multivariate=True, group=True, constant_liar=True, seed=seed)
         case Method.BAYES:
-            return GPSampler(seed=seed, warn_independent_sampling=False)
+            return _gaussian_process(seed)
+        case Method.NSGA2:
+            fine = [one.evidence.round for one in told if one.evidence.state is State.OK]
+            return Generations(search.rounds.size, fine, seed)
         case method:
             raise AssertionError(f"{method} is not Optuna's")
+
+
+def _gaussian_process(seed: int) -> BaseSampler:
+    if importlib.util.find_spec("torch") is None:
+        raise ToolError(
+            "method: bayes is carried out with torch, which is not installed",
+            hint="`pip install 'sweepledger[bayes]'`, or method: tpe",
+        )
+    return _SingleThreaded(seed=seed, warn_independent_sampling=False)
+
+
+class _SingleThreaded(GPSampler):
+    """A Gaussian process whose sums have one order: several threads add up in another, and are no faster."""
+
+    def sample_relative(
+        self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        """Propose with one thread, and leave torch as it was."""
+        import torch  # noqa: PLC0415 - it takes two seconds, and only this method needs it
+
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            return super().sample_relative(study, trial, search_space)
+        finally:
+            torch.set_num_threads(threads)
 
 
 def _direction(goal: Goal) -> StudyDirection:
@@ -104,7 +141,7 @@ class _Study:
         """Propose where on a dimension the candidate lies."""
         assert self.trial is not None
         found = self.trial._suggest(dimension.name, self.distributions[dimension.name])  # noqa: SLF001
-        return float(found) if isinstance(dimension.kind, Fraction) else int(found)
+        return round(float(found), DECIMALS) if isinstance(dimension.kind, Fraction) else int(found)
 
     def end(self, *, accepted: bool) -> None:
         """End the proposal: what is taken is still running, and what is not has failed."""

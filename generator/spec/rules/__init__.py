@@ -51,6 +51,8 @@ SWEEP_RULES: tuple[Rule, ...] = (
     adaptive.needs,
     adaptive.ends,
     adaptive.population,
+    adaptive.replicated,
+    adaptive.adapts,
     adaptive.resource_bounds,
     adaptive.started,
     adaptive.several,

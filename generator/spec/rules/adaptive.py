@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from generator.problems import Problem
 from generator.reader import shown
 from generator.spec.draft import Draft
-from generator.spec.rules.sections import Section, has_blocks, sections
+from generator.spec.rules.forms import range_of
+from generator.spec.rules.sections import has_blocks, sections
 from generator.structs.adaptive import SEVERAL, Method
 from generator.structs.names import RESERVED_SWEEP_NAMES, SWEEP_NAME
 
@@ -17,6 +18,7 @@ ROUND_KEYS = ("rounds", "start", "resource")
 
 ENDS = (("rounds", "max"), ("rounds", "patience"), ("run_cap",), ("budget",), ("metric", "target"))
 SMALLEST_POPULATION = 2
+CHOSEN = frozenset({"constant", "categorical", "categorical_w_probabilities"})
 
 
 def alone(draft: Draft) -> Iterator[Problem]:
@@ -70,6 +72,41 @@ def population(draft: Draft) -> Iterator[Problem]:
     if method in WITH_RESOURCE - {"asha"} and size is not None and size < SMALLEST_POPULATION:
         message = f"must be at least {SMALLEST_POPULATION} with method: {method}, got {shown(size)}"
         yield draft.problem(("rounds", "size"), message, code="out-of-range")
+
+
+def replicated(draft: Draft) -> Iterator[Problem]:
+    """What goes on goes on from one trial's checkpoints, so an assignment is one trial."""
+    method, count = draft.get("method", kind=str), draft.number("replicates")
+    if method in WITH_RESOURCE and count is not None and count > 1:
+        message = f"must not be given with method: {method}, got replicates"
+        hint = "each trial goes on from one other; repeat the best assignments in a sweep of their own"
+        yield draft.problem(("replicates",), message, code="method-key", hint=hint, at_key=True)
+
+
+def adapts(draft: Draft) -> Iterator[Problem]:
+    """An evolution strategy walks along numbers, and adapts to how two of them or more hang together."""
+    for section in sections(draft):
+        if section.path or section.method != "cma-es" or not section.is_whole:
+            continue
+        kinds = [range_of(draft, leaf) for leaf in section.leaves.values() if not leaf.conditions]
+        lists = [
+            draft.get(*leaf.path, "values", kind=list)
+            for leaf in section.leaves.values()
+            if not leaf.conditions
+        ]
+        numbers = sum(found is not None and found[0] not in CHOSEN for found in kinds) + sum(
+            map(_are_numbers, lists)
+        )
+        if numbers < SMALLEST_POPULATION:
+            message = f"must have two ranges of numbers that always exist with method: cma-es, got {numbers}"
+            hint = "method: tpe takes any mix of kinds and conditions"
+            yield draft.problem(("parameters",), message, code="search-space", hint=hint, at_key=True)
+
+
+def _are_numbers(values: list[object] | None) -> bool:
+    return values is not None and all(
+        isinstance(one, int | float) and not isinstance(one, bool) for one in values
+    )
 
 
 def resource_bounds(draft: Draft) -> Iterator[Problem]:
@@ -147,8 +184,3 @@ def weighed(draft: Draft) -> Iterator[Problem]:
             if key == "target":
                 hint += ", and to early_terminate: {type: target}"
             yield draft.problem(("metric", key), message, code="method-key", hint=hint, at_key=True)
-
-
-def searched(draft: Draft) -> Iterator[Section]:
-    """Give the section of a search by rounds, if there is one."""
-    return (section for section in sections(draft) if not section.path and section.method in METHODS)

@@ -1,0 +1,65 @@
+"""What every method that goes by rounds is held to, on one sweep of each."""
+
+from typing import Any
+
+from generator.search.adaptive import Round, next_round
+from generator.structs.adaptive import Method
+from generator.structs.sweep import Sweep
+from generator.structs.values import digest
+from tests.search.searches import a_search, history, searched
+
+EPOCHS = {"parameter": "epochs", "min": 1, "max": 9, "eta": 3}
+
+NUMBERS: dict[str, Any] = {
+    "rate": {"min": 1e-5, "max": 0.1, "distribution": "log_uniform_values"},
+    "momentum": {"min": 0.0, "max": 0.99},
+    "noise": {"distribution": "truncated_normal", "mu": 0, "sigma": 0.1, "min": -0.2, "max": 0.2},
+    "width": {"distribution": "q_uniform", "min": 32, "max": 512, "q": 32},
+}
+
+EVERYTHING: dict[str, Any] = {
+    **NUMBERS,
+    "depth": {"min": 1, "max": 6},
+    "layers": {"values": [1, 2]},
+    "optimizer": {"values": ["adam", "sgd", "lion"], "probabilities": [0.5, 0.3, 0.2]},
+    "nesterov": {"values": [True, False], "when": {"optimizer": "sgd"}},
+    "heads": {"values": [2, 4, 8]},
+    "size": {"values": ["s", "m", "l"]},
+    "scale": {"distribution": "q_log_normal", "q": 1},
+    "epsilon": {"value": 1e-8},
+}
+
+
+def a_sweep_of(method: Method, **changes: Any) -> Sweep:
+    return a_search(
+        **{
+            "method": str(method),
+            "rounds": {"size": 5, "max": 6},
+            "parameters": EVERYTHING,
+            "zip": [["heads", "size"]],
+            "derived": {"decay": "rate / 10"},
+            "constraints": ["width * depth <= 2048"],
+            **({"resource": EPOCHS} if method.has_parents else {}),
+            **changes,
+        }
+    )
+
+
+def score(assignment: Any) -> float:
+    return float(
+        abs(assignment["momentum"] - 0.9) + abs(assignment["width"] - 256) / 512 + assignment["depth"]
+    )
+
+
+def digest_of_rounds(method: Method) -> str:
+    """Sum up a search: its first rounds, and one after a longer history."""
+    sweep = a_sweep_of(method)
+    trials = searched(sweep, score, 3) if method is not Method.BAYES else []
+    seen: list[Any] = [[dict(one.assignment), one.parent] for one in trials]
+    if method.is_sampler:
+        found = next_round(
+            sweep, history(sweep, score, 24), number=6
+        )  # with a model, which takes ten trials to begin
+        assert isinstance(found, Round)
+        seen += [dict(one.assignment) for one in found.suggestions]
+    return digest(seen)[:16]

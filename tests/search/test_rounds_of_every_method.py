@@ -1,0 +1,187 @@
+"""Every method by rounds: legal, new, the same everywhere, whoever lists the records."""
+
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from generator.search.adaptive import Finished, Round, next_round
+from generator.search.adaptive.coding import coded
+from generator.search.settling import settling
+from generator.structs.adaptive import Method
+from generator.structs.record import Status
+from generator.structs.space import SearchSpace
+from generator.structs.sweep import Sweep
+from generator.structs.values import canonical_json
+from tests.search.rounds_conformance import NUMBERS, a_sweep_of, digest_of_rounds, score
+from tests.search.searches import a_search, an_observation, history, recorded, searched
+from tests.search.spaces import spaces
+from tests.written_specs import bad
+
+ROOT = Path(__file__).parent.parent.parent
+
+every_method = pytest.mark.parametrize("method", Method)
+
+
+def is_legal(sweep: Sweep, assignment: Mapping[str, Any]) -> bool:
+    """Tell whether a space has an assignment: settled anew from its own values, it is itself."""
+    search = sweep.search
+    assert search
+    resource = search.resource.parameter if search.resource else None
+    own = {name: value for name, value in assignment.items() if name != resource}
+    parameters = {parameter.name for parameter in search.space.parameters}
+    settled = settling(search.space)({name: value for name, value in own.items() if name in parameters})
+    return settled == own and coded(search.space).encode(own) is not None
+
+
+@every_method
+def test_every_suggestion_is_legal_and_new(method: Method) -> None:
+    sweep = a_sweep_of(method)
+
+    trials = searched(sweep, score, 3)
+
+    assert len(trials) >= 7
+    assert len({canonical_json(one.assignment) for one in trials}) == len(trials)
+    assert all(is_legal(sweep, one.assignment) for one in trials)
+    assert all(abs(one.assignment["decay"] - one.assignment["rate"] / 10) < 1e-12 for one in trials)  # type: ignore[operator]
+
+
+@every_method
+def test_the_order_of_records_has_no_say(method: Method) -> None:
+    sweep = a_sweep_of(method)
+    known = searched(sweep, score, 1)
+    mixed = random.Random(5).sample(known, len(known))  # noqa: S311 - an order, no secret
+
+    found = [next_round(sweep, listed, number=2) for listed in (known, mixed)]
+
+    assert found[0] == found[1]
+
+
+@every_method
+def test_trials_that_failed_diverged_or_left_nothing_stop_no_search(method: Method) -> None:
+    sweep = a_sweep_of(method, rounds={"size": 9, "max": 6})
+    first = next_round(sweep, (), number=1)
+    assert isinstance(first, Round)
+    ends = [Status.FAILED, Status.DIVERGED, Status.MISSING, Status.OOM, Status.CANCELLED]
+    known = [
+        an_observation(
+            one.assignment, one.values if at >= 5 else None, status=Status.OK if at >= 5 else ends[at]
+        )
+        for at, one in enumerate(recorded(first, score))
+    ]
+
+    found = next_round(sweep, known, number=2)
+
+    assert isinstance(found, Round)
+    names = {canonical_json(one.assignment) for one in known}
+    assert not names & {canonical_json(one.assignment) for one in found.suggestions}
+
+
+@every_method
+def test_a_round_says_what_made_it(method: Method) -> None:
+    found = next_round(a_sweep_of(method), (), number=1)
+
+    assert isinstance(found, Round)
+    library = "sweepledger" if method.has_parents else "cmaes" if method is Method.CMA_ES else "optuna"
+    assert found.engine.partition(" ")[0] == library
+    assert found.number == 1
+
+
+PROGRAM = """
+from generator.structs.adaptive import Method
+from tests.search.rounds_conformance import digest_of_rounds
+print(*(digest_of_rounds(method) for method in Method))
+"""
+
+
+def test_no_hash_seed_no_locale_and_no_number_of_threads_has_a_say() -> None:
+    found = set()
+    for hash_seed, language, threads in [("0", "C", "1"), ("4294967295", "C.UTF-8", "2")]:
+        environment = {
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(ROOT),
+            "PYTHONHASHSEED": hash_seed,
+            "LC_ALL": language,
+            "OMP_NUM_THREADS": threads,
+        }
+        process = subprocess.run(
+            [sys.executable, "-B", "-c", PROGRAM],
+            cwd=ROOT,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert not process.stderr
+        found.add(process.stdout)
+
+    assert found == {" ".join(map(digest_of_rounds, Method)) + "\n"}
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(space=spaces(), method=st.sampled_from([Method.TPE, Method.NSGA2, Method.CMA_ES]), data=st.data())
+def test_any_space_is_searched_within_its_bounds_and_without_repetition(
+    space: SearchSpace, method: Method, data: st.DataObject
+) -> None:
+    sweep = with_space(a_search(method=str(method), parameters=NUMBERS, rounds={"size": 3, "max": 9}), space)
+    scores = st.floats(-1, 1) | st.none()
+    known = searched(sweep, lambda _: data.draw(scores), 2)
+
+    found = next_round(sweep, known, number=3)
+
+    names = [canonical_json(one.assignment) for one in known]
+    if isinstance(found, Finished):
+        assert found.reason == "exhausted"
+    else:
+        names += [canonical_json(one.assignment) for one in found.suggestions]
+        assert all(is_legal(sweep, one.assignment) for one in found.suggestions)
+        assert next_round(sweep, known[::-1], number=3) == found
+    assert len(set(names)) == len(names)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(space=spaces(), seed=st.integers(0, 2**40))
+def test_every_assignment_of_a_space_has_a_place_that_gives_it_back(space: SearchSpace, seed: int) -> None:
+    sweep = with_space(a_search(parameters=NUMBERS), space)
+    code, settle = coded(space), settling(space)
+
+    for one in history(sweep, lambda _: 0.0, 5, seed=seed):
+        places = code.encode(one.assignment)
+        assert places is not None
+        assert settle(code.decode(lambda dimension: places[dimension.name])) == one.assignment  # noqa: B023
+
+
+def with_space(sweep: Sweep, space: SearchSpace) -> Sweep:
+    from dataclasses import replace  # noqa: PLC0415
+
+    assert sweep.search
+    return replace(sweep, blocks=(replace(sweep.search, space=space),))
+
+
+def test_a_front_is_looked_for_with_several_metrics() -> None:
+    metrics = [{"name": "loss"}, {"name": "accuracy", "goal": "maximize"}]
+    for method in (Method.TPE, Method.NSGA2):
+        sweep = a_sweep_of(method, metric=..., metrics=metrics, rounds={"size": 8, "max": 20})
+
+        trials = searched(sweep, lambda one: (one["momentum"], one["momentum"] * one["depth"]), 10)
+
+        late = [one.values or () for one in trials if (one.round or 0) > 8]
+        early = [one.values or () for one in trials if one.round == 1]
+        assert sum(one[1] - one[0] for one in late) / len(late) > sum(one[1] - one[0] for one in early) / len(
+            early
+        )
+
+
+def test_a_strategy_needs_two_numbers_to_adapt_to() -> None:
+    ranges = {"a": {"min": 0.0, "max": 1.0}, "b": {"values": ["x", "y"]}}
+
+    assert ("parameters", "search-space") in bad(
+        method="cma-es", seed=1, rounds={"size": 4, "max": 2}, parameters=ranges
+    )
