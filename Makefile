@@ -17,9 +17,15 @@ E2E = $(BOX) $(BIN)/python -m pytest tests/e2e -rs $(TESTFLAGS)
 # A CPU build of torch is smaller; its lock is used where one has been made (see CONTRIBUTING.md).
 TORCH_LOCK ?= $(firstword $(wildcard locks/torch-cpu.lock) locks/torch.lock)
 
+JUDGES := $(VENV)/workflows/bin
+RELEASE := $(VENV)/release/bin
+WORKFLOWS := $(wildcard .github/workflows/*.yaml generator/workflows/.github/workflows/*.yaml)
+AUDITED := locks/sweep.lock locks/torch.lock locks/release.lock
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format checkov api-tools apiserver apiserver-down cluster-tools e2e e2e-full cluster
-.PHONY: cluster-shell cluster-down bench-cluster mutants bench faults fuzz brute locks schemas clean
+.PHONY: help demo sweep test check format workflows audit dist checkov api-tools apiserver apiserver-down
+.PHONY: cluster-tools e2e e2e-full cluster cluster-shell cluster-down bench-cluster mutants bench faults fuzz brute
+.PHONY: locks schemas clean
 
 help: ## say what can be made
 	@grep -hE '^[a-z0-9-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -27,7 +33,9 @@ help: ## say what can be made
 demo: $(STAMPS)/sweep $(STAMPS)/torch $(STAMPS)/data ## run a sweep of sixteen networks on real digits, from spec to git log (FRESH=1 starts over)
 	@$(BIN)/python examples/demo.py $(if $(FRESH),--fresh)
 
-test: check $(STAMPS)/checkov $(STAMPS)/images api-tools ## format, lint, strict types, and every test but those on a whole cluster
+sweep: $(STAMPS)/sweep ## the command alone, as .venv/bin/sweep
+
+test: check $(STAMPS)/checkov $(STAMPS)/images $(STAMPS)/workflows api-tools ## format, lint, strict types, and every test but those on a whole cluster
 	@echo "==> tests"
 	@$(BIN)/python -m pytest -n 2 --ignore=tests/e2e $(TESTFLAGS)
 
@@ -41,6 +49,32 @@ check: $(STAMPS)/test $(STAMPS)/torch $(STAMPS)/data ## format, lint and strict 
 format: $(STAMPS)/test ## rewrite the sources in the one format
 	@$(BIN)/ruff format --quiet .
 	@$(BIN)/ruff check --quiet --fix .
+
+workflows: $(STAMPS)/workflows $(STAMPS)/sweep ## the workflows, before four judges from outside and our own rules
+	@$(BIN)/python -m tools.workflows
+	@$(JUDGES)/zizmor --quiet --offline --persona auditor --strict-collection .github generator/workflows
+	@$(JUDGES)/actionlint -shellcheck $(JUDGES)/shellcheck $(WORKFLOWS)
+	@$(JUDGES)/check-jsonschema --quiet --builtin-schema vendor.github-workflows $(WORKFLOWS)
+	@$(JUDGES)/check-jsonschema --quiet --builtin-schema custom.github-workflows-require-timeout $(WORKFLOWS)
+	@$(JUDGES)/check-jsonschema --quiet --builtin-schema vendor.dependabot .github/dependabot.yml
+	@$(JUDGES)/yamllint --strict .github generator/workflows .pre-commit-hooks.yaml .yamllint.yaml
+
+audit: $(STAMPS)/workflows ## what only the network knows: vanished and vulnerable actions, vulnerable libraries (needs GH_TOKEN)
+	@$(JUDGES)/zizmor --persona auditor --strict-collection .github generator/workflows
+	@for lock in $(AUDITED); do $(JUDGES)/pip-audit --strict --disable-pip --require-hashes -r $$lock || exit; done
+
+dist: $(STAMPS)/sweep $(STAMPS)/release ## the packages, built twice to the same bytes, and the list of their parts
+	@$(BIN)/python -I tools/dist.py
+	@$(RELEASE)/twine check --strict dist/*
+	@$(MAKE) --no-print-directory sbom/collector.json
+
+sbom/collector.json: locks/sweep.lock $(STAMPS)/release
+	@mkdir -p sbom
+	@$(RELEASE)/cyclonedx-py requirements --output-reproducible --output-file $@ $<
+
+sbom/trainer.json: $(TORCH_LOCK) $(STAMPS)/release
+	@mkdir -p sbom
+	@$(RELEASE)/cyclonedx-py requirements --output-reproducible --output-file $@ $<
 
 checkov: $(STAMPS)/checkov $(STAMPS)/test ## a judge from outside, on rendered overlays and on the platform
 	@$(BIN)/python -m pytest -rA tests/contract/test_checkov.py
@@ -122,7 +156,7 @@ locks: $(STAMPS)/test ## pin the dependencies anew
 clean: ## remove everything that was made here
 	@[ ! -x $(BIN)/python ] || $(BIN)/python -m tests.cluster.apiserver down >/dev/null
 	@[ ! -x $(BIN)/python ] || $(BIN)/python -m tests.e2e.playground down >/dev/null
-	rm -rf $(VENV) .tools .demo .sweepledger .mypy_cache .ruff_cache .pytest_cache .hypothesis dist
+	rm -rf $(VENV) .tools .demo .sweepledger .mypy_cache .ruff_cache .pytest_cache .hypothesis dist sbom
 
 $(STAMPS)/venv:
 	@echo "==> virtual environment in $(VENV)"
@@ -149,6 +183,12 @@ $(STAMPS)/checkov: locks/checkov.lock | $(STAMPS)/venv
 	@echo "==> installing checkov, in a virtual environment of its own"
 	@$(PYTHON) -m venv --clear $(VENV)/checkov
 	@$(VENV)/checkov/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@touch $@
+
+$(STAMPS)/workflows $(STAMPS)/release: $(STAMPS)/%: locks/%.lock | $(STAMPS)/venv
+	@echo "==> installing the tools for $*, in a virtual environment of its own"
+	@$(PYTHON) -m venv --clear $(VENV)/$*
+	@$(VENV)/$*/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	@touch $@
 
 $(STAMPS)/torch: $(TORCH_LOCK) | $(STAMPS)/sweep

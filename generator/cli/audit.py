@@ -36,6 +36,14 @@ def verify(
         str | None,
         typer.Option("--at", metavar="REV", help="A commit; default: HEAD, and what lies in the work tree."),
     ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            "--since",
+            metavar="REV",
+            help="Only what changed after a commit, and that no results commit touched anything else.",
+        ),
+    ] = None,
     signers: Annotated[
         Path | None,
         typer.Option(
@@ -56,12 +64,20 @@ def verify(
         from generator.cli import audit_text
         from generator.commands import verify as command
         from generator.commands.workspace import Workspace
+        from generator.errors import UsageError
 
-        found = command.verify(Workspace.find(answer.here()), name, revision=at, signers=signers)
+        workspace = Workspace.find(answer.here())
+        if since is not None and name is not None:
+            raise UsageError("--since looks at every sweep that changed", hint="leave out the name")
+        if since is None:
+            found = command.verify(workspace, name, revision=at, signers=signers)
+        else:
+            found = command.verify_since(workspace, since, revision=at, signers=signers)
         data = {
             "commit": found.commit,
             "signers": found.signers,
             "sweeps": [one.as_data() for one in found.sweeps],
+            "stray": [one.as_data() for one in found.stray],
         }
         return Answer(data, audit_text.verified(found), exit_code=0 if found.is_good else EXIT_DRIFT)
 

@@ -30,9 +30,10 @@ NO_SIGNERS = (
 
 def verified(found: Verdict) -> tuple[RenderableType, ...]:
     """Show what was found of each sweep, and where it differs."""
+    stray = tuple(Text(visible(str(one)), "red") for one in found.stray)
     if not found.sweeps:
-        return (Text("nothing is recorded yet"),)
-    return tuple(_verified(found))
+        return stray or (Text("no results to verify"),)
+    return (*_verified(found), *stray)
 
 
 def _verified(found: Verdict) -> Iterator[RenderableType]:

@@ -13,6 +13,7 @@ from generator.problems import Problem
 
 if TYPE_CHECKING:
     from generator.commands.generate import Generated
+    from generator.commands.workspace import Workspace
 
 Names = Annotated[
     list[str] | None,
@@ -108,6 +109,13 @@ def generate(
     check_only: Annotated[
         bool, typer.Option("--check", help="Write nothing; exit 5 if something is missing.")
     ] = False,
+    exit_code: Annotated[
+        bool, typer.Option("--exit-code", help="Exit 5 if anything was written: for hooks.")
+    ] = False,
+    push: Annotated[
+        bool,
+        typer.Option("--push", help="Commit onto the branch, where the settings say `generate: on-merge`."),
+    ] = False,
     base: BaseOption = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
@@ -118,12 +126,24 @@ def generate(
         from generator.commands import generate as command
         from generator.commands.workspace import Workspace
 
+        if push:
+            return _pushed(Workspace.find(answer.here()), names or ())
         found = command.generate(Workspace.find(answer.here()), names or (), check=check_only, base=base)
-        drifted = check_only and any(generated.is_pending for generated in found)
+        drifted = (check_only or exit_code) and any(generated.is_pending for generated in found)
         shown = show.generated(found, check=check_only)
         return Answer(_generated(found), shown, _warnings(found), EXIT_DRIFT * drifted)
 
     answer.answer("generate", form, work)
+
+
+def _pushed(workspace: "Workspace", names: "Iterable[str]") -> Answer:
+    from generator.cli import show
+    from generator.commands import publishing
+
+    found, commit = publishing.push(workspace, names)
+    last = f"committed as {commit}" if commit else "nothing to commit: every trial is in a batch"
+    data = {**_generated(found), "commit": commit}
+    return Answer(data, (*show.generated(found, check=False), last), _warnings(found))
 
 
 def update(name: Name, base: BaseOption = None, form: FormatOption = Format.TEXT) -> None:

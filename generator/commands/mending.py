@@ -13,8 +13,9 @@ from generator.formats.patch import patch
 from generator.problems import Problem, Severity
 from generator.render.platform import flux
 from generator.repo import files
-from generator.repo.batches import ACTIVE, StoredBatch
+from generator.repo.batches import ACTIVE, ARCHIVE, StoredBatch
 
+KEPT = (f"{ACTIVE}/.gitkeep", f"{ARCHIVE}/.gitkeep")
 MENDED = frozenset({"drift", "pending", "batch-forged", "flux-file"})
 """Codes of problems that generating anew could end."""
 
@@ -71,6 +72,7 @@ def written(workspace: Workspace, generated: Generated) -> dict[str, bytes]:
         return {}
     return {
         **foundation.lacking(workspace.root, overlay.lock.bases),
+        **{path: b"" for path in KEPT if not (workspace.root / path).exists()},
         **{f"{ACTIVE}/{overlay.name}/{path}": content for path, content in overlay.tree},
         **controller.wanted(workspace.settings, overlay.name),
     }

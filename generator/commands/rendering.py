@@ -7,9 +7,10 @@ from typing import Any
 
 from generator import policy
 from generator.commands import lineage
+from generator.formats.lock import Lock
 from generator.problems import Problem
 from generator.repo import batches, files, kustomize
-from generator.repo.batches import StoredBatch
+from generator.repo.batches import ACTIVE, StoredBatch
 from generator.repo.git import Repository
 from generator.structs.settings import Settings
 from generator.structs.tree import FileTree
@@ -26,14 +27,27 @@ def rendered(
     """
     base = repository.read(commit, "base")
     bases = {path.removeprefix("base/"): content for path, content in base.items()}
-    unsafe = policy.vet(batch.tree.files, bases, place=batch.folder)
+    folders = lineage.of_batch(batch, batches.in_commit(repository, commit) if batch.lock.parents else ())
+    return judged(batch.lock, batch.tree, bases, settings, parent_folders=folders)
+
+
+def judged(
+    lock: Lock,
+    tree: FileTree,
+    bases: Mapping[str, bytes],
+    settings: Settings,
+    *,
+    parent_folders: Mapping[int, str],
+) -> Manifests | tuple[Problem, ...]:
+    """Build an overlay that may lie nowhere yet, beside its bases, and hold it against policy likewise."""
+    name, place = lock.name, f"{ACTIVE}/{lock.name}"
+    unsafe = policy.vet(tree.files, bases, place=place)
     if unsafe:
         return unsafe
     with tempfile.TemporaryDirectory(prefix="sweep-build-") as scratch:
-        files.write_folder(Path(scratch) / batch.folder, batch.tree)
+        files.write_folder(Path(scratch) / place, tree)
         files.write_folder(Path(scratch) / "base", FileTree(bases))
-        built = kustomize.build(Path(scratch) / batch.folder)
-    image = batch.lock.program.container_image
-    folders = lineage.of_batch(batch, batches.in_commit(repository, commit) if batch.lock.parents else ())
-    found = policy.check(batch.name, settings, built, place=batch.folder, image=image, parent_folders=folders)
+        built = kustomize.build(Path(scratch) / place)
+    image = lock.program.container_image
+    found = policy.check(name, settings, built, place=place, image=image, parent_folders=parent_folders)
     return found or built

@@ -12,6 +12,7 @@ from typing import Any
 
 from generator.commands import auditing, committed, ledger, recorded, repeating
 from generator.commands.auditing import Audit
+from generator.commands.confined import confined
 from generator.commands.differing import Difference, differences
 from generator.commands.rebuilding import rebuilt, recorded_batches
 from generator.commands.vouching import Vouched, vouched
@@ -75,12 +76,14 @@ class Verdict:
     signers: int
     """How many lines of allowed signers there are: with none nothing can be vouched for."""
     sweeps: tuple[Verified, ...]
+    stray: tuple[Difference, ...] = ()
+    """What results commits since a given one touched and must not."""
 
     @property
     def is_good(self) -> bool:
         """Tell whether nothing differs and, where keys are listed, all is signed."""
         bad = {State.DIFFERS, State.UNSIGNED} if self.signers else {State.DIFFERS}
-        return not any(one.state in bad for one in self.sweeps)
+        return not self.stray and not any(one.state in bad for one in self.sweeps)
 
 
 def verify(
@@ -113,6 +116,27 @@ def verify(
             f"nothing is recorded of {names[0]!r} at {commit[:12]}", hint="`sweep status` says why"
         )
     return Verdict(commit, len(lines), found)
+
+
+def verify_since(
+    workspace: Workspace, since: str, *, revision: str | None = None, signers: Path | None = None
+) -> Verdict:
+    """Verify the sweeps whose results changed since a commit, and that no results commit touched more.
+
+    Raises UsageError for a revision that does not exist.
+    """
+    repository = workspace.repository
+    known = {name: repository.commit(name) for name in (since, revision or "HEAD")}
+    for name, commit in known.items():
+        if commit is None:
+            raise UsageError(f"{name} names no commit", hint="try a branch, a tag or HEAD~1")
+    before, until = (known[name] or "" for name in (since, revision or "HEAD"))
+    touched = confined(repository, before, until)
+    lines = _signers(workspace, before, signers)  # who changes the keys is judged by those that stood
+    stored = batches.in_commit(repository, until)
+    verifying = _Verifying(workspace, until, stored, lines, with_work_tree=False)
+    found = tuple(one for one in map(verifying.sweep, touched.sweeps) if one is not None)
+    return Verdict(until, len(lines), found, touched.stray)
 
 
 def _known(workspace: Workspace, present: set[str]) -> set[str]:

@@ -1,14 +1,15 @@
 """Every overlay builds, what it renders may run, and no two render the same object."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from generator import policy
-from generator.commands import lineage
+from generator.commands import foundation, lineage, rendering
 from generator.commands.checks.scene import Scene, bases_of, load_bases
 from generator.errors import RepositoryError, ToolError
 from generator.problems import Problem
+from generator.render.overlay import Overlay
 from generator.repo import batches, kustomize
 from generator.repo.batches import ACTIVE, StoredBatch
 
@@ -75,6 +76,21 @@ def _build(scene: Scene, batch: StoredBatch) -> _Built:
         batch.name, settings, manifests, place=batch.folder, image=image, parent_folders=folders
     )
     return _Built(found, manifests)
+
+
+def unwritten(scene: Scene, spec: str, made: Overlay) -> Iterator[Problem]:
+    """Build what the merge of a spec will have written, and tell at the spec what is wrong with it."""
+    bases = foundation.bases(scene.workspace.root).files
+    settings = scene.workspace.settings
+    folders = lineage.parent_folders(made.lock.parents, scene.present)
+    try:
+        found = rendering.judged(made.lock, made.tree, bases, settings, parent_folders=folders)
+    except ToolError as error:
+        yield Problem(spec, 0, 0, "", str(error), "build-failed", error.hint)
+        return
+    for one in found:
+        if isinstance(one, Problem):
+            yield replace(one, file=spec, line=0, column=0)
 
 
 def _image(batch: StoredBatch) -> str | None:

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
 from generator.commands import generate
+from generator.commands.checks import builds
 from generator.commands.checks.scene import Scene
 from generator.commands.edits import EditedError
 from generator.commands.generate import Generated, Stored
@@ -74,6 +75,7 @@ def _planned(scene: Scene, generated: Generated) -> Iterator[Problem]:
         if scene.workspace.settings.generate is Generate.ON_MERGE:
             message = f"{count} trial(s) that no batch lists; their batch is written after the merge"
             yield Problem(path, 0, 0, "", message, "pending", None, Severity.WARNING)
+            yield from builds.unwritten(scene, path, generated.batch)
         elif generated.retried == count:
             # A results commit may be what makes them due: that must stop nobody else's merge.
             message = f"{count} trial(s) are due once more; {generated.batch.name} is missing"

@@ -1,0 +1,101 @@
+"""`generate: on-merge`: the overlay is judged before the merge, and written after it, by one commit."""
+
+import pytest
+
+from generator.commands import publishing
+from generator.commands.check import check
+from generator.errors import SpecError, UsageError
+from tests.repository import IMAGE, Sandbox
+
+SETTINGS = "version: 1\ngenerate: on-merge\n"
+
+
+@pytest.fixture
+def merging(sandbox: Sandbox) -> Sandbox:
+    sandbox.write("sweepledger.yaml", SETTINGS)
+    sandbox.commit("Generate on merge")
+    sandbox.push()
+    return sandbox
+
+
+def remote_files(sandbox: Sandbox) -> set[str]:
+    sandbox.git("fetch", "-q", "origin")
+    return set(sandbox.git("ls-tree", "-r", "--name-only", "origin/main").split())
+
+
+def test_merged_specs_become_batches_by_one_commit_with_nothing_else_in_it(merging: Sandbox) -> None:
+    merging.merged("first")
+    for name in ("second", "third"):
+        merging.spec(name)
+    merging.commit("Ask")
+    merging.push()
+    before = remote_files(merging)
+
+    made, commit = publishing.push(merging.workspace)
+
+    after = remote_files(merging)
+    assert [one.sweep.name for one in made] == ["second", "third"]
+    assert merging.git("log", "-1", "--format=%H %s", "origin/main").strip() == (
+        f"{commit} generate(second, third): 6 trials"
+    )
+    folders = {path.split("/")[2] for path in after - before if path.startswith("overlays/active/")}
+    assert folders == {one.batch.name for one in made if one.batch}
+    assert before <= after
+    assert merging.git("status", "--porcelain") == ""
+    assert merging.git("worktree", "list").count("\n") == 1
+    assert publishing.push(merging.workspace) == ((), None)
+
+
+def test_what_came_to_the_branch_meanwhile_is_what_counts(merging: Sandbox) -> None:
+    merging.spec("late", xs="1")
+    merging.commit("Ask")
+    merging.push()
+    merging.spec("late", xs="1, 2")
+    merging.commit("Ask for more")
+    merging.push()
+    merging.git("reset", "-q", "--hard", "HEAD^")
+
+    (made,), _ = publishing.push(merging.workspace)
+
+    assert made.trials == 2
+
+
+def test_whoever_did_not_choose_it_writes_nothing(sandbox: Sandbox) -> None:
+    sandbox.spec()
+    sandbox.commit("Ask")
+    sandbox.push()
+
+    with pytest.raises(UsageError, match="does not say `generate: on-merge`"):
+        publishing.push(sandbox.workspace)
+
+
+def test_a_wrong_spec_keeps_all_from_being_written(merging: Sandbox) -> None:
+    merging.spec("good")
+    merging.write("sweeps/bad.yaml", "name: bad\n")
+    merging.commit("Ask")
+    merging.push()
+    before = remote_files(merging)
+
+    with pytest.raises(SpecError):
+        publishing.push(merging.workspace)
+
+    assert remote_files(merging) == before
+
+
+def test_the_overlay_that_a_merge_would_write_is_judged_before(
+    merging: Sandbox, needs_kustomize: None
+) -> None:
+    merging.write("sweepledger.yaml", f"{SETTINGS}defaults: {{image: '{IMAGE}'}}\n")
+    job = merging.root / "base/trial/v1/job.yaml"
+    merging.merged("first")
+    job.write_text(job.read_text().replace("runAsNonRoot: true", "runAsNonRoot: false", 1))
+    merging.git("rm", "-q", "-r", "overlays/active", "sweeps")
+    merging.commit("A base of yesterday, and nobody built on it")
+    merging.git("update-ref", "refs/remotes/origin/main", "HEAD")
+    merging.spec("second", xs=", ".join(map(str, range(30))))
+    merging.commit("Ask")
+
+    found = check(merging.workspace).problems
+
+    assert {"pending"} < {one.code for one in found}
+    assert {one.file for one in found if one.code != "overlay-layout"} == {"sweeps/second.yaml"}

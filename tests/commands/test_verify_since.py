@@ -1,0 +1,95 @@
+"""What a results commit may touch, and that only what changed is looked at."""
+
+from pathlib import Path
+
+import pytest
+
+from generator.commands.verify import State, verify_since
+from generator.errors import UsageError
+from generator.repo.batches import StoredBatch
+from tests.commands.test_read import recorded
+from tests.repository import Sandbox
+
+
+@pytest.fixture
+def batch(sandbox: Sandbox, tmp_path: Path) -> StoredBatch:
+    return recorded(sandbox, tmp_path / "volume")
+
+
+def since(sandbox: Sandbox, revision: str) -> tuple[set[str], set[str], set[str]]:
+    """Give the sweeps that were looked at, what strays, and what else differs."""
+    found = verify_since(sandbox.workspace, revision)
+    differ = {one.path for sweep in found.sweeps for one in sweep.differences}
+    return {one.sweep for one in found.sweeps}, {one.path for one in found.stray}, differ
+
+
+def test_a_results_commit_of_the_collector_keeps_to_its_places(sandbox: Sandbox, batch: StoredBatch) -> None:
+    found = verify_since(sandbox.workspace, "HEAD^")
+
+    assert found.is_good
+    assert [(one.sweep, one.trials, one.state) for one in found.sweeps] == [("peak", 3, State.UNSIGNED)]
+
+
+def test_commits_without_results_are_nobodys_business_here(sandbox: Sandbox, batch: StoredBatch) -> None:
+    sandbox.write("README.md", "hello\n")
+    sandbox.commit("Say hello")
+
+    assert since(sandbox, "HEAD^") == (set(), set(), set())
+    with pytest.raises(UsageError, match="nowhere names no commit"):
+        verify_since(sandbox.workspace, "nowhere")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "base/trial/v1/job.yaml",
+        "sweeps/peak.yaml",
+        "sweepledger.yaml",
+        ".github/workflows/check.yaml",
+        "overlays/active/peak-b9-00000000/job.yaml",
+        "overlays/active/other-b1-00000000/job.yaml",
+        "overlays/archive/peak-b9-00000000/job.yaml",
+        "clusters/flux/active/peak-b9-00000000.yaml",
+        "clusters/other.yaml",
+    ],
+)
+def test_a_results_commit_that_touches_more_is_refused(
+    sandbox: Sandbox, batch: StoredBatch, path: str
+) -> None:
+    sandbox.write(path, "version: 1\n# and more\n")
+    sandbox.git("add", "--all")
+    sandbox.git("commit", "-q", "--amend", "--no-edit")
+
+    _, stray, _ = since(sandbox, "HEAD^")
+
+    assert stray == {path}
+
+
+def test_a_batch_that_changes_while_it_moves_is_refused(sandbox: Sandbox, batch: StoredBatch) -> None:
+    path = f"overlays/archive/{batch.name}/job.yaml"
+    sandbox.write(path, "a: 1\n")
+    sandbox.git("add", "--all")
+    sandbox.git("commit", "-q", "--amend", "--no-edit")
+
+    looked, stray, differ = since(sandbox, "HEAD^")
+
+    assert (looked, stray) == ({"peak"}, {path})
+    assert path in differ
+
+
+def test_a_commit_that_records_two_sweeps_is_refused(sandbox: Sandbox, batch: StoredBatch) -> None:
+    sandbox.write("results/other/summary.csv", "trial\n")
+    sandbox.git("add", "--all")
+    sandbox.git("commit", "-q", "--amend", "--no-edit")
+
+    assert since(sandbox, "HEAD^")[1] == {"results"}
+
+
+def test_a_row_that_was_made_up_is_named(sandbox: Sandbox, batch: StoredBatch) -> None:
+    summary = sandbox.root / "results/peak/summary.csv"
+    summary.write_text(summary.read_text().replace(",ok,", ",failed,", 1))
+    sandbox.commit("results(peak): better")
+
+    looked, stray, differ = since(sandbox, "HEAD^")
+
+    assert (looked, stray, differ) == ({"peak"}, set(), {"results/peak/summary.csv"})

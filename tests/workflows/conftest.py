@@ -1,0 +1,67 @@
+"""Machines of a code host, with `sweep` and its libraries installed once for all tests."""
+
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from generator import __version__
+from tests.repository import Sandbox
+from tests.workflows.runner import ROOT, Host
+
+SITE = sysconfig.get_path("purelib")
+
+
+@pytest.fixture(scope="session")
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a folder of programs: a Python with the pinned libraries, `sweep` as it is here, and a `gh`."""
+    folder = tmp_path_factory.mktemp("machine")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder / "python")], check=True)
+    (site,) = (folder / "python/lib").glob("python*/site-packages")
+    # What `pip install` of the lock would have brought: pip itself finds it here, and fetches nothing.
+    (site / "all.pth").write_text(f"{SITE}\n{ROOT}\n")
+    programs = folder / "python/bin"
+    for name, text in {
+        "sweep": f"#!{programs}/python\nfrom generator.cli.app import main\nmain()\n",
+        "gh": '#!/bin/sh\n[ "$1 $2" = "auth setup-git" ]\n',
+    }.items():
+        (programs / name).write_text(text)
+        (programs / name).chmod(0o755)
+    return programs
+
+
+@pytest.fixture
+def host(machine: Path, sandbox: Sandbox, tmp_path: Path) -> Host:
+    """A team's machine: the repository has what `sweep init` and the guide put there."""
+    lock = (ROOT / "locks/sweep.lock").read_text()
+    named = f"{lock}sweepledger=={__version__} --hash=sha256:{'0' * 64}\n"
+    sandbox.write(".github/sweep.lock", named)
+    sandbox.commit("Name the version")
+    sandbox.push()
+    return Host(sandbox.remote, tmp_path / "machine", (machine,))
+
+
+@pytest.fixture
+def propose(sandbox: Sandbox) -> Callable[[], dict[str, object]]:
+    """Open a pull request of what lies in the work tree: push a branch, and the merge that the host makes."""
+
+    def proposed() -> dict[str, object]:
+        base = sandbox.git("rev-parse", "origin/main").strip()
+        sandbox.git("checkout", "-q", "-B", "proposal")
+        sandbox.git("add", "--all")
+        sandbox.git("commit", "-q", "--allow-empty", "-m", "Propose")
+        sandbox.git("checkout", "-q", "--detach", base)
+        sandbox.git("merge", "-q", "--no-ff", "-m", "Merge the proposal", "proposal")
+        merge = sandbox.git("rev-parse", "HEAD").strip()
+        sandbox.git("push", "-q", "--force", "origin", f"{merge}:refs/pull/1/merge")
+        sandbox.git("checkout", "-q", "proposal")
+        return {
+            "sha": merge,
+            "ref": "refs/pull/1/merge",
+            "event": {"pull_request": {"base": {"sha": base}}},
+        }
+
+    return proposed

@@ -1,0 +1,196 @@
+"""Runs a workflow's steps from its YAML, in order, on this machine: `run:` as it stands.
+
+Of an action what it leaves on the disk is done: a checkout is a clone, what is uploaded is copied. A step
+has the environment that the host gives it, and nothing of whoever runs the tests.
+"""
+
+import itertools
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.workflows.expressions import Expressions
+
+ROOT = Path(__file__).parents[2]
+OURS = ROOT / ".github/workflows"
+TEAMS = ROOT / "generator/workflows/.github/workflows"
+
+COMMAND = re.compile(r"(?:^|\n)::(?P<name>[a-z-]+)(?: (?P<properties>[^:]*?))?::(?P<message>[^\n]*)")
+SHELL = ("bash", "--noprofile", "--norc", "-eo", "pipefail", "-c")
+"""As the host starts `shell: bash`."""
+
+
+@dataclass(frozen=True)
+class Annotation:
+    """What a code host shows beside a line."""
+
+    level: str
+    file: str
+    line: int
+    title: str
+    message: str
+
+
+@dataclass
+class Ran:
+    """What a job did."""
+
+    folder: Path
+    steps: dict[str, int] = field(default_factory=dict)
+    """The exit code of each step that ran, by its name."""
+    output: str = ""
+    summary: str = ""
+    annotations: tuple[Annotation, ...] = ()
+    commands: tuple[str, ...] = ()
+    """Every workflow command that the host would have obeyed."""
+
+    @property
+    def is_green(self) -> bool:
+        return not any(self.steps.values())
+
+    def artifact(self, name: str) -> Path:
+        return self.folder / "artifacts" / name
+
+
+@dataclass(frozen=True)
+class Host:
+    """A machine of a code host, with a repository to fetch from."""
+
+    remote: Path
+    folder: Path
+    """Where jobs have their workspaces; outside of any repository."""
+    tools: tuple[Path, ...]
+    """Folders of programs that the machine has."""
+    prepare: Callable[[Path], None] = lambda _: None
+    """Called with each checkout; installs what must not be fetched for every test anew."""
+
+    def run(
+        self,
+        workflow: Path,
+        github: Mapping[str, Any],
+        *,
+        job: str | None = None,
+        secrets: Mapping[str, str] | None = None,
+        matrix: Mapping[str, str] | None = None,
+    ) -> Ran:
+        """Run one job of a workflow."""
+        document = yaml.load(workflow.read_text(), Loader=yaml.BaseLoader)  # noqa: S506 - it makes text of all
+        chosen = document["jobs"][job or next(iter(document["jobs"]))]
+        number = next(number for number in itertools.count() if not (self.folder / str(number)).exists())
+        place = self.folder / str(number)
+        running = _Running(self, Ran(place), place / "work", place / "home")
+        running.work.mkdir(parents=True)
+        running.home.mkdir()
+        contexts = {"github": github, "secrets": secrets or {}, "matrix": matrix or {}}
+        for step in chosen["steps"]:
+            running.step(step, contexts, {**document.get("env", {}), **chosen.get("env", {})})
+        done = running.done
+        done.commands = tuple(found["name"] for found in COMMAND.finditer(done.output))
+        done.annotations = tuple(_annotations(done.output))
+        return done
+
+
+@dataclass
+class _Running:
+    host: Host
+    done: Ran
+    work: Path
+    home: Path
+
+    def step(self, step: Mapping[str, Any], contexts: Mapping[str, Any], job: Mapping[str, str]) -> None:
+        expressions = Expressions(contexts, failed=not self.done.is_green)
+        if not expressions.holds(step.get("if")):
+            return
+        said = {name: expressions.filled(value) for name, value in step.get("with", {}).items()}
+        if "uses" in step:
+            self._act(step["uses"].partition("@")[0], said, contexts["github"])
+            self.done.steps[step["name"]] = 0
+            return
+        environment = {**job, **step.get("env", {})}
+        shown = {name: expressions.filled(value) for name, value in environment.items()}
+        assert "${{" not in step["run"]
+        self.done.steps[step["name"]] = self._run(step, {**self._environment(contexts["github"]), **shown})
+
+    def _run(self, step: Mapping[str, Any], environment: Mapping[str, str]) -> int:
+        summary = self.home / "summary.md"
+        summary.touch()
+        ended = subprocess.run(
+            [*SHELL, step["run"]],
+            cwd=self.work / step.get("working-directory", ""),
+            env={**environment, "GITHUB_STEP_SUMMARY": str(summary)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+        self.done.output += ended.stdout.decode(errors="replace")
+        self.done.summary = summary.read_text(encoding="utf-8")
+        return ended.returncode
+
+    def _environment(self, github: Mapping[str, Any]) -> dict[str, str]:
+        return {
+            "PATH": os.pathsep.join([*map(str, self.host.tools), "/usr/bin", "/bin"]),
+            "HOME": str(self.home),
+            "LANG": "C.UTF-8",
+            "CI": "true",
+            "GITHUB_ACTIONS": "true",
+            "GITHUB_WORKSPACE": str(self.work),
+            "GITHUB_SHA": str(github.get("sha", "")),
+            "GITHUB_ACTOR": "somebody",
+        }
+
+    def _act(self, action: str, said: Mapping[str, str], github: Mapping[str, Any]) -> None:
+        match action:
+            case "actions/checkout":
+                assert said["persist-credentials"] == "false"
+                self._check_out(self.work / said.get("path", ""), said.get("ref") or str(github["sha"]))
+            case "actions/upload-artifact":
+                source = self.work / said["path"]
+                if source.exists():
+                    shutil.copytree(source, self.done.artifact(said["name"]))
+            case "actions/download-artifact":
+                shutil.copytree(self.done.artifact(said["name"]), self.work / said["path"])
+            case _:
+                assert action in {"actions/setup-python", "actions/setup-go"}, (
+                    f"nobody said what {action} does"
+                )
+
+    def _check_out(self, place: Path, reference: str) -> None:
+        place.mkdir(parents=True, exist_ok=True)
+        for arguments in (
+            ("init", "--quiet", "--initial-branch=main"),
+            ("remote", "add", "origin", str(self.host.remote)),
+            ("fetch", "--quiet", "origin", "+refs/heads/*:refs/remotes/origin/*", "+refs/pull/*:refs/pull/*"),
+            ("checkout", "--quiet", "--force", "--detach", *_found(self.host.remote, reference)),
+        ):
+            subprocess.run(["git", *arguments], cwd=place, check=True, capture_output=True)
+        self.host.prepare(place)
+
+
+def _found(remote: Path, reference: str) -> list[str]:
+    argv = ["git", "-C", str(remote), "rev-parse", "--verify", f"{reference}^{{commit}}"]
+    return [subprocess.run(argv, check=True, capture_output=True, text=True).stdout.strip()]
+
+
+def _annotations(output: str) -> list[Annotation]:
+    found = []
+    for one in COMMAND.finditer(output):
+        if one["name"] in {"error", "warning", "notice"}:
+            pairs = (pair.split("=", 1) for pair in (one["properties"] or "").split(",") if pair)
+            told = {name: _plain(value) for name, value in pairs}
+            place = told.get("file", ""), int(told.get("line", 0))
+            found.append(Annotation(one["name"], *place, told.get("title", ""), _plain(one["message"])))
+    return found
+
+
+def _plain(text: str) -> str:
+    for escape, letter in (("%0A", "\n"), ("%0D", "\r"), ("%3A", ":"), ("%2C", ","), ("%25", "%")):
+        text = text.replace(escape, letter)
+    return text

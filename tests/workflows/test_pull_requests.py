@@ -1,0 +1,165 @@
+"""The steps of a team's workflows, in order, from the YAML itself, on a fresh clone."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from generator.commands.generate import generate
+from tests.commands.test_read import recorded
+from tests.repository import Sandbox
+from tests.workflows.runner import TEAMS, Host
+
+Propose = Callable[[], dict[str, object]]
+CHECK = TEAMS / "check.yaml"
+CHECKED = "Say what is wrong, on its lines"
+PLANNED = "Show the plan"
+
+pytestmark = pytest.mark.usefixtures("needs_kustomize")
+
+
+def test_a_good_pull_request_is_green_and_its_summary_is_the_plan(
+    sandbox: Sandbox, host: Host, propose: Propose
+) -> None:
+    sandbox.spec()
+    generate(sandbox.workspace)
+
+    ran = host.run(CHECK, propose())
+
+    assert ran.is_green, ran.output
+    assert ran.annotations == ()
+    assert ran.summary.startswith("## May be merged\n\n## peak: 3 trials\n")
+    assert json.loads((ran.artifact("check") / "check.json").read_text())["status"] == "ok"
+    assert not (ran.artifact("check") / "mend.patch").exists()
+
+
+def test_a_bad_spec_is_annotated_on_its_lines_and_the_good_one_is_planned_all_the_same(
+    sandbox: Sandbox, host: Host, propose: Propose
+) -> None:
+    sandbox.spec("good")
+    bad = sandbox.spec("bad")
+    bad.write_text(bad.read_text().replace("goal: maximize", "goal: up").replace("1m", "soon"))
+
+    ran = host.run(CHECK, propose())
+
+    assert {name: code for name, code in ran.steps.items() if code} == {CHECKED: 1, PLANNED: 1}
+    assert {(one.level, one.file, one.line) for one in ran.annotations} == {
+        ("error", "sweeps/bad.yaml", 4),
+        ("error", "sweeps/bad.yaml", 13),
+    }
+    assert ran.summary.startswith("## Not yet: 2 problems\n")
+
+
+def test_a_missing_overlay_comes_with_the_patch_that_writes_it(
+    sandbox: Sandbox, host: Host, propose: Propose
+) -> None:
+    sandbox.spec()
+
+    ran = host.run(CHECK, propose())
+    patch = ran.artifact("check") / "mend.patch"
+    sandbox.git("apply", "--index", str(patch))
+    mended = host.run(CHECK, propose())
+
+    assert (ran.steps[CHECKED], ran.steps[PLANNED], mended.is_green) == (5, 0, True), mended.output
+    assert [(one.file, one.title) for one in ran.annotations] == [("sweeps/peak.yaml", "drift")]
+    assert "`git apply mend.patch`" in ran.summary
+    assert "## peak: 3 trials" in ran.summary
+
+
+def test_a_hand_edit_and_what_policy_refuses_are_annotated_at_the_batch(
+    sandbox: Sandbox, host: Host, propose: Propose
+) -> None:
+    name = sandbox.merged()
+    job = sandbox.root / f"overlays/active/{name}/job.yaml"
+    job.write_text(job.read_text() + "# mine\n")
+
+    ran = host.run(CHECK, propose())
+
+    assert ran.steps[CHECKED] == 5
+    assert [(one.level, one.file, one.title) for one in ran.annotations] == [
+        ("error", f"overlays/active/{name}/job.yaml", "batch-edited")
+    ]
+
+
+def test_g9_of_two_pull_requests_with_one_name_the_queue_takes_the_first(
+    sandbox: Sandbox, host: Host, propose: Propose
+) -> None:
+    sandbox.spec("mine")
+    generate(sandbox.workspace)
+    first = propose()
+    sandbox.git("checkout", "-q", "--detach", "origin/main")
+    sandbox.spec("mine", xs="7, 8")
+    generate(sandbox.workspace)
+    sandbox.git("checkout", "-q", "-b", "second")
+    second_tip = sandbox.commit("Propose the same name")
+    assert host.run(CHECK, first).is_green
+
+    # The queue builds the second upon the first; git itself cannot merge two files of one name.
+    sandbox.git("checkout", "-q", "--detach", str(first["sha"]))
+    sandbox.git("merge", "-q", "--no-ff", "-X", "theirs", "-m", "Queue", second_tip)
+    group = sandbox.git("rev-parse", "HEAD").strip()
+    sandbox.git("push", "-q", "origin", f"{group}:refs/heads/gh-readonly-queue/main/pr-2")
+    queued = {"sha": group, "event": {"merge_group": {"base_sha": first["sha"]}}}
+
+    ran = host.run(CHECK, queued)
+
+    assert ran.steps[CHECKED] == 5
+    assert {one.title for one in ran.annotations} <= {"drift", "batch-forged", "batch-edited"}
+
+
+def test_g9_different_sweeps_pass_one_upon_the_other(sandbox: Sandbox, host: Host, propose: Propose) -> None:
+    sandbox.spec("one")
+    generate(sandbox.workspace)
+    first = propose()
+    sandbox.git("checkout", "-q", "--detach", "origin/main")
+    sandbox.spec("other")
+    generate(sandbox.workspace)
+    tip = sandbox.commit("Propose another")
+    sandbox.git("checkout", "-q", "--detach", str(first["sha"]))
+    sandbox.git("merge", "-q", "--no-ff", "-m", "Queue", tip)
+    group = sandbox.git("rev-parse", "HEAD").strip()
+    sandbox.git("push", "-q", "origin", f"{group}:refs/heads/queue")
+
+    ran = host.run(CHECK, {"sha": group, "event": {"merge_group": {"base_sha": first["sha"]}}})
+
+    assert ran.is_green, ran.output
+
+
+def test_results_commits_are_verified_on_main_and_on_branches(
+    sandbox: Sandbox, host: Host, tmp_path: Path
+) -> None:
+    recorded(sandbox, tmp_path / "volume")
+    before = sandbox.git("rev-parse", "HEAD^").strip()
+    good = sandbox.git("rev-parse", "HEAD").strip()
+    sandbox.git("push", "-q", "origin", "HEAD:main")
+    on_main = {"sha": good, "ref": "refs/heads/main", "event": {"before": before}}
+    summary = sandbox.root / "results/peak/summary.csv"
+    summary.write_text(summary.read_text().replace(",ok,", ",failed,", 1))
+    sandbox.write("base/trial/v1/more.yaml", "a: 1\n")
+    bad = sandbox.commit("results(peak): 3/3 trials")
+    sandbox.git("push", "-q", "origin", f"{bad}:refs/heads/results/peak/0123")
+    on_branch = {"sha": bad, "ref": "refs/heads/results/peak/0123", "event": {"before": "0" * 40}}
+
+    green, red = (host.run(TEAMS / "results.yaml", event) for event in (on_main, on_branch))
+
+    assert green.is_green, green.output
+    assert red.steps["Work the results out again"] == 5
+    assert "records peak and must not touch this file" in red.output
+    assert "results/peak/summary.csv: t" in red.output
+
+
+def test_a_merged_spec_is_generated_on_main_by_one_commit(sandbox: Sandbox, host: Host) -> None:
+    sandbox.write("sweepledger.yaml", "version: 1\ngenerate: on-merge\n")
+    sandbox.spec()
+    tip = sandbox.commit("Ask")
+    sandbox.push()
+
+    secrets = {"GENERATE_TOKEN": "canary-5d1f"}
+    ran = host.run(TEAMS / "generate.yaml", {"sha": tip, "ref": "refs/heads/main"}, secrets=secrets)
+
+    sandbox.pull()
+    assert ran.is_green, ran.output
+    assert sandbox.git("log", "-1", "--format=%s").strip() == "generate(peak): 3 trials"
+    assert len(sandbox.active()) == 1
+    assert "canary-5d1f" not in ran.output + ran.summary + sandbox.git("log", "-p", "--all")

@@ -1,0 +1,69 @@
+"""Build an image of `images/` twice, and push it only if both builds have the same digest. Needs buildah.
+
+    python tools/image.py build trainer
+    python tools/image.py push trainer registry.example.org/vision/trainer:v1
+
+The base is named, by digest, in `images/base.txt`; $BASE names another, $BUILD_FLAGS gives buildah more.
+"""
+
+import argparse
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+IMAGES = ("collector", "trainer")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    verbs.add_parser("build").add_argument("image", choices=IMAGES)
+    push = verbs.add_parser("push")
+    push.add_argument("image", choices=IMAGES)
+    push.add_argument("place")
+    asked = parser.parse_args()
+    if asked.verb == "push":
+        print(pushed(asked.image, asked.place))
+        return 0
+    first, second = built(asked.image), built(asked.image)
+    print(f"{asked.image}: {first}")
+    if first != second:
+        print(f"built again it is another: {second}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def built(image: str) -> str:
+    """Build from what is committed, and give the digest."""
+    base = os.environ.get("BASE") or (ROOT / "images/base.txt").read_text(encoding="utf-8").strip()
+    with tempfile.TemporaryDirectory(prefix="sweep-image-") as scratch:
+        tree = Path(scratch) / "tree"
+        subprocess.run(["git", "clone", "--quiet", "--no-hardlinks", str(ROOT), str(tree)], check=True)
+        flags = ["--timestamp=0", "--no-cache", "--quiet", "--build-arg", f"BASE={base}"]
+        more = shlex.split(os.environ.get("BUILD_FLAGS", ""))
+        file = tree / "images" / image / "Containerfile"
+        argv = ["buildah", "build", *flags, *more, "--file", str(file), "--tag", local(image), str(tree)]
+        subprocess.run(argv, check=True, stdout=subprocess.DEVNULL)
+    argv = ["buildah", "inspect", "--type", "image", "--format", "{{.FromImageDigest}}", local(image)]
+    return subprocess.run(argv, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def pushed(image: str, place: str) -> str:
+    """Push what was built, and give its name by the digest that the registry has."""
+    with tempfile.TemporaryDirectory(prefix="sweep-image-") as scratch:
+        told = Path(scratch) / "digest"
+        argv = ["buildah", "push", "--quiet", "--digestfile", str(told), local(image), f"docker://{place}"]
+        subprocess.run(argv, check=True)
+        return f"{place}@{told.read_text(encoding='utf-8').strip()}"
+
+
+def local(image: str) -> str:
+    return f"localhost/sweepledger-{image}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

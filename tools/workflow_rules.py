@@ -1,0 +1,140 @@
+"""What each workflow may ask for, a line a job: rights, triggers, actions, expressions, commands."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+ACTIONS = {
+    "actions/attest-build-provenance": (
+        "a2bbfa25375fe432b6a289bc6b6cd05ecd0c4c32",
+        "v4.1.0",
+        {"subject-path"},
+    ),
+    "actions/checkout": (
+        "de0fac2e4500dabe0009e67214ff5f5447ce83dd",
+        "v6.0.2",
+        {"ref", "path", "fetch-depth", "persist-credentials"},
+    ),
+    "actions/download-artifact": ("3e5f45b2cfb9172054b4087a40e8e0b5a5461e7c", "v8.0.1", {"name", "path"}),
+    "actions/setup-go": ("4a3601121dd01d1626a1e23e37211e3254c1c06c", "v6.4.0", {"go-version", "cache"}),
+    "actions/setup-python": ("a309ff8b426b58ec0e2a45f0f869d46889d02405", "v6.2.0", {"python-version"}),
+    "actions/upload-artifact": (
+        "043fb46d1a93c77aae656e7c1c64a875d1fc6a0a",
+        "v7.0.1",
+        {"name", "path", "if-no-files-found", "retention-days"},
+    ),
+    "pypa/gh-action-pypi-publish": ("ed0c53931b1dc9bd32cbe73a98c7f6766f8a527e", "v1.13.0", set()),
+}
+"""Commit, version, and what may be said to it: no token, no cache, no submodules."""
+
+BASE_SHA = "github.event.merge_group.base_sha || github.event.pull_request.base.sha"
+READ = MappingProxyType({"contents": "read"})
+SWEEP = ("sweep", "../trusted/.venv/bin/sweep", ".venv/bin/sweep")
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """What a workflow may ask for."""
+
+    triggers: frozenset[str]
+    permissions: Mapping[str, Mapping[str, str]]
+    """Of each job."""
+    expressions: frozenset[str]
+    commands: tuple[str, ...]
+    """How a step may begin."""
+    environments: Mapping[str, str] = field(default_factory=dict)
+    references: frozenset[str] = frozenset()
+    """What a checkout may name; it names nothing otherwise."""
+
+
+INSTALL = (
+    "make -C trusted sweep",
+    "python3 -m pip install --require-hashes --requirement trusted/.github/sweep.lock",
+)
+RULES = {
+    "check.yaml": Allowed(
+        frozenset({"pull_request", "merge_group"}),
+        {"check": READ},
+        frozenset({"github.ref", "github.event.merge_group.base_sha || 'HEAD^1'", BASE_SHA, "!cancelled()"}),
+        (*INSTALL, *(f"{sweep} {verb} --base" for sweep in SWEEP[:2] for verb in ("check", "plan"))),
+        references=frozenset({f"${{{{ {BASE_SHA} }}}}"}),
+    ),
+    "results.yaml": Allowed(
+        frozenset({"push"}),
+        {"verify": READ},
+        frozenset({"github.ref", "github.ref == 'refs/heads/main' && github.event.before || 'origin/main'"}),
+        (*INSTALL, *(f"{sweep} verify --since" for sweep in SWEEP[:2])),
+        references=frozenset({"main"}),
+    ),
+    "generate.yaml": Allowed(
+        frozenset({"push"}),
+        {"generate": READ},
+        frozenset({"secrets.GENERATE_TOKEN"}),
+        (*INSTALL, "gh auth setup-git --force --hostname github.com", "sweep generate --push"),
+        environments={"generate": "generate"},
+    ),
+    "test.yaml": Allowed(
+        frozenset({"push", "pull_request", "merge_group"}),
+        {"suite": READ, "workflows": READ},
+        frozenset({"github.ref", "matrix.python"}),
+        ("make test", "make workflows"),
+    ),
+    "release.yaml": Allowed(
+        frozenset({"push"}),
+        {"build": READ, "publish": {"id-token": "write", "attestations": "write"}},
+        frozenset(),
+        ("make dist",),
+        environments={"publish": "pypi"},
+    ),
+    "scheduled.yaml": Allowed(
+        frozenset({"schedule", "workflow_dispatch"}),
+        {"audit": READ},
+        frozenset({"github.token"}),
+        ("make audit",),
+    ),
+    "image.yaml": Allowed(
+        frozenset({"push"}),
+        {
+            "build": {"contents": "read", "packages": "write"},
+            "propose": {"contents": "write", "packages": "read"},
+        },
+        frozenset({"matrix.image", "github.repository", "github.sha", "github.token"}),
+        (
+            'python3 -I tools/image.py build "$IMAGE"',
+            'python3 -I tools/image.py push "$IMAGE"',
+            'make "sbom/$IMAGE.json"',
+            "make sweep",
+            'buildah login --username "$GITHUB_ACTOR" --password-stdin ghcr.io <<< "$TOKEN"',
+            ".venv/bin/sweep pin",
+            'git switch --quiet --create "$BRANCH"',
+            "git commit --quiet --message",
+            "gh auth setup-git --force --hostname github.com",
+            'git push --quiet origin "HEAD:refs/heads/$BRANCH"',
+        ),
+    ),
+}
+PUSHES = {
+    "release.yaml": {"tags": ["v*"]},
+    "results.yaml": {"branches": ["main", "results/**"], "paths": ["results/**"]},
+}
+"""Where a push is listened to otherwise than on main."""
+
+KEYS = {
+    "workflow": {"name", "on", "permissions", "concurrency", "defaults", "jobs"},
+    "job": {
+        *(
+            "name",
+            "runs-on",
+            "timeout-minutes",
+            "permissions",
+            "env",
+            "steps",
+            "needs",
+            "environment",
+            "strategy",
+        ),
+    },
+    "step": {"name", "uses", "with", "run", "env", "if", "working-directory"},
+}
+RUNNER = "ubuntu-24.04"
+LONGEST_MINUTES = 120
