@@ -1,7 +1,7 @@
 """What an auditor asks: verify, compare, reproduce, fetch."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,12 +12,36 @@ from generator.cli.panels import READ
 from generator.cli.read import OptionalName, Trial
 from generator.cli.run import ContextOption, StateOption
 
+if TYPE_CHECKING:
+    from generator.commands.verify import Verdict
+
 Side = Annotated[
     str,
     typer.Argument(
         metavar="NAME[@REV]",
         help="A sweep, as it is recorded here or at a commit.",
         autocompletion=completing.sweeps,
+    ),
+]
+
+AtOption = Annotated[
+    str | None,
+    typer.Option("--at", metavar="REV", help="A commit; default: HEAD, and what lies in the work tree."),
+]
+SinceOption = Annotated[
+    str | None,
+    typer.Option(
+        "--since",
+        metavar="REV",
+        help="Only what changed after a commit, and that no results commit touched anything else.",
+    ),
+]
+SignersOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--signers",
+        metavar="FILE",
+        help="Allowed signers that you know from elsewhere; default: the settings' at the commit.",
     ),
 ]
 
@@ -32,26 +56,9 @@ def register(app: typer.Typer) -> None:
 
 def verify(
     name: OptionalName = None,
-    at: Annotated[
-        str | None,
-        typer.Option("--at", metavar="REV", help="A commit; default: HEAD, and what lies in the work tree."),
-    ] = None,
-    since: Annotated[
-        str | None,
-        typer.Option(
-            "--since",
-            metavar="REV",
-            help="Only what changed after a commit, and that no results commit touched anything else.",
-        ),
-    ] = None,
-    signers: Annotated[
-        Path | None,
-        typer.Option(
-            "--signers",
-            metavar="FILE",
-            help="Allowed signers that you know from elsewhere; default: the settings' at the commit.",
-        ),
-    ] = None,
+    at: AtOption = None,
+    since: SinceOption = None,
+    signers: SignersOption = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
     """Work everything below results/ out again from records and locks, offline, and check the signatures.
@@ -62,17 +69,8 @@ def verify(
 
     def work() -> Answer:
         from generator.cli import audit_text
-        from generator.commands import verify as command
-        from generator.commands.workspace import Workspace
-        from generator.errors import UsageError
 
-        workspace = Workspace.find(answer.here())
-        if since is not None and name is not None:
-            raise UsageError("--since looks at every sweep that changed", hint="leave out the name")
-        if since is None:
-            found = command.verify(workspace, name, revision=at, signers=signers)
-        else:
-            found = command.verify_since(workspace, since, revision=at, signers=signers)
+        found = _verdict(name, at, since, signers)
         data = {
             "commit": found.commit,
             "signers": found.signers,
@@ -82,6 +80,19 @@ def verify(
         return Answer(data, audit_text.verified(found), exit_code=0 if found.is_good else EXIT_DRIFT)
 
     answer.answer("verify", form, work)
+
+
+def _verdict(name: str | None, at: str | None, since: str | None, signers: Path | None) -> "Verdict":
+    from generator.commands import verify as command
+    from generator.commands.workspace import Workspace
+    from generator.errors import UsageError
+
+    workspace = Workspace.find(answer.here())
+    if since is None:
+        return command.verify(workspace, name, revision=at, signers=signers)
+    if name is not None:
+        raise UsageError("--since looks at every sweep that changed", hint="leave out the name")
+    return command.verify_since(workspace, since, revision=at, signers=signers)
 
 
 def reproduce(
