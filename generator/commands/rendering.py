@@ -11,7 +11,7 @@ from generator.problems import Problem
 from generator.repo import batches, files, kustomize
 from generator.repo.batches import ACTIVE, StoredBatch
 from generator.repo.git import Repository
-from generator.structs.lock import Lock
+from generator.structs.batch import Lock
 from generator.structs.settings import Settings
 from generator.structs.tree import FileTree
 
