@@ -35,7 +35,7 @@ def main() -> int:
         work = Path(folder)
         git = ["git", "-c", "user.name=Bench", "-c", "user.email=bench@example.org"]
         for source, target in (
-            ("examples/mnist-grid.yaml", "sweeps/mnist-grid.yaml"),
+            ("sweeps/mnist-grid.yaml", "sweeps/mnist-grid.yaml"),
             ("sweepledger.yaml", "sweepledger.yaml"),
         ):
             (work / target).parent.mkdir(exist_ok=True)

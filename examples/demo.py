@@ -66,6 +66,7 @@ class Story:
         seed = self.folder / "seed"
         run(["git", "clone", "--quiet", str(CHECKOUT), str(seed)], self.folder)
         shutil.rmtree(seed / ".git")
+        forget_sweeps(seed)
         run(["git", "init", "--quiet", "--initial-branch=main"], seed)
         run(["git", "add", "--all"], seed)
         run(["git", "commit", "--quiet", "--message", "Start from sweepledger"], seed, ADA)
@@ -94,7 +95,7 @@ class Story:
         """Put the spec and what follows from it on a branch, and merge it: the approval to spend."""
         say("A person asks for a sweep, on a branch")
         self.show(f"git switch --quiet --force-create {BRANCH} origin/main")
-        shutil.copyfile(HERE / f"{SWEEP}.yaml", self.work / "sweeps" / f"{SWEEP}.yaml")
+        shutil.copyfile(CHECKOUT / "sweeps" / f"{SWEEP}.yaml", self.work / "sweeps" / f"{SWEEP}.yaml")
         self.show(f"sweep validate {SWEEP}")
         self.show("git add sweeps")
         self.show("git commit --quiet --message 'Ask how far learning rate and batch size carry a small CNN'")
@@ -112,6 +113,16 @@ class Story:
         """Run a command of the story as a person would type it."""
         print(f"\033[2m$ {command}\033[0m" if COLORS else f"$ {command}", flush=True)
         run(shlex.split(command), self.work, ADA if command.startswith("git ") else {})
+
+
+def forget_sweeps(repository: Path) -> None:
+    """Leave nothing that has ever been asked for: this checkout has sweeps of its own."""
+    for folder in ("sweeps", "overlays/active", "overlays/archive", "results"):
+        for path in (repository / folder).glob("*"):
+            if path.is_dir():
+                shutil.rmtree(path)
+            elif path.name != ".gitkeep":
+                path.unlink()
 
 
 def say(text: str) -> None:

@@ -67,6 +67,6 @@ def test_the_readme_names_the_commands_that_exist() -> None:
         assert f"make {command}" in readme
         assert f"\n{command}: " in makefile
     assert (ROOT / "examples/ten_lines.py").read_text().strip() in readme
-    spec = (ROOT / "examples/mnist-grid.yaml").read_text()
+    spec = (ROOT / "sweeps/mnist-grid.yaml").read_text()
     for line in spec.splitlines()[1:]:
         assert line.partition(" #")[0].rstrip() in readme

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from generator.engine.datasets import folder_digest
+from generator.formats import yaml
 from tests.trainer import archives
 from tests.trainer.archives import BINARY, PYTHON, members, packed
 from trainer import data, idx, prepared
@@ -15,6 +16,7 @@ from trainer.contract import BAD_SWEEP, STORAGE_FAILED, TrialError
 from trainer.data import Manifest
 from trainer.prepare import prepare
 
+ROOT = Path(__file__).parents[2]
 NAME = "cifar10"
 Capture = pytest.CaptureFixture[str]
 
@@ -28,6 +30,11 @@ def manifests() -> Mapping[str, Manifest]:
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "cifar-10-binary.tar.gz").write_bytes(packed(BINARY, members(BINARY)))
     return tmp_path
+
+
+def settings_digest(name: str) -> str:
+    (found,) = yaml.load_all((ROOT / "sweepledger.yaml").read_bytes())
+    return str(dict(found)["datasets"][name]["digest"])
 
 
 def refusal(folder: Path, manifests: Mapping[str, Manifest]) -> TrialError:
@@ -184,6 +191,7 @@ def test_the_whole_of_mnist_is_prepared_and_its_digest_is_that_of_its_four_files
     assert dataset.digest == idx.MNIST.digest == folder_digest(mnist_files)
     assert f"wrote {volume}/mnist.u8 (70000 images of mnist, {dataset.digest})" in capsys.readouterr().out
     assert dataset == idx.load(mnist_files, idx.MNIST)
+    assert folder_digest(volume) == settings_digest("mnist-60k")
 
 
 def test_fashion_mnist_is_read_as_debian_packs_it_and_prepared(fashion_files: Path, tmp_path: Path) -> None:
@@ -195,6 +203,7 @@ def test_fashion_mnist_is_read_as_debian_packs_it_and_prepared(fashion_files: Pa
     assert (dataset.name, dataset.train.count, dataset.test.count) == ("fashion-mnist", 60_000, 10_000)
     assert dataset == published
     assert dataset.digest != idx.MNIST.digest
+    assert folder_digest(tmp_path) == settings_digest("fashion-mnist")
 
 
 def test_files_of_another_dataset_under_the_same_names_are_refused(

@@ -1,0 +1,107 @@
+"""sweeps/: the published grids, with this repository's trainer; each plans, generates and checks."""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from generator.formats import yaml
+from generator.search import Expansion, explore
+from tests.repository import Sandbox
+from trainer.cifar import CIFAR10
+
+ROOT = Path(__file__).parents[2]
+TRIALS = {"eidf-grid": 4, "fashion-grid": 16, "mnist-grid": 16, "nvidia-grid": 16, "nvidia-grid-48": 48}
+TABLE = [
+    (rate, momentum, cutout, batch)
+    for rate in (0.4, 0.6)
+    for momentum in (0.9, 0.99)
+    for cutout in (5, 12)
+    for batch in (128, 512)
+]
+"""The rows of the published table, from job 1 to job 16."""
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
+    """Give a repository that holds what this one holds, without its history."""
+    sandbox = Sandbox.create(tmp_path_factory.mktemp("published sweeps"))
+    shutil.copy(ROOT / "sweepledger.yaml", sandbox.root)
+    for folder in ("sweeps", "trainer"):
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / folder, sandbox.root / folder, dirs_exist_ok=True, ignore=ignored)
+    sandbox.commit("Bring the published sweeps")
+    return sandbox
+
+
+def sweep(sandbox: Sandbox, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "generator.cli", *arguments],
+        cwd=sandbox.root,
+        env={"PATH": str(Path(sys.executable).parent) + ":/usr/bin:/bin", "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def assignments(sandbox: Sandbox, name: str) -> Sequence[Mapping[str, Any]]:
+    (parsed,) = sandbox.workspace.sweeps([name])
+    found = explore(parsed)
+    assert isinstance(found, Expansion)
+    return found.assignments
+
+
+def content(path: str) -> Mapping[str, Any]:
+    (found,) = yaml.load_all((ROOT / path).read_bytes())
+    return dict(found)
+
+
+def test_each_plans_its_published_number_of_trials(published: Sandbox) -> None:
+    done = sweep(published, "plan", "--format", "json")
+
+    assert done.returncode == 0, done.stderr
+    assert {plan["name"]: plan["trials"] for plan in json.loads(done.stdout)["data"]["sweeps"]} == TRIALS
+
+
+@pytest.mark.usefixtures("needs_kustomize")
+def test_pending_sweeps_are_no_problem_and_generated_ones_check(published: Sandbox) -> None:
+    pending = sweep(published, "check")
+    made = sweep(published, "generate")
+    published.commit("Write their batches")
+    checked = sweep(published, "check", "--base", "HEAD~1")
+
+    assert pending.returncode == 0
+    assert (pending.stdout + pending.stderr).count("[pending]") == len(TRIALS)
+    assert made.returncode == 0, made.stderr
+    assert (checked.returncode, checked.stderr) == (0, "")
+    assert {name.rpartition("-b1-")[0] for name in published.active()} == set(TRIALS)
+
+
+def test_the_trials_of_the_nvidia_grid_are_numbered_as_in_the_table(published: Sandbox) -> None:
+    names = ("max_learning_rate", "momentum", "data_aug_cutout_size", "batch_size")
+
+    found = [tuple(one[name] for name in names) for one in assignments(published, "nvidia-grid")]
+
+    assert found == TABLE
+
+
+def test_the_extension_holds_the_table_and_thirty_two_trials_more(published: Sandbox) -> None:
+    table = {frozenset(one.items()) for one in assignments(published, "nvidia-grid")}
+    extended = {frozenset(one.items()) for one in assignments(published, "nvidia-grid-48")}
+
+    assert table < extended
+    assert len(extended - table) == 32
+
+
+def test_data_is_named_by_the_digest_of_what_the_trainer_verifies() -> None:
+    datasets = content("sweepledger.yaml")["datasets"]
+
+    assert datasets["cifar10"]["digest"] == CIFAR10.binary.digest
+    for name in ("nvidia-grid", "nvidia-grid-48"):
+        assert content(f"sweeps/{name}.yaml")["run"]["data"] == "cifar10"
