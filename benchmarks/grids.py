@@ -1,7 +1,8 @@
 """The grids whose real curves the benchmarks of early stopping and of halving replay, and how they are run.
 
-`python -m benchmarks.grids record FOLDER` trains every trial of both grids anew, one thread each, and
-writes `benchmarks/data/<workload>.json`; FOLDER holds a folder a workload, as `SWEEP_DATA` names one.
+`python benchmarks/grids.py record FOLDER [WORKLOAD …]` trains every trial of both grids anew, one
+thread each, and writes `benchmarks/data/<workload>.json`; FOLDER holds a folder a workload, as `SWEEP_DATA`
+names one.
 An hour of one core; what is there stands unless the trainer changes.
 """
 

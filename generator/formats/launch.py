@@ -1,5 +1,6 @@
 """`launch.json`: what the launcher of a batch needs to run any of its rows."""
 
+from collections.abc import Iterable
 from typing import Any, assert_never
 
 from generator.formats import json
@@ -58,10 +59,15 @@ def write(name: str, batch: Batch, settings: Settings, table: Table, *, banner: 
                 for secret in sorted(run.secrets)
             },
             # Only where there is one: most trials run to their end, and nobody goes on from them.
-            **({"stop": [_rule(rule, metric.goal) for rule in batch.stop]} if batch.stop else {}),
+            **({"stop": stop_rules(batch.stop, metric.goal)} if batch.stop else {}),
             **({"keep_checkpoints": True} if batch.keeps_checkpoints else {}),
         }
     )
+
+
+def stop_rules(rules: Iterable[StopRule], goal: Goal) -> list[dict[str, Any]]:
+    """Write the rules by which the launcher ends a trial early."""
+    return [_rule(rule, goal) for rule in rules]
 
 
 def _rule(rule: StopRule, goal: Goal) -> dict[str, Any]:

@@ -30,6 +30,8 @@ FIRST_COLUMNS = (
     "program",
 )
 LAST_COLUMNS = ("seconds", "node_class", "seed", "code", "ran", "data", "started", "finished")
+PARENT = "parent"
+"""The last column of a search whose trials go on from others."""
 PARAMETER_PREFIX = "params."
 METRIC_PREFIX = "metrics."
 
@@ -70,6 +72,8 @@ class SummaryRow:
     data: str | None
     started: str | None
     finished: str | None
+    parent: str | None = None
+    """The trial whose checkpoint it went on from."""
 
     def metric(self, name: str) -> float | None:
         """The value that may be ranked: None unless the trial is ok and reported it."""
@@ -90,6 +94,7 @@ def write(outcomes: Sequence[Outcome], *, objective: str) -> str:
     """Write the summary, its rows in the order given."""
     parameters = parameter_names(outcomes)
     metrics = metric_names(outcomes, objective)
+    has_parents = any(outcome.parent for outcome in outcomes)
     lines = [
         ",".join(
             [
@@ -97,10 +102,14 @@ def write(outcomes: Sequence[Outcome], *, objective: str) -> str:
                 *(text_cell(PARAMETER_PREFIX + name) for name in parameters),
                 *(text_cell(METRIC_PREFIX + name) for name in metrics),
                 *LAST_COLUMNS,
+                # Only where there is one: most trials begin at their first step.
+                *([PARENT] if has_parents else []),
             ]
         )
     ]
-    lines += [",".join(_cells(outcome, parameters, metrics)) for outcome in outcomes]
+    for outcome in outcomes:
+        parent = [text_cell(outcome.parent)] if has_parents else []
+        lines.append(",".join([*_cells(outcome, parameters, metrics), *parent]))
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -178,7 +187,8 @@ def read(text: str) -> SummaryTable:
     metrics = tuple(_named(names, METRIC_PREFIX))
     parameters = tuple(_named(names, PARAMETER_PREFIX))
     prefixed = [PARAMETER_PREFIX + name for name in parameters] + [METRIC_PREFIX + name for name in metrics]
-    if names != [*FIRST_COLUMNS, *prefixed, *LAST_COLUMNS] or len(set(names)) < len(names):
+    columns = [*FIRST_COLUMNS, *prefixed, *LAST_COLUMNS]
+    if names not in (columns, [*columns, PARENT]) or len(set(names)) < len(names):
         raise ValueError(f"line 1: not the columns of a summary: {head[:200]!r}")
     rows = []
     for number, line in enumerate(body, start=2):
@@ -231,6 +241,7 @@ def _row(cells: Mapping[str, _Cell], parameters: Sequence[str], metrics: Sequenc
         data=_text(cells["data"]),
         started=_text(cells["started"]),
         finished=_text(cells["finished"]),
+        parent=_text(cells[PARENT]) if PARENT in cells else None,
     )
 
 

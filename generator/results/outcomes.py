@@ -171,6 +171,7 @@ def _outcome(lock: Lock, program: str, trial: ExpectedTrial, attempts: Sequence[
         code=lock.program.code.tree,
         data=None if data is None else data.digest,
         replicate=trial.replicate,
+        parent=lock.parents.get(trial.index),
         node_class=lock.pool if best is not None and not unusable and best.record.ran_image else None,
     )
 

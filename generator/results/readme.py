@@ -14,11 +14,21 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from generator.formats.summary import parameter_names
 from generator.formats.table import REPLICATE_COLUMN
 from generator.results import words
-from generator.results.figures import PARALLEL_FILE, SLICES_FILE, TRIALS_FILE
+from generator.results.early import Early, ended_early
+from generator.results.figures import (
+    CURVES_FILE,
+    INTERVALS_FILE,
+    PARALLEL_FILE,
+    SLICES_FILE,
+    SPENT_FILE,
+    TRIALS_FILE,
+)
+from generator.results.figures.curves import lines
 from generator.results.importance import Importance
 from generator.results.mattered import mattered
 from generator.results.message import counts
 from generator.results.outcomes import JudgedBatch
+from generator.results.rounds import Rounded, rounds
 from generator.results.summary import Effect, Summary
 from generator.results.winning import assignments, leading, winner
 from generator.structs.record import Outcome, Status
@@ -107,6 +117,11 @@ def _view(summary: Summary, importance: Importance) -> Mapping[str, Any]:
         "trials_figure": TRIALS_FILE,
         "slices_figure": SLICES_FILE,
         "parallel_figure": PARALLEL_FILE,
+        "curves_figure": CURVES_FILE if lines(summary) else "",
+        "intervals_figure": INTERVALS_FILE,
+        "spent_figure": SPENT_FILE,
+        "rounds": [_round(found) for found in rounds(summary)],
+        "early": _early(ended_early(filter(summary.is_current, summary.outcomes))),
         "mattered": mattered(importance, summary.metric.goal),
         "parameters": parameters,
         "assignments": [
@@ -156,10 +171,36 @@ def _effect(effect: Effect) -> Mapping[str, Any]:
     }
 
 
+def _round(found: Rounded) -> Mapping[str, Any]:
+    return {
+        "number": found.number,
+        "engine": found.engine,
+        "trials": found.trials,
+        "ok": found.ok,
+        "pruned": found.pruned,
+        "seconds": _duration(found.seconds),
+        "best": "" if found.best is None else words.short(found.best),
+        "is_record": found.is_record,
+        "kept": "" if found.kept is None else str(found.kept),
+    }
+
+
+def _early(found: Early | None) -> Mapping[str, Any] | None:
+    """Give the template what it says of trials that did not run to their end."""
+    if found is None:
+        return None
+    return {
+        "rules": [(rule, _trials(count)) for rule, count in found.rules.items()],
+        "whole": found.whole or 0,
+        "steps": found.steps,
+        "seconds": _duration(found.seconds),
+    }
+
+
 def _failures(outcomes: Sequence[Outcome]) -> Iterator[Mapping[str, Any]]:
     groups: dict[tuple[Status, str], list[str]] = {}
     for outcome in outcomes:
-        if outcome.status is not Status.OK:
+        if not outcome.status.is_success:
             groups.setdefault((outcome.status, outcome.reason or "no record"), []).append(outcome.trial)
     order = list(Status)
     for (status, reason), trials in sorted(

@@ -4,8 +4,7 @@ from generator.formats import json, replicates
 from generator.formats import summary as summary_csv
 from generator.formats.replicates import ReplicatesRow
 from generator.formats.summary import parameter_names
-from generator.results import places
-from generator.results.figures import PARALLEL_FILE, SLICES_FILE
+from generator.results import figures, places
 from generator.results.inputs import records_text
 from generator.results.places import records_path
 from generator.results.provenance import PROVENANCE_FILE, provenance
@@ -15,7 +14,7 @@ from generator.structs.tree import FileTree
 
 RESULTS = places.RESULTS
 
-SOMETIMES = frozenset({replicates.REPLICATES_FILE, PARALLEL_FILE, SLICES_FILE, "figure.svg"})
+SOMETIMES = frozenset({replicates.REPLICATES_FILE, *figures.SOMETIMES, "figure.svg"})
 """Files that a summary need not have: where it has none, an earlier one's is out of date."""
 
 

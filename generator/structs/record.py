@@ -150,6 +150,8 @@ class Outcome:
     """Whether today's spec still asks for it; None where nobody can say."""
     node_class: str | None = None
     """The pool whose nodes the batch was placed on; None where it ran elsewhere, or was placed on none."""
+    parent: str | None = None
+    """Id of the trial whose checkpoint it went on from, by the batch's lock."""
 
     def metric(self, name: str) -> float | None:
         """The value that may be ranked: None unless the trial is ok and reported it."""

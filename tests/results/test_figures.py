@@ -13,6 +13,8 @@ from generator.structs.sweep import Goal, Metric
 from generator.structs.values import Value
 from tests.builders import a_grid
 from tests.results.drawings import SVG, boxes, drawn, seen, source, texts
+from tests.results.searched import a_search, ended, with_curves
+from tests.results.test_readme_of_replicates import replicated
 
 GRID: dict[str, list[Value]] = {"learning_rate": [0.01, 0.04, 0.1, 0.4], "batch_size": [32, 64, 128, 512]}
 NAMES = ("trials", "parallel", "slices")
@@ -42,6 +44,11 @@ SWEEPS = [
     pytest.param(a_grid({str(n): [0, 1] for n in range(9)}, lambda v: 1e4 ** float(str(v["3"]))), id="crowd"),
     pytest.param(a_grid({"a": [1, 2, 3]}, lambda v: 1 / 3 if v["a"] == 1 else None), id="one-result"),
     pytest.param(hostile(), id="hostile"),
+    pytest.param(
+        ended(with_curves([[0.1 * row, 0.2 * row] for row in range(9)]), {2: "median"}), id="curves"
+    ),
+    pytest.param(a_search()[0], id="a-round"),
+    pytest.param(replicated({"x": [0.9, 0.91], "y" * 90: [0.5], HOSTILE: [1e308, -1e308]}), id="replicates"),
 ]
 
 

@@ -66,6 +66,11 @@ def objective_axis(spread: Spread, start: float, end: float, *, ticks: int = TIC
     return _axis((spread.low, spread.high), start, end, log=spread.log, ticks=ticks)
 
 
+def number_axis(numbers: Sequence[float], start: float, end: float, *, ticks: int = TICKS) -> Axis:
+    """Make an axis on which all of these numbers stand."""
+    return _axis(numbers, start, end, log=False, ticks=ticks)
+
+
 def levels(values: Sequence[Value], start: float, end: float) -> Levels:
     """Place a parameter's distinct values, in the order given: as numbers if all are, else evenly."""
     numbers = as_numbers(values)

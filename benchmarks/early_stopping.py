@@ -1,0 +1,107 @@
+"""What early stopping would have saved on real curves, and whether the best trial would have lived.
+
+python benchmarks/early_stopping.py [--orders 200] [--batch 10]
+
+The recorded grids (`benchmarks/grids.py`) are asked for in seeded random orders, batch by batch, as a sweep
+would: the rules are compiled from what the batches before have left, by the generator's own function, and
+the curves go through the launcher's own follower. What it ends leaves the curve up to there.
+"""
+
+import argparse
+import random
+import runpy
+import statistics
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from benchmarks import grids  # noqa: E402 - only now on the path
+from generator.formats.launch import stop_rules  # noqa: E402 - likewise
+from generator.search.stopping import Curve, compiled  # noqa: E402 - likewise
+from generator.structs.adaptive import EarlyStop, HyperbandStop, PatienceStop, PercentileStop  # noqa: E402
+from generator.structs.sweep import Goal, Metric  # noqa: E402 - likewise
+
+METRIC = Metric(grids.METRIC, Goal.MAXIMIZE)
+LAUNCH: Mapping[str, Any] = runpy.run_path(str(ROOT / "base/launcher/v1/launch.py"), run_name="launch")
+
+RULES: Mapping[str, EarlyStop] = {
+    "median, min_iter 3": PercentileStop(min_iter=3),
+    "percentile 25, min_iter 3": PercentileStop(percentile=25, min_iter=3),
+    "hyperband, min_iter 3, eta 3": HyperbandStop(min_iter=3),
+    "hyperband, min_iter 3, eta 2": HyperbandStop(min_iter=3, eta=2),
+    "patience 5, min_iter 3": PatienceStop(5, min_iter=3),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """What came of one order."""
+
+    saved: float
+    """Of the epochs that all trials together would have trained."""
+    kept: bool
+    """Whether a trial of the best final value ran to its end."""
+
+
+def replay(curves: Sequence[grids.Curve], rule: EarlyStop, size: int) -> Replay:
+    """Ask for the trials batch by batch, in the order given."""
+    left: list[Curve] = []
+    trained, whole, best = 0, 0, max(curve.values[-1] for curve in curves)
+    kept = False
+    for first in range(0, len(curves), size):
+        rules = stop_rules(compiled(rule, METRIC, left), METRIC.goal)
+        ended = [(curve, *ends(curve, rules)) for curve in curves[first : first + size]]
+        for curve, step, is_whole in ended:
+            trained, whole = trained + step, whole + len(curve.values)
+            kept = kept or (step == len(curve.values) and curve.values[-1] == best)
+            left.append(Curve(tuple(enumerate(curve.values[:step], start=1)), is_whole))
+    return Replay(1 - trained / whole, kept)
+
+
+def ends(curve: grids.Curve, rules: list[dict[str, Any]]) -> tuple[int, bool]:
+    """Say after which step a trial ends, and whether that makes it ok."""
+    if not rules:
+        return len(curve.values), True
+    metric = LAUNCH["complete_metric"]({"name": grids.METRIC, "source": "stdout"})
+    follower = LAUNCH["Follower"]({"stop": rules, "metric": metric}, "", lambda: None)
+    for step, value in enumerate(curve.values, start=1):
+        follower.take(step, value)
+        if follower.broken is not None:
+            return step, not follower.broken.is_behind
+    return len(curve.values), True
+
+
+def orders(curves: Sequence[grids.Curve], count: int) -> Iterator[Sequence[grids.Curve]]:
+    """Shuffle the trials, each time by a seed of its own."""
+    for seed in range(count):
+        yield random.Random(seed).sample(curves, len(curves))  # noqa: S311 - no secret
+
+
+def main() -> int:
+    """Print a line for each grid and rule."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--orders", type=int, default=200)
+    parser.add_argument("--batch", type=int, default=10)
+    chosen = parser.parse_args()
+    started = time.process_time()
+    for workload in grids.WORKLOADS:
+        curves = grids.load(workload)
+        print(f"{workload}: {len(curves)} trials, {chosen.orders} orders, batches of {chosen.batch}")
+        for name, rule in RULES.items():
+            found = [replay(order, rule, chosen.batch) for order in orders(curves, chosen.orders)]
+            saved = statistics.median(one.saved for one in found)
+            least = min(one.saved for one in found)
+            kept = sum(one.kept for one in found) / len(found)
+            print(f"  {name:30} saved {saved:5.1%} (least {least:5.1%}), best trial kept {kept:6.1%}")
+    print(f"{time.process_time() - started:.0f} CPU seconds")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,173 @@
+"""What is told of a search: rounds, lineage, what was ended early, and the figures of curves and of means."""
+
+from dataclasses import replace
+from types import MappingProxyType
+
+import pytest
+
+from generator.formats import summary as summary_csv
+from generator.results import BatchResults, result_files, summarise
+from generator.results.early import Early, ended_early
+from generator.results.report import report_files
+from generator.structs.sweep import Goal, Metric
+from tests.results.drawings import drawn, marks, paths, words
+from tests.results.searched import a_search, ended, with_curves
+from tests.results.test_readme_of_replicates import CLEAR, replicated
+
+LONG = with_curves([[0.1, 0.2, 0.3, 0.4]] * 3 + [[0.1, 0.1]] * 3)
+
+
+def readme(*batches: BatchResults) -> str:
+    return report_files(summarise(batches, description="", asked=lambda *_: True))["README.md"]
+
+
+def early(batch: BatchResults) -> Early | None:
+    return ended_early(summarise([batch], description="").outcomes)
+
+
+# ------------------------------------------------------------------------------------------------ ended early
+
+
+def test_what_was_saved_is_what_whole_trials_took_at_the_own_pace_of_each() -> None:
+    found = early(ended(LONG, {3: "median", 4: "median", 5: "target"}))
+
+    assert found == Early({"median": 2, "target": 1}, whole=4, steps=6, seconds=6.0)
+
+
+def test_without_a_whole_trial_nobody_can_say_what_was_saved() -> None:
+    found = early(ended(LONG, dict.fromkeys(range(6), "hyperband")))
+
+    assert found == Early({"hyperband": 6}, whole=None, steps=0, seconds=0.0)
+    assert "cannot be told" in readme(ended(LONG, dict.fromkeys(range(6), "hyperband")))
+
+
+def test_where_nothing_was_ended_nothing_is_said() -> None:
+    assert early(LONG) is None
+    assert "Ended early" not in readme(LONG)
+
+
+@pytest.mark.parametrize("told", ["x", {"rule": []}, {"rule": "median"}, {"rule": "<b>"}, {}, None, 7])
+def test_what_a_trial_writes_into_its_details_is_no_rule(told: object) -> None:
+    forged = tuple(replace(one, details=MappingProxyType({"stopped_early": told})) for one in LONG.records)
+
+    assert early(replace(LONG, records=forged)) is None
+
+
+def test_the_readme_says_how_many_were_ended_and_that_it_is_an_estimate() -> None:
+    text = readme(ended(LONG, {3: "median", 4: "median", 5: "target"}))
+
+    assert "- 2 trials by the rule `median`\n- 1 trial by the rule `target`\n" in text
+    assert "6 steps and 6.0 s more: an estimate, as nobody ran them.\n" in text
+    assert "Nothing: every trial ended well.\n" in text
+    assert "4 ok, 2 pruned, 0 diverged" in text.replace("0 diverged, 2 pruned", "2 pruned, 0 diverged")
+
+
+def test_a_pruned_trial_never_wins() -> None:
+    summary = summarise(
+        [ended(LONG, dict.fromkeys(range(3), "median"))], description="", asked=lambda *_: True
+    )
+
+    assert summary.winner is not None
+    assert summary.best == 0.1
+    assert {one.trial for one in summary.top}.isdisjoint(one.trial for one in LONG.expected[:3])
+
+
+# ---------------------------------------------------------------------------------------- rounds and lineage
+
+
+def test_the_readme_says_what_each_round_cost_found_and_kept() -> None:
+    assert (
+        "| round | by | trials | ok | pruned | computing | best `test_accuracy` | gone on from |\n"
+        "|---:|---|---:|---:|---:|---:|---:|---:|\n"
+        "| 1 | optuna 5.0.0 | 6 | 6 | 0 | 18.0 s | **0.6** | 2 |\n"
+        "| 2 | optuna 5.0.0 | 2 | 2 | 0 | 18.0 s | 0.6 | 0 |\n"
+    ) in readme(*a_search())
+
+
+def test_a_search_without_parents_has_no_column_of_them_and_another_sweep_no_rounds() -> None:
+    first, _ = a_search()
+
+    assert "gone on from" not in readme(first)
+    assert "| 1 | optuna 5.0.0 | 6 | 6 | 0 | 18.0 s | **0.6** |\n" in readme(first)
+    assert "Rounds" not in readme(LONG)
+
+
+def test_only_a_search_with_parents_has_a_column_of_them_and_it_reads_back() -> None:
+    first, second = a_search()
+
+    text = dict(result_files(summarise([first, second], description="")))["summary.csv"].decode()
+    rows = summary_csv.read(text).rows
+
+    assert text.splitlines()[0].endswith(",started,finished,parent")
+    assert [row.parent for row in rows] == [None] * 6 + [one.trial for one in first.expected[4:6]]
+    alone = dict(result_files(summarise([first], description="")))["summary.csv"].decode()
+    assert alone.splitlines()[0].endswith(",started,finished")
+
+
+# ---------------------------------------------------------------------------------------------------- figures
+
+
+def test_every_curve_is_a_line_and_the_best_lies_on_top() -> None:
+    root = drawn("curves", with_curves([[0.1, 0.3], [0.2, 0.9], [0.3, 0.5]]))
+
+    legend, best = paths(root, "chosen")
+    others = paths(root, "line")
+    assert len(others) == 2
+    assert legend != best
+    assert min(float(each.split()[-1]) for each in (*others, best)) == float(best.split()[-1])
+    assert {"step", "test_accuracy (higher is better)"} <= set(words(root))
+
+
+def test_a_trial_that_was_ended_early_ends_in_a_cross() -> None:
+    root = drawn("curves", ended(LONG, {3: "median"}))
+
+    assert len(paths(root, "cross")) == 2, "one is the legend's"
+    assert "ended early" in words(root)
+
+
+def test_points_that_are_not_finite_leave_no_line_and_one_point_is_no_curve() -> None:
+    batch = with_curves([[0.1, 0.3], [0.2, 0.9]])
+    gone = tuple(replace(one, curve=((1, None), (2, 0.5))) for one in batch.records)
+
+    assert "figures/curves.svg" not in report_files(summarise([replace(batch, records=gone)], description=""))
+
+
+def test_many_curves_are_thinned_and_it_is_said() -> None:
+    root = drawn(
+        "curves", with_curves([[0.0, row / 400] for row in range(400)], metric=Metric("l", Goal.MINIMIZE))
+    )
+
+    assert any("of 400 trials are drawn: the best 20," in word for word in words(root))
+    assert len(paths(root, "line")) <= 160
+
+
+def test_each_assignment_has_its_mean_its_interval_and_its_trials_best_first() -> None:
+    root = drawn("intervals", CLEAR)
+
+    assert len(marks(root, "trial")) == 6
+    assert len(marks(root, "best")) == len(marks(root, "level")) == 1
+    assert len(paths(root, "mean")) == 3, "one is the legend's"
+    assert [word for word in words(root) if word.startswith("a ")] == ["a x", "a y"]
+
+
+def test_without_replicates_there_are_no_intervals() -> None:
+    files = report_files(summarise([LONG], description=""))
+
+    assert "figures/intervals.svg" not in files
+    assert "intervals" not in files["README.md"]
+
+
+def test_the_best_so_far_over_what_was_spent_is_a_searchs_alone() -> None:
+    root = drawn("spent", *a_search())
+
+    assert len(marks(root, "trial")) == 8
+    assert "minutes of computing, all trials together" in words(root)
+    assert [path for path in paths(root, "record") if path.count("L") == 5]
+    assert "figures/spent.svg" not in report_files(summarise([LONG], description=""))
+
+
+def test_figures_of_a_wide_replicated_sweep_name_only_what_varies() -> None:
+    many = replicated({f"a very long value {number} of many": [number, number + 1] for number in range(40)})
+    root = drawn("intervals", many)
+
+    assert "The best 24 of 40 assignments." in words(root)
