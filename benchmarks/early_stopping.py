@@ -24,7 +24,7 @@ sys.path.insert(0, str(ROOT))
 from benchmarks import grids  # noqa: E402 - only now on the path
 from generator.formats.launch import stop_rules  # noqa: E402 - likewise
 from generator.search.stopping import Curve, compiled  # noqa: E402 - likewise
-from generator.structs.adaptive import EarlyStop, HyperbandStop, PatienceStop, PercentileStop  # noqa: E402
+from generator.structs.adaptive import EarlyStop, HyperbandStop, PercentileStop  # noqa: E402
 from generator.structs.sweep import Goal, Metric  # noqa: E402 - likewise
 
 METRIC = Metric(grids.METRIC, Goal.MAXIMIZE)
@@ -35,7 +35,6 @@ RULES: Mapping[str, EarlyStop] = {
     "percentile 25, min_iter 3": PercentileStop(percentile=25, min_iter=3),
     "hyperband, min_iter 3, eta 3": HyperbandStop(min_iter=3),
     "hyperband, min_iter 3, eta 2": HyperbandStop(min_iter=3, eta=2),
-    "patience 5, min_iter 3": PatienceStop(5, min_iter=3),
 }
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from generator.commands import lineage
 from generator.errors import UsageError
 from generator.render.bases import Bases
 from generator.render.overlay import Overlay, overlay
@@ -12,6 +13,7 @@ from generator.structs.batch import Batch
 from generator.structs.names import LAST_BATCH
 from generator.structs.program import Program
 from generator.structs.settings import Settings
+from generator.structs.stopping import StopRule
 from generator.structs.sweep import Shape, Sweep
 from generator.structs.trial import Trial
 
@@ -30,10 +32,15 @@ class Asked:
     engine: str | None = None
     parents: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
     """By row, the id of the trial whose checkpoint this one goes on from."""
+    stop: tuple[StopRule, ...] = ()
+    """What ends a trial before its time."""
 
 
 def rendered(asked: Asked, old: Sequence[StoredBatch], bases: Bases, settings: Settings) -> Overlay:
-    """Render the batch that follows those of the sweep which stand. Raises UsageError after the last one."""
+    """Render the batch that follows those of the sweep which stand.
+
+    Raises UsageError after the last one, RepositoryError where a parent is in none of them.
+    """
     sweep = asked.sweep
     last = max(old, key=lambda batch: batch.lock.number, default=None)
     if last and last.lock.number >= LAST_BATCH:
@@ -50,6 +57,8 @@ def rendered(asked: Asked, old: Sequence[StoredBatch], bases: Bases, settings: S
         round=asked.round,
         engine=asked.engine,
         parents=asked.parents,
+        parent_folders=lineage.parent_folders(asked.parents, old),
+        stop=asked.stop,
     )
     return overlay(batch, bases, settings)
 
@@ -64,6 +73,8 @@ def shape_of(sweep: Sweep, trials: int, *, queued: bool = False) -> Shape:
     """Choose how trials become Kubernetes objects, unless the spec does; a queue holds Jobs back itself."""
     if sweep.run.shape is not None:
         return sweep.run.shape
+    if sweep.search is not None and sweep.search.method.has_parents:
+        return Shape.JOBS  # each trial mounts another folder
     if sweep.run.max_failed is not None:  # only an Indexed Job counts the failures of all its trials
         return Shape.INDEXED
     at_once = trials if queued else sweep.run.parallelism

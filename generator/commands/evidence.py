@@ -2,8 +2,9 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
-from generator.commands import recorded
+from generator.commands import recorded, stopping
 from generator.repo import batches
 from generator.repo.batches import StoredBatch
 from generator.repo.git import Repository
@@ -11,6 +12,7 @@ from generator.results import BatchResults, judge, results_folder
 from generator.results.outcomes import one_a_trial
 from generator.search.adaptive import Observation
 from generator.structs.record import Outcome, Record, Status
+from generator.structs.stopping import StopRule
 from generator.structs.sweep import Sweep
 from generator.structs.trial import Trial
 
@@ -28,6 +30,9 @@ class Evidence:
     """Those that are not recorded yet."""
     observations: tuple[Observation, ...] = ()
     """What is recorded, the sweep's own first; trials of an earlier program count like a warm start."""
+
+    stop: tuple[StopRule, ...] = ()
+    """By which the trials of the next round are ended early."""
 
     @property
     def rounds(self) -> int:
@@ -69,8 +74,15 @@ class Look:
         known = self.repository.read(self.commit, results_folder(sweep.name))
         waiting = tuple(batch.name for batch in asked if not self._is_recorded(batch, known))
         results = [self._results(sweep, batch, known) for batch in asked if batch.name not in waiting]
-        found = [*_observed(sweep, results, program), *self._started(sweep, stored)]
-        return Evidence(sweep, program, asked, waiting, tuple(found))
+        started = [list(one) for one in self._started(sweep, stored)]
+        found = [*_observed(sweep, results, program)]
+        found += [one for other in started for one in _observed(sweep, other, program=None)]
+        stop = stopping.rules(sweep, program, results, chain.from_iterable(started))
+        return Evidence(sweep, program, asked, waiting, tuple(found), stop)
+
+    def stop(self, sweep: Sweep, program: str) -> tuple[StopRule, ...]:
+        """Work out by which rules trials that begin now are ended early; reads nothing for other sweeps."""
+        return () if sweep.early_stop is None else self.evidence(sweep, program).stop
 
     def _is_recorded(self, batch: StoredBatch, known: Mapping[str, bytes]) -> bool:
         archived = not batch.is_active and recorded.records_file(batch) in known
@@ -80,15 +92,15 @@ class Look:
         is_cancelled = batch.name in sweep.cancel
         return self.fresh.get(batch.name) or recorded.results(batch, known, is_cancelled=is_cancelled)
 
-    def _started(self, sweep: Sweep, stored: Iterable[StoredBatch]) -> Iterator[Observation]:
-        """Take what other sweeps have recorded, for a warm start."""
+    def _started(self, sweep: Sweep, stored: Iterable[StoredBatch]) -> Iterator[Iterator[BatchResults]]:
+        """Take what each of other sweeps has recorded, for a warm start."""
         search = sweep.search
         for name in search.start if search else ():
             known = self.repository.read(self.commit, results_folder(name))
             listed = batches.of_sweep(stored, name)
             batches.load(listed)
             held = [one for one in listed if not one.is_active and recorded.records_file(one) in known]
-            yield from _observed(sweep, [recorded.results(one, known) for one in held], program=None)
+            yield (recorded.results(one, known) for one in held)
 
 
 def _observed(sweep: Sweep, found: Sequence[BatchResults], program: str | None) -> Iterator[Observation]:

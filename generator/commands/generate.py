@@ -7,6 +7,7 @@ from generator import search
 from generator.commands import controller, extending, programs, retrying, scripts
 from generator.commands.batching import Asked, rendered
 from generator.commands.edits import EditedError
+from generator.commands.evidence import Look
 from generator.commands.foundation import bases, lay
 from generator.commands.proposing import Proposal, Wanted
 from generator.commands.rounds import Step
@@ -154,9 +155,8 @@ def _plan(workspace: Workspace, sweep: Sweep, expansion: Expansion, stored: Stor
     )
     again = retrying.asked_again(workspace, sweep, old, stored.commit)
     if sweep.search is None:
-        wanted = _listed(
-            workspace, Asked(sweep, program, search.trials(sweep, expansion, program)), old, again
-        )
+        listed = Asked(sweep, program, search.trials(sweep, expansion, program))
+        wanted = _listed(workspace, listed, stored, again)
     else:
         proposal = Proposal(workspace, sweep, program, stored.commit, old, new)
         wanted = proposal.wanted(again, onward=how.onward)
@@ -181,15 +181,16 @@ def _plan(workspace: Workspace, sweep: Sweep, expansion: Expansion, stored: Stor
     )
 
 
-def _listed(
-    workspace: Workspace, asked: Asked, old: tuple[StoredBatch, ...], again: Collection[str]
-) -> Wanted:
+def _listed(workspace: Workspace, asked: Asked, stored: Stored, again: Collection[str]) -> Wanted:
     """Choose of all trials that a spec lists those in no batch, and those that are asked for once more."""
+    old = batches.of_sweep(stored.standing, asked.sweep.name)
     known = {trial.digest for batch in old for trial in batch.trials}
     unknown = tuple(trial for trial in asked.trials if trial.digest not in known or trial.digest in again)
-    new = replace(asked, trials=unknown)
-    made = rendered(new, old, bases(workspace.root), workspace.settings) if unknown else None
-    return Wanted(len(asked.trials), unknown, made)
+    if not unknown:
+        return Wanted(len(asked.trials), unknown, None)
+    stop = Look(workspace.repository, stored.commit).stop(asked.sweep, asked.program.digest)
+    new = replace(asked, trials=unknown, stop=stop)
+    return Wanted(len(asked.trials), unknown, rendered(new, old, bases(workspace.root), workspace.settings))
 
 
 def refuse_edits(standing: tuple[StoredBatch, ...], present: tuple[StoredBatch, ...]) -> None:

@@ -51,9 +51,9 @@ class Proposal:
         due = tuple(trial for digest, trial in known.items() if digest in again and self._is_current(trial))
         if due and not onward:
             parents = dict(_parents(due, self.old))
-            return Wanted(
-                len(known), due, self._rendered(Asked(self.sweep, self.program, due, parents=parents))
-            )
+            stop = Look(self.workspace.repository, self.base).stop(self.sweep, self.program.digest)
+            asked = Asked(self.sweep, self.program, due, parents=parents, stop=stop)
+            return Wanted(len(known), due, self._rendered(asked))
         if not onward:
             return Wanted(len(known), (), None)
         found = following(self._evidence(), self._ground)

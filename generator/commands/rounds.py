@@ -124,7 +124,7 @@ def _asked(evidence: Evidence, found: Round, program: Program) -> Asked:
     known = {trial_id(one.trial): one for one in evidence.observations}
     parents = dict(enumerate(_parents(found.suggestions, known, digest, sweep.replicates)))
     chosen = {row: parent for row, parent in parents.items() if parent is not None}
-    return Asked(sweep, program, trials, found.number, found.engine, chosen)
+    return Asked(sweep, program, trials, found.number, found.engine, chosen, evidence.stop)
 
 
 def _parents(

@@ -1,0 +1,164 @@
+"""Trials that a rule ends early, and trials that go on from others' checkpoints: real processes, real git."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from generator.commands.check import check
+from generator.commands.generate import generate
+from generator.commands.local import Options, local
+from generator.commands.retry import retry
+from generator.errors import IdleError
+from generator.repo import batches
+from tests.repository import Sandbox
+
+TRAIN = """import argparse, os, time
+parser = argparse.ArgumentParser()
+parser.add_argument("--x", type=float)
+x = parser.parse_args().x
+for step in range(1, 5):
+    print(f"step={step} score={x * step}", flush=True)
+    if x < 0 and step == 2:
+        time.sleep(600)
+"""
+SPEC = """name: peak
+method: grid
+metric: {name: score, goal: maximize, source: stdout}
+early_terminate: {type: median, min_iter: 2}
+parameters:
+  x: {values: [%s]}
+command: [python, code/train.py, "${args}"]
+run: {code: {path: code}, resources: {cpu: 1, memory: 256Mi}, parallelism: 2, timeout: 2m}
+"""
+
+CLIMB = """import argparse, os
+from pathlib import Path
+parser = argparse.ArgumentParser()
+parser.add_argument("--x", type=float)
+parser.add_argument("--epochs", type=int)
+args = parser.parse_args()
+own, parent = Path(os.environ["SWEEP_CHECKPOINTS"]), os.environ.get("SWEEP_PARENT")
+done = int((Path(parent) / "epochs").read_text()) if parent else 0
+print(f"done={done} trained={args.epochs - done} score={args.x * args.epochs}")
+(own / "epochs").write_text(str(args.epochs))
+"""
+RUNGS = """name: climb
+method: halving
+seed: 7
+rounds: {size: 4}
+resource: {parameter: epochs, min: 1, max: 4, eta: 2}
+metric: {name: score, goal: maximize, source: stdout}
+parameters:
+  x: {min: 0.0, max: 1.0}
+command: [python, code/train.py, "${args}"]
+run: {code: {path: code}, resources: {cpu: 1, memory: 256Mi}, timeout: 2m}
+"""
+
+
+def played(sandbox: Sandbox) -> None:
+    """Merge what is asked for, and let `sweep local` run it."""
+    if sandbox.git("status", "--porcelain", "code"):
+        sandbox.commit("Write the code")
+    for made in generate(sandbox.workspace):
+        assert made.batch is not None
+    sandbox.commit("Ask")
+    sandbox.push()
+    list(local(Options(str(sandbox.remote), "main", sandbox.root.parent / "state", once=True)))
+    sandbox.pull()
+
+
+def rows(sandbox: Sandbox, name: str) -> list[dict[str, str]]:
+    return list(csv.DictReader((sandbox.root / f"results/{name}/summary.csv").read_text().splitlines()))
+
+
+def launches(sandbox: Sandbox) -> list[dict[str, object]]:
+    found = sorted(batches.in_work_tree(sandbox.root), key=lambda batch: batch.lock.number)
+    return [json.loads(batch.tree["launch.json"]) for batch in found]
+
+
+@pytest.fixture
+def measured(sandbox: Sandbox) -> Sandbox:
+    """A sweep whose first batch has left three whole curves."""
+    sandbox.write("code/train.py", TRAIN)
+    sandbox.write("sweeps/peak.yaml", SPEC % "1, 2, 3")
+    played(sandbox)
+    return sandbox
+
+
+def test_the_first_batch_is_the_measure_of_the_next_which_ends_what_falls_behind(measured: Sandbox) -> None:
+    measured.write("sweeps/peak.yaml", SPEC % "1, 2, 3, -1, 4")
+
+    played(measured)
+
+    first, second = launches(measured)
+    assert "stop" not in first
+    assert second["stop"] == [
+        {
+            "goal": "maximize",
+            "rule": "median",
+            "thresholds": [[2, 4.0], [3, 6.0], [4, 8.0]],
+            "value": "best",
+        }
+    ]
+    told = {
+        row["params.x"]: (row["status"], row["reason"], row["metrics.score"])
+        for row in rows(measured, "peak")
+    }
+    assert told["-1"] == ("pruned", "median", "-2")
+    assert told["4"] == ("ok", "", "16")
+    text = (measured.root / "results/peak/README.md").read_text()
+    assert "- 1 trial by the rule `median`\n" in text
+    assert "4 ok, 0 diverged, 1 pruned, 0 failed" in text
+    assert "figures/curves.svg" in text
+
+
+def test_what_was_pruned_is_known_and_nothing_asks_for_it_again(measured: Sandbox) -> None:
+    measured.write("sweeps/peak.yaml", SPEC % "1, 2, 3, -1, 4")
+    played(measured)
+
+    (again,) = generate(measured.workspace)
+
+    assert again.batch is None
+    with pytest.raises(IdleError):
+        retry(measured.workspace, "peak")
+
+
+def test_the_thresholds_are_what_everybody_works_out_from_the_same_commit(measured: Sandbox) -> None:
+    measured.write("sweeps/peak.yaml", SPEC % "1, 2, 3, -1, 4")
+    (made,) = generate(measured.workspace)
+    measured.commit("Ask")
+    assert made.batch is not None
+    base = measured.git("rev-parse", "HEAD~1").strip()
+
+    assert check(measured.workspace, base=base).problems == ()
+    path = measured.root / "overlays/active" / made.batch.name / "launch.json"
+    path.write_text(path.read_text().replace("4.0", "3.0", 1))
+    measured.commit("Be kinder")
+
+    assert check(measured.workspace, base=base).problems != ()
+
+
+def test_a_promoted_trial_goes_on_from_its_own_last_checkpoint(sandbox: Sandbox, tmp_path: Path) -> None:
+    sandbox.write("sweepledger.yaml", "version: 1\nnext: collector\n")
+    sandbox.write("code/train.py", CLIMB)
+    sandbox.write("sweeps/climb.yaml", RUNGS)
+
+    played(sandbox)
+
+    found = rows(sandbox, "climb")
+    assert [(row["params.epochs"], row["metrics.done"], row["metrics.trained"]) for row in found] == [
+        *[("1", "0", "1")] * 4,
+        *[("2", "1", "1")] * 2,
+        ("4", "2", "2"),
+    ]
+    by_id = {row["trial"]: row for row in found}
+    assert [row["params.x"] for row in found[4:]] == [by_id[row["parent"]]["params.x"] for row in found[4:]]
+    text = (sandbox.root / "results/climb/README.md").read_text()
+    assert [
+        line.split("|")[-2].strip() for line in text.splitlines() if "sweepledger" in line and "| " in line
+    ][:1]
+    kept = sorted((tmp_path / "state/results").glob("*/*/checkpoints/epochs"))
+    assert len(kept) == 7
+    assert check(sandbox.workspace).problems == ()
