@@ -1,7 +1,7 @@
 """Hyperparameters in, metrics out: one training, told what to do by arguments and environment alone.
 
-Read hyperparameters, data, model, schedule, train, evaluate, result, in that order; `trial` strings them
-together. Knows no Kubernetes, no git and no sweep. Third-party: torch, nothing else.
+Read hyperparameters, data, batches, model, schedule, optimizer, train, evaluate, result, in that order;
+`trial` puts them together. Knows no Kubernetes, no git and no sweep. Third-party: torch, nothing else.
 """
 
 import warnings

@@ -88,6 +88,9 @@ def _describe(workload: str, arguments: Sequence[str]) -> None:
 
 def _train(knobs: Knobs, given: Surroundings, environ: Mapping[str, str]) -> None:
     dataset = data.load(knobs.workload, given.data)
+    # OpenMP reads it when torch is loaded. Threads that spin while they wait take the core from those they
+    # wait for: beside busy neighbours, two that spin were sixteen times slower than two that sleep.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     # Here, because torch takes 1.5 s to load: a wrong knob or a damaged file is told before that.
     from trainer import group, result, trial  # noqa: PLC0415
 

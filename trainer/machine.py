@@ -77,6 +77,9 @@ def _make_repeatable() -> None:
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     # The same as use_deterministic_algorithms(True), without loading torch's compiler (1.5 s).
     torch.set_deterministic_debug_mode("error")
+    # It also fills what is made empty, to show who reads that: nothing here, at a sixth of the time.
+    if hasattr(torch.utils, "deterministic"):  # since torch 2.2
+        torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     # Full fp32, as the result says: TF32 is the default for convolutions on recent GPUs.
     if hasattr(torch.backends.cudnn, "conv"):
         torch.backends.cudnn.conv.fp32_precision = "ieee"

@@ -59,9 +59,9 @@ class Adadelta:
         for parameter, gradient, slopes, moves in zip(
             self.parameters, gradients, self.slopes, self.moves, strict=True
         ):
-            slope = gradient.add(parameter, alpha=self.weight_decay)
+            slope = gradient.add(parameter, alpha=self.weight_decay) if self.weight_decay else gradient
             slopes.mul_(self.rho).addcmul_(slope, slope, value=1 - self.rho)
-            move = slope.mul_(moves.add(self.epsilon).div_(slopes.add(self.epsilon)).sqrt_())
+            move = slope * (moves.add(self.epsilon).div_(slopes.add(self.epsilon)).sqrt_())
             moves.mul_(self.rho).addcmul_(move, move, value=1 - self.rho)
             parameter.sub_(move, alpha=rate)
 

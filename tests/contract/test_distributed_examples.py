@@ -23,6 +23,7 @@ def made(sandbox: Sandbox, spec: str) -> tuple[Any, ...]:
     """Generate one example and build it; what comes of it must pass the policy."""
     shutil.copy(FOLDER / "sweepledger.yaml", sandbox.root)
     sandbox.write(f"sweeps/{spec}.yaml", (FOLDER / "sweeps" / f"{spec}.yaml").read_text(encoding="utf-8"))
+    sandbox.write("trainer/__main__.py", "print('a stand-in')\n")
     for script in SCRIPTS:
         sandbox.write(f"code/{script}", "print('a stand-in')\n")
     sandbox.commit("Bring the example")

@@ -1,3 +1,4 @@
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,6 +10,9 @@ from trainer.data import Dataset, Images, load
 from trainer.digits import ROW, SIDE
 
 EVERY = 20
+
+# As the command does: two threads that spin while they wait are slow where tests run side by side.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
 @pytest.fixture(scope="session")
