@@ -46,6 +46,14 @@ BaseOption = Annotated[
         "--base", metavar="REV", help="The commit that stands; default: the remote's branch, else HEAD."
     ),
 ]
+MonthOption = Annotated[
+    str | None,
+    typer.Option(
+        "--month",
+        metavar="YYYY-MM",
+        help="The month whose budgets count; default: that of the commit that stands.",
+    ),
+]
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from generator import __version__
 from generator.cli import (
     audit,
     author,
+    budget,
     check,
     cluster,
     exchange,
@@ -40,6 +41,7 @@ exchange.register(app)
 run.register(app)
 rounds.register(app)
 read.register(app)
+budget.register(app)
 audit.register(app)
 platform.register(app)
 lint.register(app)

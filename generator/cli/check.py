@@ -9,7 +9,7 @@ import typer
 
 from generator import __version__
 from generator.cli import answer
-from generator.cli.answer import EXIT_DRIFT, EXIT_PROBLEMS, Answer, BaseOption, Format
+from generator.cli.answer import EXIT_DRIFT, EXIT_PROBLEMS, Answer, BaseOption, Format, MonthOption
 from generator.cli.panels import AUTHOR
 from generator.errors import GeneratorError
 from generator.problems import Problem
@@ -36,6 +36,7 @@ def register(app: typer.Typer) -> None:
 
 def check(
     base: BaseOption = None,
+    month: MonthOption = None,
     everything: Annotated[
         bool, typer.Option("--all", help="Build every active overlay, changed or not.")
     ] = False,
@@ -59,7 +60,7 @@ def check(
 
     def work() -> Answer:
         try:
-            found, patch = _judged(base, everything=everything, mending=report is not None)
+            found, patch = _judged(base, month, everything=everything, mending=report is not None)
         except GeneratorError as error:
             told = Answer({}, problems=answer.told(error), exit_code=error.exit_code)
             _deliver(told, report, summary, b"")
@@ -74,14 +75,14 @@ def check(
     answer.answer("check", Format.JSON if form is CheckFormat.JSON else Format.TEXT, work)
 
 
-def _judged(base: str | None, *, everything: bool, mending: bool) -> tuple[Answer, bytes]:
+def _judged(base: str | None, month: str | None, *, everything: bool, mending: bool) -> tuple[Answer, bytes]:
     from generator.cli import show
     from generator.commands import check as command
     from generator.commands import mending as mends
     from generator.commands.workspace import Workspace
 
     workspace = Workspace.find(answer.here())
-    found = command.check(workspace, base=base, everything=everything)
+    found = command.check(workspace, base=base, everything=everything, month=month)
     patch = mends.mend(workspace, found.problems, base=base) if mending else b""
     code = EXIT_DRIFT * answer.has_errors(found.problems)
     return Answer(_data(found), show.checked(found), found.problems, code), patch

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from generator.plan import Forecast, Interval, Review, Source
+from generator.plan import Forecast, Interval, Review, Source, Unit
 from generator.results.words import one_line
 
 MINUTE, HOUR, DAY = 60, 3600, 86_400
@@ -19,6 +19,16 @@ def lines(review: Review, currency: str) -> Iterator[tuple[str, str]]:
         yield "done", done(found, review)
     if found.hours is not None:
         yield "use", use(found, review, currency)
+
+
+def budgets(review: Review, month: str, currency: str) -> Iterator[str]:
+    """Say what is left of each budget, and what of it this may take."""
+    for one in review.balances:
+        unit = "GPU hours" if one.unit is Unit.GPU_HOURS else currency or "of money"
+        promised = f", {number(one.promised)} promised" if one.promised else ""
+        over = ": more than is left" if one.is_exceeded else ""
+        told = f"{one.team} {month}: {number(one.used)} of {number(one.limit)} {unit} used{promised}"
+        yield f"{told}, {number(one.asked)} at most by this{over}"
 
 
 def time(found: Forecast) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from generator.cli import answer
-from generator.cli.answer import EXIT_PROBLEMS, Answer, BaseOption, Format, has_errors
+from generator.cli.answer import EXIT_PROBLEMS, Answer, BaseOption, Format, MonthOption, has_errors
 from generator.cli.panels import AUTHOR
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ def plan(
         typer.Argument(metavar="[NAME]...", help="Sweeps; if none, all that a merge would change."),
     ] = None,
     base: BaseOption = None,
+    month: MonthOption = None,
     form: Annotated[
         PlanFormat, typer.Option("--format", help="How to answer: text, Markdown, or one JSON object.")
     ] = PlanFormat.TEXT,
@@ -44,7 +45,7 @@ def plan(
         from generator.commands import plan as command
         from generator.commands.workspace import Workspace
 
-        found = command.plan(Workspace.find(answer.here()), names or (), base=base)
+        found = command.plan(Workspace.find(answer.here()), names or (), base=base, month=month)
         told = (*found.problems, *(one for review in found.reviews for one in review.problems))
         problems, code = tuple(sorted(told)), EXIT_PROBLEMS * has_errors(told)
         if form is PlanFormat.JSON:
@@ -59,6 +60,7 @@ def _data(found: "Planned") -> dict[str, Any]:
 
     return {
         "base": found.base,
+        "month": found.month,
         "currency": found.currency or None,
         "sweeps": [as_data(review) for review in found.reviews],
         "settled": list(found.settled),

@@ -5,7 +5,7 @@ A stranger's words stand as code, where `@name` calls nobody.
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from generator.cli import forecast_words
+from generator.cli import plan_summary
 from generator.cli import plan_words as words
 from generator.cli.answer import has_errors
 from generator.commands.plan import Planned
@@ -28,7 +28,7 @@ MOST_ROWS = 50
 def planned(found: Planned) -> str:
     """Write every review, then what needs none."""
     lines = list(_problems("##", found.problems))
-    lines += [line for review in found.reviews for line in _review(review, found.base, found.currency)]
+    lines += [line for review in found.reviews for line in _review(review, found)]
     if found.settled:
         lines += [f"Nothing changes: {words.cut(', '.join(found.settled))}.", ""]
     return bounded(lines or ["There is no sweep yet.", ""])
@@ -47,19 +47,14 @@ def bounded(lines: Sequence[str]) -> str:
     return "\n".join([*lines[:kept], "", said, ""])
 
 
-def _review(review: Review, base: str | None, currency: str) -> Iterator[str]:
+def _review(review: Review, found: Planned) -> Iterator[str]:
     yield from (f"## {markdown(review.sweep.name)}: {words.size(review)}", "")
     if review.sweep.description:
         yield from (code(words.cut(review.sweep.description)), "")
     batch = f"; batch `{review.batch}`" if review.batch else ""
     yield from (f"{words.standing(review)}{batch}.", "")
-    rows = [("asks", words.asks(review)), *forecast_words.lines(review, currency)]
-    yield from _table("foreseen | ", [f"| {label} | {markdown(told)} |" for label, told in rows])
-    yield from (f"Cost: {words.cost(review)}.", "")
-    if room := words.room(review.room):
-        yield from (f"Pool: {room}.", "")
-    if allowed := words.budget(review):
-        yield from (f"Budget: {allowed}.", "")
+    rows = plan_summary.rows(review, found)
+    yield from _table("| ", [f"| {label} | {markdown(told)} |" for label, told in rows])
     if review.unlocked:
         told = code(words.cut(review.unlocked))
         yield from (f"Trials count as new and ids may change: {told}.", "")
@@ -68,8 +63,8 @@ def _review(review: Review, base: str | None, currency: str) -> Iterator[str]:
     yield from _blocks(review)
     yield from _coverage(review)
     yield from _ends(review)
-    if base is not None and words.is_telling(review):
-        yield from _change(review, base)
+    if found.base is not None and words.is_telling(review):
+        yield from _change(review, found.base)
     yield from _problems("###", review.problems)
 
 

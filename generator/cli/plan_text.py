@@ -8,7 +8,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from generator.cli import forecast_words
+from generator.cli import plan_summary
 from generator.cli import plan_words as words
 from generator.cli.show import grid
 from generator.commands.plan import Planned
@@ -18,16 +18,17 @@ from generator.structs.trial import Trial
 
 def planned(found: Planned) -> tuple[RenderableType, ...]:
     """Show every review, then what needs none."""
-    shown = [part for review in found.reviews for part in _review(review, found.base, found.currency)]
+    shown = [part for review in found.reviews for part in _review(review, found)]
     if found.settled:
         shown.append(Text(f"nothing changes: {', '.join(found.settled)}"))
     return tuple(shown) or (() if found.problems else (Text("there is no sweep yet"),))
 
 
-def _review(review: Review, base: str | None, currency: str) -> Iterator[RenderableType]:
+def _review(review: Review, found: Planned) -> Iterator[RenderableType]:
     batch = f" · {review.batch}" if review.batch else ""
     yield Text(f"{review.sweep.name}: {words.size(review)}: {words.standing(review)}{batch}", "bold")
-    yield Text(f"  asks   {words.asks(review)}")
+    for label, told in plan_summary.rows(review, found):
+        yield Text(f"  {label:6} {told}")
     if review.unlocked:
         yield Text(f"  trials count as new and ids may change: {words.cut(review.unlocked)}", "yellow")
     if review.outdated:
@@ -38,17 +39,10 @@ def _review(review: Review, base: str | None, currency: str) -> Iterator[Rendera
         yield _parameters(review.coverage.parameters)
     if review.coverage.constants:
         yield Text(f"  fixed  {words.assignment(review.coverage.constants)}")
-    for label, told in forecast_words.lines(review, currency):
-        yield Text(f"  {label:6} {told}")
-    yield Text(f"  cost   {words.cost(review)}")
-    if room := words.room(review.room):
-        yield Text(f"  pool   {room}")
-    if allowed := words.budget(review):
-        yield Text(f"  budget {allowed}")
     yield _trials([("first", review.first), ("last", review.last)])
-    if base is not None and words.is_telling(review):
+    if found.base is not None and words.is_telling(review):
         change = words.change(review.difference, review.sweep.path)
-        yield Text(f"  spec here versus spec at {base[: words.SHORT_COMMIT]}: {change}")
+        yield Text(f"  spec here versus spec at {found.base[: words.SHORT_COMMIT]}: {change}")
     if isinstance(review.difference, Difference) and review.difference.former is not None:
         yield from _changes(review.difference)
 

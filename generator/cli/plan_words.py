@@ -110,8 +110,6 @@ def _block(block: Block) -> str:
             return f"{block.method}: {spanned}"
         case Grid(cap=cap, seed=seed) | Draw(cap=cap, seed=seed):
             return f"{block.method}: {cap or 'all'} of {spanned}, seed {seed}"
-        case Search(cap=cap, seed=seed):
-            return f"{block.method}: {cap or 'rounds'} of {spanned}, seed {seed}"
         case Listing(assignments=listed):
             return f"{block.method}: {counted(len(listed), 'assignment')}"
         case Search(rounds=rounds, seed=seed):

@@ -34,13 +34,15 @@ class Checked:
     """What each new batch takes of its pool, by the batch's name."""
 
 
-def check(workspace: Workspace, *, base: str | None = None, everything: bool = False) -> Checked:
+def check(
+    workspace: Workspace, *, base: str | None = None, everything: bool = False, month: str | None = None
+) -> Checked:
     """Validate specs, drift, standing batches, history, frozen bases, kustomize builds, rendered manifests.
 
     What equals the base commit is believed unless `everything` is asked for. Raises SpecError if a spec is
     wrong; all else that is wrong is among the problems.
     """
-    scene = Scene(workspace, workspace.standing(base))
+    scene = Scene(workspace, workspace.standing(base), month)
     problems = list(layout.check(scene)) or list(drift.illegible(scene))
     if problems:  # nothing is opened through a link
         return Checked(0, Builds(), tuple(sorted(problems)))

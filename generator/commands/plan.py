@@ -5,13 +5,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from generator import search
-from generator.commands import committed, extending, programs, retrying, scripts
+from generator.commands import committed, extending, programs, retrying, scripts, spending
 from generator.commands.timing import Timing
 from generator.commands.validate import read
 from generator.commands.workspace import SPECS, Workspace
 from generator.errors import RepositoryError
 from generator.plan import (
     Asked,
+    Balance,
     BlockReview,
     Difference,
     Discrepancy,
@@ -20,10 +21,13 @@ from generator.plan import (
     Rejection,
     Review,
     Unreadable,
+    balances,
+    counts,
     coverage,
     difference,
     forecast,
     outdated,
+    promise,
     standing,
 )
 from generator.problems import Problem
@@ -55,18 +59,25 @@ class Planned:
     """Of the specs that are wrong, which hide no others."""
     currency: str = ""
     """What prices are in."""
+    month: str = ""
+    """Whose budgets count."""
 
 
-def plan(workspace: Workspace, names: Iterable[str] = (), *, base: str | None = None) -> Planned:
+def plan(
+    workspace: Workspace, names: Iterable[str] = (), *, base: str | None = None, month: str | None = None
+) -> Planned:
     """Review sweeps before anything is spent; without names, those that a merge would change."""
     chosen = tuple(dict.fromkeys(names))
     found = read(workspace, chosen)
-    stage = _Stage(workspace, workspace.standing(base))
+    commit = workspace.standing(base)
+    stage = _Stage(workspace, commit, spending.month_of(workspace.repository, commit, month))
     batches.load(one for sweep, _ in found.sweeps for one in batches.of_sweep(stage.standing, sweep.name))
     reviews = [stage.review(sweep, expansion) for sweep, expansion in found.sweeps]
     settled = () if chosen else tuple(one.sweep.name for one in reviews if not one.is_news)
     news = tuple(one for one in reviews if chosen or one.is_news)
-    return Planned(stage.base, news, settled, tuple(sorted(found.problems)), workspace.settings.currency)
+    return Planned(
+        stage.base, news, settled, tuple(sorted(found.problems)), workspace.settings.currency, stage.month
+    )
 
 
 @dataclass(frozen=True)
@@ -75,6 +86,7 @@ class _Stage:
 
     workspace: Workspace
     base: str | None
+    month: str
     trees: dict[str, str | None] = field(default_factory=dict)
     """Of the code as it is committed last, by its folder; looked up once."""
 
@@ -127,8 +139,24 @@ class _Stage:
             () if unlocked else self.outdated(sweep, program),
             unlocked,
             self.forecast(sweep, new, program) if new else None,
+            self.balances(sweep, len(new)),
             self.written(sweep),
         )
+
+    def balances(self, sweep: Sweep, new: int) -> tuple[Balance, ...]:
+        """Hold the most that new trials can take against the budgets that the sweep counts towards."""
+        budgets = {
+            team: one for team, one in self.workspace.settings.budgets.items() if counts(one, sweep.name)
+        }
+        ledger = self.ledger if budgets else spending.Ledger(self.month)
+        asked = [promise(sweep.name, sweep.run, sweep.pool, new)]
+        return balances(budgets, used=ledger.used, promised=ledger.promised, asked=asked)
+
+    @cached_property
+    def ledger(self) -> spending.Ledger:
+        """The month as the base has it."""
+        repository, settings = self.workspace.repository, self.workspace.settings
+        return spending.ledger(repository, self.base, settings, self.month, standing=self.standing)
 
     def forecast(self, sweep: Sweep, new: Sequence[Trial], program: Program) -> Forecast:
         """Say when new trials are done and what they cost, by what the base has recorded."""

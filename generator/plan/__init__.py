@@ -1,8 +1,9 @@
 """What a sweep would cost, cover and change, before anybody pays for it. Pure: trials in, a review out."""
 
 from generator.plan.asked import Asked, Source
+from generator.plan.budgets import Balance, Charge, Unit, balances, charge, counts, promise
 from generator.plan.coverage import Binned, Counted, Coverage, Covered, Scale, coverage
-from generator.plan.data import as_data, room_as_data
+from generator.plan.data import as_data, balance_as_data, room_as_data
 from generator.plan.difference import Difference, Unreadable, difference
 from generator.plan.evenness import Discrepancy
 from generator.plan.forecast import Forecast, forecast, price_an_hour, rounds
@@ -14,8 +15,10 @@ from generator.plan.room import Room, room
 
 __all__ = [
     "Asked",
+    "Balance",
     "Binned",
     "BlockReview",
+    "Charge",
     "Cost",
     "Counted",
     "Coverage",
@@ -32,15 +35,21 @@ __all__ = [
     "Scale",
     "Source",
     "Standing",
+    "Unit",
     "Unreadable",
     "as_data",
+    "balance_as_data",
+    "balances",
+    "charge",
     "cost",
+    "counts",
     "coverage",
     "difference",
     "forecast",
     "outdated",
     "past",
     "price_an_hour",
+    "promise",
     "room",
     "room_as_data",
     "rounds",

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any, assert_never
 
 from generator.plan.bins import Binned
+from generator.plan.budgets import Balance
 from generator.plan.coverage import Counted, Covered
 from generator.plan.difference import Difference, Unreadable
 from generator.plan.evenness import Discrepancy
@@ -41,6 +42,7 @@ def as_data(review: Review) -> dict[str, Any]:
         },
         "batch": review.batch,
         "forecast": forecast_as_data(review.forecast),
+        "budgets": [balance_as_data(one) for one in review.balances],
         "pool": room_as_data(review.room),
         "budget": {"max_trials": sweep.budget.max_trials, "max_gpu_hours": sweep.budget.max_gpu_hours},
         "blocks": [_block(block) for block in review.blocks],
@@ -59,6 +61,20 @@ def _cost(found: Cost) -> dict[str, Any]:
         "trial_hours": found.hours,
         "gpu_hours": found.gpu_hours,
         "wall_hours": found.wall_hours,
+    }
+
+
+def balance_as_data(found: Balance) -> dict[str, Any]:
+    """Give a balance as JSON shows it."""
+    return {
+        "team": found.team,
+        "unit": str(found.unit),
+        "limit": found.limit,
+        "used": found.used,
+        "promised": found.promised,
+        "asked": found.asked,
+        "left": found.left,
+        "exceeded": found.is_exceeded,
     }
 
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
+from generator.plan.budgets import Balance
 from generator.plan.coverage import Coverage
 from generator.plan.difference import Difference, Unreadable
 from generator.plan.evenness import Discrepancy
@@ -105,6 +106,8 @@ class Review:
     """Why no program can be locked yet: until then no trial is known, and ids may change."""
     forecast: Forecast | None = None
     """Of the new trials; None where there are none."""
+    balances: tuple[Balance, ...] = ()
+    """Of the budgets that it counts towards."""
     batch: str | None = None
     """The batch that asks for them, where it is generated already."""
 

@@ -40,14 +40,14 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 TEXT = """\
 peak: 3 trials: 1 new, 2 running, 0 recorded
   asks   grid: x 3 · goal maximize score
+  time   unknown: no trial of this program is recorded; run.expected_minutes may say it
+  cost   at most 0.0167 trial hours (1 new trial × 1m × 1 attempt), about 0.0167 hours at parallelism 2; \
+0.05 trial hours for all 3
   block  method  candidates  rejected  duplicates  kept  accepted
   1      grid    3           0         0           3     100 %
   parameter  has it  values
   x          3       2 ×1  3 ×1  4 ×1
   fixed  bias=0.5
-  time   unknown: no trial of this program is recorded; run.expected_minutes may say it
-  cost   at most 0.0167 trial hours (1 new trial × 1m × 1 attempt), about 0.0167 hours at parallelism 2; \
-0.05 trial hours for all 3
   first  tb03186eb520  x=2  bias=0.5
          tbaddddac085  x=3  bias=0.5
          tdf1b139f3a1  x=4  bias=0.5
@@ -64,13 +64,12 @@ MARKDOWN = """\
 
 1 new, 2 running, 0 recorded.
 
-| foreseen |  |
+| |  |
 | --- | --- |
 | asks | grid: x 3 · goal maximize score |
 | time | unknown: no trial of this program is recorded; run.expected\\_minutes may say it |
-
-Cost: at most 0.0167 trial hours (1 new trial × 1m × 1 attempt), about 0.0167 hours \
-at parallelism 2; 0.05 trial hours for all 3.
+| cost | at most 0.0167 trial hours (1 new trial × 1m × 1 attempt), about 0.0167 hours at parallelism 2; \
+0.05 trial hours for all 3 |
 
 ### Blocks
 
@@ -548,8 +547,8 @@ def test_many_constraints_are_cut_at_some() -> None:
 def test_a_budget_is_shown_beside_the_cost(capsys: pytest.CaptureFixture[str]) -> None:
     review = a_review(a_sweep(budget=Budget(max_trials=1000, max_gpu_hours=2.5)))
 
-    assert "budget 1,000 trials, 2.5 GPU hours" in shown(capsys, review)
-    assert "Budget: 1,000 trials, 2.5 GPU hours." in comment(review)
+    assert "limit  1,000 trials, 2.5 GPU hours" in shown(capsys, review)
+    assert "| limit | 1,000 trials, 2.5 GPU hours |" in comment(review)
 
 
 def test_the_pool_is_shown_with_its_nodes(capsys: pytest.CaptureFixture[str]) -> None:
@@ -559,7 +558,7 @@ def test_the_pool_is_shown_with_its_nodes(capsys: pytest.CaptureFixture[str]) ->
 
     line = "16 × cpu-small (4 CPU, 2 GiB) · 4 at once · 2 nodes of at most 100"  # noqa: RUF001 - as shown
     assert f"pool   {line}\n" in shown(capsys, review)
-    assert f"Pool: {line}.\n" in comment(review)
+    assert f"| pool | {line} |\n" in comment(review)
     assert as_data(review)["pool"] == {
         "name": "cpu-small",
         "trials": 16,

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
 from generator.commands import generate
-from generator.commands.checks import builds
+from generator.commands.checks import afforded, builds
 from generator.commands.checks.scene import Scene
 from generator.commands.edits import EditedError
 from generator.commands.generate import Generated, Stored
@@ -47,6 +47,7 @@ def check(scene: Scene, sweeps: tuple[Sweep, ...]) -> Iterator[Problem]:
         return
     for generated in planned:
         yield from _planned(scene, generated)
+    yield from afforded.check(scene, planned)
     yield from _orphans(scene, planned)
     yield from _asked_twice(scene, {one.batch.name for one in planned if one.batch})
     yield from _code(scene)

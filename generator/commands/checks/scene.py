@@ -31,6 +31,8 @@ class Scene:
     workspace: Workspace
     base: str | None
     """The commit that stands; None in a repository without one."""
+    month: str | None = None
+    """Whose budgets count; None: that of the commit that stands."""
 
     @cached_property
     def standing(self) -> tuple[StoredBatch, ...]:

@@ -1,7 +1,15 @@
 """The one door to git: open a repository, read its objects, publish a commit."""
 
 from generator.repo.git.door import Entry, Repository
-from generator.repo.git.history import Commit, commits, follows, is_there_since, last_change, reachable_trees
+from generator.repo.git.history import (
+    Commit,
+    commits,
+    committed_at,
+    follows,
+    is_there_since,
+    last_change,
+    reachable_trees,
+)
 from generator.repo.git.landing import commit_here
 from generator.repo.git.mirror import REMOTE, Mirror
 from generator.repo.git.proposal import heads, offer, proposals, propose, superseded, withdraw
@@ -18,6 +26,7 @@ __all__ = [
     "Touch",
     "commit_here",
     "commits",
+    "committed_at",
     "create",
     "fetch",
     "followed",

@@ -69,6 +69,11 @@ def is_there_since(repository: Repository, tip: str, path: str) -> int | None:
     return int(listed.split()[0]) if listed.strip() else None
 
 
+def committed_at(repository: Repository, commit: str) -> int:
+    """Give when a commit was made, in seconds by the committer's clock."""
+    return int(repository.run("rev-list", "--max-count=1", "--timestamp", commit).split()[0])
+
+
 @dataclass(frozen=True, slots=True)
 class Commit:
     """A commit with the regular files that it added or changed."""

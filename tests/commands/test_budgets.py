@@ -1,0 +1,244 @@
+"""Budgets: what a month used up, what is promised, and merges that would take more."""
+
+import json
+import subprocess
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from generator.commands.check import check
+from generator.commands.generate import generate
+from generator.commands.plan import plan
+from generator.commands.workspace import Workspace
+from generator.errors import UsageError
+from generator.plan import Unit
+from generator.problems import Problem
+from tests.commands.recording import record_batch
+from tests.repository import IMAGE, Sandbox
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+SETTINGS = f"""version: 1
+defaults: {{image: '{IMAGE}', pool: gpus}}
+currency: EUR
+pools:
+  gpus: {{node: {{cpu: 16, memory: 64Gi, gpu: 4}}, price: 4.0}}
+budgets:
+  vision: {{sweeps: ["vision-*"], gpu_hours: {{hours}}}}
+"""
+
+
+def budget(sandbox: Sandbox, hours: float) -> None:
+    sandbox.write("sweepledger.yaml", SETTINGS.replace("{hours}", f"{hours:g}"))
+    sandbox.commit("Give the team a budget")
+    sandbox.push()
+
+
+def ask(sandbox: Sandbox, name: str, trials: int) -> str:
+    """Ask for so many trials of an hour and a GPU each."""
+    spec = sandbox.spec(name, xs=", ".join(map(str, range(trials))), parallelism=trials)
+    text = (
+        spec.read_text()
+        .replace("memory: 256Mi", "memory: 256Mi, gpu: 1")
+        .replace("timeout: 1m", "timeout: 1h")
+    )
+    spec.write_text(text)
+    (made,) = [one for one in generate(sandbox.workspace) if one.sweep.name == name]
+    assert made.batch is not None
+    return made.batch.name
+
+
+def overdrawn(sandbox: Sandbox, base: str | None = None, month: str | None = None) -> list[Problem]:
+    found = check(Workspace.find(sandbox.root), base=base, month=month).problems
+    assert {one.code for one in found} <= {"budget-overdrawn"}
+    return list(found)
+
+
+def test_what_fits_the_budget_passes(sandbox: Sandbox, needs_kustomize: None) -> None:
+    budget(sandbox, 3)
+    ask(sandbox, "vision-a", 3)
+
+    assert overdrawn(sandbox) == []
+
+
+def test_what_exceeds_it_is_refused_and_says_by_how_much(sandbox: Sandbox, needs_kustomize: None) -> None:
+    budget(sandbox, 3)
+    ask(sandbox, "vision-a", 4)
+
+    (found,) = overdrawn(sandbox, month="2026-11")
+
+    assert found.file == "sweeps/vision-a.yaml"
+    assert found.message == (
+        "budget vision has 3 GPU hours a month: 2026-11 has used 0, 0 are promised to active batches, "
+        "this asks for 4 at most"
+    )
+
+
+def test_sweeps_that_a_budget_does_not_name_are_free(sandbox: Sandbox, needs_kustomize: None) -> None:
+    budget(sandbox, 3)
+    ask(sandbox, "text-a", 4)
+
+    assert overdrawn(sandbox) == []
+
+
+def test_of_two_changes_that_fit_alone_the_merge_queue_refuses_the_second(
+    sandbox: Sandbox, needs_kustomize: None
+) -> None:
+    budget(sandbox, 5)
+    for name in ("one", "other"):
+        sandbox.git("checkout", "-q", "-b", name, "main")
+        ask(sandbox, f"vision-{name}", 3)
+        sandbox.commit(f"Ask for {name}")
+        assert overdrawn(sandbox, base="main") == []
+
+    # What a merge queue does: each change on top of what is merged before it, checked against that.
+    queue(sandbox, "one")
+    assert overdrawn(sandbox, base="main") == []
+    sandbox.git("push", "-q", "origin", "queue:main")
+    sandbox.git("branch", "-q", "--force", "main", "queue")
+    queue(sandbox, "other")
+    (found,) = overdrawn(sandbox, base="main")
+
+    assert (found.file, found.code) == ("sweeps/vision-other.yaml", "budget-overdrawn")
+    assert "3 are promised to active batches, this asks for 3 at most" in found.message
+
+
+def queue(sandbox: Sandbox, branch: str) -> None:
+    sandbox.git("checkout", "-q", "-B", "queue", "main")
+    sandbox.git("merge", "-q", "--no-ff", "-m", f"Merge {branch}", branch)
+
+
+def test_what_is_recorded_is_charged_as_it_was_and_gives_the_promise_back(
+    sandbox: Sandbox, needs_kustomize: None
+) -> None:
+    budget(sandbox, 5)
+    name = ask(sandbox, "vision-a", 4)
+    sandbox.commit("Ask")
+    sandbox.push()
+    record_batch(sandbox, name, lambda _: 900.0, failed=2)
+    ask(sandbox, "vision-b", 3)
+
+    assert overdrawn(sandbox, month="2026-11") == []
+    (review,) = plan(sandbox.workspace, ["vision-b"], month="2026-11").reviews
+    (balance,) = review.balances
+    # Six attempts of a quarter of an hour each: those that failed were paid for, too.
+    assert (balance.unit, balance.used, balance.promised, balance.asked) == (Unit.GPU_HOURS, 1.5, 0, 3)
+
+
+def test_a_month_counts_what_ended_in_it(sandbox: Sandbox, needs_kustomize: None) -> None:
+    budget(sandbox, 5)
+    name = ask(sandbox, "vision-a", 4)
+    sandbox.commit("Ask")
+    sandbox.push()
+    record_batch(sandbox, name, lambda _: 3600.0, at_once=1, began=datetime(2026, 10, 31, 22, 30, tzinfo=UTC))
+    ask(sandbox, "vision-b", 3)
+
+    # The first of four hours in a row ended in October, the others in November.
+    assert overdrawn(sandbox, month="2026-10") == []
+    (found,) = overdrawn(sandbox, month="2026-11")
+    assert "2026-11 has used 3," in found.message
+
+
+def test_without_a_month_that_of_the_commit_that_stands_counts(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GIT_COMMITTER_DATE", "2025-03-31T23:30:00Z")
+    budget(sandbox, 5)
+    monkeypatch.delenv("GIT_COMMITTER_DATE")
+    sandbox.spec("vision-a")
+
+    assert plan(sandbox.workspace).month == "2025-03"
+    with pytest.raises(UsageError, match="2026-13 is no month"):
+        plan(sandbox.workspace, month="2026-13")
+
+
+def test_money_is_counted_by_the_price_of_the_pool(sandbox: Sandbox, needs_kustomize: None) -> None:
+    text = SETTINGS.replace("gpu_hours: {hours}", "money: 2")
+    sandbox.write("sweepledger.yaml", text)
+    sandbox.commit("Give the team money")
+    sandbox.push()
+    ask(sandbox, "vision-a", 3)
+
+    (found,) = overdrawn(sandbox, month="2026-11")
+
+    assert "budget vision has 2 EUR a month" in found.message
+    assert "this asks for 3 at most" in found.message
+
+
+def test_a_change_that_cancels_what_it_replaces_gets_its_promise(
+    sandbox: Sandbox, needs_kustomize: None
+) -> None:
+    budget(sandbox, 3)
+    name = ask(sandbox, "vision-a", 3)
+    sandbox.commit("Ask")
+    sandbox.push()
+    spec = sandbox.root / "sweeps/vision-a.yaml"
+    spec.write_text(spec.read_text() + f"cancel: [{name}]\n")
+    (sandbox.root / "overlays/archive").mkdir(parents=True, exist_ok=True)
+    sandbox.git("mv", f"overlays/active/{name}", f"overlays/archive/{name}")
+    (sandbox.root / "overlays/archive/.gitkeep").touch()
+    ask(sandbox, "vision-b", 3)
+
+    assert overdrawn(sandbox) == []
+
+
+def test_where_overlays_are_written_after_the_merge_the_spec_is_what_asks(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    sandbox.write("sweepledger.yaml", SETTINGS.replace("{hours}", "2") + "generate: on-merge\n")
+    sandbox.commit("Generate after the merge")
+    sandbox.push()
+    ask(sandbox, "vision-a", 3)
+    subprocess.run(["git", "clean", "-fdq", "overlays"], cwd=sandbox.root, check=True)
+
+    found = check(Workspace.find(sandbox.root)).problems
+
+    assert {one.code for one in found} == {"budget-overdrawn", "pending"}
+
+
+def test_the_ledger_of_a_month_shows_teams_and_sweeps(sandbox: Sandbox, run_sweep: Run) -> None:
+    budget(sandbox, 5)
+    name = ask(sandbox, "vision-a", 4)
+    sandbox.commit("Ask")
+    sandbox.push()
+    record_batch(sandbox, name, lambda _: 900.0)
+    ask(sandbox, "vision-b", 3)
+    sandbox.commit("Ask for more")
+    sandbox.push()
+
+    done = run_sweep("budget", "--month", "2026-11", cwd=sandbox.root)
+    data = json.loads(run_sweep("budget", "--month", "2026-11", "--format", "json", cwd=sandbox.root).stdout)[
+        "data"
+    ]
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [line.split() for line in done.stdout.splitlines()] == [
+        ["2026-11", "in", "used", "promised", "left", "of"],
+        ["vision", "GPU", "hours", "1.00", "3.00", "1.00", "5.00"],
+        [],
+        ["sweep", "GPU", "hours", "and", "promised", "EUR", "and", "promised"],
+        ["vision-a", "1.00", "0.00", "1.00", "0.00"],
+        ["vision-b", "0.00", "3.00", "0.00", "3.00"],
+    ]
+    assert data["budgets"] == [
+        {
+            "team": "vision",
+            "unit": "gpu_hours",
+            "limit": 5,
+            "used": 1,
+            "promised": 3,
+            "asked": 0,
+            "left": 1,
+            "exceeded": False,
+        }
+    ]
+    assert [(one["sweep"], one["teams"]) for one in data["sweeps"]] == [
+        ("vision-a", ["vision"]),
+        ("vision-b", ["vision"]),
+    ]
+
+
+def test_without_budgets_there_is_no_ledger(sandbox: Sandbox, run_sweep: Run) -> None:
+    assert run_sweep("budget", cwd=sandbox.root).stdout == "sweepledger.yaml has no budgets\n"
