@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 
 from generator.exchange import katib
 from generator.exchange.loss import ForeignError, Imported
+from generator.structs.adaptive import PercentileStop, Resource
 from generator.structs.domain import Choice, Constant, IntUniform, LogUniform, Normal, Uniform
 from generator.structs.reporting import MetricSource, Reduce
 from generator.structs.sweep import Draw, Goal, Grid, Sampler
 from tests.exchange.imported import assignments_of, sweep_of, whats
+from tests.written_specs import good
 
 FILES = Path(__file__).parent / "files/katib"
 
@@ -156,9 +158,11 @@ def test_a_v1beta1_experiment_becomes_a_sweep_with_every_kind_of_parameter() -> 
     found = read("random-v1beta1")
 
     sweep = sweep_of(found)
-    (block,) = sweep.blocks
-    assert isinstance(block, Draw)
+    block = sweep.search
+    assert block
+    assert (block.method, block.rounds.size) == ("tpe", 4)
     assert (block.seed, block.cap, sweep.run.parallelism) == (7, 20, 4)
+    assert sweep.early_stop == PercentileStop(min_iter=4, min_trials=3)
     domains = {parameter.name: parameter.domain for parameter in block.space.parameters}
     assert domains["lr"] == LogUniform(0.0001, 0.1)
     assert domains["momentum"] == Uniform(0, 1)
@@ -205,9 +209,9 @@ def test_a_v1beta1_experiments_report_names_all_that_stays_behind() -> None:
         "spec.objective.objectiveMetricName: val loss",
         "spec.metricsCollectorSpec.collector.kind: File",
         'spec.metricsCollectorSpec.source: {"fileSystemPath": {"path": "/var/log/metrics.log", "kind":…',
-        "spec.algorithm.algorithmName: tpe",
+        "spec.earlyStopping: medianstop",
+        "rounds",
         "spec.algorithm.algorithmSettings[1]: n_EI_candidates: 24",
-        'spec.earlyStopping: {"algorithmName": "medianstop"}',
         "random_state",
         "spec.parameters[2].feasibleSpace.step: 32",
         "spec.parameters[2].feasibleSpace.max: 130",
@@ -439,3 +443,108 @@ def test_an_experiment_with_anything_in_any_place_is_read_or_refused(name: str, 
 
     with contextlib.suppress(ForeignError):
         assert katib.read(content, name=name).spec["parameters"]
+
+
+def a_learner(name: str, goal: float | None = None, **settings: str) -> Imported:
+    """Import an Experiment that searches by an algorithm with these settings."""
+    objective = {"type": "maximize", "objectiveMetricName": "acc", "goal": goal}
+    written = [{"name": key, "value": value} for key, value in settings.items()]
+    parameters = [
+        *a_range(min="0.1", max="0.5"),
+        {"name": "epochs", "parameterType": "int", "feasibleSpace": {"min": "1", "max": "9"}},
+    ]
+    changes = {"algorithm": {"algorithmName": name, "algorithmSettings": written}, "parameters": parameters}
+    return katib.read(an_experiment(objective=objective, parallelTrialCount=4, **changes), name="one")
+
+
+@pytest.mark.parametrize(
+    ("name", "method"),
+    [
+        ("tpe", "tpe"),
+        ("multivariate-tpe", "tpe"),
+        ("bayesianoptimization", "bayes"),
+        ("cmaes", "cma-es"),
+    ],
+)
+def test_an_algorithm_that_learns_is_a_search_by_rounds(name: str, method: str) -> None:
+    found = a_learner(name, goal=0.99, random_state="5", sigma="0.1")
+
+    sweep = sweep_of(found)
+    assert sweep.search
+    assert (sweep.search.method, sweep.search.seed, sweep.search.rounds.size) == (method, 5, 4)
+    assert (sweep.search.cap, sweep.metric.target) == (4, 0.99)
+    assert "spec.algorithm.algorithmSettings[1]: sigma: 0.1" in whats(found.losses)
+
+
+def test_hyperband_takes_its_resource_from_the_settings() -> None:
+    found = a_learner("hyperband", r_l="9", eta="3", resource_name="epochs")
+
+    search = sweep_of(found).search
+    assert search
+    assert search.resource == Resource("epochs", 1, 9, 3)
+    assert search.rounds.size == 9
+    assert [parameter.name for parameter in search.space.parameters] == ["p"]
+    assert "parameters: epochs" in whats(found.losses)
+
+
+def test_a_hyperband_without_a_resource_becomes_tpe_and_says_so() -> None:
+    found = a_learner("hyperband", eta="3")
+
+    search = sweep_of(found).search
+    assert search
+    assert search.method == "tpe"
+    assert "spec.algorithm.algorithmName: hyperband" in whats(found.losses)
+
+
+def test_a_population_keeps_its_size() -> None:
+    content = an_experiment(
+        algorithm={
+            "algorithmName": "pbt",
+            "algorithmSettings": [
+                {"name": "n_population", "value": "6"},
+                {"name": "truncation_threshold", "value": "0.4"},
+            ],
+        }
+    )
+
+    found = katib.read(content, name="one")
+
+    search = sweep_of(found).search
+    assert search
+    assert (search.method, search.rounds.size) == ("pbt", 6)
+    assert "resource" in whats(found.losses)
+
+
+def test_the_median_rule_keeps_its_settings() -> None:
+    settings = [{"name": "min_trials_required", "value": "5"}, {"name": "start_step", "value": "2"}]
+    stopping = {"algorithmName": "medianstop", "algorithmSettings": settings}
+
+    found = katib.read(an_experiment(earlyStopping=stopping), name="one")
+
+    assert sweep_of(found).early_stop == PercentileStop(min_iter=2, min_trials=5)
+
+
+@pytest.mark.parametrize("name", ["enas", "darts"])
+def test_a_search_of_architectures_is_refused_by_name(name: str) -> None:
+    with pytest.raises(ForeignError, match=f"{name} searches neural architectures, not hyperparameters"):
+        a_learner(name)
+
+
+@pytest.mark.parametrize(
+    ("method", "algorithm"),
+    [("tpe", "multivariate-tpe"), ("bayes", "bayesianoptimization"), ("nsga2", "multivariate-tpe")],
+)
+def test_a_search_by_rounds_goes_back_as_the_nearest_algorithm(method: str, algorithm: str) -> None:
+    sweep = good(
+        method=method,
+        seed=3,
+        rounds={"size": 4, "max": 5},
+        metric={"name": "acc", "target": 0.5},
+        parameters={"a": {"min": 0.1, "max": 0.9}},
+    )
+
+    found = yaml.safe_load(katib.write(sweep, ()).text)
+
+    assert found["spec"]["algorithm"]["algorithmName"] == algorithm
+    assert found["spec"]["maxTrialCount"] == 20
+    assert found["spec"]["objective"]["goal"] == 0.5

@@ -14,6 +14,7 @@ from generator.exchange.loss import ForeignError, Imported
 from generator.exchange.spec_text import spec_text
 from generator.exchange.wandb.reading import RUN_CAP
 from generator.search import Expansion, explore
+from generator.structs.adaptive import HyperbandStop
 from generator.structs.domain import (
     Beta,
     Choice,
@@ -171,14 +172,51 @@ def test_nested_parameters_keep_their_names_and_are_told_of() -> None:
     assert {"parameters.opt", "parameters.opt.parameters.sgd"} <= told(imported).keys()
 
 
-def test_a_bayes_sweep_becomes_a_seeded_random_one_and_says_so() -> None:
-    imported = read(a_file(method="bayes", run_cap=7))
+def test_a_bayes_sweep_becomes_a_search_by_rounds_with_its_target() -> None:
+    metric = {"name": "loss", "target": 0.1, "impute": "latest", "impute_while_running": "best"}
 
-    (block,) = parsed(imported).blocks
+    imported = read(a_file(method="bayes", run_cap=7, metric=metric))
 
-    assert isinstance(block, Draw)
-    assert (block.method, block.seed, block.cap) == ("random", 0, 7)
-    assert {"method: bayes", "seed"} <= told(imported).keys()
+    sweep = parsed(imported)
+    assert sweep.search
+    assert (sweep.search.method, sweep.search.seed, sweep.search.cap) == ("bayes", 0, 7)
+    assert (sweep.metric.target, sweep.metric.impute) == (0.1, "latest")
+    assert {"seed", "rounds", "metric.impute_while_running"} <= told(imported).keys()
+    assert "metric.target" not in told(imported)
+
+
+@pytest.mark.parametrize(
+    ("written", "rule"),
+    [
+        ({"min_iter": 3}, HyperbandStop(min_iter=3)),
+        ({"min_iter": 3, "eta": 2, "strict": True}, HyperbandStop(min_iter=3, eta=2, strict=True)),
+        ({"max_iter": 27, "s": 2, "min_iter": 3}, HyperbandStop(max_iter=27, s=2)),
+    ],
+)
+def test_hyperband_ends_trials_here_too(written: dict[str, Any], rule: HyperbandStop) -> None:
+    imported = read(a_file(early_terminate={"type": "hyperband", **written}))
+
+    assert parsed(imported).early_stop == rule
+    assert "early_terminate" in told(imported)
+
+
+@pytest.mark.parametrize("written", [{}, {"max_iter": 27}, {"min_iter": 0}, {"min_iter": 3, "eta": 1}])
+def test_a_hyperband_that_says_nothing_is_left_out_and_named(written: dict[str, Any]) -> None:
+    imported = read(a_file(early_terminate={"type": "hyperband", **written}))
+
+    assert parsed(imported).early_stop is None
+    assert "early_terminate" in told(imported)
+
+
+def test_a_search_by_rounds_goes_back_as_bayes_with_its_rule() -> None:
+    rule = {"type": "hyperband", "max_iter": 27, "s": 2}
+    sweep = parsed(read(a_file(method="bayes", metric={"name": "l", "target": 1}, early_terminate=rule)))
+
+    found = exported(sweep)
+
+    assert found["method"] == "bayes"
+    assert found["metric"]["target"] == 1
+    assert found["early_terminate"] == {**rule, "eta": 3, "strict": False}
 
 
 def test_a_random_sweep_asks_for_no_more_than_there_is() -> None:

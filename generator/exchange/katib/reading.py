@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from generator.exchange.katib import spaces, template
+from generator.exchange.katib import algorithms, spaces, template
+from generator.exchange.katib.algorithms import Algorithm
 from generator.exchange.katib.fields import Fields
 from generator.exchange.loss import ForeignError, Imported, Loss
 from generator.exchange.names import metric_name, sweep_name
@@ -12,7 +13,6 @@ from generator.formats import foreign_yaml
 from generator.structs.reporting import Reduce
 
 VERSIONS = ("kubeflow.org/v1alpha3", "kubeflow.org/v1beta1")
-METHODS = {"grid": "grid", "random": "random", "sobol": "sobol"}
 UNLIMITED = 100
 """Trials of an Experiment that sets no limit of its own."""
 
@@ -36,16 +36,27 @@ def read(content: bytes, *, name: str) -> Imported:
     fields = root.inner("spec")
     name, losses = _identity(root, name)
     losses += root.rest()
-    metric = _metric(fields, losses)
-    search, more = _search(fields)
+    algorithm = fields.inner("algorithm")
+    method = algorithms.read(algorithm)
+    metric = _metric(fields, losses, is_searched=method.method in algorithms.BY_ROUNDS)
+    search, more = _search(method)
+    stopping = _stopping(algorithm, fields, losses)
     found = spaces.parameters(fields.each("parameters"), draws=search["method"] != "grid")
     if not found:
         why = "neural architecture search is not supported" if fields.data.get("nasConfig") else "it has none"
         raise ForeignError(f"spec.parameters must hold at least one parameter: {why}")
     spec: dict[str, Any] = {"name": name, "method": search.pop("method"), "metric": metric}
-    spec["parameters"] = {parameter.name: parameter.domain for parameter in found}
-    losses += [*more, *spaces.losses(found)]
-    spec |= search | _limit(fields, found, spec["method"], losses)
+    if method.method in algorithms.BY_ROUNDS:
+        at_once = fields.whole("parallelTrialCount")
+        rounds, told = algorithms.searched(method, found, at_once)
+        search |= rounds
+        spec["method"] = search.pop("method")
+        losses += told
+    resource = search.get("resource", {}).get("parameter")
+    chosen = [parameter for parameter in found if parameter.name != resource]
+    spec["parameters"] = {parameter.name: parameter.domain for parameter in chosen}
+    losses += [*method.losses, *algorithms.unused(method), *algorithm.rest(), *more, *spaces.losses(chosen)]
+    spec |= search | _limit(fields, chosen, spec["method"], losses) | stopping
     trial = template.read(fields.inner("trialTemplate"), found)
     spec |= trial.as_spec()
     losses += trial.losses
@@ -64,38 +75,28 @@ def _identity(root: Fields, name: str) -> tuple[str, list[Loss]]:
     return name, losses
 
 
-def _search(fields: Fields) -> tuple[dict[str, Any], list[Loss]]:
-    algorithm = fields.inner("algorithm")
-    name = algorithm.text("algorithmName") or ""
-    method = METHODS.get(name, "random")
-    losses = []
-    if name not in METHODS:
-        why = "random here: a method that learns from earlier trials is not supported yet"
-        losses.append(Loss(f"{algorithm.at('algorithmName')}: {name}", why))
-    seed = None
-    for setting in algorithm.each("algorithmSettings"):
-        key, value = setting.text("name"), setting.text("value")
-        if key == "random_state" and method != "grid" and value is not None and value.isdecimal():
-            seed = int(value)
-        else:
-            losses.append(Loss(f"{setting.path}: {key}: {value}", "has no counterpart here"))
-    for place in (algorithm, fields):
-        losses += place.lost("earlyStopping", "trials run to their end: early stopping is not supported yet")
-    losses += algorithm.rest()
-    if method == "grid":
-        return {"method": method}, losses
-    if seed is None:
-        losses.append(
-            Loss("seed", "the file has none; 0 stands there, so the same trials are drawn every time")
-        )
-    else:
-        losses.append(
-            Loss("random_state", "is the seed here, but Katib draws other values from the same one")
-        )
-    return {"method": method, "seed": seed or 0}, losses
+def _search(algorithm: Algorithm) -> tuple[dict[str, Any], list[Loss]]:
+    """Say how assignments are found, and by which seed."""
+    if algorithm.method == "grid":
+        return {"method": "grid"}, []
+    why = "the file has none; 0 stands there, so the same trials are drawn every time"
+    losses = [Loss("seed", why)]
+    if algorithm.seed is not None:
+        losses = [Loss("random_state", "is the seed here, but Katib draws other values from the same one")]
+    return {"method": algorithm.method, "seed": algorithm.seed or 0}, losses
 
 
-def _metric(fields: Fields, losses: list[Loss]) -> dict[str, Any]:
+def _stopping(algorithm: Fields, fields: Fields, losses: list[Loss]) -> dict[str, Any]:
+    """Take the rule of early stopping, wherever a version has it."""
+    for place in (fields, algorithm):
+        rule, more = algorithms.early_stopping(place.inner("earlyStopping"))
+        losses += more
+        if rule is not None:
+            return {"early_terminate": rule}
+    return {}
+
+
+def _metric(fields: Fields, losses: list[Loss], *, is_searched: bool) -> dict[str, Any]:
     objective = fields.inner("objective")
     foreign, goal = objective.text("objectiveMetricName"), objective.text("type")
     if foreign is None or goal not in {"maximize", "minimize"}:
@@ -105,15 +106,19 @@ def _metric(fields: Fields, losses: list[Loss]) -> dict[str, Any]:
     name = metric_name(foreign)
     if name != foreign:
         losses.append(Loss(f"spec.objective.objectiveMetricName: {foreign}", f"is called {name} here"))
-    losses += objective.lost(
-        "goal", "a sweep runs all of its trials: stopping at a goal is not supported yet"
-    )
+    target = objective.data.get("goal") if is_searched else None
+    if isinstance(target, int | float) and not isinstance(target, bool):
+        objective.take("goal")
+    else:
+        target = None
+        losses += objective.lost("goal", "a sweep that knows its trials runs all of them")
     losses += objective.lost("additionalMetricNames", EVERY_METRIC)
     reduce = _reduced(objective, foreign, USUAL[goal], losses)
     losses += objective.rest()
     _collector(fields.inner("metricsCollectorSpec"), losses)
     said = {} if reduce is Reduce.LAST else {"reduce": str(reduce)}
-    return {"name": name, "goal": goal, "source": "stdout", **said}
+    wished = {} if target is None else {"target": target}
+    return {"name": name, "goal": goal, "source": "stdout", **said, **wished}
 
 
 def _reduced(objective: Fields, foreign: str, usual: str, losses: list[Loss]) -> Reduce:
@@ -145,9 +150,11 @@ def _limit(fields: Fields, found: Sequence[spaces.Read], method: str, losses: li
     limit = fields.whole("maxTrialCount")
     counts = [parameter.count for parameter in found]
     size = None if None in counts else prod(count for count in counts if count is not None)
-    if method != "grid" and limit is None:
+    if method not in {"grid", "hyperband", "pbt"} and limit is None:
         losses.append(Loss("spec.maxTrialCount", f"the file sets no limit; {UNLIMITED} stands there"))
         limit = UNLIMITED
+    if method in {"hyperband", "pbt"}:
+        return {} if limit is None else {"run_cap": limit}
     if limit is not None and size is not None and limit > size:
         why = f"the space has only {size} combinations, and each is one trial here"
         losses.append(Loss(f"spec.maxTrialCount: {limit}", why))

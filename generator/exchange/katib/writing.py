@@ -11,11 +11,19 @@ from generator.exchange.katib import feasible, job
 from generator.exchange.katib.feasible import Space
 from generator.exchange.loss import Exported, Loss
 from generator.formats import yaml
+from generator.structs import adaptive
 from generator.structs.reporting import MetricSource, Reduce
 from generator.structs.sweep import Draw, Grid, Sampler, Sweep
 from generator.structs.values import Value
 
 KATIB = "Katib"
+ALGORITHMS = {
+    adaptive.Method.TPE: "multivariate-tpe",
+    adaptive.Method.BAYES: "bayesianoptimization",
+    adaptive.Method.CMA_ES: "cmaes",
+}
+USUAL_ROUNDS = 10
+"""Of a search that no number of rounds bounds."""
 STRATEGIES = {Reduce.LAST: "latest", Reduce.MAX: "max", Reduce.MIN: "min"}
 LARGEST_COUNT = 2**31 - 1
 """Katib counts in 32 bits."""
@@ -63,14 +71,18 @@ def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
 
 def _objective(sweep: Sweep) -> dict[str, Any]:
     name = sweep.metric.name
+    goal = {} if sweep.metric.target is None else {"goal": sweep.metric.target}
     return {
         "type": str(sweep.metric.goal),
+        **goal,
         "objectiveMetricName": name,
         "metricStrategies": [{"name": name, "value": STRATEGIES[sweep.metric.reduce]}],
     }
 
 
 def _search(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Search:
+    if sweep.search is not None:
+        return _by_rounds(sweep.search)
     match sweep.blocks:
         case (Grid() | Draw() as block,):
             return _block(block, assignments)
@@ -97,6 +109,27 @@ def _block(block: Grid | Draw, assignments: Sequence[Mapping[str, Value]]) -> Se
     elif size != len(assignments):
         losses.append(Loss(f"{len(assignments)} assignments", f"Katib runs all {size} combinations"))
     return Search({"algorithmName": "grid"}, dimensions, constants, size, tuple(losses))
+
+
+def _by_rounds(search: adaptive.Search) -> Search:
+    """Give a search by rounds to the algorithm of Katib that is nearest to it."""
+    dimensions, constants = _split(
+        {one.name: feasible.space(one.name, one.domain, grid=False) for one in search.space.parameters}
+    )
+    losses = [*_spaces(dimensions), *unsaid.of_block(search, KATIB)]
+    losses.append(Loss("rounds", "Katib asks for a trial whenever one ends, from what has ended by then"))
+    name = ALGORITHMS.get(search.method)
+    if name is None:
+        losses.append(Loss(f"method: {search.method}", "written as multivariate-tpe, the nearest there"))
+    if search.resource is not None:
+        losses.append(Loss("resource", "every trial runs with what the program takes by itself"))
+    losses += [Loss(f"start: {other}", "an Experiment knows its own trials only") for other in search.start]
+    count = search.cap or search.rounds.size * (search.rounds.max or USUAL_ROUNDS)
+    algorithm: dict[str, Any] = {"algorithmName": name or "multivariate-tpe"}
+    if search.seed <= LARGEST_STATE:
+        algorithm["algorithmSettings"] = [{"name": "random_state", "value": str(search.seed)}]
+    losses.append(Loss("seed", "Katib proposes other values from the same one"))
+    return Search(algorithm, dimensions, constants, count, tuple(losses))
 
 
 def _algorithm(block: Draw) -> tuple[dict[str, Any], list[Loss]]:
@@ -169,6 +202,10 @@ def _lost(sweep: Sweep) -> Iterator[Loss]:
     if sweep.metric.source is MetricSource.RESULT:
         why = "Katib reads lines `name=value` from standard output: print the metric as well"
         yield Loss("metric.source: result", why)
+    for other in sweep.other_metrics:
+        yield Loss(f"metrics: {other.name}", "Katib has one objective")
+    if sweep.early_stop is not None:
+        yield Loss("early_terminate", "not written: Katib's median rule compares while all trials run")
     if sweep.replicates > 1:
         yield Loss(f"replicates: {sweep.replicates}", "every assignment runs once, with the first seed")
     if sweep.budget.max_trials is not None or sweep.budget.max_gpu_hours is not None:

@@ -1,6 +1,7 @@
 """Sweeps of Weights & Biases: the YAML that `wandb sweep` takes."""
 
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from generator.exchange.loss import ForeignError, Imported, Loss
@@ -8,17 +9,20 @@ from generator.exchange.names import PLACEHOLDER_METRIC, metric_name, sweep_name
 from generator.exchange.programs import located, script_in
 from generator.exchange.sizes import space_size
 from generator.exchange.wandb.parameters import Parameters
+from generator.exchange.wandb.stopping import stopping
 from generator.formats.foreign_yaml import load
 from generator.structs.command import DEFAULT_COMMAND, PROGRAM
 
 RUN_CAP = 50
 """W&B draws until somebody stops it; a number has to stand here, and this one is cheap to change."""
 
-METHODS = frozenset({"grid", "random"})
+METHODS = frozenset({"grid", "random", "bayes"})
+ROUND = 4
+"""W&B proposes a run whenever one ends; a few at a time learn nearly as often."""
 UNSAID = {
     "project": "names a place at W&B; here results are committed to this repository",
     "entity": "names an account at W&B; here results are committed to this repository",
-    "early_terminate": "no trial is stopped early; each runs to its end or its timeout",
+    "early_terminate": "is not W&B's hyperband with min_iter, or max_iter and s; trials run to their end",
     "apiVersion": "the version of W&B's own format",
     "kind": "always a sweep",
     "controller": "trials are run by a cluster or by `sweep local`",
@@ -26,6 +30,7 @@ UNSAID = {
     "job": "is W&B Launch's; `program` and `run` say what is run",
     "image_uri": "name the image by its digest in run.image",
 }
+KEPT = frozenset({"target", "impute"})
 TRANSLATED = frozenset(
     {"program", "method", "metric", "metrics", "parameters", "command", "run_cap", "name", "description"}
 )
@@ -50,9 +55,11 @@ def read(content: bytes, *, name: str) -> Imported:
     method = _method(data.get("method"), losses)
     parameters = Parameters(is_grid=method == "grid", losses=losses).translate(data["parameters"])
     spec |= {"method": method} | _size(data, method, parameters, losses)
-    spec |= {"metric": _metric(data, losses), "parameters": parameters}
+    spec |= {"metric": _metric(data, losses, method), "parameters": parameters}
+    stop = stopping(data.get("early_terminate"), losses)
+    spec |= {} if stop is None else {"early_terminate": stop}
     spec |= _program(data, losses)
-    losses += _unsaid(data)
+    losses += _unsaid(data, known=TRANSLATED if stop is None else TRANSLATED | {"early_terminate"})
     return Imported(spec, tuple(losses))
 
 
@@ -65,10 +72,7 @@ def _description(data: Mapping[str, Any], own: str) -> str:
 def _method(method: object, losses: list[Loss]) -> str:
     if isinstance(method, str) and method in METHODS:
         return method
-    if method == "bayes":
-        losses.append(Loss("method: bayes", "written as random: no method here learns from results yet"))
-    else:
-        losses.append(Loss(f"method: {method}", "is none of grid, random and bayes; written as random"))
+    losses.append(Loss(f"method: {method}", "is none of grid, random and bayes; written as random"))
     return "random"
 
 
@@ -77,6 +81,13 @@ def _size(
 ) -> dict[str, Any]:
     """Say how many trials there are, and by which seed they are drawn."""
     cap, size = data.get("run_cap"), space_size(parameters)
+    if method == "bayes":
+        losses.append(Loss("seed", "W&B has none and proposes anew each time; written as seed: 0"))
+        why = (
+            f"W&B proposes a run whenever one ends; here {ROUND} at a time, from the records of those before"
+        )
+        losses.append(Loss("rounds", why))
+        return {"seed": 0, "rounds": {"size": ROUND}, "run_cap": _cap(cap, size, losses)}
     if method == "random":
         losses.append(Loss("seed", "W&B has none and draws anew each time; written as seed: 0"))
         return {"seed": 0, "run_cap": _cap(cap, size, losses)}
@@ -99,7 +110,7 @@ def _cap(cap: Any, size: int | None, losses: list[Loss]) -> Any:
     return found
 
 
-def _metric(data: Mapping[str, Any], losses: list[Loss]) -> dict[str, Any]:
+def _metric(data: Mapping[str, Any], losses: list[Loss], method: str) -> dict[str, Any]:
     metric = data.get("metric")
     if metric is None and isinstance(data.get("metrics"), list) and data["metrics"]:
         metric = data["metrics"][0]
@@ -113,9 +124,10 @@ def _metric(data: Mapping[str, Any], losses: list[Loss]) -> dict[str, Any]:
         losses.append(
             Loss(f"metric.name: {own}", f"written as {called}: no spaces and signs, a letter first")
         )
+    kept = {key: metric[key] for key in KEPT & metric.keys() if method == "bayes"}
     losses += [
         Loss(f"metric.{key}", "every trial runs, and each one's own value is recorded")
-        for key in sorted(metric.keys() - {"name", "goal"})
+        for key in sorted(metric.keys() - {"name", "goal"} - kept.keys())
     ]
     why = (
         f"wandb.log is not listened to: print a line `{called}=NUMBER`; or write JSON to the file "
@@ -123,7 +135,7 @@ def _metric(data: Mapping[str, Any], losses: list[Loss]) -> dict[str, Any]:
     )
     losses.append(Loss("metric.source", why))
     goal = {"goal": metric["goal"]} if "goal" in metric else {}
-    return {"name": called, **goal, "source": "stdout"}
+    return {"name": called, **goal, "source": "stdout", **dict(sorted(kept.items()))}
 
 
 def _program(data: Mapping[str, Any], losses: list[Loss]) -> dict[str, Any]:
@@ -155,8 +167,8 @@ def _command(command: object) -> list[str]:
     return [str(part) for part in command]
 
 
-def _unsaid(data: Mapping[str, Any]) -> Iterator[Loss]:
+def _unsaid(data: Mapping[str, Any], *, known: AbstractSet[str]) -> Iterator[Loss]:
     for key in data:
-        if key not in TRANSLATED:
+        if key not in known:
             why = UNSAID.get(key, "is no key of W&B's sweeps")
             yield Loss(str(key), f"{why}; left out")

@@ -7,7 +7,7 @@ from generator.exchange.loss import Exported, Loss
 from generator.exchange.programs import script_in
 from generator.exchange.unsaid import of_block, of_run
 from generator.formats.yaml import dump
-from generator.structs.adaptive import Method, Search
+from generator.structs.adaptive import HyperbandStop, Method, Search
 from generator.structs.command import DEFAULT_COMMAND, PROGRAM
 from generator.structs.domain import (
     Beta,
@@ -35,7 +35,9 @@ def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
         document["description"] = sweep.description
     document |= _program(sweep, losses)
     document |= _method(block, losses)
-    document["metric"] = {"name": sweep.metric.name, "goal": str(sweep.metric.goal)}
+    document["metric"] = _metric(sweep, losses)
+    if (stop := _early_terminate(sweep, losses)) is not None:
+        document["early_terminate"] = stop
     document["parameters"] = (
         _listed(assignments, losses) if isinstance(block, Listing) else dict(_parameters(block, losses))
     )
@@ -82,6 +84,26 @@ def _method(block: Block, losses: list[Loss]) -> dict[str, Any]:
             return _bayes(adaptive, cap or (rounds.max and rounds.max * rounds.size), losses)
         case _:
             assert_never(block)
+
+
+def _metric(sweep: Sweep, losses: list[Loss]) -> dict[str, Any]:
+    losses += [
+        Loss(f"metrics: {other.name}", "W&B has one metric that decides") for other in sweep.other_metrics
+    ]
+    target = {} if sweep.metric.target is None else {"target": sweep.metric.target}
+    return {"name": sweep.metric.name, "goal": str(sweep.metric.goal), **target}
+
+
+def _early_terminate(sweep: Sweep, losses: list[Loss]) -> dict[str, Any] | None:
+    match sweep.early_stop:
+        case None:
+            return None
+        case HyperbandStop(first, last, count, eta, strict):
+            keys = {"min_iter": first} if count is None else {"max_iter": last, "s": count}
+            return {"type": "hyperband", **keys, "eta": eta, "strict": strict}
+        case _:
+            losses.append(Loss("early_terminate", "W&B has hyperband only; every run goes to its end"))
+            return None
 
 
 def _bayes(method: Method, cap: int | None, losses: list[Loss]) -> dict[str, Any]:
