@@ -14,6 +14,7 @@ from generator.formats import yaml
 from generator.search import Expansion, explore
 from tests.repository import Sandbox
 from trainer.cifar import CIFAR10
+from trainer.hyperparameters import parse
 
 ROOT = Path(__file__).parents[2]
 TRIALS = {"eidf-grid": 4, "fashion-grid": 16, "mnist-grid": 16, "nvidia-grid": 16, "nvidia-grid-48": 48}
@@ -97,6 +98,19 @@ def test_the_extension_holds_the_table_and_thirty_two_trials_more(published: San
 
     assert table < extended
     assert len(extended - table) == 32
+
+
+@pytest.mark.parametrize("name", sorted(TRIALS))
+def test_the_trainer_takes_every_value_of_every_trial(published: Sandbox, name: str) -> None:
+    *start, last = content(f"sweeps/{name}.yaml")["command"]
+    workload, *fixed = start[3:]
+
+    for one in assignments(published, name):
+        knobs = parse(workload, [*fixed, *(f"--{key}={value}" for key, value in one.items())])
+
+        for key, value in one.items():
+            assert getattr(knobs.network, key) == {"on": True, "off": False}.get(str(value), value)
+    assert last == "${args}"
 
 
 def test_data_is_named_by_the_digest_of_what_the_trainer_verifies() -> None:

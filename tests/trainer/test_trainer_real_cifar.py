@@ -1,0 +1,61 @@
+"""CIFAR-10 itself, for whoever has it: no package does, so nobody's test run can fetch it."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.trainer import sources
+from trainer import data
+from trainer.__main__ import main
+from trainer.cifar import CIFAR10, load
+
+LEAST = 0.6
+"""A loose floor, for a tenth of the images and of the epochs' work; chance is 0.1."""
+
+
+@pytest.fixture(scope="module")
+def cifar10() -> Path:
+    folder = Path(os.environ.get("CIFAR10", sources.HELD / "cifar10"))
+    forms = (CIFAR10.binary.file, CIFAR10.python.file, CIFAR10.python.folder, "cifar10.u8")
+    if not any((folder / form).exists() for form in forms):
+        pytest.skip(
+            f"CIFAR-10 is not here: {folder} holds none of {', '.join(forms)}; $CIFAR10 may name another"
+        )
+    return folder
+
+
+def test_real_cifar10_has_the_colours_that_its_images_are_normalised_by(cifar10: Path) -> None:
+    dataset = data.load("cifar10", cifar10)
+
+    size = dataset.train.side**2
+    sums = [0, 0, 0]
+    for place in range(0, len(dataset.train.pixels), size):
+        sums[place // size % 3] += sum(dataset.train.pixels[place : place + size])
+    means = [total / dataset.train.count / size / 255 for total in sums]
+    assert means == pytest.approx([0.4914, 0.4822, 0.4465], abs=0.0001)
+
+
+def test_both_forms_of_real_cifar10_hold_the_same_images(cifar10: Path, tmp_path: Path) -> None:
+    if not all((cifar10 / archive.file).exists() for archive in (CIFAR10.binary, CIFAR10.python)):
+        pytest.skip("only one of the two archives of CIFAR-10 is here")
+    (tmp_path / CIFAR10.python.file).symlink_to(cifar10 / CIFAR10.python.file)
+
+    binary, python = load(cifar10, CIFAR10), load(tmp_path, CIFAR10)
+
+    assert binary is not None
+    assert python is not None
+    assert (binary.train, binary.test) == (python.train, python.test)
+
+
+def test_a_narrow_network_learns_real_cifar10(cifar10: Path, tmp_path: Path) -> None:
+    result = tmp_path / "result.json"
+    knobs = ("--width=8", "--epochs=10", "--batch_size=128", "--train_images=5000", "--test_images=1000")
+
+    code = main(["cifar10", *knobs], {"SWEEP_DATA": str(cifar10), "SWEEP_RESULT": str(result)})
+
+    assert code == 0
+    document = json.loads(result.read_text())
+    assert document["data"]["name"] == "cifar10"
+    assert document["metrics"]["test_accuracy"] >= LEAST
