@@ -7,7 +7,7 @@ from generator.cli.answer import has_errors
 from generator.cli.plan_markdown import bounded
 from generator.cli.values import counted
 from generator.problems import Problem, Severity
-from generator.results.words import code
+from generator.results.words import code, markdown
 
 MOST_ROWS = 100
 LONGEST = 200
@@ -37,9 +37,9 @@ def _row(problem: Problem) -> str:
     place = f"{problem.file}:{problem.line}:{problem.column}" if problem.line else problem.file
     said = f"{problem.path}: {problem.message}" if problem.path else problem.message
     severity = "" if problem.severity is Severity.ERROR else "warning: "
-    hint = _cell(problem.hint) if problem.hint else ""
-    return f"| {_cell(place)} | {severity}{_cell(said)} `{problem.code}` | {hint} |"
+    where = code(words.cut(place, LONGEST)) if place else ""
+    return f"| {where} | {severity}{_cell(said)} `{problem.code}` | {_cell(problem.hint or '')} |"
 
 
 def _cell(text: str) -> str:
-    return code(words.cut(text, LONGEST)) if text else ""
+    return markdown(words.cut(text, LONGEST))

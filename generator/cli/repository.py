@@ -36,6 +36,13 @@ class Applier(StrEnum):
     NONE = "none"
 
 
+class Generating(StrEnum):
+    """When overlays are written."""
+
+    IN_PULL_REQUEST = "in-pull-request"
+    ON_MERGE = "on-merge"
+
+
 def register(app: typer.Typer) -> None:
     """Add the commands that write commits of their own."""
     app.command("cancel", rich_help_panel=RUN)(cancel)
@@ -144,6 +151,10 @@ def init(
     controller: Annotated[
         Applier, typer.Option("--controller", help="What applies the overlays; `none`: `sweep local`.")
     ] = Applier.NONE,
+    generate: Annotated[
+        Generating,
+        typer.Option("--generate", help="When overlays are written; `on-merge`: by a workflow on main."),
+    ] = Generating.IN_PULL_REQUEST,
     form: FormatOption = Format.TEXT,
 ) -> None:
     """Make a complete repository of sweeps, with a first commit, ready to push."""
@@ -151,7 +162,7 @@ def init(
     def work() -> Answer:
         from generator.commands import init as command
 
-        made = command.init(folder, name=name, controller=str(controller))
+        made = command.init(folder, name=name, controller=str(controller), generate=str(generate))
         shown = (
             f"made {folder}: {len(made.files)} files, commit {made.commit[:8]} on main",
             f"next: cd {folder} && sweep try {made.example}; README.md has the rest",

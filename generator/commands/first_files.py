@@ -3,7 +3,7 @@
 from typing import assert_never
 
 from generator import __version__
-from generator.structs.settings import Controller
+from generator.structs.settings import Controller, Generate
 
 EXAMPLE = "peak"
 """The name of the sweep that a new repository begins with."""
@@ -26,6 +26,7 @@ SETTINGS = """\
 version: 1
 namespace: sweeps          # where trials run
 controller: {controller}
+generate: {generate}  # or on-merge: when overlays are written
 
 # What holds for sweeps that say nothing else. `local`: programs run from the locked code, without an image.
 # defaults: {{image: trainer, pool: cpu, retries: 1, timeout: 1h}}
@@ -71,6 +72,16 @@ sweep results {example}          # the trials, best first
 `sweep new NAME` begins another sweep. A batch runs the committed code of its `run.code.path`, here `code/`,
 and nothing else.
 {platform}
+## Pull requests
+
+`.github/workflows/` checks each on GitHub: what is wrong stands on its lines, the plan in the summary. Once,
+before the first one, name the version that does so, with the hashes of all it needs, and demand the check:
+
+```
+uv pip compile --generate-hashes --universal .github/sweep.in --output-file .github/sweep.lock
+gh api --method POST 'repos/{{owner}}/{{repo}}/rulesets' --input .github/rulesets/main.json
+```
+
 ## What lies where
 
 | folder | holds | written by |
@@ -78,6 +89,7 @@ and nothing else.
 | `sweeps/` | specs: what to try, what to measure, how to run it | people |
 | `code/` | the program | people |
 | `sweepledger.yaml` | settings: images, data, nodes, limits | the platform team |
+| `.github/` | the check of pull requests, owners, the rules of `main` | the platform team |
 | `base/` | Kubernetes building blocks; frozen once a batch refers to them | `sweep`, the platform team |
 | `overlays/active/` | one folder a batch: what the cluster is asked to run | `sweep generate` |
 | `overlays/archive/` | the same folders, recorded or cancelled | the collector, `sweep cancel` |
@@ -149,7 +161,7 @@ __pycache__/
 """
 
 
-def first_files(name: str, controller: Controller) -> dict[str, bytes]:
+def first_files(name: str, controller: Controller, generate: Generate) -> dict[str, bytes]:
     """Give what a person finds in a new repository, beside its spec and its bases."""
     run = RUNS[controller].format(example=EXAMPLE)
     readme = README.format(
@@ -159,10 +171,11 @@ def first_files(name: str, controller: Controller) -> dict[str, bytes]:
         ".gitattributes": ATTRIBUTES,
         ".github/CODEOWNERS": OWNERS,
         ".github/pull_request_template.md": PULL_REQUEST,
+        ".github/sweep.in": f"sweepledger=={__version__}\n",
         ".gitignore": IGNORED,
         "README.md": readme,
         "code/train.py": PROGRAM,
-        "sweepledger.yaml": SETTINGS.format(controller=controller),
+        "sweepledger.yaml": SETTINGS.format(controller=controller, generate=generate),
     }
     return {path: text.encode() for path, text in texts.items()}
 

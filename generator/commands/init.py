@@ -8,17 +8,20 @@ from generator.commands.first_files import EXAMPLE, first_files
 from generator.commands.workspace import SPECS
 from generator.errors import RepositoryError, UsageError
 from generator.repo import files
-from generator.repo.bases import base_folder
+from generator.repo.bases import base_folder, workflows_folder
 from generator.repo.batches import ACTIVE, ARCHIVE
 from generator.repo.git import Repository, create
 from generator.spec.schemas import schema_text
 from generator.spec.starter import SCHEMA_FILE, starter
-from generator.structs.settings import Controller
+from generator.structs.settings import Controller, Generate
 from generator.structs.tree import FileTree
 
 BRANCH = "main"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
 """It stands in prose; a name of a hosting service fits."""
+
+ON_MERGE = ".github/workflows/generate.yaml"
+"""The one workflow that writes to the branch: only where that was chosen."""
 
 BASES = re.compile(r"(?:trial|jobs|launcher|components/[a-z0-9-]+)/v[1-9][0-9]*/", re.ASCII)
 """What any batch may build on. Shapes of several pods bring theirs with their first batch, as `sweep
@@ -35,7 +38,13 @@ class Made:
     example: str = EXAMPLE
 
 
-def init(folder: Path, *, name: str | None = None, controller: str = "none") -> Made:
+def init(
+    folder: Path,
+    *,
+    name: str | None = None,
+    controller: str = "none",
+    generate: str = Generate.IN_PULL_REQUEST,
+) -> Made:
     """Make a repository in a new or empty folder, with its first commit on `main`.
 
     Raises UsageError for a folder that holds something, RepositoryError inside another repository,
@@ -53,7 +62,7 @@ def init(folder: Path, *, name: str | None = None, controller: str = "none") -> 
         raise RepositoryError(
             f"{folder} would lie inside the repository {around}", hint="choose a folder outside of it"
         )
-    tree = first_tree(called, Controller(controller))
+    tree = first_tree(called, Controller(controller), Generate(generate))
     commit = ""
 
     def finish(made: Path) -> None:
@@ -64,11 +73,16 @@ def init(folder: Path, *, name: str | None = None, controller: str = "none") -> 
     return Made(folder, commit, tuple(path for path, _ in tree))
 
 
-def first_tree(name: str, controller: Controller) -> FileTree:
+def first_tree(name: str, controller: Controller, generate: Generate) -> FileTree:
     """Give every file of a new repository; `sweep bootstrap`, which knows its address, adds `clusters/`."""
     return FileTree(
         {
-            **first_files(name, controller),
+            **first_files(name, controller, generate),
+            **{
+                path: content
+                for path, content in files.read_sources(workflows_folder())
+                if path != ON_MERGE or generate is Generate.ON_MERGE
+            },
             f"{SPECS}/{SCHEMA_FILE}": schema_text("sweep").encode(),
             f"{SPECS}/{EXAMPLE}.yaml": starter(EXAMPLE).encode(),
             # Controllers prune only while the folder they watch exists.

@@ -11,7 +11,7 @@ from generator.commands import first_files
 from generator.commands.init import init
 from generator.commands.workspace import Workspace
 from generator.errors import GeneratorError, RepositoryError, UsageError
-from generator.structs.settings import Controller
+from generator.structs.settings import Controller, Generate
 from tests.repository import IMAGE
 
 Run = Callable[..., CompletedProcess[str]]
@@ -78,7 +78,7 @@ def test_nothing_is_pinned_linked_or_promised_that_does_not_exist(tmp_path: Path
     assert "requirements.txt" not in made.files
     page = (tmp_path / "lab/README.md").read_text()
     assert "http" not in page
-    assert "CI" not in page
+    assert ".github/sweep.lock" in page
 
 
 def test_the_owners_that_are_to_be_named_stand_in_no_comment(tmp_path: Path) -> None:
@@ -186,3 +186,21 @@ def test_a_name_that_is_none_is_refused(tmp_path: Path, name: str) -> None:
 
 def test_the_example_program_has_ten_lines() -> None:
     assert len(first_files.PROGRAM.splitlines()) <= 10
+
+
+def test_the_workflows_of_a_team_are_the_packaged_ones_and_only_who_chose_it_writes_on_merge(
+    tmp_path: Path, run_sweep: Run
+) -> None:
+    packaged = Path(first_files.__file__).parents[1] / "workflows"
+
+    plain = set(init(tmp_path / "plain").files)
+    assert run_sweep("init", "merging", "--generate", "on-merge", cwd=tmp_path).returncode == 0
+
+    workflow = ".github/workflows/generate.yaml"
+    assert (workflow in plain, (tmp_path / "merging" / workflow).is_file()) == (False, True)
+    assert Workspace.find(tmp_path / "merging").settings.generate is Generate.ON_MERGE
+    for path in packaged.rglob("*.*"):
+        name = path.relative_to(packaged)
+        if path.is_file():
+            assert (tmp_path / "merging" / name).read_bytes() == path.read_bytes()
+    assert (tmp_path / "plain/.github/sweep.in").read_text() == f"sweepledger=={__version__}\n"

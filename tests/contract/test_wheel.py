@@ -22,7 +22,9 @@ def test_the_wheel_carries_the_generator_and_base_and_nothing_else(tmp_path: Pat
 
     assert {name.partition("/")[0] for name in names} == {"generator", "sweepledger-0.1.0.dist-info"}
     assert {"generator/base/launcher/v1/launch.py", "generator/base/trial/v1/job.yaml"} <= set(names)
-    assert "generator/schemas/sweep.schema.json" in names
+    assert {"generator/schemas/sweep.schema.json", "generator/workflows/.github/workflows/check.yaml"} <= set(
+        names
+    )
     assert not [name for name in names if "__pycache__" in name]
 
     code = (

@@ -1,0 +1,151 @@
+"""Hostile changes, by the rows of the catalogue: S and N are specs, G states of git, W workflows.
+
+Each is brought as a pull request would bring it: committed, upon a branch that is in order.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from generator.commands.generate import generate
+from tests.hostile.test_specs import ACCEPTED, REFUSED
+from tests.repository import Sandbox
+
+Change = Callable[[Sandbox], None]
+
+MARK = "EXECUTED"
+"""A file of this name beside the clone says that something of the change ran."""
+
+SPY = "import pathlib, os; pathlib.Path(os.environ.get('MARK', '/tmp/mark')).touch()\n"
+SHELL_SPY = 'touch "${MARK:-/tmp/mark}"\n'
+
+PLANTED = {
+    "conftest.py": SPY,
+    "sitecustomize.py": SPY,
+    "usercustomize.py": SPY,
+    "generator/__init__.py": SPY,
+    "generator/cli/__init__.py": SPY,
+    "yaml/__init__.py": SPY,
+    "git.py": SPY,
+    "typer.py": SPY,
+    "rich/__init__.py": SPY,
+    "code/train.py": SPY,
+    "setup.py": SPY,
+    "pyproject.toml": "[tool.pytest.ini_options]\naddopts = '-p conftest'\n",
+    "pytest.ini": "[pytest]\naddopts = -p conftest\n",
+    "pip.conf": "[global]\nindex-url = http://127.0.0.1:9/\n",
+    "evil.pth": f"import os; {SPY}",
+    "Makefile": f"sweep test all:\n\t{SHELL_SPY}",
+    ".envrc": SHELL_SPY,
+    ".bashrc": SHELL_SPY,
+    ".pre-commit-config.yaml": "repos: [{repo: local, hooks: [{id: x, entry: ./x, language: script}]}]\n",
+    ".githooks/post-checkout": f"#!/bin/sh\n{SHELL_SPY}",
+    "bin/git": f"#!/bin/sh\n{SHELL_SPY}",
+    "kustomize": f"#!/bin/sh\n{SHELL_SPY}",
+    "kubectl": f"#!/bin/sh\n{SHELL_SPY}",
+}
+"""W3: what a tool might run or read that stands in the folder it looks at."""
+
+
+def plant(sandbox: Sandbox) -> None:
+    for path, text in PLANTED.items():
+        sandbox.write(path, text)
+        if text.startswith("#!"):
+            (sandbox.root / path).chmod(0o755)
+
+
+def _kustomization(text: str) -> Change:
+    def change(sandbox: Sandbox) -> None:
+        sandbox.spec("mine")
+        generate(sandbox.workspace)
+        (folder,) = (sandbox.root / "overlays/active").glob("mine-*")
+        path = folder / "kustomization.yaml"
+        path.write_text(path.read_text() + text)
+
+    return change
+
+
+def _written(path: str, text: str) -> Change:
+    def change(sandbox: Sandbox) -> None:
+        sandbox.write(path, text)
+
+    return change
+
+
+def _linked(sandbox: Sandbox) -> None:
+    (sandbox.root / "sweeps/odd.yaml").symlink_to("/proc/self/environ")
+
+
+def _named(sandbox: Sandbox) -> None:
+    for name in (b"a\n::error::x", b'a"; id', b"-rf", b"\xff\xfe", b"$(id)", b"a b"):
+        with open(os.fsencode(sandbox.root / "sweeps") + b"/" + name + b".yaml", "wb") as file:  # noqa: PTH123
+            file.write(b"name: a\n")
+
+
+def _folded(sandbox: Sandbox) -> None:
+    for name in ("Lr", "LR", "lr"):
+        sandbox.spec(name)
+
+
+def _bombed(sandbox: Sandbox) -> None:
+    lines = ["a: &a [x, x]", *(f"b{n}: &b{n} [*a, *a]" for n in range(9))]
+    _kustomization("\n".join(lines) + "\n")(sandbox)
+
+
+def _vast(sandbox: Sandbox) -> None:
+    spec = sandbox.spec("vast")
+    words = "<img src=x onerror=1> | @everyone [x](http://x) `" * 80
+    spec.write_text(spec.read_text().replace("Where does the parabola peak?", f"'{words[:400]}'"))
+    generate(sandbox.workspace)
+
+
+CHANGES: Mapping[str, Change] = {
+    "G1": _linked,
+    "G3": _written(".gitattributes", "* filter=evil\n"),
+    "G4": _kustomization("# mine\n"),
+    "G10": _folded,
+    "G11": _named,
+    "G14 url": _kustomization("resources: [https://127.0.0.1:9/x]\n"),
+    "G14 helm": _kustomization("helmCharts: [{name: x, repo: http://127.0.0.1:9}]\n"),
+    "G14 plugins": _kustomization("generators: [x.yaml]\ntransformers: [y.yaml]\n"),
+    "G14 bomb": _bombed,
+    "W2 workflow": _written(".github/workflows/check.yaml", "on: pull_request_target\n"),
+    "W2 base": _written("base/trial/v1/job.yaml", "a: 1\n"),
+    "W2 settings": _written("sweepledger.yaml", "version: 1\nlimits: {max_trials: 100000}\n"),
+    "W2 results": _written("results/first/summary.csv", "trial\n"),
+    "W3": plant,
+    "W7": _vast,
+}
+
+
+def specs() -> Iterator[tuple[str, bytes]]:
+    """Give every hostile spec of the tables, by row and number."""
+    for row, groups in REFUSED.items():
+        for number, content in enumerate(content for contents, _ in groups for content in contents):
+            yield f"{row}-{number}", content
+    for row, inputs in ACCEPTED.items():
+        for number, (content, _) in enumerate(inputs):
+            yield f"{row}-ok{number}", content
+
+
+def first_of_each_row() -> Iterator[tuple[str, bytes]]:
+    """Give one hostile spec a row."""
+    seen: set[str] = set()
+    for name, content in specs():
+        row = name.partition("-")[0]
+        if row not in seen:
+            seen.add(row)
+            yield name, content
+
+
+def brought(sandbox: Sandbox, change: Change | bytes) -> None:
+    """Make the work tree what a check of the pull request finds: the change, committed upon main."""
+    sandbox.git("checkout", "-q", "--force", "-B", "proposal", "main")
+    sandbox.git("clean", "-q", "-f", "-d", "-x")
+    if isinstance(change, bytes):
+        path: Path = sandbox.root / "sweeps/lr.yaml"
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(change)
+    else:
+        change(sandbox)
+    sandbox.commit("Propose")

@@ -1,0 +1,230 @@
+"""A hostile pull request of each row: a verdict, no network, no child left, nothing of it executed.
+
+Counters, not clocks; `python benchmarks/pull_requests.py` measures CPU and memory of every single input.
+"""
+
+import hashlib
+import json
+import re
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.repository import Sandbox
+from tests.workflows.hostile_changes import CHANGES, MARK, brought, first_of_each_row, specs
+from tests.workflows.runner import OURS, ROOT, TEAMS, Host
+
+PROGRAMS = {"program git", "program ssh-keygen", "program kustomize", "program kubectl"}
+MEBIBYTES = 256
+SPECS = dict(first_of_each_row())
+
+
+@pytest.fixture(scope="module")
+def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
+    made = Sandbox.create(tmp_path_factory.mktemp("pull requests"))
+    made.merged("first", xs="1, 2")
+    return made
+
+
+@pytest.fixture(scope="module")
+def checker(sandbox: Sandbox) -> Iterator["Checker"]:
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.workflows.counting", str(sandbox.root)],
+        cwd=ROOT,
+        env={"PATH": "/usr/bin:/bin", "MARK": str(sandbox.root.parent / MARK), "HOME": "/nonexistent"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        yield Checker(process, sandbox)
+        assert process.stdin is not None
+        process.stdin.close()
+
+
+class Checker:
+    def __init__(self, process: "subprocess.Popen[str]", sandbox: Sandbox) -> None:
+        self._process, self._sandbox = process, sandbox
+
+    def verdict(self) -> dict[str, Any]:
+        report = self._sandbox.root.parent / "report"
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None
+        assert stdout is not None
+        stdin.write(json.dumps(["--base", "main", "--format", "github", "--report", str(report)]) + "\n")
+        stdin.flush()
+        found: dict[str, Any] = json.loads(stdout.readline())
+        return found
+
+
+@pytest.mark.parametrize("row", [*SPECS, *CHANGES])
+def test_a_hostile_change_gets_a_verdict_and_nothing_else(
+    row: str, sandbox: Sandbox, checker: Checker, needs_kustomize: None
+) -> None:
+    brought(sandbox, SPECS[row] if row in SPECS else CHANGES[row])
+
+    found = checker.verdict()
+
+    assert found["code"] in {0, 1, 3, 5}, found["said"]
+    assert "Traceback" not in found["said"]
+    assert set(found["counts"]) <= PROGRAMS, found["counts"]
+    assert found["left"] == 0
+    assert found["mebibytes"] <= MEBIBYTES
+    assert not (sandbox.root.parent / MARK).exists()
+    commands = [line for line in found["said"].splitlines() if line.lstrip().startswith("::")]
+    assert all(re.match(r"::(?:error|warning) (?:file=|title=)", line) for line in commands)
+
+
+def test_every_row_of_specs_is_tried() -> None:
+    assert {name.partition("-")[0] for name in SPECS} == {name.partition("-")[0] for name, _ in specs()}
+
+
+@pytest.fixture(scope="module")
+def planted(
+    tmp_path_factory: pytest.TempPathFactory, machine: Path, needs_kustomize: None
+) -> tuple[Any, Path]:
+    """One pull request with all that might run, looked at by the steps of the workflow themselves."""
+    folder = tmp_path_factory.mktemp("planted")
+    made = Sandbox.create(folder)
+    lock = (ROOT / "locks/sweep.lock").read_text()
+    made.write(".github/sweep.lock", lock)
+    made.commit("Name the version")
+    made.push()
+    base = made.git("rev-parse", "HEAD").strip()
+    CHANGES["W3"](made)
+    made.commit("Plant")
+    CHANGES["W7"](made)
+    made.write(".github/sweep.lock", "evil==1\n")
+    merge = made.commit("Propose $(touch x)\n\n::error::forged")
+    made.git("push", "-q", "origin", f"{merge}:refs/pull/1/merge")
+    mark = folder / MARK
+    host = Host(made.remote, folder / "host", (machine,))
+    github = {
+        "sha": merge,
+        "ref": "refs/pull/1/merge",
+        "head_ref": f"$(touch {mark})",
+        "actor": "mallory\n::error::x",
+        "event": {
+            "pull_request": {
+                "base": {"sha": base},
+                "title": f"`touch {mark}` ::set-output name=x::y \u202e<img src=x onerror=x>" + "x" * 10_000,
+                "head": {"ref": "--upload-pack=touch", "sha": merge},
+            }
+        },
+    }
+    ran = host.run(TEAMS / "check.yaml", github, secrets={"GENERATE_TOKEN": "canary-77aa"})
+    return ran, mark
+
+
+def test_w3_nothing_that_lies_in_the_change_is_run_by_the_workflows_steps(planted: tuple[Any, Path]) -> None:
+    ran, mark = planted
+
+    assert ran.steps["Say what is wrong, on its lines"] == 0, ran.output
+    assert not mark.exists()
+    assert not list(ran.folder.rglob(MARK))
+
+
+def test_w2_what_installs_the_checker_is_the_bases(planted: tuple[Any, Path]) -> None:
+    ran, _ = planted
+
+    assert ran.steps["Install the generator of the base"] == 0
+    assert "evil" not in ran.output
+
+
+def test_g12_title_branch_and_author_reach_no_command_and_no_summary(planted: tuple[Any, Path]) -> None:
+    ran, mark = planted
+
+    assert not mark.exists()
+    assert ran.commands == ()
+    for forged in ("set-output", "onerror=x>", "upload-pack", "mallory", "forged"):
+        assert forged not in ran.summary + ran.output
+
+
+def test_w7_a_summary_is_bounded_and_its_words_stay_words(planted: tuple[Any, Path]) -> None:
+    ran, _ = planted
+
+    assert len(ran.summary.encode()) <= 2 * 64 * 1024, "two steps, each with a summary of its own"
+    assert "## vast: 3 trials" in ran.summary
+    outside = re.sub(r"`[^`\n]*`", "", ran.summary.replace("\\`", ""))
+    assert not re.search(r"(?<!\\)<(?!/?code>)|(?<!\\)@|(?<!\\)\]\(", outside)
+
+
+def test_a_secret_of_the_host_is_in_nothing_that_a_check_leaves(planted: tuple[Any, Path]) -> None:
+    ran, _ = planted
+    left = b"".join(path.read_bytes() for path in ran.artifact("check").rglob("*") if path.is_file())
+
+    assert "canary-77aa" not in ran.output + ran.summary
+    assert b"canary-77aa" not in left
+
+
+@pytest.mark.parametrize(
+    ("lock", "is_installed"),
+    [("typo==1\n", False), (f"typo==1 --hash=sha256:{'0' * 64}\n", False), ("-e .\n", False), ("", True)],
+    ids=["no hash", "another's hash", "a folder", "its own hash"],
+)
+def test_w4_what_has_no_hash_or_another_is_not_installed(
+    tmp_path: Path, machine: Path, lock: str, *, is_installed: bool
+) -> None:
+    wheel = tmp_path / "wheels/typo-1-py3-none-any.whl"
+    wheel.parent.mkdir()
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("typo-1.dist-info/METADATA", "Metadata-Version: 2.1\nName: typo\nVersion: 1\n")
+        archive.writestr(
+            "typo-1.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        archive.writestr("typo-1.dist-info/RECORD", "")
+    lock = lock or f"typo==1 --hash=sha256:{hashlib.sha256(wheel.read_bytes()).hexdigest()}\n"
+    (tmp_path / "trusted/.github").mkdir(parents=True)
+    (tmp_path / "trusted/.github/sweep.lock").write_text(lock)
+    found = re.search(r"run: (python3 -m pip .*)", (TEAMS / "check.yaml").read_text())
+    assert found is not None
+
+    done = subprocess.run(
+        ["bash", "-c", found[1]],
+        cwd=tmp_path,
+        env={
+            "PATH": f"{machine}:/usr/bin:/bin",
+            "HOME": str(tmp_path),
+            "PIP_NO_INDEX": "1",
+            "PIP_FIND_LINKS": str(wheel.parent),
+            "PIP_DRY_RUN": "1",
+        },
+        capture_output=True,
+        check=False,
+    )
+
+    assert (done.returncode == 0) is is_installed, done.stderr
+
+
+def test_w5_pins_are_held_against_their_repositories_where_there_is_a_network() -> None:
+    recipe = (ROOT / "Makefile").read_text().partition("\naudit:")[2].partition("\n\n")[0]
+
+    assert "run: make audit" in (OURS / "scheduled.yaml").read_text()
+    assert "zizmor" in recipe
+    assert "--offline" not in recipe
+
+
+def test_w6_no_workflow_reads_what_another_has_left() -> None:
+    readers = [
+        path
+        for folder in (OURS, TEAMS)
+        for path in folder.iterdir()
+        if "download-artifact" in path.read_text()
+    ]
+
+    assert [path.name for path in readers] == ["release.yaml"], "there by the run that made it"
+    assert "workflow_run" not in "".join(path.read_text() for path in (*OURS.iterdir(), *TEAMS.iterdir()))
+
+
+def test_w2_owners_approve_what_judges_others() -> None:
+    owners = (ROOT / ".github/CODEOWNERS").read_text()
+    rules = (ROOT / ".github/rulesets/main.json").read_text()
+
+    for place in ("/.github/", "/base/", "/generator/", "/locks/", "/sweepledger.yaml"):
+        assert f"\n{place} " in owners
+    assert '"require_code_owner_review": true' in rules
+    assert rules == (ROOT / "generator/workflows/.github/rulesets/main.json").read_text()

@@ -1,0 +1,149 @@
+"""The tutorial and the guide, followed word by word in new folders; remarks say when the host acts."""
+
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from generator import __version__
+from tests.workflows.runner import ROOT, Host
+
+BLOCK = re.compile(r"^```console\n(.*?)^```$|^<!-- (.*?) -->$", re.DOTALL | re.MULTILINE)
+IDENTITY = "-c user.name=Ada -c user.email=ada@example.org"
+
+
+def told(page: str) -> Iterator[tuple[str, str]]:
+    """Give what a page says to type, and what happens in between."""
+    for found in BLOCK.finditer((ROOT / "docs" / page).read_text()):
+        yield found[1] or "", found[2] or ""
+
+
+def git(folder: Path, *arguments: str) -> str:
+    argv = ["git", *IDENTITY.split(), *arguments]
+    return subprocess.run(argv, cwd=folder, check=True, capture_output=True, text=True).stdout.strip()
+
+
+class Person:
+    """Somebody at a shell, who types what a page says."""
+
+    def __init__(self, home: Path, machine: Path, words: dict[str, str]) -> None:
+        self.home, self.at, self.said = home, home, ""
+        self._words = words
+        self._path = f"{machine}:/usr/bin:/bin"
+        home.mkdir()
+        (home / ".gitconfig").write_text("[user]\n\tname = Ada\n\temail = ada@example.org\n")
+
+    def type(self, text: str) -> None:
+        for word, meant in self._words.items():
+            text = re.sub(rf"\b{word}\b", meant, text)
+        # A virtual environment of one's own would fetch what this machine has already.
+        text = text.replace("python3 -m venv .venv && . .venv/bin/activate\n", "")
+        done = subprocess.run(
+            ["bash", "-eo", "pipefail", "-c", f"{text}\npwd > ~/at\n"],
+            cwd=self.at,
+            env={"PATH": self._path, "HOME": str(self.home), "LANG": "C.UTF-8"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, f"{text}\n{done.stdout}{done.stderr}"
+        self.said += done.stdout
+        self.at = Path((self.home / "at").read_text().strip())
+
+
+def a_lock(folder: Path) -> None:
+    lock = (ROOT / "locks/sweep.lock").read_text()
+    named = f"{lock}sweepledger=={__version__} --hash=sha256:{'0' * 64}\n"
+    (folder / ".github/sweep.lock").write_text(named)
+
+
+@pytest.fixture
+def team(tmp_path: Path, machine: Path) -> Path:
+    """What the guide leads to: the remote of a team's repository."""
+    remote = tmp_path / "team.git"
+    subprocess.run(["git", "init", "-q", "--bare", "-b", "main", str(remote)], check=True)
+    founder = Person(tmp_path / "founder", machine, {"URL": str(remote)})
+    for text, happens in told("how-to/run-for-a-team.md"):
+        if text:
+            founder.type(text)
+        elif happens == "the lock is made":
+            a_lock(founder.at)
+    return remote
+
+
+def test_the_tutorial_leads_from_a_fork_to_a_results_commit_in_a_repository_made_by_the_guide(
+    tmp_path: Path, machine: Path, team: Path, needs_kustomize: None
+) -> None:
+    fork = tmp_path / "fork.git"
+    subprocess.run(["git", "clone", "-q", "--bare", str(team), str(fork)], check=True)
+    author = Person(tmp_path / "author", machine, {"TEAM": str(team), "FORK": str(fork)})
+    runner = Person(tmp_path / "runner", machine, {})
+    runner.type(f"git clone -q '{team}' clone && cd clone")
+    who = author
+    acts: dict[str, Callable[[], None]] = {
+        "the host checks the pull request": lambda: checked(tmp_path, machine, team, fork),
+        "the reviewer merges": lambda: merged(team),
+    }
+
+    for text, happens in told("first-sweep.md"):
+        if happens in acts:
+            acts[happens]()
+        elif happens:
+            who = runner if happens == "on a machine of the team" else author
+            runner.type("git pull -q")
+        else:
+            who.type(text)
+
+    assert "width-b1-" in author.said
+    assert git(team, "log", "-1", "--format=%s", "main").startswith(
+        "results(width): 6/6 trials, best score 0.9"
+    )
+    assert "verified" in author.said or "unsigned" in author.said
+
+
+def checked(folder: Path, machine: Path, team: Path, fork: Path) -> None:
+    """Merge the branch of the fork as a host does for its checks, and run the workflow that the team has."""
+    base = git(team, "rev-parse", "main")
+    git(team, "fetch", "-q", str(fork), "width:refs/pull/1/head")
+    tree = git(team, "rev-parse", "refs/pull/1/head^{tree}")
+    parents = ("-p", base, "-p", git(team, "rev-parse", "refs/pull/1/head"))
+    merge = git(team, "commit-tree", tree, *parents, "-m", "Merge pull request #1 from ada/width")
+    git(team, "update-ref", "refs/pull/1/merge", merge)
+    host = Host(team, folder / "host", (machine,))
+    workflow = folder / "check.yaml"
+    workflow.write_text(git(team, "show", "main:.github/workflows/check.yaml") + "\n")
+
+    event = {"pull_request": {"base": {"sha": base}}}
+    ran = host.run(workflow, {"sha": merge, "ref": "refs/pull/1/merge", "event": event})
+
+    assert ran.is_green, ran.output
+    assert "## width: 6 trials" in ran.summary
+    shutil.copy(ran.artifact("check") / "check.json", folder / "check.json")
+
+
+def merged(team: Path) -> None:
+    git(team, "update-ref", "refs/heads/main", "refs/pull/1/merge")
+
+
+def test_the_hooks_stop_authors_where_the_page_says(tmp_path: Path, machine: Path, team: Path) -> None:
+    ada = Person(tmp_path / "ada", machine, {})
+    ada.type(f"git clone -q '{team}' clone && cd clone && sweep new peak")
+    hooks = (ROOT / ".pre-commit-hooks.yaml").read_text()
+    entries = re.findall(r"^  entry: (.*)$", hooks, re.MULTILINE)
+
+    codes = []
+    for entry in (*entries, entries[1]):
+        done = subprocess.run(
+            ["bash", "-c", entry],
+            cwd=ada.at,
+            env={"PATH": f"{machine}:/usr/bin:/bin", "HOME": str(ada.home)},
+            capture_output=True,
+            check=False,
+        )
+        codes.append(done.returncode)
+
+    assert entries == ["sweep validate", "sweep generate --exit-code", "sweep check"]
+    assert codes == [0, 5, 0, 0], "it stops once, for the overlay to be added"
