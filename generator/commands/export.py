@@ -31,6 +31,10 @@ class Sent:
         return {"text": self.text, "path": self.path, "losses": losses}
 
 
+KNOW_SEARCHES = frozenset({"katib", "wandb"})
+"""Formats of tools that search by themselves."""
+
+
 def export(workspace: Workspace, format_name: str, name: str, *, output: Path | None = None) -> Sent:
     """Write a sweep for another tool. Raises SpecError, UsageError."""
     if output is not None and os.path.lexists(output):
@@ -40,6 +44,11 @@ def export(workspace: Workspace, format_name: str, name: str, *, output: Path | 
     if output is not None:
         refuse_outside(workspace.root, output)
     (sweep,) = workspace.sweeps([name])
+    if sweep.search is not None and format_name not in KNOW_SEARCHES:
+        raise UsageError(
+            f"{name} goes by rounds, and {format_name} lists assignments that are known",
+            hint=f"export {' or '.join(sorted(KNOW_SEARCHES))}; `sweep results --output csv` has what ran",
+        )
     found = search.explore(sweep)
     if not isinstance(found, Expansion):
         raise SpecError(found)

@@ -52,6 +52,21 @@ def test_a_sweep_that_is_wrong_is_not_exported(sandbox: Sandbox) -> None:
         export(sandbox.workspace, "wandb", "peak")
 
 
+@pytest.mark.parametrize("foreign", ["hydra", "csv", "jsonl", "nvidia"])
+def test_a_search_by_rounds_goes_to_tools_that_search_by_themselves_only(
+    foreign: str, sandbox: Sandbox
+) -> None:
+    sandbox.spec()
+    text = (sandbox.root / "sweeps/peak.yaml").read_text()
+    searched = text.replace("method: grid", "method: tpe\nseed: 1\nrounds: {size: 2, max: 2}")
+    sandbox.write("sweeps/peak.yaml", searched)
+
+    assert "bayes" in export(sandbox.workspace, "wandb", "peak").text
+    assert "multivariate-tpe" in export(sandbox.workspace, "katib", "peak").text
+    with pytest.raises(UsageError, match=f"peak goes by rounds, and {foreign} lists"):
+        export(sandbox.workspace, foreign, "peak")
+
+
 @pytest.mark.parametrize("foreign", ["wandb", "hydra"])
 def test_what_went_out_comes_back_as_the_same_trials(foreign: str, sandbox: Sandbox, run_sweep: Run) -> None:
     sandbox.spec()

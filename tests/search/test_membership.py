@@ -14,6 +14,7 @@ from generator.structs.settings import Settings
 from generator.structs.space import SearchSpace
 from generator.structs.sweep import Grid, Sweep
 from tests.search.spaces import spaces
+from tests.written_specs import good
 
 SPEC = """\
 name: peak
@@ -99,3 +100,26 @@ def test_a_large_grid_is_not_listed() -> None:
     assert asked({"x": 1, "m": 20000}, 0)
     assert not asked({"x": 1, "m": 20001}, 0)
     assert time.process_time() - begun < 1
+
+
+def test_a_search_by_rounds_asks_for_all_that_its_space_has() -> None:
+    asks = membership(
+        good(
+            method="halving",
+            seed=1,
+            rounds={"size": 9},
+            resource={"parameter": "epochs", "min": 1, "max": 9},
+            parameters={"rate": {"min": 0.0, "max": 1.0}, "width": {"values": [32, 64]}},
+            derived={"decay": "rate / 10"},
+            constraints=["rate * width < 32"],
+        )
+    )
+
+    assert not isinstance(asks, tuple)
+    legal = {"rate": 0.25, "width": 64, "decay": 0.025, "epochs": 3}
+    assert asks(legal, 0)
+    assert not asks(legal, 1)
+    beyond, unequal = {"rate": 1.5, "decay": 0.15}, {"rate": 0.75, "decay": 0.075}
+    for change in (beyond, unequal, {"decay": 0.1}, {"epochs": 99}):
+        assert not asks({**legal, **change}, 0)
+    assert not asks({"rate": 0.25, "decay": 0.025, "epochs": 3}, 0)
