@@ -11,7 +11,7 @@ from functools import cached_property
 
 from generator.commands import recorded
 from generator.engine import endings
-from generator.errors import GeneratorError
+from generator.errors import GeneratorError, UnreadableError
 from generator.formats import record
 from generator.repo import batches
 from generator.repo.batches import StoredBatch
@@ -51,6 +51,13 @@ class Fate:
     says: str = ""
 
 
+def _goes_on(batch: StoredBatch) -> bool:
+    try:
+        return bool(batch.lock.parents)
+    except UnreadableError:
+        return True
+
+
 @dataclass(frozen=True)
 class Branch:
     """What the branch holds, as it was fetched."""
@@ -64,6 +71,12 @@ class Branch:
         stored = batches.in_commit(self.repository, self.tip)
         active = {batch.name for batch in stored if batch.is_active}
         return {batch.name: batch for batch in stored if batch.name not in active}
+
+    @cached_property
+    def going_on(self) -> frozenset[str]:
+        """Sweeps with a batch under way whose trials go on from checkpoints of others, as far as known."""
+        stored = batches.in_commit(self.repository, self.tip)
+        return frozenset(batch.sweep for batch in stored if batch.is_active and _goes_on(batch))
 
     @cached_property
     def files(self) -> frozenset[str]:
@@ -106,6 +119,8 @@ class Case:
             return State.KEPT, "is not in overlays/archive/ on the branch"
         if self.records not in self.branch.files:
             return State.KEPT, f"{self.records} is not on the branch"
+        if self.branch.archived[self.batch].sweep in self.branch.going_on:
+            return State.KEPT, "trials of its sweep that are under way may go on from its checkpoints"
         came = last_change(self.branch.repository, self.branch.tip, self.records)
         if came is None or came > self.before:
             return State.KEPT, f"its records came to the branch {_shown(came)}"

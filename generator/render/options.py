@@ -16,6 +16,7 @@ from generator.structs.labels import (
     CHECKPOINTS,
     EGRESS_LABEL,
     INDEX_VARIABLE,
+    PARENT_ID_VARIABLE,
     PARENT_PATH,
     PARENT_VARIABLE,
 )
@@ -70,10 +71,10 @@ def of_trial(name: str, batch: Batch, settings: Settings, table: Table, index: i
     }
     own = merge(own, folders(settings, {"subPath": f"{name}/{index}"}))
     folder = batch.parent_folders.get(index)
-    return own if folder is None else merge(own, _parent(folder, settings))
+    return own if folder is None else merge(own, _parent(folder, batch.parents[index], settings))
 
 
-def _parent(folder: str, settings: Settings) -> Manifest:
+def _parent(folder: str, trial: str, settings: Settings) -> Manifest:
     """Show a trial the checkpoints that it goes on from: another trial's, to read and nothing else."""
     mount = {
         "name": "results" if settings.results.checkpoints is None else "checkpoints",
@@ -81,7 +82,10 @@ def _parent(folder: str, settings: Settings) -> Manifest:
         "readOnly": True,
         "subPath": f"{folder}/{CHECKPOINTS}",
     }
-    environment = [{"name": PARENT_VARIABLE, "value": PARENT_PATH}]
+    environment = [
+        {"name": PARENT_VARIABLE, "value": PARENT_PATH},
+        {"name": PARENT_ID_VARIABLE, "value": trial},
+    ]
     return {"spec": {"containers": [{"name": "trial", "env": environment, "volumeMounts": [mount]}]}}
 
 

@@ -460,3 +460,20 @@ def test_as_a_command_it_exits_5_for_a_late_record_and_3_where_storage_refuses(
     told = swept(sandbox, "--results", results)
     assert (told.returncode, f"deleted: {batch(sandbox)} (results)" in told.stdout) == (0, True)
     assert list(results.iterdir()) == []
+
+
+def test_what_trials_under_way_may_go_on_from_stays_until_they_have_ended(
+    recorded: Sandbox, results: Path
+) -> None:
+    later = recorded.merged(xs="1, 2, 3, 4")
+    lock = recorded.root / "overlays/active" / later / "batch.yaml"
+    lock.write_text(lock.read_text() + "parents: {'0': t00000000000}\n")
+    recorded.commit("Go on from checkpoints")
+    recorded.push()
+
+    state, says = fate(expired(recorded, results))
+
+    assert (state, says) == (
+        State.KEPT,
+        "trials of its sweep that are under way may go on from its checkpoints",
+    )

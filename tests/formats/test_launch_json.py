@@ -4,9 +4,12 @@ from typing import Any
 
 from generator.formats import launch, table
 from generator.formats.table import Row, Table
+from generator.structs.adaptive import Method, Resource, Rounds, Search
 from generator.structs.batch import Batch
 from generator.structs.settings import Settings
-from tests.sweeps import FULL_SETTINGS, SETTINGS, a_batch, a_full_sweep, a_sweep
+from generator.structs.stopping import Patience, Reach, Thresholds
+from tests.launcher.folders import launch as launcher
+from tests.sweeps import FULL_SETTINGS, SETTINGS, SPACE, a_batch, a_full_sweep, a_sweep
 
 
 def written(batch: Batch, settings: Settings) -> dict[str, Any]:
@@ -41,3 +44,29 @@ def test_the_limits_of_a_trial_stand_in_it() -> None:
 
     assert (read["timeout_seconds"], read["grace_seconds"]) == (600, 20)
     assert [shard["count"] for shard in read["shards"]] == [2]
+
+
+def test_only_a_batch_that_ends_trials_early_says_so_and_the_launcher_takes_every_rule() -> None:
+    rules = (
+        Thresholds("median", ((1, 0.5), (3, 0.75))),
+        Thresholds("hyperband", ((3, -0.5),), of_last=True),
+        Patience(3, 0.01, first=5, last=9),
+        Patience(3),
+        Reach(0.99, first=2),
+    )
+
+    read = written(replace(a_batch(), stop=rules), SETTINGS)
+
+    assert len(read["stop"]) == len(rules)
+    for rule in read["stop"]:
+        launcher.check_rule(rule)
+        launcher.Rule(rule).is_broken(1, 0.5)
+    assert {"stop", "keep_checkpoints"}.isdisjoint(written(a_batch(), SETTINGS))
+
+
+def test_where_later_trials_go_on_from_its_own_a_batch_keeps_checkpoints() -> None:
+    resource = Resource("epochs", 1, 9)
+    search = Search(Method.HALVING, SPACE, 7, Rounds(9), resource=resource)
+    batch = replace(a_batch(), sweep=a_sweep(blocks=(search,)))
+
+    assert written(batch, SETTINGS)["keep_checkpoints"] is True

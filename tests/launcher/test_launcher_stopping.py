@@ -172,6 +172,10 @@ def test_checkpoints_are_kept_after_success_where_others_go_on_from_them(trial_f
     assert (trial_folder.results / "checkpoints" / "last").exists()
 
 
+def test_the_record_names_the_trial_whose_checkpoints_it_was_given(trial_folder: TrialFolder) -> None:
+    assert trial_folder.try_once(SWEEP_PARENT_ID="t00000000007")["details"]["parent"] == "t00000000007"
+
+
 def test_only_the_first_rank_follows_what_is_reported(trial_folder: TrialFolder) -> None:
     trial_folder.changes = {"metric": STDOUT, "stop": [MEDIAN]}
     trial_folder.command = shell("echo step=9 test_accuracy=0.1")

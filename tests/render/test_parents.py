@@ -68,6 +68,7 @@ def test_only_the_trial_with_a_parent_sees_its_checkpoints_and_cannot_write_ther
         }
     ]
     assert {"name": "SWEEP_PARENT", "value": "/sweep/parent"} in trial["env"]
+    assert {"name": "SWEEP_PARENT_ID", "value": "t00000000007"} in trial["env"]
     assert parents(second) == []
 
 

@@ -17,6 +17,7 @@ Reads from its environment
                   this trial's own folders on other volumes, for these two; by default SWEEP_RESULTS
   SWEEP_POD_UID   this attempt's name; by default a new one
   SWEEP_FAILURES  how often the trial failed before; by default the number of its records
+  SWEEP_PARENT_ID the trial whose checkpoints SWEEP_PARENT names, for the record
   SWEEP_RAN, SWEEP_NODE   what runs here (`process` by default) and where, for the record
   SWEEP_TERMINATION_LOG   the file, if it exists, for the record's short copy; default /dev/termination-log
 
@@ -1473,6 +1474,8 @@ def make_record(attempt: Attempt, outcome: Outcome) -> dict[str, Any]:
         details["error"] = report.message[:1000]
     if left_out:
         details["artifacts_left_out"] = left_out
+    if os.environ.get("SWEEP_PARENT_ID"):
+        details["parent"] = os.environ["SWEEP_PARENT_ID"]
     record = {
         "version": 1,
         "trial": row.trial,

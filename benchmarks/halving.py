@@ -1,0 +1,108 @@
+"""Halving on the Fashion-MNIST grid by real trainings, held against the whole grid's recorded ones.
+
+python benchmarks/halving.py FOLDER [--size 27] [--seed 7]
+
+FOLDER holds `fashion-mnist/`, as `SWEEP_DATA` names it. The rounds are those that `sweep next` would ask for;
+each promoted trial finds its own last checkpoint in `$SWEEP_PARENT`, as under the launcher.
+"""
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from benchmarks import grids  # noqa: E402 - only now on the path
+from generator.search.adaptive import Finished, Observation, Suggestion, next_round  # noqa: E402 - likewise
+from generator.spec import parse  # noqa: E402 - likewise
+from generator.structs.record import Status  # noqa: E402 - likewise
+from generator.structs.settings import Settings  # noqa: E402 - likewise
+from generator.structs.sweep import Sweep  # noqa: E402 - likewise
+from generator.structs.trial import Trial  # noqa: E402 - likewise
+
+SPEC = """name: halving
+method: halving
+seed: {seed}
+rounds: {{size: {size}}}
+resource: {{parameter: epochs, min: 1, max: {epochs}, eta: 3}}
+metric: {{name: test_accuracy, goal: maximize}}
+parameters:
+{parameters}
+program: train.py
+"""
+PROGRAM = "0" * 64
+
+
+def a_sweep(size: int, seed: int) -> Sweep:
+    """Read the spec of the search over the grid's values."""
+    parameters = "".join(f"  {name}: {{values: {list(values)}}}\n" for name, values in grids.GRID.items())
+    text = SPEC.format(seed=seed, size=size, epochs=grids.EPOCHS, parameters=parameters.rstrip())
+    found = parse(text.encode(), "sweeps/halving.yaml", Settings())
+    assert isinstance(found, Sweep), found
+    return found
+
+
+def train(folder: Path, checkpoints: Path, suggestion: Suggestion) -> tuple[Observation, int]:
+    """Run a trial; give what came of it, and how many epochs it trained itself."""
+    trial = Trial(suggestion.assignment, PROGRAM)
+    own = checkpoints / trial.id
+    own.mkdir()
+    variables = {"SWEEP_CHECKPOINTS": str(own)}
+    if suggestion.parent is not None:
+        variables["SWEEP_PARENT"] = str(checkpoints / suggestion.parent)
+    curve = grids.run("fashion-mnist", folder, dict(suggestion.assignment), variables)  # type: ignore[arg-type]
+    before = 0 if suggestion.parent is None else PARENTS[suggestion.parent]
+    PARENTS[trial.id] = int(str(suggestion.assignment["epochs"]))
+    observed = Observation(
+        suggestion.assignment, 0, Status.OK, (curve[-1],), 1, trial.digest, suggestion.parent
+    )
+    return observed, PARENTS[trial.id] - before
+
+
+PARENTS: dict[str, int] = {}
+"""The epochs that a trial has come to, its parents' included."""
+
+
+def main() -> int:
+    """Search, and say what was found and what it cost."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--size", type=int, default=27)
+    parser.add_argument("--seed", type=int, default=7)
+    chosen = parser.parse_args()
+    sweep, observations, trained = a_sweep(chosen.size, chosen.seed), list[Observation](), 0
+    started = time.monotonic()
+    with (
+        tempfile.TemporaryDirectory(prefix="halving-") as scratch,
+        ThreadPoolExecutor(int(os.environ.get("WORKERS", "2"))) as pool,
+    ):
+        for number in range(1, 100):
+            asked = next_round(sweep, observations, number=number)
+            if isinstance(asked, Finished):
+                print(f"finished: {asked.reason}")
+                break
+            play = partial(train, chosen.folder.resolve(), Path(scratch))
+            found = list(pool.map(play, asked.suggestions))
+            observations += [observed for observed, _ in found]
+            trained += sum(epochs for _, epochs in found)
+            best = max(one.values[0] for one, _ in found if one.values)
+            print(
+                f"round {number}: {len(found)} trials, best {best:.4f}, {trained} epochs so far", flush=True
+            )
+    grid = grids.load("fashion-mnist")
+    whole, top = sum(len(curve.values) for curve in grid), max(curve.values[-1] for curve in grid)
+    best = max(one.values[0] for one in observations if one.values)
+    print(f"grid: {len(grid)} trials, {whole} epochs, best {top:.4f}")
+    print(f"halving: best {best:.4f} ({best - top:+.4f}) at {trained / whole:.1%} of the epochs")
+    print(f"{time.monotonic() - started:.0f} s")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
