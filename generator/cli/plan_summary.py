@@ -18,3 +18,4 @@ def rows(review: Review, found: Planned) -> Iterator[tuple[str, str]]:
     yield from (("budget", told) for told in forecast_words.budgets(review, found.month, found.currency))
     if allowed := words.budget(review):
         yield "limit", allowed
+    yield from (("note", words.cut(one.text)) for one in review.notes)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from generator import search
-from generator.commands import committed, extending, programs, retrying, scripts, spending
+from generator.commands import committed, extending, noting, programs, retrying, scripts, spending
 from generator.commands.timing import Timing
 from generator.commands.validate import read
 from generator.commands.workspace import SPECS, Workspace
@@ -128,11 +128,12 @@ class _Stage:
         new = tuple(one for one in trials if one.digest not in known or one.digest in again)
         missing = self.missing(sweep, None if unlocked else program) if stands.new else ()
         wrong = extending.refused(self.workspace, sweep, old, program) if stands.new else ()
+        blocks = tuple(_blocks(sweep, expansion))
         return Review(
             sweep,
             trials,
             stands,
-            tuple(_blocks(sweep, expansion)),
+            blocks,
             coverage(sweep, expansion.assignments),
             self.difference(sweep, trials, program),
             tuple(sorted((*sweep.warnings, *expansion.warnings, *missing, *wrong))),
@@ -140,6 +141,7 @@ class _Stage:
             unlocked,
             self.forecast(sweep, new, program) if new else None,
             self.balances(sweep, len(new)),
+            noting.noted(self.workspace, self.base, sweep, old, (trials, blocks)) if new else (),
             self.written(sweep),
         )
 

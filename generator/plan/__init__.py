@@ -8,14 +8,16 @@ from generator.plan.difference import Difference, Unreadable, difference
 from generator.plan.evenness import Discrepancy
 from generator.plan.forecast import Forecast, forecast, price_an_hour, rounds
 from generator.plan.intervals import Interval
+from generator.plan.notes import Best, notes
 from generator.plan.outdated import Outdated, outdated
 from generator.plan.past import Past, past
-from generator.plan.review import BlockReview, Cost, Rejection, Review, Standing, cost, standing
+from generator.plan.review import BlockReview, Cost, Note, Rejection, Review, Standing, cost, standing
 from generator.plan.room import Room, room
 
 __all__ = [
     "Asked",
     "Balance",
+    "Best",
     "Binned",
     "BlockReview",
     "Charge",
@@ -27,6 +29,7 @@ __all__ = [
     "Discrepancy",
     "Forecast",
     "Interval",
+    "Note",
     "Outdated",
     "Past",
     "Rejection",
@@ -46,6 +49,7 @@ __all__ = [
     "coverage",
     "difference",
     "forecast",
+    "notes",
     "outdated",
     "past",
     "price_an_hour",

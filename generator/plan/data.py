@@ -43,6 +43,7 @@ def as_data(review: Review) -> dict[str, Any]:
         "batch": review.batch,
         "forecast": forecast_as_data(review.forecast),
         "budgets": [balance_as_data(one) for one in review.balances],
+        "notes": [{"kind": one.kind, "text": one.text} for one in review.notes],
         "pool": room_as_data(review.room),
         "budget": {"max_trials": sweep.budget.max_trials, "max_gpu_hours": sweep.budget.max_gpu_hours},
         "blocks": [_block(block) for block in review.blocks],

@@ -89,6 +89,14 @@ class BlockReview:
 
 
 @dataclass(frozen=True, slots=True)
+class Note:
+    """One remark; its kind is stable, its text is not."""
+
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Review:
     """A sweep before it is merged."""
 
@@ -108,6 +116,8 @@ class Review:
     """Of the new trials; None where there are none."""
     balances: tuple[Balance, ...] = ()
     """Of the budgets that it counts towards."""
+    notes: tuple[Note, ...] = ()
+    """What is right, and may yet be overlooked."""
     batch: str | None = None
     """The batch that asks for them, where it is generated already."""
 

@@ -43,6 +43,7 @@ peak: 3 trials: 1 new, 2 running, 0 recorded
   time   unknown: no trial of this program is recorded; run.expected_minutes may say it
   cost   at most 0.0167 trial hours (1 new trial × 1m × 1 attempt), about 0.0167 hours at parallelism 2; \
 0.05 trial hours for all 3
+  note   each assignment runs once: its luck cannot be told from its merit
   block  method  candidates  rejected  duplicates  kept  accepted
   1      grid    3           0         0           3     100 %
   parameter  has it  values
@@ -70,6 +71,7 @@ MARKDOWN = """\
 | time | unknown: no trial of this program is recorded; run.expected\\_minutes may say it |
 | cost | at most 0.0167 trial hours (1 new trial × 1m × 1 attempt), about 0.0167 hours at parallelism 2; \
 0.05 trial hours for all 3 |
+| note | each assignment runs once: its luck cannot be told from its merit |
 
 ### Blocks
 

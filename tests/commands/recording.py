@@ -22,6 +22,7 @@ def record_batch(
     at_once: int = 2,
     began: datetime = NOVEMBER,
     failed: int = 0,
+    score: Callable[[Mapping[str, Value]], float] = lambda _: 0.5,
 ) -> None:
     """Write a record for every trial, and move the batch; each of the first few failed once before."""
     (stored,) = [one for one in batches.in_work_tree(sandbox.root) if one.name == name]
@@ -45,7 +46,7 @@ def record_batch(
                 finished=_time(start + timedelta(seconds=took)),
                 code=stored.lock.program.code.tree,
                 data=None,
-                metrics={"score": 0.5},
+                metrics={"score": score(trial.assignment)},
             )
             lines.append(record.to_line(one))
     sweep = stored.sweep

@@ -4,6 +4,7 @@ import pytest
 
 from generator.commands.generate import generate
 from generator.commands.plan import plan
+from generator.commands.rebuilding import rebuilt
 from generator.plan import Forecast, Source
 from tests.commands.recording import record_batch
 from tests.repository import Sandbox
@@ -120,3 +121,20 @@ def test_the_batch_is_named_once_it_is_generated(sandbox: Sandbox) -> None:
     (after,) = plan(sandbox.workspace).reviews
 
     assert (before.batch, after.batch) == (None, sandbox.active()[0])
+
+
+def test_the_best_of_what_is_recorded_is_remarked_on_where_it_lies_at_an_end(sandbox: Sandbox) -> None:
+    name = sandbox.merged(xs="1, 2, 3")
+    record_batch(sandbox, name, lambda _: 20.0, score=lambda values: float(str(values["x"])))
+    files = rebuilt(sandbox.workspace.repository, "HEAD", "peak")
+    sandbox.write("results/peak/summary.csv", files["summary.csv"].decode())
+    sandbox.commit("Summarise")
+    sandbox.push()
+
+    def told(xs: str) -> list[str]:
+        sandbox.spec(xs=xs)
+        (found,) = plan(sandbox.workspace, ["peak"]).reviews
+        return [note.text.partition(",")[0] for note in found.notes if note.kind == "best-at-an-end"]
+
+    assert told("0.5, 1, 2, 3") == ["x=3 of the best so far"]
+    assert told("2, 3, 4") == []
