@@ -9,6 +9,7 @@ from pathlib import Path
 from generator.commands import ledger, live, recorded
 from generator.commands.gathered import Gathered
 from generator.commands.live import Live, Remark
+from generator.commands.origins import Origin, origins
 from generator.commands.standing import RANKS, Standing
 from generator.commands.workspace import Workspace
 from generator.engine.cluster.kubectl import Kubectl
@@ -37,6 +38,8 @@ class Tally:
     """What a person should know of those in the cluster."""
     problems: tuple[Problem, ...] = ()
     """Why batches cannot be read; their trials are not counted."""
+    origin: Origin | None = None
+    """Its spec, batches and results, where one sweep was asked about."""
 
     @property
     def trials(self) -> int:
@@ -86,8 +89,12 @@ def status(
     if kubectl is not None:
         running = [one for one in stored if one.is_active and one.name in followed and one.sweep in wanted]
         look = replace(look, live=live.look(workspace, kubectl, running, tip=tip, now=clock()))
+    found = origins(workspace, tip, stored, wanted) if asked is not None else {}
     return tuple(
-        _tally(workspace, sweep, replace(look, stored=batches.of_sweep(stored, sweep)))
+        replace(
+            _tally(workspace, sweep, replace(look, stored=batches.of_sweep(stored, sweep))),
+            origin=found.get(sweep),
+        )
         for sweep in sorted(wanted)
     )
 

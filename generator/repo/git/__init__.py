@@ -3,6 +3,7 @@
 from generator.repo.git.door import Entry, Repository
 from generator.repo.git.history import (
     Commit,
+    arrivals,
     commits,
     committed_at,
     follows,
@@ -24,6 +25,7 @@ __all__ = [
     "Mirror",
     "Repository",
     "Touch",
+    "arrivals",
     "commit_here",
     "commits",
     "committed_at",

@@ -74,6 +74,24 @@ def committed_at(repository: Repository, commit: str) -> int:
     return int(repository.run("rev-list", "--max-count=1", "--timestamp", commit).split()[0])
 
 
+def arrivals(repository: Repository, tip: str, *below: str) -> Mapping[str, str]:
+    """Give for each file that a branch ever added below some paths the subject of the commit that brought it.
+
+    A merge brings what it merges. In a shallow clone the oldest commit seems to have brought all.
+    """
+    output = repository.run(
+        *("log", "--first-parent", "-m", "--no-renames", "--diff-filter=A", "--name-only", "-z"),
+        *("--no-show-signature", "--no-color", "--encoding=UTF-8", "--format=%x00%s", tip, "--", *below),
+        env=LITERAL,
+    )
+    found: dict[str, str] = {}
+    for block in output.split("\0\0"):
+        subject, *paths = block.strip("\0").split("\0")
+        for path in paths:
+            found.setdefault(path.lstrip("\n"), _text(subject))
+    return MappingProxyType(found)
+
+
 @dataclass(frozen=True, slots=True)
 class Commit:
     """A commit with the regular files that it added or changed."""

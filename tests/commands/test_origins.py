@@ -1,0 +1,59 @@
+"""`sweep status NAME` leads to the spec, the pull request, the batch and the results."""
+
+import json
+import subprocess
+from collections.abc import Callable
+
+import pytest
+
+from generator.commands.generate import generate
+from tests.commands.recording import record_batch
+from tests.repository import Sandbox
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def links(sandbox: Sandbox, run_sweep: Run) -> dict[str, object]:
+    done = run_sweep("status", "peak", "--format", "json", cwd=sandbox.root)
+    (found,) = json.loads(done.stdout)["data"]["sweeps"]
+    return dict(found["links"])
+
+
+@pytest.mark.parametrize(
+    "subject",
+    ["Merge pull request #12 from team/peak", "Where is the peak? (#12)", "Merge '…' (!12)"],
+    ids=["merge", "squash", "gitlab"],
+)
+def test_the_pull_request_is_the_one_that_the_merge_names(
+    subject: str, sandbox: Sandbox, run_sweep: Run
+) -> None:
+    sandbox.git("checkout", "-q", "-b", "peak")
+    sandbox.spec()
+    (made,) = generate(sandbox.workspace)
+    assert made.batch is not None
+    sandbox.commit("Ask for a sweep")
+    sandbox.git("checkout", "-q", "main")
+    sandbox.git("merge", "-q", "--no-ff", "-m", subject, "peak")
+    sandbox.push()
+    record_batch(sandbox, made.batch.name, lambda _: 1.0)
+    sandbox.write("results/peak/README.md", "# peak\n")
+
+    found = links(sandbox, run_sweep)
+
+    assert found == {
+        "spec": "sweeps/peak.yaml",
+        "batches": [{"folder": f"overlays/archive/{made.batch.name}", "pull_request": 12}],
+        "results": "results/peak/README.md",
+    }
+    shown = run_sweep("status", "peak", cwd=sandbox.root).stdout
+    assert f"  overlays/archive/{made.batch.name} (#12)\n" in shown
+
+
+def test_what_was_pushed_without_one_has_none(sandbox: Sandbox, run_sweep: Run) -> None:
+    name = sandbox.merged()
+
+    assert links(sandbox, run_sweep) == {
+        "spec": "sweeps/peak.yaml",
+        "batches": [{"folder": f"overlays/active/{name}", "pull_request": None}],
+        "results": None,
+    }
