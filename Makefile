@@ -25,7 +25,7 @@ AUDITED := locks/sweep.lock locks/torch.lock locks/release.lock
 .DEFAULT_GOAL := help
 .PHONY: help demo sweep test check format workflows audit dist checkov api-tools apiserver apiserver-down
 .PHONY: cluster-tools e2e e2e-full cluster cluster-shell cluster-down bench-cluster mutants bench faults fuzz brute
-.PHONY: locks schemas clean
+.PHONY: locks schemas clean bench-workflows
 
 help: ## say what can be made
 	@grep -hE '^[a-z0-9-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -129,6 +129,10 @@ faults: $(STAMPS)/test ## kills, failing disks, two hundred writers and a thousa
 	@$(BIN)/python benchmarks/faults.py errors
 	@$(BIN)/python benchmarks/writers.py
 	@$(BIN)/python benchmarks/mutations.py
+
+bench-workflows: $(STAMPS)/test ## every hostile pull request of the catalogue, measured; our own check, from its YAML, with a real install
+	@PYTHONPATH=. $(BIN)/python benchmarks/pull_requests.py
+	@PYTHONPATH=. $(BIN)/python benchmarks/workflows.py
 
 bench: $(STAMPS)/sweep ## CPU seconds of the commands people wait for, and of ten and a hundred thousand trials
 	@$(BIN)/python benchmarks/commands.py

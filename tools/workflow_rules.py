@@ -70,7 +70,12 @@ RULES = {
         frozenset({"push"}),
         {"generate": READ},
         frozenset({"secrets.GENERATE_TOKEN"}),
-        (*INSTALL, "gh auth setup-git --force --hostname github.com", "sweep generate --push"),
+        (
+            *INSTALL,
+            "gh auth setup-git --force --hostname github.com",
+            "sweep generate --push",
+            ".venv/bin/sweep generate --push",
+        ),
         environments={"generate": "generate"},
     ),
     "test.yaml": Allowed(

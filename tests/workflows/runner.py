@@ -9,7 +9,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -68,8 +68,8 @@ class Host:
     """Where jobs have their workspaces; outside of any repository."""
     tools: tuple[Path, ...]
     """Folders of programs that the machine has."""
-    prepare: Callable[[Path], None] = lambda _: None
-    """Called with each checkout; installs what must not be fetched for every test anew."""
+    home: Path | None = None
+    """Where programs find their settings; an empty folder where none is named."""
 
     def run(
         self,
@@ -137,7 +137,7 @@ class _Running:
     def _environment(self, github: Mapping[str, Any]) -> dict[str, str]:
         return {
             "PATH": os.pathsep.join([*map(str, self.host.tools), "/usr/bin", "/bin"]),
-            "HOME": str(self.home),
+            "HOME": str(self.host.home or self.home),
             "LANG": "C.UTF-8",
             "CI": "true",
             "GITHUB_ACTIONS": "true",
@@ -171,7 +171,6 @@ class _Running:
             ("checkout", "--quiet", "--force", "--detach", *_found(self.host.remote, reference)),
         ):
             subprocess.run(["git", *arguments], cwd=place, check=True, capture_output=True)
-        self.host.prepare(place)
 
 
 def _found(remote: Path, reference: str) -> list[str]:

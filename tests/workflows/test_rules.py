@@ -130,11 +130,12 @@ def test_a_workflow_that_nobody_knows_is_a_finding() -> None:
 
 
 def test_a_teams_workflows_are_ours_but_for_where_the_generator_comes_from() -> None:
-    for name in ("check.yaml", "results.yaml"):
+    installed = "python3 -m pip install --require-hashes --requirement trusted/.github/sweep.lock"
+    for name in ("check.yaml", "results.yaml", "generate.yaml"):
         ours, teams = ((folder / name).read_text().partition("\nname:")[2] for folder in (OURS, TEAMS))
-        installed = "python3 -m pip install --require-hashes --requirement trusted/.github/sweep.lock"
+        here = ours.replace("make -C trusted sweep", installed).replace("../trusted/.venv/bin/", "")
 
-        assert teams == ours.replace("make -C trusted sweep", installed).replace("../trusted/.venv/bin/", "")
+        assert teams == here.replace(" .venv/bin/sweep", " sweep")
 
 
 def test_the_ruleset_demands_the_jobs_by_the_names_that_they_have() -> None:
