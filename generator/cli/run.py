@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from generator.cli import answer, completing
+from generator.cli import answer, completing, origins
 from generator.cli.answer import Answer, Format, FormatOption
 from generator.cli.panels import READ, RUN
 from generator.errors import RepositoryError, UnreadableError
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from generator.commands.local import Event
     from generator.commands.observing import Found
     from generator.commands.onward import Pushed
-    from generator.commands.origins import Origin
     from generator.commands.searching import Blocked
     from generator.commands.status import Tally
     from generator.commands.workspace import Workspace
@@ -256,21 +255,10 @@ def status(
         found = command.status(workspace, name, state=ledger.state_folder(workspace, state), kubectl=kubectl)
         if kubectl is not None:
             return in_cluster.standing(found, *_in_progress(workspace, found))
-        return tallied(
-            [tally(one) for one in found], found, *_origins(found), *_in_progress(workspace, found)
-        )
+        more = (*origins.shown(one.origin for one in found), *_in_progress(workspace, found))
+        return tallied([tally(one) for one in found], found, *more)
 
     answer.answer("status", form, work)
-
-
-def _origins(found: "Iterable[Tally]") -> "Iterator[Text]":
-    """Name the files of a sweep, and the pull requests that brought its batches."""
-    from rich.text import Text
-
-    for origin in (one.origin for one in found if one.origin is not None):
-        numbered = ((folder, f" (#{number})" if number else "") for folder, number in origin.batches)
-        named = [origin.spec, *(f"{folder}{number}" for folder, number in numbered), origin.results]
-        yield from (Text(f"  {path}") for path in named if path)
 
 
 def _in_progress(workspace: "Workspace", found: "Iterable[Tally]") -> "Iterator[Text]":
@@ -307,13 +295,5 @@ def tally(one: "Tally") -> dict[str, Any]:
         "trials": one.trials,
         **{name: one.counts[name] for name in show.COUNTED},
         "best": best,
-        **({} if one.origin is None else {"links": _links(one.origin)}),
-    }
-
-
-def _links(origin: "Origin") -> dict[str, Any]:
-    return {
-        "spec": origin.spec,
-        "batches": [{"folder": folder, "pull_request": number} for folder, number in origin.batches],
-        "results": origin.results,
+        **({} if one.origin is None else {"links": origins.links(one.origin)}),
     }
