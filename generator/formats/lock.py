@@ -13,8 +13,8 @@ from generator.structs.sweep import Goal, Metric, Shape
 LOCK_FILE = "batch.yaml"
 VERSION = 1
 LONGEST_SHOWN = 80
-_DIGEST = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
 """Characters of a wrong value."""
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
 _ROW = re.compile(r"0|[1-9][0-9]{0,6}", re.ASCII)
 
 
