@@ -98,7 +98,7 @@ def test_the_whole_story_as_json(sandbox: Sandbox, run_sweep: Run) -> None:
         ("batch", None, None),
         ("results", 0.5, None),
     ]
-    assert ask("collect") == {"collected": []}
+    assert ask("collect") == {"collected": [], "asked": []}
     assert ask("update", "peak")["sweeps"][0]["batch"] is None
     assert ask("new", "other")["path"] == "sweeps/other.yaml"
 
