@@ -1,4 +1,4 @@
-"""Build an image of `images/` twice, and push it only if both builds have the same digest. Needs buildah.
+"""Build an image of `images/` twice to the same id, and push it. Needs buildah.
 
     python tools/image.py build trainer
     python tools/image.py push trainer registry.example.org/vision/trainer:v1
@@ -38,18 +38,25 @@ def main() -> int:
 
 
 def built(image: str) -> str:
-    """Build from what is committed, and give the digest."""
+    """Build from what is committed, and give the id: the digest of all layers and of the configuration."""
     base = os.environ.get("BASE") or (ROOT / "images/base.txt").read_text(encoding="utf-8").strip()
     with tempfile.TemporaryDirectory(prefix="sweep-image-") as scratch:
-        tree = Path(scratch) / "tree"
+        tree, told = Path(scratch) / "tree", Path(scratch) / "id"
         subprocess.run(["git", "clone", "--quiet", "--no-hardlinks", str(ROOT), str(tree)], check=True)
-        flags = ["--timestamp=0", "--no-cache", "--quiet", "--build-arg", f"BASE={base}"]
+        flags = [
+            "--timestamp=0",
+            "--no-cache",
+            "--quiet",
+            "--iidfile",
+            str(told),
+            "--build-arg",
+            f"BASE={base}",
+        ]
         more = shlex.split(os.environ.get("BUILD_FLAGS", ""))
         file = tree / "images" / image / "Containerfile"
         argv = ["buildah", "build", *flags, *more, "--file", str(file), "--tag", local(image), str(tree)]
         subprocess.run(argv, check=True, stdout=subprocess.DEVNULL)
-    argv = ["buildah", "inspect", "--type", "image", "--format", "{{.FromImageDigest}}", local(image)]
-    return subprocess.run(argv, check=True, capture_output=True, text=True).stdout.strip()
+        return told.read_text(encoding="utf-8").strip()
 
 
 def pushed(image: str, place: str) -> str:
