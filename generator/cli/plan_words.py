@@ -6,6 +6,7 @@ from typing import assert_never
 
 from generator.cli.values import counted
 from generator.plan import (
+    Ahead,
     Binned,
     Cost,
     Counted,
@@ -77,11 +78,20 @@ def trial(found: Trial) -> str:
 
 def size(review: Review) -> str:
     """Say how many trials there are, and why."""
+    if review.ahead is not None:
+        return _rounds(review.ahead)
     trials = counted(len(review.trials), "trial")
     if review.sweep.replicates == 1:
         return trials
     assignments = counted(review.coverage.assignments, "assignment")
     return f"{trials} ({assignments} {TIMES} {review.sweep.replicates} replicates)"
+
+
+def _rounds(found: Ahead) -> str:
+    if found.trials is None:
+        return f"rounds of {counted(found.size, 'trial')}, as many as its records ask for"
+    rounds = counted(found.rounds or 0, "further round")
+    return f"at most {rounds} of at most {counted(found.size, 'trial')}"
 
 
 def rejected(found: Rejection) -> str:

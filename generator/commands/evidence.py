@@ -1,6 +1,6 @@
 """What a commit holds of a search: its batches, what came of their trials, and what is waited for."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -30,7 +30,6 @@ class Evidence:
     """Those that are not recorded yet."""
     observations: tuple[Observation, ...] = ()
     """What is recorded, the sweep's own first; trials of an earlier program count like a warm start."""
-
     stop: tuple[StopRule, ...] = ()
     """By which the trials of the next round are ended early."""
 
@@ -63,18 +62,19 @@ class Look:
     commit: str | None
     fresh: Mapping[str, BatchResults] = field(default_factory=dict)
     """What the commit that is being made records, by batch."""
+    asked: tuple[StoredBatch, ...] | None = None
+    """The sweep's batches of the commit, where somebody has them already."""
     hidden: Collection[str] = ()
     """Batches of the commit that do not count: they are only proposed."""
 
     def evidence(self, sweep: Sweep, program: str) -> Evidence:
         """Gather what is known of a search. Raises RepositoryError, UnreadableError for a broken batch."""
-        stored = batches.in_commit(self.repository, self.commit)
-        asked = tuple(one for one in batches.of_sweep(stored, sweep.name) if one.name not in self.hidden)
+        asked = tuple(one for one in self._asked(sweep) if one.name not in self.hidden)
         batches.load(asked)
         known = self.repository.read(self.commit, results_folder(sweep.name))
         waiting = tuple(batch.name for batch in asked if not self._is_recorded(batch, known))
         results = [self._results(sweep, batch, known) for batch in asked if batch.name not in waiting]
-        started = [list(one) for one in self._started(sweep, stored)]
+        started = [list(one) for one in self._started(sweep)]
         found = [*_observed(sweep, results, program)]
         found += [one for other in started for one in _observed(sweep, other, program=None)]
         stop = stopping.rules(sweep, program, results, chain.from_iterable(started))
@@ -92,9 +92,15 @@ class Look:
         is_cancelled = batch.name in sweep.cancel
         return self.fresh.get(batch.name) or recorded.results(batch, known, is_cancelled=is_cancelled)
 
-    def _started(self, sweep: Sweep, stored: Iterable[StoredBatch]) -> Iterator[Iterator[BatchResults]]:
+    def _asked(self, sweep: Sweep) -> tuple[StoredBatch, ...]:
+        if self.asked is not None:
+            return self.asked
+        return batches.of_sweep(batches.in_commit(self.repository, self.commit), sweep.name)
+
+    def _started(self, sweep: Sweep) -> Iterator[Iterator[BatchResults]]:
         """Take what each of other sweeps has recorded, for a warm start."""
         search = sweep.search
+        stored = batches.in_commit(self.repository, self.commit) if search and search.start else ()
         for name in search.start if search else ():
             known = self.repository.read(self.commit, results_folder(name))
             listed = batches.of_sweep(stored, name)

@@ -6,11 +6,13 @@ from functools import cached_property
 
 from generator import search
 from generator.commands import committed, extending, noting, programs, retrying, scripts, spending
+from generator.commands.foreseen import foreseen
 from generator.commands.timing import Timing
 from generator.commands.validate import read
 from generator.commands.workspace import SPECS, Workspace
 from generator.errors import RepositoryError
 from generator.plan import (
+    Ahead,
     Asked,
     Balance,
     BlockReview,
@@ -20,6 +22,7 @@ from generator.plan import (
     Outdated,
     Rejection,
     Review,
+    Standing,
     Unreadable,
     balances,
     counts,
@@ -28,6 +31,7 @@ from generator.plan import (
     forecast,
     outdated,
     promise,
+    rounds,
     standing,
 )
 from generator.problems import Problem
@@ -126,6 +130,8 @@ class _Stage:
             archived=archived - again,
         )
         new = tuple(one for one in trials if one.digest not in known or one.digest in again)
+        ahead = foreseen(sweep, sweep.search, old, program) if sweep.search else None
+        stands = stands if ahead is None else _rounds(old, ahead.trials or 0)
         missing = self.missing(sweep, None if unlocked else program) if stands.new else ()
         wrong = extending.refused(self.workspace, sweep, old, program) if stands.new else ()
         blocks = tuple(_blocks(sweep, expansion))
@@ -139,10 +145,11 @@ class _Stage:
             tuple(sorted((*sweep.warnings, *expansion.warnings, *missing, *wrong))),
             () if unlocked else self.outdated(sweep, program),
             unlocked,
-            self.forecast(sweep, new, program) if new else None,
-            self.balances(sweep, len(new)),
+            self.forecast(sweep, [one.assignment for one in new], program, ahead),
+            self.balances(sweep, stands.new if ahead else len(new)),
             noting.noted(self.workspace, self.base, sweep, old, (trials, blocks)) if new else (),
             self.written(sweep),
+            ahead,
         )
 
     def balances(self, sweep: Sweep, new: int) -> tuple[Balance, ...]:
@@ -160,11 +167,22 @@ class _Stage:
         repository, settings = self.workspace.repository, self.workspace.settings
         return spending.ledger(repository, self.base, settings, self.month, standing=self.standing)
 
-    def forecast(self, sweep: Sweep, new: Sequence[Trial], program: Program) -> Forecast:
-        """Say when new trials are done and what they cost, by what the base has recorded."""
+    def forecast(
+        self, sweep: Sweep, new: Sequence[Assignment | None], program: Program, ahead: Ahead | None
+    ) -> Forecast | None:
+        """Say when new trials are done and what they cost, by what the base has recorded.
+
+        Of a search these are of its further rounds, one after the other; their values nobody knows yet.
+        """
+        left = 1
+        if ahead is not None and ahead.trials and ahead.rounds:
+            left, new = ahead.rounds, (None,) * -(-ahead.trials // ahead.rounds)
+        if not new:
+            return None
         past, pool = self.timing.past(program, sweep.name), sweep.pool
-        asked = Asked(sweep.run, [trial.assignment for trial in new], pool, past)
-        return forecast(asked, self.timing.ahead(pool) if pool else (), seed=len(new))
+        asked = Asked(sweep.run, new, pool, past)
+        found = forecast(asked, self.timing.ahead(pool) if pool else (), seed=len(new))
+        return found if left == 1 else rounds(found, left)
 
     def written(self, sweep: Sweep) -> str | None:
         """Name the batch of the work tree that a merge would bring."""
@@ -225,6 +243,13 @@ class _Stage:
         if not isinstance(found, Expansion):
             return Unreadable(path, found)
         return difference(path, search.trials(former, found, program), trials)
+
+
+def _rounds(old: Sequence[StoredBatch], new: int) -> Standing:
+    """Count the trials of a search; what its further rounds may ask for is new."""
+    active = {row.trial for batch in old if batch.is_active for row in batch.rows}
+    listed = {row.trial for batch in old for row in batch.rows}
+    return Standing(new, len(active), len(listed) - len(active))
 
 
 def _blocks(sweep: Sweep, expansion: Expansion) -> Iterator[BlockReview]:

@@ -46,23 +46,25 @@ class Proposal:
         The next round is worked out where it is asked for by `onward`, where somebody proposes one, and where
         there was none. Raises RepositoryError, UsageError.
         """
-        known = {trial.digest: trial for batch in self.old for trial in batch.trials}
+        known = len({row.trial for batch in self.old for row in batch.rows})
         onward = onward or not self.old or any(batch.lock.round is not None for batch in self.proposed)
-        due = tuple(trial for digest, trial in known.items() if digest in again and self._is_current(trial))
-        if due and not onward:
+        due = self._due(again) if again and not onward else ()
+        if due:
             parents = dict(_parents(due, self.old))
             stop = Look(self.workspace.repository, self.base).stop(self.sweep, self.program.digest)
             asked = Asked(self.sweep, self.program, due, parents=parents, stop=stop)
-            return Wanted(len(known), due, self._rendered(asked))
+            return Wanted(known, due, self._rendered(asked))
         if not onward:
-            return Wanted(len(known), (), None)
+            return Wanted(known, (), None)
         found = following(self._evidence(), self._ground)
         if not isinstance(found, Due):
-            return Wanted(len(known), (), None, found)
-        return Wanted(len(known) + len(found.trials), found.trials, found.batch, found)
+            return Wanted(known, (), None, found)
+        return Wanted(known + len(found.trials), found.trials, found.batch, found)
 
-    def _is_current(self, trial: Trial) -> bool:
-        return trial.program_digest == self.program.digest
+    def _due(self, again: Collection[str]) -> tuple[Trial, ...]:
+        listed = {trial.digest: trial for batch in self.old for trial in batch.trials}
+        current = self.program.digest
+        return tuple(one for key, one in listed.items() if key in again and one.program_digest == current)
 
     @property
     def _ground(self) -> Ground:
@@ -77,7 +79,9 @@ class Proposal:
         head = repository.commit("HEAD")
         onward = head is not None and (self.base is None or repository.holds(head, self.base))
         hidden = frozenset(batch.name for batch in self.proposed)
-        look = Look(repository, head if onward else self.base, hidden=hidden)
+        commit = head if onward else self.base
+        # The same commit's batches need not be read twice: a long search has a thousand.
+        look = Look(repository, commit, asked=tuple(self.old) if commit == self.base else None, hidden=hidden)
         return look.evidence(self.sweep, self.program.digest)
 
 

@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from generator.commands import committed, controller, programs
+from generator.commands import committed, controller, programs, spending
 from generator.commands.evidence import Look
 from generator.commands.foundation import bases_at
 from generator.commands.rounds import Due, Ground, Step, following
 from generator.commands.workspace import SPECS, SUFFIX
 from generator.errors import GeneratorError
+from generator.plan import balances, counts, promise
 from generator.repo import batches
 from generator.repo.batches import ACTIVE
 from generator.repo.git import Repository
@@ -80,8 +81,32 @@ def _next(
         why = "its program has changed, and a person asks for the first round of a program"
         return Blocked(sweep.name, why, _by_hand(sweep.name))
     ground = Ground(program, bases_at(repository, commit), settings)
-    found = following(Look(repository, commit, fresh).evidence(sweep, program.digest), ground)
-    return _unable(repository, commit, found, settings) if isinstance(found, Due) else found
+    found = following(Look(repository, commit, fresh, asked=stored).evidence(sweep, program.digest), ground)
+    if not isinstance(found, Due):
+        return found
+    return _unaffordable(repository, commit, found, settings, fresh) or _unable(
+        repository, commit, found, settings
+    )
+
+
+def _unaffordable(
+    repository: Repository, commit: str, due: Due, settings: Settings, fresh: Mapping[str, BatchResults]
+) -> Blocked | None:
+    """Refuse what a team's budget of the month has no room for; the next month has."""
+    sweep = due.sweep
+    budgets = {team: one for team, one in settings.budgets.items() if counts(one, sweep.name)}
+    if not budgets:
+        return None
+    month = spending.month_of(repository, commit, None)
+    stored = batches.in_commit(repository, commit)
+    leaving = frozenset(fresh)
+    ledger = spending.ledger(repository, commit, settings, month, standing=stored, leaving=leaving)
+    asked = [promise(sweep.name, sweep.run, sweep.pool, due.batch.lock.trials)]
+    for one in balances(budgets, used=ledger.used, promised=ledger.promised, asked=asked):
+        if one.is_exceeded:
+            why = f"the budget of {one.team} has no room in {month} for {one.asked:g} more {one.unit}"
+            return Blocked(sweep.name, why, "`sweep budget` says what was spent")
+    return None
 
 
 def _unable(repository: Repository, commit: str, due: Due, settings: Settings) -> Due | Blocked:

@@ -1,5 +1,6 @@
 """What a sweep would cost, cover and change, before anybody pays for it. Pure: trials in, a review out."""
 
+from generator.plan.ahead import Ahead, ahead
 from generator.plan.asked import Asked, Source
 from generator.plan.budgets import Balance, Charge, Unit, balances, charge, counts, promise
 from generator.plan.coverage import Binned, Counted, Coverage, Covered, Scale, coverage
@@ -15,6 +16,7 @@ from generator.plan.review import BlockReview, Cost, Note, Rejection, Review, St
 from generator.plan.room import Room, room
 
 __all__ = [
+    "Ahead",
     "Asked",
     "Balance",
     "Best",
@@ -40,6 +42,7 @@ __all__ = [
     "Standing",
     "Unit",
     "Unreadable",
+    "ahead",
     "as_data",
     "balance_as_data",
     "balances",

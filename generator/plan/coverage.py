@@ -59,7 +59,7 @@ def coverage(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Covera
         column = [assignment[name] for assignment in assignments if name in assignment]
         domains = [parameter.domain for parameter in declared.get(name, ())]
         values = _values(column, domains)
-        if _is_fixed(values, domains, len(assignments)):
+        if column and _is_fixed(values, domains, len(assignments)):
             constants.append((name, column[0]))
         else:
             parameters.append(_covered(sweep, name, len(column), values))

@@ -1,6 +1,7 @@
 """A review as JSON shows it: every key always there, lists of trials cut at a thousand."""
 
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import Any, assert_never
 
 from generator.plan.bins import Binned
@@ -41,6 +42,7 @@ def as_data(review: Review) -> dict[str, Any]:
             "parallelism": sweep.run.parallelism,
         },
         "batch": review.batch,
+        "search": None if review.ahead is None else asdict(review.ahead),
         "forecast": forecast_as_data(review.forecast),
         "budgets": [balance_as_data(one) for one in review.balances],
         "notes": [{"kind": one.kind, "text": one.text} for one in review.notes],

@@ -3,8 +3,9 @@
 import math
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from generator.plan.ahead import Ahead
 from generator.plan.budgets import Balance
 from generator.plan.coverage import Coverage
 from generator.plan.difference import Difference, Unreadable
@@ -120,12 +121,15 @@ class Review:
     """What is right, and may yet be overlooked."""
     batch: str | None = None
     """The batch that asks for them, where it is generated already."""
+    ahead: Ahead | None = None
+    """Of a search: what all its further rounds may ask for; those count as new."""
 
     @property
     def is_news(self) -> bool:
         """Tell whether merging it would change what is asked for."""
         settled = isinstance(self.difference, Difference) and self.difference.is_empty
-        return self.standing.new > 0 or not settled
+        begun = self.ahead is not None and self.standing.running + self.standing.recorded > 0
+        return (self.standing.new > 0 and not begun) or not settled or self.batch is not None
 
     @property
     def first(self) -> tuple[Trial, ...]:
@@ -140,12 +144,21 @@ class Review:
     @property
     def whole_cost(self) -> Cost:
         """The most that all trials can cost together."""
-        return cost(self.sweep.run, len(self.trials))
+        stands = self.standing
+        asked = len(self.trials) if self.ahead is None else stands.new + stands.running + stands.recorded
+        return cost(self._run, asked)
 
     @property
     def new_cost(self) -> Cost:
         """The most that this merge can cost."""
-        return cost(self.sweep.run, self.standing.new)
+        return cost(self._run, self.standing.new)
+
+    @property
+    def _run(self) -> Run:
+        """How trials run; those of a round wait for the round before."""
+        run = self.sweep.run
+        at_once = run.parallelism if self.ahead is None else min(run.parallelism, self.ahead.size)
+        return run if at_once == run.parallelism else replace(run, parallelism=max(1, at_once))
 
     @property
     def room(self) -> Room | None:

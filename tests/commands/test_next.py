@@ -166,7 +166,7 @@ def test_a_changed_spec_goes_on_from_the_evidence_there_is(sandbox: Sandbox, res
     begun(sandbox, rounds=1)
     (first,) = record(sandbox, results)
     assert isinstance(first.step, Over)
-    hill(sandbox, rounds=2, method="bayes")
+    hill(sandbox, rounds=2, method="cma-es")
     sandbox.commit("Go on with another sampler")
 
     found = followed(sandbox.workspace)
@@ -174,7 +174,7 @@ def test_a_changed_spec_goes_on_from_the_evidence_there_is(sandbox: Sandbox, res
     assert isinstance(found.step, Due)
     assert found.step.round.number == 2
     assert [one.round for one in found.step.evidence.observations] == [1, 1, 1]
-    assert found.step.batch.lock.method == "bayes"
+    assert found.step.batch.lock.method == "cma-es"
 
 
 # --- what may be merged ---------------------------------------------------------------------------------
@@ -463,3 +463,16 @@ def test_a_warm_start_weighs_what_another_sweep_has_recorded(sandbox: Sandbox, r
     assert isinstance(found.step, Due)
     assert [one.round for one in found.step.evidence.observations] == [None] * 3
     assert [(one.told, one.trials, one.rounds) for one in weighed(found.step)] == [("as they are", 3, ())]
+
+
+def test_a_round_that_the_teams_budget_does_not_bear_waits_and_the_results_do_not(
+    sandbox: Sandbox, results: Path
+) -> None:
+    pool = "pools: {cpu: {node: {cpu: 4, memory: 8Gi}, price: 1.0}}\ndefaults: {pool: cpu}\n"
+    team = "currency: EUR\nbudgets: {vision: {sweeps: ['hill'], money: 0.001}}\n"
+    begun(sandbox, settings=f"next: collector\n{pool}{team}")
+
+    (collected,) = record(sandbox, results)
+
+    assert isinstance(collected.step, Blocked)
+    assert collected.step.why.startswith("the budget of vision has no room in ")

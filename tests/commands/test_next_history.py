@@ -70,7 +70,7 @@ def test_a_fork_goes_on_with_another_sampler_and_disturbs_nobody(sandbox: Sandbo
     record(sandbox, results)
     here = followed(sandbox.workspace)
     sandbox.git("checkout", "-q", "-b", "fork")
-    hill(sandbox, method="bayes")
+    hill(sandbox, method="nsga2")
     sandbox.commit("Try another sampler")
 
     there = followed(sandbox.workspace)
@@ -80,7 +80,7 @@ def test_a_fork_goes_on_with_another_sampler_and_disturbs_nobody(sandbox: Sandbo
     assert (here.step.round.number, there.step.round.number) == (2, 2)
     assert here.step.batch.name != there.step.batch.name
     assert here.step.evidence.observations == there.step.evidence.observations
-    assert (here.step.batch.lock.method, there.step.batch.lock.method) == ("tpe", "bayes")
+    assert (here.step.batch.lock.method, there.step.batch.lock.method) == ("tpe", "nsga2")
     sandbox.git("checkout", "-q", "main")
     again = followed(sandbox.workspace)
     assert isinstance(again.step, Due)

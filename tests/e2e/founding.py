@@ -30,6 +30,7 @@ namespace: {namespace}
 controller: none
 defaults: {{image: trainer}}
 results: {{claim: sweep-results, every: 1m}}
+next: collector
 images:
   trainer: {{repository: {trainer.name}, digest: '{trainer.digest}'}}
   collector: {{repository: {collector.name}, digest: '{collector.digest}'}}

@@ -1,0 +1,62 @@
+"""A plan of a search prices all of its rounds: the merge of its spec approves them."""
+
+from pathlib import Path
+
+import pytest
+
+from generator.commands.plan import plan
+from generator.plan import as_data
+from tests.repository import Sandbox
+from tests.searches import begun, hill, record
+
+
+def test_before_the_first_round_all_rounds_are_new(sandbox: Sandbox) -> None:
+    hill(sandbox, size=3, rounds=5)
+    sandbox.commit("Ask for a search")
+
+    (review,) = plan(sandbox.workspace).reviews
+
+    assert review.standing.new == 15
+    assert as_data(review)["search"] == {"size": 3, "trials": 15, "rounds": 5}
+    assert review.new_cost.hours == 15 / 60
+    assert review.new_cost.wall_hours == 5 / 60
+    assert review.is_news
+
+
+def test_what_is_recorded_is_not_paid_for_again_and_a_running_search_is_no_news(
+    sandbox: Sandbox, results: Path
+) -> None:
+    begun(sandbox, size=3, rounds=5)
+    record(sandbox, results)
+
+    assert plan(sandbox.workspace).settled == ("hill",)
+    (review,) = plan(sandbox.workspace, ["hill"]).reviews
+
+    assert (review.standing.new, review.standing.running, review.standing.recorded) == (9, 3, 3)
+    assert as_data(review)["search"]["rounds"] == 3
+
+
+@pytest.mark.parametrize(
+    ("more", "trials"),
+    [("run_cap: 7\n", 7), ("budget: {max_trials: 8}\n", 8), ("replicates: 2\n", 30)],
+    ids=["run_cap", "budget", "replicates"],
+)
+def test_whatever_bounds_the_search_bounds_its_plan(sandbox: Sandbox, more: str, trials: int) -> None:
+    hill(sandbox, size=3, rounds=5, more=more)
+    sandbox.commit("Ask for a search")
+
+    (review,) = plan(sandbox.workspace).reviews
+
+    assert review.standing.new == trials
+
+
+def test_rungs_are_played_since_each_is_smaller_than_the_one_before(sandbox: Sandbox) -> None:
+    text = hill(sandbox, method="halving", size=9, rounds=9).read_text()
+    rungs = "rounds: {size: 9}\nresource: {parameter: epochs, min: 1, max: 9, eta: 3}\n"
+    text = text.replace("rounds: {size: 9, max: 9}\n", rungs).replace("parallelism: 4", "parallelism: 9")
+    sandbox.write("sweeps/hill.yaml", text)
+    sandbox.commit("Ask for a search")
+
+    (review,) = plan(sandbox.workspace).reviews
+
+    assert as_data(review)["search"] == {"size": 9, "trials": 9 + 3 + 1, "rounds": 3}

@@ -1,0 +1,101 @@
+"""The page on searches does what it shows: five rounds on real digits from one spec, no hand between."""
+
+import csv
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs/how-to/search.md").read_text(encoding="utf-8")
+BLOCK = re.compile(r"^```(?P<kind>\w+)(?: (?P<word>\S+))?\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+PERSON = {
+    f"GIT_{role}_{key}": "ada@example.org" for role in ("AUTHOR", "COMMITTER") for key in ("NAME", "EMAIL")
+}
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A repository with this checkout's trainer, and its remote."""
+    work = tmp_path / "a place with spaces"
+    git(tmp_path, "init", "-q", "--bare", "-b", "main", "remote.git")
+    git(tmp_path, "clone", "-q", "remote.git", work.name)
+    git(work, "checkout", "-q", "-b", "main")
+    shutil.copytree(ROOT / "trainer", work / "trainer", ignore=shutil.ignore_patterns("__pycache__"))
+    (work / ".gitignore").write_text(".sweepledger/\n__pycache__/\n")
+    (work / "sweeps").mkdir()
+    git(work, "add", "--all")
+    git(work, "commit", "-q", "-m", "Start")
+    git(work, "push", "-q", "origin", "main")
+    return work
+
+
+def git(folder: Path, *arguments: str) -> str:
+    done = subprocess.run(
+        ["git", *arguments],
+        cwd=folder,
+        env={**os.environ, **PERSON},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return done.stdout
+
+
+def follow(place: Path) -> str:
+    """Do what the page says, and give what it printed; a word behind `console` is the exit code to come."""
+    said = ""
+    for block in BLOCK.finditer(PAGE):
+        if block["kind"] == "yaml":
+            (place / block["word"]).write_text(block["text"])
+            continue
+        for line in block["text"].splitlines():
+            argv = shlex.split(line.removeprefix("$ "))
+            if argv[0] == "sweep":
+                argv[:1] = [sys.executable, "-m", "generator.cli"]
+            done = subprocess.run(
+                argv,
+                cwd=place,
+                env={**os.environ, **PERSON, "PYTHONPATH": str(ROOT), "COLUMNS": "160"},
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert done.returncode == int(block["word"] or 0), line + done.stdout + done.stderr
+            said += f"{line}\n{done.stdout}"
+    return said
+
+
+@pytest.mark.slow
+def test_five_rounds_on_real_digits_go_by_themselves_from_one_spec_to_the_last_results_commit(
+    place: Path,
+) -> None:
+    said = follow(place)
+
+    subjects = git(place, "log", "--reverse", "--format=%s").splitlines()
+    assert subjects[:2] == ["Start", "Ask for a search"]
+    assert [line.partition(":")[0] for line in subjects[2:]] == ["results(digits)"] * 5
+    assert "Next: none (rounds: 5 rounds were asked for)" in git(place, "log", "-1", "--format=%B")
+    with (place / "results/digits/summary.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["status"] for row in rows] == ["ok"] * 10
+    assert len({row["trial"] for row in rows}) == 10
+    assert max(float(row["metrics.test_accuracy"]) for row in rows) > 0.8
+    assert "round 5, tpe" in said
+    assert "digits: over: rounds: 5 rounds were asked for" in said
+    assert "10 trials of rounds 1, 2, 3, 4, 5 weigh as they are" in said
+
+
+def test_every_test_that_the_page_names_is_there() -> None:
+    named = re.findall(r"`(tests/\S+\.py)(?: -k \"?([a-z0-9 -]+)\"?)?`", PAGE)
+
+    assert named
+    for path, words in named:
+        text = (ROOT / path).read_text()
+        if words and path != "tests/faults/test_kills.py":
+            assert all(word in text for word in words.split(" or "))
