@@ -138,6 +138,7 @@ bench: $(STAMPS)/sweep ## CPU seconds of the commands people wait for, and of te
 	@$(BIN)/python benchmarks/commands.py
 	@$(BIN)/python benchmarks/scaling.py
 	@$(BIN)/python benchmarks/record_files.py
+	@$(BIN)/python benchmarks/search.py times
 	@$(BIN)/python benchmarks/history.py
 	@$(BIN)/python benchmarks/check.py
 	@$(BIN)/python benchmarks/check.py many

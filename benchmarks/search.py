@@ -2,7 +2,7 @@
 
     python benchmarks/search.py times             # CPU seconds of a round over many records, imports included
     python benchmarks/search.py quality [METHOD]  # median regret beside Optuna's own loop, and beside chance
-    python benchmarks/search.py quality bayes --seeds 5 --trials 64   # each proposal takes a second
+    python benchmarks/search.py quality bayes --only branin --seeds 5 --trials 48
 
 Every time is that of a process of its own. Optuna's own loop asks for a batch, tells it, and keeps its state.
 """
@@ -250,10 +250,12 @@ def suggested(trial: Any, parameters: Values) -> dict[str, Any]:
     return found
 
 
-def quality(methods: list[str], seeds: int, trials: int) -> None:
+def quality(methods: list[str], seeds: int, trials: int, only: list[str]) -> None:
     print(f"median regret of {seeds} seeds after {trials} trials in rounds of {BATCH}\n")
     print("method   function           ours     Optuna      ratio     chance   better than chance")
     for method, name in cases(methods):
+        if only and name not in only:
+            continue
         function = FUNCTIONS[name]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -283,13 +285,14 @@ def main() -> None:
     compared.add_argument("method", nargs="*", default=["tpe", "cma-es", "nsga2"])
     compared.add_argument("--seeds", type=int, default=20)
     compared.add_argument("--trials", type=int, default=200)
+    compared.add_argument("--only", action="append", default=[], choices=FUNCTIONS)
     given = parser.parse_args()
     if given.what == "times":
         times()
     elif given.what == "round":
         one_round(given.method, given.count)
     else:
-        quality(given.method, given.seeds, given.trials)
+        quality(given.method, given.seeds, given.trials, given.only)
 
 
 if __name__ == "__main__":
