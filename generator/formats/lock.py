@@ -67,6 +67,10 @@ def _is_table(value: Any) -> bool:
     return isinstance(value, dict) and all(_is_text(text) for pair in value.items() for text in pair)
 
 
+def _are_goals(value: Any) -> bool:
+    return _is_table(value) and all(goal in list(Goal) for goal in value.values())
+
+
 def _are_parents(value: Any) -> bool:
     return _is_table(value) and all(_ROW.fullmatch(row) for row in value)
 
@@ -110,6 +114,7 @@ _FORMS: tuple[_Form, ...] = (
 """What each key must be, in the order in which they are told."""
 _OPTIONAL: tuple[_Form, ...] = (
     (("pool",), "text", _is_text),
+    (("other_metrics",), "names and goals", _are_goals),
     (("round",), "a whole number from 1", lambda value: type(value) is int and value >= 1),
     (("method",), "text", _is_text),
     (("engine",), "text", _is_text),
@@ -142,6 +147,7 @@ def _lock(data: dict[str, Any]) -> Lock:
         bases=tuple(data["bases"]),
         files=dict(data["files"]),
         pool=data.get("pool"),
+        other_metrics=tuple(Metric(name, Goal(goal)) for name, goal in data.get("other_metrics", {}).items()),
         round=data.get("round"),
         method=data.get("method"),
         engine=data.get("engine"),

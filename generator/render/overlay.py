@@ -14,7 +14,7 @@ from generator.render.pod import Manifest
 from generator.structs.batch import Batch, Lock
 from generator.structs.names import BLANK_DIGEST, batch_name
 from generator.structs.settings import Settings
-from generator.structs.sweep import Shape
+from generator.structs.sweep import Metric, Shape
 from generator.structs.tree import FileTree
 
 BASES: Mapping[Shape, str] = {
@@ -120,6 +120,7 @@ def _lock(name: str, digest: str, batch: Batch, settings: Settings, files: FileT
         shape=batch.shape,
         trials=len(batch.trials),
         metric=sweep.metric,
+        other_metrics=tuple(Metric(other.name, other.goal) for other in sweep.other_metrics),
         program=batch.program,
         seed_base=sweep.run.seed_base,
         retries=sweep.run.retries,

@@ -13,10 +13,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from generator.formats.summary import parameter_names
 from generator.formats.table import REPLICATE_COLUMN
-from generator.results import words
-from generator.results.early import Early, ended_early
+from generator.results import searched, words
+from generator.results.early import ended_early
 from generator.results.figures import (
     CURVES_FILE,
+    FRONT_FILE,
     INTERVALS_FILE,
     PARALLEL_FILE,
     SLICES_FILE,
@@ -24,11 +25,12 @@ from generator.results.figures import (
     TRIALS_FILE,
 )
 from generator.results.figures.curves import lines
+from generator.results.front import front, metrics
 from generator.results.importance import Importance
 from generator.results.mattered import mattered
 from generator.results.message import counts
 from generator.results.outcomes import JudgedBatch
-from generator.results.rounds import Rounded, rounds
+from generator.results.rounds import rounds
 from generator.results.summary import Effect, Summary
 from generator.results.winning import assignments, leading, winner
 from generator.structs.record import Outcome, Status
@@ -39,11 +41,10 @@ README_FILE = "README.md"
 
 MOST_LEVELS = 16
 """Longer tables say less than the figure."""
+MOST_ON_FRONT = 20
 MOST_NAMED = 5
 """Trials listed for one reason of failing; the summary has all."""
 BLANKS = re.compile(r"\n{3,}")
-MINUTE = 60
-HOUR = 3600
 
 
 class Marked(str):
@@ -101,6 +102,7 @@ def _view(summary: Summary, importance: Importance) -> Mapping[str, Any]:
     told = leading(summary)
     parameters = parameter_names(one.trial for one in told) if told else _parameters(summary)
     return {
+        **_of_searches(summary, parameters),
         "sweep": summary.sweep,
         "description": summary.description,
         "metric": metric,
@@ -111,17 +113,12 @@ def _view(summary: Summary, importance: Importance) -> Mapping[str, Any]:
         "optimism": "" if summary.optimism is None else words.short(float(f"{summary.optimism:.2g}")),
         "warnings": summary.warnings,
         "extreme": Marked("highest" if summary.metric.goal is Goal.MAXIMIZE else "lowest"),
-        "ranked": Marked(_trials(sum(outcome.metric(metric) is not None for outcome in ranked))),
-        "counts": f"{_trials(len(summary.outcomes))}: {counts(summary)}",
-        "seconds": _duration(sum(o.record.seconds for o in summary.outcomes if o.record is not None)),
+        "ranked": Marked(words.trials(sum(outcome.metric(metric) is not None for outcome in ranked))),
+        "counts": f"{words.trials(len(summary.outcomes))}: {counts(summary)}",
+        "seconds": words.duration(sum(o.record.seconds for o in summary.outcomes if o.record is not None)),
         "trials_figure": TRIALS_FILE,
         "slices_figure": SLICES_FILE,
         "parallel_figure": PARALLEL_FILE,
-        "curves_figure": CURVES_FILE if lines(summary) else "",
-        "intervals_figure": INTERVALS_FILE,
-        "spent_figure": SPENT_FILE,
-        "rounds": [_round(found) for found in rounds(summary)],
-        "early": _early(ended_early(filter(summary.is_current, summary.outcomes))),
         "mattered": mattered(importance, summary.metric.goal),
         "parameters": parameters,
         "assignments": [
@@ -136,6 +133,23 @@ def _view(summary: Summary, importance: Importance) -> Mapping[str, Any]:
     }
 
 
+def _of_searches(summary: Summary, parameters: Sequence[str]) -> Mapping[str, Any]:
+    """Give the template what only some sweeps have: a front, rounds, curves, replicates."""
+    return {
+        "front": [
+            {"trial": one.trial, "values": values, "cells": _cells(_told(one), parameters)}
+            for one, values in front(summary)[:MOST_ON_FRONT]
+        ],
+        "front_figure": FRONT_FILE,
+        "front_metrics": [one.name for one in metrics(summary)],
+        "rounds": [searched.round_(found) for found in rounds(summary)],
+        "early": searched.early(ended_early(filter(summary.is_current, summary.outcomes))),
+        "curves_figure": CURVES_FILE if lines(summary) else "",
+        "intervals_figure": INTERVALS_FILE,
+        "spent_figure": SPENT_FILE,
+    }
+
+
 def _parameters(summary: Summary) -> tuple[str, ...]:
     """Name the columns of the best trials; the replicate's too, where any program's trials have it."""
     replicated = any(outcome.replicate for outcome in summary.outcomes)
@@ -147,14 +161,17 @@ def _cells(values: Mapping[str, Value], parameters: Sequence[str]) -> list[Marke
     return [_value(values[name]) if name in values else absent for name in parameters]
 
 
-def _row(outcome: Outcome, metric: str, parameters: Sequence[str]) -> Mapping[str, Any]:
+def _told(outcome: Outcome) -> Mapping[str, Value]:
     # No parameter can have this name: every table may have a column of it.
-    values = {**outcome.assignment, REPLICATE_COLUMN: outcome.replicate}
+    return {**outcome.assignment, REPLICATE_COLUMN: outcome.replicate}
+
+
+def _row(outcome: Outcome, metric: str, parameters: Sequence[str]) -> Mapping[str, Any]:
     return {
         "trial": outcome.trial,
         "objective": outcome.metric(metric),
         "seconds": 0 if outcome.record is None else round(outcome.record.seconds, 1),
-        "cells": _cells(values, parameters),
+        "cells": _cells(_told(outcome), parameters),
     }
 
 
@@ -168,32 +185,6 @@ def _effect(effect: Effect) -> Mapping[str, Any]:
             {"value": level.value, "mean": words.fine(level.mean, effect.range), "count": level.count}
             for level in (effect.levels if few else ())
         ],
-    }
-
-
-def _round(found: Rounded) -> Mapping[str, Any]:
-    return {
-        "number": found.number,
-        "engine": found.engine,
-        "trials": found.trials,
-        "ok": found.ok,
-        "pruned": found.pruned,
-        "seconds": _duration(found.seconds),
-        "best": "" if found.best is None else words.short(found.best),
-        "is_record": found.is_record,
-        "kept": "" if found.kept is None else str(found.kept),
-    }
-
-
-def _early(found: Early | None) -> Mapping[str, Any] | None:
-    """Give the template what it says of trials that did not run to their end."""
-    if found is None:
-        return None
-    return {
-        "rules": [(rule, _trials(count)) for rule, count in found.rules.items()],
-        "whole": found.whole or 0,
-        "steps": found.steps,
-        "seconds": _duration(found.seconds),
     }
 
 
@@ -220,15 +211,3 @@ def _batch(batch: JudgedBatch) -> Mapping[str, Any]:
         "data": "none" if program.data is None else f"{program.data.name}@{program.data.digest[:19]}",
         "generator": batch.lock.generator,
     }
-
-
-def _trials(count: int) -> str:
-    return "1 trial" if count == 1 else f"{count} trials"
-
-
-def _duration(seconds: float) -> str:
-    if seconds < MINUTE:
-        return f"{seconds:.1f} s"
-    if seconds < HOUR:
-        return f"{seconds / MINUTE:.1f} min"
-    return f"{seconds / HOUR:.1f} h"

@@ -11,6 +11,8 @@ from generator.structs.values import Value, canonical, canonical_json
 SIGNIFICANT_DIGITS = 6
 ONE_PERCENT = 0.01
 MOST_DECIMALS = 15
+MINUTE = 60
+HOUR = 3600
 
 UNCLEAR = re.compile(r"::|##\[|[=×…]|^[\"'\[{]|, ")  # noqa: RUF001 - what stands between values
 RISKY = re.compile(r"::+|##\[|(?<= ) +")
@@ -108,3 +110,17 @@ def code(text: str) -> str:
         return f"`{line}`"
     # Renderers differ in how they split cells and find a span's end; an element has neither question.
     return f"<code>{markdown(line)}</code>"
+
+
+def trials(count: int) -> str:
+    """Count trials."""
+    return "1 trial" if count == 1 else f"{count} trials"
+
+
+def duration(seconds: float) -> str:
+    """Write a time in the unit that people would."""
+    if seconds < MINUTE:
+        return f"{seconds:.1f} s"
+    if seconds < HOUR:
+        return f"{seconds / MINUTE:.1f} min"
+    return f"{seconds / HOUR:.1f} h"

@@ -72,6 +72,8 @@ class Lock:
     bases: tuple[str, ...]
     """The folders below `base/` that it was made from or builds on: frozen for as long as it is kept."""
     files: Mapping[str, str]
+    other_metrics: tuple[Metric, ...] = ()
+    """Of a search by several, those after the first; their names and goals are what counts."""
     pool: str | None = None
     """The pool of the settings whose nodes its trials ask for; None where it asks for none of them."""
     round: int | None = None
@@ -100,6 +102,8 @@ class Lock:
                 "goal": str(self.metric.goal),
                 **self.metric.reported,
             },
+            # Only where there are several.
+            **({"other_metrics": self._others} if self.other_metrics else {}),
             "program": self.program.as_data(),
             "seed_base": self.seed_base,
             "retries": self.retries,
@@ -119,3 +123,7 @@ class Lock:
     @property
     def _drawn(self) -> dict[str, Any]:
         return {"round": self.round, "method": self.method, "engine": self.engine}
+
+    @property
+    def _others(self) -> dict[str, str]:
+        return {metric.name: str(metric.goal) for metric in self.other_metrics}

@@ -1,0 +1,73 @@
+"""Several metrics: the trials that no other beats in all of them."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from types import MappingProxyType
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from generator.formats import lock as lock_format
+from generator.results import BatchResults, summarise
+from generator.results.front import front
+from generator.results.report import report_files
+from generator.structs.sweep import Goal, Metric
+from tests.builders import a_grid, a_lock
+from tests.results.drawings import drawn, marks, words
+
+LOSS = (Metric("loss", Goal.MINIMIZE),)
+
+
+def measured(pairs: Sequence[tuple[float, float]]) -> BatchResults:
+    """A trial a pair: the accuracy, which is to be large, and the loss."""
+    batch = a_grid({"a": list(range(len(pairs)))}, lambda _: 0.0, other_metrics=LOSS)
+    records = tuple(
+        replace(record, metrics=MappingProxyType({"test_accuracy": up, "loss": down}))
+        for record, (up, down) in zip(batch.records, pairs, strict=True)
+    )
+    return replace(batch, records=records)
+
+
+FOUR = measured([(0.9, 3.0), (0.8, 1.0), (0.7, 2.0), (0.9, 3.5)])
+
+
+def test_the_front_is_what_no_other_beats_best_in_the_first_metric_first() -> None:
+    found = front(summarise([FOUR], description="", asked=lambda *_: True))
+
+    assert [values for _, values in found] == [(0.9, 3.0), (0.8, 1.0)]
+
+
+def test_it_is_listed_and_drawn() -> None:
+    root, text = drawn("front", FOUR), report_files(summarise([FOUR], description="", asked=lambda *_: True))
+
+    assert (len(marks(root, "best")), len(marks(root, "trial"))) == (2, 2)
+    assert {"test_accuracy (higher is better)", "loss (lower is better)"} <= set(words(root))
+    assert (
+        "| trial | `test_accuracy` | `loss` | `a` |\n|---|---:|---:|---:|\n| `t00000000000` | 0.9 | 3 | 0 |\n"
+    ) in text["README.md"]
+
+
+def test_with_one_metric_there_is_none() -> None:
+    files = report_files(summarise([a_grid({"a": [1, 2]}, lambda _: 0.5)], description=""))
+
+    assert "figures/front.svg" not in files
+    assert "Front" not in files["README.md"]
+
+
+def test_a_lock_with_several_metrics_reads_back_and_others_say_nothing_of_it() -> None:
+    several = a_lock(other_metrics=LOSS)
+
+    assert lock_format.read(lock_format.write(several, banner="x")).other_metrics == LOSS
+    assert "other_metrics" not in lock_format.write(a_lock(), banner="x")
+
+
+@given(st.lists(st.tuples(st.sampled_from([0.1, 0.2, 0.3]), st.sampled_from([1.0, 2.0, 3.0])), min_size=1))
+def test_the_front_is_what_the_words_say(pairs: list[tuple[float, float]]) -> None:
+    found = front(summarise([measured(pairs)], description="", asked=lambda *_: True))
+
+    beaten = {
+        (up, down)
+        for up, down in pairs
+        if any(a >= up and b <= down and (a, b) != (up, down) for a, b in pairs)
+    }
+    assert sorted(values for _, values in found) == sorted(pair for pair in pairs if pair not in beaten)
