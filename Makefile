@@ -25,7 +25,7 @@ AUDITED := locks/sweep.lock locks/torch.lock locks/release.lock
 .DEFAULT_GOAL := help
 .PHONY: help demo sweep test check format workflows audit dist checkov api-tools apiserver apiserver-down
 .PHONY: cluster-tools e2e e2e-full cluster cluster-shell cluster-down bench-cluster mutants bench faults fuzz brute
-.PHONY: locks schemas clean bench-workflows
+.PHONY: locks schemas clean bench-workflows bench-training
 
 help: ## say what can be made
 	@grep -hE '^[a-z0-9-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -144,6 +144,9 @@ bench: $(STAMPS)/sweep ## CPU seconds of the commands people wait for, and of te
 	@$(BIN)/python benchmarks/check.py many
 	@$(BIN)/python benchmarks/policy.py
 	@$(BIN)/python benchmarks/kustomize.py
+
+bench-training: $(STAMPS)/test $(STAMPS)/torch $(STAMPS)/data $(STAMPS)/images ## the trainer against the same trainings as people first write them
+	@$(BIN)/python benchmarks/training.py
 
 fuzz: $(STAMPS)/test ## a million hostile inputs for the reader and for the expression language
 	@$(BIN)/python benchmarks/fuzz.py --runs 1000000

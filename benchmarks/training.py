@@ -94,7 +94,7 @@ def steady(
 
 def resnet9(folders: dict[str, Path], rounds: int) -> None:
     """Compare the wide ResNet-9."""
-    count = ["--width=64", "--batch_size=128", "--train_images=512", "--test_images=100"]
+    count = ["--width=64", "--batch_size=128", "--train_images=256", "--test_images=100"]
     sides = steady(
         "fashion-mnist",
         folders["fashion-mnist"],
