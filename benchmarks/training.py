@@ -161,7 +161,14 @@ def epoch(folders: dict[str, Path], rounds: int) -> None:
 
 def grid(folders: dict[str, Path], rounds: int) -> None:  # noqa: ARG001 - one is sixteen trials
     """Train NVIDIA's grid in small: sixteen processes, two at a time."""
-    fixed = ("--network=resnet9", "--width=8", "--train_images=2000", "--test_images=1000", "--epochs=5")
+    fixed = (
+        "--network=resnet9",
+        "--width=8",
+        "--train_images=2000",
+        "--test_images=1000",
+        "--epochs=5",
+        "--test_every=5",
+    )
 
     def one(values: tuple[float, ...]) -> Done:
         knobs = (f"--{name}={value}" for name, value in zip(GRID, values, strict=True))
