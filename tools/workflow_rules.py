@@ -78,6 +78,13 @@ RULES = {
         ),
         environments={"generate": "generate"},
     ),
+    "next.yaml": Allowed(
+        frozenset({"push"}),
+        {"next": READ},
+        frozenset({"secrets.GENERATE_TOKEN"}),
+        (*INSTALL, "gh auth setup-git --force --hostname github.com", "sweep next --push"),
+        environments={"next": "generate"},
+    ),
     "test.yaml": Allowed(
         frozenset({"push", "pull_request", "merge_group"}),
         {"suite": READ, "workflows": READ},

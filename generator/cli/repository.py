@@ -43,6 +43,14 @@ class Generating(StrEnum):
     ON_MERGE = "on-merge"
 
 
+class Asking(StrEnum):
+    """Who asks for the next round of a search."""
+
+    REVIEW = "review"
+    WORKFLOW = "workflow"
+    COLLECTOR = "collector"
+
+
 def register(app: typer.Typer) -> None:
     """Add the commands that write commits of their own."""
     app.command("cancel", rich_help_panel=RUN)(cancel)
@@ -155,6 +163,9 @@ def init(
         Generating,
         typer.Option("--generate", help="When overlays are written; `on-merge`: by a workflow on main."),
     ] = Generating.IN_PULL_REQUEST,
+    next_: Annotated[
+        Asking, typer.Option("--next", help="Who asks for the next round of a search; `review`: a person.")
+    ] = Asking.REVIEW,
     form: FormatOption = Format.TEXT,
 ) -> None:
     """Make a complete repository of sweeps, with a first commit, ready to push."""
@@ -162,7 +173,9 @@ def init(
     def work() -> Answer:
         from generator.commands import init as command
 
-        made = command.init(folder, name=name, controller=str(controller), generate=str(generate))
+        made = command.init(
+            folder, name=name, controller=str(controller), generate=str(generate), next_=str(next_)
+        )
         shown = (
             f"made {folder}: {len(made.files)} files, commit {made.commit[:8]} on main",
             f"next: cd {folder} && sweep try {made.example}; README.md has the rest",

@@ -1,6 +1,7 @@
 """`sweep next`: what follows in searches, as lines and as data."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -46,8 +47,7 @@ def next_(
 ) -> None:
     """Write the next round of each search: a function of the spec, the records in git, and the seed.
 
-    Exit code 6: all of them are over, and the reason is said. With --push and `results.mode: branch` each
-    round gets a branch next/NAME/COMMIT to be merged.
+    Exit code 6: all are over; 0 with --push, for workflows. With `results.mode: branch` too a person merges.
     """
 
     def work() -> Answer:
@@ -63,7 +63,9 @@ def next_(
             found = command.push(workspace, target_of(workspace, push=True), names or ())
         else:
             found = command.next_(workspace, names or (), check=check_only, base=base)
-        return _answer(workspace, found, explain=explain, check=check_only)
+        made = _answer(workspace, found, explain=explain, check=check_only)
+        # A workflow that finds nothing to ask for has done its work.
+        return replace(made, exit_code=0) if push and made.exit_code == EXIT_OVER else made
 
     answer.answer("next", form, work)
 

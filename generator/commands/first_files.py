@@ -3,7 +3,7 @@
 from typing import assert_never
 
 from generator import __version__
-from generator.structs.settings import Controller, Generate
+from generator.structs.settings import Controller, Generate, Next
 
 EXAMPLE = "peak"
 """The name of the sweep that a new repository begins with."""
@@ -27,6 +27,7 @@ version: 1
 namespace: sweeps          # where trials run
 controller: {controller}
 generate: {generate}  # or on-merge: when overlays are written
+next: {next}             # or workflow, collector: who asks for the next round of a search
 
 # What holds for sweeps that say nothing else. `local`: programs run from the locked code, without an image.
 # defaults: {{image: trainer, pool: cpu, retries: 1, timeout: 1h}}
@@ -161,7 +162,7 @@ __pycache__/
 """
 
 
-def first_files(name: str, controller: Controller, generate: Generate) -> dict[str, bytes]:
+def first_files(name: str, controller: Controller, generate: Generate, next_: Next) -> dict[str, bytes]:
     """Give what a person finds in a new repository, beside its spec and its bases."""
     run = RUNS[controller].format(example=EXAMPLE)
     readme = README.format(
@@ -175,7 +176,7 @@ def first_files(name: str, controller: Controller, generate: Generate) -> dict[s
         ".gitignore": IGNORED,
         "README.md": readme,
         "code/train.py": PROGRAM,
-        "sweepledger.yaml": SETTINGS.format(controller=controller, generate=generate),
+        "sweepledger.yaml": SETTINGS.format(controller=controller, generate=generate, next=next_),
     }
     return {path: text.encode() for path, text in texts.items()}
 

@@ -13,7 +13,7 @@ from generator.repo.batches import ACTIVE, ARCHIVE
 from generator.repo.git import Repository, create
 from generator.spec.schemas import schema_text
 from generator.spec.starter import SCHEMA_FILE, starter
-from generator.structs.settings import Controller, Generate
+from generator.structs.settings import Controller, Generate, Next
 from generator.structs.tree import FileTree
 
 BRANCH = "main"
@@ -21,7 +21,8 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
 """It stands in prose; a name of a hosting service fits."""
 
 ON_MERGE = ".github/workflows/generate.yaml"
-"""The one workflow that writes to the branch: only where that was chosen."""
+BY_WORKFLOW = ".github/workflows/next.yaml"
+"""The two workflows that write to the branch: only where that was chosen."""
 
 BASES = re.compile(r"(?:trial|jobs|launcher|components/[a-z0-9-]+)/v[1-9][0-9]*/", re.ASCII)
 """What any batch may build on. Shapes of several pods bring theirs with their first batch, as `sweep
@@ -44,6 +45,7 @@ def init(
     name: str | None = None,
     controller: str = "none",
     generate: str = Generate.IN_PULL_REQUEST,
+    next_: str = Next.REVIEW,
 ) -> Made:
     """Make a repository in a new or empty folder, with its first commit on `main`.
 
@@ -62,7 +64,7 @@ def init(
         raise RepositoryError(
             f"{folder} would lie inside the repository {around}", hint="choose a folder outside of it"
         )
-    tree = first_tree(called, Controller(controller), Generate(generate))
+    tree = first_tree(called, Controller(controller), Generate(generate), Next(next_))
     commit = ""
 
     def finish(made: Path) -> None:
@@ -73,15 +75,23 @@ def init(
     return Made(folder, commit, tuple(path for path, _ in tree))
 
 
-def first_tree(name: str, controller: Controller, generate: Generate) -> FileTree:
+def first_tree(name: str, controller: Controller, generate: Generate, next_: Next) -> FileTree:
     """Give every file of a new repository; `sweep bootstrap`, which knows its address, adds `clusters/`."""
+    unasked = {
+        path
+        for path, chosen in (
+            (ON_MERGE, generate is Generate.ON_MERGE),
+            (BY_WORKFLOW, next_ is Next.WORKFLOW),
+        )
+        if not chosen
+    }
     return FileTree(
         {
-            **first_files(name, controller, generate),
+            **first_files(name, controller, generate, next_),
             **{
                 path: content
                 for path, content in files.read_sources(workflows_folder())
-                if path != ON_MERGE or generate is Generate.ON_MERGE
+                if path not in unasked
             },
             f"{SPECS}/{SCHEMA_FILE}": schema_text("sweep").encode(),
             f"{SPECS}/{EXAMPLE}.yaml": starter(EXAMPLE).encode(),

@@ -11,7 +11,7 @@ from generator.commands import first_files
 from generator.commands.init import init
 from generator.commands.workspace import Workspace
 from generator.errors import GeneratorError, RepositoryError, UsageError
-from generator.structs.settings import Controller, Generate
+from generator.structs.settings import Controller, Generate, Next
 from tests.repository import IMAGE
 
 Run = Callable[..., CompletedProcess[str]]
@@ -194,13 +194,16 @@ def test_the_workflows_of_a_team_are_the_packaged_ones_and_only_who_chose_it_wri
     packaged = Path(first_files.__file__).parents[1] / "workflows"
 
     plain = set(init(tmp_path / "plain").files)
-    assert run_sweep("init", "merging", "--generate", "on-merge", cwd=tmp_path).returncode == 0
+    chosen = ("--generate", "on-merge", "--next", "workflow")
+    assert run_sweep("init", "merging", *chosen, cwd=tmp_path).returncode == 0
 
-    workflow = ".github/workflows/generate.yaml"
-    assert (workflow in plain, (tmp_path / "merging" / workflow).is_file()) == (False, True)
-    assert Workspace.find(tmp_path / "merging").settings.generate is Generate.ON_MERGE
+    for name in ("generate", "next"):
+        workflow = f".github/workflows/{name}.yaml"
+        assert (workflow in plain, (tmp_path / "merging" / workflow).is_file()) == (False, True)
+    settings = Workspace.find(tmp_path / "merging").settings
+    assert (settings.generate, settings.next) == (Generate.ON_MERGE, Next.WORKFLOW)
     for path in packaged.rglob("*.*"):
-        name = path.relative_to(packaged)
+        inside = path.relative_to(packaged)
         if path.is_file():
-            assert (tmp_path / "merging" / name).read_bytes() == path.read_bytes()
+            assert (tmp_path / "merging" / inside).read_bytes() == path.read_bytes()
     assert (tmp_path / "plain/.github/sweep.in").read_text() == f"sweepledger=={__version__}\n"

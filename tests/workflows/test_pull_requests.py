@@ -9,6 +9,7 @@ import pytest
 from generator.commands.generate import generate
 from tests.commands.test_read import recorded
 from tests.repository import Sandbox
+from tests.searches import begun, record
 from tests.workflows.runner import TEAMS, Host
 
 Propose = Callable[[], dict[str, object]]
@@ -162,4 +163,24 @@ def test_a_merged_spec_is_generated_on_main_by_one_commit(sandbox: Sandbox, host
     assert ran.is_green, ran.output
     assert sandbox.git("log", "-1", "--format=%s").strip() == "generate(peak): 3 trials"
     assert len(sandbox.active()) == 1
+    assert "canary-5d1f" not in ran.output + ran.summary + sandbox.git("log", "-p", "--all")
+
+
+def test_a_round_that_is_due_is_asked_for_on_main_by_one_commit_and_once(
+    sandbox: Sandbox, host: Host, tmp_path: Path
+) -> None:
+    begun(sandbox, settings="next: workflow\n")
+    record(sandbox, tmp_path / "results")
+    event = {"sha": sandbox.git("rev-parse", "HEAD").strip(), "ref": "refs/heads/main"}
+    secrets = {"GENERATE_TOKEN": "canary-5d1f"}
+
+    ran = host.run(TEAMS / "next.yaml", event, secrets=secrets)
+    sandbox.pull()
+    asked = sandbox.git("log", "-1", "--format=%s").strip()
+    again = host.run(TEAMS / "next.yaml", event, secrets=secrets)
+
+    assert ran.is_green, ran.output
+    assert asked == "next(hill): round 2, 3 trials of tpe"
+    assert again.is_green, again.output
+    assert sandbox.git("ls-remote", "origin", "main").split()[0] == sandbox.git("rev-parse", "HEAD").strip()
     assert "canary-5d1f" not in ran.output + ran.summary + sandbox.git("log", "-p", "--all")
