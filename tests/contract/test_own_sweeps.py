@@ -1,0 +1,72 @@
+"""This repository is its own first user: its history holds what the tool made, and the README shows it."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from generator.commands.log import log
+from generator.commands.verify import verify
+from generator.commands.workspace import Workspace
+
+ROOT = Path(__file__).parents[2]
+RECORDED = ("eidf-grid", "fashion-grid", "mnist-grid", "mnist-search")
+
+
+@pytest.fixture(scope="module")
+def history(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """Give a clone of this repository as it is committed, with all of its history."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("skipped: no repository is here, only its files")
+    asked = ["git", "-C", str(ROOT), "rev-parse", "--is-shallow-repository"]
+    if subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip() != "false":
+        pytest.skip("skipped: this clone is shallow")
+    folder = tmp_path_factory.mktemp("clone of ours") / "clone"
+    subprocess.run(["git", "clone", "-q", str(ROOT), str(folder)], check=True)
+    return Workspace.find(folder)
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_what_was_recorded_is_what_the_records_say(history: Workspace, name: str) -> None:
+    (found,) = verify(history, name, revision="HEAD").sweeps
+
+    # Prose and figures are of the version that wrote them; numbers are for ever.
+    numbers = [one for one in found.differences if not one.path.endswith(("README.md", ".svg"))]
+    assert (numbers, found.trials > 0, found.batches) == ([], True, 4 if name == "mnist-search" else 1)
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_each_has_its_spec_its_batches_and_its_results_in_the_log(history: Workspace, name: str) -> None:
+    kinds = {entry.kind for entry in log(history, name).entries}
+
+    assert kinds >= {"spec", "batch", "results"}
+
+
+def test_the_ids_that_the_readme_shows_are_in_its_history(history: Workspace) -> None:
+    _, _, section = (ROOT / "README.md").read_text().partition("## Its own first user")
+    section = section.partition("\n## ")[0]
+    ids = sorted(set(re.findall(r"\bt[0-9a-f]{11}\b", section)))
+    commits = sorted(set(re.findall(r"^[0-9a-f]{8}(?=  )", section, re.MULTILINE)))
+
+    rows = "".join((history.root / f"results/{name}/summary.csv").read_text() for name in RECORDED)
+
+    assert ids
+    assert commits
+    assert [one for one in ids if one not in rows] == []
+    for commit in commits:
+        subprocess.run(["git", "-C", str(history.root), "cat-file", "-e", commit], check=True)
+
+
+def test_the_search_is_over_and_a_clone_says_why(history: Workspace) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "generator.cli", "next", "mnist-search", "--check"],
+        cwd=history.root,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 6, done.stderr
+    assert "4 rounds were asked for" in done.stdout
