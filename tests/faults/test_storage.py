@@ -8,7 +8,14 @@ from tests.faults.shim import ERRORS, Shim
 from tests.faults.trying import fails, number_of_calls, spread
 from tests.faults.worlds import WORLDS
 
-POINTS = {"generate": 2, "generate-anew": 2, "collect-push": 2, "collect-here": 2, "launcher": 6}
+POINTS = {
+    "generate": 2,
+    "generate-anew": 2,
+    "collect-push": 2,
+    "collect-here": 2,
+    "collect-round": 2,
+    "launcher": 6,
+}
 OFTEN = ("generate", "collect-push", "launcher")
 CASES = [(name, error) for name in WORLDS for error in ERRORS if name in OFTEN or error in {"ENOSPC", "EIO"}]
 
