@@ -22,12 +22,15 @@ def storage(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        place = path if _is_temporary(error.filename) else error.filename or path
+        place = path if _names_nothing(error.filename) else error.filename
         raise StorageError(f"{place}: {(error.strerror or str(error)).lower()}") from error
 
 
-def _is_temporary(place: object) -> bool:
-    return isinstance(place, str) and any(part.endswith(TEMPORARY) for part in Path(place).parts)
+def _names_nothing(place: object) -> bool:
+    """Tell whether a place says nothing to a person: ours for a while, or a name in a folder left unsaid."""
+    parts = Path(place).parts if isinstance(place, str) else ()
+    # shutil.rmtree goes from folder to folder, and its errors hold the last name alone.
+    return len(parts) < 2 or any(part.endswith(TEMPORARY) for part in parts)  # noqa: PLR2004 - a folder and a name
 
 
 LARGEST_INPUT = 256 * 1024

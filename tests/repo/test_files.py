@@ -146,3 +146,12 @@ def test_an_error_names_the_file_that_was_to_be_written(
     with pytest.raises(StorageError, match=r"/file: no space left"):
         files.write_file(tmp_path / "file", b"new")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["launch.py", f"/there/.a{aside.TEMPORARY}/launch.py", None, 7])
+def test_an_error_that_names_no_place_is_told_with_what_was_being_done(name: object) -> None:
+    with (
+        pytest.raises(StorageError, match=r"^/there/batch: read-only file system$"),
+        files.storage(Path("/there/batch")),
+    ):
+        raise OSError(errno.EROFS, "Read-only file system", name)
