@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from generator.commands import lineage
+from generator.commands import controller, lineage
 from generator.errors import UsageError
 from generator.render.bases import Bases
 from generator.render.overlay import Overlay, overlay
-from generator.repo.batches import StoredBatch
+from generator.repo.batches import ACTIVE, StoredBatch
 from generator.structs.batch import Batch
 from generator.structs.names import LAST_BATCH
 from generator.structs.program import Program
@@ -61,6 +61,12 @@ def rendered(asked: Asked, old: Sequence[StoredBatch], bases: Bases, settings: S
         stop=asked.stop,
     )
     return overlay(batch, bases, settings)
+
+
+def files_of(batch: Overlay, settings: Settings) -> dict[str, bytes]:
+    """Give the files that ask for a batch, by path: its overlay, and what the controller must be told."""
+    overlaid = {f"{ACTIVE}/{batch.name}/{path}": content for path, content in batch.tree}
+    return {**overlaid, **controller.wanted(settings, batch.name)}
 
 
 def _largest(asked: Asked) -> int:

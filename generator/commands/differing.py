@@ -79,7 +79,7 @@ def _places(path: str, wanted: bytes, found: bytes) -> Iterator[_Place]:
 
 
 def _csv(wanted: str, found: str) -> Iterator[_Place]:
-    (head, *must), (other, *got) = _cells(wanted), _cells(found)
+    (head, *must), (other, *got) = cells_of(wanted), cells_of(found)
     for column in (*(Counter(head) - Counter(other)), *(Counter(other) - Counter(head))):
         yield "line 1", column, head.count(column), other.count(column)
     if head != other and Counter(head) == Counter(other):
@@ -94,7 +94,8 @@ def _csv(wanted: str, found: str) -> Iterator[_Place]:
                 yield row, column or "", left.get(column, ABSENT), right.get(column, ABSENT)
 
 
-def _cells(text: str) -> list[list[str]]:
+def cells_of(text: str) -> list[list[str]]:
+    """Split a table of ours into its lines' cells, each as it is written."""
     lines = [[cell[0].removeprefix(",") for cell in CELL.finditer(line)] for line in text.split("\n")]
     return lines[:-1] if lines[-1] in ([], [""]) else lines
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 
-from generator.commands import controller, foundation, generate
+from generator.commands import foundation, generate
+from generator.commands.batching import files_of
 from generator.commands.checks import proven
 from generator.commands.checks.scene import Scene
 from generator.commands.edits import EditedError
@@ -73,8 +74,7 @@ def written(workspace: Workspace, generated: Generated) -> dict[str, bytes]:
     return {
         **foundation.lacking(workspace.root, overlay.lock.bases),
         **{path: b"" for path in KEPT if not (workspace.root / path).exists()},
-        **{f"{ACTIVE}/{overlay.name}/{path}": content for path, content in overlay.tree},
-        **controller.wanted(workspace.settings, overlay.name),
+        **files_of(overlay, workspace.settings),
     }
 
 

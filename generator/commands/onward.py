@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from generator.commands import committed
+from generator.commands.batching import files_of
 from generator.commands.rounds import Due, Over, Step, Waiting
-from generator.commands.searching import Blocked, files_of, next_at, searches
+from generator.commands.searching import Blocked, by_hand, next_at, searches
 from generator.errors import RepositoryError
 from generator.repo.git import Change, Repository, commit_here, propose, publish
 from generator.results import BatchResults
@@ -36,7 +37,7 @@ def after(
     """Say what follows in a sweep whose results are recorded on top of `base`; None if nobody asks here."""
     if committed.standing_settings(repository, base).next is not Next.COLLECTOR:
         return None
-    way_out = f"`sweep next {sweep}`, and merge what it writes"
+    way_out = by_hand(sweep)
     if refused is not None:
         return Blocked(sweep, f"the round was refused: {refused}"[:LONGEST_REASON], way_out)
     try:
@@ -47,7 +48,9 @@ def after(
 
 def files(repository: Repository, base: str, step: Step | Blocked | None) -> Mapping[str, bytes]:
     """Give what a commit on top of `base` adds for it."""
-    return files_of(step, committed.standing_settings(repository, base)) if isinstance(step, Due) else {}
+    return (
+        files_of(step.batch, committed.standing_settings(repository, base)) if isinstance(step, Due) else {}
+    )
 
 
 def trailers(step: Step | Blocked | None) -> str:
@@ -81,7 +84,7 @@ def push(
         found[:] = [step]
         if not isinstance(step, Due):
             return None
-        return Change(_message(step), files_of(step, committed.standing_settings(repository, base)))
+        return Change(_message(step), files(repository, base, step))
 
     if remote is None:
         made = commit_here(repository, make)

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from generator.commands import recorded
-from generator.commands.differing import Difference, differences
+from generator.commands.differing import Difference, cells_of, differences
 from generator.formats.summary import PARAMETER_PREFIX, SUMMARY_FILE
-from generator.formats.table import CELL, REPLICATE_COLUMN
+from generator.formats.table import REPLICATE_COLUMN
 from generator.repo.batches import StoredBatch
 from generator.results import results_folder
 from generator.results.provenance import PROVENANCE_FILE
@@ -24,7 +24,7 @@ WORDS = ("status", "reason", "ran", "started", "finished")
 def told(sweep: str, done: tuple[StoredBatch, ...], contents: Mapping[str, bytes]) -> Iterator[Difference]:
     """Hold tables and records of recorded batches against what the summary, itself unproven, says of them."""
     folder = results_folder(sweep)
-    rows = _cells(contents.get(f"{folder}/{SUMMARY_FILE}", b"").decode(errors="replace"))
+    rows = _rows(contents.get(f"{folder}/{SUMMARY_FILE}", b"").decode(errors="replace"))
     provenance = _batches(contents.get(f"{folder}/{PROVENANCE_FILE}", b""))
     for batch in done:
         yield from _table(batch, rows)
@@ -113,6 +113,6 @@ def _batches(content: bytes) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _cells(text: str) -> list[dict[str, str]]:
-    lines = [[cell[0].removeprefix(",") for cell in CELL.finditer(line)] for line in text.splitlines()]
+def _rows(text: str) -> list[dict[str, str]]:
+    lines = cells_of(text)
     return [dict(zip(lines[0], cells, strict=False)) for cells in lines[1:]] if lines else []

@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from generator.commands import controller, foundation, generate, retrying
+from generator.commands import foundation, generate, retrying
 from generator.commands.asking import Asking
+from generator.commands.batching import files_of
 from generator.commands.generate import Generated
 from generator.commands.workspace import Workspace
 from generator.errors import IdleError, RepositoryError, UsageError
 from generator.render.overlay import Overlay
 from generator.repo import batches
-from generator.repo.batches import ACTIVE
 from generator.repo.git import Change, commit_here
 from generator.structs.record import UNFINISHED, Status
 
@@ -133,8 +133,7 @@ def _change(workspace: Workspace, planned: Generated, made: Overlay | None, text
         ),
         writes={
             **foundation.lacking(workspace.root, made.lock.bases),
-            **{f"{ACTIVE}/{made.name}/{path}": content for path, content in made.tree},
-            **controller.wanted(workspace.settings, made.name),
+            **files_of(made, workspace.settings),
             sweep.path: text,
         },
     )

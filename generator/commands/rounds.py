@@ -40,11 +40,6 @@ class Waiting:
 
     evidence: Evidence
 
-    @property
-    def sweep(self) -> Sweep:
-        """The search."""
-        return self.evidence.sweep
-
 
 @dataclass(frozen=True)
 class Over:
@@ -54,11 +49,6 @@ class Over:
     reason: str
     """A stable word: `rounds`, `run-cap`, `budget`, `target`, `patience`, `cancelled` …"""
     text: str
-
-    @property
-    def sweep(self) -> Sweep:
-        """The search."""
-        return self.evidence.sweep
 
 
 Step = Due | Waiting | Over

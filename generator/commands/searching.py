@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from generator.commands import committed, controller, programs, spending
+from generator.commands import committed, programs, spending
 from generator.commands.evidence import Look
 from generator.commands.foundation import bases_at
 from generator.commands.rounds import Due, Ground, Step, following
@@ -11,7 +11,6 @@ from generator.commands.workspace import SPECS, SUFFIX
 from generator.errors import GeneratorError
 from generator.plan import balances, counts, promise
 from generator.repo import batches
-from generator.repo.batches import ACTIVE
 from generator.repo.git import Repository
 from generator.results import BatchResults
 from generator.structs.program import LOCAL_IMAGE
@@ -79,7 +78,7 @@ def _next(
     program = programs.locked_at(repository, commit, settings, sweep, newest)
     if program != newest:
         why = "its program has changed, and a person asks for the first round of a program"
-        return Blocked(sweep.name, why, _by_hand(sweep.name))
+        return Blocked(sweep.name, why, by_hand(sweep.name))
     ground = Ground(program, bases_at(repository, commit), settings)
     found = following(Look(repository, commit, fresh, asked=stored).evidence(sweep, program.digest), ground)
     if not isinstance(found, Due):
@@ -112,16 +111,17 @@ def _unaffordable(
 def _unable(repository: Repository, commit: str, due: Due, settings: Settings) -> Due | Blocked:
     """Refuse what needs a person: a base that the repository lacks, or an image that no cluster has."""
     held = repository.files(commit, *(f"base/{name}" for name in due.batch.lock.bases))
-    by_hand = _by_hand(due.sweep.name)
+    way_out = by_hand(due.sweep.name)
     for name in due.batch.lock.bases:
         if not any(path.startswith(f"base/{name}/") for path in held):
-            return Blocked(due.sweep.name, f"the next round needs base/{name}, which is not there", by_hand)
+            return Blocked(due.sweep.name, f"the next round needs base/{name}, which is not there", way_out)
     if settings.controller is not Controller.NONE and due.batch.lock.program.image == LOCAL_IMAGE:
-        return Blocked(due.sweep.name, "no image is locked that a cluster could run", by_hand)
+        return Blocked(due.sweep.name, "no image is locked that a cluster could run", way_out)
     return due
 
 
-def _by_hand(name: str) -> str:
+def by_hand(name: str) -> str:
+    """Say how a person asks for the next round."""
     return f"`sweep next {name}`, and merge what it writes"
 
 
@@ -132,10 +132,3 @@ def _had_rounds(repository: Repository, commit: str, name: str) -> bool:
 
 def _unreadable(name: str) -> Blocked:
     return Blocked(name, f"{spec_path(name)} cannot be read", "`sweep validate` says why")
-
-
-def files_of(due: Due, settings: Settings) -> dict[str, bytes]:
-    """Give the files that ask for a round, by path: its overlay, and what the controller must be told."""
-    name = due.batch.name
-    overlay = {f"{ACTIVE}/{name}/{path}": content for path, content in due.batch.tree}
-    return {**overlay, **controller.wanted(settings, name)}

@@ -179,6 +179,8 @@ class _Verifying:
         done = recorded_batches(repository, self.commit, sweep, listed)
         batches.load(done)
         found = set(self._found(sweep, done, listed, contents))
+        if found:
+            found.update(repeating.told(sweep, done, contents))
         if self.with_work_tree:
             found.update(self._work_tree(folder, *(batch.folder for batch in archived)))
         rows = sum(batch.lock.trials for batch in done if _is_legible(batch))
@@ -199,7 +201,6 @@ class _Verifying:
             yield from audit.batch(batch)
             yield from auditing.records(batch, contents[recorded.records_file(batch)])
         yield from audit.inputs(sweep, whole)
-        yield from repeating.told(sweep, done, contents)
         try:
             wanted = rebuilt(repository, self.commit, sweep)
         except (RepositoryError, KeyError, ValueError) as error:
