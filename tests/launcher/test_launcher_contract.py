@@ -191,8 +191,7 @@ def test_an_error_in_the_record_is_cut(trial_folder: TrialFolder) -> None:
 def test_the_launcher_stands_alone() -> None:
     text = LAUNCHER.read_text(encoding="utf-8")
 
-    beside = {path.name for path in LAUNCHER.parent.iterdir()} - {"__pycache__"}  # of whoever imported it
-    assert beside == {"launch.py", "record.schema.json"}
+    assert {path.name for path in LAUNCHER.parent.iterdir()} == {"launch.py", "record.schema.json"}
     assert "generator" not in text
     assert len(text.encode()) < 72 * 1024  # beside launch.json in one ConfigMap
     assert os.access(LAUNCHER, os.R_OK)
