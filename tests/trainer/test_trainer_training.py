@@ -1,5 +1,6 @@
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from tests.trainer.trainings import a_training, numbers, run
 from trainer import machine
 from trainer.batches import Pictures
 from trainer.contract import BAD_HYPERPARAMETERS, Surroundings, TrialError
-from trainer.data import Dataset
+from trainer.data import Dataset, load
 from trainer.evaluate import evaluate
 from trainer.hyperparameters import Eidf, Network, Resnet9, Small
 from trainer.progress import Epoch, metrics
@@ -266,3 +267,14 @@ def test_a_network_learns_real_digits(mnist_5k: Dataset, network: Network, image
 
     assert epochs[-1].test_accuracy is not None
     assert epochs[-1].test_accuracy >= least
+
+
+def test_resnet9_learns_real_clothes(fashion_files: Path) -> None:
+    dataset = load("fashion-mnist", fashion_files)
+    network = Resnet9(batch_size=128, epochs=3, width=8)
+    sizes = {"train_images": 2000, "test_images": 1000}
+
+    epochs = run(network, dataset, workload="fashion-mnist", precision="auto", test_every=1000, **sizes)
+
+    assert epochs[-1].test_accuracy is not None
+    assert epochs[-1].test_accuracy >= 0.65

@@ -15,13 +15,14 @@ def a_training(
     network: Network,
     dataset: Dataset,
     *,
+    workload: str = "mnist",
     given: Surroundings | None = None,
     group: Group | None = None,
     **running: Any,
 ) -> Training:
     """Begin a training; in fp32 unless told otherwise, which every machine can do."""
     given, group = given or Surroundings(), group or Group()
-    knobs = Knobs("mnist", network, Running(**{"precision": "fp32", **running}))
+    knobs = Knobs(workload, network, Running(**{"precision": "fp32", **running}))
     trial.check(knobs, dataset, group)
     computer = machine.prepare(given, knobs.running, 0)
     return trial.begin(knobs, dataset, given, computer, group)
