@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from tests.cluster.apiserver import NoClusterToolsError
 from tests.cluster.machine import Machine, start
 from tests.e2e.controllers import CONTROLLERS, Controller
 from tests.e2e.founding import Ground, found, prepared
+from tests.e2e.standing import standing
 from tests.e2e.team import Team
 
 LOGS = building.BUILT / "logs"
@@ -76,12 +78,16 @@ def team(ground: Ground, controller: Controller) -> Team:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
-    """Show with a failure what the team did last."""
+    """Show with a failure what the team did last, and how the cluster stands."""
     outcome = yield
     report = outcome.get_result()  # type: ignore[attr-defined] # pluggy's result is not typed here
-    team = getattr(item, "funcargs", {}).get("team")
+    used = getattr(item, "funcargs", {})
+    team = used.get("team")
     if report.failed and isinstance(team, Team):
-        report.sections.append(("what the team did", "\n".join(team.said[-6:])))
+        told = list(dict.fromkeys(team.said))[-4:]  # who waits asks the same again and again
+        report.sections.append(("what the team did", "\n".join(told)))
+        with suppress(Exception):  # the cluster itself may be what is gone
+            report.sections.append(("how the cluster stands", standing(team, used["controller"])))
 
 
 @pytest.fixture

@@ -7,10 +7,8 @@ from typing import Protocol
 from tests.cluster import argocd, flux
 from tests.cluster.children import until
 from tests.cluster.machine import Machine
-from tests.e2e.team import NAMESPACE, WEBHOOK_TOKEN, Batch, Team
+from tests.e2e.team import NAMESPACE, PATIENCE, WEBHOOK_TOKEN, Batch, Team
 
-SYNC_SECONDS = 240.0
-"""For what must be applied or pruned, on a machine full of others."""
 SOURCE = ROOT = SETS = RECEIVER = NAMESPACE
 """What `sweep bootstrap` calls the GitRepository, root Kustomization, Receiver and ApplicationSet."""
 KUSTOMIZATION = "kustomizations.kustomize.toolkit.fluxcd.io"
@@ -51,7 +49,7 @@ def until_in_sync(controller: Controller, *gone: Batch) -> None:
     def is_done() -> bool:
         return not controller.differences() and not controller.objects() & {batch.name for batch in gone}
 
-    until("nothing differs, and no more is kept than what stands", is_done, seconds=SYNC_SECONDS)
+    until("nothing differs, and no more is kept than what stands", is_done, seconds=PATIENCE)
 
 
 class Flux:
@@ -120,7 +118,7 @@ class ArgoCD:
     def follow(self, team: Team) -> None:
         """Have the git server tell it of pushes, and wait until the platform is applied."""
         team.forge.webhooks(*argocd.webhook(self.machine), secret=argocd.WEBHOOK_SECRET)
-        until("Argo CD has the platform", self._has_platform, seconds=SYNC_SECONDS)
+        until("Argo CD has the platform", self._has_platform, seconds=PATIENCE)
 
     def look(self, *, is_hard: bool = False) -> None:
         """Have the ApplicationSet look for folders, and every Application compared; hard: without a cache."""

@@ -7,9 +7,7 @@ from pathlib import Path
 from tests.cluster.children import until
 from tests.cluster.forge import Forge
 from tests.e2e.controllers import APPLICATION, Controller
-from tests.e2e.team import REPOSITORY, Batch, Team, has_ended
-
-TRAINED_SECONDS = 240.0
+from tests.e2e.team import PATIENCE, REPOSITORY, Batch, Team, has_ended
 
 
 def trained(team: Team, scores: Mapping[str, Sequence[float]]) -> tuple[Batch, ...]:
@@ -29,7 +27,7 @@ def until_trained(team: Team, *batches: Batch) -> None:
         return all(jobs) and all(has_ended(job) for found in jobs for job in found)
 
     names = ", ".join(batch.name for batch in batches)
-    until(f"trained: {names}", have_ended, seconds=TRAINED_SECONDS, pause=0.5)
+    until(f"trained: {names}", have_ended, seconds=PATIENCE, pause=0.5)
 
 
 @contextmanager
@@ -50,7 +48,7 @@ def apply_again(team: Team, controller: Controller, batch: Batch) -> None:
         where = ("--namespace=argocd", "--type=merge", "--patch", '{"operation": {"sync": {}}}')
         team.server.kubectl("patch", APPLICATION, batch.name, *where)
     controller.look()
-    until(f"{batch.name} is made anew", lambda: team.jobs(batch), seconds=TRAINED_SECONDS, pause=0.5)
+    until(f"{batch.name} is made anew", lambda: team.jobs(batch), seconds=PATIENCE, pause=0.5)
 
 
 def is_recorded_once(team: Team, batch: Batch, *scores: float) -> None:

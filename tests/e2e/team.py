@@ -26,6 +26,8 @@ PERSON, COLLECTOR, READER = "ana", "sweep-collector", "reader"
 PASSWORDS = {name: f"{name}-of-a-test" for name in (PERSON, COLLECTOR, READER)}
 WEBHOOK_TOKEN = "webhook-of-a-team"  # noqa: S105 - of a server in the box
 MINUTE = 60.0
+PATIENCE = 7 * MINUTE
+"""For what comes of a push: of a webhook that it missed an ApplicationSet learns after three minutes."""
 
 SPEC = """name: {name}
 description: {question}
@@ -171,7 +173,7 @@ class Team:
         path = f"origin/main:results/{batch.sweep}/records/{batch.name}.jsonl"
         return self.run(["git", "cat-file", "-e", path], check=False).returncode == 0
 
-    def until_recorded(self, batch: Batch, *, seconds: float = 4 * MINUTE) -> None:
+    def until_recorded(self, batch: Batch, *, seconds: float = PATIENCE) -> None:
         """Wait until the collector of the cluster has committed a batch's results."""
         until(f"{batch.name} is recorded", lambda: self.is_recorded(batch), seconds=seconds, pause=1)
         self.pull()

@@ -12,9 +12,8 @@ from tests.cluster import flux
 from tests.cluster.children import until
 from tests.cluster.machine import Machine
 from tests.e2e.controllers import APPLICATION, ROOT, Controller, Flux, until_in_sync
-from tests.e2e.team import MINUTE, Batch, Team
+from tests.e2e.team import MINUTE, PATIENCE, Batch, Team
 
-SECONDS = 240.0
 NO_BATCH = "overlays/active/Not_A_Name"
 """A folder after which nothing in a cluster can be called."""
 FLUX_FILES = "clusters/flux/active"
@@ -103,7 +102,7 @@ def story(team: Team, controller: Controller) -> Story:
     """Run it, up to where the controller says of every broken overlay what is wrong."""
     team.ask("steady", parameters={"x": [1, 2], "seconds": [30]})
     (steady,) = team.asked("steady")
-    until("a sweep runs", lambda: len(team.pods(steady)) == 2, seconds=SECONDS, pause=1)
+    until("a sweep runs", lambda: len(team.pods(steady)) == 2, seconds=PATIENCE, pause=1)
     for name in BROKEN:
         team.ask(name, parameters={"x": [1, 2]})
     checked = _merged_by_force(team, *BROKEN)
@@ -114,7 +113,7 @@ def story(team: Team, controller: Controller) -> Story:
     checked += _refused(team)
     team.merge()
     fresh = team.batch("fresh")
-    until("the next sweep runs", lambda: len(team.pods(fresh)) == 2, seconds=SECONDS, pause=1)
+    until("the next sweep runs", lambda: len(team.pods(fresh)) == 2, seconds=PATIENCE, pause=1)
 
     troubles: dict[str, str] = {}
 
@@ -125,7 +124,7 @@ def story(team: Team, controller: Controller) -> Story:
                 troubles[one.name] = said  # while it tries again it says less
         return len(troubles) == len(broken)
 
-    until("every broken overlay is told of", are_told, seconds=SECONDS, pause=1)
+    until("every broken overlay is told of", are_told, seconds=PATIENCE, pause=1)
     return Story(team, steady, broken, fresh, checked, troubles)
 
 
@@ -181,7 +180,7 @@ def test_a_batch_of_which_one_job_is_refused_is_cancelled_all_the_same(
     _merged_by_force(team, "halves")
     batch = team.batch("halves")
     says = BREAKS["halves"][1]
-    until("the refused Job is told of", lambda: says in controller.trouble(batch), seconds=SECONDS, pause=1)
+    until("the refused Job is told of", lambda: says in controller.trouble(batch), seconds=PATIENCE, pause=1)
     began = time.monotonic()
 
     team.pull()
@@ -202,7 +201,7 @@ def test_under_flux_a_broken_file_beside_those_of_batches_holds_up_new_ones_and_
         pytest.skip("skipped: Argo CD reads the folders of overlays themselves")
     team.ask("beforehand", parameters={"x": [1], "seconds": [20]})
     (early,) = team.asked("beforehand")
-    until("a sweep runs", lambda: team.pods(early), seconds=SECONDS, pause=1)
+    until("a sweep runs", lambda: team.pods(early), seconds=PATIENCE, pause=1)
     text = (team.root / f"{FLUX_FILES}/{early.name}.yaml").read_text()
     team.write(f"{FLUX_FILES}/rogue.yaml", text.replace(early.name, "rogue").replace("sweep-applier", "x"))
     rogue = team.commit("Merge by force")
@@ -213,7 +212,7 @@ def test_under_flux_a_broken_file_beside_those_of_batches_holds_up_new_ones_and_
     def names_it() -> bool:
         return "Kustomization/sweeps-flux/rogue" in flux.ready(machine, Flux.SPACE)[ROOT].message
 
-    until("the root names it", names_it, seconds=SECONDS, pause=1)
+    until("the root names it", names_it, seconds=PATIENCE, pause=1)
     team.until_recorded(early)
     held_up = team.jobs(late)
     team.git("revert", "--no-edit", rogue)

@@ -9,9 +9,8 @@ import pytest
 from tests.cluster.children import until
 from tests.e2e.controllers import Controller, until_in_sync
 from tests.e2e.founding import Ground
-from tests.e2e.team import RUN, Batch, Team
+from tests.e2e.team import PATIENCE, RUN, Batch, Team
 
-SECONDS = 240.0
 PATIENT = '''"""A trial that takes its time; asked to end it says so, and goes on where it is stubborn."""
 import argparse, json, os, signal, sys, time
 parser = argparse.ArgumentParser()
@@ -80,7 +79,7 @@ class Story:
                     self.asked_to_end.setdefault(pod["metadata"]["name"], time.monotonic() - began)
             return not found
 
-        until("the pods of cancelled batches are gone", are_gone, seconds=SECONDS, pause=0.5)
+        until("the pods of cancelled batches are gone", are_gone, seconds=PATIENCE, pause=0.5)
         self.gone_after = time.monotonic() - began
 
 
@@ -99,7 +98,7 @@ def story(team: Team, ground: Ground) -> Story:
     _ask(team, patience=900, resources=TOO_MUCH)
     halfway, nowhere = team.asked("halfway", "nowhere")
     story = Story(team, ground, halfway, nowhere)
-    until("half of one has run, and nothing of the other", story.is_halfway, seconds=SECONDS, pause=1)
+    until("half of one has run, and nothing of the other", story.is_halfway, seconds=PATIENCE, pause=1)
     for name in ("halfway", "nowhere"):
         team.sweep("cancel", name)
     team.sweep("check", "--base", "origin/main")

@@ -12,14 +12,13 @@ from tests.cluster.children import until
 from tests.cluster.forge_faults import Fault, Racing
 from tests.e2e import collecting, founding, outcomes
 from tests.e2e.collecting import Run
-from tests.e2e.team import COLLECTOR, COLLECTORS, MINUTE, PASSWORDS, REPOSITORY, Batch, Team
+from tests.e2e.team import COLLECTOR, COLLECTORS, MINUTE, PASSWORDS, PATIENCE, REPOSITORY, Batch, Team
 
 RACES = 50
 MOMENTS = tuple(0.5 * number for number in range(1, 13))
 """Seconds after its first process, which cover a run."""
 SECRET = "sweep-git-write"  # noqa: S105 - a name
 SIGNER = "sweepledger@localhost"
-SECONDS = 240.0
 
 
 @pytest.fixture
@@ -85,13 +84,13 @@ def test_a_credential_that_is_revoked_in_the_middle_is_named_and_the_next_one_re
 def test_with_the_server_gone_for_a_minute_a_run_says_so_and_a_later_one_records(team: Team) -> None:
     team.ask("offline", parameters={"x": [0.0, 1.0], "seconds": [15]})
     (batch,) = team.asked("offline")
-    until("it runs", lambda: _is_training(team, batch), seconds=SECONDS, pause=0.5)
+    until("it runs", lambda: _is_training(team, batch), seconds=PATIENCE, pause=0.5)
     url = team.forge.url(REPOSITORY)
     team.forge.stop()
     began = time.monotonic()
 
     try:
-        until("a run says so", lambda: url in _complaints(team), seconds=SECONDS, pause=1)
+        until("a run says so", lambda: url in _complaints(team), seconds=PATIENCE, pause=1)
         said = _complaints(team)
         time.sleep(max(0.0, MINUTE - (time.monotonic() - began)))
     finally:
@@ -110,7 +109,7 @@ def test_where_a_person_merges_the_collector_signs_a_branch_that_the_check_lets_
     with _reviewed(team):
         (batch,) = outcomes.trained(team, {"reviewed": (0.0, 1.0)})
         folder = "results/reviewed"
-        until("the branch is there", lambda: _commit(team, folder), seconds=SECONDS, pause=1)
+        until("the branch is there", lambda: _commit(team, folder), seconds=PATIENCE, pause=1)
         proposed = _commit(team, folder)
         again = Run.start(team).ended()
         team.git("fetch", "-q", "origin", proposed)

@@ -12,11 +12,11 @@ from tests.cluster.children import until
 from tests.cluster.node import Node, Place
 from tests.e2e.founding import Ground
 from tests.e2e.pools import LABEL, ROOMS, TAINT, have_pools
-from tests.e2e.team import NAMESPACE, Batch, Team
+from tests.e2e.team import NAMESPACE, PATIENCE, Batch, Team
 
 pytestmark = pytest.mark.full
 
-PATIENCE = 15
+TOLERATION = 15
 """Seconds for which a pod of these tests bears that its node does not answer: by default 300."""
 QUIET = 45
 """Seconds after which nobody would wait any more who wanted to try again by himself."""
@@ -138,7 +138,7 @@ def _running(team: Team, batch: Batch) -> str:
     def runs() -> bool:
         return [pod["status"]["phase"] for pod in team.pods(batch)] == ["Running"]
 
-    until(f"the trial of {batch.name} runs", runs, seconds=240, pause=1)
+    until(f"the trial of {batch.name} runs", runs, seconds=PATIENCE, pause=1)
     (pod,) = team.pods(batch)
     return str(pod["metadata"]["uid"])
 
@@ -147,7 +147,7 @@ def _be_impatient(team: Team, one: Lost) -> None:
     """Shorten the time for which a pod bears that its node does not answer."""
     (pod,) = team.pods(one.batch)
     borne = [
-        {**each, "tolerationSeconds": PATIENCE} if "tolerationSeconds" in each else each
+        {**each, "tolerationSeconds": TOLERATION} if "tolerationSeconds" in each else each
         for each in pod["spec"]["tolerations"]
     ]
     patch = json.dumps({"spec": {"tolerations": borne}})

@@ -13,10 +13,9 @@ from tests.e2e import rights
 from tests.e2e.controllers import Controller, until_in_sync
 from tests.e2e.founding import Ground
 from tests.e2e.rights import Account
-from tests.e2e.team import COLLECTORS, NAMESPACE, Team
+from tests.e2e.team import COLLECTORS, NAMESPACE, PATIENCE, Team
 
 pytestmark = pytest.mark.full
-SECONDS = 240.0
 PERSON = "platform-person"
 READS = {("batch", "jobs", verb) for verb in ("get", "list")} | {
     ("", "pods", verb) for verb in ("get", "list")
@@ -62,7 +61,7 @@ def test_a_platform_is_applied_and_applied_again_by_an_account_with_the_document
         if "apply" in command:
             team.run(command)
     # What was just applied, Argo CD may not have looked at yet.
-    until("nothing is absent", lambda: not _absent(_findings(team)), seconds=SECONDS, pause=2)
+    until("nothing is absent", lambda: not _absent(_findings(team)), seconds=PATIENCE, pause=2)
 
     unseen = {one["what"] for one in _findings(team) if one["state"] == "not checked"}
     assert {what.partition(" ")[0] for what in unseen} <= {"Secret", "PersistentVolume", "a"}
@@ -173,10 +172,13 @@ def test_argo_cd_with_the_documented_rights_keeps_the_platform_and_runs_a_batch(
         (batch,) = team.asked("modest")
         controller.look()
         until(
-            "the platform is mended", lambda: team.get("limitrange", "sweep-trials"), seconds=SECONDS, pause=1
+            "the platform is mended",
+            lambda: team.get("limitrange", "sweep-trials"),
+            seconds=PATIENCE,
+            pause=1,
         )
         team.until_recorded(batch)
-        until("the Jobs are pruned", lambda: not team.jobs(batch), seconds=SECONDS, pause=1)
+        until("the Jobs are pruned", lambda: not team.jobs(batch), seconds=PATIENCE, pause=1)
         until_in_sync(controller, batch)
 
         refusals = [

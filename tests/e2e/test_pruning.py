@@ -14,8 +14,8 @@ from tests.cluster.children import until
 from tests.e2e import peace
 from tests.e2e.controllers import Controller, until_in_sync
 from tests.e2e.founding import Ground
-from tests.e2e.team import NAMESPACE, Batch, Team
-from tests.e2e.watching import SECONDS, Watch, tell
+from tests.e2e.team import NAMESPACE, PATIENCE, Batch, Team
+from tests.e2e.watching import Watch, tell
 
 LOOKS = 3
 LOOKED_INTO = {"argocd": "argocd", "flux": f"{NAMESPACE}-flux"}
@@ -32,7 +32,7 @@ class Story:
 @pytest.fixture(scope="module")
 def alone(ground: Ground, team: Team) -> Story:
     watch = Watch(team, ground.storage.results)
-    until("nothing else is active", lambda: active(team) == [".gitkeep"], seconds=SECONDS)
+    until("nothing else is active", lambda: active(team) == [".gitkeep"], seconds=PATIENCE)
     watch.ask("last", 2, seconds=75)
     watch.ask("last-indexed", 2, seconds=75, shape="indexed")
     batches = team.asked("last", "last-indexed")
@@ -79,7 +79,7 @@ def test_the_last_active_batches_are_pruned_and_the_only_word_of_it_is_what_the_
     alone.watch.collect()
     for batch in alone.batches:
         team.until_recorded(batch)
-    until("nothing of them is left", lambda: not peace.objects(team, *alone.batches), seconds=SECONDS)
+    until("nothing of them is left", lambda: not peace.objects(team, *alone.batches), seconds=PATIENCE)
     alone.watch.until_gone(*alone.batches)
     until_in_sync(controller, *alone.batches)
 

@@ -15,9 +15,9 @@ from tests.cluster.children import until
 from tests.cluster.forge_faults import Fault, Refusing
 from tests.e2e.controllers import Controller, until_in_sync
 from tests.e2e.founding import Ground
-from tests.e2e.team import COLLECTOR, Batch, Team
+from tests.e2e.team import COLLECTOR, PATIENCE, Batch, Team
 from tests.e2e.upsetting import UPSETS, ArgoCDUpsets, Upsets, restored
-from tests.e2e.watching import ALREADY, SECONDS, Watch, tell
+from tests.e2e.watching import ALREADY, Watch, tell
 
 EDITED = {
     "metadata": {"labels": {"edited": "yes"}},
@@ -147,7 +147,7 @@ def test_jobs_deleted_by_hand_and_as_by_a_ttl_train_nothing_again(
         return all("OutOfSync" in said.get(batch.name, "") for batch in ended.batches)
 
     if isinstance(upsets, ArgoCDUpsets):  # it says so, and leaves it to a person
-        until("Argo CD misses the Jobs", are_missed, seconds=SECONDS)
+        until("Argo CD misses the Jobs", are_missed, seconds=PATIENCE)
         assert not ended.watch.jobs(*ended.batches)
     else:
         ended.until_ended_again(before)
@@ -189,7 +189,7 @@ def test_a_recorded_batch_that_is_applied_again_by_hand_trains_nothing(
     tip = recorded.watch.collect()
 
     with upsets.applied(recorded.kept):
-        until("its path is missed", lambda: controller.trouble(first), seconds=SECONDS)
+        until("its path is missed", lambda: controller.trouble(first), seconds=PATIENCE)
         assert recorded.watch.jobs(first) == {}
     with upsets.followed(recorded.kept, recorded.commit):
         recorded.watch.until_ended(first)

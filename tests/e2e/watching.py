@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.cluster.children import until
-from tests.e2e.team import COLLECTORS, NAMESPACE, Batch, Team, has_ended
+from tests.e2e.team import COLLECTORS, NAMESPACE, PATIENCE, Batch, Team, has_ended
 
 PROGRAM = "code/leaves_lines.py"
 SCRIPT = '''"""A trial that leaves a line in its folder when it begins to train, and at its end."""
@@ -32,8 +32,6 @@ leave("ended")
 LINES = "trainings"
 ALREADY = " already, by attempt "
 """What the launcher says in place of training."""
-SECONDS = 240.0
-"""For pods on a machine full of others."""
 
 
 @dataclass(frozen=True)
@@ -84,11 +82,11 @@ class Watch:
         def is_running() -> bool:
             return all(any(self.trainings(batch).values()) for batch in batches)
 
-        until("trials train", is_running, seconds=SECONDS)
+        until("trials train", is_running, seconds=PATIENCE)
 
     def until_each_trains(self, *batches: Batch) -> None:
         """Wait until every trial of each trains."""
-        until("every trial trains", lambda: all(self.trainings(*batches).values()), seconds=SECONDS)
+        until("every trial trains", lambda: all(self.trainings(*batches).values()), seconds=PATIENCE)
 
     def until_ended(self, *batches: Batch, but: Mapping[str, str] | None = None) -> None:
         """Wait until all Jobs of batches have ended; `but` are earlier ones, which do not count."""
@@ -97,7 +95,7 @@ class Watch:
         def have_ended() -> bool:
             return all(self._has_ended(batch, gone) for batch in batches)
 
-        until("the Jobs have ended", have_ended, seconds=SECONDS)
+        until("the Jobs have ended", have_ended, seconds=PATIENCE)
 
     def until_over(self, *batches: Batch) -> None:
         """Wait until batches have ended, or were even recorded meanwhile."""
@@ -105,7 +103,7 @@ class Watch:
         def are_over() -> bool:
             return all(self._has_ended(batch, set()) or self.team.is_recorded(batch) for batch in batches)
 
-        until("the batches are over", are_over, seconds=SECONDS)
+        until("the batches are over", are_over, seconds=PATIENCE)
 
     def until_gone(self, *batches: Batch) -> None:
         """Wait until batches have neither Job nor pod."""
@@ -113,7 +111,7 @@ class Watch:
         def are_gone() -> bool:
             return not any(self.team.jobs(batch) or self.team.pods(batch) for batch in batches)
 
-        until("no Job and no pod is left", are_gone, seconds=SECONDS)
+        until("no Job and no pod is left", are_gone, seconds=PATIENCE)
 
     def _has_ended(self, batch: Batch, gone: set[str]) -> bool:
         jobs = [job for job in self.team.jobs(batch) if job["metadata"]["uid"] not in gone]
@@ -151,7 +149,7 @@ class Watch:
             found = self.team.get("jobs", job, COLLECTORS)
             return found is None or has_ended(found)
 
-        until("the collector has ended", is_over, seconds=SECONDS)
+        until("the collector has ended", is_over, seconds=PATIENCE)
         self.team.git("fetch", "-q", "origin")
         return self.team.git("rev-parse", "origin/main").strip()
 
