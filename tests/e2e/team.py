@@ -27,7 +27,7 @@ PASSWORDS = {name: f"{name}-of-a-test" for name in (PERSON, COLLECTOR, READER)}
 WEBHOOK_TOKEN = "webhook-of-a-team"  # noqa: S105 - of a server in the box
 MINUTE = 60.0
 PATIENCE = 7 * MINUTE
-"""For what comes of a push: of a webhook that it missed an ApplicationSet learns after three minutes."""
+"""For what comes of a push, on a machine full of others."""
 
 SPEC = """name: {name}
 description: {question}
