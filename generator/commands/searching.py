@@ -12,7 +12,7 @@ from generator.errors import GeneratorError
 from generator.plan import balances, counts, promise
 from generator.repo import batches
 from generator.repo.git import Repository
-from generator.results import BatchResults
+from generator.results import BatchResults, judge
 from generator.structs.program import LOCAL_IMAGE
 from generator.structs.settings import Controller, Settings
 from generator.structs.sweep import Sweep
@@ -98,7 +98,7 @@ def _unaffordable(
         return None
     month = spending.month_of(repository, commit, None)
     stored = batches.in_commit(repository, commit)
-    leaving = frozenset(fresh)
+    leaving = {name: _seconds(one, month) for name, one in fresh.items()}
     ledger = spending.ledger(repository, commit, settings, month, standing=stored, leaving=leaving)
     asked = [promise(sweep.name, sweep.run, sweep.pool, due.batch.lock.trials)]
     for one in balances(budgets, used=ledger.used, promised=ledger.promised, asked=asked):
@@ -106,6 +106,12 @@ def _unaffordable(
             why = f"the budget of {one.team} has no room in {month} for {one.asked:g} more {one.unit}"
             return Blocked(sweep.name, why, "`sweep budget` says what was spent")
     return None
+
+
+def _seconds(found: BatchResults, month: str) -> float:
+    """Sum the seconds of attempts that ended in a month; the commit that is being made records them."""
+    attempts = (one.record for attempts in judge(found).attempts for one in attempts)
+    return sum(one.seconds for one in attempts if one.finished.startswith(f"{month}-"))
 
 
 def _unable(repository: Repository, commit: str, due: Due, settings: Settings) -> Due | Blocked:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from json import loads
@@ -59,12 +58,17 @@ def ledger(
     month: str,
     *,
     standing: Iterable[StoredBatch],
-    leaving: AbstractSet[str] = frozenset(),
+    leaving: Mapping[str, float] | None = None,
 ) -> Ledger:
-    """Sum up a month as a commit has it; batches that are leaving are promised nothing any more."""
+    """Sum up a month as a commit has it.
+
+    Batches that are leaving are promised nothing any more, but have used up so many seconds of the month.
+    """
+    left = leaving or {}
     found = [one for one in standing if any(counts(team, one.sweep) for team in settings.budgets.values())]
-    active = [one for one in found if one.is_active and one.name not in leaving]
+    active = [one for one in found if one.is_active and one.name not in left]
     seconds = dict(_ended(repository, commit, found, month))
+    seconds |= {name: spent for name, spent in left.items() if spent}
     batches.load([one for one in found if one in active or one.name in seconds], *FILES)
     used, promised, unread = [], [], []
     for one in found:
@@ -106,9 +110,14 @@ def _ended(
         paths = ordered[start : start + AT_ONCE]
         contents = repository.blobs(known[path] for path in paths)
         for path in paths:
-            total = sum(_seconds(contents[known[path]], month))
+            total = seconds_in(contents[known[path]], month)
             if total:
                 yield names[path], total
+
+
+def seconds_in(records: bytes, month: str) -> float:
+    """Sum the seconds of the attempts in a file of records that ended in a month."""
+    return sum(_seconds(records, month))
 
 
 def _seconds(records: bytes, month: str) -> Iterator[float]:

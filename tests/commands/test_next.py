@@ -476,3 +476,44 @@ def test_a_round_that_the_teams_budget_does_not_bear_waits_and_the_results_do_no
 
     assert isinstance(collected.step, Blocked)
     assert collected.step.why.startswith("the budget of vision has no room in ")
+
+
+PRICED = "pools: {cpu: {node: {cpu: 4, memory: 8Gi}, price: 1.0}}\ndefaults: {pool: cpu}\ncurrency: EUR\n"
+
+
+@pytest.mark.parametrize(("seconds", "is_borne"), [(30.0, True), (600.0, False)])
+def test_what_a_round_took_counts_against_the_teams_budget_in_the_commit_that_records_it(
+    sandbox: Sandbox, results: Path, seconds: float, *, is_borne: bool
+) -> None:
+    team = "budgets: {vision: {sweeps: ['hill'], money: 0.1}}\n"
+    begun(sandbox, settings=f"next: collector\n{PRICED}{team}")
+    month = sandbox.git("log", "-1", "--format=%cs")[:7]
+    ended = {"started": f"{month}-01T00:00:00Z", "finished": f"{month}-01T00:10:00Z", "seconds": seconds}
+    for batch in active(sandbox.workspace):
+        leave(results, batch, **ended)
+
+    (collected,) = collect(Target(sandbox.workspace.repository, "origin", "main"), results, ())
+
+    # At most 0.0125 EUR is promised to a round; ten minutes of three trials have cost 0.125 EUR.
+    assert isinstance(collected.step, Due if is_borne else Blocked)
+
+
+def test_the_check_of_such_a_commit_counts_it_too(
+    sandbox: Sandbox, results: Path, needs_kustomize: None
+) -> None:
+    begun(sandbox, settings=f"next: collector\n{PRICED}")
+    month = sandbox.git("log", "-1", "--format=%cs")[:7]
+    text = (sandbox.root / "sweepledger.yaml").read_text()
+    sandbox.write("sweepledger.yaml", f"{text}budgets: {{vision: {{sweeps: ['hill'], money: 0.1}}}}\n")
+    base = sandbox.commit("Give the team money")
+    ended = {"started": f"{month}-01T00:00:00Z", "finished": f"{month}-01T00:10:00Z", "seconds": 600.0}
+    for batch in active(sandbox.workspace):
+        leave(results, batch, **ended)
+    collect(Target(sandbox.workspace.repository), results, {one.name for one in active(sandbox.workspace)})
+    next_(sandbox.workspace, base="HEAD")
+    sandbox.commit("Ask for more in spite of it")
+
+    found = [one for one in errors(sandbox, base) if "budget-overdrawn" in one]
+
+    assert len(found) == 1
+    assert f"{month} has used 0.125," in found[0]

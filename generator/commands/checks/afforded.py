@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 
-from generator.commands import spending
+from generator.commands import recorded, spending
 from generator.commands.checks.scene import Scene
 from generator.commands.generate import Generated
 from generator.commands.workspace import SETTINGS_FILE
 from generator.plan import Balance, Unit, balances, counts, promise
 from generator.problems import Problem
+from generator.repo import files
+from generator.repo.batches import StoredBatch
 from generator.structs.settings import Generate, Settings
 
 CODE = "budget-overdrawn"
@@ -40,7 +42,7 @@ def _balances(scene: Scene, settings: Settings, news: Sequence[Generated]) -> tu
         settings,
         spending_month(scene),
         standing=scene.standing,
-        leaving={batch.name for batch in scene.standing if batch.name not in here},
+        leaving={one.name: _used(scene, one) for one in scene.standing if one.name not in here},
     )
     asked = [
         promise(one.sweep.name, one.sweep.run, one.sweep.pool, one.batch.lock.trials)
@@ -48,6 +50,12 @@ def _balances(scene: Scene, settings: Settings, news: Sequence[Generated]) -> tu
         if one.batch
     ]
     return balances(settings.budgets, used=ledger.used, promised=ledger.promised, asked=asked)
+
+
+def _used(scene: Scene, batch: StoredBatch) -> float:
+    """Sum the seconds of the month that the change itself records of a batch."""
+    path = scene.workspace.root / recorded.records_file(batch)
+    return spending.seconds_in(files.read_file(path), spending_month(scene)) if path.is_file() else 0.0
 
 
 def spending_month(scene: Scene) -> str:
