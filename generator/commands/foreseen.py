@@ -6,7 +6,9 @@ from dataclasses import replace
 from generator.plan.ahead import Ahead, ahead
 from generator.repo.batches import StoredBatch
 from generator.search.adaptive import Finished, Observation, Round, next_round
+from generator.search.limits import running
 from generator.structs.adaptive import Search
+from generator.structs.counting import MOST_TRIALS
 from generator.structs.program import Program
 from generator.structs.record import Status
 from generator.structs.sweep import Sweep
@@ -22,7 +24,9 @@ def foreseen(sweep: Sweep, search: Search, old: Sequence[StoredBatch], program: 
     trials = len({row.trial for batch in current for row in batch.rows})
     rounds = max((batch.lock.round or 0 for batch in current), default=0)
     if search.method.is_sampler:
-        return ahead(sweep, search, trials=trials, rounds=rounds)
+        bearable = running.affordable(sweep, MOST_TRIALS)
+        most = bearable if bearable < MOST_TRIALS else None
+        return ahead(sweep, search, trials=trials, rounds=rounds, most=most)
     sizes = _played(sweep, search)
     left = max(0, sum(sizes) - trials)
     return Ahead(max(sizes, default=0), left, max(0, len(sizes) - rounds))

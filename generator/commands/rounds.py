@@ -3,20 +3,18 @@
 A function of the spec, the evidence and the number of the round, so whoever asks gets the same bytes.
 """
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from generator.commands.batching import Asked, rendered
 from generator.commands.evidence import Evidence
 from generator.errors import RepositoryError
-from generator.plan import cost
 from generator.render.bases import Bases
 from generator.render.overlay import Overlay
-from generator.search.adaptive import Finished, Observation, Round, Suggestion, next_round
+from generator.search.adaptive import Finished, Round, next_round
 from generator.structs.program import Program
 from generator.structs.settings import Settings
 from generator.structs.sweep import Sweep
-from generator.structs.trial import Trial, trial_id
+from generator.structs.trial import Trial
 
 
 @dataclass(frozen=True)
@@ -74,9 +72,6 @@ def following(evidence: Evidence, ground: Ground) -> Step:
     if isinstance(found, Finished):
         return Over(evidence, found.reason, found.text)
     asked = _asked(evidence, found, ground.program)
-    spent = _budget(evidence, len(asked.trials))
-    if spent is not None:
-        return Over(evidence, "budget", spent)
     return Due(evidence, found, asked.trials, rendered(asked, evidence.asked, ground.bases, ground.settings))
 
 
@@ -87,22 +82,6 @@ def _cancelled(evidence: Evidence) -> str | None:
     return last if last in evidence.sweep.cancel and last not in retried else None
 
 
-def _budget(evidence: Evidence, new: int) -> str | None:
-    """Say what does not bear another round of so many trials; None where everything does."""
-    sweep, asked = evidence.sweep, evidence.trials
-    total = asked + new
-    hours = cost(sweep.run, total).gpu_hours
-    for name, most, needed in (
-        ("budget.max_trials", sweep.budget.max_trials, total),
-        ("limits.max_trials", sweep.limits.max_trials, total),
-        ("budget.max_gpu_hours", sweep.budget.max_gpu_hours, hours),
-        ("limits.max_gpu_hours", sweep.limits.max_gpu_hours, hours),
-    ):
-        if most is not None and needed > most:
-            return f"{asked} trials were asked for, and {new} more would make {needed:g} of {name}: {most:g}"
-    return None
-
-
 def _asked(evidence: Evidence, found: Round, program: Program) -> Asked:
     sweep, digest = evidence.sweep, program.digest
     trials = tuple(
@@ -111,22 +90,9 @@ def _asked(evidence: Evidence, found: Round, program: Program) -> Asked:
         for replicate in range(sweep.replicates)
     )
     _refuse_known(evidence, trials)
-    known = {trial_id(one.trial): one for one in evidence.observations}
-    parents = dict(enumerate(_parents(found.suggestions, known, digest, sweep.replicates)))
-    chosen = {row: parent for row, parent in parents.items() if parent is not None}
-    return Asked(sweep, program, trials, found.number, found.engine, chosen, evidence.stop)
-
-
-def _parents(
-    suggestions: tuple[Suggestion, ...], known: Mapping[str, Observation], program: str, replicates: int
-) -> Iterator[str | None]:
-    """Name the trial that each trial goes on from: each replicate from the one with its own seed."""
-    for suggestion in suggestions:
-        for replicate in range(replicates):
-            parent = suggestion.parent
-            if parent is not None and replicates > 1:
-                parent = Trial(known[parent].assignment, program, replicate).id
-            yield parent
+    # No spec has both parents and replicates, so a suggestion's place is its trial's row.
+    parents = {row: one.parent for row, one in enumerate(found.suggestions) if one.parent is not None}
+    return Asked(sweep, program, trials, found.number, found.engine, parents, evidence.stop)
 
 
 def _refuse_known(evidence: Evidence, trials: tuple[Trial, ...]) -> None:

@@ -18,14 +18,16 @@ class Ahead:
     """Likewise."""
 
 
-def ahead(sweep: Sweep, search: Search, *, trials: int, rounds: int) -> Ahead:
-    """Bound what follows after so many trials and rounds, for a method whose rounds are all of one size."""
+def ahead(sweep: Sweep, search: Search, *, trials: int, rounds: int, most: int | None = None) -> Ahead:
+    """Bound what follows after so many trials and rounds, for a method whose rounds are all of one size.
+
+    `most` are all the trials that its limits bear.
+    """
     size = search.rounds.size * sweep.replicates
     left = [
         None if search.rounds.max is None else max(0, search.rounds.max - rounds) * size,
         None if search.cap is None else search.cap * sweep.replicates - trials,
-        None if sweep.budget.max_trials is None else sweep.budget.max_trials - trials,
-        None if sweep.limits.max_trials is None else sweep.limits.max_trials - trials,
+        None if most is None else most - trials,
     ]
-    most = min((max(0, one) for one in left if one is not None), default=None)
-    return Ahead(size, most, None if most is None else -(-most // size))
+    least = min((max(0, one) for one in left if one is not None), default=None)
+    return Ahead(size, least, None if least is None else -(-least // size))

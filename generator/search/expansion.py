@@ -75,8 +75,7 @@ def _probed(sweep: Sweep, search: Search) -> Expansion | tuple[Problem, ...]:
     """Look whether a search by rounds could find anything; its assignments come a round at a time."""
     chance = Draw(Sampler.RANDOM, search.space, search.seed, cap=1, place=search.place)
     found = explore(replace(sweep, blocks=(chance,)))
-    size = min(search.rounds.size, search.cap or search.rounds.size)
-    said = totals.of_a_round(sweep, size * sweep.replicates)
+    said = totals.of_a_round(sweep, search.largest_round * sweep.replicates)
     if not isinstance(found, Expansion):
         return found
     problems = tuple(sorted({*found.warnings, *said}))

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from math import ceil
 
 from generator.problems import NOWHERE, Place
 from generator.structs.space import SearchSpace
@@ -99,6 +100,18 @@ class Resource:
         return (*range(self.minimum, self.maximum, self.minimum), self.maximum)
 
 
+def brackets(size: int, resource: Resource) -> tuple[tuple[int, int], ...]:
+    """List Hyperband's brackets, each by the rung it begins with and how many begin there.
+
+    With a size of eta to the power of all steps these are the paper's; the others are in proportion.
+    """
+    steps = len(resource.rungs) - 1
+    return tuple(
+        (rung, max(1, ceil(size * (steps + 1) / ((steps - rung + 1) * resource.eta**rung))))
+        for rung in range(steps + 1)
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Search:
     """Rounds of assignments, each a function of the spec, the records, the seed and its number."""
@@ -118,6 +131,14 @@ class Search:
     def __post_init__(self) -> None:
         if (self.resource is None) is not self.method.is_sampler:
             raise ValueError(f"{self.method} must {'not ' * self.method.is_sampler}have a resource")
+
+    @property
+    def largest_round(self) -> int:
+        """How many assignments a round has at most: of hyperband, all brackets begin at once."""
+        size = self.rounds.size
+        if self.method is Method.HYPERBAND and self.resource is not None:
+            size = sum(count for _, count in brackets(size, self.resource))
+        return size if self.cap is None else min(size, self.cap)
 
     @property
     def names(self) -> tuple[str, ...]:

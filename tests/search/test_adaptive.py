@@ -1,6 +1,8 @@
 """Rounds: pure, legal, new, and over when they should be."""
 
 import random
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -8,6 +10,8 @@ from generator.search import Expansion, explore
 from generator.search.adaptive import Finished, Round, next_round
 from generator.structs.adaptive import Resource, Rounds, Search
 from generator.structs.record import Status
+from generator.structs.settings import Limits
+from generator.structs.sweep import Budget, Resources, Run
 from generator.structs.values import canonical_json
 from tests.search.searches import MIXED, a_search, an_observation, history, loss, recorded, searched
 
@@ -84,6 +88,32 @@ def test_a_search_says_why_it_is_over(changes: dict[str, object], reason: str) -
 def test_the_last_round_is_cut_to_what_is_left() -> None:
     assert len(searched(a_search(run_cap=6), loss, 9)) == 6
     assert len(searched(a_search(budget={"max_trials": 7}, replicates=2), loss, 1)) == 3
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"budget": Budget(max_trials=6)}, "at most 6 trials, got 7"),
+        ({"limits": Limits(max_trials=6)}, "at most 6 trials by the limits of sweepledger.yaml, got 7"),
+        ({"budget": Budget(max_gpu_hours=13.5)}, "at most 13.5 GPU hours, got 14 = 7 trials"),
+        ({"limits": Limits(max_gpu_hours=12)}, "at most 12 GPU hours by the limits of sweepledger.yaml"),
+    ],
+    ids=["budget", "limits", "hours", "hours by limits"],
+)
+def test_whatever_limits_a_sweep_cuts_the_last_round_and_then_ends_the_search_in_the_same_words(
+    changes: dict[str, Any], says: str
+) -> None:
+    run = Run(resources=Resources(gpu=1), retries=1)
+    sweep = replace(a_search(), run=run, **changes)
+
+    observations = searched(sweep, loss, 9)
+    found = next_round(sweep, observations, number=3)
+
+    assert len(observations) == 6
+    assert isinstance(found, Finished)
+    assert found.reason == "budget"
+    assert found.text.startswith("6 trials were asked for; with more it must ")
+    assert says in found.text
 
 
 def test_a_space_that_is_nearly_known_gives_what_is_left_of_it() -> None:

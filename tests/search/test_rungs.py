@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from generator.search.adaptive import Finished, Observation, Round, next_round
-from generator.search.adaptive.rungs import brackets
-from generator.structs.adaptive import Resource
+from generator.structs.adaptive import Resource, brackets
 from generator.structs.record import Status
 from generator.structs.sweep import Sweep
 from generator.structs.values import canonical_json

@@ -454,3 +454,14 @@ def test_batches_are_named_by_the_spec_of_their_sweep() -> None:
 )
 def test_other_batches_are_refused(changes: dict[str, Any], found: tuple[str, str]) -> None:
     assert bad(**changes) == [found]
+
+
+@pytest.mark.parametrize(("method", "at_once"), [("halving", 9), ("pbt", 9), ("hyperband", 17), ("tpe", 1)])
+def test_a_round_whose_trials_are_each_a_job_starts_as_a_whole_where_nothing_else_is_said(
+    method: str, at_once: int
+) -> None:
+    resource = {"resource": {"parameter": "epochs", "min": 1, "max": 9}} if method != "tpe" else {}
+
+    sweep = good(method=method, seed=1, rounds={"size": 9, "max": 4}, **resource)
+
+    assert sweep.run.parallelism == at_once

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from generator.search.adaptive.evidence import key_of
 from generator.search.adaptive.values import Finished, Observation
+from generator.search.limits import running
 from generator.structs.adaptive import Search
 from generator.structs.counting import MOST_TRIALS
 from generator.structs.record import Status
@@ -26,8 +27,8 @@ def finished(sweep: Sweep, search: Search, own: Sequence[Observation], *, number
     known = assignments(own)
     if search.cap is not None and known >= search.cap:
         return Finished("run-cap", f"{known} assignments were asked for, of run_cap {search.cap}")
-    if _affordable(sweep, own) == 0:
-        return Finished("budget", f"{len(own)} trials were asked for, of {sweep.budget.max_trials}")
+    for problem in running.budgets(sweep, len(own) + sweep.replicates, is_all=True):
+        return Finished("budget", f"{len(own)} trials were asked for; with more it {problem.message}")
     return None
 
 
@@ -37,23 +38,16 @@ def size(sweep: Sweep, search: Search, own: Sequence[Observation]) -> int:
 
 
 def room(sweep: Sweep, search: Search, own: Sequence[Observation]) -> int:
-    """Count the assignments that run_cap and the budget leave."""
-    left = [MOST_TRIALS]
+    """Count the assignments that run_cap and all limits leave."""
+    left = (running.affordable(sweep, MOST_TRIALS) - len(own)) // sweep.replicates
     if search.cap is not None:
-        left.append(search.cap - assignments(own))
-    if (affordable := _affordable(sweep, own)) is not None:
-        left.append(affordable)
-    return max(0, min(left))
+        left = min(left, search.cap - assignments(own))
+    return max(0, left)
 
 
 def assignments(own: Iterable[Observation]) -> int:
     """Count the different assignments of some trials."""
     return len({key_of(one.assignment) for one in own})
-
-
-def _affordable(sweep: Sweep, own: Sequence[Observation]) -> int | None:
-    most = sweep.budget.max_trials
-    return None if most is None else max(0, most - len(own)) // sweep.replicates
 
 
 def _stale(own: Iterable[Observation], metrics: Sequence[Metric]) -> int:

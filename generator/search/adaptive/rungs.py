@@ -6,7 +6,6 @@ Where a search stands is read from its trials: the amount that each got, and who
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from math import ceil
 
 from generator import __version__
 from generator.search.adaptive import ending
@@ -14,7 +13,7 @@ from generator.search.adaptive.chance import feasible, seed_of
 from generator.search.adaptive.evidence import key_of
 from generator.search.adaptive.values import Finished, Observation, Round, Suggestion
 from generator.search.settling import Assignment
-from generator.structs.adaptive import Method, Resource, Search
+from generator.structs.adaptive import Method, Resource, Search, brackets
 from generator.structs.record import Status
 from generator.structs.sweep import Goal, Metric, Sweep
 
@@ -116,18 +115,6 @@ def _next_rung(ladder: Ladder, trials: Sequence[Observation], rung: int) -> Iter
     """Let one in eta go on, and at least one."""
     for one in ladder.ranked(trials)[: max(1, len(trials) // ladder.resource.eta)]:
         yield ladder.promoted(one, rung)
-
-
-def brackets(size: int, resource: Resource) -> tuple[tuple[int, int], ...]:
-    """List Hyperband's brackets, each by the rung it begins with and how many begin there.
-
-    With a size of eta to the power of all steps these are the paper's; the others are in proportion.
-    """
-    steps = len(resource.rungs) - 1
-    return tuple(
-        (rung, max(1, ceil(size * (steps + 1) / ((steps - rung + 1) * resource.eta**rung))))
-        for rung in range(steps + 1)
-    )
 
 
 def _hyperband(search: Search, ladder: Ladder, newcomers: Iterator[Assignment]) -> Iterator[Suggestion]:

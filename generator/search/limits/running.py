@@ -1,11 +1,13 @@
 """What so many trials cost and need at once: budgets, what a shape can bear, the nodes of a pool."""
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import prod
 
 from generator.problems import Place, Problem, Severity
 from generator.structs import placing
+from generator.structs.adaptive import Search
 from generator.structs.names import DISTRIBUTED_NAME_LENGTH
 from generator.structs.sweep import Shape, Sweep
 
@@ -61,6 +63,11 @@ def _budget(sweep: Sweep, source: _Limit, trials: int, *, more: str) -> Iterator
         yield _over(sweep, source.hours_place, message, hint)
 
 
+def affordable(sweep: Sweep, trials: int) -> int:
+    """Count of so many trials those that all limits bear."""
+    return bisect_left(range(1, trials + 1), x=True, key=lambda few: any(budgets(sweep, few, is_all=True)))
+
+
 def _over(sweep: Sweep, place: Place, message: str, hint: str) -> Problem:
     return Problem.at(sweep.path, place, message, code="budget-exceeded", hint=hint)
 
@@ -69,7 +76,7 @@ def shapes(sweep: Sweep, trials: int) -> Iterator[Problem]:
     """Refuse a shape that cannot bear so many trials, names so long, or what is asked of its trials."""
     shape = sweep.run.shape
     if sweep.search is not None and sweep.search.method.has_parents:
-        found = _going_on(sweep, sweep.search.rounds.size * sweep.replicates)
+        found = _going_on(sweep, sweep.search, trials)
     elif shape in {None, Shape.INDEXED}:
         return
     elif shape is Shape.JOBS:
@@ -81,20 +88,24 @@ def shapes(sweep: Sweep, trials: int) -> Iterator[Problem]:
         yield Problem.at(sweep.path, sweep.shape_place, message, code="shape-limit", hint=hint)
 
 
-def _going_on(sweep: Sweep, trials: int) -> tuple[str, str] | None:
+def _going_on(sweep: Sweep, search: Search, trials: int) -> tuple[str, str] | None:
     """Each trial of a round mounts another folder, which only a Job of its own can say."""
     asked = str(sweep.run.shape or Shape.INDEXED)
     if sweep.run.shape not in {None, Shape.JOBS} or sweep.run.max_failed is not None:
         return f"must be 'jobs' where trials go on from others' checkpoints, got {asked!r}", "delete the key"
     if trials > MOST_JOBS:
         message = f"must have rounds of at most {MOST_JOBS} trials where these go on from others' checkpoints"
-        return f"{message}, got {trials}", f"rounds: {{size: {MOST_JOBS // sweep.replicates}}}"
-    # Left out it is 1, and then the size of a round says how many run at once.
-    if sweep.run.parallelism > 1 and _starts_too_many(sweep, trials):
+        return f"{message}, got {trials}", f"at most rounds: {{size: {_most_going_on(search)}}}"
+    if _starts_too_many(sweep, trials):
         rule = f"must have rounds of at most {sweep.run.parallelism} trials (its parallelism), each a Job"
-        hint = f"set parallelism: {trials}, or choose a pool with a queue: it alone holds objects back"
+        hint = "delete parallelism, or choose a pool with a queue: it alone holds objects back"
         return f"{rule}, got {trials}", hint
     return None
+
+
+def _most_going_on(search: Search) -> int:
+    sizes = (replace(search, rounds=replace(search.rounds, size=size)) for size in range(MOST_JOBS, 1, -1))
+    return next((one.rounds.size for one in sizes if one.largest_round <= MOST_JOBS), 1)
 
 
 def _followed(sweep: Sweep) -> tuple[str, str] | None:

@@ -15,6 +15,7 @@ from generator.spec.building.space import space
 from generator.spec.draft import Draft
 from generator.spec.rules.methods import ADAPTIVE
 from generator.spec.rules.sections import Section, is_shuffled, sections
+from generator.structs.adaptive import Search
 from generator.structs.beside import Retry, Script
 from generator.structs.command import DEFAULT_COMMAND, PROGRAM
 from generator.structs.record import Status
@@ -39,13 +40,14 @@ PROGRAMS = frozenset({"R", "bash", "jl", "js", "lua", "pl", "py", "r", "rb", "sh
 def sweep(draft: Draft, warnings: tuple[Problem, ...] = ()) -> Sweep:
     """Build the sweep of a draft without problems."""
     document, data = draft.document, draft.document.data
-    run = ran(data.get("run", {}), draft.settings)
+    blocks = tuple(_block(draft, section) for section in sections(draft))
+    run = _all_at_once(ran(data.get("run", {}), draft.settings), draft, blocks)
     metrics = searching.metrics(data)
     return Sweep(
         name=data["name"],
         description=data.get("description", ""),
         metric=metrics[0],
-        blocks=tuple(_block(draft, section) for section in sections(draft)),
+        blocks=blocks,
         command=_command(data, run),
         run=run,
         path=document.file,
@@ -64,6 +66,15 @@ def sweep(draft: Draft, warnings: tuple[Problem, ...] = ()) -> Sweep:
         other_metrics=metrics[1:],
         early_stop=searching.early_stop(data.get("early_terminate")),
     )
+
+
+def _all_at_once(run: Run, draft: Draft, blocks: tuple[Block, ...]) -> Run:
+    """Let a round whose trials are each a Job start as one, where nothing else is said."""
+    match blocks:
+        case (Search() as found,) if found.method.has_parents and "parallelism" not in draft.names("run"):
+            return replace(run, parallelism=found.largest_round)
+        case _:
+            return run
 
 
 def _digest(draft: Draft) -> str:
