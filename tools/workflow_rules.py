@@ -29,6 +29,8 @@ ACTIONS = {
 
 BASE_SHA = "github.event.merge_group.base_sha || github.event.pull_request.base.sha"
 READ = MappingProxyType({"contents": "read"})
+THIS_MONTH = ' --month "$(date -u +%Y-%m)"'
+"""The one command that may stand within another: a base that nobody merges upon stays in its own month."""
 SWEEP = ("sweep", "../trusted/.venv/bin/sweep", ".venv/bin/sweep")
 
 
@@ -56,7 +58,14 @@ RULES = {
         frozenset({"pull_request", "merge_group"}),
         {"check": READ},
         frozenset({"github.ref", "github.event.merge_group.base_sha || 'HEAD^1'", BASE_SHA, "!cancelled()"}),
-        (*INSTALL, *(f"{sweep} {verb} --base" for sweep in SWEEP[:2] for verb in ("check", "plan"))),
+        (
+            *INSTALL,
+            *(
+                f'{sweep} {verb} --base "$BASE"{THIS_MONTH}'
+                for sweep in SWEEP[:2]
+                for verb in ("check", "plan")
+            ),
+        ),
         references=frozenset({f"${{{{ {BASE_SHA} }}}}"}),
     ),
     "results.yaml": Allowed(

@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from generator.commands.generate import generate
+from tests.commands.test_budgets import ask, budget
 from tests.commands.test_read import recorded
 from tests.repository import Sandbox
 from tests.searches import begun, record
@@ -184,3 +186,20 @@ def test_a_round_that_is_due_is_asked_for_on_main_by_one_commit_and_once(
     assert again.is_green, again.output
     assert sandbox.git("ls-remote", "origin", "main").split()[0] == sandbox.git("rev-parse", "HEAD").strip()
     assert "canary-5d1f" not in ran.output + ran.summary + sandbox.git("log", "-p", "--all")
+
+
+def test_the_month_whose_budget_counts_is_the_one_that_it_is(
+    sandbox: Sandbox, host: Host, propose: Propose, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GIT_COMMITTER_DATE", "2020-02-03T04:05:06Z")
+    budget(sandbox, 3)
+    ask(sandbox, "vision-a", 4)
+
+    before = datetime.now(UTC)
+    ran = host.run(CHECK, propose())
+    months = {f"{moment:%Y-%m}" for moment in (before, datetime.now(UTC))}
+
+    (found,) = ran.annotations
+    assert found.title == "budget-overdrawn"
+    assert any(f": {month} has used 0" in found.message for month in months), found.message
+    assert any(f"vision {month}: 0 of 3" in ran.summary for month in months), ran.summary
