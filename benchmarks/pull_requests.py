@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.repository import Sandbox
-from tests.workflows.hostile_changes import CHANGES, MARK, Change, brought, specs
+from tests.workflows.hostile_changes import CHANGES, MARK, Change, State, brought, specs
 
 ROOT = Path(__file__).parents[1]
 PR_SET_CHILD_SUBREAPER = 36
@@ -45,7 +45,7 @@ class Measured:
 
 def main() -> int:
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    asked: dict[str, Change | bytes] = {**dict(specs()), **CHANGES}
+    asked: dict[str, Change | State | bytes] = {**dict(specs()), **CHANGES}
     chosen = {
         row: what
         for row, what in asked.items()
@@ -70,7 +70,7 @@ def main() -> int:
     return bool(bad) or ran
 
 
-def _measured(sandbox: Sandbox, scratch: Path, row: str, what: Change | bytes) -> Measured:
+def _measured(sandbox: Sandbox, scratch: Path, row: str, what: Change | State | bytes) -> Measured:
     brought(sandbox, what)
     report = scratch / "report"
     boxed = ["unshare", "--net", "--"] if os.geteuid() == 0 else []

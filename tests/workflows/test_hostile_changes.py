@@ -16,7 +16,15 @@ from typing import Any
 import pytest
 
 from tests.repository import Sandbox
-from tests.workflows.hostile_changes import CHANGES, MARK, brought, first_of_each_row, specs
+from tests.workflows.hostile_changes import (
+    CHANGES,
+    MARK,
+    brought,
+    first_of_each_row,
+    plant,
+    speak_at_length,
+    specs,
+)
 from tests.workflows.runner import OURS, ROOT, TEAMS, Host
 
 PROGRAMS = {"program git", "program ssh-keygen", "program kustomize", "program kubectl"}
@@ -95,9 +103,9 @@ def planted(
     made.commit("Name the version")
     made.push()
     base = made.git("rev-parse", "HEAD").strip()
-    CHANGES["W3"](made)
+    plant(made)
     made.commit("Plant")
-    CHANGES["W7"](made)
+    speak_at_length(made)
     made.write(".github/sweep.lock", "evil==1\n")
     merge = made.commit("Propose $(touch x)\n\n::error::forged")
     made.git("push", "-q", "origin", f"{merge}:refs/pull/1/merge")
