@@ -1,5 +1,6 @@
 """What changes a repository by one commit, or makes one: cancel, retry, init."""
 
+import shlex
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -178,13 +179,21 @@ def init(
         )
         shown = (
             f"made {folder}: {len(made.files)} files, commit {made.commit[:8]} on main",
-            f"next: cd {folder} && sweep try {made.example}; README.md has the rest",
-            *_before_the_first_batch(controller),
+            *_next(folder, made.example, controller),
         )
         data = {"folder": str(folder), "commit": made.commit, "files": list(made.files)}
         return Answer(data, shown)
 
     answer.answer("init", form, work)
+
+
+def _next(folder: Path, example: str, controller: Applier) -> tuple[str, ...]:
+    there = "" if folder.resolve() == answer.here() else f"cd {shlex.quote(str(folder))} && "
+    return (
+        f"next: {there}sweep try {example}",
+        *_before_the_first_batch(controller),
+        f"then: `sweep generate {example}`, and commit what it writes; README.md has the rest",
+    )
 
 
 def _before_the_first_batch(controller: Applier) -> tuple[str, ...]:

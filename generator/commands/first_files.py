@@ -108,7 +108,8 @@ FIRST = """
 ## First: an image
 
 A cluster starts pods, and a pod is started from an image: name one before the first `sweep generate`, and
-let `defaults.image` in `sweepledger.yaml` choose it. Only `sweep try` works without.
+let `defaults.image` in `sweepledger.yaml` choose it. Only `sweep try` works without. Merge that first:
+settings and the batches that are judged by them come in two changes.
 
 ```
 sweep pin trainer --repository REGISTRY/PATH --tag TAG    # asks the registry for the digest, and writes both

@@ -107,6 +107,65 @@ def test_for_a_cluster_it_is_told_what_comes_first_and_that_makes_it_whole(
     assert run_sweep("validate", cwd=root).returncode == 0
 
 
+def commit(root: Path, message: str) -> None:
+    git(root, "add", "--all")
+    git(root, "-c", "user.name=T", "-c", "user.email=t@example.org", "commit", "-q", "-m", message)
+
+
+@pytest.mark.parametrize("generate", ["in-pull-request", "on-merge"])
+def test_an_example_that_nobody_has_generated_yet_stops_no_change_but_its_own(
+    tmp_path: Path, run_sweep: Run, needs_kustomize: None, generate: str
+) -> None:
+    run_sweep("init", "lab", "--generate", generate, cwd=tmp_path)
+    root = tmp_path / "lab"
+
+    fresh = run_sweep("check", cwd=root)
+    (root / "README.md").write_text("Ours.\n")
+    commit(root, "Say whose it is")
+    other = run_sweep("check", "--base", "HEAD^", cwd=root)
+    spec = root / "sweeps/peak.yaml"
+    spec.write_text(spec.read_text().replace("[1, 2, 3]", "[1, 2, 3, 4]"))
+    edited = run_sweep("check", cwd=root)
+
+    assert (fresh.returncode, other.returncode) == (0, 0), fresh.stderr + other.stderr
+    assert all("warning: 6 trial(s) that no batch lists" in one.stderr for one in (fresh, other))
+    assert all(
+        ("run `sweep generate peak`" in one.stderr) is (generate != "on-merge") for one in (fresh, other)
+    )
+    assert edited.returncode == (0 if generate == "on-merge" else 5), edited.stderr
+    assert "8 trial(s) that no batch lists" in edited.stderr
+
+
+@pytest.mark.parametrize("controller", ["argocd", "flux", "submit"])
+def test_for_a_cluster_the_image_and_then_the_first_batch_pass_the_check(
+    tmp_path: Path, run_sweep: Run, needs_kustomize: None, controller: str
+) -> None:
+    run_sweep("init", "lab", "--controller", controller, cwd=tmp_path)
+    root = tmp_path / "lab"
+    settings = root / "sweepledger.yaml"
+    settings.write_text(f"{settings.read_text()}defaults: {{image: '{IMAGE}'}}\n")
+    commit(root, "Name the image")
+    image = run_sweep("check", "--base", "HEAD^", cwd=root)
+
+    run_sweep("generate", "peak", cwd=root)
+    commit(root, "Ask for the first batch")
+    batch = run_sweep("check", "--base", "HEAD^", cwd=root)
+
+    assert (image.returncode, batch.returncode) == (0, 0), image.stderr + batch.stderr
+
+
+def test_the_next_command_can_be_typed_as_it_is_told(tmp_path: Path, run_sweep: Run) -> None:
+    (tmp_path / "here").mkdir()
+    here = run_sweep("init", ".", cwd=tmp_path / "here")
+    there = run_sweep("init", "our lab", "--name", "lab", cwd=tmp_path)
+
+    assert "next: sweep try peak\n" in here.stdout
+    assert "next: cd 'our lab' && sweep try peak\n" in there.stdout
+    assert all(
+        "then: `sweep generate peak`, and commit what it writes" in one.stdout for one in (here, there)
+    )
+
+
 def test_every_commented_setting_is_one_that_can_be_set(tmp_path: Path) -> None:
     init(tmp_path / "lab")
     path = tmp_path / "lab/sweepledger.yaml"

@@ -15,6 +15,8 @@ from generator.formats.lock import LOCK_FILE
 from generator.problems import Problem, Severity
 from generator.repo import batches
 from generator.repo.batches import ACTIVE
+from generator.repo.contents import blob_id
+from generator.repo.files import read_input
 from generator.repo.git import reachable_trees
 from generator.structs.settings import Generate
 from generator.structs.sweep import Sweep
@@ -77,8 +79,12 @@ def _planned(scene: Scene, generated: Generated) -> Iterator[Problem]:
             message = f"{count} trial(s) that no batch lists; their batch is written after the merge"
             yield Problem(path, 0, 0, "", message, "pending", None, Severity.WARNING)
             yield from builds.unwritten(scene, path, generated.batch)
+        elif _was_never_generated(scene, generated.sweep):
+            # It was merged so, as a new repository's example is: that must stop nobody else's merge.
+            message = f"{count} trial(s) that no batch lists yet; {generated.batch.name} is missing"
+            yield Problem(path, 0, 0, "", message, "pending", way_out, Severity.WARNING)
         elif generated.retried == count:
-            # A results commit may be what makes them due: that must stop nobody else's merge.
+            # A results commit may be what makes them due: that must stop nobody else's merge, either.
             message = f"{count} trial(s) are due once more; {generated.batch.name} is missing"
             yield Problem(path, 0, 0, "", message, "pending", way_out, Severity.WARNING)
         else:
@@ -86,6 +92,14 @@ def _planned(scene: Scene, generated: Generated) -> Iterator[Problem]:
             yield Problem(path, 0, 0, "", message, "drift", way_out)
     for stale in generated.stale:
         yield Problem(stale.folder, 0, 0, "", "the spec does not give this batch", "drift", way_out)
+
+
+def _was_never_generated(scene: Scene, sweep: Sweep) -> bool:
+    """Tell whether this very spec was merged, and neither what stands nor the change has a batch of it."""
+    stood = scene.entries.get(sweep.path)
+    if stood is None or batches.of_sweep((*scene.standing, *scene.added), sweep.name):
+        return False
+    return blob_id(read_input(scene.workspace.root / sweep.path), like=stood.id) == stood.id
 
 
 def _round(generated: Generated, step: Step) -> Iterator[Problem]:
