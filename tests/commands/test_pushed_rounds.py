@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,8 +16,20 @@ from tests.searches import active, begun, leave
 def pristine(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
     """A search under Flux, one round of which is recorded and the next asked for; not pushed yet."""
     folder = tmp_path_factory.mktemp("searching")
+    return followed(folder)
+
+
+@pytest.fixture(scope="module")
+def pristine_climb(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
+    """The same with rungs: the trials of the next round go on from checkpoints."""
+    resource = "resource: {parameter: epochs, min: 1, max: 4, eta: 2}\n"
+    return followed(tmp_path_factory.mktemp("climbing"), method="halving", size=4, more=resource)
+
+
+def followed(folder: Path, **changes: Any) -> Sandbox:
     sandbox = Sandbox.create(folder)
-    first = begun(sandbox, settings=followed_by("flux").removeprefix("version: 1\n") + "next: collector\n")
+    settings = followed_by("flux").removeprefix("version: 1\n") + "next: collector\n"
+    first = begun(sandbox, settings=settings, **changes)
     asked(sandbox)
     sandbox.commit("Bootstrap")
     sandbox.push()
@@ -29,6 +42,15 @@ def pristine(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
 @pytest.fixture
 def searching(pristine: Sandbox, tmp_path: Path) -> Sandbox:
     """A copy of that, whose server has the hook that bootstrap wrote."""
+    return guarded(pristine, tmp_path)
+
+
+@pytest.fixture
+def climbing(pristine_climb: Sandbox, tmp_path: Path) -> Sandbox:
+    return guarded(pristine_climb, tmp_path)
+
+
+def guarded(pristine: Sandbox, tmp_path: Path) -> Sandbox:
     made = Sandbox(tmp_path / "remote.git", tmp_path / "work tree")
     shutil.copytree(pristine.remote, made.remote)
     shutil.copytree(pristine.root, made.root)
@@ -53,6 +75,31 @@ def in_round(sandbox: Sandbox, path: str, old: str, new: str) -> None:
 
 def test_the_collector_may_push_the_round_that_follows_what_it_records(searching: Sandbox) -> None:
     assert push(searching) == ""
+
+
+def test_the_collector_may_push_the_rung_that_goes_on_from_checkpoints(climbing: Sandbox) -> None:
+    (batch,) = climbing.active()
+    assert "SWEEP_PARENT" in (climbing.root / f"overlays/active/{batch}/job.yaml").read_text()
+
+    assert push(climbing) == ""
+
+
+PARENT = 'mountPath: "/sweep/parent"\n          readOnly: true\n          subPath: "hill-b1-'
+FORGED_PARENTS = {
+    "to write": PARENT.replace("true", "false"),
+    "of another sweep": PARENT.replace("hill-", "dale-"),
+    "elsewhere": PARENT.replace("/sweep/parent", "/sweep/elsewhere"),
+    "another folder": PARENT.replace('"hill-b1-', '"../hill-b1-'),
+    "another variable": PARENT.replace("readOnly", "name: LD_PRELOAD\n          readOnly"),
+}
+
+
+@pytest.mark.parametrize("forged", FORGED_PARENTS)
+def test_the_collector_may_mount_no_other_folder_as_a_parents(forged: str, climbing: Sandbox) -> None:
+    in_round(climbing, "overlays/active/{batch}/job.yaml", PARENT, FORGED_PARENTS[forged])
+    amended(climbing)
+
+    assert "is not made as" in push(climbing)
 
 
 def second(sandbox: Sandbox) -> None:

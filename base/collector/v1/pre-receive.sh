@@ -26,12 +26,26 @@ moved() {
   [ "$(tree "$2:overlays/archive/$batch")" = "$was" ] || refuse "$batch was not moved as it is"
 }
 
+# A trial that goes on from another of its sweep may read its checkpoints: the one thing that not every round has.
+without_parents() {
+  sweep="${1%-*}"
+  sweep="${sweep%-b*}"
+  there="$sweep-b[0-9]*-$four$four\/[0-9]*\/checkpoints"
+  sed "/^ *mountPath: \"\/sweep\/parent\"\$/{
+    N
+    N
+    /\n *readOnly: true\n *subPath: \"$there\"\$/d
+  }
+  /^ *- name: \"SWEEP_PARENT\"\$/d
+  /^ *- name: \"SWEEP_PARENT_ID\"\$/d"
+}
+
 # What of a batch is the same in every round of its search: program, image, accounts, volumes, command.
 bones() {
   mask="s/$2/BATCH/g;s/t$four$four$digit$digit$digit/TRIAL/g;s/SWEEP_PARAM_[A-Z0-9_]*/PARAMETER/g"
   keys='apiVersion|kind|name|namespace|image|serviceAccountName|claimName|secretName|mountPath|path|privileged'
   git show "$1/batch.yaml" | sed -n '/^sweep:/p;/^program:/,/^seed_base:/p'
-  git show "$1/job.yaml" "$1/kustomization.yaml" | sed "$mask" | grep -E "^ *-? *($keys):"
+  git show "$1/job.yaml" "$1/kustomization.yaml" | without_parents "$2" | sed "$mask" | grep -E "^ *-? *($keys):"
   git show "$1/job.yaml" "$1/kustomization.yaml" | sed -n 's/^ *-* *\([A-Za-z]*\):.*/\1:/p'
   git show "$1/launch.json" | sed -n '/^ "command"/,/^ ]/p'
   git rev-parse "$1/launch.py"
