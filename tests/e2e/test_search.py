@@ -1,85 +1,178 @@
-"""A search in a real cluster: one spec is merged, and nobody does anything until its last results commit."""
+"""Searches in a real cluster: specs are merged, and nobody does anything until their last results commits.
+
+Three at once: rounds of a model on real digits, rungs whose trials go on from checkpoints of others, and a
+batch by whose curves trials of the next one end.
+"""
 
 from typing import Any
 
+import pytest
 import yaml
 
 from tests.cluster.children import until
 from tests.e2e.controllers import Controller, until_in_sync
-from tests.e2e.team import PERSON, Team
+from tests.e2e.team import MINUTE, PATIENCE, PERSON, Batch, Team
 
-ROUNDS, SIZE = 4, 2
-HILL = """import argparse, json, os
-parser = argparse.ArgumentParser()
-parser.add_argument("--x", type=float)
-args = parser.parse_args()
-with open(os.environ["SWEEP_RESULT"], "w") as file:
-    json.dump({"score": 1 - (args.x - 2) ** 2}, file)
-"""
-SPEC = f"""name: hill
-description: Where is the top of the hill?
-method: tpe
-seed: 7
-rounds: {{size: {SIZE}, max: {ROUNDS}}}
-metric: {{name: score, goal: maximize}}
-parameters:
-  x: {{min: -5.0, max: 5.0}}
-command: [python3, code/hill.py, "${{args}}"]
+ROUNDS, SIZE = 5, 2
+RUN = """command: [python3, code/{script}.py, "${{args}}"]
 run:
   code: {{path: code, mode: clone}}
   resources: {{cpu: 100m, memory: 128Mi, scratch: 16Mi}}
-  parallelism: {SIZE}
+  parallelism: 4
   retries: 1
   timeout: 2m
 """
 
+RATES_SPEC = f"""name: rates
+description: Which learning rate and batch size suit one epoch of a small CNN?
+method: tpe
+seed: 7
+rounds: {{size: {SIZE}, max: {ROUNDS}}}
+metric: {{name: test_accuracy, goal: maximize}}
+parameters:
+  learning_rate: {{distribution: log_uniform_values, min: 0.005, max: 0.5}}
+  batch_size: {{values: [32, 64, 128]}}
+  epochs: {{value: 1}}
+command: [python3, -m, trainer, mnist, "${{args}}"]
+run:
+  data: mnist
+  code: {{path: code}}
+  resources: {{cpu: 500m, memory: 768Mi, scratch: 64Mi}}
+  parallelism: {SIZE}
+  retries: 1
+  timeout: 10m
+"""
 
-def is_over(team: Team) -> bool:
+CLIMB = """import argparse, os
+from pathlib import Path
+parser = argparse.ArgumentParser()
+parser.add_argument("--x", type=float)
+parser.add_argument("--epochs", type=int)
+args = parser.parse_args()
+parent = os.environ.get("SWEEP_PARENT")
+done = int(Path(parent, "epochs").read_text()) if parent else 0
+wrote = 0
+if parent:
+    try:
+        Path(parent, "epochs").write_text("999")
+        wrote = 1
+    except OSError as error:
+        print(error)
+print(f"done={done} trained={args.epochs - done} wrote={wrote} score={args.x * args.epochs}")
+Path(os.environ["SWEEP_CHECKPOINTS"], "epochs").write_text(str(args.epochs))
+"""
+CLIMB_SPEC = f"""name: climb
+description: Which x climbs fastest?
+method: halving
+seed: 7
+rounds: {{size: 4}}
+resource: {{parameter: epochs, min: 1, max: 4, eta: 2}}
+metric: {{name: score, goal: maximize, source: stdout}}
+parameters:
+  x: {{min: 0.0, max: 1.0}}
+{RUN.format(script="climb")}"""
+
+SLOPE = """import argparse, time
+parser = argparse.ArgumentParser()
+parser.add_argument("--x", type=float)
+x = parser.parse_args().x
+for step in range(1, 5):
+    print(f"step={step} score={x * step}", flush=True)
+    if x < 0 and step == 2:
+        time.sleep(600)
+"""
+SLOPE_SPEC = f"""name: slope
+description: Which x is steepest?
+method: grid
+metric: {{name: score, goal: maximize, source: stdout}}
+early_terminate: {{type: median, min_iter: 2}}
+parameters:
+  x: {{values: [VALUES]}}
+{RUN.format(script="slope")}"""
+
+
+@pytest.fixture(scope="module")
+def asked(team: Team) -> dict[str, Batch]:
+    """Merge all three; of the slope two values more, once its first batch has shown what to expect."""
+    team.pull()
+    for name, script in {"climb": CLIMB, "slope": SLOPE}.items():
+        team.write(f"code/{name}.py", script)
+    team.commit("Let trials climb")
+    specs = {"rates": RATES_SPEC, "climb": CLIMB_SPEC, "slope": SLOPE_SPEC.replace("VALUES", "1, 2, 3")}
+    for name, spec in specs.items():
+        team.write(f"sweeps/{name}.yaml", spec)
+    batches = dict(zip(specs, team.asked(*specs), strict=True))
+    team.until_recorded(batches["slope"])
+    team.write("sweeps/slope.yaml", SLOPE_SPEC.replace("VALUES", "1, 2, 3, -1, 4"))
+    return batches | {"slope": team.asked("slope")[0]}
+
+
+def is_over(team: Team, sweep: str, why: str) -> bool:
     team.git("fetch", "-q", "origin")
-    return "\nNext: none (rounds: " in team.git("log", "--format=%n%B", "origin/main", "--", "results/hill")
+    said = team.git("log", "--format=%n%B", "origin/main", "--", f"results/{sweep}")
+    return f"\nNext: none ({why}: " in said
 
 
-def locks(team: Team) -> list[dict[str, Any]]:
+def locks(team: Team, sweep: str) -> list[dict[str, Any]]:
     """Give the locks of the rounds in their order, from the archive."""
-    found = (team.root / "overlays/archive").glob("hill-b*/batch.yaml")
+    found = (team.root / "overlays/archive").glob(f"{sweep}-b*/batch.yaml")
     return sorted((yaml.safe_load(path.read_text()) for path in found), key=lambda lock: int(lock["round"]))
 
 
 def test_from_one_merged_spec_every_round_is_asked_for_trained_and_recorded_with_no_hand_between(
-    team: Team, controller: Controller
+    team: Team, controller: Controller, asked: dict[str, Batch]
 ) -> None:
-    team.pull()
-    team.write("code/hill.py", HILL)
-    team.commit("Let trials climb")
-    team.write("sweeps/hill.yaml", SPEC)
-    (first,) = team.asked("hill")
-    begun = team.git("rev-parse", "HEAD").strip()
-
-    until("the search is over", lambda: is_over(team), seconds=1500, pause=2)
+    until("the search is over", lambda: is_over(team, "rates", "rounds"), seconds=25 * MINUTE, pause=2)
 
     team.pull()
-    history = team.git(
-        "log", "--reverse", "--format=%an %s", f"{begun}..HEAD", "--", "results/hill"
-    ).splitlines()
+    history = team.git("log", "--reverse", "--format=%an %s", "--", "results/rates").splitlines()
     assert len(history) == ROUNDS
-    assert all(" results(hill): " in line and not line.startswith(PERSON) for line in history)
-    found = locks(team)
+    assert all(" results(rates): " in line and not line.startswith(PERSON) for line in history)
+    found = locks(team, "rates")
     assert [lock["round"] for lock in found] == list(range(1, ROUNDS + 1))
-    assert found[0]["name"] == first.name
+    assert found[0]["name"] == asked["rates"].name
     assert {lock["engine"].split(" ")[0] for lock in found} == {"optuna"}
-    rows = team.summary("hill")
+    rows = team.summary("rates")
     assert [row["status"] for row in rows] == ["ok"] * (ROUNDS * SIZE)
     assert len({row["trial"] for row in rows}) == ROUNDS * SIZE
-    assert not list((team.root / "overlays/active").glob("hill-*"))
-    last = team.batch("hill", "archive")
-    until("the last Job is pruned", lambda: not team.jobs(last), seconds=120)
+    assert not list((team.root / "overlays/active").glob("rates-*"))
+    last = team.batch("rates", "archive")
+    until("the last Job is pruned", lambda: not team.jobs(last), seconds=2 * MINUTE)
     until_in_sync(controller, last)
 
 
-def test_a_person_finds_by_a_clone_what_the_cluster_asked_for(team: Team) -> None:
-    asked = team.sweep("next", "hill", "--explain", check=False)
+def test_a_person_finds_by_a_clone_what_the_cluster_asked_for(team: Team, asked: dict[str, Batch]) -> None:
+    done = team.sweep("next", "rates", "--explain", check=False)
 
-    assert asked.returncode == 6, asked.stderr
-    assert "over: rounds" in asked.stdout
-    told = team.sweep("log", "hill").stdout
+    assert done.returncode == 6, done.stderr
+    assert "over: rounds" in done.stdout
+    told = team.sweep("log", "rates").stdout
     assert f"round {ROUNDS}, tpe" in told
+
+
+def test_who_climbs_on_finds_the_checkpoint_of_the_trial_before_and_cannot_change_it(
+    team: Team, asked: dict[str, Batch]
+) -> None:
+    until("the climb is over", lambda: is_over(team, "climb", "last-rung"), seconds=PATIENCE, pause=2)
+
+    rows = [
+        {key: int(row[key]) for key in ("params.epochs", "metrics.done", "metrics.trained", "metrics.wrote")}
+        for row in team.summary("climb")
+        if row["status"] == "ok"
+    ]
+    rungs = {4: (2, 2), 2: (1, 1), 1: (0, 1)}
+    assert sorted(row["params.epochs"] for row in rows) == [1, 1, 1, 1, 2, 2, 4]
+    assert all((row["metrics.done"], row["metrics.trained"]) == rungs[row["params.epochs"]] for row in rows)
+    assert not any(row["metrics.wrote"] for row in rows)
+
+
+def test_what_falls_behind_the_first_curves_is_ended_and_its_number_is_kept(
+    team: Team, asked: dict[str, Batch]
+) -> None:
+    team.until_recorded(asked["slope"])
+
+    told = {row["params.x"]: (row["status"], row["reason"]) for row in team.summary("slope")}
+    assert told["-1"] == ("pruned", "median")
+    assert {value: told[value] for value in ("1", "2", "3", "4")} == dict.fromkeys(
+        ("1", "2", "3", "4"), ("ok", "")
+    )
