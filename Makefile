@@ -24,8 +24,8 @@ AUDITED := locks/sweep.lock locks/torch.lock locks/release.lock
 
 .DEFAULT_GOAL := help
 .PHONY: help demo sweep test check format workflows audit dist checkov api-tools apiserver apiserver-down
-.PHONY: cluster-tools e2e e2e-full cluster cluster-shell cluster-down bench-cluster mutants bench faults fuzz brute
-.PHONY: locks schemas clean bench-workflows bench-training
+.PHONY: cluster-tools e2e e2e-argocd e2e-flux e2e-full cluster cluster-shell cluster-down bench-cluster mutants bench
+.PHONY: faults fuzz brute locks schemas clean bench-workflows bench-training
 
 help: ## say what can be made
 	@grep -hE '^[a-z0-9-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -93,10 +93,12 @@ cluster-tools: $(STAMPS)/test ## build a whole cluster for the tests, once (some
 
 e2e: $(STAMPS)/test $(STAMPS)/data ## from push to results commit on a real cluster, with Argo CD and with Flux (after cluster-tools; as root)
 	@$(BIN)/python -m tests.cluster.images
-	@echo "==> the whole loop, with Argo CD"
-	@$(E2E) --controller argocd
-	@echo "==> the whole loop, with Flux"
-	@$(E2E) --controller flux
+	@echo "==> the whole loop, with Argo CD and with Flux, side by side: most of it is waiting"
+	@$(MAKE) --no-print-directory --keep-going --jobs=2 e2e-argocd e2e-flux
+
+e2e-argocd e2e-flux: SHELL := /bin/bash -o pipefail
+e2e-argocd e2e-flux: e2e-%: $(STAMPS)/test $(STAMPS)/data # one of them
+	@$(E2E) --controller $* 2>&1 | sed --unbuffered 's/^/$*: /'
 
 e2e-full: $(STAMPS)/test $(STAMPS)/data ## every hazard, with both, and then bench-cluster (hours)
 	@$(BIN)/python -m tests.cluster.images

@@ -16,7 +16,7 @@ from tests.e2e.standing import standing
 from tests.e2e.team import Team
 
 LOGS = building.BUILT / "logs"
-"""Of the last cluster, which is gone when somebody wants to know why a test failed."""
+"""Of the last cluster of each controller, which is gone when somebody wants to know why a test failed."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -35,7 +35,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.fixture(scope="session")
-def machine() -> Iterator[Machine]:
+def machine(request: pytest.FixtureRequest) -> Iterator[Machine]:
     """A cluster with a node; skip by name where there can be none."""
     if reason := preparing.lacking():
         pytest.skip(f"skipped: no cluster tools ({reason})")
@@ -46,8 +46,9 @@ def machine() -> Iterator[Machine]:
     try:
         yield made
     finally:
-        shutil.rmtree(LOGS, ignore_errors=True)
-        shutil.copytree(made.children.folder, LOGS)
+        kept = LOGS / request.config.getoption("--controller")
+        shutil.rmtree(kept, ignore_errors=True)
+        shutil.copytree(made.children.folder, kept)
         made.children.end_all()
 
 
