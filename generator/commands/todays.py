@@ -48,10 +48,11 @@ class Todays:
 
     def summarised(self, batches: Iterable[BatchResults]) -> Summary:
         """Summarise a sweep's batches against it. Raises ValueError."""
-        found = tuple(batches)
+        found, search = tuple(batches), self.sweep.search if self.sweep else None
         return summarise(
             found,
             description=self.sweep.description if self.sweep else "",
             asked=self.asked(found),
             spec_digest=None if self.content is None else bytes_digest(self.content),
+            resource=search.resource.parameter if search and search.resource else None,
         )

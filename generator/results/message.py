@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from generator.results.front import front, metrics
 from generator.results.summary import Summary
 from generator.results.words import one_line, short
 from generator.structs.record import Status
@@ -34,7 +35,9 @@ def subject(summary: Summary) -> str:
 
 
 def best(summary: Summary) -> str:
-    """Name the winner, or say that there is none."""
+    """Name the winner, or say that there is none; of several metrics count the front instead."""
+    if unbeaten := front(summary):
+        return f"front of {len(unbeaten)} by {', '.join(one_line(one.name) for one in metrics(summary))}"
     if summary.winner is None or summary.best is None:
         return "no winner"
     found = f"best {one_line(summary.metric.name)} {short(summary.best)}"

@@ -30,7 +30,7 @@ from generator.results.importance import Importance
 from generator.results.mattered import mattered
 from generator.results.message import counts
 from generator.results.outcomes import JudgedBatch
-from generator.results.rounds import rounds
+from generator.results.rounds import rounds, rungs
 from generator.results.summary import Effect, Summary
 from generator.results.winning import assignments, leading, winner
 from generator.structs.record import Outcome, Status
@@ -135,14 +135,18 @@ def _view(summary: Summary, importance: Importance) -> Mapping[str, Any]:
 
 def _of_searches(summary: Summary, parameters: Sequence[str]) -> Mapping[str, Any]:
     """Give the template what only some sweeps have: a front, rounds, curves, replicates."""
+    unbeaten = front(summary)
     return {
         "front": [
             {"trial": one.trial, "values": values, "cells": _cells(_told(one), parameters)}
-            for one, values in front(summary)[:MOST_ON_FRONT]
+            for one, values in unbeaten[:MOST_ON_FRONT]
         ],
+        "front_count": len(unbeaten),
         "front_figure": FRONT_FILE,
         "front_metrics": [one.name for one in metrics(summary)],
         "rounds": [searched.round_(found) for found in rounds(summary)],
+        "resource": summary.resource or "",
+        "rungs": [searched.rung(found) for found in rungs(summary)],
         "early": searched.early(ended_early(filter(summary.is_current, summary.outcomes))),
         "curves_figure": CURVES_FILE if lines(summary) else "",
         "intervals_figure": INTERVALS_FILE,

@@ -5,7 +5,7 @@ from typing import Any
 
 from generator.results import words
 from generator.results.early import Early
-from generator.results.rounds import Rounded
+from generator.results.rounds import Rounded, Rung, Shared
 
 
 def round_(found: Rounded) -> Mapping[str, Any]:
@@ -13,12 +13,24 @@ def round_(found: Rounded) -> Mapping[str, Any]:
     return {
         "number": found.number,
         "engine": found.engine,
+        "amounts": ", ".join(map(str, found.amounts)),
+        "is_record": found.is_record,
+        **_shared(found.shared),
+    }
+
+
+def rung(found: Rung) -> Mapping[str, Any]:
+    """Give the template a line of its table of rungs."""
+    return {"amount": found.amount, **_shared(found.shared)}
+
+
+def _shared(found: Shared) -> Mapping[str, Any]:
+    return {
         "trials": found.trials,
         "ok": found.ok,
         "pruned": found.pruned,
         "seconds": words.duration(found.seconds),
         "best": "" if found.best is None else words.short(found.best),
-        "is_record": found.is_record,
         "kept": "" if found.kept is None else str(found.kept),
     }
 

@@ -82,6 +82,8 @@ class Summary:
     """The best trials of those that may win."""
     effects: tuple[Effect, ...]
     """Of the parameters that vary over the newest program's ok trials, the widest range first."""
+    resource: str | None = None
+    """The parameter that says what a trial of a search gets; those that go on get more of it."""
 
     @property
     def lock(self) -> Lock:
@@ -110,11 +112,13 @@ def summarise(
     description: str,
     asked: Asked | None = None,
     spec_digest: str | None = None,
+    resource: str | None = None,
 ) -> Summary:
     """Judge all batches of one sweep; their order does not matter. Raises ValueError if there is none.
 
     `asked` tells of an assignment and a replicate whether today's spec asks for them; None where nobody can.
-    `spec_digest` is the SHA-256 of that spec's file, which lies where the newest lock says.
+    `spec_digest` is the SHA-256 of that spec's file, which lies where the newest lock says; `resource` is the
+    parameter by which it says what a trial gets.
     """
     judged = _judged(batches, asked)
     lock = judged[-1].lock
@@ -143,6 +147,7 @@ def summarise(
         replicated=taken_together(current, lock.metric) if field.has_replicates else (),
         top=tuple(_ranked(eligible, lock.metric)[:TOP]),
         effects=_effects(current, lock.metric.name),
+        resource=resource,
     )
 
 

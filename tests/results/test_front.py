@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from generator.formats import lock as lock_format
 from generator.results import BatchResults, summarise
 from generator.results.front import front
+from generator.results.message import subject
 from generator.results.report import report_files
 from generator.structs.sweep import Goal, Metric
 from tests.builders import a_grid, a_lock
@@ -45,6 +46,17 @@ def test_it_is_listed_and_drawn() -> None:
     assert (
         "| trial | `test_accuracy` | `loss` | `a` |\n|---|---:|---:|---:|\n| `t00000000000` | 0.9 | 3 | 0 |\n"
     ) in text["README.md"]
+
+
+def test_the_readme_and_the_commit_tell_of_the_front_instead_of_a_best() -> None:
+    summary = summarise([FOUR], description="", asked=lambda *_: True)
+    text = report_files(summary)["README.md"]
+
+    assert "Of 4 trials that ended ok no other beats **2** in all of `test_accuracy`, `loss`" in text
+    assert "The best `test_accuracy` is" not in text
+    assert "## Best trial by `test_accuracy`\n" in text
+    assert "## Top 4 by `test_accuracy`\n" in text
+    assert subject(summary) == "results(mnist-grid): 4/4 trials, front of 2 by test_accuracy, loss"
 
 
 def test_with_one_metric_there_is_none() -> None:

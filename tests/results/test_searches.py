@@ -92,6 +92,52 @@ def test_a_search_without_parents_has_no_column_of_them_and_another_sweep_no_rou
     assert "Rounds" not in readme(LONG)
 
 
+def with_epochs(batch: BatchResults, epochs: list[int]) -> BatchResults:
+    """Say what each trial got."""
+    trials = [
+        replace(one, assignment=MappingProxyType({**one.assignment, "epochs": amount}))
+        for one, amount in zip(batch.expected, epochs, strict=True)
+    ]
+    return replace(batch, expected=tuple(trials))
+
+
+def of_rungs(first: list[int], second: list[int]) -> str:
+    begun, went_on = a_search()
+    summary = summarise(
+        [with_epochs(begun, first), with_epochs(went_on, second)],
+        description="",
+        asked=lambda *_: True,
+        resource="epochs",
+    )
+    return report_files(summary)["README.md"]
+
+
+def test_where_a_round_is_a_rung_it_says_what_each_trial_of_it_got() -> None:
+    text = of_rungs([1] * 6, [3] * 2)
+
+    assert (
+        "| round | by | `epochs` | trials | ok | pruned | computing | best `test_accuracy` | gone on from |\n"
+        "|---:|---|---:|---:|---:|---:|---:|---:|---:|\n"
+        "| 1 | optuna 5.0.0 | 1 | 6 | 6 | 0 | 18.0 s | **0.6** | 2 |\n"
+        "| 2 | optuna 5.0.0 | 3 | 2 | 2 | 0 | 18.0 s | 0.6 | 0 |\n"
+    ) in text
+    assert "Rungs" not in text
+
+
+def test_where_a_round_has_several_rungs_each_is_told_of_over_all_rounds() -> None:
+    text = of_rungs([1, 1, 1, 1, 3, 3], [3, 9])
+
+    assert "| 1 | optuna 5.0.0 | 1, 3 | 6 | 6 | 0 | 18.0 s | **0.6** | 2 |\n" in text
+    assert (
+        "### Rungs\n\n"
+        "| `epochs` | trials | ok | pruned | computing | best `test_accuracy` | gone on from |\n"
+        "|---:|---:|---:|---:|---:|---:|---:|\n"
+        "| 1 | 4 | 4 | 0 | 12.0 s | 0.4 | 0 |\n"
+        "| 3 | 3 | 3 | 0 | 15.0 s | 0.6 | 2 |\n"
+        "| 9 | 1 | 1 | 0 | 9.0 s | 0.6 | 0 |\n"
+    ) in text
+
+
 def test_only_a_search_with_parents_has_a_column_of_them_and_it_reads_back() -> None:
     first, second = a_search()
 
