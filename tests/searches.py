@@ -1,6 +1,5 @@
 """A repository whose sweep is a search, and trials that leave what they found without being run."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from generator.commands.recorded import expected
 from generator.commands.workspace import Workspace
 from generator.repo import batches
 from generator.repo.batches import StoredBatch
+from tests.commands.test_collect import leave as leave_one
 from tests.repository import Sandbox
 
 HILL = """name: {name}
@@ -59,32 +59,8 @@ def score(assignment: Mapping[str, Any]) -> float:
 def leave(results: Path, batch: StoredBatch, **changes: Any) -> None:
     """Leave a record of every trial of a batch, as its launcher would."""
     for trial in expected(batch):
-        record = {
-            "version": 1,
-            "trial": trial.trial,
-            "row": trial.row,
-            "batch": batch.name,
-            "index": trial.index,
-            "uid": f"uid-{trial.index}",
-            "attempt": 1,
-            "status": "ok",
-            "reason": None,
-            "metrics": {"score": score(trial.assignment)},
-            "seconds": 1.5,
-            "started": "2026-01-01T00:00:00Z",
-            "finished": "2026-01-01T00:00:02Z",
-            "ran": "process",
-            "code": batch.lock.program.code.tree,
-            "data": None,
-            "seed": 0,
-            "node": "n",
-            "details": {},
-            "artifacts": [],
-            **changes,
-        }
-        path = results / batch.name / str(trial.index) / f"{record['uid']}.json"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(record))
+        found = {"metrics": {"score": score(trial.assignment)}, **changes}
+        leave_one(results, batch, trial.index, **found)
 
 
 def active(workspace: Workspace, commit: str = "refs/remotes/origin/main") -> tuple[StoredBatch, ...]:

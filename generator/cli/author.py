@@ -66,17 +66,17 @@ def validate(
     """Read specs and tell every problem, with its place."""
 
     def work() -> Answer:
+        from generator.cli import sizes
         from generator.commands import validate as command
         from generator.commands.workspace import Workspace
 
         found = command.validate(Workspace.find(answer.here()), paths or ())
+        listed = [
+            {"name": sweep.name, "path": sweep.path, **sizes.data(size)} for sweep, size in found.sweeps
+        ]
         return Answer(
-            {
-                "sweeps": [
-                    {"name": sweep.name, "path": sweep.path, "trials": size} for sweep, size in found.sweeps
-                ]
-            },
-            tuple(f"{sweep.path}: ok, {size} trials" for sweep, size in found.sweeps),
+            {"sweeps": listed},
+            tuple(f"{sweep.path}: ok, {sizes.said(size)}" for sweep, size in found.sweeps),
             found.problems,
             EXIT_PROBLEMS * answer.has_errors(found.problems),
         )

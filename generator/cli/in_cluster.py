@@ -28,7 +28,7 @@ def collected(workspace: "Workspace", found: "Found") -> Answer:
         "stalled": [
             {"batch": one.batch, "says": one.says, "hint": one.hint(controller)} for one in found.stalled
         ],
-        "asked": [run.asked(one) for one in found.asked],
+        "asked": [rounds.asking(one) for one in found.asked],
         "remarks": list(found.remarks),
     }
     told = (

@@ -5,7 +5,7 @@ A stranger's words stand as code, where `@name` calls nobody.
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from generator.cli import plan_summary
+from generator.cli import domains, plan_summary
 from generator.cli import plan_words as words
 from generator.cli.answer import has_errors
 from generator.commands.plan import Planned
@@ -60,9 +60,12 @@ def _review(review: Review, found: Planned) -> Iterator[str]:
         yield from (f"Trials count as new and ids may change: {told}.", "")
     if review.outdated:
         yield from (f"{markdown(words.outdated(review))}.", "")
-    yield from _blocks(review)
-    yield from _coverage(review)
-    yield from _ends(review)
+    if review.ahead is not None:
+        yield from _space(review)
+    else:
+        yield from _blocks(review)
+        yield from _coverage(review)
+        yield from _ends(review)
     if found.base is not None and words.is_telling(review):
         yield from _change(review, found.base)
     yield from _problems("###", review.problems)
@@ -73,6 +76,14 @@ def _problems(level: str, found: Sequence[Problem]) -> Iterator[str]:
         yield from (f"{level} {'Problems' if has_errors(found) else 'Warnings'}", "")
         yield from _some(f"- {code(words.cut(str(one)))}" for one in found)
         yield ""
+
+
+def _space(review: Review) -> Iterator[str]:
+    """Tell of a search what it may try: what it will, no one knows yet."""
+    found = [row for block in review.sweep.blocks for row in domains.rows(block)]
+    rows = [f"| {code(words.cut(name))} | {code(words.cut(text))} |" for name, text in found]
+    yield from ("### Space", "")
+    yield from _table("parameter | values", rows)
 
 
 def _blocks(review: Review) -> Iterator[str]:
@@ -130,7 +141,7 @@ def _change(review: Review, base: str) -> Iterator[str]:
     found = review.difference
     commit = f"`{base[: words.SHORT_COMMIT]}`"
     yield from ("### Difference", "")
-    yield from (f"Spec here versus spec at {commit}: {markdown(words.change(found, review.sweep.path))}.", "")
+    yield from (f"Spec here versus spec at {commit}: {markdown(words.change(review))}.", "")
     if isinstance(found, Difference) and found.former is not None and not found.is_empty:
         yield from _table(" | trial | values", [*_few("added", found.added), *_few("removed", found.removed)])
 

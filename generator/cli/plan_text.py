@@ -10,7 +10,7 @@ from rich.text import Text
 
 from generator.cli import plan_summary
 from generator.cli import plan_words as words
-from generator.cli.show import grid
+from generator.cli.show import blocks, grid
 from generator.commands.plan import Planned
 from generator.plan import Binned, Covered, Difference, Review
 from generator.structs.trial import Trial
@@ -33,15 +33,19 @@ def _review(review: Review, found: Planned) -> Iterator[RenderableType]:
         yield Text(f"  trials count as new and ids may change: {words.cut(review.unlocked)}", "yellow")
     if review.outdated:
         yield Text(f"  {words.outdated(review)}", "yellow")
-    yield _blocks(review)
+    if review.ahead is not None:
+        yield blocks(review.sweep.blocks)
+    else:
+        yield _blocks(review)
     yield from _constraints(review)
-    if review.coverage.parameters:
+    if review.coverage.parameters and review.ahead is None:
         yield _parameters(review.coverage.parameters)
-    if review.coverage.constants:
+    if review.coverage.constants and review.ahead is None:
         yield Text(f"  fixed  {words.assignment(review.coverage.constants)}")
-    yield _trials([("first", review.first), ("last", review.last)])
+    if review.ahead is None:
+        yield _trials([("first", review.first), ("last", review.last)])
     if found.base is not None and words.is_telling(review):
-        change = words.change(review.difference, review.sweep.path)
+        change = words.change(review)
         yield Text(f"  spec here versus spec at {found.base[: words.SHORT_COMMIT]}: {change}")
     if isinstance(review.difference, Difference) and review.difference.former is not None:
         yield from _changes(review.difference)

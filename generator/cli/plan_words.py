@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterable
 from typing import assert_never
 
+from generator.cli import sizes
 from generator.cli.values import counted
 from generator.plan import (
-    Ahead,
     Binned,
     Cost,
     Counted,
@@ -79,19 +79,13 @@ def trial(found: Trial) -> str:
 def size(review: Review) -> str:
     """Say how many trials there are, and why."""
     if review.ahead is not None:
-        return _rounds(review.ahead)
+        begun = review.standing.running + review.standing.recorded
+        return sizes.rounds(review.ahead, further=begun > 0)
     trials = counted(len(review.trials), "trial")
     if review.sweep.replicates == 1:
         return trials
     assignments = counted(review.coverage.assignments, "assignment")
     return f"{trials} ({assignments} {TIMES} {review.sweep.replicates} replicates)"
-
-
-def _rounds(found: Ahead) -> str:
-    if found.trials is None:
-        return f"rounds of {counted(found.size, 'trial')}, as many as its records ask for"
-    rounds = counted(found.rounds or 0, "further round")
-    return f"at most {rounds} of at most {counted(found.size, 'trial')}"
 
 
 def rejected(found: Rejection) -> str:
@@ -102,8 +96,8 @@ def rejected(found: Rejection) -> str:
 
 def asks(review: Review) -> str:
     """Say what is searched and how, and what for, on one line."""
-    metric = review.sweep.metric
-    parts = [*map(_block, review.sweep.blocks), f"goal {metric.goal} {cut(metric.name, LONGEST_VALUE)}"]
+    goals = ", ".join(f"{one.goal} {cut(one.name, LONGEST_VALUE)}" for one in review.sweep.metrics)
+    parts = [*map(_block, review.sweep.blocks), f"goal {goals}"]
     return cut(" · ".join(parts))
 
 
@@ -268,9 +262,12 @@ def is_telling(review: Review) -> bool:
     return not (isinstance(found, Difference) and found.is_same_text and found.former == review.sweep.path)
 
 
-def change(found: Difference | Unreadable, path: str) -> str:
-    """Say how the trials differ from those at the base."""
+def change(review: Review) -> str:
+    """Say how the trials differ from those at the base; those of further rounds nobody knows yet."""
+    found, path = review.difference, review.sweep.path
     match found:
+        case Difference(former=former) if review.ahead is not None:
+            return "no such sweep there" if former is None else "further rounds go on from what is recorded"
         case Difference(former=None):
             return f"no such sweep there: all {counted(len(found.added), 'trial')} added"
         case Difference(former) if found.is_empty and former == path:

@@ -78,13 +78,13 @@ def results(
             return answer.idle(idle, {"sweep": name, "sorted_by": sort, "trials": []})
         if output is not None:
             return _written(found, output, to)
-        rows = [_row(row, why) for row, why in zip(found.rows, found.barred, strict=True)]
+        rows = [_row(found, row, why) for row, why in zip(found.rows, found.barred, strict=True)]
         return Answer({"sweep": found.sweep, "sorted_by": found.by, "trials": rows}, shown.listed(found))
 
     answer.answer("results", form, work)
 
 
-def _row(row: "SummaryRow", why: str | None) -> dict[str, Any]:
+def _row(found: "Listed", row: "SummaryRow", why: str | None) -> dict[str, Any]:
     return {
         "trial": row.trial,
         "batch": row.batch,
@@ -95,6 +95,8 @@ def _row(row: "SummaryRow", why: str | None) -> dict[str, Any]:
         "metrics": dict(row.metrics),
         "seconds": row.seconds,
         "not_ranked": why,
+        # Only where there are several metrics.
+        **({"front": row.trial in found.front and why is None} if found.others else {}),
     }
 
 

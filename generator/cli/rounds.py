@@ -1,6 +1,6 @@
 """`sweep next`: what follows in searches, as lines and as data."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from generator.commands.next_ import Followed
     from generator.commands.onward import Pushed
+    from generator.commands.reached import Reached
     from generator.commands.rounds import Due, Step
     from generator.commands.searching import Blocked
     from generator.commands.workspace import Workspace
@@ -114,6 +115,29 @@ def step(found: "Step | Blocked") -> dict[str, Any]:
             return {"state": "blocked", "says": why, "hint": hint}
 
 
+def asking(found: "Pushed | Blocked") -> dict[str, Any]:
+    """Give a commit that asks for a round as the envelope shows it, or why there is none."""
+    from generator.commands.searching import Blocked
+
+    if isinstance(found, Blocked):
+        return {"sweep": found.sweep, "commit": None, **step(found)}
+    return {"sweep": found.due.sweep.name, "commit": found.commit, **step(found.due)}
+
+
+def reached(found: "Reached") -> dict[str, Any]:
+    """Give how far a search has come as the envelope shows it."""
+    return {
+        "method": found.method,
+        "round": found.round,
+        "rounds": found.rounds,
+        "recorded": found.recorded,
+        "most": found.most,
+        "state": str(found.state),
+        "reason": found.reason,
+        "says": found.says,
+    }
+
+
 def _round(due: "Due") -> dict[str, Any]:
     return {
         "round": due.round.number,
@@ -175,11 +199,23 @@ def _evidence(one: "Followed") -> "Iterator[Text]":
 
     assert not isinstance(one.step, Blocked)
     for part in weighed(one.step):
-        rounds = ", ".join(map(str, part.rounds))
+        rounds = _spans(part.rounds)
         origin = f"round {rounds}" if len(part.rounds) == 1 else f"rounds {rounds}"
         yield Text(f"  {part.trials} trials of {origin if rounds else 'a warm start'} weigh {part.told}")
     if not one.step.evidence.observations:
-        yield Text("  nothing is recorded yet: the first round is drawn from the space alone")
+        first = "" if one.step.evidence.asked else ": the first round is drawn from the space alone"
+        yield Text(f"  nothing is recorded yet{first}")
+
+
+def _spans(numbers: Sequence[int]) -> str:
+    """List numbers in order, three and more in a row by the first and the last: a search has hundreds."""
+    spans: list[list[int]] = []
+    for number in numbers:
+        if spans and spans[-1][-1] == number - 1:
+            spans[-1].append(number)
+        else:
+            spans.append([number])
+    return ", ".join(f"{one[0]} to {one[-1]}" if len(one) > 2 else ", ".join(map(str, one)) for one in spans)  # noqa: PLR2004 - the words above
 
 
 def onward(found: "Step | Blocked | None") -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from generator.cli import answer, completing, origins
+from generator.cli import answer, completing, origins, rounds
 from generator.cli.answer import Answer, Format, FormatOption
 from generator.cli.panels import READ, RUN
 from generator.errors import RepositoryError, UnreadableError
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from generator.commands.collect import Collected, Target
     from generator.commands.local import Event
     from generator.commands.observing import Found
-    from generator.commands.onward import Pushed
-    from generator.commands.searching import Blocked
     from generator.commands.status import Tally
     from generator.commands.workspace import Workspace
 
@@ -163,7 +161,7 @@ def _in_cluster(workspace: "Workspace", target: "Target", volume: Path) -> "Foun
 
 
 def _here(target: "Target", volume: Path, state: Path) -> Answer:
-    from generator.cli import rounds, show
+    from generator.cli import show
     from generator.commands.collect import UnrecordedError
     from generator.commands.collect import collect as record
     from generator.commands.going_on import go_on
@@ -177,7 +175,7 @@ def _here(target: "Target", volume: Path, state: Path) -> Answer:
     except UnrecordedError as error:
         found, failures = error.done, error.failures
     further = tuple(go_on(target))
-    data = {"collected": list(map(collected, found)), "asked": list(map(asked, further))}
+    data = {"collected": list(map(collected, found)), "asked": list(map(rounds.asking, further))}
     return Answer(data, (*show.collected(found), *map(rounds.asked, further)), failures=failures)
 
 
@@ -200,25 +198,9 @@ def collected(found: "Collected") -> dict[str, Any]:
         "corrupt": list(found.corrupt),
         "counts": {str(status): count for status, count in summary.counts.items()},
         "best": None if summary.winner is None else {"trial": summary.winner.trial, "value": summary.best},
-        "next": _onward(found),
+        # None for other sweeps, and where nobody asks for rounds by himself.
+        "next": None if found.step is None else rounds.step(found.step),
     }
-
-
-def _onward(found: "Collected") -> dict[str, Any] | None:
-    """Say what follows in a search; None for other sweeps, and where nobody asks for rounds by himself."""
-    from generator.cli.rounds import step
-
-    return None if found.step is None else step(found.step)
-
-
-def asked(found: "Pushed | Blocked") -> dict[str, Any]:
-    """Give a commit that asks for a round as the envelope shows it, or why there is none."""
-    from generator.cli.rounds import step
-    from generator.commands.searching import Blocked
-
-    if isinstance(found, Blocked):
-        return {"sweep": found.sweep, "commit": None, **step(found)}
-    return {"sweep": found.due.sweep.name, "commit": found.commit, **step(found.due)}
 
 
 def status(
@@ -295,5 +277,7 @@ def tally(one: "Tally") -> dict[str, Any]:
         "trials": one.trials,
         **{name: one.counts[name] for name in show.COUNTED},
         "best": best,
+        **({"front": [row.trial for row in one.front]} if one.front else {}),
+        **({"search": rounds.reached(one.search)} if one.search else {}),
         **({} if one.origin is None else {"links": origins.links(one.origin)}),
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import RenderableType
@@ -13,7 +13,7 @@ from rich.text import Text
 from generator.cli import domains, rounds
 from generator.cli.answer import has_errors
 from generator.cli.fitting import Fitting
-from generator.cli.values import assignment, value
+from generator.cli.values import assignment, counted, value
 from generator.formats.summary import METRIC_PREFIX, PARAMETER_PREFIX
 from generator.repo.batches import ACTIVE
 from generator.structs.names import split_batch_name
@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # a command pays only for what it runs
     from generator.commands.collect import Collected
     from generator.commands.generate import Generated
     from generator.commands.logs import Logs
+    from generator.commands.reached import Reached
     from generator.commands.results import Listed
     from generator.commands.show import Shown
     from generator.commands.status import Tally
@@ -41,7 +42,7 @@ STATUS_STYLES = {
 SHORT_ID = 8
 NO_BATCH = "no batch yet"
 
-COLUMNS = frozenset({"", "trial", "not ranked", "status", "reason", "seed", "seconds", "batch"})
+COLUMNS = frozenset({"", "trial", "front", "not ranked", "status", "reason", "seed", "seconds", "batch"})
 """Of the table of results, whatever the parameters and metrics are called."""
 
 WHOLE = frozenset({"", "trial"})
@@ -81,7 +82,8 @@ def _generated(one: Generated, *, check: bool) -> Iterator[RenderableType]:
     again = f", {one.retried} once more" if one.retried else ""
     yield Text(f"{one.sweep.name}: {one.trials} trials, {one.known} known, {new} new{again}", "bold")
     if one.batch is None:
-        yield Text("  nothing to write: every trial is in a batch")
+        later = f"; `sweep next {one.sweep.name}` asks for further rounds" if one.sweep.search else ""
+        yield Text(f"  nothing to write: every trial is in a batch{later}")
     else:
         yield blocks(one.sweep.blocks)
         verb = "unchanged" if one.is_written else "missing" if check else "wrote"
@@ -163,10 +165,30 @@ def tallies(found: Iterable[Tally]) -> tuple[RenderableType, ...]:
         numbered.add_row(*first, *numbers, best, count)
         standing = ", ".join(f"{one.counts[name]} {name}" for name in ORDER if one.counts[name])
         narrow.add_row(first[0], f"{one.trials}: {standing}" if standing else "0", best, count)
-    return (Fitting((named, numbered, narrow)),) if listed else (Text("there is no sweep yet"),)
+    if not listed:
+        return (Text("there is no sweep yet"),)
+    searches = [(one.sweep, one.search) for one in listed if one.search is not None]
+    return (Fitting((named, numbered, narrow)), *([_reached(searches)] if searches else []))
+
+
+def _reached(found: Iterable[tuple[str, Reached]]) -> Table:
+    """Show how far searches have come."""
+    table = grid("search", "round", "recorded", "next")
+    table.columns[0].no_wrap = True
+    for name, one in found:
+        told = f"over ({one.reason}): {one.says}" if one.reason else one.says
+        counts = (_of(one.round, one.rounds), _of(one.recorded, one.most))
+        table.add_row(Text(name), *counts, Text(_harmless(told)))
+    return table
+
+
+def _of(number: int, most: int | None) -> str:
+    return str(number) if most is None else f"{number} of {most}"
 
 
 def _best(one: Tally) -> str:
+    if one.front:
+        return f"front of {counted(len(one.front), 'trial')}"
     return f"{one.metric} {number(one.best.metric(one.metric))} ({one.best.trial})" if one.best else ""
 
 
@@ -181,17 +203,19 @@ def listed(found: Listed) -> tuple[RenderableType, ...]:
     failed = ["status"] * any(row.status is not Status.OK for row in found.rows)
     reasons = ["reason"] * any(row.reason for row in found.rows)
     seeds = ["seed"] * (len({row.replicate for row in found.table.rows}) > 1)
-    headings = _headings(found.column, names)
-    table = grid("", "trial", *barred, *failed, *reasons, *headings, *seeds, "seconds", *several)
+    headings = _headings((found.column, *found.others), names)
+    fronts = ["front"] * bool(found.others)
+    table = grid("", "trial", *fronts, *barred, *failed, *reasons, *headings, *seeds, "seconds", *several)
     places = itertools.count(1)
     for row, why in zip(found.rows, found.barred, strict=True):
         table.add_row(
             "" if why else str(next(places)),
             Text(row.trial),
+            *("yes" if row.trial in found.front and not why else "" for _ in fronts),
             *(Text(why or "") for _ in barred),
             *(status(str(row.status)) for _ in failed),
             *(Text(_harmless(row.reason or "")) for _ in reasons),
-            number(row.metrics.get(found.column)),
+            *(number(row.metrics.get(name)) for name in (found.column, *found.others)),
             *(Text(_value(row, name)) for name in names),
             *("" if row.seed is None else str(row.seed) for _ in seeds),
             number(row.seconds),
@@ -206,10 +230,10 @@ def _short(batch: str) -> str:
     return f"b{name[1]}" if name else batch
 
 
-def _headings(metric: str, parameters: Iterable[str]) -> Iterator[str]:
-    """Name the metric's column and those of parameters, no two columns alike."""
-    yield f"{METRIC_PREFIX}{metric}" if metric in COLUMNS else metric
-    taken = COLUMNS | {metric}
+def _headings(metrics: Sequence[str], parameters: Iterable[str]) -> Iterator[str]:
+    """Name the columns of metrics and those of parameters, no two columns alike."""
+    yield from (f"{METRIC_PREFIX}{name}" if name in COLUMNS else name for name in metrics)
+    taken = COLUMNS | {*metrics}
     yield from (f"{PARAMETER_PREFIX}{name}" if name in taken else name for name in parameters)
 
 
@@ -226,12 +250,18 @@ def shown(found: Shown) -> tuple[RenderableType, ...]:
     lock, result = found.batch.lock, found.result
     table = grid("", "")
     table.show_header = False
+    # What a line is about stands whole; a digest can go on in the next.
+    table.columns[1].no_wrap = False
 
     def add(name: str, told: object) -> None:
         table.add_row(Text(name, "bold"), told if isinstance(told, Text) else Text(str(told)))
 
     add("trial", f"{found.trial}, row {found.index} of {lock.name}")
     add("values", assignment(found.assignment))
+    if lock.round is not None:
+        add("round", f"{lock.round}, by {lock.method} ({lock.engine})")
+    if found.parent:
+        add("goes on from", found.parent)
     add("status", ending(result.status, result.reason) if result else status("missing"))
     if result:
         add("attempts", result.attempts)

@@ -93,9 +93,9 @@ def collect(
     """
     repository, tip = target.repository, target.tip()
     stored = batches.in_commit(repository, tip)
-    waiting = () if alive is None else recorded.pending(repository, tip, stored)
+    active, stopped = [one for one in stored if one.is_active], recorded.pending(repository, tip, stored)
     look = _Look(results, ended, alive or (), complete)
-    now = look.gather((*(one for one in stored if one.is_active), *waiting))
+    now = look.gather((*active, *(() if alive is None else stopped)))
     now |= {one.batch.name: one for one in late(repository, tip, results, stored)}
     failures: list[RepositoryError] = [*look.failures]
     done: list[Collected] = []
@@ -109,7 +109,7 @@ def collect(
             if isinstance(error, ContentionError):
                 break  # whoever wins the branch wins it from every sweep
     try:
-        _withdraw(target, tip, stored, now)
+        _withdraw(target, tip, (*active, *stopped, *(one.batch for one in now.values())))
     except RepositoryError as error:
         failures.append(error)
     if failures:
@@ -175,18 +175,14 @@ def _named(sweep: str, error: RepositoryError) -> RepositoryError:
     return named
 
 
-def _withdraw(
-    target: Target, tip: str | None, stored: Collection[StoredBatch], now: Mapping[str, Gathered]
-) -> None:
+def _withdraw(target: Target, tip: str | None, waiting: Iterable[StoredBatch]) -> None:
     """Take away the branches that were merged or that have a successor; after the successor is there.
 
     Whoever is killed in between leaves two, and the next run takes the older one away.
     """
     if not target.is_reviewed or target.remote is None or tip is None:
         return
-    waiting = (*(one for one in stored if one.is_active), *recorded.pending(target.repository, tip, stored))
     listed = proposals(target.repository, target.remote, RESULTS)
-    waiting = (*waiting, *(one.batch for one in now.values()))
     folders = {results_folder(one.sweep) for one in waiting}
     withdraw(target.repository, target.remote, superseded(listed, tip, waiting=folders))
 

@@ -23,6 +23,15 @@ def foreseen(sweep: Sweep, search: Search, old: Sequence[StoredBatch], program: 
     current = [batch for batch in old if batch.lock.program == program]
     trials = len({row.trial for batch in current for row in batch.rows})
     rounds = max((batch.lock.round or 0 for batch in current), default=0)
+    return _beside(sweep, search, trials, rounds)
+
+
+def whole(sweep: Sweep, search: Search) -> Ahead:
+    """Bound all that a search may ask for."""
+    return _beside(sweep, search, 0, 0)
+
+
+def _beside(sweep: Sweep, search: Search, trials: int, rounds: int) -> Ahead:
     if search.method.is_sampler:
         bearable = running.affordable(sweep, MOST_TRIALS)
         most = bearable if bearable < MOST_TRIALS else None

@@ -14,6 +14,8 @@ from generator.repo.batches import ACTIVE, ARCHIVE, StoredBatch
 from generator.repo.files import storage
 from generator.repo.git import Repository
 from generator.results import results_folder
+from generator.structs.batch import Lock
+from generator.structs.front import unbeaten
 from generator.structs.names import is_sweep_name, split_batch_name
 from generator.structs.sweep import Goal
 
@@ -81,6 +83,18 @@ def ranked(rows: Iterable[SummaryRow], metric: str, goal: Goal) -> tuple[Summary
     sign = -1 if goal is Goal.MAXIMIZE else 1
     scored = [(sign * value, row.trial, row) for row in rows if (value := row.metric(metric)) is not None]
     return tuple(row for *_, row in sorted(scored, key=lambda one: one[:2]))
+
+
+def front(rows: Iterable[SummaryRow], held: Lock | None) -> tuple[SummaryRow, ...]:
+    """Choose the trials that no other beats in all metrics of a batch; none where it has one metric."""
+    if held is None or not held.other_metrics:
+        return ()
+    metrics = (held.metric, *held.other_metrics)
+    known: list[tuple[SummaryRow, tuple[float, ...]]] = []
+    for row in sorted(rows, key=lambda row: row.trial):
+        values = tuple(value for one in metrics if (value := row.metric(one.name)) is not None)
+        known += [(row, values)] if len(values) == len(metrics) else []
+    return tuple(known[place][0] for place in unbeaten([values for _, values in known], metrics))
 
 
 @dataclass(frozen=True)

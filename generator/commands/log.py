@@ -13,9 +13,9 @@ from generator.repo.batches import ACTIVE
 from generator.repo.git import Commit, commits
 from generator.results import results_folder
 from generator.results.tree import RESULTS
+from generator.results.words import duration
 from generator.structs.names import is_sweep_name, split_batch_name
 
-SECONDS_AN_HOUR = 3600
 LONGEST_REASON = 200
 """Of what is wrong with a file; it quotes what a stranger wrote."""
 
@@ -99,11 +99,15 @@ class _Story:
         seen = glance_at_summary(content.decode(), by)
         if by is None or seen.value is None:
             return Entry(sweep, "results", commit, f"{seen.ok}/{seen.trials} trials ok, no winner")
+        done, spent = f"{seen.ok}/{seen.trials} trials ok", ""
+        if by.round:
+            spent = f", {duration(seen.seconds)} spent"
+        if by.others:
+            names = ", ".join(one.name for one in (by.metric, *by.others))
+            return Entry(sweep, "results", commit, f"{done}, front of {seen.front} by {names}{spent}")
         before, value = self._best.get(sweep), seen.value
         self._best[sweep] = value
-        text = f"{seen.ok}/{seen.trials} trials ok, best {by.metric.name} {value:.6g} ({seen.trial})"
-        if by.round:
-            text += f", {seen.seconds / SECONDS_AN_HOUR:.3g} h spent"
+        text = f"{done}, best {by.metric.name} {value:.6g} ({seen.trial}){spent}"
         return Entry(sweep, "results", commit, text, value, None if before is None else value - before)
 
 

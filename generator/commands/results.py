@@ -1,7 +1,7 @@
 """`sweep results`: the summary as a table, best first."""
 
 from collections.abc import Container, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -47,6 +47,10 @@ class Listed:
     rows: tuple[SummaryRow, ...]
     barred: tuple[Barred | None, ...]
     """Of each of these rows; None where it may win."""
+    others: tuple[str, ...] = ()
+    """Of a search by several metrics, those that are not shown as `column`."""
+    front: frozenset[str] = frozenset()
+    """Trials that no other beats in all of these metrics."""
 
     @property
     def column(self) -> str:
@@ -70,12 +74,13 @@ def results(workspace: Workspace, asked: str, *, by: str | None = None, top: int
         if _is_elsewhere(workspace, name):
             hint = f"`git pull {settings.remote} {settings.branch}` brings its results here"
         raise IdleError(f"nothing is recorded of {name!r} here", hint=hint)
-    metric = stored[-1].lock.metric
-    chosen = by or metric.name
+    held = stored[-1].lock
+    metric, chosen = held.metric, by or held.metric.name
     if chosen not in {metric.name, *table.metrics, SECONDS}:
         known = ", ".join(dict.fromkeys((*table.metrics, SECONDS)))
         raise UsageError(f"no metric {chosen!r} in {name}", hint=f"metrics: {known}")
-    able = frozenset(map(id, ledger.candidates(table.rows, batches.legible(stored))))
+    candidates = ledger.candidates(table.rows, batches.legible(stored))
+    able = frozenset(map(id, candidates))
     if chosen in {metric.name, *table.metrics}:
         best = ledger.ranked(table.rows, chosen, metric.goal if chosen == metric.name else Goal.MINIMIZE)
     else:
@@ -83,7 +88,12 @@ def results(workspace: Workspace, asked: str, *, by: str | None = None, top: int
     best = tuple(sorted(best, key=lambda row: id(row) not in able))
     ranked = frozenset(map(id, best))
     rows = (*best, *(row for row in table.rows if id(row) not in ranked))[:top]
-    return Listed(name, metric, chosen, table, rows, tuple(_barred(row, able) for row in rows))
+    found = Listed(name, metric, chosen, table, rows, tuple(_barred(row, able) for row in rows))
+    if not held.other_metrics:
+        return found
+    measured = (metric.name, *(one.name for one in held.other_metrics))
+    others = tuple(one for one in measured if one != found.column)
+    return replace(found, others=others, front=frozenset(row.trial for row in ledger.front(candidates, held)))
 
 
 def _barred(row: SummaryRow, able: Container[int]) -> Barred | None:

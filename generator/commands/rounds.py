@@ -10,7 +10,7 @@ from generator.commands.evidence import Evidence
 from generator.errors import RepositoryError
 from generator.render.bases import Bases
 from generator.render.overlay import Overlay
-from generator.search.adaptive import Finished, Round, next_round
+from generator.search.adaptive import Finished, Round, finished, next_round
 from generator.structs.program import Program
 from generator.structs.settings import Settings
 from generator.structs.sweep import Sweep
@@ -67,7 +67,7 @@ def following(evidence: Evidence, ground: Ground) -> Step:
         return Waiting(evidence)
     ended = _cancelled(evidence)
     if ended is not None:
-        return Over(evidence, "cancelled", f"{ended} was cancelled, and nothing asks for its trials again")
+        return ended
     found = next_round(evidence.sweep, evidence.observations, number=evidence.rounds + 1)
     if isinstance(found, Finished):
         return Over(evidence, found.reason, found.text)
@@ -75,11 +75,20 @@ def following(evidence: Evidence, ground: Ground) -> Step:
     return Due(evidence, found, asked.trials, rendered(asked, evidence.asked, ground.bases, ground.settings))
 
 
-def _cancelled(evidence: Evidence) -> str | None:
-    """Name the last batch if it was cancelled: that ends a search, unless its trials are asked for again."""
+def over(evidence: Evidence) -> Over | None:
+    """Say why a search is over, as far as that is known before its next round is drawn."""
+    found = finished(evidence.sweep, evidence.observations, number=evidence.rounds + 1)
+    told = None if found is None else Over(evidence, found.reason, found.text)
+    return _cancelled(evidence) or told
+
+
+def _cancelled(evidence: Evidence) -> Over | None:
+    """A last batch that was cancelled ends a search, unless its trials are asked for again."""
     last = evidence.asked[-1].name if evidence.asked else None
     retried = {retry.batch for retry in evidence.sweep.retry}
-    return last if last in evidence.sweep.cancel and last not in retried else None
+    if last not in evidence.sweep.cancel or last in retried:
+        return None
+    return Over(evidence, "cancelled", f"{last} was cancelled, and nothing asks for its trials again")
 
 
 def _asked(evidence: Evidence, found: Round, program: Program) -> Asked:

@@ -7,10 +7,11 @@ from generator.commands import committed, programs, spending
 from generator.commands.evidence import Look
 from generator.commands.foundation import bases_at
 from generator.commands.rounds import Due, Ground, Step, following
-from generator.commands.workspace import SPECS, SUFFIX
+from generator.commands.workspace import SPECS, SUFFIX, Workspace
 from generator.errors import GeneratorError
 from generator.plan import balances, counts, promise
 from generator.repo import batches
+from generator.repo.files import read_input
 from generator.repo.git import Repository
 from generator.results import BatchResults, judge
 from generator.structs.program import LOCAL_IMAGE
@@ -42,6 +43,13 @@ def searches(repository: Repository, commit: str, settings: Settings) -> tuple[S
         for path, content in sorted(repository.read(commit, SPECS).items())
         if path.endswith(SUFFIX) and ROUNDS in content
     )
+    return tuple(one for one in found if isinstance(one, Sweep) and one.search is not None)
+
+
+def in_work_tree(workspace: Workspace) -> tuple[Sweep, ...]:
+    """List the searches of the work tree likewise."""
+    paths = (path for path in workspace.spec_paths() if path.is_file())
+    found = (workspace.parse(path) for path in paths if ROUNDS in read_input(path))
     return tuple(one for one in found if isinstance(one, Sweep) and one.search is not None)
 
 

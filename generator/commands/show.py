@@ -28,6 +28,11 @@ class Shown:
     commits: tuple[tuple[str, Commit], ...]
     """What each commit did: asked, generated, recorded."""
 
+    @property
+    def parent(self) -> str | None:
+        """The trial whose checkpoints it goes on from."""
+        return self.batch.lock.parents.get(self.index)
+
     def as_data(self) -> dict[str, Any]:
         """Give what machines want to know."""
         held, result = self.batch.lock, self.result
@@ -37,6 +42,8 @@ class Shown:
             "batch": held.name,
             "index": self.index,
             "assignment": dict(self.assignment),
+            "round": held.round,
+            "parent": self.parent,
             "status": result.status if result else "missing",
             "reason": result.reason if result else None,
             "attempts": result.attempts if result else 0,

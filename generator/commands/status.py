@@ -2,14 +2,15 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from generator.commands import ledger, live, recorded
+from generator.commands import ledger, live, recorded, searching
 from generator.commands.gathered import Gathered
 from generator.commands.live import Live, Remark
 from generator.commands.origins import Origin, origins
+from generator.commands.reached import Reached, reached
 from generator.commands.standing import RANKS, Standing
 from generator.commands.workspace import Workspace
 from generator.engine.cluster.kubectl import Kubectl
@@ -34,10 +35,15 @@ class Tally:
     """By standing."""
     metric: str = ""
     best: SummaryRow | None = None
+    """In the first metric, where there are several."""
+    front: tuple[SummaryRow, ...] = ()
+    """The trials that no other beats, where there are several metrics."""
     remarks: tuple[Remark, ...] = ()
     """What a person should know of those in the cluster."""
     problems: tuple[Problem, ...] = ()
     """Why batches cannot be read; their trials are not counted."""
+    search: Reached | None = None
+    """How far it has come, where it goes by rounds."""
     origin: Origin | None = None
     """Its spec, batches and results, where one sweep was asked about."""
 
@@ -90,13 +96,28 @@ def status(
         running = [one for one in stored if one.is_active and one.name in followed and one.sweep in wanted]
         look = replace(look, live=live.look(workspace, kubectl, running, tip=tip, now=clock()))
     found = origins(workspace, tip, stored, wanted) if asked is not None else {}
+    come = dict(_searches(workspace, wanted, tip, stored))
     return tuple(
         replace(
             _tally(workspace, sweep, replace(look, stored=batches.of_sweep(stored, sweep))),
+            search=come.get(sweep),
             origin=found.get(sweep),
         )
         for sweep in sorted(wanted)
     )
+
+
+def _searches(
+    workspace: Workspace, wanted: Container[str], tip: str | None, stored: Sequence[StoredBatch]
+) -> Iterator[tuple[str, Reached]]:
+    """Say how far each search has come whose spec can be read."""
+    searches = [one for one in searching.in_work_tree(workspace) if one.name in wanted]
+    standing = batches.in_commit(workspace.repository, tip) if searches else ()
+    held = {batch.name for batch in standing}
+    for sweep in searches:
+        here = batches.legible(batches.of_sweep(stored, sweep.name))
+        new = [batch for batch in here if batch.name not in held]
+        yield sweep.name, reached(workspace, sweep, tip, batches.of_sweep(standing, sweep.name), new)
 
 
 def _tally(workspace: Workspace, sweep: str, look: "_Look") -> Tally:
@@ -105,7 +126,8 @@ def _tally(workspace: Workspace, sweep: str, look: "_Look") -> Tally:
     rows = table.rows if table else ()
     counts, problems = look.counts(rows)
     readable = batches.legible(look.stored)
-    metric = readable[-1].lock.metric if readable else None
+    held = readable[-1].lock if readable else None
+    metric = held.metric if held else None
     able = ledger.candidates(rows, readable)
     best = ledger.ranked(able, metric.name, metric.goal) if metric else ()
     return Tally(
@@ -115,6 +137,7 @@ def _tally(workspace: Workspace, sweep: str, look: "_Look") -> Tally:
         counts=counts,
         metric=metric.name if metric else "",
         best=best[0] if best else None,
+        front=ledger.front(able, held),
         remarks=tuple(remark for name in active if name in look.live for remark in look.live[name].remarks),
         problems=problems,
     )

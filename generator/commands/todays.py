@@ -1,7 +1,7 @@
 """What a sweep's spec asks for as a commit holds it: what its results are held against."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from generator.commands import committed
 from generator.repo.git import Repository
@@ -49,10 +49,10 @@ class Todays:
     def summarised(self, batches: Iterable[BatchResults]) -> Summary:
         """Summarise a sweep's batches against it. Raises ValueError."""
         found, search = tuple(batches), self.sweep.search if self.sweep else None
-        return summarise(
+        made = summarise(
             found,
             description=self.sweep.description if self.sweep else "",
             asked=self.asked(found),
             spec_digest=None if self.content is None else bytes_digest(self.content),
-            resource=search.resource.parameter if search and search.resource else None,
         )
+        return replace(made, resource=search.resource.parameter) if search and search.resource else made

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 
 from generator import search
 from generator.commands import scripts
+from generator.commands.foreseen import whole
 from generator.commands.workspace import Workspace
+from generator.plan import Ahead
 from generator.problems import Problem
 from generator.search import Expansion
 from generator.structs.sweep import Sweep
@@ -35,9 +37,9 @@ def read(workspace: Workspace, names: Iterable[str] = ()) -> Read:
 
 @dataclass(frozen=True)
 class Validated:
-    """The specs that are right, with their number of trials, and the problems of the others."""
+    """The specs that are right, with their number of trials or its bounds, and the problems of the others."""
 
-    sweeps: tuple[tuple[Sweep, int], ...]
+    sweeps: tuple[tuple[Sweep, int | Ahead], ...]
     problems: tuple[Problem, ...]
 
 
@@ -49,5 +51,11 @@ def validate(workspace: Workspace, names: Iterable[str] = ()) -> Validated:
         for sweep, expansion in found.sweeps
         for problem in (*sweep.warnings, *expansion.warnings, *scripts.lacking_here(workspace, sweep))
     ]
-    sizes = tuple((sweep, len(one.assignments) * sweep.replicates) for sweep, one in found.sweeps)
+    sizes = tuple((sweep, _size(sweep, expansion)) for sweep, expansion in found.sweeps)
     return Validated(sizes, tuple(sorted([*workspace.settings.warnings, *found.problems, *warnings])))
+
+
+def _size(sweep: Sweep, expansion: Expansion) -> int | Ahead:
+    if sweep.search is not None:
+        return whole(sweep, sweep.search)
+    return len(expansion.assignments) * sweep.replicates

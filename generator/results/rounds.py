@@ -1,4 +1,4 @@
-"""The rounds of a search and its rungs: what each asked for, what it cost, what it found, and what it kept."""
+"""The rounds of a search and its rungs: what each asked for, cost, found and kept."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -112,13 +112,11 @@ def summarise(
     description: str,
     asked: Asked | None = None,
     spec_digest: str | None = None,
-    resource: str | None = None,
 ) -> Summary:
     """Judge all batches of one sweep; their order does not matter. Raises ValueError if there is none.
 
     `asked` tells of an assignment and a replicate whether today's spec asks for them; None where nobody can.
-    `spec_digest` is the SHA-256 of that spec's file, which lies where the newest lock says; `resource` is the
-    parameter by which it says what a trial gets.
+    `spec_digest` is the SHA-256 of that spec's file, which lies where the newest lock says.
     """
     judged = _judged(batches, asked)
     lock = judged[-1].lock
@@ -147,7 +145,6 @@ def summarise(
         replicated=taken_together(current, lock.metric) if field.has_replicates else (),
         top=tuple(_ranked(eligible, lock.metric)[:TOP]),
         effects=_effects(current, lock.metric.name),
-        resource=resource,
     )
 
 

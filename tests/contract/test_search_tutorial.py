@@ -88,7 +88,7 @@ def test_five_rounds_on_real_digits_go_by_themselves_from_one_spec_to_the_last_r
     assert max(float(row["metrics.test_accuracy"]) for row in rows) > 0.8
     assert "round 5, tpe" in said
     assert "digits: over: rounds: 5 rounds were asked for" in said
-    assert "10 trials of rounds 1, 2, 3, 4, 5 weigh as they are" in said
+    assert "10 trials of rounds 1 to 5 weigh as they are" in said
 
 
 def test_every_test_that_the_page_names_is_there() -> None:

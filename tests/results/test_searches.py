@@ -107,9 +107,8 @@ def of_rungs(first: list[int], second: list[int]) -> str:
         [with_epochs(begun, first), with_epochs(went_on, second)],
         description="",
         asked=lambda *_: True,
-        resource="epochs",
     )
-    return report_files(summary)["README.md"]
+    return report_files(replace(summary, resource="epochs"))["README.md"]
 
 
 def test_where_a_round_is_a_rung_it_says_what_each_trial_of_it_got() -> None:

@@ -1,0 +1,266 @@
+"""What a person reads of a search: how far it has come, its size, its front, whom its trials go on from."""
+
+import csv
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from generator.commands.collect import Target, collect
+from generator.commands.generate import generate
+from generator.commands.local import Options, local
+from generator.commands.next_ import next_
+from generator.commands.reached import Reached, State
+from generator.commands.recorded import expected
+from generator.commands.status import status
+from generator.repo import batches
+from tests.commands.test_collect import leave as leave_one
+from tests.repository import Sandbox
+from tests.searches import active, begun, hill, record
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def come(sandbox: Sandbox, name: str = "hill") -> Reached:
+    (found,) = status(sandbox.workspace, name, state=sandbox.root / ".sweepledger")
+    assert found.search is not None
+    return found.search
+
+
+# ---------------------------------------------------------------------------------------- how far it has come
+
+
+def test_status_says_where_a_search_stands_from_its_spec_to_its_last_round(
+    sandbox: Sandbox, results: Path
+) -> None:
+    hill(sandbox, rounds=2)
+    assert come(sandbox) == Reached(
+        "tpe", State.DUE, "`sweep generate hill` writes the first round", 0, 2, 0, 6
+    )
+
+    (made,) = generate(sandbox.workspace)
+    assert made.batch is not None
+    assert come(sandbox) == Reached("tpe", State.PROPOSED, f"merge {made.batch.name}", 0, 2, 0, 6)
+
+    sandbox.commit("Ask")
+    sandbox.push()
+    waits = f"waits for the results of {made.batch.name}"
+    assert come(sandbox) == Reached("tpe", State.WAITING, waits, 1, 2, 0, 6)
+
+    record(sandbox, results)
+    due = "round 2 is due: `sweep next hill` asks for it"
+    assert come(sandbox) == Reached("tpe", State.DUE, due, 1, 2, 3, 6)
+
+    (found,) = next_(sandbox.workspace)
+    assert found.generated is not None
+    assert found.generated.batch is not None
+    merge = f"merge {found.generated.batch.name}"
+    assert come(sandbox) == Reached("tpe", State.PROPOSED, merge, 1, 2, 3, 6)
+
+    sandbox.commit("Ask for round 2")
+    sandbox.push()
+    record(sandbox, results)
+    over = "2 rounds were asked for"
+    assert come(sandbox) == Reached("tpe", State.OVER, over, 2, 2, 6, 6, "rounds")
+
+
+@pytest.mark.parametrize(
+    ("next_by", "says"),
+    [("workflow", "round 2 is due: a workflow asks for it"), ("review", "`sweep next hill` asks for it")],
+)
+def test_status_says_who_asks_for_the_round_that_is_due(
+    sandbox: Sandbox, results: Path, next_by: str, says: str
+) -> None:
+    begun(sandbox, settings=f"next: {next_by}\n")
+    record(sandbox, results)
+
+    assert says in come(sandbox).says
+
+
+def test_of_rungs_status_knows_the_end_though_no_spec_says_how_many(sandbox: Sandbox, results: Path) -> None:
+    rungs = "resource: {parameter: epochs, min: 1, max: 2, eta: 2}\n"
+    text = hill(sandbox, method="halving", size=4, rounds=9, more=rungs).read_text()
+    sandbox.write("sweeps/hill.yaml", text.replace(", max: 9}", "}"))
+    sandbox.write("sweepledger.yaml", "version: 1\nnext: collector\n")
+    generate(sandbox.workspace)
+    sandbox.commit("Ask")
+    sandbox.push()
+    record(sandbox, results)
+    record(sandbox, results)
+
+    found = come(sandbox)
+
+    assert (found.round, found.rounds, found.recorded, found.most) == (2, 2, 6, 6)
+    assert (found.state, found.reason) == (State.OVER, "last-rung")
+
+
+def test_status_and_validate_tell_of_rounds_in_words_and_as_data(sandbox: Sandbox, run_sweep: Run) -> None:
+    name = begun(sandbox)
+    sandbox.spec()
+
+    told = run_sweep("status", cwd=sandbox.root).stdout
+    data = json.loads(run_sweep("status", "hill", "--format", "json", cwd=sandbox.root).stdout)["data"]
+    sizes = run_sweep("validate", cwd=sandbox.root).stdout.splitlines()
+    read = json.loads(run_sweep("validate", "hill", "--format", "json", cwd=sandbox.root).stdout)["data"]
+
+    assert ["hill", "1", "of", "5", "0", "of", "15", "waits", "for", "the", "results", "of", name] in [
+        line.split() for line in told.splitlines()
+    ]
+    assert data["sweeps"][0]["search"] == {
+        "method": "tpe",
+        "round": 1,
+        "rounds": 5,
+        "recorded": 0,
+        "most": 15,
+        "state": "waiting",
+        "reason": None,
+        "says": f"waits for the results of {name}",
+    }
+    assert sizes == [
+        "sweeps/hill.yaml: ok, at most 5 rounds of at most 3 trials, 15 in all",
+        "sweeps/peak.yaml: ok, 3 trials",
+    ]
+    assert [read["sweeps"][0][key] for key in ("trials", "rounds", "round_size")] == [15, 5, 3]
+
+
+def test_what_nothing_but_its_records_bounds_says_so(sandbox: Sandbox, run_sweep: Run) -> None:
+    text = hill(sandbox, rounds=5).read_text().replace("max: 5}", "patience: 2}")
+    sandbox.write("sweeps/hill.yaml", text)
+
+    assert run_sweep("validate", cwd=sandbox.root).stdout == (
+        "sweeps/hill.yaml: ok, rounds of 3 trials, as many as its records ask for\n"
+    )
+
+
+def test_a_plan_of_a_search_tells_its_space_and_no_trials_that_nobody_knows(
+    sandbox: Sandbox, run_sweep: Run
+) -> None:
+    hill(sandbox)
+    sandbox.commit("Ask for a search")
+
+    told = run_sweep("plan", cwd=sandbox.root).stdout
+    comment = run_sweep("plan", "--format", "markdown", cwd=sandbox.root).stdout
+
+    assert told.startswith("hill: at most 5 rounds of at most 3 trials, 15 in all: 15 new")
+    assert "candidates" not in told
+    assert "-5 … 5, uniform" in told
+    assert "| `x` | `-5 … 5, uniform` |" in comment
+    assert "candidates" not in comment
+
+
+# ------------------------------------------------------------------------------------------------- the front
+
+PARETO = "metrics:\n- {name: score, goal: maximize}\n- {name: cost, goal: minimize}\n"
+
+
+def begun_with_two_metrics(sandbox: Sandbox) -> None:
+    """Merge a search by two metrics, each assignment with two seeds, whose collector goes on by itself."""
+    text = hill(sandbox, method="nsga2", size=3, rounds=2, more="replicates: 2\n").read_text()
+    sandbox.write("sweeps/hill.yaml", text.replace("metric: {name: score, goal: maximize}\n", PARETO))
+    sandbox.write("sweepledger.yaml", "version: 1\nnext: collector\n")
+    generate(sandbox.workspace)
+    sandbox.commit("Ask for a front")
+    sandbox.push()
+
+
+def recorded(sandbox: Sandbox, results: Path) -> list[dict[str, str]]:
+    """Let the round end: the larger x, the better and the dearer; one trial is no better and the dearest."""
+    for batch in active(sandbox.workspace):
+        for trial in expected(batch):
+            x = trial.assignment["x"]
+            assert isinstance(x, float)
+            metrics = {"score": round(x, 3), "cost": round(x + 10, 3)}
+            worse: dict[str, Any] = {"metrics": {"score": -99.0, "cost": 99.0}}
+            leave_one(results, batch, trial.index, **(worse if trial.index == 0 else {"metrics": metrics}))
+    collect(Target(sandbox.workspace.repository, "origin", "main"), results, ())
+    sandbox.pull()
+    with (sandbox.root / "results/hill/summary.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+def test_several_metrics_and_replicates_go_through_the_records_into_the_next_round_and_a_front(
+    sandbox: Sandbox, results: Path, run_sweep: Run
+) -> None:
+    begun_with_two_metrics(sandbox)
+    rows = recorded(sandbox, results)
+
+    assert [row["replicate"] for row in rows] == ["0", "1"] * 3
+    (second,) = active(sandbox.workspace, "HEAD")
+    assert (second.lock.round, second.lock.trials) == (2, 6)
+    told = run_sweep("log", "hill", cwd=sandbox.root).stdout
+    listed = run_sweep("results", "hill", cwd=sandbox.root).stdout.splitlines()
+    data = json.loads(run_sweep("results", "hill", "--format", "json", cwd=sandbox.root).stdout)["data"]
+    (found,) = status(sandbox.workspace, "hill", state=results)
+    assert "6/6 trials ok, front of 5 by score, cost, 9.0 s spent" in told
+    assert listed[0].split()[:4] == ["trial", "front", "score", "cost"]
+    assert [line.split()[2] == "yes" for line in listed[1:]] == [True] * 5 + [False]
+    assert [one["front"] for one in data["trials"]] == [True] * 5 + [False]
+    assert {row.trial for row in found.front} == {one["trial"] for one in data["trials"][:5]}
+    assert "front of 5 trials" in run_sweep("status", cwd=sandbox.root).stdout
+    subject = sandbox.git("log", "-1", "--format=%s").strip()
+    assert subject == "results(hill): 6/6 trials, front of 5 by score, cost"
+
+
+# ------------------------------------------------------------------------------------------------- going on
+
+POPULATION = """name: hill
+method: pbt
+seed: 7
+rounds: {size: 4}
+resource: {parameter: epochs, min: 1, max: 3}
+metric: {name: score, goal: maximize, source: stdout}
+parameters:
+  x: {min: 0.0, max: 1.0}
+command: [python, code/train.py, "${args}"]
+run: {code: {path: code}, resources: {cpu: 1, memory: 256Mi}, timeout: 2m}
+"""
+
+MEMBER = """import argparse, os
+from pathlib import Path
+parser = argparse.ArgumentParser()
+parser.add_argument("--x", type=float)
+parser.add_argument("--epochs", type=int)
+args = parser.parse_args()
+own, parent = Path(os.environ["SWEEP_CHECKPOINTS"]), os.environ.get("SWEEP_PARENT")
+walked = (Path(parent) / "walked").read_text().split() if parent else []
+walked.append(str(args.x))
+(own / "walked").write_text(" ".join(walked))
+print(f"score={args.x} walked={len(walked)} first={walked[0]} before={walked[-2] if parent else -1}")
+"""
+
+
+def test_each_member_of_a_population_finds_the_checkpoints_of_the_one_it_goes_on_from(
+    sandbox: Sandbox, run_sweep: Run
+) -> None:
+    sandbox.write("code/train.py", MEMBER)
+    sandbox.write("sweeps/hill.yaml", POPULATION)
+    sandbox.commit("Write a population")
+    generate(sandbox.workspace)
+    options = Options(str(sandbox.remote), "main", sandbox.root.parent / "state", once=True)
+    for number in range(1, 4):
+        sandbox.commit(f"Ask for round {number}")
+        sandbox.push()
+        assert list(local(options))
+        sandbox.pull()
+        next_(sandbox.workspace)
+
+    with (sandbox.root / "results/hill/summary.csv").open() as file:
+        rows = {row["trial"]: row for row in csv.DictReader(file)}
+    stored = batches.of_sweep(batches.in_work_tree(sandbox.root), "hill")
+
+    assert [batch.lock.round for batch in stored] == [1, 2, 3]
+    assert [row["status"] for row in rows.values()] == ["ok"] * 12
+    for row in rows.values():
+        parent = rows.get(row["parent"])
+        assert row["metrics.walked"] == row["params.epochs"]
+        assert (parent is None) is (row["params.epochs"] == "1")
+        if parent is not None:
+            assert float(row["metrics.before"]) == float(parent["params.x"])
+            assert float(row["metrics.first"]) == float(parent["metrics.first"])
+    last = next(trial for trial, row in rows.items() if row["params.epochs"] == "3")
+    shown = run_sweep("show", last, cwd=sandbox.root).stdout
+    assert ["goes", "on", "from", rows[last]["parent"]] in [line.split() for line in shown.splitlines()]
+    assert "| 3 | sweepledger" in (sandbox.root / "results/hill/README.md").read_text()
