@@ -12,7 +12,7 @@ UNTIL = $(if $(DEADLINE),--deadline $(DEADLINE))
 
 # Whatever a cluster needs ends with its box, which takes root; without one, the tests say by themselves why they skip.
 BOX = $(if $(filter 0,$(shell id -u)),$(BIN)/python -m tests.cluster.box)
-E2E = $(BOX) $(BIN)/python -m pytest tests/e2e -rs $(TESTFLAGS)
+E2E = $(BOX) $(BIN)/python -m pytest tests/e2e -rs -vv --tb=short $(TESTFLAGS)
 
 # A CPU build of torch is smaller; its lock is used where one has been made (see CONTRIBUTING.md).
 TORCH_LOCK ?= $(firstword $(wildcard locks/torch-cpu.lock) locks/torch.lock)
