@@ -53,6 +53,7 @@ INSTALL = (
     "make -C trusted sweep",
     "python3 -m pip install --require-hashes --requirement trusted/.github/sweep.lock",
 )
+LOGIN = '--username "$GITHUB_ACTOR" --password-stdin ghcr.io <<< "$TOKEN"'
 RULES = {
     "check.yaml": Allowed(
         frozenset({"pull_request", "merge_group"}),
@@ -125,7 +126,8 @@ RULES = {
             'python3 -I tools/image.py push "$IMAGE"',
             'make "sbom/$IMAGE.json"',
             "make sweep",
-            'buildah login --username "$GITHUB_ACTOR" --password-stdin ghcr.io <<< "$TOKEN"',
+            f"buildah login {LOGIN}",
+            f'buildah login --authfile "$HOME/.docker/config.json" {LOGIN}',
             ".venv/bin/sweep pin",
             'git switch --quiet --create "$BRANCH"',
             "git commit --quiet --message",
