@@ -1,8 +1,10 @@
-"""The long form of tests/workflows: this repository's own check, as its YAML says it, with a real install.
+"""The long form of tests/workflows: this repository's own workflows, from their YAML, with real installs.
 
-    python benchmarks/workflows.py
+    python benchmarks/workflows.py [check | suite | image]...
 
-A bare clone plays the host; one pull request has a mistake in its spec, the next one none.
+A bare clone plays the host. `check` looks at one pull request with a mistake in its spec, and one with none;
+`suite` is all of `make test`, of whose tests $TESTFLAGS chooses, and for whose programs it waits $DEADLINE
+minutes; `image` builds, pushes and pins both images (as root, with buildah and docker-registry).
 """
 
 import os
@@ -13,6 +15,8 @@ from pathlib import Path
 
 from tests.workflows.runner import OURS, ROOT, Host, Ran
 
+JOBS = (("check", "check"), ("test", "suite"), ("image", "build"), ("image", "propose"))
+"""What is run here, and nowhere else."""
 SPEC = """name: first
 method: grid
 metric: {name: score, goal: maximize, source: stdout}
@@ -21,25 +25,69 @@ command: [python, examples/ten_lines.py, "${args}"]
 run: {code: {path: examples}, resources: {cpu: 1, memory: 256Mi}, timeout: 5m}
 """
 WHO = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
+SUITE = {
+    name: os.environ.get(name, given) for name, given in (("TESTFLAGS", "tests/structs"), ("DEADLINE", "1"))
+}
 
 
 def main() -> int:
+    asked = sys.argv[1:] or ["check", "suite", "image"]
+    good = True
     with tempfile.TemporaryDirectory(prefix="sweep-workflows-") as scratch:
-        remote, clone = Path(scratch) / "remote.git", Path(scratch) / "clone"
-        git(ROOT, "clone", "--quiet", "--bare", "--single-branch", ".", str(remote))
-        git(remote, "update-ref", "refs/heads/main", "HEAD")
-        git(ROOT, "clone", "--quiet", "--branch", "main", str(remote), str(clone))
-        # Behind an index of one's own pip has to be told of it.
-        host = Host(remote, Path(scratch) / "host", (Path(sys.executable).parent,), home=Path.home())
-        (clone / "sweeps/first.yaml").write_text(SPEC.replace("[1, 2]", "[1, 1]"), encoding="utf-8")
-        wrong = checked(host, clone)
-        (clone / "sweeps/first.yaml").write_text(SPEC, encoding="utf-8")
-        right = checked(host, clone)
+        remote = published(Path(scratch) / "remote.git")
+        host = Host(remote, Path(scratch) / "host", tools(), environment={**settings(), **SUITE})
+        if "check" in asked:
+            good &= check(host, Path(scratch) / "clone")
+        if "suite" in asked:
+            good &= suite(host)
+    if "image" in asked:
+        argv = [sys.executable, str(ROOT / "benchmarks/workflows_image.py")]
+        good &= not subprocess.run(argv, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False).returncode
+    return not good
+
+
+def published(remote: Path) -> Path:
+    """Make a bare clone of what is committed here, as a host has it."""
+    git(ROOT, "clone", "--quiet", "--bare", "--single-branch", ".", str(remote))
+    git(remote, "update-ref", "refs/heads/main", "HEAD")
+    git(remote, "symbolic-ref", "HEAD", "refs/heads/main")
+    return remote
+
+
+def settings() -> dict[str, str]:
+    """Give what pip knows here: behind an index of one's own it has to be told, and fetches nothing twice."""
+    told = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
+    home = Path.home()
+    files = [file for file in (home / ".config/pip/pip.conf", home / ".pip/pip.conf") if file.is_file()]
+    named = {"PIP_CONFIG_FILE": str(files[0])} if files else {}
+    return {"PIP_CACHE_DIR": str(home / ".cache/pip"), "PIP_NO_COMPILE": "1", **named, **told}
+
+
+def tools() -> tuple[Path, ...]:
+    """Give the folders of this Python and of Go, where there is one."""
+    found = [Path(sys.executable).parent]
+    return tuple(found + [place for place in (Path("/usr/local/go/bin"),) if place.is_dir()])
+
+
+def check(host: Host, clone: Path) -> bool:
+    git(ROOT, "clone", "--quiet", "--branch", "main", str(host.remote), str(clone))
+    (clone / "sweeps/first.yaml").write_text(SPEC.replace("[1, 2]", "[1, 1]"), encoding="utf-8")
+    wrong = checked(host, clone)
+    (clone / "sweeps/first.yaml").write_text(SPEC, encoding="utf-8")
+    right = checked(host, clone)
     for ran in (wrong, right):
         print(ran.steps)
         print(*ran.annotations, sep="\n")
     print(right.summary[:400] if right.is_green else right.output)
-    return not right.is_green or wrong.is_green
+    return right.is_green and not wrong.is_green
+
+
+def suite(host: Host) -> bool:
+    sha = git(host.remote, "rev-parse", "main")
+    ran = host.run(OURS / "test.yaml", {"sha": sha}, job="suite", matrix={"python": "3.11"})
+    print(ran.steps)
+    print(ran.output[-2000:])
+    return ran.is_green
 
 
 def checked(host: Host, clone: Path) -> Ran:

@@ -70,6 +70,8 @@ class Host:
     """Folders of programs that the machine has."""
     home: Path | None = None
     """Where programs find their settings; an empty folder where none is named."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """What the machine sets for all that runs on it."""
 
     def run(
         self,
@@ -79,8 +81,9 @@ class Host:
         job: str | None = None,
         secrets: Mapping[str, str] | None = None,
         matrix: Mapping[str, str] | None = None,
+        after: "Ran | None" = None,
     ) -> Ran:
-        """Run one job of a workflow."""
+        """Run one job of a workflow, where it needs another `after` that one, whose artifacts it may take."""
         document = yaml.load(workflow.read_text(), Loader=yaml.BaseLoader)  # noqa: S506 - it makes text of all
         chosen = document["jobs"][job or next(iter(document["jobs"]))]
         number = next(number for number in itertools.count() if not (self.folder / str(number)).exists())
@@ -88,6 +91,8 @@ class Host:
         running = _Running(self, Ran(place), place / "work", place / "home")
         running.work.mkdir(parents=True)
         running.home.mkdir()
+        if after is not None:
+            shutil.copytree(after.folder / "artifacts", place / "artifacts")
         contexts = {"github": github, "secrets": secrets or {}, "matrix": matrix or {}}
         for step in chosen["steps"]:
             running.step(step, contexts, {**document.get("env", {}), **chosen.get("env", {})})
@@ -144,6 +149,7 @@ class _Running:
             "GITHUB_WORKSPACE": str(self.work),
             "GITHUB_SHA": str(github.get("sha", "")),
             "GITHUB_ACTOR": "somebody",
+            **self.host.environment,
         }
 
     def _act(self, action: str, said: Mapping[str, str], github: Mapping[str, Any]) -> None:
@@ -155,8 +161,15 @@ class _Running:
                 source = self.work / said["path"]
                 if source.exists():
                     shutil.copytree(source, self.done.artifact(said["name"]))
+                else:
+                    assert said["if-no-files-found"] == "ignore", f"{said['path']} is not there"
             case "actions/download-artifact":
                 shutil.copytree(self.done.artifact(said["name"]), self.work / said["path"])
+            case "actions/attest-build-provenance":
+                assert list(self.work.glob(said["subject-path"])), "there is nothing to attest"
+            case "pypa/gh-action-pypi-publish":
+                # An index that pip takes by --find-links: a folder of packages.
+                shutil.copytree(self.work / "dist", self.host.folder / "index")
             case _:
                 assert action in {"actions/setup-python", "actions/setup-go"}, (
                     f"nobody said what {action} does"
