@@ -1,0 +1,129 @@
+"""A round is what Optuna itself proposes from the same trials: the way a space is put to it costs nothing."""
+
+import math
+import warnings
+from collections.abc import Callable, Mapping
+from operator import attrgetter
+from typing import Any
+
+import optuna
+import pytest
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
+from optuna.samplers import BaseSampler, GPSampler, TPESampler
+
+from generator.search.adaptive import Observation, Round, next_round
+from generator.search.adaptive.chance import seed_of
+from generator.search.adaptive.coding import DECIMALS
+from generator.search.adaptive.engines import CANDIDATES, SEED_LIMIT
+from tests.search.searches import a_search, history
+
+SEED, SIZE = 7, 4
+ROUNDED = 10.0**-DECIMALS
+SPACES: dict[str, dict[str, Any]] = {
+    "conditional": {
+        "optimizer": {"values": ["adam", "sgd"]},
+        "rate": {"min": 1e-6, "max": 1.0, "distribution": "log_uniform_values"},
+        "beta": {"min": 0.5, "max": 0.999, "when": {"optimizer": "adam"}},
+        "momentum": {"min": 0.0, "max": 0.99, "when": {"optimizer": "sgd"}},
+        "depth": {"min": 1, "max": 12, "when": {"optimizer": "sgd"}},
+    },
+    "numbers": {
+        "rate": {"min": 1e-6, "max": 1.0, "distribution": "log_uniform_values"},
+        "momentum": {"min": 0.0, "max": 0.99},
+        "depth": {"min": 1, "max": 12},
+    },
+}
+
+
+def tpe(seed: int) -> BaseSampler:
+    return TPESampler(
+        multivariate=True, group=True, constant_liar=True, n_ei_candidates=CANDIDATES, seed=seed
+    )
+
+
+def gaussian_process(seed: int) -> BaseSampler:
+    return GPSampler(seed=seed, warn_independent_sampling=False)
+
+
+def loss(at: Mapping[str, Any]) -> float:
+    return float(math.log10(at["rate"] / 1e-3) ** 2 + abs(at.get("depth", 9) - 3) + at.get("momentum", 0.5))
+
+
+def is_logarithmic(domain: Mapping[str, Any]) -> bool:
+    return "distribution" in domain
+
+
+def distribution(domain: Mapping[str, Any]) -> BaseDistribution:
+    if "values" in domain:
+        return CategoricalDistribution(domain["values"])
+    if isinstance(domain["min"], int):
+        return IntDistribution(domain["min"], domain["max"])
+    return FloatDistribution(domain["min"], domain["max"], log=is_logarithmic(domain))
+
+
+def optunas(
+    parameters: Mapping[str, Any], known: list[Observation], sampler: BaseSampler
+) -> list[dict[str, Any]]:
+    """Let Optuna propose a round over the parameters as a person would write them for it."""
+    study = optuna.create_study(sampler=sampler)
+    for one in sorted(known, key=attrgetter("round", "trial")):
+        assert one.values
+        distributions = {name: distribution(parameters[name]) for name in one.assignment}
+        params = dict(one.assignment)
+        study.add_trial(optuna.create_trial(params=params, distributions=distributions, value=one.values[0]))
+    proposed = list[dict[str, Any]]()
+    for _ in range(SIZE):
+        trial, found = study.ask(), dict[str, Any]()
+        for name, domain in parameters.items():
+            if all(found.get(parent) == wanted for parent, wanted in domain.get("when", {}).items()):
+                found[name] = trial._suggest(name, distribution(domain))  # noqa: SLF001 - any distribution
+        proposed.append(found)
+    return proposed
+
+
+def apart(domain: Mapping[str, Any], left: Any, right: Any) -> float:
+    """Say how far two values lie from each other, as a fraction of what a parameter may be."""
+    if "values" in domain:
+        return float(left != right)
+    if is_logarithmic(domain):
+        return abs(math.log(left / right)) / math.log(domain["max"] / domain["min"])
+    return float(abs(left - right) / (domain["max"] - domain["min"]))
+
+
+@pytest.mark.parametrize(
+    ("method", "sampler", "space", "count"),
+    [
+        pytest.param("tpe", tpe, "conditional", 8, id="tpe, by chance at first"),
+        pytest.param("tpe", tpe, "conditional", 40, id="tpe, with conditions"),
+        pytest.param("tpe", tpe, "numbers", 40, id="tpe, numbers"),
+        pytest.param("bayes", gaussian_process, "numbers", 12, id="bayes, numbers"),
+    ],
+)
+def test_a_round_is_what_optuna_proposes_from_the_same_trials(
+    method: str, sampler: Callable[[int], BaseSampler], space: str, count: int
+) -> None:
+    if method == "bayes":
+        pytest.importorskip("torch")
+    parameters = SPACES[space]
+    sweep = a_search(method=method, seed=SEED, parameters=parameters, rounds={"size": SIZE, "max": 99})
+    known = history(sweep, loss, count)
+    number = 1 + count // SIZE
+
+    found = next_round(sweep, known, number=number)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        wanted = optunas(parameters, known, sampler(seed_of(SEED, number, "engine") % SEED_LIMIT))
+
+    assert isinstance(found, Round)
+    assert [one.assignment.keys() for one in found.suggestions] == [one.keys() for one in wanted]
+    far = [
+        (name, apart(parameters[name], left.assignment[name], value))
+        for left, right in zip(found.suggestions, wanted, strict=True)
+        for name, value in right.items()
+    ]
+    assert [one for one in far if one[1] > ROUNDED] == []
