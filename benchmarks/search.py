@@ -2,21 +2,23 @@
 
     python benchmarks/search.py times             # CPU seconds of a round over many records, imports included
     python benchmarks/search.py quality [METHOD]  # median regret beside Optuna's own loop, and beside chance
-    python benchmarks/search.py quality bayes --only branin --seeds 5 --trials 48
+    python benchmarks/search.py quality bayes --only branin --seeds 30 --trials 48
+    python benchmarks/search.py quality tpe --candidates 24  # which Optuna's loop weighs; else as many as we
 
 Every time is that of a process of its own. Optuna's own loop asks for a batch, tells it, and keeps its state.
+Medians of few searches differ much by chance alone: the interval says how far, and holds their ratio in 90 %.
 """
 
 import argparse
 import json
-import math
+import random
 import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice, pairwise
+from itertools import islice
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -24,8 +26,10 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
+from benchmarks.functions import FUNCTIONS, LOG, Function, Values  # noqa: E402 - only now on the path
 from generator.search.adaptive import Finished, Observation, next_round  # noqa: E402
 from generator.search.adaptive.chance import feasible  # noqa: E402
+from generator.search.adaptive.engines import CANDIDATES  # noqa: E402
 from generator.spec import parse  # noqa: E402
 from generator.structs.record import Status  # noqa: E402
 from generator.structs.settings import Settings  # noqa: E402
@@ -33,109 +37,11 @@ from generator.structs.sweep import Sweep  # noqa: E402
 from generator.structs.values import digest  # noqa: E402
 
 BATCH = 8
-LOG = {"distribution": "log_uniform_values"}
 TIMED = (("tpe", 1_000), ("tpe", 10_000), ("bayes", 500), ("cma-es", 10_000), ("nsga2", 10_000))
-
-Values = Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Function:
-    parameters: dict[str, Any]
-    value: Callable[[Values], float]
-    best: float
-    is_smooth: bool = True
-
-
-def branin(at: Values) -> float:
-    x, y = at["x"], at["z"]
-    bowl = (y - 5.1 * x**2 / (4 * math.pi**2) + 5 * x / math.pi - 6) ** 2
-    return float(bowl + 10 * (1 - 1 / (8 * math.pi)) * math.cos(x) + 10)
-
-
-HARTMANN_A = [
-    [10, 3, 17, 3.5, 1.7, 8],
-    [0.05, 10, 17, 0.1, 8, 14],
-    [3, 3.5, 1.7, 10, 17, 8],
-    [17, 8, 0.05, 10, 0.1, 14],
-]
-HARTMANN_P = [
-    [1312, 1696, 5569, 124, 8283, 5886],
-    [2329, 4135, 8307, 3736, 1004, 9991],
-    [2348, 1451, 3522, 2883, 3047, 6650],
-    [4047, 8828, 8732, 5743, 1091, 381],
-]
-
-
-def hartmann(at: Values) -> float:
-    point = [at[f"x{number}"] for number in range(6)]
-    total = 0.0
-    for weight, a, p in zip((1.0, 1.2, 3.0, 3.2), HARTMANN_A, HARTMANN_P, strict=True):
-        inner = sum(ai * (xi - pi / 10_000) ** 2 for ai, xi, pi in zip(a, point, p, strict=True))
-        total += weight * math.exp(-inner)
-    return -total
-
-
-def ackley(at: Values) -> float:
-    point = list(at.values())
-    mean = sum(x * x for x in point) / len(point)
-    waves = sum(math.cos(2 * math.pi * x) for x in point) / len(point)
-    return -20 * math.exp(-0.2 * math.sqrt(mean)) - math.exp(waves) + 20 + math.e
-
-
-def rosenbrock(at: Values) -> float:
-    point = list(at.values())
-    return float(sum(100 * (y - x * x) ** 2 + (1 - x) ** 2 for x, y in pairwise(point)))
-
-
-def mixed(at: Values) -> float:
-    kind = {"adam": 0.0, "sgd": 0.3, "lion": 0.6}[at["optimizer"]]
-    return float(
-        math.log10(at["rate"] / 1e-3) ** 2 + ((at["depth"] - 4) / 4) ** 2 + (at["drop"] - 0.2) ** 2 + kind
-    )
-
-
-def conditional(at: Values) -> float:
-    rate = float(math.log10(at["rate"] / 1e-3) ** 2)
-    if at["optimizer"] == "adam":
-        return rate + 0.2 + float(at["beta"] - 0.95) ** 2
-    return rate + float(at["momentum"] - 0.9) ** 2 + 0.1 * abs(int(at["depth"]) - 3)
-
-
-def ranges(count: int, low: float, high: float) -> dict[str, Any]:
-    return {f"x{number}": {"min": low, "max": high} for number in range(count)}
-
-
-FUNCTIONS = {
-    "branin": Function({"x": {"min": -5.0, "max": 10.0}, "z": {"min": 0.0, "max": 15.0}}, branin, 0.397887),
-    "hartmann 6": Function(ranges(6, 0.0, 1.0), hartmann, -3.32237),
-    "ackley 4": Function(ranges(4, -32.768, 32.768), ackley, 0.0),
-    "rosenbrock 3": Function(ranges(3, -5.0, 10.0), rosenbrock, 0.0),
-    "mixed": Function(
-        {
-            "rate": {"min": 1e-6, "max": 1.0, **LOG},
-            "depth": {"min": 1, "max": 12},
-            "drop": {"min": 0.0, "max": 0.9},
-            "optimizer": {"values": ["lion", "sgd", "adam"]},
-        },
-        mixed,
-        0.0,
-        is_smooth=False,
-    ),
-    "conditional": Function(
-        {
-            "optimizer": {"values": ["adam", "sgd"]},
-            "rate": {"min": 1e-6, "max": 1.0, **LOG},
-            "beta": {"min": 0.5, "max": 0.999, "when": {"optimizer": "adam"}},
-            "momentum": {"min": 0.0, "max": 0.99, "when": {"optimizer": "sgd"}},
-            "depth": {"min": 1, "max": 12, "when": {"optimizer": "sgd"}},
-        },
-        conditional,
-        0.0,
-        is_smooth=False,
-    ),
-}
 NUMBERS_ONLY = ("branin", "hartmann 6", "ackley 4", "rosenbrock 3")
+BAR_SEEDS = 20
+"""That the bar is a median of."""
+RESAMPLED = 2_000
 
 FIVE = {
     "rate": {"min": 1e-5, "max": 0.1, **LOG},
@@ -212,21 +118,25 @@ def by_chance(function: Function, seed: int, trials: int) -> float:
     return min(map(function.value, islice(feasible(search.space, seed), trials))) - function.best
 
 
-def theirs(method: str, function: Function, seed: int, trials: int) -> float:
+def theirs(which: "Compared", function: Function, seed: int) -> float:
     """Let Optuna search by itself, in batches of the same size, over what a person would write."""
     import optuna  # noqa: PLC0415
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     samplers: dict[str, Callable[[], optuna.samplers.BaseSampler]] = {
         "tpe": lambda: optuna.samplers.TPESampler(
-            multivariate=True, group=True, constant_liar=True, seed=seed
+            multivariate=True,
+            group=True,
+            constant_liar=True,
+            n_ei_candidates=which.candidates,
+            seed=seed,
         ),
         "bayes": lambda: optuna.samplers.GPSampler(seed=seed, warn_independent_sampling=False),
         "cma-es": lambda: optuna.samplers.CmaEsSampler(seed=seed, warn_independent_sampling=False),
         "nsga2": lambda: optuna.samplers.NSGAIISampler(population_size=2 * BATCH, seed=seed),
     }
-    study = optuna.create_study(sampler=samplers[method]())
-    for _ in range(trials // BATCH):
+    study = optuna.create_study(sampler=samplers[which.method]())
+    for _ in range(which.trials // BATCH):
         asked = [study.ask() for _ in range(BATCH)]
         values = [function.value(suggested(trial, function.parameters)) for trial in asked]
         for trial, value in zip(asked, values, strict=True):
@@ -250,19 +160,50 @@ def suggested(trial: Any, parameters: Values) -> dict[str, Any]:
     return found
 
 
-def quality(methods: list[str], seeds: int, trials: int, only: list[str]) -> None:
-    print(f"median regret of {seeds} seeds after {trials} trials in rounds of {BATCH}\n")
-    print("method   function           ours     Optuna      ratio     chance   better than chance")
+@dataclass(frozen=True)
+class Compared:
+    method: str
+    trials: int
+    candidates: int
+    """That Optuna's TPE weighs for a proposal."""
+
+    def regrets(self, function: Function, seeds: int) -> tuple[list[float], list[float], list[float]]:
+        """Search so often: here, by Optuna's own loop, and by chance."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return (
+                [ours(self.method, function, seed, self.trials) for seed in range(seeds)],
+                [theirs(self, function, seed) for seed in range(seeds)],
+                [by_chance(function, seed, self.trials) for seed in range(seeds)],
+            )
+
+
+def interval(mine: Sequence[float], other: Sequence[float]) -> tuple[float, float]:
+    """Say between which ratios of medians nine of ten lie, when the same searches are drawn again."""
+    dice = random.Random(1)  # noqa: S311 - no secret
+    drawn = sorted(
+        median(dice.choices(mine, k=len(mine))) / median(dice.choices(other, k=len(other)))
+        for _ in range(RESAMPLED)
+    )
+    return drawn[RESAMPLED // 20], drawn[-RESAMPLED // 20]
+
+
+HEAD = """median regret of {seeds} seeds after {trials} trials in rounds of {batch}; `first`: of {few} of them
+
+method   function           ours     Optuna   ratio  90 % of it      first     chance  / ours"""
+
+
+def quality(methods: list[str], seeds: int, only: list[str], trials: int, candidates: int) -> None:
+    print(HEAD.format(seeds=seeds, trials=trials, batch=BATCH, few=min(seeds, BAR_SEEDS)))
     for method, name in cases(methods):
         if only and name not in only:
             continue
-        function = FUNCTIONS[name]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            mine = median(ours(method, function, seed, trials) for seed in range(seeds))
-            other = median(theirs(method, function, seed, trials) for seed in range(seeds))
-        chance = median(by_chance(function, seed, trials) for seed in range(seeds))
-        beside = f"{mine:9.3g}  {other:9.3g}  {mine / other:9.2f}  {chance:9.3g}  {chance / mine:9.1f}"
+        found = Compared(method, trials, candidates).regrets(FUNCTIONS[name], seeds)
+        mine, other, chance = map(median, found)
+        first, theirs_first = (median(one[:BAR_SEEDS]) for one in found[:2])
+        low, high = interval(*found[:2])
+        ratios = f"{mine / other:6.2f}  {low:5.2f} to {high:5.2f}  {first / theirs_first:5.2f}"
+        beside = f"{mine:9.3g}  {other:9.3g}  {ratios}  {chance:9.3g}  {chance / mine:6.1f}"
         print(f"{method:8} {name:13} {beside}", flush=True)
 
 
@@ -283,8 +224,9 @@ def main() -> None:
     single.add_argument("count", type=int)
     compared = commands.add_parser("quality")
     compared.add_argument("method", nargs="*", default=["tpe", "cma-es", "nsga2"])
-    compared.add_argument("--seeds", type=int, default=20)
+    compared.add_argument("--seeds", type=int, default=BAR_SEEDS)
     compared.add_argument("--trials", type=int, default=200)
+    compared.add_argument("--candidates", type=int, default=CANDIDATES)
     compared.add_argument("--only", action="append", default=[], choices=FUNCTIONS)
     given = parser.parse_args()
     if given.what == "times":
@@ -292,7 +234,7 @@ def main() -> None:
     elif given.what == "round":
         one_round(given.method, given.count)
     else:
-        quality(given.method, given.seeds, given.trials, given.only)
+        quality(given.method, given.seeds, given.only, given.trials, given.candidates)
 
 
 if __name__ == "__main__":
