@@ -49,7 +49,7 @@ LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 """Optuna wants to know when a trial ran, and makes nothing of it."""
 
 CANDIDATES = 64
-"""That TPE weighs for each proposal; its usual 24 find the bottom of six dimensions less often."""
+"""That TPE weighs for each proposal. Its usual 24 find as much; another number would draw other rounds."""
 
 SEED_LIMIT = 2**32
 """Of the random numbers that Optuna takes from NumPy."""
