@@ -167,14 +167,14 @@ class Compared:
     candidates: int
     """That Optuna's TPE weighs for a proposal."""
 
-    def regrets(self, function: Function, seeds: int) -> tuple[list[float], list[float], list[float]]:
+    def regrets(self, function: Function, seeds: range) -> tuple[list[float], list[float], list[float]]:
         """Search so often: here, by Optuna's own loop, and by chance."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return (
-                [ours(self.method, function, seed, self.trials) for seed in range(seeds)],
-                [theirs(self, function, seed) for seed in range(seeds)],
-                [by_chance(function, seed, self.trials) for seed in range(seeds)],
+                [ours(self.method, function, seed, self.trials) for seed in seeds],
+                [theirs(self, function, seed) for seed in seeds],
+                [by_chance(function, seed, self.trials) for seed in seeds],
             )
 
 
@@ -193,8 +193,8 @@ HEAD = """median regret of {seeds} seeds after {trials} trials in rounds of {bat
 method   function           ours     Optuna   ratio  90 % of it      first     chance  / ours"""
 
 
-def quality(methods: list[str], seeds: int, only: list[str], trials: int, candidates: int) -> None:
-    print(HEAD.format(seeds=seeds, trials=trials, batch=BATCH, few=min(seeds, BAR_SEEDS)))
+def quality(methods: list[str], seeds: range, only: list[str], trials: int, candidates: int) -> None:
+    print(HEAD.format(seeds=len(seeds), trials=trials, batch=BATCH, few=min(len(seeds), BAR_SEEDS)))
     for method, name in cases(methods):
         if only and name not in only:
             continue
@@ -225,6 +225,7 @@ def main() -> None:
     compared = commands.add_parser("quality")
     compared.add_argument("method", nargs="*", default=["tpe", "cma-es", "nsga2"])
     compared.add_argument("--seeds", type=int, default=BAR_SEEDS)
+    compared.add_argument("--from", type=int, default=0, dest="start", help="the first of these seeds")
     compared.add_argument("--trials", type=int, default=200)
     compared.add_argument("--candidates", type=int, default=CANDIDATES)
     compared.add_argument("--only", action="append", default=[], choices=FUNCTIONS)
@@ -234,7 +235,8 @@ def main() -> None:
     elif given.what == "round":
         one_round(given.method, given.count)
     else:
-        quality(given.method, given.seeds, given.only, given.trials, given.candidates)
+        seeds = range(given.start, given.start + given.seeds)
+        quality(given.method, seeds, given.only, given.trials, given.candidates)
 
 
 if __name__ == "__main__":
