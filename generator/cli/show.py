@@ -283,12 +283,12 @@ def shown(found: Shown) -> tuple[RenderableType, ...]:
 
 def kept(found: Logs) -> tuple[RenderableType, ...]:
     """Show what each attempt printed."""
-    return tuple(
-        part for attempt in found.attempts for part in _attempt(attempt.uid, attempt.out, attempt.err)
-    )
+    return tuple(part for one in found.attempts for part in _attempt(one.uid, one.out, one.err))
 
 
 def _attempt(uid: str, out: str, err: str) -> Iterator[RenderableType]:
+    if not (out or err):
+        yield Text(f"-- {uid} printed nothing", "bold")
     for name, text in (("stdout", out), ("stderr", err)):
         if text:
             yield Text(f"-- {uid} {name}", "bold")

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from generator.cli.show import tallies
+from generator.cli.show import kept, tallies
 from generator.cli.values import assignment, value
 from generator.commands.collect import Target, collect
 from generator.commands.generate import generate
+from generator.commands.logs import Logs, Output
 from generator.commands.standing import Standing
 from generator.commands.status import Tally
 from generator.formats.summary import SummaryRow
@@ -73,6 +74,26 @@ def test_a_failed_trial_says_why_and_after_how_many_attempts(
     )
     data = json.loads(run_sweep("show", failed, "--format", "json", cwd=sandbox.root).stdout)["data"]
     assert (data["reason"], data["attempts"]) == ("exit-7", 2)
+
+
+def test_names_are_whole_on_a_narrow_terminal_and_what_is_long_is_folded(
+    sandbox: Sandbox, run_sweep: Run, tmp_path: Path
+) -> None:
+    ok, *_ = recorded(sandbox, tmp_path / "volume")
+
+    told = run_sweep("show", ok, cwd=sandbox.root, COLUMNS="60").stdout
+
+    names = [line.split()[0] for line in told.splitlines() if not line.startswith(" ")]
+    assert names[:4] == ["trial", "values", "status", "attempts"]
+    assert {"spec", "code", "asked", "generated", "recorded"} <= {*names}
+
+
+def test_an_attempt_that_printed_nothing_is_named() -> None:
+    silent, loud = Output("u1", "", ""), Output("u2", "x=1\n", "")
+
+    told = [str(part) for part in kept(Logs("t0123456789a", "peak-b1-00000000", (silent, loud)))]
+
+    assert told == ["-- u1 printed nothing", "-- u2 stdout", "x=1"]
 
 
 def test_results_say_why_trials_failed(sandbox: Sandbox, run_sweep: Run, tmp_path: Path) -> None:
