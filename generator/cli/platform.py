@@ -130,13 +130,13 @@ def _shown(found: "Bootstrapped") -> list[str]:
     if found.gaps:
         lines += ["", "Not decided yet in sweepledger.yaml:"]
         lines += [f"  {gap}" for gap in found.gaps]
-    return (
-        [*lines, "", "next: commit, then apply in the order that clusters/README.md gives"] if done else lines
-    )
+    onward = ["", "next: commit and push, then apply in the order that clusters/README.md gives"]
+    return [*lines, *onward] if done else lines
 
 
 def _by_hand(found: "Bootstrapped") -> list[str]:
-    lines = ["", "The key pair that signs results, and its line for `signers` of sweepledger.yaml:"]
+    lines = ["", "Files of keys and passwords belong in a folder outside of this clone; type there:"]
+    lines += ["", "The key pair that signs results, and its line for `signers` of sweepledger.yaml:"]
     lines += [f"  {command}" for command in found.key_pair]
     lines += ["", "Secrets, made by hand and never in git; each key is read from a file of its name, which"]
     lines += ["for a user name, a password or a token ends without a newline (printf %s, not echo):"]

@@ -47,7 +47,9 @@ def text(settings: Settings, source: Source, paths: list[str]) -> str:
     return (
         f"<!-- {BANNER} -->\n\n# The platform of namespace `{settings.namespace}`\n\n"
         f"What a cluster needs to run the sweeps of `{source.url}`, branch `{source.branch}`.\n\n"
-        f"{listed}\n\n## What to apply first\n\n{steps}\n\n{_signed(settings)}{_proposed(settings)}"
+        f"{listed}\n\n## What to apply first\n\n"
+        f"Once all of this is on `{source.branch}`: the cluster reads the branch, not this clone.\n\n"
+        f"{steps}\n\n{_signed(settings)}{_proposed(settings)}"
     )
 
 
@@ -69,8 +71,9 @@ def _signed(settings: Settings) -> str:
     secret = f"{Names.of(settings).collector}/{GIT_WRITE_SECRET}"
     return (
         "## Who signs results\n\nThe collector signs its commits with the key "
-        f"`{SIGNING_KEY}` of its Secret `{secret}`. Make the pair where you make the Secret; what the second "
-        f"command prints goes into `signers` of sweepledger.yaml:\n\n```sh\n{make}\n{say}\n```\n\n"
+        f"`{SIGNING_KEY}` of its Secret `{secret}`. Make the pair where you make the Secret, outside of the "
+        "clone; what the second command prints goes into `signers` of sweepledger.yaml:\n\n"
+        f"```sh\n{make}\n{say}\n```\n\n"
         "Without it results are recorded all the same, unsigned, and `sweep doctor` names the key. "
         f"After the next `sweep bootstrap` `{SIGNERS_FILE}` lists whom git believes; `sweep verify` reads "
         f"the setting itself:\n\n```sh\n{look}\n```\n"
@@ -81,7 +84,7 @@ def _steps(settings: Settings) -> list[str]:
     names = Names.of(settings)
     steps = [
         f"`{applying.of_platform(settings)}`: namespaces `{names.trials}` and `{names.collector}`.",
-        "The Secrets that `sweep bootstrap` lists; they are never in git.",
+        "The Secrets that `sweep bootstrap` lists, from files outside of the clone; they are never in git.",
         "The folder of the results export, made and owned as `sweep bootstrap` says.",
         f"`{applying.of_controller(settings)}`: from here on the cluster follows the branch.",
         "`sweep doctor`: says what of this is in place.",
