@@ -49,10 +49,12 @@ parameters:
   rate: {{values: [0.1, 0.01]}}
 
 # One list item an argument, no shell. "${{args}}" becomes --x=1 --rate=0.1
-command: [python, code/train.py, "${{args}}"]
+command: [python3, code/train.py, "${{args}}"]
 
 run:
-  code: {{path: code}}   # this folder's committed tree is locked and run; nothing else is there
+  # This folder's committed tree is locked and run; nothing else is there. In a cluster the image holds it, or
+  # pods take it from git: {{path: code, mode: clone}}, with `code:` in sweepledger.yaml.
+  code: {{path: code}}
   resources: {{cpu: 1, memory: 1Gi}}   # of one trial
   parallelism: 2   # trials at once
   retries: 1   # of a trial that failed for no fault of its hyperparameters

@@ -93,6 +93,7 @@ def found(ground: Ground) -> Team:
     team.git("add", "--all")
     team.git("commit", "-q", "-m", f"Bootstrap {ground.controller}")
     team.push()
+    team.git("branch", "-q", "--set-upstream-to=origin/main", "main")  # so that `git pull` needs no words
 
     def prepare() -> None:
         ground.storage.offer(ground.machine.server, NAMESPACE, COLLECTORS, {"mnist": _digits(ground)})

@@ -30,8 +30,9 @@ INTRODUCTION = """
   make cluster-shell          a shell in the team's clone, where the cluster is; it has kubectl, git and sweep
   kubectl get nodes,pods -A   the node is real, and so are its containers
   {objects}
-  sweep new mine && sweep generate mine && git add -A && git commit -m "Ask" && git push
-  the collector commits at the next full minute after a batch has ended: git pull; sweep results mine
+  docs/how-to/try-a-cluster.md has a sweep to type, and the tutorial; the trials' image holds no code:
+  a spec says `code: {{path: code, mode: clone}}`, and python3
+  the collector commits at the next full minute after a batch has ended: git pull; sweep results NAME
   logs: {logs}
   make cluster-down           stops it, and nothing is left
 """
@@ -93,7 +94,8 @@ def shell(command: list[str]) -> int:
     wanted = command or ["bash", "--norc"]
     entered = ["nsenter", f"--target={inner}", "--mount", "--net", "--pid", "--ipc", "--uts"]
     done = subprocess.run([*entered, f"--wdns={facts['clone']}", *wanted], env=environment, check=False)
-    return done.returncode
+    # A shell ends with the status of the last thing typed in it, which says nothing of the shell.
+    return done.returncode if command else 0
 
 
 def down() -> int:
@@ -118,8 +120,6 @@ def serve(controller: str) -> int:
     chosen.start()
     team = found(ground)
     chosen.follow(team)
-    team.git("fetch", "-q", "origin")
-    team.git("branch", "-q", "--set-upstream-to=origin/main", "main")  # so that `git pull` needs no words
     _tell(team, machine.children.folder)
     signal.pause()
     return 0

@@ -3,22 +3,17 @@
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
 from generator import __version__
+from tests.pages import Person, told
 from tests.workflows.runner import ROOT, Host
 
-BLOCK = re.compile(r"^```console\n(.*?)^```$|^<!-- (.*?) -->$", re.DOTALL | re.MULTILINE)
+VIRTUAL = "python3 -m venv .venv && . .venv/bin/activate\n"
 IDENTITY = "-c user.name=Ada -c user.email=ada@example.org"
-
-
-def told(page: str) -> Iterator[tuple[str, str]]:
-    """Give what a page says to type, and what happens in between."""
-    for found in BLOCK.finditer((ROOT / "docs" / page).read_text()):
-        yield found[1] or "", found[2] or ""
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -26,32 +21,12 @@ def git(folder: Path, *arguments: str) -> str:
     return subprocess.run(argv, cwd=folder, check=True, capture_output=True, text=True).stdout.strip()
 
 
-class Person:
-    """Somebody at a shell, who types what a page says."""
-
-    def __init__(self, home: Path, machine: Path, words: dict[str, str]) -> None:
-        self.home, self.at, self.said = home, home, ""
-        self._words = words
-        self._path = f"{machine}:/usr/bin:/bin"
-        home.mkdir()
-        (home / ".gitconfig").write_text("[user]\n\tname = Ada\n\temail = ada@example.org\n")
-
-    def type(self, text: str) -> None:
-        for word, meant in self._words.items():
-            text = re.sub(rf"\b{word}\b", meant, text)
-        # A virtual environment of one's own would fetch what this machine has already.
-        text = text.replace("python3 -m venv .venv && . .venv/bin/activate\n", "")
-        done = subprocess.run(
-            ["bash", "-eo", "pipefail", "-c", f"{text}\npwd > ~/at\n"],
-            cwd=self.at,
-            env={"PATH": self._path, "HOME": str(self.home), "LANG": "C.UTF-8"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, f"{text}\n{done.stdout}{done.stderr}"
-        self.said += done.stdout
-        self.at = Path((self.home / "at").read_text().strip())
+def person(home: Path, machine: Path, words: Mapping[str, str]) -> Person:
+    """Somebody with a home of their own, and `sweep` on the PATH."""
+    home.mkdir()
+    (home / ".gitconfig").write_text("[user]\n\tname = Ada\n\temail = ada@example.org\n")
+    environment = {"PATH": f"{machine}:/usr/bin:/bin", "HOME": str(home), "LANG": "C.UTF-8"}
+    return Person(home, environment, words)
 
 
 def a_lock(folder: Path) -> None:
@@ -65,7 +40,7 @@ def team(tmp_path: Path, machine: Path) -> Path:
     """What the guide leads to: the remote of a team's repository."""
     remote = tmp_path / "team.git"
     subprocess.run(["git", "init", "-q", "--bare", "-b", "main", str(remote)], check=True)
-    founder = Person(tmp_path / "founder", machine, {"URL": str(remote)})
+    founder = person(tmp_path / "founder", machine, {"URL": str(remote)})
     for text, happens in told("how-to/run-for-a-team.md"):
         if text:
             founder.type(text)
@@ -79,8 +54,8 @@ def test_the_tutorial_leads_from_a_fork_to_a_results_commit_in_a_repository_made
 ) -> None:
     fork = tmp_path / "fork.git"
     subprocess.run(["git", "clone", "-q", "--bare", str(team), str(fork)], check=True)
-    author = Person(tmp_path / "author", machine, {"TEAM": str(team), "FORK": str(fork)})
-    runner = Person(tmp_path / "runner", machine, {})
+    author = person(tmp_path / "author", machine, {"TEAM": str(team), "FORK": str(fork)})
+    runner = person(tmp_path / "runner", machine, {})
     runner.type(f"git clone -q '{team}' clone && cd clone")
     who = author
     acts: dict[str, Callable[[], None]] = {
@@ -95,7 +70,8 @@ def test_the_tutorial_leads_from_a_fork_to_a_results_commit_in_a_repository_made
             who = runner if happens == "on a machine of the team" else author
             runner.type("git pull -q")
         else:
-            who.type(text)
+            # A virtual environment of one's own would fetch what this machine has already.
+            who.type(text.replace(VIRTUAL, ""))
 
     assert "width-b1-" in author.said
     assert git(team, "log", "-1", "--format=%s", "main").startswith(
@@ -129,7 +105,7 @@ def merged(team: Path) -> None:
 
 
 def test_the_hooks_stop_authors_where_the_page_says(tmp_path: Path, machine: Path, team: Path) -> None:
-    ada = Person(tmp_path / "ada", machine, {})
+    ada = person(tmp_path / "ada", machine, {})
     ada.type(f"git clone -q '{team}' clone && cd clone && sweep new peak")
     hooks = (ROOT / ".pre-commit-hooks.yaml").read_text()
     entries = re.findall(r"^  entry: (.*)$", hooks, re.MULTILINE)
@@ -139,7 +115,7 @@ def test_the_hooks_stop_authors_where_the_page_says(tmp_path: Path, machine: Pat
         done = subprocess.run(
             ["bash", "-c", entry],
             cwd=ada.at,
-            env={"PATH": f"{machine}:/usr/bin:/bin", "HOME": str(ada.home)},
+            env={"PATH": f"{machine}:/usr/bin:/bin", "HOME": str(tmp_path / "ada")},
             capture_output=True,
             check=False,
         )
