@@ -122,7 +122,7 @@ def _secrets(workspace: Workspace) -> tuple[Needed, ...]:
             asked = bootstrap.read(content)
             source = Source(asked.url, asked.branch, asked.shapes, is_public=asked.is_public)
             return platform.secrets(settings, source)
-    nowhere = Source("https://unknown.invalid/", settings.branch, is_public=True)
+    nowhere = Source("https://unknown.invalid/repository", settings.branch, is_public=True)
     trials = platform.Names.of(settings).trials
     return tuple(one for one in platform.secrets(settings, nowhere) if one.namespace == trials)
 

@@ -27,8 +27,10 @@ def new(workspace: Workspace, name: str) -> Path:
     files.refuse_links(workspace.root, SPECS)
     if os.path.lexists(path):
         raise UsageError(f"{SPECS}/{name}.yaml exists", hint="choose another name, or edit it")
-    has_mnist = "mnist" in workspace.settings.datasets and (workspace.root / "trainer").is_dir()
+    settings = workspace.settings
+    has_mnist = "mnist" in settings.datasets and (workspace.root / "trainer").is_dir()
+    text = starter(name, example=MNIST if has_mnist else PLAIN, clones=settings.code is not None)
     # Committed beside the specs, so that every clone has it, offline, in the version that wrote them.
     files.write_file(path.with_name(SCHEMA_FILE), schema_text("sweep").encode())
-    files.write_file(path, starter(name, example=MNIST if has_mnist else PLAIN).encode())
+    files.write_file(path, text.encode())
     return path

@@ -54,7 +54,7 @@ command: [python3, code/train.py, "${{args}}"]
 run:
   # This folder's committed tree is locked and run; nothing else is there. In a cluster the image holds it, or
   # pods take it from git: {{path: code, mode: clone}}, with `code:` in sweepledger.yaml.
-  code: {{path: code}}
+  code: {code}
   resources: {{cpu: 1, memory: 1Gi}}   # of one trial
   parallelism: 2   # trials at once
   retries: 1   # of a trial that failed for no fault of its hyperparameters
@@ -62,6 +62,9 @@ run:
 """
 
 
-def starter(name: str, *, example: str = PLAIN) -> str:
-    """Write a starter spec: for a program of one's own, or (`MNIST`) for the trainer that comes along."""
-    return example.format(name=name)
+def starter(name: str, *, example: str = PLAIN, clones: bool = False) -> str:
+    """Write a starter spec: for a program of one's own, or (`MNIST`) for the trainer that comes along.
+
+    `clones` where pods can take code from git: `code` in the settings.
+    """
+    return example.format(name=name, code="{path: code, mode: clone}" if clones else "{path: code}")

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 
 from generator.spec.schemas import schema
 from tests.repository import Sandbox
@@ -51,6 +52,27 @@ def test_a_new_spec_names_the_schema_that_lies_beside_it(sandbox: Sandbox, run_s
     first = (sandbox.root / "sweeps/lr.yaml").read_text().splitlines()[0]
     file = first.removeprefix("# yaml-language-server: $schema=")
     assert json.loads((sandbox.root / "sweeps" / file).read_text()) == schema("sweep")
+    assert run_sweep("validate", cwd=sandbox.root).stdout == "sweeps/lr.yaml: ok, 6 trials\n"
+
+
+CLONES = """version: 1
+defaults: {image: git}
+images:
+  git: {repository: registry.example.org/git, digest: 'sha256:%s'}
+code: {url: 'https://git.example.org/team/sweeps.git', image: git}
+""" % ("1" * 64)
+
+
+@pytest.mark.parametrize(("settings", "code"), [(CLONES, "clone"), ("version: 1\n", None)])
+def test_a_new_spec_takes_code_from_git_where_pods_can(
+    sandbox: Sandbox, run_sweep: Run, settings: str, code: str | None
+) -> None:
+    sandbox.write("sweepledger.yaml", settings)
+
+    run_sweep("new", "lr", cwd=sandbox.root)
+
+    spec = yaml.safe_load((sandbox.root / "sweeps/lr.yaml").read_text())
+    assert spec["run"]["code"].get("mode") == code
     assert run_sweep("validate", cwd=sandbox.root).stdout == "sweeps/lr.yaml: ok, 6 trials\n"
 
 

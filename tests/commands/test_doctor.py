@@ -63,6 +63,19 @@ def test_what_nobody_made_is_missing_with_a_way_out(platform: str, sandbox: Sand
     assert all(one.hint for one in found.values() if one.is_fault)
 
 
+def test_before_the_bootstrap_is_on_the_branch_only_the_secrets_of_trials_are_looked_for(
+    platform: str, sandbox: Sandbox
+) -> None:
+    (sandbox.root / "clusters/bootstrap.yaml").unlink()
+    sandbox.commit("Take the bootstrap back")
+    sandbox.push()
+
+    found = looked(sandbox)
+
+    assert found[f"Namespace {platform}"].state is State.OK
+    assert f"Secret {platform}-collector/sweep-git-write" not in found
+
+
 @pytest.mark.parametrize("controller", [Controller.ARGOCD, Controller.FLUX])
 def test_what_is_not_applied_is_so_by_the_commands_of_the_platforms_own_page(
     controller: Controller, sandbox: Sandbox, namespace: str, needs_kustomize: None
