@@ -35,20 +35,25 @@ def _review(review: Review, found: Planned) -> Iterator[RenderableType]:
         yield Text(f"  {words.outdated(review)}", "yellow")
     if review.ahead is not None:
         yield blocks(review.sweep.blocks)
+        yield from _constraints(review)
     else:
-        yield _blocks(review)
-    yield from _constraints(review)
-    if review.coverage.parameters and review.ahead is None:
-        yield _parameters(review.coverage.parameters)
-    if review.coverage.constants and review.ahead is None:
-        yield Text(f"  fixed  {words.assignment(review.coverage.constants)}")
-    if review.ahead is None:
-        yield _trials([("first", review.first), ("last", review.last)])
+        yield from _expanded(review)
     if found.base is not None and words.is_telling(review):
         change = words.change(review)
         yield Text(f"  spec here versus spec at {found.base[: words.SHORT_COMMIT]}: {change}")
     if isinstance(review.difference, Difference) and review.difference.former is not None:
         yield from _changes(review.difference)
+
+
+def _expanded(review: Review) -> Iterator[RenderableType]:
+    """Tell what comes of a spec whose trials are known; of a search they are not, before its records."""
+    yield _blocks(review)
+    yield from _constraints(review)
+    if review.coverage.parameters:
+        yield _parameters(review.coverage.parameters)
+    if review.coverage.constants:
+        yield Text(f"  fixed  {words.assignment(review.coverage.constants)}")
+    yield _trials([("first", review.first), ("last", review.last)])
 
 
 def _blocks(review: Review) -> Table:
