@@ -15,6 +15,12 @@ refuse() {
 digit='[0-9a-f]'
 four="$digit$digit$digit$digit"
 
+# The sweep of a batch: of lr-coarse-b2-0a1b2c3d it is lr-coarse.
+sweep_of() {
+  numbered="${1%-*}"
+  echo "${numbered%-b*}"
+}
+
 tree() { git rev-parse --quiet --verify "$1" 2>/dev/null || echo none; }
 
 # One batch that left overlays/active must stand in overlays/archive as it was, to the last byte.
@@ -28,9 +34,7 @@ moved() {
 
 # A trial that goes on from another of its sweep may read its checkpoints: the one thing that not every round has.
 without_parents() {
-  sweep="${1%-*}"
-  sweep="${sweep%-b*}"
-  there="$sweep-b[0-9]*-$four$four\/[0-9]*\/checkpoints"
+  there="$(sweep_of "$1")-b[0-9]*-$four$four\/[0-9]*\/checkpoints"
   sed "/^ *mountPath: \"\/sweep\/parent\"\$/{
     N
     N
@@ -54,8 +58,7 @@ bones() {
 # One new batch may come where all others of its sweep are archived, made as the one before it was.
 asked() {
   batch="$3"
-  sweep="${batch%-*}"
-  sweep="${sweep%-b*}"
+  sweep="$(sweep_of "$batch")"
   [ "$next" = collector ] || refuse "overlays/active/$batch is new"
   for place in "$1:overlays/active" "$1:overlays/archive" "$2:overlays/archive"; do
     [ "$(tree "$place/$batch")" = none ] || refuse "$batch is not new"
