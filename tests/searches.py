@@ -31,6 +31,17 @@ run:
   timeout: 1m
 {more}"""
 
+SLOPE = """import argparse, os, time
+parser = argparse.ArgumentParser()
+parser.add_argument("--x", type=float)
+x = parser.parse_args().x
+for step in range(1, 5):
+    print(f"step={step} score={x * step}", flush=True)
+    if x < 0 and step == 2:
+        time.sleep(600)
+"""
+"""A program whose score grows with each step; where it falls, it hangs until it is ended."""
+
 
 def hill(sandbox: Sandbox, name: str = "hill", *, more: str = "", **changes: Any) -> Path:
     """Write the spec of a search for the top of a parabola."""

@@ -13,16 +13,8 @@ from generator.commands.retry import retry
 from generator.errors import IdleError
 from generator.repo import batches
 from tests.repository import Sandbox
+from tests.searches import SLOPE
 
-TRAIN = """import argparse, os, time
-parser = argparse.ArgumentParser()
-parser.add_argument("--x", type=float)
-x = parser.parse_args().x
-for step in range(1, 5):
-    print(f"step={step} score={x * step}", flush=True)
-    if x < 0 and step == 2:
-        time.sleep(600)
-"""
 SPEC = """name: peak
 method: grid
 metric: {name: score, goal: maximize, source: stdout}
@@ -81,7 +73,7 @@ def launches(sandbox: Sandbox) -> list[dict[str, object]]:
 @pytest.fixture
 def measured(sandbox: Sandbox) -> Sandbox:
     """A sweep whose first batch has left three whole curves."""
-    sandbox.write("code/train.py", TRAIN)
+    sandbox.write("code/train.py", SLOPE)
     sandbox.write("sweeps/peak.yaml", SPEC % "1, 2, 3")
     played(sandbox)
     return sandbox

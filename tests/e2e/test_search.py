@@ -12,6 +12,7 @@ import yaml
 from tests.cluster.children import until
 from tests.e2e.controllers import Controller, until_in_sync
 from tests.e2e.team import MINUTE, PATIENCE, PERSON, Batch, Team
+from tests.searches import SLOPE
 
 ROUNDS, SIZE = 5, 2
 RUN = """command: [python3, code/{script}.py, "${{args}}"]
@@ -72,15 +73,6 @@ parameters:
   x: {{min: 0.0, max: 1.0}}
 {RUN.format(script="climb")}"""
 
-SLOPE = """import argparse, time
-parser = argparse.ArgumentParser()
-parser.add_argument("--x", type=float)
-x = parser.parse_args().x
-for step in range(1, 5):
-    print(f"step={step} score={x * step}", flush=True)
-    if x < 0 and step == 2:
-        time.sleep(600)
-"""
 SLOPE_SPEC = f"""name: slope
 description: Which x is steepest?
 method: grid
