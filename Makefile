@@ -1,6 +1,9 @@
 # Two commands matter: `make demo` and `make test`. Both make their own virtual environment, and both may be
 # repeated; a step is done again only when the files it follows from have changed.
 
+# Where root's own tools lie, such as chroot and mkfs: not every shell of root looks there.
+export PATH := $(PATH):/usr/sbin:/sbin
+
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin

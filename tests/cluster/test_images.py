@@ -20,10 +20,11 @@ from tests.cluster.images import COLLECTOR, HOLDER, RECIPES, TRAINER, Images, Re
 ROOT = Path(__file__).parents[2]
 NOBODY = "65532:65532"
 IN_IMAGE = """
-store=$1 image=$2 user=$3 where=$4 data=$5; shift 5
-container=$($store from --pull-never "$image")
-root=$($store mount "$container")
-trap 'umount --recursive --lazy "$root"; $store rm "$container" > "$data/removed"' EXIT
+kept=$1 scratch=$2 image=$3 user=$4 where=$5 data=$6; shift 6
+store() { buildah --root "$kept" --runroot "$scratch" --storage-driver overlay "$@"; }
+container=$(store from --pull-never "$image")
+root=$(store mount "$container")
+trap 'umount --recursive --lazy "$root"; store rm "$container" > "$data/removed"' EXIT
 mount --bind "$root" "$root"
 mount -o remount,bind,ro "$root"
 mount -t proc proc "$root/proc"
@@ -63,8 +64,8 @@ def run_in(made: Images, tmp_path: Path) -> Running:
         if not store.has(name):
             pytest.skip("skipped: the image is not in the store any more")
         config = config_of(images.archive_of(recipe, ROOT))["config"]
-        own = f"buildah --root {store.folder} --runroot {tmp_path / 'run'} --storage-driver overlay"
-        argv = [*base_system.ENDS_WITH_US, "sh", "-ceu", IN_IMAGE, "sh", own, name]
+        own = (str(store.folder), str(tmp_path / "run"))
+        argv = [*base_system.ENDS_WITH_US, "sh", "-ceu", IN_IMAGE, "sh", *own, name]
         argv += [config["User"], config.get("WorkingDir", "/"), str(data), *config["Env"], *command]
         return subprocess.run(argv, capture_output=True, text=True, check=False)
 
