@@ -43,6 +43,30 @@ def trainer(
     )
 
 
+LINGERS = """
+import os, runpy, sys, threading
+
+def lingers():
+    threading.main_thread().join()
+    os.abort()
+
+threading.Thread(target=lingers).start()
+runpy.run_module("trainer", run_name="__main__", alter_sys=True)
+"""
+
+
+@pytest.mark.parametrize(("arguments", "code"), [(("--help",), 0), (("mnist", "--seed=x"), BAD_SWEEP)])
+def test_threads_that_outlive_the_training_change_nothing_of_its_end(
+    arguments: tuple[str, ...], code: int
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LINGERS, *arguments], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == code, done.stderr
+    assert (done.stdout + done.stderr).endswith("\n")
+
+
 def refused(done: subprocess.CompletedProcess[str]) -> list[str]:
     assert done.stdout == ""
     assert "Traceback" not in done.stderr
