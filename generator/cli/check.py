@@ -76,7 +76,7 @@ def check(
 
 
 def _judged(base: str | None, month: str | None, *, everything: bool, mending: bool) -> tuple[Answer, bytes]:
-    from generator.cli import show
+    from generator.cli import check_text
     from generator.commands import check as command
     from generator.commands import mending as mends
     from generator.commands.workspace import Workspace
@@ -85,7 +85,7 @@ def _judged(base: str | None, month: str | None, *, everything: bool, mending: b
     found = command.check(workspace, base=base, everything=everything, month=month)
     patch = mends.mend(workspace, found.problems, base=base) if mending else b""
     code = EXIT_DRIFT * answer.has_errors(found.problems)
-    return Answer(_data(found), show.checked(found), found.problems, code), patch
+    return Answer(_data(found), check_text.checked(found), found.problems, code), patch
 
 
 def _data(found: "Checked") -> dict[str, object]:
@@ -95,6 +95,7 @@ def _data(found: "Checked") -> dict[str, object]:
         "specs": found.specs,
         "built": list(found.builds.built),
         "unchanged": list(found.builds.unchanged),
+        "untracked": list(found.untracked),
         "pools": {name: room_as_data(one) for name, one in found.rooms},
     }
 

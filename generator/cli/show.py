@@ -11,7 +11,6 @@ from rich.table import Table
 from rich.text import Text
 
 from generator.cli import domains, rounds
-from generator.cli.answer import has_errors
 from generator.cli.fitting import Fitting
 from generator.cli.values import assignment, counted, value
 from generator.formats.summary import METRIC_PREFIX, PARAMETER_PREFIX
@@ -21,7 +20,6 @@ from generator.structs.record import Status
 from generator.structs.sweep import Block
 
 if TYPE_CHECKING:  # a command pays only for what it runs
-    from generator.commands.check import Checked
     from generator.commands.collect import Collected
     from generator.commands.generate import Generated
     from generator.commands.logs import Logs
@@ -102,17 +100,6 @@ def blocks(found: tuple[Block, ...]) -> Table:
         for name, text in domains.rows(block):
             table.add_row(Text(f"  {name}"), Text(text))
     return table
-
-
-def checked(found: Checked) -> tuple[RenderableType, ...]:
-    """Show what new batches take, and what was looked at."""
-    from generator.cli import plan_words
-
-    built = f", {len(found.builds.built)} overlay(s) built" if found.builds.built else ""
-    same = f", {len(found.builds.unchanged)} as merged" if found.builds.unchanged else ""
-    verdict, colour = ("problems", "red") if has_errors(found.problems) else ("ok", "green")
-    rooms = (Text(f"{name}: {plan_words.room(room)}") for name, room in found.rooms)
-    return (*rooms, Text(f"{verdict}: {found.specs} spec(s){built}{same}", colour))
 
 
 def tried(found: Tried) -> tuple[RenderableType, ...]:

@@ -9,6 +9,7 @@ from generator.errors import RepositoryError, SpecError, UsageError
 from generator.reader.edits import with_item
 from generator.repo import batches
 from generator.repo.batches import StoredBatch
+from generator.repo.git import uncommitted
 from generator.structs.sweep import Sweep
 
 
@@ -29,7 +30,7 @@ class Asking:
         head, base = repository.commit("HEAD"), workspace.standing(None)
         if head is None or base is None:
             raise RepositoryError("nothing is committed yet, so nothing stands")
-        if repository.changed(sweep.path) or sweep.path not in repository.files(head, sweep.path):
+        if uncommitted(repository, sweep.path) or sweep.path not in repository.files(head, sweep.path):
             raise RepositoryError(
                 f"{sweep.path} has changes that are not committed",
                 hint="commit or stash them, then run this again",

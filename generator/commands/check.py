@@ -17,9 +17,10 @@ from generator.commands.checks import (
 )
 from generator.commands.checks.builds import Builds
 from generator.commands.checks.scene import Scene
-from generator.commands.workspace import Workspace
+from generator.commands.workspace import SETTINGS_FILE, Workspace
 from generator.plan import Room, room
 from generator.problems import Problem, Severity
+from generator.repo import git
 from generator.structs.sweep import Sweep
 
 
@@ -32,6 +33,8 @@ class Checked:
     problems: tuple[Problem, ...]
     rooms: tuple[tuple[str, Room], ...] = ()
     """What each new batch takes of its pool, by the batch's name."""
+    untracked: tuple[str, ...] = ()
+    """Files and folders that were looked at and that git does not have: a merge would be without them."""
 
 
 def check(
@@ -62,7 +65,8 @@ def check(
     problems += platform.check(scene, sweeps)
     built = builds.check(scene, everything=everything)
     rooms = tuple(_rooms(scene, sweeps))
-    return Checked(len(paths), built, tuple(sorted([*problems, *built.problems])), rooms)
+    untracked = git.untracked(workspace.repository, SETTINGS_FILE, *layout.OURS)
+    return Checked(len(paths), built, tuple(sorted([*problems, *built.problems])), rooms, untracked)
 
 
 def _rooms(scene: Scene, sweeps: Iterable[Sweep]) -> Iterator[tuple[str, Room]]:

@@ -2,7 +2,7 @@
 
 from generator.commands.workspace import Workspace
 from generator.errors import RepositoryError
-from generator.repo.git import Repository
+from generator.repo.git import Repository, uncommitted
 from generator.structs.program import Code, Data, Program
 from generator.structs.settings import Settings
 from generator.structs.sweep import Sweep
@@ -35,7 +35,7 @@ def current(workspace: Workspace, sweep: Sweep) -> Program:
         raise RepositoryError(
             "nothing is committed yet, so no code can be locked", hint="commit the code first"
         )
-    dirty = workspace.repository.changed(path)
+    dirty = uncommitted(workspace.repository, path)
     if dirty:
         shown = ", ".join(dirty[:3]) + (" …" if len(dirty) > 3 else "")  # noqa: PLR2004 - enough to find them
         raise RepositoryError(

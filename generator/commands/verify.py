@@ -20,7 +20,7 @@ from generator.commands.workspace import Workspace
 from generator.errors import IdleError, RepositoryError, StorageError, UsageError
 from generator.repo import batches, files
 from generator.repo.batches import ARCHIVE, StoredBatch
-from generator.repo.git import Entry, commits
+from generator.repo.git import Entry, commits, uncommitted
 from generator.results import results_folder
 from generator.results.tree import RESULTS
 from generator.structs.names import is_sweep_name
@@ -213,7 +213,7 @@ class _Verifying:
     def _work_tree(self, *folders: str) -> Iterator[Difference]:
         """Say what in the work tree nobody has committed."""
         repository, root = self.workspace.repository, self.workspace.root
-        changed = repository.changed(*folders)
+        changed = uncommitted(repository, *folders)
         stood = repository.read(self.commit, *changed) if changed else {}
         for path in changed:
             try:

@@ -77,7 +77,7 @@ def test_the_whole_story_as_json(sandbox: Sandbox, run_sweep: Run) -> None:
     batch = ask("generate")["sweeps"][0]["batch"]
     sandbox.commit("Ask")
     sandbox.push()
-    assert ask("check") == {"specs": 1, "built": [], "unchanged": [batch], "pools": {}}
+    assert ask("check") == {"specs": 1, "built": [], "unchanged": [batch], "untracked": [], "pools": {}}
     assert ask("status")["sweeps"][0]["pending"] == 3
     (landed,) = ask("local", "--once")["collected"]
     assert landed["counts"] == {**{str(status): 0 for status in Status}, "ok": 3}

@@ -152,3 +152,20 @@ def test_a_batch_is_annotated_at_its_lock() -> None:
     assert list(annotations([problem])) == [
         "::error file=overlays/active/peak-b1-00000000/batch.yaml,line=1,title=drift::wrong"
     ]
+
+
+def test_what_git_does_not_have_yet_is_named_with_the_way_to_add_it(sandbox: Sandbox, run_sweep: Run) -> None:
+    sandbox.spec()
+    sandbox.commit("Ask which x is best")
+    run_sweep("generate", cwd=sandbox.root)
+    sandbox.write("sweeps/a note of mine.txt", "")
+    sandbox.write("notes.md", "not ours to look at")
+
+    forgotten = run_sweep("check", cwd=sandbox.root)
+    added = [line.split(maxsplit=2)[2] for line in forgotten.stdout.splitlines() if "git add" in line]
+
+    assert forgotten.returncode == 0
+    assert "git does not have 3 paths yet" in forgotten.stdout
+    assert added == ["base/", "overlays/", "'sweeps/a note of mine.txt'"]
+    sandbox.git("add", *(path.strip("'") for path in added))
+    assert "git add" not in run_sweep("check", cwd=sandbox.root).stdout

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from generator.errors import RepositoryError
-from generator.repo.git import Repository, reachable_trees
+from generator.repo.git import Repository, reachable_trees, uncommitted
 from generator.repo.git.redact import redact
 from tests.repository import Sandbox
 
@@ -63,8 +63,8 @@ def test_changed_lists_edited_added_and_removed_files(sandbox: Sandbox) -> None:
     sandbox.write("code/train.py", "other")
     sandbox.write("code/new file.py", "new")
 
-    assert Repository.find(sandbox.root).changed("code") == ("code/new file.py", "code/train.py")
-    assert Repository.find(sandbox.root).changed("sweeps") == ()
+    assert uncommitted(Repository.find(sandbox.root), "code") == ("code/new file.py", "code/train.py")
+    assert uncommitted(Repository.find(sandbox.root), "sweeps") == ()
 
 
 def test_a_tree_has_an_id_a_file_has_none(sandbox: Sandbox) -> None:

@@ -6,7 +6,7 @@ from generator.commands.checks.scene import Scene
 from generator.problems import Problem
 from generator.repo import batches
 from generator.repo.batches import ARCHIVE
-from generator.repo.git import touches
+from generator.repo.git import touches, uncommitted
 from generator.results.tree import RESULTS
 from generator.structs.sweep import Sweep
 
@@ -25,8 +25,8 @@ def check(scene: Scene, sweeps: Iterable[Sweep], *, places: tuple[str, ...] = PL
     if scene.base is None:
         return
     repository = scene.workspace.repository
-    uncommitted = set(repository.changed(*places))
-    changed = (_changed(scene, places) | uncommitted) - {KEPT, *_cancelled(scene, sweeps)}
+    edited = set(uncommitted(repository, *places))
+    changed = (_changed(scene, places) | edited) - {KEPT, *_cancelled(scene, sweeps)}
     if not changed:
         return
     made = set(_left_behind(scene, changed)) if scene.is_behind else set()
@@ -46,7 +46,7 @@ def check(scene: Scene, sweeps: Iterable[Sweep], *, places: tuple[str, ...] = PL
             message = f"commit {touch.id[:12]} changes recorded history{more}, and no listed key signed it"
             yield Problem(paths[0], 0, 0, "", message, CODE, WAY_OUT)
     for path in sorted(changed):
-        if path in uncommitted or path not in made:
+        if path in edited or path not in made:
             yield Problem(path, 0, 0, "", "recorded history is changed by no signed commit", CODE, WAY_OUT)
 
 

@@ -15,7 +15,7 @@ from generator.render.overlay import BASES
 from generator.repo import batches, files
 from generator.repo.batches import StoredBatch
 from generator.repo.contents import blob_id
-from generator.repo.git import Entry, reachable_trees
+from generator.repo.git import Entry, reachable_trees, uncommitted
 from generator.structs.settings import Settings
 from generator.structs.tree import FileTree
 
@@ -107,7 +107,7 @@ class Scene:
             return stood
         repository = self.workspace.repository
         tree = repository.tree_id("HEAD", found.folder)
-        is_committed = tree is not None and not repository.changed(found.folder)
+        is_committed = tree is not None and not uncommitted(repository, found.folder)
         once = is_committed and tree in reachable_trees(repository, [self.base], found.folder)
         return found if once else stood
 

@@ -10,7 +10,7 @@ from generator.commands.workspace import SPECS, SUFFIX
 from generator.problems import Problem, Severity
 from generator.repo import batches
 from generator.repo.batches import ACTIVE, ARCHIVE, StoredBatch
-from generator.repo.git import Entry
+from generator.repo.git import Entry, uncommitted
 from generator.results import records_path, results_folder
 from generator.structs.sweep import Sweep
 
@@ -115,7 +115,7 @@ def _stands(scene: Scene, place: str) -> bool:
     """Tell whether what lies at a place, or below it, is what the base has there."""
     stood = _below(scene.entries, place)
     is_same = bool(stood) and stood == _below(scene.index, place)
-    return is_same and not scene.workspace.repository.changed(place)
+    return is_same and not uncommitted(scene.workspace.repository, place)
 
 
 def _below(entries: Mapping[str, Entry], place: str) -> dict[str, Entry]:

@@ -16,6 +16,7 @@ from generator.repo.git.mirror import REMOTE, Mirror
 from generator.repo.git.proposal import heads, offer, proposals, propose, superseded, withdraw
 from generator.repo.git.publish import Change, create, fetch, followed, publish
 from generator.repo.git.signed import Touch, touches
+from generator.repo.git.work_tree import uncommitted, untracked
 
 __all__ = [
     "REMOTE",
@@ -43,5 +44,7 @@ __all__ = [
     "reachable_trees",
     "superseded",
     "touches",
+    "uncommitted",
+    "untracked",
     "withdraw",
 ]

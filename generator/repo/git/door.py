@@ -81,9 +81,6 @@ def forget_redirections() -> None:
 LOCK = re.compile(r"nable to create '(?P<path>[^'\n]+\.lock)': File exists")
 TREE_MODE = "040000"
 
-OWN_SCOPES = frozenset({"local", "worktree"})
-FILTERS = frozenset({"clean", "process", "smudge", "required"})
-
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -265,36 +262,3 @@ class Repository:
         entries = self.files(commit, *below)
         contents = self.blobs(entry.id for entry in entries.values())
         return {path: contents[entry.id] for path, entry in entries.items()}
-
-    def changed(self, *below: str) -> tuple[str, ...]:
-        """List paths below some folders that differ from HEAD, untracked ones included."""
-        listed = self.run(
-            *self._without_own_filters(),
-            "status",
-            *("--porcelain", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=dirty"),
-            "--",
-            *below,
-        )
-        return tuple(sorted(line[3:] for line in listed.split("\0") if line))
-
-    def _without_own_filters(self) -> tuple[str, ...]:
-        """Switch off filters of the repository's own configuration: git would run them to compare a file.
-
-        A person's own, such as those of large files, stay. Raises RepositoryError for one that hides.
-        """
-        try:
-            listed = self.run("config", "--show-scope", "-z", "--name-only", "--get-regexp", r"^filter\.")
-        except RepositoryError:
-            return ()  # there are none
-        words = listed.split("\0")
-        own = [
-            name
-            for scope, name in zip(words[::2], words[1::2], strict=False)
-            if scope in OWN_SCOPES and name.rpartition(".")[2] in FILTERS
-        ]
-        hidden = [name for name in own if "=" in name]
-        if hidden:
-            raise RepositoryError(
-                f"the repository's configuration has {hidden[0]!r}", hint="remove it: git would run it"
-            )
-        return tuple(word for name in own for word in ("-c", f"{name}="))

@@ -13,6 +13,7 @@ from generator.errors import RepositoryError
 from generator.repo import files
 from generator.repo.git.door import Repository
 from generator.repo.git.publish import ABSENT, Change, commit
+from generator.repo.git.work_tree import uncommitted
 
 EXECUTABLE = "100755"
 
@@ -84,7 +85,7 @@ def _refuse_edits(repository: Repository, steps: Iterable[_Step], contents: dict
     by_path = {step.path: step for step in steps}
     edited = [
         path
-        for path in repository.changed(*by_path)
+        for path in uncommitted(repository, *by_path)
         if path not in by_path or not _is_taken(repository.folder, by_path[path], contents)
     ]
     if edited:
