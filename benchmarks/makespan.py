@@ -4,6 +4,7 @@ python benchmarks/makespan.py [RUNS] [FOLDER]
 
 Every run is a sweep of short trials of one program, played by `sweep local`: trials that sleep as long as a
 value says, give or take, and start an interpreter each. A folder that holds runs already is only looked at.
+On nodes of a cluster: makespan_cluster.py.
 """
 
 import json
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
@@ -20,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from generator.commands.generate import generate
 from generator.commands.local import Options, local
 from generator.commands.recorded import records_file
+from generator.commands.workspace import Workspace
 from generator.engine.local.events import JobCreated, PodEnded
 from generator.formats import record
 from generator.plan import Asked, forecast, past
@@ -62,19 +65,30 @@ run:
 Held = tuple[StoredBatch, tuple[Record, ...]]
 
 
+def drawn(runs: int) -> list[tuple[str, list[int], list[int], int]]:
+    """Draw sweeps: name, values of both parameters, and how many trials run at once."""
+    chance = random.Random(20261122)  # noqa: S311 - no secret
+    return [
+        (
+            f"run-{number:02d}",
+            sorted(chance.sample([2, 3, 4, 5, 6], k=chance.choice([2, 3, 4]))),
+            list(range(chance.choice([2, 3, 4]))),
+            chance.choice([2, 3, 4]),
+        )
+        for number in range(runs)
+    ]
+
+
 def play(sandbox: Sandbox, runs: int) -> None:
     """Run sweeps one after the other, as a team would on a machine that does other things as well."""
     took: dict[str, float] = {}
-    chance = random.Random(20261122)  # noqa: S311 - no secret
     sandbox.write("code/train.py", PROGRAM)
     sandbox.commit("Write a program")
     sandbox.push()
-    for number in range(runs):
-        name = f"run-{number:02d}"
-        epochs = sorted(chance.sample([2, 3, 4, 5, 6], k=chance.choice([2, 3, 4])))
-        widths = list(range(chance.choice([2, 3, 4])))
-        spec = SPEC.format(name=name, epochs=epochs, widths=widths, parallelism=chance.choice([2, 3, 4]))
-        sandbox.write(f"sweeps/{name}.yaml", spec)
+    for name, epochs, widths, at_once in drawn(runs):
+        sandbox.write(
+            f"sweeps/{name}.yaml", SPEC.format(name=name, epochs=epochs, widths=widths, parallelism=at_once)
+        )
         generate(sandbox.workspace, [name])
         sandbox.commit(f"Ask for {name}")
         sandbox.push()
@@ -89,25 +103,24 @@ def play(sandbox: Sandbox, runs: int) -> None:
         print(f"{name} took {took[name]:.1f} s", flush=True)
 
 
-def recorded(sandbox: Sandbox) -> list[Held]:
+def recorded(root: Path) -> list[Held]:
     """Read what every run has left in git."""
     found = []
-    for batch in batches.in_work_tree(sandbox.root):
-        text = (sandbox.root / records_file(batch)).read_text()
+    for batch in batches.in_work_tree(root):
+        text = (root / records_file(batch)).read_text()
         lines = record.read_lines(text)
         found.append((batch, tuple(one for one in lines if isinstance(one, Record))))
     return found
 
 
-def judged(sandbox: Sandbox) -> bool:
+def judged(root: Path, held: Sequence[Held], measured: Mapping[str, float]) -> bool:
     """Foresee each run from all others, print how it went, and tell whether the bars are met."""
-    held, measured = recorded(sandbox), json.loads((sandbox.root / STATE / TOOK).read_text())
     timed = {batch.name: [(one, batch.rows[one.index].values) for one in found] for batch, found in held}
     inside, ratios = [], []
     print(f"{'run':8} {'trials':>6} {'at once':>7} {'took':>6} {'low':>6} {'middle':>6} {'high':>6}   (s)")
     for batch, _ in held:
         others = [(name, pairs) for name, pairs in timed.items() if name != batch.name]
-        sweep = sandbox.workspace.sweeps([batch.sweep])[0]
+        sweep = Workspace.find(root).sweeps([batch.sweep])[0]
         run: Run = sweep.run
         told = forecast(Asked(run, [row.values for row in batch.rows], None, past(others)), seed=1).done
         assert told is not None
@@ -123,12 +136,17 @@ def judged(sandbox: Sandbox) -> bool:
     return BAR[0] <= share <= BAR[1] and width <= WIDEST
 
 
+def _judged(sandbox: Sandbox) -> int:
+    took = json.loads((sandbox.root / STATE / TOOK).read_text())
+    return int(not judged(sandbox.root, recorded(sandbox.root), took))
+
+
 def main() -> int:
     """Play what is not there yet, then judge."""
     runs = int(sys.argv[1]) if len(sys.argv) > 1 else RUNS
     if len(sys.argv) > 2 and Path(sys.argv[2], "remote.git").exists():  # noqa: PLR2004 - the second argument
         folder = Path(sys.argv[2])
-        return int(not judged(Sandbox(folder / "remote.git", folder / "work tree")))
+        return _judged(Sandbox(folder / "remote.git", folder / "work tree"))
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(sys.argv[2]) if len(sys.argv) > 2 else Path(scratch)  # noqa: PLR2004
         folder.mkdir(exist_ok=True)
@@ -136,7 +154,7 @@ def main() -> int:
         subprocess.run(["git", "config", "user.name", "Bench"], cwd=sandbox.root, check=True)
         subprocess.run(["git", "config", "user.email", "bench@example.org"], cwd=sandbox.root, check=True)
         play(sandbox, runs)
-        return int(not judged(sandbox))
+        return _judged(sandbox)
 
 
 if __name__ == "__main__":

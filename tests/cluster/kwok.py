@@ -51,12 +51,12 @@ def start(machine: Machine, *, nodes: int = 10, seconds: float = 0, pool: str = 
     until(f"{nodes} fake nodes are ready", lambda: _ready(machine) == nodes, seconds=READY_SECONDS)
 
 
-def restart(machine: Machine, *, seconds: float) -> None:
-    """Let pods take another time from now on. Raises NoClusterToolsError."""
+def restart(machine: Machine, *, seconds: float, most: float | None = None) -> None:
+    """Let pods take another time from now on, or any up to a longest. Raises NoClusterToolsError."""
     program = tool(building.KWOK, "kwok")
     machine.children.end(NAME)
     config = machine.folder / "kwok.yaml"
-    config.write_text(yaml.dump(*_stages(program.parent / "stage", seconds)))
+    config.write_text(yaml.dump(*_stages(program.parent / "stage", seconds, most or seconds)))
     machine.children.start(
         NAME,
         [
@@ -83,12 +83,16 @@ def node(name: str, pool: str) -> dict[str, Any]:
     }
 
 
-def _stages(folder: Path, seconds: float) -> Iterable[dict[str, Any]]:
+def _stages(folder: Path, least: float, most: float) -> Iterable[dict[str, Any]]:
     """Read kwok's own stages; the end of a pod is put off."""
     for path in STAGES:
         for stage in yaml.load_all((folder / path).read_bytes()):
-            if stage["metadata"]["name"] == ENDS and seconds:
-                stage["spec"]["delay"] = {"durationMilliseconds": int(seconds * 1000)}
+            if stage["metadata"]["name"] == ENDS and most:
+                delay = {
+                    "durationMilliseconds": int(least * 1000),
+                    "jitterDurationMilliseconds": int(most * 1000),
+                }
+                stage["spec"]["delay"] = delay
             yield stage
 
 
