@@ -250,6 +250,8 @@ def shown(found: Shown) -> tuple[RenderableType, ...]:
     if found.parent:
         add("goes on from", found.parent)
     add("status", ending(result.status, result.reason) if result else status("missing"))
+    if found.said:
+        add("why", _harmless(found.said))
     if result:
         add("attempts", result.attempts)
     for name, measured in (result.metrics if result else {}).items():

@@ -5,14 +5,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from generator.commands import ledger
+from generator.commands.recorded import records_file
 from generator.commands.workspace import Workspace
+from generator.formats import record
 from generator.formats.lock import LOCK_FILE
 from generator.formats.summary import SummaryRow
 from generator.repo.batches import ACTIVE, StoredBatch
+from generator.repo.files import read_file
 from generator.repo.git import Commit, commits
 from generator.results import records_path, results_folder
 from generator.structs.batch import Lock
+from generator.structs.record import Record
 from generator.structs.values import Value, bytes_digest
+
+TOLD = ("error", "said")
+"""In the details of a record: what the launcher says of an attempt, or the engine where no launcher did."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +34,8 @@ class Shown:
     """None while it is not recorded."""
     commits: tuple[tuple[str, Commit], ...]
     """What each commit did: asked, generated, recorded."""
+    said: str | None = None
+    """Why its last attempt did not end well, as launcher or engine tell it."""
 
     @property
     def parent(self) -> str | None:
@@ -46,6 +55,7 @@ class Shown:
             "parent": self.parent,
             "status": result.status if result else "missing",
             "reason": result.reason if result else None,
+            "said": self.said,
             "attempts": result.attempts if result else 0,
             "metrics": dict(result.metrics) if result else {},
             "provenance": {
@@ -78,7 +88,18 @@ def show(workspace: Workspace, trial: str) -> Shown:
     rows = recorded.rows if recorded else ()
     result = next((row for row in rows if row.trial == found.id and row.program == held.program.digest), None)
     values = found.batch.rows[found.index].values
-    return Shown(found.id, found.index, found.batch, values, result, tuple(_made(workspace, held)))
+    made, said = tuple(_made(workspace, held)), _said(workspace, found)
+    return Shown(found.id, found.index, found.batch, values, result, made, said)
+
+
+def _said(workspace: Workspace, trial: ledger.Found) -> str | None:
+    """Read why the last attempt that is recorded did not end well; None where it did, or did not say."""
+    path = workspace.root / records_file(trial.batch)
+    lines = record.read_lines(read_file(path).decode(errors="replace")) if path.is_file() else ()
+    attempts = [one for one in lines if isinstance(one, Record) and one.trial == trial.id]
+    last = max(attempts, key=lambda one: one.attempt, default=None)
+    told = [last.details.get(name) for name in TOLD] if last and not last.status.is_success else []
+    return next((text for text in told if isinstance(text, str)), None)
 
 
 def _made(workspace: Workspace, held: Lock) -> Iterator[tuple[str, Commit]]:

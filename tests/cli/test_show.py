@@ -96,6 +96,29 @@ def test_an_attempt_that_printed_nothing_is_named() -> None:
     assert told == ["-- u1 printed nothing", "-- u2 stdout", "x=1"]
 
 
+def test_a_trial_that_failed_is_shown_with_what_its_last_attempt_says(
+    sandbox: Sandbox, run_sweep: Run, tmp_path: Path
+) -> None:
+    sandbox.spec()
+    merge(sandbox)
+    (batch,) = batches.in_work_tree(sandbox.root)
+    volume, failed = tmp_path / "volume", {"status": "failed", "reason": "exit-1", "metrics": {}}
+    for attempt, error in ((1, "the first"), (2, "no number \x1b[31mscore")):
+        leave(volume, batch, 0, uid=f"u{attempt}", attempt=attempt, details={"error": error}, **failed)
+    leave(volume, batch, 1, details={"error": "nothing was wrong"})
+    leave(volume, batch, 2, details={"error": ["a list"]}, **failed)
+    assert collect(Target(sandbox.workspace.repository, None, "main"), volume, {batch.name})
+
+    shown = [
+        [line for line in lines(run_sweep("show", row.trial, cwd=sandbox.root)) if line[0] == "why"]
+        for row in batch.rows
+    ]
+
+    assert shown == [[["why", "no", "number", "�[31mscore"]], [], []]
+    told = run_sweep("show", batch.rows[0].trial, "--format", "json", cwd=sandbox.root)
+    assert json.loads(told.stdout)["data"]["said"] == "no number \x1b[31mscore"
+
+
 def test_results_say_why_trials_failed(sandbox: Sandbox, run_sweep: Run, tmp_path: Path) -> None:
     recorded(sandbox, tmp_path / "volume")
 
