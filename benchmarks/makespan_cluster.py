@@ -27,6 +27,7 @@ from tests.cluster import fleet, kwok, machine
 from tests.cluster.apiserver import NoClusterToolsError
 from tests.cluster.children import until
 from tests.cluster.fleet import Ask
+from tests.e2e.collecting import only_by_hand
 from tests.e2e.controllers import CONTROLLERS
 from tests.e2e.founding import found, prepared
 from tests.e2e.team import PATIENCE, Batch, Team, has_ended
@@ -46,21 +47,23 @@ def node(runs: int, controller: str) -> bool:
     follower.follow(team)
     team.write("code/work.py", PROGRAM)
     team.commit("Write a program")
-    took, asked = {}, []
-    for name, epochs, widths, at_once in drawn(runs):
-        team.ask(
-            name,
-            parameters={"epochs": epochs, "width": widths},
-            parallelism=at_once,
-            shape="indexed",
-            resources={"cpu": "100m", "memory": "64Mi", "scratch": "16Mi"},
-        )
-        (batch,) = team.asked(name)
-        asked.append(batch)
-        took[name] = _ended(team, batch)
-        print(f"{name} took {took[name]:.0f} s", flush=True)
-    for batch in asked:
-        team.until_recorded(batch)
+    took = {}
+    with only_by_hand(team):  # a Job may be pruned as soon as it is recorded
+        for name, epochs, widths, at_once in drawn(runs):
+            team.ask(
+                name,
+                parameters={"epochs": epochs, "width": widths},
+                parallelism=at_once,
+                shape="indexed",
+                resources={"cpu": "100m", "memory": "64Mi", "scratch": "16Mi"},
+            )
+            (batch,) = team.asked(name)
+            took[name] = _ended(team, batch)
+            print(f"{name} took {took[name]:.0f} s", flush=True)
+        asked = [team.batch(name) for name in took]
+        team.collect()
+        for batch in asked:
+            team.until_recorded(batch)
     return judged(team.root, recorded(team.root), took)
 
 
