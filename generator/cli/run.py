@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from generator.cli import answer, completing, origins, rounds
-from generator.cli.answer import Answer, Format, FormatOption
+from generator.cli.answer import EXIT_PROBLEMS, Answer, Format, FormatOption
 from generator.cli.panels import READ, RUN
 from generator.errors import RepositoryError, UnreadableError
 
@@ -261,8 +261,9 @@ def tallied(data: "list[dict[str, Any]]", found: "tuple[Tally, ...]", *more: "Te
     from generator.cli import show
 
     problems = tuple(problem for one in found for problem in one.problems)
-    code = UnreadableError.exit_code if problems else 0
-    return Answer({"sweeps": data}, (*show.tallies(found), *more), problems, code)
+    mistakes = tuple(problem for one in found for problem in one.mistakes)
+    code = UnreadableError.exit_code if problems else EXIT_PROBLEMS if mistakes else 0
+    return Answer({"sweeps": data}, (*show.tallies(found), *more), (*problems, *mistakes), code)
 
 
 def tally(one: "Tally") -> dict[str, Any]:

@@ -42,6 +42,8 @@ class Tally:
     """What a person should know of those in the cluster."""
     problems: tuple[Problem, ...] = ()
     """Why batches cannot be read; their trials are not counted."""
+    mistakes: tuple[Problem, ...] = ()
+    """Of its spec, looked at where one sweep was asked about, or where the sweep has no batch yet."""
     search: Reached | None = None
     """How far it has come, where it goes by rounds."""
     origin: Origin | None = None
@@ -100,11 +102,19 @@ def status(
     return tuple(
         replace(
             _tally(workspace, sweep, replace(look, stored=batches.of_sweep(stored, sweep))),
+            mistakes=_mistakes(workspace, sweep) if asked or not batches.of_sweep(stored, sweep) else (),
             search=come.get(sweep),
             origin=found.get(sweep),
         )
         for sweep in sorted(wanted)
     )
+
+
+def _mistakes(workspace: Workspace, sweep: str) -> tuple[Problem, ...]:
+    """Find what is wrong with a spec. Those of all sweeps are not read: there may be many."""
+    path = workspace.root / searching.spec_path(sweep)
+    read = workspace.parse(path) if path.is_file() else ()
+    return read if isinstance(read, tuple) else ()
 
 
 def _searches(

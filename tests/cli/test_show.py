@@ -284,3 +284,19 @@ def test_what_only_a_cluster_says_has_room_at_eighty_columns() -> None:
 
     assert head.split() == ["sweep", "trials", "best", "active"]
     assert "2 node lost" in " ".join(" ".join(rows).split())
+
+
+def test_a_new_spec_with_a_mistake_is_named_by_status_and_the_others_are_counted(
+    sandbox: Sandbox, run_sweep: Run, tmp_path: Path
+) -> None:
+    recorded(sandbox, tmp_path / "volume")
+    wrong = sandbox.spec("wrong")
+    wrong.write_text(wrong.read_text().replace("goal: maximize", "goal: maximise"))
+
+    told = run_sweep("status", cwd=sandbox.root)
+    alone = run_sweep("status", "peak", cwd=sandbox.root)
+
+    assert told.returncode == 1
+    assert told.stderr.startswith("sweeps/wrong.yaml:4:29: metric.goal: ")
+    assert [line.split()[:2] for line in told.stdout.splitlines()[1:]] == [["peak", "3"], ["wrong", "0"]]
+    assert (alone.returncode, alone.stderr) == (0, "")
