@@ -293,7 +293,7 @@ def test_a_new_spec_with_a_mistake_is_named_by_status_and_the_others_are_counted
     wrong = sandbox.spec("wrong")
     wrong.write_text(wrong.read_text().replace("goal: maximize", "goal: maximise"))
 
-    told = run_sweep("status", cwd=sandbox.root)
+    told = run_sweep("status", cwd=sandbox.root, COLUMNS="250")
     alone = run_sweep("status", "peak", cwd=sandbox.root)
 
     assert told.returncode == 1
