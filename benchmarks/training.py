@@ -245,7 +245,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", nargs="*", choices=[*measures, "gpu"])
+    parser.add_argument("what", nargs="*", choices=[*measures, "gpu", []])
     parser.add_argument("--rounds", type=int, default=3)
     wanted = parser.parse_args()
     print(f"Python {platform.python_version()}, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}")
