@@ -15,15 +15,21 @@ DIFFERENCE_LINES = 20
 class EditedError(RepositoryError):
     """A generated folder is not what it was generated as; nothing is overwritten."""
 
+    paths: tuple[str, ...] = ()
+    """The files that differ, as a person would type them."""
+
     @classmethod
     def of(cls, batch: StoredBatch, drift: Drift, wanted: FileTree | None, *, merged: bool = False) -> Self:
         """Show how a batch differs from what it should be, as far as that is known."""
-        way_out = "`git checkout -- {0}`" if merged else "`rm -r {0}`, then `sweep generate`"
+        way_out = "`git checkout -- {0}`" if merged else "`rm -r {0}`, then `sweep generate {1}`"
         shown = "\n".join(_difference(batch.tree, drift, wanted))
-        return cls(
+        error = cls(
             f"{batch.folder} was edited by hand; it is not overwritten:\n{shown}",
-            hint=f"change the spec instead; to drop the edit: {way_out.format(batch.folder)}",
+            hint=f"change the spec instead; to drop the edit: {way_out.format(batch.folder, batch.sweep)}",
         )
+        paths = sorted((*drift.added, *drift.changed, *drift.stale))
+        error.paths = tuple(f"{batch.folder}/{path}" for path in paths)
+        return error
 
 
 def _difference(found: FileTree, drift: Drift, wanted: FileTree | None) -> Iterator[str]:

@@ -95,6 +95,24 @@ def test_a_planned_name_with_other_bytes_is_refused_though_its_digests_fit(
     assert codes(check(sandbox.workspace)) == {"batch-forged"}
 
 
+def test_a_new_batch_that_was_edited_is_refused_file_by_file_with_the_way_out(sandbox: Sandbox) -> None:
+    sandbox.spec()
+    generate(sandbox.workspace)
+    (name,) = sandbox.active()
+    folder = f"overlays/active/{name}"
+    edited = sandbox.root / folder / "job.yaml"
+    edited.write_text(edited.read_text().replace("parallelism: 2", "parallelism: 3"))
+    sandbox.write(f"{folder}/note.txt", "why")
+
+    found = check(sandbox.workspace).problems
+
+    forged = {one.file: one for one in found if one.code == "batch-forged"}
+    assert set(forged) == {f"{folder}/job.yaml", f"{folder}/note.txt"}
+    for one in forged.values():
+        assert "\\x0a" not in str(one)
+        assert f"`rm -r {folder}`, then `sweep generate peak`" in (one.hint or "")
+
+
 def test_a_name_that_is_not_the_digest_of_its_files_is_refused(sandbox: Sandbox) -> None:
     sandbox.spec()
     generate(sandbox.workspace)

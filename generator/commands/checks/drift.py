@@ -14,7 +14,6 @@ from generator.errors import RepositoryError, UnreadableError
 from generator.formats.lock import LOCK_FILE
 from generator.problems import Problem, Severity
 from generator.repo import batches
-from generator.repo.batches import ACTIVE
 from generator.repo.contents import blob_id
 from generator.repo.files import read_input
 from generator.repo.git import reachable_trees
@@ -45,7 +44,8 @@ def check(scene: Scene, sweeps: tuple[Sweep, ...]) -> Iterator[Problem]:
     try:
         planned = generate.plan(scene.workspace, asked, base=scene.base, stored=stored)
     except EditedError as error:
-        yield Problem(ACTIVE, 0, 0, "", str(error), "batch-forged", error.hint)
+        for path in error.paths:
+            yield Problem(path, 0, 0, "", "is not what the generator writes", "batch-forged", error.hint)
         return
     for generated in planned:
         yield from _planned(scene, generated)
