@@ -58,8 +58,8 @@ def status(found: str) -> Text:
 
 
 def ending(found: str, reason: str | None) -> Text:
-    """Show a status, and why it is none better."""
-    return status(found).append(f" ({_harmless(reason)})" if reason else "", "default")
+    """Show a status, and why it is none better where it does not say so itself."""
+    return status(found).append(f" ({_harmless(reason)})" if reason and reason != found else "", "default")
 
 
 def grid(*headings: str) -> Table:
@@ -110,7 +110,7 @@ def tried(found: Tried) -> tuple[RenderableType, ...]:
     table = grid("metric", "value")
     for name, measured in (record.metrics if record else {}).items():
         table.add_row(Text(name), number(measured))
-    return head, Text(assignment(found.trial.assignment)), table
+    return head, Text(assignment(found.trial.assignment)), *([table] if table.row_count else [])
 
 
 def collected(found: Iterable[Collected]) -> tuple[RenderableType, ...]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from generator.cli import show
 from generator.structs.record import Status
 from tests.repository import Sandbox
 
@@ -395,6 +396,22 @@ def test_a_trial_that_is_tried_has_no_id(sandbox: Sandbox, run_sweep: Run, form:
     assert done.returncode == 0, done.stderr
     assert not re.search(r"\bt[0-9a-f]{11}\b", done.stdout + done.stderr)
     assert "launch.py: try: ok" in done.stderr
+
+
+def test_a_tried_trial_that_left_no_metric_has_no_table_of_them(sandbox: Sandbox, run_sweep: Run) -> None:
+    sandbox.spec()
+    sandbox.write("code/train.py", "raise SystemExit(3)")
+
+    done = run_sweep("try", "peak", cwd=sandbox.root)
+
+    assert done.returncode == 1
+    assert "failed (exit-3)" in done.stdout
+    assert "metric" not in done.stdout
+
+
+def test_a_reason_that_is_the_status_is_said_once() -> None:
+    assert show.ending("timeout", "timeout").plain == "timeout"
+    assert show.ending("failed", "timeout").plain == "failed (timeout)"
 
 
 def test_batches_that_the_branch_lacks_are_told_of(sandbox: Sandbox, run_sweep: Run) -> None:
