@@ -80,7 +80,7 @@ def _generated(one: Generated, *, check: bool) -> Iterator[RenderableType]:
     again = f", {one.retried} once more" if one.retried else ""
     yield Text(f"{one.sweep.name}: {one.trials} trials, {one.known} known, {new} new{again}", "bold")
     if one.batch is None:
-        later = f"; `sweep next {one.sweep.name}` asks for further rounds" if one.sweep.search else ""
+        later = f"; rounds are asked for by `sweep next {one.sweep.name}`" if one.sweep.search else ""
         yield Text(f"  nothing to write: every trial is in a batch{later}")
     else:
         yield blocks(one.sweep.blocks)

@@ -3,6 +3,7 @@
 import csv
 import shutil
 import subprocess
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,17 @@ def test_generate_makes_the_first_round_and_no_later_one(sandbox: Sandbox, resul
 
     assert name.startswith("hill-b1-")
     assert later.batch is None
+
+
+def test_generating_names_the_verb_of_rounds_and_promises_no_further_one(
+    sandbox: Sandbox, run_sweep: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    begun(sandbox)
+
+    done = run_sweep("generate", "hill", cwd=sandbox.root)
+
+    told = "nothing to write: every trial is in a batch; rounds are asked for by `sweep next hill`"
+    assert told in " ".join(done.stdout.split())
 
 
 def test_a_results_commit_records_a_round_and_asks_for_the_next_until_the_last(
