@@ -88,5 +88,7 @@ def _run(arguments: list[str]) -> int:
     except SystemExit:  # Typer and Rich leave so where nobody reads the help any more
         code = 0
     except typer.TyperException as error:
-        code = fail_usage(arguments, error.format_message().rstrip("."))
+        # "Value error, " is said by Typer's own reader of choices, and tells a person nothing.
+        said = error.format_message().replace(": Value error, ", ": ", 1).rstrip(".")
+        code = fail_usage(arguments, said)
     return code if isinstance(code, int) else 0

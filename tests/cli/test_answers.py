@@ -209,6 +209,7 @@ def test_without_kustomize(sandbox: Sandbox, run_sweep: Run, form: str) -> None:
         (["new", "No Name"], "is no sweep name"),
         (["try", "peak", "--trial", "9"], "has trials 0 to 2, got 9"),
         (["bogus"], "No such command 'bogus'"),
+        (["export", "bogus", "peak"], "Invalid value for 'FORMAT': 'bogus' is not one of 'wandb', "),
         (["status", "nobody"], "no sweep 'nobody'"),
         (["status", "--bogus"], "No such option: --bogus"),
     ],
