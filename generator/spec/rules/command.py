@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from generator.problems import Problem
 from generator.reader import shown
 from generator.spec.draft import Draft
-from generator.structs.command import SPREADING, Macro, MacroError, parse_element
+from generator.structs.command import MACROS, SPREADING, Macro, MacroError, parse_element
+from generator.structs.names import environment_name
 
 SEEDS = {Macro("seed"), Macro("envvar", "SWEEP_SEED")}
 
@@ -34,7 +35,16 @@ def macros(draft: Draft) -> Iterator[Problem]:
         try:
             parse_element(text)
         except MacroError as error:
-            yield draft.problem(place, str(error), code="command-macro", hint=error.hint)
+            hint = _one_value(draft, text) or error.hint
+            yield draft.problem(place, str(error), code="command-macro", hint=hint)
+
+
+def _one_value(draft: Draft, text: str) -> str | None:
+    """Say how an element gets the value of one parameter, where it names one as if that were a macro."""
+    for name in draft.names("parameters"):
+        if f"${{{name}}}" in text and name not in MACROS:
+            return f'the value of {name} alone is "${{envvar:{environment_name(name)}}}"'
+    return None
 
 
 def has_its_program(draft: Draft) -> Iterator[Problem]:
