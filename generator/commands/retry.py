@@ -83,17 +83,23 @@ def _refuse_unpushed(asking: Asking, planned: Generated) -> None:
 
 
 def _due(asking: Asking, statuses: frozenset[Status], batch: str | None) -> tuple[str, ...]:
-    """Name the batches of which trials ended so, and that are the newest to list them. Raises UsageError."""
+    """Name the batches of which trials ended so, and that are the newest to list them. Raises IdleError."""
     newest = {trial.digest: one.name for one in asking.standing for trial in one.trials}
     found = tuple(retrying.outcomes(asking.workspace, asking.sweep, asking.standing, asking.base))
     final = {digest for _, digest, status in found if status.is_final}
-    due = {
-        name
+    unsettled = [
+        (name, newest[digest])
         for name, digest, status in found
-        if status in statuses and newest[digest] == name and digest not in final and batch in {None, name}
-    }
+        if status in statuses and digest not in final and batch in {None, name}
+    ]
+    due = {name for name, last in unsettled if name == last}
     if not due:
         told = " or ".join(sorted(statuses))
+        if again := sorted({last for _, last in unsettled}):
+            raise IdleError(
+                f"nothing to retry: {', '.join(again)} asks once more already for what is {told}",
+                hint=f"`sweep status {asking.sweep.name}` says where it stands",
+            )
         raise IdleError(
             f"nothing to retry: no recorded trial of {batch or asking.sweep.name} is {told}",
             hint=f"`sweep results {asking.sweep.name}` lists them",

@@ -211,6 +211,15 @@ def test_asked_twice_before_it_is_pushed_nothing_is_written_twice(
     assert recorded.git("rev-parse", "HEAD") == head
 
 
+def test_what_a_merged_batch_asks_for_again_already_is_not_said_to_have_ended_well(recorded: Sandbox) -> None:
+    made = retry(recorded.workspace, "peak")
+    recorded.push()
+
+    with pytest.raises(IdleError, match=f"nothing to retry: {made.batch} asks once more already") as raised:
+        retry(recorded.workspace, "peak")
+    assert "sweep status peak" in (raised.value.hint or "")
+
+
 def test_a_batch_that_was_committed_and_not_pushed_keeps_its_number(recorded: Sandbox) -> None:
     made = retry(recorded.workspace, "peak")
     spec = recorded.root / "sweeps/peak.yaml"
