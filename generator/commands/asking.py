@@ -24,12 +24,20 @@ class Asking:
 
     @classmethod
     def find(cls, workspace: Workspace, name: str) -> "Asking":
-        """Open a sweep. Raises SpecError, UsageError, and RepositoryError unless its spec is committed."""
+        """Open a sweep, for a commit on the branch that is checked out.
+
+        Raises SpecError, UsageError, and RepositoryError unless there is one and the spec is committed.
+        """
         (sweep,) = workspace.sweeps([name])
         repository = workspace.repository
         head, base = repository.commit("HEAD"), workspace.standing(None)
         if head is None or base is None:
             raise RepositoryError("nothing is committed yet, so nothing stands")
+        if repository.branch() is None:
+            raise RepositoryError(
+                "no branch is checked out, so none would hold the commit",
+                hint=f"`git switch {workspace.settings.branch}`, or `git switch -c NAME`; then run it again",
+            )
         if uncommitted(repository, sweep.path) or sweep.path not in repository.files(head, sweep.path):
             raise RepositoryError(
                 f"{sweep.path} has changes that are not committed",

@@ -5,6 +5,7 @@ from subprocess import CompletedProcess
 
 import pytest
 
+from generator.commands.cancel import cancel
 from generator.commands.check import check
 from generator.commands.collect import collect
 from generator.commands.generate import generate
@@ -218,6 +219,20 @@ def test_what_a_merged_batch_asks_for_again_already_is_not_said_to_have_ended_we
     with pytest.raises(IdleError, match=f"nothing to retry: {made.batch} asks once more already") as raised:
         retry(recorded.workspace, "peak")
     assert "sweep status peak" in (raised.value.hint or "")
+
+
+@pytest.mark.parametrize("verb", [retry, cancel])
+def test_without_a_branch_no_commit_is_made_that_none_would_hold(
+    recorded: Sandbox, verb: Callable[..., object]
+) -> None:
+    recorded.git("checkout", "-q", "--detach")
+    head = recorded.git("rev-parse", "HEAD")
+
+    with pytest.raises(RepositoryError, match="no branch is checked out") as raised:
+        verb(recorded.workspace, "peak")
+
+    assert "`git switch main`" in (raised.value.hint or "")
+    assert recorded.git("rev-parse", "HEAD") == head
 
 
 def test_a_batch_that_was_committed_and_not_pushed_keeps_its_number(recorded: Sandbox) -> None:
