@@ -5,6 +5,7 @@ import subprocess
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,7 @@ from generator.commands.workspace import Workspace
 from generator.errors import UsageError
 from generator.plan import Unit
 from generator.problems import Problem
+from generator.repo.git import Repository
 from tests.commands.recording import record_batch
 from tests.repository import IMAGE, Sandbox
 
@@ -152,6 +154,31 @@ def test_without_a_month_that_of_the_commit_that_stands_counts(
     assert plan(sandbox.workspace).month == "2025-03"
     with pytest.raises(UsageError, match="2026-13 is no month"):
         plan(sandbox.workspace, month="2026-13")
+
+
+def test_batches_of_years_cost_no_more_calls_of_git(
+    sandbox: Sandbox, needs_kustomize: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    budget(sandbox, 100)
+    asked: list[tuple[str, ...]] = []
+    run = Repository.run_bytes
+
+    def counting(repository: Repository, *arguments: str, **more: Any) -> bytes:
+        asked.append(arguments)
+        return run(repository, *arguments, **more)
+
+    monkeypatch.setattr(Repository, "run_bytes", counting)
+    counts = []
+    for number in range(3):
+        name = ask(sandbox, f"vision-{number}", 2)
+        asked.clear()
+        assert overdrawn(sandbox) == []
+        counts.append(len(asked))
+        sandbox.commit("Ask")
+        sandbox.push()
+        record_batch(sandbox, name, lambda _: 60.0)
+
+    assert counts[2] == counts[1]
 
 
 def test_money_is_counted_by_the_price_of_the_pool(sandbox: Sandbox, needs_kustomize: None) -> None:

@@ -27,22 +27,27 @@ def check(scene: Scene, planned: Sequence[Generated]) -> Iterator[Problem]:
     news = [one for one in planned if one.batch and (on_merge or one.batch.name in added)]
     if not settings.budgets or not news:
         return
-    for balance in _balances(scene, settings, news):
+    month = spending.month_of(scene.workspace.repository, scene.base, scene.month)
+    for balance in _balances(scene, settings, news, month):
         if balance.is_exceeded:
             team = settings.budgets[balance.team]
             paths = (one.sweep.path for one in news if counts(team, one.sweep.name))
-            yield _overdrawn(next(paths), balance, spending_month(scene), settings.currency)
+            yield _overdrawn(next(paths), balance, month, settings.currency)
 
 
-def _balances(scene: Scene, settings: Settings, news: Sequence[Generated]) -> tuple[Balance, ...]:
+def _balances(scene: Scene, settings: Settings, news: Sequence[Generated], month: str) -> tuple[Balance, ...]:
     here = {batch.name for batch in scene.present if batch.is_active}
     ledger = spending.ledger(
         scene.workspace.repository,
         scene.base,
         settings,
-        spending_month(scene),
+        month,
         standing=scene.standing,
-        leaving={one.name: _used(scene, one) for one in scene.standing if one.name not in here},
+        leaving={
+            one.name: _used(scene, one, month)
+            for one in scene.standing
+            if one.is_active and one.name not in here
+        },
     )
     asked = [
         promise(one.sweep.name, one.sweep.run, one.sweep.pool, one.batch.lock.trials)
@@ -52,15 +57,10 @@ def _balances(scene: Scene, settings: Settings, news: Sequence[Generated]) -> tu
     return balances(settings.budgets, used=ledger.used, promised=ledger.promised, asked=asked)
 
 
-def _used(scene: Scene, batch: StoredBatch) -> float:
+def _used(scene: Scene, batch: StoredBatch, month: str) -> float:
     """Sum the seconds of the month that the change itself records of a batch."""
     path = scene.workspace.root / recorded.records_file(batch)
-    return spending.seconds_in(files.read_file(path), spending_month(scene)) if path.is_file() else 0.0
-
-
-def spending_month(scene: Scene) -> str:
-    """Choose the month whose budgets count."""
-    return spending.month_of(scene.workspace.repository, scene.base, scene.month)
+    return spending.seconds_in(files.read_file(path), month) if path.is_file() else 0.0
 
 
 def _overdrawn(path: str, balance: Balance, month: str, currency: str) -> Problem:
