@@ -29,7 +29,6 @@ from generator.plan import Asked, forecast, past
 from generator.repo import batches
 from generator.repo.batches import StoredBatch
 from generator.structs.record import Record
-from generator.structs.sweep import Run
 from tests.repository import Sandbox
 
 RUNS = 16
@@ -116,12 +115,12 @@ def recorded(root: Path) -> list[Held]:
 def judged(root: Path, held: Sequence[Held], measured: Mapping[str, float]) -> bool:
     """Foresee each run from all others, print how it went, and tell whether the bars are met."""
     timed = {batch.name: [(one, batch.rows[one.index].values) for one in found] for batch, found in held}
+    specs = {sweep.name: sweep for sweep in Workspace.find(root).sweeps()}
     inside, ratios = [], []
     print(f"{'run':8} {'trials':>6} {'at once':>7} {'took':>6} {'low':>6} {'middle':>6} {'high':>6}   (s)")
     for batch, _ in held:
         others = [(name, pairs) for name, pairs in timed.items() if name != batch.name]
-        sweep = Workspace.find(root).sweeps([batch.sweep])[0]
-        run: Run = sweep.run
+        run = specs[batch.sweep].run
         told = forecast(Asked(run, [row.values for row in batch.rows], None, past(others)), seed=1).done
         assert told is not None
         took = measured[batch.sweep]

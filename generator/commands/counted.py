@@ -24,10 +24,7 @@ class Counted:
 def counted(workspace: Workspace, trial: str) -> Counted:
     """Find a trial and its attempt. Raises UsageError, RepositoryError."""
     found = ledger.find(workspace, trial)
-    summary = ledger.summary(workspace, found.sweep)
-    program = found.batch.lock.program.digest
-    rows = summary.rows if summary else ()
-    row = next((one for one in rows if one.trial == found.id and one.program == program), None)
+    row = row_of(workspace, found)
     # Of a trial that was asked for more than once, the batch whose attempt counts.
     matches = (one for one in ledger.matches(workspace, found.sweep, found.id, []) if one.id == found.id)
     one = next((one for one in matches if row and one.batch.name == row.batch), found)
@@ -36,3 +33,11 @@ def counted(workspace: Workspace, trial: str) -> Counted:
     content = {path: place.read_bytes()} if place.is_file() else {}
     outcome = judge(recorded.results(one.batch, content)).outcomes[one.index]
     return Counted(one, row, outcome.record)
+
+
+def row_of(workspace: Workspace, found: Found) -> SummaryRow | None:
+    """Give a trial's row of the summary; None while it is not recorded. Raises RepositoryError."""
+    summary = ledger.summary(workspace, found.sweep)
+    program = found.batch.lock.program.digest
+    rows = summary.rows if summary else ()
+    return next((one for one in rows if one.trial == found.id and one.program == program), None)

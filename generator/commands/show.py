@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from generator.commands import ledger
+from generator.commands.counted import row_of
 from generator.commands.recorded import records_file
 from generator.commands.workspace import Workspace
 from generator.formats import record
@@ -83,12 +84,8 @@ class Shown:
 def show(workspace: Workspace, trial: str) -> Shown:
     """Find a trial by its id or the beginning of it. Raises UsageError, RepositoryError."""
     found = ledger.find(workspace, trial)
-    held = found.batch.lock
-    recorded = ledger.summary(workspace, held.sweep)
-    rows = recorded.rows if recorded else ()
-    result = next((row for row in rows if row.trial == found.id and row.program == held.program.digest), None)
-    values = found.batch.rows[found.index].values
-    made, said = tuple(_made(workspace, held)), _said(workspace, found)
+    values, result = found.batch.rows[found.index].values, row_of(workspace, found)
+    made, said = tuple(_made(workspace, found.batch.lock)), _said(workspace, found)
     return Shown(found.id, found.index, found.batch, values, result, made, said)
 
 
