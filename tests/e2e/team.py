@@ -167,6 +167,15 @@ class Team:
         newest = max(found, key=lambda path: int(path.name.removeprefix(f"{sweep}-b").partition("-")[0]))
         return Batch(newest.name, sweep, newest)
 
+    def active(self) -> list[str]:
+        """List what the branch asks for, by the names in its folder."""
+        self.git("fetch", "-q", "origin")
+        return self.git("ls-tree", "--name-only", "origin/main:overlays/active").split()
+
+    def until_idle(self) -> None:
+        """Wait until the branch asks for nothing."""
+        until("nothing else is active", lambda: self.active() == [".gitkeep"], seconds=PATIENCE)
+
     def is_recorded(self, batch: Batch) -> bool:
         """Tell whether the branch has a batch's results."""
         self.git("fetch", "-q", "origin")

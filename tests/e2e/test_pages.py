@@ -6,7 +6,9 @@ from pathlib import Path
 
 from tests.cluster.apiserver import kubectl
 from tests.cluster.children import until
-from tests.e2e.team import PATIENCE, REPOSITORY, Batch, Team, has_ended
+from tests.e2e.founding import Ground
+from tests.e2e.team import PATIENCE, REPOSITORY, Team
+from tests.e2e.watching import Watch
 from tests.pages import DOCS, Person, told
 
 PAGE, TUTORIAL = "how-to/try-a-cluster.md", "first-sweep.md"
@@ -27,9 +29,9 @@ def sections(page: str) -> dict[str, str]:
 
 
 def test_the_page_on_trying_a_cluster_and_the_tutorial_in_its_shell_lead_to_results_commits(
-    team: Team,
+    team: Team, ground: Ground
 ) -> None:
-    until("nothing else is active", lambda: active(team) == [".gitkeep"], seconds=PATIENCE)
+    team.until_idle()
     team.pull()
     page, tutorial = sections(PAGE), sections(TUTORIAL)
     assert "Leave out the two lines of the virtual environment" in (DOCS / PAGE).read_text()
@@ -42,7 +44,7 @@ def test_the_page_on_trying_a_cluster_and_the_tutorial_in_its_shell_lead_to_resu
     ana.type(VIRTUAL.sub("", tutorial[""]).replace(CODE, CLONED))
     ana.type(page["the reviewer merges"])
     width = team.batch("width")
-    until("width has ended", lambda: ended(team, width), seconds=PATIENCE)
+    Watch(team, ground.storage.results).until_over(width)
     team.collect()  # the clock's own would do, up to a minute later
     for batch in (first, width):
         team.until_recorded(batch)
@@ -66,15 +68,3 @@ def person(team: Team) -> Person:
     environment = team.environment()
     environment["PATH"] = f"{Path(sys.executable).parent}:{Path(kubectl()).parent}:{environment['PATH']}"
     return Person(team.root, environment, {"TEAM": team.forge.url(REPOSITORY), "FORK": "~/fork.git"})
-
-
-def ended(team: Team, batch: Batch) -> bool:
-    """Tell whether a batch has run, unless even its results are there already."""
-    jobs = team.jobs(batch)
-    return (bool(jobs) and all(map(has_ended, jobs))) or team.is_recorded(batch)
-
-
-def active(team: Team) -> list[str]:
-    """List what the branch asks for."""
-    team.git("fetch", "-q", "origin")
-    return team.git("ls-tree", "--name-only", "origin/main:overlays/active").split()

@@ -32,17 +32,12 @@ class Story:
 @pytest.fixture(scope="module")
 def alone(ground: Ground, team: Team) -> Story:
     watch = Watch(team, ground.storage.results)
-    until("nothing else is active", lambda: active(team) == [".gitkeep"], seconds=PATIENCE)
+    team.until_idle()
     watch.ask("last", 2, seconds=75)
     watch.ask("last-indexed", 2, seconds=75, shape="indexed")
     batches = team.asked("last", "last-indexed")
     watch.until_each_trains(*batches)
     return Story(watch, batches)
-
-
-def active(team: Team) -> list[str]:
-    team.git("fetch", "-q", "origin")
-    return team.git("ls-tree", "--name-only", "origin/main:overlays/active").split()
 
 
 def test_nothing_differs_while_pods_run_however_often_the_controller_looks(
@@ -88,7 +83,7 @@ def test_the_last_active_batches_are_pruned_and_the_only_word_of_it_is_what_the_
     tell("pruned", warnings=said)
     assert unknown == []
     assert controller.objects() == set()
-    assert active(team) == [".gitkeep"]
+    assert team.active() == [".gitkeep"]
     assert alone.watch.are_each_trained_once(*alone.batches)
 
 
