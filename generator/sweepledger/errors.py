@@ -1,28 +1,28 @@
-"""What can go wrong, split by whose fault it is. Standard library only.
+"""Exceptions of expected failures, by who is at fault. Standard library only.
 
 GeneratorError
 ├── SpecError            the author's YAML is wrong; carries every Problem         exit 1
 ├── UsageError           the command line is wrong                                exit 2
 ├── RepositoryError      no repository, no remote, push refused by policy         exit 3
-│   ├── SeveralError     each for itself, while all else was done                 exit as theirs
-│   ├── UnreadableError  a file that a program wrote makes no sense: its Problem   exit 3
-│   └── ContentionError  others kept winning the push until the budget ended      exit 4
-├── StorageError         disk full, read-only, I/O error: the file is named       exit 3
-├── ToolError            git or kustomize missing or failed, with its own words   exit 3
-└── IdleError            nothing is wrong, and nothing is to be done              exit 0
-Anything else is our bug: exit 70.
+│   ├── SeveralError     several independent failures; everything else was done   lowest of theirs
+│   ├── UnreadableError  a generated file cannot be read; carries its Problem      exit 3
+│   └── ContentionError  other writers won the push until the time budget ended   exit 4
+├── StorageError         disk full, read-only, I/O error; names the file          exit 3
+├── ToolError            git or kustomize is missing or failed; shows its output  exit 3
+└── IdleError            nothing is wrong, and there is nothing to do             exit 0
+Any other exception is an internal error: exit 70.
 """
 
 from collections.abc import Iterable, Sequence
 
-from generator.problems import Problem
+from sweepledger.problems import Problem
 
-TOOL_OUTPUT_LINES = 40
-"""Tools can print megabytes; the cause stands at the end."""
+MAX_TOOL_OUTPUT_LINES = 40
+"""Tools can print megabytes; the cause is at the end."""
 
 
 class GeneratorError(Exception):
-    """An expected failure: its text is all that a person needs."""
+    """An expected failure, whose message is enough for the user: no traceback is printed."""
 
     exit_code = 3
 
@@ -32,7 +32,7 @@ class GeneratorError(Exception):
 
 
 class SpecError(GeneratorError):
-    """The author's files are wrong; all problems of all files, sorted by place."""
+    """The author's files are wrong. Carries all problems of all files, sorted by location."""
 
     exit_code = 1
 
@@ -42,29 +42,29 @@ class SpecError(GeneratorError):
 
 
 class UsageError(GeneratorError):
-    """The command was asked for something that does not exist or does not fit together."""
+    """An argument names something that does not exist, or options contradict each other."""
 
     exit_code = 2
 
 
 class RepositoryError(GeneratorError):
-    """The repository is not in a state in which this can be done."""
+    """The repository is not in a state in which the command can run."""
 
     output = ""
-    """What git printed on its standard output, where git failed."""
+    """Standard output of git, if git failed."""
 
 
 class UnreadableError(RepositoryError):
-    """A file that only programs write cannot be read any more: what hangs on it waits, all else goes on."""
+    """A generated file cannot be read. What depends on it is skipped, and everything else is done."""
 
     def __init__(self, problem: Problem) -> None:
         self.problems = (problem,)
-        place = f"{problem.file}:{problem.line}" if problem.line else problem.file
-        super().__init__(f"{place}: {problem.message}", hint=problem.hint)
+        location = f"{problem.file}:{problem.line}" if problem.line else problem.file
+        super().__init__(f"{location}: {problem.message}", hint=problem.hint)
 
 
 class SeveralError(RepositoryError):
-    """Some things failed, each for itself; all else was done."""
+    """Several independent failures; everything else was done."""
 
     def __init__(self, failures: Iterable[RepositoryError]) -> None:
         self.failures = tuple(failures)
@@ -75,17 +75,17 @@ class SeveralError(RepositoryError):
 
 
 class ContentionError(RepositoryError):
-    """Other writers kept winning the branch until the time budget ended."""
+    """Other writers won every push to the branch until the time budget ended."""
 
     exit_code = 4
 
 
 class StorageError(GeneratorError):
-    """The file system refused; the file is named."""
+    """The file system refused an operation; the message names the file."""
 
 
 class IdleError(GeneratorError):
-    """All that was asked for is so already, or nothing is there to do it to: scripts may go on."""
+    """Everything is already as requested, or there is nothing to do. Scripts may continue."""
 
     exit_code = 0
 
@@ -95,10 +95,10 @@ class ToolError(GeneratorError):
 
     @classmethod
     def failed(cls, command: Sequence[str], *, code: int, stdout: str, stderr: str) -> "ToolError":
-        """Tell of a tool that ran and failed: command, exit code and the end of what it said."""
-        said = "\n".join(part.strip() for part in (stdout, stderr) if part.strip()) or "(no output)"
-        lines = said.splitlines()
-        if len(lines) > TOOL_OUTPUT_LINES:
-            lines = [f"… {len(lines) - TOOL_OUTPUT_LINES} lines cut", *lines[-TOOL_OUTPUT_LINES:]]
+        """Return the error of a tool that ran and failed, with the end of its output."""
+        output = "\n".join(part.strip() for part in (stdout, stderr) if part.strip()) or "(no output)"
+        lines = output.splitlines()
+        if len(lines) > MAX_TOOL_OUTPUT_LINES:
+            lines = [f"… {len(lines) - MAX_TOOL_OUTPUT_LINES} lines cut", *lines[-MAX_TOOL_OUTPUT_LINES:]]
         body = "\n".join(f"    {line}" for line in lines)
         return cls(f"`{' '.join(command)}` ended with exit code {code}:\n{body}")

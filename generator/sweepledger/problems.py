@@ -1,27 +1,27 @@
-"""One thing wrong in an input, as a value that sorts by place. Standard library only."""
+"""Problems in inputs, as values that sort by location. Standard library only."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 RUNNER_PREFIX = "##["
-"""Where a CI runner finds this in a line, it takes what follows for a command."""
+"""A CI runner interprets a line that contains this as a command."""
 
-LATIN = 256
-"""Below, two hexadecimal digits name a character."""
+LATIN_1_SIZE = 256
+"""Below this code point, two hexadecimal digits name a character."""
 
 
 class Severity(StrEnum):
-    """Whether a problem stops what was asked for."""
+    """Whether a problem stops the command."""
 
     ERROR = "error"
     WARNING = "warning"
-    """Worth knowing before the merge; the work is done all the same."""
+    """Worth knowing before the merge; stops nothing."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where in a document something was written, for what is found out later than the document is read."""
+class SourcePosition:
+    """A position in a document, for problems that are found after the document was read."""
 
     path: str
     """Dotted, such as `parameters.width.values[2]`; empty at the top."""
@@ -29,22 +29,44 @@ class Place:
     column: int
 
 
-NOWHERE = Place("", 0, 0)
-"""Of what no document holds."""
+NO_POSITION = SourcePosition("", 0, 0)
+"""Position of a value that no document contains."""
+
+
+class TextError(ValueError):
+    """Text that cannot be read, with the position of the first mistake."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        line: int | None = None,
+        column: int | None = None,
+        hint: str | None = None,
+        code: str = "",
+    ) -> None:
+        super().__init__(message)
+        self.line = line
+        """From 1; None if it is unknown."""
+        self.column = column
+        """From 1; None if it is unknown."""
+        self.hint = hint
+        self.code = code
+        """Problem code; empty if the reader's caller chooses it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A rule that an input breaks, where it breaks it, and the way out."""
+    """A rule that an input breaks, with its location and a hint."""
 
     file: str
-    """As a person would type it: relative to the repository, with forward slashes."""
+    """Path relative to the repository, with forward slashes."""
     line: int
-    """From 1; 0 where the problem is the file as a whole."""
+    """From 1; 0 if the problem concerns the whole file."""
     column: int
-    """From 1; 0 where the problem is the file as a whole."""
+    """From 1; 0 if the problem concerns the whole file."""
     path: str
-    """Dotted place in the document, such as `parameters.width.values[2]`; empty at the top."""
+    """Dotted path in the document, such as `parameters.width.values[2]`; empty at the top."""
     message: str
     code: str
     """Stable kebab-case name, explained in docs/problems.md."""
@@ -55,32 +77,34 @@ class Problem:
     def at(
         cls,
         file: str,
-        place: Place,
+        position: SourcePosition,
         message: str,
         *,
         code: str,
         hint: str | None = None,
         severity: Severity = Severity.ERROR,
     ) -> "Problem":
-        """Say that something is wrong at a place of a file."""
-        return cls(file, place.line, place.column, place.path, message, code, hint, severity)
+        """Return a problem at a position in a file."""
+        return cls(file, position.line, position.column, position.path, message, code, hint, severity)
 
     def __lt__(self, other: "Problem") -> bool:
         return self._key < other._key
 
     @property
-    def _key(self) -> tuple[str, int, int, str, str, str, str]:
-        return (self.file, self.line, self.column, self.path, self.message, self.code, self.hint or "")
+    def _key(self) -> tuple[object, ...]:
+        """All fields, so that unequal problems have an order; no hint comes before an empty one."""
+        hint = (self.hint is not None, self.hint or "")
+        return (self.file, self.line, self.column, self.path, self.message, self.code, hint, self.severity)
 
     def __str__(self) -> str:
-        place = self.file if not self.line else f"{self.file}:{self.line}:{self.column}"
-        where = f"{place}: {self.path}" if self.path else place
-        said = self.message if self.severity is Severity.ERROR else f"warning: {self.message}"
-        text = f"{where}: {said} [{self.code}]"
-        return f"{one_line(text)}\n  hint: {one_line(self.hint)}" if self.hint else one_line(text)
+        location = self.file if not self.line else f"{self.file}:{self.line}:{self.column}"
+        subject = f"{location}: {self.path}" if self.path else location
+        message = self.message if self.severity is Severity.ERROR else f"warning: {self.message}"
+        text = f"{subject}: {message} [{self.code}]"
+        return f"{escape_line(text)}\n  hint: {escape_line(self.hint)}" if self.hint else escape_line(text)
 
     def as_data(self) -> dict[str, Any]:
-        """Give the problem as the JSON envelope shows it."""
+        """Return the problem as in the JSON envelope."""
         return {
             "code": self.code,
             "file": self.file,
@@ -93,20 +117,20 @@ class Problem:
         }
 
 
-def one_line(text: str) -> str:
-    """Put text on one line that hides nothing and that no CI runner takes for a command of its own."""
+def escape_line(text: str) -> str:
+    """Return text on one line, without invisible characters and without commands to CI runners."""
     if not text.isprintable():
         text = "".join(letter if letter.isprintable() else _escaped(letter) for letter in text)
     text = text.replace(RUNNER_PREFIX, f"{_escaped('#')}#[")
     blanks = len(text) - len(text.lstrip())
-    # Leading blanks do not keep a runner from seeing `::error::`.
+    # Runners also accept `::error::` after leading blanks.
     return f"{text[:blanks]}{_escaped(':')}{text[blanks + 1 :]}" if text.startswith("::", blanks) else text
 
 
-def one_cell(text: str) -> str:
-    """Put text on one line that is still harmless where it is folded: any part may come to begin a line."""
-    return one_line(text).replace("::", f"{_escaped(':')}{_escaped(':')}")
+def escape_cell(text: str) -> str:
+    """Return text on one line that stays harmless when it is folded and any part begins a line."""
+    return escape_line(text).replace("::", f"{_escaped(':')}{_escaped(':')}")
 
 
 def _escaped(letter: str) -> str:
-    return f"\\x{ord(letter):02x}" if ord(letter) < LATIN else f"\\u{ord(letter):04x}"
+    return f"\\x{ord(letter):02x}" if ord(letter) < LATIN_1_SIZE else f"\\u{ord(letter):04x}"

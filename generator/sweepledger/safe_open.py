@@ -1,6 +1,6 @@
-"""Opening a file that a stranger may have put there: no link is followed, no device is waited for.
+"""Reads of regular files at untrusted paths: no symbolic link is followed, no device blocks.
 
-Standard library only; both rims need it.
+Standard library only.
 """
 
 import errno
@@ -8,40 +8,42 @@ import os
 import stat
 from pathlib import Path
 
-STRANGE = frozenset({errno.ELOOP, errno.ENOENT, errno.ENXIO, errno.EISDIR, errno.ENOTDIR})
-"""What opening a link, a device, a folder or nothing answers. All else is the file system's failure."""
+FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+FOLDER_FLAGS = FILE_FLAGS | os.O_DIRECTORY
+
+NOT_REGULAR_ERRNOS = frozenset({errno.ELOOP, errno.ENOENT, errno.ENXIO, errno.EISDIR, errno.ENOTDIR})
+"""Errors of opening a link, a device, a folder or a missing file; any other is a failure of the file system."""
 
 
 def read_regular(path: Path | str, limit: int, *, dir_fd: int | None = None) -> bytes | None:
-    """Read a regular file, at most one byte more than `limit`; None for anything else. Raises OSError.
+    """Return the content of a regular file, at most `limit` + 1 bytes; None for anything else. Raises OSError.
 
-    One that changes meanwhile is read once again. A relative path begins at the folder that `dir_fd` has
-    open.
+    A file that changes during the read is read a second time. A relative path starts at the open folder
+    `dir_fd`.
     """
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
-        descriptor = os.open(path, flags, dir_fd=dir_fd)
+        descriptor = os.open(path, FILE_FLAGS, dir_fd=dir_fd)
     except OSError as error:
-        if error.errno in STRANGE:
+        if error.errno in NOT_REGULAR_ERRNOS:
             return None
         raise
     try:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
+        before = os.fstat(descriptor)
+        if not stat.S_ISREG(before.st_mode):
             return None
-        content = _content(descriptor, found.st_size, limit)
-        now = os.fstat(descriptor)
-        if (found.st_size, found.st_mtime_ns) != (now.st_size, now.st_mtime_ns):
-            # Somebody wrote meanwhile: half of the old and half of the new would be nobody's.
+        content = _content(descriptor, before.st_size, limit)
+        after = os.fstat(descriptor)
+        if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
+            # The file was written during the read: the content may mix two versions.
             os.lseek(descriptor, 0, os.SEEK_SET)
-            content = _content(descriptor, now.st_size, limit)
+            content = _content(descriptor, after.st_size, limit)
         return content
     finally:
         os.close(descriptor)
 
 
 def _content(descriptor: int, size: int, limit: int) -> bytes:
-    """Read to the end, or one byte beyond the limit. The size is only likely; a file may have grown since."""
+    """Read to the end, or one byte beyond the limit. The file may have grown since `size` was read."""
     content = b""
     while len(content) <= limit:
         wanted = min(max(size - len(content), 0), limit - len(content)) + 1

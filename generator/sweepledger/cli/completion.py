@@ -1,4 +1,7 @@
-"""What a shell completes: names that lie in the repository. Fast, and silent whatever is wrong."""
+"""Shell completion: names of sweeps, batches, images and trials in the repository.
+
+Completion is fast, and prints nothing if something is wrong.
+"""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -6,8 +9,8 @@ from pathlib import Path
 BATCH_FOLDERS = ("overlays/active", "overlays/archive")
 
 
-def _silent(find: Callable[[Path], Iterable[str]]) -> Callable[[str], list[str]]:
-    """Look from the repository's root; a shell has no place for an error."""
+def _completion(find: Callable[[Path], Iterable[str]]) -> Callable[[str], list[str]]:
+    """Return a completion of the names that `find` lists from the root of the repository; errors list nothing."""
 
     def complete(incomplete: str) -> list[str]:
         try:
@@ -20,31 +23,30 @@ def _silent(find: Callable[[Path], Iterable[str]]) -> Callable[[str], list[str]]
     return complete
 
 
-@_silent
+@_completion
 def sweeps(root: Path) -> Iterable[str]:
-    """Name the sweeps that have a spec."""
+    """Return the names of sweeps that have a spec."""
     return (path.stem for path in (root / "sweeps").glob("*.yaml") if not path.name.startswith("."))
 
 
-@_silent
+@_completion
 def batches(root: Path) -> Iterable[str]:
-    """Name the batches, active and archived."""
+    """Return the names of batches, active and archived."""
     return (lock.parent.name for folder in BATCH_FOLDERS for lock in (root / folder).glob("*/batch.yaml"))
 
 
-@_silent
+@_completion
 def images(root: Path) -> Iterable[str]:
-    """Name the images of the settings."""
-    from generator.commands.workspace import SETTINGS_FILE, parse_settings
+    """Return the names of images in the settings."""
+    from sweepledger.commands.repository.workspace import SETTINGS_FILE, parse_settings
 
     return parse_settings(root / SETTINGS_FILE, unpinned=True).images
 
 
-@_silent
+@_completion
 def trials(root: Path) -> Iterable[str]:
-    """Name the recorded trials."""
-    for summary in (root / "results").glob("*/summary.csv"):
-        with summary.open(encoding="utf-8") as lines:
-            header = next(lines).rstrip("\n").split(",")
-            place = header.index("trial")
-            yield from (line.split(",")[place] for line in lines if line.count(",") >= place)
+    """Return the ids of recorded trials."""
+    from sweepledger.formats import summary_csv
+
+    for path in (root / "results").glob(f"*/{summary_csv.SUMMARY_FILE}"):
+        yield from (row.trial for row in summary_csv.read(path.read_text(encoding="utf-8")).rows)

@@ -3,98 +3,101 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from generator.commands import generate, onward
-from generator.commands.collect import Target
-from generator.commands.generate import Generated
-from generator.commands.onward import Pushed
-from generator.commands.rounds import Due, Over, Step, Waiting
-from generator.commands.searching import Blocked
-from generator.commands.workspace import Workspace
-from generator.errors import IdleError, UsageError
-from generator.problems import Problem, Severity
-from generator.structs.record import Status
-from generator.structs.sweep import Sweep
+from sweepledger.commands.generation import next_batch
+from sweepledger.commands.generation.next_batch import Generated
+from sweepledger.commands.repository.workspace import Target, Workspace
+from sweepledger.commands.rounds import round_commit
+from sweepledger.commands.rounds.next_round import ResultsPending, RoundBlocked, RoundDue, SearchEnded, Step
+from sweepledger.commands.rounds.round_commit import PushedRound
+from sweepledger.errors import IdleError, UsageError
+from sweepledger.problems import Problem, Severity
+from sweepledger.structs.record import Status
+from sweepledger.structs.sweep import Sweep
 
 
 @dataclass(frozen=True)
-class Followed:
-    """What follows in one search, and where it is asked for."""
+class SearchStep:
+    """The next step of one search, and where its round is written."""
 
     name: str
-    step: Step | Blocked
+    step: Step | RoundBlocked
     generated: Generated | None = None
-    """Where the work tree has it now, or would have it."""
-    pushed: Pushed | None = None
+    """The round as planned or written to the work tree."""
+    pushed: PushedRound | None = None
 
     @property
     def is_over(self) -> bool:
-        """Tell whether the search asks for nothing more."""
-        return isinstance(self.step, Over)
+        """Return whether the search has ended."""
+        return isinstance(self.step, SearchEnded)
 
     @property
     def is_missing(self) -> bool:
-        """Tell whether a round is due that the work tree does not hold."""
+        """Return whether a round is due that the work tree does not have."""
         return self.generated is not None and self.generated.is_pending
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """Give what a person should know before the round is merged."""
+        """Return warnings to read before the round is merged."""
         warnings = self.generated.warnings if self.generated else ()
-        return (*warnings, *engine_changed(self.step))
+        return (*warnings, *engine_warnings(self.step))
 
 
 def next_(
     workspace: Workspace, names: Iterable[str] = (), *, check: bool = False, base: str | None = None
-) -> tuple[Followed, ...]:
-    """Write the next round of each search, or of all; with `check` only say what follows.
+) -> tuple[SearchStep, ...]:
+    """Write the next round of each search, or of all; with `check` only return the next steps.
 
-    Raises IdleError where there is no search, UsageError for a sweep that is none, SpecError,
+    Raises IdleError if there is no search, UsageError for a sweep that is not a search, SpecError,
     RepositoryError; nothing is written then.
     """
-    planned = generate.plan(workspace, _searches(workspace, names), base=base, onward=True)
+    planned = next_batch.plan_batches(workspace, _searches(workspace, names), base=base, next_round=True)
     if not check:
-        generate.write(workspace, planned)
-    return tuple(Followed(one.sweep.name, one.step, one) for one in planned if one.step is not None)
-
-
-def push(workspace: Workspace, target: Target, names: Iterable[str] = ()) -> tuple[Followed, ...]:
-    """Ask for the next round of each search by a commit on the branch that is followed.
-
-    What counts is what stands there; the work tree is not touched. Raises as `next_` does, ContentionError.
-    """
-    return tuple(_pushed(target, sweep) for sweep in _searches(workspace, names))
-
-
-def _pushed(target: Target, sweep: Sweep) -> Followed:
-    found = onward.push(
-        target.repository, target.remote, target.branch, sweep.name, is_reviewed=target.is_reviewed
+        next_batch.write_batches(workspace, planned)
+    return tuple(
+        SearchStep(generated.sweep.name, generated.step, generated)
+        for generated in planned
+        if generated.step is not None
     )
-    if found is None:
+
+
+def push_next(workspace: Workspace, target: Target, names: Iterable[str] = ()) -> tuple[SearchStep, ...]:
+    """Push the next round of each search to the branch that controllers follow.
+
+    The branch decides; the work tree is not touched. Raises as `next_` does, ContentionError.
+    """
+    return tuple(_push_search(target, sweep) for sweep in _searches(workspace, names))
+
+
+def _push_search(target: Target, sweep: Sweep) -> SearchStep:
+    step = round_commit.push_round(target, sweep.name)
+    if step is None:
         first = f"`sweep generate {sweep.name}` writes its first round"
-        return Followed(sweep.name, Blocked(sweep.name, f"no batch of it is on {target.branch} yet", first))
-    if isinstance(found, Pushed):
-        return Followed(sweep.name, found.due, pushed=found)
-    return Followed(sweep.name, found)
+        return SearchStep(
+            sweep.name, RoundBlocked(sweep.name, f"no batch of it is on {target.branch} yet", first)
+        )
+    if isinstance(step, PushedRound):
+        return SearchStep(sweep.name, step.due, pushed=step)
+    return SearchStep(sweep.name, step)
 
 
 def _searches(workspace: Workspace, names: Iterable[str]) -> tuple[Sweep, ...]:
-    chosen = tuple(names)
-    found = workspace.sweeps(chosen)
-    for sweep in found if chosen else ():
+    selected = tuple(names)
+    sweeps = workspace.sweeps(selected)
+    for sweep in sweeps if selected else ():
         if sweep.search is None:
             raise UsageError(
                 f"{sweep.name} has no rounds: its method is {sweep.blocks[0].method}",
-                hint=f"`sweep generate {sweep.name}` asks for all of its trials",
+                hint=f"`sweep generate {sweep.name}` requests all of its trials",
             )
-    searches = tuple(sweep for sweep in found if sweep.search is not None)
+    searches = tuple(sweep for sweep in sweeps if sweep.search is not None)
     if not searches:
-        raise IdleError("no sweep here goes by rounds", hint="a search has a method such as tpe")
+        raise IdleError("no sweep here is an adaptive search", hint="a search has a method such as tpe")
     return searches
 
 
-def engine_changed(step: Step | Blocked) -> Iterator[Problem]:
-    """Warn where a round is drawn by another engine than those before: another version may draw otherwise."""
-    if isinstance(step, Due):
+def engine_warnings(step: Step | RoundBlocked) -> Iterator[Problem]:
+    """Warn if another engine version draws this round than the one before: it may draw other trials."""
+    if isinstance(step, RoundDue):
         before = step.evidence.engines[-1:]
         if before and before != (step.round.engine,):
             message = (
@@ -105,16 +108,16 @@ def engine_changed(step: Step | Blocked) -> Iterator[Problem]:
 
 
 @dataclass(frozen=True, slots=True)
-class Weighed:
-    """How much of the evidence was told to the engine, and as what."""
+class EvidenceWeight:
+    """How a part of the evidence was used by the engine."""
 
-    told: str
+    use: str
     trials: int
     rounds: tuple[int, ...]
     """Empty: of other sweeps, or of an earlier program."""
 
 
-TOLD_AS = {
+WEIGHTS = {
     Status.OK: "as they are",
     Status.DIVERGED: "as bad",
     Status.FAILED: "as failed",
@@ -122,13 +125,13 @@ TOLD_AS = {
 }
 
 
-def weighed(step: Due | Waiting | Over) -> tuple[Weighed, ...]:
-    """Count what is recorded by how it weighs, the search's own trials before those of a warm start."""
+def evidence_weights(step: RoundDue | ResultsPending | SearchEnded) -> tuple[EvidenceWeight, ...]:
+    """Count the observations by how they are used, the search's own before those of a warm start."""
     groups: dict[tuple[bool, str], list[int | None]] = {}
-    for one in step.evidence.observations:
-        key = (one.round is None, TOLD_AS.get(one.status, "with their last value"))
-        groups.setdefault(key, []).append(one.round)
+    for observation in step.evidence.observations:
+        key = (observation.round is None, WEIGHTS.get(observation.status, "with their last value"))
+        groups.setdefault(key, []).append(observation.round)
     return tuple(
-        Weighed(told, len(rounds), tuple(sorted({number for number in rounds if number is not None})))
-        for (_, told), rounds in sorted(groups.items())
+        EvidenceWeight(use, len(rounds), tuple(sorted({number for number in rounds if number is not None})))
+        for (_, use), rounds in sorted(groups.items())
     )

@@ -9,36 +9,37 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from generator import search
-from generator.commands import programs
-from generator.commands.foundation import bases
-from generator.commands.workspace import STATE, Workspace
-from generator.engine import datasets, foreground
-from generator.errors import RepositoryError, UsageError
-from generator.formats import record as records
-from generator.formats.launch import GRACE_SECONDS, LAUNCH_FILE, shard_files
-from generator.render.bases import LAUNCHER_FILE
-from generator.render.overlay import overlay
-from generator.repo import files
-from generator.structs.batch import Batch
-from generator.structs.labels import INDEX_VARIABLE
-from generator.structs.record import Record, Status
-from generator.structs.settings import Controller
-from generator.structs.sweep import Shape, Sweep
-from generator.structs.tree import FileTree
-from generator.structs.trial import Trial
-from generator.structs.values import bytes_digest
+from sweepledger import process, storage
+from sweepledger.commands.repository import programs
+from sweepledger.commands.repository.base_files import read_bases
+from sweepledger.commands.repository.workspace import STATE, Workspace
+from sweepledger.engine import datasets
+from sweepledger.errors import RepositoryError, UsageError
+from sweepledger.formats import record_json as records
+from sweepledger.formats.launch_json import GRACE_SECONDS, LAUNCH_FILE, read_table_layout
+from sweepledger.render.base_files import LAUNCHER_FILE
+from sweepledger.render.overlay import overlay
+from sweepledger.search import expansion
+from sweepledger.structs.batch import Batch
+from sweepledger.structs.file_tree import FileTree
+from sweepledger.structs.kubernetes import INDEX_VARIABLE
+from sweepledger.structs.record import Record, Status
+from sweepledger.structs.run_config import Shape
+from sweepledger.structs.settings import Controller
+from sweepledger.structs.sweep import Sweep
+from sweepledger.structs.trial import Trial
+from sweepledger.structs.values import bytes_digest
 
 WORK_TREE = "0" * 40
-"""Stands for the code's tree: what was tried is whatever lay there."""
+"""A placeholder for the code tree: the trial runs the files of the work tree."""
 
-TRIED = "try"
-"""Stands for the trial's id, which depends on the code's tree: nobody could find a trial by it."""
+PLACEHOLDER_ID = "try"
+"""A placeholder for the trial id, which depends on the code tree."""
 
 
 @dataclass(frozen=True)
 class Tried:
-    """A trial that was tried, and what it left."""
+    """A trial that ran once, and its record."""
 
     trial: Trial
     number: int
@@ -48,11 +49,11 @@ class Tried:
 
     @property
     def is_ok(self) -> bool:
-        """Tell whether the trial would count."""
+        """Return whether the trial would count."""
         return self.record is not None and self.record.status.is_success
 
     def as_data(self) -> dict[str, Any]:
-        """Give what machines want to know."""
+        """Return the JSON data."""
         return {
             "trial": self.number,
             "of": self.of,
@@ -70,9 +71,9 @@ def try_(workspace: Workspace, name: str, number: int, *, quiet: bool) -> Tried:
 
     Raises SpecError, UsageError for a trial that does not exist, StorageError for wrong data, ToolError.
     """
-    (sweep,) = _here(workspace).sweeps([name])
-    program = programs.asked_for(workspace, sweep, tree=WORK_TREE)
-    trials = search.expand(sweep, program)
+    (sweep,) = _without_controller(workspace).sweeps([name])
+    program = programs.requested_program(workspace, sweep, tree=WORK_TREE)
+    trials = expansion.expand(sweep, program)
     of = len(trials)
     if not 0 <= number < of:
         raise UsageError(f"{sweep.name} has trials 0 to {of - 1}, got {number}")
@@ -82,38 +83,38 @@ def try_(workspace: Workspace, name: str, number: int, *, quiet: bool) -> Tried:
     return Tried(batch.trials[0], number, of, record, code)
 
 
-def _here(workspace: Workspace) -> Workspace:
-    """Forget what applies overlays elsewhere: a cluster needs an image, this machine does not."""
+def _without_controller(workspace: Workspace) -> Workspace:
+    """Return the workspace without a controller: a cluster needs an image, this machine does not."""
     return replace(workspace, settings=replace(workspace.settings, controller=Controller.NONE))
 
 
 def _run(workspace: Workspace, batch: Batch, scratch: Path, *, quiet: bool) -> tuple[Record | None, int]:
     identity = batch.trials[0].id
-    made = overlay(batch, bases(workspace.root), workspace.settings).tree
-    for path, content in _unnamed(made, identity):
-        files.write_file(scratch / "batch" / path, content)
+    overlay_tree = overlay(batch, read_bases(workspace.root), workspace.settings).tree
+    for path, content in _without_identity(overlay_tree, identity):
+        storage.write_file(scratch / "batch" / path, content)
     code = _code(workspace, batch.run.code_path, scratch / "code")
     environment = _environment(workspace, batch, scratch, code)
-    exit_code = foreground.run(
+    exit_code = process.run_foreground(
         [_interpreter(batch.sweep), str(scratch / "batch" / "launch.py")],
         folder=code,
         environment=environment,
         grace=GRACE_SECONDS,
         quiet=quiet,
     )
-    left = scratch / "results" / f"{environment['SWEEP_POD_UID']}.json"
-    content = left.read_bytes() if left.is_file() else b""
+    file = scratch / "results" / f"{environment['SWEEP_POD_UID']}.json"
+    content = file.read_bytes() if file.is_file() else b""
     # A record has to name a trial by an id.
-    named = content.replace(f'"trial":"{TRIED}"'.encode(), f'"trial":"{identity}"'.encode())
-    found = records.read(named) if content else None
-    return found if isinstance(found, Record) else None, exit_code
+    named = content.replace(f'"trial":"{PLACEHOLDER_ID}"'.encode(), f'"trial":"{identity}"'.encode())
+    record = records.read(named) if content else None
+    return record if isinstance(record, Record) else None, exit_code
 
 
-def _unnamed(tree: FileTree, identity: str) -> Iterator[tuple[str, bytes]]:
-    """Take the trial's id out of the table, whose digest the launcher looks at."""
+def _without_identity(tree: FileTree, identity: str) -> Iterator[tuple[str, bytes]]:
+    """Replace the trial's id in the table, whose digest the launcher checks."""
     instructions = tree[LAUNCH_FILE]
-    for file in shard_files(instructions):
-        table = tree[file].replace(f"\n{identity}".encode(), f"\n{TRIED}".encode())
+    for file in read_table_layout(instructions).files:
+        table = tree[file].replace(f"\n{identity}".encode(), f"\n{PLACEHOLDER_ID}".encode())
         instructions = instructions.replace(bytes_digest(tree[file]).encode(), bytes_digest(table).encode())
         yield file, table
     yield LAUNCH_FILE, instructions
@@ -121,12 +122,12 @@ def _unnamed(tree: FileTree, identity: str) -> Iterator[tuple[str, bytes]]:
 
 
 def _code(workspace: Workspace, path: str, folder: Path) -> Path:
-    """Show the program what a batch would: a folder with the code path, and nothing else of the work tree."""
+    """Link the code path into a folder without the rest of the work tree, as in a pod."""
     real = workspace.root / path
     if not real.is_dir():
         raise RepositoryError(
             f"{path}/ is not a folder here",
-            hint="say where the code lies: `run: {code: {path: …}}` in the spec; the default is trainer",
+            hint="set the code's folder: `run: {code: {path: …}}` in the spec; the default is trainer",
         )
     link = folder / path
     link.parent.mkdir(parents=True, exist_ok=True)
@@ -139,7 +140,7 @@ def _interpreter(sweep: Sweep) -> str:
 
 
 def _environment(workspace: Workspace, batch: Batch, scratch: Path, code: Path) -> Mapping[str, str]:
-    """Give the trial what a pod would have, and nothing of the person's own environment but PATH."""
+    """Return a pod's environment variables, and of the user's own only PATH."""
     for folder in ("results", "scratch"):
         (scratch / folder).mkdir()
     environment = {
@@ -158,5 +159,5 @@ def _environment(workspace: Workspace, batch: Batch, scratch: Path, code: Path) 
     if batch.run.data is not None:
         dataset = workspace.settings.datasets[batch.run.data]
         data = workspace.root / STATE / "data" / dataset.name
-        environment["SWEEP_DATA"] = str(datasets.ready(dataset, data, code=code))
+        environment["SWEEP_DATA"] = str(datasets.verified_folder(dataset, data, code=code))
     return environment

@@ -1,61 +1,70 @@
-"""`sweep validate`: read specs and settings, tell every problem."""
+"""`sweep validate`: read specs and settings, and report every problem."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from generator import search
-from generator.commands import scripts
-from generator.commands.foreseen import whole
-from generator.commands.workspace import Workspace
-from generator.plan import Ahead
-from generator.problems import Problem
-from generator.search import Expansion
-from generator.structs.sweep import Sweep
+from sweepledger import search
+from sweepledger.commands.repository import programs
+from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.problems import Problem
+from sweepledger.search import Expansion
+from sweepledger.structs.sweep import Sweep
+
+if TYPE_CHECKING:
+    from sweepledger.plan import RoundBounds
 
 
 @dataclass(frozen=True)
-class Read:
+class ReadSpecs:
     """The specs that are right, with their assignments, and the problems of the others."""
 
     sweeps: tuple[tuple[Sweep, Expansion], ...]
     problems: tuple[Problem, ...]
 
 
-def read(workspace: Workspace, names: Iterable[str] = ()) -> Read:
-    """Read specs by sweep name or path, all of `sweeps/` if none is named; a bad one hides no good one."""
+def read_specs(workspace: Workspace, names: Iterable[str] = ()) -> ReadSpecs:
+    """Read specs by sweep name or path, all of `sweeps/` if none is named; a wrong spec hides no other."""
     sweeps: list[tuple[Sweep, Expansion]] = []
     problems: list[Problem] = []
     for path in workspace.spec_paths(names):
         sweep = workspace.parse(path)
-        found = search.explore(sweep) if isinstance(sweep, Sweep) else sweep
-        if isinstance(sweep, Sweep) and isinstance(found, Expansion):
-            sweeps.append((sweep, found))
-        elif not isinstance(found, Expansion):
-            problems += found
-    return Read(tuple(sweeps), tuple(problems))
+        expansion = search.explore(sweep) if isinstance(sweep, Sweep) else sweep
+        if isinstance(sweep, Sweep) and isinstance(expansion, Expansion):
+            sweeps.append((sweep, expansion))
+        elif not isinstance(expansion, Expansion):
+            problems += expansion
+    return ReadSpecs(tuple(sweeps), tuple(problems))
 
 
 @dataclass(frozen=True)
 class Validated:
     """The specs that are right, with their number of trials or its bounds, and the problems of the others."""
 
-    sweeps: tuple[tuple[Sweep, int | Ahead], ...]
+    sweeps: "tuple[tuple[Sweep, int | RoundBounds], ...]"
     problems: tuple[Problem, ...]
 
 
 def validate(workspace: Workspace, names: Iterable[str] = ()) -> Validated:
     """Read specs, and warn of programs that the work tree lacks."""
-    found = read(workspace, names)
+    specs = read_specs(workspace, names)
     warnings = [
         problem
-        for sweep, expansion in found.sweeps
-        for problem in (*sweep.warnings, *expansion.warnings, *scripts.lacking_here(workspace, sweep))
+        for sweep, expansion in specs.sweeps
+        for problem in (
+            *sweep.warnings,
+            *expansion.warnings,
+            *programs.missing_scripts_here(workspace, sweep),
+        )
     ]
-    sizes = tuple((sweep, _size(sweep, expansion)) for sweep, expansion in found.sweeps)
-    return Validated(sizes, tuple(sorted([*workspace.settings.warnings, *found.problems, *warnings])))
+    sizes = tuple((sweep, _trial_count(sweep, expansion)) for sweep, expansion in specs.sweeps)
+    return Validated(sizes, tuple(sorted([*workspace.settings.warnings, *specs.problems, *warnings])))
 
 
-def _size(sweep: Sweep, expansion: Expansion) -> int | Ahead:
+def _trial_count(sweep: Sweep, expansion: Expansion) -> "int | RoundBounds":
     if sweep.search is not None:
-        return whole(sweep, sweep.search)
-    return len(expansion.assignments) * sweep.replicates
+        # Late: other sweeps need neither the plan nor a search's methods.
+        from sweepledger.commands.rounds.bounds import total_bounds  # noqa: PLC0415
+
+        return total_bounds(sweep, sweep.search)
+    return len(expansion.configurations) * sweep.replicates

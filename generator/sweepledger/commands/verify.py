@@ -1,7 +1,7 @@
-"""`sweep verify`: all that follows from a clone worked out again, offline, and held against what is there.
+"""`sweep verify`: recompute all results from a clone, offline, and compare them with the recorded ones.
 
-It reads files and signatures; messages and trailers of commits have no say, so a merge, a squash or a rebase
-changes nothing but who has signed.
+It reads files and signatures, not messages and trailers of commits, so that a merge, a squash or a rebase
+changes only who has signed.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,52 +10,56 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from generator.commands import auditing, committed, ledger, recorded, repeating
-from generator.commands.auditing import Audit
-from generator.commands.confined import confined
-from generator.commands.differing import Difference, differences
-from generator.commands.rebuilding import rebuilt, recorded_batches
-from generator.commands.vouching import Vouched, vouched
-from generator.commands.workspace import Workspace
-from generator.errors import IdleError, RepositoryError, StorageError, UsageError
-from generator.repo import batches, files
-from generator.repo.batches import ARCHIVE, StoredBatch
-from generator.repo.git import Entry, commits, uncommitted
-from generator.results import results_folder
-from generator.results.tree import RESULTS
-from generator.structs.names import is_sweep_name
-from generator.structs.settings import Settings
+from sweepledger.commands.repository import at_commit, batch_records, catalog
+from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.commands.verification import batch_audit
+from sweepledger.commands.verification.batch_audit import BatchAudit
+from sweepledger.commands.verification.commit_audit import SignatureAudit, audit_paths, audit_signatures
+from sweepledger.commands.verification.file_diff import FileDifference, file_differences
+from sweepledger.commands.verification.rebuild import rebuild_results, recorded_batches
+from sweepledger.errors import IdleError, RepositoryError, StorageError, UsageError
+from sweepledger.repo import batches, files
+from sweepledger.repo.batches import ARCHIVE, StoredBatch
+from sweepledger.repo.git import Entry, commits, uncommitted_paths
+from sweepledger.results.paths import results_folder
+from sweepledger.results.tree import RESULTS
+from sweepledger.structs.names import is_sweep_name
+from sweepledger.structs.settings import Settings
 
 
-class State(StrEnum):
-    """What can be said of a sweep's results."""
+class VerificationState(StrEnum):
+    """The outcome of verifying a sweep's results."""
 
     VERIFIED = "verified"
-    """They are what the records say, and listed keys signed every commit that touched them."""
+    """They follow from the records, and listed keys signed every commit that changed them."""
     DIFFERS = "differs"
     UNSIGNED = "unsigned"
-    """They are what the records say; who wrote those nobody vouches for."""
+    """They follow from the records; no signature shows who wrote these."""
 
 
 @dataclass(frozen=True)
-class Verified:
-    """A sweep's results, held against what they were made of."""
+class SweepVerification:
+    """A sweep's results compared with those recomputed from its records."""
 
     sweep: str
     batches: int
     trials: int
-    differences: tuple[Difference, ...]
-    vouched: Vouched
+    differences: tuple[FileDifference, ...]
+    vouched: SignatureAudit
 
     @property
-    def state(self) -> State:
-        """Say in a word what was found."""
+    def state(self) -> VerificationState:
+        """Return the outcome in one word."""
         if self.differences:
-            return State.DIFFERS
-        return State.UNSIGNED if self.vouched.unsigned or not self.vouched.signed else State.VERIFIED
+            return VerificationState.DIFFERS
+        return (
+            VerificationState.UNSIGNED
+            if self.vouched.unsigned or not self.vouched.signed
+            else VerificationState.VERIFIED
+        )
 
     def as_data(self) -> dict[str, Any]:
-        """Give what machines want to know."""
+        """Return the JSON data."""
         return {
             "sweep": self.sweep,
             "state": str(self.state),
@@ -63,7 +67,7 @@ class Verified:
             "trials": self.trials,
             "commits": self.vouched.commits,
             "signed": self.vouched.signed,
-            "differences": [one.as_data() for one in self.differences],
+            "differences": [difference.as_data() for difference in self.differences],
             "unsigned": [one.as_data() for one in self.vouched.unsigned],
         }
 
@@ -74,78 +78,87 @@ class Verdict:
 
     commit: str
     signers: int
-    """How many lines of allowed signers there are: with none nothing can be vouched for."""
-    sweeps: tuple[Verified, ...]
-    stray: tuple[Difference, ...] = ()
-    """What results commits since a given one touched and must not."""
+    """Number of lines of allowed signers; with none, no signature can be checked."""
+    sweeps: tuple[SweepVerification, ...]
+    stray: tuple[FileDifference, ...] = ()
+    """What results commits since a given one changed and must not."""
 
     @property
     def is_good(self) -> bool:
-        """Tell whether nothing differs and, where keys are listed, all is signed."""
-        bad = {State.DIFFERS, State.UNSIGNED} if self.signers else {State.DIFFERS}
-        return not self.stray and not any(one.state in bad for one in self.sweeps)
+        """Return whether nothing differs and, if keys are listed, everything is signed."""
+        bad = (
+            {VerificationState.DIFFERS, VerificationState.UNSIGNED}
+            if self.signers
+            else {VerificationState.DIFFERS}
+        )
+        return not self.stray and not any(sweep.state in bad for sweep in self.sweeps)
 
 
 def verify(
     workspace: Workspace,
-    asked: str | None = None,
+    reference: str | None = None,
     *,
     revision: str | None = None,
     signers: Path | None = None,
 ) -> Verdict:
-    """Verify one sweep's results or all, at HEAD with what lies in the work tree, or at another commit.
+    """Verify one sweep's results or all, at HEAD with the work tree, or at another commit.
 
-    `signers` is a file of git's allowed signers that counts instead of those of the settings at the commit:
-    who rewrites a history can list a key of their own. Raises UsageError, or IdleError where nothing is
-    recorded.
+    `signers` is a file of git's allowed signers that replaces those of the settings at the commit: an author
+    who rewrites a history could list their own key. Raises UsageError, or IdleError if nothing is recorded.
     """
     repository = workspace.repository
     commit = repository.commit(revision or "HEAD")
     if commit is None:
-        raise UsageError(f"{revision or 'HEAD'} names no commit", hint="try a branch, a tag or HEAD~1")
+        raise UsageError(f"{revision or 'HEAD'} is not a commit", hint="try a branch, a tag or HEAD~1")
     stored = batches.in_commit(repository, commit)
-    present = {batch.sweep for batch in stored if not batch.is_active} | _folders(workspace, commit)
+    present = {batch.sweep for batch in stored if not batch.is_active} | _results_folders(workspace, commit)
     names = (
-        sorted(present) if asked is None else [ledger.chosen(workspace, asked, _known(workspace, present))]
+        sorted(present)
+        if reference is None
+        else [catalog.choose_sweep(workspace, reference, _known_sweeps(workspace, present))]
     )
     lines = _signers(workspace, commit, signers)
-    verifying = _Verifying(workspace, commit, stored, lines, with_work_tree=revision is None)
-    found = tuple(one for one in map(verifying.sweep, names) if one is not None)
-    if asked is not None and not found:
+    verifying = _Verification(workspace, commit, stored, lines, with_work_tree=revision is None)
+    checked = tuple(verification for verification in map(verifying.sweep, names) if verification is not None)
+    if reference is not None and not checked:
         raise IdleError(
-            f"nothing is recorded of {names[0]!r} at {commit[:12]}", hint="`sweep status` says why"
+            f"nothing is recorded of {names[0]!r} at {commit[:12]}", hint="`sweep status` shows the state"
         )
-    return Verdict(commit, len(lines), found)
+    return Verdict(commit, len(lines), checked)
 
 
 def verify_since(
     workspace: Workspace, since: str, *, revision: str | None = None, signers: Path | None = None
 ) -> Verdict:
-    """Verify the sweeps whose results changed since a commit, and that no results commit touched more.
+    """Verify the sweeps whose results changed since a commit, and that no results commit changed anything else.
 
     Raises UsageError for a revision that does not exist.
     """
     repository = workspace.repository
-    known = {name: repository.commit(name) for name in (since, revision or "HEAD")}
-    for name, commit in known.items():
+    names = {name: repository.commit(name) for name in (since, revision or "HEAD")}
+    for name, commit in names.items():
         if commit is None:
-            raise UsageError(f"{name} names no commit", hint="try a branch, a tag or HEAD~1")
-    before, until = (known[name] or "" for name in (since, revision or "HEAD"))
-    touched = confined(repository, before, until)
+            raise UsageError(f"{name} is not a commit", hint="try a branch, a tag or HEAD~1")
+    before, until = (names[name] or "" for name in (since, revision or "HEAD"))
+    touched = audit_paths(repository, before, until)
     lines = _signers(workspace, before, signers)  # who changes the keys is judged by those that stood
     stored = batches.in_commit(repository, until)
-    verifying = _Verifying(workspace, until, stored, lines, with_work_tree=False)
-    found = tuple(one for one in map(verifying.sweep, touched.sweeps) if one is not None)
-    return Verdict(until, len(lines), found, touched.stray)
+    verifying = _Verification(workspace, until, stored, lines, with_work_tree=False)
+    changed = tuple(
+        verification for verification in map(verifying.sweep, touched.sweeps) if verification is not None
+    )
+    return Verdict(until, len(lines), changed, touched.stray)
 
 
-def _known(workspace: Workspace, present: set[str]) -> set[str]:
-    return present | ledger.sweeps(workspace, batches.in_work_tree(workspace.root))
+def _known_sweeps(workspace: Workspace, present: set[str]) -> set[str]:
+    return present | catalog.sweep_names(workspace, batches.in_work_tree(workspace.root))
 
 
-def _folders(workspace: Workspace, commit: str) -> set[str]:
-    """Name the folders below results/, of the commit and of its history: what is gone was there."""
-    paths = {path for one in commits(workspace.repository, RESULTS, revision=commit) for path in one.files}
+def _results_folders(workspace: Workspace, commit: str) -> set[str]:
+    """Return the folders below results/, of the commit and of its history: a removed one existed."""
+    paths = {
+        path for merge in commits(workspace.repository, RESULTS, revision=commit) for path in merge.files
+    }
     names = {path.split("/")[1] for path in paths if path.count("/") > 1}
     return {name for name in names if is_sweep_name(name)}
 
@@ -154,78 +167,80 @@ def _signers(workspace: Workspace, commit: str, chosen: Path | None) -> tuple[st
     if chosen is not None:
         text = files.read_input(chosen).decode(errors="replace")
         return tuple(line for line in text.splitlines() if line and not line.startswith("#"))
-    settings = committed.settings(workspace.repository, commit)
+    settings = at_commit.read_settings(workspace.repository, commit)
     return settings.signers if isinstance(settings, Settings) else ()
 
 
 @dataclass(frozen=True)
-class _Verifying:
+class _Verification:
     workspace: Workspace
     commit: str
     stored: tuple[StoredBatch, ...]
     signers: tuple[str, ...]
     with_work_tree: bool
 
-    def sweep(self, sweep: str) -> Verified | None:
-        """Verify one sweep; None where nothing of it is recorded yet."""
+    def sweep(self, sweep: str) -> SweepVerification | None:
+        """Verify one sweep; None if nothing of it is recorded."""
         repository, folder = self.workspace.repository, results_folder(sweep)
         held = repository.files(self.commit, folder)
         archived = [batch for batch in batches.of_sweep(self.stored, sweep) if not batch.is_active]
-        seen = vouched(repository, self.commit, held, folder, self.signers)
+        seen = audit_signatures(repository, self.commit, held, folder, self.signers)
         if not held and not seen.commits:
             return None
         listed = {path: entry for path, entry in held.items() if path.startswith(f"{folder}/")}
         contents = repository.read(self.commit, folder)
         done = recorded_batches(repository, self.commit, sweep, listed)
-        batches.load(done)
+        batches.prefetch(done)
         found = set(self._found(sweep, done, listed, contents))
         if found:
-            found.update(repeating.told(sweep, done, contents))
+            found.update(batch_audit.summary_differences(sweep, done, contents))
         if self.with_work_tree:
             found.update(self._work_tree(folder, *(batch.folder for batch in archived)))
-        rows = sum(batch.lock.trials for batch in done if _is_legible(batch))
-        return Verified(sweep, len(done), rows, tuple(sorted(found)), seen)
+        rows = sum(map(_locked_trials, done))
+        return SweepVerification(sweep, len(done), rows, tuple(sorted(found)), seen)
 
     def _found(
         self,
         sweep: str,
         done: tuple[StoredBatch, ...],
-        held: Mapping[str, Entry],
+        entries: Mapping[str, Entry],
         contents: Mapping[str, bytes],
-    ) -> Iterator[Difference]:
+    ) -> Iterator[FileDifference]:
         repository, folder = self.workspace.repository, results_folder(sweep)
-        audit = Audit(repository, self.commit)
-        whole = {**held, **repository.files(self.commit, ARCHIVE)}
-        yield from auditing.modes({**held, **auditing.inputs_of(sweep, whole)})
+        audit = BatchAudit(repository, self.commit)
+        whole = {**entries, **repository.files(self.commit, ARCHIVE)}
+        yield from batch_audit.mode_differences({**entries, **batch_audit.summary_inputs(sweep, whole)})
         for batch in done:
             yield from audit.batch(batch)
-            yield from auditing.records(batch, contents[recorded.records_file(batch)])
+            yield from batch_audit.record_differences(batch, contents[batch_records.records_file(batch)])
         yield from audit.inputs(sweep, whole)
         try:
-            wanted = rebuilt(repository, self.commit, sweep)
+            rebuilt = rebuild_results(repository, self.commit, sweep)
         except (RepositoryError, KeyError, ValueError) as error:
-            yield Difference(folder, "", "", f"cannot be worked out again: {error}")
+            yield FileDifference(folder, "", "", f"cannot be worked out again: {error}")
             return
-        for path in sorted({*held, *(f"{folder}/{path}" for path, _ in wanted)}):
-            must = wanted.files.get(path.removeprefix(f"{folder}/"))
-            yield from differences(path, must, contents.get(path), because="by the records")
+        for path in sorted({*entries, *(f"{folder}/{path}" for path, _ in rebuilt.files)}):
+            name = path.removeprefix(f"{folder}/")
+            expected = rebuilt.files.files.get(name)
+            yield from file_differences(path, expected, contents.get(path), because=rebuilt.source(name))
 
-    def _work_tree(self, *folders: str) -> Iterator[Difference]:
-        """Say what in the work tree nobody has committed."""
+    def _work_tree(self, *folders: str) -> Iterator[FileDifference]:
+        """Yield the differences between the work tree and the commit."""
         repository, root = self.workspace.repository, self.workspace.root
-        changed = uncommitted(repository, *folders)
-        stood = repository.read(self.commit, *changed) if changed else {}
+        changed = uncommitted_paths(repository, *folders)
+        committed = repository.read(self.commit, *changed) if changed else {}
         for path in changed:
             try:
-                lies = files.read_file(root / path) if (root / path).is_file() else None
+                content = files.read_file(root / path) if (root / path).is_file() else None
             except StorageError as error:
-                yield Difference(path, "", "", str(error))
+                yield FileDifference(path, "", "", str(error))
                 continue
-            yield from differences(path, stood.get(path), lies, because="as it is committed")
+            yield from file_differences(path, committed.get(path), content, because="as it is committed")
 
 
-def _is_legible(batch: StoredBatch) -> bool:
+def _locked_trials(batch: StoredBatch) -> int:
+    """Return the number of a batch's trials; 0 if its lock cannot be read, which is a difference."""
     try:
-        return batch.lock.trials >= 0
+        return batch.lock.trials
     except RepositoryError:
-        return False
+        return 0

@@ -1,62 +1,62 @@
-"""Datasets as folders on this machine: filled by their own command, verified before anything reads them."""
+"""Datasets as folders on this machine: filled by their own command, and verified before use."""
 
 import hashlib
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from generator.errors import StorageError, ToolError
-from generator.structs.settings import Dataset
+from sweepledger import process
+from sweepledger.errors import StorageError, ToolError
+from sweepledger.process import LimitExceededError, Limits
+from sweepledger.storage import storage_error
+from sweepledger.structs.settings import Dataset
 
-CHUNK = 1 << 20
+CHUNK_BYTES = 1 << 20
 REPORT_SECONDS = 0.5
+PREPARE_SECONDS = 24 * 3600.0
+PREPARE_OUTPUT_BYTES = 64 << 20
 
-VERSION = "version:"
-"""Begins the identity of data that nobody has digested: it is believed, since nothing can be compared."""
+VERSION_PREFIX = "version:"
+"""Prefix of an identity that is not a digest; the content of such a dataset cannot be verified."""
 
 
 def is_verifiable(identity: str) -> bool:
-    """Tell whether a folder can be held against a dataset's identity."""
-    return not identity.startswith(VERSION)
+    """Return whether a folder can be compared with the identity of a dataset."""
+    return not identity.startswith(VERSION_PREFIX)
 
 
-def ready(dataset: Dataset, folder: Path, *, code: Path) -> Path:
-    """Give the dataset's verified folder; fill it by the `prepare` command if it is missing.
+def verified_folder(dataset: Dataset, folder: Path, *, code: Path) -> Path:
+    """Return the verified folder of a dataset; run its `prepare` command in the folder `code` if it is missing.
 
-    Of a dataset that is known by a version alone, nothing can be verified: whoever runs it must say so.
-
-    `code` is the folder that the command runs in. Raises StorageError where the contents are not what the
-    settings promise, ToolError if the command fails.
+    A dataset with a version instead of a digest is not verified, which the caller must report. Raises StorageError
+    if the content differs from the digest in settings, and ToolError if the command fails.
     """
     if not folder.is_dir() and not dataset.prepare:
         raise StorageError(
             f"dataset {dataset.name}: {folder} is missing",
-            hint=f"put the files there, or give datasets.{dataset.name}.prepare a command that does",
+            hint=f"put the files there, or set datasets.{dataset.name}.prepare to a command that creates them",
         )
     try:
         if not folder.is_dir():
             _prepare(dataset, folder, code)
-        found = folder_digest(folder) if is_verifiable(dataset.identity) else dataset.identity
+        identity = folder_digest(folder) if is_verifiable(dataset.identity) else dataset.identity
     except OSError as error:
+        raise storage_error(f"dataset {dataset.name}: {error.filename or folder}", error) from error
+    if identity != dataset.identity:
         raise StorageError(
-            f"dataset {dataset.name}: {error.filename or folder}: {(error.strerror or str(error)).lower()}"
-        ) from error
-    if found != dataset.identity:
-        raise StorageError(
-            f"dataset {dataset.name}: {folder} holds other data: must be {dataset.identity}, found {found}",
-            hint=f"remove the folder to have it made anew, or correct datasets.{dataset.name}.digest",
+            f"dataset {dataset.name}: {folder} contains other data: must be {dataset.identity}, got {identity}",
+            hint=f"remove the folder to have it prepared again, or correct datasets.{dataset.name}.digest",
         )
     return folder
 
 
 def _prepare(dataset: Dataset, folder: Path, code: Path) -> None:
-    """Fill a folder beside the wanted one and move it there whole."""
+    """Run the `prepare` command on a temporary folder next to the final one, and rename that."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     staging = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.", suffix=".tmp"))
     environment = {
@@ -66,53 +66,63 @@ def _prepare(dataset: Dataset, folder: Path, code: Path) -> None:
         "PYTHONDONTWRITEBYTECODE": "1",
     }
     try:
-        done = subprocess.run(dataset.prepare, cwd=code, env=environment, capture_output=True, check=False)
+        _run(dataset, environment, code)
+        try:
+            staging.rename(folder)
+        except OSError:
+            if (
+                not folder.is_dir()
+            ):  # else another command was faster, and its folder is verified like this one
+                raise
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+
+
+def _run(dataset: Dataset, environment: Mapping[str, str], code: Path) -> None:
+    limits = Limits(PREPARE_SECONDS, PREPARE_OUTPUT_BYTES)
+    try:
+        result = process.run(dataset.prepare, limits, env=environment, cwd=code)
+    except LimitExceededError as error:
+        raise ToolError(f"dataset {dataset.name}: `{' '.join(dataset.prepare)}` {error}") from error
     except OSError as error:
         raise ToolError(
             f"dataset {dataset.name}: {dataset.prepare[0]} cannot be run: {error.strerror}"
         ) from error
-    if done.returncode:
-        shutil.rmtree(staging, ignore_errors=True)
+    if result.code:
         raise ToolError.failed(
             dataset.prepare,
-            code=done.returncode,
-            stdout=done.stdout.decode(errors="replace"),
-            stderr=done.stderr.decode(errors="replace"),
+            code=result.code,
+            stdout=result.stdout.decode(errors="replace"),
+            stderr=result.stderr.decode(errors="replace"),
         )
-    try:
-        staging.rename(folder)
-    except OSError:
-        if not folder.is_dir():
-            raise
-        shutil.rmtree(staging)  # another run was faster; what it made is verified like this
 
 
 def folder_digest(folder: Path) -> str:
-    """Take `sha256:` over the sorted lines `<sha256>  <name>` of all files, as sha256sum would list them."""
-    return digested(folder).digest
+    """Return `sha256:` and the digest of the sorted lines `<sha256>  <name>` of all files, as sha256sum prints them."""
+    return digest_folder(folder).digest
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
-    """How much has been read so far."""
+class ReadProgress:
+    """Files and bytes read until now."""
 
     files: int
     bytes: int
 
 
 @dataclass(frozen=True, slots=True)
-class Digested:
-    """A folder of data by content."""
+class FolderDigest:
+    """The digest and size of a folder."""
 
     digest: str
     files: int
     bytes: int
 
 
-def digested(folder: Path, *, progress: Callable[[Read], None] | None = None) -> Digested:
-    """Take a folder's digest; `progress` hears of it about twice a second.
+def digest_folder(folder: Path, *, progress: Callable[[ReadProgress], None] | None = None) -> FolderDigest:
+    """Return the digest of a folder, and call `progress` about twice a second.
 
-    Raises OSError, and StorageError for links and devices: what they lead to is not in the folder.
+    Raises OSError, and StorageError for links and devices, whose content is not in the folder.
     """
     report = _Report(progress)
     lines = []
@@ -120,13 +130,13 @@ def digested(folder: Path, *, progress: Callable[[Read], None] | None = None) ->
         name = path.relative_to(folder).as_posix()
         lines.append(f"{_file_digest(path, report)}  {name}\n")
         report.files += 1
-    whole = hashlib.sha256("".join(lines).encode()).hexdigest()
-    return Digested(f"sha256:{whole}", report.files, report.bytes)
+    digest = hashlib.sha256("".join(lines).encode()).hexdigest()
+    return FolderDigest(f"sha256:{digest}", report.files, report.bytes)
 
 
 @dataclass
 class _Report:
-    progress: Callable[[Read], None] | None
+    progress: Callable[[ReadProgress], None] | None
     files: int = 0
     bytes: int = 0
     at: float = 0.0
@@ -135,17 +145,18 @@ class _Report:
         self.bytes += count
         if self.progress is not None and time.monotonic() - self.at >= REPORT_SECONDS:
             self.at = time.monotonic()
-            self.progress(Read(self.files, self.bytes))
+            self.progress(ReadProgress(self.files, self.bytes))
 
 
 def _files(folder: Path) -> Iterator[Path]:
     for path in folder.rglob("*"):
         if path.is_symlink() or not (path.is_dir() or path.is_file()):
             raise StorageError(
-                f"{path}: must be a regular file, not a link or a device", hint="put the file itself there"
+                f"{path}: must be a regular file, not a link or a device",
+                hint="replace it with the file itself",
             )
         if "\n" in path.name or any("\ud800" <= letter <= "\udfff" for letter in path.name):
-            raise StorageError(f"{str(path)!r}: must have a name in UTF-8 without line ends")
+            raise StorageError(f"{str(path)!r}: must have a name in UTF-8 without line breaks")
         if path.is_file():
             yield path
 
@@ -153,7 +164,7 @@ def _files(folder: Path) -> Iterator[Path]:
 def _file_digest(path: Path, report: _Report) -> str:
     digest = hashlib.sha256()
     with path.open("rb") as file:
-        while chunk := file.read(CHUNK):
+        while chunk := file.read(CHUNK_BYTES):
             digest.update(chunk)
             report.add(len(chunk))
     return digest.hexdigest()

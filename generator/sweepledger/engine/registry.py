@@ -1,11 +1,13 @@
-"""Asking a container registry what a tag stands for: the OCI distribution API, by the standard library alone.
+"""Container registries: the digest of an image's tag, by the OCI distribution API and the standard library.
 
-Nothing is made up: a digest is what the registry says and, where it sends the manifest, what the bytes are.
+The digest that the registry reports is compared with the manifest's bytes if the registry sends them. A redirect is
+followed only with the same scheme, and without encryption only to the same host.
 """
 
 import base64
 import hashlib
 import http.client
+import ipaddress
 import json
 import os
 import re
@@ -17,9 +19,61 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from email.message import Message
 from pathlib import Path
+from typing import Any
 
-from generator.engine.redirects import QUOTED, Careful, host, is_loopback
-from generator.errors import ToolError, UsageError
+from sweepledger.errors import ToolError, UsageError
+
+EXCERPT_LENGTH = 200
+"""Characters of untrusted text in a message."""
+
+
+class SafeRedirectHandler(urllib.request.HTTPRedirectHandler):
+    """Follows redirects of GET requests, whose bytes can be verified; never those of HEAD requests."""
+
+    def http_error_302(self, req: Any, fp: Any, code: int, msg: str, headers: Any) -> Any:
+        """Follow a redirect, or close the response, which the standard library leaves open."""
+        try:
+            return super().http_error_302(req, fp, code, msg, headers)
+        except (OSError, ValueError):
+            fp.close()
+            raise
+
+    http_error_301 = http_error_303 = http_error_307 = http_error_308 = http_error_302
+
+    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
+        """Return the next request; None for HEAD. Raises URLError for a refused target."""
+        if req.get_method() == "HEAD":
+            return None  # becomes an error with the status code; a GET request follows
+        if not is_redirect_allowed(req.full_url, newurl):
+            raise urllib.error.URLError(
+                f"it redirects to {newurl[:EXCERPT_LENGTH]}, which has no encryption or another scheme"
+            )
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def is_redirect_allowed(source: str, target: str) -> bool:
+    """Return whether a redirect keeps the scheme, and, without encryption, the host."""
+    try:
+        scheme = urllib.parse.urlsplit(target).scheme
+        is_same = scheme == urllib.parse.urlsplit(source).scheme
+        return is_same and (scheme == "https" or host_of(source) == host_of(target))
+    except ValueError:
+        return False
+
+
+def host_of(url: str | None) -> str:
+    """Return host and port of a URL."""
+    return urllib.parse.urlsplit(url or "").netloc.rpartition("@")[2].lower()
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host, with or without port, is this machine."""
+    name = urllib.parse.urlsplit(f"//{host}").hostname or ""
+    try:
+        return name == "localhost" or ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
+
 
 MANIFESTS = (
     "application/vnd.oci.image.index.v1+json",
@@ -27,17 +81,17 @@ MANIFESTS = (
     "application/vnd.oci.image.manifest.v1+json",
     "application/vnd.docker.distribution.manifest.v2+json",
 )
-"""Indexes first: one digest then serves nodes of every architecture."""
+"""Indexes first, because one digest then serves nodes of every architecture."""
 
 DOCKER_HUB = "registry-1.docker.io"
 HUB_NAMES = frozenset({"docker.io", "index.docker.io", DOCKER_HUB})
 HUB_LOGIN = "https://index.docker.io/v1/"
-"""What `docker login` calls Docker Hub in its file."""
+"""The name of Docker Hub in the file of `docker login`."""
 
 TIMEOUT_SECONDS = 30.0
-"""For all requests together, names looked up and logins included."""
+"""For all requests together, name resolution and login included."""
 LARGEST_MANIFEST = 4 << 20
-"""Bytes; the specification asks registries to take no larger one."""
+"""Bytes; the specification advises registries to accept no larger one."""
 LARGEST_TOKEN = 1 << 20
 
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
@@ -49,16 +103,16 @@ REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
 @dataclass(frozen=True, slots=True)
-class Repository:
-    """Where an image lies."""
+class ImageRepository:
+    """The registry and name of an image."""
 
     registry: str
     """Host and port."""
     name: str
 
     @classmethod
-    def of(cls, reference: str) -> "Repository":
-        """Take a repository apart as container tools do: without a host it lies on Docker Hub."""
+    def of(cls, reference: str) -> "ImageRepository":
+        """Parse a reference as container tools do: without a host it is on Docker Hub."""
         host, slash, rest = reference.partition("/")
         if not slash or not ("." in host or ":" in host or host == "localhost"):
             return cls(DOCKER_HUB, reference if slash else f"library/{reference}")
@@ -67,150 +121,154 @@ class Repository:
         return cls(host, rest)
 
     def url(self, tag: str) -> str:
-        """Give the address of a manifest. Only this machine itself is asked without encryption."""
+        """Return the URL of a manifest: with encryption, except on this machine."""
         scheme = "http" if is_loopback(self.registry) else "https"
         return f"{scheme}://{self.registry}/v2/{urllib.parse.quote(self.name)}/manifests/{tag}"
 
 
-def resolve(reference: str, tag: str) -> str:
-    """Give the digest of what a tag of a repository stands for now.
+def resolve_digest(reference: str, tag: str) -> str:
+    """Return the digest that a tag of an image has now.
 
-    Raises UsageError for what is no tag or is not there, ToolError where the registry cannot be asked.
+    Raises UsageError if the tag is invalid or does not exist, and ToolError if the registry gives no digest.
     """
     if not TAG.fullmatch(tag):
-        raise UsageError(f"{tag!r} is no tag", hint="letters, digits, points, dashes and underscores")
-    repository = Repository.of(reference)
-    return _within(TIMEOUT_SECONDS, repository, lambda: _resolved(repository, reference, tag))
+        raise UsageError(
+            f"{tag!r} is not a valid tag", hint="use letters, digits, points, dashes and underscores"
+        )
+    repository = ImageRepository.of(reference)
+    return _with_timeout(TIMEOUT_SECONDS, repository, lambda: _request_digest(repository, reference, tag))
 
 
-def _within(seconds: float, repository: Repository, work: Callable[[], str]) -> str:
-    """Do the work, or give it up: a socket's timeout bounds no answer that comes byte by byte."""
-    found: list[str] = []
-    failed: list[BaseException] = []
+def _with_timeout(seconds: float, repository: ImageRepository, work: Callable[[], str]) -> str:
+    """Return the result of `work`, or fail after a time: socket timeouts do not limit a response sent byte by byte."""
+    results: list[str] = []
+    errors: list[BaseException] = []
 
     def do() -> None:
         try:
-            found.append(work())
-        except BaseException as error:  # noqa: BLE001 - raised again where somebody waits for it
-            failed.append(error)
+            results.append(work())
+        except BaseException as error:  # noqa: BLE001 - raised again in the calling thread
+            errors.append(error)
 
-    # A daemon: what hangs in it does not keep the program from ending.
+    # A daemon thread, so that a hanging request does not keep the program from exiting.
     thread = threading.Thread(target=do, daemon=True)
     thread.start()
     thread.join(seconds)
-    if failed:
-        raise failed[0]
-    if not found:
+    if errors:
+        raise errors[0]
+    if not results:
         raise _unreachable(repository, TimeoutError())
-    return found[0]
+    return results[0]
 
 
-def _resolved(repository: Repository, reference: str, tag: str) -> str:
+def _request_digest(repository: ImageRepository, reference: str, tag: str) -> str:
     url = repository.url(tag)
     session = _Session(repository)
-    said = session.ask("HEAD", url).headers.get("Docker-Content-Digest", "")
-    if DIGEST.fullmatch(said):
-        return said
-    found = session.ask("GET", url)
-    real = f"sha256:{hashlib.sha256(found.body).hexdigest()}"
-    said = found.headers.get("Docker-Content-Digest", real)
-    if said != real:
+    reported = session.request("HEAD", url).headers.get("Docker-Content-Digest", "")
+    if DIGEST.fullmatch(reported):
+        return reported
+    response = session.request("GET", url)
+    digest = f"sha256:{hashlib.sha256(response.body).hexdigest()}"
+    reported = response.headers.get("Docker-Content-Digest", digest)
+    if reported != digest:
         raise ToolError(
-            f"{repository.registry} says that {reference}:{tag} is {said[:QUOTED]}, "
-            f"but what it sends is {real}",
-            hint="something between here and the registry changes what it sends",
+            f"{repository.registry} reports {reported[:EXCERPT_LENGTH]} for {reference}:{tag}, "
+            f"but its manifest has the digest {digest}",
+            hint="check the proxies between this machine and the registry: one may change the response",
         )
-    return real
+    return digest
 
 
 @dataclass(frozen=True, slots=True)
-class _Answer:
+class _Response:
     headers: Message
     body: bytes
 
 
 class _Session:
-    """Asks one registry, and proves who asks where it wants to know."""
+    """Requests to one registry, with authentication if it demands any."""
 
-    def __init__(self, repository: Repository) -> None:
+    def __init__(self, repository: ImageRepository) -> None:
         self._repository = repository
-        self._proof: str | None = None
-        handlers: list[urllib.request.BaseHandler] = [Careful()]
+        self._authorization: str | None = None
+        handlers: list[urllib.request.BaseHandler] = [SafeRedirectHandler()]
         if is_loopback(repository.registry):
             handlers.append(urllib.request.ProxyHandler({}))
         self._opener = urllib.request.build_opener(*handlers)
 
-    def ask(self, method: str, url: str) -> _Answer:
-        """Ask for a manifest, a second time with a proof where the first is refused.
+    def request(self, method: str, url: str) -> _Response:
+        """Request a manifest, a second time with credentials if the first request is refused.
 
-        The answer is empty where a HEAD would have been led elsewhere.
+        The response to a HEAD request that is redirected is empty.
         """
         headers = {"Accept": ", ".join(MANIFESTS)}
         try:
             return self._send(method, url, headers, LARGEST_MANIFEST)
         except urllib.error.HTTPError as error:
             challenge = error.headers.get("WWW-Authenticate", "")
-            # Whoever the registry leads to gets no password by a challenge of his own.
-            is_elsewhere = host(error.url) != host(url)
-            if error.code != UNAUTHORIZED or self._proof is not None or is_elsewhere:
-                return self._answered(method, url, error)
-        self._proof = self._prove(challenge)
+            # A redirect's target gets no password by sending a challenge of its own.
+            is_other_host = host_of(error.url) != host_of(url)
+            if error.code != UNAUTHORIZED or self._authorization is not None or is_other_host:
+                return self._response_to(method, url, error)
+        self._authorization = self._authenticate(challenge)
         try:
             return self._send(method, url, headers, LARGEST_MANIFEST)
         except urllib.error.HTTPError as error:
-            return self._answered(method, url, error)
+            return self._response_to(method, url, error)
 
-    def _answered(self, method: str, url: str, error: urllib.error.HTTPError) -> _Answer:
+    def _response_to(self, method: str, url: str, error: urllib.error.HTTPError) -> _Response:
         if method == "HEAD" and error.code in REDIRECTS:
-            return _Answer(Message(), b"")
+            return _Response(Message(), b"")
         raise self._refusal(error, url) from error
 
-    def _send(self, method: str, url: str, headers: Mapping[str, str], most: int) -> _Answer:
+    def _send(self, method: str, url: str, headers: Mapping[str, str], limit: int) -> _Response:
         request = urllib.request.Request(url, headers=dict(headers), method=method)  # noqa: S310 - see Careful
-        if self._proof is not None:
-            # Not sent along to where the registry may lead: that is often somebody else's store.
-            request.add_unredirected_header("Authorization", self._proof)
+        if self._authorization is not None:
+            # Not sent to the target of a redirect, which is often another company's storage.
+            request.add_unredirected_header("Authorization", self._authorization)
         try:
-            with self._opener.open(request, timeout=TIMEOUT_SECONDS) as answer:
-                body = answer.read(most + 1)
-                if len(body) > most:
+            with self._opener.open(request, timeout=TIMEOUT_SECONDS) as response:
+                body = response.read(limit + 1)
+                if len(body) > limit:
                     raise ToolError(
-                        f"{self._repository.registry} sends more than {most} bytes for a manifest"
+                        f"{self._repository.registry} sends more than {limit} bytes for a manifest"
                     )
-                return _Answer(answer.headers, body)
+                return _Response(response.headers, body)
         except urllib.error.HTTPError as error:
             error.close()
             raise
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise _unreachable(self._repository, error) from error
 
-    def _prove(self, challenge: str) -> str:
-        """Answer a challenge: with user and password, or with a token that another server gives for them."""
+    def _authenticate(self, challenge: str) -> str:
+        """Return the Authorization header for a challenge: user and password, or a token obtained with them."""
         basic = _credentials(self._repository.registry)
         kind, _, rest = challenge.partition(" ")
         if kind.lower() == "basic" and basic is not None:
             return basic
-        asked = {name.lower(): value for name, value in CHALLENGE.findall(rest)}
-        realm = asked.get("realm", "")
-        if kind.lower() != "bearer" or not self._may_prove(realm):
-            raise self._unknown()
-        scope = asked.get("scope") or f"repository:{self._repository.name}:pull"
-        wanted = {"service": asked["service"]} if "service" in asked else {}
-        query = urllib.parse.urlencode({**wanted, "scope": scope})
-        self._proof = basic
+        parameters = {name.lower(): value for name, value in CHALLENGE.findall(rest)}
+        realm = parameters.get("realm", "")
+        if kind.lower() != "bearer" or not self._may_send_credentials(realm):
+            raise self._denied()
+        scope = parameters.get("scope") or f"repository:{self._repository.name}:pull"
+        service = {"service": parameters["service"]} if "service" in parameters else {}
+        query = urllib.parse.urlencode({**service, "scope": scope})
+        self._authorization = basic
         try:
-            found = self._send("GET", f"{realm}{'&' if '?' in realm else '?'}{query}", {}, LARGEST_TOKEN)
-            told = json.loads(found.body)
-            token = told.get("token") or told.get("access_token")
+            response = self._send("GET", f"{realm}{'&' if '?' in realm else '?'}{query}", {}, LARGEST_TOKEN)
+            data = json.loads(response.body)
+            token = data.get("token") or data.get("access_token")
         except urllib.error.HTTPError as error:
-            raise self._unknown() from error
+            raise self._denied() from error
         except (ValueError, AttributeError, RecursionError) as error:
-            raise ToolError(f"{realm[:QUOTED]} gives no token: its answer is no JSON object") from error
+            raise ToolError(
+                f"{realm[:EXCERPT_LENGTH]} gives no token: its response is not a JSON object"
+            ) from error
         if not isinstance(token, str) or not token.isascii() or not token.isprintable():
-            raise ToolError(f"{realm[:QUOTED]} gives no token")
+            raise ToolError(f"{realm[:EXCERPT_LENGTH]} gives no token")
         return f"Bearer {token}"
 
-    def _may_prove(self, realm: str) -> bool:
+    def _may_send_credentials(self, realm: str) -> bool:
         try:
             parts = urllib.parse.urlsplit(realm)
         except ValueError:
@@ -222,37 +280,37 @@ class _Session:
         registry, name = self._repository.registry, self._repository.name
         if error.code == NOT_FOUND:
             tag = url.rpartition("/")[2]
-            return UsageError(f"{registry} has no {name}:{tag}", hint="is it pushed, and spelled so?")
+            return UsageError(f"{registry} has no {name}:{tag}", hint="push the image, or correct its name")
         if error.code in {UNAUTHORIZED, FORBIDDEN}:
-            return self._unknown()
-        return ToolError(f"{registry} answers {error.code} for {name}", hint="try again later")
+            return self._denied()
+        return ToolError(f"{registry} responds with status {error.code} for {name}", hint="try again later")
 
-    def _unknown(self) -> ToolError:
+    def _denied(self) -> ToolError:
         registry = self._repository.registry
         return ToolError(
-            f"{registry} does not show {self._repository.name} to whoever asks",
+            f"{registry} denies access to {self._repository.name}",
             hint=f"log in with `docker login {registry}`; passwords in a credential helper are not read",
         )
 
 
-def _unreachable(repository: Repository, error: Exception) -> ToolError:
+def _unreachable(repository: ImageRepository, error: Exception) -> ToolError:
     reason = getattr(error, "reason", None) or error
     if isinstance(reason, TimeoutError):
-        reason = f"no answer within {TIMEOUT_SECONDS:.0f} s"
+        reason = f"no response within {TIMEOUT_SECONDS:.0f} s"
     return ToolError(
-        f"{repository.registry} cannot be asked: {reason}",
-        hint="is the host right, and reachable from here? Digests are never made up",
+        f"{repository.registry} cannot be reached: {reason}",
+        hint="check the host name and the network; without the registry no digest is known",
     )
 
 
 def _credentials(registry: str) -> str | None:
-    """Find user and password where `docker login` keeps them; None where there are none."""
+    """Return the Authorization header from the file of `docker login`; None if it has no entry."""
     folder = os.environ.get("DOCKER_CONFIG") or str(Path.home() / ".docker")
     try:
         known = json.loads((Path(folder) / "config.json").read_text(encoding="utf-8"))["auths"]
         names = (registry, f"https://{registry}", *((HUB_LOGIN,) if registry == DOCKER_HUB else ()))
-        held = next(known[name]["auth"] for name in names if known.get(name, {}).get("auth"))
-        base64.b64decode(held, validate=True)
+        credentials = next(known[name]["auth"] for name in names if known.get(name, {}).get("auth"))
+        base64.b64decode(credentials, validate=True)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, StopIteration):
         return None
-    return f"Basic {held}"
+    return f"Basic {credentials}"

@@ -1,15 +1,16 @@
-"""How an attempt that left no record ended: exit codes in words, and the record made in its place. No I/O.
+"""How an attempt without a record ended: exit codes and their reasons, and the record written in its place.
 
-Both engines share it: where they learn of an end differs, what is made of it does not.
+No I/O. The local engine and the collector use it: they observe terminations differently, and treat them
+alike.
 """
 
 import re
 from dataclasses import dataclass, replace
 
-from generator.formats import record as record_format
-from generator.structs.record import Record, Status
+from sweepledger.formats import record_json as record_format
+from sweepledger.structs.record import Record, Status
 
-CODES = {
+EXIT_CODES = {
     "bad-hyperparameters": 42,
     "metric-not-finite": 42,
     "bad-sweep": 43,
@@ -20,31 +21,31 @@ CODES = {
     "killed": 137,
     "oom": 137,
 }
-"""Exit codes behind the reasons that records give; what is not here ended with 1."""
+"""The launcher's exit code for each reason in records; 1 for all others."""
 
-BAD_HYPERPARAMETERS = CODES["bad-hyperparameters"]
+BAD_HYPERPARAMETERS = EXIT_CODES["bad-hyperparameters"]
 NO_RECORD = "no-record"
-"""Of an attempt that ended well and left nothing."""
+"""The reason of an attempt that exited with 0 and left no record."""
 
-SAID_BY_LAUNCHERS = {
+LAUNCHER_REASONS = {
     "oom": "signal-9",
     "evicted": "signal-15",
     "node-lost": "signal-15",
     "preempted": "signal-15",
     "timeout": "signal-15",
 }
-"""What a launcher that could still write says of an end which the cluster knows the cause of."""
+"""Cause known to the cluster → the reason that the launcher records, because it only sees the signal."""
 
-NUMBERED = re.compile(r"(exit|signal)-([0-9]{1,3})")
-REASONS = {
-    CODES[reason]: reason
+NUMBERED_REASON = re.compile(r"(exit|signal)-([0-9]{1,3})")
+REASONS_BY_CODE = {
+    EXIT_CODES[reason]: reason
     for reason in ("bad-hyperparameters", "bad-sweep", "disk-full", "timeout", "start-failed", "killed")
 }
-"""What is said of a launcher that ended with one of these codes and left no record."""
+"""The reason of an attempt without a record, by the launcher's exit code."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ExpectedRecord:
     """What an attempt was asked for."""
 
     batch: str
@@ -56,7 +57,7 @@ class Asked:
     seed: int
 
     def owns(self, record: Record, uid: str) -> bool:
-        """Tell whether a record is of this row, and of this pod."""
+        """Return whether a record belongs to this row and pod."""
         return (record.batch, record.index, record.row, record.uid) == (
             self.batch,
             self.index,
@@ -65,7 +66,7 @@ class Asked:
         )
 
     def expects(self, record: Record) -> bool:
-        """Tell whether a record is of this row, and of the program and data that it was to be run with."""
+        """Return whether a record belongs to this row, and to its program and data."""
         return (record.batch, record.index, record.row, record.trial, record.code, record.data) == (
             self.batch,
             self.index,
@@ -75,79 +76,79 @@ class Asked:
             self.data,
         )
 
-    def believed(self, content: bytes, uid: str) -> Record | None:
-        """Read what one pod left; None if that is no record of its own."""
-        found = record_format.read(content)
-        return found if isinstance(found, Record) and self.owns(found, uid) else None
+    def parse(self, content: bytes, uid: str) -> Record | None:
+        """Return the record that a pod left; None if it is not a valid record of this row and pod."""
+        record = record_format.read(content)
+        return record if isinstance(record, Record) and self.owns(record, uid) else None
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
-    """A pod that ended without a record of its own."""
+class Termination:
+    """How a pod without a record ended."""
 
     uid: str
     attempt: int
-    """Which it was of its trial's; 0 where nobody counted."""
+    """Number of the attempt, from 1; 0 if it is unknown."""
     code: int
     reason: str | None
-    """Where more is known than the exit code says."""
+    """Cause, if more is known than the exit code; else None."""
     started: float
     finished: float
     """Seconds since 1970."""
     node: str | None
-    said: str = ""
-    """The last words of whoever had any."""
+    message: str = ""
+    """The last message of the pod, the kubelet or the scheduler."""
     ran: str = "process"
 
 
-def record(asked: Asked, ending: Ending) -> Record:
-    """Make the record that a pod could not write."""
+def substitute_record(expected: ExpectedRecord, ending: Termination) -> Record:
+    """Return the record that a pod could not write."""
     diverged = ending.reason is None and ending.code == BAD_HYPERPARAMETERS
     return Record(
-        trial=asked.trial,
-        row=asked.row,
-        batch=asked.batch,
-        index=asked.index,
+        trial=expected.trial,
+        row=expected.row,
+        batch=expected.batch,
+        index=expected.index,
         uid=ending.uid,
         attempt=ending.attempt,
         status=Status.DIVERGED if diverged else Status.FAILED,
-        reason=ending.reason or reason(ending.code),
+        reason=ending.reason or reason_for_exit_code(ending.code),
         metrics={},
         seconds=round(max(0.0, ending.finished - ending.started), 3),
-        started=record_format.time_of(ending.started),
-        finished=record_format.time_of(ending.finished),
+        started=record_format.format_time(ending.started),
+        finished=record_format.format_time(ending.finished),
         ran=ending.ran,
-        code=asked.code,
-        data=asked.data,
-        seed=asked.seed,
+        code=expected.code,
+        data=expected.data,
+        seed=expected.seed,
         node=ending.node,
-        details={"said": ending.said} if ending.said else {},
+        details={"said": ending.message} if ending.message else {},
         artifacts=(),
     )
 
 
-def explained(record: Record, cause: str | None) -> Record:
-    """Give a record with the cause that its launcher, who was only sent a signal, could not know."""
-    is_it = record.status is Status.FAILED and SAID_BY_LAUNCHERS.get(cause or "") == record.reason
-    return replace(record, reason=cause) if is_it and cause else record
+def with_cause(record: Record, cause: str | None) -> Record:
+    """Return a record with the cause that its launcher, which only got a signal, could not know."""
+    is_caused = record.status is Status.FAILED and LAUNCHER_REASONS.get(cause or "") == record.reason
+    return replace(record, reason=cause) if is_caused and cause else record
 
 
-def as_left(record: Record) -> Record:
-    """Give a record as its launcher left it, if it did."""
-    return replace(record, reason=SAID_BY_LAUNCHERS.get(record.reason or "", record.reason))
+def without_cause(record: Record) -> Record:
+    """Return a record with the reason that its launcher wrote."""
+    return replace(record, reason=LAUNCHER_REASONS.get(record.reason or "", record.reason))
 
 
-def reason(code: int) -> str:
-    """Say in a word what a launcher's exit code means."""
+def reason_for_exit_code(code: int) -> str:
+    """Return the reason for an exit code of the launcher."""
     if code == 0:
         return NO_RECORD
-    if code > 128 and code not in REASONS:  # noqa: PLR2004 - the shell's way to tell of signals
+    if code > 128 and code not in REASONS_BY_CODE:  # noqa: PLR2004 - the shell's code for signals
         return f"signal-{code - 128}"
-    return REASONS.get(code, f"exit-{code}")
+    return REASONS_BY_CODE.get(code, f"exit-{code}")
 
 
-def code(reason: str | None) -> int:
-    """Say with which exit code a launcher ends that gives such a reason."""
-    if found := NUMBERED.fullmatch(reason or ""):
+def exit_code_for_reason(reason: str | None) -> int:
+    """Return the exit code of a launcher that records a reason."""
+    if found := NUMBERED_REASON.fullmatch(reason or ""):
         return int(found[2]) + (128 if found[1] == "signal" else 0)
-    return CODES.get(reason or "", 1)
+    return EXIT_CODES.get(reason or "", 1)

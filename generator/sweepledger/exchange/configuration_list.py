@@ -1,42 +1,42 @@
-"""What formats have in common that hold assignments only: the spec around them, checked values."""
+"""Lists of configurations, for the formats that contain nothing else (CSV, JSON Lines, NVIDIA)."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from generator.exchange.loss import ForeignError, Loss
-from generator.exchange.names import PLACEHOLDER_METRIC
-from generator.exchange.programs import FOLDER
-from generator.reader import shown
-from generator.structs.names import PARAMETER_NAME
-from generator.structs.sweep import Sweep
-from generator.structs.values import Value, canonical_json
+from sweepledger.exchange.conversion import Loss
+from sweepledger.exchange.spec_parts import CODE_DIR, PLACEHOLDER_METRIC, PROGRAM
+from sweepledger.formats.foreign_yaml import ForeignError
+from sweepledger.reader import safe_repr
+from sweepledger.structs.names import PARAMETER_NAME
+from sweepledger.structs.sweep import Sweep
+from sweepledger.structs.values import Value, canonical_json
 
-PROGRAM = "train.py"
-
-UNSAID = (
+IMPORT_LOSSES = (
     Loss(
         "metric",
-        f"the file names none; {PLACEHOLDER_METRIC}, the more the better, stands there: put what is measured",
+        f"no metric found; used {PLACEHOLDER_METRIC} (maximize): write the metric of your program",
     ),
-    Loss("program", f"the file names none; {FOLDER}/{PROGRAM} stands there: put yours, or a command"),
+    Loss("program", f"no program found; used {CODE_DIR}/{PROGRAM}: write your program or command"),
 )
-"""What no file of assignments says; a spec needs both."""
+"""Losses of every file of configurations, which has neither metric nor program."""
+
+MAX_FILE_BYTES = 16 * 1024 * 1024
 
 SPEC_VALUES = 9_500
-"""Keys and values that fit into a spec beside everything else; the reader takes 10,000."""
+"""Keys and values of the configurations in a spec; the reader accepts 10,000 in all."""
 SPEC_BYTES = 200 * 1024
-"""Likewise: the reader takes 256 KiB."""
+"""Bytes of the configurations in a spec; the reader accepts 256 KiB in all."""
 
 
-def frame(name: str, method: str, **search: Any) -> dict[str, Any]:
-    """Make the spec around what is searched."""
+def spec_frame(name: str, method: str, **search: Any) -> dict[str, Any]:
+    """Return a spec with the given search and placeholders for metric and program."""
     metric = {"name": PLACEHOLDER_METRIC, "goal": "maximize"}
-    run = {"code": {"path": FOLDER}}
+    run = {"code": {"path": CODE_DIR}}
     return {"name": name, "method": method, "metric": metric, **search, "program": PROGRAM, "run": run}
 
 
-def fits(assignments: Sequence[Mapping[str, Value]]) -> bool:
-    """Tell whether a spec can hold the assignments itself."""
+def fits_in_spec(assignments: Sequence[Mapping[str, Value]]) -> bool:
+    """Return whether a spec can contain the configurations."""
     count = sum(1 + 2 * len(values) + _items(values) for values in assignments)
     size = sum(len(canonical_json(values)) + 6 + 2 * len(values) for values in assignments)
     return count <= SPEC_VALUES and size <= SPEC_BYTES
@@ -46,37 +46,39 @@ def _items(values: Mapping[str, Value]) -> int:
     return sum(len(value) for value in values.values() if isinstance(value, list | tuple))
 
 
-def inline(assignments: Sequence[Mapping[str, Value]]) -> list[dict[str, Value]]:
-    """Give the assignments as a spec holds them. Raises ForeignError where they are too many for one."""
-    if not fits(assignments):
+def inline_configurations(assignments: Sequence[Mapping[str, Value]]) -> list[dict[str, Value]]:
+    """Return the configurations for a spec. Raises ForeignError if they are too many."""
+    if not fits_in_spec(assignments):
         raise ForeignError(
-            f"{len(assignments)} assignments are more than a spec can hold",
+            f"{len(assignments)} configurations are more than a spec can contain",
             hint="import them as CSV: the spec then names the file",
         )
     return [dict(values) for values in assignments]
 
 
-def once(assignments: Iterable[Mapping[str, Value]]) -> tuple[list[Mapping[str, Value]], tuple[Loss, ...]]:
-    """Keep the first of equal assignments, and tell how many were left out."""
+def distinct_configurations(
+    assignments: Iterable[Mapping[str, Value]],
+) -> tuple[list[Mapping[str, Value]], tuple[Loss, ...]]:
+    """Return the configurations without duplicates, and a loss with their number."""
     kept: dict[str, Mapping[str, Value]] = {}
     total = 0
     for total, values in enumerate(assignments, start=1):  # noqa: B007 - how many there were
         kept.setdefault(canonical_json(values), values)
     repeated = total - len(kept)
-    why = "equal to one before; repeat trials with `replicates`, each with a seed of its own"
+    why = "equal to an earlier one; use `replicates` to repeat trials with different seeds"
     return list(kept.values()), (Loss(f"{repeated} assignment(s)", why),) if repeated else ()
 
 
-def checked(values: Mapping[str, Any], where: str) -> dict[str, Value]:
-    """Take an assignment from a stranger. Raises ForeignError for what no parameter can be called or be."""
+def checked_configuration(values: Mapping[str, Any], where: str) -> dict[str, Value]:
+    """Return an untrusted configuration. Raises ForeignError for names and values that a parameter cannot have."""
     return {_name(name, where): _value(value, f"{where}: {name}") for name, value in values.items()}
 
 
 def _name(name: str, where: str) -> str:
     if not PARAMETER_NAME.fullmatch(name):
         raise ForeignError(
-            f"{where}: a parameter must begin with a letter and hold at most 63 letters, digits and any of "
-            f"_ . -, got {shown(name)}"
+            f"{where}: a parameter must begin with a letter and have at most 63 letters, digits and any of "
+            f"_ . -, got {safe_repr(name)}"
         )
     return name
 
@@ -90,7 +92,7 @@ def _value(value: Any, where: str) -> Value:
         case list():
             for item in value:
                 if isinstance(item, list | dict):
-                    raise ForeignError(f"{where}: a list must hold single values, got {item!r}"[:200])
+                    raise ForeignError(f"{where}: a list must contain single values, got {item!r}"[:200])
             return list(value)
         case _:
             raise ForeignError(
@@ -106,17 +108,17 @@ def _text(text: str, where: str) -> str:
     return text
 
 
-def left_behind(sweep: Sweep) -> tuple[Loss, ...]:
-    """Say what a file of assignments has no place for."""
+def export_losses(sweep: Sweep) -> tuple[Loss, ...]:
+    """Return the losses of an export to a file of configurations."""
     replicates = Loss(
-        "replicates", f"each assignment stands there once, not {sweep.replicates} times with a seed each"
+        "replicates", f"each configuration is written once, not {sweep.replicates} times with different seeds"
     )
-    rest = Loss("metric, command, run", "the file holds values and nothing else")
+    rest = Loss("metric, command, run", "the file contains only values")
     return (replicates, rest) if sweep.replicates > 1 else (rest,)
 
 
-def texts(assignments: Iterable[Mapping[str, Value]]) -> Iterator[tuple[str, str]]:
-    """Find every text among the values, with its parameter's name."""
+def text_values(assignments: Iterable[Mapping[str, Value]]) -> Iterator[tuple[str, str]]:
+    """Yield every text value with its parameter's name."""
     for values in assignments:
         for name, value in values.items():
             if isinstance(value, str):

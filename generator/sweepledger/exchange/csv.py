@@ -1,45 +1,46 @@
-"""CSV of assignments: a header of parameter names, an assignment a line, an empty cell where one is absent.
+"""CSV of configurations: a header of parameter names, one configuration per line, empty cells for absent parameters.
 
-A bare cell means what a plain scalar means in a spec, a cell in quotes is text. Writing is exact; reading is
-lenient, since other tools quote and spell as they like, and says what it took for text.
+An unquoted cell has the same meaning as a plain scalar in a spec; a cell in quotes is text. Writing is exact.
+Reading is lenient, because other tools quote and spell differently, and reports which cells it reads as text.
 """
 
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from generator.exchange import listing
-from generator.exchange.loss import Exported, ForeignError, Imported, Loss
-from generator.reader import characters, shown
-from generator.reader.scalars import Refusal, resolve
-from generator.structs.sweep import Sweep
-from generator.structs.values import Value, canonical
+from sweepledger.exchange import configuration_list
+from sweepledger.exchange.configuration_list import MAX_FILE_BYTES
+from sweepledger.exchange.conversion import Exported, Imported, Loss
+from sweepledger.formats import csv_cells
+from sweepledger.formats.foreign_yaml import ForeignError
+from sweepledger.reader import characters, safe_repr
+from sweepledger.reader.scalars import Refusal, resolve_scalar
+from sweepledger.structs.combinations import MAX_TRIALS
+from sweepledger.structs.sweep import Sweep
+from sweepledger.structs.values import Value, canonical
 
 # Possessive throughout: a cell is read in one way or none, so no file takes more than linear time.
 CELL = re.compile(
     r'[ \t]*+(?:"(?P<quoted>[^"]*+(?:""[^"]*+)*+)"[ \t]*+|(?P<bare>[^",\r\n]*+))(?P<end>,|\r?\n|\r|\Z)'
 )
-LARGEST = 16 * 1024 * 1024
-LINES = 100_000
-"""As many assignments as a sweep can have trials."""
-MOST_LINES = 1_000_000
-"""With empty ones, and those within quotes."""
-COLUMNS = 1_000
-"""Ten times what a spec's own table may have: others write down whatever they know."""
-CELLS = 2_000_000
-REMEMBERED = 10_000
-"""Cells whose meaning is found once; columns that are sampled hardly repeat themselves."""
+MAX_LINES = 1_000_000
+"""Includes empty lines, and lines within quotes."""
+MAX_COLUMNS = 1_000
+"""Ten times the limit of a spec's own file: other tools write many more columns."""
+MAX_CELLS = 2_000_000
+MAX_CACHED_CELLS = 10_000
+"""Cells whose value is cached: columns of sampled values rarely repeat."""
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 Cell = tuple[str, bool]
-"""The text, and whether it stood in quotes."""
+"""The text, and whether it was in quotes."""
 
 
 def read(content: bytes, *, name: str) -> Imported:
-    """Make a list of a table's lines. Raises ForeignError."""
-    if len(content) > LARGEST:
-        raise ForeignError(f"must be at most {LARGEST} bytes, got {len(content)}")
+    """Return a spec with the lines of a table as its list. Raises ForeignError."""
+    if len(content) > MAX_FILE_BYTES:
+        raise ForeignError(f"must be at most {MAX_FILE_BYTES} bytes, got {len(content)}")
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -48,36 +49,40 @@ def read(content: bytes, *, name: str) -> Imported:
     header = next(lines, None)
     columns, losses = _columns(header[1]) if header else ([], ())
     reading = _Reading(columns)
-    kept, repeated = listing.once(reading.row(cells, number) for number, cells in lines)
+    kept, repeated = configuration_list.distinct_configurations(
+        reading.row(cells, number) for number, cells in lines
+    )
     if not reading.lines:
         raise ForeignError("must have a header and at least one line under it", line=1)
-    losses = (*listing.UNSAID, *losses, *reading.losses.values(), *repeated)
-    if listing.fits(kept):
-        return Imported(listing.frame(name, "list", assignments=[dict(values) for values in kept]), losses)
+    losses = (*configuration_list.IMPORT_LOSSES, *losses, *reading.losses.values(), *repeated)
+    if configuration_list.fits_in_spec(kept):
+        return Imported(
+            configuration_list.spec_frame(name, "list", assignments=[dict(values) for values in kept]), losses
+        )
     beside = Loss(
         f"{reading.lines} lines",
-        f"too many to stand in a spec: put the file beside it as {name}.csv; there it is read strictly: "
-        "what is named here must be mended in it",
+        f"too many for a spec: copy the file next to it as {name}.csv; it is read strictly there: "
+        "fix there what is listed here",
     )
-    return Imported(listing.frame(name, "list", file=f"{name}.csv"), (*losses, beside))
+    return Imported(configuration_list.spec_frame(name, "list", file=f"{name}.csv"), (*losses, beside))
 
 
 def _lines(text: str) -> Iterator[tuple[int, list[Cell]]]:
-    """Cut the text into cells; a line without any character is none."""
-    if (lines := text.count("\n") + text.count("\r")) > MOST_LINES:
-        raise ForeignError(f"must have at most {MOST_LINES} lines, got {lines}")
+    """Yield the number and cells of each line that is not empty."""
+    if (lines := text.count("\n") + text.count("\r")) > MAX_LINES:
+        raise ForeignError(f"must have at most {MAX_LINES} lines, got {lines}")
     position, number, cells = 0, 1, []
     first = number
     while position < len(text):
         found = CELL.match(text, position)
         if found is None:
             raise ForeignError(
-                "a quote stands in the wrong place", line=number, hint='a quote within quotes is written ""'
+                "a quote is in the wrong position", line=number, hint='a quote within quotes is written ""'
             )
         quoted = found["quoted"]
         cells.append((found["bare"].strip(), False) if quoted is None else (quoted.replace('""', '"'), True))
-        if len(cells) > COLUMNS:
-            raise ForeignError(f"must have at most {COLUMNS} columns, got more", line=number)
+        if len(cells) > MAX_COLUMNS:
+            raise ForeignError(f"must have at most {MAX_COLUMNS} columns, got more", line=number)
         number += found[0].count("\n")
         position = found.end()
         if found["end"] != ",":
@@ -89,25 +94,25 @@ def _lines(text: str) -> Iterator[tuple[int, list[Cell]]]:
 
 
 def _columns(header: Sequence[Cell]) -> tuple[list[str | None], tuple[Loss, ...]]:
-    """Read the names; a first column without one is the row number that data frames write."""
+    """Return the names of columns; a first column without a name has the row numbers of a data frame."""
     names: list[str | None] = [text for text, _ in header]
     losses: tuple[Loss, ...] = ()
     if names[0] == "":
         names[0] = None
-        losses = (Loss("the first column", "it has no name, so it was taken for row numbers and left out"),)
+        losses = (Loss("the first column", "it has no name, so it was read as row numbers and left out"),)
     for name in names:
         if name is None:
             continue
         if name and (";" in name or "\t" in name):
-            raise ForeignError(f"cells must be separated by commas, got {shown(name)}", line=1)
+            raise ForeignError(f"cells must be separated by commas, got {safe_repr(name)}", line=1)
         if names.count(name) > 1:
-            raise ForeignError(f"must not repeat the column {shown(name)}", line=1)
-        listing.checked({name: None}, "header")
+            raise ForeignError(f"must not repeat the column {safe_repr(name)}", line=1)
+        configuration_list.checked_configuration({name: None}, "header")
     return names, losses
 
 
 class _Reading:
-    """Lines of cells to assignments; a text is looked at once a column, and told once."""
+    """Converts lines of cells to configurations, and reports each problem once per column."""
 
     def __init__(self, columns: Sequence[str | None]) -> None:
         self.columns = columns
@@ -116,10 +121,12 @@ class _Reading:
         self.lines = 0
 
     def row(self, cells: Sequence[Cell], number: int) -> dict[str, Value]:
-        """Give a line's values; empty cells are absent."""
+        """Return a line's values; empty cells are absent."""
         self.lines += 1
-        if self.lines > LINES or self.lines * len(self.columns) > CELLS:
-            raise ForeignError(f"must have at most {LINES} lines and {CELLS} cells, got more", line=number)
+        if self.lines > MAX_TRIALS or self.lines * len(self.columns) > MAX_CELLS:
+            raise ForeignError(
+                f"must have at most {MAX_TRIALS} lines and {MAX_CELLS} cells, got more", line=number
+            )
         if len(cells) != len(self.columns):
             raise ForeignError(
                 f"must have {len(self.columns)} cells, as the header has, got {len(cells)}", line=number
@@ -131,26 +138,26 @@ class _Reading:
         }
 
     def value(self, column: str, cell: Cell) -> Value:
-        """Give a cell's value."""
+        """Return a cell's value."""
         key = (column, cell)
         if key in self.known:
             return self.known[key]
         found = self._text(column, cell[0]) if cell[1] else self._bare(column, cell[0])
-        if len(self.known) < REMEMBERED:
+        if len(self.known) < MAX_CACHED_CELLS:
             self.known[key] = found
         return found
 
     def _text(self, column: str, text: str) -> str:
-        if text and isinstance(resolve(text), int | float):
-            why = "quoted, so it is text; take the quotes away where a number or a truth value is meant"
+        if text and isinstance(resolve_scalar(text), int | float):
+            why = "quoted, so it is text; delete the quotes if a number or a boolean is meant"
             self.losses.setdefault((column, "quoted"), Loss(f'{column}: "{text}"', why))
         return text
 
     def _bare(self, column: str, text: str) -> Value:
-        found = resolve(text)
+        found = resolve_scalar(text)
         if not isinstance(found, Refusal):
             return found
-        why = f"taken for text, since it {found.message}"
+        why = f"read as text, because it {found.message}"
         self.losses.setdefault((column, found.code), Loss(f"{column}: {text[:40]}", why))
         return text
 
@@ -164,29 +171,34 @@ def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
         ",".join([_cell(values[name]) if name in values else "" for name in columns])
         for values in assignments
     ]
-    losses = (*listing.left_behind(sweep), *_not_read_back(assignments))
+    losses = (*configuration_list.export_losses(sweep), *_not_read_back(assignments))
     return Exported("\n".join(lines) + "\n", losses)
 
 
 def _not_read_back(assignments: Sequence[Mapping[str, Value]]) -> Iterator[Loss]:
-    """Name the parameters with values that a spec's own CSV cannot say."""
+    """Yield the parameters with values that cannot be read back from a spec's CSV file."""
     lists = {
         name for values in assignments for name, value in values.items() if isinstance(value, list | tuple)
     }
     strange = {
         name
-        for name, text in set(listing.texts(assignments))
+        for name, text in set(configuration_list.text_values(assignments))
         if any(character in text for character in "\r\n") or characters.INVISIBLE.search(text)
     }
-    formulas = {name for name, text in set(listing.texts(assignments)) if text.startswith(FORMULA)}
+    formulas = {
+        name for name, text in set(configuration_list.text_values(assignments)) if text.startswith(FORMULA)
+    }
     for name in sorted(formulas):
         yield Loss(
-            name, "a text that a spreadsheet takes for a formula; it stands as it is, so open it elsewhere"
+            name,
+            "a text that a spreadsheet reads as a formula; written unchanged, so do not open the file there",
         )
     for name in sorted(lists):
-        yield Loss(name, "lists stand there as JSON, which is read back as text")
+        yield Loss(name, "lists are written as JSON, which is read back as text")
     for name in sorted(strange):
-        yield Loss(name, "a text with a line end or an invisible character, which no spec may name in a file")
+        yield Loss(
+            name, "a text with a line end or an invisible character, which a spec cannot read from a file"
+        )
 
 
 def _cell(value: Value) -> str:
@@ -198,10 +210,6 @@ def _cell(value: Value) -> str:
         case int() | float():
             return repr(canonical(value))
         case str():
-            return _quoted(value)
+            return csv_cells.quote(value)
         case _:
-            return _quoted(json.dumps(canonical(value)))
-
-
-def _quoted(text: str) -> str:
-    return '"' + text.replace('"', '""') + '"'
+            return csv_cells.quote(json.dumps(canonical(value)))

@@ -1,4 +1,4 @@
-"""JSON Lines: an assignment an object, an object a line, an absent parameter a missing key."""
+"""JSON Lines: one object per configuration and line; an absent parameter is a missing key."""
 
 import json
 import math
@@ -6,45 +6,47 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from generator.exchange import listing
-from generator.exchange.loss import Exported, ForeignError, Imported, Loss
-from generator.structs.sweep import Sweep
-from generator.structs.values import Value, canonical
+from sweepledger.exchange import configuration_list
+from sweepledger.exchange.configuration_list import MAX_FILE_BYTES
+from sweepledger.exchange.conversion import Exported, Imported, Loss
+from sweepledger.formats.foreign_yaml import ForeignError
+from sweepledger.structs.combinations import MAX_TRIALS
+from sweepledger.structs.sweep import Sweep
+from sweepledger.structs.values import Value, canonical
 
-LARGEST = 16 * 1024 * 1024
-LINES = 100_000
-"""As many assignments as a sweep can have trials."""
-LINE_BYTES = 256 * 1024
-"""As much as a whole spec may have."""
+MAX_LINE_BYTES = 256 * 1024
+"""The limit of a whole spec."""
 
-NESTED = Loss("objects within objects", "their parameters got dotted names, as nested parameters have here")
+NESTED = Loss("objects within objects", "their parameters have dotted names, as nested parameters have here")
 
 
 def read(content: bytes, *, name: str) -> Imported:
-    """Make a list of a file's objects. Raises ForeignError."""
-    if len(content) > LARGEST or content.count(b"\n") > LINES:
-        raise ForeignError(f"must have at most {LARGEST} bytes and {LINES} lines, got more")
+    """Return a spec with a file's objects as its list. Raises ForeignError."""
+    if len(content) > MAX_FILE_BYTES or content.count(b"\n") > MAX_TRIALS:
+        raise ForeignError(f"must have at most {MAX_FILE_BYTES} bytes and {MAX_TRIALS} lines, got more")
     lines = enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1)
     found = [_row(line, number) for number, line in lines if line.strip()]
     if not found:
-        raise ForeignError("must hold at least one object, got none")
-    kept, repeated = listing.once(values for values, _ in found)
+        raise ForeignError("must contain at least one object, got none")
+    kept, repeated = configuration_list.distinct_configurations(values for values, _ in found)
     nested = any(is_nested for _, is_nested in found)
     return Imported(
-        listing.frame(name, "list", assignments=listing.inline(kept)),
-        (*listing.UNSAID, *repeated, *([NESTED] if nested else [])),
+        configuration_list.spec_frame(
+            name, "list", assignments=configuration_list.inline_configurations(kept)
+        ),
+        (*configuration_list.IMPORT_LOSSES, *repeated, *([NESTED] if nested else [])),
     )
 
 
 def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
-    """Write the assignments in order, each value as exact as the trial gets it."""
+    """Return the configurations in order, with exactly the values that trials receive."""
     lines = [json.dumps(canonical(values), allow_nan=False) + "\n" for values in assignments]
-    return Exported("".join(lines), listing.left_behind(sweep))
+    return Exported("".join(lines), configuration_list.export_losses(sweep))
 
 
 def _object(line: bytes, number: int) -> dict[str, Any]:
-    if len(line) > LINE_BYTES:
-        raise ForeignError(f"must have at most {LINE_BYTES} bytes a line, got {len(line)}", line=number)
+    if len(line) > MAX_LINE_BYTES:
+        raise ForeignError(f"must have at most {MAX_LINE_BYTES} bytes a line, got {len(line)}", line=number)
     try:
         found = _DECODER.decode(line.decode())
     except UnicodeDecodeError as error:
@@ -80,14 +82,14 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_distinct, parse_float=_finite, pa
 
 
 def _row(line: bytes, number: int) -> tuple[dict[str, Value], bool]:
-    """Read a line; tell whether there were objects within it."""
+    """Return the configuration of a line, and whether it has nested objects."""
     item = _object(line, number)
     try:
         flat = _flat(item)
     except RecursionError as error:  # some Pythons decode deeper than they can walk
         raise ForeignError("nests too deep", line=number) from error
     nested = any(isinstance(value, dict) for value in item.values())
-    return listing.checked(flat, f"line {number}"), nested
+    return configuration_list.checked_configuration(flat, f"line {number}"), nested
 
 
 def _flat(item: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

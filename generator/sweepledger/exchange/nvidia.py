@@ -4,43 +4,50 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from generator.exchange import listing
-from generator.exchange.loss import Exported, ForeignError, Imported, Loss
-from generator.formats import hyperparams_yaml
-from generator.formats.foreign_yaml import EXPONENT
-from generator.structs.sweep import Sweep
-from generator.structs.values import Value, canonical_json
+from sweepledger.exchange import configuration_list
+from sweepledger.exchange.conversion import Exported, Imported, Loss
+from sweepledger.formats import hyperparams_yaml
+from sweepledger.formats.foreign_yaml import EXPONENT, ForeignError
+from sweepledger.structs.sweep import Sweep
+from sweepledger.structs.values import Value, canonical_json
 
 Rows = Sequence[Mapping[str, Value]]
 
 LOOKUP = Loss(
     "job numbers",
-    "scripts written for the file look up item JOB_ID - 1 of it; here a trial gets its own values, as "
-    "`--name=value` arguments, and its id follows from them",
+    "scripts written for the file read its item JOB_ID - 1; here a trial receives its own values as "
+    "`--name=value` arguments, and its id is derived from them",
 )
 
 
 def read(content: bytes, *, name: str) -> Imported:
-    """Make a grid of the file where it holds every combination, and a list of its items otherwise."""
+    """Return a spec with a grid if the file has every combination, else with a list of its items."""
     items = hyperparams_yaml.read(content)
     if not items:
-        raise ForeignError("must hold at least one item, got none")
-    rows = [listing.checked(item, f"item {number}") for number, item in enumerate(items, start=1)]
-    kept, repeated = listing.once(rows)
+        raise ForeignError("must contain at least one item, got none")
+    rows = [
+        configuration_list.checked_configuration(item, f"item {number}")
+        for number, item in enumerate(items, start=1)
+    ]
+    kept, repeated = configuration_list.distinct_configurations(rows)
     losses = (*repeated, *_exponents(kept))
     axes = _axes(kept)
     if axes is None:
-        spec = listing.frame(name, "list", assignments=listing.inline(kept))
-        return Imported(spec, (*listing.UNSAID, LOOKUP, *losses))
+        spec = configuration_list.spec_frame(
+            name, "list", assignments=configuration_list.inline_configurations(kept)
+        )
+        return Imported(spec, (*configuration_list.IMPORT_LOSSES, LOOKUP, *losses))
     order = _order(axes, kept)
     return Imported(
-        listing.frame(name, "grid", parameters={key: _domain(values) for key, values in axes.items()}),
-        (*listing.UNSAID, LOOKUP, *losses, order),
+        configuration_list.spec_frame(
+            name, "grid", parameters={key: _domain(values) for key, values in axes.items()}
+        ),
+        (*configuration_list.IMPORT_LOSSES, LOOKUP, *losses, order),
     )
 
 
 def _axes(rows: Rows) -> dict[str, list[Value]] | None:
-    """Find each parameter's values, the slowest to change first; None if rows are missing."""
+    """Return each parameter's values, the slowest to change first; None if combinations are missing."""
     names = list(rows[0])
     if not names or any(row.keys() != rows[0].keys() for row in rows):
         return None
@@ -67,26 +74,27 @@ def _domain(values: list[Value]) -> dict[str, Any]:
 
 
 def _order(axes: Mapping[str, list[Value]], rows: Rows) -> Loss:
-    told = f"{len(rows)} hyperparam_set items"
+    items = f"{len(rows)} hyperparam_set items"
     for values, row in zip(itertools.product(*axes.values()), rows, strict=True):
         if any(
             canonical_json(value) != canonical_json(row[name])
             for name, value in zip(axes, values, strict=True)
         ):
-            return Loss(
-                told, "written as the grid that they are: the same trials, in another order than the file's"
-            )
-    return Loss(told, "written as the grid that they are: the same trials, in the file's order")
+            return Loss(items, "they form a grid and are written as one: the same trials in another order")
+    return Loss(items, "they form a grid and are written as one: the same trials in the same order")
 
 
 def _exponents(rows: Rows) -> tuple[Loss, ...]:
-    found = dict(pair for pair in listing.texts(rows) if EXPONENT.fullmatch(pair[1]))
+    found = dict(pair for pair in configuration_list.text_values(rows) if EXPONENT.fullmatch(pair[1]))
     return tuple(
-        Loss(f"{name}: {text}", "text, as PyYAML reads it for their scripts; a number needs a point: 1.0e-3")
+        Loss(
+            f"{name}: {text}",
+            "text, because PyYAML reads it as text for the example's scripts; a number needs a decimal point: 1.0e-3",
+        )
         for name, text in found.items()
     )
 
 
 def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
-    """Write the assignments as the examples' generators do: item N - 1 is trial N of the first replicate."""
-    return Exported(hyperparams_yaml.write(assignments), listing.left_behind(sweep))
+    """Return the file as the examples' generators write it: item N - 1 is trial N of the first replicate."""
+    return Exported(hyperparams_yaml.write(assignments), configuration_list.export_losses(sweep))

@@ -1,6 +1,6 @@
-"""An imported spec as a file for people: short things on one line, quotes where our reader needs them.
+"""An imported spec as readable YAML: short mappings on one line, quotes only where the spec reader needs them.
 
-What was lost stands above it, one comment line a loss.
+The losses are comments above it, one per line.
 """
 
 import json
@@ -9,40 +9,41 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from generator.exchange.loss import ForeignError, Imported
-from generator.reader import characters
-from generator.reader.scalars import resolve
+from sweepledger.exchange.conversion import Imported
+from sweepledger.formats.foreign_yaml import ForeignError
+from sweepledger.reader import characters
+from sweepledger.reader.scalars import resolve_scalar
 
 WIDTH = 100
-"""Columns that a mapping or a list may take before it is spread over lines."""
+"""Width of a mapping or a list on one line."""
 
 SPREAD = frozenset({"parameters", "assignments", "blocks", "constraints"})
-"""Keys whose values are lists of things to review one by one: a line for each."""
+"""Keys whose entries are written on separate lines, for review."""
 
 LONGEST_INTEGER = 1024
-"""Bits; Python refuses to write much longer ones, and our reader takes 53."""
+"""Bits; Python refuses to write much longer integers, and the spec reader accepts 53."""
 
 PLAIN = re.compile(r"[A-Za-z0-9_./](?:[A-Za-z0-9_./+*@%~ -]*[A-Za-z0-9_./+*@%~-])?", re.ASCII)
-"""Texts that mean the same without quotes, unless they are a number, a word of YAML or unclear."""
+"""Texts that need no quotes, unless YAML reads them as another type."""
 
 
 def spec_text(imported: Imported, source: str) -> str:
-    """Write the spec; `source` says what it was made of, such as `the W&B file sweep.yaml`.
+    """Return the spec as YAML; `source` describes its origin, such as `the W&B file sweep.yaml`.
 
     Raises ForeignError for a number that no file can hold.
     """
     header = [f"Imported from {source}."]
     if imported.losses:
-        header.append("Not carried over as it was:")
+        header.append("Not converted exactly:")
         header += [f"- {loss.what}: {loss.why}" for loss in imported.losses]
     lines = [*(f"# {_one_line(text)}" for text in header), "", *_mapping(imported.spec, "")]
     return "\n".join(lines) + "\n"
 
 
 def _one_line(text: str) -> str:
-    """Keep out of a comment what no comment may hold."""
+    """Return a text for a comment: on one line, without invisible characters."""
     folded = re.sub(r"[\t\r\n]+", " ", text)
-    return characters.INVISIBLE.sub(characters.STAND_IN, folded)
+    return characters.INVISIBLE.sub(characters.REPLACEMENT, folded)
 
 
 def _mapping(mapping: Mapping[str, Any], indent: str) -> Iterator[str]:
@@ -51,7 +52,7 @@ def _mapping(mapping: Mapping[str, Any], indent: str) -> Iterator[str]:
 
 
 def _entry(start: str, value: Any, indent: str, *, spread: bool) -> Iterator[str]:
-    """Write what follows a key or a dash: on the same line if it fits there, else below it."""
+    """Yield the lines of a key and its value: one line if it fits, else several."""
     flow = _flow(value)
     is_short = not spread and len(start) + 1 + len(flow) <= WIDTH
     match value:
@@ -66,7 +67,7 @@ def _entry(start: str, value: Any, indent: str, *, spread: bool) -> Iterator[str
 
 
 def _items(items: list[Any], indent: str) -> Iterator[str]:
-    """Write a list: mappings by their keys, scalars as many on a line as fit."""
+    """Yield the lines of a list: mappings by their keys, scalars filled to the width."""
     if any(isinstance(item, dict | list) for item in items):
         for item in items:
             yield from _item(item, indent)
@@ -102,9 +103,11 @@ def _flow(value: Any) -> str:
         case None | bool():
             return json.dumps(value)
         case int() if value.bit_length() > LONGEST_INTEGER:
-            raise ForeignError(f"must hold numbers that can be written, got one of {value.bit_length()} bits")
+            raise ForeignError(
+                f"must contain numbers that can be written, got one of {value.bit_length()} bits"
+            )
         case float() if not math.isfinite(value):
-            raise ForeignError(f"must hold finite numbers, got {value!r}")
+            raise ForeignError(f"must contain finite numbers, got {value!r}")
         case int() | float():
             return repr(value)
         case _:
@@ -112,7 +115,7 @@ def _flow(value: Any) -> str:
 
 
 def _text(text: str) -> str:
-    if PLAIN.fullmatch(text) and resolve(text) == text:
+    if PLAIN.fullmatch(text) and resolve_scalar(text) == text:
         return text
     # Escapes of JSON are escapes of YAML; what nobody could see is shown, and our reader refuses it.
     return json.dumps(text, ensure_ascii=characters.INVISIBLE.search(text) is not None)

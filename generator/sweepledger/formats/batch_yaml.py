@@ -1,53 +1,49 @@
-"""The lock file `batch.yaml` of an overlay."""
+"""`batch.yaml`: the lock file of an overlay."""
 
 import re
 from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
-from generator.formats import yaml
-from generator.structs.batch import Lock
-from generator.structs.program import Program
-from generator.structs.reporting import MetricFormat, MetricSource, Reduce
-from generator.structs.sweep import Goal, Metric, Shape
+from sweepledger.formats import yaml
+from sweepledger.problems import TextError
+from sweepledger.structs.batch import BatchLock
+from sweepledger.structs.metric import Goal, Metric, MetricFormat, MetricSource, Reduce
+from sweepledger.structs.program import Program
+from sweepledger.structs.run_config import Shape
 
 LOCK_FILE = "batch.yaml"
 VERSION = 1
-LONGEST_SHOWN = 80
-"""Characters of a wrong value."""
+MAX_SHOWN_CHARACTERS = 80
+"""Length to which a wrong value is truncated in messages."""
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
 _ROW = re.compile(r"0|[1-9][0-9]{0,6}", re.ASCII)
 
 
-def write(lock: Lock, *, banner: str) -> str:
-    """Write the lock as batch.yaml holds it."""
+def write(lock: BatchLock, *, banner: str) -> str:
+    """Return the text of batch.yaml."""
     return yaml.dump(lock.as_data(), banner=banner)
 
 
-class LockError(ValueError):
-    """The text is no lock file of a version that this program knows."""
-
-    def __init__(self, message: str, line: int) -> None:
-        super().__init__(message)
-        self.line = line
-        """From 1."""
+class LockError(TextError):
+    """The text is not a batch lock of a version that this program knows."""
 
 
-def read(text: str | bytes) -> Lock:
-    """Read a lock, merged by whomever. Raises LockError if it is not one."""
+def read(text: str | bytes) -> BatchLock:
+    """Return the lock in an untrusted text. Raises LockError."""
     try:
         data = yaml.load(text)
-    except yaml.TextError as error:
-        raise LockError(str(error), error.line) from error
-    for path, rule, is_so in _forms(data):
-        found = data
+    except TextError as error:
+        raise LockError(str(error), line=error.line) from error
+    for path, rule, is_valid in _forms(data):
+        value = data
         for key in path:
-            if not isinstance(found, dict) or key not in found:
+            if not isinstance(value, dict) or key not in value:
                 message = f"not a lock file of version {VERSION}: it lacks {'.'.join(path)}"
-                raise LockError(message, yaml.line_of_key(text, *path))
-            found = found[key]
-        if not is_so(found):
-            message = f"{'.'.join(path)} must be {rule}, got {str(found)[:LONGEST_SHOWN]!r}"
-            raise LockError(message, yaml.line_of_key(text, *path))
+                raise LockError(message, line=yaml.line_of_key(text, *path))
+            value = value[key]
+        if not is_valid(value):
+            message = f"{'.'.join(path)} must be {rule}, got {str(value)[:MAX_SHOWN_CHARACTERS]!r}"
+            raise LockError(message, line=yaml.line_of_key(text, *path))
     return _lock(data)
 
 
@@ -80,7 +76,7 @@ def _are_digests(value: Any) -> bool:
 
 
 def _is_known(key: str, words: Collection[str]) -> Callable[[Any], bool]:
-    """Tell whether what may stand under a key is one of these words."""
+    """Return a check that an optional key has one of these words."""
     return lambda value: isinstance(value, dict) and (key not in value or value[key] in words)
 
 
@@ -111,7 +107,7 @@ _FORMS: tuple[_Form, ...] = (
     (("bases",), "a list of texts", _are_texts),
     (("files",), "names and digests", _are_digests),
 )
-"""What each key must be, in the order in which they are told."""
+"""Rule of each key, in the order in which problems are reported."""
 _OPTIONAL: tuple[_Form, ...] = (
     (("pool",), "text", _is_text),
     (("other_metrics",), "names and goals", _are_goals),
@@ -123,13 +119,13 @@ _OPTIONAL: tuple[_Form, ...] = (
 
 
 def _forms(data: Any) -> Iterator[_Form]:
-    # Once all of the first are told, it is known to be a mapping.
+    # After the required keys, the data is known to be a mapping.
     yield from _FORMS
     yield from (form for form in _OPTIONAL if form[0][0] in data)
 
 
-def _lock(data: dict[str, Any]) -> Lock:
-    return Lock(
+def _lock(data: dict[str, Any]) -> BatchLock:
+    return BatchLock(
         name=data["name"],
         digest=data["digest"],
         sweep=data["sweep"],

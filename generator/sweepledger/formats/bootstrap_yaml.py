@@ -1,13 +1,13 @@
-"""`clusters/bootstrap.yaml`: what the platform was asked for with, and what was written."""
+"""`clusters/bootstrap.yaml`: the options of the platform files, and the digest of each written file."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from generator.formats import yaml
-from generator.structs.settings import Controller
-from generator.structs.sweep import Shape
+from sweepledger.formats import yaml
+from sweepledger.structs.run_config import Shape
+from sweepledger.structs.settings import Controller
 
 BOOTSTRAP_FILE = "clusters/bootstrap.yaml"
 VERSION = 1
@@ -15,7 +15,7 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Bootstrap:
-    """What was asked for, and the digest of every file that was written."""
+    """Options of `sweep bootstrap`, and the digest of every file that it wrote."""
 
     controller: Controller
     url: str
@@ -26,7 +26,7 @@ class Bootstrap:
 
 
 def write(bootstrap: Bootstrap, *, banner: str) -> str:
-    """Write it as the file holds it."""
+    """Return the text of the file."""
     data = {
         "version": VERSION,
         "controller": bootstrap.controller.value,
@@ -40,7 +40,7 @@ def write(bootstrap: Bootstrap, *, banner: str) -> str:
 
 
 def read(content: bytes) -> Bootstrap:
-    """Read it. Raises ValueError if it is not one of a version this program knows."""
+    """Return the content of the file. Raises ValueError for unknown versions and anything else."""
     data = yaml.load(content)
     try:
         return _bootstrap(data)

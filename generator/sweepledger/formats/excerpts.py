@@ -1,55 +1,60 @@
-"""What a story tells of a `summary.csv` or a `batch.yaml`, and nothing else: thousands of them are read."""
+"""Partial reads of `batch.yaml`, `summary.csv` and manifests, for reading thousands of files.
+
+They rely on the exact form in which this program writes these files.
+"""
 
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from generator.formats import yaml
-from generator.formats.summary import METRIC_PREFIX, text_cell
-from generator.formats.table import CELL
-from generator.structs.front import unbeaten
-from generator.structs.program import Program
-from generator.structs.record import Status
-from generator.structs.sweep import Goal, Metric
+from sweepledger.formats import json, yaml
+from sweepledger.formats.csv_cells import split_raw
+from sweepledger.formats.summary_csv import METRIC_PREFIX, text_cell
+from sweepledger.structs.metric import Goal, Metric, pareto_indices
+from sweepledger.structs.program import Program
+from sweepledger.structs.record import Status
+from sweepledger.structs.run_config import Resources, RunConfig, Shape
 
 
 @dataclass(frozen=True, slots=True)
-class Glance:
+class SummaryExcerpt:
     """Counts, and the best of the trials that are ok."""
 
     trials: int
     ok: int
     trial: str | None
-    """The best one, ties by the smaller id; None where nothing can be ranked."""
+    """Id of the best trial, the smaller id of equal ones; None if no trial can be ranked."""
     value: float | None
     seconds: float = 0.0
-    """What the attempts that count took, one after the other."""
+    """Sum of the durations of the attempts that count."""
     front: int = 0
-    """Of several metrics: how many trials no other beats in all of them."""
+    """Size of the Pareto front, for several metrics."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What a batch's lock says that later results are judged by."""
+class LockExcerpt:
+    """The fields of a batch lock that later results are evaluated with."""
 
     trials: int
     metric: Metric
     program: str
-    """Its digest, 64 hex digits."""
+    """Digest of the program, 64 hex digits."""
     round: str = ""
-    """Of a search: its number and the method that drew it."""
+    """Number and method of a search's round; empty for other batches."""
     others: tuple[Metric, ...] = ()
-    """Of a search by several metrics, those after the first."""
+    """Metrics of a multi-objective search after the first."""
 
 
-def glance_at_lock(content: bytes) -> Asked:
-    """Read some members of a lock, as it is written by this program. Raises ValueError for what is none."""
+def read_lock_excerpt(content: bytes) -> LockExcerpt:
+    """Return some fields of a lock that this program wrote. Raises ValueError."""
     found = {block[1]: block[0] for block in _BLOCK.finditer(content.decode())}
     try:
         trials = int(found["trials"].removeprefix("trials:"))
         others = _others(found.get("other_metrics", ""))
-        return Asked(trials, _metric(found["metric"]), _program(found["program"]), _round(found), others)
+        return LockExcerpt(
+            trials, _metric(found["metric"]), _program(found["program"]), _round(found), others
+        )
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"not a lock file of version 1: {error!r}") from error
 
@@ -70,7 +75,7 @@ def _others(text: str) -> tuple[Metric, ...]:
 
 @lru_cache(maxsize=1024)
 def _program(text: str) -> str:
-    """Take the digest of a program; most batches have that of the one before."""
+    """Return the digest of a program; most batches have the previous one's."""
     return Program.from_data(yaml.load(text)["program"]).digest
 
 
@@ -80,15 +85,15 @@ def _round(found: dict[str, str]) -> str:
 
 
 _BLOCK = re.compile(r"^(trials|metric|other_metrics|program|round|method):.*\n(?:[ -].*\n)*", re.MULTILINE)
-"""A member at the top with all that is indented below it."""
+"""A top-level key with everything that is indented below it."""
 
 
-def glance_at_summary(text: str, by: Asked | None) -> Glance:
-    """Read counts, and the best trial of the program that was asked for last. Raises ValueError."""
+def read_summary_excerpt(text: str, by: LockExcerpt | None) -> SummaryExcerpt:
+    """Return counts, and the best trial of the newest batch's program. Raises ValueError."""
     head, *rows = text.split("\n")
     if not rows or rows.pop() != "":
         raise ValueError("the summary must end with a line end")
-    names = _cells(head)
+    names = split_raw(head)
     if not {"trial", "status", "program"}.issubset(names):
         raise ValueError(f"line 1: not the columns of a summary: {head[:200]!r}")
     columns = _columns(names, by)
@@ -97,7 +102,7 @@ def glance_at_summary(text: str, by: Asked | None) -> Glance:
     took = names.index("seconds") if "seconds" in names else None
     ok, spent, ranked = 0, 0.0, list[tuple[str, tuple[float, ...]]]()
     for number, row in enumerate(rows, start=2):
-        cells = _cells(row)
+        cells = split_raw(row)
         if len(cells) != len(names):
             raise ValueError(f"line {number}: must have {len(names)} cells, but got {len(cells)}")
         if took is not None and cells[took]:
@@ -109,23 +114,61 @@ def glance_at_summary(text: str, by: Asked | None) -> Glance:
             values = tuple(float(cells[column]) for column in columns if cells[column])
             ranked.append((cells[trial], values))
     value, best = min(((sign * values[0], one) for one, values in ranked), default=(None, None))
-    seen = Glance(len(rows), ok, best, None if value is None else sign * value, spent)
-    return replace(seen, front=_front(by, ranked)) if by and by.others else seen
+    seen = SummaryExcerpt(len(rows), ok, best, None if value is None else sign * value, spent)
+    return replace(seen, front=_front_size(by, ranked)) if by and by.others else seen
 
 
-def _columns(names: Sequence[str], by: Asked | None) -> list[int]:
-    """Find the columns of the metrics that are there, the first one first; none without that."""
+def _columns(names: Sequence[str], by: LockExcerpt | None) -> list[int]:
+    """Return the columns of the metrics, the objective first; empty without the objective."""
     wanted = [text_cell(METRIC_PREFIX + one.name) for one in (by.metric, *by.others)] if by else []
     return [names.index(name) for name in wanted if name in names] if {*wanted[:1]} & {*names} else []
 
 
-def _front(by: Asked, ranked: Iterable[tuple[str, tuple[float, ...]]]) -> int:
+def _front_size(by: LockExcerpt, ranked: Iterable[tuple[str, tuple[float, ...]]]) -> int:
     metrics = (by.metric, *by.others)
-    return len(unbeaten([values for _, values in ranked if len(values) == len(metrics)], metrics))
+    return len(pareto_indices([values for _, values in ranked if len(values) == len(metrics)], metrics))
 
 
-def _cells(line: str) -> list[str]:
-    """Part a line; only where something is quoted can a comma be anything else."""
-    if '"' not in line:
-        return line.split(",")
-    return [cell[0].removeprefix(",") for cell in CELL.finditer(line)]
+_REQUESTS = re.compile(r'^( +)requests:\n((?:\1  \S+: ".*"\n)+)', re.MULTILINE)
+_AMOUNT = re.compile(r'^ +(\S+): "(.*)"$', re.MULTILINE)
+_PARALLELISM = re.compile(r"^  parallelism: (\d+)$", re.MULTILINE)
+_NODE_COUNTS = {
+    Shape.TRAIN_JOB: re.compile(r"^ +numNodes: (\d+)$", re.MULTILINE),
+    Shape.JOB_SET: re.compile(r"^ +parallelism: (\d+)$", re.MULTILINE),
+}
+"""Where one number states the pods of a trial; other shapes have replicas per role."""
+_REPLICAS = re.compile(r"^ +replicas: (\d+)$", re.MULTILINE)
+_OTHERS = frozenset({"cpu", "memory", "ephemeral-storage"})
+"""Every other resource is a GPU, whatever the pool calls it."""
+
+
+def read_run_config(manifests: bytes, launch: bytes, shape: Shape, *, trials: int) -> RunConfig | None:
+    """Read resources, pods, parallelism and timeout of a batch; None where they cannot be read."""
+    text = manifests.decode(errors="replace")
+    amounts = [
+        dict(_AMOUNT.findall(found[2])) for found in _REQUESTS.finditer(text[:MAX_SEARCHED_CHARACTERS])
+    ]
+    try:
+        trial = amounts[0]
+        gpus = sum(int(amount) for name, amount in trial.items() if name not in _OTHERS)
+        return RunConfig(
+            resources=Resources(trial["cpu"], trial["memory"], gpus),
+            parallelism=int(_PARALLELISM.findall(text)[0]) if shape is Shape.INDEXED else trials,
+            nodes=_node_count(text, shape),
+            timeout_seconds=int(json.load(launch)["timeout_seconds"]),
+        )
+    except (IndexError, KeyError, TypeError, ValueError):
+        return None
+
+
+MAX_SEARCHED_CHARACTERS = 64 * 1024
+"""Number of characters to search: all trials are equal in this, and the first object is shorter."""
+
+
+def _node_count(text: str, shape: Shape) -> int:
+    if not shape.is_distributed:
+        return 1
+    if shape in _NODE_COUNTS:
+        return int(_NODE_COUNTS[shape].findall(text[:MAX_SEARCHED_CHARACTERS])[0])
+    first = text.split("\n---\n")[1]
+    return sum(map(int, _REPLICAS.findall(first)))

@@ -1,4 +1,4 @@
-"""Other tools' YAML, read as those tools read it (YAML 1.1, aliases and all), but within caps.
+"""YAML of other tools, read as those tools read it (YAML 1.1 with aliases), but within limits.
 
 Dates and unknown tags become text, keys are always text; a number that is not finite is refused.
 """
@@ -11,41 +11,38 @@ from typing import Any
 
 import yaml
 
-BYTES = 1024 * 1024
-"""Four times what our own specs may have: others write out what ours abbreviate."""
-DEPTH = 64
-NODES = 100_000
-"""Counted after aliases are expanded, so that a few hundred bytes cannot mean a billion values."""
+from sweepledger.formats.yaml import error_line, error_text
+from sweepledger.problems import TextError
+
+MAX_BYTES = 1024 * 1024
+"""Four times the limit of specs, because other tools write out what specs abbreviate."""
+MAX_DEPTH = 64
+MAX_NODES = 100_000
+"""Counted after the expansion of aliases, so that a few hundred bytes cannot mean a billion values."""
 
 EXPONENT = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)[eE][-+]?[0-9]+", re.ASCII)
-LONGEST_INTEGER = 512
-"""Bits; what is longer, no float can be compared with and not every Python can print."""
+MAX_INTEGER_BITS = 512
+"""Longer integers cannot be compared with floats, and not every Python can print them."""
 
-PREFIX = "tag:yaml.org,2002:"
+TAG_PREFIX = "tag:yaml.org,2002:"
 
 
-class Unpointed(str):
-    """Text to YAML 1.1, as `1e-3` without quotes, whose author meant a number."""
+class ExponentText(str):
+    """Text in YAML 1.1 that its author meant as a number, such as `1e-3` without quotes."""
 
     __slots__ = ()
 
 
-class ForeignError(ValueError):
-    """The file is not one of the format it was said to be of, or says what cannot be made sense of."""
-
-    def __init__(self, message: str, *, line: int | None = None, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.line = line
-        """From 1; None where it is not known."""
-        self.hint = hint
+class ForeignError(TextError):
+    """The file does not have the format that the user named, or a value has no meaning here."""
 
 
 class _Loader(yaml.CSafeLoader):
-    """PyYAML's safe loader, which W&B and Hydra read with, less what no value of ours can be."""
+    """PyYAML's safe loader, which W&B and Hydra use, without types that no parameter can have."""
 
 
 def _plain(loader: Any, node: yaml.Node) -> Any:
-    """Read what a tag stands at as if there were none."""
+    """Construct a tagged node as if it had no tag."""
     match node:
         case yaml.ScalarNode():
             return str(node.value)
@@ -62,7 +59,7 @@ def _mapping(loader: Any, node: Any) -> dict[str, Any]:
 
 
 def _refuse_repeated(node: Any) -> None:
-    """Look before merge keys are flattened: what stands beside `<<` may repeat what it brings."""
+    """Raise ForeignError for a repeated key. Call it before merge keys are flattened, whose keys may repeat."""
     seen: set[str] = set()
     for key, _ in node.value:
         if not isinstance(key, yaml.ScalarNode):
@@ -74,16 +71,16 @@ def _refuse_repeated(node: Any) -> None:
 
 def _text(loader: Any, node: yaml.ScalarNode) -> str:
     text = str(loader.construct_scalar(node))
-    return Unpointed(text) if not node.style and EXPONENT.fullmatch(text) else text
+    return ExponentText(text) if not node.style and EXPONENT.fullmatch(text) else text
 
 
 def _integer(loader: Any, node: yaml.ScalarNode) -> int:
-    found = int(loader.construct_yaml_int(node))
-    if found.bit_length() > LONGEST_INTEGER:
+    number = int(loader.construct_yaml_int(node))
+    if number.bit_length() > MAX_INTEGER_BITS:
         raise ForeignError(
-            f"must be a smaller number, got one of {found.bit_length()} bits", line=_line(node)
+            f"must be a smaller number, got one of {number.bit_length()} bits", line=_line(node)
         )
-    return found
+    return number
 
 
 def _float(loader: Any, node: yaml.ScalarNode) -> float:
@@ -94,18 +91,18 @@ def _float(loader: Any, node: yaml.ScalarNode) -> float:
 
 
 for _tag in ("timestamp", "binary", "omap", "pairs", "set"):
-    _Loader.add_constructor(PREFIX + _tag, _plain)
-_Loader.add_constructor(PREFIX + "map", _mapping)
-_Loader.add_constructor(PREFIX + "float", _float)
-_Loader.add_constructor(PREFIX + "int", _integer)
-_Loader.add_constructor(PREFIX + "str", _text)
+    _Loader.add_constructor(TAG_PREFIX + _tag, _plain)
+_Loader.add_constructor(TAG_PREFIX + "map", _mapping)
+_Loader.add_constructor(TAG_PREFIX + "float", _float)
+_Loader.add_constructor(TAG_PREFIX + "int", _integer)
+_Loader.add_constructor(TAG_PREFIX + "str", _text)
 _Loader.add_constructor(None, _plain)  # any other tag
 
 
 def load(content: bytes) -> Any:
-    """Read the one document of a file. Raises ForeignError."""
-    if len(content) > BYTES:
-        raise ForeignError(f"must be at most {BYTES} bytes, got {len(content)}")
+    """Return the only document of a file. Raises ForeignError."""
+    if len(content) > MAX_BYTES:
+        raise ForeignError(f"must be at most {MAX_BYTES} bytes, got {len(content)}")
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -113,50 +110,47 @@ def load(content: bytes) -> Any:
     try:
         _refuse_large(text)
         return yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader, narrowed
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        words = ", ".join(part for part in (error.context, error.problem) if part)
-        raise ForeignError(f"must be valid YAML: {words}", line=mark.line + 1 if mark else None) from error
     except yaml.YAMLError as error:
-        raise ForeignError(f"must be valid YAML: {str(error).splitlines()[0]}") from error
+        line = error_line(error) if isinstance(error, yaml.MarkedYAMLError) else None
+        raise ForeignError(f"must be valid YAML: {error_text(error)}", line=line) from error
     except ForeignError:
         raise
     except (ValueError, KeyError, IndexError) as error:  # long digits, `!!bool maybe`, `!!int` of nothing
         raise ForeignError(f"must be readable: {error}") from error
 
 
-def number(value: object) -> int | float | None:
-    """Take a value for a number, also the text that YAML 1.1 makes of a bare `1e-3`; else None."""
+def coerce_number(value: object) -> int | float | None:
+    """Return a value as a number, including a bare `1e-3`, which is text in YAML 1.1; else None."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
         return value
-    if isinstance(value, Unpointed) and math.isfinite(float(value)):
+    if isinstance(value, ExponentText) and math.isfinite(float(value)):
         return float(value)
     return None
 
 
 @dataclass(slots=True)
 class _Open:
-    """A list or mapping whose end has not come yet."""
+    """A list or mapping whose end is still to come."""
 
     anchor: str | None
     before: int
-    """Values before it."""
+    """Number of values before it."""
     height: int = 1
 
 
 @dataclass(slots=True)
 class _Counter:
-    """Counts what events stand for, aliases expanded. The loader recurses: it must see no deep document."""
+    """Counts the values of events with aliases expanded. The loader recurses and must not get a deep document."""
 
     anchors: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """Values and levels of each."""
+    """Number of values and of levels of each."""
     stack: list[_Open] = field(default_factory=list)
     total: int = 0
 
     def take(self, event: Any) -> None:
-        """Take the next event. Raises ForeignError at the first that is too much."""
+        """Take the next event. Raises ForeignError at the first that exceeds a limit."""
         match event:
             case yaml.AliasEvent():
                 if event.anchor not in self.anchors:
@@ -172,10 +166,10 @@ class _Counter:
                 closed = self.stack.pop()
                 self._add(0, closed.height)
                 self._remember(closed.anchor, self.total - closed.before, closed.height)
-        if len(self.stack) + max((node.height for node in self.stack[-1:]), default=0) > DEPTH + 1:
-            raise ForeignError(f"must nest at most {DEPTH} levels deep", line=_line(event))
-        if self.total > NODES:
-            raise ForeignError(f"must hold at most {NODES} values", line=_line(event))
+        if len(self.stack) + max((node.height for node in self.stack[-1:]), default=0) > MAX_DEPTH + 1:
+            raise ForeignError(f"must nest at most {MAX_DEPTH} levels deep", line=_line(event))
+        if self.total > MAX_NODES:
+            raise ForeignError(f"must hold at most {MAX_NODES} values", line=_line(event))
 
     def _add(self, values: int, height: int) -> None:
         self.total += values

@@ -1,4 +1,4 @@
-"""A patch that `git apply` takes: files as they are, files as they should be. Whole files, no cleverness."""
+"""Patches for `git apply` that replace, add and delete whole files."""
 
 import hashlib
 from collections.abc import Iterator, Mapping
@@ -7,13 +7,13 @@ NO_NEWLINE = b"\\ No newline at end of file\n"
 ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
-def patch(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> bytes:
-    """Write what leads from some files to others, by path; empty where they are the same."""
+def write_patch(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> bytes:
+    """Return the patch from some files to others, by path; empty if they are equal."""
     changed = sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
-    return b"".join(part for path in changed for part in _file(path, before.get(path), after.get(path)))
+    return b"".join(part for path in changed for part in _file_patch(path, before.get(path), after.get(path)))
 
 
-def _file(path: str, before: bytes | None, after: bytes | None) -> Iterator[bytes]:
+def _file_patch(path: str, before: bytes | None, after: bytes | None) -> Iterator[bytes]:
     old, new = _quoted(f"a/{path}"), _quoted(f"b/{path}")
     yield b"diff --git %s %s\n" % (old, new)
     if before is None:
@@ -42,21 +42,21 @@ def _lines(sign: bytes, content: bytes | None) -> Iterator[bytes]:
 
 
 def _split(content: bytes) -> list[bytes]:
-    """Split at line feeds alone, as git does."""
+    """Return the lines of a file, split at line feeds only, as in git."""
     pieces = content.split(b"\n")
     lines = [piece + b"\n" for piece in pieces[:-1]]
     return [*lines, pieces[-1]] if pieces[-1] else lines
 
 
 def _id(content: bytes | None) -> bytes:
-    """Name a blob as git does: of text it looks only at whether it is nothing."""
+    """Return git's id of a blob; zeros for a missing file."""
     if content is None:
         return b"0" * 40
     return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest().encode()
 
 
 def _quoted(path: str) -> bytes:
-    """Quote a path as git does where it could be misread."""
+    """Return a path, quoted as in git if it is not plain."""
     raw = path.encode("utf-8", "surrogateescape")
     if path.isascii() and path.isprintable() and not {'"', "\\"} & set(path) and " " not in path:
         return raw

@@ -1,32 +1,30 @@
-"""The versioned table `hyperparams.csv`: one physical line a trial, every value typed and exact.
+"""The versioned table `hyperparams.csv`: one physical line per trial, every value typed and exact.
 
-A cell is bare for numbers and booleans, always in quotes for text and JSON, and empty where the
-parameter is absent: so absent, null (JSON) and the empty text `""` stay three things.
+A cell is bare for numbers and booleans, always quoted for text and JSON, and empty where the parameter is
+absent. Absent, null (JSON) and the empty text `""` therefore differ.
 """
 
 import hashlib
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from generator.structs.values import Value, canonical, canonical_json
+from sweepledger.formats import csv_cells
+from sweepledger.structs.values import Value, canonical, canonical_json
 
 TRIAL_COLUMN = "trial"
 
 REPLICATE_COLUMN = "replicate"
-"""Stands before the parameters, in tables where a trial is not the first of its assignment."""
+"""First column after the trial, in tables that contain replicates other than 0."""
 
-CELL = re.compile(r'(?:^|,)(?:"((?:[^"]|"")*)"|([^",]*))(?=,|$)')
-
-SHARD_BYTES = 512 * 1024
-"""Half of what a ConfigMap may hold, so that metadata and encodings never decide."""
+MAX_SHARD_BYTES = 512 * 1024
+"""Half of the limit of a ConfigMap, which leaves room for metadata and encodings."""
 
 
 class ColumnType(StrEnum):
-    """The one type of a column's cells."""
+    """Type of all cells of a column."""
 
     NUMBER = "number"
     STRING = "string"
@@ -66,27 +64,27 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A whole table as it is written."""
+    """A whole table, split into files."""
 
     columns: tuple[Column, ...]
     shards: tuple[Shard, ...]
 
 
-def columns(names: Sequence[str], rows: Iterable[Row]) -> tuple[Column, ...]:
-    """Choose each column's type from all of its values."""
-    found: dict[str, set[ColumnType]] = {name: set() for name in names}
+def choose_columns(names: Sequence[str], rows: Iterable[Row]) -> tuple[Column, ...]:
+    """Return the columns, each with the type of all of its values."""
+    types_of: dict[str, set[ColumnType]] = {name: set() for name in names}
     replicated = False
     for row in rows:
         replicated = replicated or row.replicate > 0
         for name, value in row.values.items():
-            found[name].add(SIMPLE.get(type(value)) or _type_of(value))
+            types_of[name].add(TYPES_OF_SCALARS.get(type(value)) or _type_of(value))
     parameters = (
-        Column(name, types.pop() if len(types) == 1 else ColumnType.JSON) for name, types in found.items()
+        Column(name, types.pop() if len(types) == 1 else ColumnType.JSON) for name, types in types_of.items()
     )
     return ((REPLICATE,) if replicated else ()) + tuple(parameters)
 
 
-SIMPLE = {bool: ColumnType.BOOLEAN, int: ColumnType.NUMBER, float: ColumnType.NUMBER}
+TYPES_OF_SCALARS = {bool: ColumnType.BOOLEAN, int: ColumnType.NUMBER, float: ColumnType.NUMBER}
 
 
 def _type_of(value: Value) -> ColumnType:
@@ -101,66 +99,59 @@ def _type_of(value: Value) -> ColumnType:
             return ColumnType.JSON
 
 
-def header(table: Sequence[Column]) -> str:
-    """Write the first line, without its line end."""
+def format_header(table: Sequence[Column]) -> str:
+    """Return the header without its line end."""
     return ",".join([TRIAL_COLUMN, *(column.name for column in table)])
 
 
-def line(row: Row, table: Sequence[Column]) -> str:
-    """Write a row, without its line end."""
-    return _line(row, [(column.name, WRITERS[column.type]) for column in table])
-
-
-def _line(row: Row, writers: Iterable[tuple[str, Callable[[Any], str]]]) -> str:
+def _format_row(row: Row, writers: Iterable[tuple[str, Callable[[Any], str]]]) -> str:
     values = {**row.values, REPLICATE_COLUMN: row.replicate}
     return ",".join([row.trial, *[write(values[name]) if name in values else "" for name, write in writers]])
 
 
 def environment_text(value: Value, kind: ColumnType) -> str:
-    """Write a value as the launcher puts it into the trial's environment."""
+    """Return a value as in the environment variable of a trial."""
     return json.dumps(canonical(value)) if kind is ColumnType.JSON else str(canonical(value))
-
-
-def _quoted(text: str) -> str:
-    return '"' + text.replace('"', '""') + '"'
 
 
 WRITERS: Mapping[ColumnType, Callable[[Any], str]] = {
     ColumnType.NUMBER: canonical_json,
     ColumnType.BOOLEAN: canonical_json,
-    ColumnType.STRING: _quoted,
-    ColumnType.JSON: lambda value: _quoted(json.dumps(canonical(value))),
+    ColumnType.STRING: csv_cells.quote,
+    ColumnType.JSON: lambda value: csv_cells.quote(json.dumps(canonical(value))),
 }
 
 
-def shards(rows: Sequence[Row], table: Sequence[Column], *, limit: int = SHARD_BYTES) -> tuple[Shard, ...]:
-    """Cut the table into files of at most `limit` bytes, each with the header."""
-    head = header(table) + "\n"
+def split_rows(
+    rows: Sequence[Row], table: Sequence[Column], *, limit: int = MAX_SHARD_BYTES
+) -> tuple[Shard, ...]:
+    """Split the table into files of at most `limit` bytes, each with the header."""
+    head = format_header(table) + "\n"
     writers = [(column.name, WRITERS[column.type]) for column in table]
     parts: list[list[str]] = [[]]
     size = len(head.encode())
     for row in rows:
-        text = _line(row, writers) + "\n"
-        bytes_of_it = len(text) if text.isascii() else len(text.encode())
-        if parts[-1] and size + bytes_of_it > limit:
+        text = _format_row(row, writers) + "\n"
+        row_bytes = len(text) if text.isascii() else len(text.encode())
+        if parts[-1] and size + row_bytes > limit:
             parts.append([])
             size = len(head.encode())
         parts[-1].append(text)
-        size += bytes_of_it
-    cut = len(parts) > 1
-    made: list[Shard] = []
+        size += row_bytes
+    is_split = len(parts) > 1
+    shards: list[Shard] = []
     for number, part in enumerate(parts):
-        file = f"hyperparams-{number:03d}.csv" if cut else "hyperparams.csv"
-        first = made[-1].first + made[-1].count if made else 0
-        made.append(Shard(file, first, len(part), head + "".join(part)))
-    return tuple(made)
+        file = f"hyperparams-{number:03d}.csv" if is_split else "hyperparams.csv"
+        first = shards[-1].first + shards[-1].count if shards else 0
+        shards.append(Shard(file, first, len(part), head + "".join(part)))
+    return tuple(shards)
 
 
-def parse(text: str, table: Sequence[Column]) -> tuple[Row, ...]:
-    """Read a shard back. Raises ValueError with the line's number where it is not what `shards` writes."""
+def parse_shard(text: str, table: Sequence[Column]) -> tuple[Row, ...]:
+    """Return the rows of a shard. Raises ValueError with the line number if `split_rows` cannot have written it."""
     head, *body = text.split("\n")
-    if head != header(table):
-        raise ValueError(f"line 1: the header must be {header(table)!r}, but got {head!r}")
+    if head != format_header(table):
+        raise ValueError(f"line 1: the header must be {format_header(table)!r}, but got {head!r}")
     if not body or body.pop() != "":
         raise ValueError("the table must end with a line end")
     cells = [_Cells(column) for column in table]
@@ -168,24 +159,24 @@ def parse(text: str, table: Sequence[Column]) -> tuple[Row, ...]:
 
 
 class _Cells(dict[str, Value]):
-    """The cells of a column and their values, each read once: most columns have few different ones."""
+    """Values by cell of a column. Most columns have few different cells, and each is parsed once."""
 
     def __init__(self, column: Column) -> None:
         super().__init__()
         self.name, self.type = column.name, column.type
 
     def __missing__(self, cell: str) -> Value:
-        found = CELL.fullmatch(cell)
-        if found is None:
-            raise ValueError("no cell")
-        value = _value(found[1], found[2], self.type)
-        if len(self) < REMEMBERED:
+        cells = csv_cells.split_written_line(cell)
+        if cells is None or len(cells) != 1:
+            raise ValueError("not one cell")
+        value = _value(cells[0], self.type)
+        if len(self) < MAX_CACHED_CELLS:
             self[cell] = value
         return value
 
 
-REMEMBERED = 1_000
-"""Different cells of a column; where there are more, each is rarely seen again."""
+MAX_CACHED_CELLS = 1_000
+"""Limit per column; cells of a column with more are rarely repeated."""
 
 
 def _row(content: str, cells: Sequence[_Cells], number: int) -> Row:
@@ -209,36 +200,41 @@ def _row(content: str, cells: Sequence[_Cells], number: int) -> Row:
 
 
 def _split(content: str, count: int, number: int) -> Iterator[str]:
-    """Part a line in which a text holds a comma, or which is none of ours."""
-    cells = list(CELL.finditer(content))
-    if len(cells) != count + 1 or "".join(cell[0] for cell in cells) != content or cells[0][2] is None:
+    """Return the cells of a line in which a text contains a comma. Raises ValueError."""
+    cells = csv_cells.split_written_line(content)
+    if cells is None or len(cells) != count + 1 or cells[0].quoted is not None:
         raise ValueError(f"line {number}: must have {count + 1} cells, but got {content!r}")
-    return (cell[0].removeprefix(",") for cell in cells)
+    return (cell.raw for cell in cells)
 
 
-def _value(quoted: str | None, bare: str | None, kind: ColumnType) -> Value:
+def _value(cell: csv_cells.Cell, kind: ColumnType) -> Value:
+    quoted, bare = cell.quoted, cell.raw if cell.quoted is None else ""
     match kind:
         case ColumnType.NUMBER:
-            number = json.loads(bare or "")
+            number = json.loads(bare)
             if isinstance(number, bool) or not isinstance(number, int | float):
                 raise ValueError("no number")  # noqa: TRY004 - one kind of error for a bad cell
             return number
         case ColumnType.BOOLEAN:
-            return {"true": True, "false": False}[bare or ""]
+            return {"true": True, "false": False}[bare]
         case ColumnType.STRING | ColumnType.JSON:
             if quoted is None:
                 raise ValueError("not quoted")
-            text = quoted.replace('""', '"')
-            return text if kind is ColumnType.STRING else json.loads(text)
+            return quoted if kind is ColumnType.STRING else json.loads(quoted)
+
+
+def trial_id_of(content: str) -> str:
+    """Return the trial id of a row's line."""
+    return content.split(",", maxsplit=1)[0]
 
 
 def replicate_of(head: str, content: str) -> int:
-    """Read only which repetition of its assignment a row is. Raises ValueError where that is no number."""
+    """Return the replicate number of a row. Raises ValueError if it is not a number."""
     if head.split(",")[1:2] != [REPLICATE_COLUMN]:
         return 0
     return int(content.split(",")[1])
 
 
 def row_digest(program: str, head: str, content: str) -> str:
-    """Say what exactly a trial ran: SHA-256 over the program's digest, the header and the row's own line."""
+    """Return the digest of what a trial ran: SHA-256 over the program's digest, the header and the row."""
     return hashlib.sha256(f"{program}\n{head}\n{content}\n".encode()).hexdigest()

@@ -1,6 +1,6 @@
-"""`hyperparams.yml` of the NVIDIA and EIDF examples: a list of `hyperparam_set:` items, one a job.
+"""`hyperparams.yml` of the NVIDIA and EIDF examples: a list of `hyperparam_set:` items, one per job.
 
-Written byte for byte as their generators do, which is what PyYAML's `dump` writes of the list.
+It is equal byte for byte to the output of their generators, which is PyYAML's `dump` of the list.
 """
 
 import re
@@ -9,40 +9,40 @@ from typing import Any
 
 import yaml
 
-from generator.formats import foreign_yaml
-from generator.formats.foreign_yaml import ForeignError
-from generator.structs.values import Value
+from sweepledger.formats import foreign_yaml
+from sweepledger.formats.foreign_yaml import ForeignError
+from sweepledger.structs.values import Value
 
 KEY = "hyperparam_set"
 HEAD = f"- {KEY}:\n"
 
 ITEM_LINE = re.compile(rb"^- ", re.MULTILINE)
 PART_BYTES = 256 * 1024
-"""Large files are read in parts of whole items, so that the loader's caps hold for each part."""
-LARGEST = 64 * 1024 * 1024
+"""Large files are read in parts of whole items, so that the loader's limits apply to each part."""
+MAX_BYTES = 64 * 1024 * 1024
 
 
 def write(sets: Iterable[Mapping[str, Value]]) -> str:
-    """Write the sets; a parameter that is absent has no line."""
+    """Return the text of configurations; an absent parameter has no line."""
     lines = _Lines()
     return "".join(map(lines.item, sets)) or "[]\n"
 
 
 class _Lines:
-    """The line of a name and a value, remembered: PyYAML's dumper takes 150 microseconds for each set."""
+    """Cached lines of names and values: PyYAML's dumper takes 150 microseconds for each configuration."""
 
     def __init__(self) -> None:
         self.heads: dict[str, str] = {}
         self.texts: dict[tuple[str, str], str] = {}
 
     def item(self, values: Mapping[str, Value]) -> str:
-        """Write one set."""
+        """Return the text of one configuration."""
         if not values:
             return f"- {KEY}: {{}}\n"
         return HEAD + "".join([self.line(name, values[name]) for name in sorted(values)])
 
     def line(self, name: str, value: Value) -> str:
-        """Write one value, with its name and its line end."""
+        """Return the line of a parameter."""
         if name not in self.heads:
             self.heads[name] = _dumped(name, 0).removesuffix("0\n")
         match value:
@@ -58,7 +58,7 @@ class _Lines:
                 return self._text(name, value)
 
     def _text(self, name: str, value: Value) -> str:
-        """Ask PyYAML itself: it quotes, folds and escapes by the text and by the column it stands in."""
+        """Return PyYAML's own text, which it quotes, folds and escapes depending on text and column."""
         key = (name, repr(value))
         if key not in self.texts:
             self.texts[key] = _dumped(name, value if isinstance(value, str) else list(value or ()))  # type: ignore[arg-type]
@@ -70,43 +70,43 @@ def _dumped(name: str, value: Any) -> str:
 
 
 def _float(value: float) -> str:
-    """Write a float as PyYAML does: its readers take no exponent for a number without a point before it."""
+    """Return a float as in PyYAML, whose readers require a point before an exponent."""
     text = repr(value)
     return text.replace("e", ".0e", 1) if "e" in text and "." not in text else text
 
 
 def read(content: bytes) -> tuple[dict[str, Any], ...]:
-    """Read the sets in the file's order. Raises ForeignError."""
-    if len(content) > LARGEST:
-        raise ForeignError(f"must be at most {LARGEST} bytes, got {len(content)}")
+    """Return the configurations in their order. Raises ForeignError."""
+    if len(content) > MAX_BYTES:
+        raise ForeignError(f"must be at most {MAX_BYTES} bytes, got {len(content)}")
     items: list[Any] = []
     for first_line, part in _parts(content):
         try:
-            found = foreign_yaml.load(part)
+            part_items = foreign_yaml.load(part)
         except ForeignError as error:
             line = None if error.line is None else first_line + error.line
             raise ForeignError(str(error), line=line, hint=error.hint) from error
-        if not isinstance(found, list):
-            raise _not_a_list(found)
-        items += found
+        if not isinstance(part_items, list):
+            raise _not_a_list(part_items)
+        items += part_items
     return tuple(_set(item, number) for number, item in enumerate(items, start=1))
 
 
 def _parts(content: bytes) -> Iterator[tuple[int, bytes]]:
-    """Cut a file before items, into parts of about equal size; give how many lines stand before each."""
+    """Split a file before items into parts of about equal size, each with the number of lines before it."""
     start, line = 0, 0
     while len(content) - start > 2 * PART_BYTES:
-        found = ITEM_LINE.search(content, start + PART_BYTES)
-        if found is None:
+        item = ITEM_LINE.search(content, start + PART_BYTES)
+        if item is None:
             break
-        yield line, content[start : found.start()]
-        line += content.count(b"\n", start, found.start())
-        start = found.start()
+        yield line, content[start : item.start()]
+        line += content.count(b"\n", start, item.start())
+        start = item.start()
     yield line, content[start:]
 
 
-def _not_a_list(found: object) -> ForeignError:
-    kind = "a mapping" if isinstance(found, dict) else "nothing" if found is None else repr(found)[:40]
+def _not_a_list(data: object) -> ForeignError:
+    kind = "a mapping" if isinstance(data, dict) else "nothing" if data is None else repr(data)[:40]
     return ForeignError(
         f"must be a list of `{KEY}:` items, got {kind}", hint=f"each item is `- {KEY}: {{…}}`"
     )

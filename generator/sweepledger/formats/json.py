@@ -1,54 +1,66 @@
-"""JSON from someone who may mean harm: bounded in bytes, depth and digits before anything is built from it.
+"""JSON files: sorted, indented by one, final newline, finite numbers; and a strict reader of untrusted JSON.
 
-Duplicate keys are refused. A number that is not finite reads as null, half a surrogate pair as U+FFFD,
-so whatever is accepted can be written again as standard JSON in UTF-8.
+The strict reader limits bytes, depth and digits before it builds anything, and rejects duplicate keys. It
+reads a number that is not finite as null, and half a surrogate pair as U+FFFD, so whatever it accepts can be
+written again as standard JSON in UTF-8.
 """
 
 import json
 import re
 from typing import Any
 
-LARGEST_DOCUMENT = 1024 * 1024
-DEEPEST_DOCUMENT = 16
-LONGEST_NUMBER = 300
-"""Digits of a whole number: every one of them is a finite float, and Python's own limit is not met."""
+
+def dump(data: Any) -> str:
+    """Return JSON text; equal data give equal text. Raises ValueError for numbers that are not finite."""
+    return json.dumps(data, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def load(text: str | bytes) -> Any:
+    """Return the data of JSON that this program wrote. Raises ValueError."""
+    return json.loads(text)
+
+
+MAX_DOCUMENT_BYTES = 1024 * 1024
+MAX_DOCUMENT_DEPTH = 16
+MAX_INTEGER_DIGITS = 300
+"""Digits of a whole number: all such numbers are finite as floats, and below Python's own limit."""
 
 _BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*+"?|(?P<open>[\[{])|(?P<close>[\]}])', re.DOTALL)
 
 
-class Refused(Exception):  # noqa: N818 - a verdict on the input, not an error of ours
-    """The document cannot be believed; its text is one word from a closed set."""
+class RejectedInput(Exception):  # noqa: N818 - a check result of the input
+    """The document is invalid. Its text is one word from a closed set."""
 
 
-def parse_object(content: bytes) -> dict[str, Any]:
-    """Read one JSON object. Raises Refused."""
-    if len(content) > LARGEST_DOCUMENT:
-        raise Refused("too-large")
+def parse_untrusted_object(content: bytes) -> dict[str, Any]:
+    """Return one JSON object from an untrusted document. Raises RejectedInput."""
+    if len(content) > MAX_DOCUMENT_BYTES:
+        raise RejectedInput("too-large")
     try:
         text = content.decode()
     except UnicodeDecodeError:
-        raise Refused("not-utf8") from None
+        raise RejectedInput("not-utf8") from None
     if not text.strip():
-        raise Refused("empty")
+        raise RejectedInput("empty")
     _refuse_depth(text)
     try:
         data = _DECODER.decode(text)
     except json.JSONDecodeError as error:
-        raise Refused(_syntax_reason(error)) from None
+        raise RejectedInput(_syntax_reason(error)) from None
     if not isinstance(data, dict):
-        raise Refused("not-an-object")
+        raise RejectedInput("not-an-object")
     return _whole_text(data) if "\\ud" in text.lower() else data
 
 
 def _refuse_depth(text: str) -> None:
-    """Count brackets before anything is built: the decoder itself recurses."""
-    if text.count("{") + text.count("[") <= DEEPEST_DOCUMENT:
+    """Raise RejectedInput for deep nesting, before the decoder recurses."""
+    if text.count("{") + text.count("[") <= MAX_DOCUMENT_DEPTH:
         return
     depth = 0
     for bracket in _BRACKETS.finditer(text):
         depth += bool(bracket["open"]) - bool(bracket["close"])
-        if depth > DEEPEST_DOCUMENT:
-            raise Refused("too-deep")
+        if depth > MAX_DOCUMENT_DEPTH:
+            raise RejectedInput("too-deep")
 
 
 def _syntax_reason(error: json.JSONDecodeError) -> str:
@@ -60,15 +72,15 @@ def _syntax_reason(error: json.JSONDecodeError) -> str:
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) < len(pairs):
-        raise Refused("duplicate-key")
-    return made
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        raise RejectedInput("duplicate-key")
+    return members
 
 
 def _whole(digits: str) -> int:
-    if len(digits) > LONGEST_NUMBER:
-        raise Refused("number-too-large")
+    if len(digits) > MAX_INTEGER_DIGITS:
+        raise RejectedInput("number-too-large")
     return int(digits)
 
 
@@ -79,7 +91,7 @@ def _finite(text: str) -> float | None:
 
 
 def _nothing(_constant: str) -> None:
-    """NaN, Infinity and -Infinity."""
+    """Read NaN, Infinity and -Infinity as null."""
 
 
 _DECODER = json.JSONDecoder(
@@ -88,7 +100,7 @@ _DECODER = json.JSONDecoder(
 
 
 def _whole_text(value: Any) -> Any:
-    """Put U+FFFD for halves of surrogate pairs: they have no UTF-8, so no file could hold them."""
+    """Replace halves of surrogate pairs by U+FFFD, because UTF-8 cannot encode them."""
     match value:
         case str():
             return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

@@ -1,33 +1,34 @@
-"""`launch.json`: what the launcher of a batch needs to run any of its rows."""
+"""`launch.json`: everything that the launcher needs to run any row of a batch."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, assert_never
 
-from generator.formats import json
-from generator.formats.table import Column, ColumnType, Table
-from generator.structs.batch import Batch
-from generator.structs.command import Macro, parse_element
-from generator.structs.settings import Settings
-from generator.structs.stopping import Patience, Reach, StopRule, Thresholds
-from generator.structs.sweep import Goal
-from generator.structs.values import bytes_digest
+from sweepledger.formats import json
+from sweepledger.formats.hyperparams_csv import Column, ColumnType, Table
+from sweepledger.structs.batch import Batch
+from sweepledger.structs.early_stopping import PatienceRule, StopRule, TargetRule, ThresholdRule
+from sweepledger.structs.metric import Goal
+from sweepledger.structs.program import Macro, parse_element
+from sweepledger.structs.settings import Settings
+from sweepledger.structs.values import bytes_digest
 
 LAUNCH_FILE = "launch.json"
 
 LAUNCHER_PATH = "/sweep/launcher/launch.py"
-"""Where the launcher lies in a pod."""
+"""Path of the launcher in a pod."""
 
 GRACE_SECONDS = 20
 """Between SIGTERM and SIGKILL of a trial; less than the 30 s the pod itself is given."""
 
 
 def secret_folder(name: str) -> str:
-    """Say where a secret that the settings name lies in a pod, as a file called like its key."""
+    """Return the folder of a secret in a pod; it contains a file named after the secret's key."""
     return f"/sweep/secrets/{name}"
 
 
 def write(name: str, batch: Batch, settings: Settings, table: Table, *, banner: str) -> str:
-    """Write launch.json of a batch that will be called `name`."""
+    """Return the text of launch.json for a batch named `name`."""
     program, run, metric = batch.program, batch.run, batch.sweep.metric
     return json.dump(
         {
@@ -58,32 +59,32 @@ def write(name: str, batch: Batch, settings: Settings, table: Table, *, banner: 
                 settings.secrets[secret].variable: f"{secret_folder(secret)}/{settings.secrets[secret].key}"
                 for secret in sorted(run.secrets)
             },
-            # Only where there is one: most trials run to their end, and nobody goes on from them.
-            **({"stop": stop_rules(batch.stop, metric.goal)} if batch.stop else {}),
+            # Optional keys are absent by default, so that files of earlier versions stay equal.
+            **({"stop": write_stop_rules(batch.stop, metric.goal)} if batch.stop else {}),
             **({"keep_checkpoints": True} if batch.keeps_checkpoints else {}),
         }
     )
 
 
-def stop_rules(rules: Iterable[StopRule], goal: Goal) -> list[dict[str, Any]]:
-    """Write the rules by which the launcher ends a trial early."""
+def write_stop_rules(rules: Iterable[StopRule], goal: Goal) -> list[dict[str, Any]]:
+    """Return the rules of early stopping as the launcher reads them."""
     return [_rule(rule, goal) for rule in rules]
 
 
 def _rule(rule: StopRule, goal: Goal) -> dict[str, Any]:
-    """Write a rule by which the launcher ends a trial early, as its `check_rule` wants it."""
+    """Return one rule of early stopping, as the launcher's `check_rule` reads it."""
     match rule:
-        case Thresholds(name, points, of_last):
+        case ThresholdRule(name, points, of_last):
             value = "last" if of_last else "best"
             own: dict[str, Any] = {
                 "rule": name,
                 "value": value,
                 "thresholds": [list(point) for point in points],
             }
-        case Patience(reports, margin, first, last):
+        case PatienceRule(reports, margin, first, last):
             until = {} if last is None else {"until": last}
             own = {"rule": "patience", "reports": reports, "margin": margin, "from": first, **until}
-        case Reach(value, first):
+        case TargetRule(value, first):
             own = {"rule": "target", "reach": value, "from": first}
         case _:
             assert_never(rule)
@@ -103,19 +104,20 @@ def _macro(macro: Macro) -> dict[str, str]:
     return {"macro": macro.name, "argument": macro.argument}
 
 
-def columns(text: str | bytes) -> tuple[Column, ...]:
-    """Read the table's columns back from launch.json. Raises ValueError on anything else."""
-    try:
-        return tuple(
-            Column(column["name"], ColumnType(column["type"])) for column in json.load(text)["columns"]
-        )
-    except (KeyError, TypeError) as error:
-        raise ValueError(f"not a launch.json of version 1: {error!r}") from error
+@dataclass(frozen=True, slots=True)
+class TableLayout:
+    """How the table of a batch is stored."""
+
+    columns: tuple[Column, ...]
+    files: tuple[str, ...]
+    """In the order of their rows."""
 
 
-def shard_files(text: str | bytes) -> tuple[str, ...]:
-    """Name the table's files in the order of their rows."""
+def read_table_layout(text: str | bytes) -> TableLayout:
+    """Return the table's columns and files. Raises ValueError on anything but a launch.json."""
     try:
-        return tuple(shard["file"] for shard in json.load(text)["shards"])
+        data = json.load(text)
+        columns = tuple(Column(column["name"], ColumnType(column["type"])) for column in data["columns"])
+        return TableLayout(columns, tuple(shard["file"] for shard in data["shards"]))
     except (KeyError, TypeError) as error:
         raise ValueError(f"not a launch.json of version 1: {error!r}") from error

@@ -1,19 +1,19 @@
-"""Rows as Parquet, where pyarrow is installed: it is three times the size of all else together."""
+"""Rows as Parquet. Requires pyarrow, an optional extra because of its size."""
 
 import importlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from generator.errors import ToolError
-from generator.structs.values import canonical_json
+from sweepledger.errors import ToolError
+from sweepledger.structs.values import canonical_json
 
 SCALARS = (bool, int, float, str)
 
 
 def write(columns: Mapping[str, Sequence[Any]]) -> bytes:
-    """Write named columns of one length. Raises ToolError where there is no pyarrow.
+    """Return named columns of one length as Parquet. Raises ToolError if pyarrow is not installed.
 
-    A column of whole and fractional numbers is fractional; one of mixed kinds, or of lists, holds JSON.
+    A column of whole and fractional numbers is fractional; one of mixed types, or of lists, contains JSON.
     """
     try:
         arrow: Any = importlib.import_module("pyarrow")
@@ -30,7 +30,7 @@ def write(columns: Mapping[str, Sequence[Any]]) -> bytes:
 
 
 def _alike(values: Sequence[Any]) -> list[Any]:
-    """Give a column's values one kind."""
+    """Return a column's values with one type."""
     kinds = {type(value) for value in values if value is not None}
     if kinds <= {int, float} and len(kinds) > 1:
         return [None if value is None else float(value) for value in values]

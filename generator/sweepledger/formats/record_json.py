@@ -1,8 +1,8 @@
-"""The record of one attempt: a file from a hostile trial, and a line of `records/<batch>.jsonl` in git.
+"""The record of one attempt: a file from an untrusted trial, and a line of `records/<batch>.jsonl` in git.
 
-Both are the same JSON, read by the same strict reader: it takes what `record.schema.json` beside the
-launcher describes, and refuses what no schema can: a name that stands twice, a whole number with a point,
-and what is too large as a whole. A line is its canonical form: sorted keys, ASCII, shortest numbers (1.0
+Both are the same JSON and have the same strict reader. It accepts what `record.schema.json` next to the
+launcher describes, and rejects what no schema can express: duplicate keys, whole numbers with a point, and
+records that are too large as a whole. A line is the canonical form: sorted keys, ASCII, shortest numbers (1.0
 is written `1`), so equal records are equal bytes.
 """
 
@@ -14,53 +14,55 @@ from operator import itemgetter
 from types import MappingProxyType
 from typing import Any
 
-from generator.formats.hostile_json import Refused, parse_object
-from generator.structs.record import Artifact, Record, Status
-from generator.structs.values import LARGEST_EXACT_INTEGER, canonical, canonical_json
+from sweepledger.formats.json import RejectedInput, parse_untrusted_object
+from sweepledger.structs.record import Artifact, Record, Status
+from sweepledger.structs.values import LARGEST_EXACT_INTEGER, canonical, canonical_json
 
 RECORD_VERSION = 1
 
-LARGEST_DETAILS = 32 * 1024
-"""Four times what the launcher lets through: its count is of other bytes than ours."""
-SURELY_SMALL = LARGEST_DETAILS // 4
-"""Bytes of a whole record whose details are within it: `1e15` grows fourfold, and nothing does by more."""
-MOST_METRICS = 101
-MOST_ARTIFACTS = 1000
-MOST_POINTS = 200
-MOST_ROWS = 10_000_000
-MOST_ATTEMPTS = 1_000_000_000
-"""A launcher is told how often its trial failed before, in nine digits."""
+LARGEST_TRIAL_FILE = 1 << 20
+"""Bytes of a record or of a trial's output; the launcher writes none that is larger, and larger ones are ignored."""
+MAX_DETAILS_BYTES = 32 * 1024
+"""Four times the launcher's limit, which counts the bytes of another encoding."""
+SMALL_RECORD_BYTES = MAX_DETAILS_BYTES // 4
+"""A record of this size cannot exceed the limit of details: `1e15` grows fourfold, nothing by more."""
+MAX_METRICS = 101
+MAX_ARTIFACTS = 1000
+MAX_CURVE_POINTS = 200
+MAX_ROWS = 10_000_000
+MAX_ATTEMPTS = 1_000_000_000
+"""The launcher accepts a number of earlier failures with nine digits."""
 
 
 @dataclass(frozen=True, slots=True)
-class Corrupt:
-    """A record that cannot be believed, and why in one word: `truncated`, `wrong-type:metrics` …."""
+class CorruptRecord:
+    """An invalid record, and the reason in one word: `truncated`, `wrong-type:metrics` …."""
 
     reason: str
 
 
-def time_of(seconds: float) -> str:
-    """Write a moment, in seconds since 1970, as records hold it."""
+def format_time(seconds: float) -> str:
+    """Return a time, in seconds since 1970, in the format of records."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def read(content: bytes | None) -> Record | Corrupt:
-    """Read one record file, whoever wrote it; None is what is no file."""
+def read(content: bytes | None) -> Record | CorruptRecord:
+    """Return one untrusted record file; None stands for a path without a regular file."""
     if content is None:
-        return Corrupt("not-a-file")
+        return CorruptRecord("not-a-file")
     try:
-        return _record(parse_object(content), is_small=len(content) <= SURELY_SMALL)
-    except Refused as refused:
-        return Corrupt(str(refused))
+        return _record(parse_untrusted_object(content), is_small=len(content) <= SMALL_RECORD_BYTES)
+    except RejectedInput as refused:
+        return CorruptRecord(str(refused))
 
 
-def from_line(line: str) -> Record | Corrupt:
-    """Read one line of a batch's records."""
+def from_line(line: str) -> Record | CorruptRecord:
+    """Return one line of a batch's records."""
     return read(line.encode("utf-8", "surrogatepass"))
 
 
 def to_line(record: Record) -> str:
-    """Write a record in its one canonical form, without a line end."""
+    """Return the canonical form of a record, without a line end."""
     return canonical_json(
         {
             "version": RECORD_VERSION,
@@ -69,20 +71,20 @@ def to_line(record: Record) -> str:
                 {"path": artifact.path, "bytes": artifact.bytes, "sha256": artifact.sha256}
                 for artifact in record.artifacts
             ],
-            # Only where there is one: most trials report their objective once.
+            # An absent curve keeps earlier records equal.
             **({"curve": record.curve} if record.curve else {}),
         }
     )
 
 
-def read_lines(text: str) -> tuple[Record | Corrupt, ...]:
-    """Read a batch's records, in the order of the lines."""
+def read_lines(text: str) -> tuple[Record | CorruptRecord, ...]:
+    """Return a batch's records in the order of the lines."""
     return tuple(from_line(line) for line in text.split("\n") if line)
 
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """What a member must be: exact kinds, since a boolean is an `int` to Python, and a rule."""
+    """Rule of a member: its exact types, because a boolean is an `int` in Python, and a check."""
 
     kinds: tuple[type, ...]
     rule: Callable[[Any], object]
@@ -97,13 +99,13 @@ def _text(pattern: str, *, optional: bool = False) -> _Field:
 
 
 def _are_metrics(metrics: dict[str, Any]) -> bool:
-    return len(metrics) <= MOST_METRICS and all(
+    return len(metrics) <= MAX_METRICS and all(
         _METRIC_NAME(name) and (value is None or type(value) in _NUMBERS) for name, value in metrics.items()
     )
 
 
 def _is_curve(points: list[Any]) -> bool:
-    return len(points) <= MOST_POINTS and all(
+    return len(points) <= MAX_CURVE_POINTS and all(
         type(point) is list
         and len(point) == 2  # noqa: PLR2004 - a pair
         and type(point[0]) is int
@@ -123,16 +125,16 @@ _DAY = (
 )
 _TIME = rf"(?!0000)(?:{_DAY})T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{{1,6}})?Z"
 _METRIC_NAME = re.compile("[A-Za-z][A-Za-z0-9_./@-]{0,62}").fullmatch
-# Below its folder, by any name that a file can have: NUL is none.
+# A relative path below its folder; file names cannot contain NUL.
 _PATH = r"(?!/|[\s\S]*//|(?:[\s\S]*/)?\.{1,2}(?:/|(?![\s\S])))[^\u0000]{1,1024}"
 
 _FIELDS: Mapping[str, _Field] = {
     "trial": _text("t[0-9a-f]{11}"),
     "row": _text(_HEX),
     "batch": _text("[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?"),
-    "index": _Field((int,), lambda value: 0 <= value < MOST_ROWS),
+    "index": _Field((int,), lambda value: 0 <= value < MAX_ROWS),
     "uid": _text("[A-Za-z0-9][A-Za-z0-9._-]{0,127}"),
-    "attempt": _Field((int,), lambda value: 1 <= value <= MOST_ATTEMPTS),
+    "attempt": _Field((int,), lambda value: 1 <= value <= MAX_ATTEMPTS),
     "status": _text("ok|diverged|failed|pruned"),
     "reason": _text("[a-z0-9][a-z0-9-]{0,63}", optional=True),
     "metrics": _Field((dict,), _are_metrics),
@@ -146,13 +148,13 @@ _FIELDS: Mapping[str, _Field] = {
     "node": _text("[A-Za-z0-9._-]{0,253}", optional=True),
     "details": _Field((dict,), lambda _: True),
 }
-"""The members that a Record holds under the same names, in its order."""
+"""Members with the same names as the fields of Record, in the same order."""
 
 _TEXTS = ("trial", "row", "batch", "uid", "started", "finished", "ran", "code")
 _OTHERS = {name: wanted for name, wanted in _FIELDS.items() if name not in _TEXTS}
 _texts = itemgetter(*_TEXTS)
 _are_texts = re.compile("\n".join(f"(?:{_FIELDS[name].pattern})" for name in _TEXTS), re.ASCII).fullmatch
-"""All texts at once, in half the time. None can hold a line end, so no two of them can pass for others."""
+"""Checks all texts at once, in half the time. No valid text contains a line end, so the joined text is unambiguous."""
 
 _ARTIFACT_FIELDS: Mapping[str, _Field] = {
     "path": _text(_PATH),
@@ -166,23 +168,23 @@ _OPTIONAL = frozenset({"details", "artifacts", "curve"})
 def _record(data: dict[str, Any], *, is_small: bool) -> Record:
     version = data.get("version")
     if type(version) is not int or version != RECORD_VERSION:
-        raise Refused("unknown-version")
+        raise RejectedInput("unknown-version")
     del data["version"]
     artifacts, curve = _artifacts(data.pop("artifacts", [])), _curve(data.pop("curve", []))
     data.setdefault("details", {})
     _check(data, _OTHERS if _has_texts(data) else _FIELDS)
     if len(data) > len(_FIELDS):
-        raise Refused("unknown-key")
+        raise RejectedInput("unknown-key")
     if (data["status"] == Status.OK) is not (data["reason"] is None):
-        raise Refused("wrong-value:reason")
-    if not is_small and len(canonical_json(data["details"])) > LARGEST_DETAILS:
-        raise Refused("wrong-value:details")
+        raise RejectedInput("wrong-value:reason")
+    if not is_small and len(canonical_json(data["details"])) > MAX_DETAILS_BYTES:
+        raise RejectedInput("wrong-value:details")
     metrics = {name: None if value is None else float(value) for name, value in data["metrics"].items()}
     data |= {
         "status": Status(data["status"]),
         "metrics": MappingProxyType(metrics),
         "seconds": float(data["seconds"]),
-        # Canonical at once, so that nothing can tell a record file from its line in git.
+        # Canonical, so that a record file and its line in git are equal.
         "details": MappingProxyType(_details(data["details"])),
     }
     return Record(**data, artifacts=artifacts, curve=curve)
@@ -190,9 +192,9 @@ def _record(data: dict[str, Any], *, is_small: bool) -> Record:
 
 def _curve(points: Any) -> tuple[tuple[int, float | None], ...]:
     if type(points) is not list:
-        raise Refused("wrong-type:curve")
+        raise RejectedInput("wrong-type:curve")
     if not _is_curve(points):
-        raise Refused("wrong-value:curve")
+        raise RejectedInput("wrong-value:curve")
     return tuple((step, None if value is None else float(value)) for step, value in points)
 
 
@@ -202,13 +204,13 @@ def _details(data: dict[str, Any]) -> dict[str, Any]:
 
 def _artifacts(items: Any) -> tuple[Artifact, ...]:
     if type(items) is not list or any(type(item) is not dict for item in items):
-        raise Refused("wrong-type:artifacts")
-    if len(items) > MOST_ARTIFACTS:
-        raise Refused("wrong-value:artifacts")
+        raise RejectedInput("wrong-type:artifacts")
+    if len(items) > MAX_ARTIFACTS:
+        raise RejectedInput("wrong-value:artifacts")
     for item in items:
         _check(item, _ARTIFACT_FIELDS)
         if len(item) > len(_ARTIFACT_FIELDS):
-            raise Refused("unknown-key")
+            raise RejectedInput("unknown-key")
     return tuple(Artifact(**item) for item in items)
 
 
@@ -216,9 +218,9 @@ def _check(data: Mapping[str, Any], fields: Mapping[str, _Field]) -> None:
     for name, wanted in fields.items():
         value = data.get(name, _ABSENT)
         if type(value) not in wanted.kinds:
-            raise Refused(f"missing:{name}" if value is _ABSENT else f"wrong-type:{name}")
+            raise RejectedInput(f"missing:{name}" if value is _ABSENT else f"wrong-type:{name}")
         if not wanted.rule(value):
-            raise Refused(f"wrong-value:{name}")
+            raise RejectedInput(f"wrong-value:{name}")
 
 
 def _has_texts(data: Mapping[str, Any]) -> bool:

@@ -1,8 +1,8 @@
-"""`summary.csv`: one physical line a trial, finished or not; numbers in the one form of `structs/values`.
+"""`summary.csv`, one physical line per trial, and `replicates.csv`, one line per configuration.
 
-Numbers, booleans and null are bare, whole ones without a point (1.0 is written `1`). Text values are in
-double quotes. A quoted cell that opens with `[`, `{` or `"` is JSON: lists, and text that would mislead
-without. Text that a spreadsheet would take for a formula is led by `'`, which the reader takes off again.
+Numbers, booleans and null are bare, whole numbers without a point (1.0 is written `1`). Text values are in
+double quotes. A quoted cell that opens with `[`, `{` or `"` is JSON: lists, and text that would be ambiguous
+otherwise. Text that a spreadsheet would take for a formula has a leading `'`, which the reader removes.
 """
 
 import json
@@ -11,10 +11,12 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from generator.formats.table import CELL
-from generator.structs.record import Outcome, Status
-from generator.structs.values import Value, canonical, canonical_json
+from sweepledger.formats import csv_cells
+from sweepledger.formats.csv_cells import Cell
+from sweepledger.structs.record import Status, TrialResult
+from sweepledger.structs.values import Value, canonical, canonical_json
 
 SUMMARY_FILE = "summary.csv"
 
@@ -30,13 +32,13 @@ FIRST_COLUMNS = (
     "program",
 )
 LAST_COLUMNS = ("seconds", "node_class", "seed", "code", "ran", "data", "started", "finished")
-PARENT = "parent"
-"""The last column of a search whose trials go on from others."""
+PARENT_COLUMN = "parent"
+"""The last column of a search whose trials have parent trials."""
 PARAMETER_PREFIX = "params."
 METRIC_PREFIX = "metrics."
 
-MOST_METRIC_COLUMNS = 256
-"""Of trials that invent names: the metrics that most trials report are shown, the records hold all."""
+MAX_METRIC_COLUMNS = 256
+"""Limit for trials that invent names: the summary has the most common metrics, the records have all."""
 
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]*", re.ASCII)
 _NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.ASCII)
@@ -46,14 +48,14 @@ _WORDS: Mapping[str, Value] = {"true": True, "false": False, "null": None}
 
 @dataclass(frozen=True, slots=True)
 class SummaryRow:
-    """A trial as the summary shows it; None where it left no record."""
+    """A line of the summary; None stands for values of a missing record."""
 
     trial: str
     batch: str
     index: int
     replicate: int
     in_spec: bool | None
-    """Whether the spec asked for it when this was written; None where nobody could say."""
+    """Whether the spec contained the trial at the time of writing; None if that was unknown."""
     status: Status
     reason: str | None
     attempts: int
@@ -64,25 +66,25 @@ class SummaryRow:
     """Finite ones only, in the order of the columns."""
     seconds: float | None
     node_class: str | None
-    """The pool that it was placed in."""
+    """The pool on whose nodes it ran."""
     seed: int | None
     code: str
     ran: str | None
-    """An image's digest, or `process`."""
+    """An image with its digest, or `process`."""
     data: str | None
     started: str | None
     finished: str | None
     parent: str | None = None
-    """The trial whose checkpoint it went on from."""
+    """Id of the parent trial."""
 
     def metric(self, name: str) -> float | None:
-        """The value that may be ranked: None unless the trial is ok and reported it."""
+        """Return a metric for ranking; None unless the trial is ok and reported it."""
         return self.metrics.get(name) if self.status is Status.OK else None
 
 
 @dataclass(frozen=True, slots=True)
 class SummaryTable:
-    """A summary read back."""
+    """A parsed summary."""
 
     parameters: tuple[str, ...]
     metrics: tuple[str, ...]
@@ -90,10 +92,10 @@ class SummaryTable:
     rows: tuple[SummaryRow, ...]
 
 
-def write(outcomes: Sequence[Outcome], *, objective: str) -> str:
-    """Write the summary, its rows in the order given."""
+def write(outcomes: Sequence[TrialResult], *, objective: str) -> str:
+    """Return the text of the summary, with rows in the given order."""
     parameters = parameter_names(outcomes)
-    metrics = metric_names(outcomes, objective)
+    metrics = _metric_names(outcomes, objective)
     has_parents = any(outcome.parent for outcome in outcomes)
     lines = [
         ",".join(
@@ -102,8 +104,8 @@ def write(outcomes: Sequence[Outcome], *, objective: str) -> str:
                 *(text_cell(PARAMETER_PREFIX + name) for name in parameters),
                 *(text_cell(METRIC_PREFIX + name) for name in metrics),
                 *LAST_COLUMNS,
-                # Only where there is one: most trials begin at their first step.
-                *([PARENT] if has_parents else []),
+                # An optional column is absent by default, so that earlier summaries stay equal.
+                *([PARENT_COLUMN] if has_parents else []),
             ]
         )
     ]
@@ -113,22 +115,22 @@ def write(outcomes: Sequence[Outcome], *, objective: str) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def parameter_names(outcomes: Iterable[Outcome]) -> tuple[str, ...]:
-    """List the parameters of all trials in the order in which they first appear."""
+def parameter_names(outcomes: Iterable[TrialResult]) -> tuple[str, ...]:
+    """Return the parameters of all trials in the order of their first appearance."""
     return tuple(dict.fromkeys(name for outcome in outcomes for name in outcome.assignment))
 
 
-def metric_names(outcomes: Iterable[Outcome], objective: str) -> tuple[str, ...]:
-    """List the metrics of the attempts that count: the objective first, the rest sorted."""
+def _metric_names(outcomes: Iterable[TrialResult], objective: str) -> tuple[str, ...]:
+    """Return the metrics of the records that count: the objective first, then the others sorted."""
     reported = Counter(
         name for outcome in outcomes if outcome.record is not None for name in outcome.record.metrics
     )
     reported.pop(objective, None)
-    commonest = sorted(reported, key=lambda name: (-reported[name], name))[: MOST_METRIC_COLUMNS - 1]
+    commonest = sorted(reported, key=lambda name: (-reported[name], name))[: MAX_METRIC_COLUMNS - 1]
     return (objective, *sorted(commonest))
 
 
-def _cells(outcome: Outcome, parameters: Sequence[str], metrics: Sequence[str]) -> Iterator[str]:
+def _cells(outcome: TrialResult, parameters: Sequence[str], metrics: Sequence[str]) -> Iterator[str]:
     record = outcome.record
     yield from (outcome.trial, outcome.batch, str(outcome.index), str(outcome.replicate))
     yield "" if outcome.in_spec is None else canonical_json(outcome.in_spec)
@@ -148,19 +150,19 @@ def _cells(outcome: Outcome, parameters: Sequence[str], metrics: Sequence[str]) 
 
 
 def number_cell(number: float | None) -> str:
-    """Write a number in its shortest form that reads back equal; empty for none."""
+    """Return the shortest text that reads back as an equal number; empty for None and not finite numbers."""
     return "" if number is None or not math.isfinite(number) else repr(canonical(number))
 
 
 def text_cell(text: str | None) -> str:
-    """Write text that is bare where every reader takes it alike; empty for none."""
+    """Return text as a cell, bare if all readers agree on it; empty for None."""
     if text is None:
         return ""
     return text if _PLAIN.fullmatch(text) else _quoted(text)
 
 
 def value_cell(value: Value) -> str:
-    """Write a hyperparameter so that its kind can be read back."""
+    """Return a hyperparameter as a cell from which its type can be read back."""
     match value:
         case None | bool():
             return canonical_json(value)
@@ -169,17 +171,17 @@ def value_cell(value: Value) -> str:
         case str() if value.isprintable() and not value.startswith(("[", "{", '"')):
             return _quoted(value)
         case _:
-            return '"' + canonical_json(value).replace('"', '""') + '"'
+            return csv_cells.quote(canonical_json(value))
 
 
 def _quoted(text: str) -> str:
     if text.startswith(_FORMULA) and not _NUMBER.fullmatch(text):
         text = "'" + text
-    return '"' + text.replace('"', '""') + '"'
+    return csv_cells.quote(text)
 
 
 def read(text: str) -> SummaryTable:
-    """Read a summary back. Raises ValueError with the line's number where it is not what `write` writes."""
+    """Return a parsed summary. Raises ValueError with the line number if `write` cannot have written it."""
     head, *body = text.split("\n")
     if not body or body.pop() != "":
         raise ValueError("the summary must end with a line end")
@@ -188,7 +190,7 @@ def read(text: str) -> SummaryTable:
     parameters = tuple(_named(names, PARAMETER_PREFIX))
     prefixed = [PARAMETER_PREFIX + name for name in parameters] + [METRIC_PREFIX + name for name in metrics]
     columns = [*FIRST_COLUMNS, *prefixed, *LAST_COLUMNS]
-    if names not in (columns, [*columns, PARENT]) or len(set(names)) < len(names):
+    if names not in (columns, [*columns, PARENT_COLUMN]) or len(set(names)) < len(names):
         raise ValueError(f"line 1: not the columns of a summary: {head[:200]!r}")
     rows = []
     for number, line in enumerate(body, start=2):
@@ -202,22 +204,18 @@ def read(text: str) -> SummaryTable:
     return SummaryTable(parameters, metrics, tuple(rows))
 
 
-_Cell = tuple[str | None, str]
-"""Quoted text, or None and bare text."""
-
-
-def _split(line: str, number: int) -> list[_Cell]:
-    found = list(CELL.finditer(line))
-    if "".join(cell[0] for cell in found) != line:
+def _split(line: str, number: int) -> list[Cell]:
+    cells = csv_cells.split_written_line(line)
+    if cells is None:
         raise ValueError(f"line {number}: not a line of a summary: {line[:200]!r}")
-    return [(cell[1], cell[2] or "") for cell in found]
+    return cells
 
 
 def _named(names: Iterable[str], prefix: str) -> Iterator[str]:
     return (name.removeprefix(prefix) for name in names if name.startswith(prefix))
 
 
-def _row(cells: Mapping[str, _Cell], parameters: Sequence[str], metrics: Sequence[str]) -> SummaryRow:
+def _row(cells: Mapping[str, Cell], parameters: Sequence[str], metrics: Sequence[str]) -> SummaryRow:
     values = {name: cells[PARAMETER_PREFIX + name] for name in parameters}
     numbers = {name: _number(cells[METRIC_PREFIX + name]) for name in metrics}
     seed = _text(cells["seed"])
@@ -231,7 +229,7 @@ def _row(cells: Mapping[str, _Cell], parameters: Sequence[str], metrics: Sequenc
         reason=_text(cells["reason"]),
         attempts=int(_required(cells, "attempts")),
         program=_required(cells, "program"),
-        assignment={name: _value(cell) for name, cell in values.items() if cell != (None, "")},
+        assignment={name: _value(cell) for name, cell in values.items() if cell.raw},
         metrics={name: number for name, number in numbers.items() if number is not None},
         seconds=_number(cells["seconds"]),
         node_class=_text(cells["node_class"]),
@@ -241,34 +239,29 @@ def _row(cells: Mapping[str, _Cell], parameters: Sequence[str], metrics: Sequenc
         data=_text(cells["data"]),
         started=_text(cells["started"]),
         finished=_text(cells["finished"]),
-        parent=_text(cells[PARENT]) if PARENT in cells else None,
+        parent=_text(cells[PARENT_COLUMN]) if PARENT_COLUMN in cells else None,
     )
 
 
-def _text(cell: _Cell) -> str | None:
-    quoted, bare = cell
-    return (bare or None) if quoted is None else _unquoted(quoted)
+def _text(cell: Cell) -> str | None:
+    return (cell.raw or None) if cell.quoted is None else cell.quoted.removeprefix("'")
 
 
-def _unquoted(quoted: str) -> str:
-    return quoted.replace('""', '"').removeprefix("'")
-
-
-def _required(cells: Mapping[str, _Cell], name: str) -> str:
+def _required(cells: Mapping[str, Cell], name: str) -> str:
     text = _text(cells[name])
     if text is None:
         raise ValueError(f"{name} must not be empty")
     return text
 
 
-def _truth(cell: _Cell) -> bool | None:
+def _truth(cell: Cell) -> bool | None:
     text = _text(cell)
     if text not in {None, "true", "false"}:
         raise ValueError(f"in_spec must be true, false or empty, but got {text!r}")
     return None if text is None else text == "true"
 
 
-def _number(cell: _Cell) -> float | None:
+def _number(cell: Cell) -> float | None:
     text = _text(cell)
     if text is None:
         return None
@@ -277,15 +270,53 @@ def _number(cell: _Cell) -> float | None:
     return float(text)
 
 
-def _value(cell: _Cell) -> Value:
-    quoted, bare = cell
-    if quoted is not None:
-        text = _unquoted(quoted)
+def _value(cell: Cell) -> Value:
+    if cell.quoted is not None:
+        text = cell.quoted.removeprefix("'")
         value: Value = json.loads(text) if text.startswith(("[", "{", '"')) else text
         return value
-    if bare in _WORDS:
-        return _WORDS[bare]
-    if not _NUMBER.fullmatch(bare):
-        raise ValueError(f"must be a value, but got {bare!r}")
-    number: int | float = json.loads(bare)
+    if cell.raw in _WORDS:
+        return _WORDS[cell.raw]
+    if not _NUMBER.fullmatch(cell.raw):
+        raise ValueError(f"must be a value, but got {cell.raw!r}")
+    number: int | float = json.loads(cell.raw)
     return number
+
+
+REPLICATES_FILE = "replicates.csv"
+
+REPLICATES_COLUMNS = ("in_spec", "count", "mean", "standard_deviation", "low", "high", "trials")
+"""After the parameters; `low` and `high` are the ends of the 95 % interval of the mean."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicatesRow:
+    """Statistics of a configuration's replicates; None if there are too few results."""
+
+    assignment: Mapping[str, Any]
+    in_spec: bool | None
+    count: int
+    """Number of results that the statistics use."""
+    mean: float | None
+    deviation: float | None
+    low: float | None
+    high: float | None
+    trials: tuple[str, ...]
+    """Trial ids by replicate, including trials without a result."""
+
+
+def write_replicates(rows: Iterable[ReplicatesRow], parameters: Sequence[str]) -> str:
+    """Return the text of the table, with rows in the given order."""
+    head = [*(text_cell(PARAMETER_PREFIX + name) for name in parameters), *REPLICATES_COLUMNS]
+    lines = [",".join(head), *(",".join(_replicates_cells(row, parameters)) for row in rows)]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _replicates_cells(row: ReplicatesRow, parameters: Sequence[str]) -> list[str]:
+    return [
+        *(value_cell(row.assignment[name]) if name in row.assignment else "" for name in parameters),
+        "" if row.in_spec is None else canonical_json(row.in_spec),
+        str(row.count),
+        *(number_cell(number) for number in (row.mean, row.deviation, row.low, row.high)),
+        text_cell(" ".join(row.trials)),
+    ]

@@ -1,26 +1,88 @@
-"""Machine-written YAML that every reader takes alike. What people write is read elsewhere: `reader`."""
+"""Machine-written YAML: the dumper, the loader, and the guard against aliases, tags and depth.
+
+`reader` reads the YAML that people write.
+"""
 
 import math
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 import yaml
 
-from generator.formats.plain_yaml import harm, line_of, words_of
+from sweepledger.problems import TextError
+
+MAX_DEPTH = 32
+"""A manifest has about 12 levels. PyYAML's C loader crashes on very deep documents."""
+
+MAX_BYTES = 8 * 2**20
+"""More than a thousand Jobs; longer documents would take seconds to check."""
+
+
+class Hazard(NamedTuple):
+    """Why another reader must not get a document."""
+
+    message: str
+    line: int
+    """From 1."""
+
+
+def find_hazard(content: bytes, *, max_bytes: int | None = MAX_BYTES) -> Hazard | None:
+    """Return why another reader must not get a document: alias, tag, depth, size, not YAML; else None.
+
+    A few hundred bytes with aliases make kustomize take gigabytes, and a circular one crashes it.
+    """
+    if max_bytes is not None and len(content) > max_bytes:
+        return Hazard(f"must have at most {max_bytes >> 20} MiB of YAML, got {len(content) >> 20}", 1)
+    try:
+        return next(_hazards(content), None)
+    except (yaml.YAMLError, ValueError) as error:
+        return Hazard(f"must be YAML: {error_text(error)}", error_line(error))
+
+
+def error_text(error: Exception) -> str:
+    """Return on one line what a YAML parser reports."""
+    if isinstance(error, yaml.MarkedYAMLError):
+        return ", ".join(part for part in (error.context, error.problem) if part)
+    return str(error).splitlines()[0]
+
+
+def error_line(error: Exception) -> int:
+    """Return the line that a YAML parser reports, from 1; the first line if it reports none."""
+    mark = error.problem_mark or error.context_mark if isinstance(error, yaml.MarkedYAMLError) else None
+    return 1 if mark is None else mark.line + 1
+
+
+def _hazards(content: bytes) -> Iterator[Hazard]:
+    depth = 0
+    for event in yaml.parse(content, Loader=yaml.CSafeLoader):
+        line = event.start_mark.line + 1 if event.start_mark else 1
+        match event:
+            case yaml.AliasEvent() | yaml.NodeEvent(anchor=str()):
+                yield Hazard(f"must hold no anchor or alias, got one in line {line}", line)
+            case yaml.CollectionStartEvent(tag=str()) | yaml.ScalarEvent(tag=str()):
+                yield Hazard(f"must hold no tag, got {event.tag!r} in line {line}", line)
+            case yaml.CollectionStartEvent():
+                depth += 1
+                if depth > MAX_DEPTH:
+                    yield Hazard(f"must nest at most {MAX_DEPTH} levels deep, got more in line {line}", line)
+            case yaml.CollectionEndEvent():
+                depth -= 1
+
 
 PLAIN_KEY = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*", re.ASCII)
 MISREAD_KEYS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
 
 
 class _Key(str):
-    """A mapping key; told apart from values because keys stay bare where that is safe."""
+    """A mapping key, which stays bare if that is safe, unlike a value."""
 
     __slots__ = ()
 
 
 class _Dumper(yaml.CSafeDumper):
-    """Quotes every text value: PyYAML leaves `1e-4` and `1234567e8` bare, which others read as numbers."""
+    """Quotes all text: PyYAML leaves `1e-4` and `1234567e8` bare, which other readers take for numbers."""
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - PyYAML names it
         return True
@@ -47,7 +109,7 @@ _Dumper.add_representer(dict, _represent_mapping)
 
 
 class _Loader(yaml.CSafeLoader):
-    """Takes for numbers, booleans and null only what every reader does; Go writes some texts bare."""
+    """Reads as numbers, booleans and null only what all readers do, because Go leaves some texts bare."""
 
 
 _Loader.yaml_implicit_resolvers = {}
@@ -61,7 +123,7 @@ for _tag, _pattern, _first in (
 
 
 def _construct_float(_loader: yaml.CSafeLoader, node: yaml.ScalarNode) -> float | str:
-    """Go leaves `1234e567` bare as text, since no float holds it; one digest in seventy looks like that."""
+    """Return text for `1234e567`, which Go leaves bare because it exceeds a float; some digests look like it."""
     number = float(node.value)
     return number if math.isfinite(number) else str(node.value)
 
@@ -70,7 +132,7 @@ _Loader.add_constructor("tag:yaml.org,2002:float", _construct_float)
 
 
 def dump(*documents: Any, banner: str = "") -> str:
-    """Write documents with every text quoted, keys in the order given, after a banner of comment lines."""
+    """Return documents as YAML with all text quoted and keys in their order, after a banner of comments."""
     comment = "".join(f"# {line}\n" for line in banner.splitlines())
     text = yaml.dump_all(
         documents,
@@ -83,28 +145,36 @@ def dump(*documents: Any, banner: str = "") -> str:
     return comment + str(text)
 
 
-class TextError(ValueError):
-    """No machine writes such YAML, if it is any."""
-
-    def __init__(self, message: str, line: int) -> None:
-        super().__init__(message)
-        self.line = line
-        """From 1."""
-
-
 def load(text: str | bytes) -> Any:
-    """Read one machine-written document. Raises TextError if it is no YAML, or no machine writes such."""
-    found = harm(text.encode() if isinstance(text, str) else text)
-    if found is not None:
-        raise TextError(found.says, found.line)
-    try:
+    """Read one machine-written document. Raises TextError if it is not YAML, or no machine writes such."""
+    _require_harmless(text, max_bytes=MAX_BYTES)
+    with _readable():
         return yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader, narrowed
+
+
+def load_all(text: str | bytes) -> tuple[Any, ...]:
+    """Read all machine-written documents of a stream of any size. Raises TextError likewise."""
+    _require_harmless(text, max_bytes=None)
+    with _readable():
+        return tuple(yaml.load_all(text, Loader=_Loader))
+
+
+def _require_harmless(text: str | bytes, *, max_bytes: int | None) -> None:
+    hazard = find_hazard(text.encode() if isinstance(text, str) else text, max_bytes=max_bytes)
+    if hazard is not None:
+        raise TextError(hazard.message, line=hazard.line)
+
+
+@contextmanager
+def _readable() -> Iterator[None]:
+    try:
+        yield
     except yaml.YAMLError as error:
-        raise TextError(f"not readable as YAML: {words_of(error)}", line_of(error)) from error
+        raise TextError(f"not readable as YAML: {error_text(error)}", line=error_line(error)) from error
 
 
 def line_of_key(text: str | bytes, *path: str) -> int:
-    """Find the line, from 1, in which a document that can be read has a key; else that of its parent."""
+    """Return the line of a key in a valid document, from 1; the line of its parent if the key is missing."""
     node, line = yaml.compose(text, Loader=_Loader), 1
     for name in path:
         pairs = node.value if isinstance(node, yaml.MappingNode) else ()
@@ -115,9 +185,17 @@ def line_of_key(text: str | bytes, *path: str) -> int:
     return line
 
 
-def load_all(text: str | bytes) -> tuple[Any, ...]:
-    """Read all machine-written documents of a stream. Raises ValueError if it is no YAML."""
+def parse_events(text: str) -> Iterator[yaml.Event]:
+    """Yield the events of a text. Raises TextError at the first mistake."""
+    line, column = 1, 1
     try:
-        return tuple(yaml.load_all(text, Loader=_Loader))
-    except yaml.YAMLError as error:
-        raise ValueError(f"not readable as YAML: {words_of(error)}") from error
+        for event in yaml.parse(text, Loader=yaml.CSafeLoader):
+            if event.end_mark is not None:
+                line, column = event.end_mark.line + 1, event.end_mark.column + 1
+            yield event
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        place = (line, column) if mark is None else (mark.line + 1, mark.column + 1)
+        raise TextError(error_text(error), line=place[0], column=place[1]) from error
+    except (yaml.YAMLError, ValueError) as error:
+        raise TextError(error_text(error), line=line, column=column) from error

@@ -1,7 +1,7 @@
-"""What a kustomization may make kustomize do: nothing that leaves the repository or runs a program.
+"""Check of kustomizations before a build: nothing may leave the repository or run a program.
 
-Looked at before kustomize starts, overlay and bases alike: it follows a URL with a request, and an alias with
-gigabytes, before anything could be checked.
+The overlay and its bases are checked before kustomize starts: a URL would cause a request, and a YAML alias
+could expand to gigabytes.
 """
 
 import re
@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from generator.formats import plain_yaml, yaml
-from generator.problems import Problem
+from sweepledger.formats import yaml
+from sweepledger.problems import Problem
 
 CODE = "kustomization-unsafe"
 FILE = "kustomization.yaml"
@@ -53,7 +53,7 @@ COMPONENT = re.compile(r"\.\./\.\./\.\./base/(?P<folder>components/[a-z0-9-]+/v[
 
 @dataclass(frozen=True, slots=True)
 class _Folder:
-    """What a kustomization may name."""
+    """The files that a kustomization may refer to."""
 
     files: Mapping[str, bytes]
     """Of its own folder."""
@@ -63,19 +63,21 @@ class _Folder:
     kind: str
 
 
-def vet(files: Mapping[str, bytes], bases: Mapping[str, bytes], *, place: str) -> tuple[Problem, ...]:
-    """Look at all that kustomize would read of an overlay: its files, and below `base/` what it builds on."""
-    listed = _vet(_Folder(files, bases, KEYS, "Kustomization"), place)
+def check_kustomization(
+    files: Mapping[str, bytes], bases: Mapping[str, bytes], *, place: str
+) -> tuple[Problem, ...]:
+    """Yield what is wrong with the files that kustomize reads: of an overlay, and of the bases it builds on."""
+    listed = _check_folder(_Folder(files, bases, KEYS, "Kustomization"), place)
     found = [*listed.problems]
     for folder in listed.folders:
         own = _below(bases, folder)
         kind = "Component" if folder.startswith("components/") else "Kustomization"
-        found += _vet(_Folder(own, {}, BASE_KEYS, kind), f"base/{folder}").problems
+        found += _check_folder(_Folder(own, {}, BASE_KEYS, kind), f"base/{folder}").problems
     return tuple(found)
 
 
-def closure(content: bytes) -> tuple[str, ...]:
-    """Name the folders below `base/` that an overlay's kustomization builds on; none if it cannot be read."""
+def base_folders(content: bytes) -> tuple[str, ...]:
+    """Return the folders below `base/` that an overlay's kustomization builds on; empty if it cannot be read."""
     try:
         listed = yaml.load(content)
     except ValueError:
@@ -93,7 +95,7 @@ class _Listed:
     """Below `base/`."""
 
 
-def _vet(folder: _Folder, place: str) -> _Listed:
+def _check_folder(folder: _Folder, place: str) -> _Listed:
     content = folder.files.get(FILE, b"")
     reason, listed = "", None
     try:
@@ -105,8 +107,8 @@ def _vet(folder: _Folder, place: str) -> _Listed:
         return _Listed((Problem(f"{place}/{FILE}", 0, 0, "", message, CODE),))
     findings = [(FILE, path, message) for path, message in _findings(listed, folder)]
     for name in sorted(set(_own_files(listed)) & folder.files.keys()):
-        harm = plain_yaml.harm(folder.files[name])
-        findings += [(name, "", harm.says)] if harm else []
+        harm = yaml.find_hazard(folder.files[name])
+        findings += [(name, "", harm.message)] if harm else []
     named = [*_list(listed.get("resources")), *_list(listed.get("components"))]
     matches = (_folder_of(entry) for entry in named)
     return _Listed(
@@ -163,7 +165,7 @@ def _config_maps(listed: dict[str, Any], folder: _Folder) -> Iterator[tuple[str,
 
 
 def _own_files(listed: dict[str, Any]) -> Iterator[str]:
-    """Name the files that kustomize reads as YAML; what goes into a ConfigMap it takes as text."""
+    """Return the files that kustomize reads as YAML; files of ConfigMaps are text."""
     yield from (entry for entry in _list(listed.get("resources")) if isinstance(entry, str))
     for entry in _list(listed.get("patches")):
         if isinstance(entry, dict) and isinstance(entry.get("path"), str):
@@ -171,12 +173,12 @@ def _own_files(listed: dict[str, Any]) -> Iterator[str]:
 
 
 def _files(folder: _Folder) -> tuple[str, ...]:
-    """Name the files beside a kustomization, a tuple: what is asked for may be a list, which has no hash."""
+    """Return the files next to a kustomization, as a tuple because an untrusted entry may not be hashable."""
     return tuple(name for name in folder.files if "/" not in name and name != FILE)
 
 
 def _stands(entry: Any, form: re.Pattern[str], folder: _Folder) -> bool:
-    """Tell whether a base is there: of what is not, kustomize would try to make a remote address."""
+    """Return whether a base exists: kustomize would treat any other path as a remote URL."""
     found = form.fullmatch(entry) if isinstance(entry, str) else None
     return found is not None and f"{found['folder']}/{FILE}" in folder.bases
 

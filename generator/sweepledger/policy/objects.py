@@ -1,29 +1,43 @@
-"""An object as the rules see it: its kind, its names, and every pod and Job that it would start."""
+"""Rendered objects as the rules see them: kind, names, all pods and Jobs they would start; and findings."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from generator.reader.paths import Path
-from generator.structs.kinds import RUNNING
+from sweepledger.problems import Problem, Severity
+from sweepledger.reader.document import DocumentPath, format_path
+from sweepledger.structs.kubernetes import WORKLOAD_KINDS_BY_NAME, Manifest
 
-Manifest = Mapping[str, Any]
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A rule that an object breaks."""
+
+    path: DocumentPath
+    """From the object's top."""
+    message: str
+    code: str
+    hint: str | None = None
+    severity: Severity = Severity.ERROR
+    is_surplus: bool = False
+    """Whether it is an unknown field: the other fields can be checked nevertheless."""
+
 
 EACH = "*"
 _REPLICATED = ("replicatedJobs", EACH, "template", "spec")
 _RUNTIME = ("spec", "template", "spec", *_REPLICATED)
 
-JOBS: Mapping[str, Path] = {
+JOBS: Mapping[str, DocumentPath] = {
     "ClusterTrainingRuntime": _RUNTIME,
     "CronJob": ("spec", "jobTemplate", "spec"),
     "Job": ("spec",),
     "JobSet": ("spec", *_REPLICATED),
     "TrainingRuntime": _RUNTIME,
 }
-"""Where each kind has the specs of Jobs."""
+"""Path of the Job specs in each kind."""
 
-TEMPLATES: Mapping[str, Path] = {
+TEMPLATES: Mapping[str, DocumentPath] = {
     **{kind: (*path, "template") for kind, path in JOBS.items()},
     "DaemonSet": ("spec", "template"),
     "Deployment": ("spec", "template"),
@@ -31,11 +45,11 @@ TEMPLATES: Mapping[str, Path] = {
     "StatefulSet": ("spec", "template"),
     **{
         name: ("spec", kind.replicas, EACH, "template")
-        for name, kind in RUNNING.items()
+        for name, kind in WORKLOAD_KINDS_BY_NAME.items()
         if kind.replicas is not None
     },
 }
-"""Where each kind has the templates of pods; in other kinds they are searched for."""
+"""Path of the pod templates in each kind; in other kinds they are searched for."""
 
 PODLESS = frozenset({"ConfigMap", "Namespace", "TrainJob"})
 
@@ -44,9 +58,9 @@ CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """A container of any sort, and where it stands."""
+    """A container of any type, and its path."""
 
-    path: Path
+    path: DocumentPath
     data: Manifest
     sort: str
     """Which of the pod's three lists it is in, or `trainer`."""
@@ -56,26 +70,26 @@ class Container:
 class Pod:
     """A pod that an object is or would start."""
 
-    path: Path
-    """Of its template; its spec stands below."""
+    path: DocumentPath
+    """Path of its template; its spec is below."""
     metadata: Manifest
     spec: Manifest
     containers: tuple[Container, ...]
 
     @property
-    def at(self) -> Path:
-        """Give the place of its spec."""
+    def at(self) -> DocumentPath:
+        """Path of its spec."""
         return (*self.path, "spec")
 
     @property
     def security(self) -> Manifest:
-        """Give its security context."""
+        """Its security context."""
         found: Manifest = self.spec.get("securityContext") or {}
         return found
 
     @property
     def volumes(self) -> list[Manifest]:
-        """Give its volumes."""
+        """Its volumes."""
         found: list[Manifest] = self.spec.get("volumes") or []
         return found
 
@@ -84,7 +98,7 @@ class Pod:
 class Job:
     """The spec of a Job, alone or within another kind."""
 
-    path: Path
+    path: DocumentPath
     spec: Manifest
     pod: Pod | None
 
@@ -95,7 +109,7 @@ class Object:
 
     data: Manifest
     is_known: bool = True
-    """Whether its schema was looked at. Where it was not, a `Job` may be anything."""
+    """Whether its schema was checked. If not, a `Job` may be anything."""
 
     @cached_property
     def api(self) -> str:
@@ -109,7 +123,7 @@ class Object:
 
     @cached_property
     def metadata(self) -> Manifest:
-        """Names, labels and annotations; empty where there are none to be read."""
+        """Names, labels and annotations; empty if there are none."""
         found = self.data.get("metadata")
         return found if isinstance(found, Mapping) else {}
 
@@ -120,13 +134,13 @@ class Object:
 
     @property
     def title(self) -> str:
-        """Kind and name, as `kubectl` writes them; whichever of them it has."""
+        """Kind and name as `kubectl` writes them, as far as it has them."""
         kind = self.data.get("kind")
         return "/".join([*([kind] if isinstance(kind, str) else []), *([self.name] if self.name else [])])
 
     @cached_property
     def pods(self) -> tuple[Pod, ...]:
-        """Every pod it would start. Its schema must have been looked at before."""
+        """Every pod that it would start. Its schema must have been checked before."""
         if self.kind in PODLESS:
             return ()
         known = TEMPLATES.get(self.kind)
@@ -135,22 +149,37 @@ class Object:
 
     @cached_property
     def containers(self) -> tuple[Container, ...]:
-        """Every container it would start, and what it says of those that another object describes."""
+        """Every container that it would start, and its changes to those of another object."""
         trainer = (self.data.get("spec") or {}).get("trainer") if self.kind == "TrainJob" else None
         partial = () if trainer is None else (Container(("spec", "trainer"), trainer, "trainer"),)
         return (*partial, *(container for pod in self.pods for container in pod.containers))
 
     @cached_property
     def jobs(self) -> tuple[Job, ...]:
-        """Every Job it is or would start."""
+        """Every Job that it is or would start."""
         if self.kind not in JOBS:
             return ()
         pods = {pod.path[:-1]: pod for pod in self.pods}
         return tuple(Job(path, spec, pods.get(path)) for path, spec in _at(self.data, JOBS[self.kind]))
 
 
-def _at(data: Any, path: Path, walked: Path = ()) -> Iterator[tuple[Path, Manifest]]:
-    """Follow a path, into each entry where it says so."""
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """The findings in an object, and the part of it that later rules can rely on."""
+
+    findings: tuple[Finding, ...]
+    usable: Object | None = None
+    """The object without surplus fields; None if its schema does not hold even then."""
+
+
+def to_problem(obj: Object, finding: Finding, file: str, mark: tuple[int, int] = (0, 0)) -> Problem:
+    """Return a finding in an object as a problem of a file; without a mark, the file has no lines."""
+    path = ".".join(part for part in (obj.title, format_path(finding.path)) if part)
+    return Problem(file, *mark, path, finding.message, finding.code, finding.hint, finding.severity)
+
+
+def _at(data: Any, path: DocumentPath, walked: DocumentPath = ()) -> Iterator[tuple[DocumentPath, Manifest]]:
+    """Yield the values at a path; `EACH` follows every entry."""
     if not path:
         if isinstance(data, Mapping):
             yield walked, data
@@ -165,8 +194,8 @@ def _at(data: Any, path: Path, walked: Path = ()) -> Iterator[tuple[Path, Manife
         yield from _at(data[path[0]], path[1:], (*walked, path[0]))
 
 
-def _search(data: Any, walked: Path = ()) -> Iterator[tuple[Path, Manifest]]:
-    """Find whatever looks like a pod's template."""
+def _search(data: Any, walked: DocumentPath = ()) -> Iterator[tuple[DocumentPath, Manifest]]:
+    """Yield everything that has the form of a pod template."""
     if isinstance(data, Mapping):
         spec = data.get("spec")
         listed = spec.get("containers") if isinstance(spec, Mapping) else None
@@ -178,7 +207,7 @@ def _search(data: Any, walked: Path = ()) -> Iterator[tuple[Path, Manifest]]:
         yield from _search(below, (*walked, key))
 
 
-def _pod(path: Path, template: Manifest) -> Pod:
+def _pod(path: DocumentPath, template: Manifest) -> Pod:
     spec = template.get("spec") or {}
     containers = tuple(
         Container((*path, "spec", sort, index), data, sort)

@@ -4,7 +4,7 @@ The files in schemas/ are written by tools/schemas.py. What has no schema is ski
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from enum import Enum, auto
 from functools import cache
@@ -13,14 +13,16 @@ from typing import Any
 
 from jsonschema_rs import Draft202012Validator, ValidationError, ValidationErrorKind
 
-from generator.policy.findings import Finding
-from generator.reader.paths import Path as Place
-from generator.reader.shown import shown
-from generator.structs import versions
-from generator.structs.versions import NEWEST, OLDEST
+from sweepledger.policy.objects import Finding, Object
+from sweepledger.reader.document import DocumentPath as Place
+from sweepledger.reader.messages import safe_repr
+from sweepledger.structs import kubernetes
+from sweepledger.structs.kubernetes import NEWEST_VERSION, OLDEST_VERSION
 
 FOLDER = Path(__file__).parent / "schemas"
-CORE = tuple(f"kubernetes-{versions.shown(version)}.json" for version in (OLDEST, NEWEST))
+CORE = tuple(
+    f"kubernetes-{kubernetes.format_version(version)}.json" for version in (OLDEST_VERSION, NEWEST_VERSION)
+)
 CUSTOM = "custom.json"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 TEMPLATE = "core.v1.PodTemplateSpec"
@@ -30,7 +32,7 @@ MALFORMED = "manifest-malformed"
 UNKNOWN = "kind-unknown"
 SKIPPED = "kind-skipped"
 
-WORDS = {
+TYPE_NAMES = {
     "array": "a list",
     "boolean": "true or false",
     "integer": "a whole number",
@@ -41,8 +43,8 @@ WORDS = {
 }
 
 
-class Standing(Enum):
-    """What is known of a kind."""
+class KindStatus(Enum):
+    """Whether there is a schema for a kind."""
 
     KNOWN = auto()
     SKIPPED = auto()
@@ -51,18 +53,18 @@ class Standing(Enum):
     """No supported Kubernetes has it."""
 
 
-def standing(api: str, kind: str) -> Standing:
-    """Tell what is known of a kind."""
+def kind_status(api: str, kind: str) -> KindStatus:
+    """Return whether there is a schema for a kind."""
     name = f"{api} {kind}"
     if name in _file(CUSTOM)["kinds"] or any(name in _file(file)["kinds"] for file in CORE):
-        return Standing.KNOWN
+        return KindStatus.KNOWN
     if any(name in _file(file)["others"] for file in CORE) or _group(api) not in _core_groups():
-        return Standing.SKIPPED
-    return Standing.UNKNOWN
+        return KindStatus.SKIPPED
+    return KindStatus.UNKNOWN
 
 
 def findings(api: str, kind: str, data: Any) -> Iterator[Finding]:
-    """Hold an object of a known kind against both schemas of Kubernetes, or any of a custom kind's."""
+    """Yield what breaks the schema of a known kind: in both versions of Kubernetes, or all of a custom kind."""
     name = f"{api} {kind}"
     failed = [check for check in _checks(name) if not check[1].is_valid(data)]
     is_custom = name in _file(CUSTOM)["kinds"]
@@ -74,28 +76,35 @@ def findings(api: str, kind: str, data: Any) -> Iterator[Finding]:
 
 
 def template_findings(template: Any) -> Iterator[Finding]:
-    """Hold a pod's template in a kind that has no schema against the core's."""
+    """Yield what breaks the schema of pod templates, for kinds without a schema."""
     yield from _found(_part(TEMPLATE), template, "a pod")
 
 
 def metadata_findings(data: Mapping[str, Any]) -> Iterator[Finding]:
-    """Hold what every object has against what every object may have."""
+    """Yield what breaks the schema of metadata."""
     for found in _found(_part(METADATA), data.get("metadata", {}), "an object"):
         yield replace(found, path=("metadata", *found.path))
 
 
-def without(data: Mapping[str, Any], surplus: Iterable[Finding]) -> Mapping[str, Any]:
-    """Give an object without the fields that its schema does not know, so that rules may rely on the rest."""
-    for path in dict.fromkeys(finding.path for finding in surplus):
-        data = _without(data, path)
-    return data
+def usable_part(
+    obj: Object, malformed: Iterable[Finding], check: Callable[[Object], Iterable[Finding]]
+) -> Object | None:
+    """Return an object without the fields that its schema does not know, so that rules can rely on the rest.
+
+    None if `check` still finds something.
+    """
+    data = obj.data
+    for path in dict.fromkeys(finding.path for finding in malformed if finding.is_surplus):
+        data = _without_path(data, path)
+    rest = Object(data, is_known=obj.is_known)
+    return None if any(check(rest)) else rest
 
 
-def _without(data: Any, path: Place) -> Any:
+def _without_path(data: Any, path: Place) -> Any:
     key, *below = path
     made: Any = dict(data) if isinstance(data, Mapping) else [*data]
     if below:
-        made[key] = _without(made[key], tuple(below))
+        made[key] = _without_path(made[key], tuple(below))
     else:
         del made[key]
     return made
@@ -118,10 +127,10 @@ def _found(check: Draft202012Validator, data: Any, product: str) -> Iterator[Fin
 
 
 def _message(kind: Any, error: ValidationError) -> str:
-    found = shown(error.instance)
+    found = safe_repr(error.instance)
     match kind:
         case ValidationErrorKind.Type(types):
-            return f"must be {' or '.join(WORDS[each] for each in types)}, got {found}"
+            return f"must be {' or '.join(TYPE_NAMES[each] for each in types)}, got {found}"
         case ValidationErrorKind.Enum(options):
             return f"must be one of {', '.join(map(repr, options))}, got {found}"
         case ValidationErrorKind.Pattern(pattern):
@@ -132,7 +141,7 @@ def _message(kind: Any, error: ValidationError) -> str:
 
 
 def _hint(path: Place, value: Any) -> str | None:
-    """Say what people forget."""
+    """Return a hint for a frequent mistake."""
     if isinstance(value, bool | int | float) and path and path[-1] not in {"replicas", "parallelism"}:
         return "put it in quotes if it is a text"
     return None

@@ -1,10 +1,10 @@
-"""From bytes to text: UTF-8 alone, and nothing in it that a reviewer could not see."""
+"""Decoding of files: UTF-8 only, without characters that a reviewer cannot see."""
 
 import re
 from collections.abc import Iterator
 
-from generator.problems import Problem
-from generator.reader.nodes import Mark
+from sweepledger.problems import Problem
+from sweepledger.reader.document import Mark
 
 BYTE_ORDER_MARK = "\ufeff"
 
@@ -14,31 +14,31 @@ INVISIBLE = re.compile(
     "\ud800-\udfff\ufffe\uffff\U000e0000-\U000e0fff]"  # surrogates, no characters at all, tags
 )
 
-STAND_IN = "_"
-"""Takes the place of what was refused, so that the rest of the file is still read and keeps its places."""
+REPLACEMENT = "_"
+"""Replaces a rejected character, so that the rest of the file is read with its positions."""
 
 
 def decode(content: bytes) -> str:
-    """Decode UTF-8, without byte order mark and with LF line ends. Raises UnicodeDecodeError."""
+    """Return UTF-8 text without byte order mark and with LF line ends. Raises UnicodeDecodeError."""
     return content.decode("utf-8").removeprefix(BYTE_ORDER_MARK).replace("\r\n", "\n")
 
 
-def invisible(text: str) -> Iterator[tuple[Mark, str]]:
-    """Find every character that must not stand in a file, with its place."""
+def find_invisible(text: str) -> Iterator[tuple[Mark, str]]:
+    """Yield every character that a file must not contain, with its position."""
     for number, line in enumerate(text.split("\n"), start=1):
-        for found in INVISIBLE.finditer(line):
-            yield Mark(number, found.start() + 1), found[0]
+        for match in INVISIBLE.finditer(line):
+            yield Mark(number, match.start() + 1), match[0]
 
 
-def refused(text: str, file: str) -> Iterator[Problem]:
-    """Say of every such character what it is."""
-    for mark, character in invisible(text):
-        message = f"must not hold an invisible character, got {described(character)}"
+def invisible_problems(text: str, file: str) -> Iterator[Problem]:
+    """Yield a problem for every invisible character."""
+    for mark, character in find_invisible(text):
+        message = f"must not hold an invisible character, got {describe_character(character)}"
         yield Problem(file, *mark, "", message, code="invisible-character", hint="delete it")
 
 
-def directives(text: str) -> tuple[str, tuple[Mark, ...]]:
-    """Turn the directives before a document into comments, and say where they are."""
+def comment_out_directives(text: str) -> tuple[str, tuple[Mark, ...]]:
+    """Return the text with the directives before a document as comments, and their positions."""
     lines = text.split("\n")
     marks: list[Mark] = []
     for index, line in enumerate(lines):
@@ -50,13 +50,13 @@ def directives(text: str) -> tuple[str, tuple[Mark, ...]]:
     return "\n".join(lines), tuple(marks)
 
 
-def place(text: str, offset: int) -> Mark:
-    """Turn an offset into line and column."""
+def mark_at(text: str, offset: int) -> Mark:
+    """Return the line and column of an offset."""
     return Mark(text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset))
 
 
-def described(character: str) -> str:
-    """Name a character that cannot be shown."""
-    import unicodedata  # noqa: PLC0415 - a table of a megabyte that most runs never need
+def describe_character(character: str) -> str:
+    """Return the code point and name of an invisible character."""
+    import unicodedata  # noqa: PLC0415 - a table of a megabyte that most commands do not need
 
     return f"U+{ord(character):04X} {unicodedata.name(character, 'control character').lower()}"

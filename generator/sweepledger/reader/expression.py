@@ -1,45 +1,197 @@
-"""From the text of a constraint or a derived value to its tree, by the part of Python's grammar it needs.
+"""The parser of constraints and derived values, which accepts part of Python's grammar.
 
     expression  = or-test ["if" or-test "else" expression]
     operators   = or, and, not, comparisons (chained), + -, * / // %, the sign -, **; the weakest first
     operand     = number, text, true, false, null, name, function(…), […], (…)
 
-Nothing here computes what it reads, and nothing knows which names there are.
+It evaluates nothing and does not know which names exist.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from typing import cast, get_args
 
-from generator.reader.shown import cut
-from generator.reader.tokens import KEYWORDS, ExpressionError, Form, Token, tokens
-from generator.structs.expression import (
+from sweepledger.reader import characters
+from sweepledger.reader.messages import truncate
+from sweepledger.reader.scalars import FLOAT, INTEGER, Refusal, resolve_scalar
+from sweepledger.structs.expression import (
     Arithmetic,
     ArithmeticOperator,
+    BooleanOperation,
+    BooleanOperator,
     Call,
     Comparison,
     ComparisonOperator,
     Conditional,
     Expression,
-    Function,
-    Listed,
+    FunctionName,
+    ListLiteral,
     Literal,
-    Logic,
-    LogicOperator,
     Name,
-    Sign,
+    UnaryOperation,
+)
+from sweepledger.structs.values import Value
+
+MAX_LENGTH = 1_000
+"""Longest expression, in characters."""
+
+KEYWORDS = frozenset({"and", "else", "false", "if", "in", "not", "null", "or", "true"})
+CONSTANTS: dict[str, Value] = {"true": True, "false": False, "null": None}
+
+TOKEN = re.compile(
+    r"""(?P<space>[ \t\n]+)
+    |(?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?[A-Za-z0-9_.]*)
+    |(?P<word>[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_]+)*)
+    |(?P<text>'[^'\n]*'|"[^"\n]*")
+    |(?P<name>`[^`\n]+`)
+    |(?P<foreign>===|!==|&&|\|\||<>|:=|=<|=>|\+\+|[-+*/%]=|\*\*=|<<|>>|=(?!=)|!(?!=))
+    |(?P<symbol>\*\*|//|<=|>=|==|!=|[-+*/%<>()\[\],])""",
+    re.VERBOSE | re.ASCII,
 )
 
-__all__ = ["DEPTH", "NODES", "ExpressionError", "parse"]
+FOREIGN_WORDS = {
+    **dict.fromkeys(("True", "TRUE"), "true"),
+    **dict.fromkeys(("False", "FALSE"), "false"),
+    **dict.fromkeys(("None", "Null", "NULL", "nil", "undefined"), "null"),
+    **{word.upper(): word for word in ("and", "or", "not", "in", "if", "else")},
+}
+FOREIGN_SYMBOL_HINTS = {
+    **dict.fromkeys(("&&", "&"), "write and"),
+    **dict.fromkeys(("||", "|"), "write or"),
+    **dict.fromkeys(("!", "~"), "write not"),
+    **dict.fromkeys(("=", "===", ":="), "write == to compare"),
+    **dict.fromkeys(("!==", "<>", "≠"), "write !="),
+    **dict.fromkeys(("=<", "≤"), "write <="),
+    **dict.fromkeys(("=>", "≥"), "write >="),
+    **dict.fromkeys(("×", "·"), "write *"),  # noqa: RUF001 - what word processors write
+    **dict.fromkeys("‘’“”", "put texts between ' and '"),  # noqa: RUF001 - likewise
+    **dict.fromkeys("?:", "write a if c else b"),
+    **dict.fromkeys("{}", "write lists between [ and ]"),
+    "^": "write ** for a power",
+    "÷": "write /",
+    "−": "write -",  # noqa: RUF001 - likewise
+    "$": "write the name alone",
+    ".": "values have no attributes; a nested name is written whole, such as optimizer.lr",
+    "'": "close the text with another '",
+    '"': 'close the text with another "',
+    "`": "a name in backticks needs one before and one after it",
+}
 
-DEPTH = 32
-NODES = 200
-"""More than a person can read; whoever walks a tree may recurse."""
+
+class ExpressionError(ValueError):
+    """The text is not an expression. Carries the position and a hint."""
+
+    def __init__(self, offset: int, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.offset = offset
+        """Offset in the text, from 0."""
+        self.message = message
+        self.hint = hint
+
+
+class TokenKind(Enum):
+    """Type of a token."""
+
+    VALUE = auto()
+    NAME = auto()
+    SIGN = auto()
+    """An operator, a bracket, a comma or a keyword."""
+    END = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One token of an expression."""
+
+    form: TokenKind
+    text: str
+    """As written; a name without its backticks."""
+    offset: int
+    value: Value = None
+    """Value of a number, text, true, false or null."""
+
+    def __str__(self) -> str:
+        return "the end" if self.form is TokenKind.END else truncate(repr(self.text))
+
+
+def tokenize(text: str) -> Iterator[Token]:
+    """Yield the tokens of a text; the last one is its end. Raises ExpressionError."""
+    if len(text) > MAX_LENGTH:
+        raise ExpressionError(MAX_LENGTH, f"must be at most {MAX_LENGTH} characters, got {len(text)}")
+    offset = 0
+    while offset < len(text):
+        match = TOKEN.match(text, offset)
+        if match is None or match.lastgroup == "foreign":
+            raise _foreign_symbol(text, offset, match[0] if match else text[offset])
+        if match.lastgroup != "space":
+            yield _token(str(match.lastgroup), match[0], offset)
+        offset = match.end()
+    yield Token(TokenKind.END, "", offset)
+
+
+def _token(group: str, text: str, offset: int) -> Token:
+    match group:
+        case "number":
+            return Token(TokenKind.VALUE, text, offset, _number(text, offset))
+        case "text":
+            _visible(text, offset)
+            return Token(TokenKind.VALUE, text, offset, text[1:-1])
+        case "name":
+            _visible(text, offset)
+            return Token(TokenKind.NAME, text[1:-1], offset)
+        case "word" if text in CONSTANTS:
+            return Token(TokenKind.VALUE, text, offset, CONSTANTS[text])
+        case "word" if text in FOREIGN_WORDS:
+            hint = f"write {FOREIGN_WORDS[text]}; a parameter of this name is written `{text}`"
+            raise ExpressionError(offset, f"must be {FOREIGN_WORDS[text]!r}, got {text!r}", hint)
+        case "word" if text not in KEYWORDS:
+            return Token(TokenKind.NAME, text, offset)
+        case _:
+            return Token(TokenKind.SIGN, text, offset)
+
+
+def _number(text: str, offset: int) -> Value:
+    if not (INTEGER.fullmatch(text) or FLOAT.fullmatch(text)):
+        hint = "write it such as 1000, 0.001 or 1e-3"
+        raise ExpressionError(offset, f"must be a plain decimal number, got {truncate(text)}", hint)
+    meaning = resolve_scalar(text)
+    if isinstance(meaning, Refusal):
+        raise ExpressionError(offset, meaning.message)
+    return meaning
+
+
+def _foreign_symbol(text: str, offset: int, symbol: str) -> ExpressionError:
+    if characters.INVISIBLE.match(symbol):
+        return _invisible(symbol, offset)
+    hint = FOREIGN_SYMBOL_HINTS.get(symbol)
+    if hint is None and not symbol.isascii():
+        hint = "names in expressions are ASCII; texts stand in quotes"
+    if symbol in {"'", '"', "`"}:
+        return ExpressionError(offset, f"must be closed, got {truncate(text[offset:])}", hint)
+    return ExpressionError(offset, f"must not have {symbol!r}", hint)
+
+
+def _visible(text: str, offset: int) -> None:
+    match = characters.INVISIBLE.search(text)
+    if match:
+        raise _invisible(match[0], offset + match.start())
+
+
+def _invisible(character: str, offset: int) -> ExpressionError:
+    message = f"must not hold an invisible character, got {characters.describe_character(character)}"
+    return ExpressionError(offset, message, "delete it")
+
+
+MAX_DEPTH = 32
+MAX_NODES = 200
+"""More than a person can read; the limits allow recursion over the tree."""
 
 OR, AND, NOT, COMPARISON, SUM, PRODUCT, MINUS, POWER = range(1, 9)
-"""How tightly an operator holds what stands beside it, as in Python."""
+"""Precedence of operators, as in Python."""
 
-TIGHTNESS = {
+PRECEDENCE = {
     "or": OR,
     "and": AND,
     **dict.fromkeys(get_args(ComparisonOperator), COMPARISON),
@@ -47,14 +199,14 @@ TIGHTNESS = {
     **dict.fromkeys(("*", "/", "//", "%"), PRODUCT),
     "**": POWER,
 }
-ARGUMENTS: dict[str, tuple[int, int]] = {
-    **dict.fromkeys(get_args(Function), (1, 1)),
+ARGUMENT_COUNTS: dict[str, tuple[int, int]] = {
+    **dict.fromkeys(get_args(FunctionName), (1, 1)),
     **dict.fromkeys(("log", "round"), (1, 2)),
-    **dict.fromkeys(("max", "min"), (1, NODES)),
+    **dict.fromkeys(("max", "min"), (1, MAX_NODES)),
 }
-"""How many a function takes, at least and at most."""
+"""Least and largest number of arguments of each function."""
 
-OUT_OF_PLACE = {
+MISPLACED_TOKEN_HINTS = {
     "is": "write == to compare",
     "[": "values have no items to take out",
     "(": "only a function's name can stand before (",
@@ -65,21 +217,21 @@ OUT_OF_PLACE = {
 }
 
 
-def parse(text: str) -> Expression:
-    """Read an expression. Raises ExpressionError at the first place that makes no sense."""
-    parser = _Parser(tokens(text))
+def parse_expression(text: str) -> Expression:
+    """Return the syntax tree of an expression. Raises ExpressionError at the first mistake."""
+    parser = _Parser(tokenize(text))
     whole = parser.expression()
     token = parser.token
-    if token.form is not Form.END:
+    if token.form is not TokenKind.END:
         raise ExpressionError(
-            token.offset, f"must end here or go on with an operator, got {token}", _way(token)
+            token.offset, f"must end here or go on with an operator, got {token}", _hint(token)
         )
     return whole
 
 
 @dataclass(slots=True)
 class _Parser:
-    """Reads from left to right with one token in hand. Recursion is bounded by DEPTH."""
+    """A recursive descent parser with one token of lookahead. `MAX_DEPTH` bounds the recursion."""
 
     source: Iterator[Token]
     token: Token = field(init=False)
@@ -90,7 +242,7 @@ class _Parser:
         self.token = next(self.source)
 
     def expression(self) -> Expression:
-        """Read an expression of any kind."""
+        """Parse an expression."""
         yes = self.operation(OR)
         if not self._is("if"):
             return yes
@@ -100,93 +252,95 @@ class _Parser:
         return self._made(Conditional(test, yes, self._nested_expression()))
 
     def operation(self, least: int) -> Expression:
-        """Read an operand, and all operators after it that hold at least so tightly."""
+        """Parse an operand, and the operators after it that have at least this precedence."""
         self._deeper()
         left = self._signed(least)
-        while (operator := self._operator()) and (tightness := TIGHTNESS[operator]) >= least:
-            left = self._operated(operator, left, tightness)
+        while (operator := self._operator()) and (precedence := PRECEDENCE[operator]) >= least:
+            left = self._operated(operator, left, precedence)
         self.depth -= 1
         return left
 
-    def _operated(self, operator: str, left: Expression, tightness: int) -> Expression:
-        if tightness == COMPARISON:
+    def _operated(self, operator: str, left: Expression, precedence: int) -> Expression:
+        if precedence == COMPARISON:
             return self._made(Comparison(left, tuple(self._steps())))
-        if tightness in {OR, AND}:
+        if precedence in {OR, AND}:
             return self._made(
-                Logic(cast(LogicOperator, operator), tuple(self._terms(operator, left, tightness)))
+                BooleanOperation(
+                    cast(BooleanOperator, operator), tuple(self._terms(operator, left, precedence))
+                )
             )
         self._next()
-        # A power holds more tightly than the sign on its left, and less than the one on its right.
-        right = self.operation(MINUS if tightness == POWER else tightness + 1)
+        # A power binds more tightly than a sign on its left, and less than a sign on its right.
+        right = self.operation(MINUS if precedence == POWER else precedence + 1)
         return self._made(Arithmetic(cast(ArithmeticOperator, operator), left, right))
 
-    def _terms(self, operator: str, first: Expression, tightness: int) -> Iterator[Expression]:
+    def _terms(self, operator: str, first: Expression, precedence: int) -> Iterator[Expression]:
         yield first
         while self._is(operator):
             self._next()
-            yield self.operation(tightness + 1)
+            yield self.operation(precedence + 1)
 
     def _steps(self) -> Iterator[tuple[ComparisonOperator, Expression]]:
-        while (operator := self._operator()) and TIGHTNESS[operator] == COMPARISON:
+        while (operator := self._operator()) and PRECEDENCE[operator] == COMPARISON:
             self._next()
             if operator == "not in":
                 self._expect("in", "write not in")
             yield cast(ComparisonOperator, operator), self.operation(COMPARISON + 1)
 
     def _operator(self) -> str | None:
-        """Name the operator in hand, `not` being the first half of `not in`."""
-        if self.token.form is not Form.SIGN:
+        """Return the current operator; `not` is the first half of `not in`."""
+        if self.token.form is not TokenKind.SIGN:
             return None
         text = "not in" if self.token.text == "not" else self.token.text
-        return text if text in TIGHTNESS else None
+        return text if text in PRECEDENCE else None
 
     def _signed(self, least: int) -> Expression:
         token = self.token
         if self._is("-"):
             self._next()
-            return self._made(Sign("-", self.operation(MINUS)))
+            return self._made(UnaryOperation("-", self.operation(MINUS)))
         if self._is("not"):
             if least > NOT:
                 hint = "put brackets around it: (not a)"
                 raise ExpressionError(token.offset, "must be an operand, got 'not'", hint)
             self._next()
-            return self._made(Sign("not", self.operation(NOT)))
+            return self._made(UnaryOperation("not", self.operation(NOT)))
         return self._operand()
 
     def _operand(self) -> Expression:
         token = self.token
         self._next()
         match token:
-            case Token(Form.VALUE):
+            case Token(TokenKind.VALUE):
                 return self._made(Literal(token.value))
-            case Token(Form.NAME) if self._is("("):
+            case Token(TokenKind.NAME) if self._is("("):
                 return self._call(token)
-            case Token(Form.NAME):
+            case Token(TokenKind.NAME):
                 return self._made(Name(token.text, token.offset))
-            case Token(Form.SIGN, "["):
-                return self._made(Listed(self._items(token, "]")))
-            case Token(Form.SIGN, "("):
+            case Token(TokenKind.SIGN, "["):
+                return self._made(ListLiteral(self._items(token, "]")))
+            case Token(TokenKind.SIGN, "("):
                 inner = self.expression()
                 self._close(token, ")")
                 return inner
             case _:
-                raise ExpressionError(token.offset, f"must be a value or a name, got {token}", _way(token))
+                raise ExpressionError(token.offset, f"must be a value or a name, got {token}", _hint(token))
 
     def _call(self, name: Token) -> Expression:
-        if name.text not in ARGUMENTS:
-            message = f"must be a function, got {cut(repr(name.text))}"
+        if name.text not in ARGUMENT_COUNTS:
+            message = f"must be a function, got {truncate(repr(name.text))}"
             raise ExpressionError(name.offset, message, _nearest_function(name.text))
         opening = self.token
         self._next()
         arguments = self._items(opening, ")")
-        least, most = ARGUMENTS[name.text]
+        least, most = ARGUMENT_COUNTS[name.text]
         if not least <= len(arguments) <= most:
             span = {1: "one value", 2: "one or two values"}.get(most, "one or more values")
             raise ExpressionError(name.offset, f"{name.text} must be given {span}, got {len(arguments)}")
-        return self._made(Call(cast(Function, name.text), arguments))
+        return self._made(Call(cast(FunctionName, name.text), arguments))
 
     def _items(self, opening: Token, closing: str) -> tuple[Expression, ...]:
-        """Read values up to the closing bracket; a comma may stand after the last."""
+        """Parse items up to the closing bracket; a comma may follow the last."""
         items: list[Expression] = []
         while not self._is(closing):
             items.append(self.expression())
@@ -197,9 +351,9 @@ class _Parser:
         return tuple(items)
 
     def _close(self, opening: Token, closing: str) -> None:
-        if self.token.form is Form.END:
+        if self.token.form is TokenKind.END:
             raise ExpressionError(opening.offset, f"must be closed, got {opening}", f"add {closing}")
-        self._expect(closing, _way(self.token))
+        self._expect(closing, _hint(self.token))
 
     def _nested_expression(self) -> Expression:
         self._deeper()
@@ -208,7 +362,7 @@ class _Parser:
         return nested
 
     def _is(self, text: str) -> bool:
-        return self.token.form is Form.SIGN and self.token.text == text
+        return self.token.form is TokenKind.SIGN and self.token.text == text
 
     def _expect(self, text: str, hint: str | None) -> None:
         if not self._is(text):
@@ -220,27 +374,27 @@ class _Parser:
 
     def _deeper(self) -> None:
         self.depth += 1
-        if self.depth > DEPTH:
-            raise ExpressionError(self.token.offset, f"must nest at most {DEPTH} levels deep")
+        if self.depth > MAX_DEPTH:
+            raise ExpressionError(self.token.offset, f"must nest at most {MAX_DEPTH} levels deep")
 
     def _made(self, node: Expression) -> Expression:
         self.nodes += 1
-        if self.nodes > NODES:
-            message = f"must have at most {NODES} values, names and operators"
+        if self.nodes > MAX_NODES:
+            message = f"must have at most {MAX_NODES} values, names and operators"
             raise ExpressionError(self.token.offset, message)
         return node
 
 
-def _way(token: Token) -> str | None:
-    """Say what to do about a token that stands where it cannot."""
-    if token.form is Form.SIGN and token.text in KEYWORDS:
+def _hint(token: Token) -> str | None:
+    """Return the hint for a misplaced token."""
+    if token.form is TokenKind.SIGN and token.text in KEYWORDS:
         return f"a parameter of this name is written `{token.text}`"
-    return OUT_OF_PLACE.get(token.text)
+    return MISPLACED_TOKEN_HINTS.get(token.text)
 
 
-def _nearest_function(found: str) -> str:
+def _nearest_function(name: str) -> str:
     # Late: only a mistake needs it.
     import difflib  # noqa: PLC0415
 
-    close = difflib.get_close_matches(found.lower(), ARGUMENTS, n=1, cutoff=0.7)
-    return f"did you mean {close[0]}(…)?" if close else f"functions: {', '.join(sorted(ARGUMENTS))}"
+    close = difflib.get_close_matches(name.lower(), ARGUMENT_COUNTS, n=1, cutoff=0.7)
+    return f"did you mean {close[0]}(…)?" if close else f"functions: {', '.join(sorted(ARGUMENT_COUNTS))}"

@@ -1,19 +1,19 @@
-"""What a plain scalar means, and which ones are refused because YAML's readers disagree about them.
+"""The meaning of plain scalars. A scalar whose meaning depends on the YAML reader is rejected.
 
-The tables hold the types of YAML 1.1 (as PyYAML resolves them, with the `y` and `n` of the standard) and
-of the core schema of YAML 1.2. A text that both take alike is that; one they take differently is refused.
+The tables contain the types of YAML 1.1 (as PyYAML resolves them, with the `y` and `n` of the standard) and
+of the core schema of YAML 1.2.
 """
 
 import math
 import re
 from dataclasses import dataclass
 
-from generator.reader.shown import cut
-from generator.structs.values import LARGEST_EXACT_INTEGER, Scalar
+from sweepledger.reader.messages import truncate
+from sweepledger.structs.values import LARGEST_EXACT_INTEGER, Scalar
 
 TEXT = "text"
-LONGEST_CONVERTED = 100
-"""Characters. Python refuses to convert more than 4,300 digits, and no message shows so many."""
+MAX_CONVERTED_LENGTH = 100
+"""In characters. Python refuses to convert more than 4,300 digits, and no message shows as many."""
 
 BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 NULLS = frozenset({"null", "Null", "NULL"})
@@ -25,7 +25,7 @@ FLOAT = re.compile(
 BASED = re.compile(r"[-+]?0[xXoObB][0-9a-fA-F_]+", re.ASCII)
 NOT_FINITE = re.compile(r"[-+]?(?:\.?inf|infinity)|\.?nan", re.ASCII | re.IGNORECASE)
 
-OLD_WORDS = {
+YAML_1_1_WORDS = {
     **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "on", "On", "ON"), "true"),
     **dict.fromkeys(("n", "N", "no", "No", "NO", "off", "Off", "OFF"), "false"),
     "<<": "a merge key",
@@ -37,20 +37,20 @@ DATE = re.compile(
     r"(?:[ \t]*(?:Z|[-+][0-9]{1,2}(?::?[0-9]{2})?))?",
     re.ASCII,
 )
-OLD_FLOAT = re.compile(
+YAML_1_1_FLOAT = re.compile(
     r"[-+]?[0-9][0-9_]*\.[0-9_]*(?:[eE][-+][0-9]+)?|\.[0-9][0-9_]*(?:[eE][-+][0-9]+)?", re.ASCII
 )
-OLD_SIXTIES = re.compile(
+YAML_1_1_SEXAGESIMAL = re.compile(
     r"[-+]?[1-9][0-9_]*(?::[0-5]?[0-9])+|[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+\.[0-9_]*", re.ASCII
 )
-OLD_INTEGERS = (
+YAML_1_1_INTEGERS = (
     (re.compile(r"[-+]?0b[01_]+", re.ASCII), 2),
     (re.compile(r"[-+]?0[0-7_]+", re.ASCII), 8),
     (re.compile(r"[-+]?(?:0|[1-9][0-9_]*)", re.ASCII), 10),
     (re.compile(r"[-+]?0x[0-9a-fA-F_]+", re.ASCII), 16),
 )
-NEW_FLOAT = re.compile(rf"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:{EXPONENT})?", re.ASCII)
-NEW_INTEGERS = (
+YAML_1_2_FLOAT = re.compile(rf"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:{EXPONENT})?", re.ASCII)
+YAML_1_2_INTEGERS = (
     (re.compile(r"[-+]?[0-9]+", re.ASCII), 10),
     (re.compile(r"0o[0-7]+", re.ASCII), 8),
     (re.compile(r"0x[0-9a-fA-F]+", re.ASCII), 16),
@@ -66,8 +66,8 @@ class Refusal:
     code: str
 
 
-def resolve(text: str) -> Scalar | Refusal:
-    """Give a plain scalar its one meaning, or refuse it."""
+def resolve_scalar(text: str) -> Scalar | Refusal:
+    """Return the meaning of a plain scalar, or why it is rejected."""
     if text in BOOLEANS:
         return BOOLEANS[text]
     if text in NULLS:
@@ -84,7 +84,7 @@ def _integer(text: str) -> int | Refusal:
     if len(text) <= len(str(-LARGEST_EXACT_INTEGER)) and abs(int(text)) <= LARGEST_EXACT_INTEGER:
         return int(text)
     return Refusal(
-        f"must be an integer from -2^53 to 2^53, got {cut(text)}",
+        f"must be an integer from -2^53 to 2^53, got {truncate(text)}",
         "readers that use doubles lose digits of larger ones; in quotes it is text",
         code="number-range",
     )
@@ -96,7 +96,7 @@ def _float(text: str) -> float | Refusal:
         return _not_finite(text)
     if value == 0 and re.search(r"[1-9]", re.split(r"[eE]", text)[0]):
         return Refusal(
-            f"must not be so small that it becomes 0, got {cut(text)}",
+            f"must not be so small that it becomes 0, got {truncate(text)}",
             "write 0, or a number of at least 5e-324",
             code="number-range",
         )
@@ -104,7 +104,9 @@ def _float(text: str) -> float | Refusal:
 
 
 def _not_finite(text: str) -> Refusal:
-    return Refusal(f"must be a finite number, got {cut(text)}", "in quotes it is text", code="not-finite")
+    return Refusal(
+        f"must be a finite number, got {truncate(text)}", "in quotes it is text", code="not-finite"
+    )
 
 
 def _refusal(text: str) -> Refusal | None:
@@ -116,9 +118,9 @@ def _refusal(text: str) -> Refusal | None:
         )
     if NOT_FINITE.fullmatch(text):
         return _not_finite(text)
-    old, new = _old_reading(text), _new_reading(text)
+    old, new = _yaml_1_1_reading(text), _yaml_1_2_reading(text)
     if old != new:
-        found = f"got {cut(text)}: YAML 1.1 reads {old}, YAML 1.2 reads {new}"
+        found = f"got {truncate(text)}: YAML 1.1 reads {old}, YAML 1.2 reads {new}"
         return Refusal(
             f"must mean the same to every YAML reader, {found}",
             _instead(text, old, new),
@@ -126,41 +128,43 @@ def _refusal(text: str) -> Refusal | None:
         )
     if old != TEXT or BASED.fullmatch(text):
         return Refusal(
-            f"must be a plain decimal number, got {cut(text)}", _instead(text, old, new), code="number-form"
+            f"must be a plain decimal number, got {truncate(text)}",
+            _instead(text, old, new),
+            code="number-form",
         )
     return None
 
 
 def _instead(text: str, *readings: str) -> str:
     values = [word for word in dict.fromkeys(readings) if word != TEXT and not word.startswith("a ")]
-    quoted = f'"{cut(text)}" for the text'
+    quoted = f'"{truncate(text)}" for the text'
     return f"write {', '.join(values)} or {quoted}" if values else f"write {quoted}"
 
 
-def _old_reading(text: str) -> str:
-    """Say what a reader of YAML 1.1 takes the text for."""
-    if text in OLD_WORDS:
-        return OLD_WORDS[text]
+def _yaml_1_1_reading(text: str) -> str:
+    """Return how YAML 1.1 reads a text."""
+    if text in YAML_1_1_WORDS:
+        return YAML_1_1_WORDS[text]
     if DATE.fullmatch(text):
         return "a date"
-    if OLD_SIXTIES.fullmatch(text):
-        return _sixties(text.replace("_", ""))
-    if OLD_FLOAT.fullmatch(text):
+    if YAML_1_1_SEXAGESIMAL.fullmatch(text):
+        return _sexagesimal(text.replace("_", ""))
+    if YAML_1_1_FLOAT.fullmatch(text):
         return repr(float(text.replace("_", "")))
-    return _whole(text, OLD_INTEGERS)
+    return _whole(text, YAML_1_1_INTEGERS)
 
 
-def _new_reading(text: str) -> str:
-    """Say what a reader of YAML 1.2 takes the text for."""
-    whole = _whole(text, NEW_INTEGERS)
-    return repr(float(text)) if whole == TEXT and NEW_FLOAT.fullmatch(text) else whole
+def _yaml_1_2_reading(text: str) -> str:
+    """Return how YAML 1.2 reads a text."""
+    whole = _whole(text, YAML_1_2_INTEGERS)
+    return repr(float(text)) if whole == TEXT and YAML_1_2_FLOAT.fullmatch(text) else whole
 
 
 def _whole(text: str, forms: tuple[tuple[re.Pattern[str], int], ...]) -> str:
     for form, base in forms:
         if form.fullmatch(text):
             digits = text.replace("_", "")
-            if len(digits) > LONGEST_CONVERTED:
+            if len(digits) > MAX_CONVERTED_LENGTH:
                 return "a very long number"
             prefix = re.compile(r"([-+]?)(?:0[box])?(.*)").fullmatch(digits)
             assert prefix is not None
@@ -168,9 +172,9 @@ def _whole(text: str, forms: tuple[tuple[re.Pattern[str], int], ...]) -> str:
     return TEXT
 
 
-def _sixties(text: str) -> str:
-    """Add up `12:30:45`, the notation of YAML 1.1 for angles and times."""
-    if len(text) > LONGEST_CONVERTED:
+def _sexagesimal(text: str) -> str:
+    """Return the value of `12:30:45`, the notation of YAML 1.1 for angles and times."""
+    if len(text) > MAX_CONVERTED_LENGTH:
         return "a very long number"
     value = 0.0
     for part in text.lstrip("+-").split(":"):

@@ -1,31 +1,66 @@
-"""One change to a YAML file that a person wrote: comments, order and style of all else stay as they are.
+"""Changes of one value in YAML files of authors, preserving comments, order and style of everything else.
 
-The change is made in the text, at the place that the parser names, and proven by reading the result: it
-must hold what it held before, but for the change.
+The text is changed at the position that the parser reports. The result is parsed and must differ only in this
+value.
 """
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from generator.reader.reading import read
-from generator.reader.writing import block, flow
+from sweepledger.reader.scalars import resolve_scalar
+from sweepledger.reader.strict_yaml import read_document
+
+BARE_TEXT = re.compile(r"[A-Za-z](?:[A-Za-z0-9_./:@-]*[A-Za-z0-9_/])?", re.ASCII)
+INDENT = 2
+"""Indentation of a block, in blanks."""
+
+
+def format_scalar(value: object) -> str:
+    """Return a scalar as YAML; text is bare if that is safe."""
+    if isinstance(value, str) and BARE_TEXT.fullmatch(value) and resolve_scalar(value) == value:
+        return value
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def format_flow(value: Any) -> str:
+    """Return any value as YAML on one line."""
+    match value:
+        case Mapping():
+            return f"{{{', '.join(f'{format_scalar(key)}: {format_flow(item)}' for key, item in value.items())}}}"
+        case str():
+            return format_scalar(value)
+        case Sequence():
+            return f"[{', '.join(format_flow(item) for item in value)}]"
+        case _:
+            return format_scalar(value)
+
+
+def format_block(key: str, value: Any, indent: int) -> str:
+    """Return a key and its value: mappings with one line per key, all other values after the key."""
+    head = f"{' ' * indent}{format_scalar(key)}:"
+    if not isinstance(value, Mapping) or not value:
+        return f"{head} {format_flow(value)}"
+    below = (format_block(name, item, indent + INDENT) for name, item in value.items())
+    return "\n".join((head, *below))
+
 
 NEW_LINE = "\n"
 
 
-def with_value(text: str, path: tuple[str, ...], value: Any) -> str:
+def set_value(text: str, path: tuple[str, ...], value: Any) -> str:
     """Set the key at a path of mappings; a missing one is added at the end of its mapping, parents too.
 
-    Raises ValueError where the text is not read without a problem, or the change cannot be made safely.
+    Raises ValueError if the text has problems, or the change cannot be made safely.
     """
     return _edited(text, path, value, append=False)
 
 
-def with_item(text: str, path: tuple[str, ...], item: Any) -> str:
+def append_item(text: str, path: tuple[str, ...], item: Any) -> str:
     """Append an item to the list at a path; a missing list is added at the end of its mapping.
 
-    Raises ValueError as `with_value` does, and where something else than a list is there.
+    Raises ValueError as `set_value` does, and if the value is not a list.
     """
     return _edited(text, path, item, append=True)
 
@@ -34,32 +69,32 @@ def _edited(text: str, path: tuple[str, ...], value: Any, *, append: bool) -> st
     if not path:
         raise ValueError("a path must hold at least one key")
     plain = text.removeprefix("\ufeff").replace("\r\n", "\n")
-    wanted = _wanted(_data(plain), path, value, append=append)
-    made = _change(plain, path, value, append=append)
-    if _frozen(_data(made)) != _frozen(wanted):
+    expected = _expected(_data(plain), path, value, append=append)
+    changed = _change(plain, path, value, append=append)
+    if _canonical(_data(changed)) != _canonical(expected):
         raise ValueError(f"{'.'.join(path)} cannot be set without changing something else")
-    made = made.replace("\n", "\r\n") if "\r\n" in text else made
-    return f"\ufeff{made}" if text.startswith("\ufeff") else made
+    changed = changed.replace("\n", "\r\n") if "\r\n" in text else changed
+    return f"\ufeff{changed}" if text.startswith("\ufeff") else changed
 
 
 def _data(text: str) -> dict[str, Any]:
-    found = read(text.encode(), "the file")
-    if found.document is None or found.problems:
-        raise ValueError(str(found.problems[0]) if found.problems else "the file cannot be read")
-    data = {} if found.document.is_empty else found.document.data
+    reading = read_document(text.encode(), "the file")
+    if reading.document is None or reading.problems:
+        raise ValueError(str(reading.problems[0]) if reading.problems else "the file cannot be read")
+    data = {} if reading.document.is_empty else reading.document.data
     if not isinstance(data, dict):
-        raise ValueError("the file must hold a mapping")  # noqa: TRY004 - of what a person wrote
+        raise ValueError("the file must hold a mapping")  # noqa: TRY004 - a mistake of the author, not of the caller
     return data
 
 
-def _wanted(data: dict[str, Any], path: tuple[str, ...], value: Any, *, append: bool) -> dict[str, Any]:
-    """Give the data as they must be read afterwards."""
+def _expected(data: dict[str, Any], path: tuple[str, ...], value: Any, *, append: bool) -> dict[str, Any]:
+    """Return the data that the changed text must have."""
     key, *rest = path
     held = data.get(key)
     if rest:
         if held is not None and not isinstance(held, dict):
             raise ValueError(f"{key} must be a mapping, got {held!r}")
-        return {**data, key: _wanted(held or {}, tuple(rest), value, append=append)}
+        return {**data, key: _expected(held or {}, tuple(rest), value, append=append)}
     if not append:
         return {**data, key: value}
     if held is not None and not isinstance(held, list):
@@ -67,18 +102,18 @@ def _wanted(data: dict[str, Any], path: tuple[str, ...], value: Any, *, append: 
     return {**data, key: [*(held or ()), value]}
 
 
-def _frozen(data: Any) -> str:
-    """Write data so that what differs in type or order differs."""
+def _canonical(data: Any) -> str:
+    """Return text that differs if data differ in type or order."""
     return json.dumps(data)
 
 
 def _change(text: str, path: tuple[str, ...], value: Any, *, append: bool) -> str:
-    # Late: `--help` and most commands read no YAML of people.
+    # Late: `--help` and most commands edit no YAML.
     from ruamel.yaml import YAML  # noqa: PLC0415
 
     node = YAML(typ="safe", pure=True).compose(text)
     if not hasattr(node, "flow_style"):  # nothing but comments, or an empty document
-        missing = block(path[0], _nested(path[1:], [value] if append else value), 0)
+        missing = format_block(path[0], _nested(path[1:], [value] if append else value), 0)
         return f"{text}{'' if text.endswith(NEW_LINE) or not text else NEW_LINE}{missing}\n"
     found: Any = None
     for position, key in enumerate(path):
@@ -97,30 +132,30 @@ def _nested(path: Sequence[str], value: Any) -> Any:
 
 
 def _added(text: str, node: Any, key: str, value: Any) -> str:
-    """Put a key at the end of a mapping."""
+    """Return the text with a key added to a mapping."""
     if node.flow_style:
-        return _in_flow(text, node, flow({key: value})[1:-1])
+        return _in_flow(text, node, format_flow({key: value})[1:-1])
     indent = node.value[0][0].start_mark.column
-    return _below(text, _end(node), block(key, value, indent))
+    return _below(text, _end(node), format_block(key, value, indent))
 
 
 def _appended(text: str, node: Any, item: Any) -> str:
-    """Put an item at the end of a list."""
+    """Return the text with an item added to a list."""
     if node.flow_style:
-        return _in_flow(text, node, flow(item))
-    return _below(text, _end(node), f"{' ' * node.start_mark.column}- {flow(item)}")
+        return _in_flow(text, node, format_flow(item))
+    return _below(text, _end(node), f"{' ' * node.start_mark.column}- {format_flow(item)}")
 
 
 def _replaced(text: str, key: Any, node: Any, value: Any) -> str:
     start, end = node.start_mark.index, _end(node)
     after_key = text.index(":", key.end_mark.index) + 1
     if not text[after_key:start].strip():
-        return f"{text[:after_key]} {flow(value)}{text[end:]}"
-    return f"{text[:start]}{flow(value)}{text[end:]}"
+        return f"{text[:after_key]} {format_flow(value)}{text[end:]}"
+    return f"{text[:start]}{format_flow(value)}{text[end:]}"
 
 
 def _in_flow(text: str, node: Any, added: str) -> str:
-    """Insert before the closing bracket; after the last entry, so that comments stay where they are."""
+    """Insert after the last entry and before the closing bracket, so that comments keep their places."""
     if not node.value:
         start = node.start_mark.index + 1
         return f"{text[:start]}{added}{text[node.end_mark.index - 1 :]}"
@@ -129,13 +164,13 @@ def _in_flow(text: str, node: Any, added: str) -> str:
 
 
 def _below(text: str, end: int, added: str) -> str:
-    """Insert lines after the line in which something ends."""
+    """Insert lines after the line that contains an offset."""
     at = text.find("\n", end)
     return f"{text}\n{added}\n" if at < 0 else f"{text[:at]}\n{added}{text[at:]}"
 
 
 def _end(node: Any) -> int:
-    """Find where the last character of a node is; the parser lets a block end where the next token begins."""
+    """Return the end of a node; the parser lets a block end where the next token begins."""
     start, end = node.start_mark.index, node.end_mark.index
     if isinstance(node.value, list) and not node.flow_style and node.value:
         last = node.value[-1]

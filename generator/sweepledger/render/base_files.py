@@ -1,11 +1,40 @@
-"""The options of a batch that add structure to its pods: components, described once for all shapes."""
+"""The files below `base/`: the launcher, and the components that a batch uses.
 
-from generator.formats import yaml
-from generator.render.bases import Bases
-from generator.render.pod import Manifest
-from generator.structs.batch import Batch
-from generator.structs.settings import GPU, Settings
-from generator.structs.sweep import CodeMode
+A component is a Kustomize component that adds the structure of one option to pods, equally in all shapes.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from sweepledger.formats import yaml
+from sweepledger.render.manifest import Manifest
+from sweepledger.structs.batch import Batch
+from sweepledger.structs.node_pool import GPU_RESOURCE
+from sweepledger.structs.run_config import CodeMode, Shape
+from sweepledger.structs.settings import Settings
+
+LAUNCHER = "launcher/v1"
+LAUNCHER_FILE = "launch.py"
+
+
+@dataclass(frozen=True, slots=True)
+class Bases:
+    """The files below `base/`, which overlays copy, fill in or refer to."""
+
+    files: Mapping[str, bytes]
+    """By path below `base/`, such as `launcher/v1/launch.py`."""
+
+    @property
+    def launcher(self) -> bytes:
+        """The launcher; every overlay has a copy."""
+        return self.files[f"{LAUNCHER}/{LAUNCHER_FILE}"]
+
+
+SHAPE_FOLDERS: Mapping[Shape, str] = MappingProxyType(
+    {shape: f"{'trial' if shape is Shape.INDEXED else shape}/v1" for shape in Shape}
+)
+"""The folder below `base/` that each shape builds on."""
 
 GPUS = "components/gpu/v1"
 SHARED_MEMORY = "components/shared-memory/v1"
@@ -17,13 +46,13 @@ CREDENTIALS = "components/clone-credentials/v1"
 STEADY = "components/steady/v1"
 
 
-def chosen(batch: Batch, settings: Settings) -> tuple[str, ...]:
-    """Name the components that a batch switches on, as folders below `base/`, in order."""
+def components_of(batch: Batch, settings: Settings) -> tuple[str, ...]:
+    """Return the components that a batch uses, as sorted folders below `base/`."""
     run = batch.run
     clones = run.code_mode is CodeMode.CLONE
     pool = settings.pools.get(run.pool or "")
     switches = {
-        GPUS: run.resources.gpu > 0 and (pool is None or pool.gpu_resource == GPU),
+        GPUS: run.resources.gpu > 0 and (pool is None or pool.gpu_resource == GPU_RESOURCE),
         SHARED_MEMORY: run.resources.shared_memory is not None,
         DATA: batch.program.data is not None,
         CHECKPOINTS: settings.results.checkpoints is not None,
@@ -36,7 +65,7 @@ def chosen(batch: Batch, settings: Settings) -> tuple[str, ...]:
     return tuple(sorted(name for name, is_on in switches.items() if is_on))
 
 
-def patch(bases: Bases, name: str) -> Manifest:
-    """Give what a component adds, as a partial pod template."""
+def component_patch(bases: Bases, name: str) -> Manifest:
+    """Return the partial pod template that a component adds."""
     template: Manifest = yaml.load(bases.files[f"{name}/patch.yaml"])["spec"]["template"]
     return template

@@ -1,19 +1,22 @@
-"""A trial's values where a reviewer looks for them; the launcher works out the same from the table."""
+"""The command and the environment of a trial's container, with the trial's values filled in.
+
+The launcher derives the same values from the table.
+"""
 
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from generator.formats.table import Column, environment_text
-from generator.render.pod import Manifest
-from generator.structs.batch import Batch
-from generator.structs.command import Macro, parse_element
-from generator.structs.names import environment_name
-from generator.structs.trial import Trial
-from generator.structs.values import Value, canonical
+from sweepledger.formats.hyperparams_csv import Column, environment_text
+from sweepledger.render.manifest import Manifest
+from sweepledger.structs.batch import Batch
+from sweepledger.structs.names import environment_name
+from sweepledger.structs.program import Macro, parse_element
+from sweepledger.structs.trial import Trial
+from sweepledger.structs.values import Value, canonical
 
-SPREADING: Mapping[str, Callable[[str, Any], list[str]]] = {
+ARGUMENT_MACROS: Mapping[str, Callable[[str, Any], list[str]]] = {
     "args": lambda name, value: [f"--{name}={value}"],
     "args_no_hyphens": lambda name, value: [f"{name}={value}"],
     "args_no_boolean_flags": lambda name, value: (
@@ -23,37 +26,39 @@ SPREADING: Mapping[str, Callable[[str, Any], list[str]]] = {
 """Python's `str()` of a value, as Weights & Biases does it. The launcher has the same three lines."""
 
 
-FILLED_IN = re.compile(r"\$(?=[$(])")
+VARIABLE_REFERENCE = re.compile(r"\$(?=[$(])")
 
 
-def escaped(text: str) -> str:
-    """Keep Kubernetes from filling in what looks like a reference to a variable, or from unescaping it."""
-    return FILLED_IN.sub("$$", text)
+def escape_variables(text: str) -> str:
+    """Return text escaped so that Kubernetes does not expand it as a reference to a variable."""
+    return VARIABLE_REFERENCE.sub("$$", text)
 
 
-def environment(trial: Trial, columns: Sequence[Column]) -> list[Manifest]:
+def trial_environment(trial: Trial, columns: Sequence[Column]) -> list[Manifest]:
     """List the trial's values as variables of a container, in the order of the table."""
     return [
         {
             "name": environment_name(column.name),
-            "value": escaped(environment_text(trial.assignment[column.name], column.type)),
+            "value": escape_variables(environment_text(trial.assignment[column.name], column.type)),
         }
         for column in columns
         if column.name in trial.assignment
     ]
 
 
-def arguments(batch: Batch, trial: Trial) -> list[str]:
-    """Give the command with the trial's values, as a container's arguments hold it."""
+def trial_arguments(batch: Batch, trial: Trial) -> list[str]:
+    """Return the command with the trial's values, as arguments of a container."""
     seed = batch.run.seed_base + trial.replicate
-    found = words(batch.program.command, trial.assignment, batch.columns, (batch.run.interpreter, seed))
-    return [escaped(argument) for argument in found]
+    found = expand_command(
+        batch.program.command, trial.assignment, batch.columns, (batch.run.interpreter, seed)
+    )
+    return [escape_variables(argument) for argument in found]
 
 
-def words(
+def expand_command(
     command: Sequence[str], assignment: Mapping[str, Value], order: Iterable[str], known: tuple[str, int]
 ) -> list[str]:
-    """Give a command with a trial's values, its interpreter and its seed, word by word.
+    """Return the words of a command with a trial's values, interpreter and seed.
 
     What only its pod can know is shown in angle brackets.
     """
@@ -71,9 +76,9 @@ def words(
     for element in command:
         parts = parse_element(element)
         match parts:
-            case (Macro(name=name),) if name in SPREADING:
+            case (Macro(name=name),) if name in ARGUMENT_MACROS:
                 for parameter, value in values.items():
-                    shown += SPREADING[name](parameter, value)
+                    shown += ARGUMENT_MACROS[name](parameter, value)
             case _:
                 shown.append("".join(_text(part, told) for part in parts))
     return shown

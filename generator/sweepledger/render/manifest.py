@@ -1,12 +1,13 @@
-"""Strategic merge, as Kustomize does it for pods: one description of an option serves all shapes."""
+"""Manifests as data, and strategic merge as in Kustomize: one description of an option serves all shapes."""
 
 import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from generator.render.pod import Manifest
+Manifest = dict[str, Any]
 
-KEYS: Mapping[str, str] = {
+
+MERGE_KEYS: Mapping[str, str] = {
     "containers": "name",
     "initContainers": "name",
     "env": "name",
@@ -18,7 +19,7 @@ KEYS: Mapping[str, str] = {
 
 
 def merge(base: Manifest, partial: Manifest) -> Manifest:
-    """Give the base with all that the partial says instead or besides; neither is changed."""
+    """Return the base with the partial merged over it; neither is changed."""
     return _mappings(base, partial)
 
 
@@ -41,8 +42,8 @@ def _values(key: str, base: Any, partial: Any) -> Any:
     match base, partial:
         case Mapping(), Mapping():
             return _mappings(base, partial)
-        case list(), list() if key in KEYS:
-            return _named(KEYS[key], base, partial)
+        case list(), list() if key in MERGE_KEYS:
+            return _named(MERGE_KEYS[key], base, partial)
         case _:
             return copy.deepcopy(partial)
 

@@ -1,35 +1,32 @@
-"""The overlay of a batch: every file, and the name that follows from them."""
+"""The overlay of a batch: all its files, and the name that ends in their digest.
 
-from collections.abc import Mapping
+`batch_digest` computes the digest again from the files alone, without spec, bases or the original version.
+"""
+
 from dataclasses import dataclass
 from typing import assert_never
 
-from generator import __version__
-from generator.formats import launch, lock, table, yaml
-from generator.formats.lock import LOCK_FILE
-from generator.formats.table import Row, Shard, Table
-from generator.render import components, distributed, indexed, jobs, pod
-from generator.render.bases import LAUNCHER, LAUNCHER_FILE, Bases
-from generator.render.pod import Manifest
-from generator.structs.batch import Batch, Lock
-from generator.structs.names import BLANK_DIGEST, batch_name
-from generator.structs.settings import Settings
-from generator.structs.sweep import Metric, Shape
-from generator.structs.tree import FileTree
-
-BASES: Mapping[Shape, str] = {
-    Shape.INDEXED: indexed.BASE,
-    Shape.JOBS: jobs.BASE,
-    **{shape: f"{shape}/v1" for shape in Shape if shape.is_distributed},
-}
-"""The folder below `base/` that a shape builds on."""
+from sweepledger import __version__
+from sweepledger.formats import batch_yaml, hyperparams_csv, launch_json, yaml
+from sweepledger.formats.batch_yaml import LOCK_FILE
+from sweepledger.formats.hyperparams_csv import Row, Shard, Table
+from sweepledger.render import base_files, distributed, jobs, pod
+from sweepledger.render.base_files import LAUNCHER, LAUNCHER_FILE, SHAPE_FOLDERS, Bases
+from sweepledger.render.manifest import Manifest
+from sweepledger.structs.batch import Batch, BatchLock
+from sweepledger.structs.file_tree import FileTree
+from sweepledger.structs.metric import Metric
+from sweepledger.structs.names import PLACEHOLDER_DIGEST, batch_name
+from sweepledger.structs.run_config import Shape
+from sweepledger.structs.settings import Settings
+from sweepledger.structs.values import bytes_digest
 
 
 @dataclass(frozen=True, slots=True)
 class Overlay:
     """A rendered batch."""
 
-    lock: Lock
+    lock: BatchLock
     tree: FileTree
 
     @property
@@ -41,24 +38,24 @@ class Overlay:
 def overlay(batch: Batch, bases: Bases, settings: Settings) -> Overlay:
     """Render a batch. Equal input gives equal bytes, and the name ends in their digest.
 
-    The digest is taken with the name's own digits and the lock's digest field blank.
+    The digest is computed with the digits in the name and the lock's digest field blank.
     """
     rows = [Row(trial.id, trial.assignment, trial.replicate) for trial in batch.trials]
-    columns = table.columns(batch.columns, rows)
-    written = Table(columns, table.shards(rows, columns))
+    columns = hyperparams_csv.choose_columns(batch.columns, rows)
+    written = Table(columns, hyperparams_csv.split_rows(rows, columns))
     blank = _render("", batch, bases, settings, written)
     return _render(f"sha256:{blank.tree.digest}", batch, bases, settings, written)
 
 
 def _render(digest: str, batch: Batch, bases: Bases, settings: Settings, written: Table) -> Overlay:
-    own = digest.removeprefix("sha256:") or BLANK_DIGEST
+    own = digest.removeprefix("sha256:") or PLACEHOLDER_DIGEST
     name = batch_name(batch.sweep.name, batch.number, own)
     files = {shard.file: shard.text.encode() for shard in written.shards}
     files[LAUNCHER_FILE] = bases.launcher
     manifests = _manifests(name, batch, bases, settings, written)
     files |= {file: text.encode() for file, text in manifests.items()}
     locked = _lock(name, digest, batch, settings, FileTree(files))
-    files[LOCK_FILE] = lock.write(locked, banner=_banner(batch)).encode()
+    files[LOCK_FILE] = batch_yaml.write(locked, banner=_banner(batch)).encode()
     return Overlay(locked, FileTree(files))
 
 
@@ -67,16 +64,16 @@ def _manifests(name: str, batch: Batch, bases: Bases, settings: Settings, writte
     listed: Manifest = {"resources": ["job.yaml"]}
     match batch.shape:
         case Shape.INDEXED:
-            objects = [indexed.patch(name, batch, settings, shards)]
-            listed = indexed.kustomization(batch, settings)
+            objects = [jobs.indexed_patch(name, batch, settings, shards)]
+            listed = jobs.indexed_kustomization(batch, settings)
         case Shape.JOBS:
-            objects = jobs.manifests(name, batch, settings, written, bases)
+            objects = jobs.trial_jobs(name, batch, settings, written, bases)
         case Shape.TRAIN_JOB | Shape.MPI_JOB | Shape.JOB_SET | Shape.PYTORCH_JOB | Shape.TF_JOB:
             objects = distributed.manifests(name, batch, settings, written, bases)
         case _:
             assert_never(batch.shape)
     return {
-        launch.LAUNCH_FILE: launch.write(name, batch, settings, written, banner=banner),
+        launch_json.LAUNCH_FILE: launch_json.write(name, batch, settings, written, banner=banner),
         "job.yaml": yaml.dump(*objects, banner=banner),
         "kustomization.yaml": yaml.dump(
             {
@@ -91,8 +88,8 @@ def _manifests(name: str, batch: Batch, bases: Bases, settings: Settings, writte
 
 
 def _config_maps(name: str, batch: Batch, settings: Settings, shards: tuple[Shard, ...]) -> Manifest:
-    names = pod.Objects(name)
-    contents = [(names.launcher, [LAUNCHER_FILE, launch.LAUNCH_FILE])]
+    names = pod.ConfigMapNames(name)
+    contents = [(names.launcher, [LAUNCHER_FILE, launch_json.LAUNCH_FILE])]
     contents += [(names.table(number), [shard.file]) for number, shard in enumerate(shards)]
     return {
         "configMapGenerator": [
@@ -107,9 +104,9 @@ def _config_maps(name: str, batch: Batch, settings: Settings, shards: tuple[Shar
     }
 
 
-def _lock(name: str, digest: str, batch: Batch, settings: Settings, files: FileTree) -> Lock:
+def _lock(name: str, digest: str, batch: Batch, settings: Settings, files: FileTree) -> BatchLock:
     sweep = batch.sweep
-    return Lock(
+    return BatchLock(
         name=name,
         digest=digest,
         sweep=sweep.name,
@@ -136,8 +133,8 @@ def _lock(name: str, digest: str, batch: Batch, settings: Settings, files: FileT
 
 
 def bases_of(batch: Batch, settings: Settings) -> tuple[str, ...]:
-    """Name the folders below `base/` that a batch is made from or builds on: launcher, base, components."""
-    return (LAUNCHER, BASES[batch.shape], *components.chosen(batch, settings))
+    """Return the folders below `base/` that a batch is built from: launcher, base, components."""
+    return (LAUNCHER, SHAPE_FOLDERS[batch.shape], *base_files.components_of(batch, settings))
 
 
 def _banner(batch: Batch) -> str:
@@ -146,3 +143,17 @@ def _banner(batch: Batch) -> str:
         f"Generated by sweepledger {__version__} from {sweep.path} ({sweep.digest[:19]}).\n"
         f"Do not edit: change the spec and run `sweep generate {sweep.name}`."
     )
+
+
+def batch_digest(tree: FileTree, name: str, digest: str) -> str:
+    """Return the digest of a batch's files with its name and its own digest blank, as when it was rendered.
+
+    It equals the lock's `digest` if and only if nothing changed since, for every version that rendered it.
+    """
+    blank = f"{name[: -len(PLACEHOLDER_DIGEST)]}{PLACEHOLDER_DIGEST}".encode()
+    files = {path: content.replace(name.encode(), blank) for path, content in tree}
+    lock = files.get(LOCK_FILE, b"").replace(f'"{digest}"'.encode(), b'""')
+    for path, content in tree:
+        if path != LOCK_FILE:
+            lock = lock.replace(bytes_digest(content).encode(), bytes_digest(files[path]).encode())
+    return f"sha256:{FileTree({**files, LOCK_FILE: lock}).digest}"

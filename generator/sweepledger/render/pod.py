@@ -1,46 +1,154 @@
-"""What a batch says of its pods beyond base and components, as partial pod templates: values only.
+"""The pods of a batch as partial pod templates: labels, resources, deadlines, volumes and environment.
 
-A part that an option brings in one form for all batches is a component below `base/`, and what the object
-around the pods says belongs to the module of its shape: neither is written here.
+Structure that an option adds in one form for all batches is a component below `base/`; the object around the
+pods belongs to the module of its shape. Names of the platform's objects are in platform/objects.py.
 """
 
-from generator.formats.launch import LAUNCHER_PATH, secret_folder
-from generator.formats.placement import placement
-from generator.formats.table import Shard, Table
-from generator.render import pod, values
-from generator.render.merging import merge
-from generator.render.pod import Manifest, Objects
-from generator.render.values import escaped
-from generator.structs.batch import Batch
-from generator.structs.labels import (
-    CHECKPOINTS,
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sweepledger import __version__
+from sweepledger.formats.hyperparams_csv import Shard, Table
+from sweepledger.formats.launch_json import LAUNCHER_PATH, secret_folder
+from sweepledger.render import command
+from sweepledger.render.command import escape_variables
+from sweepledger.render.manifest import Manifest, merge
+from sweepledger.structs import quantities
+from sweepledger.structs.batch import Batch
+from sweepledger.structs.kubernetes import (
+    BATCH_LABEL,
+    CODE_CONTAINER,
     EGRESS_LABEL,
+    GENERATOR_LABELS,
+    INDEX_LABEL,
     INDEX_VARIABLE,
     PARENT_ID_VARIABLE,
     PARENT_PATH,
     PARENT_VARIABLE,
+    PRIORITY_LABEL,
+    QUEUE_LABEL,
+    SWEEP_LABEL,
+    TRIAL_LABEL,
+    parent_mount,
+    trial_folder,
 )
-from generator.structs.settings import Settings
-from generator.structs.sweep import CodeMode
+from sweepledger.structs.node_pool import GPU_RESOURCE, Pool, scheduling_fields
+from sweepledger.structs.run_config import CodeMode
+from sweepledger.structs.settings import GIT_EGRESS, Settings
 
-GIT = "git"
-"""The egress of the settings, if they have it, that leads to the git server."""
+POD_STARTUP_SECONDS = 15 * 60
+"""Used without a pool. A pod's deadline counts from its start, including the image pull; the launcher times trials."""
+POD_GRACE_SECONDS = 30
+
+OTHER_DISK = 2 << 30
+"""Bytes that a pod may write in addition to its scratch: logs, the image's writable layer, cloned code."""
+MEBIBYTE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigMapNames:
+    """The names of a batch's ConfigMaps; each begins with the batch's name."""
+
+    batch: str
+
+    @property
+    def launcher(self) -> str:
+        """The ConfigMap with the launcher and its instructions."""
+        return f"{self.batch}-launcher"
+
+    def table(self, number: int) -> str:
+        """The ConfigMap with a shard of the table."""
+        return f"{self.batch}-table-{number:03d}"
+
+
+def labels(name: str, batch: Batch, settings: Settings) -> dict[str, str]:
+    """Return the labels of every object and pod of a batch; those of the settings never replace sweepledger's."""
+    return {
+        **dict(sorted(settings.labels.items())),
+        **GENERATOR_LABELS,
+        SWEEP_LABEL: batch.sweep.name,
+        BATCH_LABEL: name,
+    }
+
+
+def trial_labels(batch: Batch, index: int) -> dict[str, str]:
+    """Return the labels of objects and pods of one trial."""
+    return {TRIAL_LABEL: batch.trials[index].id, INDEX_LABEL: str(index)}
+
+
+def queue_labels(batch: Batch, settings: Settings) -> dict[str, str]:
+    """Return the labels of objects that Kueue queues, if the pool is a queue; pods need none."""
+    pool = pool_of(batch, settings)
+    if pool is None or pool.queue is None:
+        return {}
+    priority = {} if batch.run.priority is None else {PRIORITY_LABEL: batch.run.priority}
+    return {QUEUE_LABEL: pool.queue} | priority
+
+
+def annotations(batch: Batch) -> dict[str, str]:
+    """Return annotations that say where an object comes from, for people who only see the cluster."""
+    return {
+        "sweepledger.dev/generator": __version__,
+        "sweepledger.dev/program": f"sha256:{batch.program.digest}",
+        "sweepledger.dev/spec": batch.sweep.path,
+        "sweepledger.dev/spec-digest": batch.sweep.digest,
+    }
+
+
+def pool_of(batch: Batch, settings: Settings) -> Pool | None:
+    """Return the pool of a batch, if it has one."""
+    return None if batch.run.pool is None else settings.pools[batch.run.pool]
+
+
+def deadline(batch: Batch, settings: Settings) -> int:
+    """Return the seconds after which the node ends a pod whose launcher has not ended."""
+    pool = pool_of(batch, settings)
+    startup = POD_STARTUP_SECONDS if pool is None else pool.startup_seconds
+    return batch.run.timeout_seconds + POD_GRACE_SECONDS + startup
+
+
+def gpu_resource(batch: Batch, settings: Settings) -> str:
+    """Return the resource name of GPUs where the batch runs."""
+    pool = pool_of(batch, settings)
+    return GPU_RESOURCE if pool is None else pool.gpu_resource
+
+
+def resources(batch: Batch, settings: Settings, shards: tuple[Shard, ...]) -> Manifest:
+    """Return the resources of a trial; requests and limits are equal."""
+    wanted = batch.run.resources
+    disk = quantities.whole_quantity(wanted.scratch) + OTHER_DISK
+    amounts = {
+        "cpu": wanted.cpu,
+        "memory": _memory(wanted.memory, shards),
+        "ephemeral-storage": quantities.format_bytes(disk),
+    }
+    if wanted.gpu:
+        amounts[gpu_resource(batch, settings)] = str(wanted.gpu)
+    return {"limits": dict(amounts), "requests": dict(amounts)}
+
+
+def _memory(wanted: str, shards: tuple[Shard, ...]) -> str:
+    """Add the size of a table with several shards: a projected volume is in the pod's memory."""
+    if len(shards) == 1:
+        return wanted  # half a MiB at most: less than what two runs differ by
+    table = sum(len(shard.text.encode()) for shard in shards)
+    return quantities.format_bytes(quantities.whole_quantity(wanted) + -(-table // MEBIBYTE) * MEBIBYTE)
 
 
 def template(name: str, batch: Batch, settings: Settings, shards: tuple[Shard, ...]) -> Manifest:
-    """Say all of a batch's pods that no trial says for itself. Merge it over base and components."""
-    pool = pod.pool_of(batch, settings)
+    """Return the part of the pod template that all trials share, to be merged over base and components."""
+    pool = pool_of(batch, settings)
     container = {
         "name": "trial",
         "image": batch.program.container_image,
         "command": [batch.run.interpreter, LAUNCHER_PATH],
         "env": _environment(batch),
-        "resources": pod.resources(batch, settings, shards),
+        "resources": resources(batch, settings, shards),
         "volumeMounts": _mounts(batch, settings),
     }
     spec: Manifest = {
-        "activeDeadlineSeconds": pod.deadline(batch, settings),
-        **({} if pool is None else placement(pool, has_gpus=batch.run.resources.gpu > 0)),
+        "activeDeadlineSeconds": deadline(batch, settings),
+        **({} if pool is None else scheduling_fields(pool, has_gpus=batch.run.resources.gpu > 0)),
         "containers": [container],
         "volumes": _volumes(name, batch, settings, shards),
     }
@@ -51,37 +159,32 @@ def template(name: str, batch: Batch, settings: Settings, shards: tuple[Shard, .
     if settings.priority_class is not None:
         spec["priorityClassName"] = settings.priority_class
     egress = {f"{EGRESS_LABEL}{place}": "true" for place in _destinations(batch, settings)}
-    return {"metadata": {"labels": pod.labels(name, batch, settings) | egress}, "spec": spec}
+    return {"metadata": {"labels": labels(name, batch, settings) | egress}, "spec": spec}
 
 
-def of_trial(name: str, batch: Batch, settings: Settings, table: Table, index: int) -> Manifest:
-    """Say what the pods of one trial have for themselves where each trial has its object."""
+def trial_template(name: str, batch: Batch, settings: Settings, table: Table, index: int) -> Manifest:
+    """Return the part of the pod template of one trial, for shapes with one object per trial."""
     trial = batch.trials[index]
     container = {
         "name": "trial",
-        "args": ["--", *values.arguments(batch, trial)],
+        "args": ["--", *command.trial_arguments(batch, trial)],
         "env": [
             {"name": INDEX_VARIABLE, "value": str(index)},
-            *values.environment(trial, table.columns),
+            *command.trial_environment(trial, table.columns),
         ],
     }
     own: Manifest = {
-        "metadata": {"labels": pod.trial_labels(batch, index)},
+        "metadata": {"labels": trial_labels(batch, index)},
         "spec": {"containers": [container]},
     }
-    own = merge(own, folders(settings, {"subPath": f"{name}/{index}"}))
+    own = merge(own, output_mounts(settings, trial_folder(name, index)))
     folder = batch.parent_folders.get(index)
     return own if folder is None else merge(own, _parent(folder, batch.parents[index], settings))
 
 
 def _parent(folder: str, trial: str, settings: Settings) -> Manifest:
-    """Show a trial the checkpoints that it goes on from: another trial's, to read and nothing else."""
-    mount = {
-        "name": "results" if settings.results.checkpoints is None else "checkpoints",
-        "mountPath": PARENT_PATH,
-        "readOnly": True,
-        "subPath": f"{folder}/{CHECKPOINTS}",
-    }
+    """Return the read-only mount of the checkpoints that a trial continues from, and its variables."""
+    mount = parent_mount(settings.results.checkpoints_volume, folder)
     environment = [
         {"name": PARENT_VARIABLE, "value": PARENT_PATH},
         {"name": PARENT_ID_VARIABLE, "value": trial},
@@ -90,23 +193,23 @@ def _parent(folder: str, trial: str, settings: Settings) -> Manifest:
 
 
 def _destinations(batch: Batch, settings: Settings) -> list[str]:
-    """Name the places that the pods may reach: all containers of a pod share one network."""
-    clones = batch.run.code_mode is CodeMode.CLONE and GIT in settings.egress
-    return sorted({*batch.run.egress, *((GIT,) if clones else ())})
+    """Return the egress names of the pods: all containers of a pod share one network."""
+    clones = batch.run.code_mode is CodeMode.CLONE and GIT_EGRESS in settings.egress
+    return sorted({*batch.run.egress, *((GIT_EGRESS,) if clones else ())})
 
 
-def folders(settings: Settings, place: Manifest) -> Manifest:
-    """Give a trial its own folder on every volume it writes to; `place` has `subPath` or `subPathExpr`."""
-    separate = {"checkpoints": settings.results.checkpoints, "artifacts": settings.results.artifacts}
-    names = ["results", *(volume for volume, claim in separate.items() if claim is not None)]
-    mounts = [{"name": volume, "mountPath": f"/sweep/{volume}", **place} for volume in names]
+def output_mounts(settings: Settings, folder: Mapping[str, str]) -> Manifest:
+    """Return a pod template that mounts a trial's own folder on every volume it writes to."""
+    mounts = [
+        {"name": volume, "mountPath": f"/sweep/{volume}", **folder} for volume in settings.results.claims
+    ]
     return {"spec": {"containers": [{"name": "trial", "volumeMounts": mounts}]}}
 
 
 def _environment(batch: Batch) -> list[Manifest]:
     variables = {
         "OMP_NUM_THREADS": str(batch.run.threads),
-        **{variable: escaped(value) for variable, value in batch.run.environment.items()},
+        **{variable: escape_variables(value) for variable, value in batch.run.environment.items()},
         "SWEEP_RAN": batch.program.image,
     }
     return [{"name": name, "value": value} for name, value in sorted(variables.items())]
@@ -124,18 +227,14 @@ def _mounts(batch: Batch, settings: Settings) -> list[Manifest]:
 
 
 def _volumes(name: str, batch: Batch, settings: Settings, shards: tuple[Shard, ...]) -> list[Manifest]:
-    objects, results = Objects(name), settings.results
+    objects = ConfigMapNames(name)
     tables = [{"configMap": {"name": objects.table(number)}} for number in range(len(shards))]
     volumes: list[Manifest] = [
         {"name": "launcher", "configMap": {"name": objects.launcher, "defaultMode": 0o444}},
         {"name": "table", "projected": {"defaultMode": 0o444, "sources": tables}},
         {"name": "scratch", "emptyDir": {"sizeLimit": batch.run.resources.scratch}},
-        _claim("results", results.claim),
+        *(_claim(volume, claim) for volume, claim in settings.results.claims.items()),
     ]
-    if results.checkpoints is not None:
-        volumes.append(_claim("checkpoints", results.checkpoints))
-    if results.artifacts is not None:
-        volumes.append(_claim("artifacts", results.artifacts))
     if batch.program.data is not None:
         claim = settings.datasets[batch.program.data.name].claim
         volumes.append({"name": "data", "persistentVolumeClaim": {"claimName": claim, "readOnly": True}})
@@ -169,8 +268,8 @@ def _clone(batch: Batch, settings: Settings) -> Manifest:
         "CODE_URL": settings.code.url,
     }
     return {
-        "name": "code",
+        "name": CODE_CONTAINER,
         "image": settings.image_of(settings.code.image),
-        "env": [{"name": name, "value": escaped(value)} for name, value in variables.items()],
+        "env": [{"name": name, "value": escape_variables(value)} for name, value in variables.items()],
         "resources": {"limits": dict(amounts), "requests": dict(amounts)},
     }

@@ -1,4 +1,4 @@
-"""Files that an attempt left on a volume, copied only if they are what its record says, byte for byte."""
+"""Artifacts of attempts on a volume: copied only if size and checksum match the record."""
 
 import hashlib
 import os
@@ -6,115 +6,106 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Protocol
+from typing import IO
 
-from generator.errors import StorageError
-from generator.structs.record import Artifact
+from sweepledger.errors import StorageError
+from sweepledger.process import ByteSource
+from sweepledger.safe_open import FILE_FLAGS, FOLDER_FLAGS
+from sweepledger.storage import storage_error
+from sweepledger.structs.record import Artifact
 
-PORTION = 1 << 20
-FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-
-
-class Source(Protocol):
-    """Where bytes come from."""
-
-    def read(self, size: int, /) -> bytes:
-        """Give so many bytes, fewer only at the end."""
+CHUNK_BYTES = 1 << 20
 
 
-def place_of(artifact: Artifact, into: Path) -> Path:
-    """Say where an artifact is to lie below a folder. Raises StorageError for a path that leads out of it.
+def artifact_path(artifact: Artifact, into: Path) -> Path:
+    """Return the path of an artifact's copy in a folder. Raises StorageError for a path that leads out of it.
 
-    A trial names its files, and its record stands in git for everybody to fetch.
+    The record's paths are untrusted: the trial chose them.
     """
     parts = artifact.path.split("/")
     if {"", ".", ".."}.intersection(parts) or not artifact.path.isprintable() or "\\" in artifact.path:
         raise StorageError(
             f"artifact {artifact.path!r}: must be a plain path below its folder",
-            hint="the trial named it so; take it from the volume by hand if you trust it",
+            hint="the trial chose this name; copy the file from the volume manually if you trust it",
         )
     return into.joinpath(*parts)
 
 
-def is_there(artifact: Artifact, place: Path) -> bool:
-    """Tell whether a file is there already, as recorded. Raises StorageError where another one is."""
-    if not os.path.lexists(place):
+def is_copied(artifact: Artifact, path: Path) -> bool:
+    """Return whether the copy exists and matches its record. Raises StorageError if other content exists."""
+    if not os.path.lexists(path):
         return False
-    if place.is_file() and not place.is_symlink() and place.stat().st_size == artifact.bytes:
-        with place.open("rb") as file:
+    if path.is_file() and not path.is_symlink() and path.stat().st_size == artifact.bytes:
+        with path.open("rb") as file:
             if hashlib.file_digest(file, "sha256").hexdigest() == artifact.sha256:
                 return True
-    raise StorageError(f"{place}: is there already, with other content", hint="name another folder by --to")
+    raise StorageError(f"{path}: exists already, with other content", hint="choose another folder with --to")
 
 
-def keep(source: Source, artifact: Artifact, place: Path) -> None:
-    """Copy a source to a new file that appears only when it is what was recorded. Raises StorageError."""
+def copy_verified(source: ByteSource, artifact: Artifact, path: Path) -> None:
+    """Copy a source to a new file, which appears only if it matches its record. Raises StorageError."""
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(dir=place.parent, prefix=".fetch.", suffix=".tmp")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".fetch.", suffix=".tmp")
         try:
             with os.fdopen(descriptor, "wb") as file:
-                _copy(source, artifact, file.write)
+                _copy(source, artifact, file)
                 os.fsync(file.fileno())
             Path(name).chmod(0o644)
-            Path(name).replace(place)
+            Path(name).replace(path)
         except BaseException:
             with suppress(OSError):
                 Path(name).unlink()
             raise
     except OSError as error:
-        raise StorageError(f"{place}: {(error.strerror or str(error)).lower()}") from error
+        raise storage_error(path, error) from error
 
 
-def _copy(source: Source, artifact: Artifact, write: "_Write") -> None:
+def _copy(source: ByteSource, artifact: Artifact, file: IO[bytes]) -> None:
     left, digest = artifact.bytes, hashlib.sha256()
-    while portion := source.read(min(PORTION, left + 1)):
-        left -= len(portion)
+    while chunk := source.read(min(CHUNK_BYTES, left + 1)):
+        left -= len(chunk)
         if left < 0:
             break
-        digest.update(portion)
-        write(portion)
+        digest.update(chunk)
+        file.write(chunk)
     if left or digest.hexdigest() != artifact.sha256:
         got = f"sha256:{digest.hexdigest()[:12]}" if not left else f"{artifact.bytes - left} bytes"
         raise StorageError(
             f"artifact {artifact.path!r}: must be {artifact.bytes} bytes of sha256:{artifact.sha256[:12]} "
-            f"by its record, got {got}{' or more' if left < 0 else ''}",
-            hint="the file was changed after its trial ended; nothing was kept of it",
+            f"according to its record, got {got}{' or more' if left < 0 else ''}",
+            hint="the file was changed after its trial ended; nothing was copied",
         )
 
 
-class _Write(Protocol):
-    def __call__(self, content: bytes, /) -> int: ...
-
-
 @contextmanager
-def opened(roots: Iterable[Path], uid: str, artifact: Artifact) -> Iterator[Source]:
-    """Open an attempt's artifact where one of its trial's folders has it. Raises StorageError.
+def open_artifact(roots: Iterable[Path], uid: str, artifact: Artifact) -> Iterator[ByteSource]:
+    """Open an attempt's artifact in the first of its trial's folders that has it. Raises StorageError.
 
-    No link is followed on the way: a trial owns its folder.
+    No link on the path is followed: the trial can write to its folder.
     """
-    tried = [root / "artifacts" / uid for root in roots]
-    for folder in tried:
+    folders = [root / "artifacts" / uid for root in roots]
+    for folder in folders:
         descriptor = _open(folder, artifact.path.split("/"))
         if descriptor is not None:
             with os.fdopen(descriptor, "rb") as file:
                 yield file
             return
     raise StorageError(
-        f"{tried[0]}/{artifact.path}: is not there",
-        hint="name the volume by --results, or read it through a pod by --by-pod",
+        f"{folders[0]}/{artifact.path}: does not exist",
+        hint="pass the mounted volume with --results, or read it through a pod with --by-pod",
     )
 
 
 def _open(folder: Path, parts: list[str]) -> int | None:
     try:
-        here = os.open(folder, FLAGS | os.O_DIRECTORY)
+        descriptor = os.open(folder, FOLDER_FLAGS)
         for number, part in enumerate(parts, start=1):
+            parent, flags = descriptor, FOLDER_FLAGS if number < len(parts) else FILE_FLAGS
             try:
-                below = os.open(part, FLAGS | (os.O_DIRECTORY if number < len(parts) else 0), dir_fd=here)
+                descriptor = os.open(part, flags, dir_fd=parent)
             finally:
-                os.close(here)
-            here = below
+                os.close(parent)
     except OSError:
         return None
-    return here
+    return descriptor

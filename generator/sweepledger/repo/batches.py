@@ -1,20 +1,20 @@
-"""The batches that stand in a commit or lie in the work tree, as values that are read when asked."""
+"""The batches of a commit or of the work tree, as values that read their files on first use."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from generator.errors import StorageError, UnreadableError
-from generator.formats import launch, lock, table
-from generator.formats.table import Row
-from generator.problems import Place, Problem
-from generator.repo.contents import Blobs, Contents, InCommit, InMemory, OnDisk
-from generator.repo.git import Repository
-from generator.structs.batch import Lock
-from generator.structs.names import split_batch_name
-from generator.structs.tree import Drift, FileTree
-from generator.structs.trial import Trial
+from sweepledger.errors import StorageError, UnreadableError
+from sweepledger.formats import batch_yaml, hyperparams_csv, launch_json
+from sweepledger.formats.hyperparams_csv import Row
+from sweepledger.problems import Problem, SourcePosition
+from sweepledger.repo.batch_files import BatchFiles, BlobCache, CommitFiles, DiskFiles, MemoryFiles
+from sweepledger.repo.git import Repository
+from sweepledger.structs.batch import BatchLock
+from sweepledger.structs.file_tree import Drift, FileTree
+from sweepledger.structs.names import split_batch_name
+from sweepledger.structs.trial import Trial
 
 ACTIVE = "overlays/active"
 ARCHIVE = "overlays/archive"
@@ -22,135 +22,138 @@ ARCHIVE = "overlays/archive"
 
 @dataclass(frozen=True)
 class StoredBatch:
-    """A batch's folder as it lies in git or on disk."""
+    """The folder of a batch in a commit, on disk or in memory."""
 
     folder: str
     """Relative to the repository, with forward slashes."""
-    held: FileTree | Contents
+    source: FileTree | BatchFiles
 
     @cached_property
-    def contents(self) -> Contents:
-        """Where the files are."""
-        return InMemory(self.held) if isinstance(self.held, FileTree) else self.held
+    def contents(self) -> BatchFiles:
+        """The files, read on demand."""
+        return MemoryFiles(self.source) if isinstance(self.source, FileTree) else self.source
 
     @cached_property
     def tree(self) -> FileTree:
-        """Every file. Raises StorageError."""
+        """All files. Raises StorageError."""
         return self.contents.tree()
 
     @property
     def name(self) -> str:
-        """The batch's name: its folder's."""
+        """The batch's name, which is that of its folder."""
         return self.folder.rpartition("/")[2]
 
     @property
     def sweep(self) -> str:
-        """The sweep that the folder's name says; its lock may say another."""
+        """The sweep according to the folder's name; the lock may contain another."""
         return (split_batch_name(self.name) or ("",))[0]
 
     @property
     def is_active(self) -> bool:
-        """Tell whether the cluster is asked to run it."""
+        """Whether the controller runs it."""
         return self.folder.startswith(f"{ACTIVE}/")
 
     @cached_property
-    def lock(self) -> Lock:
-        """What batch.yaml says. Raises UnreadableError if it says nothing that can be followed."""
+    def lock(self) -> BatchLock:
+        """The batch lock. Raises UnreadableError if it is missing or invalid."""
         try:
-            return lock.read(self.contents.read(lock.LOCK_FILE))
+            return batch_yaml.read(self.contents.read(batch_yaml.LOCK_FILE))
         except KeyError as error:
-            raise self._unreadable(lock.LOCK_FILE, "is missing") from error
-        except lock.LockError as error:
-            raise self._unreadable(lock.LOCK_FILE, str(error), line=error.line) from error
+            raise self._unreadable(batch_yaml.LOCK_FILE, "is missing") from error
+        except batch_yaml.LockError as error:
+            raise self._unreadable(batch_yaml.LOCK_FILE, str(error), line=error.line or 1) from error
 
     @cached_property
     def lines(self) -> tuple[tuple[str, str], ...]:
-        """Header and row line of every trial, in the order of the completion index."""
-        found: list[tuple[str, str]] = []
-        for file in launch.shard_files(self.tree[launch.LAUNCH_FILE]):
+        """Header and row of every trial as text, in the order of the completion index."""
+        lines: list[tuple[str, str]] = []
+        for file in launch_json.read_table_layout(self.tree[launch_json.LAUNCH_FILE]).files:
             head, *rows = self.tree[file].decode().splitlines()
-            found += [(head, row) for row in rows]
-        return tuple(found)
+            lines += [(head, row) for row in rows]
+        return tuple(lines)
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
-        """The table, typed. Raises UnreadableError if it or the lock cannot be read."""
+        """The parsed table. Raises UnreadableError if it or the lock cannot be read."""
         try:
-            instructions = self.tree[launch.LAUNCH_FILE]
-            columns = launch.columns(instructions)
-            shards = [self.tree[file].decode() for file in launch.shard_files(instructions)]
-            found = tuple(row for shard in shards for row in table.parse(shard, columns))
+            layout = launch_json.read_table_layout(self.tree[launch_json.LAUNCH_FILE])
+            shards = [self.tree[file].decode() for file in layout.files]
+            rows = tuple(
+                row for shard in shards for row in hyperparams_csv.parse_shard(shard, layout.columns)
+            )
         except (KeyError, ValueError) as error:
-            raise self._unreadable(launch.LAUNCH_FILE, f"the table cannot be read: {error}") from error
-        if len(found) != self.lock.trials:
-            message = f"the table has {len(found)} row(s), the lock says {self.lock.trials}"
-            raise self._unreadable(launch.LAUNCH_FILE, message)
-        return found
+            raise self._unreadable(launch_json.LAUNCH_FILE, f"the table cannot be read: {error}") from error
+        if len(rows) != self.lock.trials:
+            message = f"the table has {len(rows)} row(s), but the lock states {self.lock.trials}"
+            raise self._unreadable(launch_json.LAUNCH_FILE, message)
+        return rows
 
     def _unreadable(self, file: str, message: str, *, line: int = 0) -> UnreadableError:
-        place = Place("", line, 1 if line else 0)
-        found = Problem.at(f"{self.folder}/{file}", place, message, code="batch-unreadable", hint=_RESTORE)
-        return UnreadableError(found)
+        position = SourcePosition("", line, 1 if line else 0)
+        problem = Problem.at(
+            f"{self.folder}/{file}", position, message, code="batch-unreadable", hint=_RESTORE_HINT
+        )
+        return UnreadableError(problem)
 
     @cached_property
     def trials(self) -> tuple[Trial, ...]:
-        """The trials, their identity recomputed from values and program, never read from the id."""
+        """The trials, with ids computed from values and program instead of read from the table."""
         program = self.lock.program.digest
         return tuple(Trial(row.values, program, row.replicate) for row in self.rows)
 
     def vetted(self) -> "StoredBatch":
-        """Give the batch itself if its lock can be read and is its own. Raises UnreadableError."""
+        """Return the batch if its lock is valid and belongs to it. Raises UnreadableError."""
         if (self.lock.name, self.lock.sweep) != (self.name, self.sweep):
             message = f"must be of batch {self.name}, got {self.lock.name!r} of sweep {self.lock.sweep!r}"
-            raise self._unreadable(lock.LOCK_FILE, message, line=1)
+            raise self._unreadable(batch_yaml.LOCK_FILE, message, line=1)
         return self
 
     def hand_edits(self) -> Drift:
-        """Say which files are not what the batch's own lock says they are."""
+        """Return the files that differ from the digests in the batch's own lock."""
         try:
             listed = self.lock.files
         except UnreadableError:
-            return Drift(changed=(lock.LOCK_FILE,))
-        found = {path: digest for path, digest in self.tree.digests.items() if path != lock.LOCK_FILE}
+            return Drift(changed=(batch_yaml.LOCK_FILE,))
+        digests = {path: digest for path, digest in self.tree.digests.items() if path != batch_yaml.LOCK_FILE}
         return Drift(
-            added=tuple(path for path in listed if path not in found),
-            changed=tuple(path for path in listed if path in found and found[path] != listed[path]),
-            stale=tuple(path for path in found if path not in listed),
+            added=tuple(path for path in listed if path not in digests),
+            changed=tuple(path for path in listed if path in digests and digests[path] != listed[path]),
+            stale=tuple(path for path in digests if path not in listed),
         )
 
 
-_RESTORE = (
-    "restore the folder from git, or remove it if it was never right: only then may a merged batch change"
+_RESTORE_HINT = (
+    "restore the folder from git; a merged batch may change only by its removal, if it was never valid"
 )
 
 
 def in_commit(repository: Repository, commit: str | None) -> tuple[StoredBatch, ...]:
-    """List the batches of a commit, active and archived, in the order of sweep and number."""
+    """Return the batches of a commit, active and archived, by sweep and number."""
     folders: dict[str, dict[str, str]] = {}
     for path, entry in repository.files(commit, ACTIVE, ARCHIVE).items():
         parts = path.split("/")
         if len(parts) > len(("overlays", "active", "batch")) and split_batch_name(parts[2]):
             folders.setdefault("/".join(parts[:3]), {})["/".join(parts[3:])] = entry.id
-    blobs = Blobs(repository)
-    locks = frozenset(ids[lock.LOCK_FILE] for ids in folders.values() if lock.LOCK_FILE in ids)
-    return _sorted(StoredBatch(folder, InCommit(ids, blobs, locks)) for folder, ids in folders.items())
+    blobs = BlobCache(repository)
+    locks = frozenset(ids[batch_yaml.LOCK_FILE] for ids in folders.values() if batch_yaml.LOCK_FILE in ids)
+    return _sorted(StoredBatch(folder, CommitFiles(ids, blobs, locks)) for folder, ids in folders.items())
 
 
 def in_work_tree(root: Path) -> tuple[StoredBatch, ...]:
-    """List the batches that lie in the work tree. Raises StorageError."""
+    """Return the batches of the work tree, by sweep and number. Raises StorageError."""
     return _sorted(
-        StoredBatch(f"{place}/{folder.name}", OnDisk.of(folder))
+        StoredBatch(f"{place}/{folder.name}", DiskFiles.of(folder))
         for place in (ACTIVE, ARCHIVE)
         for folder in _folders(root / place)
     )
 
 
-def legible(stored: Iterable[StoredBatch]) -> tuple[StoredBatch, ...]:
-    """Leave out the batches that `vetted` refuses."""
-    return tuple(batch for batch in stored if _is_legible(batch))
+def readable(stored: Iterable[StoredBatch]) -> tuple[StoredBatch, ...]:
+    """Return the batches that `vetted` accepts."""
+    return tuple(batch for batch in stored if _is_readable(batch))
 
 
-def _is_legible(batch: StoredBatch) -> bool:
+def _is_readable(batch: StoredBatch) -> bool:
     try:
         batch.vetted()
     except UnreadableError:
@@ -158,9 +161,9 @@ def _is_legible(batch: StoredBatch) -> bool:
     return True
 
 
-def load(stored: Iterable[StoredBatch], *names: str) -> None:
-    """Read files of some batches of one commit at once, all or those named: not with a process a batch."""
-    committed = [batch.contents for batch in stored if isinstance(batch.contents, InCommit)]
+def prefetch(stored: Iterable[StoredBatch], *names: str) -> None:
+    """Read files of several batches of one commit with one process; `names` restricts which files."""
+    committed = [batch.contents for batch in stored if isinstance(batch.contents, CommitFiles)]
     if committed:
         committed[0].blobs.read(
             identity for one in committed for path, identity in one.ids.items() if not names or path in names
@@ -168,7 +171,7 @@ def load(stored: Iterable[StoredBatch], *names: str) -> None:
 
 
 def difference(wanted: StoredBatch, found: StoredBatch) -> Drift:
-    """Say how a batch's files differ from those that stood, without reading what is the same."""
+    """Return how the files of a batch differ from those of another, without reading equal files."""
     wanted_ids = wanted.contents.blob_ids()
     found_ids = found.contents.blob_ids(like=next(iter(wanted_ids.values()), ""))
     return Drift(
@@ -196,6 +199,11 @@ def _sorted(batches: Iterable[StoredBatch]) -> tuple[StoredBatch, ...]:
     return tuple(sorted(batches, key=lambda batch: (split_batch_name(batch.name) or ("", 0, ""), batch.name)))
 
 
+def newest(batches: Iterable[StoredBatch]) -> StoredBatch | None:
+    """Return the batch with the largest number; None if there is none. Raises UnreadableError."""
+    return max(batches, key=lambda batch: batch.lock.number, default=None)
+
+
 def of_sweep(batches: Iterable[StoredBatch], sweep: str) -> tuple[StoredBatch, ...]:
-    """Choose the batches of one sweep, by number."""
+    """Return the batches of one sweep, by number."""
     return tuple(batch for batch in batches if batch.sweep == sweep)

@@ -1,55 +1,56 @@
-"""Writing files so that a reader, or a crash, sees all or nothing."""
+"""Files and folders of the repository: read without following links, and written atomically."""
 
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-from generator.errors import StorageError
-from generator.repo import aside
-from generator.repo.aside import TEMPORARY
-from generator.structs.tree import Drift, FileTree
-from generator.untrusted import read_regular
+from sweepledger.errors import StorageError
+from sweepledger.safe_open import read_regular
+from sweepledger.storage import (
+    ensure_folders,
+    storage_errors,
+    sync_folder,
+    temporary_folder,
+    write_synced,
+)
+from sweepledger.structs.file_tree import Drift, FileTree
+
+
+def fill_folder(folder: Path, tree: FileTree) -> None:
+    """Write files into a folder that has a temporary name."""
+    made: set[Path] = set()
+    for name, content in tree:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        made.update(parent for parent in path.parents if parent.is_relative_to(folder))
+        with path.open("xb", buffering=0) as file:
+            write_synced(file.fileno(), content)
+    for parent in made:
+        sync_folder(parent)
+
 
 GIT_FOLDER = ".git"
-"""What lies there git obeys: hooks, settings."""
-
-
-@contextmanager
-def storage(path: Path) -> Iterator[None]:
-    """Turn what the operating system says about a file into an error that names it."""
-    try:
-        yield
-    except OSError as error:
-        place = path if _names_nothing(error.filename) else error.filename
-        raise StorageError(f"{place}: {(error.strerror or str(error)).lower()}") from error
-
-
-def _names_nothing(place: object) -> bool:
-    """Tell whether a place says nothing to a person: ours for a while, or a name in a folder left unsaid."""
-    parts = Path(place).parts if isinstance(place, str) else ()
-    # shutil.rmtree goes from folder to folder, and its errors hold the last name alone.
-    return len(parts) < 2 or any(part.endswith(TEMPORARY) for part in parts)  # noqa: PLR2004 - a folder and a name
+"""Git executes and obeys what is in it: hooks and settings."""
 
 
 LARGEST_INPUT = 256 * 1024
-"""The reader's own limit for a spec; what is larger is cut, and refused there."""
+"""Bytes of a spec, as in the reader, which refuses a larger one."""
 
 LARGEST_SOURCES = 8 * 2**20
-"""Of a folder of sources, as `base/` is one: all of it is read, and it has a hundred kilobytes."""
+"""Bytes of a folder of sources such as `base/`, which is read whole and has about 100 kB."""
 
-CACHE = "__pycache__"
-"""What Python leaves beside sources that somebody ran."""
+PYTHON_CACHE = "__pycache__"
+"""The cache that Python writes next to sources."""
 
-LARGEST_FILE = 64 * 2**20
-"""Of what is generated; a sparse file of a terabyte costs its author nothing, and its reader all memory."""
+LARGEST_GENERATED_FILE = 64 * 2**20
+"""Bytes of a generated file: a sparse file of a terabyte costs its author nothing, but a reader all memory."""
 
 
 def refuse_links(root: Path, *places: str | Path) -> None:
-    """Refuse a place whose folders below `root`, or the place itself, are links. Raises StorageError.
+    """Raise StorageError if a path below `root`, or one of its folders, is a symbolic link.
 
-    Whoever may commit a link could otherwise have files read and written outside of the repository.
+    A committed link could otherwise make the tool read and write files outside of the repository.
     """
     for place in places:
         path = root
@@ -58,12 +59,12 @@ def refuse_links(root: Path, *places: str | Path) -> None:
             if path.is_symlink():
                 raise StorageError(
                     f"{path}: must be a folder or file of the repository, not a symbolic link",
-                    hint="replace the link by what it leads to",
+                    hint="replace the link with its target",
                 )
 
 
 def refuse_outside(root: Path | None, output: Path) -> None:
-    """Refuse to write into git's own folder, or through a link of the repository. Raises StorageError."""
+    """Raise StorageError if a path is in git's own folder, or leads through a link of the repository."""
     path = output.absolute()
     real = path.parent.resolve()
     if GIT_FOLDER in {part.lower() for part in (*path.parts, *real.parts)}:
@@ -73,80 +74,49 @@ def refuse_outside(root: Path | None, output: Path) -> None:
 
 
 def read_input(path: Path) -> bytes:
-    """Read a file that a person, or a pull request, put into the work tree. Raises StorageError.
+    """Read a spec or settings file of the work tree. Raises StorageError.
 
-    Anything but a regular file is refused unopened: a link could lead to what only this machine may know.
+    Anything but a regular file is refused unopened: a link in a pull request could lead to a secret of this machine.
     """
-    with storage(path):
+    with storage_errors(path):
         content = read_regular(path, LARGEST_INPUT)
     if content is None:
         raise StorageError(
-            f"{path}: must be a regular file", hint="replace the link, folder or device by a file"
+            f"{path}: must be a regular file", hint="replace the link, folder or device with a file"
         )
     return content
 
 
-def write_file(path: Path, content: bytes) -> bool:
-    """Replace a file atomically; tell whether anything changed. Raises StorageError."""
-    with storage(path):
-        aside.clear_leavings(path.parent, path.name)
-        if path.is_file() and not path.is_symlink() and path.read_bytes() == content:
-            return False
-        aside.make_folders(path.parent)
-        descriptor, name = aside.new_file(path.parent, path.name)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                aside.write(file.fileno(), content)
-                name.replace(path)  # while the lock is held: else somebody might clear it away
-        except BaseException:
-            name.unlink(missing_ok=True)
-            raise
-        aside.sync_folder(path.parent)
-        return True
-
-
-def append(path: Path, content: bytes) -> None:
-    """Add to the end of a file that others add to as well. Raises StorageError."""
-    with storage(path), path.open("ab") as file:
-        file.write(content)
-
-
-def remove_file(path: Path) -> None:
-    """Remove a file if it is there. Raises StorageError."""
-    with storage(path):
-        path.unlink(missing_ok=True)
-
-
 def write_folder(path: Path, tree: FileTree, *, staging: Path | None = None) -> None:
-    """Make a new folder with exactly these files appear at once. Raises StorageError.
+    """Create a folder with exactly these files atomically. Raises StorageError.
 
-    It is filled in `staging`, on the same file system, where a crash leaves nothing that a controller reads.
+    It is filled in `staging`, on the same file system, so that a crash leaves nothing that a controller reads.
     """
     place = staging or path.parent
-    with storage(path):
-        aside.make_folders(path.parent)
-        with aside.new_folder(place, path.name) as made:
-            aside.fill(made, tree)
+    with storage_errors(path):
+        ensure_folders(path.parent)
+        with temporary_folder(place, path.name) as made:
+            fill_folder(made, tree)
             made.chmod(0o755)
-            aside.sync_folder(made)
+            sync_folder(made)
             made.rename(path)
-        aside.sync_folder(path.parent)
+        sync_folder(path.parent)
 
 
 def make_folder(path: Path, tree: FileTree, finish: Callable[[Path], None]) -> None:
-    """Fill a new or empty folder with a tree and whatever `finish` adds to it; on failure leave it as it was.
+    """Fill a new or empty folder with a tree and the files that `finish` adds; on failure restore it.
 
     Raises StorageError, and what `finish` raises.
     """
     existed = path.is_dir()
     place = path if existed else path.parent
-    with storage(path):
+    with storage_errors(path):
         try:
-            with aside.new_folder(place, path.name) as made:
-                aside.fill(made, tree)
+            with temporary_folder(place, path.name) as made:
+                fill_folder(made, tree)
                 finish(made)
                 made.chmod(0o755)
-                if existed:  # somebody may stand in it, so it stays the folder that it is
+                if existed:  # it may be the current directory of a shell, so it is not replaced
                     for entry in sorted(made.iterdir()):
                         entry.rename(path / entry.name)
                     made.rmdir()
@@ -157,36 +127,31 @@ def make_folder(path: Path, tree: FileTree, finish: Callable[[Path], None]) -> N
                 for entry in path.iterdir():
                     shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
             raise
-        aside.sync_folder(place)
+        sync_folder(place)
 
 
 def remove_folder(path: Path, *, staging: Path) -> None:
-    """Remove a generated folder; it vanishes under its name at once. Raises StorageError."""
-    with storage(path), aside.new_folder(staging, path.name) as doomed:
+    """Remove a generated folder; its name disappears atomically. Raises StorageError."""
+    with storage_errors(path), temporary_folder(staging, path.name) as doomed:
         path.rename(doomed / path.name)
-        aside.sync_folder(path.parent)
+        sync_folder(path.parent)
         shutil.rmtree(doomed)
 
 
-def clear_staging(staging: Path) -> None:
-    """Remove what crashes left in a folder that is for nothing but staging."""
-    aside.clear_leavings(staging)
-
-
 def list_folder(path: Path) -> tuple[str, ...]:
-    """List every file below a folder, none overlooked; of an absent folder nothing.
+    """Return the paths of all files below a folder; none if it does not exist.
 
-    Raises StorageError. Symbolic links and devices are refused, not followed or opened.
+    Raises StorageError for symbolic links and devices, which are neither followed nor opened.
     """
-    with storage(path):
-        return tuple(sorted(_below(path, ""))) if path.is_dir() else ()
+    with storage_errors(path):
+        return tuple(sorted(_walk(path, ""))) if path.is_dir() else ()
 
 
-def _below(folder: str | Path, prefix: str) -> Iterator[str]:
+def _walk(folder: str | Path, prefix: str) -> Iterator[str]:
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
-                yield from _below(entry.path, f"{prefix}{entry.name}/")
+                yield from _walk(entry.path, f"{prefix}{entry.name}/")
             elif entry.is_file(follow_symlinks=False):
                 yield f"{prefix}{entry.name}"
             else:
@@ -194,36 +159,36 @@ def _below(folder: str | Path, prefix: str) -> Iterator[str]:
 
 
 def read_file(path: Path) -> bytes:
-    """Read a file of the repository. Raises StorageError for links, devices and what is far too large."""
-    with storage(path):
-        content = read_regular(path, LARGEST_FILE)
+    """Read a file of the repository. Raises StorageError for links, devices and files that are too large."""
+    with storage_errors(path):
+        content = read_regular(path, LARGEST_GENERATED_FILE)
     if content is None:
         raise StorageError(f"{path}: must be a regular file, not a symbolic link or a device")
-    if len(content) > LARGEST_FILE:
-        raise StorageError(f"{path}: must have at most {LARGEST_FILE >> 20} MiB")
+    if len(content) > LARGEST_GENERATED_FILE:
+        raise StorageError(f"{path}: must have at most {LARGEST_GENERATED_FILE >> 20} MiB")
     return content
 
 
 def read_folder(path: Path) -> FileTree:
-    """Read every file below a folder, as `list_folder` finds them. Raises StorageError."""
+    """Read all files that `list_folder` returns. Raises StorageError."""
     return FileTree({name: read_file(path / name) for name in list_folder(path)})
 
 
 def read_sources(path: Path) -> FileTree:
-    """Read a folder of sources without Python's caches. Raises StorageError, also if it is far too large."""
-    names = [name for name in list_folder(path) if CACHE not in name.split("/")]
-    with storage(path):
+    """Read a folder of sources without Python's caches. Raises StorageError, also if it is too large."""
+    names = [name for name in list_folder(path) if PYTHON_CACHE not in name.split("/")]
+    with storage_errors(path):
         size = sum((path / name).lstat().st_size for name in names)
     if size > LARGEST_SOURCES:
         raise StorageError(
             f"{path}: must have at most {LARGEST_SOURCES >> 20} MiB, got {size >> 20}",
-            hint="it is for building blocks; move what is large elsewhere",
+            hint="it is for Kustomize files; move large files elsewhere",
         )
     return FileTree({name: read_file(path / name) for name in names})
 
 
 def difference(wanted: FileTree, found: FileTree) -> Drift:
-    """Say how a folder differs from the tree it should be."""
+    """Return how a folder differs from the tree that it should contain."""
     return Drift(
         added=tuple(path for path, _ in wanted if path not in found.files),
         changed=tuple(

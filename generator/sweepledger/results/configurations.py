@@ -1,73 +1,77 @@
-"""Trials of one assignment taken together: what its replicates say of it."""
+"""The trials of one configuration together: mean, deviation and interval over its replicates."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from generator.results import inference
-from generator.results.inference import Interval
-from generator.structs.record import Outcome, Status
-from generator.structs.sweep import Goal, Metric
-from generator.structs.values import canonical_json
+from sweepledger.results import inference
+from sweepledger.results.inference import Interval
+from sweepledger.structs.metric import Metric
+from sweepledger.structs.record import Status, TrialResult
+from sweepledger.structs.values import canonical_json
 
 
 @dataclass(frozen=True, slots=True)
-class Replicated:
-    """An assignment and its trials under one program."""
+class ConfigurationResults:
+    """A configuration and its trials under one program."""
 
     assignment: Mapping[str, Any]
     in_spec: bool | None
-    """Whether today's spec asks for any of its trials; None where nobody can say."""
-    trials: tuple[Outcome, ...]
-    """By replicate. Where the spec asks for some of them, these only."""
+    """Whether the current spec contains any of its trials; None if that is unknown."""
+    trials: tuple[TrialResult, ...]
+    """By replicate. If the spec contains some of them, only these."""
     values: tuple[float, ...]
-    """Objectives of those that are ok."""
+    """Objectives of its ok trials."""
     mean: float | None
     deviation: float | None
-    """Of a sample; None of fewer than two values."""
+    """Standard deviation of a sample; None for fewer than two values."""
     interval: Interval | None
-    """Of the mean, 95 %; None of fewer than two values."""
+    """95 % interval of the mean; None for fewer than two values."""
 
     @property
     def count(self) -> int:
-        """How many trials are ok."""
+        """Number of ok trials."""
         return len(self.values)
 
     @property
-    def trial(self) -> Outcome:
-        """Give the trial that stands for the assignment: of those that are ok the first, if any is."""
+    def is_ranked(self) -> bool:
+        """Whether it has a result, and the current spec, as far as it is known, contains it."""
+        return self.mean is not None and self.in_spec is not False
+
+    @property
+    def trial(self) -> TrialResult:
+        """The trial that represents the configuration: the first ok trial, or the first if none is."""
         return min(self.trials, key=lambda one: (one.status is not Status.OK, one.replicate))
 
 
-def taken_together(outcomes: Iterable[Outcome], metric: Metric) -> tuple[Replicated, ...]:
-    """Put the trials of each program and assignment together, best mean first.
+def group_configurations(outcomes: Iterable[TrialResult], metric: Metric) -> tuple[ConfigurationResults, ...]:
+    """Return the configurations of each program, best mean first.
 
-    Ties go to the smaller trial id. What the spec does not ask for comes last, behind what has no result.
+    Ties go to the smaller trial id. Those without a result follow; those that the spec does not contain are last.
     """
-    groups: dict[tuple[str, str], list[Outcome]] = {}
+    groups: dict[tuple[str, str], list[TrialResult]] = {}
     for outcome in outcomes:
         groups.setdefault((outcome.program, canonical_json(outcome.assignment)), []).append(outcome)
-    sign = -1 if metric.goal is Goal.MAXIMIZE else 1
-    found = [_replicated(group, metric.name) for group in groups.values()]
+    configurations = [_configuration_results(group, metric.name) for group in groups.values()]
     return tuple(
         sorted(
-            found,
-            key=lambda one: (
-                one.in_spec is False,
-                one.mean is None,
-                sign * (one.mean or 0.0),
-                one.trial.trial,
+            configurations,
+            key=lambda each: (
+                each.in_spec is False,
+                each.mean is None,
+                metric.sort_key(each.mean or 0.0),
+                each.trial.trial,
             ),
         )
     )
 
 
-def _replicated(group: Iterable[Outcome], metric: str) -> Replicated:
+def _configuration_results(group: Iterable[TrialResult], metric: str) -> ConfigurationResults:
     trials = sorted(group, key=lambda one: one.replicate)
     wanted = [one for one in trials if one.in_spec is not False]
     known = wanted or trials
     values = tuple(value for one in known if (value := one.metric(metric)) is not None)
-    return Replicated(
+    return ConfigurationResults(
         assignment=known[0].assignment,
         in_spec=known[0].in_spec,
         trials=tuple(known),

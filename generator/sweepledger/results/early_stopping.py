@@ -1,34 +1,34 @@
-"""What ending trials early has saved, as far as anybody can say: nobody trained what was not trained."""
+"""An estimate of the computing time that early stopping saved."""
 
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from generator.structs.record import Outcome, Status
+from sweepledger.structs.record import Status, TrialResult
 
 GOOD_ENDS = ("patience", "target")
-"""The rules whose trials are ok."""
+"""Rules that end a trial with the status ok."""
 EARLY = "stopped_early"
-"""In the details of a record, by the launcher: the rule and the step."""
+"""Key in the details of a record, written by the launcher: the rule and the step."""
 
 
 @dataclass(frozen=True, slots=True)
-class Early:
-    """The trials that did not run to their end because of a rule."""
+class EarlyStopping:
+    """Trials that a rule stopped early, and the estimated saving."""
 
     rules: Mapping[str, int]
-    """How many by each, those that ended behind others first."""
+    """Number of trials by rule; rules that prune come first."""
     whole: int | None
-    """Steps of a trial that ran to its end, their median; None where none did."""
+    """Median number of steps of the trials that ran to the end; None if none did."""
     steps: int
-    """That these trials lack, if each had been so long."""
+    """Steps that these trials would have taken in addition."""
     seconds: float
-    """The same at each trial's own pace."""
+    """Their duration, at each trial's own pace."""
 
 
-def ended_early(outcomes: Iterable[Outcome]) -> Early | None:
-    """Estimate what was saved; None where no trial was ended early."""
+def early_stopping(outcomes: Iterable[TrialResult]) -> EarlyStopping | None:
+    """Return the estimate; None if no trial was stopped early."""
     listed = [one for one in outcomes if one.record is not None]
     ended = [one for one in listed if _rule(one)]
     if not ended:
@@ -42,17 +42,19 @@ def ended_early(outcomes: Iterable[Outcome]) -> Early | None:
             steps += whole - own
             seconds += one.record.seconds * (whole / own - 1)
     rules = Counter((one.status is not Status.PRUNED, _rule(one)) for one in ended)
-    return Early({rule: rules[key] for key in sorted(rules) for rule in [key[1]]}, whole, steps, seconds)
+    return EarlyStopping(
+        {rule: rules[key] for key in sorted(rules) for rule in [key[1]]}, whole, steps, seconds
+    )
 
 
-def _steps(outcome: Outcome) -> int:
-    """Say how far a trial came; 0 where it reported by no step."""
+def _steps(outcome: TrialResult) -> int:
+    """Return the last step that a trial reported; 0 if it reported none."""
     record = outcome.record
     return record.curve[-1][0] if record is not None and record.curve else 0
 
 
-def _rule(outcome: Outcome) -> str:
-    """Name the rule that ended a trial; empty where none did. Details are a stranger's: only words count."""
+def _rule(outcome: TrialResult) -> str:
+    """Return the rule that stopped a trial early; empty if none did. Details are untrusted: only known names count."""
     if outcome.status is Status.PRUNED:
         return outcome.reason or str(Status.PRUNED)
     told = outcome.record.details.get(EARLY) if outcome.record is not None else None

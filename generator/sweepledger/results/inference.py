@@ -12,25 +12,25 @@ from functools import lru_cache
 
 CONFIDENCE = 0.95
 FEWEST = 2
-"""Values that an interval takes."""
+"""Number of values that an interval needs."""
 SIGNIFICANT_DIGITS = 11
 HALVINGS = 100
-"""Of an interval that is halved until no number lies between its ends."""
+"""Number of bisections: more than any two floats need."""
 FARTHEST = 12.0
-"""Standard deviations beyond which a normal distribution has nothing left that a float shows."""
+"""Standard deviations beyond which a float cannot represent what is left of a normal distribution."""
 STEPS = 2400
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """Where a mean is expected to lie, with 95 % confidence."""
+    """A 95 % confidence interval of a mean."""
 
     low: float
     high: float
 
 
 def mean(values: Sequence[float]) -> float:
-    """Give the mean, whatever the order of the values."""
+    """Return the mean, which does not depend on the order of the values."""
     try:
         return math.fsum(values) / len(values)
     except OverflowError:
@@ -38,7 +38,7 @@ def mean(values: Sequence[float]) -> float:
 
 
 def deviation(values: Sequence[float]) -> float | None:
-    """Give the standard deviation of a sample (n - 1), whatever the order; None of fewer than two values."""
+    """Return the standard deviation of a sample (n - 1), in any order; None for fewer than two values."""
     if len(values) < FEWEST:
         return None
     try:
@@ -48,7 +48,7 @@ def deviation(values: Sequence[float]) -> float | None:
 
 
 def interval(values: Sequence[float]) -> Interval | None:
-    """Give the 95 % interval of the mean by Student's t; None of fewer than two values."""
+    """Return the 95 % interval of the mean by Student's t; None for fewer than two values."""
     spread = deviation(values)
     if spread is None:
         return None
@@ -59,7 +59,7 @@ def interval(values: Sequence[float]) -> Interval | None:
 
 @lru_cache(maxsize=256)
 def student(freedom: int) -> float:
-    """Give the quantile of Student's t between which and its negative 95 % lie.
+    """Return the quantile of Student's t: 95 % of the distribution is between it and its negative.
 
     For whole degrees of freedom the distribution is a finite sum in the angle atan(t / sqrt(freedom)):
     Abramowitz and Stegun, Handbook of Mathematical Functions (1964), 26.7.3 and 26.7.4.
@@ -72,7 +72,7 @@ def student(freedom: int) -> float:
 
 
 def _within(angle: float, freedom: int) -> float:
-    """Give the probability that |t| is below sqrt(freedom) * tan(angle)."""
+    """Return the probability that |t| is below sqrt(freedom) * tan(angle)."""
     sine, cosine = math.sin(angle), math.cos(angle)
     odd = freedom % 2
     term, total = (cosine if odd else 1.0), 0.0
@@ -85,7 +85,7 @@ def _within(angle: float, freedom: int) -> float:
 
 
 def pooled(samples: Sequence[Sequence[float]]) -> float | None:
-    """Give the standard deviation that samples of different means share; None where none has two values."""
+    """Return the pooled standard deviation of samples; None if none has two values."""
     spreads = [(len(values) - 1, deviation(values)) for values in samples]
     known = [(freedom, spread) for freedom, spread in spreads if spread is not None]
     if not known:
@@ -99,7 +99,7 @@ def pooled(samples: Sequence[Sequence[float]]) -> float | None:
 
 
 def optimism(samples: Sequence[Sequence[float]]) -> float | None:
-    """Say by how much the best of several means overstates its own, were they all of one true mean.
+    """Return by how much the best of several means overstates its true mean, if all true means are equal.
 
     It is the pooled standard deviation, times the root of the mean of 1 / n over the samples, times the
     expected maximum of as many standard normal numbers: the optimizer's curse of Smith and Winkler, "The
@@ -116,7 +116,7 @@ def optimism(samples: Sequence[Sequence[float]]) -> float | None:
 
 @lru_cache(maxsize=256)
 def expected_maximum(count: int) -> float:
-    """Give the expected maximum of so many independent standard normal numbers.
+    """Return the expected maximum of `count` independent standard normal numbers.
 
     The integral of Tippett, "On the extreme individuals and the range of samples taken from a normal
     population" (Biometrika 17, 1925), over both halves of the line at once, by Simpson's rule.

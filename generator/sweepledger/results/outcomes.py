@@ -1,28 +1,34 @@
-"""Which attempt of a trial counts. The order in which records are read never matters."""
+"""Outcomes: which attempt of a trial counts, independent of the order in which records are read.
+
+For trials whose files are all unusable the collector writes records of its own, so that the summary follows
+from git alone.
+"""
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
-from generator.formats.record import to_line
-from generator.structs.batch import Lock
-from generator.structs.record import ExpectedTrial, Outcome, Record, Status
-from generator.structs.sweep import Metric
-from generator.structs.values import canonical_json
+from sweepledger.formats.record_json import to_line
+from sweepledger.structs.batch import BatchLock
+from sweepledger.structs.metric import Metric
+from sweepledger.structs.record import ExpectedTrial, Record, Status, TrialResult
+from sweepledger.structs.values import canonical_json
 
 METRIC_NOT_FINITE = "metric-not-finite"
 METRIC_MISSING = "metric-missing"
 BATCH_CANCELLED = "batch-cancelled"
-ENDED_FROM_OUTSIDE = "signal-15"
-"""How the launcher records a command that was told to end: what a cancelled batch does to its pods."""
+TERMINATED = "signal-15"
+"""Reason of an attempt that was terminated, as the pods of a cancelled batch are."""
 
 LONGEST_REASON = 200
 _WORD = re.compile(r"[a-z]+(?:-[a-z]+)*(?::[a-z0-9_]+)?", re.ASCII)
 
 PASSED_OVER = "passed_over"
-"""In the details of a record that the collector made: what it could not use, by reason and number."""
+"""Key in the details of the collector's records: the number of unusable files by reason."""
 
 ENDINGS = {
     "timeout": Status.TIMEOUT,
@@ -33,7 +39,7 @@ ENDINGS = {
     "corrupt": Status.CORRUPT,
     "foreign": Status.FOREIGN,
 }
-"""What a failure is called by its reason; by any other it is a failure."""
+"""Status of a failed attempt by its reason; other reasons are `failed`."""
 
 RANKS = {
     Status.OK: 0,
@@ -48,41 +54,41 @@ RANKS = {
     Status.MISSING: 6,
     Status.CANCELLED: 7,
 }
-"""Of several attempts the lowest counts."""
+"""Rank of each status: of several attempts, the one with the lowest rank counts."""
 
-Asked = Callable[[Mapping[str, Any], int], bool]
-"""Tells whether today's spec asks for an assignment and a replicate."""
+InSpec = Callable[[Mapping[str, Any], int], bool]
+"""Returns whether the current spec contains a configuration with a replicate number."""
 
 
 @dataclass(frozen=True, slots=True)
-class BatchResults:
-    """A batch as git holds it and all records that were found for it, believed or not."""
+class BatchRecords:
+    """A batch at a commit, and all records that exist for it, valid or not."""
 
-    lock: Lock
+    lock: BatchLock
     expected: tuple[ExpectedTrial, ...]
     records: tuple[Record, ...]
     is_cancelled: bool = False
-    """Whether what did not come to an end was not to."""
+    """Whether the batch was cancelled, so that unfinished trials are `cancelled`."""
     lock_digest: str = ""
-    """SHA-256 of the lock's file, as git holds it."""
+    """SHA-256 of the lock's file at the commit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A record that belongs to its batch."""
+    """An attempt: a valid record of the batch, and its status."""
 
     record: Record
     line: str
-    """Its canonical form: two attempts with one line are one attempt."""
+    """Canonical form of the record: attempts with equal lines are the same."""
     status: Status
-    """Under the sweep's metric: a record that says `ok` without the metric is none."""
+    """By the sweep's metric: a record with `ok` but without the metric has failed."""
     reason: str | None
 
     @property
     def rank(self) -> tuple[int, str, int, str]:
         """Sort key: `ok` first, then pruned, diverged, the earliest to finish, and the digest of the line.
 
-        What finished within one second goes by the number of the attempt.
+        Attempts that finished within the same second are ordered by their number.
         """
         # Without the Z a second sorts before its own fractions.
         finished = self.record.finished.removesuffix("Z")
@@ -91,23 +97,23 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
-class JudgedBatch:
-    """What became of every trial of a batch."""
+class EvaluatedBatch:
+    """The results of all trials of a batch."""
 
-    lock: Lock
+    lock: BatchLock
     expected: tuple[ExpectedTrial, ...]
-    outcomes: tuple[Outcome, ...]
-    """One for every row of the table, in its order."""
+    outcomes: tuple[TrialResult, ...]
+    """One per row of the table, in its order."""
     attempts: tuple[tuple[Attempt, ...], ...]
-    """Of every row, in the order of time."""
+    """Attempts of each row, in the order of time."""
     foreign: int
-    """Distinct records that match no row of this batch: counted, never used."""
+    """Number of distinct records that match no row of this batch; they are never used."""
     lock_digest: str = ""
-    """SHA-256 of the lock's file, as git holds it."""
+    """SHA-256 of the lock's file at the commit."""
 
 
-def judge(batch: BatchResults, asked: Asked | None = None) -> JudgedBatch:
-    """Sort a batch's records into one outcome a row, missing ones included."""
+def evaluate(batch: BatchRecords, asked: InSpec | None = None) -> EvaluatedBatch:
+    """Return the result of each row of a batch; trials without a valid record are `missing`."""
     lock, program = batch.lock, batch.lock.program.digest
     rows = {trial.index: trial for trial in batch.expected}
     found: dict[int, dict[str, Attempt]] = {index: {} for index in rows}
@@ -129,11 +135,11 @@ def judge(batch: BatchResults, asked: Asked | None = None) -> JudgedBatch:
         outcomes = tuple(replace(one, in_spec=asked(one.assignment, one.replicate)) for one in outcomes)
     if batch.is_cancelled:
         outcomes = tuple(map(_cancelled, outcomes, attempts))
-    return JudgedBatch(lock, batch.expected, outcomes, attempts, len(foreign), batch.lock_digest)
+    return EvaluatedBatch(lock, batch.expected, outcomes, attempts, len(foreign), batch.lock_digest)
 
 
-def _belongs(record: Record, lock: Lock, trial: ExpectedTrial | None) -> bool:
-    """Tell whether a record is of this very row, and of what the batch locked."""
+def _belongs(record: Record, lock: BatchLock, trial: ExpectedTrial | None) -> bool:
+    """Return whether a record matches a row, its batch, and the locked code and data."""
     code, data = lock.program.code.tree, None if lock.program.data is None else lock.program.data.digest
     return (
         trial is not None
@@ -154,11 +160,11 @@ def _attempt(record: Record, line: str, metric: Metric) -> Attempt:
     return Attempt(record, line, status, reason)
 
 
-def _outcome(lock: Lock, program: str, trial: ExpectedTrial, attempts: Sequence[Attempt]) -> Outcome:
+def _outcome(lock: BatchLock, program: str, trial: ExpectedTrial, attempts: Sequence[Attempt]) -> TrialResult:
     best = min(attempts, key=lambda attempt: attempt.rank, default=None)
     data = lock.program.data
     unusable = best is not None and best.status.kind is Status.MISSING
-    return Outcome(
+    return TrialResult(
         trial=trial.trial,
         batch=lock.name,
         index=trial.index,
@@ -177,35 +183,82 @@ def _outcome(lock: Lock, program: str, trial: ExpectedTrial, attempts: Sequence[
 
 
 def _passed_over(attempt: Attempt) -> str | None:
-    """Say what was wrong with the files of a trial, in the words of a closed set."""
+    """Return what was wrong with a trial's files, in words of a closed set."""
     found = attempt.record.details.get(PASSED_OVER)
     words = sorted(found) if isinstance(found, Mapping) else []
     return " ".join(word for word in words if _WORD.fullmatch(word))[:LONGEST_REASON] or attempt.reason
 
 
-def _counted(lock: Lock, attempts: Sequence[Attempt]) -> int:
-    """Count attempts by their records, and by what these say of others: a deleted pod may leave none."""
+def _counted(lock: BatchLock, attempts: Sequence[Attempt]) -> int:
+    """Return the number of attempts: of records, or the number in a record, because deleted pods leave none."""
     said = max((one.record.attempt for one in attempts), default=0)
     return max(len(attempts), min(said, lock.retries + 1))
 
 
-def _cancelled(outcome: Outcome, attempts: Sequence[Attempt]) -> Outcome:
-    """Tell a trial that was cancelled from one that failed by itself before."""
-    interrupted = bool(attempts) and attempts[-1].reason == ENDED_FROM_OUTSIDE
+def _cancelled(outcome: TrialResult, attempts: Sequence[Attempt]) -> TrialResult:
+    """Return the result as cancelled, unless the trial failed on its own before."""
+    interrupted = bool(attempts) and attempts[-1].reason == TERMINATED
     if outcome.status is Status.MISSING or (outcome.status.kind is Status.FAILED and interrupted):
         return replace(outcome, status=Status.CANCELLED, reason=BATCH_CANCELLED)
     return outcome
 
 
-def one_a_trial(outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:
-    """Keep one outcome of a trial that several batches list: a retry may only improve on what was.
+def one_per_trial(outcomes: Iterable[TrialResult]) -> tuple[TrialResult, ...]:
+    """Return one result per trial, although several batches may list it: a retry can only improve a result.
 
-    Of equals the first batch's counts; it stands where the trial first stood.
+    Of equal ranks, the first batch's counts; the order is that of the trials' first batches.
     """
-    kept: dict[tuple[str, str, str, int], Outcome] = {}
+    kept: dict[tuple[str, str, str, int], TrialResult] = {}
     for outcome in outcomes:
         identity = (outcome.trial, outcome.program, canonical_json(outcome.assignment), outcome.replicate)
         known = kept.get(identity)
         if known is None or RANKS[outcome.status] < RANKS[known.status]:
             kept[identity] = outcome
     return tuple(kept.values())
+
+
+COLLECTOR_UID = "collector"
+"""Used instead of the UID of a pod."""
+NO_TIME = "1970-01-01T00:00:00Z"
+RAN_NOTHING = "nothing"
+"""Value of `ran` in a record of the collector."""
+
+
+def substitute_records(batch: BatchRecords, passed_over: Mapping[int, Collection[str]]) -> Iterator[Record]:
+    """Yield a record for every trial whose files cannot be used.
+
+    `passed_over` has the reasons by row; records that match no row are counted from the batch.
+    """
+    judged = evaluate(batch)
+    foreign = Counter(record.index for record in batch.records)
+    for trial, attempts in zip(judged.expected, judged.attempts, strict=True):
+        if attempts:
+            continue
+        reasons = Counter(passed_over.get(trial.index, ()))
+        reasons[Status.FOREIGN] += foreign[trial.index]
+        if reasons.total():
+            yield _substitute(batch.lock, trial, +reasons)
+
+
+def _substitute(lock: BatchLock, trial: ExpectedTrial, reasons: Counter[str]) -> Record:
+    data = lock.program.data
+    return Record(
+        trial=trial.trial,
+        row=trial.row,
+        batch=lock.name,
+        index=trial.index,
+        uid=COLLECTOR_UID,
+        attempt=min(reasons.total(), lock.retries + 1),
+        status=Status.FAILED,
+        reason=str(Status.FOREIGN if set(reasons) == {Status.FOREIGN} else Status.CORRUPT),
+        metrics=MappingProxyType({}),
+        seconds=0.0,
+        started=NO_TIME,
+        finished=NO_TIME,
+        ran=RAN_NOTHING,
+        code=lock.program.code.tree,
+        data=None if data is None else data.digest,
+        seed=lock.seed_base + trial.replicate,
+        node=None,
+        details=MappingProxyType({PASSED_OVER: {str(reason): count for reason, count in reasons.items()}}),
+    )

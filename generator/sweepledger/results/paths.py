@@ -1,15 +1,15 @@
-"""Where things lie in the repository, seen from its root."""
+"""Paths of results, records and locks, relative to the repository's root."""
 
 RESULTS = "results"
 LOCKS = "overlays/archive"
-"""Where the lock of a recorded batch lies, below its name."""
+"""Folder of recorded batches, by name."""
 
 
 def results_folder(sweep: str) -> str:
-    """Where a sweep's results lie in the repository."""
+    """Return the results folder of a sweep, from the repository's root."""
     return f"{RESULTS}/{sweep}"
 
 
 def records_path(batch: str) -> str:
-    """Where a batch's records lie in its sweep's results folder."""
+    """Return the path of a batch's records, below its sweep's results folder."""
     return f"records/{batch}.jsonl"

@@ -1,20 +1,29 @@
-"""`provenance.json`: where every number of a sweep came from."""
+"""`provenance.json`: where every number of a sweep came from, and which version of the report shows it."""
 
+from collections.abc import Mapping
+from json import loads
 from typing import Any
 
-from generator.results.outcomes import Attempt, JudgedBatch
-from generator.results.summary import Summary
-from generator.structs.record import Outcome, Status
-from generator.structs.values import bytes_digest
+from sweepledger.results.outcomes import Attempt, EvaluatedBatch
+from sweepledger.results.summary import Summary
+from sweepledger.structs.record import Status, TrialResult
+from sweepledger.structs.values import bytes_digest
 
 PROVENANCE_FILE = "provenance.json"
-TOLD = ("data_digest", "device", "versions")
-"""What a trial may say of itself that a later reader needs; the records hold all else it said."""
+REPORT_VERSION = 2
+"""Version of the README's text and of the figures. Every change of what `result_files` writes there for equal
+input needs another version, so that `sweep verify` still accepts the reports that are recorded."""
+FIRST_REPORT_VERSION = 1
+"""Version of a report whose provenance does not name any."""
+REPORT_MEMBER = "report"
+REPORTED_DETAILS = ("data_digest", "device", "versions")
+"""Details of a record that provenance repeats; the records have all of them."""
 
 
-def provenance(summary: Summary) -> dict[str, Any]:
-    """Give the provenance of every batch and trial as JSON data."""
+def provenance(summary: Summary, *, report: int = REPORT_VERSION) -> dict[str, Any]:
+    """Return the provenance of every batch and trial as JSON data, for a version of the report."""
     return {
+        **({} if report == FIRST_REPORT_VERSION else {REPORT_MEMBER: report}),
         "version": 1,
         "generated": "by `sweep collect` from git alone; do not edit",
         "sweep": summary.sweep,
@@ -25,7 +34,22 @@ def provenance(summary: Summary) -> dict[str, Any]:
     }
 
 
-def _batch(batch: JudgedBatch) -> dict[str, Any]:
+def parse_provenance(content: bytes) -> Mapping[str, Any]:
+    """Return the members of a provenance file; none if it is not a JSON object."""
+    try:
+        data = loads(content)
+    except (ValueError, RecursionError):
+        return {}
+    return data if isinstance(data, dict) else {}
+
+
+def report_version(provenance: Mapping[str, Any]) -> int | None:
+    """Return the version of the report that a provenance goes with; None if it does not name a version."""
+    version = provenance.get(REPORT_MEMBER, FIRST_REPORT_VERSION)
+    return version if type(version) is int else None
+
+
+def _batch(batch: EvaluatedBatch) -> dict[str, Any]:
     lock = batch.lock
     statuses = [outcome.status for outcome in batch.outcomes]
     return {
@@ -46,7 +70,7 @@ def _batch(batch: JudgedBatch) -> dict[str, Any]:
     }
 
 
-def _trial(outcome: Outcome, row: str, attempts: tuple[Attempt, ...]) -> dict[str, Any]:
+def _trial(outcome: TrialResult, row: str, attempts: tuple[Attempt, ...]) -> dict[str, Any]:
     record = outcome.record
     data: dict[str, Any] = {
         "trial": outcome.trial,
@@ -62,7 +86,7 @@ def _trial(outcome: Outcome, row: str, attempts: tuple[Attempt, ...]) -> dict[st
     }
     if record is None:
         return data
-    told = {name: record.details[name] for name in TOLD if name in record.details}
+    told = {name: record.details[name] for name in REPORTED_DETAILS if name in record.details}
     return {**data, "uid": record.uid, "ran": record.ran, "seed": record.seed, **told}
 
 

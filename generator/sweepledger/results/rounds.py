@@ -1,16 +1,16 @@
-"""The rounds of a search and its rungs: what each asked for, cost, found and kept."""
+"""The rounds and rungs of a search: trials, computing time, best value, and continued trials of each."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from generator.results.outcomes import JudgedBatch
-from generator.results.summary import Summary
-from generator.structs.record import Outcome, Status
+from sweepledger.results.outcomes import EvaluatedBatch
+from sweepledger.results.summary import Summary
+from sweepledger.structs.record import Status, TrialResult
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
-    """What became of trials that are told of together."""
+class TrialTotals:
+    """Totals of a group of trials."""
 
     trials: int
     ok: int
@@ -18,47 +18,47 @@ class Shared:
     seconds: float
     best: float | None
     kept: int | None
-    """Trials from which later ones go on; None in searches without."""
+    """Trials that later ones continue; None in searches without parents."""
 
 
 @dataclass(frozen=True, slots=True)
-class Rounded:
-    """A round as a line of the README."""
+class RoundSummary:
+    """A round as a row of the README."""
 
     number: int
     engine: str
     amounts: tuple[int, ...]
-    """Of the resource, the least first; none in searches without."""
-    shared: Shared
+    """Amounts of the resource, ascending; empty in searches without a resource."""
+    shared: TrialTotals
     is_record: bool
-    """Whether its best is better than all rounds before."""
+    """Whether its best value is better than those of all earlier rounds."""
 
 
 @dataclass(frozen=True, slots=True)
-class Rung:
-    """All trials that get the same amount of the resource, whatever their rounds."""
+class RungSummary:
+    """All trials with the same amount of the resource, of any round."""
 
     amount: int
-    shared: Shared
+    shared: TrialTotals
 
 
-def rounds(summary: Summary) -> tuple[Rounded, ...]:
-    """List the rounds of the newest program; none where the sweep is no search."""
-    return tuple(_rounded(summary, _batches(summary)))
+def rounds(summary: Summary) -> tuple[RoundSummary, ...]:
+    """Return the rounds of the newest program; empty for a static sweep."""
+    return tuple(_round_summaries(summary, _batches(summary)))
 
 
-def rungs(summary: Summary) -> tuple[Rung, ...]:
-    """List the rungs of a search whose rounds have several of them; of others the rounds say all."""
+def rungs(summary: Summary) -> tuple[RungSummary, ...]:
+    """Return the rungs of a search whose rounds have several; empty if each round is one rung."""
     batches = _batches(summary)
     if all(len(_by_amount(summary, batch.outcomes)) <= 1 for batch in batches):
         return ()
     current = [one for one in summary.outcomes if summary.is_current(one)]
     parents = _parents(batches)
     found = _by_amount(summary, current)
-    return tuple(Rung(amount, _shared(summary, found[amount], parents)) for amount in sorted(found))
+    return tuple(RungSummary(amount, _totals(summary, found[amount], parents)) for amount in sorted(found))
 
 
-def _batches(summary: Summary) -> list[JudgedBatch]:
+def _batches(summary: Summary) -> list[EvaluatedBatch]:
     return [
         batch
         for batch in summary.batches
@@ -66,25 +66,25 @@ def _batches(summary: Summary) -> list[JudgedBatch]:
     ]
 
 
-def _parents(batches: Iterable[JudgedBatch]) -> set[str]:
+def _parents(batches: Iterable[EvaluatedBatch]) -> set[str]:
     return {trial for batch in batches for trial in batch.lock.parents.values()}
 
 
-def _rounded(summary: Summary, batches: Sequence[JudgedBatch]) -> Iterator[Rounded]:
+def _round_summaries(summary: Summary, batches: Sequence[EvaluatedBatch]) -> Iterator[RoundSummary]:
     parents, so_far = _parents(batches), None
     for batch in batches:
-        shared = _shared(summary, batch.outcomes, parents)
+        shared = _totals(summary, batch.outcomes, parents)
         best = shared.best
         is_record = best is not None and (so_far is None or summary.metric.better(best, so_far))
         so_far = best if is_record else so_far
         assert batch.lock.round is not None
         amounts = tuple(sorted(_by_amount(summary, batch.outcomes)))
-        yield Rounded(batch.lock.round, batch.lock.engine or "", amounts, shared, is_record)
+        yield RoundSummary(batch.lock.round, batch.lock.engine or "", amounts, shared, is_record)
 
 
-def _by_amount(summary: Summary, outcomes: Iterable[Outcome]) -> dict[int, list[Outcome]]:
-    """Sort trials by what they got; those of an earlier spec may have got nothing of today's resource."""
-    found: dict[int, list[Outcome]] = {}
+def _by_amount(summary: Summary, outcomes: Iterable[TrialResult]) -> dict[int, list[TrialResult]]:
+    """Return trials by amount of the resource; trials of an earlier spec may have none."""
+    found: dict[int, list[TrialResult]] = {}
     for one in outcomes:
         amount = one.assignment.get(summary.resource or "")
         if isinstance(amount, int) and not isinstance(amount, bool):
@@ -92,12 +92,12 @@ def _by_amount(summary: Summary, outcomes: Iterable[Outcome]) -> dict[int, list[
     return found
 
 
-def _shared(summary: Summary, outcomes: Sequence[Outcome], parents: set[str]) -> Shared:
+def _totals(summary: Summary, outcomes: Sequence[TrialResult], parents: set[str]) -> TrialTotals:
     best: float | None = None
     for value in (one.metric(summary.metric.name) for one in outcomes):
         if value is not None and (best is None or summary.metric.better(value, best)):
             best = value
-    return Shared(
+    return TrialTotals(
         trials=len(outcomes),
         ok=sum(one.status is Status.OK for one in outcomes),
         pruned=sum(one.status is Status.PRUNED for one in outcomes),

@@ -1,129 +1,138 @@
-"""What a sweep has shown so far: counts, the winner, the best trials, the main effect of each parameter."""
+"""The summary of a sweep: counts, the best trial, and the ranking of the others.
 
-from collections.abc import Iterable, Mapping, Sequence
+`inputs_digest` covers everything that a summary is computed from; it can be reproduced with `sha256sum`.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 from types import MappingProxyType
 
-from generator.formats.summary import parameter_names
-from generator.results.inference import Interval, mean, optimism
-from generator.results.inputs import inputs_digest
-from generator.results.outcomes import Asked, BatchResults, JudgedBatch, judge, one_a_trial
-from generator.results.replicated import Replicated, taken_together
-from generator.results.verdict import Field, Verdict, decide, said, warnings
-from generator.structs.batch import Lock
-from generator.structs.record import Outcome, Status
-from generator.structs.sweep import Goal, Metric
-from generator.structs.values import Value, canonical_json
+from sweepledger.results.configurations import ConfigurationResults, group_configurations
+from sweepledger.results.inference import Interval, optimism
+from sweepledger.results.outcomes import BatchRecords, EvaluatedBatch, InSpec, evaluate, one_per_trial
+from sweepledger.results.paths import LOCKS, records_path, results_folder
+from sweepledger.results.verdict import Ranking, Verdict, decide, ranking_warnings, verdict_reason
+from sweepledger.structs.batch import BatchLock
+from sweepledger.structs.metric import Metric
+from sweepledger.structs.record import Status, TrialResult
+from sweepledger.structs.values import Value
+
+LOCK_FILE = "batch.yaml"
+DIGEST_PREFIX = "sha256:"
+
+
+def records_text(batch: EvaluatedBatch) -> str:
+    """Return a batch's records file: sorted by row and attempt, without duplicates."""
+    keyed = (
+        (one.record.index, one.record.attempt, one.line) for attempts in batch.attempts for one in attempts
+    )
+    return "".join(f"{line}\n" for _, _, line in sorted(keyed))
+
+
+def inputs_digest(batches: Iterable[EvaluatedBatch], spec_path: str, spec_digest: str | None) -> str:
+    """Return the digest of the output of `sha256sum` for the locks, the records and the spec, sorted by path.
+
+    A missing spec has no line.
+    """
+    files = dict(_input_files(batches))
+    if spec_digest is not None:
+        files[spec_path] = spec_digest
+    listed = "".join(
+        f"{found.removeprefix(DIGEST_PREFIX)}  {path}\n" for path, found in sorted(files.items())
+    )
+    return DIGEST_PREFIX + hashlib.sha256(listed.encode()).hexdigest()
+
+
+def _input_files(batches: Iterable[EvaluatedBatch]) -> Iterator[tuple[str, str]]:
+    for batch in batches:
+        name, folder = batch.lock.name, results_folder(batch.lock.sweep)
+        yield f"{LOCKS}/{name}/{LOCK_FILE}", batch.lock_digest
+        yield f"{folder}/{records_path(name)}", hashlib.sha256(records_text(batch).encode()).hexdigest()
+
 
 TOP = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
-    """One value of a parameter and how the trials with it did."""
-
-    value: Value
-    mean: float
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
-class Effect:
-    """The main effect of a parameter: the mean objective at each of its values, whatever the others were."""
-
-    parameter: str
-    levels: tuple[Level, ...]
-    """At least two; ascending where all are numbers, else in the order in which they first appear."""
-
-    @property
-    def range(self) -> float:
-        """How far the means lie apart."""
-        means = [level.mean for level in self.levels]
-        return max(means) - min(means)
-
-
-@dataclass(frozen=True, slots=True)
 class Summary:
-    """A sweep's results as one value: every file of its results folder follows from it."""
+    """A sweep's results as one value; every file of its results folder is computed from it."""
 
     sweep: str
     description: str
     spec_digest: str | None
-    """Of the spec as it stood when this was summarised; None where there was none."""
+    """Digest of the spec at the commit; None if there was none."""
     inputs_digest: str
-    """Of the locks, the records and the spec: results/inputs.py says how."""
+    """Digest of the locks, the records and the spec; see `inputs_digest`."""
     metric: Metric
     program: str
     """Digest of the newest program, 64 hex digits."""
-    batches: tuple[JudgedBatch, ...]
+    batches: tuple[EvaluatedBatch, ...]
     """By number."""
-    outcomes: tuple[Outcome, ...]
-    """One a trial, by batch and row."""
+    outcomes: tuple[TrialResult, ...]
+    """One per trial, by batch and row."""
     counts: Mapping[Status, int]
-    """Of every status, zero included."""
-    winner: Outcome | None
-    """The best trial of the newest program that today's spec asks for; None where `verdict` says why.
+    """Number of trials by status; every status is a key."""
+    winner: TrialResult | None
+    """The best eligible trial; None for the reason in `verdict`.
 
-    With replicates an assignment wins: this is the first of its trials that is ok.
+    With replicates, the first ok trial of the best configuration.
     """
     verdict: Verdict
     reason: str
-    """The verdict in words, with the numbers behind it."""
+    """The verdict in words, with its numbers."""
     warnings: tuple[str, ...]
-    """What a reader must know before believing the winner."""
+    """What a reader must know before relying on the best trial."""
     interval: Interval | None
-    """Of the winner's mean, 95 %; None without replicates, and where the winner has no second result."""
+    """95 % interval of the best mean; None without replicates, and for a single result."""
     optimism: float | None
-    """With replicates, how much the best mean is expected to overstate itself by selection alone."""
-    replicated: tuple[Replicated, ...]
-    """The newest program's assignments, best first, where the sweep has replicates; else empty."""
-    top: tuple[Outcome, ...]
-    """The best trials of those that may win."""
-    effects: tuple[Effect, ...]
-    """Of the parameters that vary over the newest program's ok trials, the widest range first."""
+    """With replicates, by how much selection is expected to overstate the best mean."""
+    replicated: tuple[ConfigurationResults, ...]
+    """With replicates, the newest program's configurations, best first; otherwise empty."""
+    top: tuple[TrialResult, ...]
+    """The best eligible trials."""
     resource: str | None = None
-    """The parameter that says what a trial of a search gets; those that go on get more of it."""
+    """The parameter that successive halving increases, if the search has one."""
 
     @property
-    def lock(self) -> Lock:
-        """The newest batch's lock: its metric and its program are the sweep's."""
+    def lock(self) -> BatchLock:
+        """The newest batch's lock, whose metric and program are the sweep's."""
         return self.batches[-1].lock
 
     @property
     def best(self) -> float | None:
-        """The winner's objective; with replicates the mean over its assignment's."""
+        """The best objective; with replicates, the best mean."""
         if self.winner is None:
             return None
         return self.replicated[0].mean if self.replicated else self.winner.metric(self.metric.name)
 
-    def is_current(self, outcome: Outcome) -> bool:
-        """Tell whether a trial ran the newest program: others are shown, but never ranked."""
+    def is_current(self, outcome: TrialResult) -> bool:
+        """Return whether a trial ran the newest program; others are shown, but never ranked."""
         return outcome.program == self.program
 
-    def may_win(self, outcome: Outcome) -> bool:
-        """Tell whether a trial ran the newest program and today's spec, as far as known, asks for it."""
+    def is_eligible(self, outcome: TrialResult) -> bool:
+        """Return whether a trial ran the newest program and the current spec, as far as it is known, contains it."""
         return self.is_current(outcome) and outcome.in_spec is not False
 
 
 def summarise(
-    batches: Iterable[BatchResults],
+    batches: Iterable[BatchRecords],
     *,
     description: str,
-    asked: Asked | None = None,
+    asked: InSpec | None = None,
     spec_digest: str | None = None,
 ) -> Summary:
-    """Judge all batches of one sweep; their order does not matter. Raises ValueError if there is none.
+    """Return the summary of all batches of one sweep, in any order. Raises ValueError if there is none.
 
-    `asked` tells of an assignment and a replicate whether today's spec asks for them; None where nobody can.
+    `asked` returns whether the current spec contains a configuration with a replicate; None if that is unknown.
     `spec_digest` is the SHA-256 of that spec's file, which lies where the newest lock says.
     """
-    judged = _judged(batches, asked)
+    judged = _evaluated(batches, asked)
     lock = judged[-1].lock
-    outcomes = one_a_trial(outcome for batch in judged for outcome in batch.outcomes)
+    outcomes = one_per_trial(outcome for batch in judged for outcome in batch.outcomes)
     current = [outcome for outcome in outcomes if outcome.program == lock.program.digest]
     eligible = [outcome for outcome in current if outcome.in_spec is not False]
-    field = _field(outcomes, eligible, lock)
+    field = _ranking(outcomes, eligible, lock)
     verdict = decide(field)
     first = field.ranked[0] if verdict.is_won else None
     return Summary(
@@ -138,29 +147,28 @@ def summarise(
         counts=_counts(outcomes),
         winner=None if first is None else first.trial,
         verdict=verdict,
-        reason=said(verdict, field),
-        warnings=tuple(warnings(field, outcomes)),
+        reason=verdict_reason(verdict, field),
+        warnings=tuple(ranking_warnings(field, outcomes)),
         interval=None if first is None else first.interval,
         optimism=optimism([one.values for one in field.ranked]),
-        replicated=taken_together(current, lock.metric) if field.has_replicates else (),
+        replicated=group_configurations(current, lock.metric) if field.has_replicates else (),
         top=tuple(_ranked(eligible, lock.metric)[:TOP]),
-        effects=_effects(current, lock.metric.name),
     )
 
 
-def _judged(batches: Iterable[BatchResults], asked: Asked | None) -> tuple[JudgedBatch, ...]:
-    found = tuple(judge(batch, asked) for batch in sorted(batches, key=lambda batch: batch.lock.number))
+def _evaluated(batches: Iterable[BatchRecords], asked: InSpec | None) -> tuple[EvaluatedBatch, ...]:
+    found = tuple(evaluate(batch, asked) for batch in sorted(batches, key=lambda batch: batch.lock.number))
     if not found or len({batch.lock.sweep for batch in found}) > 1:
         raise ValueError("the batches must be of one sweep, and at least one")
     return found
 
 
-def _field(outcomes: Iterable[Outcome], eligible: Sequence[Outcome], lock: Lock) -> Field:
-    """Take the trials of every assignment together, and sort these by whether they may win."""
-    found, program = taken_together(outcomes, lock.metric), lock.program.digest
+def _ranking(outcomes: Iterable[TrialResult], eligible: Sequence[TrialResult], lock: BatchLock) -> Ranking:
+    """Return the configurations, by whether they are eligible."""
+    found, program = group_configurations(outcomes, lock.metric), lock.program.digest
     current = [one for one in found if one.trial.program == program]
-    return Field(
-        ranked=tuple(one for one in current if one.in_spec is not False and one.mean is not None),
+    return Ranking(
+        ranked=tuple(one for one in current if one.is_ranked),
         outside=tuple(one for one in current if one.in_spec is False),
         earlier=tuple(one for one in found if one.trial.program != program),
         metric=lock.metric,
@@ -171,46 +179,24 @@ def _field(outcomes: Iterable[Outcome], eligible: Sequence[Outcome], lock: Lock)
     )
 
 
-def _counts(outcomes: Iterable[Outcome]) -> Mapping[Status, int]:
+def _counts(outcomes: Iterable[TrialResult]) -> Mapping[Status, int]:
     counts = dict.fromkeys(Status, 0)
     for outcome in outcomes:
         counts[outcome.status] += 1
     return MappingProxyType(counts)
 
 
-def _ranked(outcomes: Iterable[Outcome], metric: Metric) -> list[Outcome]:
-    sign = -1 if metric.goal is Goal.MAXIMIZE else 1
+def _ranked(outcomes: Iterable[TrialResult], metric: Metric) -> list[TrialResult]:
     scored = [
-        (sign * value, outcome.trial, position, outcome)
+        (metric.sort_key(value), outcome.trial, position, outcome)
         for position, outcome in enumerate(outcomes)
         if (value := outcome.metric(metric.name)) is not None
     ]
     return [outcome for *_, outcome in sorted(scored)]
 
 
-def _effects(outcomes: Sequence[Outcome], metric: str) -> tuple[Effect, ...]:
-    effects = (_effect(name, outcomes, metric) for name in parameter_names(outcomes))
-    varied = [effect for effect in effects if len(effect.levels) > 1]
-    return tuple(sorted(varied, key=lambda effect: -effect.range))
-
-
-def _effect(parameter: str, outcomes: Iterable[Outcome], metric: str) -> Effect:
-    groups: dict[str, tuple[Value, list[float]]] = {}
-    for outcome in outcomes:
-        objective = outcome.metric(metric)
-        if objective is None or parameter not in outcome.assignment:
-            continue
-        value = outcome.assignment[parameter]
-        groups.setdefault(canonical_json(value), (value, []))[1].append(objective)
-    levels = [Level(value, mean(objectives), len(objectives)) for value, objectives in groups.values()]
-    numbers = as_numbers(level.value for level in levels)
-    if numbers is not None:
-        levels = [level for _, level in sorted(zip(numbers, levels, strict=True), key=itemgetter(0))]
-    return Effect(parameter, tuple(levels))
-
-
 def as_numbers(values: Iterable[Value]) -> list[int | float] | None:
-    """Give values as numbers if all of them are; booleans are none, whatever Python says."""
+    """Return values as numbers if all are numbers; booleans are not."""
     listed = list(values)
     numbers = [value for value in listed if isinstance(value, int | float) and not isinstance(value, bool)]
     return numbers if len(numbers) == len(listed) else None

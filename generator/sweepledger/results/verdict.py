@@ -1,58 +1,58 @@
-"""Whether a sweep has a winner, and what a reader must know before believing it."""
+"""Whether a sweep has a best trial, and what a reader must know before relying on it."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from generator.results.inference import Interval
-from generator.results.replicated import Replicated
-from generator.results.words import one_line, short
-from generator.structs.record import PROCESS, Outcome, Status
-from generator.structs.sweep import Goal, Metric
+from sweepledger.results.configurations import ConfigurationResults
+from sweepledger.results.display import count_trials, format_number, one_line
+from sweepledger.results.inference import Interval
+from sweepledger.structs.metric import Metric
+from sweepledger.structs.record import RAN_PROCESS, Status, TrialResult
 
 
 class Verdict(StrEnum):
-    """Why there is a winner, or none."""
+    """Why there is a best trial, or none."""
 
     BEST = "best"
-    """The best trial, of one an assignment: how much of it is luck nobody can say."""
+    """The best trial, without replicates: its effect cannot be separated from seed noise."""
     CLEAR = "clear"
-    """With replicates: the interval of the best mean clears that of the next."""
+    """With replicates: the interval of the best mean does not overlap that of the second best."""
     ALONE = "alone"
-    """With replicates: no other assignment has a result."""
+    """With replicates: no other configuration has a result."""
     OVERLAP = "overlap"
-    """No winner: the intervals of the best two means overlap."""
+    """No best trial: the intervals of the best two means overlap."""
     TOO_FEW = "too-few"
-    """No winner: one of the best two has a single result, and so no interval."""
+    """No best trial: one of the best two configurations has a single result, and so no interval."""
     NOTHING_OK = "nothing-ok"
-    """No winner: no trial that may win has a result."""
+    """No best trial: no eligible trial has a result."""
 
     @property
     def is_won(self) -> bool:
-        """Tell whether it names a winner."""
+        """Whether there is a best trial."""
         return self in {Verdict.BEST, Verdict.CLEAR, Verdict.ALONE}
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
-    """All assignments of a sweep, by whether they may win; each part best first."""
+class Ranking:
+    """All configurations of a sweep, by whether they are eligible; each part best first."""
 
-    ranked: tuple[Replicated, ...]
-    """Of the newest program, asked for by today's spec, with a result."""
-    outside: tuple[Replicated, ...]
-    """Of the newest program; today's spec does not ask for them."""
-    earlier: tuple[Replicated, ...]
-    """Of other programs."""
+    ranked: tuple[ConfigurationResults, ...]
+    """Of the newest program, in the current spec, with a result."""
+    outside: tuple[ConfigurationResults, ...]
+    """Of the newest program, not in the current spec."""
+    earlier: tuple[ConfigurationResults, ...]
+    """Of earlier programs."""
     metric: Metric
     trials: int
-    """How many may win, with or without a result."""
+    """Number of eligible trials, with or without a result."""
     has_replicates: bool
-    """Whether any of these is a repetition."""
+    """Whether any eligible trial is a repetition."""
 
 
-def decide(field: Field) -> Verdict:
-    """Decide by the assignments that may win and have a result."""
+def decide(field: Ranking) -> Verdict:
+    """Return the verdict over the ranked configurations."""
     ranked = field.ranked
     if not ranked:
         return Verdict.NOTHING_OK
@@ -67,69 +67,72 @@ def decide(field: Field) -> Verdict:
 
 
 def _clears(first: Interval, second: Interval, metric: Metric) -> bool:
-    """Tell whether the worst of one is better than the best of the other."""
+    """Return whether the worst end of the first is better than the best end of the second."""
     return metric.better(first.low, second.high) and metric.better(first.high, second.low)
 
 
-def said(verdict: Verdict, field: Field) -> str:
-    """Give the reason for a verdict."""
+def verdict_reason(verdict: Verdict, field: Ranking) -> str:
+    """Return the reason for a verdict, with the numbers behind it."""
     name, ranked = one_line(field.metric.name), field.ranked
     trials = sum(one.count for one in ranked)
     match verdict:
         case Verdict.NOTHING_OK:
-            return f"none of {field.trials} trial(s) of the newest program ended ok with a finite {name}"
+            return f"no trial of the newest program ended ok with a finite {name} (0 of {field.trials})"
         case Verdict.BEST:
-            return f"the best {name} of {trials} trial(s) that ended ok, one an assignment"
+            return f"the best {name} of {count_trials(trials)}, one per configuration"
         case Verdict.ALONE:
-            return f"no other assignment has a {name}"
+            return f"no other configuration has a result for {name}"
         case Verdict.CLEAR:
-            return f"the 95 % interval of its mean {name}, {_both(ranked)}"
+            return f"the 95 % intervals of the best two means of {name} do not overlap: {_both(ranked)}"
         case Verdict.OVERLAP:
             return f"the 95 % intervals of the best two means of {name} overlap: {_both(ranked)}"
         case Verdict.TOO_FEW:
             counts = " and ".join(str(one.count) for one in ranked[:2])
-            return f"the best two assignments have {counts} result(s), and an interval takes two of each"
+            return f"the best two configurations have {counts} results, and an interval needs two of each"
 
 
-def _both(ranked: Sequence[Replicated]) -> str:
+def _both(ranked: Sequence[ConfigurationResults]) -> str:
     first, second = (_shown(one.interval) for one in ranked[:2])
-    return f"{first} over {ranked[0].count} trials, and the next, {second} over {ranked[1].count}"
+    return f"{first} over {ranked[0].count} trials and {second} over {ranked[1].count}"
 
 
 def _shown(found: Interval | None) -> str:
-    return "" if found is None else f"{short(found.low)} to {short(found.high)}"
+    return "" if found is None else f"{format_number(found.low)} to {format_number(found.high)}"
 
 
-def warnings(field: Field, outcomes: Iterable[Outcome]) -> Iterator[str]:
-    """Yield what could mislead: better trials that may not win, mixed company, unusable records."""
+def ranking_warnings(field: Ranking, outcomes: Iterable[TrialResult]) -> Iterator[str]:
+    """Yield what could mislead: better trials that are not eligible, mixed engines, unusable records."""
     listed = tuple(outcomes)
     if any(one.in_spec is None for one in listed):
-        yield "today's spec cannot be read or expanded: nobody can say which trials it still asks for"
-    yield from _better(field, field.outside, "today's spec does not ask for it")
+        yield "the current spec cannot be read or expanded, so trials that it no longer contains may be ranked"
+    yield from _better(field, field.outside, "the current spec does not contain it")
     yield from _better(field, field.earlier, "it ran an earlier program")
     yield from _mixed(field.ranked)
-    for status, what in ((Status.CORRUPT, "cannot be read"), (Status.FOREIGN, "are not its own")):
-        count = sum(one.status is status for one in listed)
+    for status, kind in ((Status.CORRUPT, "that cannot be read"), (Status.FOREIGN, "of other trials")):
+        count = sum(outcome.status is status for outcome in listed)
         if count:
-            yield f"of {count} trial(s) nothing is known: the records in their place {what}"
+            yield f"{count_trials(count)} left only records {kind}"
 
 
-def _better(field: Field, others: Sequence[Replicated], why: str) -> Iterator[str]:
-    """Tell of the best of those that may not win, where it is better than all that may."""
-    sign = -1 if field.metric.goal is Goal.MAXIMIZE else 1
-    known = [(sign * one.mean, one.trial.trial, one.mean) for one in others if one.mean is not None]
+def _better(field: Ranking, others: Sequence[ConfigurationResults], why: str) -> Iterator[str]:
+    """Yield a warning if one of `others`, which are not eligible, is better than all that are ranked."""
+    known = [
+        (field.metric.sort_key(other.mean), other.trial.trial, other.mean)
+        for other in others
+        if other.mean is not None
+    ]
     if not known:
         return
     _, trial, value = min(known)
     best = field.ranked[0].mean if field.ranked else None
     if best is None or field.metric.better(value, best):
-        number = f"{one_line(field.metric.name)} {short(value)}"
-        yield f"trial {trial} ({number}) is better than all that may win, but {why}"
+        number = f"{one_line(field.metric.name)} {format_number(value)}"
+        yield f"trial {trial} ({number}) is better than all ranked trials, but {why}"
 
 
-def _mixed(ranked: Iterable[Replicated]) -> Iterator[str]:
+def _mixed(ranked: Iterable[ConfigurationResults]) -> Iterator[str]:
     places = Counter(
-        one.record.ran == PROCESS
+        one.record.ran == RAN_PROCESS
         for each in ranked
         for one in each.trials
         if one.record is not None and one.status is Status.OK
@@ -137,5 +140,5 @@ def _mixed(ranked: Iterable[Replicated]) -> Iterator[str]:
     if places[True] and places[False]:
         yield (
             f"{places[True]} of the ranked trials ran as processes of `sweep local` and {places[False]} in "
-            "containers: they may differ for that alone"
+            "containers, which alone can make results differ"
         )

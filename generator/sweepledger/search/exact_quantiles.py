@@ -1,6 +1,6 @@
-"""Quantiles to thirty digits and more, by decimal arithmetic alone: slow, and the same on every machine.
+"""Quantiles to thirty digits and more in decimal arithmetic: slow, and the same on every platform.
 
-Only for the few values that lie too near the edge between two rounded ones for a double to decide.
+Only for the few values that are too close to a rounding edge for a double to decide.
 """
 
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, getcontext, localcontext
@@ -8,27 +8,27 @@ from functools import cache
 from statistics import NormalDist
 
 _DIGITS = 60
-"""Twice a double's, which Newton's step doubles, and as many again against cancellation."""
+"""Newton's step doubles the digits of a double; as many again protect against cancellation."""
 
-_FARTHEST = 40
-"""Standard deviations; beyond lie 10^-349 of all, and the sum has more terms than the square of them."""
+MAX_DEVIATIONS = 40
+"""Beyond this number of standard deviations the tail has a mass of 10^-349, and the sum has too many terms."""
 
 
 def log_uniform(u: float, low: float, high: float) -> Decimal:
-    """Find the point at a fraction of the way between two positive numbers, on a logarithmic scale."""
+    """Return the quantile of a log-uniform distribution between two positive numbers."""
     with localcontext(_context(_DIGITS)):
         part = Decimal(u)
         return ((1 - part) * Decimal(low).ln() + part * Decimal(high).ln()).exp()
 
 
 def normal(u: float, mu: float, sigma: float) -> Decimal:
-    """Find the quantile of a normal distribution."""
+    """Return the quantile of a normal distribution."""
     with localcontext(_context(_DIGITS)):
         return Decimal(mu) + Decimal(sigma) * _refined(NormalDist().inv_cdf(u), Decimal(u))
 
 
 def log_normal(u: float, mu: float, sigma: float) -> Decimal:
-    """Find the quantile of a number whose logarithm is normal."""
+    """Return the quantile of a log-normal distribution."""
     with localcontext(_context(_DIGITS)):
         return normal(u, mu, sigma).exp()
 
@@ -36,7 +36,7 @@ def log_normal(u: float, mu: float, sigma: float) -> Decimal:
 def truncated_normal(
     u: float, mu: float, sigma: float, bounds: tuple[float | None, float | None], near: float
 ) -> Decimal:
-    """Find the quantile of a normal distribution that is cut off at bounds, from a standard value near it."""
+    """Return the quantile of a truncated normal distribution, from a standard value near it."""
     # In the tail, where 1 - cdf is 10^-k, k more digits are needed: k < near^2 / 4.
     with localcontext(_context(_DIGITS + int(near * near / 4))):
         center, width = Decimal(mu), Decimal(sigma)
@@ -47,12 +47,12 @@ def truncated_normal(
 
 
 def _context(digits: int) -> Context:
-    # Nothing is raised: what is too large becomes infinite, and the caller keeps it within bounds.
+    # No traps: a number that is too large becomes infinite, and the caller clips it to the bounds.
     return Context(prec=digits, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
 
 
 def _refined(near: float, probability: Decimal) -> Decimal:
-    """Bring a double's quantile of the standard normal distribution to twice its digits: Newton's step."""
+    """Refine a double's quantile of the standard normal distribution to twice its digits with Newton's step."""
     start = Decimal(near)
     return start - (_cdf(start) - probability) / _density(start)
 
@@ -62,8 +62,8 @@ def _density(z: Decimal) -> Decimal:
 
 
 def _cdf(z: Decimal) -> Decimal:
-    """Sum 1/2 + density * (z + z^3/3 + z^5/15 + ...), in which no term cancels another."""
-    if abs(z) > _FARTHEST:
+    """Sum 1/2 + density * (z + z^3/3 + z^5/15 + ...), whose terms all have one sign."""
+    if abs(z) > MAX_DEVIATIONS:
         return Decimal(z > 0)
     term = total = z
     divisor = 1

@@ -1,6 +1,6 @@
 """Text in, checked values out: specs and settings, with every problem of a file at once."""
 
-from generator.spec.parsing import parse, parse_settings
-from generator.spec.starter import starter
+from sweepledger.spec.parser import parse, parse_settings
+from sweepledger.spec.starter import starter_spec
 
-__all__ = ["parse", "parse_settings", "starter"]
+__all__ = ["parse", "parse_settings", "starter_spec"]

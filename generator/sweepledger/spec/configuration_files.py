@@ -1,97 +1,108 @@
-"""The files of assignments beside a spec: found, read, and held to the rules of what stands in the spec."""
+"""The files of configurations next to a spec: read once each, and checked like values in the spec."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import PurePosixPath
 
-from generator.problems import Problem
-from generator.reader import Path, shown
-from generator.reader.assignments import BYTES, CELLS, LINES, Table, read_assignments
-from generator.reader.reading import PROBLEMS
-from generator.spec.draft import Draft
-from generator.spec.rules.choices import LONGEST_VALUE
-from generator.spec.rules.listing import FILE_NAME
-from generator.spec.rules.templates import SIGNS
+from sweepledger.problems import Problem
+from sweepledger.reader import DocumentPath, safe_repr
+from sweepledger.reader.configurations import (
+    MAX_LIST_BYTES,
+    MAX_LIST_CELLS,
+    MAX_LIST_LINES,
+    ConfigurationTable,
+    read_configurations,
+)
+from sweepledger.reader.strict_yaml import MAX_PROBLEMS
+from sweepledger.spec.draft import Draft
+from sweepledger.spec.rules.command import TEMPLATE_SIGNS
+from sweepledger.spec.rules.configurations import FILE_NAME
+from sweepledger.spec.rules.domains import LONGEST_VALUE
 
-SIGN_BYTES = tuple(sign.encode() for sign in SIGNS)
+SIGN_BYTES = tuple(sign.encode() for sign in TEMPLATE_SIGNS)
 
-Beside = Callable[[str], bytes | None]
-"""Reads a file in the folder of the spec; None where no regular file has this name."""
+SiblingReader = Callable[[str], bytes | None]
+"""Reads a file in the folder of the spec; None if there is no regular file of this name."""
 
 
-def nothing(name: str) -> bytes | None:  # noqa: ARG001 - what any other folder answers depends on it
-    """Find no file, whatever its name."""
+def no_files(name: str) -> bytes | None:  # noqa: ARG001 - what any other folder answers depends on it
+    """Return None for every name: the spec has no folder."""
     return None
 
 
-def tables(draft: Draft, beside: Beside) -> tuple[Mapping[Path, Table], tuple[Problem, ...]]:
-    """Read every file of assignments that a draft names, and tell what is wrong with each."""
-    reading = _Reading(draft, beside)
-    blocks: list[Path] = [place for place, _ in draft.items("blocks")]
+def read_tables(
+    draft: Draft, beside: SiblingReader
+) -> tuple[Mapping[DocumentPath, ConfigurationTable], tuple[Problem, ...]]:
+    """Return the files of configurations that a draft names, and their problems."""
+    reading = _TableReader(draft, beside)
+    blocks: list[DocumentPath] = [place for place, _ in draft.items("blocks")]
     for path in ((), *blocks):
         name = draft.get(*path, "file", kind=str)
         if name is not None and FILE_NAME.fullmatch(name) and not reading.take(path, name):
             break
-    return reading.found, tuple(dict.fromkeys(reading.problems))
+    return reading.tables, tuple(dict.fromkeys(reading.problems))
 
 
 @dataclass(slots=True)
-class _Reading:
-    """Reads each file once, however many blocks name it, and no more than a sweep could use."""
+class _TableReader:
+    """Reads each file once, even if several blocks name it, and at most as much as a sweep can use."""
 
     draft: Draft
-    beside: Beside
-    known: dict[str, Table | tuple[Problem, ...] | None] = field(default_factory=dict)
-    """By name; None where there is no such file."""
-    found: dict[Path, Table] = field(default_factory=dict)
+    beside: SiblingReader
+    known: dict[str, ConfigurationTable | tuple[Problem, ...] | None] = field(default_factory=dict)
+    """By name; None if the file does not exist."""
+    tables: dict[DocumentPath, ConfigurationTable] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
-    bytes_left: int = BYTES
-    lines_left: int = LINES
-    cells_left: int = CELLS
+    bytes_left: int = MAX_LIST_BYTES
+    lines_left: int = MAX_LIST_LINES
+    cells_left: int = MAX_LIST_CELLS
 
-    def take(self, path: Path, name: str) -> bool:
-        """Read the file that a search names; tell whether another may be read."""
+    def take(self, path: DocumentPath, name: str) -> bool:
+        """Read the file that a section names; return whether another may be read."""
         place = (*path, "file")
         if name not in self.known:
             self.known[name] = self.read(name)
         match self.known[name]:
             case None:
-                message = f"must be a file beside the spec, but there is no {shown(self.path(name))}"
+                message = f"must be a file next to the spec, but there is no {safe_repr(self.path(name))}"
                 hint = "it must be a regular file in the same folder; links are not followed"
                 self.problems.append(self.draft.problem(place, message, code="list-file", hint=hint))
-            case Table() as table:
+            case ConfigurationTable() as table:
                 self.lines_left -= len(table.rows)
                 self.cells_left -= table.size
-                self.found[path] = table
+                self.tables[path] = table
             case problems:
                 self.problems += problems
         if min(self.bytes_left, self.lines_left, self.cells_left) >= 0:
             return True
-        message = f"must have, with the files before, at most {BYTES} bytes, {LINES} lines and {CELLS} cells"
+        message = (
+            f"must have, with the files before, at most {MAX_LIST_BYTES} bytes, "
+            f"{MAX_LIST_LINES} lines and {MAX_LIST_CELLS} cells"
+        )
         hint = "one sweep has no more trials; split it in two"
         self.problems.append(self.draft.problem(place, message, code="too-large", hint=hint))
         return False
 
-    def read(self, name: str) -> Table | tuple[Problem, ...] | None:
-        """Read a file by name, and hold its texts to the rules."""
+    def read(self, name: str) -> ConfigurationTable | tuple[Problem, ...] | None:
+        """Read a file by name, and check its texts."""
         content = self.beside(name)
         if content is None:
             return None
         self.bytes_left -= len(content)
-        found = read_assignments(content, self.path(name))
-        if isinstance(found, Table):
-            self.problems += islice(_texts(found), PROBLEMS + 1)
-        return found
+        table = read_configurations(content, self.path(name))
+        if isinstance(table, ConfigurationTable):
+            self.problems += islice(_text_problems(table), MAX_PROBLEMS + 1)
+        return table
 
     def path(self, name: str) -> str:
-        """Give a file's name as a person would type it."""
+        """Return a file's path in the repository."""
         return str(PurePosixPath(self.draft.document.file).with_name(name))
 
 
-def _texts(table: Table) -> Iterator[Problem]:
-    """Hold the texts of a table to what the rules ask of those in a spec."""
-    if max(map(len, table.lines)) <= LONGEST_VALUE and not any(_signs_in(line) for line in table.lines):
+def _text_problems(table: ConfigurationTable) -> Iterator[Problem]:
+    """Check the texts of a table by the rules for texts in a spec."""
+    if max(map(len, table.lines)) <= LONGEST_VALUE and not any(_has_sign(line) for line in table.lines):
         return  # nearly always, and in a hundredth of the time
     for row, values in enumerate(table.rows):
         for name, text in values.items():
@@ -101,15 +112,15 @@ def _texts(table: Table) -> Iterator[Problem]:
                 message = f"must be at most {LONGEST_VALUE} characters, got {len(text)}"
                 hint = "put it in a file of the code and sweep over the file's name"
                 yield table.problem(row, name, message, code="value-too-long", hint=hint)
-            if sign := _sign(text):
-                message = f"must not hold {sign!r}, got {shown(text)}"
-                hint = f"{SIGNS[sign]} wherever a manifest has it"
+            if sign := _first_sign(text):
+                message = f"must not contain {sign!r}, got {safe_repr(text)}"
+                hint = f"{TEMPLATE_SIGNS[sign]} in every manifest"
                 yield table.problem(row, name, message, code="template-syntax", hint=hint)
 
 
-def _signs_in(line: bytes) -> bool:
+def _has_sign(line: bytes) -> bool:
     return any(sign in line for sign in SIGN_BYTES)
 
 
-def _sign(text: str) -> str | None:
-    return next((sign for sign in SIGNS if sign in text), None)
+def _first_sign(text: str) -> str | None:
+    return next((sign for sign in TEMPLATE_SIGNS if sign in text), None)

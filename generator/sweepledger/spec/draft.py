@@ -1,31 +1,35 @@
-"""A file between text and value: what rules look at, without the places already found wrong."""
+"""A document whose structure was checked, as the rules read it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import wraps
 from typing import Any, TypeVar
 
-from generator.problems import Place, Problem, Severity
-from generator.reader import Document, Path, dotted
-from generator.reader.assignments import Table
-from generator.structs.settings import Settings
+from sweepledger.problems import Problem, Severity, SourcePosition
+from sweepledger.reader import Document, DocumentPath, format_path
+from sweepledger.reader.configurations import ConfigurationTable
+from sweepledger.structs.settings import Settings
 
 Kind = TypeVar("Kind")
+
+RawMapping = Mapping[str, Any]
+"""A mapping of a document, as the reader returns it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A document that was read and whose structure was checked; it may be wrong in places."""
+    """A document whose structure was checked. Parts of it may be invalid."""
 
     document: Document
-    broken: frozenset[Path]
-    """Places of which nothing more can be said: refused by the reader or of the wrong structure."""
+    broken: frozenset[DocumentPath]
+    """Paths that rules must not read: refused by the reader, or of the wrong structure."""
     settings: Settings
-    """Of the repository; a settings file itself is checked against the defaults."""
-    tables: Mapping[Path, Table] = field(default_factory=dict)
-    """The files of assignments that could be read, by the path of the search that names each."""
+    """The repository's settings; the defaults while a settings file itself is checked."""
+    tables: Mapping[DocumentPath, ConfigurationTable] = field(default_factory=dict)
+    """The readable files of configurations, by the path of the section that names each."""
 
     def get(self, *path: str | int, kind: type[Kind]) -> Kind | None:
-        """Give the value at a path; None if it is absent, broken, or not of the kind."""
+        """Return the value at a path; None if it is absent, broken, or of another type."""
         value = self.document.data
         for end, part in enumerate(path, start=1):
             if not _has(value, part) or path[:end] in self.broken:
@@ -34,12 +38,12 @@ class Draft:
         return value if isinstance(value, kind) else None
 
     def number(self, *path: str | int) -> int | float | None:
-        """Give the number at a path; None if it is absent, broken, or none."""
+        """Return the number at a path; None if it is absent, broken, or not a number."""
         value = self.get(*path, kind=object)
         return value if isinstance(value, int | float) else None
 
-    def texts(self, *path: str | int) -> Iterator[tuple[Path, str]]:
-        """Find all texts at and below a path."""
+    def texts(self, *path: str | int) -> Iterator[tuple[DocumentPath, str]]:
+        """Return all texts at and below a path."""
         value = self.get(*path, kind=object)
         match value:
             case str():
@@ -48,8 +52,8 @@ class Draft:
                 for part in value if isinstance(value, dict) else range(len(value)):
                     yield from self.texts(*path, part)
 
-    def items(self, *path: str | int) -> Iterator[tuple[Path, Any]]:
-        """Give the sound items of a list, with their places; null is one."""
+    def items(self, *path: str | int) -> Iterator[tuple[DocumentPath, Any]]:
+        """Return the items of a list that are not broken, with their paths; null is an item."""
         for index, item in enumerate(self.get(*path, kind=list) or ()):
             if (*path, index) not in self.broken:
                 yield (*path, index), item
@@ -60,22 +64,22 @@ class Draft:
         return tuple(mapping)
 
     def problem(
-        self, path: Path, message: str, *, code: str, hint: str | None = None, at_key: bool = False
+        self, path: DocumentPath, message: str, *, code: str, hint: str | None = None, at_key: bool = False
     ) -> Problem:
-        """Say that something is wrong at a path."""
+        """Return an error at a path."""
         return self.document.problem(path, message, code=code, hint=hint, at_key=at_key)
 
     def warning(
-        self, path: Path, message: str, *, code: str, hint: str | None = None, at_key: bool = False
+        self, path: DocumentPath, message: str, *, code: str, hint: str | None = None, at_key: bool = False
     ) -> Problem:
-        """Say what is worth knowing of a path, and stop nothing."""
+        """Return a warning at a path."""
         problem = self.problem(path, message, code=code, hint=hint, at_key=at_key)
         return replace(problem, severity=Severity.WARNING)
 
-    def place(self, path: Path, *, at_key: bool = False) -> Place:
-        """Give the place of a path, for what is found out later."""
+    def place(self, path: DocumentPath, *, at_key: bool = False) -> SourcePosition:
+        """Return the position of a path, for problems that are found later."""
         mark = self.document.key_mark(path) if at_key else self.document.mark(path)
-        return Place(dotted(path), mark.line, mark.column)
+        return SourcePosition(format_path(path), mark.line, mark.column)
 
 
 def _has(value: object, part: str | int) -> bool:
@@ -86,3 +90,16 @@ def _has(value: object, part: str | int) -> bool:
             return isinstance(part, int) and part < len(value)
         case _:
             return False
+
+
+Rule = Callable[[Draft], Iterable[Problem]]
+
+
+def unique_problems(rule: Rule) -> Rule:
+    """Remove duplicate problems of a rule: several blocks can share a parameter."""
+
+    @wraps(rule)
+    def checked(draft: Draft) -> Iterable[Problem]:
+        return dict.fromkeys(rule(draft))
+
+    return checked

@@ -1,7 +1,7 @@
-"""What an expression can be, known before anything is computed.
+"""The types of an expression's values, checked before anything is computed.
 
 Finds names that no parameter has, and operations that fail whatever the values. What fails for some
-assignments only is found when they are computed.
+configurations only is found when they are computed.
 """
 
 from collections.abc import Iterable, Mapping
@@ -9,27 +9,27 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import assert_never
 
-from generator.reader.shown import shown
-from generator.spec.nearest import did_you_mean
-from generator.structs.expression import (
+from sweepledger.reader.messages import safe_repr
+from sweepledger.spec.suggestions import did_you_mean
+from sweepledger.structs.expression import (
     Arithmetic,
+    BooleanOperation,
     Call,
     Comparison,
     ComparisonOperator,
     Conditional,
     Expression,
-    Listed,
+    ListLiteral,
     Literal,
-    Logic,
     Name,
-    Sign,
-    mentions,
+    UnaryOperation,
+    names_in,
 )
-from generator.structs.values import Value
+from sweepledger.structs.values import Value
 
 
-class Kind(StrEnum):
-    """What a value is to an expression."""
+class ValueType(StrEnum):
+    """Type of a value in an expression."""
 
     NUMBER = "number"
     TEXT = "text"
@@ -38,77 +38,79 @@ class Kind(StrEnum):
     LIST = "list"
 
 
-Kinds = frozenset[Kind]
-"""What a value may be."""
+ValueTypes = frozenset[ValueType]
+"""Possible types of a value."""
 
-ANY: Kinds = frozenset(Kind)
-NUMBERS: Kinds = frozenset({Kind.NUMBER})
-BOOLEANS: Kinds = frozenset({Kind.BOOLEAN})
-SIZED: Kinds = frozenset({Kind.TEXT, Kind.LIST})
-ORDERED: Kinds = frozenset({Kind.NUMBER, Kind.TEXT})
+ANY: ValueTypes = frozenset(ValueType)
+NUMBERS: ValueTypes = frozenset({ValueType.NUMBER})
+BOOLEANS: ValueTypes = frozenset({ValueType.BOOLEAN})
+SIZED: ValueTypes = frozenset({ValueType.TEXT, ValueType.LIST})
+ORDERED: ValueTypes = frozenset({ValueType.NUMBER, ValueType.TEXT})
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """Something that cannot be meant."""
+class TypeProblem:
+    """An operation that fails for all values, or an unknown name."""
 
     offset: int | None
-    """Of the name that it is about, from 0; None where no name is near."""
+    """Offset of the name concerned, from 0; None if there is no name."""
     message: str
     hint: str | None = None
 
 
-def kind_of(value: Value) -> Kind:
-    """Tell what a value is."""
+def type_of(value: Value) -> ValueType:
+    """Return the type of a value."""
     match value:
         case None:
-            return Kind.NULL
+            return ValueType.NULL
         case bool():
-            return Kind.BOOLEAN
+            return ValueType.BOOLEAN
         case int() | float():
-            return Kind.NUMBER
+            return ValueType.NUMBER
         case str():
-            return Kind.TEXT
+            return ValueType.TEXT
         case _:
-            return Kind.LIST
+            return ValueType.LIST
 
 
-def check(expression: Expression, known: Mapping[str, Kinds]) -> tuple[tuple[Finding, ...], Kinds]:
-    """Find what is wrong whatever the values, and say what the expression may be."""
-    checker = _Checker(known)
+def check_types(
+    expression: Expression, known: Mapping[str, ValueTypes]
+) -> tuple[tuple[TypeProblem, ...], ValueTypes]:
+    """Return the problems that do not depend on values, and the possible types of the result."""
+    checker = _TypeChecker(known)
     kinds = checker.kinds(expression)
     return tuple(checker.findings), kinds
 
 
 @dataclass(slots=True)
-class _Checker:
-    """Goes through a tree once. After a finding it goes on as if the operation had worked."""
+class _TypeChecker:
+    """Visits a tree once. After a problem, it continues as if the operation were valid."""
 
-    known: Mapping[str, Kinds]
-    findings: list[Finding] = field(default_factory=list)
+    known: Mapping[str, ValueTypes]
+    findings: list[TypeProblem] = field(default_factory=list)
 
-    def kinds(self, expression: Expression) -> Kinds:  # noqa: C901, PLR0911 - one case a kind of node
-        """Say what an expression may be, noting every finding on the way."""
+    def kinds(self, expression: Expression) -> ValueTypes:  # noqa: C901, PLR0911 - one case a kind of node
+        """Return the possible types of an expression, and collect its problems."""
         match expression:
             case Literal(value):
-                return frozenset({kind_of(value)})
+                return frozenset({type_of(value)})
             case Name():
                 return self._named(expression)
-            case Listed(items):
+            case ListLiteral(items):
                 for item in items:
                     self.kinds(item)
-                return frozenset({Kind.LIST})
+                return frozenset({ValueType.LIST})
             case Conditional(test, yes, no):
                 self._need((test,), BOOLEANS, "if")
                 return self.kinds(yes) | self.kinds(no)
             case Comparison(first, steps):
                 self._steps(first, steps)
                 return BOOLEANS
-            case Sign("-", operand):
+            case UnaryOperation("-", operand):
                 return self._need((operand,), NUMBERS, "-")
-            case Sign(_, operand):
+            case UnaryOperation(_, operand):
                 return self._need((operand,), BOOLEANS, "not")
-            case Logic(word, terms):
+            case BooleanOperation(word, terms):
                 return self._need(terms, BOOLEANS, word)
             case Arithmetic(sign, left, right):
                 return self._need((left, right), NUMBERS, sign)
@@ -117,26 +119,26 @@ class _Checker:
             case _:
                 assert_never(expression)
 
-    def _named(self, name: Name) -> Kinds:
+    def _named(self, name: Name) -> ValueTypes:
         if name.name in self.known:
             return self.known[name.name]
-        message = f"must be the name of a parameter or a derived value, got {shown(name.name)}"
-        self.findings.append(Finding(name.offset, message, _hint(name.name, self.known)))
+        message = f"must be the name of a parameter or a derived value, got {safe_repr(name.name)}"
+        self.findings.append(TypeProblem(name.offset, message, _name_hint(name.name, self.known)))
         return ANY
 
-    def _need(self, operands: Iterable[Expression], needed: Kinds, word: str) -> Kinds:
-        """Report operands that can never be what an operation needs; give what the operation makes."""
+    def _need(self, operands: Iterable[Expression], needed: ValueTypes, word: str) -> ValueTypes:
+        """Report operands that never have a type that the operation needs; return the types of its result."""
         for operand in operands:
             found = self.kinds(operand)
             if not found & needed:
-                self._report(operand, f"{word} must have {_said(needed)}, got {_said(found)}")
+                self._report(operand, f"{word} must have {_type_names(needed)}, got {_type_names(found)}")
         return needed
 
-    def _call(self, call: Call) -> Kinds:
+    def _call(self, call: Call) -> ValueTypes:
         if call.function == "len":
             self._need(call.arguments, SIZED, "len")
         elif call.function in {"max", "min"} and len(call.arguments) == 1:
-            self._need(call.arguments, frozenset({Kind.LIST}), call.function)
+            self._need(call.arguments, frozenset({ValueType.LIST}), call.function)
         else:
             self._need(call.arguments, NUMBERS, call.function)
         return NUMBERS
@@ -145,32 +147,32 @@ class _Checker:
         left, left_kinds = first, self.kinds(first)
         for sign, right in steps:
             right_kinds = self.kinds(right)
-            both = f"got {_said(left_kinds)} and {_said(right_kinds)}"
+            both = f"got {_type_names(left_kinds)} and {_type_names(right_kinds)}"
             if sign in {"in", "not in"}:
                 if not _can_hold(left_kinds, right_kinds):
-                    self._report(right, f"{sign} must look into a list, or for a text in a text, {both}")
+                    self._report(right, f"{sign} needs a list, or two texts, {both}")
             elif sign not in {"==", "!="} and not left_kinds & right_kinds & ORDERED:
-                place = left if next(mentions(left), None) else right
+                place = left if next(names_in(left), None) else right
                 self._report(place, f"{sign} must compare two numbers or two texts, {both}")
             left, left_kinds = right, right_kinds
 
     def _report(self, expression: Expression, message: str) -> None:
-        name = next(mentions(expression), None)
-        self.findings.append(Finding(None if name is None else name.offset, message))
+        name = next(names_in(expression), None)
+        self.findings.append(TypeProblem(None if name is None else name.offset, message))
 
 
-def _can_hold(item: Kinds, whole: Kinds) -> bool:
-    return Kind.LIST in whole or Kind.TEXT in item & whole
+def _can_hold(item: ValueTypes, whole: ValueTypes) -> bool:
+    return ValueType.LIST in whole or ValueType.TEXT in item & whole
 
 
-def _said(kinds: Kinds) -> str:
-    return " or ".join(f"a {kind}" if kind is not Kind.NULL else "null" for kind in sorted(kinds))
+def _type_names(kinds: ValueTypes) -> str:
+    return " or ".join(f"a {kind}" if kind is not ValueType.NULL else "null" for kind in sorted(kinds))
 
 
-def _hint(found: str, known: Iterable[str]) -> str | None:
+def _name_hint(found: str, known: Iterable[str]) -> str | None:
     names = list(known)
     if "-" in "".join(names) and (
         whole := [name for name in names if "-" in name and name.startswith(f"{found}-")]
     ):
-        return f"a name with a hyphen stands in backticks: `{min(whole)}`"
+        return f"write a name with a hyphen in backticks: `{min(whole)}`"
     return did_you_mean(found, names)

@@ -11,18 +11,19 @@ from enum import StrEnum
 from fractions import Fraction
 from itertools import pairwise
 
-from generator.structs.values import LARGEST_EXACT_INTEGER
+from sweepledger.structs.combinations import MAX_TRIALS
+from sweepledger.structs.values import LARGEST_EXACT_INTEGER
 
-MOST_VALUES = 100_000
-"""As many trials as a sweep may have: nothing longer could ever be used up."""
+MAX_VALUES = MAX_TRIALS
+"""Values of one parameter: a sweep cannot use more."""
 
 ROUNDED_DIGITS = 10
 WORKING_DIGITS = 30
 NOISE = Decimal("1e-25")
-"""Of a number computed with the working digits, the part that may be wrong."""
+"""Relative error of a number computed with the working digits."""
 
 WHOLE_DIGITS = 15
-"""Below 2^53: a whole number of so many digits is an integer, a larger one stays a float."""
+"""Below 2^53: a whole number with at most this number of digits becomes an integer, a larger one stays a float."""
 
 Number = int | float
 
@@ -56,7 +57,7 @@ def stepped(low: Number, high: Number, step: Number) -> tuple[Number, ...]:
 
 
 def is_steppable(low: Number, high: Number, step: Number) -> bool:
-    """Tell whether all numbers from low to high by step are ones that a float can hold as they are written.
+    """Return whether a float can represent all numbers from low to high by step as they are written.
 
     The step must divide the range.
     """
@@ -70,7 +71,7 @@ def is_steppable(low: Number, high: Number, step: Number) -> bool:
 
 
 def is_distinct(points: Sequence[Number]) -> bool:
-    """Tell whether points only rise, or only fall."""
+    """Return whether points only rise, or only fall."""
     pairs = list(pairwise(points))
     return all(left < right for left, right in pairs) or all(left > right for left, right in pairs)
 
@@ -95,7 +96,7 @@ def exponentially_spaced(start: Number, stop: Number, count: int) -> tuple[Numbe
 
 
 def exponential(exponent: Number) -> float:
-    """Raise e to a power, rounded alike on every machine; infinite or 0 where no float is near."""
+    """Raise e to a power, rounded alike on every machine; infinite or 0 if no float is near."""
     return float(_exponential(Decimal(repr(exponent))))
 
 
@@ -113,7 +114,7 @@ def _geometric(start: Number, stop: Number, count: int) -> tuple[Number, ...]:
 
 
 def _within(points: tuple[Number, ...]) -> tuple[Number, ...]:
-    """Keep points between the first and the last, which rounding may have taken them beyond."""
+    """Return the points, limited to the first and the last, which rounding may exceed."""
     low, high = sorted((points[0], points[-1]))
     return tuple(min(max(point, low), high) for point in points)
 
@@ -133,7 +134,7 @@ def _exponential(exponent: Decimal) -> Decimal:
 
 
 def _exact(number: Number) -> Fraction:
-    """Take a number for the decimal it is written as: 0.1 is a tenth."""
+    """Return the exact decimal that a number is written as: 0.1 is a tenth."""
     return Fraction(repr(number))
 
 
@@ -142,7 +143,7 @@ def _decimal(fraction: Fraction) -> Decimal:
 
 
 def _finest(number: Number) -> int:
-    """Give the place of the last digit of a number, as a power of ten."""
+    """Return the position of the last digit of a number, as a power of ten."""
     exponent = Decimal(repr(number)).as_tuple().exponent
     assert isinstance(exponent, int)
     return exponent
@@ -154,13 +155,13 @@ def _nearest(fraction: Fraction) -> Number:
 
 
 def _number(fraction: Fraction) -> Number:
-    """Give a fraction as it is where a number of Python's is written so, else rounded."""
+    """Return a fraction as a number: exactly if Python can write it so, else rounded."""
     nearest = _nearest(fraction)
     return nearest if _exact(nearest) == fraction else _rounded(_decimal(fraction))
 
 
 def _rounded(number: Decimal) -> Number:
-    """Round a computed number, unless it is one of few digits but for the noise of computing it."""
+    """Return a computed number rounded to ten digits, or to its few digits if the rest is noise."""
     short = _to_digits(number, WHOLE_DIGITS)
     is_short = number.is_finite() and abs(number - short) <= abs(number) * NOISE
     return _plain(short if is_short else _to_digits(number, ROUNDED_DIGITS))

@@ -1,39 +1,60 @@
-"""The repository's settings."""
+"""The Settings of a document without problems."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from generator.reader import Document
-from generator.spec import units
-from generator.spec.building.pools import pool
-from generator.structs.settings import (
-    Allowance,
+from sweepledger.reader import Document
+from sweepledger.spec import units
+from sweepledger.spec.draft import RawMapping
+from sweepledger.structs.node_pool import GPU_RESOURCE, NodeCapacity, Pool, Toleration
+from sweepledger.structs.settings import (
     CodeSource,
     Controller,
     Dataset,
     Defaults,
     Egress,
-    Generate,
+    GenerateMode,
     Image,
-    Limits,
-    Next,
+    NextRoundMode,
     Nfs,
-    Results,
     ResultsMode,
-    Secret,
+    ResultsSettings,
+    SecretReference,
     Settings,
-    Submit,
+    SubmitSettings,
+    SweepLimits,
+    TeamBudget,
 )
 
+
+def build_pool(name: str, data: Mapping[str, Any]) -> Pool:
+    """Build a pool without problems."""
+    price, most = data.get("price"), data.get("max_nodes")
+    node = data["node"]
+    made = Pool(
+        name,
+        NodeCapacity(units.cores(node["cpu"]), units.memory(node["memory"]), int(node.get("gpu", 0))),
+        queue=data.get("queue"),
+        selector=MappingProxyType(dict(data.get("selector", {}))),
+        tolerations=tuple(Toleration(**toleration) for toleration in data.get("tolerations", ())),
+        gpu_resource=data.get("gpu_resource", GPU_RESOURCE),
+        gpu_type=data.get("gpu_type"),
+        max_nodes=None if most is None else int(most),
+        price=None if price is None else float(price),
+        spot=data.get("spot", False),
+    )
+    return made if "startup" not in data else replace(made, startup_seconds=units.seconds(data["startup"]))
+
+
 T = TypeVar("T")
-Written = Mapping[str, Any]
 
-VERSIONED = "version:"
-"""What begins the identity of data that have no digest."""
+VERSION_PREFIX = "version:"
+"""Prefix of the identity of a dataset without a digest."""
 
 
-def settings(document: Document) -> Settings:
+def build_settings(document: Document) -> Settings:
     """Build the settings of a document without problems."""
     data, default = document.data or {}, Settings()
     return Settings(
@@ -42,8 +63,8 @@ def settings(document: Document) -> Settings:
         branch=data.get("branch", default.branch),
         remote=data.get("remote", default.remote),
         controller=Controller(data.get("controller", default.controller)),
-        generate=Generate(data.get("generate", default.generate)),
-        next=Next(data.get("next", default.next)),
+        generate=GenerateMode(data.get("generate", default.generate)),
+        next=NextRoundMode(data.get("next", default.next)),
         results=_results(data.get("results", {})),
         limits=_limits(data.get("limits", {})),
         submit=_submit(data.get("submit", {})),
@@ -54,7 +75,7 @@ def settings(document: Document) -> Settings:
         datasets=_named(data, "datasets", _dataset),
         secrets=_named(data, "secrets", _secret),
         egress=_named(data, "egress", _egress),
-        pools=_named(data, "pools", pool),
+        pools=_named(data, "pools", build_pool),
         labels=MappingProxyType(dict(data.get("labels", {}))),
         image_pull_secret=data.get("image_pull_secret"),
         priority_class=data.get("priority_class"),
@@ -62,11 +83,11 @@ def settings(document: Document) -> Settings:
     )
 
 
-def _named(data: Written, key: str, make: Callable[[str, Written], T]) -> Mapping[str, T]:
+def _named(data: RawMapping, key: str, make: Callable[[str, RawMapping], T]) -> Mapping[str, T]:
     return MappingProxyType({name: make(name, written) for name, written in data.get(key, {}).items()})
 
 
-def _defaults(data: Written) -> Defaults:
+def _defaults(data: RawMapping) -> Defaults:
     default = Defaults()
     return Defaults(
         image=data.get("image", default.image),
@@ -76,9 +97,9 @@ def _defaults(data: Written) -> Defaults:
     )
 
 
-def _results(data: Written) -> Results:
-    default = Results()
-    return Results(
+def _results(data: RawMapping) -> ResultsSettings:
+    default = ResultsSettings()
+    return ResultsSettings(
         claim=data.get("claim", default.claim),
         checkpoints=data.get("checkpoints"),
         artifacts=data.get("artifacts"),
@@ -90,28 +111,28 @@ def _results(data: Written) -> Results:
     )
 
 
-def _nfs(data: Written) -> Nfs | None:
+def _nfs(data: RawMapping) -> Nfs | None:
     return Nfs(**data["nfs"]) if "nfs" in data else None
 
 
-def _limits(data: Written) -> Limits:
+def _limits(data: RawMapping) -> SweepLimits:
     most, hours = data.get("max_trials"), data.get("max_gpu_hours")
-    return Limits(None if most is None else int(most), None if hours is None else float(hours))
+    return SweepLimits(None if most is None else int(most), None if hours is None else float(hours))
 
 
-def _submit(data: Written) -> Submit:
-    return Submit(units.seconds(data["ttl"])) if "ttl" in data else Submit()
+def _submit(data: RawMapping) -> SubmitSettings:
+    return SubmitSettings(units.seconds(data["ttl"])) if "ttl" in data else SubmitSettings()
 
 
-def _image(name: str, data: Written) -> Image:
+def _image(name: str, data: RawMapping) -> Image:
     return Image(name, data["repository"], data.get("digest", ""), data.get("tag"))
 
 
-def _dataset(name: str, data: Written) -> Dataset:
+def _dataset(name: str, data: RawMapping) -> Dataset:
     return Dataset(
         name,
         claim=data["claim"],
-        identity=data["digest"] if "digest" in data else f"{VERSIONED}{data['version']}",
+        identity=data["digest"] if "digest" in data else f"{VERSION_PREFIX}{data['version']}",
         path=data.get("path", "").removesuffix("/"),
         prepare=tuple(data.get("prepare", ())),
         nfs=_nfs(data),
@@ -119,19 +140,19 @@ def _dataset(name: str, data: Written) -> Dataset:
     )
 
 
-def _allowance(name: str, data: Written) -> Allowance:
+def _allowance(name: str, data: RawMapping) -> TeamBudget:
     hours, money = data.get("gpu_hours"), data.get("money")
-    return Allowance(
+    return TeamBudget(
         name,
-        tuple(data.get("sweeps", Allowance(name).sweeps)),
+        tuple(data.get("sweeps", TeamBudget(name).sweeps)),
         None if hours is None else float(hours),
         None if money is None else float(money),
     )
 
 
-def _secret(name: str, data: Written) -> Secret:
-    return Secret(name, data["secret"], data["key"], data["variable"])
+def _secret(name: str, data: RawMapping) -> SecretReference:
+    return SecretReference(name, data["secret"], data["key"], data["variable"])
 
 
-def _egress(name: str, data: Written) -> Egress:
+def _egress(name: str, data: RawMapping) -> Egress:
     return Egress(name, tuple(data["cidrs"]), tuple(int(port) for port in data["ports"]))

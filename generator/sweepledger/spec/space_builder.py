@@ -1,10 +1,14 @@
-"""What one parameter may be, out of the keys a person wrote. W&B's names and meanings become ours here."""
+"""The search space of a section: domains, conditions, constraints and derived values."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from generator.spec.ranges import Number, Spacing, exponential, exponentially_spaced, spaced, stepped
-from generator.structs.domain import (
+from sweepledger.reader import DocumentPath
+from sweepledger.reader.expression import parse_expression
+from sweepledger.spec.draft import Draft, RawMapping
+from sweepledger.spec.ranges import Number, Spacing, exponential, exponentially_spaced, spaced, stepped
+from sweepledger.spec.sections import Leaf, Section
+from sweepledger.structs.domain import (
     Beta,
     Choice,
     Constant,
@@ -17,27 +21,27 @@ from generator.structs.domain import (
     Quantized,
     Uniform,
 )
-from generator.structs.values import Value
-
-Written = Mapping[str, Any]
+from sweepledger.structs.expression import names_in
+from sweepledger.structs.space import Condition, Constraint, DerivedValue, Parameter, SearchSpace
+from sweepledger.structs.values import Value
 
 QUANTIZED = "q_"
 
 
-def domain(written: Written) -> Domain:  # noqa: PLR0911 - one case a form
-    """Give the domain of a parameter without problems."""
+def build_domain(written: RawMapping) -> Domain:  # noqa: PLR0911 - one case a form
+    """Return the domain of a parameter without problems."""
     for spacing in Spacing:
         if spacing in written:
             start, stop, count = written[spacing]
             return Choice(spaced(spacing, start, stop, int(count)))
-    kind = distribution(written)
+    kind = distribution_name(written)
     if "step" in written:
         return Choice(stepped(written["min"], written["max"], written["step"]))
     if "count" in written:
         return Choice(_points(kind, written["min"], written["max"], int(written["count"])))
     match kind:
         case "constant":
-            return Constant(value(written["value"]))
+            return Constant(frozen_value(written["value"]))
         case "categorical" | "categorical_w_probabilities":
             return _choice(written)
         case "int_uniform":
@@ -48,31 +52,35 @@ def domain(written: Written) -> Domain:  # noqa: PLR0911 - one case a form
             return _continuous(kind, written)
 
 
-def distribution(written: Written) -> str:
-    """Name the distribution of a parameter, given or not: two integer bounds mean integers, as in W&B.
-
-    0.0 is no integer here: whoever writes it means real numbers.
-    """
+def distribution_name(written: RawMapping) -> str:
+    """Return the distribution of a parameter, written or implied by its other keys."""
     if "distribution" in written:
         return str(written["distribution"])
     if "value" in written:
         return "constant"
     if "values" in written:
         return "categorical"
-    bounds = (written["min"], written["max"])
-    return "int_uniform" if all(isinstance(bound, int) for bound in bounds) else "uniform"
+    return bounds_distribution(written["min"], written["max"])
 
 
-def value(data: Any) -> Value:
-    """Give a value that nobody can change."""
+def bounds_distribution(low: object, high: object) -> str:
+    """Return the distribution of two bounds alone: integers for two integers, as in W&B.
+
+    0.0 is not an integer here: an author who writes it means real numbers.
+    """
+    return "int_uniform" if isinstance(low, int) and isinstance(high, int) else "uniform"
+
+
+def frozen_value(data: Any) -> Value:
+    """Return an immutable value."""
     given: Value = tuple(data) if isinstance(data, list) else data
     return given
 
 
-def _choice(written: Written) -> Choice:
+def _choice(written: RawMapping) -> Choice:
     probabilities = written.get("probabilities")
     return Choice(
-        tuple(value(item) for item in written["values"]),
+        tuple(frozen_value(item) for item in written["values"]),
         None if probabilities is None else tuple(float(share) for share in probabilities),
     )
 
@@ -89,7 +97,7 @@ def _points(kind: str, low: Number, high: Number, count: int) -> tuple[Value, ..
             return spaced(Spacing.LINEAR, low, high, count)
 
 
-def _continuous(kind: str, written: Written) -> Continuous:  # noqa: PLR0911 - one case a kind
+def _continuous(kind: str, written: RawMapping) -> Continuous:  # noqa: PLR0911 - one case a kind
     mu, sigma = float(written.get("mu", 0)), float(written.get("sigma", 1))
     match kind, written:
         case "normal", _:
@@ -112,5 +120,67 @@ def _continuous(kind: str, written: Written) -> Continuous:  # noqa: PLR0911 - o
             raise AssertionError(f"the rules let through {kind} with the keys {sorted(written)}")
 
 
-def _bound(written: Written, key: str) -> float | None:
+def _bound(written: RawMapping, key: str) -> float | None:
     return float(written[key]) if key in written else None
+
+
+def build_space(draft: Draft, section: Section) -> SearchSpace:
+    """Build the space that a block searches; shared parameters come first."""
+    return SearchSpace(
+        parameters=tuple(_parameter(draft, leaf) for leaf in section.leaves.values()),
+        zips=tuple(tuple(group) for group in draft.get(*section.path, "zip", kind=list) or ()),
+        derived=_ordered(tuple(_derived(draft, (*section.path, "derived")))),
+        constraints=tuple(_constraints(draft, (*section.path, "constraints"))),
+    )
+
+
+def _parameter(draft: Draft, leaf: Leaf) -> Parameter:
+    conditions = (
+        Condition(
+            name, tuple(frozen_value(item) for item in (wanted if isinstance(wanted, list) else [wanted]))
+        )
+        for path in leaf.conditions
+        for name, wanted in _mapping(draft, path).items()
+    )
+    place = draft.place(leaf.path, at_key=True)
+    return Parameter(leaf.name, build_domain(_mapping(draft, leaf.path)), tuple(conditions), place)
+
+
+def _constraints(draft: Draft, path: DocumentPath) -> Iterator[Constraint]:
+    for place, text in draft.items(*path):
+        yield Constraint(parse_expression(text), text, draft.place(place))
+
+
+def _derived(draft: Draft, path: DocumentPath) -> Iterator[DerivedValue]:
+    for name, text in _mapping(draft, path).items():
+        yield DerivedValue(name, parse_expression(text), text, draft.place((*path, name)))
+
+
+def _ordered(derived: tuple[DerivedValue, ...]) -> tuple[DerivedValue, ...]:
+    by_name = {value.name: value for value in derived}
+    names = {value.name: [name.name for name in names_in(value.expression)] for value in derived}
+    return tuple(by_name[name] for name in dependency_order(names))
+
+
+def dependency_order(dependencies: Mapping[str, Iterable[str]]) -> Iterator[str]:
+    """List names so that each comes after those it depends on, otherwise in the given order.
+
+    Ignores dependencies that are not among the names; in a cycle, the first name of the cycle comes last.
+    """
+    entered: set[str] = set()
+    for start in dependencies:
+        stack = [(name, iter(dependencies[name])) for name in (start,) if name not in entered]
+        entered.add(start)
+        while stack:
+            name, others = stack[-1]
+            other = next((each for each in others if each in dependencies and each not in entered), None)
+            if other is None:
+                yield name
+                stack.pop()
+            else:
+                entered.add(other)
+                stack.append((other, iter(dependencies[other])))
+
+
+def _mapping(draft: Draft, path: DocumentPath) -> Mapping[str, Any]:
+    return draft.get(*path, kind=dict) or {}

@@ -1,7 +1,7 @@
 """The spec that `sweep new` writes: complete, runnable, and explained line by line."""
 
 SCHEMA_FILE = ".schema.json"
-"""In the folder of the specs: what their first line tells editors to complete and explain keys by."""
+"""File in the specs' folder with the schema for editors; the first line of a spec refers to it."""
 
 MNIST = """\
 # yaml-language-server: $schema=.schema.json
@@ -62,9 +62,9 @@ run:
 """
 
 
-def starter(name: str, *, example: str = PLAIN, clones: bool = False) -> str:
-    """Write a starter spec: for a program of one's own, or (`MNIST`) for the trainer that comes along.
+def starter_spec(name: str, *, example: str = PLAIN, clones: bool = False) -> str:
+    """Return a starter spec: for the user's own program, or (`MNIST`) for the bundled trainer.
 
-    `clones` where pods can take code from git: `code` in the settings.
+    `clones`: whether pods fetch code from git, by `code` in the settings.
     """
     return example.format(name=name, code="{path: code, mode: clone}" if clones else "{path: code}")

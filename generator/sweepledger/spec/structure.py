@@ -1,19 +1,42 @@
-"""Structure by JSON Schema, in our own words: which keys, what kinds, which bounds.
+"""The structure of a document, checked against its JSON Schema: keys, types and bounds.
 
-Patterns are left to the rules, which say what is wrong instead of showing a regular expression.
+Messages are written here. Patterns are left to the rules, which say what is wrong instead of showing a
+regular expression.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import reduce
 from typing import Any
 
-from generator.problems import Problem
-from generator.reader import Document, Path, shown
-from generator.spec.later import foreign_hint, later_keys
-from generator.spec.nearest import did_you_mean, quoted
-from generator.spec.schemas import schema
+from sweepledger.problems import Problem
+from sweepledger.reader import Document, DocumentPath, safe_repr
+from sweepledger.spec.schemas import load_schema
+from sweepledger.spec.suggestions import did_you_mean, quoted_names
 
-KINDS = {
+RUN_KEYS = frozenset({"artifacts"})
+
+FOREIGN_KEYS = frozenset({"entity", "project"})
+"""Keys that only W&B's sweep files have."""
+
+
+def planned_keys(schema: str, path: DocumentPath) -> frozenset[str]:
+    """Return the keys that a mapping at this path will support in a later version."""
+    match (schema, *path):
+        case ("sweep", "run"):
+            return RUN_KEYS
+        case _:
+            return frozenset()
+
+
+def foreign_hint(schema: str, path: DocumentPath, key: str) -> str | None:
+    """Return how to convert another tool's file with this key; None for other keys."""
+    if (schema, *path) == ("sweep",) and key in FOREIGN_KEYS:
+        return "this is a key of W&B: convert the file with `sweep import wandb FILE`"
+    return None
+
+
+TYPE_NAMES = {
     "object": "a mapping",
     "array": "a list",
     "string": "text",
@@ -24,16 +47,19 @@ KINDS = {
 }
 
 
-PLAIN_KINDS = (str, int, float, bool, type(None))
-VALUE = "#/$defs/value"
+SCALAR_TYPES = (str, int, float, bool, type(None))
+VALUE_REFERENCE = "#/$defs/value"
 
 
-def check(document: Document, name: str) -> tuple[tuple[Problem, ...], frozenset[Path]]:
-    """Check a document against a schema; also say at which places nothing more can be said."""
+def check_structure(document: Document, name: str) -> tuple[tuple[Problem, ...], frozenset[DocumentPath]]:
+    """Return the problems of a document by its schema, and the paths that rules must not read."""
     problems: list[Problem] = []
     broken = set(document.unread)
-    for error in _errors(document.data, schema(name)):
-        path: Path = tuple(error.absolute_path)
+    schema = load_schema(name)
+    if conforms(document.data, schema, schema):
+        return (), frozenset(broken)
+    for error in _errors(document.data, schema):
+        path: DocumentPath = tuple(error.absolute_path)
         if any(path[:end] in document.unread for end in range(len(path) + 1)):
             continue
         found = list(_problems(document, path, error, name=name))
@@ -44,6 +70,76 @@ def check(document: Document, name: str) -> tuple[tuple[Problem, ...], frozenset
     return tuple(dict.fromkeys(problems)), frozenset(broken)
 
 
+def conforms(value: Any, rules: Any, schema: Any) -> bool:
+    """Return whether a value certainly breaks no rule, so that jsonschema need not be imported.
+
+    False means only that jsonschema must decide. Patterns are not checked: they cause no problem here.
+    """
+    if isinstance(rules, bool):
+        return rules
+    if not all(key in SCHEMA_WORDS or (key in CHECKS and CHECKS[key](value, rules[key])) for key in rules):
+        return False
+    parts: list[tuple[Any, Any]] = []
+    if "$ref" in rules:
+        path = rules["$ref"].removeprefix("#/").split("/")
+        parts.append((value, reduce(lambda part, key: part[key], path, schema)))
+    if isinstance(value, list):
+        parts += ((item, rules.get("items", True)) for item in value)
+    if isinstance(value, dict):
+        known, others = rules.get("properties", {}), rules.get("additionalProperties", True)
+        parts += ((name, rules.get("propertyNames", True)) for name in value)
+        parts += ((item, known.get(name, others)) for name, item in value.items())
+    return all(conforms(part, part_rules, schema) for part, part_rules in parts)
+
+
+SCHEMA_WORDS = frozenset(
+    {"$defs", "$id", "$ref", "$schema", "additionalProperties", "default", "description", "examples"}
+    | {"items", "pattern", "properties", "propertyNames", "title"}
+)
+"""Keywords that describe parts of a value, or check nothing."""
+
+
+def _has_type(value: Any, types: str | Sequence[str]) -> bool:
+    return any(type(value) in PYTHON_TYPES[name] for name in ([types] if isinstance(types, str) else types))
+
+
+PYTHON_TYPES: Mapping[str, tuple[type, ...]] = {
+    "object": (dict,),
+    "array": (list,),
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "null": (type(None),),
+}
+
+
+def _is_in(value: Any, values: Sequence[Any]) -> bool:
+    return any(type(value) is type(known) and value == known for known in values)
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in PYTHON_TYPES["number"]
+
+
+CHECKS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "type": _has_type,
+    "enum": _is_in,
+    "const": lambda value, known: _is_in(value, [known]),
+    "required": lambda value, names: not isinstance(value, dict) or value.keys() >= set(names),
+    "minimum": lambda value, limit: not _is_number(value) or value >= limit,
+    "maximum": lambda value, limit: not _is_number(value) or value <= limit,
+    "exclusiveMinimum": lambda value, limit: not _is_number(value) or value > limit,
+    "minLength": lambda value, limit: not isinstance(value, str) or len(value) >= limit,
+    "maxLength": lambda value, limit: not isinstance(value, str) or len(value) <= limit,
+    "minItems": lambda value, limit: not isinstance(value, list) or len(value) >= limit,
+    "maxItems": lambda value, limit: not isinstance(value, list) or len(value) <= limit,
+    "minProperties": lambda value, limit: not isinstance(value, dict) or len(value) >= limit,
+    "maxProperties": lambda value, limit: not isinstance(value, dict) or len(value) <= limit,
+}
+"""The schemas' keywords that check a value itself."""
+
+
 def _errors(data: Any, rules: dict[str, Any]) -> Iterator[Any]:
     # Late: importing it takes a quarter of the time that a whole validation may take.
     from jsonschema import Draft202012Validator, validators  # noqa: PLC0415
@@ -52,14 +148,14 @@ def _errors(data: Any, rules: dict[str, Any]) -> Iterator[Any]:
 
     def reference(validator: Any, target: str, instance: Any, part: Any) -> Iterator[Any]:
         # Most of a large spec are plain values, and none of them can be wrong: a quarter of the time.
-        if target != VALUE or not isinstance(instance, PLAIN_KINDS):
+        if target != VALUE_REFERENCE or not isinstance(instance, SCALAR_TYPES):
             yield from follow(validator, target, instance, part)
 
     extend: Any = validators.extend  # it has no types of its own
     yield from extend(Draft202012Validator, {"$ref": reference})(rules).iter_errors(data)
 
 
-def _problems(document: Document, path: Path, error: Any, *, name: str) -> Iterator[Problem]:
+def _problems(document: Document, path: DocumentPath, error: Any, *, name: str) -> Iterator[Problem]:
     match error.validator:
         case "additionalProperties":
             yield from _unknown_keys(document, path, error, name=name)
@@ -67,20 +163,22 @@ def _problems(document: Document, path: Path, error: Any, *, name: str) -> Itera
             for key in sorted(set(error.validator_value) - set(error.instance)):
                 yield document.problem((*path, key), "must be given", code="missing-key", at_key=True)
         case "type":
-            yield _wrong_kind(document, path, error)
+            yield _wrong_type(document, path, error)
         case "enum" if not isinstance(error.instance, str):
-            pass  # its kind is wrong, which is said already
+            pass  # its type is wrong, which is already reported
         case "enum" | "const":
             yield _wrong_value(document, path, error)
         case "pattern":
             pass
         case _:
-            message = _exactly(error) or _bound(str(error.validator), error.validator_value, error.instance)
+            message = _exact_count_message(error) or _bound_message(
+                str(error.validator), error.validator_value, error.instance
+            )
             yield document.problem(path, message, code="out-of-range")
 
 
-def _unknown_keys(document: Document, path: Path, error: Any, *, name: str) -> Iterator[Problem]:
-    known, later = error.schema["properties"], later_keys(name, path)
+def _unknown_keys(document: Document, path: DocumentPath, error: Any, *, name: str) -> Iterator[Problem]:
+    known, later = error.schema["properties"], planned_keys(name, path)
     for key in error.instance:
         place = (*path, key)
         if key in known or place in document.unread:
@@ -88,15 +186,15 @@ def _unknown_keys(document: Document, path: Path, error: Any, *, name: str) -> I
         if key in later:
             message, code, hint = f"the key {key!r} is not supported yet", "not-supported-yet", None
         else:
-            message, code = f"must be a known key, got {shown(key)}", "unknown-key"
+            message, code = f"must be a known key, got {safe_repr(key)}", "unknown-key"
             hint = foreign_hint(name, path, key) or did_you_mean(key, known)
         yield document.problem(place, message, code=code, hint=hint, at_key=True)
 
 
-def _wrong_kind(document: Document, path: Path, error: Any) -> Problem:
+def _wrong_type(document: Document, path: DocumentPath, error: Any) -> Problem:
     wanted = error.validator_value
     names = [wanted] if isinstance(wanted, str) else list(wanted)
-    words = [KINDS[name] for name in names]
+    words = [TYPE_NAMES[name] for name in names]
     listed = " or ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else words[0]
     hint = None
     if path:
@@ -104,20 +202,20 @@ def _wrong_kind(document: Document, path: Path, error: Any) -> Problem:
     if isinstance(error.instance, str) and {"integer", "number"} & set(names):
         hint = f"quoted values are text; {hint}"
     return document.problem(
-        path, f"must be {listed}, got {shown(error.instance)}", code="wrong-type", hint=hint
+        path, f"must be {listed}, got {safe_repr(error.instance)}", code="wrong-type", hint=hint
     )
 
 
-def _wrong_value(document: Document, path: Path, error: Any) -> Problem:
+def _wrong_value(document: Document, path: DocumentPath, error: Any) -> Problem:
     if error.validator == "const":
-        message = f"must be {error.validator_value!r}, got {shown(error.instance)}"
+        message = f"must be {error.validator_value!r}, got {safe_repr(error.instance)}"
         return document.problem(path, message, code="wrong-value")
-    message = f"must be one of {quoted(error.validator_value)}, got {shown(error.instance)}"
+    message = f"must be one of {quoted_names(error.validator_value)}, got {safe_repr(error.instance)}"
     nearest = did_you_mean(error.instance, error.validator_value)
     return document.problem(path, message, code="wrong-value", hint=nearest)
 
 
-def _exactly(error: Any) -> str | None:
+def _exact_count_message(error: Any) -> str | None:
     count = error.schema.get("minItems")
     if error.validator not in {"minItems", "maxItems"} or count != error.schema.get("maxItems"):
         return None
@@ -125,14 +223,14 @@ def _exactly(error: Any) -> str | None:
     return f"must have {count} entries, such as {example}, got {len(error.instance)}"
 
 
-def _bound(rule: str, limit: Any, value: Any) -> str:  # noqa: PLR0911 - a sentence a rule
+def _bound_message(rule: str, limit: Any, value: Any) -> str:  # noqa: PLR0911 - a sentence a rule
     match rule:
         case "minimum":
-            return f"must be at least {limit}, got {shown(value)}"
+            return f"must be at least {limit}, got {safe_repr(value)}"
         case "exclusiveMinimum":
-            return f"must be more than {limit}, got {shown(value)}"
+            return f"must be more than {limit}, got {safe_repr(value)}"
         case "maximum":
-            return f"must be at most {limit}, got {shown(value)}"
+            return f"must be at most {limit}, got {safe_repr(value)}"
         case "minItems" | "minProperties":
             return f"must have at least {limit} {'entry' if limit == 1 else 'entries'}, got {len(value)}"
         case "maxItems" | "maxProperties":
@@ -142,4 +240,4 @@ def _bound(rule: str, limit: Any, value: Any) -> str:  # noqa: PLR0911 - a sente
         case "maxLength":
             return f"must have at most {limit} characters, got {len(value)}"
         case _:
-            raise AssertionError(f"the schema uses {rule}, for which there are no words")
+            raise AssertionError(f"the schema uses {rule}, which has no message")

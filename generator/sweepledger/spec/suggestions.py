@@ -1,12 +1,12 @@
-"""What a person may have meant."""
+"""Hints for misspelt names: the nearest known name, or all known names."""
 
 import difflib
 from collections.abc import Iterable
 
-FEW = 12
-"""As many names as a person reads through."""
+MOST_LISTED = 12
+"""Number of names that a hint lists at most."""
 
-MEANT = {
+SYNONYMS = {
     "bayesian": "bayes",
     "choice": "categorical",
     "choices": "values",
@@ -26,19 +26,19 @@ MEANT = {
     "tpe": "bayes",
     "upper": "max",
 }
-"""What other tools call the same thing: their log-uniform distributions take values, not exponents."""
+"""Our names for names of other tools, whose log-uniform distributions take values, not exponents."""
 
 
-def quoted(names: Iterable[str]) -> str:
-    """List names sorted and quoted."""
+def quoted_names(names: Iterable[str]) -> str:
+    """Return the names sorted and quoted."""
     return ", ".join(repr(name) for name in sorted(names))
 
 
 def did_you_mean(found: object, known: Iterable[str]) -> str | None:
-    """Suggest the nearest known name, else all of them when they are few."""
+    """Return a hint with the nearest known name, or with all of them if they are few."""
     names = sorted(known)
-    if isinstance(found, str) and (meant := MEANT.get(found.lower().replace("-", ""))) in names:
+    if isinstance(found, str) and (meant := SYNONYMS.get(found.lower().replace("-", ""))) in names:
         return f"did you mean {meant!r}?"
     if isinstance(found, str) and (close := difflib.get_close_matches(found.lower(), names, n=1)):
         return f"did you mean {close[0]!r}?"
-    return f"known: {quoted(names)}" if 0 < len(names) <= FEW else None
+    return f"known: {quoted_names(names)}" if 0 < len(names) <= MOST_LISTED else None

@@ -5,55 +5,59 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from generator.structs.adaptive import Search
-from generator.structs.program import Program
-from generator.structs.stopping import StopRule
-from generator.structs.sweep import Metric, Run, Shape, Sweep
-from generator.structs.trial import Trial
+from sweepledger.structs.early_stopping import StopRule
+from sweepledger.structs.metric import Metric
+from sweepledger.structs.program import Program
+from sweepledger.structs.run_config import RunConfig, Shape
+from sweepledger.structs.search_block import AdaptiveSearch
+from sweepledger.structs.sweep import Sweep
+from sweepledger.structs.trial import Trial
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What `render` turns into an overlay. Its name follows from the rendering."""
+    """The input of `render`. The batch's name is computed from the rendered files."""
 
     sweep: Sweep
     number: int
     parent: str | None
-    """The batch before it, by name."""
+    """Name of the previous batch."""
     program: Program
     trials: tuple[Trial, ...]
-    """In the order of the table: the position is the completion index."""
+    """In the order of the table: the index is the completion index."""
     shape: Shape
     round: int | None = None
-    """Of a search, from 1; None for other sweeps, and for trials that are asked for once more."""
+    """Round number of a search, from 1; None for static methods and retries."""
     engine: str | None = None
-    """What drew the round, with its version."""
+    """Library that proposed the round, with its version."""
     parents: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
-    """By row, the id of the trial whose checkpoint this one goes on from."""
+    """By row, the id of the parent trial."""
     parent_folders: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
-    """By the same rows, that trial's own folder: its batch and its row there."""
+    """By the same rows, the parent trial's folder: its batch and its row there."""
     stop: tuple[StopRule, ...] = ()
-    """What ends a trial before its time."""
+    """Rules of early stopping."""
 
     @property
     def keeps_checkpoints(self) -> bool:
-        """Tell whether trials of later rounds may go on from its own: then success deletes none."""
-        return any(isinstance(block, Search) and block.method.has_parents for block in self.sweep.blocks)
+        """Whether trials of later rounds may continue from its checkpoints, so that success deletes none."""
+        return any(
+            isinstance(block, AdaptiveSearch) and block.method.has_parents for block in self.sweep.blocks
+        )
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the table's parameter columns, in the order of the spec; the replicate is none of them."""
+        """Names of the table's parameter columns in the order of the spec, without the replicate."""
         return self.sweep.columns
 
     @property
-    def run(self) -> Run:
+    def run(self) -> RunConfig:
         """How the batch's trials run."""
         return self.sweep.run
 
 
 @dataclass(frozen=True, slots=True)
-class Lock:
-    """What batch.yaml says of a batch that stands in git: all that later steps need without the spec."""
+class BatchLock:
+    """The content of batch.yaml: everything that later steps need without the spec."""
 
     name: str
     digest: str
@@ -70,23 +74,23 @@ class Lock:
     retries: int
     generator: str
     bases: tuple[str, ...]
-    """The folders below `base/` that it was made from or builds on: frozen for as long as it is kept."""
+    """Folders below `base/` that the batch builds on; they are frozen as long as the batch exists."""
     files: Mapping[str, str]
     other_metrics: tuple[Metric, ...] = ()
-    """Of a search by several, those after the first; their names and goals are what counts."""
+    """Metrics of a multi-objective search after the first; only their names and goals are stored."""
     pool: str | None = None
-    """The pool of the settings whose nodes its trials ask for; None where it asks for none of them."""
+    """Pool in the settings on whose nodes the trials run; None: no pool."""
     round: int | None = None
-    """Of a search, from 1; None for other sweeps, and for trials that were asked for once more."""
+    """Round number of a search, from 1; None for static methods and retries."""
     method: str | None = None
-    """Which method drew the round."""
+    """Method that proposed the round."""
     engine: str | None = None
-    """What drew the round, with its version."""
+    """Library that proposed the round, with its version."""
     parents: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
-    """By row, the id of the trial whose checkpoint this one goes on from."""
+    """By row, the id of the parent trial."""
 
     def as_data(self) -> dict[str, Any]:
-        """Give the lock in the order in which batch.yaml shows it."""
+        """Return the lock as data, in the order of batch.yaml."""
         return {
             "version": 1,
             "name": self.name,
@@ -102,12 +106,11 @@ class Lock:
                 "goal": str(self.metric.goal),
                 **self.metric.reported,
             },
-            # Only where there are several.
+            # Optional keys are absent by default, so that locks of earlier versions stay equal.
             **({"other_metrics": self._others} if self.other_metrics else {}),
             "program": self.program.as_data(),
             "seed_base": self.seed_base,
             "retries": self.retries,
-            # Only where there is one: most batches are placed nowhere in particular.
             **({} if self.pool is None else {"pool": self.pool}),
             **({} if self.round is None else self._drawn),
             **(

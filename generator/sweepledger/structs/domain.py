@@ -1,28 +1,28 @@
-"""What one parameter may be: one frozen class a kind of domain, bounds in the parameter's own units."""
+"""The domain of a parameter: one frozen class per type, with bounds in the parameter's own units."""
 
 import math
 from dataclasses import dataclass
 
-from generator.structs.values import Value
+from sweepledger.structs.values import Value
 
 PROBABILITY_SLACK = 1e-9
-"""How far probabilities may miss a sum of 1: written with few digits, three thirds do."""
+"""Tolerance for the sum of probabilities: thirds with few digits do not sum to 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """One value for every trial."""
+    """One value for all trials."""
 
     value: Value
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Any one of several values; a range with a step or a count is one, written out."""
+    """One of several values. A range with a step or a count is expanded to one."""
 
     values: tuple[Value, ...]
     probabilities: tuple[float, ...] | None = None
-    """One a value, summing to 1; None: all alike."""
+    """One per value, with the sum 1; None: all equal."""
 
     def __post_init__(self) -> None:
         if not self.values:
@@ -51,7 +51,7 @@ class IntUniform:
 
 @dataclass(frozen=True, slots=True)
 class Uniform:
-    """Real numbers between two bounds, each as likely as the others."""
+    """The uniform distribution between two bounds."""
 
     low: float
     high: float
@@ -62,7 +62,7 @@ class Uniform:
 
 @dataclass(frozen=True, slots=True)
 class LogUniform:
-    """Positive numbers whose logarithm is uniform. W&B's exponents were turned into values when read."""
+    """Positive numbers whose logarithm is uniform. The bounds are values; W&B's exponents are converted on import."""
 
     low: float
     high: float
@@ -75,7 +75,7 @@ class LogUniform:
 
 @dataclass(frozen=True, slots=True)
 class Normal:
-    """The normal distribution, cut off at the bounds where there are any."""
+    """The normal distribution, truncated at the bounds if there are any."""
 
     mu: float
     sigma: float
@@ -116,7 +116,7 @@ Continuous = Uniform | LogUniform | Normal | LogNormal | Beta
 
 @dataclass(frozen=True, slots=True)
 class Quantized:
-    """A continuous domain rounded to multiples of q, and kept inside its bounds where it has any."""
+    """A continuous domain rounded to multiples of q, within its bounds if it has any."""
 
     of: Continuous
     q: float

@@ -1,7 +1,7 @@
-"""The small language of constraints and derived values, as a tree of frozen nodes.
+"""The syntax tree of constraints and derived values.
 
-Reading text into it is the reader's, computing it is search's. Its meaning is Python's on numbers, texts,
-booleans, null and lists; it has no attributes, no assignment, no call but of the functions listed here.
+`reader` parses text into it and `search` evaluates it. It means what Python means by it, on numbers, text,
+booleans, null and lists. It has no attributes and no assignments, and calls only the functions listed here.
 """
 
 from collections.abc import Iterator
@@ -9,18 +9,20 @@ from dataclasses import dataclass
 from typing import Literal as OneOf
 from typing import assert_never
 
-from generator.structs.values import Value
+from sweepledger.structs.values import Value
 
 ArithmeticOperator = OneOf["+", "-", "*", "/", "//", "%", "**"]
 ComparisonOperator = OneOf["<", "<=", ">", ">=", "==", "!=", "in", "not in"]
-SignOperator = OneOf["-", "not"]
-LogicOperator = OneOf["and", "or"]
-Function = OneOf["abs", "ceil", "exp", "floor", "len", "log", "log10", "log2", "max", "min", "round", "sqrt"]
+UnaryOperator = OneOf["-", "not"]
+BooleanOperator = OneOf["and", "or"]
+FunctionName = OneOf[
+    "abs", "ceil", "exp", "floor", "len", "log", "log10", "log2", "max", "min", "round", "sqrt"
+]
 
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A number, a text, true, false or null."""
+    """A number, text, true, false or null."""
 
     value: Value
 
@@ -31,27 +33,27 @@ class Name:
 
     name: str
     offset: int
-    """Where it stands in the text, from 0."""
+    """Offset in the text, from 0."""
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListLiteral:
     """Values in brackets."""
 
     items: tuple["Expression", ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Sign:
+class UnaryOperation:
     """`-x` or `not x`."""
 
-    operator: SignOperator
+    operator: UnaryOperator
     operand: "Expression"
 
 
 @dataclass(frozen=True, slots=True)
 class Arithmetic:
-    """Two numbers make one; `/` is the true quotient."""
+    """An operation on two numbers; `/` is true division."""
 
     operator: ArithmeticOperator
     left: "Expression"
@@ -60,17 +62,17 @@ class Arithmetic:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """`a < b <= c`: every step must hold."""
+    """`a < b <= c`: every comparison must be true."""
 
     first: "Expression"
     steps: tuple[tuple[ComparisonOperator, "Expression"], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Logic:
-    """`and`, `or`: read from the left, and no further than needed."""
+class BooleanOperation:
+    """`and`, `or`: evaluated from the left, and no further than needed."""
 
-    operator: LogicOperator
+    operator: BooleanOperator
     terms: tuple["Expression", ...]
 
 
@@ -85,23 +87,33 @@ class Conditional:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One of the functions, applied."""
+    """A call of a function."""
 
-    function: Function
+    function: FunctionName
     arguments: tuple["Expression", ...]
 
 
-Expression = Literal | Name | Listed | Sign | Arithmetic | Comparison | Logic | Conditional | Call
+Expression = (
+    Literal
+    | Name
+    | ListLiteral
+    | UnaryOperation
+    | Arithmetic
+    | Comparison
+    | BooleanOperation
+    | Conditional
+    | Call
+)
 
 
 def children(expression: Expression) -> tuple[Expression, ...]:
-    """List what an expression is made of, from left to right."""
+    """Return the operands of an expression, from left to right."""
     match expression:
         case Literal() | Name():
             return ()
-        case Listed(items) | Call(_, items) | Logic(_, items):
+        case ListLiteral(items) | Call(_, items) | BooleanOperation(_, items):
             return items
-        case Sign(_, operand):
+        case UnaryOperation(_, operand):
             return (operand,)
         case Arithmetic(_, left, right):
             return (left, right)
@@ -113,9 +125,9 @@ def children(expression: Expression) -> tuple[Expression, ...]:
             assert_never(expression)
 
 
-def mentions(expression: Expression) -> Iterator[Name]:
-    """Find every name in an expression, in the order written, repeated where it is."""
+def names_in(expression: Expression) -> Iterator[Name]:
+    """Yield every name in an expression, in its order, with repetitions."""
     if isinstance(expression, Name):
         yield expression
     for child in children(expression):
-        yield from mentions(child)
+        yield from names_in(child)

@@ -1,15 +1,15 @@
-"""A folder of files as a value: generated first, compared or written after."""
+"""A folder of files as a value, and its drift from the files on disk."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from generator.structs.values import bytes_digest, digest
+from sweepledger.structs.values import bytes_digest, digest
 
 
 @dataclass(frozen=True, slots=True)
 class FileTree:
-    """Relative paths with forward slashes, and their bytes; sorted by path."""
+    """Relative paths with forward slashes and the content of each file, sorted by path."""
 
     files: Mapping[str, bytes]
 
@@ -27,18 +27,18 @@ class FileTree:
 
     @property
     def digests(self) -> dict[str, str]:
-        """SHA-256 of every file."""
+        """SHA-256 of every file, by path."""
         return {path: bytes_digest(content) for path, content in self}
 
     @property
     def digest(self) -> str:
-        """One SHA-256 for all paths and contents, 64 hex digits."""
+        """SHA-256 of all paths and contents, 64 hex digits."""
         return digest(self.digests)
 
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """How a folder differs from the tree it should be."""
+    """Differences between a folder and the tree that the generator writes."""
 
     added: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()

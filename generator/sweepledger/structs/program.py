@@ -1,39 +1,121 @@
-"""The macros of a command, taken apart once for the spec's checks and for rendering alike."""
+"""The program of a trial: image, command with its macros, code and data, each identified by content."""
 
 import difflib
 import re
 from dataclasses import dataclass
+from typing import Any
 
-SPREADING = frozenset({"args", "args_no_boolean_flags", "args_no_hyphens"})
-"""Macros that yield several arguments, so they must be a whole element of the command."""
+from sweepledger.structs.values import digest
 
-MACROS = SPREADING | {"args_json", "args_json_file", "env", "envvar", "interpreter", "program", "seed"}
+LOCAL_IMAGE = "local"
+"""Image of a program that runs as processes from the locked code."""
 
-PROGRAM = "${program}"
-"""Written out when a spec is read, so that no launcher ever sees it."""
 
-DEFAULT_COMMAND = ("${env}", "${interpreter}", PROGRAM, "${args}")
-"""What W&B runs where a sweep names a program and no command."""
+NO_IMAGE = "sweepledger.invalid/local"
+"""Image in the frozen bases, which a program without an image keeps."""
 
-OPENING = "${"
-MACRO = re.compile(r"\$\{([^{}]*)\}")
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """The code path of a program and its git tree at the time of locking."""
+
+    path: str
+    tree: str
+    """Git's id of the tree at `path`, which a squash, a rebase or a docs commit does not change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """A dataset of the settings, identified by content."""
+
+    name: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Image, command, code and data of a trial. Equal programs with equal configurations make equal trials."""
+
+    image: str
+    """A reference with digest, or the literal `local`."""
+    command: tuple[str, ...]
+    """As in the spec, macros included."""
+    code: Code
+    data: Data | None
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over the program's canonical form, 64 hex digits."""
+        return digest(self.as_data())
+
+    @property
+    def container_image(self) -> str:
+        """The image of the container."""
+        return NO_IMAGE if self.image == LOCAL_IMAGE else self.image
+
+    def as_data(self) -> dict[str, Any]:
+        """Return the program as in batch.yaml."""
+        return {
+            "image": self.image,
+            "command": list(self.command),
+            "code": {"path": self.code.path, "tree": self.code.tree},
+            "data": None if self.data is None else {"name": self.data.name, "digest": self.data.digest},
+        }
+
+    @classmethod
+    def from_data(cls, data: dict[str, Any]) -> "Program":
+        """Return the program from the data of `as_data`. Raises KeyError or TypeError for anything else."""
+        dataset = data["data"]
+        return cls(
+            image=data["image"],
+            command=tuple(data["command"]),
+            code=Code(data["code"]["path"], data["code"]["tree"]),
+            data=None if dataset is None else Data(dataset["name"], dataset["digest"]),
+        )
+
+    def answers(self, wanted: "Program", *, image_named: bool = True) -> bool:
+        """Return whether this locked program still matches a spec's, ignoring changes of code and data.
+
+        If the spec names no image, a new default image in the settings does not matter.
+        """
+        return (
+            (self.image == wanted.image or not image_named)
+            and self.command == wanted.command
+            and self.code.path == wanted.code.path
+            and (self.data and self.data.name) == (wanted.data and wanted.data.name)
+        )
+
+
+LIST_MACROS = frozenset({"args", "args_no_boolean_flags", "args_no_hyphens"})
+"""Macros that expand to several arguments, so each must be a whole element of the command."""
+
+MACROS = LIST_MACROS | {"args_json", "args_json_file", "env", "envvar", "interpreter", "program", "seed"}
+
+PROGRAM_MACRO = "${program}"
+"""Replaced when a spec is read, so that no launcher sees it."""
+
+DEFAULT_COMMAND = ("${env}", "${interpreter}", PROGRAM_MACRO, "${args}")
+"""The command of a spec with a program and no command, as in W&B."""
+
+MACRO_START = "${"
+MACRO_PATTERN = re.compile(r"\$\{([^{}]*)\}")
 VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Macro:
-    """A place in a command that the launcher fills in."""
+    """A part of a command that the launcher replaces."""
 
     name: str
     argument: str | None = None
-    """The variable's name; only `envvar` has one."""
+    """Name of the variable of `envvar`; None for other macros."""
 
     def __str__(self) -> str:
         return f"${{{self.name}}}" if self.argument is None else f"${{{self.name}:{self.argument}}}"
 
 
 class MacroError(ValueError):
-    """An element of a command that no launcher could fill in, and how to mend it where that is known."""
+    """An element of a command is malformed; `hint` states the fix if it is known."""
 
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(message)
@@ -43,18 +125,18 @@ class MacroError(ValueError):
 def parse_element(text: str) -> tuple[str | Macro, ...]:
     """Split one element of a command into plain text and macros. Raises MacroError, a ValueError."""
     parts: list[str | Macro] = []
-    for position, piece in enumerate(MACRO.split(text)):
+    for position, piece in enumerate(MACRO_PATTERN.split(text)):
         # re.split with one group alternates: text, macro, text, …
         if position % 2:
             parts.append(_macro(piece))
-        elif OPENING in piece:
+        elif MACRO_START in piece:
             raise MacroError(
                 f"every '${{' must open a macro that '}}' closes, got {text!r}",
                 "macros look like ${args}; an environment variable is ${envvar:NAME}",
             )
         elif piece:
             parts.append(piece)
-    spread = [part for part in parts if isinstance(part, Macro) and part.name in SPREADING]
+    spread = [part for part in parts if isinstance(part, Macro) and part.name in LIST_MACROS]
     if spread and len(parts) > 1:
         raise MacroError(
             f"{spread[0]} must stand alone in its element, got {text!r}",
@@ -66,7 +148,9 @@ def parse_element(text: str) -> tuple[str | Macro, ...]:
 def _macro(body: str) -> Macro:
     name, colon, argument = body.partition(":")
     if name not in MACROS:
-        raise MacroError(f"must be one of the macros {_known()}, got '${{{body}}}'", _nearest(body))
+        raise MacroError(
+            f"must be one of the macros {_known_macros()}, got '${{{body}}}'", _nearest_macro(body)
+        )
     if name != "envvar":
         if colon:
             raise MacroError(f"the macro ${{{name}}} takes no argument, got '${{{body}}}'")
@@ -79,11 +163,11 @@ def _macro(body: str) -> Macro:
     return Macro(name, argument)
 
 
-def _known() -> str:
+def _known_macros() -> str:
     return ", ".join(f"${{{name}:NAME}}" if name == "envvar" else f"${{{name}}}" for name in sorted(MACROS))
 
 
-def _nearest(body: str) -> str | None:
+def _nearest_macro(body: str) -> str | None:
     if close := difflib.get_close_matches(body.lower(), sorted(MACROS), n=1):
         return f"did you mean ${{{close[0]}}}?"
     if VARIABLE_NAME.fullmatch(body):

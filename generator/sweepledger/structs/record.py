@@ -1,4 +1,4 @@
-"""What one attempt at a trial leaves behind, and what becomes of a trial in the end."""
+"""Records of attempts and results of trials."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,46 +6,46 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
-from generator.structs.values import Value
+from sweepledger.structs.values import Value
 
 
 class Status(StrEnum):
-    """How a trial stands. Only `ok` has an objective that may win."""
+    """Status of a trial's result. Only trials that are `ok` are ranked."""
 
     OK = "ok"
     DIVERGED = "diverged"
-    """These hyperparameters are bad: exit code 42, or a metric that is not finite. Never retried."""
+    """Exit code 42, or a metric that is not finite. Never retried."""
     PRUNED = "pruned"
-    """A rule of the spec ended it early, behind what others had reached by that step. Never retried."""
+    """A rule of early stopping ended it. Never retried."""
     FAILED = "failed"
     TIMEOUT = "timeout"
-    """It failed: it was not done within its time."""
+    """It failed: it exceeded its timeout."""
     OOM = "oom"
-    """It failed: it wanted more memory than it may have."""
+    """It failed: it exceeded its memory limit."""
     EVICTED = "evicted"
-    """It failed: the cluster took its pod away, or lost the node."""
+    """It failed: the cluster evicted its pod, or lost the node."""
     MISSING = "missing"
     """No attempt left a record."""
     CANCELLED = "cancelled"
-    """Its batch was cancelled before an attempt at it came to an end of its own."""
+    """Its batch was cancelled before an attempt ended."""
     CORRUPT = "corrupt"
-    """No attempt left a record that can be believed: what it left cannot be read."""
+    """No attempt left a valid record: its file cannot be read."""
     FOREIGN = "foreign"
-    """No attempt left a record of this trial: what lies in its place is of another, or of none."""
+    """No attempt left a record of this trial: its file belongs to another trial or to none."""
 
     @property
     def is_final(self) -> bool:
-        """Tell whether no further attempt could change it."""
+        """Whether the trial is finished: no further attempt can change the status."""
         return self in {Status.OK, Status.DIVERGED, Status.PRUNED}
 
     @property
     def is_success(self) -> bool:
-        """Tell whether an attempt has done all that was asked of it: its launcher ends with 0."""
+        """Whether the attempt succeeded: its launcher exits with 0."""
         return self in {Status.OK, Status.PRUNED}
 
     @property
     def kind(self) -> "Status":
-        """Give the coarser status that specs and commands ask by: failed, or missing where nothing counts."""
+        """The coarser status that specs and commands accept: `failed` or `missing` for its special cases."""
         return _KINDS.get(self, self)
 
 
@@ -57,13 +57,13 @@ _KINDS = {
     Status.FOREIGN: Status.MISSING,
 }
 
-UNFINISHED = frozenset(status.kind for status in Status if not status.is_final)
-"""The kinds of end that `sweep retry` asks for again."""
+RETRYABLE_STATUSES = frozenset(status.kind for status in Status if not status.is_final)
+"""Statuses that `sweep retry` retries."""
 
-PROCESS = "process"
-"""What a record says that it ran where `sweep local` or `sweep try` did."""
-NOTHING = "nothing"
-"""What ran in a pod whose container never began."""
+RAN_PROCESS = "process"
+"""Value of `ran` for `sweep local` and `sweep try`."""
+RAN_NOTHING = "nothing"
+"""Value of `ran` for a pod whose container never started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,22 +71,22 @@ class Artifact:
     """A file that an attempt left on the results volume, by content."""
 
     path: str
-    """Below the attempt's own folder of artifacts."""
+    """Path below the attempt's folder of artifacts."""
     bytes: int
     sha256: str
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One attempt, as its launcher wrote it and the collector validated it."""
+    """The record of one attempt, written by the launcher and validated by the collector."""
 
     trial: str
     row: str
-    """Digest of the table row it ran, 64 hex digits."""
+    """Digest of the table row that it ran, 64 hex digits."""
     batch: str
     index: int
     uid: str
-    """Of the pod; the record's file name."""
+    """UID of the pod, and file name of the record."""
     attempt: int
     status: Status
     reason: str | None
@@ -97,27 +97,27 @@ class Record:
     finished: str
     """UTC, ISO 8601 with a final Z."""
     ran: str
-    """An image with its digest, `PROCESS` or `NOTHING`."""
+    """An image with its digest, `RAN_PROCESS` or `RAN_NOTHING`."""
     code: str
-    """The git tree that it says it ran; what counts is the lock's."""
+    """The git tree that the launcher reports; results use the tree of the batch lock."""
     data: str | None
     seed: int
     node: str | None
     details: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
-    """What the trial reported beside its metrics: device, versions, data digest."""
+    """Further values that the trial reported: device, versions, data digest."""
     artifacts: tuple[Artifact, ...] = ()
     curve: tuple[tuple[int, float | None], ...] = ()
-    """The objective by step, thinned; None where it was not a finite number."""
+    """Learning curve: the objective by step, thinned; None: not a finite number."""
 
     @property
     def ran_image(self) -> bool:
-        """Tell whether an image ran, as far as the record says."""
-        return self.ran not in {PROCESS, NOTHING}
+        """Whether an image ran, according to the record."""
+        return self.ran not in {RAN_PROCESS, RAN_NOTHING}
 
 
 @dataclass(frozen=True, slots=True)
 class ExpectedTrial:
-    """A row of a batch's table: what a record must match to count."""
+    """A row of a batch's table, which a valid record must match."""
 
     trial: str
     row: str
@@ -128,8 +128,8 @@ class ExpectedTrial:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """A trial of a batch with what became of it: one row of the summary."""
+class TrialResult:
+    """The result of one trial of a batch: one row of the summary."""
 
     trial: str
     batch: str
@@ -139,22 +139,22 @@ class Outcome:
     reason: str | None
     attempts: int
     record: Record | None
-    """The attempt that counts; None where none can be believed."""
+    """The record that counts; None if there is no valid record."""
     program: str
     """Digest of the program, 64 hex digits."""
     code: str
     data: str | None
     replicate: int = 0
-    """Which repetition of the assignment; each has a seed of its own."""
+    """Number of the replicate, from 0; each has its own seed."""
     in_spec: bool | None = None
-    """Whether today's spec still asks for it; None where nobody can say."""
+    """Whether the current spec contains the trial; None if that is unknown."""
     node_class: str | None = None
-    """The pool whose nodes the batch was placed on; None where it ran elsewhere, or was placed on none."""
+    """The pool on whose nodes the batch ran; None for no pool."""
     parent: str | None = None
-    """Id of the trial whose checkpoint it went on from, by the batch's lock."""
+    """Id of the parent trial, from the batch lock."""
 
     def metric(self, name: str) -> float | None:
-        """The value that may be ranked: None unless the trial is ok and reported it."""
+        """Return a metric for ranking; None unless the trial is ok and reported it."""
         if self.status is not Status.OK or self.record is None:
             return None
         return self.record.metrics.get(name)

@@ -1,4 +1,4 @@
-"""The repository's settings as a value: what the platform team decided for every sweep."""
+"""The settings of a repository, which the platform team decides for all sweeps."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,47 +6,50 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TypeVar
 
-from generator.problems import Problem
-from generator.structs.program import LOCAL_IMAGE
+from sweepledger.problems import Problem
+from sweepledger.structs.kubernetes import ARTIFACTS_VOLUME, CHECKPOINTS_VOLUME, RESULTS_VOLUME
+from sweepledger.structs.node_pool import Pool
+from sweepledger.structs.program import LOCAL_IMAGE
 
 T = TypeVar("T")
 
-GPU = "nvidia.com/gpu"
 
-API_SERVER = "api-server"
-"""The egress that says where the cluster's API server is: for the collector, never for trials."""
-PEERS = "peers"
-"""What lets pods of distributed trials reach each other; no egress may be called so."""
+API_SERVER_EGRESS = "api-server"
+"""The egress to the cluster's API server: for the collector, never for trials."""
+GIT_EGRESS = "git"
+"""The egress that leads to the git server, if the settings have it."""
+PEERS_EGRESS = "peers"
+"""Lets pods of one distributed trial reach each other; a reserved name."""
 
 
-class Generate(StrEnum):
-    """When the overlay of a spec is written."""
+class GenerateMode(StrEnum):
+    """When the overlay of a batch is written."""
 
     IN_PULL_REQUEST = "in-pull-request"
     ON_MERGE = "on-merge"
 
 
-class Next(StrEnum):
-    """Who asks for the next round of a search, once the one before is recorded."""
+class NextRoundMode(StrEnum):
+    """Who adds the next round of a search when the previous one is recorded."""
 
     REVIEW = "review"
-    """A person, by `sweep next` and a pull request a round."""
+    """The author, with `sweep next` and one pull request per round."""
     WORKFLOW = "workflow"
-    """A workflow on the branch, by `sweep next --push`."""
+    """A workflow on the branch, with `sweep next --push`."""
     COLLECTOR = "collector"
-    """The commit that records a round asks for the next."""
+    """The commit that records a round also adds the next."""
 
 
 class Controller(StrEnum):
-    """Who applies the active overlays."""
+    """What applies the active overlays."""
 
     NONE = "none"
-    """`sweep local`, or a person."""
+    """`sweep local`, or the user."""
     ARGOCD = "argocd"
     FLUX = "flux"
-    """Each active batch has a Kustomization of its own in `clusters/flux/active/`."""
+    """Each active batch has exactly one Kustomization file in `clusters/flux/active/`."""
     SUBMIT = "submit"
-    """`sweep submit`: the cluster forbids GitOps, since it demands names of its own making."""
+    """`sweep submit`, for clusters that forbid GitOps because they generate names."""
 
 
 class ResultsMode(StrEnum):
@@ -58,23 +61,23 @@ class ResultsMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A container image that sweeps ask for by name."""
+    """A container image that specs name."""
 
     name: str
     repository: str
     digest: str
     tag: str | None = None
-    """What `sweep pin` resolved; for people, as the digest decides."""
+    """Tag that `sweep pin` resolved; for information, because the digest decides."""
 
     @property
     def reference(self) -> str:
-        """Give the reference that a pod asks for."""
+        """The image reference in a pod."""
         return f"{self.repository}{f':{self.tag}' if self.tag else ''}@{self.digest}"
 
 
 @dataclass(frozen=True, slots=True)
 class Nfs:
-    """An export that a static PersistentVolume stands for."""
+    """An NFS export for a static PersistentVolume."""
 
     server: str
     path: str
@@ -82,38 +85,38 @@ class Nfs:
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """Data that trials may ask for by name."""
+    """Data that specs name."""
 
     name: str
     claim: str
-    """The PersistentVolumeClaim that holds it."""
+    """The PersistentVolumeClaim that contains it."""
     identity: str
-    """What is in the folder: `sha256:` over its sorted `<sha256>  <name>` lines, or `version:` and a word."""
+    """Content of the folder: `sha256:` over its sorted `<sha256>  <name>` lines, or `version:` and a word."""
     path: str = ""
     """Folder inside the volume; empty: its root."""
     prepare: tuple[str, ...] = ()
     """A command that fills the folder `$SWEEP_DATA` on a machine without the volume."""
     nfs: Nfs | None = None
-    """Where the platform's files make the volume themselves."""
+    """NFS export, if the platform files create the volume."""
     examples: int | None = None
-    """How many there are to train on, as far as anybody has said."""
+    """Number of training examples; None: unknown."""
 
 
 @dataclass(frozen=True, slots=True)
-class Secret:
-    """A value that a trial may have and git must not: it stays in the cluster, and reaches it as a file."""
+class SecretReference:
+    """A secret value of the cluster, which reaches a trial as a file and is never in git."""
 
     name: str
     secret: str
     """The Kubernetes Secret."""
     key: str
     variable: str
-    """The environment variable in which the launcher gives it to the command."""
+    """Environment variable of the command that contains the value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Egress:
-    """A place outside that trials may ask to reach; without one a trial reaches nothing."""
+    """A network destination that specs can request; without one a trial reaches nothing."""
 
     name: str
     cidrs: tuple[str, ...]
@@ -121,50 +124,8 @@ class Egress:
 
 
 @dataclass(frozen=True, slots=True)
-class Toleration:
-    """A taint that the pods of a pool bear."""
-
-    key: str
-    value: str | None = None
-    """None: any value."""
-    effect: str = "NoSchedule"
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """What one node of a pool can give to pods."""
-
-    cpu: str
-    memory: str
-    gpu: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Pool:
-    """Nodes of one kind: chosen by a queue, or by selector and tolerations, never by both."""
-
-    name: str
-    node: Node
-    queue: str | None = None
-    """A LocalQueue of Kueue: it writes nodes and tolerations itself."""
-    selector: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    tolerations: tuple[Toleration, ...] = ()
-    gpu_resource: str = GPU
-    """What a GPU of this pool is called, for example `nvidia.com/mig-1g.5gb`."""
-    gpu_type: str | None = None
-    """Value of the node label `nvidia.com/gpu.product`; asked for by affinity, which Kueue reads, too."""
-    max_nodes: int | None = None
-    price: float | None = None
-    """Of a node and hour, in the currency of the repository."""
-    startup_seconds: int = 300
-    """From no node to a running container, image pull included."""
-    spot: bool = False
-    """The nodes may be taken away at any time."""
-
-
-@dataclass(frozen=True, slots=True)
-class Results:
-    """Where trials leave their records, and how these come to git."""
+class ResultsSettings:
+    """Where trials write their records, and how these are committed."""
 
     claim: str = "sweep-results"
     checkpoints: str | None = None
@@ -173,18 +134,33 @@ class Results:
     """Another claim for artifacts; None: the results volume."""
     mode: ResultsMode = ResultsMode.PUSH
     every_minutes: int = 5
-    """How often the collector looks."""
+    """Interval of the collector, in minutes."""
     progress_minutes: int | None = None
-    """How often what still runs is summarised on a branch of its own; None: never."""
+    """Interval of summaries of running batches on the progress branch, in minutes; None: never."""
     keep_days: int | None = None
-    """How long a batch's folders stay on the volumes once its results are on the branch; None: for ever."""
+    """Retention of a batch's folders on the volumes after its results commit, in days; None: permanent."""
     nfs: Nfs | None = None
-    """Where the platform's files make the volumes themselves: one export, twice, once read-only."""
+    """NFS export, if the platform files create the volumes: once writable and once read-only."""
+
+    @property
+    def claims(self) -> Mapping[str, str]:
+        """The claims that trials write to, by volume."""
+        claims = {
+            RESULTS_VOLUME: self.claim,
+            CHECKPOINTS_VOLUME: self.checkpoints,
+            ARTIFACTS_VOLUME: self.artifacts,
+        }
+        return {volume: claim for volume, claim in claims.items() if claim is not None}
+
+    @property
+    def checkpoints_volume(self) -> str:
+        """The volume that trials write their checkpoints to."""
+        return RESULTS_VOLUME if self.checkpoints is None else CHECKPOINTS_VOLUME
 
 
 @dataclass(frozen=True, slots=True)
 class CodeSource:
-    """Where a trial's init container gets the locked code from, if the image does not hold it."""
+    """Where an init container fetches the locked code, if the image does not contain it."""
 
     url: str
     image: str
@@ -194,29 +170,29 @@ class CodeSource:
 
 
 @dataclass(frozen=True, slots=True)
-class Submit:
-    """What a cluster demands that is no place for GitOps."""
+class SubmitSettings:
+    """Settings of `sweep submit`."""
 
     ttl_seconds: int = 604_800
-    """It deletes a finished Job after so long; results must be collected before."""
+    """Time until the cluster deletes a finished Job; results must be collected before."""
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """What no sweep may exceed, whatever its own budget says."""
+class SweepLimits:
+    """Limits for every sweep, in addition to its own budget."""
 
     max_trials: int | None = None
     max_gpu_hours: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Allowance:
-    """What the sweeps of a team may use up in a month, together."""
+class TeamBudget:
+    """What the sweeps of a team may use together in a month."""
 
     name: str
-    """Of the team."""
+    """Name of the team."""
     sweeps: tuple[str, ...] = ("*",)
-    """Patterns of sweep names, `*` for any letters; a sweep counts towards every allowance that names it."""
+    """Patterns of sweep names, `*` for any letters. A sweep counts towards every budget that matches it."""
     gpu_hours: float | None = None
     money: float | None = None
     """In the currency of the repository."""
@@ -224,7 +200,7 @@ class Allowance:
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """What holds for sweeps that say nothing else."""
+    """Values for specs that contain no others."""
 
     image: str = LOCAL_IMAGE
     """`local`, a name among `images`, or a reference with digest."""
@@ -233,7 +209,7 @@ class Defaults:
     timeout_seconds: int = 3600
 
 
-def _nothing() -> Mapping[str, T]:
+def _empty_mapping() -> Mapping[str, T]:
     return MappingProxyType({})
 
 
@@ -246,30 +222,43 @@ class Settings:
     branch: str = "main"
     remote: str = "origin"
     controller: Controller = Controller.NONE
-    generate: Generate = Generate.IN_PULL_REQUEST
-    next: Next = Next.REVIEW
-    results: Results = Results()
-    limits: Limits = Limits()
-    submit: Submit = Submit()
+    generate: GenerateMode = GenerateMode.IN_PULL_REQUEST
+    next: NextRoundMode = NextRoundMode.REVIEW
+    results: ResultsSettings = ResultsSettings()
+    limits: SweepLimits = SweepLimits()
+    submit: SubmitSettings = SubmitSettings()
     currency: str = ""
-    """What prices are in; empty: nobody has said."""
-    budgets: Mapping[str, Allowance] = field(default_factory=_nothing)
+    """Currency of prices; empty: unknown."""
+    budgets: Mapping[str, TeamBudget] = field(default_factory=_empty_mapping)
     code: CodeSource | None = None
-    images: Mapping[str, Image] = field(default_factory=_nothing)
-    datasets: Mapping[str, Dataset] = field(default_factory=_nothing)
-    secrets: Mapping[str, Secret] = field(default_factory=_nothing)
-    egress: Mapping[str, Egress] = field(default_factory=_nothing)
-    pools: Mapping[str, Pool] = field(default_factory=_nothing)
-    labels: Mapping[str, str] = field(default_factory=_nothing)
-    """Stand on every object and pod beside ours."""
+    images: Mapping[str, Image] = field(default_factory=_empty_mapping)
+    datasets: Mapping[str, Dataset] = field(default_factory=_empty_mapping)
+    secrets: Mapping[str, SecretReference] = field(default_factory=_empty_mapping)
+    egress: Mapping[str, Egress] = field(default_factory=_empty_mapping)
+    pools: Mapping[str, Pool] = field(default_factory=_empty_mapping)
+    labels: Mapping[str, str] = field(default_factory=_empty_mapping)
+    """Labels on every object and pod, in addition to the generator's."""
     image_pull_secret: str | None = None
     priority_class: str | None = None
     signers: tuple[str, ...] = ()
-    """Lines of git's allowed signers: who may change results and archive by hand."""
+    """Lines of git's allowed signers file: who may change results and archive manually."""
     warnings: tuple[Problem, ...] = field(default=(), compare=False)
-    """What is worth knowing of the file, and stops nothing."""
+    """Warnings about the file."""
 
-    def image_of(self, asked: str | None) -> str:
-        """Give the reference that a name stands for; a reference and `local` stand for themselves."""
-        wanted = asked or self.defaults.image
-        return self.images[wanted].reference if wanted in self.images else wanted
+    @property
+    def dataset_claims(self) -> frozenset[str]:
+        """The claims that contain datasets."""
+        return frozenset(dataset.claim for dataset in self.datasets.values())
+
+    @property
+    def mountable_secrets(self) -> frozenset[str]:
+        """The Secrets that pods in the namespace of trials may mount."""
+        secrets = {secret.secret for secret in self.secrets.values()}
+        if self.code is not None and self.code.secret:
+            secrets.add(self.code.secret)
+        return frozenset(secrets)
+
+    def image_of(self, name: str | None) -> str:
+        """Return the reference of a named image, by default of the default image; other text is returned unchanged."""
+        name = name or self.defaults.image
+        return self.images[name].reference if name in self.images else name

@@ -1,4 +1,4 @@
-"""What a hyperparameter can be, and the one form in which two of them are compared."""
+"""Values of hyperparameters, and the canonical form in which they are compared."""
 
 import hashlib
 import json
@@ -7,19 +7,26 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import lru_cache
 from json.encoder import encode_basestring_ascii
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeGuard
 
 Scalar = str | int | float | bool | None
 Value = Scalar | Sequence[Scalar]
 
 LARGEST_EXACT_INTEGER = 2**53
-"""Beyond it JSON readers that use doubles, Kustomize among them, lose digits."""
+"""JSON readers that use doubles, such as Kustomize, lose digits of larger integers."""
+
+SECONDS_PER_HOUR = 3600
+
+
+def is_number(value: object) -> TypeGuard[int | float]:
+    """Return whether a value is a number; a boolean is not."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def canonical(value: object) -> object:
-    """Give equal values one form: 1.0 becomes 1, -0.0 becomes 0, tuples become lists.
+    """Return the canonical form of a value: 1.0 becomes 1, -0.0 becomes 0, tuples become lists.
 
-    Raises ValueError for numbers that are not finite and for kinds JSON does not know.
+    Raises ValueError for numbers that are not finite and for types that JSON does not have.
     """
     match value:
         case None | bool() | str() | int():
@@ -39,7 +46,7 @@ def canonical(value: object) -> object:
 
 
 def identity(value: Value) -> Hashable:
-    """Give what is equal exactly where the canonical forms are: 1 and 1.0, but not true and 1."""
+    """Return a key that is equal if the canonical forms are: for 1 and 1.0, but not for true and 1."""
     match value:
         case bool():
             return (bool, value)
@@ -50,7 +57,7 @@ def identity(value: Value) -> Hashable:
 
 
 def canonical_json(value: object) -> str:
-    """Write a value as JSON in the one form that digests are taken of: sorted keys, no spaces, ASCII."""
+    """Return a value as the JSON that digests cover: sorted keys, no spaces, ASCII."""
     write = WRITERS.get(type(value))
     if write is not None:
         return write(value)
@@ -78,7 +85,7 @@ def _mapping(value: Mapping[str, object]) -> str:
 
 @lru_cache(maxsize=64)
 def _keys(names: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """Sort keys and write them: all trials of a sweep have the same. TypeError: a key is no text."""
+    """Return sorted keys with their JSON; all trials of a sweep share them. TypeError: a key is not text."""
     return tuple((name, encode_basestring_ascii(name) + ":") for name in sorted(names))
 
 
@@ -97,15 +104,14 @@ WRITERS: Mapping[type, Callable[[Any], str]] = {
     list: _sequence,
     tuple: _sequence,
 }
-"""What `canonical` and the json module do together, without a copy between them: digests are taken
-a hundred thousand times in a run."""
+"""Equal to `canonical` followed by json.dumps, without the copy: a run computes 100,000 digests."""
 
 
 def digest(value: object) -> str:
-    """SHA-256 of a value's canonical JSON, 64 hex digits."""
+    """Return the SHA-256 of a value's canonical JSON, 64 hex digits."""
     return hashlib.sha256(canonical_json(value).encode()).hexdigest()
 
 
 def bytes_digest(content: bytes) -> str:
-    """SHA-256 of bytes in the form lock files use: `sha256:` and 64 hex digits."""
+    """Return the SHA-256 of bytes as in lock files: `sha256:` and 64 hex digits."""
     return "sha256:" + hashlib.sha256(content).hexdigest()

@@ -1,11 +1,14 @@
-"""A search space in words, a line each: what a person reads before looking at trials."""
+"""A search space as text: one line per parameter, then what relates parameters."""
 
 from collections.abc import Iterator
 from typing import assert_never
 
-from generator.reader import shown
-from generator.structs.adaptive import Search
-from generator.structs.domain import (
+from rich.table import Table
+from rich.text import Text
+
+from sweepledger.cli.text.style import new_table
+from sweepledger.reader import safe_repr
+from sweepledger.structs.domain import (
     Beta,
     Choice,
     Constant,
@@ -17,22 +20,39 @@ from generator.structs.domain import (
     Quantized,
     Uniform,
 )
-from generator.structs.space import Parameter
-from generator.structs.sweep import Block, Draw, Grid, Listing
-from generator.structs.values import Value
+from sweepledger.structs.search_block import (
+    AdaptiveSearch,
+    Block,
+    ConfigurationList,
+    GridSearch,
+    RandomSearch,
+)
+from sweepledger.structs.space import Parameter
+from sweepledger.structs.values import Value
 
-FEW = 8
-"""Values shown of a parameter that has more; the spec has all."""
+MOST_VALUES = 8
+"""Values of a parameter that are shown; the spec has all."""
 
 
-def rows(block: Block) -> Iterator[tuple[str, str]]:
-    """Give what a block searches: names, and what each may be; then what ties them together."""
+def search_space_table(blocks: tuple[Block, ...]) -> Table:
+    """Return the search space, one parameter per line."""
+    table = new_table("  parameter", "values")
+    for number, block in enumerate(blocks, start=1):
+        if len(blocks) > 1:
+            table.add_row(Text(f"  block {number}", "bold"), Text(method_text(block)))
+        for name, text in parameter_rows(block):
+            table.add_row(Text(f"  {name}"), Text(text))
+    return table
+
+
+def parameter_rows(block: Block) -> Iterator[tuple[str, str]]:
+    """Yield the parameters of a block with their domains, then zip groups and constraints."""
     space = block.space
     for parameter in space.parameters:
-        yield parameter.name, " ".join([in_words(parameter.domain), *_conditions(parameter)])
-    if isinstance(block, Listing):
-        yield ", ".join(block.names), f"{len(block.assignments)} assignments, as listed"
-    if isinstance(block, Search) and (resource := block.resource):
+        yield parameter.name, " ".join([domain_text(parameter.domain), *_conditions(parameter)])
+    if isinstance(block, ConfigurationList):
+        yield ", ".join(block.names), f"{len(block.assignments)} configurations, as listed"
+    if isinstance(block, AdaptiveSearch) and (resource := block.resource):
         yield resource.parameter, f"{resource.minimum} … {resource.maximum}, the resource"
     for derived in space.derived:
         yield derived.name, f"= {derived.text}"
@@ -42,78 +62,78 @@ def rows(block: Block) -> Iterator[tuple[str, str]]:
         yield "constraint", constraint.text
 
 
-def heading(block: Block) -> str:
-    """Say how a block finds its assignments."""
+def method_text(block: Block) -> str:
+    """Return the method of a block, with its size and seed."""
     match block:
-        case Grid(_, cap, None):
+        case GridSearch(_, cap, None):
             return "grid" if cap is None else f"grid, at most {cap}"
-        case Grid(_, cap, seed):
+        case GridSearch(_, cap, seed):
             return f"grid, shuffled by seed {seed}" + ("" if cap is None else f", the first {cap}")
-        case Draw(_, _, seed, cap):
+        case RandomSearch(_, _, seed, cap):
             return f"{block.method}, {cap} by seed {seed}"
-        case Listing():
+        case ConfigurationList():
             return "list"
-        case Search(method, _, seed, rounds):
+        case AdaptiveSearch(method, _, seed, rounds):
             return f"{method}, rounds of {rounds.size} by seed {seed}"
         case _:
             assert_never(block)
 
 
-def in_words(domain: Domain) -> str:  # noqa: PLR0911 - a sentence a kind
-    """Say what a parameter may be."""
+def domain_text(domain: Domain) -> str:  # noqa: PLR0911 - one return per type of domain
+    """Return the possible values of a parameter."""
     match domain:
         case Constant(value):
-            return _value(value)
+            return _value_text(value)
         case Choice():
-            return _choice(domain)
+            return _choice_text(domain)
         case IntUniform(low, high):
             return f"{low} … {high}, integers"
         case Uniform(low, high):
-            return f"{_value(low)} … {_value(high)}, uniform"
+            return f"{_value_text(low)} … {_value_text(high)}, uniform"
         case LogUniform(low, high):
-            return f"{_value(low)} … {_value(high)}, log-uniform"
+            return f"{_value_text(low)} … {_value_text(high)}, log-uniform"
         case Normal():
-            return _normal(domain)
+            return _normal_text(domain)
         case LogNormal(mu, sigma):
-            return f"log-normal, mu {_value(mu)}, sigma {_value(sigma)}"
+            return f"log-normal, mu {_value_text(mu)}, sigma {_value_text(sigma)}"
         case Beta(a, b):
-            return f"beta, a {_value(a)}, b {_value(b)}"
+            return f"beta, a {_value_text(a)}, b {_value_text(b)}"
         case Quantized(of, q):
-            return f"{in_words(of)}, by {_value(q)}"
+            return f"{domain_text(of)}, by {_value_text(q)}"
         case _:
             assert_never(domain)
 
 
-def _choice(choice: Choice) -> str:
-    values = [_value(value) for value in choice.values[:FEW]]
+def _choice_text(choice: Choice) -> str:
+    values = [_value_text(value) for value in choice.values[:MOST_VALUES]]
     if choice.probabilities is not None:
         values = [
             f"{text} ({100 * share:.3g} %)" for text, share in zip(values, choice.probabilities, strict=False)
         ]
-    more = [f"… ({len(choice.values)} values)"] if len(choice.values) > FEW else []
+    more = [f"… ({len(choice.values)} values)"] if len(choice.values) > MOST_VALUES else []
     return ", ".join([*values, *more])
 
 
-def _normal(normal: Normal) -> str:
-    text = f"normal, mu {_value(normal.mu)}, sigma {_value(normal.sigma)}"
-    text += "" if normal.low is None else f", from {_value(normal.low)}"
-    return text if normal.high is None else f"{text}, to {_value(normal.high)}"
+def _normal_text(normal: Normal) -> str:
+    text = f"normal, mu {_value_text(normal.mu)}, sigma {_value_text(normal.sigma)}"
+    text += "" if normal.low is None else f", from {_value_text(normal.low)}"
+    return text if normal.high is None else f"{text}, to {_value_text(normal.high)}"
 
 
 def _conditions(parameter: Parameter) -> Iterator[str]:
     if parameter.when:
-        wanted = (
-            f"{condition.parameter} is {' or '.join(map(_value, condition.values))}"
+        conditions = (
+            f"{condition.parameter} is {' or '.join(map(_value_text, condition.values))}"
             for condition in parameter.when
         )
-        yield f"when {' and '.join(wanted)}"
+        yield f"when {' and '.join(conditions)}"
 
 
-def _value(value: Value) -> str:
+def _value_text(value: Value) -> str:
     match value:
         case list() | tuple():
-            return f"[{', '.join(map(_value, value))}]"
+            return f"[{', '.join(map(_value_text, value))}]"
         case float() if value.is_integer():
             return f"{value:g}"
         case _:
-            return shown(value)
+            return safe_repr(value)

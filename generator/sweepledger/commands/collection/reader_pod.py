@@ -1,25 +1,25 @@
-"""A pod that reads a volume of the cluster for a person: which claim, which image, which queue."""
+"""The pod that reads a volume of the cluster for the user: claim, image, queue."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from generator.commands.workspace import SETTINGS_FILE, Workspace
-from generator.engine.cluster import reader_pod, submission
-from generator.engine.cluster.kubectl import Kubectl
-from generator.engine.cluster.reader_pod import Reader
-from generator.errors import RepositoryError
-from generator.structs.program import LOCAL_IMAGE
-from generator.structs.settings import Settings
+from sweepledger.commands.repository.workspace import SETTINGS_FILE, Workspace
+from sweepledger.engine.cluster import helper_pods, submission
+from sweepledger.engine.cluster.helper_pods import ReaderPod as helper_pods_ReaderPod
+from sweepledger.engine.cluster.kubectl import Kubectl
+from sweepledger.errors import RepositoryError
+from sweepledger.structs.program import LOCAL_IMAGE
+from sweepledger.structs.settings import Settings
 
-POD = "sweep-reader"
-"""One at a time: a second person is told by the cluster that it exists."""
+READER_POD = "sweep-reader"
+"""Name of the pod. Only one can exist at a time; the cluster refuses a second."""
 
 
 @dataclass(frozen=True)
-class ReadingPod:
-    """How to start one."""
+class ReaderPod:
+    """How to start a reader pod."""
 
     workspace: Workspace
     kubectl: Kubectl
@@ -30,34 +30,34 @@ class ReadingPod:
     """None: that of the results."""
 
     @contextmanager
-    def running(self) -> Iterator[Reader]:
-        """Start the pod for a block. Raises ClusterError, RepositoryError where no image is known."""
+    def running(self) -> Iterator[helper_pods_ReaderPod]:
+        """Start the pod for a block. Raises ClusterError, RepositoryError if no image is known."""
         settings = self.workspace.settings
         claim = self.claim or settings.results.claim
-        made = reader_pod.manifest(
-            POD, settings.namespace, claim, image_of(settings, self.image), queue_of(settings)
+        manifest = helper_pods.reader_pod_manifest(
+            READER_POD, settings.namespace, claim, reader_image(settings, self.image), reader_queue(settings)
         )
-        with reader_pod.running(self.kubectl, made, patience=self.patience) as reader:
+        with helper_pods.running_reader_pod(self.kubectl, manifest, patience=self.patience) as reader:
             yield reader
 
     def copy(self, batch: str, into: Path) -> None:
-        """Copy what the trials of a batch left. Raises ClusterError, StorageError."""
+        """Copy the files of a batch's trials. Raises ClusterError, StorageError."""
         with self.running() as reader:
             reader.copy(batch, into)
 
 
-def image_of(settings: Settings, asked: str | None) -> str:
-    """Choose the reader's image. Raises RepositoryError where none is named."""
-    chosen = settings.image_of(asked)
-    if chosen == LOCAL_IMAGE:
+def reader_image(settings: Settings, image: str | None) -> str:
+    """Return the reader pod's image. Raises RepositoryError if no image is configured."""
+    name = settings.image_of(image)
+    if name == LOCAL_IMAGE:
         raise RepositoryError(
-            "the reader pod needs an image with sh, find, tar and sleep, and none is named",
+            "the reader pod needs an image with sh, find, tar and sleep, and none is configured",
             hint=f"name one among `images` of {SETTINGS_FILE} by --image, or set defaults.image",
         )
-    return chosen
+    return name
 
 
-def queue_of(settings: Settings) -> str | None:
+def reader_queue(settings: Settings) -> str | None:
     """Choose the queue that lets it in."""
     pools = [pool.queue for _, pool in sorted(settings.pools.items()) if pool.queue is not None]
     return pools[0] if pools else submission.project_queue(settings.namespace)

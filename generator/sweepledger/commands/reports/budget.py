@@ -1,78 +1,78 @@
-"""`sweep budget`: what each team has used up in a month, was promised, and has left. Reads git alone."""
+"""`sweep budget`: what each team has used and reserved in a month, and what remains. Reads only git."""
 
 from collections import defaultdict
 from dataclasses import dataclass
 
-from generator.commands import committed, spending
-from generator.commands.workspace import Workspace
-from generator.plan import Balance, Charge, balances, counts
-from generator.repo import batches
-from generator.structs.settings import Settings
+from sweepledger.commands.repository import at_commit, costs
+from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.plan import Balance, Charge, balances, counts_towards
+from sweepledger.repo import batches
+from sweepledger.structs.settings import Settings
 
 
 @dataclass(frozen=True)
-class Share:
+class SweepShare:
     """What one sweep has of a month."""
 
     sweep: str
     used: Charge
     promised: Charge
     teams: tuple[str, ...]
-    """The budgets that it counts towards."""
+    """The budgets that the sweep counts towards."""
 
 
 @dataclass(frozen=True)
-class Spending:
+class MonthBudget:
     """A month, as a commit has it."""
 
     base: str | None
     month: str
     currency: str
     balances: tuple[Balance, ...]
-    shares: tuple[Share, ...]
-    """Of sweeps that used up anything, or were promised it; by name."""
+    shares: tuple[SweepShare, ...]
+    """Sweeps that used or reserved anything, by name."""
     unread: tuple[str, ...] = ()
-    """Batches that do not say what they ask for, and are charged nothing."""
+    """Batches that cannot be read, and are not charged."""
 
 
-def budget(workspace: Workspace, *, base: str | None = None, month: str | None = None) -> Spending:
-    """Show the ledger of a month. Raises UsageError for what is no month or no commit."""
-    repository, commit = workspace.repository, workspace.standing(base)
-    chosen = committed.settings(repository, commit)
-    settings = chosen if isinstance(chosen, Settings) else workspace.settings
-    found = spending.ledger(
+def budget(workspace: Workspace, *, base: str | None = None, month: str | None = None) -> MonthBudget:
+    """Return the budgets of a month. Raises UsageError for an invalid month or commit."""
+    repository, commit = workspace.repository, workspace.base_commit(base)
+    parsed = at_commit.read_settings(repository, commit)
+    settings = parsed if isinstance(parsed, Settings) else workspace.settings
+    ledger = costs.month_ledger(
         repository,
         commit,
         settings,
-        spending.month_of(repository, commit, month),
-        standing=batches.in_commit(repository, commit),
+        costs.month_of(repository, commit, month),
+        merged=batches.in_commit(repository, commit),
     )
-    return Spending(
+    return MonthBudget(
         commit,
-        found.month,
+        ledger.month,
         settings.currency,
-        balances(settings.budgets, used=found.used, promised=found.promised),
-        _shares(found, settings),
-        found.unread,
+        balances(settings.budgets, used=ledger.used, reserved=ledger.promised),
+        _shares(ledger, settings),
+        ledger.unread,
     )
 
 
-def _shares(found: spending.Ledger, settings: Settings) -> tuple[Share, ...]:
+def _shares(ledger: costs.MonthLedger, settings: Settings) -> tuple[SweepShare, ...]:
     used: dict[str, list[Charge]] = defaultdict(list)
     promised: dict[str, list[Charge]] = defaultdict(list)
-    for charges, by_sweep in ((found.used, used), (found.promised, promised)):
-        for one in charges:
-            by_sweep[one.sweep].append(one)
+    for charges, by_sweep in ((ledger.used, used), (ledger.promised, promised)):
+        for entry in charges:
+            by_sweep[entry.sweep].append(entry)
     return tuple(
-        Share(
+        SweepShare(
             sweep,
             _total(sweep, used[sweep]),
             _total(sweep, promised[sweep]),
-            tuple(team for team, one in sorted(settings.budgets.items()) if counts(one, sweep)),
+            tuple(team for team, budget in sorted(settings.budgets.items()) if counts_towards(budget, sweep)),
         )
         for sweep in sorted({*used, *promised})
     )
 
 
 def _total(sweep: str, charges: list[Charge]) -> Charge:
-    return Charge(sweep, sum(one.gpu_hours for one in charges), sum(one.money for one in charges))
+    return Charge(sweep, sum(entry.gpu_hours for entry in charges), sum(entry.money for entry in charges))

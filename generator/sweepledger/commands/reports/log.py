@@ -3,25 +3,25 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from generator.commands import ledger
-from generator.commands.workspace import SPECS, Workspace
-from generator.formats.glance import Asked, glance_at_lock, glance_at_summary
-from generator.formats.lock import LOCK_FILE
-from generator.formats.summary import SUMMARY_FILE
-from generator.repo import batches
-from generator.repo.batches import ACTIVE
-from generator.repo.git import Commit, commits
-from generator.results import results_folder
-from generator.results.tree import RESULTS
-from generator.results.words import duration
-from generator.structs.names import is_sweep_name, split_batch_name
+from sweepledger.commands.repository import catalog
+from sweepledger.commands.repository.workspace import SPECS, Workspace
+from sweepledger.formats.batch_yaml import LOCK_FILE
+from sweepledger.formats.excerpts import LockExcerpt, read_lock_excerpt, read_summary_excerpt
+from sweepledger.formats.summary_csv import SUMMARY_FILE
+from sweepledger.repo import batches
+from sweepledger.repo.batches import ACTIVE
+from sweepledger.repo.git import Commit, commits
+from sweepledger.results.display import format_duration
+from sweepledger.results.paths import results_folder
+from sweepledger.results.tree import RESULTS
+from sweepledger.structs.names import is_sweep_name, split_batch_name
 
 LONGEST_REASON = 200
-"""Of what is wrong with a file; it quotes what a stranger wrote."""
+"""Limit of characters of an error message, which quotes untrusted input."""
 
 
 @dataclass(frozen=True)
-class Entry:
+class LogEntry:
     """One thing that a commit did to a sweep."""
 
     sweep: str
@@ -31,51 +31,51 @@ class Entry:
     text: str
     best: float | None = None
     change: float | None = None
-    """Of the best metric since the results before."""
+    """Difference of the best metric to the results before."""
 
 
 @dataclass(frozen=True)
-class Told:
+class SweepLog:
     """A story, of one sweep or of all."""
 
     sweep: str | None
-    entries: tuple[Entry, ...]
+    entries: tuple[LogEntry, ...]
 
 
-def log(workspace: Workspace, asked: str | None = None) -> Told:
+def log(workspace: Workspace, reference: str | None = None) -> SweepLog:
     """Tell a sweep's story, or all of them, oldest first. Raises UsageError for one that there never was."""
-    found = commits(workspace.repository, SPECS, ACTIVE, RESULTS)
-    story = _Story(workspace, found)
-    entries = tuple(entry for commit in found for entry in story.entries(commit))
-    if asked is None:
-        return Told(None, entries)
-    present = ledger.sweeps(workspace, batches.in_work_tree(workspace.root))
-    name = ledger.chosen(workspace, asked, present | {entry.sweep for entry in entries})
-    return Told(name, tuple(entry for entry in entries if entry.sweep == name))
+    history = commits(workspace.repository, SPECS, ACTIVE, RESULTS)
+    story = _LogReader(workspace, history)
+    entries = tuple(entry for commit in history for entry in story.entries(commit))
+    if reference is None:
+        return SweepLog(None, entries)
+    present = catalog.sweep_names(workspace, batches.in_work_tree(workspace.root))
+    name = catalog.choose_sweep(workspace, reference, present | {entry.sweep for entry in entries})
+    return SweepLog(name, tuple(entry for entry in entries if entry.sweep == name))
 
 
-class _Story:
-    """Remembers what the commits before have said."""
+class _LogReader:
+    """Reads files of commits, oldest first, and remembers earlier values."""
 
     def __init__(self, workspace: Workspace, found: tuple[Commit, ...]) -> None:
-        self._asked: dict[str, Asked] = {}
+        self._asked: dict[str, LockExcerpt] = {}
         self._best: dict[str, float] = {}
         self._contents = _contents(workspace, found)
 
-    def entries(self, commit: Commit) -> Iterator[Entry]:
-        """Tell what one commit did: asked first, then generated, then recorded."""
+    def entries(self, commit: Commit) -> Iterator[LogEntry]:
+        """Yield what one commit did: specs first, then batches, then results."""
         for path in commit.files:
-            if sweep := _asked(path):
-                yield Entry(sweep, "spec", commit, commit.subject)
+            if sweep := _spec_at(path):
+                yield LogEntry(sweep, "spec", commit, commit.subject)
         for path, blob in commit.files.items():
-            if batch := _generated(path):
+            if batch := _batch_at(path):
                 yield self._told(commit, "batch", batch, blob)
         for path, blob in commit.files.items():
-            if sweep := _recorded(path):
+            if sweep := _summary_at(path):
                 yield self._told(commit, "results", sweep, blob)
 
-    def _told(self, commit: Commit, kind: str, name: str, blob: str) -> Entry:
-        """Tell of one file; history cannot be mended, so one that nobody can read is told of as well."""
+    def _told(self, commit: Commit, kind: str, name: str, blob: str) -> LogEntry:
+        """Return the entry for one file; a file that cannot be read has an entry, too, as history cannot be fixed."""
         sweep = (split_batch_name(name) or (name,))[0]
         try:
             content = self._contents[blob]
@@ -87,51 +87,54 @@ class _Story:
         except ValueError as error:
             file = f"{name}: {LOCK_FILE}" if kind == "batch" else SUMMARY_FILE
             reason = " ".join(str(error).split())[:LONGEST_REASON]
-            return Entry(sweep, kind, commit, f"{file} cannot be read: {reason}")
+            return LogEntry(sweep, kind, commit, f"{file} cannot be read: {reason}")
 
-    def _batch(self, commit: Commit, sweep: str, name: str, content: bytes) -> Entry:
-        held = self._asked[sweep] = glance_at_lock(content)
+    def _batch(self, commit: Commit, sweep: str, name: str, content: bytes) -> LogEntry:
+        held = self._asked[sweep] = read_lock_excerpt(content)
         told = f", {held.round}" if held.round else ""
-        return Entry(sweep, "batch", commit, f"{name}: {held.trials} trials{told}")
+        return LogEntry(sweep, "batch", commit, f"{name}: {held.trials} trials{told}")
 
-    def _results(self, commit: Commit, sweep: str, content: bytes) -> Entry:
+    def _results(self, commit: Commit, sweep: str, content: bytes) -> LogEntry:
         by = self._asked.get(sweep)
-        seen = glance_at_summary(content.decode(), by)
+        seen = read_summary_excerpt(content.decode(), by)
         if by is None or seen.value is None:
-            return Entry(sweep, "results", commit, f"{seen.ok}/{seen.trials} trials ok, no winner")
+            return LogEntry(sweep, "results", commit, f"{seen.ok}/{seen.trials} trials ok, no winner")
         done, spent = f"{seen.ok}/{seen.trials} trials ok", ""
         if by.round:
-            spent = f", {duration(seen.seconds)} spent"
+            spent = f", {format_duration(seen.seconds)} spent"
         if by.others:
-            names = ", ".join(one.name for one in (by.metric, *by.others))
-            return Entry(sweep, "results", commit, f"{done}, front of {seen.front} by {names}{spent}")
+            names = ", ".join(metric.name for metric in (by.metric, *by.others))
+            return LogEntry(sweep, "results", commit, f"{done}, front of {seen.front} by {names}{spent}")
         before, value = self._best.get(sweep), seen.value
         self._best[sweep] = value
         text = f"{done}, best {by.metric.name} {value:.6g} ({seen.trial}){spent}"
-        return Entry(sweep, "results", commit, text, value, None if before is None else value - before)
+        return LogEntry(sweep, "results", commit, text, value, None if before is None else value - before)
 
 
-def _asked(path: str) -> str | None:
-    """Name the sweep whose spec this is."""
+def _spec_at(path: str) -> str | None:
+    """Return the sweep whose spec is at this path."""
     folder, _, file = path.rpartition("/")
     name = file.removesuffix(".yaml")
     return name if folder == SPECS and name != file and is_sweep_name(name) else None
 
 
-def _generated(path: str) -> str | None:
-    """Name the batch whose lock this is."""
+def _batch_at(path: str) -> str | None:
+    """Return the batch whose lock is at this path."""
     folder, _, name = path.removesuffix(f"/{LOCK_FILE}").rpartition("/")
     return name if folder == ACTIVE and path.endswith(f"/{LOCK_FILE}") and split_batch_name(name) else None
 
 
-def _recorded(path: str) -> str | None:
-    """Name the sweep whose summary this is."""
+def _summary_at(path: str) -> str | None:
+    """Return the sweep whose summary is at this path."""
     name = path.removeprefix(f"{RESULTS}/").removesuffix(f"/{SUMMARY_FILE}")
     return name if is_sweep_name(name) and path == f"{results_folder(name)}/{SUMMARY_FILE}" else None
 
 
-def _contents(workspace: Workspace, found: tuple[Commit, ...]) -> dict[str, bytes]:
+def _contents(workspace: Workspace, history: tuple[Commit, ...]) -> dict[str, bytes]:
     """Read every lock and summary of the history with one git process."""
     return workspace.repository.blobs(
-        blob for commit in found for path, blob in commit.files.items() if _generated(path) or _recorded(path)
+        blob
+        for commit in history
+        for path, blob in commit.files.items()
+        if _batch_at(path) or _summary_at(path)
     )

@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from generator.commands import ledger
-from generator.commands.workspace import STATE, Workspace
-from generator.errors import IdleError, UsageError
-from generator.formats import json, parquet
-from generator.formats.summary import (
+from sweepledger.commands.repository import catalog
+from sweepledger.commands.repository.workspace import STATE, Workspace
+from sweepledger.errors import IdleError, UsageError
+from sweepledger.formats import json, parquet
+from sweepledger.formats.summary_csv import (
     FIRST_COLUMNS,
     LAST_COLUMNS,
     METRIC_PREFIX,
@@ -18,37 +18,37 @@ from generator.formats.summary import (
     SummaryRow,
     SummaryTable,
 )
-from generator.repo import batches, files
-from generator.repo.git import Mirror, Repository, followed
-from generator.results import results_folder
-from generator.structs.record import Status
-from generator.structs.sweep import Goal, Metric
+from sweepledger.repo import batches, files
+from sweepledger.repo.git import REMOTE, Mirror, Repository, tracking_ref
+from sweepledger.results.paths import results_folder
+from sweepledger.structs.metric import Goal, Metric
+from sweepledger.structs.record import Status
 
 SECONDS = "seconds"
 """What trials can be sorted by beside their metrics; a metric of that name goes first."""
 
 
-class Barred(StrEnum):
-    """Why a trial may not win, whatever it reported."""
+class Ineligibility(StrEnum):
+    """Why a trial is not ranked, whatever it reported."""
 
     SPEC = "not in spec"
     PROGRAM = "older program"
 
 
 @dataclass(frozen=True)
-class Listed:
+class RankedTrials:
     """A sweep's trials in an order."""
 
     sweep: str
     metric: Metric
-    """Of the sweep; what was sorted by is `by`."""
+    """Metrics of the sweep; `by` is the one that rows are sorted by."""
     by: str
     table: SummaryTable
     rows: tuple[SummaryRow, ...]
-    barred: tuple[Barred | None, ...]
-    """Of each of these rows; None where it may win."""
+    barred: tuple[Ineligibility | None, ...]
+    """Why each row is not ranked; None if it is."""
     others: tuple[str, ...] = ()
-    """Of a search by several metrics, those that are not shown as `column`."""
+    """Other metrics of a search with several, if they are not shown as `column`."""
     front: frozenset[str] = frozenset()
     """Trials that no other beats in all of these metrics."""
 
@@ -58,69 +58,75 @@ class Listed:
         return self.metric.name if self.by not in self.table.metrics else self.by
 
 
-def results(workspace: Workspace, asked: str, *, by: str | None = None, top: int | None = None) -> Listed:
-    """Sort a sweep's recorded trials by a metric, or by `seconds`, those without it last.
+def results(
+    workspace: Workspace, reference: str, *, by: str | None = None, top: int | None = None
+) -> RankedTrials:
+    """Sort a sweep's recorded trials by a metric, or by `seconds`; trials without it come last.
 
-    What may not win comes behind all that may and has the metric. The sweep's own metric goes by its goal,
-    any other upwards. Raises IdleError where nothing is recorded, UsageError.
+    Trials that are not ranked come after all that are. The sweep's own metrics are sorted by their goal,
+    others upwards. Raises IdleError if nothing is recorded, UsageError.
     """
     present = batches.in_work_tree(workspace.root)
-    name = ledger.chosen(workspace, asked, ledger.sweeps(workspace, present))
+    name = catalog.choose_sweep(workspace, reference, catalog.sweep_names(workspace, present))
     stored = batches.of_sweep(present, name)
-    table = ledger.summary(workspace, name)
+    table = catalog.read_summary(workspace, name)
     if not stored or table is None:
         settings = workspace.settings
         hint = f"`sweep status {name}` says where it stands"
         if _is_elsewhere(workspace, name):
             hint = f"`git pull {settings.remote} {settings.branch}` brings its results here"
         raise IdleError(f"nothing is recorded of {name!r} here", hint=hint)
-    held = stored[-1].lock
-    metric, chosen = held.metric, by or held.metric.name
-    if chosen not in {metric.name, *table.metrics, SECONDS}:
-        known = ", ".join(dict.fromkeys((*table.metrics, SECONDS)))
-        raise UsageError(f"no metric {chosen!r} in {name}", hint=f"metrics: {known}")
-    candidates = ledger.candidates(table.rows, batches.legible(stored))
+    lock = stored[-1].lock
+    metric, wanted = lock.metric, by or lock.metric.name
+    if wanted not in {metric.name, *table.metrics, SECONDS}:
+        metrics = ", ".join(dict.fromkeys((*table.metrics, SECONDS)))
+        raise UsageError(f"no metric {wanted!r} in {name}", hint=f"metrics: {metrics}")
+    candidates = catalog.eligible_rows(table.rows, batches.readable(stored))
     able = frozenset(map(id, candidates))
-    if chosen in {metric.name, *table.metrics}:
-        best = ledger.ranked(table.rows, chosen, metric.goal if chosen == metric.name else Goal.MINIMIZE)
+    if wanted in {metric.name, *table.metrics}:
+        best = catalog.rank_rows(table.rows, wanted, metric.goal if wanted == metric.name else Goal.MINIMIZE)
     else:
         best = _fastest(table.rows)
     best = tuple(sorted(best, key=lambda row: id(row) not in able))
     ranked = frozenset(map(id, best))
     rows = (*best, *(row for row in table.rows if id(row) not in ranked))[:top]
-    found = Listed(name, metric, chosen, table, rows, tuple(_barred(row, able) for row in rows))
-    if not held.other_metrics:
-        return found
-    measured = (metric.name, *(one.name for one in held.other_metrics))
-    others = tuple(one for one in measured if one != found.column)
-    return replace(found, others=others, front=frozenset(row.trial for row in ledger.front(candidates, held)))
+    selected = RankedTrials(
+        name, metric, wanted, table, rows, tuple(_ineligibility(row, able) for row in rows)
+    )
+    if not lock.other_metrics:
+        return selected
+    measured = (metric.name, *(metric.name for metric in lock.other_metrics))
+    others = tuple(metric for metric in measured if metric != selected.column)
+    return replace(
+        selected, others=others, front=frozenset(row.trial for row in catalog.pareto_rows(candidates, lock))
+    )
 
 
-def _barred(row: SummaryRow, able: Container[int]) -> Barred | None:
+def _ineligibility(row: SummaryRow, able: Container[int]) -> Ineligibility | None:
     if id(row) in able:
         return None
-    return Barred.SPEC if row.in_spec is False else Barred.PROGRAM
+    return Ineligibility.SPEC if row.in_spec is False else Ineligibility.PROGRAM
 
 
 def _is_elsewhere(workspace: Workspace, sweep: str) -> bool:
-    """Tell whether results wait to be pulled: on the branch as fetched, or in `sweep local`'s mirror."""
+    """Return whether results can be pulled: on the branch as fetched, or in `sweep local`'s mirror."""
     path = f"{results_folder(sweep)}/{SUMMARY_FILE}"
-    if workspace.repository.files(workspace.standing(None), path):
+    if workspace.repository.files(workspace.base_commit(None), path):
         return True
     mirror = workspace.root / STATE / Mirror.FOLDER
     if not mirror.is_dir():
         return False
     kept = Repository(mirror)
-    return bool(kept.files(kept.commit(followed(workspace.settings.branch)), path))
+    return bool(kept.files(kept.commit(tracking_ref(REMOTE, workspace.settings.branch)), path))
 
 
 def _fastest(rows: Iterable[SummaryRow]) -> tuple[SummaryRow, ...]:
-    """Sort the trials that are ok: what failed at once was not fast."""
+    """Sort the trials that are ok by time: a failed one was not fast."""
     timed = [row for row in rows if row.status is Status.OK and row.seconds is not None]
     return tuple(sorted(timed, key=lambda row: (row.seconds, row.trial)))
 
 
-class Output(StrEnum):
+class ResultsFormat(StrEnum):
     """A form that other programs read."""
 
     CSV = "csv"
@@ -128,33 +134,33 @@ class Output(StrEnum):
     PARQUET = "parquet"
 
 
-def written(workspace: Workspace, found: Listed, form: Output) -> bytes:
+def encode_results(workspace: Workspace, table: RankedTrials, form: ResultsFormat) -> bytes:
     """Write listed trials, each with every column of the summary. Raises ToolError for want of pyarrow.
 
     CSV has the summary's own lines, so it reads back to the last bit.
     """
-    if form is Output.CSV:
-        path = workspace.root / results_folder(found.sweep) / SUMMARY_FILE
+    if form is ResultsFormat.CSV:
+        path = workspace.root / results_folder(table.sweep) / SUMMARY_FILE
         head, *lines = files.read_file(path).decode().splitlines(keepends=True)
-        by_row = dict(zip(map(id, found.table.rows), lines, strict=True))
-        return "".join([head, *(by_row[id(row)] for row in found.rows)]).encode()
-    columns = dict(_columns(found))
-    if form is Output.PARQUET:
+        by_row = dict(zip(map(id, table.table.rows), lines, strict=True))
+        return "".join([head, *(by_row[id(row)] for row in table.rows)]).encode()
+    columns = dict(_columns(table))
+    if form is ResultsFormat.PARQUET:
         return parquet.write(columns)
     rows = [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
     return json.dump(rows).encode()
 
 
-def _columns(found: Listed) -> Iterator[tuple[str, list[Any]]]:
-    """Give the columns as the summary heads them; null where a cell is empty."""
+def _columns(table: RankedTrials) -> Iterator[tuple[str, list[Any]]]:
+    """Return the columns of the summary; null for an empty cell."""
     for name in FIRST_COLUMNS:
-        yield name, [_plain(getattr(row, name)) for row in found.rows]
-    for name in found.table.parameters:
-        yield PARAMETER_PREFIX + name, [row.assignment.get(name) for row in found.rows]
-    for name in found.table.metrics:
-        yield METRIC_PREFIX + name, [row.metrics.get(name) for row in found.rows]
+        yield name, [_plain(getattr(row, name)) for row in table.rows]
+    for name in table.table.parameters:
+        yield PARAMETER_PREFIX + name, [row.assignment.get(name) for row in table.rows]
+    for name in table.table.metrics:
+        yield METRIC_PREFIX + name, [row.metrics.get(name) for row in table.rows]
     for name in LAST_COLUMNS:
-        yield name, [getattr(row, name) for row in found.rows]
+        yield name, [getattr(row, name) for row in table.rows]
 
 
 def _plain(value: Any) -> Any:

@@ -4,27 +4,27 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from generator.commands import ledger
-from generator.commands.counted import row_of
-from generator.commands.recorded import records_file
-from generator.commands.workspace import Workspace
-from generator.formats import record
-from generator.formats.lock import LOCK_FILE
-from generator.formats.summary import SummaryRow
-from generator.repo.batches import ACTIVE, StoredBatch
-from generator.repo.files import read_file
-from generator.repo.git import Commit, commits
-from generator.results import records_path, results_folder
-from generator.structs.batch import Lock
-from generator.structs.record import Record
-from generator.structs.values import Value, bytes_digest
+from sweepledger.commands.repository import catalog
+from sweepledger.commands.repository.batch_records import records_file
+from sweepledger.commands.repository.catalog import summary_row
+from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.formats import record_json
+from sweepledger.formats.batch_yaml import LOCK_FILE
+from sweepledger.formats.summary_csv import SummaryRow
+from sweepledger.repo.batches import ACTIVE, StoredBatch
+from sweepledger.repo.files import read_file
+from sweepledger.repo.git import Commit, commits
+from sweepledger.results.paths import records_path, results_folder
+from sweepledger.structs.batch import BatchLock
+from sweepledger.structs.record import Record
+from sweepledger.structs.values import Value, bytes_digest
 
-TOLD = ("error", "said")
-"""In the details of a record: what the launcher says of an attempt, or the engine where no launcher did."""
+ERROR_DETAILS = ("error", "said")
+"""Members of a record with details of an attempt's end, from the launcher or from the engine."""
 
 
 @dataclass(frozen=True)
-class Shown:
+class TrialDetails:
     """All that git knows of a trial."""
 
     trial: str
@@ -34,17 +34,17 @@ class Shown:
     result: SummaryRow | None
     """None while it is not recorded."""
     commits: tuple[tuple[str, Commit], ...]
-    """What each commit did: asked, generated, recorded."""
+    """What each commit did: requested, generated, recorded."""
     said: str | None = None
-    """Why its last attempt did not end well, as launcher or engine tell it."""
+    """Why its last attempt did not succeed, as launcher or engine report it."""
 
     @property
     def parent(self) -> str | None:
-        """The trial whose checkpoints it goes on from."""
+        """The parent trial."""
         return self.batch.lock.parents.get(self.index)
 
     def as_data(self) -> dict[str, Any]:
-        """Give what machines want to know."""
+        """Return the JSON data."""
         held, result = self.batch.lock, self.result
         return {
             "trial": self.trial,
@@ -81,29 +81,34 @@ class Shown:
         }
 
 
-def show(workspace: Workspace, trial: str) -> Shown:
-    """Find a trial by its id or the beginning of it. Raises UsageError, RepositoryError."""
-    found = ledger.find(workspace, trial)
-    values, result = found.batch.rows[found.index].values, row_of(workspace, found)
-    made, said = tuple(_made(workspace, found.batch.lock)), _said(workspace, found)
-    return Shown(found.id, found.index, found.batch, values, result, made, said)
+def show(workspace: Workspace, trial: str) -> TrialDetails:
+    """Return a trial by its id or the beginning of it. Raises UsageError, RepositoryError."""
+    listed = catalog.find_trial(workspace, trial)
+    values, result = listed.batch.rows[listed.index].values, summary_row(workspace, listed)
+    generated_by, message = (
+        tuple(_batch_commits(workspace, listed.batch.lock)),
+        _last_error(workspace, listed),
+    )
+    return TrialDetails(listed.id, listed.index, listed.batch, values, result, generated_by, message)
 
 
-def _said(workspace: Workspace, trial: ledger.Found) -> str | None:
-    """Read why the last attempt that is recorded did not end well; None where it did, or did not say."""
+def _last_error(workspace: Workspace, trial: catalog.ListedTrial) -> str | None:
+    """Return why the last recorded attempt did not succeed; None if it did, or gave no reason."""
     path = workspace.root / records_file(trial.batch)
-    lines = record.read_lines(read_file(path).decode(errors="replace")) if path.is_file() else ()
-    attempts = [one for one in lines if isinstance(one, Record) and one.trial == trial.id]
+    lines = record_json.read_lines(read_file(path).decode(errors="replace")) if path.is_file() else ()
+    attempts = [line for line in lines if isinstance(line, Record) and line.trial == trial.id]
     last = max(attempts, key=lambda one: one.attempt, default=None)
-    told = [last.details.get(name) for name in TOLD] if last and not last.status.is_success else []
-    return next((text for text in told if isinstance(text, str)), None)
+    message = (
+        [last.details.get(name) for name in ERROR_DETAILS] if last and not last.status.is_success else []
+    )
+    return next((text for text in message if isinstance(text, str)), None)
 
 
-def _made(workspace: Workspace, held: Lock) -> Iterator[tuple[str, Commit]]:
-    """Find the commits that asked for a batch, generated it and recorded it, as far as there are any."""
-    spec = held.spec_path
-    lock = f"{ACTIVE}/{held.name}/{LOCK_FILE}"
-    records = f"{results_folder(held.sweep)}/{records_path(held.name)}"
+def _batch_commits(workspace: Workspace, folders: BatchLock) -> Iterator[tuple[str, Commit]]:
+    """Return the commits that requested a batch, generated it and recorded it, as far as they exist."""
+    spec = folders.spec_path
+    lock = f"{ACTIVE}/{folders.name}/{LOCK_FILE}"
+    records = f"{results_folder(folders.sweep)}/{records_path(folders.name)}"
     history = commits(workspace.repository, spec, lock, records)
     generated = next((place for place, commit in enumerate(history) if lock in commit.files), len(history))
     # The spec may have been touched after the batch, and even been put back to what it was.
@@ -112,10 +117,12 @@ def _made(workspace: Workspace, held: Lock) -> Iterator[tuple[str, Commit]]:
     contents = workspace.repository.blobs(commit.files[spec] for commit in before + after)
     digests = {identity: bytes_digest(content) for identity, content in contents.items()}
     same, same_after = (
-        [commit for commit in part if digests[commit.files[spec]] == held.spec_digest]
+        [commit for commit in part if digests[commit.files[spec]] == folders.spec_digest]
         for part in (before, after)
     )
     for asked in (same or same_after or before)[-1:]:
         yield "asked", asked
     yield from (("generated", commit) for commit in history[generated : generated + 1])
-    yield from (("recorded", commit) for commit in [one for one in history if records in one.files][:1])
+    yield from (
+        ("recorded", commit) for commit in [commit for commit in history if records in commit.files][:1]
+    )

@@ -1,29 +1,36 @@
-"""The repository a command works in: its root, settings, specs, and the commit that stands."""
+"""The repository a command works in, and the branch that its commits go to.
+
+`Workspace` holds root, settings and specs, and resolves the base commit; `Target` names the branch.
+"""
 
 import os
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
-from generator import spec
-from generator.errors import RepositoryError, SpecError, UsageError
-from generator.problems import Problem
-from generator.reader.assignments import BYTES
-from generator.repo.files import clear_staging, read_input, refuse_links, storage, write_file
-from generator.repo.git import Repository
-from generator.structs.settings import Settings
-from generator.structs.sweep import Sweep
-from generator.untrusted import read_regular
+from sweepledger import spec
+from sweepledger.errors import RepositoryError, SpecError, UsageError
+from sweepledger.problems import Problem
+from sweepledger.reader.configurations import MAX_LIST_BYTES
+from sweepledger.repo.files import read_input, refuse_links
+from sweepledger.repo.git import Change, Repository, commit_on_head, fetch, propose, publish
+from sweepledger.safe_open import read_regular
+from sweepledger.storage import clear_leftovers, storage_errors, write_file
+from sweepledger.structs.settings import ResultsMode, Settings
+from sweepledger.structs.sweep import Sweep
+
+T = TypeVar("T")
 
 SETTINGS_FILE = "sweepledger.yaml"
 SPECS = "sweeps"
 SUFFIX = ".yaml"
 PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_. -]*", re.ASCII)
-"""File names that a line can hold as they are; no sweep is called otherwise."""
+"""File names that fit into a line unquoted; every sweep name does."""
 
 STATE = ".sweepledger"
-"""Where this machine keeps what is not the repository's: the engine's state, and folders being written."""
+"""The state folder: files of this machine that are not in git."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +47,9 @@ class Workspace:
 
     @classmethod
     def find(cls, start: Path, *, unpinned: bool = False) -> "Workspace":
-        """Open the repository around a folder. Raises RepositoryError, SpecError for bad settings.
+        """Open the repository around a folder. Raises RepositoryError, SpecError for wrong settings.
 
-        With `unpinned` an image without a digest is none.
+        With `unpinned` an image may lack a digest, and is left out.
         """
         repository = Repository.find(start)
         path = repository.folder / SETTINGS_FILE
@@ -50,29 +57,29 @@ class Workspace:
             return cls(repository, Settings())
         return cls(repository, parse_settings(path, unpinned=unpinned))
 
-    def standing(self, base: str | None) -> str | None:
-        """Resolve the commit whose batches stand: `base`, else the remote's branch, else HEAD.
+    def base_commit(self, base: str | None) -> str | None:
+        """Resolve the base commit: `base`, else the remote's branch, else HEAD.
 
-        None while nothing was ever committed. Raises UsageError for a revision that does not exist.
+        None if the repository has no commit. Raises UsageError for a revision that does not exist.
         """
         if base is not None:
-            found = self.repository.commit(base)
-            if found is None:
-                raise UsageError(f"--base {base} names no commit", hint="try a branch, a tag or HEAD~1")
-            return found
+            commit = self.repository.commit(base)
+            if commit is None:
+                raise UsageError(f"--base {base} is not a commit", hint="try a branch, a tag or HEAD~1")
+            return commit
         upstream = f"refs/remotes/{self.settings.remote}/{self.settings.branch}"
         return self.repository.commit(upstream) or self.repository.commit("HEAD")
 
     def spec_paths(self, names: Iterable[str] = ()) -> tuple[Path, ...]:
-        """Find specs by sweep name or by path; all of `sweeps/` if none is named.
+        """Return specs by sweep name or path; all of `sweeps/` if none is named.
 
-        Raises UsageError, StorageError where a link leads to them.
+        Raises UsageError, StorageError if a link leads to them.
         """
         refuse_links(self.root, SPECS)
-        chosen = tuple(names)
-        if not chosen:
+        selected = tuple(names)
+        if not selected:
             return tuple(sorted((self.root / SPECS).glob("*.y*ml")))
-        return tuple(self._spec_path(name) for name in chosen)
+        return tuple(self._spec_path(name) for name in selected)
 
     def _spec_path(self, name: str) -> Path:
         by_name = self.root / SPECS / f"{name}.yaml"
@@ -82,29 +89,29 @@ class Workspace:
                 if path.is_relative_to(self.root):
                     refuse_links(self.root, path.parent.relative_to(self.root))
                 return path
-        known = ", ".join(path.stem for path in sorted((self.root / SPECS).glob("*.yaml"))) or "none yet"
+        existing = ", ".join(path.stem for path in sorted((self.root / SPECS).glob("*.yaml"))) or "none yet"
         raise UsageError(
-            f"no sweep {name!r}: neither {SPECS}/{name}.yaml nor a file", hint=f"sweeps: {known}"
+            f"no sweep {name!r}: neither {SPECS}/{name}.yaml nor a file", hint=f"sweeps: {existing}"
         )
 
     def parse(self, path: Path) -> Sweep | tuple[Problem, ...]:
-        """Read one spec, and what it names beside itself. Raises StorageError."""
-        if not PLAIN_NAME.fullmatch(path.name) or not self.shown(path).isprintable():
+        """Read one spec and the files that it names. Raises StorageError."""
+        if not PLAIN_NAME.fullmatch(path.name) or not self.display_path(path).isprintable():
             message = f"must have a name of letters, digits and dashes, got {path.name!r}"
             hint = "rename it like the sweep"
-            return (Problem(self.shown(path), 0, 0, "", message, "name-mismatch", hint),)
+            return (Problem(self.display_path(path), 0, 0, "", message, "name-mismatch", hint),)
         if path.suffix != SUFFIX:
             message = f"must have a name that ends in {SUFFIX}, got {path.name!r}"
             hint = f"rename it {path.stem}{SUFFIX}"
-            return (Problem(self.shown(path), 0, 0, "", message, "name-mismatch", hint),)
-        return spec.parse(read_input(path), self.shown(path), self.settings, beside=self.beside(path))
+            return (Problem(self.display_path(path), 0, 0, "", message, "name-mismatch", hint),)
+        return spec.parse(read_input(path), self.display_path(path), self.settings, beside=self.beside(path))
 
     def beside(self, path: Path) -> Callable[[str], bytes | None]:
-        """Give what reads the files that a spec names beside itself. It raises StorageError."""
+        """Return a function that reads files beside a spec. It raises StorageError."""
 
         def read(name: str) -> bytes | None:
-            with storage(path.parent / name):
-                return read_regular(path.parent / name, BYTES)
+            with storage_errors(path.parent / name):
+                return read_regular(path.parent / name, MAX_LIST_BYTES)
 
         return read
 
@@ -113,22 +120,22 @@ class Workspace:
         return self.read(self.spec_paths(names))
 
     def read(self, paths: Iterable[Path]) -> tuple[Sweep, ...]:
-        """Read the specs at some paths, at none as well; problems as for `sweeps`. Raises SpecError."""
+        """Read the specs at these paths. Raises SpecError with the problems of all."""
         read = [self.parse(path) for path in paths]
-        problems = [problem for found in read if isinstance(found, tuple) for problem in found]
+        problems = [problem for item in read if isinstance(item, tuple) for problem in item]
         if problems:
             raise SpecError(problems)
-        return tuple(found for found in read if isinstance(found, Sweep))
+        return tuple(item for item in read if isinstance(item, Sweep))
 
-    def shown(self, path: Path) -> str:
-        """Give a path as a person would type it at the root."""
+    def display_path(self, path: Path) -> str:
+        """Return a path relative to the repository, as the user would type it."""
         try:
             return path.absolute().relative_to(self.root).as_posix()
         except ValueError:
             return path.as_posix()
 
     def remote_url(self, remote: str | None = None) -> str:
-        """Give the URL of the remote that controllers follow. Raises RepositoryError if there is none."""
+        """Return the URL of the remote that controllers follow. Raises RepositoryError if there is none."""
         name = remote or self.settings.remote
         url = self.repository.remote_url(name)
         if url is None:
@@ -143,16 +150,80 @@ class Workspace:
 
 def parse_settings(path: Path, *, unpinned: bool = False) -> Settings:
     """Read sweepledger.yaml. Raises SpecError with every problem."""
-    found = spec.parse_settings(read_input(path), path.name, unpinned=unpinned)
-    if isinstance(found, tuple):
-        raise SpecError(found)
-    return found
+    settings = spec.parse_settings(read_input(path), path.name, unpinned=unpinned)
+    if isinstance(settings, tuple):
+        raise SpecError(settings)
+    return settings
 
 
 def staging_folder(workspace: Workspace) -> Path:
-    """Give a folder on the repository's file system that git and controllers never read."""
+    """Return a folder on the repository's file system that git and controllers never read."""
     folder = workspace.root / STATE
     refuse_links(workspace.root, Path(STATE, "staging"))
     write_file(folder / ".gitignore", b"*\n")
-    clear_staging(folder / "staging")
+    clear_leftovers(folder / "staging")
     return folder / "staging"
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where commits go: a branch of a remote, or without a remote the branch that is checked out."""
+
+    repository: Repository
+    remote: str | None = None
+    branch: str = ""
+    is_reviewed: bool = False
+    """A person merges: each commit goes to a branch `<folder>/<commit that it is based on>`."""
+    progress_minutes: int | None = None
+    """Minutes between summaries of running batches on progress branches; None: no such branches."""
+
+    def tip(self) -> str | None:
+        """Return the commit of the branch; None if nothing is committed here. Raises RepositoryError."""
+        if self.remote is None:
+            return self.repository.commit("HEAD")
+        return fetch(self.repository, self.remote, self.branch)
+
+    def commit(
+        self, make: Callable[[str], tuple[Change | None, T]], *, proposals: str = ""
+    ) -> tuple[str | None, T | None]:
+        """Commit the change that `make` computes from the tip; compute it again if another commit came first.
+
+        `proposals` is the folder of branches for a commit that a person merges. Return the commit, None if
+        nothing changes, and the value that `make` returned last; both are None if the change is proposed
+        already. Raises as commit_on_head, propose and publish do.
+        """
+        values: list[T] = []
+
+        def change(base: str) -> Change | None:
+            result, value = make(base)
+            values[:] = [value]
+            return result
+
+        if self.remote is None:
+            commit = commit_on_head(self.repository, change)
+        elif self.is_reviewed:
+            commit = propose(self.repository, self.remote, self.branch, proposals, change)
+        else:
+            commit = publish(self.repository, self.remote, self.branch, change)
+        return commit, values[0] if values else None
+
+
+def results_target(
+    workspace: Workspace, remote: str | None = None, branch: str | None = None, *, push: bool
+) -> Target:
+    """Return where results commits go: HEAD of the work tree, or with `push` a branch of the remote.
+
+    The settings give the remote and the branch if they are None. Raises RepositoryError if there is no such remote.
+    """
+    if not push:
+        return Target(workspace.repository)
+    settings = workspace.settings
+    remote = remote or settings.remote
+    workspace.remote_url(remote)
+    return Target(
+        workspace.repository,
+        remote,
+        branch or settings.branch,
+        is_reviewed=settings.results.mode is ResultsMode.BRANCH,
+        progress_minutes=settings.results.progress_minutes,
+    )

@@ -1,12 +1,12 @@
-"""The files of a new repository that people go on to write themselves; values enter in few places."""
+"""The files of a new repository that users edit."""
 
 from typing import assert_never
 
-from generator import __version__
-from generator.structs.settings import Controller, Generate, Next
+from sweepledger import __version__
+from sweepledger.structs.settings import Controller, GenerateMode, NextRoundMode
 
 EXAMPLE = "peak"
-"""The name of the sweep that a new repository begins with."""
+"""The name of the first sweep of a new repository."""
 
 PROGRAM = '''\
 """A program that knows nothing of sweeps: arguments in, one line `score=…` out. Put your own here."""
@@ -163,11 +163,13 @@ __pycache__/
 """
 
 
-def first_files(name: str, controller: Controller, generate: Generate, next_: Next) -> dict[str, bytes]:
-    """Give what a person finds in a new repository, beside its spec and its bases."""
+def first_files(
+    name: str, controller: Controller, generate: GenerateMode, next_: NextRoundMode
+) -> dict[str, bytes]:
+    """Return the files of a new repository except its spec and its bases."""
     run = RUNS[controller].format(example=EXAMPLE)
     readme = README.format(
-        name=name, example=EXAMPLE, run=run, version=__version__, platform=_platform(controller)
+        name=name, example=EXAMPLE, run=run, version=__version__, platform=_platform_section(controller)
     )
     texts = {
         ".gitattributes": ATTRIBUTES,
@@ -182,7 +184,7 @@ def first_files(name: str, controller: Controller, generate: Generate, next_: Ne
     return {path: text.encode() for path, text in texts.items()}
 
 
-def _platform(controller: Controller) -> str:
+def _platform_section(controller: Controller) -> str:
     match controller:
         case Controller.NONE:
             return ""

@@ -1,6 +1,6 @@
-"""Where two versions of a file below `results/` or an overlay differ: row and column, not only bytes. Pure.
+"""Where two versions of a results or overlay file differ: row and column, not only bytes. Pure.
 
-A row is a trial where the file has trials, else a line; a column is a heading, a member or a byte.
+A row is a trial if the file has trials, otherwise a line; a column is a heading, a member or a byte.
 """
 
 import json
@@ -10,24 +10,24 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
-from generator.formats import yaml
-from generator.formats.table import CELL
+from sweepledger.formats import yaml
+from sweepledger.formats.csv_cells import split_raw
 
-MOST_OF_A_FILE = 20
-"""Differences that are told of one file: a sorted one has as many as it has cells."""
+MOST_PER_FILE = 20
+"""Limit of differences reported for one file: a sorted one has as many as cells."""
 LONGEST_SHOWN = 80
-NAMES = ("trial", "assignment")
+ROW_NAME_COLUMNS = ("trial", "assignment")
 """Members and headings that name a row."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Difference:
+class FileDifference:
     """One thing that is otherwise than it must be."""
 
     path: str
-    """From the repository's root."""
+    """Path from the repository's root."""
     row: str
-    """A trial, `line 3`, or nothing where the whole file is meant."""
+    """A trial, `line 3`, or empty for the whole file."""
     column: str
     message: str
     """Rule, and the value that was found."""
@@ -37,25 +37,29 @@ class Difference:
         return f"{place}: {self.message}"
 
     def as_data(self) -> dict[str, str]:
-        """Give what machines want to know."""
+        """Return the JSON data."""
         return {"path": self.path, "row": self.row, "column": self.column, "message": self.message}
 
 
-def differences(
+def file_differences(
     path: str, wanted: bytes | None, found: bytes | None, *, because: str
-) -> tuple[Difference, ...]:
-    """Say how a file differs from what it must be; `because` says who says so: `by the records`."""
+) -> tuple[FileDifference, ...]:
+    """Return how a file differs from its expected content; `because` names the source: `by the records`."""
     if wanted == found:
         return ()
     if found is None:
-        return (Difference(path, "", "", f"must be there {because}, and is missing"),)
+        return (FileDifference(path, "", "", f"must be there {because}, and is missing"),)
     if wanted is None:
-        return (Difference(path, "", "", f"must not be there {because}, and is"),)
+        return (FileDifference(path, "", "", f"must not be there {because}, and is"),)
     listed = []
     for row, column, must, got in _places(path, wanted, found):
-        listed.append(Difference(path, row, column, f"must be {_shown(must)} {because}, got {_shown(got)}"))
-        if len(listed) == MOST_OF_A_FILE:
-            listed.append(Difference(path, "", "", "differs in more places than are told here"))
+        listed.append(
+            FileDifference(
+                path, row, column, f"must be {_format_value(must)} {because}, got {_format_value(got)}"
+            )
+        )
+        if len(listed) == MOST_PER_FILE:
+            listed.append(FileDifference(path, "", "", "differs in more places than are told here"))
             break
     return tuple(listed)
 
@@ -65,7 +69,7 @@ ABSENT = object()
 
 
 def _places(path: str, wanted: bytes, found: bytes) -> Iterator[_Place]:
-    readers = {"csv": _csv, "json": _json, "jsonl": _lines_of_json, "yaml": _yaml}
+    readers = {"csv": _csv_places, "json": _json_places, "jsonl": _jsonl_places, "yaml": _yaml_places}
     reader = readers.get(path.rpartition(".")[2])
     told = False
     try:
@@ -75,10 +79,10 @@ def _places(path: str, wanted: bytes, found: bytes) -> Iterator[_Place]:
     except (ValueError, RecursionError):  # no text, or none of its kind: nobody can name its columns
         pass
     if not told:  # spaces, an order, an escape: the values are the same and the bytes are not
-        yield from _text(wanted, found)
+        yield from _text_places(wanted, found)
 
 
-def _csv(wanted: str, found: str) -> Iterator[_Place]:
+def _csv_places(wanted: str, found: str) -> Iterator[_Place]:
     (head, *must), (other, *got) = cells_of(wanted), cells_of(found)
     for column in (*(Counter(head) - Counter(other)), *(Counter(other) - Counter(head))):
         yield "line 1", column, head.count(column), other.count(column)
@@ -95,8 +99,8 @@ def _csv(wanted: str, found: str) -> Iterator[_Place]:
 
 
 def cells_of(text: str) -> list[list[str]]:
-    """Split a table of ours into its lines' cells, each as it is written."""
-    lines = [[cell[0].removeprefix(",") for cell in CELL.finditer(line)] for line in text.split("\n")]
+    """Split a generated table into the cells of its lines, each as written."""
+    lines = [split_raw(line) for line in text.split("\n")]
     return lines[:-1] if lines[-1] in ([], [""]) else lines
 
 
@@ -105,8 +109,8 @@ def _row(cells: Sequence[str] | None) -> Any:
 
 
 def _named(rows: Iterable[Sequence[str]], head: Sequence[str]) -> list[tuple[str, Sequence[str]]]:
-    """Name each row by its trial where the table has trials, and by its line where that names none."""
-    has_names = head[:1] and head[0] in NAMES
+    """Name each row by its trial if the table has trials, else by its line."""
+    has_names = head[:1] and head[0] in ROW_NAME_COLUMNS
     return [
         (cells[0] if has_names and cells and cells[0] else f"line {number}", cells)
         for number, cells in enumerate(rows, start=2)
@@ -139,7 +143,7 @@ def _grouped(rows: Iterable[tuple[str, Any]]) -> _Groups:
 
 
 def _left_over(rows: _Groups, others: _Groups) -> dict[int, tuple[str, Any]]:
-    """Give by their lines the rows that have no partner."""
+    """Return by their lines the rows that have no partner."""
     return {
         line: (name, row)
         for name, listed in rows.items()
@@ -147,7 +151,7 @@ def _left_over(rows: _Groups, others: _Groups) -> dict[int, tuple[str, Any]]:
     }
 
 
-def _lines_of_json(wanted: str, found: str) -> Iterator[_Place]:
+def _jsonl_places(wanted: str, found: str) -> Iterator[_Place]:
     must, got = _records(wanted), _records(found)
     for row, mine, theirs in _aligned(must, got):
         if mine is None or theirs is None:
@@ -161,7 +165,7 @@ def _line(value: Any) -> Any:
 
 
 def _records(text: str) -> list[tuple[str, Any]]:
-    """Read lines; one that is no JSON is a text, so that the others can still be told apart."""
+    """Read lines; one that is not JSON is a text, so that the others can be compared."""
     found: list[tuple[str, Any]] = []
     for number, line in enumerate(text.split("\n"), start=1):
         if line:
@@ -173,16 +177,16 @@ def _records(text: str) -> list[tuple[str, Any]]:
     return found
 
 
-def _json(wanted: str, found: str) -> Iterator[_Place]:
+def _json_places(wanted: str, found: str) -> Iterator[_Place]:
     yield from _members("", json.loads(wanted), json.loads(found))
 
 
-def _yaml(wanted: str, found: str) -> Iterator[_Place]:
+def _yaml_places(wanted: str, found: str) -> Iterator[_Place]:
     yield from _members("", yaml.load(wanted), yaml.load(found))
 
 
 def _members(row: str, must: Any, got: Any, column: str = "") -> Iterator[_Place]:
-    """Walk two values at once; whatever names a trial begins a row."""
+    """Compare two values recursively; a member that names a trial starts a row."""
     if type(must) is not type(got) or not isinstance(must, dict | list):
         if must != got or type(must) is not type(got):
             yield row, column, must, got
@@ -203,12 +207,12 @@ def _members(row: str, must: Any, got: Any, column: str = "") -> Iterator[_Place
 
 
 def _trial(value: Any) -> str:
-    """Name the trial that a value is of, if it is of one."""
+    """Return the trial that a value belongs to, if any."""
     name = value.get("trial") if isinstance(value, dict) else None
     return name if isinstance(name, str) else ""
 
 
-def _text(wanted: bytes, found: bytes) -> Iterator[_Place]:
+def _text_places(wanted: bytes, found: bytes) -> Iterator[_Place]:
     must, got = wanted.splitlines(keepends=True), found.splitlines(keepends=True)
     for number, (mine, theirs) in enumerate(zip_longest(must, got), start=1):
         if mine != theirs:
@@ -222,7 +226,7 @@ def _text(wanted: bytes, found: bytes) -> Iterator[_Place]:
             yield f"line {number}", f"byte {at + 1}", must_be, is_now
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if value is ABSENT or value is None:
         return "nothing" if value is ABSENT else "null"
     text = repr(value) if isinstance(value, str) else json.dumps(value)

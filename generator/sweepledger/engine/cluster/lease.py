@@ -1,6 +1,6 @@
-"""The collector's Lease: who is at work, and the last commit that was seen on the branch.
+"""The collector's Lease: the collector that is running, and the last commit that one has seen on the branch.
 
-It keeps nobody from writing: git refuses whoever lost a race. It keeps two from doing the same work.
+It avoids duplicate work. It does not protect git: a push that loses a race is refused there.
 """
 
 import re
@@ -11,21 +11,22 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from generator.engine.cluster import parts
-from generator.engine.cluster.kubectl import ClusterError, Kubectl, Manifest
+from sweepledger.engine.cluster import api_objects
+from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
+from sweepledger.structs.kubernetes import Manifest
 
-KIND = "leases.coordination.k8s.io"
-NAME = "sweep-collector"
+LEASE_KIND = "leases.coordination.k8s.io"
+LEASE_NAME = "sweep-collector"
 LAST_COMMIT = "sweepledger.dev/last-commit"
-SECONDS = 15
-"""How long it is held, and waited for: a collector that was killed never gives it back."""
+LEASE_SECONDS = 15
+"""Duration of the lease, and of the wait for it: a killed collector does not release it."""
 PAUSE_SECONDS = 1.0
 COMMIT = re.compile(r"[0-9a-f]{40,64}")
 
 
 @dataclass
 class Lease:
-    """The one of a namespace, for who calls himself `holder`: a pod, or a person's machine."""
+    """The lease of a namespace, for the holder `holder`: a pod, or the user's machine."""
 
     kubectl: Kubectl
     namespace: str
@@ -34,60 +35,66 @@ class Lease:
 
     @property
     def last_commit(self) -> str | None:
-        """The commit that the last collector saw; None where none is known."""
-        notes = (self.held or {}).get("metadata", {}).get("annotations") or {}
-        said = str(notes.get(LAST_COMMIT, ""))
-        return said if COMMIT.fullmatch(said) else None
+        """The commit that the last collector saw; None if it is unknown."""
+        annotations = (self.held or {}).get("metadata", {}).get("annotations") or {}
+        commit = str(annotations.get(LAST_COMMIT, ""))
+        return commit if COMMIT.fullmatch(commit) else None
 
-    def take(
+    def acquire(
         self, *, clock: Callable[[], float] = time.time, pause: Callable[[float], None] = time.sleep
     ) -> str | None:
-        """Take it, once nobody else holds it or its time has gone; say why not where it cannot be taken."""
-        until = clock() + SECONDS
+        """Acquire the lease if it is free or expired, and wait for that; return an error text, or None."""
+        deadline = clock() + LEASE_SECONDS
         while True:
             try:
-                found = self.kubectl.get(KIND, NAME, self.namespace)
+                found = self.kubectl.get(LEASE_KIND, LEASE_NAME, self.namespace)
                 if found is None:
-                    return f"there is no Lease {self.namespace}/{NAME}"
-                if _is_held(found, clock()) and clock() < until:
+                    return f"the Lease {self.namespace}/{LEASE_NAME} does not exist"
+                if _is_held(found, clock()) and clock() < deadline:
                     pause(PAUSE_SECONDS)
                     continue
-                self.held = self.kubectl.replace(_with(found, self._spec(clock())))
+                self.held = self.kubectl.replace(_changed(found, self._spec(clock())))
             except ClusterError as error:
-                if error.reason != "Conflict" or clock() >= until:
+                if error.reason != "Conflict" or clock() >= deadline:
                     return str(error)
             else:
                 return None
 
-    def give_back(self, seen: str | None) -> None:
-        """Let others have it, and let them know of the last commit; who took it meanwhile keeps it."""
+    def release(self, last_commit: str | None) -> None:
+        """Release the lease and store the last commit; a lease that another collector has acquired stays."""
         if self.held is None:
             return
-        notes = dict(self.held["metadata"].get("annotations") or {})
-        changed = _with(self.held, {}, notes | ({LAST_COMMIT: seen} if seen else {}))
+        annotations = dict(self.held["metadata"].get("annotations") or {})
+        if last_commit:
+            annotations[LAST_COMMIT] = last_commit
+        changed = _changed(self.held, {}, annotations)
         try:
             self.kubectl.replace(changed)
         except ClusterError:
-            return  # it ends by itself, and the next one knows of an older commit
+            return  # the lease expires, and the next collector starts from an older commit
 
     def _spec(self, now: float) -> dict[str, Any]:
         moment = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         return {
             "holderIdentity": self.holder,
-            "leaseDurationSeconds": SECONDS,
+            "leaseDurationSeconds": LEASE_SECONDS,
             "acquireTime": moment,
             "renewTime": moment,
         }
 
 
-def _with(found: Manifest, spec: dict[str, Any], notes: dict[str, str] | None = None) -> dict[str, Any]:
-    """Change an object as it was read: its version lets the server refuse it when another was faster."""
-    metadata = {name: one for name, one in found["metadata"].items() if name != "managedFields"}
-    return {**found, "metadata": metadata | ({} if notes is None else {"annotations": notes}), "spec": spec}
+def _changed(
+    lease: Manifest, spec: dict[str, Any], annotations: dict[str, str] | None = None
+) -> dict[str, Any]:
+    """Return a changed object with its resourceVersion, so that the server refuses it if it is outdated."""
+    metadata = {name: value for name, value in lease["metadata"].items() if name != "managedFields"}
+    if annotations is not None:
+        metadata["annotations"] = annotations
+    return {**lease, "metadata": metadata, "spec": spec}
 
 
 def _is_held(found: Manifest, now: float) -> bool:
     spec = found.get("spec") or {}
-    renewed = parts.moment(spec, "renewTime")
-    # A clock that is ahead of this one's holds it no longer than its time.
-    return bool(spec.get("holderIdentity")) and renewed is not None and abs(now - renewed) < SECONDS
+    renewed = api_objects.time_at(spec, "renewTime")
+    # Also a holder whose clock is ahead has the lease for its duration only.
+    return bool(spec.get("holderIdentity")) and renewed is not None and abs(now - renewed) < LEASE_SECONDS

@@ -1,75 +1,81 @@
-"""What a cluster that forbids GitOps gets: rendered objects, turned into ones that it names itself. Pure.
+"""Rendered objects, adapted to a cluster without GitOps whose rules forbid fixed names. Pure.
 
 Its rules: a Job has `generateName`, a queue label, requests and limits in every container, and is deleted
-some time after its end. None of that may stand in git, and kustomize cannot write it.
+some time after it has ended. None of that may be in git, and Kustomize cannot write it.
 """
 
 import copy
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from generator.engine.cluster.kubectl import Manifest
-from generator.structs.kinds import RUNNING
-from generator.structs.labels import QUEUE_LABEL, TRIAL_LABEL
+from sweepledger.structs.kubernetes import QUEUE_LABEL, TRIAL_LABEL, WORKLOAD_KINDS_BY_NAME, Manifest
 
-NAMED = frozenset({"ConfigMap", "TrainingRuntime"})
-"""Kinds that others refer to by name: they keep theirs, which holds the batch's digest."""
+KEPT_NAME_KINDS = frozenset({"ConfigMap", "TrainingRuntime"})
+"""Kinds that others refer to by name: they keep their names, which contain the batch's digest."""
 
-TTL = "ttlSecondsAfterFinished"
+TTL_FIELD = "ttlSecondsAfterFinished"
 
-MODEST = {"cpu": "100m", "memory": "128Mi"}
-"""For a container that asks for nothing; those of trials say what they need."""
+DEFAULT_LIMITS = {"cpu": "100m", "memory": "128Mi"}
+"""For containers without requests; those of trials have them."""
 
-PER_INDEX = (1, 29)
-"""Since then Indexed Jobs count failures for each index by itself."""
+PER_INDEX_VERSION = (1, 29)
+"""The first version in which Indexed Jobs count failures per index."""
 
 
 def project_queue(namespace: str) -> str:
-    """Name the queue that a namespace has where a cluster gives each project one: EIDF's convention."""
+    """Return the queue of a namespace on clusters with one queue per project, by EIDF's convention."""
     return f"{namespace}-user-queue"
 
 
-def turned(manifest: Manifest, *, ttl: int, queue: str) -> dict[str, Any]:
-    """Give a rendered object as the cluster wants it; what others refer to stays as it is."""
+def prepare_manifest(manifest: Manifest, *, ttl: int, queue: str) -> dict[str, Any]:
+    """Return a rendered object adapted to the cluster; objects that others refer to are unchanged."""
     made = copy.deepcopy(dict(manifest))
-    if made["kind"] in NAMED:
+    if made["kind"] in KEPT_NAME_KINDS:
         return made
     metadata = made["metadata"]
     metadata["generateName"] = f"{metadata.pop('name')}-"
     metadata["labels"] = {**metadata.get("labels", {})}
     metadata["labels"].setdefault(QUEUE_LABEL, queue)
-    kind = RUNNING[made["kind"]]
+    kind = WORKLOAD_KINDS_BY_NAME[made["kind"]]
     if kind.has_ttl:
-        place = made
+        parent = made
         for key in kind.policy:
-            place = place.setdefault(key, {})
-        place[TTL] = ttl
+            parent = parent.setdefault(key, {})
+        parent[TTL_FIELD] = ttl
     for container in _containers(made["spec"]):
-        _bound(container)
+        _set_resources(container)
     return made
 
 
 def trial_of(manifest: Manifest) -> str | None:
-    """Name the one trial that an object runs; None where it runs all of its batch."""
-    found = manifest["metadata"].get("labels", {}).get(TRIAL_LABEL)
-    return None if found is None else str(found)
+    """Return the trial that an object runs; None if it runs all trials of its batch."""
+    trial = manifest["metadata"].get("labels", {}).get(TRIAL_LABEL)
+    return None if trial is None else str(trial)
 
 
-def kinds(manifests: Iterable[Manifest]) -> tuple[str, ...]:
-    """Name the resources under which the objects that run trials are listed."""
-    return tuple(sorted({RUNNING[one["kind"]].resource for one in manifests if one["kind"] not in NAMED}))
+def resource_names(manifests: Iterable[Manifest]) -> tuple[str, ...]:
+    """Return the API resources of the workloads among some manifests."""
+    return tuple(
+        sorted(
+            {
+                WORKLOAD_KINDS_BY_NAME[manifest["kind"]].resource
+                for manifest in manifests
+                if manifest["kind"] not in KEPT_NAME_KINDS
+            }
+        )
+    )
 
 
 def is_too_old(server: str, manifests: Iterable[Manifest]) -> bool:
-    """Tell whether a server would drop what makes an Indexed Job count failures by index."""
+    """Return whether a server would drop the field by which Indexed Jobs count failures per index."""
     major, _, rest = server.removeprefix("v").partition(".")
     minor = rest.partition(".")[0].rstrip("+")
-    is_old = major.isdigit() and minor.isdigit() and (int(major), int(minor)) < PER_INDEX
-    return is_old and any("backoffLimitPerIndex" in one.get("spec", {}) for one in manifests)
+    is_old = major.isdigit() and minor.isdigit() and (int(major), int(minor)) < PER_INDEX_VERSION
+    return is_old and any("backoffLimitPerIndex" in manifest.get("spec", {}) for manifest in manifests)
 
 
 def _containers(node: object) -> Iterator[dict[str, Any]]:
-    """Find every container of every pod template below a node, whatever the kind."""
+    """Yield all containers of all pod templates below a node."""
     if isinstance(node, dict):
         for key, value in node.items():
             if key in {"containers", "initContainers"} and isinstance(value, list):
@@ -81,8 +87,8 @@ def _containers(node: object) -> Iterator[dict[str, Any]]:
             yield from _containers(item)
 
 
-def _bound(container: dict[str, Any]) -> None:
+def _set_resources(container: dict[str, Any]) -> None:
     resources = container.setdefault("resources", {})
-    limits = {**MODEST, **resources.get("requests", {}), **resources.get("limits", {})}
+    limits = {**DEFAULT_LIMITS, **resources.get("requests", {}), **resources.get("limits", {})}
     resources["limits"] = limits
     resources["requests"] = {**limits, **resources.get("requests", {})}

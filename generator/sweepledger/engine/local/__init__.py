@@ -1,5 +1,5 @@
 """Controller and node on one machine: the rendered Jobs of the active batches, run as processes.
 
-The decision is pure (`reconcile`: manifests and observed state in, actions out); `engine` carries it out.
-It is no sandbox: a trial has the rights of the person who started it.
+`job_controller` decides, as a pure function of manifests and observed state; `engine` executes its actions.
+It is not a sandbox: a trial has the rights of the user who started it.
 """

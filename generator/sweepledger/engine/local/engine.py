@@ -1,7 +1,7 @@
 """The controller's loop and the node's, on one machine: observe, decide (`reconcile`), act.
 
-What became of a trial is read from its records, at the start and again before a pod is started: the
-process that asks may have been killed at any moment before.
+The state of a trial is read from its records, at the start and again before a pod is started, because an
+earlier engine may have been killed at any time.
 """
 
 import os
@@ -14,75 +14,85 @@ from types import MappingProxyType, TracebackType
 from typing import Self
 from uuid import uuid4
 
-from generator.engine.local import attempts, events, launching, leftovers, machine, reconcile, store, volumes
-from generator.engine.local.actions import (
+from sweepledger.engine.local import (
+    attempt_records,
+    events,
+    job_controller,
+    machine,
+    node,
+    pods,
+    store,
+    volumes,
+)
+from sweepledger.engine.local.events import BatchProgress, EngineEvent
+from sweepledger.engine.local.job_controller import (
     Action,
     CreateJob,
     FinishJob,
+    IndexState,
+    JobState,
     KillPod,
+    ObservedState,
     PruneJob,
     RefuseEdit,
     StartPod,
 )
-from generator.engine.local.events import Event, Progress
-from generator.engine.local.launching import Desired, Pod
-from generator.engine.local.node import Node, PodExit
-from generator.engine.local.observed import IndexState, JobState, Observed
-from generator.engine.local.quantities import Resources
-from generator.engine.local.workload import JobSpec
-from generator.structs.record import Status
+from sweepledger.engine.local.job_spec import JobSpec, ResourceAmounts
+from sweepledger.engine.local.node import Node, PodExit
+from sweepledger.engine.local.pods import DesiredBatch, LocalPod
+from sweepledger.structs.record import Status
 
-ROUNDS = 8
-"""Of deciding in one step: what is created is started, what is finished makes room; more can wait."""
+MAX_PASSES = 8
+"""Decisions per step: created Jobs start pods, and finished Jobs free capacity; the rest waits for the next step."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
-    """A Job that git asks for, with what its pods need."""
+class _DesiredJob:
+    """A desired Job and its batch."""
 
-    desired: Desired
+    desired: DesiredBatch
     job: JobSpec
 
 
 class LocalEngine:
-    """Follows what it is told to desire. One engine a state folder; close it, and no process is left."""
+    """Runs the desired batches, one engine per state folder. After `close` no process is left."""
 
     def __init__(
         self,
         state: Path,
         *,
-        capacity: Resources | None = None,
+        capacity: ResourceAmounts | None = None,
         slots: int | None = None,
         without_gpu: bool = False,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._folders = volumes.Folders(state.resolve())
-        self._lock: int | None = store.lock(self._folders.state)
+        self._folders = volumes.StateFolders(state.resolve())
+        self._lock: int | None = store.lock_state(self._folders.state)
         self._clock = clock
         self._slots = slots
         self._without_gpu = without_gpu
         self.capacity = machine.capacity() if capacity is None else capacity
         self._node = Node()
-        self._pods: dict[str, Pod] = {}
+        self._pods: dict[str, LocalPod] = {}
         self._ended: list[PodExit] = []
-        self._known: dict[str, _Known] = {}
+        self._known: dict[str, _DesiredJob] = {}
         self._indexes: dict[str, dict[int, IndexState]] = {}
         self._codes: dict[str, int] = {}
         self._refused: set[str] = set()
         try:
-            self.leftovers_ended = self._clear()
-            self._entries = store.load(self._folders.state)
+            self.leftovers_killed = self._clear()
+            self._entries = store.load_jobs(self._folders.state)
         except BaseException:
             self.close()
             raise
 
     def _clear(self) -> int:
-        """End what an earlier engine left, before any record is read: it may be writing one."""
+        """Kill processes of an earlier engine before any record is read, because they may be writing one."""
         uids = [folder.name for folder in self._folders.pods.glob("*")]
-        ended = leftovers.end(uids)
+        killed = node.kill_pod_processes(uids)
         for uid in uids:
             volumes.remove_pod(self._folders, uid)
-        return ended
+        return killed
 
     def __enter__(self) -> Self:
         return self
@@ -93,7 +103,7 @@ class LocalEngine:
         self.close()
 
     def close(self) -> None:
-        """Kill all pods, without a grace: an attempt that leaves no record does not count against retries."""
+        """Kill all pods without a grace period: an attempt without a record does not count as a retry."""
         if self._lock is None:
             return
         self._node.close()
@@ -104,94 +114,91 @@ class LocalEngine:
         self._lock = None
 
     def wait(self, seconds: float) -> None:
-        """Wait until a pod ends, at most so long."""
+        """Wait until a pod ends, at most `seconds`."""
         self._node.wait(seconds)
 
     @property
     def is_settled(self) -> bool:
-        """Tell whether every Job that was last desired has its condition, and no pod is left."""
+        """Whether every desired Job has its condition, and no pod is left."""
         entries = (self._entries.get(name) for name in self._known)
         return not self._pods and all(entry is not None and entry.condition for entry in entries)
 
-    def progress(self) -> dict[str, Progress]:
-        """Count how the trials of each desired batch stand."""
-        found: dict[str, Progress] = {}
+    def progress(self) -> dict[str, BatchProgress]:
+        """Return the number of trials in each state, by desired batch."""
+        by_batch: dict[str, BatchProgress] = {}
         for name, known in self._known.items():
-            one = self._progress(name, known.job)
-            seen = found.get(known.job.batch, Progress(0, 0, 0, 0, 0))
-            found[known.job.batch] = Progress(
-                seen.total + one.total,
-                seen.ok + one.ok,
-                seen.diverged + one.diverged,
-                seen.failed + one.failed,
-                seen.running + one.running,
-                seen.pruned + one.pruned,
-            )
-        return found
+            progress = self._progress(name, known.job)
+            batch = known.job.batch
+            by_batch[batch] = by_batch[batch].plus(progress) if batch in by_batch else progress
+        return by_batch
 
-    def _progress(self, name: str, job: JobSpec) -> Progress:
+    def _progress(self, name: str, job: JobSpec) -> BatchProgress:
         states = self._indexes.get(name, {})
         counts = Counter(state.result for state in states.values())
         ok, diverged, pruned = counts[Status.OK], counts[Status.DIVERGED], counts[Status.PRUNED]
-        ended = ok + diverged + pruned
+        finished = ok + diverged + pruned
         entry = self._entries.get(name)
         if entry is not None and entry.condition:
-            failed = len(job.indexes) - ended
+            failed = len(job.indexes) - finished
         else:
-            failed = sum(not reconcile.is_open(job, state) for state in states.values()) - ended
+            failed = sum(not job_controller.is_open(job, state) for state in states.values()) - finished
         running = sum(pod.job.name == name for pod in self._pods.values())
-        return Progress(len(job.indexes), ok, diverged, failed, running, pruned)
+        return BatchProgress(len(job.indexes), ok, diverged, failed, running, pruned)
 
-    def step(self, desired: Sequence[Desired], *, untouched: Collection[str] = ()) -> tuple[Event, ...]:
-        """Do all that can be done now, without waiting. Jobs of `untouched` batches are left as they are.
+    def step(
+        self, desired: Sequence[DesiredBatch], *, untouched: Collection[str] = ()
+    ) -> tuple[EngineEvent, ...]:
+        """Do everything that is possible now without waiting. Jobs of `untouched` batches are not changed.
 
-        Raises StorageError and RepositoryError; nothing is lost by calling again, or by starting again.
+        Raises StorageError and RepositoryError; it is safe to call it again, also in a new engine.
         """
         if self._without_gpu:
-            desired = [replace(one, batch=machine.without_gpus(one.batch)) for one in desired]
-        self._known = {job.name: _Known(one, job) for one in desired for job in one.batch.jobs}
-        happened = list(self._collect())
+            desired = [replace(item, batch=machine.without_gpus(item.batch)) for item in desired]
+        self._known = {job.name: _DesiredJob(item, job) for item in desired for job in item.batch.jobs}
+        history = list(self._collect())
         for name in self._known:
             self._observe(name)
         kept = [name for name, entry in self._entries.items() if entry.batch in untouched]
-        for _ in range(ROUNDS):
-            actions = reconcile.reconcile(
-                [one.batch for one in desired], self._observed(), self._clock(), untouched=kept
+        for _ in range(MAX_PASSES):
+            actions = job_controller.reconcile(
+                [item.batch for item in desired], self._observed(), self._clock(), untouched=kept
             )
             acted = [event for action in actions for event in self._act(action)]
             if any(isinstance(action, CreateJob | FinishJob | PruneJob) for action in actions):
-                # Once a round: of a batch with a Job a trial, all are taken on, or none.
-                store.save(self._folders.state, self._entries)
-            happened += acted
+                # Once per pass, so that all Jobs of a batch are stored together.
+                store.save_jobs(self._folders.state, self._entries)
+            history += acted
             if not acted:
                 break
-        return tuple(happened)
+        return tuple(history)
 
     def _observe(self, name: str) -> None:
-        """Read all records of a Job when it is first seen; later only those of pods that end."""
+        """Read all records of a new Job; later only the records of ended pods are read."""
         if name not in self._indexes:
             self._indexes[name] = {}
             for index in self._known[name].job.indexes:
                 self._refresh(self._known[name], index)
 
-    def _refresh(self, known: _Known, index: int) -> IndexState:
+    def _refresh(self, known: _DesiredJob, index: int) -> IndexState:
         batch, job = known.desired.batch, known.job
         folder = volumes.trial_folder(self._folders, job, index)
-        state = attempts.read(folder, attempts.asked(batch, index), self._codes)
+        state = attempt_records.read_attempts(
+            folder, attempt_records.expected_record(batch, index), self._codes
+        )
         if state != IndexState():
             self._indexes.setdefault(job.name, {})[index] = state
         return state
 
-    def _observed(self) -> Observed:
+    def _observed(self) -> ObservedState:
         jobs = {name: self._state(name, entry) for name, entry in self._entries.items()}
         pods = tuple(pod.state for pod in self._pods.values())
-        return Observed(jobs, pods, self.capacity, self._slots)
+        return ObservedState(jobs, pods, self.capacity, self._slots)
 
     def _state(self, name: str, entry: store.JobEntry) -> JobState:
         indexes = MappingProxyType(self._indexes.get(name, {}))
         return JobState(entry.digest, entry.created, entry.condition, indexes)
 
-    def _act(self, action: Action) -> Iterator[Event]:
+    def _act(self, action: Action) -> Iterator[EngineEvent]:
         match action:
             case CreateJob(name):
                 yield self._create(name)
@@ -214,46 +221,46 @@ class LocalEngine:
                 self._refused.discard(name)
                 yield events.JobPruned(self._entries.pop(name).batch, name)
 
-    def _create(self, name: str) -> Event:
+    def _create(self, name: str) -> EngineEvent:
         known = self._known[name]
         volumes.write_configs(self._folders, known.desired.batch, known.job)
         self._entries[name] = store.JobEntry(str(uuid4()), known.job.batch, known.job.digest, self._clock())
         return events.JobCreated(known.job.batch, name)
 
-    def _start(self, known: _Known, index: int, failures: int) -> Iterator[Event]:
+    def _start(self, known: _DesiredJob, index: int, failures: int) -> Iterator[EngineEvent]:
         job = known.job
         before = self._indexes[job.name].get(index, IndexState())
         if self._refresh(known, index) != before:
-            return  # a record appeared: the decision was made without it
+            return  # a record has appeared since the decision
         volumes.write_configs(self._folders, known.desired.batch, job)
-        pod = Pod(known.desired, job, index, failures, str(uuid4()), self._clock())
-        place = launching.place(pod, self._pods.values(), self.capacity)
-        pod = replace(pod, cpus=place.cpus, gpus=place.gpus)
-        launch = launching.launch(pod, self._folders, self.capacity)
+        pod = LocalPod(known.desired, job, index, failures, str(uuid4()), self._clock())
+        devices = pods.choose_devices(pod, self._pods.values(), self.capacity)
+        pod = replace(pod, cpus=devices.cpus, gpus=devices.gpus)
+        launch = pods.prepare_launch(pod, self._folders, self.capacity)
         self._pods[pod.uid] = pod
         self._node.start(launch)
         yield events.PodStarted(pod.attempt)
 
-    def _collect(self) -> Iterator[Event]:
+    def _collect(self) -> Iterator[EngineEvent]:
         self._ended += self._node.ended()
         while self._ended:
-            # An end leaves the list once its record is safe: a full disk may be given room meanwhile.
-            ended = self._ended[0]
-            pod = self._pods[ended.uid]
-            self._codes[pod.uid] = ended.code
-            event = launching.settle(pod, ended, self._folders, self._clock())
+            # Remove the exit only after its record is written: the disk may be full at first.
+            pod_exit = self._ended[0]
+            pod = self._pods[pod_exit.uid]
+            self._codes[pod.uid] = pod_exit.code
+            event = pods.settle_pod(pod, pod_exit, self._folders, self._clock())
             del self._pods[pod.uid], self._ended[0]
             volumes.remove_pod(self._folders, pod.uid)
-            state = self._refresh(_Known(pod.desired, pod.job), pod.index)
+            state = self._refresh(_DesiredJob(pod.desired, pod.job), pod.index)
             if not self._is_retried(pod):
                 yield event
                 continue
-            yield replace(event, tries=max(pod.job.retries, event.attempt.number) + 1)
-            until = reconcile.retry_at(pod.job, state)
-            yield events.Waiting(pod.job.batch, pod.job.name, pod.index, until)
+            yield replace(event, attempts=max(pod.job.retries, event.attempt.number) + 1)
+            until = job_controller.retry_at(pod.job, state)
+            yield events.RetryScheduled(pod.job.batch, pod.job.name, pod.index, until)
 
-    def _is_retried(self, pod: Pod) -> bool:
+    def _is_retried(self, pod: LocalPod) -> bool:
         name, entry = pod.job.name, self._entries.get(pod.job.name)
         if name not in self._known or entry is None:
             return False
-        return reconcile.is_retried(pod.job, self._state(name, entry), pod.index, self._clock())
+        return job_controller.is_retried(pod.job, self._state(name, entry), pod.index, self._clock())

@@ -1,15 +1,15 @@
-"""What happened in a step of the engine, for whoever shows progress."""
+"""Events of the engine's steps, from which commands show progress."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from generator.engine.local.observed import Condition
-from generator.structs.record import Status
+from sweepledger.engine.local.job_controller import JobCondition
+from sweepledger.structs.record import Status
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
-    """Which attempt at which trial an event is about."""
+class PodAttempt:
+    """The attempt that an event belongs to."""
 
     batch: str
     job: str
@@ -17,12 +17,12 @@ class Attempt:
     trial: str
     uid: str
     number: int
-    """From 1."""
+    """Number of the attempt, from 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobCreated:
-    """A Job was taken on."""
+    """A Job was created."""
 
     batch: str
     job: str
@@ -30,7 +30,7 @@ class JobCreated:
 
 @dataclass(frozen=True, slots=True)
 class EditRefused:
-    """A Job's manifest or ConfigMaps changed under its name: such fields are immutable, nothing was done."""
+    """The manifest or ConfigMaps of a Job changed, which is ignored because they are immutable."""
 
     batch: str
     job: str
@@ -38,70 +38,82 @@ class EditRefused:
 
 @dataclass(frozen=True, slots=True)
 class PodStarted:
-    """An attempt began."""
+    """An attempt started."""
 
-    attempt: Attempt
+    attempt: PodAttempt
 
 
 @dataclass(frozen=True, slots=True)
 class PodEnded:
     """An attempt ended."""
 
-    attempt: Attempt
+    attempt: PodAttempt
     status: Status
     reason: str | None
     metrics: Mapping[str, float | None]
     seconds: float
-    said: str
-    """The end of its stderr, where it failed."""
-    tries: int | None = None
-    """How many attempts its trial may have, where another follows; None where this end is final."""
+    output: str
+    """The end of its stderr if it failed."""
+    attempts: int | None = None
+    """Number of attempts that its trial may have, if another one follows; None if this is the last."""
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
-    """A failed trial will be tried again, but not before this time of the epoch."""
+class RetryScheduled:
+    """A failed trial will be retried."""
 
     batch: str
     job: str
     index: int
     until: float
+    """Earliest time of the next attempt, in seconds since 1970."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobFinished:
-    """A Job has its condition."""
+    """A Job has ended with a condition."""
 
     batch: str
     job: str
-    condition: Condition
+    condition: JobCondition
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class JobPruned:
-    """A Job that git asks for no more was forgotten; its records stay."""
+    """A Job that is not desired any more was deleted; its records remain."""
 
     batch: str
     job: str
 
 
-Event = JobCreated | EditRefused | PodStarted | PodEnded | Waiting | JobFinished | JobPruned
+EngineEvent = JobCreated | EditRefused | PodStarted | PodEnded | RetryScheduled | JobFinished | JobPruned
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
-    """How the trials of a batch stand."""
+class BatchProgress:
+    """Number of trials of a batch in each state."""
 
     total: int
     ok: int
     diverged: int
     failed: int
-    """No attempt is left, or its Job has ended without them."""
+    """Trials without further attempts, or whose Job has ended."""
     running: int
     pruned: int = 0
 
     @property
     def open(self) -> int:
-        """Trials that still wait for a pod."""
+        """Trials that wait for a pod."""
         return self.total - self.ok - self.pruned - self.diverged - self.failed - self.running
+
+    def plus(self, other: "BatchProgress") -> "BatchProgress":
+        """Return the sums of both."""
+        return BatchProgress(
+            self.total + other.total,
+            self.ok + other.ok,
+            self.diverged + other.diverged,
+            self.failed + other.failed,
+            self.running + other.running,
+            self.pruned + other.pruned,
+        )

@@ -1,85 +1,187 @@
-"""The controller's decision: desired Jobs and observed state in, actions out. No clock, file or process.
+"""The Job controller: desired Jobs and observed state in, actions out. No clock, file or process.
 
-It creates what is new, prunes what is gone, never edits, and never starts an index whose result exists.
-A Job that must end ends in two steps: its pods first, then its condition, so that whoever reads the
-condition meets no pod that still writes.
+It creates new Jobs, prunes those that are not desired any more, never edits one, and never starts an index that
+has a result. A Job ends in two steps: first its pods, then its condition, so that no pod of an ended Job writes.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
 from itertools import islice
+from types import MappingProxyType
 
-from generator.engine.local.actions import (
-    Action,
-    CreateJob,
-    FinishJob,
-    KillPod,
-    PruneJob,
-    RefuseEdit,
-    StartPod,
-)
-from generator.engine.local.observed import Condition, Failure, IndexState, JobState, Observed, PodState
-from generator.engine.local.quantities import Resources
-from generator.engine.local.workload import BatchSpec, JobSpec, Verdict
+from sweepledger.engine.local.job_spec import BatchSpec, FailureAction, JobSpec, ResourceAmounts
+from sweepledger.structs.record import Status
+
+
+class JobCondition(StrEnum):
+    """The condition of an ended Job."""
+
+    COMPLETE = "Complete"
+    FAILED = "Failed"
+
+
+@dataclass(frozen=True, slots=True)
+class FailedAttempt:
+    """An attempt that failed, with its exit code and the time of its record."""
+
+    code: int
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class IndexState:
+    """The state of one index according to its records."""
+
+    result: Status | None = None
+    """`ok`, `pruned` or `diverged`; None if the trial has not finished."""
+    failures: tuple[FailedAttempt, ...] = ()
+    """By time."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobState:
+    """A Job that was created."""
+
+    digest: str
+    created: float
+    condition: JobCondition | None = None
+    indexes: Mapping[int, IndexState] = field(default_factory=lambda: MappingProxyType({}))
+    """Indexes with records."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodState:
+    """A pod that has not ended."""
+
+    uid: str
+    job: str
+    index: int
+    started: float
+    requests: ResourceAmounts
+    stopping: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedState:
+    """The state of the machine."""
+
+    jobs: Mapping[str, JobState]
+    pods: tuple[PodState, ...]
+    capacity: ResourceAmounts
+    slots: int | None = None
+    """Maximum number of pods at a time; None: as many as fit."""
+
+
+@dataclass(frozen=True, slots=True)
+class CreateJob:
+    """Create a Job."""
+
+    job: str
+
+
+@dataclass(frozen=True, slots=True)
+class RefuseEdit:
+    """Report that the manifest of a Job changed, which is ignored because Jobs are immutable."""
+
+    job: str
+
+
+@dataclass(frozen=True, slots=True)
+class StartPod:
+    """Start an attempt after a number of failed ones."""
+
+    job: str
+    index: int
+    failures: int
+
+
+@dataclass(frozen=True, slots=True)
+class KillPod:
+    """Stop a pod."""
+
+    uid: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class FinishJob:
+    """Set the condition of a Job."""
+
+    job: str
+    condition: JobCondition
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class PruneJob:
+    """Delete a Job that is not desired any more; its records remain."""
+
+    job: str
+
+
+Action = CreateJob | RefuseEdit | StartPod | KillPod | FinishJob | PruneJob
+
 
 BAD_SWEEP = 43
-"""The exit code by which any trial stops its whole batch."""
+"""The exit code with which a trial stops its whole batch."""
 
-FIRST_DELAY_SECONDS = 1.0
-LONGEST_DELAY_SECONDS = 60.0
-"""Kubernetes waits 10 s to 6 min, for pods that other machines may take; here a pause is enough."""
+MIN_DELAY_SECONDS = 1.0
+MAX_DELAY_SECONDS = 60.0
+"""Kubernetes waits 10 s to 6 min, so that another node may become free; one machine needs only a pause."""
 
 
 def reconcile(
-    desired: Sequence[BatchSpec], observed: Observed, now: float, *, untouched: Collection[str] = ()
+    desired: Sequence[BatchSpec], observed: ObservedState, now: float, *, untouched: Collection[str] = ()
 ) -> tuple[Action, ...]:
-    """Decide what to do next; `untouched` Jobs are asked for, but nobody knows how: they are left alone."""
+    """Return the next actions; `untouched` Jobs are desired, but their manifests are unknown, so they are kept."""
     pods: dict[str, list[PodState]] = {}
     for pod in observed.pods:
         pods.setdefault(pod.job, []).append(pod)
-    wanted = {job.name for batch in desired for job in batch.jobs} | set(untouched)
-    actions = list(_prune(sorted(set(observed.jobs) - wanted), pods))
-    room = _Room(observed)
+    names = {job.name for batch in desired for job in batch.jobs} | set(untouched)
+    actions = list(_prune(sorted(set(observed.jobs) - names), pods))
+    free = _FreeCapacity(observed)
     for batch in desired:
         stopped = any(_is_bad_sweep(job, observed.jobs.get(job.name)) for job in batch.jobs)
         for job in batch.jobs:
             state = observed.jobs.get(job.name)
-            actions += _decide(job, state, pods.get(job.name, []), room, now, stopped=stopped)
+            actions += _decide(job, state, pods.get(job.name, []), free, now, stopped=stopped)
     return tuple(actions)
 
 
 def retry_at(job: JobSpec, state: IndexState) -> float:
-    """Tell from when on an index may be started: later after each failure, by the clock of its records."""
+    """Return the earliest time of the next attempt, which is later after each failure, by the records' clock."""
     counted = _counted(job, state)
     if not counted:
         return 0.0
-    doublings = min(len(counted) - 1, 16)  # a number that no exponent makes infinite
-    return counted[-1].at + min(FIRST_DELAY_SECONDS * float(2**doublings), LONGEST_DELAY_SECONDS)
+    doublings = min(len(counted) - 1, 16)  # so that the power stays finite
+    return counted[-1].at + min(MIN_DELAY_SECONDS * float(2**doublings), MAX_DELAY_SECONDS)
 
 
 def is_open(job: JobSpec, state: IndexState) -> bool:
-    """Tell whether an index may still be tried, its Job's own fate apart."""
+    """Return whether an index may have another attempt, as far as its Job has not ended."""
     return state.result is None and not _is_lost(job, state)
 
 
 def is_retried(job: JobSpec, state: JobState, index: int, now: float) -> bool:
-    """Tell whether an index that has failed will be tried again: it may be, and nothing ends its Job."""
+    """Return whether a failed index will have another attempt: it may, and its Job continues."""
     known = state.indexes.get(index, IndexState())
     return state.condition is None and is_open(job, known) and _end(job, state, now, stopped=False) is None
 
 
-class _Room:
-    """What is left of the machine while pods are being placed."""
+class _FreeCapacity:
+    """The free capacity of the machine while pods are placed."""
 
-    def __init__(self, observed: Observed) -> None:
+    def __init__(self, observed: ObservedState) -> None:
         self._capacity = observed.capacity
         self._slots = observed.slots
-        self._used = Resources()
+        self._used = ResourceAmounts()
         self._pods = len(observed.pods)
         for pod in observed.pods:
             self._used = self._used.plus(pod.requests)
 
-    def take(self, requests: Resources) -> bool:
-        """Claim the room of one more pod, if there is any."""
+    def take(self, requests: ResourceAmounts) -> bool:
+        """Reserve the capacity for a pod; return whether there was enough."""
         used = self._used.plus(requests)
         if not used.fits(self._capacity) or (self._slots is not None and self._pods >= self._slots):
             return False
@@ -100,7 +202,13 @@ def _kill(pods: Iterable[PodState], reason: str) -> Iterator[KillPod]:
 
 
 def _decide(
-    job: JobSpec, state: JobState | None, pods: list[PodState], room: _Room, now: float, *, stopped: bool
+    job: JobSpec,
+    state: JobState | None,
+    pods: list[PodState],
+    free: _FreeCapacity,
+    now: float,
+    *,
+    stopped: bool,
 ) -> Iterator[Action]:
     if state is None:
         yield CreateJob(job.name)
@@ -114,7 +222,7 @@ def _decide(
             yield end
     else:
         yield from _overdue(job, pods, now)
-        yield from _starts(job, state, pods, room, now)
+        yield from _starts(job, state, pods, free, now)
 
 
 def _overdue(job: JobSpec, pods: list[PodState], now: float) -> Iterator[Action]:
@@ -123,11 +231,13 @@ def _overdue(job: JobSpec, pods: list[PodState], now: float) -> Iterator[Action]
         yield from _kill(late, "deadline")
 
 
-def _starts(job: JobSpec, state: JobState, pods: list[PodState], room: _Room, now: float) -> Iterator[Action]:
+def _starts(
+    job: JobSpec, state: JobState, pods: list[PodState], free: _FreeCapacity, now: float
+) -> Iterator[Action]:
     busy = {pod.index for pod in pods}
     ready = (index for index in job.indexes if index not in busy and _is_ready(job, state, index, now))
     for index in islice(ready, max(0, job.parallelism - len(pods))):
-        if not room.take(job.pod.requests):
+        if not free.take(job.pod.requests):
             return
         yield StartPod(job.name, index, len(state.indexes.get(index, IndexState()).failures))
 
@@ -137,34 +247,34 @@ def _is_ready(job: JobSpec, state: JobState, index: int, now: float) -> bool:
     if known is None:
         return True
     at = retry_at(job, known)
-    # A record from the future says that the clock was set back: no reason to wait for it.
+    # A record from the future means that the clock was set back, which must not delay the next attempt.
     future = bool(known.failures) and known.failures[-1].at > now
     return is_open(job, known) and (at <= now or future)
 
 
 def _end(job: JobSpec, state: JobState, now: float, *, stopped: bool) -> FinishJob | None:
-    """Give the condition that the Job has reached, if any."""
+    """Return the condition that a Job has reached, if any."""
     done = sum(known.result is not None and known.result.is_success for known in state.indexes.values())
     if done == len(job.indexes):
-        return FinishJob(job.name, Condition.COMPLETE, "CompletionsReached")
+        return FinishJob(job.name, JobCondition.COMPLETE, "CompletionsReached")
     reason = _policy(job, state) or _exhausted(job, state, done)
     if reason is None and stopped:
         reason = "BatchStopped"
     if reason is None and job.deadline is not None and now - state.created > job.deadline:
         reason = "DeadlineExceeded"
-    return None if reason is None else FinishJob(job.name, Condition.FAILED, reason)
+    return None if reason is None else FinishJob(job.name, JobCondition.FAILED, reason)
 
 
 def _policy(job: JobSpec, state: JobState) -> str | None:
-    """Apply the rules that fail a whole Job. A diverged trial of its own Job is one of their cases."""
+    """Return a reason if a rule fails the whole Job, as it does for a diverged trial of shape `jobs`."""
     failures = (failure for known in state.indexes.values() for failure in known.failures)
-    failed = any(job.verdict(failure.code) is Verdict.FAIL_JOB for failure in failures)
+    failed = any(job.failure_action(failure.code) is FailureAction.FAIL_JOB for failure in failures)
     diverged = not job.indexed and any(known.result is not None for known in state.indexes.values())
     return "PodFailurePolicy" if failed or diverged else None
 
 
 def _exhausted(job: JobSpec, state: JobState, done: int) -> str | None:
-    """Tell whether too many indexes are lost, or too many attempts."""
+    """Return a reason if too many indexes or attempts have failed."""
     lost = sum(_is_lost(job, known) for known in state.indexes.values())
     if not job.per_index and sum(len(_counted(job, known)) for known in state.indexes.values()) > job.retries:
         return "BackoffLimitExceeded"
@@ -173,20 +283,22 @@ def _exhausted(job: JobSpec, state: JobState, done: int) -> str | None:
     return "MaxFailedIndexesExceeded" if job.max_failed is not None and lost > job.max_failed else None
 
 
-def _counted(job: JobSpec, state: IndexState) -> list[Failure]:
-    return [failure for failure in state.failures if job.verdict(failure.code) is not Verdict.IGNORE]
+def _counted(job: JobSpec, state: IndexState) -> list[FailedAttempt]:
+    return [
+        failure for failure in state.failures if job.failure_action(failure.code) is not FailureAction.IGNORE
+    ]
 
 
 def _is_lost(job: JobSpec, state: IndexState) -> bool:
-    """Tell whether an index has no attempt left."""
+    """Return whether an index has failed without another attempt."""
     if state.result is not None:
         return not state.result.is_success
-    if any(job.verdict(failure.code) is Verdict.FAIL_INDEX for failure in state.failures):
+    if any(job.failure_action(failure.code) is FailureAction.FAIL_INDEX for failure in state.failures):
         return True
     return job.per_index and len(_counted(job, state)) > job.retries
 
 
 def _is_bad_sweep(job: JobSpec, state: JobState | None) -> bool:
-    if state is None or job.verdict(BAD_SWEEP) is not Verdict.FAIL_JOB:
+    if state is None or job.failure_action(BAD_SWEEP) is not FailureAction.FAIL_JOB:
         return False
     return any(failure.code == BAD_SWEEP for known in state.indexes.values() for failure in known.failures)

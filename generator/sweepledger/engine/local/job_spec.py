@@ -1,35 +1,63 @@
-"""What the manifests of a batch ask for, as frozen values: Jobs, their pod, its volumes, its rows."""
+"""The specification of a batch's Jobs, as frozen values: pods, volumes, resources, exit-code rules, table."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from math import ceil
 from types import MappingProxyType
-
-from generator.engine.local.quantities import Resources
 
 
 @dataclass(frozen=True, slots=True)
-class Literal:
-    """An environment variable with its value; `$(NAME)` in it stands for an earlier variable."""
+class ResourceAmounts:
+    """Resources that a pod requests, or a machine has."""
+
+    milli_cpus: int = 0
+    memory: int = 0
+    """Bytes."""
+    gpus: int = 0
+
+    def plus(self, other: "ResourceAmounts") -> "ResourceAmounts":
+        """Return the sums of both."""
+        return ResourceAmounts(
+            self.milli_cpus + other.milli_cpus, self.memory + other.memory, self.gpus + other.gpus
+        )
+
+    def fits(self, capacity: "ResourceAmounts") -> bool:
+        """Return whether a capacity is large enough."""
+        return (
+            self.milli_cpus <= capacity.milli_cpus
+            and self.memory <= capacity.memory
+            and self.gpus <= capacity.gpus
+        )
+
+    @property
+    def cpus(self) -> int:
+        """Whole CPUs, rounded up; 0 if it requests none."""
+        return ceil(self.milli_cpus / 1000)
+
+
+@dataclass(frozen=True, slots=True)
+class LiteralVariable:
+    """An environment variable with its value; `$(NAME)` in it refers to an earlier variable."""
 
     name: str
     value: str
 
 
 @dataclass(frozen=True, slots=True)
-class FieldRef:
-    """An environment variable that tells the pod about itself, such as `metadata.uid`."""
+class FieldVariable:
+    """An environment variable with a field of the pod, such as `metadata.uid`."""
 
     name: str
     field: str
 
 
-Variable = Literal | FieldRef
+Variable = LiteralVariable | FieldVariable
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigSource:
-    """A ConfigMap in a volume: all of its keys, or those listed, as (key, path)."""
+    """A ConfigMap in a volume: all its keys, or the listed ones, as (key, path)."""
 
     name: str
     items: tuple[tuple[str, str], ...] | None = None
@@ -44,40 +72,40 @@ class ConfigVolume:
 
 @dataclass(frozen=True, slots=True)
 class ResultsVolume:
-    """The claim that every trial writes its records to."""
+    """The claim for the records of all trials."""
 
 
 @dataclass(frozen=True, slots=True)
 class DataVolume:
-    """The claim that holds the batch's dataset."""
+    """The claim with the batch's dataset."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeptVolume:
-    """A claim of its own for checkpoints or artifacts."""
+    """A claim for checkpoints or artifacts."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class ScratchVolume:
-    """An emptyDir: lives as long as its pod."""
+    """An emptyDir, which is deleted with its pod."""
 
     limit: int | None
     """Bytes."""
 
 
-Volume = ConfigVolume | ResultsVolume | KeptVolume | DataVolume | ScratchVolume
+PodVolume = ConfigVolume | ResultsVolume | KeptVolume | DataVolume | ScratchVolume
 
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """Where a volume is seen in the container."""
+    """The path of a volume in the container."""
 
     volume: str
     path: str
     sub_path: str = ""
-    """With `$(NAME)` for variables where `expanded` is set."""
+    """Contains variables as `$(NAME)` if `expanded` is set."""
     expanded: bool = False
 
 
@@ -89,22 +117,22 @@ class PodSpec:
     working_dir: str
     environment: tuple[Variable, ...]
     mounts: tuple[Mount, ...]
-    volumes: Mapping[str, Volume]
-    requests: Resources
-    limits: Resources
+    volumes: Mapping[str, PodVolume]
+    requests: ResourceAmounts
+    limits: ResourceAmounts
     scratch_limit: int | None
-    """Bytes of ephemeral storage, all emptyDirs together."""
+    """Bytes of ephemeral storage for all emptyDirs together."""
     grace: float
     deadline: float | None
-    """Seconds after which a pod is stopped, whatever its launcher thinks."""
+    """Seconds after which the pod is stopped; None: no limit."""
     labels: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     annotations: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     arguments: tuple[str, ...] = ()
-    """What the command is given as it stands: the trial's own words, no paths of the container."""
+    """Arguments of the command; unlike the command they contain no paths of the container."""
 
 
-class Verdict(StrEnum):
-    """What a Job's podFailurePolicy makes of an exit code."""
+class FailureAction(StrEnum):
+    """The action of a Job's podFailurePolicy for an exit code."""
 
     COUNT = "Count"
     IGNORE = "Ignore"
@@ -113,71 +141,71 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class ExitRule:
+class ExitCodeRule:
     """One rule of a podFailurePolicy."""
 
-    verdict: Verdict
+    action: FailureAction
     codes: frozenset[int]
     negated: bool = False
     """Operator NotIn."""
 
     def matches(self, code: int) -> bool:
-        """Tell whether the rule speaks of this exit code."""
+        """Return whether the rule applies to an exit code."""
         return code != 0 and (code in self.codes) is not self.negated
 
 
 @dataclass(frozen=True, slots=True)
 class JobSpec:
-    """A Job: one index (shape `jobs`), or one for each trial of the batch (shape `indexed`)."""
+    """A Job with one index (shape `jobs`), or one index per trial of the batch (shape `indexed`)."""
 
     name: str
     batch: str
     namespace: str
     indexed: bool
     indexes: tuple[int, ...]
-    """Rows of the batch's table, lowest first."""
+    """Row indexes of the batch's table, ascending."""
     parallelism: int
     retries: int
     per_index: bool
-    """Whether `retries` is each index's own, or the whole Job's."""
+    """Whether `retries` applies to each index, or to the whole Job."""
     max_failed: int | None
-    """More failed indexes than this fail the Job at once."""
-    rules: tuple[ExitRule, ...]
+    """Number of failed indexes that the Job tolerates; None: no limit."""
+    rules: tuple[ExitCodeRule, ...]
     deadline: float | None
     pod: PodSpec
     digest: str
-    """Of the Job and the ConfigMaps of its batch: both are immutable in a cluster."""
+    """Digest of the Job and the ConfigMaps of its batch, which are immutable in a cluster."""
 
-    def verdict(self, code: int) -> Verdict:
-        """Apply the first rule that speaks of an exit code."""
-        return next((rule.verdict for rule in self.rules if rule.matches(code)), Verdict.COUNT)
+    def failure_action(self, code: int) -> FailureAction:
+        """Return the action of the first rule that applies to an exit code."""
+        return next((rule.action for rule in self.rules if rule.matches(code)), FailureAction.COUNT)
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """A line of the batch's table, as far as the engine needs it."""
+class TrialRow:
+    """The parts of a row that the engine needs."""
 
     trial: str
     digest: str
     seed: int
-    """The batch's base and the row's replicate: what its launcher gives the program."""
+    """The trial's seed: seed base of the batch plus replicate."""
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
-    """What launch.json says of the batch, and its rows: for records that the engine must write itself."""
+class TrialTable:
+    """Values of launch.json and the rows of the batch, for records that the engine writes itself."""
 
     code: str
     data: str | None
-    rows: tuple[Row, ...]
+    rows: tuple[TrialRow, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class BatchSpec:
-    """The rendered manifests of one batch, understood."""
+    """The rendered manifests of one batch, parsed."""
 
     name: str
     jobs: tuple[JobSpec, ...]
-    """By their lowest index: the order in which they are started."""
+    """By their lowest index, in which order they start."""
     config_maps: Mapping[str, Mapping[str, str]]
-    table: Table
+    table: TrialTable

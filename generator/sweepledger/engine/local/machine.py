@@ -1,36 +1,42 @@
-"""What this machine has, and which pods ask for more."""
+"""Capacity of this machine, and the batches that do not fit it."""
 
 import os
 import shutil
-import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from generator.engine.local.quantities import Resources
-from generator.engine.local.workload import BatchSpec, JobSpec
-from generator.problems import Problem
+from sweepledger import process
+from sweepledger.engine.local.job_spec import BatchSpec, JobSpec, ResourceAmounts
+from sweepledger.problems import Problem
+from sweepledger.process import LimitExceededError, Limits
 
-CODE = "resources-lacking"
+PROBLEM_CODE = "resources-lacking"
 MEBIBYTE = 1 << 20
 NVIDIA_SECONDS = 20
-"""The driver wakes up slowly on a machine without its persistence daemon."""
+"""The driver starts slowly on a machine without its persistence daemon."""
+NVIDIA_BYTES = 1 << 20
 
 
-def capacity() -> Resources:
-    """Find out how much of everything pods may have in all."""
-    return Resources(1000 * len(cpus()), memory(), gpus())
+def capacity() -> ResourceAmounts:
+    """Return the resources that all pods together may use."""
+    return ResourceAmounts(1000 * len(cpus()), memory(), gpus())
 
 
 def cpus() -> tuple[int, ...]:
-    """List the CPUs that this process may use."""
+    """Return the CPUs that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return tuple(sorted(os.sched_getaffinity(0)))
     return tuple(range(os.cpu_count() or 1))
 
 
+def can_pin_cpus() -> bool:
+    """Return whether a process can be restricted to some CPUs on this system."""
+    return hasattr(os, "sched_setaffinity")
+
+
 def memory() -> int:
-    """Bytes of memory that this machine has."""
+    """Return the memory of this machine in bytes."""
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemTotal:"))
@@ -39,26 +45,24 @@ def memory() -> int:
 
 
 def gpus() -> int:
-    """Count the GPUs that the driver lists; 0 without a driver."""
+    """Return the number of GPUs that the driver lists; 0 without a driver."""
     tool = shutil.which("nvidia-smi")
     if tool is None:
         return 0
     try:
-        done = subprocess.run(
-            [tool, "-L"], capture_output=True, timeout=NVIDIA_SECONDS, check=False, stdin=subprocess.DEVNULL
-        )
-    except (OSError, subprocess.TimeoutExpired):
+        listing = process.run([tool, "-L"], Limits(NVIDIA_SECONDS, NVIDIA_BYTES), env=os.environ)
+    except (OSError, LimitExceededError):
         return 0
-    return 0 if done.returncode else count_gpus(done.stdout.decode(errors="replace"))
+    return 0 if listing.code else count_gpus(listing.stdout.decode(errors="replace"))
 
 
 def count_gpus(listing: str) -> int:
-    """Count the GPUs in what `nvidia-smi -L` prints: partitions of one are indented below it."""
+    """Return the number of GPUs in the output of `nvidia-smi -L`, which indents partitions of a GPU below it."""
     return sum(line.startswith("GPU ") for line in listing.splitlines())
 
 
 def without_gpus(batch: BatchSpec) -> BatchSpec:
-    """Give the batch as it runs where GPUs are done without: their limit stays, to tell what was meant."""
+    """Return the batch with requests for no GPUs; the limits remain, so that records show the difference."""
     return replace(batch, jobs=tuple(_without_gpus(job) for job in batch.jobs))
 
 
@@ -66,15 +70,20 @@ def _without_gpus(job: JobSpec) -> JobSpec:
     return replace(job, pod=replace(job.pod, requests=replace(job.pod.requests, gpus=0)))
 
 
-def refuse(batches: Sequence[BatchSpec], has: Resources, *, without_gpu: bool = False) -> tuple[Problem, ...]:
-    """Name every batch of which a single pod is more than the machine can hold."""
-    return tuple(problem for batch in batches for problem in _lacking(batch, has, without_gpu=without_gpu))
+def capacity_problems(
+    batches: Sequence[BatchSpec], has: ResourceAmounts, *, without_gpu: bool = False
+) -> tuple[Problem, ...]:
+    """Return a problem for every batch with a pod that does not fit the machine."""
+    return tuple(
+        problem for batch in batches for problem in _batch_problems(batch, has, without_gpu=without_gpu)
+    )
 
 
-def _lacking(batch: BatchSpec, has: Resources, *, without_gpu: bool) -> Iterator[Problem]:
-    wanted = {job.pod.requests for job in batch.jobs}
-    gpus = 0 if without_gpu else max(one.gpus for one in wanted)
-    milli_cpus, memory = max(one.milli_cpus for one in wanted), max(one.memory for one in wanted)
+def _batch_problems(batch: BatchSpec, has: ResourceAmounts, *, without_gpu: bool) -> Iterator[Problem]:
+    requests = {job.pod.requests for job in batch.jobs}
+    gpus = 0 if without_gpu else max(amounts.gpus for amounts in requests)
+    milli_cpus = max(amounts.milli_cpus for amounts in requests)
+    memory = max(amounts.memory for amounts in requests)
     lacks = [
         text
         for text, more in (
@@ -88,7 +97,9 @@ def _lacking(batch: BatchSpec, has: Resources, *, without_gpu: bool) -> Iterator
         return
     only_gpus = gpus > has.gpus and len(lacks) == 1
     hint = (
-        "sweep local --without-gpu runs the trials without, and their records say so" if only_gpus else None
+        "`sweep local --without-gpu` runs the trials without GPUs and marks their records"
+        if only_gpus
+        else None
     )
-    message = f"each trial of {batch.name} asks for more than this machine has: {', '.join(lacks)}"
-    yield Problem(f"overlays/active/{batch.name}", 0, 0, "resources", message, CODE, hint)
+    message = f"each trial of {batch.name} requests more than this machine has: {', '.join(lacks)}"
+    yield Problem(f"overlays/active/{batch.name}", 0, 0, "resources", message, PROBLEM_CODE, hint)

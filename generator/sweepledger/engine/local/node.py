@@ -1,27 +1,64 @@
-"""Runs pods as processes, each below a warden of its own, and tells how they ended."""
+"""The node: runs pods as processes, each below its own supervisor, and reports how they ended.
+
+Processes whose supervisor was killed are found by an environment variable that all processes of a pod inherit.
+"""
 
 import contextlib
-import ctypes
 import json
-import os
 import selectors
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from generator.engine.local import leftovers, warden
+import sweepledger
+from sweepledger import process_tree
+from sweepledger.engine.local import pod_supervisor
+from sweepledger.engine.local.environment import POD_UID_VARIABLE
+from sweepledger.errors import RepositoryError
 
+KILL_SECONDS = 10.0
+"""Time for killed processes to end; one that hangs in the kernel may never do so."""
 CLOSE_SECONDS = 15.0
-"""More than a warden's own patience."""
+"""Longer than a supervisor needs to kill its pod."""
+
+SUPERVISOR_SCRIPT = (
+    "import sys; sys.path.append(sys.argv[1]); "
+    "from sweepledger.engine.local.pod_supervisor import main; sys.exit(main())"
+)
+
+
+def supervisor_command() -> list[str]:
+    """Return the command that starts a supervisor: isolated and without site packages, to start fast."""
+    package_parent = Path(sweepledger.__file__).parent.parent
+    return [sys.executable, "-I", "-S", "-c", SUPERVISOR_SCRIPT, str(package_parent)]
+
+
+def find_pod_processes(uids: Collection[str]) -> tuple[int, ...]:
+    """Return the live processes that carry the UID of one of these pods in their environment."""
+    return process_tree.with_variable(POD_UID_VARIABLE, uids)
+
+
+def kill_pod_processes(uids: Collection[str]) -> int:
+    """Kill every process of these pods and wait until none is left; return their number.
+
+    Raises RepositoryError if one does not end: a trial must not run twice at the same time.
+    """
+    killed = process_tree.kill_until_none(lambda: find_pod_processes(uids), seconds=KILL_SECONDS, pause=0.01)
+    if left := find_pod_processes(uids):
+        raise RepositoryError(
+            f"process {left[0]} of an earlier trial cannot be killed",
+            hint="it may wait for a disk or a network drive: end it, then start again",
+        )
+    return len(killed)
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """One pod, ready to start: every path is one of this machine."""
+    """A pod that is ready to start, with paths of this machine."""
 
     uid: str
     argv: tuple[str, ...]
@@ -29,14 +66,14 @@ class Launch:
     environment: Mapping[str, str]
     stderr: Path
     cpus: tuple[int, ...]
-    """CPUs it may run on; empty for all."""
+    """CPUs that it may use; empty: all."""
     memory: int | None
     scratch: tuple[tuple[Path, int], ...]
-    """Folders that may hold so many bytes."""
+    """Folders and the bytes that each may contain."""
     grace: float
 
-    def orders(self) -> bytes:
-        """Write the line that a warden reads."""
+    def instructions(self) -> bytes:
+        """Return the line that the supervisor reads."""
         return (
             json.dumps(
                 {
@@ -61,129 +98,110 @@ class PodExit:
     uid: str
     code: int
     reason: str | None
-    """None when its launcher ended by itself; else stopped, oom, scratch-full, killed, start-failed."""
+    """None if its launcher ended by itself; else stopped, oom, scratch-full, killed or start-failed."""
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Capabilities:
-    """What this system lets a node do; what it does not is to be said, not hidden."""
-
-    ends_descendants: bool
-    """Children in sessions of their own end with their trial."""
-    finds_leftovers: bool
-    limits_memory: bool
-    pins_cpus: bool
-
-
-def capabilities() -> Capabilities:
-    """Find out what this system lets a node do."""
-    proc = leftovers.can_find()
-    return Capabilities(
-        ends_descendants=proc and hasattr(ctypes.CDLL(None), "prctl"),
-        finds_leftovers=proc,
-        limits_memory=proc,
-        pins_cpus=hasattr(os, "sched_setaffinity"),
-    )
-
-
 class Node:
-    """The pods that run here now."""
+    """The running pods."""
 
     def __init__(self) -> None:
-        self._wardens: dict[str, subprocess.Popen[bytes]] = {}
-        self._refused: list[PodExit] = []
+        self._supervisors: dict[str, subprocess.Popen[bytes]] = {}
+        self._failed_starts: list[PodExit] = []
         self._selector = selectors.DefaultSelector()
 
     def start(self, launch: Launch) -> None:
-        """Start a pod; that it could not be started is told as its end."""
+        """Start a pod. A pod that cannot be started appears among those that have ended."""
         try:
             process = subprocess.Popen(
-                [sys.executable, "-I", "-S", warden.__file__],
+                supervisor_command(),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 cwd="/",
-                env={leftovers.MARK: launch.uid},
-                # A Ctrl-C in the terminal is the engine's to handle.
+                env={POD_UID_VARIABLE: launch.uid},
+                # Only the engine handles Ctrl-C in the terminal.
                 start_new_session=True,
                 bufsize=0,
             )
         except OSError as error:
-            self._refused.append(PodExit(launch.uid, warden.START_FAILED, "start-failed", str(error)))
+            self._failed_starts.append(
+                PodExit(launch.uid, pod_supervisor.START_FAILED_CODE, "start-failed", str(error))
+            )
             return
-        self._wardens[launch.uid] = process
-        self._selector.register(_pipe(process.stdout), selectors.EVENT_READ)
-        self._tell(launch.uid, launch.orders())
+        self._supervisors[launch.uid] = process
+        self._selector.register(_descriptor(process.stdout), selectors.EVENT_READ)
+        self._send(launch.uid, launch.instructions())
 
     def stop(self, uid: str) -> None:
-        """Ask a pod to end: SIGTERM, its grace, SIGKILL."""
-        self._tell(uid, b"stop\n")
+        """Stop a pod: SIGTERM, its grace period, SIGKILL."""
+        self._send(uid, b"stop\n")
 
-    def _tell(self, uid: str, text: bytes) -> None:
-        process = self._wardens.get(uid)
+    def _send(self, uid: str, text: bytes) -> None:
+        process = self._supervisors.get(uid)
         if process is None or process.stdin is None:
             return
         pipe = process.stdin
-        with contextlib.suppress(BrokenPipeError):  # it ended meanwhile, and its report says how
+        with contextlib.suppress(BrokenPipeError):  # it has ended, and its report contains the reason
             rest = memoryview(text)
             while rest:
                 rest = rest[pipe.write(rest) or 0 :]
 
     def wait(self, seconds: float) -> None:
-        """Wait until a pod ends, at most so long."""
-        if self._refused:
+        """Wait until a pod ends, at most `seconds`."""
+        if self._failed_starts:
             return
-        if not self._wardens:
+        if not self._supervisors:
             time.sleep(seconds)
             return
         self._selector.select(seconds)
 
     def ended(self) -> tuple[PodExit, ...]:
-        """Take the pods that ended since the last call."""
-        exits, self._refused = self._refused, []
-        ready = {key.fd for key, _ in self._selector.select(0)} if self._wardens else set()
-        for uid, process in list(self._wardens.items()):
-            if _pipe(process.stdout) in ready:
+        """Return the pods that have ended since the last call."""
+        exits, self._failed_starts = self._failed_starts, []
+        ready = {key.fd for key, _ in self._selector.select(0)} if self._supervisors else set()
+        for uid, process in list(self._supervisors.items()):
+            if _descriptor(process.stdout) in ready:
                 exits.append(self._end(uid, process))
         return tuple(exits)
 
     def _end(self, uid: str, process: subprocess.Popen[bytes]) -> PodExit:
-        self._selector.unregister(_pipe(process.stdout))
-        # A warden reports once all is over, then exits: neither the reading nor the waiting takes long.
+        self._selector.unregister(_descriptor(process.stdout))
+        # A supervisor writes its report last and exits, so neither reading nor waiting takes long.
         text = process.stdout.read() if process.stdout else b""
         with contextlib.suppress(BrokenPipeError):
             process.communicate()
-        del self._wardens[uid]
+        del self._supervisors[uid]
         try:
             report = json.loads(text)
-            found = PodExit(uid, report["code"], report["reason"], report["message"])
-            lost = report["survivors"] > 0
+            pod_exit = PodExit(uid, report["code"], report["reason"], report["message"])
+            has_survivors = report["survivors"] > 0
         except (ValueError, KeyError, TypeError):
-            found, lost = PodExit(uid, warden.KILLED, "killed", "its warden was killed"), True
-        if lost:
-            leftovers.end((uid,))
-        return found
+            pod_exit = PodExit(uid, pod_supervisor.KILLED_CODE, "killed", "its supervisor was killed")
+            has_survivors = True
+        if has_survivors:
+            kill_pod_processes((uid,))
+        return pod_exit
 
     def close(self) -> None:
-        """Kill every pod at once and wait until nothing is left of it."""
-        for process in self._wardens.values():
+        """Kill all pods and wait until none of their processes is left."""
+        for process in self._supervisors.values():
             if process.stdin:
                 process.stdin.close()
-        until = time.monotonic() + CLOSE_SECONDS
-        for process in self._wardens.values():
+        deadline = time.monotonic() + CLOSE_SECONDS
+        for process in self._supervisors.values():
             try:
-                process.wait(max(0.0, until - time.monotonic()))
+                process.wait(max(0.0, deadline - time.monotonic()))
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
             if process.stdout:
                 process.stdout.close()
-        leftovers.end(tuple(self._wardens))
-        self._wardens.clear()
+        kill_pod_processes(tuple(self._supervisors))
+        self._supervisors.clear()
         self._selector.close()
 
 
-def _pipe(stream: IO[bytes] | None) -> int:
-    assert stream is not None, "wardens are started with pipes"
+def _descriptor(stream: IO[bytes] | None) -> int:
+    assert stream is not None, "supervisors are started with pipes"
     return stream.fileno()

@@ -1,12 +1,12 @@
-"""Guards the processes of one pod: a program of its own, standard library alone, started by the node.
+"""The supervisor of a pod's processes: a separate program that the node starts for each pod.
 
-Its instructions are one line of JSON on standard input. A second line asks it to stop the pod; the end
-of the input means that the engine is gone, and the pod with it. It ends every descendant, those in
-sessions of their own included, before it reports with one line of JSON on standard output.
+It reads its instructions as one line of JSON on standard input. A second line makes it stop the pod; the end of
+the input means that the engine has ended, and it kills the pod. It kills all descendants, including those in other
+sessions, before it writes its report as one line of JSON to standard output.
 """
 
 # pathlib would add to the time that every pod takes to start:
-# ruff: noqa: PTH116, PTH118, PTH123, PTH208
+# ruff: noqa: PTH116, PTH118, PTH123
 
 import contextlib
 import ctypes
@@ -15,80 +15,49 @@ import os
 import select
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
+from sweepledger import process_tree
+
 POLL_SECONDS = 0.25
-"""How often memory is looked at: between two looks a trial can take more than its limit."""
+"""Interval of memory measurements, between which a trial can exceed its limit."""
 SCRATCH_SECONDS = 5.0
-"""Walking a folder costs more than reading numbers from /proc."""
-PATIENCE_SECONDS = 10.0
-"""For killed processes to vanish; one that hangs in the kernel can take for ever."""
+"""Longer, because walking a folder costs more than reading /proc."""
+KILL_SECONDS = 10.0
+"""Time for killed processes to end; one that hangs in the kernel may never do so."""
 STDERR_BYTES = 1 << 20
-"""The pod's own stderr starts anew beyond this: the launcher keeps the trial's output, with head and tail."""
+"""The pod's own stderr is truncated beyond this size; the launcher keeps the trial's output."""
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
-KILLED = 128 + signal.SIGKILL
-START_FAILED = 127
+KILLED_CODE = 128 + signal.SIGKILL
+START_FAILED_CODE = 127
 
 Report = dict[str, Any]
 
 
 def prctl(option: int, value: int) -> bool:
-    """Ask Linux for something about this process; False where there is no such thing."""
+    """Call prctl for this process; return whether the system has it and it succeeded."""
     try:
         return bool(ctypes.CDLL(None).prctl(option, value, 0, 0, 0) == 0)
     except (AttributeError, OSError):
         return False
 
 
-def children(pid: int) -> list[int]:
-    """List a process's children; none where the system does not tell."""
-    found: list[int] = []
-    with contextlib.suppress(OSError):
-        for task in os.listdir(f"/proc/{pid}/task"):
-            with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{task}/children", "rb") as file:
-                found += map(int, file.read().split())
-    return found
-
-
-def descendants() -> Iterator[int]:
-    """Walk all processes below this one."""
-    waiting = children(os.getpid())
-    while waiting:
-        pid = waiting.pop()
-        yield pid
-        waiting += children(pid)
-
-
-def resident(pid: int) -> int:
-    """Bytes of memory that a process has in use, those it shares included."""
-    with contextlib.suppress(OSError, IndexError, ValueError), open(f"/proc/{pid}/statm", "rb") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    return 0
-
-
-def proportional(pid: int) -> int:
-    """Bytes of memory, what is shared divided among those who share it; slower to ask for."""
-    with contextlib.suppress(OSError, ValueError), open(f"/proc/{pid}/smaps_rollup", "rb") as file:
-        for line in file:
-            if line.startswith(b"Pss:"):
-                return int(line.split()[1]) * 1024
-    return resident(pid)
-
-
-def uses_too_much(limit: int) -> bool:
-    """Tell whether the pod has more memory than its limit: by the quick measure, then by the fair one."""
-    pids = list(descendants())
-    return sum(map(resident, pids)) > limit and sum(map(proportional, pids)) > limit
+def exceeds_memory(limit: int) -> bool:
+    """Return whether the pod uses more memory than its limit: by the quick measure, then by the fair one."""
+    pids = list(process_tree.descendants(os.getpid()))
+    return all(
+        sum(map(measure, pids)) > limit
+        for measure in (process_tree.resident_bytes, process_tree.proportional_bytes)
+    )
 
 
 def folder_bytes(folder: str) -> int:
-    """Add up the files below a folder, as blocks on the disk."""
+    """Return the disk usage of the files below a folder."""
     total = 0
     for parent, _, names in os.walk(folder):
         for name in names:
@@ -97,14 +66,14 @@ def folder_bytes(folder: str) -> int:
     return total
 
 
-class Warden:
-    """The pod's launcher, and all that came of it."""
+class PodSupervisor:
+    """The launcher of a pod, and all its descendants."""
 
-    def __init__(self, orders: dict[str, Any]) -> None:
-        self.orders = orders
+    def __init__(self, instructions: dict[str, Any]) -> None:
+        self.instructions = instructions
         self.launcher = 0
         self.code: int | None = None
-        self.look_at = self.walk_at = time.monotonic() + POLL_SECONDS
+        self.measure_at = self.walk_at = time.monotonic() + POLL_SECONDS
         prctl(PR_SET_CHILD_SUBREAPER, 1)
 
     def start(self) -> None:
@@ -112,18 +81,18 @@ class Warden:
         own = os.getpid()
 
         def prepare() -> None:
-            # The launcher dies with its warden, however that ends; the rest is found by the pod's mark.
+            # The launcher is killed if its supervisor ends; other processes are found by the pod's variable.
             prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
             if os.getppid() != own:
-                os._exit(KILLED)
-            if self.orders["cpus"]:
-                os.sched_setaffinity(0, self.orders["cpus"])
+                os._exit(KILLED_CODE)
+            if self.instructions["cpus"]:
+                os.sched_setaffinity(0, self.instructions["cpus"])
 
-        with open(self.orders["stderr"], "ab") as stderr:
+        with open(self.instructions["stderr"], "ab") as stderr:
             self.launcher = subprocess.Popen(
-                self.orders["argv"],
-                cwd=self.orders["cwd"],
-                env=self.orders["env"],
+                self.instructions["argv"],
+                cwd=self.instructions["cwd"],
+                env=self.instructions["env"],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=stderr,
@@ -132,7 +101,7 @@ class Warden:
             ).pid
 
     def reap(self) -> bool:
-        """Collect those that ended; False when no child is left at all."""
+        """Collect ended children; return False if no child is left."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -145,36 +114,32 @@ class Warden:
                 self.code = code if code >= 0 else 128 - code
 
     def terminate(self) -> None:
-        """Ask the launcher to end; it passes the word on."""
+        """Send SIGTERM to the launcher, which passes it on."""
         if self.code is None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.launcher, signal.SIGTERM)
 
-    def end_all(self) -> int:
-        """Kill every descendant; give the number of those that would not vanish."""
-        until = time.monotonic() + PATIENCE_SECONDS
-        while time.monotonic() < until:
-            for pid in descendants():
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.kill(pid, signal.SIGKILL)
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                # For systems that do not tell who descends from whom.
-                os.killpg(self.launcher, signal.SIGKILL)
-            # A reaper inherits every orphan: once it has no child, nothing of the pod is left.
+    def kill_all(self) -> int:
+        """Kill every descendant; return the number of those that do not end."""
+        deadline = time.monotonic() + KILL_SECONDS
+        while time.monotonic() < deadline:
+            process_tree.kill(process_tree.descendants(os.getpid()))
+            process_tree.kill_group(self.launcher)  # for systems that do not list descendants
+            # A subreaper inherits every orphan: once it has no child, nothing of the pod is left.
             if not self.reap():
                 return 0
             time.sleep(0.005)
-        return len(list(descendants()))
+        return len(list(process_tree.descendants(os.getpid())))
 
     def watch(self, wakeup: int) -> str | None:
-        """Wait until the launcher ends or must end; give the reason in the second case."""
+        """Wait until the launcher ends; return a reason if the pod has to be killed."""
         stop_at = float("inf")
         reason = None
         while self.reap() and self.code is None:
             if time.monotonic() >= stop_at:
                 return reason
-            if excess := self.excess():
-                return excess
+            if limit := self.exceeded_limit():
+                return limit
             ready, _, _ = select.select([0, wakeup], [], [], POLL_SECONDS)
             if wakeup in ready and signal.SIGTERM in os.read(wakeup, 4096):
                 return "killed"
@@ -183,54 +148,59 @@ class Warden:
                     return "engine-gone"
                 if reason is None:
                     self.terminate()
-                    reason, stop_at = "stopped", time.monotonic() + self.orders["grace"]
+                    reason, stop_at = "stopped", time.monotonic() + self.instructions["grace"]
         return reason
 
-    def excess(self) -> str | None:
-        """Name the limit that the pod has passed, looking no more often than is cheap."""
+    def exceeded_limit(self) -> str | None:
+        """Return the reason if the pod has exceeded a limit; measurements are repeated only after an interval."""
         now = time.monotonic()
-        if now >= self.look_at:
-            self.look_at = now + POLL_SECONDS
+        if now >= self.measure_at:
+            self.measure_at = now + POLL_SECONDS
             self._trim_stderr()
-            if self.orders["memory"] and uses_too_much(self.orders["memory"]):
+            if self.instructions["memory"] and exceeds_memory(self.instructions["memory"]):
                 return "oom"
         if now >= self.walk_at:
             self.walk_at = now + SCRATCH_SECONDS
-            if any(folder_bytes(folder) > limit for folder, limit in self.orders["scratch"]):
+            if any(folder_bytes(folder) > limit for folder, limit in self.instructions["scratch"]):
                 return "scratch-full"
         return None
 
     def _trim_stderr(self) -> None:
         with contextlib.suppress(OSError):
-            if os.stat(self.orders["stderr"]).st_size > STDERR_BYTES:
-                os.truncate(self.orders["stderr"], 0)
+            if os.stat(self.instructions["stderr"]).st_size > STDERR_BYTES:
+                os.truncate(self.instructions["stderr"], 0)
 
     def run(self, wakeup: int) -> Report:
-        """Run the pod from its start to its last process."""
+        """Run the pod until its last process has ended."""
         try:
             self.start()
         except (OSError, subprocess.SubprocessError) as error:
-            return {"code": START_FAILED, "reason": "start-failed", "message": str(error), "survivors": 0}
+            return {
+                "code": START_FAILED_CODE,
+                "reason": "start-failed",
+                "message": str(error),
+                "survivors": 0,
+            }
         reason = self.watch(wakeup)
-        survivors = self.end_all()
-        code = KILLED if self.code is None or reason == "oom" else self.code
+        survivors = self.kill_all()
+        code = KILLED_CODE if self.code is None or reason == "oom" else self.code
         return {"code": code, "reason": reason, "message": "", "survivors": survivors}
 
 
-def read_orders() -> dict[str, Any] | None:
-    """Read the first line of the input; None if the engine went away before it was complete."""
+def read_instructions() -> dict[str, Any] | None:
+    """Return the instructions in the first line of the input; None if it is not complete."""
     text = b""
     while not text.endswith(b"\n"):
         part = os.read(0, 1 << 16)
         if not part:
             return None
         text += part
-    orders: dict[str, Any] = json.loads(text)
-    return orders
+    instructions: dict[str, Any] = json.loads(text)
+    return instructions
 
 
-def awake_on_signals() -> int:
-    """Make signals readable. Handlers, not SIG_IGN: what is ignored would stay so in the trial."""
+def signal_pipe() -> int:
+    """Return a pipe that signals write to. They get handlers, because ignored signals stay ignored in the trial."""
     reader, writer = os.pipe()
     os.set_blocking(reader, False)
     os.set_blocking(writer, False)
@@ -242,15 +212,11 @@ def awake_on_signals() -> int:
 
 
 def main() -> int:
-    """Guard one pod."""
-    orders = read_orders()
-    if orders is None:
+    """Run one pod and report how it ended."""
+    instructions = read_instructions()
+    if instructions is None:
         return 1
-    report = Warden(orders).run(awake_on_signals())
+    report = PodSupervisor(instructions).run(signal_pipe())
     with contextlib.suppress(BrokenPipeError):
         os.write(1, json.dumps(report).encode() + b"\n")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,6 +1,6 @@
-"""The engine's own files: the lock that keeps a second engine out, the Jobs it has taken on, atomic writing.
+"""The engine's own files: the lock that excludes a second engine, and the created Jobs.
 
-state.json remembers Jobs and their conditions. What became of a trial is only ever read from its records.
+state.json contains Jobs and their conditions. The state of a trial is only read from its records.
 """
 
 import fcntl
@@ -11,8 +11,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from generator.engine.local.observed import Condition
-from generator.errors import RepositoryError, StorageError
+from sweepledger import storage
+from sweepledger.engine.local.job_controller import JobCondition
+from sweepledger.errors import RepositoryError, StorageError
 
 STATE_FILE = "state.json"
 LOCK_FILE = "lock"
@@ -20,38 +21,19 @@ LOCK_FILE = "lock"
 
 @dataclass(frozen=True, slots=True)
 class JobEntry:
-    """A Job that the engine has taken on."""
+    """A Job that the engine has created."""
 
     uid: str
     batch: str
     digest: str
     created: float
-    """Seconds of the epoch: a Job's deadline counts from here."""
-    condition: Condition | None = None
+    """Seconds since 1970, from which the Job's deadline counts."""
+    condition: JobCondition | None = None
     reason: str | None = None
 
 
-def write(path: Path, text: str) -> None:
-    """Write a file so that it is there in full or not at all. Raises StorageError."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-    except OSError as error:
-        raise StorageError(f"{path} cannot be written: {error.strerror}") from error
-
-
-def load(state: Path) -> dict[str, JobEntry]:
-    """Read the Jobs taken on, by name; none where the engine never ran. Raises StorageError."""
+def load_jobs(state: Path) -> dict[str, JobEntry]:
+    """Return the created Jobs by name; none if no engine has run. Raises StorageError."""
     path = state / STATE_FILE
     try:
         jobs = json.loads(path.read_text(encoding="utf-8"))["jobs"]
@@ -59,56 +41,55 @@ def load(state: Path) -> dict[str, JobEntry]:
     except FileNotFoundError:
         return {}
     except OSError as error:
-        raise StorageError(f"{path} cannot be read: {error.strerror}") from error
+        raise storage.storage_error(path, error) from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise StorageError(
             f"{path} is damaged: {error}",
-            hint="delete it while no trial runs: what is done is read from the records",
+            hint="delete it while no trial runs; the state of trials is read from their records",
         ) from error
 
 
 def _entry(data: dict[str, Any]) -> JobEntry:
     condition = data.pop("condition")
-    return JobEntry(**data, condition=None if condition is None else Condition(condition))
+    return JobEntry(**data, condition=None if condition is None else JobCondition(condition))
 
 
-def save(state: Path, jobs: Mapping[str, JobEntry]) -> None:
-    """Write the Jobs taken on. Raises StorageError."""
+def save_jobs(state: Path, jobs: Mapping[str, JobEntry]) -> None:
+    """Write the created Jobs. Raises StorageError."""
     data = {"version": 1, "jobs": {name: asdict(entry) for name, entry in jobs.items()}}
-    write(state / STATE_FILE, json.dumps(data, indent=1, sort_keys=True) + "\n")
+    text = json.dumps(data, indent=1, sort_keys=True) + "\n"
+    storage.write_file(state / STATE_FILE, text.encode())
 
 
-def lock(state: Path) -> int:
-    """Claim a state folder until the descriptor is closed. Raises RepositoryError if it is taken."""
+def lock_state(state: Path) -> int:
+    """Lock a state folder until the returned descriptor is closed. Raises RepositoryError if it is locked."""
     path = state / LOCK_FILE
-    try:
+    with storage.storage_errors(path):
         state.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    except OSError as error:
-        raise StorageError(f"{path} cannot be opened: {error.strerror}") from error
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         holder = os.read(descriptor, 32).decode(errors="replace").strip() or "unknown"
         os.close(descriptor)
         raise RepositoryError(
-            f"another engine works in {state}: process {holder}",
-            hint="wait for it, or end it; trials of an engine that is gone end by themselves",
+            f"another engine is running in {state}: process {holder}",
+            hint="wait for it, or end it; its trials end with it",
         ) from error
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
     return descriptor
 
 
-def conditions(state: Path) -> dict[str, Condition | None]:
-    """Tell how each batch that the engine has taken on ended; None while any of its Jobs has not."""
-    batches: dict[str, list[Condition | None]] = {}
-    for entry in load(state).values():
+def batch_conditions(state: Path) -> dict[str, JobCondition | None]:
+    """Return the condition of each batch; None while one of its Jobs has not ended."""
+    batches: dict[str, list[JobCondition | None]] = {}
+    for entry in load_jobs(state).values():
         batches.setdefault(entry.batch, []).append(entry.condition)
-    return {name: _together(found) for name, found in sorted(batches.items())}
+    return {name: _combined_condition(conditions) for name, conditions in sorted(batches.items())}
 
 
-def _together(found: list[Condition | None]) -> Condition | None:
-    if None in found:
+def _combined_condition(conditions: list[JobCondition | None]) -> JobCondition | None:
+    if None in conditions:
         return None
-    return Condition.FAILED if Condition.FAILED in found else Condition.COMPLETE
+    return JobCondition.FAILED if JobCondition.FAILED in conditions else JobCondition.COMPLETE

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import assert_never
 
-from generator.engine.local.environment import sub_path
-from generator.engine.local.workload import (
+from sweepledger.engine.local.environment import sub_path
+from sweepledger.engine.local.job_spec import (
     BatchSpec,
     ConfigVolume,
     DataVolume,
@@ -17,17 +17,18 @@ from generator.engine.local.workload import (
     ResultsVolume,
     ScratchVolume,
 )
-from generator.errors import RepositoryError, StorageError
-from generator.structs.labels import PARENT_PATH
+from sweepledger.errors import RepositoryError
+from sweepledger.storage import storage_errors
+from sweepledger.structs.kubernetes import PARENT_PATH
 
 VOLUMES = "volumes"
 TERMINATION_FILE = "termination-log"
-"""Exists before the pod does, as a kubelet's: launchers write to it only then."""
+"""Created before the pod starts, as by a kubelet: launchers write to it only if it exists."""
 
 
 @dataclass(frozen=True, slots=True)
-class Folders:
-    """Where the engine keeps what pods see."""
+class StateFolders:
+    """The engine's state folder, and its folders for pods."""
 
     state: Path
 
@@ -38,44 +39,44 @@ class Folders:
 
     @property
     def pods(self) -> Path:
-        """A folder a pod that has not ended."""
+        """One folder per pod that has not ended."""
         return self.state / "pods"
 
     def pod(self, uid: str) -> Path:
-        """What belongs to one pod and goes with it."""
+        """Files of a pod, which are deleted with it."""
         return self.pods / uid
 
     def config(self, job: str) -> Path:
-        """The ConfigMaps of a Job, a folder a volume."""
+        """The ConfigMaps of a Job, one folder per volume."""
         return self.state / "jobs" / job
 
 
-def trial_folder(folders: Folders, job: JobSpec, index: int) -> Path:
-    """Give the folder of the results volume that an index writes its records to."""
+def trial_folder(folders: StateFolders, job: JobSpec, index: int) -> Path:
+    """Return the folder of the results volume for the records of an index."""
     for mount in job.pod.mounts:
         if isinstance(job.pod.volumes.get(mount.volume), ResultsVolume) and mount.path != PARENT_PATH:
             return folders.results / sub_path(mount, {"JOB_COMPLETION_INDEX": str(index)})
-    raise AssertionError("a Job without results volume passes no parser")
+    raise AssertionError("the parser refuses a Job without results volume")
 
 
-def write_configs(folders: Folders, batch: BatchSpec, job: JobSpec) -> None:
-    """Write a Job's ConfigMaps, once: they are immutable. Raises StorageError."""
+def write_configs(folders: StateFolders, batch: BatchSpec, job: JobSpec) -> None:
+    """Write the ConfigMaps of a Job once, because they are immutable. Raises StorageError."""
     target = folders.config(job.name)
     if target.is_dir():
         return
     temporary = target.with_name(f"{target.name}.tmp")
-    try:
+    with storage_errors(target):
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir(parents=True)
         for name, volume in job.pod.volumes.items():
             if isinstance(volume, ConfigVolume):
-                _fill(temporary / name, volume, batch.config_maps)
+                _write_config_volume(temporary / name, volume, batch.config_maps)
         temporary.rename(target)
-    except OSError as error:
-        raise StorageError(f"{target} cannot be written: {error.strerror}") from error
 
 
-def _fill(folder: Path, volume: ConfigVolume, config_maps: Mapping[str, Mapping[str, str]]) -> None:
+def _write_config_volume(
+    folder: Path, volume: ConfigVolume, config_maps: Mapping[str, Mapping[str, str]]
+) -> None:
     folder.mkdir()
     for source in volume.sources:
         data = config_maps[source.name]
@@ -86,34 +87,32 @@ def _fill(folder: Path, volume: ConfigVolume, config_maps: Mapping[str, Mapping[
             path.chmod(0o444)
 
 
-def remove_configs(folders: Folders, job: str) -> None:
-    """Remove a pruned Job's ConfigMaps."""
+def remove_configs(folders: StateFolders, job: str) -> None:
+    """Remove the ConfigMaps of a pruned Job."""
     shutil.rmtree(folders.config(job), ignore_errors=True)
 
 
-def prepare(
-    folders: Folders, job: JobSpec, uid: str, *, variables: Mapping[str, str], data: Path | None
+def prepare_mounts(
+    folders: StateFolders, job: JobSpec, uid: str, *, variables: Mapping[str, str], data: Path | None
 ) -> dict[str, Path]:
-    """Make what a pod mounts; give the folder of each mount path. Raises StorageError, RepositoryError."""
-    found: dict[str, Path] = {}
-    try:
+    """Create the folders that a pod mounts; return them by mount path. Raises StorageError, RepositoryError."""
+    mounted: dict[str, Path] = {}
+    with storage_errors(folders.pod(uid)):
         folders.pod(uid).mkdir(parents=True)
         (folders.pod(uid) / TERMINATION_FILE).touch()
         for mount in job.pod.mounts:
-            base = _base(folders, job, uid, mount.volume, data)
-            # A dataset is given as the folder itself, wherever that lies in the volume of a cluster.
+            base = _volume_folder(folders, job, uid, mount.volume, data)
+            # A dataset is its folder itself, wherever it is in the volume of a cluster.
             is_data = isinstance(job.pod.volumes[mount.volume], DataVolume)
-            found[mount.path] = base if is_data else base / sub_path(mount, variables)
-            _unlink_links(base, found[mount.path])
+            mounted[mount.path] = base if is_data else base / sub_path(mount, variables)
+            _unlink_links(base, mounted[mount.path])
             if not isinstance(job.pod.volumes[mount.volume], ConfigVolume | DataVolume):
-                found[mount.path].mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StorageError(f"{error.filename} cannot be made: {error.strerror}") from error
-    return found
+                mounted[mount.path].mkdir(parents=True, exist_ok=True)
+    return mounted
 
 
 def _unlink_links(base: Path, folder: Path) -> None:
-    """Take away links on the way to a pod's folder: another trial can have left one that leads away."""
+    """Remove links on the path to a pod's folder, which another trial may have created."""
     for place in (folder, *folder.parents):
         if place == base:
             return
@@ -121,7 +120,7 @@ def _unlink_links(base: Path, folder: Path) -> None:
             place.unlink()
 
 
-def _base(folders: Folders, job: JobSpec, uid: str, name: str, data: Path | None) -> Path:
+def _volume_folder(folders: StateFolders, job: JobSpec, uid: str, name: str, data: Path | None) -> Path:
     volume = job.pod.volumes[name]
     match volume:
         case ConfigVolume():
@@ -134,26 +133,26 @@ def _base(folders: Folders, job: JobSpec, uid: str, name: str, data: Path | None
             return folders.pod(uid) / VOLUMES / name
         case DataVolume():
             if data is None:
-                raise RepositoryError(f"{job.batch} needs a dataset, and no folder was given for it")
+                raise RepositoryError(f"{job.batch} needs a dataset, but no folder was given for it")
             return data
         case _:
             assert_never(volume)
 
 
-def scratch_limits(folders: Folders, job: JobSpec, uid: str) -> tuple[tuple[Path, int], ...]:
-    """List the folders of a pod that may hold so many bytes."""
-    found = [
+def scratch_limits(folders: StateFolders, job: JobSpec, uid: str) -> tuple[tuple[Path, int], ...]:
+    """Return the folders of a pod with a limit, and the bytes that each may contain."""
+    limits = [
         (folders.pod(uid) / VOLUMES / name, volume.limit)
         for name, volume in job.pod.volumes.items()
         if isinstance(volume, ScratchVolume) and volume.limit
     ]
     if job.pod.scratch_limit:
-        found.append((folders.pod(uid), job.pod.scratch_limit))
-    return tuple(found)
+        limits.append((folders.pod(uid), job.pod.scratch_limit))
+    return tuple(limits)
 
 
-def remove_pod(folders: Folders, uid: str) -> None:
-    """Remove what belonged to a pod, folders that its trial closed to itself included."""
+def remove_pod(folders: StateFolders, uid: str) -> None:
+    """Remove the files of a pod, also folders whose permissions its trial has removed."""
     folder = folders.pod(uid)
     for path in (folder, *folder.rglob("*")) if folder.is_dir() else ():
         if path.is_dir() and not path.is_symlink():

@@ -1,46 +1,46 @@
-"""Hydra's overrides in a command: written when a sweep comes in, found again when one goes out."""
+"""Hydra's overrides in a command: written by imports, read by exports."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from generator.exchange.hydra.overrides import split_override
-from generator.exchange.loss import ForeignError
-from generator.exchange.programs import script_in
-from generator.structs.names import environment_name
+from sweepledger.exchange.hydra.overrides import split_override
+from sweepledger.exchange.spec_parts import find_script
+from sweepledger.formats.foreign_yaml import ForeignError
+from sweepledger.structs.names import environment_name
 
 RUN_ALONE = "hydra.mode=RUN"
 OUTPUTS = "hydra.run.dir=${envvar:SWEEP_ARTIFACTS}"
 ALL = "${args_no_hyphens}"
 HANDED = re.compile(r"([^-=$][^=$]*)=\$\{envvar:(\w+)\}", re.ASCII)
-"""One parameter under a key of its own."""
+"""An argument that passes one parameter under Hydra's key."""
 
 
 @dataclass(frozen=True, slots=True)
-class Overrides:
-    """What a command says to Hydra."""
+class CommandOverrides:
+    """Hydra's overrides in a command."""
 
     is_hydra: bool
-    """Else its program is none of Hydra's, and a text in a spec is just that text."""
+    """Whether the program is a Hydra app, which parses texts of the spec."""
     keys: Mapping[str, str]
     """Hydra's key of each environment variable, with its `+` and `@`."""
     fixed: Mapping[str, str]
-    """The same in every trial: key and value."""
+    """Overrides that are the same in every trial: key and value."""
     deleted: tuple[str, ...]
-    """`~key` without a value, for which a sweeper's params have no place."""
+    """`~key` without a value, which a sweeper's params cannot contain."""
 
     def key(self, parameter: str) -> str:
-        """Give Hydra's key of a parameter."""
+        """Return Hydra's key of a parameter."""
         return self.keys.get(environment_name(parameter), parameter)
 
 
 def are_renamed(keys: Mapping[str, str]) -> bool:
-    """Tell whether Hydra's keys of the parameters are others than their names."""
+    """Return whether Hydra's keys differ from the parameters' names."""
     return any(key != name for name, key in keys.items())
 
 
-def written(keys: Mapping[str, str], literal: Sequence[str], *, is_multirun: bool) -> list[str]:
-    """Write a command that starts the app once, each parameter under Hydra's key of it."""
+def app_command(keys: Mapping[str, str], literal: Sequence[str], *, is_multirun: bool) -> list[str]:
+    """Return a command that starts the app once, with each parameter under Hydra's key."""
     arguments = [ALL]
     if are_renamed(keys):
         arguments = [f"{key}=${{envvar:{environment_name(name)}}}" for name, key in keys.items()]
@@ -48,19 +48,19 @@ def written(keys: Mapping[str, str], literal: Sequence[str], *, is_multirun: boo
     return ["${env}", "${interpreter}", "${program}", *alone, OUTPUTS, *literal, *arguments]
 
 
-def found(command: Sequence[str]) -> Overrides:
-    """Find a command's overrides."""
+def command_overrides(command: Sequence[str]) -> CommandOverrides:
+    """Return the overrides of a command."""
     handed = [match for part in command if (match := HANDED.fullmatch(part))]
     keys = {match[2]: match[1] for match in handed if match[2].startswith("SWEEP_PARAM_")}
     is_hydra = bool(keys) or ALL in command or any(part.startswith("hydra.") for part in command)
     pairs = tuple(_literal(command)) if is_hydra else ()
     fixed = {key: text for key, text in pairs if text is not None}
-    return Overrides(is_hydra, keys, fixed, tuple(key for key, text in pairs if text is None))
+    return CommandOverrides(is_hydra, keys, fixed, tuple(key for key, text in pairs if text is None))
 
 
 def _literal(command: Sequence[str]) -> Iterator[tuple[str, str | None]]:
-    """Find what is said to the app itself in every trial; None where a key is deleted whatever its value."""
-    program = script_in(command)
+    """Yield the app's constant overrides; the value is None if a key is deleted with any value."""
+    program = find_script(command)
     for part in command if program is None else command[program + 1 :]:
         if "${" in part or part.startswith(("-", "~/", "hydra.", "hydra/")):
             continue

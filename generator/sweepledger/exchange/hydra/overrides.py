@@ -1,45 +1,42 @@
-"""One override of Hydra as one parameter of ours."""
+"""The conversion of one Hydra override to one parameter."""
 
 import json
 import re
 from dataclasses import dataclass
 from typing import Any
 
-from generator.exchange.hydra.functions import Glob, Interval, Range, value
-from generator.exchange.hydra.grammar import Choices
-from generator.exchange.loss import ForeignError, Loss
-from generator.structs.names import PARAMETER_NAME
-from generator.structs.values import Value, canonical_json
+from sweepledger.exchange.conversion import Loss
+from sweepledger.exchange.hydra.grammar import Choices, Glob, Interval, Range, parse_value
+from sweepledger.formats.foreign_yaml import ForeignError
+from sweepledger.structs.names import PARAMETER_NAME
+from sweepledger.structs.values import Value, canonical_json
 
 KEY = re.compile(r"(\+\+?|~)?([^=\s]*)", re.ASCII)
-ESCAPED = re.compile(r"[\\()\[\]{}:=, \t]")
-"""What stands behind a backslash where no quotes are."""
-
 MANY = 12
-"""Values; a longer row of integers reads better as min, max and step."""
+"""Number of values; more integers are written as min, max and step."""
 
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """An override, taken apart; the text of its value still is Hydra's."""
+    """The parts of an override; the value is in Hydra's syntax."""
 
     key: str
-    """With `+` or `++` before it and `@` in it, as written."""
+    """The key as written, including `+`, `++` and `@`."""
     name: str | None
-    """As a parameter; None where it deletes."""
+    """The parameter's name; None if the override deletes a key."""
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
-    """The keys of a parameter, None where there can be none, and what is said otherwise."""
+class SweptParameter:
+    """The keys of a parameter, or None if it cannot be converted, and its losses."""
 
     keys: dict[str, Any] | None
     losses: tuple[Loss, ...] = ()
 
 
 def split_override(written: str) -> Override:
-    """Take an override apart. Raises ForeignError if it is none."""
+    """Return the parts of an override. Raises ForeignError if it is malformed."""
     key, equals, text = written.partition("=")
     match = KEY.fullmatch(key)
     if match is None or not match[2] or (match[1] != "~" and not equals):
@@ -50,31 +47,30 @@ def split_override(written: str) -> Override:
     return Override(key, name if PARAMETER_NAME.fullmatch(name) else match[2], text)
 
 
-def parameter(override: Override, *, has_ends: bool = False) -> Made:
-    """Say as a parameter what an override sweeps over, or that it is one value."""
+def override_parameter(override: Override, *, has_ends: bool = False) -> SweptParameter:
+    """Return the parameter of an override: its sweep, or its one value."""
     try:
-        swept = value(override.text.lstrip(" \t"))
+        swept = parse_value(override.text.lstrip(" \t"))
     except ForeignError as error:
         raise ForeignError(f"hydra.sweeper.params.{override.key}: {error}", hint=error.hint) from error
     match swept:
         case Glob():
-            why = "the options of a config group are in the app's files; write them as values: [a, b]"
-            return Made(None, (Loss(f"{override.key}={override.text}", f"{why}; left out"),))
+            why = "the options of a config group are only in the app's files; write them as values: [a, b]"
+            return SweptParameter(None, (Loss(f"{override.key}={override.text}", f"{why}; left out"),))
         case Interval():
             return _interval(override, swept)
         case Range():
             numbers = swept.values_to_end() if has_ends else swept.values()
             made = _choice(override, list(numbers), is_shuffled=swept.is_shuffled)
-            return Made(_abridged(numbers, made.keys), made.losses)
+            return SweptParameter(_abridged(numbers, made.keys), made.losses)
         case Choices(values):
-            read = [_bared(each) for each in values] if swept.is_bare else list(values)
-            return _choice(override, read, is_shuffled=swept.is_shuffled)
+            return _choice(override, list(values), is_shuffled=swept.is_shuffled)
         case _:
             losses: list[Loss] = []
-            return Made({"value": _argument(swept, override.key, losses)}, tuple(losses))
+            return SweptParameter({"value": _argument(swept, override.key, losses)}, tuple(losses))
 
 
-def _interval(override: Override, interval: Interval) -> Made:
+def _interval(override: Override, interval: Interval) -> SweptParameter:
     whole = isinstance(interval.start, int) and isinstance(interval.end, int)
     kind = "log_uniform_values" if "log" in interval.tags else "int_uniform" if whole else "uniform"
     keys: dict[str, Any] = {"distribution": kind, "min": interval.start, "max": interval.end}
@@ -82,11 +78,11 @@ def _interval(override: Override, interval: Interval) -> Made:
         keys |= {"distribution": "q_log_uniform_values", "q": 1}
     losses = []
     if other := sorted(interval.tags - {"log"}):
-        losses.append(Loss(f"{override.key}: tag({', '.join(other)})", "a sweeper's own word; left out"))
-    return Made(keys, tuple(losses))
+        losses.append(Loss(f"{override.key}: tag({', '.join(other)})", "a tag of the sweeper; left out"))
+    return SweptParameter(keys, tuple(losses))
 
 
-def _choice(override: Override, values: list[Any], *, is_shuffled: bool) -> Made:
+def _choice(override: Override, values: list[Any], *, is_shuffled: bool) -> SweptParameter:
     if not values:
         raise ForeignError(f"hydra.sweeper.params.{override.key} must have at least one value, got none")
     losses: list[Loss] = []
@@ -94,21 +90,12 @@ def _choice(override: Override, values: list[Any], *, is_shuffled: bool) -> Made
     distinct = {canonical_json(each): each for each in reversed(arguments)}
     kept = [distinct[name] for name in dict.fromkeys(map(canonical_json, arguments))]
     if len(kept) < len(arguments):
-        losses.append(Loss(override.key, "repeats a value; equal assignments are one trial here"))
+        losses.append(Loss(override.key, "repeats a value; equal configurations are one trial here"))
     if is_shuffled:
-        losses.append(Loss(f"{override.key}: shuffle", "the order of trials changes no trial; as written"))
-    return Made({"values": kept}, tuple(losses))
-
-
-def _bared(given: Any) -> Any:
-    """Read a text again that has lost its quotes, as Hydra does when it starts the job."""
-    if not isinstance(given, str):
-        return given
-    try:
-        found = value(ESCAPED.sub(r"\\\g<0>", given))
-    except ForeignError:
-        return given
-    return found if found is None or isinstance(found, bool | int | float) else given
+        losses.append(
+            Loss(f"{override.key}: shuffle", "the order of trials does not matter here; kept as written")
+        )
+    return SweptParameter({"values": kept}, tuple(losses))
 
 
 def _abridged(numbers: tuple[int | float, ...], keys: dict[str, Any] | None) -> dict[str, Any] | None:
@@ -119,7 +106,7 @@ def _abridged(numbers: tuple[int | float, ...], keys: dict[str, Any] | None) -> 
 
 
 def _argument(given: Any, key: str, losses: list[Loss]) -> Value:
-    """Give a value such that Hydra reads it back from the command line as what it was."""
+    """Return the value of a spec that Hydra reads from the command line as the same value."""
     if given is None:
         losses.append(Loss(f"{key}: null", "written as the text null, which Hydra reads as null"))
         return "null"
@@ -130,35 +117,38 @@ def _argument(given: Any, key: str, losses: list[Loss]) -> Value:
         return written
     items = given if isinstance(given, list) else [given]
     if isinstance(given, dict) or any(isinstance(item, dict | list) or item is None for item in items):
-        written = in_hydra(given)
+        written = hydra_text(given)
         losses.append(
-            Loss(f"{key}: {written}", "no value here has such parts; written as text that Hydra reads")
+            Loss(
+                f"{key}: {written}",
+                "a value here cannot contain these parts; written as text that Hydra reads",
+            )
         )
         return written
     return given  # type: ignore[no-any-return] # a scalar or a list of scalars
 
 
 def as_texts(keys: dict[str, Any]) -> dict[str, Any]:
-    """Write all values as texts where Hydra would else get some in JSON that do not mean the same there.
+    """Return the values as texts if Hydra would read the JSON of some differently.
 
-    A column of several types reaches an environment variable as JSON, one of texts as it stands.
+    A column of several types reaches an environment variable as JSON, a column of texts unchanged.
     """
     values = keys.get("values", ())
     if len({isinstance(each, str) for each in values}) > 1 and not all(
-        value(json.dumps(each)) == value(_bare(each)) for each in values
+        parse_value(json.dumps(each)) == parse_value(_bare(each)) for each in values
     ):
         return {"values": [_bare(each) for each in values]}
     return keys
 
 
 def _bare(each: Any) -> str:
-    return each if isinstance(each, str) else in_hydra(each)
+    return each if isinstance(each, str) else hydra_text(each)
 
 
 def as_argument(text: str) -> str:
-    """Write a text such that Hydra takes it for that text: bare where that will do, else in quotes."""
+    """Return a text that Hydra reads as this text: without quotes if possible."""
     try:
-        if value(text) == text and text == text.strip():
+        if parse_value(text) == text and text == text.strip():
             return text
     except ForeignError:
         pass
@@ -167,13 +157,15 @@ def as_argument(text: str) -> str:
     return f"'{escaped}'"
 
 
-def in_hydra(given: Any) -> str:
-    """Write any value as Hydra reads it."""
+def hydra_text(given: Any) -> str:
+    """Return a value in Hydra's syntax."""
     match given:
         case dict():
-            return "{" + ",".join(f"{in_hydra(key)}:{in_hydra(each)}" for key, each in given.items()) + "}"
+            return (
+                "{" + ",".join(f"{hydra_text(key)}:{hydra_text(each)}" for key, each in given.items()) + "}"
+            )
         case list():
-            return "[" + ",".join(map(in_hydra, given)) + "]"
+            return "[" + ",".join(map(hydra_text, given)) + "]"
         case None:
             return "null"
         case bool():

@@ -1,66 +1,67 @@
-"""A sweep as a Hydra config with `hydra.sweeper.params`, as near as Hydra's sweepers can come."""
+"""A sweep as a Hydra config with `hydra.sweeper.params`, as close as Hydra's sweepers allow."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from generator.exchange.hydra import command as hydra_command
-from generator.exchange.hydra.command import Overrides
-from generator.exchange.hydra.functions import Range, value
-from generator.exchange.hydra.grammar import Choices
-from generator.exchange.hydra.values import choice
-from generator.exchange.loss import Exported, Loss
-from generator.exchange.unsaid import of_block, of_run
-from generator.formats.yaml import dump
-from generator.structs.domain import Choice, Constant, IntUniform, LogUniform, Uniform
-from generator.structs.space import Parameter
-from generator.structs.sweep import Block, Draw, Grid, Sampler, Sweep
-from generator.structs.values import Value, canonical_json
+from sweepledger.exchange.conversion import Exported, Loss, block_losses, export_banner, run_losses
+from sweepledger.exchange.hydra import command as hydra_command
+from sweepledger.exchange.hydra.command import CommandOverrides
+from sweepledger.exchange.hydra.grammar import Choices, Glob, Interval, Range, parse_value
+from sweepledger.exchange.hydra.overrides import hydra_text
+from sweepledger.formats.foreign_yaml import ForeignError
+from sweepledger.formats.yaml import dump
+from sweepledger.structs.domain import Choice, Constant, IntUniform, LogUniform, Uniform
+from sweepledger.structs.search_block import Block, GridSearch, RandomSearch, Sampler
+from sweepledger.structs.space import Parameter
+from sweepledger.structs.sweep import Sweep
+from sweepledger.structs.values import Value, canonical_json
 
 Assignments = Sequence[Mapping[str, Value]]
 
 
 def write(sweep: Sweep, assignments: Assignments) -> Exported:
-    """Write ranges where Hydra has them, and for all else the values that the trials have."""
+    """Return a config with Hydra's ranges where they exist, and otherwise with the values of the trials."""
     losses: list[Loss] = []
-    overrides = hydra_command.found(sweep.command)
+    overrides = hydra_command.command_overrides(sweep.command)
     block = sweep.blocks[0]
-    is_drawn = len(sweep.blocks) == 1 and isinstance(block, Draw)
-    if len(sweep.blocks) > 1 or not isinstance(block, Grid | Draw):
+    is_drawn = len(sweep.blocks) == 1 and isinstance(block, RandomSearch)
+    if len(sweep.blocks) > 1 or not isinstance(block, GridSearch | RandomSearch):
         texts = dict(_listed(sweep, assignments, overrides, losses))
     else:
         texts = dict(_parameters(block, assignments, overrides, losses))
-        losses += of_block(block, "Hydra")
+        losses += block_losses(block, "Hydra")
     if not is_drawn:
-        losses += _combined(texts.values(), len(assignments))
+        losses += _combination_losses(texts.values(), len(assignments))
     params = {**overrides.fixed, **{overrides.key(name): text for name, text in texts.items()}}
     document: dict[str, Any] = {"hydra": {"mode": "MULTIRUN", "sweeper": {"params": params}}}
-    if is_drawn and isinstance(block, Draw):
-        document = _drawn(sweep, block, document, losses)
-    losses += _of_sweep(sweep, overrides)
-    told = [f"- {loss.what}: {loss.why}" for loss in losses]
-    banner = "\n".join([f"Exported from the sweep {sweep.name}. What Hydra does otherwise:", *told])
+    if is_drawn and isinstance(block, RandomSearch):
+        document = _optuna_document(sweep, block, document, losses)
+    losses += _sweep_losses(sweep, overrides)
+    banner = export_banner(sweep, "Hydra", losses)
     return Exported(dump(document, banner=banner), tuple(losses))
 
 
-def _of_sweep(sweep: Sweep, overrides: Overrides) -> Iterator[Loss]:
-    yield Loss(
-        f"metric: {sweep.metric.name}", "Hydra takes what the function returns; let it return that number"
-    )
+def _sweep_losses(sweep: Sweep, overrides: CommandOverrides) -> Iterator[Loss]:
+    yield Loss(f"metric: {sweep.metric.name}", "Hydra uses the function's return value; return this metric")
     yield Loss("command", "Hydra starts the app itself: python APP.py --multirun")
     for key in overrides.deleted:
-        yield Loss(f"command: {key}", f"params cannot delete: python APP.py --multirun '{key}'")
-    yield from of_run(sweep, "Hydra")
+        yield Loss(f"command: {key}", f"params cannot delete a key: python APP.py --multirun '{key}'")
+    yield from run_losses(sweep, "Hydra")
 
 
-def _drawn(sweep: Sweep, block: Draw, document: Mapping[str, Any], losses: list[Loss]) -> dict[str, Any]:
-    """Let Optuna's sweeper draw, the one that knows intervals."""
-    losses.append(Loss("seed", "Optuna draws other values than these, the same for the same seed"))
+def _optuna_document(
+    sweep: Sweep, block: RandomSearch, document: Mapping[str, Any], losses: list[Loss]
+) -> dict[str, Any]:
+    """Return the document for Optuna's sweeper, which supports intervals."""
+    losses.append(Loss("seed", "Optuna draws other values for the same seed"))
     losses.append(
         Loss(f"method: {block.method}", "needs the Optuna sweeper: pip install hydra-optuna-sweeper")
     )
     if block.sampler is not Sampler.RANDOM:
-        losses.append(Loss(f"method: {block.method}", "written as random: the sweeper has no such sampler"))
+        losses.append(
+            Loss(f"method: {block.method}", "written as random: the sweeper does not have this sampler")
+        )
     hydra = document["hydra"]
     sweeper = {
         "direction": str(sweep.metric.goal),
@@ -73,7 +74,10 @@ def _drawn(sweep: Sweep, block: Draw, document: Mapping[str, Any], losses: list[
 
 
 def _parameters(
-    block: Grid | Draw, assignments: Assignments, overrides: Overrides, losses: list[Loss]
+    block: GridSearch | RandomSearch,
+    assignments: Assignments,
+    overrides: CommandOverrides,
+    losses: list[Loss],
 ) -> Iterator[tuple[str, str]]:
     columns = _columns(assignments)
     for parameter in block.space.parameters:
@@ -83,41 +87,43 @@ def _parameters(
             values = _values(parameter, losses)
             if values is None:
                 values = columns.get(name, [])
-                if isinstance(block, Draw):
-                    why = "the sweeper has no such distribution; written as the values that were drawn here"
+                if isinstance(block, RandomSearch):
+                    why = "the sweeper does not have this distribution; written as the values that were drawn here"
                     losses.append(Loss(f"parameters.{name}", why))
-            text = choice(name, values, losses, is_hydra=overrides.is_hydra)
+            text = choice_text(name, values, losses, is_hydra=overrides.is_hydra)
         if text is not None:
             yield name, text
 
 
 def _listed(
-    sweep: Sweep, assignments: Assignments, overrides: Overrides, losses: list[Loss]
+    sweep: Sweep, assignments: Assignments, overrides: CommandOverrides, losses: list[Loss]
 ) -> Iterator[tuple[str, str]]:
-    """Give each parameter the values that it has in the trials; what is only ever derived, none."""
+    """Yield each parameter with its values in the trials, except derived values."""
     derived = {each.name: each for block in sweep.blocks for each in block.space.derived}
     chosen = {name for block in sweep.blocks for name in _chosen(block)}
     for name, values in _columns(assignments).items():
         if name in derived and name not in chosen:
-            why = f"Hydra cannot compute; let the program: {derived[name].text}"
+            why = f"Hydra cannot compute it; compute it in the program: {derived[name].text}"
             losses.append(Loss(f"derived: {name}", why))
             continue
         if not all(name in assignment for assignment in assignments):
-            losses.append(Loss(f"parameters.{name}", "absent from some trials; Hydra gives it to each"))
-        text = choice(name, values, losses, is_hydra=overrides.is_hydra)
+            losses.append(
+                Loss(f"parameters.{name}", "absent from some trials; Hydra sets it for every trial")
+            )
+        text = choice_text(name, values, losses, is_hydra=overrides.is_hydra)
         if text is not None:
             yield name, text
 
 
 def _chosen(block: Block) -> set[str]:
-    listed = () if isinstance(block, Grid | Draw) else block.names
+    listed = () if isinstance(block, GridSearch | RandomSearch) else block.names
     return {*listed, *(parameter.name for parameter in block.space.parameters)}
 
 
 def _distribution(parameter: Parameter, block: Block) -> str | None:
-    """Write what Hydra has a function for; None for what is listed."""
+    """Return Hydra's function for a distribution; None if its values must be listed."""
     match parameter.domain:
-        case IntUniform(low, high) if isinstance(block, Draw):
+        case IntUniform(low, high) if isinstance(block, RandomSearch):
             # `interval` alone is of floats, and to Optuna a range has its end.
             return f"int(interval({low},{high}))"
         case IntUniform(low, high):
@@ -131,20 +137,20 @@ def _distribution(parameter: Parameter, block: Block) -> str | None:
 
 
 def _values(parameter: Parameter, losses: list[Loss]) -> Sequence[Value] | None:
-    """Give the values that a parameter may have; None where they have no end."""
+    """Return the values of a parameter; None if they are infinitely many."""
     match parameter.domain:
         case Constant(only):
             return [only]
         case Choice(values, probabilities):
             if probabilities is not None:
-                losses.append(Loss(f"parameters.{parameter.name}", "all values are equally likely to Hydra"))
+                losses.append(Loss(f"parameters.{parameter.name}", "in Hydra, all values are equally likely"))
             return values
         case _:
             return None
 
 
 def _columns(assignments: Assignments) -> dict[str, list[Value]]:
-    """List each parameter's values, each once, in the order in which they first appear."""
+    """Return each parameter's distinct values, in order of first appearance."""
     found: dict[str, dict[str, Value]] = {}
     for assignment in assignments:
         for name, each in assignment.items():
@@ -152,19 +158,69 @@ def _columns(assignments: Assignments) -> dict[str, list[Value]]:
     return {name: list(values.values()) for name, values in found.items()}
 
 
-def _combined(texts: Iterable[str], trials: int) -> Iterator[Loss]:
-    """Count what Hydra's own sweeper would run: every combination of what is written."""
+def _combination_losses(texts: Iterable[str], trials: int) -> Iterator[Loss]:
+    """Yield a loss if Hydra's sweeper would run another number of combinations."""
     size = math.prod(map(_count, texts))
     if size != trials:
         combinations = f"all {size} combinations" if size > 1 else "the only combination"
-        yield Loss("trials", f"Hydra takes {combinations}, not these {trials}")
+        yield Loss("trials", f"Hydra runs {combinations}, not these {trials}")
 
 
 def _count(text: str) -> int:
-    match value(text):
+    match parse_value(text):
         case Choices(values):
             return len(values)
         case Range() as swept:
             return len(swept.values())
         case _:
             return 1
+
+
+QUOTES = ("'", '"')
+
+
+class NoSingleValue:
+    """Marks a text that Hydra does not read as a single value."""
+
+
+def choice_text(name: str, values: Sequence[Value], losses: list[Loss], *, is_hydra: bool) -> str | None:
+    """Return distinct values separated by commas; `choice(…)` would remove their quotes and refuse null."""
+    if not values:
+        losses.append(Loss(f"parameters.{name}", "no trial has this parameter; left out"))
+        return None
+    are_overrides = is_hydra and any(isinstance(each, str) and _is_override(each) for each in values)
+    texts = [_bare(each) if are_overrides else hydra_text(_plain(each)) for each in values]
+    kept = list(dict.fromkeys(texts))
+    if len({canonical_json(each) for each in values}) > len(kept):
+        losses.append(Loss(f"parameters.{name}", "Hydra reads several of its values as one"))
+    return ",".join(kept)
+
+
+def _is_override(text: str) -> bool:
+    """Return whether a text is written for Hydra to parse, such as `null` or `'1'`, as imports write."""
+    found = _read(text)
+    return found is None or isinstance(found, dict | list) or (text.startswith(QUOTES) and found != text)
+
+
+def _bare(given: Value) -> str:
+    """Return a value unchanged if Hydra reads it as one value, else quoted."""
+    if (
+        isinstance(given, str)
+        and given.strip() == given != ""
+        and not isinstance(_read(given), NoSingleValue)
+    ):
+        return given
+    return hydra_text(_plain(given))
+
+
+def _read(text: str) -> Any:
+    """Return the single value that Hydra reads from a text."""
+    try:
+        found = parse_value(text)
+    except ForeignError:
+        return NoSingleValue()
+    return NoSingleValue() if isinstance(found, Choices | Range | Interval | Glob) else found
+
+
+def _plain(given: Value) -> Any:
+    return list(given) if isinstance(given, tuple) else given

@@ -1,19 +1,20 @@
-"""A stranger's mapping, of which every key is either used or named as lost."""
+"""A mapping of an untrusted file, of which every key is either used or listed as a loss."""
 
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from generator.exchange.loss import ForeignError, Loss
+from sweepledger.exchange.conversion import Loss
+from sweepledger.formats.foreign_yaml import ForeignError
 
-SHOWN = 60
-"""Characters of a value in a report."""
+LONGEST_SHOWN = 60
+"""Characters of a value that a report shows."""
 
 
 @dataclass(slots=True)
 class Fields:
-    """The keys of a mapping at a path; what was never asked for is what is left."""
+    """The keys of a mapping at a path, and those that were read."""
 
     data: dict[str, Any]
     path: str
@@ -21,74 +22,74 @@ class Fields:
 
     @classmethod
     def of(cls, data: object, path: str) -> "Fields":
-        """Look into a mapping; nothing is an empty one. Raises ForeignError."""
+        """Return the fields of a mapping; None has no fields. Raises ForeignError."""
         if data is None:
             return cls({}, path)
         if not isinstance(data, dict):
-            raise ForeignError(f"{path or 'the file'} must be a mapping, got {shown(data)}")
+            raise ForeignError(f"{path or 'the file'} must be a mapping, got {show_value(data)}")
         return cls(data, path)
 
     def at(self, key: str) -> str:
-        """Name the place of a key."""
+        """Return the path of a key."""
         return f"{self.path}.{key}" if self.path else key
 
     def take(self, key: str) -> Any:
-        """Use a key; None where it is absent."""
+        """Return the value of a key; None if it is absent."""
         self.taken.add(key)
         return self.data.get(key)
 
     def inner(self, key: str) -> "Fields":
-        """Use a key that holds a mapping."""
+        """Return the fields of a key's mapping."""
         return Fields.of(self.take(key), self.at(key))
 
     def items(self, key: str) -> list[Any]:
-        """Use a key that holds a list."""
+        """Return the list of a key; empty if it is absent."""
         found = self.take(key)
         if found is None:
             return []
         if not isinstance(found, list):
-            raise ForeignError(f"{self.at(key)} must be a list, got {shown(found)}")
+            raise ForeignError(f"{self.at(key)} must be a list, got {show_value(found)}")
         return found
 
     def each(self, key: str) -> list["Fields"]:
-        """Use a key that holds a list of mappings."""
+        """Return the fields of each mapping in a key's list."""
         return [Fields.of(item, f"{self.at(key)}[{place}]") for place, item in enumerate(self.items(key))]
 
     def text(self, key: str) -> str | None:
-        """Use a key that holds text, or what YAML made of text; None where it is absent or empty."""
+        """Return the text of a key, also if YAML reads another scalar; None if it is absent or empty."""
         found = self.take(key)
         if isinstance(found, dict | list):
-            raise ForeignError(f"{self.at(key)} must be text, got {shown(found)}")
-        return None if found in {None, ""} else plain(found)
+            raise ForeignError(f"{self.at(key)} must be text, got {show_value(found)}")
+        return None if found in {None, ""} else scalar_text(found)
 
     def whole(self, key: str) -> int | None:
-        """Use a key that holds a whole number; None where it is absent."""
+        """Return the integer of a key; None if it is absent."""
         found = self.take(key)
         if found is None:
             return None
         if isinstance(found, bool) or not isinstance(found, int):
-            raise ForeignError(f"{self.at(key)} must be a whole number, got {shown(found)}")
+            raise ForeignError(f"{self.at(key)} must be a whole number, got {show_value(found)}")
         return found
 
     def lost(self, key: str, why: str) -> Iterator[Loss]:
-        """Name a key as lost, where it is there."""
+        """Yield a loss for a key if it is present."""
         if self.take(key) is not None:
-            yield Loss(f"{self.at(key)}: {shown(self.data[key])}", why)
+            yield Loss(f"{self.at(key)}: {show_value(self.data[key])}", why)
 
     def rest(self, why: str = "has no counterpart here") -> Iterator[Loss]:
-        """Name everything that was not used."""
+        """Yield a loss for every key that was not read."""
         for key, value in self.data.items():
             if key not in self.taken and value not in (None, [], {}, ""):
-                yield Loss(f"{self.at(key)}: {shown(value)}", why)
+                yield Loss(f"{self.at(key)}: {show_value(value)}", why)
 
 
-def plain(value: object) -> str:
-    """Write a scalar as the text it was in the file, or near it."""
+def scalar_text(value: object) -> str:
+    """Return a scalar as text, as close to the file as possible."""
     return json.dumps(value) if isinstance(value, bool) else str(value)
 
 
-def shown(value: object) -> str:
-    """Show a value in a report, cut where it is long."""
-    text = plain(value) if isinstance(value, str | int | float) else json.dumps(value, default=str)
+def show_value(value: object) -> str:
+    """Return a value for a report, truncated if it is long."""
+    text = scalar_text(value) if isinstance(value, str | int | float) else json.dumps(value, default=str)
     text = " ".join(text.split())
-    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
+    return text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 1] + "…"

@@ -1,30 +1,45 @@
-"""Katib's parameters as ours: every bound is text there, and becomes the number that it says."""
+"""Katib's parameters and feasible spaces, in both directions; every bound in them is text."""
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from typing import Any, assert_never
 
-from generator.exchange.katib.fields import Fields
-from generator.exchange.loss import ForeignError, Loss
+from sweepledger.exchange.conversion import Loss
+from sweepledger.exchange.katib.fields import Fields
+from sweepledger.formats.foreign_yaml import ForeignError
+from sweepledger.structs.domain import (
+    Beta,
+    Choice,
+    Constant,
+    Continuous,
+    Domain,
+    IntUniform,
+    LogNormal,
+    LogUniform,
+    Normal,
+    Quantized,
+    Uniform,
+)
+from sweepledger.structs.values import Value, canonical
 
 LONGEST_NAME = 63
 SIGMAS = 6
-"""Katib's normal distributions have their bounds three standard deviations to each side of the middle."""
+"""Standard deviations between the bounds of Katib's normal distributions."""
 
 MOST_STEPS = 10**9
 
 STEPS_FROM_MIN = (
-    "values start at min here; Katib's random search rounds to multiples of the step, and draws both ends "
+    "values start at min here; Katib's random search rounds to multiples of the step and draws both ends "
     "half as often"
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
-    """A parameter of an Experiment, in our words."""
+class ImportedParameter:
+    """A parameter of an Experiment, as keys of a spec."""
 
     foreign: str
     name: str
@@ -33,21 +48,21 @@ class Read:
 
     @property
     def count(self) -> int | None:
-        """How many values a grid takes of it; None where there is no number."""
+        """Number of values in a grid; None if it is infinite."""
         match self.domain:
             case {"value": _}:
                 return 1
             case {"values": values}:
                 return len(values)
             case {"min": low, "max": high, "step": step} if step > 0:
-                return int((exact(high) - exact(low)) / exact(step)) + 1
+                return int((exact_number(high) - exact_number(low)) / exact_number(step)) + 1
             case {"min": int(low), "max": int(high), **rest} if not rest:
                 return high - low + 1
             case _:
                 return None
 
 
-def parameters(found: Sequence[Fields], *, draws: bool) -> tuple[Read, ...]:
+def read_parameters(found: Sequence[Fields], *, draws: bool) -> tuple[ImportedParameter, ...]:
     """Read all parameters. Raises ForeignError."""
     taken: set[str] = set()
     made = []
@@ -58,19 +73,19 @@ def parameters(found: Sequence[Fields], *, draws: bool) -> tuple[Read, ...]:
         name = _name(foreign, taken)
         taken.add(name)
         domain, losses = _domain(fields, foreign, draws=draws)
-        said = [] if name == foreign else [Loss(f"{fields.path}.name: {foreign}", f"is called {name} here")]
-        made.append(Read(foreign, name, domain, (*said, *losses, *fields.rest())))
+        renamed = [] if name == foreign else [Loss(f"{fields.path}.name: {foreign}", f"is named {name} here")]
+        made.append(ImportedParameter(foreign, name, domain, (*renamed, *losses, *fields.rest())))
     return tuple(made)
 
 
 def _name(foreign: str, taken: set[str]) -> str:
-    """Take the dashes of an option away, and make the rest a name that nothing else has."""
-    mended = re.sub(r"[^A-Za-z0-9_.-]", "_", foreign.lstrip("-"))[:LONGEST_NAME]
-    if not mended[:1].isalpha():
-        mended = f"p{mended}"[:LONGEST_NAME]
-    name, number = mended, 2
+    """Return a unique name without the dashes of an option."""
+    plain = re.sub(r"[^A-Za-z0-9_.-]", "_", foreign.lstrip("-"))[:LONGEST_NAME]
+    if not plain[:1].isalpha():
+        plain = f"p{plain}"[:LONGEST_NAME]
+    name, number = plain, 2
     while name in taken:
-        name, number = f"{mended[: LONGEST_NAME - 4]}_{number}", number + 1
+        name, number = f"{plain[: LONGEST_NAME - 4]}_{number}", number + 1
     return name
 
 
@@ -95,13 +110,13 @@ def _values(space: Fields, foreign: str, *, numbers: bool) -> tuple[dict[str, An
     values: list[Any] = list(dict.fromkeys(_discrete(text) if numbers else text for text in texts))
     losses = []
     if len(values) < len(texts):
-        losses.append(Loss(f"{space.at('list')}", f"values of {foreign} that stand there twice are one"))
+        losses.append(Loss(f"{space.at('list')}", f"values of {foreign} that are repeated are one value"))
     return ({"values": values} if len(values) > 1 else {"value": values[0]}), losses
 
 
 def _discrete(text: str) -> int | float | str:
     try:
-        return written(exact(text))
+        return spec_number(exact_number(text))
     except ForeignError:
         return text
 
@@ -117,7 +132,7 @@ def _range(space: Fields, foreign: str, *, whole: bool, draws: bool) -> tuple[di
         losses = (
             []
             if draws or distribution in {None, "uniform", "unknown"}
-            else [Loss(f"{space.at('distribution')}: {distribution}", "means nothing in a grid")]
+            else [Loss(f"{space.at('distribution')}: {distribution}", "has no effect in a grid")]
         )
         domain, more = _uniform(space, (low, high, step), whole=whole, draws=draws)
         return domain, losses + more
@@ -125,13 +140,13 @@ def _range(space: Fields, foreign: str, *, whole: bool, draws: bool) -> tuple[di
 
 
 def _is_whole(number: Decimal) -> bool:
-    """Tell without `% 1`, which Decimal refuses for large numbers."""
+    """Return whether a number is integral, without `% 1`, which Decimal refuses for large numbers."""
     return number == number.to_integral_value()
 
 
 def _bound(space: Fields, key: str) -> Decimal | None:
     text = space.text(key)
-    return None if text is None else exact(text, space.at(key))
+    return None if text is None else exact_number(text, space.at(key))
 
 
 def _uniform(
@@ -139,8 +154,8 @@ def _uniform(
 ) -> tuple[dict[str, Any], list[Loss]]:
     low, high, step = bounds
     if low == high:
-        return {"value": written(low)}, []
-    ends: dict[str, Any] = {"min": written(low), "max": written(high)}
+        return {"value": spec_number(low)}, []
+    ends: dict[str, Any] = {"min": spec_number(low), "max": spec_number(high)}
     if step is None or (whole and step == 1):
         # Two whole bounds alone would mean whole numbers.
         plain = not whole and _is_whole(low) and _is_whole(high)
@@ -149,12 +164,12 @@ def _uniform(
     # More steps than a spec may have values: its own rules say so, and Decimal could not divide them.
     if step > 0 and 0 < (high - low) / step < MOST_STEPS and (high - low) % step:
         last = low + (high - low) // step * step
-        why = f"the steps from min end at {written(last)}, which stands there as max"
+        why = f"the steps from min end at {spec_number(last)}, which is written as max"
         losses.append(Loss(f"{space.at('max')}: {high}", why))
-        ends["max"] = written(last)
+        ends["max"] = spec_number(last)
         if last == low:
-            return {"value": written(low)}, losses
-    return {**ends, "step": written(step)}, losses
+            return {"value": spec_number(low)}, losses
+    return {**ends, "step": spec_number(step)}, losses
 
 
 def _shaped(
@@ -162,9 +177,9 @@ def _shaped(
 ) -> tuple[dict[str, Any], list[Loss]]:
     low, high, step = bounds
     q = "" if step is None else "q_"
-    rounding = {} if step is None else {"q": written(step)}
+    rounding = {} if step is None else {"q": spec_number(step)}
     if distribution == "logUniform":
-        ends = {"min": written(low), "max": written(high)}
+        ends = {"min": spec_number(low), "max": spec_number(high)}
         return {"distribution": f"{q}log_uniform_values", **ends, **rounding}, []
     if distribution not in {"normal", "logNormal"}:
         raise ForeignError(
@@ -172,7 +187,7 @@ def _shaped(
             f"got {distribution!r}"
         )
     mu, sigma = _middle(space, low, high, logarithms=distribution == "logNormal")
-    why = "min and max are no bounds in Katib, but three standard deviations to each side: mu and sigma here"
+    why = "in Katib, min and max are not bounds but three standard deviations from the mean; written as mu and sigma"
     kind = "log_normal" if distribution == "logNormal" else "normal"
     loss = Loss(f"{space.at('distribution')}: {distribution}", why)
     return {"distribution": f"{q}{kind}", "mu": mu, "sigma": sigma, **rounding}, [loss]
@@ -187,16 +202,16 @@ def _middle(
         )
     if logarithms:
         return _short(float((low * high).ln()) / 2), _short(float((high / low).ln()) / SIGMAS)
-    return written((low + high) / 2), _short(float((high - low) / SIGMAS))
+    return spec_number((low + high) / 2), _short(float((high - low) / SIGMAS))
 
 
 def _short(number: float) -> float:
-    """Keep 12 digits: what a logarithm leaves behind them differs between machines."""
+    """Return a number with 12 digits: further digits of logarithms differ between machines."""
     return float(f"{number:.12g}")
 
 
-def exact(text: object, where: str = "the value") -> Decimal:
-    """Read a number as written. Raises ForeignError."""
+def exact_number(text: object, where: str = "the value") -> Decimal:
+    """Return a number exactly as written. Raises ForeignError."""
     try:
         number = Decimal(str(text).strip())
     except InvalidOperation:
@@ -208,12 +223,118 @@ def exact(text: object, where: str = "the value") -> Decimal:
     return number
 
 
-def written(number: Decimal) -> int | float:
-    """Give the number that a spec holds for it: whole ones without a point."""
+def spec_number(number: Decimal) -> int | float:
+    """Return the number for a spec: integers without a decimal point."""
     return int(number) if _is_whole(number) and abs(number) <= 2**53 else float(number)
 
 
-def losses(found: Sequence[Read]) -> Iterator[Loss]:
-    """Tell what all parameters lost."""
+def parameter_losses(found: Sequence[ImportedParameter]) -> Iterator[Loss]:
+    """Yield the losses of all parameters."""
     for parameter in found:
         yield from parameter.losses
+
+
+HALF_WIDTH = 3
+"""Standard deviations from the mean of Katib's normal distributions to their bounds."""
+
+
+@dataclass(frozen=True, slots=True)
+class FeasibleSpace:
+    """One of Katib's parameters without its name."""
+
+    kind: str
+    feasible: dict[str, Any]
+    count: int | None
+    """Number of values in a grid; None if it is infinite."""
+    losses: tuple[Loss, ...] = ()
+
+
+def argument_text(value: Value) -> str:
+    """Write a value as `${args}` does."""
+    return str(canonical(value))
+
+
+def feasible_space(name: str, domain: Domain, *, grid: bool) -> FeasibleSpace | Value:
+    """Return a parameter's space; for a single value, that value."""
+    match domain:
+        case Constant(value):
+            return value
+        case Choice(values, probabilities):
+            even = len(set(probabilities or ())) < 2  # noqa: PLR2004 - none, or all alike
+            why = "Katib draws all of its values equally often"
+            return listed_space(name, values, () if even else (Loss(f"{name}.probabilities", why),))
+        case IntUniform(low, high):
+            return FeasibleSpace("int", {"min": str(low), "max": str(high)}, high - low + 1)
+        case Quantized(Uniform(low, high), q) if grid:
+            return listed_space(name, _multiples(low, high, q))
+        case Quantized(of, q):
+            inner = _continuous(name, of)
+            return FeasibleSpace("double", inner.feasible | {"step": bound_text(q)}, None, inner.losses)
+        case _:
+            return _continuous(name, domain)
+
+
+def listed_space(name: str, values: Sequence[Value], losses: tuple[Loss, ...] = ()) -> FeasibleSpace:
+    """Return the space of listed values; also for steps, because Katib adds them in floating point."""
+    texts = list(dict.fromkeys(map(argument_text, values)))
+    numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
+    if len(texts) < len(values):
+        losses = (*losses, Loss(name, "values with the same text, such as 1 and '1', are one value in Katib"))
+    if not all(isinstance(value, str) for value in values) and not numbers:
+        why = "values are text in Katib: true, null and lists are written as by ${args}"
+        losses = (*losses, Loss(name, why))
+    return FeasibleSpace("discrete" if numbers else "categorical", {"list": texts}, len(texts), losses)
+
+
+def _multiples(low: float, high: float, q: float) -> tuple[Value, ...]:
+    first, last, step = (Decimal(repr(bound)) for bound in (low, high, q))
+    count = math.ceil((last - first) / step)
+    return tuple(float(first + step * place) for place in range(count))
+
+
+def _continuous(name: str, domain: Continuous) -> FeasibleSpace:
+    match domain:
+        case Uniform(low, high):
+            return FeasibleSpace("double", _ends(low, high), None)
+        case LogUniform(low, high):
+            return FeasibleSpace("double", _ends(low, high) | {"distribution": "logUniform"}, None)
+        case Normal(mu, sigma, low, high):
+            ends = _ends(mu - HALF_WIDTH * sigma, mu + HALF_WIDTH * sigma)
+            cut = low is not None or high is not None
+            losses = (Loss(f"{name}: bounds of the normal distribution", "Katib's has none"),) if cut else ()
+            return FeasibleSpace("double", ends | {"distribution": "normal"}, None, losses)
+        case LogNormal(mu, sigma):
+            ends = _ends(_power(mu - HALF_WIDTH * sigma), _power(mu + HALF_WIDTH * sigma))
+            return FeasibleSpace("double", ends | {"distribution": "logNormal"}, None)
+        case Beta():
+            loss = Loss(
+                f"{name}: beta", "Katib does not have this distribution; written as uniform from 0 to 1"
+            )
+            return FeasibleSpace("double", _ends(0, 1), None, (loss,))
+        case _:
+            assert_never(domain)
+
+
+def _ends(low: float, high: float) -> dict[str, Any]:
+    return {"min": bound_text(low), "max": bound_text(high)}
+
+
+def _power(exponent: float) -> float:
+    """Return e to a power with 10 digits, so that an import and export returns the same bounds."""
+    return float(f"{math.exp(exponent):.10g}")
+
+
+def bound_text(value: float) -> str:
+    """Return a bound with at most 15 digits, without the noise of sums."""
+    short = float(f"{value:.15g}")
+    return argument_text(short)
+
+
+def observed_space(name: str, assignments: Sequence[Mapping[str, Value]]) -> FeasibleSpace | Value:
+    """Return the space of all values of a parameter; for one value, that value."""
+    values: dict[str, Value] = {}
+    for assignment in assignments:
+        if name in assignment:
+            values.setdefault(argument_text(assignment[name]), assignment[name])
+    found = list(values.values())
+    return found[0] if len(found) == 1 else listed_space(name, found)

@@ -6,46 +6,49 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from generator.exchange import unsaid
-from generator.exchange.katib import feasible, job
-from generator.exchange.katib.feasible import Space
-from generator.exchange.loss import Exported, Loss
-from generator.formats import yaml
-from generator.structs import adaptive
-from generator.structs.reporting import MetricSource, Reduce
-from generator.structs.sweep import Draw, Grid, Sampler, Sweep
-from generator.structs.values import Value
+from sweepledger.exchange import conversion
+from sweepledger.exchange.conversion import Exported, Loss
+from sweepledger.exchange.katib import parameters, trial_template
+from sweepledger.exchange.katib.parameters import FeasibleSpace
+from sweepledger.formats import yaml
+from sweepledger.structs import search_block
+from sweepledger.structs.metric import MetricSource, Reduce
+from sweepledger.structs.search_block import GridSearch, RandomSearch, Sampler
+from sweepledger.structs.sweep import Sweep
+from sweepledger.structs.values import Value
 
 KATIB = "Katib"
 ALGORITHMS = {
-    adaptive.Method.TPE: "multivariate-tpe",
-    adaptive.Method.BAYES: "bayesianoptimization",
-    adaptive.Method.CMA_ES: "cmaes",
+    search_block.Method.TPE: "multivariate-tpe",
+    search_block.Method.BAYES: "bayesianoptimization",
+    search_block.Method.CMA_ES: "cmaes",
 }
 USUAL_ROUNDS = 10
-"""Of a search that no number of rounds bounds."""
+"""Rounds to export for a search without a limit of rounds."""
 STRATEGIES = {Reduce.LAST: "latest", Reduce.MAX: "max", Reduce.MIN: "min"}
 LARGEST_COUNT = 2**31 - 1
-"""Katib counts in 32 bits."""
+"""Largest number of trials: Katib counts in 32 bits."""
 LARGEST_STATE = 2**32 - 1
-"""Of NumPy's generator, which Katib's random search seeds."""
+"""Largest seed of NumPy's generator, which Katib's random search uses."""
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
-    """What Katib is to look through, and what that leaves out."""
+class KatibSearch:
+    """The search of an Experiment, and its losses."""
 
     algorithm: dict[str, Any]
-    dimensions: Mapping[str, Space]
+    dimensions: Mapping[str, FeasibleSpace]
     constants: Mapping[str, Value]
     trials: int
     losses: tuple[Loss, ...]
 
 
 def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
-    """Write the Experiment."""
+    """Return the Experiment."""
     search = _search(sweep, assignments)
-    template, losses = job.template(sweep, _references(search.dimensions), search.constants)
+    template, losses = trial_template.write_trial_template(
+        sweep, _references(search.dimensions), search.constants
+    )
     count = min(search.trials, LARGEST_COUNT)
     experiment = {
         "apiVersion": "kubeflow.org/v1beta1",
@@ -66,7 +69,7 @@ def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
             "trialTemplate": template,
         },
     }
-    return Exported(yaml.dump(experiment), (*search.losses, *_lost(sweep), *losses))
+    return Exported(yaml.dump(experiment), (*search.losses, *_sweep_losses(sweep), *losses))
 
 
 def _objective(sweep: Sweep) -> dict[str, Any]:
@@ -80,83 +83,90 @@ def _objective(sweep: Sweep) -> dict[str, Any]:
     }
 
 
-def _search(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Search:
+def _search(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> KatibSearch:
     if sweep.search is not None:
-        return _by_rounds(sweep.search)
+        return _adaptive(sweep.search)
     match sweep.blocks:
-        case (Grid() | Draw() as block,):
+        case (GridSearch() | RandomSearch() as block,):
             return _block(block, assignments)
         case _:
             return _product(sweep, assignments)
 
 
-def _block(block: Grid | Draw, assignments: Sequence[Mapping[str, Value]]) -> Search:
+def _block(block: GridSearch | RandomSearch, assignments: Sequence[Mapping[str, Value]]) -> KatibSearch:
     dimensions, constants = _split(
         {
-            parameter.name: feasible.space(parameter.name, parameter.domain, grid=isinstance(block, Grid))
+            parameter.name: parameters.feasible_space(
+                parameter.name, parameter.domain, grid=isinstance(block, GridSearch)
+            )
             for parameter in block.space.parameters
         }
     )
-    losses = [*_spaces(dimensions), *unsaid.of_block(block, KATIB)]
-    if isinstance(block, Draw):
+    losses = [*_spaces(dimensions), *conversion.block_losses(block, KATIB)]
+    if isinstance(block, RandomSearch):
         algorithm, more = _algorithm(block)
-        return Search(algorithm, dimensions, constants, len(assignments), (*losses, *more))
+        return KatibSearch(algorithm, dimensions, constants, len(assignments), (*losses, *more))
     size = math.prod(space.count or 1 for space in dimensions.values())
     if block.cap is not None and block.cap < size:
-        why = f"Katib takes the first {block.cap} combinations in an order of its own"
+        why = f"Katib runs the first {block.cap} combinations in its own order"
         losses.append(Loss("grid_order: shuffled", why))
         size = block.cap
     elif size != len(assignments):
         losses.append(Loss(f"{len(assignments)} assignments", f"Katib runs all {size} combinations"))
-    return Search({"algorithmName": "grid"}, dimensions, constants, size, tuple(losses))
+    return KatibSearch({"algorithmName": "grid"}, dimensions, constants, size, tuple(losses))
 
 
-def _by_rounds(search: adaptive.Search) -> Search:
-    """Give a search by rounds to the algorithm of Katib that is nearest to it."""
+def _adaptive(search: search_block.AdaptiveSearch) -> KatibSearch:
+    """Return an adaptive search with the nearest algorithm of Katib."""
     dimensions, constants = _split(
-        {one.name: feasible.space(one.name, one.domain, grid=False) for one in search.space.parameters}
+        {
+            parameter.name: parameters.feasible_space(parameter.name, parameter.domain, grid=False)
+            for parameter in search.space.parameters
+        }
     )
-    losses = [*_spaces(dimensions), *unsaid.of_block(search, KATIB)]
-    losses.append(Loss("rounds", "Katib asks for a trial whenever one ends, from what has ended by then"))
+    losses = [*_spaces(dimensions), *conversion.block_losses(search, KATIB)]
+    losses.append(
+        Loss("rounds", "Katib requests one trial whenever one ends, from the trials that have ended")
+    )
     name = ALGORITHMS.get(search.method)
     if name is None:
-        losses.append(Loss(f"method: {search.method}", "written as multivariate-tpe, the nearest there"))
+        losses.append(Loss(f"method: {search.method}", "written as multivariate-tpe, the nearest algorithm"))
     if search.resource is not None:
-        losses.append(Loss("resource", "every trial runs with what the program takes by itself"))
-    losses += [Loss(f"start: {other}", "an Experiment knows its own trials only") for other in search.start]
+        losses.append(Loss("resource", "every trial runs with the program's default"))
+    losses += [Loss(f"start: {other}", "an Experiment uses only its own trials") for other in search.start]
     count = search.cap or search.rounds.size * (search.rounds.max or USUAL_ROUNDS)
     algorithm: dict[str, Any] = {"algorithmName": name or "multivariate-tpe"}
     if search.seed <= LARGEST_STATE:
         algorithm["algorithmSettings"] = [{"name": "random_state", "value": str(search.seed)}]
-    losses.append(Loss("seed", "Katib proposes other values from the same one"))
-    return Search(algorithm, dimensions, constants, count, tuple(losses))
+    losses.append(Loss("seed", "Katib proposes other values for the same seed"))
+    return KatibSearch(algorithm, dimensions, constants, count, tuple(losses))
 
 
-def _algorithm(block: Draw) -> tuple[dict[str, Any], list[Loss]]:
+def _algorithm(block: RandomSearch) -> tuple[dict[str, Any], list[Loss]]:
     if block.sampler is Sampler.SOBOL:
         return {"algorithmName": "sobol"}, [
             Loss("seed", "Katib's sobol takes none, so it draws other values")
         ]
-    losses = [Loss("seed", "Katib draws other values from the same one")]
+    losses = [Loss("seed", "Katib draws other values for the same seed")]
     if block.sampler is not Sampler.RANDOM:
-        losses.append(Loss(f"method: {block.method}", "Katib has no such method; random there"))
+        losses.append(Loss(f"method: {block.method}", "Katib does not have this method; written as random"))
     if block.seed > LARGEST_STATE:
         return {"algorithmName": "random"}, [*losses, Loss(f"seed: {block.seed}", "Katib's are below 2^32")]
     settings = [{"name": "random_state", "value": str(block.seed)}]
     return {"algorithmName": "random", "algorithmSettings": settings}, losses
 
 
-def _product(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Search:
-    """Span a grid over all values that a list, or several blocks, have: Katib has neither."""
-    spaces = {name: feasible.seen(name, assignments) for name in _columns(sweep, assignments)}
+def _product(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> KatibSearch:
+    """Return a grid of all values in a list or in several blocks, which Katib does not have."""
+    spaces = {name: parameters.observed_space(name, assignments) for name in _columns(sweep, assignments)}
     dimensions, constants = _split(spaces)
     size = math.prod(space.count or 1 for space in dimensions.values())
     what = "blocks" if len(sweep.blocks) > 1 else "method: list"
-    why = f"Katib has none: it runs all {size} combinations of the values, not {len(assignments)} assignments"
+    why = f"Katib has none: it runs all {size} combinations of the values, not {len(assignments)} configurations"
     losses = [Loss(what, why), *_spaces(dimensions)]
     for block in sweep.blocks:
-        losses += unsaid.of_block(block, KATIB)
-    return Search({"algorithmName": "grid"}, dimensions, constants, size, tuple(losses))
+        losses += conversion.block_losses(block, KATIB)
+    return KatibSearch({"algorithmName": "grid"}, dimensions, constants, size, tuple(losses))
 
 
 def _columns(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Iterator[str]:
@@ -166,26 +176,26 @@ def _columns(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Iterat
 
 
 def _split(
-    spaces: Mapping[str, Space | Value],
-) -> tuple[dict[str, Space], dict[str, Value]]:
-    """Tell what varies from what does not: Katib has no parameter of one value, so its command holds those.
+    spaces: Mapping[str, FeasibleSpace | Value],
+) -> tuple[dict[str, FeasibleSpace], dict[str, Value]]:
+    """Return varying parameters and constants: Katib has no parameter with one value, so its command contains those.
 
     An Experiment needs a parameter all the same; where nothing varies, all are lists of one.
     """
-    varying = {name: space for name, space in spaces.items() if isinstance(space, Space)}
-    constant = {name: space for name, space in spaces.items() if not isinstance(space, Space)}
+    varying = {name: space for name, space in spaces.items() if isinstance(space, FeasibleSpace)}
+    constant = {name: space for name, space in spaces.items() if not isinstance(space, FeasibleSpace)}
     if varying:
         return varying, constant
-    return {name: feasible.listed(name, [value]) for name, value in constant.items()}, {}
+    return {name: parameters.listed_space(name, [value]) for name, value in constant.items()}, {}
 
 
-def _spaces(dimensions: Mapping[str, Space]) -> Iterator[Loss]:
+def _spaces(dimensions: Mapping[str, FeasibleSpace]) -> Iterator[Loss]:
     for space in dimensions.values():
         yield from space.losses
 
 
-def _references(dimensions: Mapping[str, Space]) -> dict[str, str]:
-    """Name each placeholder after its parameter, without dots and dashes; two that meet get numbers."""
+def _references(dimensions: Mapping[str, FeasibleSpace]) -> dict[str, str]:
+    """Return placeholder names: the parameters' names without dots and dashes, numbered if they collide."""
     names: dict[str, str] = {}
     for name in dimensions:
         alias = plain = re.sub(r"[^A-Za-z0-9]", "_", name)
@@ -196,9 +206,9 @@ def _references(dimensions: Mapping[str, Space]) -> dict[str, str]:
     return names
 
 
-def _lost(sweep: Sweep) -> Iterator[Loss]:
+def _sweep_losses(sweep: Sweep) -> Iterator[Loss]:
     if sweep.description:
-        yield Loss("description", "an Experiment has none")
+        yield Loss("description", "an Experiment has no description")
     if sweep.metric.source is MetricSource.RESULT:
         why = "Katib reads lines `name=value` from standard output: print the metric as well"
         yield Loss("metric.source: result", why)
@@ -207,6 +217,6 @@ def _lost(sweep: Sweep) -> Iterator[Loss]:
     if sweep.early_stop is not None:
         yield Loss("early_terminate", "not written: Katib's median rule compares while all trials run")
     if sweep.replicates > 1:
-        yield Loss(f"replicates: {sweep.replicates}", "every assignment runs once, with the first seed")
+        yield Loss(f"replicates: {sweep.replicates}", "every configuration runs once, with the first seed")
     if sweep.budget.max_trials is not None or sweep.budget.max_gpu_hours is not None:
-        yield Loss("budget", "is checked here, before anything is generated; Katib has none")
+        yield Loss("budget", "Katib has none; here it is checked before a batch is generated")

@@ -1,6 +1,6 @@
 """W&B's sweep configuration, all of its distributions."""
 
-from generator.exchange.wandb.reading import read
-from generator.exchange.wandb.writing import write
+from sweepledger.exchange.wandb.reader import read
+from sweepledger.exchange.wandb.writer import write
 
 __all__ = ["read", "write"]

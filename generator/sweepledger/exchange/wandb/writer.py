@@ -1,15 +1,12 @@
-"""A sweep as the YAML that `wandb sweep` takes, as near as W&B can come."""
+"""A sweep as the YAML that `wandb sweep` reads, as close as W&B allows."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, assert_never
 
-from generator.exchange.loss import Exported, Loss
-from generator.exchange.programs import script_in
-from generator.exchange.unsaid import of_block, of_run
-from generator.formats.yaml import dump
-from generator.structs.adaptive import HyperbandStop, Method, Search
-from generator.structs.command import DEFAULT_COMMAND, PROGRAM
-from generator.structs.domain import (
+from sweepledger.exchange.conversion import Exported, Loss, block_losses, export_banner, run_losses
+from sweepledger.exchange.spec_parts import find_script
+from sweepledger.formats.yaml import dump
+from sweepledger.structs.domain import (
     Beta,
     Choice,
     Constant,
@@ -22,14 +19,25 @@ from generator.structs.domain import (
     Quantized,
     Uniform,
 )
-from generator.structs.sweep import Block, Draw, Grid, Listing, Sampler, Sweep
-from generator.structs.values import Value, canonical_json
+from sweepledger.structs.early_stopping import HyperbandStop
+from sweepledger.structs.program import DEFAULT_COMMAND, PROGRAM_MACRO
+from sweepledger.structs.search_block import (
+    AdaptiveSearch,
+    Block,
+    ConfigurationList,
+    GridSearch,
+    Method,
+    RandomSearch,
+    Sampler,
+)
+from sweepledger.structs.sweep import Sweep
+from sweepledger.structs.values import Value, canonical_json
 
 
 def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
-    """Write the first block as a W&B sweep; a list becomes the grid of its values."""
+    """Return the first block as a W&B sweep; a list becomes the grid of its values."""
     block = sweep.blocks[0]
-    losses = [*_blocks(sweep), *of_block(block, "W&B")]
+    losses = [*_blocks(sweep), *block_losses(block, "W&B")]
     document: dict[str, Any] = {"name": sweep.name}
     if sweep.description:
         document["description"] = sweep.description
@@ -39,57 +47,59 @@ def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
     if (stop := _early_terminate(sweep, losses)) is not None:
         document["early_terminate"] = stop
     document["parameters"] = (
-        _listed(assignments, losses) if isinstance(block, Listing) else dict(_parameters(block, losses))
+        _listed(assignments, losses)
+        if isinstance(block, ConfigurationList)
+        else dict(_parameters(block, losses))
     )
-    losses.append(Loss("metric.source", f"W&B takes what the program logs: wandb.log of {sweep.metric.name}"))
-    losses += of_run(sweep, "W&B")
-    told = [f"- {loss.what}: {loss.why}" for loss in losses]
-    banner = "\n".join([f"Exported from the sweep {sweep.name}. What W&B does otherwise:", *told])
+    losses.append(
+        Loss("metric.source", f"W&B reads what the program logs: call wandb.log with {sweep.metric.name}")
+    )
+    losses += run_losses(sweep, "W&B")
+    banner = export_banner(sweep, "W&B", losses)
     return Exported(dump(document, banner=banner), tuple(losses))
 
 
 def _blocks(sweep: Sweep) -> Iterator[Loss]:
     for number, block in enumerate(sweep.blocks[1:], start=2):
         yield Loss(
-            f"block {number} ({block.method})", "a W&B sweep has one space; only the first block is here"
+            f"block {number} ({block.method})",
+            "a W&B sweep has one search space; only the first block is written",
         )
 
 
 def _program(sweep: Sweep, losses: list[Loss]) -> dict[str, Any]:
-    """Give `program` and, unless it is W&B's default, `command`."""
+    """Return `program` and, unless it is W&B's default, `command`."""
     command = list(sweep.command)
     if any("${seed}" in part for part in command):
-        losses.append(Loss("command: ${seed}", "W&B has no such macro; give the seed another way"))
-    place = script_in(command)
+        losses.append(Loss("command: ${seed}", "W&B has no such macro; return the seed another way"))
+    place = find_script(command)
     if place is None:
         return {"command": command}
-    program, command[place] = command[place], PROGRAM
+    program, command[place] = command[place], PROGRAM_MACRO
     return {"program": program} | ({} if tuple(command) == DEFAULT_COMMAND else {"command": command})
 
 
 def _method(block: Block, losses: list[Loss]) -> dict[str, Any]:
     match block:
-        case Grid(cap=cap, seed=seed):
+        case GridSearch(cap=cap, seed=seed):
             if seed is not None:
-                losses.append(Loss("grid_order: shuffled", "W&B takes a grid in its own order"))
+                losses.append(Loss("grid_order: shuffled", "W&B runs a grid in its own order"))
             return {"method": "grid"} | ({} if cap is None else {"run_cap": cap})
-        case Draw(sampler=sampler, cap=cap):
-            losses.append(Loss("seed", "W&B has none: it draws other values, anew each time"))
+        case RandomSearch(sampler=sampler, cap=cap):
+            losses.append(Loss("seed", "W&B has none: it draws other values each time"))
             if sampler is not Sampler.RANDOM:
-                losses.append(Loss(f"method: {sampler}", "written as random: W&B draws by chance alone"))
+                losses.append(Loss(f"method: {sampler}", "written as random: W&B has no other sampler"))
             return {"method": "random", "run_cap": cap}
-        case Listing():
+        case ConfigurationList():
             return {"method": "grid"}
-        case Search(method=adaptive, cap=cap, rounds=rounds):
+        case AdaptiveSearch(method=adaptive, cap=cap, rounds=rounds):
             return _bayes(adaptive, cap or (rounds.max and rounds.max * rounds.size), losses)
         case _:
             assert_never(block)
 
 
 def _metric(sweep: Sweep, losses: list[Loss]) -> dict[str, Any]:
-    losses += [
-        Loss(f"metrics: {other.name}", "W&B has one metric that decides") for other in sweep.other_metrics
-    ]
+    losses += [Loss(f"metrics: {other.name}", "W&B has one objective") for other in sweep.other_metrics]
     target = {} if sweep.metric.target is None else {"target": sweep.metric.target}
     return {"name": sweep.metric.name, "goal": str(sweep.metric.goal), **target}
 
@@ -102,20 +112,20 @@ def _early_terminate(sweep: Sweep, losses: list[Loss]) -> dict[str, Any] | None:
             keys = {"min_iter": first} if count is None else {"max_iter": last, "s": count}
             return {"type": "hyperband", **keys, "eta": eta, "strict": strict}
         case _:
-            losses.append(Loss("early_terminate", "W&B has hyperband only; every run goes to its end"))
+            losses.append(Loss("early_terminate", "W&B has only hyperband; all trials run to their end"))
             return None
 
 
 def _bayes(method: Method, cap: int | None, losses: list[Loss]) -> dict[str, Any]:
-    losses.append(Loss("seed", "W&B has none: it proposes other values, anew each time"))
-    losses.append(Loss("rounds", "W&B proposes a run at a time, from what has ended by then"))
+    losses.append(Loss("seed", "W&B has none: it proposes other values each time"))
+    losses.append(Loss("rounds", "W&B proposes one trial at a time, from the trials that have ended"))
     if method is not Method.BAYES:
-        losses.append(Loss(f"method: {method}", "written as bayes: W&B has no other that learns"))
+        losses.append(Loss(f"method: {method}", "written as bayes: W&B has no other adaptive method"))
     return {"method": "bayes"} | ({} if cap is None else {"run_cap": cap})
 
 
 def _listed(assignments: Sequence[Mapping[str, Value]], losses: list[Loss]) -> dict[str, Any]:
-    """Give each parameter the values that it has in the list."""
+    """Return each parameter with its values in the list."""
     found: dict[str, dict[str, Value]] = {}
     for assignment in assignments:
         for name, value in assignment.items():
@@ -124,7 +134,7 @@ def _listed(assignments: Sequence[Mapping[str, Value]], losses: list[Loss]) -> d
     for values in found.values():
         size *= len(values)
     if size > len(assignments) or any(len(found) > len(assignment) for assignment in assignments):
-        why = f"W&B cannot list: it takes all {size} combinations, not these {len(assignments)}"
+        why = f"W&B cannot list configurations: it runs all {size} combinations, not these {len(assignments)}"
         losses.append(Loss("method: list", why))
     return {name: {"values": [_plain(value) for value in values.values()]} for name, values in found.items()}
 
@@ -135,7 +145,7 @@ def _parameters(block: Block, losses: list[Loss]) -> Iterator[tuple[str, dict[st
             None,
             None,
         ):
-            losses.append(Loss(f"parameters.{parameter.name}", "written as normal: W&B cuts nothing off"))
+            losses.append(Loss(f"parameters.{parameter.name}", "written as normal: W&B does not truncate it"))
         yield parameter.name, _domain(parameter.domain)
 
 

@@ -1,31 +1,32 @@
-"""Which keys a rendered object may have: those that the bases and the renderer write.
+"""The keys that a batch's objects may have: those that the bases and the renderer write.
 
-A list of what is allowed, as a list of what is forbidden would miss what Kubernetes adds next year.
+This lists what is allowed, because a list of what is forbidden would miss what Kubernetes adds next year.
 """
 
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
-from generator.policy.findings import Finding
-from generator.reader.paths import Path
-from generator.reader.shown import written
-from generator.structs import kinds
-from generator.structs.labels import (
+from sweepledger.policy.objects import Finding
+from sweepledger.policy.schema import MALFORMED
+from sweepledger.reader.document import DocumentPath
+from sweepledger.reader.messages import safe_json
+from sweepledger.structs import kubernetes
+from sweepledger.structs.kubernetes import (
     BATCH_LABEL,
     EGRESS_LABEL,
+    GENERATOR_LABELS,
     INDEX_LABEL,
     PRIORITY_LABEL,
     QUEUE_LABEL,
     SWEEP_LABEL,
     TRIAL_LABEL,
 )
-from generator.structs.settings import GPU, Settings
-
-Manifest = Mapping[str, Any]
+from sweepledger.structs.node_pool import GPU_RESOURCE
+from sweepledger.structs.settings import PEERS_EGRESS, Settings
 
 
 class Anything:
-    """What others judge: their schemas."""
+    """A value that only the schema checks."""
 
 
 Form: TypeAlias = "Mapping[str, Form] | tuple[Form] | Anything | None"
@@ -33,14 +34,12 @@ Form: TypeAlias = "Mapping[str, Form] | tuple[Form] | Anything | None"
 
 ANY_KEY = "*"
 ANYTHING = Anything()
-MALFORMED = "manifest-malformed"
 
-PEERS = f"{EGRESS_LABEL}peers"
+PEERS = f"{EGRESS_LABEL}{PEERS_EGRESS}"
 """The pods of one distributed trial may reach each other."""
 
 LABELS = (
-    "app.kubernetes.io/managed-by",
-    "app.kubernetes.io/name",
+    *sorted(GENERATOR_LABELS),
     BATCH_LABEL,
     INDEX_LABEL,
     SWEEP_LABEL,
@@ -59,11 +58,17 @@ STEADY: Form = {"cluster-autoscaler.kubernetes.io/safe-to-evict": None, "karpent
 
 DISTRIBUTED = tuple(
     (kind.api_version, kind.kind)
-    for kind in (kinds.JOB_SET, kinds.PYTORCH_JOB, kinds.TF_JOB, kinds.MPI_JOB, kinds.TRAINING_RUNTIME)
+    for kind in (
+        kubernetes.JOB_SET,
+        kubernetes.PYTORCH_JOB,
+        kubernetes.TF_JOB,
+        kubernetes.MPI_JOB,
+        kubernetes.TRAINING_RUNTIME,
+    )
 )
 """Kinds whose pods have a form of ours; what is around the pods, their schemas judge."""
 
-TRAIN_JOB = (kinds.TRAIN_JOB.api_version, kinds.TRAIN_JOB.kind)
+TRAIN_JOB = (kubernetes.TRAIN_JOB.api_version, kubernetes.TRAIN_JOB.kind)
 _TRAIN_JOB: Form = {
     "runtimeRef": {"apiGroup": None, "kind": None, "name": None},
     "suspend": None,
@@ -126,7 +131,7 @@ def objects(settings: Settings) -> Mapping[tuple[str, str], Form]:
 
 
 def template(settings: Settings, *, distributed: bool = False) -> Form:
-    """Say what may stand in a pod's template."""
+    """Return the keys that a pod template may have."""
     metadata: Form = {"labels": _pod_labels(settings, distributed=distributed), "annotations": STEADY}
     return {"metadata": metadata, "spec": _pod(settings, distributed=distributed)}
 
@@ -160,7 +165,7 @@ def _pod(settings: Settings, *, distributed: bool) -> Form:
 
 
 def _container(settings: Settings, *, distributed: bool) -> Form:
-    gpus = {GPU, *(pool.gpu_resource for pool in settings.pools.values())}
+    gpus = {GPU_RESOURCE, *(pool.gpu_resource for pool in settings.pools.values())}
     amounts: Form = dict.fromkeys(("cpu", "memory", "ephemeral-storage", *gpus))
     capabilities: Form = {"add": (None,), "drop": (None,)} if distributed else {"drop": (None,)}
     ports: Mapping[str, Form] = {"ports": ({"name": None, "containerPort": None, "protocol": None},)}
@@ -189,31 +194,31 @@ def _container(settings: Settings, *, distributed: bool) -> Form:
     }
 
 
-def compare(found: Any, form: Form, path: Path = ()) -> Iterator[Finding]:
-    """Find keys that the form lacks, and values of another kind than it has."""
+def compare(found: Any, form: Form, path: DocumentPath = ()) -> Iterator[Finding]:
+    """Yield keys that are not allowed, and values of another type."""
     if isinstance(form, Anything):
         return
     if isinstance(form, Mapping):
         if not isinstance(found, Mapping):
-            yield Finding(path, f"must be a mapping, got {written(found)}", MALFORMED)
+            yield Finding(path, f"must be a mapping, got {safe_json(found)}", MALFORMED)
             return
         for key, value in found.items():
             if key in form or ANY_KEY in form:
                 yield from compare(value, form.get(key), (*path, key))
             else:
-                yield Finding((*path, key), f"must be absent, got {written(value)}", _code((*path, key)))
+                yield Finding((*path, key), f"must be absent, got {safe_json(value)}", _code((*path, key)))
     elif isinstance(form, tuple):
         if not isinstance(found, list):
-            yield Finding(path, f"must be a list, got {written(found)}", MALFORMED)
+            yield Finding(path, f"must be a list, got {safe_json(found)}", MALFORMED)
             return
         for index, item in enumerate(found):
             yield from compare(item, form[0], (*path, index))
     elif found is None or isinstance(found, Mapping | list):
-        yield Finding(path, f"must be a plain value, got {written(found)}", MALFORMED)
+        yield Finding(path, f"must be a plain value, got {safe_json(found)}", MALFORMED)
 
 
-def _code(path: Path) -> str:
-    """Say whose rule a foreign key breaks."""
+def _code(path: DocumentPath) -> str:
+    """Return the code for a key that is not allowed."""
     if "template" not in path:
         return "key-not-allowed"
     return "volume-not-allowed" if "volumes" in path else "pod-not-restricted"

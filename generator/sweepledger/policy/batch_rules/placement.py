@@ -1,36 +1,34 @@
-"""Where the pods of a batch may run, and before whom: only as the settings let everybody's."""
+"""Placement of a batch's pods: nodes, queue and priority, only as the settings allow."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from generator.formats.placement import placement
-from generator.policy.findings import Finding
-from generator.policy.ours.trials import SHARED, Trials
-from generator.policy.workloads import Object, Pod
-from generator.reader.shown import shown, written
-from generator.structs.labels import PRIORITY_LABEL, QUEUE_LABEL
-from generator.structs.settings import GPU, Pool
+from sweepledger.policy.batch_rules.identity import RUNTIME_KIND, BatchContext
+from sweepledger.policy.objects import Finding, Object, Pod
+from sweepledger.reader.messages import safe_json, safe_repr
+from sweepledger.structs.kubernetes import PRIORITY_LABEL, QUEUE_LABEL
+from sweepledger.structs.node_pool import GPU_RESOURCE, Pool, scheduling_fields
 
 CODE = "placement-not-ours"
 KEYS = ("affinity", "nodeSelector", "tolerations")
 POOLS = "pools stand in sweepledger.yaml; a sweep names one as run.pool"
 
 
-def check(thing: Object, trials: Trials) -> Iterator[Finding]:
-    """Find what asks for other nodes, queues or rights to go first than the settings give."""
-    own = thing.metadata.get("labels") or {}
+def check(obj: Object, trials: BatchContext) -> Iterator[Finding]:
+    """Yield nodes, queues or priorities that the settings do not allow."""
+    own = obj.metadata.get("labels") or {}
     queue = own.get(QUEUE_LABEL)
     pools = tuple(trials.settings.pools.values())
     if queue is not None and queue not in {pool.queue for pool in pools}:
-        message = f"must be the queue of a pool of the settings, got {shown(queue)}"
+        message = f"must be the queue of a pool of the settings, got {safe_repr(queue)}"
         yield Finding(("metadata", "labels", QUEUE_LABEL), message, CODE, POOLS)
         return
     if PRIORITY_LABEL in own and queue is None:
-        message = f"must be absent without a queue, got {shown(own[PRIORITY_LABEL])}"
+        message = f"must be absent without a queue, got {safe_repr(own[PRIORITY_LABEL])}"
         yield Finding(("metadata", "labels", PRIORITY_LABEL), message, CODE)
-    if thing.kind != SHARED:  # the queue of its pods stands on the objects that start them
+    if obj.kind != RUNTIME_KIND:  # the queue of its pods stands on the objects that start them
         pools = tuple(pool for pool in pools if pool.queue == queue)
-    for pod in thing.pods:
+    for pod in obj.pods:
         yield from _nodes(pod, pools, queue)
         yield from _named(pod, trials)
 
@@ -38,10 +36,10 @@ def check(thing: Object, trials: Trials) -> Iterator[Finding]:
 def _nodes(pod: Pod, pools: tuple[Pool, ...], queue: str | None) -> Iterator[Finding]:
     found = {key: pod.spec[key] for key in KEYS if key in pod.spec}
     devices = {name for container in pod.containers for name in _limits(container.data) if "/" in name}
-    is_plain = not found and queue is None and devices <= {GPU}
+    is_plain = not found and queue is None and devices <= {GPU_RESOURCE}
     if not is_plain and not any(_fits(pool, found, devices) for pool in pools):
         asked = found | dict.fromkeys(sorted(devices), "a device")
-        message = f"must ask for nodes as one pool of the settings does, got {written(asked)}"
+        message = f"must ask for nodes as one pool of the settings does, got {safe_json(asked)}"
         yield Finding(pod.at, message, CODE, POOLS)
 
 
@@ -51,10 +49,10 @@ def _limits(container: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _fits(pool: Pool, found: Mapping[str, Any], devices: set[str]) -> bool:
-    return devices <= {pool.gpu_resource} and placement(pool, has_gpus=bool(devices)) == found
+    return devices <= {pool.gpu_resource} and scheduling_fields(pool, has_gpus=bool(devices)) == found
 
 
-def _named(pod: Pod, trials: Trials) -> Iterator[Finding]:
+def _named(pod: Pod, trials: BatchContext) -> Iterator[Finding]:
     secret, settings = trials.settings.image_pull_secret, trials.settings
     wanted = {
         "imagePullSecrets": None if secret is None else [{"name": secret}],
@@ -62,5 +60,5 @@ def _named(pod: Pod, trials: Trials) -> Iterator[Finding]:
     }
     for key, value in wanted.items():
         if pod.spec.get(key) != value:
-            message = f"must be {written(value)} as in the settings, got {written(pod.spec.get(key))}"
+            message = f"must be {safe_json(value)} as in the settings, got {safe_json(pod.spec.get(key))}"
             yield Finding((*pod.at, key), message, CODE)

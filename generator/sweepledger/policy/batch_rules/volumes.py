@@ -1,19 +1,32 @@
-"""The volumes of trials: from where the settings say, and each trial writes into its own folder only."""
+"""Volumes of a batch's pods: only those that the settings name; each trial writes to its own folder only."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from generator.policy.findings import Finding
-from generator.policy.ours.trials import COMPLETION_INDEX, SHARED, Trials, index, is_indexed
-from generator.policy.workloads import Object
-from generator.reader.paths import Path
-from generator.reader.shown import shown, written
-from generator.structs.labels import CHECKPOINTS, INDEX_VARIABLE, PARENT_PATH
+from sweepledger.policy.batch_rules.identity import (
+    RUNTIME_KIND,
+    BatchContext,
+    is_indexed,
+    trial_index,
+)
+from sweepledger.policy.objects import Finding, Object
+from sweepledger.reader.document import DocumentPath
+from sweepledger.reader.messages import safe_json, safe_repr
+from sweepledger.structs.kubernetes import (
+    ARTIFACTS_VOLUME,
+    CHECKPOINTS_VOLUME,
+    COMPLETION_INDEX_VARIABLE,
+    INDEX_VARIABLE,
+    RESULTS_VOLUME,
+    parent_mount,
+    trial_folder,
+    trial_folder_by_variable,
+)
 
 CODE = "volume-not-allowed"
 
 PLAIN = frozenset({"clone", "code", "launcher", "scratch", "shared-memory", "table"})
-WRITABLE = frozenset({"artifacts", "checkpoints", "results"})
+WRITABLE = frozenset({ARTIFACTS_VOLUME, CHECKPOINTS_VOLUME, RESULTS_VOLUME})
 DATA = "data"
 CREDENTIALS = "clone-credentials"
 SECRET = "secret-"  # noqa: S105 - how the volume of a secret is called
@@ -22,10 +35,10 @@ SUBPATHS = ("subPath", "subPathExpr")
 Volume = Mapping[str, Any]
 
 
-def check(thing: Object, trials: Trials) -> Iterator[Finding]:
-    """Find what pods would mount beside what is theirs."""
-    own = _folder(thing, trials.batch)
-    for pod in thing.pods:
+def check(obj: Object, trials: BatchContext) -> Iterator[Finding]:
+    """Yield the volumes and mounts of pods that the batch may not have."""
+    own = _folder(obj, trials.batch)
+    for pod in obj.pods:
         for number, volume in enumerate(pod.volumes):
             yield from _volume(volume, trials, (*pod.at, "volumes", number))
         volumes = {volume.get("name"): volume for volume in pod.volumes}
@@ -36,73 +49,72 @@ def check(thing: Object, trials: Trials) -> Iterator[Finding]:
                 )
                 if claim is not None:
                     at = (*container.path, "volumeMounts", number)
-                    if mount != _parents(thing, trials):
+                    if mount != _parents(obj, trials):
                         yield from _mount(mount, claim, own, trials, at)
 
 
-def _folder(thing: Object, batch: str) -> dict[str, str]:
-    """Say which folder is a trial's own: in templates of many, which one the pod itself finds out."""
-    if is_indexed(thing):
-        return {"subPathExpr": f"{batch}/$({COMPLETION_INDEX})"}
-    if thing.kind == SHARED:
-        return {"subPathExpr": f"{batch}/$({INDEX_VARIABLE})"}
-    return {"subPath": f"{batch}/{index(thing)}"}
+def _folder(obj: Object, batch: str) -> dict[str, str]:
+    """Return the mount fields of a trial's own folder, by a variable in templates of many trials."""
+    if is_indexed(obj):
+        return trial_folder_by_variable(batch, COMPLETION_INDEX_VARIABLE)
+    if obj.kind == RUNTIME_KIND:
+        return trial_folder_by_variable(batch, INDEX_VARIABLE)
+    return trial_folder(batch, str(trial_index(obj)))
 
 
-def _parents(thing: Object, trials: Trials) -> Volume | None:
-    """Give the one mount by which a trial reads the checkpoints that its batch says it goes on from."""
-    folder = {str(row): folder for row, folder in trials.parent_folders.items()}.get(index(thing) or "")
-    if folder is None or is_indexed(thing) or thing.kind != "Job":
+def _parents(obj: Object, trials: BatchContext) -> Volume | None:
+    """Return the mount of the checkpoints that a trial continues from, if it has a parent."""
+    folder = {str(row): folder for row, folder in trials.parent_folders.items()}.get(trial_index(obj) or "")
+    if folder is None or is_indexed(obj) or obj.kind != "Job":
         return None
-    return {
-        "name": "results" if trials.settings.results.checkpoints is None else CHECKPOINTS,
-        "mountPath": PARENT_PATH,
-        "readOnly": True,
-        "subPath": f"{folder}/{CHECKPOINTS}",
-    }
+    return parent_mount(trials.settings.results.checkpoints_volume, folder)
 
 
-def _mount(mount: Volume, claim: str, own: Mapping[str, str], trials: Trials, at: Path) -> Iterator[Finding]:
+def _mount(
+    mount: Volume, claim: str, own: Mapping[str, str], trials: BatchContext, at: DocumentPath
+) -> Iterator[Finding]:
     found = {key: mount[key] for key in SUBPATHS if key in mount}
     if mount.get("name") != DATA:
         if found != own:
-            message = f"must have {written(dict(own))}, the trial's own folder, got {written(found)}"
+            message = f"must have {safe_json(dict(own))}, the trial's own folder, got {safe_json(found)}"
             yield Finding(at, message, CODE)
         return
     paths = [*_datasets(claim, trials)]
     if mount.get("readOnly") is not True or found not in paths:
-        options = " or ".join(map(written, paths)) or "none"
-        message = f"must be read-only and the folder of a dataset ({options}), got {written(dict(mount))}"
+        options = " or ".join(map(safe_json, paths)) or "none"
+        message = f"must be read-only and the folder of a dataset ({options}), got {safe_json(dict(mount))}"
         yield Finding(at, message, CODE)
 
 
-def _datasets(claim: Any, trials: Trials) -> Iterator[dict[str, str]]:
-    """Give the folders of a claim that hold data; the whole volume of results is none, not even to read."""
-    results = {found for name in WRITABLE for found in _claims(name, trials)}
+def _datasets(claim: Any, trials: BatchContext) -> Iterator[dict[str, str]]:
+    """Yield the mount fields of a claim's datasets; never the whole results volume, not even read-only."""
+    results = frozenset(trials.settings.results.claims.values())
     for dataset in trials.settings.datasets.values():
         if dataset.claim == claim and (dataset.path or claim not in results):
             yield {"subPath": dataset.path} if dataset.path else {}
 
 
-def _volume(volume: Volume, trials: Trials, at: Path) -> Iterator[Finding]:
+def _volume(volume: Volume, trials: BatchContext, at: DocumentPath) -> Iterator[Finding]:
     name = str(volume.get("name"))
     if name not in PLAIN | WRITABLE | {CREDENTIALS, DATA} and not name.startswith(SECRET):
-        yield Finding(at, f"must be a volume of a trial, got {shown(name)}", CODE)
+        yield Finding(at, f"must be a volume of a trial, got {safe_repr(name)}", CODE)
     for named in sorted(map(str, _config_maps(volume))):
         if named not in trials.config_maps:
-            yield Finding(at, f"must be a ConfigMap of the batch, got {shown(named)}", CODE)
+            yield Finding(at, f"must be a ConfigMap of the batch, got {safe_repr(named)}", CODE)
     claim = volume.get("persistentVolumeClaim")
     if claim is not None and claim.get("claimName") not in _claims(name, trials):
-        found = shown(claim.get("claimName"))
-        message = f"must be a claim that the settings give to {shown(name)}, got {found}"
+        found = safe_repr(claim.get("claimName"))
+        message = f"must be a claim that the settings give to {safe_repr(name)}, got {found}"
         yield Finding((*at, "persistentVolumeClaim"), message, CODE)
     secret = volume.get("secret")
     if secret is not None and not _is_listed(name, secret, trials):
-        message = f"must be a key of a Secret that the settings list, got {shown(secret.get('secretName'))}"
+        message = (
+            f"must be a key of a Secret that the settings list, got {safe_repr(secret.get('secretName'))}"
+        )
         yield Finding((*at, "secret"), message, CODE, "list it under secrets in sweepledger.yaml")
     medium = (volume.get("emptyDir") or {}).get("medium")
     if medium is not None and name != "shared-memory":
-        yield Finding((*at, "emptyDir", "medium"), f"must be absent, got {shown(medium)}", CODE)
+        yield Finding((*at, "emptyDir", "medium"), f"must be absent, got {safe_repr(medium)}", CODE)
 
 
 def _config_maps(volume: Volume) -> Iterator[Any]:
@@ -110,16 +122,14 @@ def _config_maps(volume: Volume) -> Iterator[Any]:
     yield from (place["configMap"].get("name") for place in places if place.get("configMap"))
 
 
-def _claims(volume: str, trials: Trials) -> set[str]:
-    results = trials.settings.results
-    owned = {"artifacts": results.artifacts, "checkpoints": results.checkpoints, "results": results.claim}
+def _claims(volume: str, trials: BatchContext) -> frozenset[str]:
     if volume == DATA:
-        return {dataset.claim for dataset in trials.settings.datasets.values()}
-    claim = owned.get(volume)
-    return set() if claim is None else {claim}
+        return trials.settings.dataset_claims
+    claim = trials.settings.results.claims.get(volume)
+    return frozenset() if claim is None else frozenset({claim})
 
 
-def _is_listed(volume: str, source: Volume, trials: Trials) -> bool:
+def _is_listed(volume: str, source: Volume, trials: BatchContext) -> bool:
     code = trials.settings.code
     if volume == CREDENTIALS:
         return code is not None and code.secret is not None and source.get("secretName") == code.secret

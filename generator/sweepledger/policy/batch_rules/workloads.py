@@ -1,52 +1,122 @@
-"""The pods of trials, in every shape: one launcher and its trial, the locked image, nobody else's rights."""
+"""Jobs and pods of a batch, in every shape: retries, the failure policy, one launcher, the locked image."""
 
 from collections.abc import Iterator
+from typing import Any
 
-from generator.formats.launch import LAUNCHER_PATH
-from generator.policy.findings import Finding
-from generator.policy.ours.trials import COMPLETION_INDEX, SHARED, Trials, index, is_indexed
-from generator.policy.workloads import Container, Object, Pod
-from generator.reader.shown import shown, written
-from generator.structs.labels import INDEX_VARIABLE, TRIAL_ACCOUNT
+from sweepledger.formats.launch_json import LAUNCHER_PATH
+from sweepledger.policy.batch_rules.identity import (
+    RUNTIME_KIND,
+    BatchContext,
+    is_indexed,
+    trial_index,
+)
+from sweepledger.policy.objects import Container, Finding, Object, Pod
+from sweepledger.reader.messages import safe_json, safe_repr
+from sweepledger.structs.kubernetes import (
+    CODE_CONTAINER,
+    COMPLETION_INDEX_VARIABLE,
+    INDEX_VARIABLE,
+    MPI_WORKER_COMMAND,
+    TRIAL_ACCOUNT,
+    Manifest,
+)
 
-NAMES = {"PyTorchJob": "pytorch", "TFJob": "tensorflow", SHARED: "node"}
-"""What operators demand that the container be called; elsewhere it is `trial`."""
-CLONE = "code"
-"""The init container that gets the code."""
-WAITING = ["/usr/sbin/sshd"], ["-De", "-f", "/home/mpiuser/.sshd_config"]
-"""What an MPI worker runs until rank 0 starts its part in it."""
+JOB_CODE = "job-not-ours"
+BAD_HYPERPARAMETERS, BAD_SWEEP = 42, 43
+"""Exit codes of the launcher after which a retry is useless."""
+
+JOB_COUNTS = {
+    "backoffLimit",
+    "backoffLimitPerIndex",
+    "completionMode",
+    "completions",
+    "maxFailedIndexes",
+    "parallelism",
+}
+
+
+def check_job(manifest: Manifest) -> Iterator[Finding]:
+    """Yield what is wrong with a Job, except for its pod."""
+    spec = manifest.get("spec") or {}
+    is_indexed = spec.get("completionMode") == "Indexed"
+    yield from _counts(spec, is_indexed=is_indexed)
+    yield from _failures(spec, is_indexed=is_indexed)
+
+
+def _counts(spec: Manifest, *, is_indexed: bool) -> Iterator[Finding]:
+    """Yield missing and invalid counts, which Kubernetes reads as once, never or without limit."""
+    least = {"completions": 1, "parallelism": 1}
+    least |= {"backoffLimitPerIndex": 0, "maxFailedIndexes": 1} if is_indexed else {"backoffLimit": 0}
+    for key, bound in least.items():
+        value = spec.get(key)
+        if type(value) is not int or value < bound:  # True is an int, too
+            yield Finding(
+                ("spec", key), f"must be a whole number of at least {bound}, got {safe_repr(value)}", JOB_CODE
+            )
+    known = {*least, "completionMode"} if is_indexed else {*least}
+    for key in sorted(JOB_COUNTS & spec.keys() - known):
+        yield Finding(("spec", key), f"must be absent in this shape, got {safe_repr(spec[key])}", JOB_CODE)
+    if not is_indexed and spec.get("completions") != 1:
+        found = spec.get("completions")
+        yield Finding(
+            ("spec", "completions"), f"must be 1 without an index, got {safe_repr(found)}", JOB_CODE
+        )
+
+
+def _failures(spec: Manifest, *, is_indexed: bool) -> Iterator[Finding]:
+    lost = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
+    if is_indexed:
+        wanted = [lost, _on_exit("FailIndex", BAD_HYPERPARAMETERS), _on_exit("FailJob", BAD_SWEEP)]
+    else:
+        wanted = [lost, _on_exit("FailJob", BAD_HYPERPARAMETERS, BAD_SWEEP)]
+    found = (spec.get("podFailurePolicy") or {}).get("rules")
+    if found != wanted:
+        message = f"must be {safe_json(wanted)}, got {safe_json(found)}"
+        yield Finding(("spec", "podFailurePolicy", "rules"), message, JOB_CODE)
+    replaced = spec.get("podReplacementPolicy")
+    if replaced != "Failed":  # two pods of one trial would run side by side
+        message = f"must be 'Failed', got {safe_repr(replaced)}"
+        yield Finding(("spec", "podReplacementPolicy"), message, JOB_CODE)
+
+
+def _on_exit(action: str, *codes: int) -> dict[str, Any]:
+    return {"action": action, "onExitCodes": {"containerName": "trial", "operator": "In", "values": [*codes]}}
+
+
+CONTAINER_NAMES = {"PyTorchJob": "pytorch", "TFJob": "tensorflow", RUNTIME_KIND: "node"}
+"""Container names that operators require; otherwise it is `trial`."""
 
 CONTAINER, PODS, UNEQUAL = "container-not-ours", "pod-not-ours", "resources-unequal"
 
 
-def check(thing: Object, trials: Trials) -> Iterator[Finding]:
-    """Find what is wrong with the pods of an object, and with what it says of another's."""
-    for pod in thing.pods:
+def check_pods(obj: Object, trials: BatchContext) -> Iterator[Finding]:
+    """Yield what is wrong with the pods of an object, and with its changes to those of another object."""
+    for pod in obj.pods:
         yield from _pod(pod)
-        yield from _containers(thing, pod, trials)
-    for container in thing.containers:
+        yield from _containers(obj, pod, trials)
+    for container in obj.containers:
         if container.sort == "trainer":
-            yield from _trainer(thing, container, trials)
+            yield from _trainer(obj, container, trials)
 
 
 def _pod(pod: Pod) -> Iterator[Finding]:
     for key, value in (("restartPolicy", "Never"), ("serviceAccountName", TRIAL_ACCOUNT)):
         if pod.spec.get(key) != value:
-            yield Finding((*pod.at, key), f"must be {value!r}, got {shown(pod.spec.get(key))}", PODS)
+            yield Finding((*pod.at, key), f"must be {value!r}, got {safe_repr(pod.spec.get(key))}", PODS)
     grace = pod.spec.get("terminationGracePeriodSeconds")
     if grace is None or grace < 1:
-        message = f"must be at least 1, got {shown(grace)}"
+        message = f"must be at least 1, got {safe_repr(grace)}"
         yield Finding((*pod.at, "terminationGracePeriodSeconds"), message, PODS)
     for key in ("runAsGroup", "fsGroup"):
         if pod.security.get(key) == 0:
             yield Finding((*pod.at, "securityContext", key), "must not be 0, which is root's", PODS)
 
 
-def _containers(thing: Object, pod: Pod, trials: Trials) -> Iterator[Finding]:
-    wanted = NAMES.get(thing.kind, "trial")
+def _containers(obj: Object, pod: Pod, trials: BatchContext) -> Iterator[Finding]:
+    wanted = CONTAINER_NAMES.get(obj.kind, "trial")
     found = [each.data.get("name") for each in pod.containers if each.sort == "containers"]
     if found != [wanted]:
-        message = f"must be the one container {wanted!r}, got {written(found)}"
+        message = f"must be the one container {wanted!r}, got {safe_json(found)}"
         yield Finding((*pod.at, "containers"), message, CONTAINER)
     for container in pod.containers:
         resources = container.data.get("resources") or {}
@@ -55,66 +125,70 @@ def _containers(thing: Object, pod: Pod, trials: Trials) -> Iterator[Finding]:
             yield Finding((*container.path, "resources"), message, UNEQUAL)
         if container.sort == "containers":
             yield from _image(container, trials.image)
-            yield from _command(thing, container)
+            yield from _command(obj, container)
         else:
             yield from _clone(container, trials)
 
 
-def _clone(container: Container, trials: Trials) -> Iterator[Finding]:
+def _clone(container: Container, trials: BatchContext) -> Iterator[Finding]:
     code = trials.settings.code
     image = None if code is None else trials.settings.image_of(code.image)
     name, found = container.data.get("name"), container.data.get("image")
-    if name != CLONE or found != image:
-        wanted = f"{CLONE!r} with the image of code.image ({shown(image)})"
-        message = f"must be {wanted}, got {shown(name)} with {shown(found)}"
+    if name != CODE_CONTAINER or found != image:
+        wanted = f"{CODE_CONTAINER!r} with the image of code.image ({safe_repr(image)})"
+        message = f"must be {wanted}, got {safe_repr(name)} with {safe_repr(found)}"
         yield Finding(container.path, message, CONTAINER)
 
 
 def _image(container: Container, wanted: str | None) -> Iterator[Finding]:
     found = container.data.get("image")
     if wanted is not None and found != wanted:
-        message = f"must be the image that the batch has locked, {shown(wanted)}, got {shown(found)}"
+        message = f"must be the image that the batch has locked, {safe_repr(wanted)}, got {safe_repr(found)}"
         yield Finding((*container.path, "image"), message, CONTAINER)
 
 
-def _command(thing: Object, container: Container) -> Iterator[Finding]:
+def _command(obj: Object, container: Container) -> Iterator[Finding]:
     command, arguments = container.data.get("command") or [], container.data.get("args")
-    if thing.kind == "MPIJob" and "Worker" in container.path and (command, arguments) == WAITING:
+    if (
+        obj.kind == "MPIJob"
+        and "Worker" in container.path
+        and [command, arguments] == [list(part) for part in MPI_WORKER_COMMAND]
+    ):
         return
     if command[1:] != [LAUNCHER_PATH] or len(command) != len(["interpreter", LAUNCHER_PATH]):
-        message = f"must start the launcher {LAUNCHER_PATH}, got {written(command)}"
+        message = f"must start the launcher {LAUNCHER_PATH}, got {safe_json(command)}"
         yield Finding((*container.path, "command"), message, CONTAINER)
     yield from _arguments(container)
-    yield from _row(thing, container)
+    yield from _row(obj, container)
 
 
 def _arguments(container: Container) -> Iterator[Finding]:
     arguments = container.data.get("args")
     if arguments is not None and arguments[:1] != ["--"]:
-        message = f"must be -- and the command, which the launcher compares, got {written(arguments)}"
+        message = f"must be -- and the command, which the launcher compares, got {safe_json(arguments)}"
         yield Finding((*container.path, "args"), message, CONTAINER)
 
 
-def _row(thing: Object, container: Container) -> Iterator[Finding]:
-    """Two pods with one number would write into one folder."""
+def _row(obj: Object, container: Container) -> Iterator[Finding]:
+    """Yield wrong index variables: two pods with the same index would write into the same folder."""
     variables = {each.get("name"): each.get("value") for each in container.data.get("env") or ()}
-    shared = thing.kind == SHARED or is_indexed(thing)
-    wanted = {COMPLETION_INDEX: None, INDEX_VARIABLE: None if shared else index(thing)}
+    shared = obj.kind == RUNTIME_KIND or is_indexed(obj)
+    wanted = {COMPLETION_INDEX_VARIABLE: None, INDEX_VARIABLE: None if shared else trial_index(obj)}
     for name, value in wanted.items():
         if (name in variables, variables.get(name)) != (value is not None, value):
-            found = shown(variables[name]) if name in variables else "none"
-            must = f"must set {name} to {shown(value)}" if value is not None else f"must not set {name}"
+            found = safe_repr(variables[name]) if name in variables else "none"
+            must = f"must set {name} to {safe_repr(value)}" if value is not None else f"must not set {name}"
             yield Finding((*container.path, "env"), f"{must}, got {found}", CONTAINER)
 
 
-def _trainer(thing: Object, container: Container, trials: Trials) -> Iterator[Finding]:
-    """What a TrainJob says of its runtime's containers."""
+def _trainer(obj: Object, container: Container, trials: BatchContext) -> Iterator[Finding]:
+    """Yield what is wrong with a TrainJob's changes to its runtime's containers."""
     if "command" in container.data:
-        found = written(container.data["command"])
+        found = safe_json(container.data["command"])
         message = f"must be absent: the runtime starts the launcher, got {found}"
         yield Finding((*container.path, "command"), message, CONTAINER)
     yield from _arguments(container)
-    yield from _row(thing, container)
+    yield from _row(obj, container)
     if "image" in container.data:
         yield from _image(container, trials.image)
     resources = container.data.get("resourcesPerNode") or {}

@@ -1,32 +1,64 @@
-"""Environment variables: named once, and never the place of a secret. Nor is a ConfigMap, or git."""
+"""Containers: images pinned by digest; environment variables set once and without secrets.
+
+Secrets must not be in ConfigMaps or in git either.
+"""
 
 import re
 from collections import Counter
 from collections.abc import Iterator
 
-from generator.policy.findings import Finding
-from generator.policy.workloads import Container, Object
-from generator.reader.shown import shown
-from generator.structs.secretive import looks_secret
+from sweepledger.policy.objects import Container, Finding, Object
+from sweepledger.reader.messages import safe_repr
+from sweepledger.structs.names import looks_secret
 
-CODE, SECRET = "environment-invalid", "secret-exposed"
+IMAGE_CODE = "image-not-pinned"
+
+PART = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
+HOST = (
+    r"(?:[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?(?:\.[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?)*(?::[0-9]+)?)"
+)
+REFERENCE = re.compile(
+    rf"(?:{HOST}/)?{PART}(?:/{PART})*(?::[A-Za-z0-9_][A-Za-z0-9_.-]{{0,127}})?(?P<digest>@sha256:[0-9a-f]{{64}})?",
+    re.ASCII,
+)
+NOWHERE = ".invalid/"
+"""No registry can ever answer to this: it stands where a program has no image."""
+
+
+def check_images(obj: Object) -> Iterator[Finding]:
+    """Check the image of every container."""
+    for container in obj.containers:
+        if "image" in container.data or container.sort != "trainer":
+            yield from _image((*container.path, "image"), container.data.get("image"))
+
+
+def _image(path: tuple[str | int, ...], image: object) -> Iterator[Finding]:
+    found = REFERENCE.fullmatch(image) if isinstance(image, str) else None
+    if found is None:
+        yield Finding(path, f"must be an image's reference, got {safe_repr(image)}", IMAGE_CODE)
+    elif found["digest"] is None and NOWHERE not in found[0]:
+        hint = "write name@sha256:…; a tag may be another image tomorrow"
+        yield Finding(path, f"must have a digest, got {safe_repr(image)}", IMAGE_CODE, hint)
+
+
+ENVIRONMENT_CODE, SECRET_CODE = "environment-invalid", "secret-exposed"
 
 NAME = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*", re.ASCII)
 PRIVATE_KEY = "PRIVATE KEY-----"
 AS_FILE = "mount the Secret as a read-only volume and let the program read the file"
 
 
-def check(thing: Object) -> Iterator[Finding]:
+def check_environment(obj: Object) -> Iterator[Finding]:
     """Check the variables of every container, and what ConfigMaps and Secrets in git hold."""
-    for container in thing.containers:
+    for container in obj.containers:
         yield from _variables(container)
-    if thing.kind == "Secret" and (thing.data.get("data") or thing.data.get("stringData")):
+    if obj.kind == "Secret" and (obj.data.get("data") or obj.data.get("stringData")):
         hint = "make it in the cluster, or let git hold a sealed form of it"
-        yield Finding((), "must not stand in git: whoever reads the repository has it", SECRET, hint)
-    if thing.kind == "ConfigMap":
-        for key, text in (thing.data.get("data") or {}).items():
+        yield Finding((), "must not stand in git: whoever reads the repository has it", SECRET_CODE, hint)
+    if obj.kind == "ConfigMap":
+        for key, text in (obj.data.get("data") or {}).items():
             if PRIVATE_KEY in text:
-                yield Finding(("data", key), "must not hold a private key", SECRET, AS_FILE)
+                yield Finding(("data", key), "must not hold a private key", SECRET_CODE, AS_FILE)
 
 
 def _variables(container: Container) -> Iterator[Finding]:
@@ -35,19 +67,23 @@ def _variables(container: Container) -> Iterator[Finding]:
     for index, variable in enumerate(variables):
         at, name = (*container.path, "env", index), str(variable.get("name"))
         if counts[variable.get("name")] > 1:
-            yield Finding(at, f"must stand once: the last one wins, got {shown(name)} again", CODE)
+            yield Finding(
+                at, f"must stand once: the last one wins, got {safe_repr(name)} again", ENVIRONMENT_CODE
+            )
         if NAME.fullmatch(name) is None:
-            yield Finding((*at, "name"), f"must be a variable's name, got {shown(name)}", CODE)
+            yield Finding(
+                (*at, "name"), f"must be a variable's name, got {safe_repr(name)}", ENVIRONMENT_CODE
+            )
         if "value" in variable and "valueFrom" in variable:
-            yield Finding((*at, "valueFrom"), "must be absent beside value", CODE)
+            yield Finding((*at, "valueFrom"), "must be absent beside value", ENVIRONMENT_CODE)
         if "secretKeyRef" in (variable.get("valueFrom") or ()):
             message = "must not take its value from a Secret: environments end in logs and crash reports"
-            yield Finding((*at, "valueFrom"), message, SECRET, AS_FILE)
+            yield Finding((*at, "valueFrom"), message, SECRET_CODE, AS_FILE)
         if looks_secret(name, str(variable.get("value") or "")):
             yield Finding(
-                (*at, "value"), f"must not be a secret in plain text, as {name} seems", SECRET, AS_FILE
+                (*at, "value"), f"must not be a secret in plain text, as {name} seems", SECRET_CODE, AS_FILE
             )
     for index, source in enumerate(container.data.get("envFrom") or ()):
         if "secretRef" in source:
             message = "must not take variables from a Secret: environments end in logs and crash reports"
-            yield Finding((*container.path, "envFrom", index), message, SECRET, AS_FILE)
+            yield Finding((*container.path, "envFrom", index), message, SECRET_CODE, AS_FILE)

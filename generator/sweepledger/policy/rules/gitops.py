@@ -1,14 +1,13 @@
-"""What makes a controller, or a substitution on the way, do something else than git says."""
+"""Fields that make a controller, or a substitution, do something other than git declares."""
 
 import json
 from collections.abc import Iterator
 from typing import Any
 
-from generator.policy.findings import Finding
-from generator.policy.workloads import Object
-from generator.reader.paths import Path
-from generator.reader.shown import shown
-from generator.structs.kinds import RUNNING
+from sweepledger.policy.objects import Finding, Object
+from sweepledger.reader.document import DocumentPath
+from sweepledger.reader.messages import safe_repr
+from sweepledger.structs.kubernetes import WORKLOAD_KINDS_BY_NAME
 
 CODE, TOO_LARGE = "gitops-unsafe", "object-too-large"
 
@@ -28,43 +27,43 @@ TEMPLATES = frozenset({"ApplicationSet", "ConfigMap", "Receiver"})
 """Kinds whose texts may hold anything, or are templates themselves."""
 
 
-def check(thing: Object) -> Iterator[Finding]:
+def check(obj: Object) -> Iterator[Finding]:
     """Check one object for what controllers act upon."""
-    if "generateName" in thing.metadata:
-        found = shown(thing.metadata["generateName"])
+    if "generateName" in obj.metadata:
+        found = safe_repr(obj.metadata["generateName"])
         message = f"must be absent: each sync would make another object, got {found}"
         yield Finding(("metadata", "generateName"), message, CODE, "write a name")
-    for key, value in (thing.metadata.get("annotations") or {}).items():
+    for key, value in (obj.metadata.get("annotations") or {}).items():
         rewrites = key == OPTIONS and any(option in str(value) for option in REWRITING)
         if rewrites or key.startswith(ORDERED):
-            message = f"must be absent: what is merged is applied as it is, got {shown(value)}"
+            message = f"must be absent: what is merged is applied as it is, got {safe_repr(value)}"
             yield Finding(("metadata", "annotations", key), message, CODE)
-    kind = RUNNING.get(thing.kind)
+    kind = WORKLOAD_KINDS_BY_NAME.get(obj.kind)
     if kind is not None and kind.has_ttl:
-        below: Any = thing.data
+        below: Any = obj.data
         for key in kind.policy:
             below = below.get(key) or {}
         if LIFETIME in below:
             message = "must be absent: a controller would make the deleted Job anew and run it again"
             yield Finding((*kind.policy, LIFETIME), message, CODE)
-    yield from _text(thing)
+    yield from _text(obj)
 
 
-def _text(thing: Object) -> Iterator[Finding]:
-    text = json.dumps(thing.data, ensure_ascii=False, separators=(",", ":"))
+def _text(obj: Object) -> Iterator[Finding]:
+    text = json.dumps(obj.data, ensure_ascii=False, separators=(",", ":"))
     # No shorter text has too many bytes; encoding a table of megabytes only to count it takes a while.
-    if len(text) * 4 > OBJECT_BYTES and len(text.encode()) > OBJECT_BYTES and thing.kind != "ConfigMap":
+    if len(text) * 4 > OBJECT_BYTES and len(text.encode()) > OBJECT_BYTES and obj.kind != "ConfigMap":
         yield Finding((), f"must be at most {OBJECT_BYTES} bytes, got {len(text.encode())}", TOO_LARGE)
-    if thing.kind in TEMPLATES:
+    if obj.kind in TEMPLATES:
         return
     for mark, why in MARKS.items():
         if mark in text:
-            for path, found in _texts(thing.data, ()):
+            for path, found in _texts(obj.data, ()):
                 if mark in found:
-                    yield Finding(path, f"must not hold {mark!r}: {why}, got {shown(found)}", CODE)
+                    yield Finding(path, f"must not hold {mark!r}: {why}, got {safe_repr(found)}", CODE)
 
 
-def _texts(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
+def _texts(value: Any, path: DocumentPath) -> Iterator[tuple[DocumentPath, str]]:
     if isinstance(value, str):
         yield path, value
     pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()

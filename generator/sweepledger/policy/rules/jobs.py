@@ -1,12 +1,11 @@
-"""What the fields of a Job must say together, and that it ends."""
+"""Job fields that must fit together, and deadlines."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from generator.policy.findings import Finding
-from generator.policy.workloads import Job, Object
-from generator.reader.shown import shown
-from generator.structs.kinds import RUN_POLICY, RUNNERS
+from sweepledger.policy.objects import Finding, Job, Object
+from sweepledger.reader.messages import safe_repr
+from sweepledger.structs.kubernetes import RUN_POLICY_PATH, WORKLOAD_KINDS
 
 CODE, DEADLINE = "job-invalid", "deadline-missing"
 
@@ -17,22 +16,22 @@ RULES = 20
 EXIT_CODES = 255
 COUNTS = ("backoffLimit", "backoffLimitPerIndex", "completions", "maxFailedIndexes", "parallelism")
 
-RUN_POLICIES = frozenset(kind.kind for kind in RUNNERS.values() if kind.policy == RUN_POLICY)
+RUN_POLICIES = frozenset(kind.kind for kind in WORKLOAD_KINDS.values() if kind.policy == RUN_POLICY_PATH)
 """Kinds whose deadline may stand in `runPolicy`."""
 
 
-def check(thing: Object) -> Iterator[Finding]:
+def check(obj: Object) -> Iterator[Finding]:
     """Check every Job that an object is or would start, and the deadlines of others that must end."""
-    for job in thing.jobs:
+    for job in obj.jobs:
         yield from _counts(job)
         yield from _indexed(job)
         yield from _pod(job)
         yield from _policy(job)
         yield from _deadline(job)
-    if thing.kind == "CronJob":
-        yield from _cron(thing)
-    if thing.kind in RUN_POLICIES:
-        yield from _run_policy(thing)
+    if obj.kind == "CronJob":
+        yield from _cron(obj)
+    if obj.kind in RUN_POLICIES:
+        yield from _run_policy(obj)
 
 
 def _counts(job: Job) -> Iterator[Finding]:
@@ -51,7 +50,7 @@ def _counts(job: Job) -> Iterator[Finding]:
 def _indexed(job: Job) -> Iterator[Finding]:
     spec = job.spec
     if spec.get("completionMode", "NonIndexed") not in {"Indexed", "NonIndexed"}:
-        found = shown(spec["completionMode"])
+        found = safe_repr(spec["completionMode"])
         yield Finding((*job.path, "completionMode"), f"must be 'Indexed' or 'NonIndexed', got {found}", CODE)
     if spec.get("completionMode") != "Indexed":
         for key in ("backoffLimitPerIndex", "maxFailedIndexes", "successPolicy"):
@@ -85,11 +84,11 @@ def _pod(job: Job) -> Iterator[Finding]:
     at = (*job.path, "template", "spec", "restartPolicy")
     policy = None if job.pod is None else job.pod.spec.get("restartPolicy")
     if policy not in {"Never", "OnFailure"}:
-        yield Finding(at, f"must be 'Never' or 'OnFailure', got {shown(policy)}", CODE)
+        yield Finding(at, f"must be 'Never' or 'OnFailure', got {safe_repr(policy)}", CODE)
     elif "podFailurePolicy" in job.spec and policy != "Never":
-        yield Finding(at, f"must be 'Never' beside a podFailurePolicy, got {shown(policy)}", CODE)
+        yield Finding(at, f"must be 'Never' beside a podFailurePolicy, got {safe_repr(policy)}", CODE)
     elif job.spec.get("backoffLimitPerIndex") is not None and policy != "Never":
-        yield Finding(at, f"must be 'Never' beside backoffLimitPerIndex, got {shown(policy)}", CODE)
+        yield Finding(at, f"must be 'Never' beside backoffLimitPerIndex, got {safe_repr(policy)}", CODE)
 
 
 def _policy(job: Job) -> Iterator[Finding]:
@@ -98,7 +97,7 @@ def _policy(job: Job) -> Iterator[Finding]:
     at = (*job.path, "podFailurePolicy", "rules")
     replaced = job.spec.get("podReplacementPolicy", "Failed")
     if replaced != "Failed":
-        message = f"must be 'Failed' beside a podFailurePolicy, got {shown(replaced)}"
+        message = f"must be 'Failed' beside a podFailurePolicy, got {safe_repr(replaced)}"
         yield Finding((*job.path, "podReplacementPolicy"), message, CODE)
     rules = job.spec["podFailurePolicy"].get("rules") or []
     if len(rules) > RULES:
@@ -114,7 +113,7 @@ def _rule(job: Job, rule: Mapping[str, Any], index: int) -> Iterator[Finding]:
     at = (*job.path, "podFailurePolicy", "rules", index)
     actions = {"Count", "FailIndex", "FailJob", "Ignore"}
     if rule.get("action") not in actions:
-        message = f"must be one of {', '.join(sorted(actions))}, got {shown(rule.get('action'))}"
+        message = f"must be one of {', '.join(sorted(actions))}, got {safe_repr(rule.get('action'))}"
         yield Finding((*at, "action"), message, CODE)
     if rule.get("action") == "FailIndex" and "backoffLimitPerIndex" not in job.spec:
         yield Finding((*at, "action"), "must not be 'FailIndex' without backoffLimitPerIndex", CODE)
@@ -136,12 +135,14 @@ def _exit_codes(job: Job, wanted: Mapping[str, Any], at: tuple[str | int, ...]) 
     if wanted.get("operator") == "In" and 0 in values:
         yield Finding((*at, "values"), "must not hold 0: a success is no failure", CODE)
     if wanted.get("operator") not in {"In", "NotIn"}:
-        message = f"must be 'In' or 'NotIn', got {shown(wanted.get('operator'))}"
+        message = f"must be 'In' or 'NotIn', got {safe_repr(wanted.get('operator'))}"
         yield Finding((*at, "operator"), message, CODE)
     known = {each.data.get("name") for each in job.pod.containers} if job.pod else set()
     name = wanted.get("containerName")
     if name is not None and name not in known:
-        message = f"must be a container of the pod ({', '.join(sorted(map(str, known)))}), got {shown(name)}"
+        message = (
+            f"must be a container of the pod ({', '.join(sorted(map(str, known)))}), got {safe_repr(name)}"
+        )
         yield Finding((*at, "containerName"), message, CODE)
 
 
@@ -158,18 +159,18 @@ def _deadline(job: Job) -> Iterator[Finding]:
         yield Finding(job.path, "must have activeDeadlineSeconds: what hangs is paid for", DEADLINE, hint)
 
 
-def _cron(thing: Object) -> Iterator[Finding]:
-    spec = thing.data.get("spec") or {}
+def _cron(obj: Object) -> Iterator[Finding]:
+    spec = obj.data.get("spec") or {}
     if (spec.get("startingDeadlineSeconds") or 0) < 1:
         message = "must have startingDeadlineSeconds: a hundred missed starts end a CronJob for ever"
         yield Finding(("spec",), message, DEADLINE)
 
 
-def _run_policy(thing: Object) -> Iterator[Finding]:
-    spec = thing.data.get("spec") or {}
+def _run_policy(obj: Object) -> Iterator[Finding]:
+    spec = obj.data.get("spec") or {}
     own = (spec.get("runPolicy") or {}).get("activeDeadlineSeconds")
-    for pod in thing.pods:
+    for pod in obj.pods:
         seconds = pod.spec.get("activeDeadlineSeconds", own)
         if seconds is None or seconds < 1:
-            message = f"must have activeDeadlineSeconds of at least 1, got {shown(seconds)}"
+            message = f"must have activeDeadlineSeconds of at least 1, got {safe_repr(seconds)}"
             yield Finding(pod.at, message, DEADLINE, "in the pod's template or in runPolicy")

@@ -1,14 +1,18 @@
-"""Names, labels and annotations: what the API server refuses only after the merge."""
+"""Names, labels and annotations that the API server accepts.
+
+Checks a rendered set as a whole, too: objects are unique, and references name objects that exist.
+"""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from generator.policy.findings import Finding
-from generator.policy.workloads import Object, Pod
-from generator.reader.paths import Path
-from generator.reader.shown import shown
-from generator.structs.names import LABEL_LENGTH
+from sweepledger.policy.objects import Finding, Object, Pod
+from sweepledger.problems import Severity
+from sweepledger.reader.document import DocumentPath
+from sweepledger.reader.messages import safe_repr
+from sweepledger.structs.names import MAX_LABEL_LENGTH
 
 NAME, LABEL = "name-invalid", "label-invalid"
 
@@ -19,69 +23,69 @@ LABEL_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?", re.A
 SUBDOMAIN_LENGTH = 253
 ANNOTATION_BYTES = 256 * 1024
 
-LONGEST = {"CronJob": 52, "Job": LABEL_LENGTH, "Namespace": LABEL_LENGTH, "Service": LABEL_LENGTH}
+LONGEST = {"CronJob": 52, "Job": MAX_LABEL_LENGTH, "Namespace": MAX_LABEL_LENGTH, "Service": MAX_LABEL_LENGTH}
 """A Job's name becomes a label of its pods; a CronJob adds eleven digits."""
 
 RIGHTS = frozenset({"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"})
 """Their names are parts of a URL and nothing more."""
 
 
-def check(thing: Object) -> Iterator[Finding]:
+def check_names(obj: Object) -> Iterator[Finding]:
     """Check an object's own names and labels, and those within its pods."""
-    yield from _name(thing)
-    yield from _pairs(thing.metadata, ("metadata",))
-    for pod in thing.pods:
+    yield from _name(obj)
+    yield from _pairs(obj.metadata, ("metadata",))
+    for pod in obj.pods:
         if pod.path:
             yield from _pairs(pod.metadata, (*pod.path, "metadata"))
-        yield from _in_pod(pod)
+        yield from _pod_names(pod)
 
 
-def _name(thing: Object) -> Iterator[Finding]:
-    name, path = thing.name, ("metadata", "name")
-    if "name" not in thing.metadata:
-        if "generateName" not in thing.metadata:  # which another rule refuses
+def _name(obj: Object) -> Iterator[Finding]:
+    name, path = obj.name, ("metadata", "name")
+    if "name" not in obj.metadata:
+        if "generateName" not in obj.metadata:  # which another rule refuses
             yield Finding(("metadata",), "must have a name", NAME)
         return
-    if thing.kind in RIGHTS:
+    if obj.kind in RIGHTS:
         if PATH_SEGMENT.fullmatch(name) is None:
-            yield Finding(path, f"must be a name without / and %, got {shown(name)}", NAME)
+            yield Finding(path, f"must be a name without / and %, got {safe_repr(name)}", NAME)
         return
-    longest = LONGEST.get(thing.kind, SUBDOMAIN_LENGTH)
-    form = DNS_LABEL if thing.kind in {"Namespace", "Service"} else DNS_SUBDOMAIN
+    longest = LONGEST.get(obj.kind, SUBDOMAIN_LENGTH)
+    form = DNS_LABEL if obj.kind in {"Namespace", "Service"} else DNS_SUBDOMAIN
     if form.fullmatch(name) is None:
-        message = f"must be a DNS-1123 {'label' if form is DNS_LABEL else 'name'}, got {shown(name)}"
+        message = f"must be a DNS-1123 {'label' if form is DNS_LABEL else 'name'}, got {safe_repr(name)}"
         yield Finding(
             path, message, NAME, "lower-case letters, digits and dashes; begin and end with no dash"
         )
     elif len(name) > longest:
         yield Finding(path, f"must have at most {longest} characters, got {len(name)}", NAME)
     else:
-        yield from _children(thing)
+        yield from _children(obj)
 
 
-def _children(thing: Object) -> Iterator[Finding]:
+def _children(obj: Object) -> Iterator[Finding]:
     """Pods are named after their owner, and a name that is too long stops them one by one."""
-    child = max(_named_after(thing), key=len, default="")
-    if len(child) > LABEL_LENGTH:
-        message = f"must leave room: its {shown(child)} would have {len(child)} characters of {LABEL_LENGTH}"
+    child = max(_named_after(obj), key=len, default="")
+    if len(child) > MAX_LABEL_LENGTH:
+        message = f"must leave room: its {safe_repr(child)} would have {len(child)} characters of {MAX_LABEL_LENGTH}"
         yield Finding(("metadata", "name"), message, NAME, "shorten the name")
 
 
-def _named_after(thing: Object) -> Iterator[str]:
-    spec: Mapping[str, Any] = thing.data.get("spec") or {}
-    match thing.kind:
+def _named_after(obj: Object) -> Iterator[str]:
+    spec: Mapping[str, Any] = obj.data.get("spec") or {}
+    match obj.kind:
         case "Job" if spec.get("completionMode") == "Indexed":
-            yield f"{thing.name}-{max(_count(spec.get('completions')) - 1, 0)}"
+            yield f"{obj.name}-{max(_count(spec.get('completions')) - 1, 0)}"
         case "JobSet":
             for job in spec.get("replicatedJobs") or ():
                 pods = _count(((job.get("template") or {}).get("spec") or {}).get("parallelism"))
-                yield f"{thing.name}-{job.get('name')}-{_count(job.get('replicas')) - 1}-{pods - 1}"
+                yield f"{obj.name}-{job.get('name')}-{_count(job.get('replicas')) - 1}-{pods - 1}"
         case "MPIJob" | "PyTorchJob" | "TFJob":
             for path, replicas in _replicas(spec):
-                yield f"{thing.name}-{path.lower()}-{_count(replicas) - 1}"
+                yield f"{obj.name}-{path.lower()}-{_count(replicas) - 1}"
         case "TrainJob":
             nodes = _count((spec.get("trainer") or {}).get("numNodes"))
-            yield f"{thing.name}-node-0-{nodes - 1}"
+            yield f"{obj.name}-node-0-{nodes - 1}"
 
 
 def _replicas(spec: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -94,42 +98,46 @@ def _count(value: Any) -> int:
     return value if type(value) is int else 1
 
 
-def _in_pod(pod: Pod) -> Iterator[Finding]:
+def _pod_names(pod: Pod) -> Iterator[Finding]:
     named = [(container.path, container.data.get("name")) for container in pod.containers]
     named += [((*pod.at, "volumes", index), each.get("name")) for index, each in enumerate(pod.volumes)]
     for path, name in named:
-        if len(str(name)) > LABEL_LENGTH or DNS_LABEL.fullmatch(str(name)) is None:
-            yield Finding((*path, "name"), f"must be a DNS-1123 label, got {shown(name)}", NAME)
+        if len(str(name)) > MAX_LABEL_LENGTH or DNS_LABEL.fullmatch(str(name)) is None:
+            yield Finding((*path, "name"), f"must be a DNS-1123 label, got {safe_repr(name)}", NAME)
     containers = [container.data.get("name") for container in pod.containers]
     for container in pod.containers:
         if containers.count(container.data.get("name")) > 1:
-            message = f"must be another container's name no more, got {shown(container.data.get('name'))}"
+            message = f"must be another container's name no more, got {safe_repr(container.data.get('name'))}"
             yield Finding((*container.path, "name"), message, NAME)
     selector = pod.spec.get("nodeSelector") or {}
     yield from _labels(selector, (*pod.at, "nodeSelector"))
 
 
-def _pairs(metadata: Mapping[str, Any], at: Path) -> Iterator[Finding]:
+def _pairs(metadata: Mapping[str, Any], at: DocumentPath) -> Iterator[Finding]:
     yield from _labels(metadata.get("labels") or {}, (*at, "labels"))
     annotations = metadata.get("annotations") or {}
     for key in annotations:
         if not _is_key(key):
-            yield Finding((*at, "annotations", key), f"must be an annotation's key, got {shown(key)}", LABEL)
+            yield Finding(
+                (*at, "annotations", key), f"must be an annotation's key, got {safe_repr(key)}", LABEL
+            )
     size = sum(len(f"{key}{value}".encode()) for key, value in annotations.items())
     if size > ANNOTATION_BYTES:
         message = f"must be at most {ANNOTATION_BYTES} bytes together, got {size}"
         yield Finding((*at, "annotations"), message, LABEL)
 
 
-def _labels(labels: Mapping[str, Any], at: Path) -> Iterator[Finding]:
+def _labels(labels: Mapping[str, Any], at: DocumentPath) -> Iterator[Finding]:
     for key, value in labels.items():
         if not _is_key(key):
             hint = (
                 "an optional DNS prefix and a slash, then up to 63 letters, digits, dashes, dots, underscores"
             )
-            yield Finding((*at, key), f"must be a label's key, got {shown(key)}", LABEL, hint)
+            yield Finding((*at, key), f"must be a label's key, got {safe_repr(key)}", LABEL, hint)
         if value and LABEL_NAME.fullmatch(str(value)) is None:
-            message = f"must be a label's value of at most {LABEL_LENGTH} characters, got {shown(value)}"
+            message = (
+                f"must be a label's value of at most {MAX_LABEL_LENGTH} characters, got {safe_repr(value)}"
+            )
             hint = "letters, digits, dashes, dots and underscores; long or free text is an annotation"
             yield Finding((*at, key), message, LABEL, hint)
 
@@ -138,3 +146,64 @@ def _is_key(key: str) -> bool:
     prefix, slash, name = key.rpartition("/")
     is_prefix = not slash or (len(prefix) <= SUBDOMAIN_LENGTH and DNS_SUBDOMAIN.fullmatch(prefix) is not None)
     return is_prefix and LABEL_NAME.fullmatch(name) is not None
+
+
+DANGLING, DUPLICATE = "reference-dangling", "name-duplicate"
+
+ROOT_CERTIFICATES = "kube-root-ca.crt"
+"""Kubernetes puts this ConfigMap into every namespace."""
+
+KindAndName = tuple[str, str]
+"""A kind and a name."""
+
+
+def check_references(
+    objects: Sequence[Object], *, known: Collection[KindAndName], severity: Severity
+) -> Iterator[tuple[int, Finding]]:
+    """Check a rendered set as a whole; `known` objects are elsewhere."""
+    counts = Counter(map(_identity, objects))
+    there = {(obj.kind, obj.name) for obj in objects} | {*known, ("ConfigMap", ROOT_CERTIFICATES)}
+    for index, obj in enumerate(objects):
+        if counts[_identity(obj)] > 1:
+            message = f"must stand once, got {counts[_identity(obj)]}"
+            yield index, Finding(("metadata", "name"), message, DUPLICATE)
+        for path, kind, name in _references(obj):
+            if (kind, name) not in there:
+                message = f"must be among what is rendered with it, got {kind} {safe_repr(name)}"
+                yield index, Finding(path, message, DANGLING, severity=severity)
+
+
+def _identity(obj: Object) -> tuple[str, str, Any, str]:
+    return obj.api.rpartition("/")[0], obj.kind, obj.metadata.get("namespace"), obj.name
+
+
+def _references(obj: Object) -> Iterator[tuple[DocumentPath, str, str]]:
+    for pod in obj.pods:
+        yield from _pod_references(pod)
+    reference = (obj.data.get("spec") or {}).get("runtimeRef") if obj.kind == "TrainJob" else None
+    if reference and reference.get("kind") == "TrainingRuntime":
+        yield ("spec", "runtimeRef", "name"), "TrainingRuntime", str(reference.get("name"))
+
+
+def _pod_references(pod: Pod) -> Iterator[tuple[DocumentPath, str, str]]:
+    account = pod.spec.get("serviceAccountName")
+    if account:
+        yield (*pod.at, "serviceAccountName"), "ServiceAccount", str(account)
+    for index, volume in enumerate(pod.volumes):
+        at = (*pod.at, "volumes", index)
+        sources = [(at, volume)]
+        listed = (volume.get("projected") or {}).get("sources") or ()
+        sources += [((*at, "projected", "sources", number), each) for number, each in enumerate(listed)]
+        for path, source in sources:
+            found = source.get("configMap")
+            if found and not found.get("optional"):
+                yield (*path, "configMap"), "ConfigMap", str(found.get("name"))
+    for container in pod.containers:
+        for index, variable in enumerate(container.data.get("env") or ()):
+            found = (variable.get("valueFrom") or {}).get("configMapKeyRef")
+            if found and not found.get("optional"):
+                yield (*container.path, "env", index, "valueFrom"), "ConfigMap", str(found.get("name"))
+        for index, source in enumerate(container.data.get("envFrom") or ()):
+            found = source.get("configMapRef")
+            if found and not found.get("optional"):
+                yield (*container.path, "envFrom", index), "ConfigMap", str(found.get("name"))

@@ -1,51 +1,50 @@
-"""Quantities that parse, requests within limits, and a limit for whatever a neighbour could miss."""
+"""Resources: quantities that parse, requests within limits, and limits for all that nodes share."""
 
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
-from generator.policy.findings import Finding
-from generator.policy.workloads import Container, Object, Pod
-from generator.reader.paths import Path
-from generator.reader.shown import shown
-from generator.structs import quantities
+from sweepledger.policy.objects import Container, Finding, Object, Pod
+from sweepledger.reader.document import DocumentPath
+from sweepledger.reader.messages import safe_repr
+from sweepledger.structs import quantities
 
 QUANTITY, UNEQUAL, MISSING = "quantity-invalid", "resources-unequal", "resources-missing"
 
 NEEDED = ("cpu", "memory", "ephemeral-storage")
-ELSEWHERE: Mapping[str, tuple[Path, ...]] = {
+ELSEWHERE: Mapping[str, tuple[DocumentPath, ...]] = {
     "PersistentVolume": (("spec", "capacity"),),
     "PersistentVolumeClaim": (("spec", "resources", "requests"), ("spec", "resources", "limits")),
     "ResourceQuota": (("spec", "hard"),),
 }
 
 
-def check(thing: Object) -> Iterator[Finding]:
+def check(obj: Object) -> Iterator[Finding]:
     """Check the amounts of every container, volume and quota."""
-    for pod in thing.pods:
+    for pod in obj.pods:
         for container in pod.containers:
             yield from _container(container)
         yield from _scratch(pod)
-    for path in ELSEWHERE.get(thing.kind, ()):
-        yield from _parsed(_below(thing.data, path), path)
-    if thing.kind == "LimitRange":
-        for index, limits in enumerate(_below(thing.data, ("spec",)).get("limits") or ()):
+    for path in ELSEWHERE.get(obj.kind, ()):
+        yield from _parsed(_below(obj.data, path), path)
+    if obj.kind == "LimitRange":
+        for index, limits in enumerate(_below(obj.data, ("spec",)).get("limits") or ()):
             for key in ("default", "defaultRequest", "max", "maxLimitRequestRatio", "min"):
                 yield from _parsed(limits.get(key) or {}, ("spec", "limits", index, key))
 
 
-def _below(data: Any, path: Path) -> Mapping[str, Any]:
+def _below(data: Any, path: DocumentPath) -> Mapping[str, Any]:
     for key in path:
         data = data.get(key) or {}
     found: Mapping[str, Any] = data
     return found
 
 
-def _parsed(amounts: Mapping[str, Any], at: Path) -> Iterator[Finding]:
+def _parsed(amounts: Mapping[str, Any], at: DocumentPath) -> Iterator[Finding]:
     for name, amount in amounts.items():
         if _read(amount) is None:
-            message = f"must be a quantity such as 500m or 2Gi, got {shown(amount)}"
+            message = f"must be a quantity such as 500m or 2Gi, got {safe_repr(amount)}"
             yield Finding((*at, name), message, QUANTITY)
 
 
@@ -64,24 +63,24 @@ def _container(container: Container) -> Iterator[Finding]:
             yield Finding(at, f"must have {key} of {', '.join(lacking)}", MISSING)
 
 
-def _compared(limits: Mapping[str, Any], requests: Mapping[str, Any], at: Path) -> Iterator[Finding]:
+def _compared(limits: Mapping[str, Any], requests: Mapping[str, Any], at: DocumentPath) -> Iterator[Finding]:
     for name, asked in requests.items():
         if _is_extended(name) and limits.get(name) != asked:
-            message = f"must equal the limit: {name} is never shared, got {shown(asked)}"
+            message = f"must equal the limit: {name} is never shared, got {safe_repr(asked)}"
             yield Finding((*at, "requests", name), message, UNEQUAL, f"write limits.{name} as well")
             continue
         wanted, allowed = _read(asked), _read(limits.get(name))
         if wanted is not None and allowed is not None and wanted > allowed:
-            message = f"must be at most the limit {shown(limits[name])}, got {shown(asked)}"
+            message = f"must be at most the limit {safe_repr(limits[name])}, got {safe_repr(asked)}"
             yield Finding((*at, "requests", name), message, UNEQUAL)
     for name, amount in limits.items():
         allowed = _read(amount)
         if _is_extended(name) and allowed is not None and allowed != allowed.to_integral_value():
-            yield Finding((*at, "limits", name), f"must be a whole number, got {shown(amount)}", QUANTITY)
+            yield Finding((*at, "limits", name), f"must be a whole number, got {safe_repr(amount)}", QUANTITY)
 
 
 def _is_extended(name: str) -> bool:
-    """Tell a device, such as nvidia.com/gpu, from what all nodes have."""
+    """Return whether a resource is a device, such as nvidia.com/gpu."""
     prefix, slash, _ = name.partition("/")
     return bool(slash) and not prefix.endswith("kubernetes.io")
 
@@ -100,6 +99,6 @@ def _scratch(pod: Pod) -> Iterator[Finding]:
 @lru_cache(maxsize=1024, typed=True)
 def _read(amount: Any) -> Decimal | None:
     try:
-        return quantities.parse(amount)
+        return quantities.parse_quantity(amount)
     except ValueError:
         return None

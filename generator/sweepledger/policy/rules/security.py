@@ -1,17 +1,17 @@
-"""Pod Security's level "restricted", baseline included, as the oldest supported API server evaluates it.
+"""Security: the Pod Security level "restricted", hardening beyond it, and RBAC without escalation.
 
+Pod Security is evaluated as the oldest supported API server does:
 https://kubernetes.io/docs/concepts/security/pod-security-standards/
 """
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from generator.policy.findings import Finding
-from generator.policy.workloads import Container, Object, Pod
-from generator.reader.paths import Path
-from generator.reader.shown import shown
+from sweepledger.policy.objects import Container, Finding, Object, Pod
+from sweepledger.reader.document import DocumentPath
+from sweepledger.reader.messages import safe_repr
 
-CODE, VOLUME = "pod-not-restricted", "volume-not-allowed"
+RESTRICTED_CODE, VOLUME_CODE = "pod-not-restricted", "volume-not-allowed"
 
 VOLUMES = frozenset(
     {
@@ -47,17 +47,17 @@ PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 WINDOWS = "windows"
 
 
-def check(thing: Object) -> Iterator[Finding]:
+def check_restricted(obj: Object) -> Iterator[Finding]:
     """Evaluate every pod that an object is or would start."""
-    for pod in thing.pods:
+    for pod in obj.pods:
         yield from _host(pod)
         yield from _volumes(pod)
         yield from _profiles(pod.security, (*pod.at, "securityContext"))
         yield from _apparmor_annotations(pod)
         for index, sysctl in enumerate(pod.security.get("sysctls") or ()):
             if sysctl.get("name") not in SYSCTLS:
-                message = f"must be a safe sysctl, got {shown(sysctl.get('name'))}"
-                yield Finding((*pod.at, "securityContext", "sysctls", index), message, CODE)
+                message = f"must be a safe sysctl, got {safe_repr(sysctl.get('name'))}"
+                yield Finding((*pod.at, "securityContext", "sysctls", index), message, RESTRICTED_CODE)
         for container in pod.containers:
             yield from _container(container, is_windows=_is_windows(pod))
         yield from _either(pod)
@@ -71,7 +71,9 @@ def _is_windows(pod: Pod) -> bool:
 def _host(pod: Pod) -> Iterator[Finding]:
     for key in ("hostNetwork", "hostPID", "hostIPC"):
         if pod.spec.get(key):
-            yield Finding((*pod.at, key), "must be absent: the node's own belongs to nobody's pod", CODE)
+            yield Finding(
+                (*pod.at, key), "must be absent: the node's own belongs to nobody's pod", RESTRICTED_CODE
+            )
 
 
 def _volumes(pod: Pod) -> Iterator[Finding]:
@@ -79,31 +81,33 @@ def _volumes(pod: Pod) -> Iterator[Finding]:
         for source in sorted(volume.keys() - {"name"} - VOLUMES):
             hint = "wrap it in a PersistentVolume and claim that" if source == "nfs" else None
             message = f"must be absent: pods get no {source} volumes"
-            yield Finding((*pod.at, "volumes", index, source), message, VOLUME, hint)
+            yield Finding((*pod.at, "volumes", index, source), message, VOLUME_CODE, hint)
 
 
 def _apparmor_annotations(pod: Pod) -> Iterator[Finding]:
     for key, value in (pod.metadata.get("annotations") or {}).items():
         allowed = value in {"", "runtime/default"} or str(value).startswith("localhost/")
         if key.startswith(APPARMOR) and not allowed:
-            message = f"must be runtime/default or a localhost profile, got {shown(value)}"
-            yield Finding((*pod.path, "metadata", "annotations", key), message, CODE)
+            message = f"must be runtime/default or a localhost profile, got {safe_repr(value)}"
+            yield Finding((*pod.path, "metadata", "annotations", key), message, RESTRICTED_CODE)
 
 
-def _profiles(context: Mapping[str, Any], at: Path) -> Iterator[Finding]:
+def _profiles(context: Mapping[str, Any], at: DocumentPath) -> Iterator[Finding]:
     """Check what pods and containers may both say."""
     for key in ("appArmorProfile", "seccompProfile"):
         profile = context.get(key)
         if profile is not None and profile.get("type") not in SECCOMP:
-            message = f"must be one of {', '.join(SECCOMP)}, got {shown(profile.get('type'))}"
-            yield Finding((*at, key, "type"), message, CODE)
+            message = f"must be one of {', '.join(SECCOMP)}, got {safe_repr(profile.get('type'))}"
+            yield Finding((*at, key, "type"), message, RESTRICTED_CODE)
     options = context.get("seLinuxOptions") or {}
     if options.get("type", "") not in SELINUX or options.get("user") or options.get("role"):
-        yield Finding((*at, "seLinuxOptions"), "must name no user, no role and no unusual type", CODE)
+        yield Finding(
+            (*at, "seLinuxOptions"), "must name no user, no role and no unusual type", RESTRICTED_CODE
+        )
     if (context.get("windowsOptions") or {}).get("hostProcess"):
-        yield Finding((*at, "windowsOptions", "hostProcess"), "must be absent", CODE)
+        yield Finding((*at, "windowsOptions", "hostProcess"), "must be absent", RESTRICTED_CODE)
     if context.get("runAsUser") == 0:
-        yield Finding((*at, "runAsUser"), "must not be 0, which is root", CODE)
+        yield Finding((*at, "runAsUser"), "must not be 0, which is root", RESTRICTED_CODE)
 
 
 def _container(container: Container, *, is_windows: bool) -> Iterator[Finding]:
@@ -111,28 +115,30 @@ def _container(container: Container, *, is_windows: bool) -> Iterator[Finding]:
     at = (*container.path, "securityContext")
     yield from _profiles(context, at)
     if context.get("privileged"):
-        yield Finding((*at, "privileged"), "must be absent or false, got true", CODE)
+        yield Finding((*at, "privileged"), "must be absent or false, got true", RESTRICTED_CODE)
     if context.get("procMount", "Default") != "Default":
-        message = f"must be absent or 'Default', got {shown(context['procMount'])}"
-        yield Finding((*at, "procMount"), message, CODE)
+        message = f"must be absent or 'Default', got {safe_repr(context['procMount'])}"
+        yield Finding((*at, "procMount"), message, RESTRICTED_CODE)
     if not is_windows:
         if context.get("allowPrivilegeEscalation") is not False:
-            found = shown(context.get("allowPrivilegeEscalation"))
-            yield Finding((*at, "allowPrivilegeEscalation"), f"must be false, got {found}", CODE)
+            found = safe_repr(context.get("allowPrivilegeEscalation"))
+            yield Finding((*at, "allowPrivilegeEscalation"), f"must be false, got {found}", RESTRICTED_CODE)
         yield from _capabilities(context.get("capabilities") or {}, (*at, "capabilities"))
     for index, port in enumerate(container.data.get("ports") or ()):
         if port.get("hostPort"):
             message = f"must be absent, got {port['hostPort']}"
-            yield Finding((*container.path, "ports", index, "hostPort"), message, CODE)
+            yield Finding((*container.path, "ports", index, "hostPort"), message, RESTRICTED_CODE)
     yield from _handlers(container)
 
 
-def _capabilities(found: Mapping[str, Any], at: Path) -> Iterator[Finding]:
+def _capabilities(found: Mapping[str, Any], at: DocumentPath) -> Iterator[Finding]:
     if "ALL" not in (found.get("drop") or ()):
-        yield Finding((*at, "drop"), f"must hold 'ALL', got {found.get('drop')!r}", CODE)
+        yield Finding((*at, "drop"), f"must hold 'ALL', got {found.get('drop')!r}", RESTRICTED_CODE)
     for name in found.get("add") or ():
         if name != "NET_BIND_SERVICE":
-            yield Finding((*at, "add"), f"must hold NET_BIND_SERVICE at most, got {shown(name)}", CODE)
+            yield Finding(
+                (*at, "add"), f"must hold NET_BIND_SERVICE at most, got {safe_repr(name)}", RESTRICTED_CODE
+            )
 
 
 def _handlers(container: Container) -> Iterator[Finding]:
@@ -144,7 +150,7 @@ def _handlers(container: Container) -> Iterator[Finding]:
         for key in ("httpGet", "tcpSocket"):
             host = ((handler or {}).get(key) or {}).get("host")
             if host:
-                yield Finding((*path, key, "host"), f"must be absent, got {shown(host)}", CODE)
+                yield Finding((*path, key, "host"), f"must be absent, got {safe_repr(host)}", RESTRICTED_CODE)
 
 
 def _either(pod: Pod) -> Iterator[Finding]:
@@ -155,9 +161,104 @@ def _either(pod: Pod) -> Iterator[Finding]:
         said = context.get("runAsNonRoot", default)
         if said is not True:
             at = (*path, "securityContext", "runAsNonRoot")
-            yield Finding(at, f"must be true here or in the pod's context, got {shown(said)}", CODE)
+            yield Finding(
+                at, f"must be true here or in the pod's context, got {safe_repr(said)}", RESTRICTED_CODE
+            )
         if not _is_windows(pod) and "seccompProfile" not in context and "seccompProfile" not in pod.security:
             message = "must have a seccompProfile of RuntimeDefault here or in the pod's context"
-            yield Finding((*path, "securityContext"), message, CODE)
+            yield Finding((*path, "securityContext"), message, RESTRICTED_CODE)
     if default is False:
-        yield Finding((*pod.at, "securityContext", "runAsNonRoot"), "must not be false", CODE)
+        yield Finding((*pod.at, "securityContext", "runAsNonRoot"), "must not be false", RESTRICTED_CODE)
+
+
+HARDENING_CODE = "pod-not-hardened"
+
+LOWEST_USER = 10_000
+"""Below, a number may be somebody's on the node."""
+KNOWN_USER = {"MPIJob": 1000}
+"""sshd asks the image who runs it, and images for MPI know this one."""
+
+
+def check_hardening(obj: Object) -> Iterator[Finding]:
+    """Check every pod that an object is or would start."""
+    for pod in obj.pods:
+        for key in ("automountServiceAccountToken", "enableServiceLinks"):
+            if pod.spec.get(key) is not False:
+                message = f"must be false, got {safe_repr(pod.spec.get(key))}"
+                yield Finding((*pod.at, key), message, HARDENING_CODE)
+        account = pod.spec.get("serviceAccountName")
+        if account in {None, "", "default"}:
+            message = f"must be an account of its own, got {safe_repr(account)}"
+            yield Finding(
+                (*pod.at, "serviceAccountName"), message, HARDENING_CODE, "the default one is everybody's"
+            )
+        if "serviceAccount" in pod.spec:
+            message = "must be absent: serviceAccountName has replaced it"
+            yield Finding((*pod.at, "serviceAccount"), message, HARDENING_CODE)
+        yield from _containers(pod, KNOWN_USER.get(obj.kind, LOWEST_USER))
+
+
+def _containers(pod: Pod, lowest: int) -> Iterator[Finding]:
+    for container in pod.containers:
+        context = container.data.get("securityContext") or {}
+        at = (*container.path, "securityContext")
+        if context.get("readOnlyRootFilesystem") is not True:
+            found = safe_repr(context.get("readOnlyRootFilesystem"))
+            hint = "mount an emptyDir where it must write"
+            yield Finding((*at, "readOnlyRootFilesystem"), f"must be true, got {found}", HARDENING_CODE, hint)
+        user = context.get("runAsUser", pod.security.get("runAsUser"))
+        if user is None or 0 < user < lowest:  # 0 is refused elsewhere
+            message = f"must be at least {lowest}, here or in the pod's context, got {safe_repr(user)}"
+            yield Finding((*at, "runAsUser"), message, HARDENING_CODE)
+
+
+RBAC_CODE = "rights-too-wide"
+
+ESCALATING = frozenset({"bind", "escalate", "impersonate"})
+SENSITIVE = {
+    "secrets": frozenset({"get", "list", "watch"}),
+    "pods": frozenset({"create", "patch", "update"}),
+    "pods/attach": frozenset({"create", "get"}),
+    "pods/exec": frozenset({"create", "get"}),
+    "nodes/proxy": frozenset({"create", "get"}),
+    "serviceaccounts/token": frozenset({"create"}),
+}
+BORROWED = frozenset({"admin", "cluster-admin", "edit"})
+EVERYBODY = frozenset(
+    {"system:anonymous", "system:authenticated", "system:masters", "system:unauthenticated"}
+)
+
+
+def check_rbac(obj: Object) -> Iterator[Finding]:
+    """Check a role's rules, or whom a binding gives what."""
+    if obj.kind in {"ClusterRole", "Role"}:
+        for index, rule in enumerate(obj.data.get("rules") or ()):
+            yield from _rule(rule, index)
+    if obj.kind in {"ClusterRoleBinding", "RoleBinding"}:
+        role = (obj.data.get("roleRef") or {}).get("name")
+        if role in BORROWED:
+            message = f"must give a role of its own, got {safe_repr(role)}"
+            yield Finding(("roleRef", "name"), message, RBAC_CODE)
+        for index, subject in enumerate(obj.data.get("subjects") or ()):
+            if subject.get("name") in EVERYBODY or subject.get("name") == "default":
+                message = f"must be an account of its own, got {safe_repr(subject.get('name'))}"
+                yield Finding(("subjects", index, "name"), message, RBAC_CODE)
+
+
+def _rule(rule: Mapping[str, Any], index: int) -> Iterator[Finding]:
+    verbs = set(rule.get("verbs") or ())
+    for key in ("apiGroups", "resources", "verbs"):
+        if "*" in (rule.get(key) or ()):
+            yield Finding(("rules", index, key), "must name what it allows, got '*'", RBAC_CODE)
+    if verbs & ESCALATING:
+        message = (
+            f"must not be {', '.join(sorted(verbs & ESCALATING))}: it gives rights that its holder lacks"
+        )
+        yield Finding(("rules", index, "verbs"), message, RBAC_CODE)
+    if rule.get("resourceNames"):
+        return
+    for resource in sorted(set(rule.get("resources") or ()) & SENSITIVE.keys()):
+        found = verbs & SENSITIVE[resource]
+        if found:
+            message = f"must not allow {', '.join(sorted(found))} on {resource} without resourceNames"
+            yield Finding(("rules", index, "resources"), message, RBAC_CODE)

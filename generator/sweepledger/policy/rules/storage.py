@@ -1,28 +1,26 @@
-"""Volumes and mounts closed over each other, and paths that stay where they are."""
+"""Storage: volumes and mounts that match, stable paths, and the keys and size of ConfigMaps."""
 
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from generator.policy.findings import Finding
-from generator.policy.workloads import Container, Object, Pod
-from generator.reader.shown import shown
+from sweepledger.policy.objects import Container, Finding, Object, Pod
+from sweepledger.reader.messages import safe_repr
+from sweepledger.structs.kubernetes import COMPLETION_INDEX_VARIABLE
 
-CODE = "mount-dangling"
+MOUNT_CODE = "mount-dangling"
 REFERENCE = re.compile(r"\$\(([^)]*)\)")
-INDEX = "JOB_COMPLETION_INDEX"
-"""Kubernetes gives it to every container of an Indexed Job."""
 FILLED_IN = frozenset({"ClusterTrainingRuntime", "TrainingRuntime"})
 """Kinds whose containers get further variables by another object."""
 
 
-def check(thing: Object) -> Iterator[Finding]:
+def check_volumes(obj: Object) -> Iterator[Finding]:
     """Check the volumes and mounts of every pod."""
-    for pod in thing.pods:
+    for pod in obj.pods:
         names = [str(volume.get("name")) for volume in pod.volumes]
         yield from _volumes(pod, names)
         for container in pod.containers:
-            yield from _mounts(thing, container, frozenset(names))
+            yield from _mounts(obj, container, frozenset(names))
 
 
 def _volumes(pod: Pod, names: list[str]) -> Iterator[Finding]:
@@ -35,50 +33,83 @@ def _volumes(pod: Pod, names: list[str]) -> Iterator[Finding]:
     for index, name in enumerate(names):
         at = (*pod.at, "volumes", index)
         if names.index(name) < index:
-            yield Finding(at, f"must have a name of its own, got {shown(name)} again", CODE)
+            yield Finding(at, f"must have a name of its own, got {safe_repr(name)} again", MOUNT_CODE)
         sources = sorted(pod.volumes[index].keys() - {"name"})
         if len(sources) != 1:
-            yield Finding(at, f"must have one source, got {sources or 'none'}", CODE)
+            yield Finding(at, f"must have one source, got {sources or 'none'}", MOUNT_CODE)
         if name not in used:
             yield Finding(
-                at, f"must be mounted somewhere, but nothing mounts {shown(name)}", CODE, "delete it"
+                at,
+                f"must be mounted somewhere, but nothing mounts {safe_repr(name)}",
+                MOUNT_CODE,
+                "delete it",
             )
 
 
-def _mounts(thing: Object, container: Container, volumes: frozenset[str]) -> Iterator[Finding]:
+def _mounts(obj: Object, container: Container, volumes: frozenset[str]) -> Iterator[Finding]:
     seen: set[str] = set()
     for index, mount in enumerate(container.data.get("volumeMounts") or ()):
         at = (*container.path, "volumeMounts", index)
         if str(mount.get("name")) not in volumes:
             known = ", ".join(sorted(volumes)) or "none"
             yield Finding(
-                at, f"must name a volume of the pod ({known}), got {shown(mount.get('name'))}", CODE
+                at, f"must name a volume of the pod ({known}), got {safe_repr(mount.get('name'))}", MOUNT_CODE
             )
         target = str(mount.get("mountPath", ""))
         if target.rstrip("/") in seen:
             yield Finding(
-                (*at, "mountPath"), f"must be another mount's path no more, got {shown(target)}", CODE
+                (*at, "mountPath"),
+                f"must be another mount's path no more, got {safe_repr(target)}",
+                MOUNT_CODE,
             )
         seen.add(target.rstrip("/"))
         if not target.startswith("/") or ":" in target or ".." in target.split("/"):
-            message = f"must be an absolute path without : and .., got {shown(target)}"
-            yield Finding((*at, "mountPath"), message, CODE)
-        yield from _below(thing, container, mount, index)
+            message = f"must be an absolute path without : and .., got {safe_repr(target)}"
+            yield Finding((*at, "mountPath"), message, MOUNT_CODE)
+        yield from _below(obj, container, mount, index)
 
 
-def _below(thing: Object, container: Container, mount: Mapping[str, Any], index: int) -> Iterator[Finding]:
+def _below(obj: Object, container: Container, mount: Mapping[str, Any], index: int) -> Iterator[Finding]:
     at = (*container.path, "volumeMounts", index)
     if "subPath" in mount and "subPathExpr" in mount:
-        yield Finding((*at, "subPathExpr"), "must be absent beside subPath", CODE)
+        yield Finding((*at, "subPathExpr"), "must be absent beside subPath", MOUNT_CODE)
     for key in ("subPath", "subPathExpr"):
         path = str(mount.get(key) or "")
         if path.startswith("/") or ".." in path.split("/"):
-            yield Finding((*at, key), f"must be a path below the volume's root, got {shown(path)}", CODE)
-    if thing.kind in FILLED_IN or "$(" not in str(mount.get("subPathExpr", "")):
+            yield Finding(
+                (*at, key), f"must be a path below the volume's root, got {safe_repr(path)}", MOUNT_CODE
+            )
+    if obj.kind in FILLED_IN or "$(" not in str(mount.get("subPathExpr", "")):
         return
     known = {variable.get("name") for variable in container.data.get("env") or ()}
-    known |= {INDEX} if any(job.spec.get("completionMode") == "Indexed" for job in thing.jobs) else set()
+    known |= (
+        {COMPLETION_INDEX_VARIABLE}
+        if any(job.spec.get("completionMode") == "Indexed" for job in obj.jobs)
+        else set()
+    )
     for name in REFERENCE.findall(str(mount["subPathExpr"])):
         if name not in known:
             message = f"must use variables of this container, got $({name})"
-            yield Finding((*at, "subPathExpr"), message, CODE, "the pod would never start")
+            yield Finding((*at, "subPathExpr"), message, MOUNT_CODE, "the pod would never start")
+
+
+KEY_CODE, SIZE_CODE = "config-map-key", "config-map-too-large"
+
+CONFIG_MAP_KEY = re.compile(r"[-._a-zA-Z0-9]{1,253}", re.ASCII)
+CONFIG_MAP_BYTES = 1024 * 1024
+
+
+def check_config_maps(obj: Object) -> Iterator[Finding]:
+    """Check a ConfigMap's keys and size."""
+    if obj.kind != "ConfigMap":
+        return
+    size = 0
+    for part in ("data", "binaryData"):
+        for key, text in (obj.data.get(part) or {}).items():
+            size += len(key) + len(str(text).encode())
+            if CONFIG_MAP_KEY.fullmatch(key) is None or key.startswith(".."):
+                allowed = "letters, digits, dashes, dots and underscores"
+                message = f"must be a file's name of {allowed}, got {safe_repr(key)}"
+                yield Finding((part, key), message, KEY_CODE)
+    if size > CONFIG_MAP_BYTES:
+        yield Finding(("data",), f"must be at most {CONFIG_MAP_BYTES} bytes together, got {size}", SIZE_CODE)

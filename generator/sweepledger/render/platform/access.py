@@ -2,19 +2,19 @@
 
 from collections.abc import Iterable
 
-from generator.render.platform import kinds
-from generator.render.platform.names import (
+from sweepledger.render.manifest import Manifest
+from sweepledger.render.platform import objects
+from sweepledger.render.platform.objects import (
     APPLIER_ACCOUNT,
     COLLECTOR_ACCOUNT,
     EXPIRY_ACCOUNT,
     ROOT_ACCOUNT,
-    Manifest,
     Names,
     manifest,
 )
-from generator.render.platform.source import Source
-from generator.structs.labels import TRIAL_ACCOUNT
-from generator.structs.settings import Settings
+from sweepledger.render.platform.source import GitSource
+from sweepledger.structs.kubernetes import TRIAL_ACCOUNT
+from sweepledger.structs.settings import Settings
 
 RBAC = "rbac.authorization.k8s.io"
 READ = ["get", "list"]
@@ -28,25 +28,25 @@ APPLY = ["get", "list", "watch", "create", "update", "patch", "delete"]
 
 
 def trial(settings: Settings) -> list[Manifest]:
-    """Make the account of every trial: no token, no rights."""
+    """Return the service account of trials, without token and rights."""
     return [_account(TRIAL_ACCOUNT, Names.of(settings).trials, settings)]
 
 
 def expiry(settings: Settings) -> list[Manifest]:
-    """Make the account of what deletes old results, if anything does: no token, no rights."""
+    """Return the service account of the job that deletes old results, if there is one, without token and rights."""
     if settings.results.keep_days is None:
         return []
     return [_account(EXPIRY_ACCOUNT, Names.of(settings).trials, settings)]
 
 
-def collector(settings: Settings, source: Source) -> list[Manifest]:
-    """Let the collector read Jobs and their pods in the trials' namespace, and take its Lease; no more."""
+def collector(settings: Settings, source: GitSource) -> list[Manifest]:
+    """Return the rights of the collector: to read Jobs and pods in the trials' namespace, and to update its Lease."""
     names = Names.of(settings)
     subject = (COLLECTOR_ACCOUNT, names.collector)
     read = [
         _rule("batch", ["jobs"], READ),
         _rule("", ["pods"], READ),
-        *(_rule(kind.group, [kind.plural], READ) for kind in kinds.chosen(source)),
+        *(_rule(kind.group, [kind.plural], READ) for kind in objects.custom_kinds(source)),
     ]
     return [
         _account(COLLECTOR_ACCOUNT, names.collector, settings),
@@ -56,7 +56,7 @@ def collector(settings: Settings, source: Source) -> list[Manifest]:
 
 
 def lease(settings: Settings) -> Manifest:
-    """Make the Lease of the collector, which only ever changes it.
+    """Return the Lease of the collector, which can update but not create it.
 
     A person applies it, as Argo CD leaves Leases out.
     """
@@ -64,10 +64,10 @@ def lease(settings: Settings) -> Manifest:
     return manifest("coordination.k8s.io/v1/Lease", COLLECTOR_ACCOUNT, settings, namespace=place)
 
 
-def flux(settings: Settings, source: Source) -> list[Manifest]:
-    """Let Flux apply exactly the kinds that batches consist of, and the batches' Kustomizations."""
+def flux(settings: Settings, source: GitSource) -> list[Manifest]:
+    """Return the rights of Flux: to apply the kinds that batches consist of, and the batches' Kustomizations."""
     names = Names.of(settings)
-    apply = [_rule(kind.group, [kind.plural], APPLY) for kind in kinds.rendered(source)]
+    apply = [_rule(kind.group, [kind.plural], APPLY) for kind in objects.batch_kinds(source)]
     made = [_rule("kustomize.toolkit.fluxcd.io", ["kustomizations"], APPLY)]
     return [
         _account(APPLIER_ACCOUNT, names.flux, settings),

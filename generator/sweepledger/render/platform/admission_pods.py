@@ -1,25 +1,120 @@
-"""What holds for every pod of a trial, as a Job's template and as the pod itself, whoever makes it."""
+"""Admission rules for the pods of trials: image, command, placement, network, volumes and Secrets.
+
+They apply to the template of a Job and to the pod itself, whichever controller creates it.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
 
-from generator.formats import yaml
-from generator.formats.launch import LAUNCHER_PATH
-from generator.formats.placement import placement
-from generator.render.platform import admission_volumes
-from generator.render.platform.admission_rules import Rule, owned_by, text, texts
-from generator.render.platform.source import Source
-from generator.structs.labels import EGRESS_LABEL, QUEUE_LABEL, TRIAL_ACCOUNT
-from generator.structs.program import LOCAL_IMAGE
-from generator.structs.settings import API_SERVER, PEERS, Settings
-from generator.structs.sweep import Shape
+from sweepledger.formats import yaml
+from sweepledger.formats.launch_json import LAUNCHER_PATH
+from sweepledger.render.platform.cel import Rule, list_literal, literal, owned_by
+from sweepledger.render.platform.source import GitSource
+from sweepledger.structs.kubernetes import (
+    CHECKPOINTS_FOLDER,
+    CODE_CONTAINER,
+    EGRESS_LABEL,
+    MPI_WORKER_COMMAND,
+    PARENT_PATH,
+    QUEUE_LABEL,
+    SWEEP_LABEL,
+    TRIAL_ACCOUNT,
+)
+from sweepledger.structs.node_pool import scheduling_fields
+from sweepledger.structs.program import LOCAL_IMAGE
+from sweepledger.structs.run_config import Shape
+from sweepledger.structs.settings import API_SERVER_EGRESS, PEERS_EGRESS, Settings
 
-CLONE = "code"
-"""The init container that gets the code."""
-CLONES = re.compile(r"components/clone/v[0-9]+/patch\.yaml", re.ASCII)
+VOLUME_SOURCES = ("configMap", "downwardAPI", "emptyDir", "persistentVolumeClaim", "projected", "secret")
 
-WAITING = ("/usr/sbin/sshd",), ("-De", "-f", "/home/mpiuser/.sshd_config")
-"""Command and arguments of an MPI worker until rank 0 starts its part in it."""
+READ_ONLY = "(has(v.persistentVolumeClaim.readOnly) && v.persistentVolumeClaim.readOnly)"
+
+
+def volume_rules(settings: Settings, source: GitSource) -> tuple[Rule, ...]:
+    """Return the rules for the volumes of trial pods."""
+    sources = " || ".join(f"has(v.{kind})" for kind in VOLUME_SOURCES)
+    return (
+        Rule(
+            f"volumes are {', '.join(VOLUME_SOURCES[:-1])} or {VOLUME_SOURCES[-1]}; "
+            "never hostPath, gitRepo or inline nfs",
+            f"variables.volumes.all(v, {sources})",
+        ),
+        *_claims(settings),
+        *_secrets(settings, source),
+    )
+
+
+def _claims(settings: Settings) -> tuple[Rule, ...]:
+    written = frozenset(settings.results.claims.values())
+    read = settings.dataset_claims
+    owned = list_literal(sorted(written))
+    # A claim may hold both: then a volume that can only be read is data.
+    data = list_literal(sorted(read))
+    shared = (
+        "variables.volumes.filter(v, has(v.persistentVolumeClaim)"
+        f" && v.persistentVolumeClaim.claimName in {owned}"
+        f" && !(v.persistentVolumeClaim.claimName in {data} && {READ_ONLY})).map(v, v.name)"
+    )
+    own = " || ".join(f"(has(m.{key}) && m.{key}.startsWith(variables.folder + '/'))" for key in _SUB_PATHS)
+    batch = "'^' + variables.labels['sweepledger.dev/sweep'] + '-b[0-9]+-[0-9a-f]{8}"
+    parent = (
+        f"({literal(SWEEP_LABEL)} in variables.labels && variables.folder.matches({batch}$')"
+        f" && m.mountPath == {literal(PARENT_PATH)} && has(m.readOnly) && m.readOnly && has(m.subPath)"
+        f" && m.subPath.matches({batch}/[0-9]+/{CHECKPOINTS_FOLDER}$'))"
+    )
+    return (
+        Rule(
+            "volumes are of no claim that sweepledger.yaml does not name",
+            "variables.volumes.all(v, !has(v.persistentVolumeClaim)"
+            f" || v.persistentVolumeClaim.claimName in {list_literal(sorted(written | read))})",
+        ),
+        Rule(
+            "data is mounted to be read only",
+            "variables.volumes.all(v, !has(v.persistentVolumeClaim)"
+            f" || !(v.persistentVolumeClaim.claimName in {list_literal(sorted(read - written))}) || {READ_ONLY})",
+        ),
+        Rule(
+            "of the results a trial mounts its batch's folder: subPath or subPathExpr begins with the label"
+            f" sweepledger.dev/batch; or to read, at {PARENT_PATH}, checkpoints of its sweep",
+            "variables.reads || variables.containers.all(c, !has(c.volumeMounts) || c.volumeMounts.all(m,"
+            f" !{shared}.exists(n, n == m.name) || {own} || {parent}))",
+        ),
+    )
+
+
+_SUB_PATHS = ("subPath", "subPathExpr")
+
+
+def _secrets(settings: Settings, source: GitSource) -> tuple[Rule, ...]:
+    """Return the rules that allow only listed Secrets."""
+    known = list_literal(sorted(settings.mountable_secrets))
+    pull = [settings.image_pull_secret] if settings.image_pull_secret else []
+    # The MPI operator gives launcher and workers a key pair of its own making, called like the MPIJob.
+    keys = f"v.secret.secretName.matches('^' + variables.folder + {literal('-[0-9]+-ssh$')})"
+    made = f" || {keys}" if Shape.MPI_JOB in source.shapes else ""
+    return (
+        Rule(
+            "volumes hold no Secret that sweepledger.yaml does not list",
+            f"variables.volumes.all(v, (!has(v.secret) || v.secret.secretName in {known}{made})"
+            " && (!has(v.projected) || !has(v.projected.sources)"
+            f" || v.projected.sources.all(s, !has(s.secret) || s.secret.name in {known})))",
+        ),
+        Rule(
+            "the environment holds no Secret: what is listed comes as a file",
+            "variables.containers.all(c,"
+            " (!has(c.env) || c.env.all(e, !has(e.valueFrom) || !has(e.valueFrom.secretKeyRef)))"
+            " && (!has(c.envFrom) || c.envFrom.all(e, !has(e.secretRef))))",
+        ),
+        Rule(
+            "image pull secrets are the one that sweepledger.yaml names",
+            "!has(variables.pod.imagePullSecrets)"
+            f" || variables.pod.imagePullSecrets.all(s, s.name in {list_literal(pull)})",
+        ),
+    )
+
+
+CLONE_PATCH = re.compile(r"components/clone/v[0-9]+/patch\.yaml", re.ASCII)
+
 WAITS_FOR_MASTER = "init-pytorch"
 """Init container that the operator of PyTorchJobs adds to Workers, from a template of the platform team's."""
 
@@ -37,24 +132,24 @@ OWNERS: Mapping[Shape, str] = {
     Shape.TF_JOB: "TFJob",
     Shape.TRAIN_JOB: "JobSet",
 }
-"""What makes Jobs or pods for a distributed trial."""
+"""The kinds that create Jobs or pods for a distributed trial."""
 
 TURN = (
     "(request.operation == 'UPDATE' && has(object.metadata.labels)"
-    f" && {text(QUEUE_LABEL)} in object.metadata.labels)"
+    f" && {literal(QUEUE_LABEL)} in object.metadata.labels)"
 )
 """Kueue writes the nodes of a flavor, whatever their labels, into what it held back."""
 
 
-def owners(source: Source) -> list[str]:
+def owner_kinds(source: GitSource) -> list[str]:
     """List the kinds that make Jobs or pods in this cluster, Jobs themselves apart."""
     return sorted({OWNERS[shape] for shape in source.shapes})
 
 
-def in_jobs(settings: Settings, source: Source, bases: Mapping[str, bytes]) -> tuple[Rule, ...]:
+def job_template_rules(settings: Settings, source: GitSource, bases: Mapping[str, bytes]) -> tuple[Rule, ...]:
     """Judge the template of a Job. What Kueue adds to it comes by an update, as the Job gets its turn."""
-    queued = f"{TURN} || {owned_by(owners(source))}" if source.shapes else TURN
-    peers = owned_by(owners(source)) if source.shapes else "false"
+    queued = f"{TURN} || {owned_by(owner_kinds(source))}" if source.shapes else TURN
+    peers = owned_by(owner_kinds(source)) if source.shapes else "false"
     return (
         *_common(settings, source, peers),
         *_commands(settings, bases, ()),
@@ -62,9 +157,9 @@ def in_jobs(settings: Settings, source: Source, bases: Mapping[str, bytes]) -> t
     )
 
 
-def in_pods(settings: Settings, source: Source, bases: Mapping[str, bytes]) -> tuple[Rule, ...]:
+def pod_rules(settings: Settings, source: GitSource, bases: Mapping[str, bytes]) -> tuple[Rule, ...]:
     """Judge a pod. What the API server or Kueue added to it since its Job was judged is theirs."""
-    judged = owned_by(["Job", *(owners(source) if _has_queues(settings) else [])])
+    judged = owned_by(["Job", *(owner_kinds(source) if _has_queues(settings) else [])])
     peers = "true" if source.shapes else "false"  # a plain Job that asks for it was refused
     return (
         *_common(settings, source, peers),
@@ -77,14 +172,14 @@ def _has_queues(settings: Settings) -> bool:
     return any(pool.queue is not None for pool in settings.pools.values())
 
 
-def _common(settings: Settings, source: Source, peers: str) -> tuple[Rule, ...]:
-    opened = [*sorted(settings.egress.keys() - {API_SERVER}), PEERS]
-    known = texts(f"{EGRESS_LABEL}{name}" for name in opened)
+def _common(settings: Settings, source: GitSource, peers: str) -> tuple[Rule, ...]:
+    opened = [*sorted(settings.egress.keys() - {API_SERVER_EGRESS}), PEERS_EGRESS]
+    known = list_literal(f"{EGRESS_LABEL}{name}" for name in opened)
     return (
         Rule(
             f"a trial runs as service account {TRIAL_ACCOUNT}",
             "variables.reads || (has(variables.pod.serviceAccountName)"
-            f" && variables.pod.serviceAccountName == {text(TRIAL_ACCOUNT)})",
+            f" && variables.pod.serviceAccountName == {literal(TRIAL_ACCOUNT)})",
         ),
         Rule(
             "a trial has no service account token",
@@ -95,7 +190,7 @@ def _common(settings: Settings, source: Source, peers: str) -> tuple[Rule, ...]:
         ),
         Rule(
             "a trial bears the name of its batch as label sweepledger.dev/batch",
-            f"variables.reads || variables.folder.matches({text(BATCH)})",
+            f"variables.reads || variables.folder.matches({literal(BATCH)})",
         ),
         *_images(settings),
         Rule(
@@ -104,14 +199,14 @@ def _common(settings: Settings, source: Source, peers: str) -> tuple[Rule, ...]:
             " && has(c.resources.limits) && ['cpu', 'memory'].all(r,"
             " r in c.resources.requests && r in c.resources.limits))",
         ),
-        *admission_volumes.rules(settings, source),
+        *volume_rules(settings, source),
         Rule(
             "a trial reaches nothing that sweepledger.yaml does not open",
-            f"variables.labels.all(k, !k.startsWith({text(EGRESS_LABEL)}) || k in {known})",
+            f"variables.labels.all(k, !k.startsWith({literal(EGRESS_LABEL)}) || k in {known})",
         ),
         Rule(
             "only pods of distributed trials reach each other",
-            f"!({text(EGRESS_LABEL + PEERS)} in variables.labels) || {peers}",
+            f"!({literal(EGRESS_LABEL + PEERS_EGRESS)} in variables.labels) || {peers}",
         ),
     )
 
@@ -123,7 +218,7 @@ def _images(settings: Settings) -> tuple[Rule, ...]:
     """
     digest = Rule(
         "images are named by digest",
-        f"variables.containers.all(c, has(c.image) && c.image.matches({text(DIGEST)}))",
+        f"variables.containers.all(c, has(c.image) && c.image.matches({literal(DIGEST)}))",
     )
     default = settings.defaults.image
     references = [image.repository for image in settings.images.values()]
@@ -138,24 +233,28 @@ def _images(settings: Settings) -> tuple[Rule, ...]:
         digest,
         Rule(
             "images are of the repositories that sweepledger.yaml names",
-            f"variables.containers.all(c, has(c.image) && c.image.matches({text(f'^({known}){REFERENCE}')}))",
+            f"variables.containers.all(c, has(c.image) && c.image.matches({literal(f'^({known}){REFERENCE}')}))",
         ),
     )
 
 
 def _commands(settings: Settings, bases: Mapping[str, bytes], shapes: Sequence[Shape]) -> tuple[Rule, ...]:
-    """Let nothing run but the launcher and, before it, what gets the code: no hook, and no probe."""
-    starts = [f"(c.command.size() == 2 && c.command[1] == {text(LAUNCHER_PATH)})"]
+    """Return the rules that allow only the launcher and the init container that fetches the code."""
+    starts = [f"(c.command.size() == 2 && c.command[1] == {literal(LAUNCHER_PATH)})"]
     if Shape.MPI_JOB in shapes:
-        command, arguments = WAITING
-        starts.append(f"(c.command == {texts(command)} && has(c.args) && c.args == {texts(arguments)})")
+        command, arguments = MPI_WORKER_COMMAND
+        starts.append(
+            f"(c.command == {list_literal(command)} && has(c.args) && c.args == {list_literal(arguments)})"
+        )
     before = []
     if settings.code is not None:
-        known = " || ".join(f"c.command == {texts(command)}" for command in _clones(bases))
-        before.append(f"(c.name == {text(CLONE)} && !has(c.args) && has(c.command) && ({known or 'false'}))")
+        known = " || ".join(f"c.command == {list_literal(command)}" for command in _clones(bases))
+        before.append(
+            f"(c.name == {literal(CODE_CONTAINER)} && !has(c.args) && has(c.command) && ({known or 'false'}))"
+        )
     if Shape.PYTORCH_JOB in shapes:  # in git no PyTorchJob may have it: the operator added it
         before.append(
-            f"(c.name == {text(WAITS_FOR_MASTER)} && !has(c.volumeMounts) && {owned_by(['PyTorchJob'])})"
+            f"(c.name == {literal(WAITS_FOR_MASTER)} && !has(c.volumeMounts) && {owned_by(['PyTorchJob'])})"
         )
     return (
         Rule(
@@ -164,7 +263,7 @@ def _commands(settings: Settings, bases: Mapping[str, bytes], shapes: Sequence[S
             f" has(c.command) && ({' || '.join(starts)}))",
         ),
         Rule(
-            f"an init container gets the code as base/components/clone says, and is called {CLONE}",
+            f"an init container gets the code as base/components/clone says, and is called {CODE_CONTAINER}",
             "!has(variables.pod.initContainers) || variables.pod.initContainers.all(c,"
             f" {' || '.join(before) or 'false'})",
         ),
@@ -178,14 +277,14 @@ def _commands(settings: Settings, bases: Mapping[str, bytes], shapes: Sequence[S
 
 def _clones(bases: Mapping[str, bytes]) -> list[list[str]]:
     """Find the command in every frozen version: batches that stand use an old one."""
-    patches = [yaml.load(content) for path, content in sorted(bases.items()) if CLONES.fullmatch(path)]
+    patches = [yaml.load(content) for path, content in sorted(bases.items()) if CLONE_PATCH.fullmatch(path)]
     containers = [one for patch in patches for one in patch["spec"]["template"]["spec"]["initContainers"]]
-    return [one["command"] for one in containers if one["name"] == CLONE]
+    return [one["command"] for one in containers if one["name"] == CODE_CONTAINER]
 
 
 def _places(settings: Settings, placed: str, judged: str) -> tuple[Rule, ...]:
-    """Say where a pod runs; `placed` and `judged`: where that was decided, and its class, before."""
-    pools = [placement(pool, has_gpus=False) for _, pool in sorted(settings.pools.items())]
+    """Return the rules for nodes and priority; `placed` and `judged`: when they were checked before."""
+    pools = [scheduling_fields(pool, has_gpus=False) for _, pool in sorted(settings.pools.items())]
     selectors = {f"{key}={value}" for pool in pools for key, value in pool.get("nodeSelector", {}).items()}
     borne = {
         f"{one['key']}={one.get('value', '')}:{one['effect']}"
@@ -197,7 +296,7 @@ def _places(settings: Settings, placed: str, judged: str) -> tuple[Rule, ...]:
     classes = [] if settings.priority_class is None else [settings.priority_class]
     bears = (
         "(t.key + '=' + (has(t.value) ? t.value : '')"
-        f" + ':' + (has(t.effect) ? t.effect : '')) in {texts(sorted(borne))}"
+        f" + ':' + (has(t.effect) ? t.effect : '')) in {list_literal(sorted(borne))}"
     )
     return (
         Rule(
@@ -207,17 +306,17 @@ def _places(settings: Settings, placed: str, judged: str) -> tuple[Rule, ...]:
         Rule(
             "a trial chooses nodes as a pool of sweepledger.yaml does",
             f"{placed} || !has(variables.pod.nodeSelector) || variables.pod.nodeSelector.all(k,"
-            f" (k + '=' + variables.pod.nodeSelector[k]) in {texts(sorted(selectors))})",
+            f" (k + '=' + variables.pod.nodeSelector[k]) in {list_literal(sorted(selectors))})",
         ),
         Rule(
             "a trial tolerates what a pool of sweepledger.yaml tolerates",
             f"{placed} || !has(variables.pod.tolerations) || variables.pod.tolerations.all(t, has(t.key)"
-            f" && (t.key in {texts(NOT_READY)} || {bears}))",
+            f" && (t.key in {list_literal(NOT_READY)} || {bears}))",
         ),
         Rule(
             "the priority class is the one that sweepledger.yaml names",
             # A class that the cluster gives to all pods stands in pods, but not in the Jobs that were judged.
             f"{judged} || !has(variables.pod.priorityClassName)"
-            f" || variables.pod.priorityClassName in {texts(classes)}",
+            f" || variables.pod.priorityClassName in {list_literal(classes)}",
         ),
     )

@@ -1,11 +1,12 @@
 """What Argo CD is pointed at: two projects, one Application a batch by ApplicationSet, and the root."""
 
-from generator.render.platform import kinds
-from generator.render.platform.names import Manifest, Names, labels, manifest
-from generator.render.platform.source import Source
-from generator.structs.kinds import Kind
-from generator.structs.names import BLANK_DIGEST, LABEL_LENGTH
-from generator.structs.settings import Settings
+from sweepledger.render.manifest import Manifest
+from sweepledger.render.platform import objects
+from sweepledger.render.platform.objects import Names, labels, manifest
+from sweepledger.render.platform.source import GitSource
+from sweepledger.structs.kubernetes import Kind
+from sweepledger.structs.names import MAX_LABEL_LENGTH, PLACEHOLDER_DIGEST
+from sweepledger.structs.settings import Settings
 
 GROUP = "argoproj.io/v1alpha1"
 NAMESPACE = "argocd"
@@ -14,9 +15,9 @@ FINALIZER = "resources-finalizer.argocd.argoproj.io"
 REQUEUE_SECONDS = 30
 
 BATCH_FOLDERS = (
-    {"path": f"overlays/active/[a-z]*-b[1-9]*-{'[0-9a-f]' * len(BLANK_DIGEST)}"},
+    {"path": f"overlays/active/[a-z]*-b[1-9]*-{'[0-9a-f]' * len(PLACEHOLDER_DIGEST)}"},
     {"path": r"overlays/active/*[^a-z0-9\-]*", "exclude": True},
-    {"path": f"overlays/active/{'?' * LABEL_LENGTH}?*", "exclude": True},
+    {"path": f"overlays/active/{'?' * MAX_LABEL_LENGTH}?*", "exclude": True},
 )
 """A folder that can give no Application its name would keep the ApplicationSet from deleting any."""
 RETRY = {"limit": 10, "backoff": {"duration": "10s", "factor": 2, "maxDuration": "1m"}}
@@ -41,7 +42,7 @@ PLATFORM_KINDS = (
 """Beware of adding one of `argoproj.io`: whoever may write a project by a merge rules all of Argo CD."""
 
 
-def projects(settings: Settings, source: Source) -> list[Manifest]:
+def projects(settings: Settings, source: GitSource) -> list[Manifest]:
     """Bound what batches may be, and what the platform may be."""
     names = Names.of(settings)
     batches = {
@@ -50,7 +51,7 @@ def projects(settings: Settings, source: Source) -> list[Manifest]:
         "destinations": [{"server": CLUSTER, "namespace": names.trials}],
         "clusterResourceWhitelist": [],
         "namespaceResourceWhitelist": [
-            {"group": kind.group, "kind": kind.kind} for kind in kinds.rendered(source)
+            {"group": kind.group, "kind": kind.kind} for kind in objects.batch_kinds(source)
         ],
     }
     places = (names.trials, names.collector)
@@ -69,8 +70,8 @@ def projects(settings: Settings, source: Source) -> list[Manifest]:
     ]
 
 
-def application_set(settings: Settings, source: Source) -> Manifest:
-    """Make one Application a folder of `overlays/active`; a folder that goes takes its Application along."""
+def application_set(settings: Settings, source: GitSource) -> Manifest:
+    """Return the ApplicationSet with one Application per folder of `overlays/active`."""
     directories = {
         "repoURL": source.url,
         "revision": source.revision,
@@ -103,7 +104,7 @@ def application_set(settings: Settings, source: Source) -> Manifest:
     )
 
 
-def _application(settings: Settings, source: Source) -> Manifest:
+def _application(settings: Settings, source: GitSource) -> Manifest:
     names = Names.of(settings)
     return {
         "project": names.trials,
@@ -120,7 +121,7 @@ def _application(settings: Settings, source: Source) -> Manifest:
                 "kind": "Job",
                 "jsonPointers": ["/spec/suspend", "/spec/parallelism"],
             },
-            *(_ignored(kind) for kind in kinds.chosen(source) if kind.policy),
+            *(_ignored(kind) for kind in objects.custom_kinds(source) if kind.policy),
         ],
         "syncPolicy": {
             # A Job deleted by hand stays deleted: made anew it would run again.
@@ -135,8 +136,8 @@ def _application(settings: Settings, source: Source) -> Manifest:
     }
 
 
-def root(settings: Settings, source: Source) -> Manifest:
-    """Make the Application of the platform; nothing that leaves git is deleted by it.
+def root(settings: Settings, source: GitSource) -> Manifest:
+    """Return the Application of the platform, which does not prune.
 
     These files themselves it does not apply: a person does, who may write projects anyway.
     """

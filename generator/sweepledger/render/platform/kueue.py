@@ -1,9 +1,11 @@
 """Samples for Kueue and priorities, from pools with queues; quotas are the platform team's to say."""
 
-from generator.render.platform.names import Manifest, Names, manifest
-from generator.structs import quantities
-from generator.structs.labels import GPU_PRODUCT
-from generator.structs.settings import Pool, Settings
+from sweepledger.render.manifest import Manifest
+from sweepledger.render.platform.objects import Names, manifest
+from sweepledger.structs import quantities
+from sweepledger.structs.kubernetes import GPU_PRODUCT_LABEL
+from sweepledger.structs.node_pool import GPU_RESOURCE, Pool
+from sweepledger.structs.settings import Settings
 
 GROUP = "kueue.x-k8s.io/v1beta1"
 """Served by every supported version; newer ones convert it."""
@@ -15,11 +17,11 @@ PRIORITIES = {"low": -100, "normal": 0, "high": 100}
 """Behind the namespace: the classes are the cluster's, and two repositories may weigh differently."""
 
 NO_BOUND = "1Ei"
-"""Of scratch space: no setting bounds it, and Kueue starts no pod that asks for what its queue lacks."""
+"""Quota of scratch space, which no setting limits: Kueue starts no pod that requests a resource without quota."""
 
 
 def objects(settings: Settings) -> list[Manifest]:
-    """Make a flavor, a cluster queue and a local queue for each pool with a queue, and three priorities.
+    """Return a flavor, a cluster queue and a local queue for each pool with a queue, and three priorities.
 
     A pool without `max_nodes` gets none: its quota would be a guess.
     """
@@ -32,7 +34,7 @@ def objects(settings: Settings) -> list[Manifest]:
 
 
 def priority_class(settings: Settings) -> list[Manifest]:
-    """Make the class that settings name: as important as pods without one, and preempting nobody."""
+    """Return the priority class of the settings: as important as pods without one, and never preempting."""
     if settings.priority_class is None:
         return []
     return [
@@ -82,18 +84,18 @@ def _pool(pool: Pool, settings: Settings) -> list[Manifest]:
 
 
 def _flavor(pool: Pool) -> Manifest:
-    """Say which nodes: Kueue writes this into the pods when it lets them start."""
-    labels = {GPU_PRODUCT: pool.gpu_type} if pool.gpu_type is not None else {NODE_POOL: pool.name}
-    taint = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+    """Return the flavor's node labels and tolerations, which Kueue adds to pods when it starts them."""
+    labels = {GPU_PRODUCT_LABEL: pool.gpu_type} if pool.gpu_type is not None else {NODE_POOL: pool.name}
+    taint = {"key": GPU_RESOURCE, "operator": "Exists", "effect": "NoSchedule"}
     return {"nodeLabels": labels, **({"tolerations": [taint]} if pool.node.gpu else {})}
 
 
 def _quota(pool: Pool) -> list[Manifest]:
     nodes = pool.max_nodes or 0
-    cpu = quantities.whole(pool.node.cpu, unit=1000) * nodes
+    cpu = quantities.whole_quantity(pool.node.cpu, unit=1000) * nodes
     amounts = {
-        "cpu": f"{cpu}m" if cpu % 1000 else str(cpu // 1000),
-        "memory": quantities.binary(quantities.whole(pool.node.memory) * nodes),
+        "cpu": quantities.format_cpus(cpu),
+        "memory": quantities.format_bytes(quantities.whole_quantity(pool.node.memory) * nodes),
     }
     if pool.node.gpu:
         amounts[pool.gpu_resource] = str(pool.node.gpu * nodes)

@@ -1,11 +1,11 @@
-"""What is for people to do where no file of ours reaches: Secrets, the results folder, the git server."""
+"""Setup steps for people: Secrets, the results folder, signing keys, the git server, kubectl commands."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from generator.render.platform.argocd import NAMESPACE as ARGOCD
-from generator.render.platform.collector import SIGNER, SIGNING_KEY
-from generator.render.platform.names import (
+from sweepledger.render.platform.argocd import NAMESPACE as ARGOCD
+from sweepledger.render.platform.cron_jobs import SIGNER, SIGNING_KEY
+from sweepledger.render.platform.objects import (
     BANNER,
     COLLECTOR_ACCOUNT,
     GIT_READ_SECRET,
@@ -13,9 +13,9 @@ from generator.render.platform.names import (
     WEBHOOK_SECRET,
     Names,
 )
-from generator.render.platform.source import Source
-from generator.structs.labels import TRIAL_USER
-from generator.structs.settings import Controller, ResultsMode, Settings
+from sweepledger.render.platform.source import GitSource
+from sweepledger.structs.kubernetes import TRIAL_USER
+from sweepledger.structs.settings import Controller, ResultsMode, Settings
 
 HOOK_BASE = "collector/v1/pre-receive.sh"
 HOOK_FILE = "clusters/pre-receive.sh"
@@ -23,7 +23,7 @@ SIGNERS_FILE = "clusters/allowed_signers"
 
 
 @dataclass(frozen=True, slots=True)
-class Needed:
+class RequiredSecret:
     """A Secret that a person makes; its content is never in git, nor on a command line."""
 
     purpose: str
@@ -37,7 +37,7 @@ class Needed:
 
     @property
     def commands(self) -> tuple[str, ...]:
-        """Give the commands that make it from files named like its keys."""
+        """Return the commands that create it from files named like its keys."""
         words = ["kubectl", "--namespace", self.namespace, "create", "secret", "generic", self.name]
         words += [f"--type={self.type}"] if self.type else []
         words += [f"--from-literal={literal}" for literal in self.literals]
@@ -48,19 +48,19 @@ class Needed:
         return (make, f"kubectl --namespace {self.namespace} label secret {self.name} {self.label}")
 
 
-def secrets(settings: Settings, source: Source) -> tuple[Needed, ...]:
+def required_secrets(settings: Settings, source: GitSource) -> tuple[RequiredSecret, ...]:
     """List the Secrets that the platform reads."""
     names = Names.of(settings)
     keys = ("identity", "known_hosts") if source.scheme == "ssh" else ("username", "password")
     made = [] if source.is_public else [_controller(settings, source, keys)]
     if settings.controller is Controller.FLUX:
-        made.append(Needed("webhook of the git server", names.flux, WEBHOOK_SECRET, ("token",)))
-    made.append(Needed("collector, write", names.collector, GIT_WRITE_SECRET, (*keys, SIGNING_KEY)))
+        made.append(RequiredSecret("webhook of the git server", names.flux, WEBHOOK_SECRET, ("token",)))
+    made.append(RequiredSecret("collector, write", names.collector, GIT_WRITE_SECRET, (*keys, SIGNING_KEY)))
     if settings.results.keep_days is not None and not source.is_public:
-        made.append(Needed("expiry, read", names.trials, GIT_READ_SECRET, keys))
+        made.append(RequiredSecret("expiry, read", names.trials, GIT_READ_SECRET, keys))
     if settings.image_pull_secret is not None:
         made += [
-            Needed(
+            RequiredSecret(
                 "image pull",
                 place,
                 settings.image_pull_secret,
@@ -70,15 +70,17 @@ def secrets(settings: Settings, source: Source) -> tuple[Needed, ...]:
             for place in (names.trials, names.collector)
         ]
     if settings.code is not None and settings.code.secret is not None:
-        made.append(Needed("code fetch", names.trials, settings.code.secret, ("username", "password")))
+        made.append(
+            RequiredSecret("code fetch", names.trials, settings.code.secret, ("username", "password"))
+        )
     return (*made, *_listed(settings))
 
 
-def _controller(settings: Settings, source: Source, keys: tuple[str, ...]) -> Needed:
+def _controller(settings: Settings, source: GitSource, keys: tuple[str, ...]) -> RequiredSecret:
     names, purpose = Names.of(settings), "controller, read"
     if settings.controller is Controller.FLUX:
-        return Needed(purpose, names.flux, GIT_READ_SECRET, keys)
-    return Needed(
+        return RequiredSecret(purpose, names.flux, GIT_READ_SECRET, keys)
+    return RequiredSecret(
         purpose,
         ARGOCD,
         f"{names.trials}-git-read",
@@ -88,17 +90,17 @@ def _controller(settings: Settings, source: Source, keys: tuple[str, ...]) -> Ne
     )
 
 
-def _listed(settings: Settings) -> list[Needed]:
-    """Take together the keys of one Secret that several names of the settings lead to."""
+def _listed(settings: Settings) -> list[RequiredSecret]:
+    """Return the Secrets with the keys that all settings need of them."""
     keys: dict[str, set[str]] = {}
     for one in settings.secrets.values():
         keys.setdefault(one.secret, set()).add(one.key)
     place = Names.of(settings).trials
-    return [Needed("trials", place, name, tuple(sorted(held))) for name, held in sorted(keys.items())]
+    return [RequiredSecret("trials", place, name, tuple(sorted(held))) for name, held in sorted(keys.items())]
 
 
-def results_folder(settings: Settings) -> tuple[str, ...]:
-    """Give the commands that make the root of the results export, for where it is a plain folder.
+def results_folder_commands(settings: Settings) -> tuple[str, ...]:
+    """Return the commands that create the root of the results export on an NFS server.
 
     The kubelet makes a trial's folder as root with the mode of the folder above it, and fsGroup does
     nothing on NFS: the group and its setgid bit are what lets a trial write.
@@ -108,7 +110,7 @@ def results_folder(settings: Settings) -> tuple[str, ...]:
     return (f"mkdir -p {path}", f"chown root:{TRIAL_USER} {path}", f"chmod 2770 {path}")
 
 
-def hook(settings: Settings, source: Source, bases: Mapping[str, bytes]) -> bytes:
+def pre_receive_hook(settings: Settings, source: GitSource, bases: Mapping[str, bytes]) -> bytes:
     """Write the pre-receive hook that confines the collector's credential on the git server."""
     head = (
         f"#!/bin/sh\n# {BANNER}\nset -eu\n"
@@ -118,8 +120,8 @@ def hook(settings: Settings, source: Source, bases: Mapping[str, bytes]) -> byte
     return head.encode() + bases[HOOK_BASE]
 
 
-def key_pair() -> tuple[str, str]:
-    """Give the command that makes the pair that signs results, and the one that says who signs."""
+def key_pair_commands() -> tuple[str, str]:
+    """Return the commands that create the key pair for signing results, and that list it."""
     make = f"ssh-keygen -q -t ed25519 -N '' -C {SIGNER} -f ./{SIGNING_KEY}"
     return make, f"""printf '%s namespaces="git" %s\\n' {SIGNER} "$(cat ./{SIGNING_KEY}.pub)\""""
 
@@ -129,19 +131,19 @@ def allowed_signers(settings: Settings) -> bytes:
     return "".join(f"{line}\n" for line in (f"# {BANNER}", *settings.signers)).encode()
 
 
-def ruleset(settings: Settings, source: Source) -> str:
-    """Say the same for a server that runs no hooks."""
+def ruleset(settings: Settings, source: GitSource) -> str:
+    """Return the same for a server without hooks."""
     past = ", past which that App alone may push" if settings.results.mode is ResultsMode.PUSH else ""
     return (
         "where the server runs no hooks (GitHub): give the collector an App of its own, with contents: write "
         f"on this repository alone; let a ruleset on {source.branch} refuse force pushes and deletions and "
         f"require `sweep check`{past}; let a push ruleset that people may bypass, and the App may not, "
-        f"restrict the paths {', '.join(_kept(settings))} (a public repository has no push rulesets: use "
+        f"restrict the paths {', '.join(_protected_paths(settings))} (a public repository has no push rulesets: use "
         "--results-mode branch there)"
     )
 
 
-def _kept(settings: Settings) -> list[str]:
+def _protected_paths(settings: Settings) -> list[str]:
     """List the paths that are not the collector's; it takes something away in clusters/ with Flux only."""
     clusters = ["clusters/**/*"]
     if settings.controller is Controller.FLUX:
@@ -149,9 +151,31 @@ def _kept(settings: Settings) -> list[str]:
     return [".github/**/*", "sweeps/**/*", "base/**/*", *clusters, "sweepledger.yaml"]
 
 
-OWNED = ("/.github/", "/base/", "/clusters/", "/sweepledger.yaml")
+OWNED_PATHS = ("/.github/", "/base/", "/clusters/", "/sweepledger.yaml")
 
 
-def owners() -> tuple[str, ...]:
-    """Give the lines of CODEOWNERS for what decides where and how code runs."""
-    return tuple(f"{path} @<the platform team>" for path in OWNED)
+def codeowners() -> tuple[str, ...]:
+    """Return the lines of CODEOWNERS for the files that decide where and how code runs."""
+    return tuple(f"{path} @<the platform team>" for path in OWNED_PATHS)
+
+
+APPLY = "kubectl apply --server-side"
+
+
+def apply_platform_command(settings: Settings) -> str:
+    """Return the command that applies `clusters/platform`.
+
+    What two managers own stays in the cluster when one takes it out of git: Argo CD is to be the only one.
+    """
+    is_argocd = settings.controller is Controller.ARGOCD
+    return f"{APPLY}{' --field-manager=argocd-controller' if is_argocd else ''} -k clusters/platform"
+
+
+def apply_controller_command(settings: Settings) -> str:
+    """Return the command that applies the objects that the controller reads.
+
+    Argo CD writes into its own ApplicationSet, which a second apply would call a conflict.
+    """
+    is_argocd = settings.controller is Controller.ARGOCD
+    again = " --force-conflicts" if is_argocd else ""
+    return f"{APPLY}{again} -k clusters/{settings.controller.value}"

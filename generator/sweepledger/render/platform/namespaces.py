@@ -3,15 +3,17 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from generator.formats import yaml
-from generator.render.platform.names import Manifest, Names, labels, manifest
-from generator.structs import quantities
-from generator.structs.settings import Pool, Settings
+from sweepledger.formats import yaml
+from sweepledger.render.manifest import Manifest
+from sweepledger.render.platform.objects import Names, labels, manifest
+from sweepledger.structs import quantities
+from sweepledger.structs.node_pool import Pool
+from sweepledger.structs.settings import Settings
 
 BASE = "namespace/v1/namespace.yaml"
 
 MOST_OBJECTS = 5_000
-"""Of Jobs, and of ConfigMaps: many times what a person would start, far below what hurts an API server."""
+"""Limits of Jobs and ConfigMaps: far above what people start, far below what harms an API server."""
 
 
 def namespace(name: str, settings: Settings, bases: Mapping[str, bytes]) -> list[Manifest]:
@@ -67,13 +69,13 @@ def _capacity(pools: Iterable[Pool]) -> dict[str, str]:
     known = list(pools)
     if not known or any(pool.max_nodes is None for pool in known):
         return {}
-    cpu = sum(quantities.whole(pool.node.cpu, unit=1000) * (pool.max_nodes or 0) for pool in known)
-    memory = sum(quantities.whole(pool.node.memory) * (pool.max_nodes or 0) for pool in known)
+    cpu = sum(quantities.whole_quantity(pool.node.cpu, unit=1000) * (pool.max_nodes or 0) for pool in known)
+    memory = sum(quantities.whole_quantity(pool.node.memory) * (pool.max_nodes or 0) for pool in known)
     gpus: dict[str, int] = {}
     for pool in known:
         if pool.node.gpu:
             gpus[pool.gpu_resource] = gpus.get(pool.gpu_resource, 0) + pool.node.gpu * (pool.max_nodes or 0)
-    asked = {"cpu": f"{cpu}m" if cpu % 1000 else str(cpu // 1000), "memory": quantities.binary(memory)}
+    asked = {"cpu": quantities.format_cpus(cpu), "memory": quantities.format_bytes(memory)}
     asked |= {name: str(count) for name, count in sorted(gpus.items())}
     return {f"requests.{name}": amount for name, amount in asked.items()}
 
@@ -90,6 +92,6 @@ def _largest_node(pools: Iterable[Pool]) -> dict[str, str]:
     if not nodes:
         return {}
     return {
-        "cpu": max((node.cpu for node in nodes), key=quantities.parse),
-        "memory": max((node.memory for node in nodes), key=quantities.parse),
+        "cpu": max((node.cpu for node in nodes), key=quantities.parse_quantity),
+        "memory": max((node.memory for node in nodes), key=quantities.parse_quantity),
     }

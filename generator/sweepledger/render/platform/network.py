@@ -1,45 +1,45 @@
 """What may be reached: nothing but names, and what the settings open by name."""
 
-from generator.render.platform.names import COLLECTOR_ACCOUNT, Manifest, Names, manifest
-from generator.render.platform.source import Source
-from generator.structs.labels import EGRESS_LABEL
-from generator.structs.settings import API_SERVER, PEERS, Egress, Settings
+from sweepledger.render.manifest import Manifest
+from sweepledger.render.platform.objects import COLLECTOR_ACCOUNT, Names, manifest
+from sweepledger.render.platform.source import GitSource
+from sweepledger.structs.kubernetes import EGRESS_LABEL
+from sweepledger.structs.settings import API_SERVER_EGRESS, GIT_EGRESS, PEERS_EGRESS, Egress, Settings
 
 POLICY = "networking.k8s.io/v1/NetworkPolicy"
 
-
-GIT = "git"
-"""The egress entry, if the settings have one, that says where the git server is."""
 
 API_SERVER_PORTS = (443, 6443)
 
 ANY_HOST = "allow-any-host-by-port"
 
 
-def trials_egress(settings: Settings, source: Source) -> list[Manifest]:
+def trials_egress(settings: Settings, source: GitSource) -> list[Manifest]:
     """Open each egress of the settings to the pods that bear its label, but never the API server."""
     opened = [
-        _egress(egress, settings) for name, egress in sorted(settings.egress.items()) if name != API_SERVER
+        _egress(egress, settings)
+        for name, egress in sorted(settings.egress.items())
+        if name != API_SERVER_EGRESS
     ]
     opened += _expiry(settings, source)
     return [*opened, _peers(settings)] if source.shapes else opened
 
 
-def collector_egress(settings: Settings, source: Source) -> list[Manifest]:
-    """Let the collector, and nothing beside it, reach the git server and the API server.
+def collector_egress(settings: Settings, source: GitSource) -> list[Manifest]:
+    """Return the policies that let only the collector reach the git server and the API server.
 
     Neither has an address that holds for every cluster: where the settings name none, only ports are known.
     """
-    known = [settings.egress[name] for name in (API_SERVER, GIT) if name in settings.egress]
+    known = [settings.egress[name] for name in (API_SERVER_EGRESS, GIT_EGRESS) if name in settings.egress]
     made = [_collectors(f"allow-egress-{one.name}", _blocks(one), one.ports, settings) for one in known]
     anywhere = ports_to_anywhere(settings, source)
     return [*made, _collectors(ANY_HOST, None, anywhere, settings)] if anywhere else made
 
 
-def ports_to_anywhere(settings: Settings, source: Source) -> tuple[int, ...]:
-    """Say on which ports the collector may reach every host, since the settings do not say which."""
-    ports = set[int]() if API_SERVER in settings.egress else {*API_SERVER_PORTS}
-    if GIT not in settings.egress and source.port is not None:
+def ports_to_anywhere(settings: Settings, source: GitSource) -> tuple[int, ...]:
+    """Return the ports on which the collector may reach every host, because the settings do not name hosts."""
+    ports = set[int]() if API_SERVER_EGRESS in settings.egress else {*API_SERVER_PORTS}
+    if GIT_EGRESS not in settings.egress and source.port is not None:
         ports.add(source.port)
     return tuple(sorted(ports))
 
@@ -66,15 +66,15 @@ def _egress(egress: Egress, settings: Settings) -> Manifest:
     return manifest(POLICY, f"allow-egress-{egress.name}", settings, namespace=place, spec=spec)
 
 
-def _expiry(settings: Settings, source: Source) -> list[Manifest]:
-    """Let what deletes old results reach the git server, where no egress of the settings does.
+def _expiry(settings: Settings, source: GitSource) -> list[Manifest]:
+    """Return the policy that lets the job that deletes old results reach the git server, unless an egress does.
 
     No trial may bear the label then: admission knows the settings' names only.
     """
-    if settings.results.keep_days is None or GIT in settings.egress or source.port is None:
+    if settings.results.keep_days is None or GIT_EGRESS in settings.egress or source.port is None:
         return []
     spec = {
-        "podSelector": {"matchLabels": {f"{EGRESS_LABEL}{GIT}": "true"}},
+        "podSelector": {"matchLabels": {f"{EGRESS_LABEL}{GIT_EGRESS}": "true"}},
         "policyTypes": ["Egress"],
         "egress": [{"ports": _ports((source.port,))}],
     }
@@ -86,7 +86,7 @@ def _peers(settings: Settings) -> Manifest:
 
     A policy cannot say "the same value of a label", and one a trial would have to be made with each batch.
     """
-    peers = {"podSelector": {"matchLabels": {f"{EGRESS_LABEL}{PEERS}": "true"}}}
+    peers = {"podSelector": {"matchLabels": {f"{EGRESS_LABEL}{PEERS_EGRESS}": "true"}}}
     spec = {
         **peers,
         "policyTypes": ["Ingress", "Egress"],

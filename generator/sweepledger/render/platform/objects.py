@@ -1,15 +1,23 @@
-"""What the platform's objects are called, and the form that all of them share.
+"""Names, labels and form of the platform's objects, and the kinds that batches may consist of.
 
-No object is made here, and no name of a batch's objects or of their labels: those are in render/pod.py.
+Names and labels of a batch's objects are in render/pod.py.
 """
 
 from dataclasses import dataclass
 from typing import Any
 
-from generator.formats import yaml
-from generator.structs.settings import Settings
-
-Manifest = dict[str, Any]
+from sweepledger.formats import yaml
+from sweepledger.render.manifest import Manifest
+from sweepledger.render.platform.source import GitSource
+from sweepledger.structs.kubernetes import (
+    CONFIG_MAP,
+    GENERATOR_LABELS,
+    JOB,
+    SHARED_KINDS,
+    WORKLOAD_KINDS,
+    Kind,
+)
+from sweepledger.structs.settings import Settings
 
 COLLECTOR_ACCOUNT = "sweep-collector"
 EXPIRY_ACCOUNT = "sweep-expiry"
@@ -35,7 +43,7 @@ class Names:
 
     @classmethod
     def of(cls, settings: Settings) -> "Names":
-        """Take the namespace of the trials from the settings."""
+        """Return the namespaces of the settings."""
         return cls(settings.namespace)
 
     @property
@@ -52,8 +60,7 @@ class Names:
 def labels(settings: Settings, **more: str) -> dict[str, str]:
     """Label an object of the platform; the repository's own labels never replace ours."""
     ours = {
-        "app.kubernetes.io/name": "sweepledger",
-        "app.kubernetes.io/managed-by": "sweepledger",
+        **GENERATOR_LABELS,
         PART_OF: "sweepledger-platform",
     }
     return {**dict(sorted(settings.labels.items())), **ours, **more}
@@ -62,7 +69,7 @@ def labels(settings: Settings, **more: str) -> dict[str, str]:
 def manifest(
     kind: str, name: str, settings: Settings, *, namespace: str | None = None, **parts: Any
 ) -> Manifest:
-    """Make an object of `group/version/Kind`, or `version/Kind` where the group has no name."""
+    """Return an object of `group/version/Kind`, or of `version/Kind` in the core group."""
     version, _, kind = kind.rpartition("/")
     place = {} if namespace is None else {"namespace": namespace}
     metadata = {"name": name, **place, "labels": labels(settings)}
@@ -74,6 +81,20 @@ BANNER = (
 )
 
 
-def written(*manifests: Manifest, says: str, banner: str = BANNER) -> bytes:
+def dump_objects(*manifests: Manifest, says: str, banner: str = BANNER) -> bytes:
     """Write the objects of a file under a banner that says what it is for."""
     return yaml.dump(*manifests, banner=f"{says}\n{banner}").encode()
+
+
+def batch_kinds(source: GitSource) -> tuple[Kind, ...]:
+    """List what overlays may hold in this cluster."""
+    return (JOB, CONFIG_MAP, *custom_kinds(source))
+
+
+def custom_kinds(source: GitSource) -> tuple[Kind, ...]:
+    """List the custom kinds that the cluster has controllers for."""
+    return tuple(
+        kind
+        for shape in sorted(source.shapes)
+        for kind in (WORKLOAD_KINDS[shape], *SHARED_KINDS.get(shape, ()))
+    )

@@ -1,11 +1,11 @@
 """`clusters/README.md`: what each file is for, and what to apply first."""
 
-from generator.render.platform import applying
-from generator.render.platform.collector import SIGNING_KEY
-from generator.render.platform.confinement import SIGNERS_FILE, key_pair
-from generator.render.platform.names import BANNER, GIT_WRITE_SECRET, Names
-from generator.render.platform.source import Source
-from generator.structs.settings import Controller, ResultsMode, Settings
+from sweepledger.render.platform import manual_setup
+from sweepledger.render.platform.cron_jobs import SIGNING_KEY
+from sweepledger.render.platform.manual_setup import SIGNERS_FILE, key_pair_commands
+from sweepledger.render.platform.objects import BANNER, GIT_WRITE_SECRET, Names
+from sweepledger.render.platform.source import GitSource
+from sweepledger.structs.settings import Controller, ResultsMode, Settings
 
 FILES = {
     "platform/namespaces.yaml": "namespaces of trials and collector: Pod Security restricted, no network",
@@ -35,7 +35,7 @@ FILES = {
 }
 
 
-def text(settings: Settings, source: Source, paths: list[str]) -> str:
+def text(settings: Settings, source: GitSource, paths: list[str]) -> str:
     """Write the page."""
     rows = [
         f"| `{path}` | {FILES[path]} |"
@@ -66,7 +66,7 @@ def _proposed(settings: Settings) -> str:
 
 
 def _signed(settings: Settings) -> str:
-    make, say = key_pair()
+    make, say = key_pair_commands()
     look = f"git config gpg.ssh.allowedSignersFile {SIGNERS_FILE}\ngit log --show-signature -- results/"
     secret = f"{Names.of(settings).collector}/{GIT_WRITE_SECRET}"
     return (
@@ -83,10 +83,10 @@ def _signed(settings: Settings) -> str:
 def _steps(settings: Settings) -> list[str]:
     names = Names.of(settings)
     steps = [
-        f"`{applying.of_platform(settings)}`: namespaces `{names.trials}` and `{names.collector}`.",
+        f"`{manual_setup.apply_platform_command(settings)}`: namespaces `{names.trials}` and `{names.collector}`.",
         "The Secrets that `sweep bootstrap` lists, from files outside of the clone; they are never in git.",
         "The folder of the results export, made and owned as `sweep bootstrap` says.",
-        f"`{applying.of_controller(settings)}`: from here on the cluster follows the branch.",
+        f"`{manual_setup.apply_controller_command(settings)}`: from here on the cluster follows the branch.",
         "`sweep doctor`: says what of this is in place.",
     ]
     if settings.controller is Controller.FLUX:

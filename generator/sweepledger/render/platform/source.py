@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from generator.structs.sweep import Shape
+from sweepledger.structs.run_config import Shape
 
 PORTS = {"https": 443, "http": 80, "ssh": 22}
 """Schemes over a network, and where they answer if the URL names no port."""
@@ -17,8 +17,8 @@ BRANCH = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """What a cluster follows, and which kinds of trials it may run."""
+class GitSource:
+    """The repository that a cluster follows, and the shapes that it may run."""
 
     url: str
     branch: str
@@ -28,7 +28,7 @@ class Source:
     """Anyone may read the repository, so that controllers need no credential for it."""
 
     def __post_init__(self) -> None:
-        wrong = fault(self.url)
+        wrong = url_fault(self.url)
         if wrong:
             raise ValueError(wrong)
         if not BRANCH.fullmatch(self.branch) or ".." in self.branch or self.branch.endswith(("/", ".lock")):
@@ -36,38 +36,38 @@ class Source:
 
     @property
     def scheme(self) -> str:
-        """Name the way to the server."""
+        """The URL's scheme."""
         return urlsplit(self.url).scheme
 
     @property
     def host(self) -> str | None:
-        """Name the server; None for a folder."""
+        """The server's host name; None for a folder."""
         return urlsplit(self.url).hostname
 
     @property
     def port(self) -> int | None:
-        """Say where the server answers; None for a folder."""
+        """The server's port; None for a folder."""
         return urlsplit(self.url).port or PORTS.get(self.scheme)
 
     @property
     def origin(self) -> str:
-        """Give the part of the URL that a credential is for."""
+        """The part of the URL that a credential applies to."""
         parts = urlsplit(self.url)
         return f"{parts.scheme}://{parts.netloc}/"
 
     @property
     def revision(self) -> str:
-        """Name the branch in full: Argo CD looks up a short name in three places."""
+        """The full name of the branch, because Argo CD looks up a short name in three places."""
         return f"refs/heads/{self.branch}"
 
 
-def _shown(url: str) -> str:
+def _quoted_url(url: str) -> str:
     """Repeat what was given, unless a password may stand in it."""
     return repr(urlsplit(url).scheme if "@" in url else url)
 
 
-def fault(url: str) -> str | None:
-    """Say what is wrong with the URL of a repository, without repeating what may be a password."""
+def url_fault(url: str) -> str | None:
+    """Return what is wrong with the URL of a repository, without repeating a possible password."""
     if SCP_FORM.fullmatch(url):
         user, _, path = url.partition(":")
         return f"the URL must name its scheme; write ssh://{user}/{path}"
@@ -79,7 +79,7 @@ def fault(url: str) -> str | None:
     except ValueError:
         return "the URL must name a server and a port from 0 to 65535"
     rules = {
-        f"the URL must begin with https://, ssh://, http:// or file://, got {_shown(url)}": (
+        f"the URL must begin with https://, ssh://, http:// or file://, got {_quoted_url(url)}": (
             parts.scheme in {*PORTS, "file"}
         ),
         "the URL must hold no user name or password: they belong in a Secret": (

@@ -2,33 +2,33 @@
 
 from collections.abc import Iterable, Mapping
 
-from generator.formats import yaml
-from generator.formats.bootstrap import BOOTSTRAP_FILE
-from generator.render.platform import (
+from sweepledger.formats import yaml
+from sweepledger.formats.bootstrap_yaml import BOOTSTRAP_FILE
+from sweepledger.render.manifest import Manifest
+from sweepledger.render.platform import (
     access,
     admission,
     argocd,
-    collector,
-    confinement,
-    expiry,
+    cron_jobs,
     flux,
     kueue,
+    manual_setup,
     namespaces,
     network,
     readme,
     volumes,
 )
-from generator.render.platform.names import BANNER, Manifest, Names, written
-from generator.render.platform.source import Source
-from generator.structs.settings import Controller, Settings
-from generator.structs.tree import FileTree
+from sweepledger.render.platform.objects import BANNER, Names, dump_objects
+from sweepledger.render.platform.source import GitSource
+from sweepledger.structs.file_tree import FileTree
+from sweepledger.structs.settings import Controller, Settings
 
 File = tuple[str, str, list[Manifest]]
-"""Name, what it is for, and what it holds."""
+"""Name, purpose and content."""
 
 
-def platform(
-    settings: Settings, source: Source, bases: Mapping[str, bytes], active: Iterable[str] = ()
+def platform_tree(
+    settings: Settings, source: GitSource, bases: Mapping[str, bytes], active: Iterable[str] = ()
 ) -> FileTree:
     """Write what a cluster needs, below `clusters/`, for the controller that the settings name.
 
@@ -45,18 +45,18 @@ def platform(
     files = {path: content for name, listed in folders.items() for path, content in _folder(name, listed)}
     for name, says, made in _optional(settings):
         if made:
-            files[f"clusters/optional/{name}"] = written(*made, says=says)
+            files[f"clusters/optional/{name}"] = dump_objects(*made, says=says)
     if settings.controller is Controller.FLUX:
         files[f"{flux.ACTIVE}/.gitkeep"] = b""
         files |= {flux.batch_file(name): flux.batch_kustomization(name, settings) for name in active}
     if settings.signers:
-        files[confinement.SIGNERS_FILE] = confinement.allowed_signers(settings)
-    files[confinement.HOOK_FILE] = confinement.hook(settings, source, bases)
+        files[manual_setup.SIGNERS_FILE] = manual_setup.allowed_signers(settings)
+    files[manual_setup.HOOK_FILE] = manual_setup.pre_receive_hook(settings, source, bases)
     files["clusters/README.md"] = readme.text(settings, source, sorted([*files, BOOTSTRAP_FILE])).encode()
     return FileTree(files)
 
 
-def _platform(settings: Settings, source: Source, bases: Mapping[str, bytes]) -> list[File]:
+def _platform(settings: Settings, source: GitSource, bases: Mapping[str, bytes]) -> list[File]:
     names = Names.of(settings)
     spaces = [
         made
@@ -88,28 +88,28 @@ def _platform(settings: Settings, source: Source, bases: Mapping[str, bytes]) ->
         (
             "admission.yaml",
             "What the API server refuses to run as a trial, even if it was merged.",
-            admission.trials(settings, source, bases),
+            admission.trial_policies(settings, source, bases),
         ),
         *_scheduled(settings, source, bases),
     ]
 
 
-def _scheduled(settings: Settings, source: Source, bases: Mapping[str, bytes]) -> list[File]:
+def _scheduled(settings: Settings, source: GitSource, bases: Mapping[str, bytes]) -> list[File]:
     return [
         (
             "collector.yaml",
             "Records what trials left: the one thing in the cluster that writes to git.",
-            [collector.cron_job(settings, source, bases)],
+            [cron_jobs.collector_cron_job(settings, source, bases)],
         ),
         (
             "expiry.yaml",
             "Deletes from the volumes what trials left, days after its results came to the branch.",
-            expiry.cron_job(settings, source, bases),
+            cron_jobs.expiry_cron_job(settings, source, bases),
         ),
     ]
 
 
-def _argocd(settings: Settings, source: Source) -> list[File]:
+def _argocd(settings: Settings, source: GitSource) -> list[File]:
     return [
         (
             "projects.yaml",
@@ -134,12 +134,12 @@ def _argocd(settings: Settings, source: Source) -> list[File]:
     ]
 
 
-def _flux(settings: Settings, source: Source, bases: Mapping[str, bytes]) -> list[File]:
+def _flux(settings: Settings, source: GitSource, bases: Mapping[str, bytes]) -> list[File]:
     space = namespaces.namespace(Names.of(settings).flux, settings, bases)
     return [
         ("namespace.yaml", "Where Flux reads what follows; nothing runs here.", space),
         ("access.yaml", "With whose rights Flux applies batches.", access.flux(settings, source)),
-        ("admission.yaml", "What Flux may be asked for here.", admission.kustomizations(settings)),
+        ("admission.yaml", "What Flux may be asked for here.", admission.kustomization_policies(settings)),
         ("source.yaml", "The branch that the cluster follows.", [flux.source(settings, source)]),
         ("root.yaml", "One Kustomization a batch, from clusters/flux/active.", [flux.root(settings)]),
         ("receiver.yaml", "A push is seen at once.", [flux.receiver(settings, source)]),
@@ -169,7 +169,7 @@ def _optional(settings: Settings) -> list[File]:
 def _folder(name: str, listed: list[File]) -> Iterable[tuple[str, bytes]]:
     held = [(file, says, made) for file, says, made in listed if made]
     for file, says, made in held:
-        yield f"clusters/{name}/{file}", written(*made, says=says)
+        yield f"clusters/{name}/{file}", dump_objects(*made, says=says)
     kustomization = {
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",

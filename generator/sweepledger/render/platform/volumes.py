@@ -2,15 +2,16 @@
 
 from dataclasses import dataclass
 
-from generator.render.platform.names import Manifest, Names, manifest
-from generator.structs.settings import Nfs, Settings
+from sweepledger.render.manifest import Manifest
+from sweepledger.render.platform.objects import Names, manifest
+from sweepledger.structs.settings import Nfs, Settings
 
 NOMINAL = "1Ti"
 """Volumes must say a size, and claims one that fits; nobody measures it on NFS."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ClaimedVolume:
     """A claim, and the volume that is for it alone."""
 
     volume: str
@@ -25,8 +26,8 @@ def results(settings: Settings) -> list[Manifest]:
     if export is None:
         return []
     names, claim = Names.of(settings), settings.results.claim
-    written = Place(f"{names.trials}-{claim}", names.trials, claim, is_readable_only=False)
-    read = Place(f"{names.trials}-{claim}-read", names.collector, claim, is_readable_only=True)
+    written = ClaimedVolume(f"{names.trials}-{claim}", names.trials, claim, is_readable_only=False)
+    read = ClaimedVolume(f"{names.trials}-{claim}-read", names.collector, claim, is_readable_only=True)
     return [*_pair(written, export, settings), *_pair(read, export, settings)]
 
 
@@ -36,12 +37,12 @@ def datasets(settings: Settings) -> list[Manifest]:
     exports = {one.claim: one.nfs for _, one in sorted(settings.datasets.items()) if one.nfs is not None}
     made = []
     for claim, export in exports.items():
-        place = Place(f"{names.trials}-data-{claim}", names.trials, claim, is_readable_only=True)
+        place = ClaimedVolume(f"{names.trials}-data-{claim}", names.trials, claim, is_readable_only=True)
         made += _pair(place, export, settings)
     return made
 
 
-def _pair(place: Place, export: Nfs, settings: Settings) -> list[Manifest]:
+def _pair(place: ClaimedVolume, export: Nfs, settings: Settings) -> list[Manifest]:
     modes = ["ReadOnlyMany"] if place.is_readable_only else ["ReadWriteMany"]
     reference = {"apiVersion": "v1", "kind": "PersistentVolumeClaim"}
     return [

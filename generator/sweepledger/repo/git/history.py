@@ -1,95 +1,94 @@
-"""Questions about many commits, each answered with one or two git processes."""
+"""The history of a branch: which commits changed which paths, and when. One or two git processes each."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from generator.errors import RepositoryError
-from generator.repo.git.door import Repository
+from sweepledger.errors import RepositoryError
+from sweepledger.repo.git.repository import LITERAL_PATHS, Repository
 
 FIELDS = "%H%x00%an%x00%aI%x00%s"
-"""Parted by the one character that no name, subject or path can hold."""
-
-LITERAL = {"GIT_LITERAL_PATHSPECS": "1"}
-"""Paths come from lock files: `:(glob)**` is the name of a file, if anything."""
+"""Separated by the only character that names, subjects and paths cannot contain."""
 
 REGULAR = frozenset({"100644", "100755"})
 
 
 def reachable_trees(repository: Repository, revisions: Iterable[str | None], path: str) -> frozenset[str]:
-    """Give the ids that the folder at a path ever had in the history of some commits."""
+    """Return all ids that the folder at a path has had in the history of some commits."""
     tips = [tip for tip in (repository.commit(revision) for revision in revisions if revision) if tip]
     if not tips:
         return frozenset()
-    # Else git leaves out a branch where its merge took the other side's folder.
-    listed = repository.run("rev-list", "--full-history", *dict.fromkeys(tips), "--", path, env=LITERAL)
-    asked = "".join(f"{commit}:{path}\n" for commit in (*listed.split(), *tips))
-    answers = repository.run("cat-file", "--batch-check=%(objecttype) %(objectname)", content=asked.encode())
-    return frozenset(line.split(" ")[1] for line in answers.splitlines() if line.startswith("tree "))
+    # Without --full-history git omits a branch if its merge took the other side's folder.
+    listed = repository.run("rev-list", "--full-history", *dict.fromkeys(tips), "--", path, env=LITERAL_PATHS)
+    request = "".join(f"{commit}:{path}\n" for commit in (*listed.split(), *tips))
+    output = repository.run("cat-file", "--batch-check=%(objecttype) %(objectname)", content=request.encode())
+    return frozenset(line.split(" ")[1] for line in output.splitlines() if line.startswith("tree "))
 
 
-def follows(repository: Repository, remote: str, branch: str, tip: str, before: str) -> bool:
-    """Tell whether a branch of a remote has an earlier commit in its history.
+def remote_contains(repository: Repository, remote: str, branch: str, tip: str, before: str) -> bool:
+    """Return whether the branch of a remote, with its commit `tip`, contains an earlier commit.
 
-    What a shallow clone lacks of it is fetched, a little first. Raises RepositoryError.
+    A shallow clone fetches more history, a little first. Raises RepositoryError.
     """
-    for more in ((), ("--deepen=100",), ("--unshallow",)):
-        if more:
+    for options in ((), ("--deepen=100",), ("--unshallow",)):
+        if options:
             if repository.run("rev-parse", "--is-shallow-repository").strip() == "false":
                 return False
             repository.run(
-                *("fetch", "--quiet", "--no-tags", *more, "--end-of-options"), remote, f"refs/heads/{branch}"
+                *("fetch", "--quiet", "--no-tags", *options, "--end-of-options"),
+                remote,
+                f"refs/heads/{branch}",
             )
-        if repository.commit(before) is not None and repository.holds(tip, before):
+        if repository.commit(before) is not None and repository.contains(tip, before):
             return True
     return False
 
 
-def last_change(repository: Repository, tip: str, path: str) -> int | None:
-    """Give when a file came to a branch as it is there, in seconds by the committer's clock.
+def last_change_time(repository: Repository, tip: str, path: str) -> int | None:
+    """Return the time when a file of a branch got its present content, in seconds by the committer's clock.
 
-    A merge counts, not what it merged: only then it was on the branch. Raises RepositoryError for a shallow
-    clone, whose oldest commit seems to have brought everything.
+    The merge counts, not the merged commit. Raises RepositoryError for a shallow clone, whose oldest commit
+    seems to have added everything.
     """
     if repository.run("rev-parse", "--is-shallow-repository").strip() != "false":
         raise RepositoryError(
-            "this clone is shallow: nobody can tell when something came", hint="`git fetch --unshallow`"
+            "this clone is shallow, so the time of a change is unknown", hint="run `git fetch --unshallow`"
         )
-    return is_there_since(repository, tip, path)
+    return present_since(repository, tip, path)
 
 
-def is_there_since(repository: Repository, tip: str, path: str) -> int | None:
-    """Give when what lies at a path came to a branch, or a later time, in seconds by the committer's clock.
+def present_since(repository: Repository, tip: str, path: str) -> int | None:
+    """Return the time when a path got its present content, or a later time, in seconds by the committer's clock.
 
-    Unlike `last_change` it answers in a shallow clone, whose oldest commit seems to have brought all.
+    Unlike `last_change_time` it works in a shallow clone, whose oldest commit seems to have added everything.
     """
     listed = repository.run(
-        *("rev-list", "--first-parent", "--max-count=1", "--timestamp", tip, "--", path), env=LITERAL
+        *("rev-list", "--first-parent", "--max-count=1", "--timestamp", tip, "--", path), env=LITERAL_PATHS
     )
     return int(listed.split()[0]) if listed.strip() else None
 
 
-def committed_at(repository: Repository, commit: str) -> int:
-    """Give when a commit was made, in seconds by the committer's clock."""
+def commit_time(repository: Repository, commit: str) -> int:
+    """Return the time of a commit, in seconds by the committer's clock."""
     return int(repository.run("rev-list", "--max-count=1", "--timestamp", commit).split()[0])
 
 
-def arrivals(repository: Repository, tip: str, *below: str) -> Mapping[str, str]:
-    """Give for each file that a branch ever added below some paths the subject of the commit that brought it.
+def addition_subjects(repository: Repository, tip: str, *below: str) -> Mapping[str, str]:
+    """Return for each file that a branch ever added below some paths the subject of the commit that added it.
 
-    A merge brings what it merges. In a shallow clone the oldest commit seems to have brought all.
+    A merge adds what it merges. In a shallow clone the oldest commit seems to have added everything.
     """
     output = repository.run(
         *("log", "--first-parent", "-m", "--no-renames", "--diff-filter=A", "--name-only", "-z"),
         *("--no-show-signature", "--no-color", "--encoding=UTF-8", "--format=%x00%s", tip, "--", *below),
-        env=LITERAL,
+        env=LITERAL_PATHS,
     )
-    found: dict[str, str] = {}
+    subjects: dict[str, str] = {}
     for block in output.split("\0\0"):
         subject, *paths = block.strip("\0").split("\0")
         for path in paths:
-            found.setdefault(path.lstrip("\n"), _text(subject))
-    return MappingProxyType(found)
+            subjects.setdefault(path.lstrip("\n"), _printable(subject))
+    return MappingProxyType(subjects)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,33 +98,33 @@ class Commit:
     id: str
     author: str
     date: str
-    """Of the author, ISO 8601 with offset. To show, never to order by: clocks lie."""
+    """The author's date, ISO 8601 with offset. For display only: clocks may be wrong."""
     subject: str
     files: Mapping[str, str]
-    """The blob's id, by path."""
+    """Path → blob id."""
 
 
 def commits(repository: Repository, *below: str, revision: str = "HEAD") -> tuple[Commit, ...]:
-    """List the commits that touched some paths, oldest first. Deleted files are not listed."""
+    """Return the commits that changed some paths, oldest first. Deleted files are not listed."""
     if repository.commit(revision) is None:
         return ()
     output = repository.run(
         "log",
         *("--reverse", "--topo-order", "--encoding=UTF-8"),
-        # A person's configuration must change nothing.
+        # The user's configuration must not change the output.
         *("--no-show-signature", "--no-follow", "--no-color"),
         *("--no-renames", "--diff-filter=AM", "--raw", "--no-abbrev", "-z"),
         f"--format={FIELDS}",
         revision,
         "--",
         *below,
-        env=LITERAL,
+        env=LITERAL_PATHS,
     )
-    return tuple(_commits(iter(output.split("\0"))))
+    return tuple(_parse_commits(iter(output.split("\0"))))
 
 
-def _commits(fields: Iterator[str]) -> Iterator[Commit]:
-    """Take git's answer apart: four fields begin a commit; then two a file, the first led by a colon."""
+def _parse_commits(fields: Iterator[str]) -> Iterator[Commit]:
+    """Parse the log: four fields begin a commit; two fields follow per file, the first with a leading colon."""
     head: tuple[str, str, str, str] | None = None
     files: dict[str, str] = {}
     for field in fields:
@@ -138,11 +137,11 @@ def _commits(fields: Iterator[str]) -> Iterator[Commit]:
         elif first:
             if head:
                 yield Commit(*head, MappingProxyType(files))
-            head, files = (first, _text(next(fields)), next(fields), _text(next(fields))), {}
+            head, files = (first, _printable(next(fields)), next(fields), _printable(next(fields))), {}
     if head:
         yield Commit(*head, MappingProxyType(files))
 
 
-def _text(said: str) -> str:
-    """Replace bytes that are no UTF-8: this is to be shown, and nothing could print them."""
-    return said.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+def _printable(text: str) -> str:
+    """Replace bytes that are not UTF-8, because they cannot be printed."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""A git repository, read through plumbing commands. No hook runs, no revision becomes an option."""
+"""A git repository, read through plumbing commands. No hook runs, and no revision is taken for an option."""
 
 import os
 import re
@@ -8,44 +8,37 @@ from collections.abc import Iterable, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any, cast
 
-# Else the import itself fails on a machine without git, before anybody can say so.
-os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
-
-import git
-from git.exc import (
-    GitCommandError,
-    GitCommandNotFound,
-    InvalidGitRepositoryError,
-    NoSuchPathError,
-)
-
-from generator.errors import RepositoryError, ToolError
-from generator.repo.files import storage
-from generator.repo.git.redact import redact
+from sweepledger.errors import RepositoryError, ToolError
+from sweepledger.process import redact
+from sweepledger.storage import storage_errors
 
 SILENCE_SECONDS = 300
-SAFE = (
+SAFE_SETTINGS = (
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
     "gc.auto=0",
     "advice.pushUpdateRejected=false",
     "protocol.ext.allow=never",
     "gpg.ssh.program=ssh-keygen",
-    # A server that says nothing for so long says nothing any more.
+    # A server that sends nothing for this time is taken for dead.
     *("http.lowSpeedLimit=1", f"http.lowSpeedTime={SILENCE_SECONDS}"),
 )
-"""Nothing that a repository carries may run: it can come from anyone."""
+"""Nothing in a repository may be executed: it is untrusted."""
 
 ENVIRONMENT = {
     "GIT_TERMINAL_PROMPT": "0",
     "LC_ALL": "C",
     "GIT_ADVICE": "0",
-    # What others see of a commit is what counts, not what a clone was told to show in its place.
+    # Commits are read as others see them, not as replace refs and grafts of this clone show them.
     "GIT_NO_REPLACE_OBJECTS": "1",
     "GIT_GRAFT_FILE": "/dev/null/none",
 }
+
+LITERAL_PATHS = {"GIT_LITERAL_PATHSPECS": "1"}
+"""An environment in which `:(glob)**` is the name of a file: paths come from specs and lock files."""
 
 REDIRECTIONS = frozenset(
     {
@@ -68,17 +61,57 @@ REDIRECTIONS = frozenset(
         "GIT_WORK_TREE",
     }
 )
-"""What `git rev-parse --local-env-vars` lists. Git sets them in hooks: they would turn every command on
-a repository of ours into one on the repository that the hook runs in."""
+"""The output of `git rev-parse --local-env-vars`. Git sets these variables in hooks, where they would redirect
+every command to the repository that the hook runs in."""
 
 
 def forget_redirections() -> None:
-    """Take those variables out of this process: GitPython hands its environment on as it is."""
+    """Remove these variables from this process, because GitPython passes its environment on."""
     for name in REDIRECTIONS & os.environ.keys():
         del os.environ[name]
 
 
-LOCK = re.compile(r"nable to create '(?P<path>[^'\n]+\.lock)': File exists")
+def import_gitpython() -> ModuleType:
+    """Import GitPython late: the import takes a tenth of the time of a command that runs no git."""
+    # Without this the import fails on a machine without git, before an error can be shown.
+    os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
+    import git  # noqa: PLC0415
+
+    return git
+
+
+def _find_plain_work_tree(start: Path) -> Path | None:
+    """Return the nearest folder with an ordinary `.git` folder; None if GitPython has to decide."""
+    if not start.is_absolute() or ".." in start.parts or not start.exists():
+        return None
+    for folder in (start, *start.parents):
+        if os.path.lexists(folder / "HEAD"):  # may be a bare repository
+            return None
+        git_folder = folder / ".git"
+        if os.path.lexists(git_folder):
+            return folder if _is_plain(git_folder) else None
+    return None
+
+
+def _is_plain(git_folder: Path) -> bool:
+    """Return whether a `.git` folder is complete, and its settings cannot call it bare."""
+    if git_folder.is_symlink() or os.path.lexists(git_folder / "commondir"):
+        return False
+    try:
+        head = (git_folder / "HEAD").read_bytes()
+        settings = (git_folder / "config").read_bytes().lower()
+    except OSError:
+        return False
+    has_folders = (git_folder / "objects").is_dir() and (git_folder / "refs").is_dir()
+    may_be_bare = b"include" in settings or _BARE.search(settings) is not None
+    return has_folders and _HEAD.match(head) is not None and not may_be_bare
+
+
+_HEAD = re.compile(rb"ref: refs/|[0-9a-f]{40}")
+_BARE = re.compile(rb"\bbare\b(?!\s*=\s*false\b)")
+
+
+LOCK_MESSAGE = re.compile(r"nable to create '(?P<path>[^'\n]+\.lock)': File exists")
 TREE_MODE = "040000"
 
 
@@ -95,71 +128,77 @@ class Repository:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        """The work tree's root, or the bare repository."""
+        """The root of the work tree, or the bare repository."""
         forget_redirections()
-        self._git = git.Git(folder)
 
     @classmethod
     def find(cls, start: Path) -> "Repository":
-        """Open the repository around a folder. Raises RepositoryError if there is none."""
+        """Return the repository that contains a folder. Raises RepositoryError if there is none."""
         forget_redirections()
+        folder = _find_plain_work_tree(start)
+        if folder is not None:
+            return cls(folder)
+        git = import_gitpython()
         try:
-            found = git.Repo(start, search_parent_directories=True)
-        except (InvalidGitRepositoryError, NoSuchPathError) as error:
+            repository = git.Repo(start, search_parent_directories=True)
+        except (git.InvalidGitRepositoryError, git.NoSuchPathError) as error:
             raise RepositoryError(
-                f"{start} is not inside a git repository", hint="run `git init` or change into one"
+                f"{start} is not inside a git repository", hint="run `git init`, or change into a repository"
             ) from error
-        except GitCommandNotFound as error:
+        except git.GitCommandNotFound as error:
             raise ToolError("git not found", hint="install git 2.30 or newer") from error
-        if found.working_tree_dir is None:
-            raise RepositoryError(f"{start} is a bare repository: there is no work tree to write to")
-        return cls(Path(found.working_tree_dir))
+        if repository.working_tree_dir is None:
+            raise RepositoryError(f"{start} is a bare repository without a work tree")
+        return cls(Path(repository.working_tree_dir))
 
     def run(self, *arguments: str, **options: Any) -> str:
-        """Run a git command and give its whole output as text. Raises RepositoryError in git's words."""
+        """Run a git command and return its output as text. Raises RepositoryError with git's message."""
         return self.run_bytes(*arguments, **options).decode("utf-8", "surrogateescape")
 
     def run_bytes(self, *arguments: str, env: Mapping[str, str] | None = None, content: bytes = b"") -> bytes:
-        """Run a git command, feeding it bytes, and give its output as bytes. Raises RepositoryError."""
-        settings = [word for setting in SAFE for word in ("-c", setting)]
+        """Run a git command with `content` as its input, and return its output as bytes. Raises RepositoryError."""
+        git = import_gitpython()
+        settings = [word for setting in SAFE_SETTINGS for word in ("-c", setting)]
         try:
-            with storage(Path(tempfile.gettempdir())):
+            with storage_errors(Path(tempfile.gettempdir())):
                 return self._execute(["git", *settings, *arguments], env, content)
-        except GitCommandNotFound as error:
+        except git.GitCommandNotFound as error:
             raise ToolError("git not found", hint="install git 2.30 or newer") from error
-        except GitCommandError as error:
-            said = redact(str(error.stderr).removeprefix("\n  stderr: '").removesuffix("'").strip())
-            lock, place = LOCK.search(said), "" if "/" in said else f" in {self.folder}"
-            told = RepositoryError(
-                f"git {arguments[0]} failed{place}: {said or f'exit code {error.status}'}",
+        except git.GitCommandError as error:
+            message = redact(str(error.stderr).removeprefix("\n  stderr: '").removesuffix("'").strip())
+            lock, folder = LOCK_MESSAGE.search(message), "" if "/" in message else f" in {self.folder}"
+            failure = RepositoryError(
+                f"git {arguments[0]} failed{folder}: {message or f'exit code {error.status}'}",
                 hint=self.lock_hint(Path(lock["path"])) if lock else None,
             )
-            told.output = str(error.stdout).removeprefix("\n  stdout: '").removesuffix("'")
-            raise told from error
+            failure.output = str(error.stdout).removeprefix("\n  stdout: '").removesuffix("'")
+            raise failure from error
 
     def _execute(self, argv: list[str], env: Mapping[str, str] | None, content: bytes) -> bytes:
         with tempfile.TemporaryFile() if content else nullcontext() as stdin:
             if stdin is not None:
                 stdin.write(content)
                 stdin.seek(0)
-            output = self._git.execute(
-                argv,
-                istream=cast("Any", stdin),
-                env={**os.environ, **ENVIRONMENT, **(env or {})},
-                stdout_as_string=False,
-                strip_newline_in_stdout=False,
+            output = (
+                import_gitpython()
+                .Git(self.folder)
+                .execute(
+                    argv,
+                    istream=cast("Any", stdin),
+                    env={**os.environ, **ENVIRONMENT, **(env or {})},
+                    stdout_as_string=False,
+                    strip_newline_in_stdout=False,
+                )
             )
         assert isinstance(output, bytes)
         return output
 
     def lock_hint(self, lock: Path) -> str:
-        """Say what a person may do about a lock of git's; it is never removed here."""
+        """Return a hint about a lock of git, which is never removed automatically."""
         with suppress(OSError):
             age = time.time() - (self.folder / lock).stat().st_mtime
-            return f"{self.folder / lock} is {age:.0f} s old: remove it if no git runs here any more"
+            return f"{self.folder / lock} is {age:.0f} s old: remove it if no other git is running here"
         return "run it again"
-
-    # What stands where
 
     def commit(self, revision: str) -> str | None:
         """Resolve a revision that may come from a user; None if it names no commit."""
@@ -171,21 +210,21 @@ class Repository:
             return None
 
     def branch(self) -> str | None:
-        """Name the branch that is checked out; None when HEAD is detached."""
+        """Return the branch that is checked out; None if HEAD is detached."""
         try:
             return self.run("symbolic-ref", "--quiet", "--short", "HEAD").strip()
         except RepositoryError:
             return None
 
     def remote_url(self, name: str) -> str | None:
-        """Give a remote's URL; None if there is no such remote."""
+        """Return the URL of a remote; None if the remote does not exist."""
         try:
             return self.run("remote", "get-url", "--end-of-options", name).strip()
         except RepositoryError:
             return None
 
     def tree_id(self, commit: str, path: str) -> str | None:
-        """Give the id of the folder at a path in a commit; None if there is none."""
+        """Return the id of the folder at a path in a commit; None if there is none."""
         if path.rstrip("/") == ".":
             return self.run("rev-parse", f"{commit}^{{tree}}").strip()
         listed = self.run("ls-tree", "-z", commit, "--", path.rstrip("/"))
@@ -196,7 +235,7 @@ class Repository:
         return None
 
     def files(self, commit: str | None, *below: str) -> dict[str, Entry]:
-        """List the files of a commit, all or those below some paths; submodules are none."""
+        """Return the files of a commit, all or those below some paths, without submodules."""
         if commit is None:
             return {}
         listed = self.run("ls-tree", "-r", "-z", "--full-tree", commit, "--", *below)
@@ -209,7 +248,7 @@ class Repository:
         return entries
 
     def index(self) -> dict[str, Entry]:
-        """List what the next commit would hold, submodules and links included, each by its mode."""
+        """Return the entries of the index, submodules and links included."""
         entries = {}
         for line in filter(None, self.run("ls-files", "--stage", "-z").split("\0")):
             meta, _, name = line.partition("\t")
@@ -217,29 +256,29 @@ class Repository:
             entries[name] = Entry(mode, identity)
         return entries
 
-    def holds(self, commit: str, ancestor: str) -> bool:
-        """Tell whether a commit is in the history of another."""
-        # `--is-ancestor` answers by its exit code, which is also how git fails.
+    def contains(self, commit: str, ancestor: str) -> bool:
+        """Return whether the history of a commit contains another commit."""
+        # Not `merge-base --is-ancestor`: its exit code 1 may also mean that git failed.
         return self.run("rev-list", "--max-count=1", ancestor, f"^{commit}", "--").strip() == ""
 
     def merge_bases(self, one: str, other: str) -> tuple[str, ...]:
-        """Give the best common ancestors of two commits; none where they have no history in common."""
+        """Return the best common ancestors of two commits; none if they are unrelated."""
         try:
             return tuple(self.run("merge-base", "--all", one, other).split())
         except RepositoryError:
             return ()
 
     def sizes(self, identities: Iterable[str]) -> dict[str, int]:
-        """Ask how many bytes blobs have, without reading them."""
+        """Return the sizes of blobs in bytes, without reading them."""
         wanted = sorted(set(identities))
         if not wanted:
             return {}
-        asked = "".join(f"{one}\n" for one in wanted).encode()
-        told = self.run("cat-file", "--batch-check=%(objectsize)", content=asked).splitlines()
+        request = "".join(f"{identity}\n" for identity in wanted).encode()
+        sizes = self.run("cat-file", "--batch-check=%(objectsize)", content=request).splitlines()
         return {
             identity: int(size)
-            for identity, size in zip(wanted, told, strict=True)
-            if size.isdecimal()  # else it is missing, and reading it says so
+            for identity, size in zip(wanted, sizes, strict=True)
+            if size.isdecimal()  # else the blob is missing, and reading it fails
         }
 
     def blobs(self, identities: Iterable[str]) -> dict[str, bytes]:
@@ -247,15 +286,16 @@ class Repository:
         wanted = sorted(set(identities))
         if not wanted:
             return {}
-        stream = self.run_bytes("cat-file", "--batch", content="".join(f"{one}\n" for one in wanted).encode())
-        found: dict[str, bytes] = {}
+        request = "".join(f"{identity}\n" for identity in wanted).encode()
+        output = self.run_bytes("cat-file", "--batch", content=request)
+        contents: dict[str, bytes] = {}
         at = 0
         for identity in wanted:
-            end = stream.index(b"\n", at)
-            size = int(stream[at:end].split(b" ")[2])
-            found[identity] = stream[end + 1 : end + 1 + size]
+            end = output.index(b"\n", at)
+            size = int(output[at:end].split(b" ")[2])
+            contents[identity] = output[end + 1 : end + 1 + size]
             at = end + 1 + size + 1
-        return found
+        return contents
 
     def read(self, commit: str | None, *below: str) -> dict[str, bytes]:
         """Read the files of a commit below some paths."""

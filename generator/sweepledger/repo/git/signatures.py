@@ -1,4 +1,4 @@
-"""Who has signed what: commits that touch some paths, and whether a listed key signed each."""
+"""Signatures of the commits that changed given paths, verified with a list of allowed keys."""
 
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -6,15 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from generator.repo.git.door import Repository
+from sweepledger.repo.git.repository import LITERAL_PATHS, Repository
 
-LITERAL = {"GIT_LITERAL_PATHSPECS": "1"}
-HEAD = "commit:"
-"""Begins what is said of a commit; no path below a folder begins so."""
-GOOD = "G"
-"""Git's letter for a signature that verifies, of a key that is trusted: for ssh, one that is listed."""
+COMMIT_MARK = "commit:"
+"""Begins the part of a commit; no path in the listed folders begins with it."""
+GOOD_SIGNATURE = "G"
+"""Git's letter for a valid signature of a trusted key; for SSH, of a listed one."""
 
-NO_OTHER_WAY = (
+LISTED_KEYS_ONLY = (
     "gpg.program=false",
     "gpg.x509.program=false",
     "gpg.ssh.program=ssh-keygen",
@@ -22,35 +21,35 @@ NO_OTHER_WAY = (
     "gpg.minTrustLevel=fully",
     "log.showSignature=false",
 )
-"""A person's own keyring, or a program that a repository's settings name, has no say in who is listed."""
+"""Neither the user's keyring nor a program in the repository's configuration can add a trusted key."""
 
 
 @dataclass(frozen=True, slots=True)
-class Touch:
-    """A commit that changed some of the paths that were asked for."""
+class CommitSignature:
+    """A commit that changed some of the requested paths, and whether it is signed."""
 
     id: str
     is_signed: bool
     blobs: Mapping[str, str]
-    """The id of what it left at each path; zeros where it left nothing."""
+    """Path → blob id after the commit; zeros if it deleted the file."""
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The paths that it changed."""
+        """The changed paths."""
         return tuple(self.blobs)
 
 
-def touches(
+def commit_signatures(
     repository: Repository, since: str | None, until: str, below: Iterable[str], *, signers: Iterable[str]
-) -> tuple[Touch, ...]:
-    """List the commits after `since` that touch paths, the last first; `signers` are git's allowed signers.
+) -> tuple[CommitSignature, ...]:
+    """Return the commits after `since` that change some paths, newest first; `signers` are git's allowed signers.
 
-    With None the whole history is looked at. Of a merge only what none of its parents has counts as touched.
+    With `since` None the whole history is read. A merge changes only files that differ from those of all parents.
     """
     with tempfile.TemporaryDirectory(prefix="sweep-signers-") as folder:
         allowed = Path(folder) / "allowed"
         allowed.write_text("".join(f"{line}\n" for line in signers), encoding="utf-8")
-        chosen = (*NO_OTHER_WAY, f"gpg.ssh.allowedSignersFile={allowed}")
+        chosen = (*LISTED_KEYS_ONLY, f"gpg.ssh.allowedSignersFile={allowed}")
         output = repository.run(
             *(word for setting in chosen for word in ("-c", setting)),
             "log",
@@ -65,24 +64,24 @@ def touches(
                 "--no-follow",
                 "--no-color",
             ),
-            f"--format=%x00{HEAD}%H %G?",
+            f"--format=%x00{COMMIT_MARK}%H %G?",
             until if since is None else f"{since}..{until}",
             "--",
             *below,
-            env=LITERAL,
+            env=LITERAL_PATHS,
         )
-    return tuple(_touches(output))
+    return tuple(_parse_log(output))
 
 
-def _touches(output: str) -> Iterator[Touch]:
-    """Take git's answer apart: a line a commit, then two fields a path, for a merge after another separator.
+def _parse_log(output: str) -> Iterator[CommitSignature]:
+    """Parse the log: one line per commit, then two fields per path, after another separator for a merge.
 
-    The first of the two is led by a colon for each parent; the path itself may begin with anything.
+    The first of the two begins with one colon per parent; the path may begin with any character.
     """
-    for one in output.split(f"\0{HEAD}")[1:]:
-        head, *rest = one.split("\0")
+    for part in output.split(f"\0{COMMIT_MARK}")[1:]:
+        head, *rest = part.split("\0")
         identity, letter = head.split(" ")
         fields = (field for field in rest if field.lstrip("\n"))
-        blobs = {next(fields): told.split(" ")[-2] for told in fields}
+        blobs = {next(fields): meta.split(" ")[-2] for meta in fields}
         if blobs:
-            yield Touch(identity, letter == GOOD, MappingProxyType(blobs))
+            yield CommitSignature(identity, letter == GOOD_SIGNATURE, MappingProxyType(blobs))

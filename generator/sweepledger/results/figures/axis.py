@@ -1,4 +1,4 @@
-"""From values to places on a figure: scales, and the ticks that people expect on them. No drawing."""
+"""From values to positions in a figure: scales, and the ticks that people expect on them. No drawing."""
 
 import itertools
 import math
@@ -6,13 +6,13 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from generator.results import words
-from generator.results.spread import Spread
-from generator.results.summary import as_numbers
-from generator.structs.values import Value, canonical_json
+from sweepledger.results import display
+from sweepledger.results.objective_scale import ObjectiveScale, scaled
+from sweepledger.results.summary import as_numbers
+from sweepledger.structs.values import Value, canonical_json
 
 MARGIN = 0.06
-"""Free part at each end of an axis, so that no dot lies on the frame."""
+"""Free part at each end of an axis, so that no dot is on the frame."""
 TICKS = 6
 MOST_LABELLED_LEVELS = 10
 PARAMETER_LOG_RATIO = 100.0
@@ -24,10 +24,10 @@ LOG_DECADES_WITHOUT_STEPS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """A stretch of pixels that stands for numbers."""
+    """A range of pixels that represents numbers."""
 
     low: float
-    """Where it starts, in its own scale: an exponent of ten where it is logarithmic."""
+    """Where it starts, in its own scale: an exponent of ten if it is logarithmic."""
     high: float
     start: float
     end: float
@@ -35,8 +35,8 @@ class Axis:
     ticks: tuple[float, ...]
 
     def at(self, value: float) -> float:
-        """Place a value, to a tenth of a pixel."""
-        number = _scale(value, log=self.log)
+        """Return the position of a value, to a tenth of a pixel."""
+        number = scaled(value, log=self.log)
         # Halves, because the difference of two finite numbers need not be finite.
         part = (number / 2 - self.low / 2) / (self.high / 2 - self.low / 2)
         return round(self.start + part * (self.end - self.start), 1)
@@ -44,41 +44,41 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """Where a parameter's values stand on its axis."""
+    """The positions of a parameter's values on its axis."""
 
     places: dict[str, float]
     """By canonical JSON of the value."""
     ticks: tuple[tuple[float, str | float], ...]
-    """Place and what to write there."""
+    """Positions and their labels."""
     ordered: bool
-    """Numbers, so that a line between neighbours means something."""
+    """Whether values are numbers, so that a line between neighbours has a meaning."""
     log: bool = False
 
     @property
     def gap(self) -> float:
-        """Between the closest two."""
+        """Distance between the closest two values."""
         places = sorted(self.places.values())
         return min((right - left for left, right in itertools.pairwise(places)), default=40.0)
 
 
-def objective_axis(spread: Spread, start: float, end: float, *, ticks: int = TICKS) -> Axis:
-    """Make the axis of the objective; those beyond the spread stand at its end."""
+def objective_axis(spread: ObjectiveScale, start: float, end: float, *, ticks: int = TICKS) -> Axis:
+    """Return the axis of the objective."""
     return _axis((spread.low, spread.high), start, end, log=spread.log, ticks=ticks)
 
 
 def number_axis(numbers: Sequence[float], start: float, end: float, *, ticks: int = TICKS) -> Axis:
-    """Make an axis on which all of these numbers stand."""
+    """Return an axis that contains all of these numbers."""
     return _axis(numbers, start, end, log=False, ticks=ticks)
 
 
 def levels(values: Sequence[Value], start: float, end: float) -> Levels:
-    """Place a parameter's distinct values, in the order given: as numbers if all are, else evenly."""
+    """Return the positions of distinct values: by size if all are numbers, else evenly in the given order."""
     numbers = as_numbers(values)
     keys = [canonical_json(value) for value in values]
     if numbers is None or any(abs(number) > LARGEST for number in numbers):
         step = (end - start) / len(values)
         places = {key: round(start + (place + 0.5) * step, 1) for place, key in enumerate(keys)}
-        labels = map(words.plain, values)
+        labels = map(display.format_value, values)
         return Levels(places, tuple(zip(places.values(), labels, strict=True)), ordered=False)
     log = _looks_geometric(numbers)
     axis = _axis([float(number) for number in numbers], start, end, log=log)
@@ -88,7 +88,7 @@ def levels(values: Sequence[Value], start: float, end: float) -> Levels:
 
 
 def _looks_geometric(numbers: Sequence[float]) -> bool:
-    """Tell whether a parameter is better seen on a logarithmic axis: its values lie more evenly there."""
+    """Return whether values are spread more evenly on a logarithmic axis."""
     if min(numbers) <= 0:
         return False
     ordered = sorted(numbers)
@@ -98,19 +98,15 @@ def _looks_geometric(numbers: Sequence[float]) -> bool:
 
 
 def _lopsided(ordered: Sequence[float]) -> float:
-    """Tell how far the median lies from the middle."""
+    """Return how far the median is from the middle, as a part of the range."""
     low, high, middle = ordered[0], ordered[-1], len(ordered) // 2
     median = ordered[middle] / 2 + ordered[~middle] / 2
     return abs((median / 2 - low / 2) / (high / 2 - low / 2) - 0.5)
 
 
-def _scale(value: float, *, log: bool) -> float:
-    return math.log10(value) if log else float(value)
-
-
 def _axis(values: Sequence[float], start: float, end: float, *, log: bool, ticks: int = TICKS) -> Axis:
-    scaled = [_scale(value, log=log) for value in values]
-    low, high = _with_margin(min(scaled), max(scaled))
+    positions = [scaled(value, log=log) for value in values]
+    low, high = _with_margin(min(positions), max(positions))
     return Axis(low, high, start, end, log, (_log_ticks if log else _linear_ticks)(low, high, ticks))
 
 

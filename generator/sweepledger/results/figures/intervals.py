@@ -1,35 +1,47 @@
-"""`figures/intervals.svg`: with replicates, each assignment's mean and how sure it is, best first."""
+"""`figures/intervals.svg`: with replicates, the mean of each configuration with its interval, best first."""
 
 import math
 from collections.abc import Iterator, Sequence
 from xml.etree.ElementTree import Element
 
-from generator.formats.summary import parameter_names
-from generator.results import words
-from generator.results.figures import svg
-from generator.results.figures.axis import Axis, number_axis
-from generator.results.figures.page import EDGE, WIDTH, Frame, cut, direction, head, labels, mark, notes
-from generator.results.figures.style import NARROW_SIZE, WIDE_SIZE
-from generator.results.replicated import Replicated
-from generator.results.summary import Summary
+from sweepledger.formats.summary_csv import parameter_names
+from sweepledger.results import display
+from sweepledger.results.configurations import ConfigurationResults
+from sweepledger.results.figures import svg
+from sweepledger.results.figures.axis import Axis, number_axis
+from sweepledger.results.figures.page import (
+    EDGE,
+    WIDTH,
+    Frame,
+    cut,
+    direction,
+    labels,
+    mark,
+    notes,
+    open_figure,
+)
+from sweepledger.results.figures.svg import NARROW_SIZE, WIDE_SIZE
+from sweepledger.results.summary import Summary
 
 MOST_ROWS = 24
 NAMES = 250
-"""Room for the assignments at the left."""
+"""Width of the configurations at the left."""
 ROW = 30
 DOT = 2.6
 
 
-def intervals(summary: Summary) -> str:
-    """Draw the 95 % intervals of the means, and the trials that they come from."""
-    listed = [one for one in summary.replicated if one.mean is not None and one.in_spec is not False]
+def draw_intervals(summary: Summary) -> str:
+    """Return the figure of the means with their 95 % intervals and trials."""
+    listed = [one for one in summary.replicated if one.is_ranked]
     rows = listed[:MOST_ROWS]
-    title = f"{summary.metric.name} of the assignments"
-    told = f"Means of {len(rows)} assignments with their 95 % intervals, best first."
-    root = svg.canvas(WIDTH, title=f"{summary.sweep}: {title}", description=told)
-    best = [("best", "winner")] if summary.winner is not None else []
-    entries = [*best, ("level", "mean"), ("mean", "95 % interval"), ("trial", "trial")]
-    top = head(root, title, entries) + 30
+    best = [("best", "best mean")] if summary.winner is not None else []
+    root, top = open_figure(
+        summary.sweep,
+        f"{summary.metric.name} of the configurations",
+        description=f"Means of {len(rows)} configurations with their 95 % intervals, best first.",
+        legend=[*best, ("level", "mean"), ("mean", "95 % interval"), ("trial", "trial")],
+    )
+    top += 30
     frame = Frame(EDGE + NAMES, top, WIDTH - 2 * EDGE - NAMES, ROW * len(rows) + 12)
     part = svg.group(root)
     svg.box(part, "frame", (frame.left, frame.top, frame.width, frame.height), radius=4)
@@ -47,21 +59,21 @@ def intervals(summary: Summary) -> str:
     return svg.close(root, notes(root, _remarks(rows, listed), frame.bottom + 52))
 
 
-def _ends(rows: Sequence[Replicated]) -> list[float]:
+def _ends(rows: Sequence[ConfigurationResults]) -> list[float]:
     ends = [value for one in rows for value in one.values]
     for one in rows:
         ends += _interval(one)
     return ends
 
 
-def _interval(one: Replicated) -> tuple[float, ...]:
-    """Give both ends of an interval that can be drawn: of numbers as wide as floats it may be infinite."""
+def _interval(one: ConfigurationResults) -> tuple[float, ...]:
+    """Return both ends of an interval that can be drawn; an interval of very large numbers may be infinite."""
     if one.interval is None or not all(map(math.isfinite, (one.interval.low, one.interval.high))):
         return ()
     return one.interval.low, one.interval.high
 
 
-def _row(part: Element, one: Replicated, across: Axis, y: float, *, is_best: bool) -> None:
+def _row(part: Element, one: ConfigurationResults, across: Axis, y: float, *, is_best: bool) -> None:
     ends = [across.at(end) for end in _interval(one)]
     if ends:
         svg.line(part, "mean", (ends[0], y), (ends[1], y))
@@ -71,22 +83,24 @@ def _row(part: Element, one: Replicated, across: Axis, y: float, *, is_best: boo
     mark(part, "best" if is_best else "level", (across.at(one.mean), y))
 
 
-def _name(root: Element, one: Replicated, varied: Sequence[str], y: float) -> None:
+def _name(root: Element, one: ConfigurationResults, varied: Sequence[str], y: float) -> None:
     text = ", ".join(
-        f"{name} {words.plain(one.assignment[name])}" for name in varied if name in one.assignment
+        f"{name} {display.format_value(one.assignment[name])}" for name in varied if name in one.assignment
     )
     for kind, size in (("wide", WIDE_SIZE), ("narrow", NARROW_SIZE)):
         svg.text(root, cut(text or one.trial.trial, NAMES - 12, size), (EDGE, y + 5), kind=kind)
 
 
-def _varied(rows: Sequence[Replicated]) -> list[str]:
-    """Name the parameters in which these differ; all are alike where there is one."""
+def _varied(rows: Sequence[ConfigurationResults]) -> list[str]:
+    """Return the parameters in which configurations differ; none if there is one configuration."""
     names = parameter_names(one.trial for one in rows)
-    return [name for name in names if len({words.plain(one.assignment.get(name)) for one in rows}) > 1]
+    return [
+        name for name in names if len({display.format_value(one.assignment.get(name)) for one in rows}) > 1
+    ]
 
 
-def _remarks(rows: Sequence[Replicated], listed: Sequence[Replicated]) -> Iterator[str]:
+def _remarks(rows: Sequence[ConfigurationResults], listed: Sequence[ConfigurationResults]) -> Iterator[str]:
     if any(one.interval is None for one in rows):
-        yield "An assignment with a single result has no interval."
+        yield "A configuration with a single result has no interval."
     if len(rows) < len(listed):
-        yield f"The best {len(rows)} of {len(listed)} assignments."
+        yield f"The best {len(rows)} of {len(listed)} configurations."

@@ -1,41 +1,56 @@
-"""`figures/trials.svg`: the objective over the trials in their order, and the best so far."""
+"""`figures/trials.svg`, `figures/spent.svg`: the objective and its best value, over trials and over time."""
 
 import itertools
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 
-from generator.results.figures import svg
-from generator.results.figures.axis import Axis
-from generator.results.figures.page import EDGE, WIDTH, Frame, cut_name, direction, head, labels, notes
-from generator.results.figures.plot import MOST_DOTS, Plot, Scored, darkening, gutter, legend, remarks
-from generator.results.message import best
-from generator.results.spread import Spread
-from generator.results.summary import Summary
-from generator.structs.record import Status
+from sweepledger.results.commit_message import best_result
+from sweepledger.results.display import HOUR, MINUTE, count_trials
+from sweepledger.results.figures import svg
+from sweepledger.results.figures.axis import Axis, number_axis
+from sweepledger.results.figures.page import (
+    EDGE,
+    WIDTH,
+    Frame,
+    labels,
+    mark,
+    metric_label,
+    notes,
+    open_figure,
+)
+from sweepledger.results.figures.plot import MOST_DOTS, Plot, PlottedTrial, darkening, legend, remarks
+from sweepledger.results.objective_scale import ObjectiveScale
+from sweepledger.results.summary import Summary
+from sweepledger.structs.record import Status, TrialResult
 
-HEIGHT = 290
+TRIALS_HEIGHT = 290
+TIME_HEIGHT = 220
+LONG = 2 * HOUR
+"""From here on, hours are easier to read than minutes."""
 MOST_NUMBERS = 10
 
 
-def over_trials(summary: Summary, drawn: Sequence[Scored]) -> str:
-    """Draw the objective of every trial: the same bytes for the same results, anywhere."""
-    # Of all programs: what is of an older one may lie where the newest has none.
-    spread = Spread.of([trial.objective for trial in drawn], summary.metric.goal)
+def draw_over_trials(summary: Summary, drawn: Sequence[PlottedTrial]) -> str:
+    """Return the figure of every trial's objective, in the order of the summary."""
+    # The scale covers the trials of all programs, because all of them are drawn.
+    spread = ObjectiveScale.of([trial.objective for trial in drawn], summary.metric.goal)
     tiled = len(drawn) > MOST_DOTS
-    title = f"{summary.metric.name} over the trials"
-    done = f"{summary.counts[Status.OK]} of {len(summary.outcomes)} trials ended ok, {best(summary)}."
-    root = svg.canvas(WIDTH, title=f"{summary.sweep}: {title}", description=done)
+    done = f"{summary.counts[Status.OK]} of {len(summary.outcomes)} trials ended ok, {best_result(summary)}."
     entries = list(legend(summary, drawn, spread, tiled=tiled, lost=len(drawn) < len(summary.outcomes)))
     line = [("record", "best so far")] if any(trial.ranked for trial in drawn) else []
-    top = head(root, title, [*entries[:1], *line, *entries[1:]])
-    scale = ", log scale" if spread.log else ""
-    top += 26
-    aside = f" ({direction(summary.metric.goal)}{scale})"
-    svg.text(
-        root, cut_name(summary.metric.name, WIDTH - 2 * EDGE - svg.text_width(aside)) + aside, (EDGE, top)
+    root, top = open_figure(
+        summary.sweep,
+        f"{summary.metric.name} over the trials",
+        description=done,
+        legend=[*entries[:1], *line, *entries[1:]],
     )
-    left = gutter(spread, HEIGHT) if drawn else EDGE
-    plot = Plot.open(root, summary, spread, Frame(left, top + 12, WIDTH - EDGE - left, HEIGHT))
-    steps = _fill(plot, drawn, tiled=tiled)
+    top += 26
+    svg.text(root, metric_label(summary.metric, log=spread.log), (EDGE, top))
+    if drawn:
+        plot = Plot.across_page(root, summary, spread, top=top, height=TRIALS_HEIGHT)
+    else:
+        plot = Plot.open(root, summary, spread, Frame(EDGE, top + 12, WIDTH - 2 * EDGE, TRIALS_HEIGHT))
+    steps = _fill_trials(plot, drawn, tiled=tiled)
     below = plot.frame.bottom + 52
     svg.text(root, _counted(summary), (plot.frame.left + plot.frame.width / 2, below), anchor="middle")
     return svg.close(root, notes(root, remarks(summary, drawn, spread, steps), below))
@@ -43,11 +58,11 @@ def over_trials(summary: Summary, drawn: Sequence[Scored]) -> str:
 
 def _counted(summary: Summary) -> str:
     several = ", batch by batch" if len(summary.batches) > 1 else ""
-    return f"trial, in the order of the table{several}"
+    return f"trial, in the order of the summary{several}"
 
 
-def _fill(plot: Plot, drawn: Sequence[Scored], *, tiled: bool) -> Sequence[int]:
-    """Draw all marks; tell the steps at which tiles get darker, if there are tiles."""
+def _fill_trials(plot: Plot, drawn: Sequence[PlottedTrial], *, tiled: bool) -> Sequence[int]:
+    """Draw all marks, and return the steps at which tiles get darker; none without tiles."""
     summary, frame = plot.summary, plot.frame
     total = len(summary.outcomes)
     pad = 0.5 + total / 60
@@ -72,7 +87,7 @@ def _fill(plot: Plot, drawn: Sequence[Scored], *, tiled: bool) -> Sequence[int]:
 
 
 def _numbers(total: int) -> Iterator[int]:
-    """Count in steps that give a readable axis, the first trial included."""
+    """Yield the trial numbers of the axis: the first, and multiples of a round step."""
     steps = (factor * 10**power for power in range(9) for factor in (1, 2, 5))
     step = 1 if total <= 2 * MOST_NUMBERS else next(step for step in steps if total / step <= MOST_NUMBERS)
     yield from sorted({1, *range(step, total + 1, step)})
@@ -85,10 +100,10 @@ def _seams(summary: Summary, across: Axis) -> Iterator[float]:
             yield across.at(place + 0.5)
 
 
-def _record(plot: Plot, across: Axis, drawn: Sequence[Scored]) -> Iterator[tuple[str, float, float]]:
-    """Draw the best so far as stairs, over the trials that may win."""
+def _record(plot: Plot, across: Axis, drawn: Sequence[PlottedTrial]) -> Iterator[tuple[str, float, float]]:
+    """Yield the path of the best value so far, over the eligible trials."""
     summary, height = plot.summary, None
-    so_far: Scored | None = None
+    so_far: PlottedTrial | None = None
     for trial in drawn:
         if not trial.ranked or not plot.spread.holds(trial.objective):
             continue
@@ -100,3 +115,57 @@ def _record(plot: Plot, across: Axis, drawn: Sequence[Scored]) -> Iterator[tuple
         so_far, height = trial, y
     if height is not None:
         yield ("L", across.at(len(summary.outcomes)), height)
+
+
+def draw_over_time(summary: Summary) -> str:
+    """Return the figure of the best value so far over the computing time, in the order in which trials ended."""
+    ran = sorted(_ran(summary), key=lambda one: (one.record.finished if one.record else "", one.trial))
+    costs = list(accumulate(one.record.seconds for one in ran if one.record is not None))
+    found = [value for one in ran if (value := one.metric(summary.metric.name)) is not None]
+    spread = ObjectiveScale.of(found, summary.metric.goal)
+    unit, name = (HOUR, "hours") if costs and costs[-1] >= LONG else (MINUTE, "minutes")
+    description = f"{len(ran)} trials took {costs[-1] / unit if costs else 0:.3g} {name} of computing."
+    root, top = open_figure(
+        summary.sweep,
+        f"best {summary.metric.name} over the computing time",
+        description=description,
+        legend=[("trial", "trial, at its end"), ("record", "best so far")],
+    )
+    top += 26
+    svg.text(root, metric_label(summary.metric, log=spread.log), (EDGE, top))
+    plot = Plot.across_page(root, summary, spread, top=top, height=TIME_HEIGHT)
+    plot.grid(labelled=True)
+    across = number_axis([0.0, (costs[-1] if costs else 0.0) / unit], plot.frame.left, plot.frame.right)
+    labels(plot.part, [(across.at(tick), tick) for tick in across.ticks], plot.frame, plot.frame.bottom + 24)
+    _fill_time(plot, across, [(cost / unit, one) for cost, one in zip(costs, ran, strict=True)])
+    below = plot.frame.bottom + 52
+    middle = (plot.frame.left + plot.frame.width / 2, below)
+    svg.text(root, f"{name} of computing time, all trials together", middle, anchor="middle")
+    return svg.close(root, notes(root, _remarks(spread), below))
+
+
+def _ran(summary: Summary) -> Iterator[TrialResult]:
+    return (one for one in summary.outcomes if one.record is not None and summary.is_current(one))
+
+
+def _fill_time(plot: Plot, across: Axis, placed: Sequence[tuple[float, TrialResult]]) -> None:
+    steps: list[tuple[str, float, float]] = []
+    best: float | None = None
+    for cost, one in placed:
+        value = one.metric(plot.summary.metric.name)
+        if value is None or not plot.spread.holds(value):
+            continue
+        x, y = across.at(cost), plot.axis.at(value)
+        mark(plot.part, "trial", (x, y))
+        if plot.summary.is_eligible(one) and (best is None or plot.summary.metric.better(value, best)):
+            steps += [("L", x, steps[-1][2])] if steps else []
+            steps.append(("L" if steps else "M", x, y))
+            best = value
+    if steps:
+        steps.append(("L", across.at(placed[-1][0]), steps[-1][2]))
+    svg.path(plot.part, "record", steps)
+
+
+def _remarks(spread: ObjectiveScale) -> Iterator[str]:
+    if spread.beyond:
+        yield f"{count_trials(spread.beyond)} beyond the axis: not drawn."

@@ -1,31 +1,31 @@
-"""A figure as a page: title, legend, notes, and labels that never meet at either size of letters."""
+"""A figure as a page: title, legend, notes, and labels that never overlap at either size of letters."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
 from xml.etree.ElementTree import Element
 
-from generator.results import words
-from generator.results.figures import svg
-from generator.results.figures.style import BOLD, NARROW_SIZE, TITLE, WIDE_SIZE
-from generator.structs.sweep import Goal
+from sweepledger.results import display
+from sweepledger.results.figures import svg
+from sweepledger.results.figures.svg import BOLD, NARROW_SIZE, TITLE, WIDE_SIZE
+from sweepledger.structs.metric import Goal, Metric
 
 WIDTH = 720
-"""What hosts give a README's column, about: there a figure is shown at its own size."""
+"""About the width of a README's column on code hosts, where a figure has its own size."""
 EDGE = 16
 LINE = 27
-"""Between two lines of text."""
+"""Distance between two lines of text."""
 DOT = 4.2
 LABEL_GAP = 8
 SHORTEST_CUT = 4
 SWATCH = 9
 FRONT = 0.4
-"""Of a shortened name's room."""
+"""Share of a shortened name's width that its start gets."""
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The part of a figure in which marks stand."""
+    """The part of a figure that contains marks."""
 
     left: float
     top: float
@@ -34,17 +34,31 @@ class Frame:
 
     @property
     def right(self) -> float:
-        """Its right side."""
+        """X of its right side."""
         return self.left + self.width
 
     @property
     def bottom(self) -> float:
-        """Its lower side."""
+        """Y of its lower side."""
         return self.top + self.height
 
 
-def head(root: Element, title: str, entries: Sequence[tuple[str, str]]) -> float:
-    """Write the title and explain the marks; tell how far down they reach."""
+def open_figure(
+    sweep: str, title: str, *, description: str, legend: Sequence[tuple[str, str]]
+) -> tuple[Element, float]:
+    """Return a new figure with its title and the legend of its marks, and how far down they reach."""
+    root = svg.canvas(WIDTH, title=f"{sweep}: {title}", description=description)
+    return root, _head(root, title, legend)
+
+
+def metric_label(metric: Metric, *, log: bool = False, prefix: str = "") -> str:
+    """Return the label of a metric's axis: its name, which end is good, and its scale."""
+    suffix = f" ({direction(metric.goal)}{', log scale' if log else ''})"
+    room = WIDTH - 2 * EDGE - svg.text_width(prefix + suffix)
+    return prefix + cut_name(metric.name, room) + suffix
+
+
+def _head(root: Element, title: str, entries: Sequence[tuple[str, str]]) -> float:
     room = (WIDTH - 2 * EDGE) / TITLE / BOLD
     for kind, size in (("title wide", WIDE_SIZE), ("title narrow", NARROW_SIZE)):
         svg.text(root, cut(title, room, size), (EDGE, 34), kind=kind)
@@ -65,10 +79,10 @@ def _legend(root: Element, entries: Sequence[tuple[str, str]], kind: str, size: 
 
 
 def notes(root: Element, sentences: Iterable[str], top: float) -> float:
-    """Write what to know of the figure below it; tell how far down it reaches."""
+    """Write notes below a figure, and return how far down they reach."""
     room = int((WIDTH - 2 * EDGE) / svg.text_width("n"))
     y = top
-    for line in (line for sentence in sentences for line in wrap(words.one_line(sentence), room)):
+    for line in (line for sentence in sentences for line in wrap(display.one_line(sentence), room)):
         y += LINE
         svg.text(root, line, (EDGE, y))
     return y + EDGE
@@ -77,7 +91,7 @@ def notes(root: Element, sentences: Iterable[str], top: float) -> float:
 def labels(
     parent: Element, ticks: Sequence[tuple[float, str | float]], frame: Frame, y: float, kind: str = ""
 ) -> None:
-    """Write what fits below a frame, for wide pages and for narrow ones: no label meets another."""
+    """Write the labels that fit below a frame, for wide and for narrow pages: no label overlaps another."""
     wide, narrow = (list(fitting(ticks, frame, size)) for size in (WIDE_SIZE, NARROW_SIZE))
     for chosen, others, name in ((wide, narrow, "wide"), (narrow, wide, "narrow")):
         for place in chosen:
@@ -90,7 +104,7 @@ def labels(
 def fitting(
     ticks: Sequence[tuple[float, str | float]], frame: Frame, size: float
 ) -> Iterator[tuple[float, str]]:
-    """Choose the labels that stand free: text is cut to its room, a number is whole or left out."""
+    """Yield the labels that do not overlap: text is cut to the free width, a number is whole or left out."""
     ordered = sorted(ticks, key=lambda tick: tick[0])
     free = frame.left - LABEL_GAP
     for number, (x, value) in enumerate(ordered):
@@ -101,22 +115,22 @@ def fitting(
             if len(label) < min(SHORTEST_CUT, len(value)):
                 continue
         else:
-            label = shown(value)
+            label = tick_label(value)
         half = svg.text_width(label, size) / 2
         if x - half >= free and x + half <= frame.right + LABEL_GAP:
             yield x, label
             free = x + half + LABEL_GAP
 
 
-def shown(number: float) -> str:
-    """Write a number of an axis, as short as it can be."""
-    text = min(words.plain(number), words.short(number), key=len)
+def tick_label(number: float) -> str:
+    """Return a number of an axis in its shortest form."""
+    text = min(display.format_value(number), display.format_number(number), key=len)
     return text.replace("e+0", "e").replace("e-0", "e-").replace("e+", "e")
 
 
 def cut(text: str, room: float, size: float = NARROW_SIZE) -> str:
-    """Shorten a line to the pixels there are for it, and say so."""
-    line = words.one_line(text)
+    """Return a line shortened to a width in pixels, with an ellipsis."""
+    line = display.one_line(text)
     if svg.text_width(line, size) <= room:
         return line
     room -= svg.text_width("…", size)
@@ -126,8 +140,8 @@ def cut(text: str, room: float, size: float = NARROW_SIZE) -> str:
 
 
 def cut_name(name: str, room: float, size: float = NARROW_SIZE) -> str:
-    """Shorten a name in its middle: names of one sweep often begin alike."""
-    line = words.one_line(name)
+    """Return a name shortened in its middle, because names of one sweep often begin alike."""
+    line = display.one_line(name)
     if svg.text_width(line, size) <= room:
         return line
     start = cut(line, room * FRONT, size).rstrip("…")
@@ -137,12 +151,12 @@ def cut_name(name: str, room: float, size: float = NARROW_SIZE) -> str:
 
 
 def direction(goal: Goal) -> str:
-    """Say which end of the objective's axis is good."""
+    """Return which end of a metric's axis is good."""
     return "higher is better" if goal is Goal.MAXIMIZE else "lower is better"
 
 
 def mark(parent: Element, kind: str, at: svg.Point, title: str = "") -> None:
-    """Draw one of the marks that a legend explains."""
+    """Draw one of the marks of a legend."""
     x, y = at
     match kind:
         case "cross":

@@ -1,39 +1,52 @@
-"""`figures/parallel.svg`: every trial as a line through its values, down to its objective.
+"""`figures/parallel.svg`: every trial as a line through its values, down to its objective (parallel coordinates).
 
-The axes lie flat, one below the other: names and values are read as they are written, however many there are.
+The axes are horizontal, one below the other, so that any number of names and values stays readable.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from xml.etree.ElementTree import Element
 
-from generator.formats.summary import parameter_names
-from generator.results.figures import svg
-from generator.results.figures.axis import Levels, levels, objective_axis
-from generator.results.figures.page import EDGE, WIDTH, Frame, cut, cut_name, direction, head, labels, notes
-from generator.results.figures.plot import Scored, winners
-from generator.results.figures.style import BOLD, CLASSES, NARROW_SIZE, WIDE_SIZE
-from generator.results.importance import Importance
-from generator.results.summary import Summary
-from generator.structs.sweep import Goal
-from generator.structs.values import Value, canonical_json
+from sweepledger.formats.summary_csv import parameter_names
+from sweepledger.results.figures import svg
+from sweepledger.results.figures.axis import Levels, levels, objective_axis
+from sweepledger.results.figures.page import (
+    EDGE,
+    WIDTH,
+    Frame,
+    cut,
+    cut_name,
+    direction,
+    labels,
+    notes,
+    open_figure,
+)
+from sweepledger.results.figures.plot import PlottedTrial, winners
+from sweepledger.results.figures.ranked_lines import (
+    LEGEND,
+    group_class,
+    line_class,
+    thin_lines,
+    thinning_notes,
+)
+from sweepledger.results.figures.svg import BOLD, NARROW_SIZE, WIDE_SIZE
+from sweepledger.results.importance import Importance
+from sweepledger.results.summary import Summary
+from sweepledger.structs.values import Value, canonical_json
 
 MOST_AXES = 12
-MOST_LINES = 160
-MOST_BOLD = 60
-BEST_LINES = 20
 NAMES = 190
-"""Room for the names at the left."""
+"""Width of the names at the left."""
 STEP = 86
 BAND = 30.0
-"""Widest band into which lines through one value are spread."""
+"""Width of the widest band into which lines through one value are spread."""
 SHARE_OF_GAP = 0.6
 ABSENT = "absent"
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An axis across the figure, and where each drawn trial crosses it."""
+    """An axis across the figure, and the position at which each drawn trial crosses it."""
 
     name: str
     asides: tuple[str, ...]
@@ -42,25 +55,26 @@ class Row:
     crossings: tuple[float, ...]
 
 
-def parallel(summary: Summary, importance: Importance, all_drawn: Sequence[Scored]) -> str:
-    """Draw the trials of the newest program as lines, the better the later, so that none hides the best."""
+def draw_parallel_coordinate(
+    summary: Summary, importance: Importance, all_drawn: Sequence[PlottedTrial]
+) -> str:
+    """Return the figure of the newest program's trials; the best are drawn last, so that no other hides them."""
     ranked = _ranked(summary, all_drawn)
-    drawn = _thinned(ranked)
-    names = {share.parameter for share in importance.shares[:MOST_AXES]}
-    # In the order of the spec, which the author chose: by importance are the slices.
-    found = parameter_names(trial.outcome for trial in sorted(drawn, key=lambda trial: trial.place))
-    ordered = [name for name in found if name in names]
-    title = "every trial through its values"
-    told = f"{len(drawn)} trials as lines through {', '.join(ordered)} to {summary.metric.name}."
-    root = svg.canvas(WIDTH, title=f"{summary.sweep}: {title}", description=told)
-    entries = [
-        (f"c{number}", name)
-        for number, name in ((CLASSES - 1, "best fifth"), (2, "middle"), (0, "worst fifth"))
-    ]
+    drawn = thin_lines(ranked)
+    names = {each.parameter for each in importance.parameters[:MOST_AXES]}
+    # In the order of the spec, which the author chose; the slices are ordered by importance.
+    listed = parameter_names(trial.outcome for trial in sorted(drawn, key=lambda trial: trial.place))
+    ordered = [name for name in listed if name in names]
     best = [("chosen", "best")] if summary.winner is not None else []
-    top = head(root, title, [*best, *entries]) + 40
+    root, top = open_figure(
+        summary.sweep,
+        "parallel coordinates of all trials",
+        description=f"{len(drawn)} trials as lines through {', '.join(ordered)} to {summary.metric.name}.",
+        legend=[*best, *LEGEND],
+    )
+    top += 40
     frame = Frame(EDGE + NAMES, top, WIDTH - 2 * EDGE - NAMES, STEP * len(ordered))
-    towards = -1 if summary.metric.goal is Goal.MAXIMIZE else 1
+    towards = int(summary.metric.sort_key(1))
     rows = [_row(name, drawn, frame, top + number * STEP, towards) for number, name in enumerate(ordered)]
     rows.append(_objective(summary, importance, drawn, frame))
     _lines(root, summary, rows, drawn, ranked)
@@ -71,36 +85,24 @@ def parallel(summary: Summary, importance: Importance, all_drawn: Sequence[Score
     )
 
 
-def _ranked(summary: Summary, drawn: Sequence[Scored]) -> list[Scored]:
-    sign = -1 if summary.metric.goal is Goal.MAXIMIZE else 1
+def _ranked(summary: Summary, drawn: Sequence[PlottedTrial]) -> list[PlottedTrial]:
+    best_first = summary.metric.sort_key
     current = [trial for trial in drawn if summary.is_current(trial.outcome)]
-    return sorted(current, key=lambda trial: (sign * trial.objective, trial.outcome.trial, trial.place))
+    return sorted(current, key=lambda trial: (best_first(trial.objective), trial.outcome.trial, trial.place))
 
 
-def _thinned(ranked: Sequence[Scored]) -> list[Scored]:
-    """Keep the best, and of the others every n-th by rank: what is kept has the spread of all."""
-    if len(ranked) <= MOST_LINES:
-        return list(ranked)
-    rest = ranked[BEST_LINES:]
-    return [*ranked[:BEST_LINES], *rest[_stride(ranked) - 1 :: _stride(ranked)]]
+def _remarks(
+    importance: Importance, drawn: Sequence[PlottedTrial], ranked: Sequence[PlottedTrial]
+) -> Iterator[str]:
+    yield "Lines through the same value are spread by their results."
+    yield from thinning_notes(len(drawn), len(ranked))
+    if len(importance.parameters) > MOST_AXES:
+        yield f"The most important {MOST_AXES} of {len(importance.parameters)} parameters are drawn."
+    if importance.scale.beyond:
+        yield f"{importance.scale.beyond} trials beyond the last axis are drawn at its end."
 
 
-def _stride(ranked: Sequence[Scored]) -> int:
-    return -(-(len(ranked) - BEST_LINES) // (MOST_LINES - BEST_LINES))
-
-
-def _remarks(importance: Importance, drawn: Sequence[Scored], ranked: Sequence[Scored]) -> Iterator[str]:
-    yield "Lines through one value are spread by their results."
-    if len(drawn) < len(ranked):
-        yield f"{len(drawn)} of {len(ranked)} trials are drawn: the best {BEST_LINES},"
-        yield f"and by rank one in {_stride(ranked)} of the others."
-    if len(importance.shares) > MOST_AXES:
-        yield f"{MOST_AXES} of {len(importance.shares)} parameters: those that moved it most."
-    if importance.spread.beyond:
-        yield f"{importance.spread.beyond} trials worse than the last axis end at its end."
-
-
-def _row(name: str, drawn: Sequence[Scored], frame: Frame, y: float, towards: int) -> Row:
+def _row(name: str, drawn: Sequence[PlottedTrial], frame: Frame, y: float, towards: int) -> Row:
     values = {
         canonical_json(t.outcome.assignment[name]): t.outcome.assignment[name]
         for t in sorted(drawn, key=lambda trial: trial.place)
@@ -121,13 +123,13 @@ def _row(name: str, drawn: Sequence[Scored], frame: Frame, y: float, towards: in
     )
 
 
-def _key(trial: Scored, name: str) -> str:
+def _key(trial: PlottedTrial, name: str) -> str:
     values: dict[str, Value] = dict(trial.outcome.assignment)
     return canonical_json(values[name]) if name in values else ""
 
 
 def _spread(keys: Sequence[str], places: dict[str, float], across: Levels, towards: int) -> Iterator[float]:
-    """Place lines that share a value side by side by rank, as their objectives lie on the last axis."""
+    """Yield positions side by side, by rank, for lines through the same value."""
     many = {key: keys.count(key) for key in set(keys)}
     seen = dict.fromkeys(many, 0)
     room = min(BAND, SHARE_OF_GAP * across.gap)
@@ -137,8 +139,8 @@ def _spread(keys: Sequence[str], places: dict[str, float], across: Levels, towar
         seen[key] += 1
 
 
-def _objective(summary: Summary, importance: Importance, drawn: Sequence[Scored], frame: Frame) -> Row:
-    spread = importance.spread
+def _objective(summary: Summary, importance: Importance, drawn: Sequence[PlottedTrial], frame: Frame) -> Row:
+    spread = importance.scale
     axis = objective_axis(spread, frame.left, frame.right)
     ticks = tuple((axis.at(tick), tick) for tick in axis.ticks)
     crossings = tuple(axis.at(spread.at(spread.part(trial.objective))) for trial in drawn)
@@ -147,21 +149,23 @@ def _objective(summary: Summary, importance: Importance, drawn: Sequence[Scored]
 
 
 def _lines(
-    root: Element, summary: Summary, rows: Sequence[Row], drawn: Sequence[Scored], ranked: Sequence[Scored]
+    root: Element,
+    summary: Summary,
+    rows: Sequence[Row],
+    drawn: Sequence[PlottedTrial],
+    ranked: Sequence[PlottedTrial],
 ) -> None:
-    part = svg.group(root, "fine" if len(drawn) > MOST_BOLD else "")
+    part = svg.group(root, group_class(len(drawn)))
     best = winners(summary)
     ranks = {trial.place: rank for rank, trial in enumerate(ranked)}
     for number in reversed(range(len(drawn))):
         trial = drawn[number]
-        # By rank among all, drawn or not; a fifth each.
-        fifth = CLASSES - 1 - ranks[trial.place] * CLASSES // len(ranked)
-        kind = "chosen" if trial.outcome.trial in best else f"line c{fifth}"
+        kind = "chosen" if trial.outcome.trial in best else line_class(ranks[trial.place], len(ranked))
         svg.draw(part, kind, _curve([(row.crossings[number], row.y) for row in rows]))
 
 
 def _curve(points: Sequence[svg.Point]) -> str:
-    """Go straight through every axis and bend between them."""
+    """Return a path that crosses every axis at a right angle and bends between them."""
     x, y = points[0]
     steps = [f"M{svg.pixels(x)} {svg.pixels(y)}"]
     for left, down in points[1:]:

@@ -1,72 +1,72 @@
-"""Trials in a frame, by their objective: dots while they can be told apart, else tiles that count them."""
+"""Trials in a frame, by their objective: dots while they can be distinguished, else tiles that count them."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from xml.etree.ElementTree import Element
 
-from generator.results import words
-from generator.results.figures import svg
-from generator.results.figures.axis import Axis, objective_axis
-from generator.results.figures.page import EDGE, Frame, mark, shown
-from generator.results.figures.style import CLASSES
-from generator.results.spread import Spread
-from generator.results.summary import Summary
-from generator.structs.record import Outcome
-from generator.structs.sweep import Goal
+from sweepledger.results import display
+from sweepledger.results.figures import svg
+from sweepledger.results.figures.axis import Axis, objective_axis
+from sweepledger.results.figures.page import EDGE, WIDTH, Frame, mark, tick_label
+from sweepledger.results.figures.svg import CLASSES
+from sweepledger.results.objective_scale import ObjectiveScale
+from sweepledger.results.summary import Summary
+from sweepledger.structs.metric import Goal
+from sweepledger.structs.record import TrialResult
 
 MOST_DOTS = 400
-"""Beyond it they would hide each other, and their names, which nobody points at, make megabytes."""
+"""More dots would hide each other, and their names would take megabytes."""
 TILE = 6
 CROSS = 8.0
-"""Crosses closer than this are one."""
+"""Crosses closer than this are drawn as one."""
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
-    """A trial that may be drawn, its objective, and its place in the order of all."""
+class PlottedTrial:
+    """A trial that can be drawn, its objective, and its number in the order of all trials."""
 
-    outcome: Outcome
+    outcome: TrialResult
     objective: float
     place: int
     ranked: bool
-    """Whether it may win."""
+    """Whether it is eligible."""
 
 
-Placed = tuple[float, Scored]
-"""A trial and how far to the right it stands."""
+Placed = tuple[float, PlottedTrial]
+"""A trial and its x."""
 
 
-def scored(summary: Summary) -> list[Scored]:
+def plotted_trials(summary: Summary) -> list[PlottedTrial]:
     """List the trials that ended ok, of all programs, in the order of the tables."""
     return [
-        Scored(outcome, objective, place, summary.may_win(outcome))
+        PlottedTrial(outcome, objective, place, summary.is_eligible(outcome))
         for place, outcome in enumerate(summary.outcomes, start=1)
         if (objective := outcome.metric(summary.metric.name)) is not None
     ]
 
 
-def gutter(spread: Spread, height: float) -> float:
-    """Tell how much room the objective's numbers need at the left."""
+def gutter(spread: ObjectiveScale, height: float) -> float:
+    """Return the width that the objective's numbers need at the left."""
     ticks = objective_axis(spread, height, 0).ticks
-    return EDGE + 10 + max((svg.text_width(shown(tick)) for tick in ticks), default=0.0)
+    return EDGE + 10 + max((svg.text_width(tick_label(tick)) for tick in ticks), default=0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """What of a plot's trials is to be drawn, and how."""
+    """The marks of a plot's trials."""
 
     dots: list[Placed] = field(default_factory=list)
     cells: dict[bool, Counter[tuple[int, int]]] = field(
         default_factory=lambda: {False: Counter(), True: Counter()}
     )
-    """Trials in each tile, by column and row; apart those that may win."""
+    """Number of trials in each tile, by column and row, for eligible trials (True) and others."""
     beyond: list[float] = field(default_factory=list)
     best: list[Placed] = field(default_factory=list)
 
     @property
     def densest(self) -> int:
-        """Count the trials in the fullest tile."""
+        """Number of trials in the fullest tile."""
         return max((count for cells in self.cells.values() for count in cells.values()), default=0)
 
 
@@ -77,17 +77,25 @@ class Plot:
     summary: Summary
     part: Element
     frame: Frame
-    spread: Spread
+    spread: ObjectiveScale
     axis: Axis
 
     @classmethod
-    def open(cls, root: Element, summary: Summary, spread: Spread, frame: Frame) -> "Plot":
-        """Draw an empty frame."""
+    def open(cls, root: Element, summary: Summary, spread: ObjectiveScale, frame: Frame) -> "Plot":
+        """Draw an empty frame with the scale of the objective."""
         part = svg.group(root)
         svg.box(part, "frame", (frame.left, frame.top, frame.width, frame.height), radius=4)
-        # The crosses of trials without a result stand at the bottom, those beyond the axis at its bad end.
+        # The crosses of trials without a result are at the bottom, outliers at the bad end of the axis.
         axis = objective_axis(spread, frame.bottom - 14, frame.top + 10, ticks=max(3, int(frame.height / 45)))
         return cls(summary, part, frame, spread, axis)
+
+    @classmethod
+    def across_page(
+        cls, root: Element, summary: Summary, spread: ObjectiveScale, *, top: float, height: float
+    ) -> "Plot":
+        """Draw an empty frame over the whole width of a figure, below its axis label at `top`."""
+        left = gutter(spread, height)
+        return cls.open(root, summary, spread, Frame(left, top + 12, WIDTH - EDGE - left, height))
 
     def grid(self, *, labelled: bool) -> None:
         """Draw a line at every tick of the objective, and its number at the left."""
@@ -95,10 +103,10 @@ class Plot:
             y = self.axis.at(tick)
             svg.line(self.part, "grid", (self.frame.left, y), (self.frame.right, y))
             if labelled:
-                svg.text(self.part, shown(tick), (self.frame.left - 8, y + 5), anchor="end")
+                svg.text(self.part, tick_label(tick), (self.frame.left - 8, y + 5), anchor="end")
 
     def marks(self, placed: Iterable[Placed], *, tiled: bool) -> Marks:
-        """Sort out what is to be drawn of these trials; of tiles, all that is kept of most is a number."""
+        """Return the marks of these trials. With tiles, most trials only count."""
         best = winners(self.summary)
         found = Marks()
         for item in placed:
@@ -115,7 +123,7 @@ class Plot:
         return found
 
     def trials(self, marks: Marks, steps: Sequence[int]) -> None:
-        """Draw these, grey what may not win; tiles get fuller in colour at steps."""
+        """Draw marks, in grey for trials that are not eligible; tiles get darker at `steps` of trials."""
         for kind, ranked in (("retired", False), ("trial", True)):
             for item in marks.dots:
                 if item[1].ranked is ranked:
@@ -128,12 +136,12 @@ class Plot:
             mark(self.part, beyond(goal), (x, y))
 
     def crosses(self, places: Iterable[float]) -> None:
-        """Mark at the bottom where trials without a result stand."""
+        """Draw crosses at the bottom for trials without a result."""
         for x in apart(places):
             mark(self.part, "cross", (x, self.frame.bottom - 7))
 
     def winner(self, marks: Marks) -> None:
-        """Mark the winner, where it is among these: with replicates all trials of its assignment."""
+        """Draw the best trial, if it is one of these; with replicates all trials of its configuration."""
         for item in marks.best:
             mark(self.part, "best", self._point(item), self._story(item[1]))
 
@@ -150,25 +158,27 @@ class Plot:
     def _point(self, placed: Placed) -> svg.Point:
         return placed[0], self.axis.at(placed[1].objective)
 
-    def _story(self, trial: Scored) -> str:
-        values = ", ".join(f"{name} {words.plain(value)}" for name, value in trial.outcome.assignment.items())
+    def _story(self, trial: PlottedTrial) -> str:
+        values = ", ".join(
+            f"{name} {display.format_value(value)}" for name, value in trial.outcome.assignment.items()
+        )
         metric = self.summary.metric.name
-        return f"{trial.outcome.trial}: {metric} {words.short(trial.objective)} with {values}"
+        return f"{trial.outcome.trial}: {metric} {display.format_number(trial.objective)} with {values}"
 
 
 def beyond(goal: Goal) -> str:
-    """Name the mark of trials that are worse than the axis reaches."""
+    """Return the mark of trials that are worse than the axis shows."""
     return "beyond up" if goal is Goal.MINIMIZE else "beyond down"
 
 
 def darkening(densest: int) -> tuple[int, ...]:
-    """Choose the numbers of trials at which a tile gets fuller in colour."""
+    """Return the numbers of trials at which a tile gets darker."""
     factor = next(factor for factor in range(2, densest + 3) if factor ** (CLASSES - 1) * 2 >= densest)
     return tuple(factor**power for power in range(CLASSES))
 
 
 def apart(places: Iterable[float]) -> Iterator[float]:
-    """Leave out places that are too near to the one before."""
+    """Yield the places that are far enough from the one before."""
     last = float("-inf")
     for x in sorted(places):
         if x - last >= CROSS:
@@ -177,7 +187,7 @@ def apart(places: Iterable[float]) -> Iterator[float]:
 
 
 def winners(summary: Summary) -> frozenset[str]:
-    """Give the ids of the trials that won."""
+    """Return the ids of the best trial, or of all trials of the best configuration."""
     if summary.winner is None:
         return frozenset()
     return (
@@ -188,9 +198,9 @@ def winners(summary: Summary) -> frozenset[str]:
 
 
 def legend(
-    summary: Summary, drawn: Sequence[Scored], spread: Spread, *, tiled: bool, lost: bool
+    summary: Summary, drawn: Sequence[PlottedTrial], spread: ObjectiveScale, *, tiled: bool, lost: bool
 ) -> Iterator[tuple[str, str]]:
-    """Explain the marks that are there."""
+    """Yield the legend of the marks that are drawn."""
     ranked = sum(trial.ranked for trial in drawn)
     if ranked:
         yield ("tile", "few to many trials") if tiled else ("trial", "trial")
@@ -199,21 +209,24 @@ def legend(
     if summary.winner is not None:
         yield "best", "best"
     if spread.beyond:
-        yield beyond(summary.metric.goal), "worse than the axis"
+        yield beyond(summary.metric.goal), "beyond the axis"
     if lost:
-        yield "cross", "not ok"
+        yield "cross", "no result"
 
 
-def remarks(summary: Summary, drawn: Sequence[Scored], spread: Spread, steps: Sequence[int]) -> Iterator[str]:
-    """Say by which rules trials were drawn, where not each is a dot at its place."""
+def remarks(
+    summary: Summary, drawn: Sequence[PlottedTrial], spread: ObjectiveScale, steps: Sequence[int]
+) -> Iterator[str]:
+    """Yield by which rules trials are drawn, if not each is a dot at its objective."""
     if spread.beyond:
         count = sum(not spread.holds(trial.objective) for trial in drawn)
-        yield f"Worse than the axis: {count} of {len(drawn)}, the worst {words.short(spread.worst)}."
+        worst = display.format_number(spread.worst)
+        yield f"{count} of {len(drawn)} trials are beyond the axis, the worst at {worst}."
     if steps:
         told = ", ".join(map(str, steps))
         yield f"{len(drawn)} trials, counted in tiles of {TILE} by {TILE} pixels."
-        yield f"Tiles get fuller at {told} trials."
+        yield f"Tiles get darker at {told} trials."
     if any(not summary.is_current(trial.outcome) for trial in drawn):
-        yield "Trials of an older program are not ranked."
+        yield "Trials of an earlier program are not ranked."
     if any(trial.outcome.in_spec is False for trial in drawn):
-        yield "What the spec asks for no more is not ranked."
+        yield "Trials that the spec no longer contains are not ranked."

@@ -1,57 +1,68 @@
-"""`figures/slices.svg`: the objective against each parameter, side by side: whatever the others were."""
+"""`figures/slices.svg`: the objective over the values of each parameter."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from generator.results import words
-from generator.results.figures import svg
-from generator.results.figures.axis import Levels, levels
-from generator.results.figures.page import EDGE, WIDTH, Frame, cut_name, direction, head, labels, mark, notes
-from generator.results.figures.plot import (
+from sweepledger.results import display
+from sweepledger.results.figures import svg
+from sweepledger.results.figures.axis import Levels, levels
+from sweepledger.results.figures.page import (
+    EDGE,
+    WIDTH,
+    Frame,
+    cut_name,
+    labels,
+    mark,
+    metric_label,
+    notes,
+    open_figure,
+)
+from sweepledger.results.figures.plot import (
     MOST_DOTS,
     Marks,
     Placed,
     Plot,
-    Scored,
+    PlottedTrial,
     darkening,
     gutter,
     legend,
     remarks,
 )
-from generator.results.figures.style import BOLD, NARROW_SIZE, WIDE_SIZE
-from generator.results.importance import Importance, Share
-from generator.results.summary import Summary
-from generator.structs.record import Outcome
-from generator.structs.values import Value, canonical_json
+from sweepledger.results.figures.svg import BOLD, NARROW_SIZE, WIDE_SIZE
+from sweepledger.results.importance import Importance, ParameterImportance
+from sweepledger.results.summary import Summary
+from sweepledger.structs.record import TrialResult
+from sweepledger.structs.values import Value, canonical_json
 
 MOST_PANELS = 12
 HEIGHT = 170
 ROW = 258
 BETWEEN = 28
 SPREAD = 7.0
-"""Between trials that share a value, in pixels."""
+"""Distance between trials with the same value, in pixels."""
 INSET = 26.0
-"""Free at both ends of a parameter's axis, beside the axis's own margin."""
+"""Free pixels at both ends of a parameter's axis, in addition to the axis's margin."""
 WIDEST_SPREAD = 60.0
 SHARE_OF_GAP = 0.62
 
 
-def slices(summary: Summary, importance: Importance, all_drawn: Sequence[Scored]) -> str:
-    """Draw a small plot for each parameter that varies, the one that moves the objective most first."""
-    shares = importance.shares[:MOST_PANELS]
-    spread, drawn = importance.spread, [one for one in all_drawn if summary.is_current(one.outcome)]
+def draw_slices(summary: Summary, importance: Importance, all_drawn: Sequence[PlottedTrial]) -> str:
+    """Return the figure with a plot for each parameter that varies, the most important first."""
+    shares = importance.parameters[:MOST_PANELS]
+    spread, drawn = importance.scale, [one for one in all_drawn if summary.is_current(one.outcome)]
     tiled = len(drawn) > MOST_DOTS
-    title = f"{summary.metric.name} by parameter"
-    told = " ".join(_told(share) for share in shares)
-    root = svg.canvas(WIDTH, title=f"{summary.sweep}: {title}", description=told)
     means = [("mean", "mean")] if any(map(_has_means, shares)) else []
     current = sum(map(summary.is_current, summary.outcomes))
     entries = list(legend(summary, drawn, spread, tiled=tiled, lost=len(drawn) < current))
-    top = head(root, title, [*entries[:1], *means, *entries[1:]]) + 26
-    aside = f" ({direction(summary.metric.goal)}{', log scale' if spread.log else ''})"
-    metric = cut_name(summary.metric.name, WIDTH - 2 * EDGE - svg.text_width(f"up: {aside}"))
-    svg.text(root, f"up: {metric}{aside}", (EDGE, top))
+    root, top = open_figure(
+        summary.sweep,
+        f"{summary.metric.name} by parameter",
+        description=" ".join(map(_means_text, shares)),
+        legend=[*entries[:1], *means, *entries[1:]],
+    )
+    top += 26
+    svg.text(root, metric_label(summary.metric, log=spread.log, prefix="vertical: "), (EDGE, top))
     panels = []
     for share, frame in zip(shares, _frames(len(shares), gutter(spread, HEIGHT), top + 44), strict=True):
         plot = Plot.open(root, summary, spread, frame)
@@ -72,33 +83,36 @@ def _frames(count: int, left: float, top: float) -> Iterator[Frame]:
         yield Frame(left + column * (width + BETWEEN), top + row * ROW, width, HEIGHT)
 
 
-def _told(share: Share) -> str:
+def _means_text(share: ParameterImportance) -> str:
     groups = [
-        f"{_span(group.first, group.last)} has mean {words.short(group.mean)}" for group in share.groups[:8]
+        f"{_span(group.first, group.last)} has mean {display.format_number(group.mean)}"
+        for group in share.groups[:8]
     ]
     return f"{share.parameter}: {', '.join(groups)}{', and more' if len(share.groups) > len(groups) else ''}."
 
 
 def _span(first: Value, last: Value) -> str:
-    one, other = words.plain(first), words.plain(last)
+    one, other = display.format_value(first), display.format_value(last)
     return one if one == other else f"{one} to {other}"
 
 
 def _remarks(
-    summary: Summary, importance: Importance, drawn: Sequence[Scored], steps: Sequence[int]
+    summary: Summary, importance: Importance, drawn: Sequence[PlottedTrial], steps: Sequence[int]
 ) -> Iterator[str]:
-    shares, spread = importance.shares[:MOST_PANELS], importance.spread
+    shares, spread = importance.parameters[:MOST_PANELS], importance.scale
     yield from remarks(summary, drawn, spread, steps)
-    if len(importance.shares) > len(shares):
-        yield f"{len(shares)} of {len(importance.shares)} parameters: those that moved it most."
+    if len(importance.parameters) > len(shares):
+        yield f"The most important {len(shares)} of {len(importance.parameters)} parameters are drawn."
     if any(share.is_grouped for share in shares):
-        yield "Where there are many values the means are of neighbours in equal groups."
+        yield "Means of parameters with many values are those of groups of neighbouring values."
+    if any(share.share is not None for share in shares):
+        yield "Percentages are the importance of the parameters."
     if any(map(_has_means, shares)) and (spread.beyond or spread.log):
-        yield "Means are of the trials as they are drawn."
+        yield "Means use the positions of the trials on the axis."
 
 
-def _has_means(share: Share) -> bool:
-    """Tell whether any value was tried more than once: else the means are the trials."""
+def _has_means(share: ParameterImportance) -> bool:
+    """Return whether any value has several trials; otherwise each mean is a trial."""
     return any(group.trials > 1 for group in share.groups)
 
 
@@ -107,15 +121,17 @@ class Slice:
     """The plot of one parameter."""
 
     plot: Plot
-    share: Share
+    share: ParameterImportance
     across: Levels
     marks: Marks
-    lost: Sequence[Outcome]
-    """Trials with the parameter and without a result."""
+    lost: Sequence[TrialResult]
+    """Trials that have the parameter and no result."""
 
     @classmethod
-    def of(cls, plot: Plot, share: Share, drawn: Sequence[Scored], *, tiled: bool) -> "Slice":
-        """Place the trials that have the parameter."""
+    def of(
+        cls, plot: Plot, share: ParameterImportance, drawn: Sequence[PlottedTrial], *, tiled: bool
+    ) -> "Slice":
+        """Return the plot of the trials that have the parameter."""
         name, metric, frame = share.parameter, plot.summary.metric.name, plot.frame
         all_here = [o for o in plot.summary.outcomes if plot.summary.is_current(o) and name in o.assignment]
         across = levels(_values(all_here, name), frame.left + INSET, frame.right - INSET)
@@ -135,13 +151,16 @@ class Slice:
         plot.winner(self.marks)
 
 
-def _values(outcomes: Sequence[Outcome], name: str) -> list[Value]:
+def _values(outcomes: Sequence[TrialResult], name: str) -> list[Value]:
     return list({canonical_json(o.assignment[name]): o.assignment[name] for o in outcomes}.values())
 
 
-def _name(plot: Plot, share: Share, *, log: bool) -> None:
+def _name(plot: Plot, share: ParameterImportance, *, log: bool) -> None:
     frame, y = plot.frame, plot.frame.top - 12
-    told = [*["log"] * log, *([] if share.share is None else [f"share {words.percent(share.share)}"])]
+    told = [
+        *["log"] * log,
+        *([] if share.share is None else [display.format_percent(share.share)]),
+    ]
     for kind, size, aside in (("wide", WIDE_SIZE, ", ".join(told)), ("narrow", NARROW_SIZE, "log" * log)):
         room = frame.width - svg.text_width(aside, size) - 14
         svg.text(
@@ -151,7 +170,7 @@ def _name(plot: Plot, share: Share, *, log: bool) -> None:
             svg.text(plot.part, aside, (frame.right, y), kind=kind, anchor="end")
 
 
-def _means(plot: Plot, share: Share, across: Levels) -> None:
+def _means(plot: Plot, share: ParameterImportance, across: Levels) -> None:
     places = [
         (across.places[canonical_json(group.first)] + across.places[canonical_json(group.last)]) / 2
         for group in share.groups
@@ -163,8 +182,8 @@ def _means(plot: Plot, share: Share, across: Levels) -> None:
         mark(plot.part, "level", at)
 
 
-def _side_by_side(here: Sequence[Scored], parameter: str, across: Levels) -> Iterator[Placed]:
-    """Place trials that share a value in their order, inside the value's own room."""
+def _side_by_side(here: Sequence[PlottedTrial], parameter: str, across: Levels) -> Iterator[Placed]:
+    """Yield trials with their positions; those with the same value are side by side, in their order."""
     many = Counter(canonical_json(trial.outcome.assignment[parameter]) for trial in here)
     seen = Counter[str]()
     room = min(WIDEST_SPREAD, SHARE_OF_GAP * across.gap)

@@ -1,12 +1,117 @@
-"""The few shapes a figure needs, as XML elements. No layout; colours and sizes are in `style`."""
+"""SVG elements and the style sheet of the figures. No layout.
+
+The style adapts to light and dark pages and to narrow ones, where the figure shrinks but letters must not.
+Blue, orange and grey are distinguishable with every kind of colour vision (Okabe and Ito, 2008); order is
+shown by lightness.
+"""
 
 import unicodedata
 from collections.abc import Iterable
 from xml.etree.ElementTree import Comment, Element, SubElement, indent, tostring
 
-from generator.results.figures.style import NARROW_SIZE, STYLE
-from generator.results.words import one_line
-from generator.structs.values import canonical
+from sweepledger.results.display import one_line
+from sweepledger.structs.values import canonical
+
+WIDE_SIZE = 13
+NARROW_SIZE = 20
+"""Size of letters in the figure's pixels; on pages below NARROW it is shown at about half its size."""
+NARROW = 560
+BOLD = 1.15
+"""Width of heads and titles, relative to other text."""
+TITLE = 1.2
+"""Size of its letters, relative to other text."""
+CLASSES = 5
+"""Number of colours for ranks, and of shades for numbers of trials."""
+
+_LIGHT = """
+text { fill: #57606a; }
+.page { fill: #ffffff; }
+.title, .head { fill: #1f2328; }
+.halo { stroke: #ffffff; }
+.frame { fill: #f6f8fa; }
+.grid { stroke: #d8dee4; }
+.axis { stroke: #8c959f; }
+.seam { stroke: #8c959f; }
+.trial, .tile { fill: #0969da; }
+.retired, .old { fill: #8c959f; }
+.mean, .level { stroke: #0a3069; }
+.level { fill: #ffffff; }
+.record, .ring, .chosen { stroke: #c4500a; }
+.best { fill: #c4500a; }
+.cross { stroke: #6e4b52; }
+.beyond { fill: #6e4b52; }
+.c0 { stroke: #c8d1da; }
+.c1 { stroke: #9ecae1; }
+.c2 { stroke: #57a0ce; }
+.c3 { stroke: #1f6fb4; }
+.c4 { stroke: #08306b; }
+"""
+
+_DARK = """
+text { fill: #9da7b3; }
+.page { fill: #0d1117; }
+.title, .head { fill: #f0f6fc; }
+.halo { stroke: #0d1117; }
+.frame { fill: #151b23; }
+.grid { stroke: #2a313c; }
+.axis { stroke: #656c76; }
+.seam { stroke: #656c76; }
+.trial, .tile { fill: #58a6ff; }
+.retired, .old { fill: #848d97; }
+.mean, .level { stroke: #cfe8ff; }
+.level { fill: #151b23; }
+.record, .ring, .chosen { stroke: #ff9a52; }
+.best { fill: #ff9a52; }
+.cross { stroke: #d3b4ba; }
+.beyond { fill: #d3b4ba; }
+.c0 { stroke: #343b45; }
+.c1 { stroke: #28517d; }
+.c2 { stroke: #2f78bf; }
+.c3 { stroke: #6fb3f5; }
+.c4 { stroke: #e0f0ff; }
+"""
+
+STYLE = f"""
+text {{ font: {WIDE_SIZE}px system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif; }}
+.title {{ font-size: {WIDE_SIZE * TITLE:.0f}px; font-weight: 600; }}
+.head {{ font-weight: 600; }}
+.halo {{ paint-order: stroke; stroke-width: 6px; stroke-linejoin: round; }}
+.narrow {{ display: none; }}
+.grid, .axis, .seam {{ stroke-width: 1; }}
+.seam {{ stroke-dasharray: 3 4; }}
+.trial, .retired {{ fill-opacity: 0.7; }}
+.d0 {{ fill-opacity: 0.25; }}
+.d1 {{ fill-opacity: 0.42; }}
+.d2 {{ fill-opacity: 0.6; }}
+.d3 {{ fill-opacity: 0.8; }}
+.d4 {{ fill-opacity: 1; }}
+.mean, .record, .ring, .chosen, .cross, .line {{ fill: none; stroke-linecap: round; stroke-linejoin: round; }}
+.mean, .level, .ring, .record {{ stroke-width: 2; }}
+.cross {{ stroke-width: 1.6; }}
+.line {{ stroke-width: 1.5; stroke-opacity: 0.8; }}
+.fine .line {{ stroke-width: 1; stroke-opacity: 0.6; }}
+.chosen {{ stroke-width: 3; }}
+.swatch {{ stroke-width: 12; stroke-linecap: butt; }}
+{_LIGHT.strip()}
+@media (prefers-color-scheme: dark) {{
+{_DARK.strip()}
+}}
+@media (max-width: {NARROW}px) {{
+text {{ font-size: {NARROW_SIZE}px; }}
+.title {{ font-size: {NARROW_SIZE * TITLE:.0f}px; }}
+.trial, .retired, .best {{ r: 6px; }}
+.level {{ r: 5px; }}
+.ring {{ r: 10px; }}
+.halo {{ stroke-width: 9px; }}
+.narrow {{ display: inline; }}
+.wide {{ display: none; }}
+.cross, .line {{ stroke-width: 2.4; }}
+.mean, .level, .ring, .record {{ stroke-width: 3; }}
+.chosen {{ stroke-width: 4.5; }}
+.fine .line {{ stroke-width: 1.5; }}
+}}
+"""
+
 
 Point = tuple[float, float]
 """Pixels from the left and from the top."""
@@ -16,7 +121,7 @@ USUAL, BROAD, FULL = 0.62, 0.9, 1.05
 
 
 def canvas(width: float, *, title: str, description: str) -> Element:
-    """Start a figure with its text alternatives and its background; `close` gives it its height."""
+    """Return a new figure with its text alternatives and background; `close` sets its height."""
     root = Element(
         "svg",
         {
@@ -35,7 +140,7 @@ def canvas(width: float, *, title: str, description: str) -> Element:
 
 
 def close(root: Element, height: float) -> str:
-    """Give the figure its height, and write it as a file holds it."""
+    """Set the height of the figure, and return the text of its file."""
     root.set("height", pixels(height))
     root.set("viewBox", f"0 0 {root.get('width')} {pixels(height)}")
     for page in root.findall("rect"):
@@ -50,7 +155,7 @@ def group(parent: Element, kind: str = "") -> Element:
 
 
 def pixels(number: float) -> str:
-    """Write a coordinate, to a tenth of a pixel."""
+    """Return a coordinate as text, to a tenth of a pixel."""
     return str(canonical(round(number, 1)))
 
 
@@ -62,14 +167,14 @@ def box(parent: Element, kind: str, place: tuple[float, float, float, float], *,
 
 
 def text(parent: Element, words: str, at: Point, *, kind: str = "", anchor: str = "start") -> None:
-    """Add a line of text that stands on a point of its baseline."""
+    """Add a line of text at a point of its baseline."""
     style = {"class": kind} if kind else {}
     place = {"x": pixels(at[0]), "y": pixels(at[1]), "text-anchor": anchor}
     SubElement(parent, "text", {**style, **place}).text = one_line(words)
 
 
 def text_width(words: str, size: float = NARROW_SIZE) -> float:
-    """Estimate how wide a line of text is at most; without a size, where letters are largest."""
+    """Return an upper estimate of a text's width; by default at the largest size of letters."""
     return sum(map(_width, words)) * size
 
 
@@ -82,7 +187,7 @@ def _width(character: str) -> float:
 
 
 def dot(parent: Element, kind: str, at: Point, *, radius: float, title: str = "") -> None:
-    """Add a circle, with what is shown when someone points at it."""
+    """Add a circle with its tooltip."""
     place = {"cx": pixels(at[0]), "cy": pixels(at[1]), "r": pixels(radius)}
     made = SubElement(parent, "circle", {"class": kind, **place})
     if title:
@@ -95,7 +200,7 @@ def path(parent: Element, kind: str, steps: Iterable[tuple[str, float, float]]) 
 
 
 def draw(parent: Element, kind: str, drawn: str) -> None:
-    """Add a path as SVG writes it, if there is any."""
+    """Add a path in SVG syntax, unless it is empty."""
     if drawn:
         SubElement(parent, "path", {"class": kind, "d": drawn})
 

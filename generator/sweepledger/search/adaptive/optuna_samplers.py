@@ -1,6 +1,7 @@
-"""The one door to Optuna: evidence in, proposals out; no file, no database, no word of its own.
+"""Optuna's samplers as proposers: evidence in, proposals out; no file and no database.
 
-Imported late, and only where a round is made by it.
+The only module that uses Optuna's study; imported only by rounds that need it. It calls private methods of Optuna, so
+pyproject.toml limits its version.
 """
 
 import importlib.util
@@ -9,22 +10,21 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Self, assert_never
 
-from generator.errors import ToolError
-from generator.search.adaptive.chance import seed_of
-from generator.search.adaptive.coding import (
+from sweepledger.errors import ToolError
+from sweepledger.search.adaptive.proposer import EncodedEvidence, EvidenceState, Proposer
+from sweepledger.search.encoding import (
     DECIMALS,
-    CodedSpace,
-    Dimension,
-    Fraction,
-    Ordered,
-    Place,
-    Places,
-    Unordered,
+    Categorical,
+    Coordinate,
+    Coordinates,
+    EncodedDimension,
+    EncodedSpace,
+    Ordinal,
+    UnitInterval,
 )
-from generator.search.adaptive.evidence import State
-from generator.search.adaptive.proposing import Proposer, Told
-from generator.structs.adaptive import Method, Search
-from generator.structs.sweep import Goal, Sweep
+from sweepledger.structs.metric import Goal
+from sweepledger.structs.search_block import AdaptiveSearch, Method
+from sweepledger.structs.sweep import Sweep
 
 try:
     import optuna
@@ -38,49 +38,47 @@ try:
     from optuna.study import StudyDirection
     from optuna.trial import FrozenTrial, Trial, TrialState
 
-    from generator.search.adaptive.genetic import Generations
+    from sweepledger.search.adaptive.nsga2 import RoundwiseNSGAII
 except ImportError as error:
     raise ToolError(
-        "searches by rounds are carried out by Optuna, which is not installed",
+        "the methods tpe, bayes and nsga2 require Optuna, which is not installed",
         hint="`pip install 'sweepledger[adaptive]'`",
     ) from error
 
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
-"""Optuna wants to know when a trial ran, and makes nothing of it."""
+"""Optuna requires the times of a trial, but the samplers do not use them."""
 
 CANDIDATES = 64
-"""That TPE weighs for each proposal. Its usual 24 find as much; another number would draw other rounds."""
+"""TPE's candidates per proposal. Its default of 24 works as well, but another number would change all rounds."""
 
-SEED_LIMIT = 2**32
-"""Of the random numbers that Optuna takes from NumPy."""
-
-STATES = {State.OK: TrialState.COMPLETE, State.PRUNED: TrialState.PRUNED, State.FAILED: TrialState.FAIL}
+STATES = {
+    EvidenceState.OK: TrialState.COMPLETE,
+    EvidenceState.PRUNED: TrialState.PRUNED,
+    EvidenceState.FAILED: TrialState.FAIL,
+}
 
 
 class _Recorded(FrozenTrial):
-    """A trial that nobody changes: the storage would copy each, deeply, which takes longer than all else."""
+    """A trial without deep copies, which the storage would make and which would take most of the time."""
 
     def __deepcopy__(self, _: Mapping[int, Any]) -> Self:
         return self
 
 
-def proposer(sweep: Sweep, search: Search, space: CodedSpace, told: Sequence[Told], number: int) -> Proposer:
-    """Give the model of a method, which has been told everything. Raises ToolError where one is missing."""
-    seed = seed_of(search.seed, number, "engine") % SEED_LIMIT
-    if search.method is Method.CMA_ES:
-        from generator.search.adaptive.strategy import Strategy  # noqa: PLC0415 - half a second for the others
-
-        return Strategy(sweep.metric, search, space, told, seed)
+def create_optuna_proposer(
+    sweep: Sweep, search: AdaptiveSearch, space: EncodedSpace, evidence: Sequence[EncodedEvidence], seed: int
+) -> Proposer:
+    """Create the proposer of tpe, bayes or nsga2. Raises ToolError if torch is required and missing."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     with warnings.catch_warnings():
-        # Some of what is used is marked as new; a version of Optuna is locked, and its name is recorded.
+        # Optuna warns of experimental features; its version is limited and recorded.
         warnings.simplefilter("ignore")
         directions = [_direction(metric.goal) for metric in sweep.metrics]
-        study = optuna.create_study(sampler=_sampler(search, told, seed), directions=directions)
-        return _Study(study, space, told)
+        study = optuna.create_study(sampler=_sampler(search, evidence, seed), directions=directions)
+        return _OptunaProposer(study, space, evidence)
 
 
-def _sampler(search: Search, told: Sequence[Told], seed: int) -> BaseSampler:
+def _sampler(search: AdaptiveSearch, evidence: Sequence[EncodedEvidence], seed: int) -> BaseSampler:
     match search.method:
         case Method.TPE:
             return TPESampler(
@@ -89,29 +87,29 @@ def _sampler(search: Search, told: Sequence[Told], seed: int) -> BaseSampler:
         case Method.BAYES:
             return _gaussian_process(seed)
         case Method.NSGA2:
-            fine = [one.evidence.round for one in told if one.evidence.state is State.OK]
-            return Generations(search.rounds.size, fine, seed)
+            rounds = [entry.evidence.round for entry in evidence if entry.evidence.state is EvidenceState.OK]
+            return RoundwiseNSGAII(search.rounds.size, rounds, seed)
         case method:
-            raise AssertionError(f"{method} is not Optuna's")
+            raise AssertionError(f"Optuna has no sampler for {method}")
 
 
 def _gaussian_process(seed: int) -> BaseSampler:
     if importlib.util.find_spec("torch") is None:
         raise ToolError(
-            "method: bayes is carried out with torch, which is not installed",
+            "method: bayes requires torch, which is not installed",
             hint="`pip install 'sweepledger[bayes]'`, or method: tpe",
         )
     return _SingleThreaded(seed=seed, warn_independent_sampling=False)
 
 
 class _SingleThreaded(GPSampler):
-    """A Gaussian process whose sums have one order: several threads add up in another, and are no faster."""
+    """A Gaussian process on one thread: more threads add numbers in another order, and are no faster."""
 
     def sample_relative(
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """Propose with one thread, and leave torch as it was."""
-        import torch  # noqa: PLC0415 - it takes two seconds, and only this method needs it
+        """Propose with one thread, and restore torch's setting."""
+        import torch  # noqa: PLC0415 - the import takes two seconds
 
         threads = torch.get_num_threads()
         torch.set_num_threads(1)
@@ -125,15 +123,15 @@ def _direction(goal: Goal) -> StudyDirection:
     return StudyDirection.MAXIMIZE if goal is Goal.MAXIMIZE else StudyDirection.MINIMIZE
 
 
-class _Study:
-    """A study in memory; proposals that are taken stay open in it, so that the next ones keep away."""
+class _OptunaProposer:
+    """A study in memory; accepted proposals stay open in it, so that the next ones avoid them."""
 
     version = f"optuna {optuna.__version__}"
 
-    def __init__(self, study: optuna.Study, space: CodedSpace, told: Sequence[Told]) -> None:
+    def __init__(self, study: optuna.Study, space: EncodedSpace, evidence: Sequence[EncodedEvidence]) -> None:
         self.study = study
-        self.distributions = {one.name: _distribution(one) for one in space.dimensions}
-        self.study.add_trials([self._recorded(one) for one in told])
+        self.distributions = {dimension.name: _distribution(dimension) for dimension in space.dimensions}
+        self.study.add_trials([self._recorded(entry) for entry in evidence])
         self.trial: Trial | None = None
 
     def begin(self) -> None:
@@ -142,27 +140,28 @@ class _Study:
             warnings.simplefilter("ignore")
             self.trial = self.study.ask()
 
-    def place(self, dimension: Dimension) -> Place:
-        """Propose where on a dimension the candidate lies."""
+    def propose(self, dimension: EncodedDimension) -> Coordinate:
+        """Propose the candidate's coordinate in a dimension."""
         assert self.trial is not None
-        found = self.trial._suggest(dimension.name, self.distributions[dimension.name])  # noqa: SLF001
-        return round(float(found), DECIMALS) if isinstance(dimension.kind, Fraction) else int(found)
+        value = self.trial._suggest(dimension.name, self.distributions[dimension.name])  # noqa: SLF001
+        return round(float(value), DECIMALS) if isinstance(dimension.kind, UnitInterval) else int(value)
 
     def end(self, *, accepted: bool) -> None:
-        """End the proposal: what is taken is still running, and what is not has failed."""
+        """End the proposal: an accepted one counts as running, another as failed."""
         assert self.trial is not None
         if not accepted:
             self.study.tell(self.trial, state=TrialState.FAIL)
 
-    def taken(self, places: Places) -> None:
-        """Hear of an assignment that is tried in this round without having been proposed."""
-        self.study.add_trial(self._trial(places, TrialState.RUNNING))
+    def add_pending(self, coordinates: Coordinates) -> None:
+        """Add a configuration of this round that the model did not propose as a running trial."""
+        self.study.add_trial(self._trial(coordinates, TrialState.RUNNING))
 
-    def _recorded(self, told: Told) -> FrozenTrial:
-        evidence = told.evidence
-        return self._trial(told.places, STATES[evidence.state], evidence.values)
+    def _recorded(self, entry: EncodedEvidence) -> FrozenTrial:
+        return self._trial(entry.coordinates, STATES[entry.evidence.state], entry.evidence.values)
 
-    def _trial(self, places: Places, state: TrialState, values: Sequence[float] | None = None) -> FrozenTrial:
+    def _trial(
+        self, coordinates: Coordinates, state: TrialState, values: Sequence[float] | None = None
+    ) -> FrozenTrial:
         last = values[0] if values and state is TrialState.PRUNED else None
         return _Recorded(
             number=-1,
@@ -172,21 +171,21 @@ class _Study:
             values=None if state is not TrialState.COMPLETE or values is None else list(values),
             datetime_start=LONG_AGO,
             datetime_complete=None if state is TrialState.RUNNING else LONG_AGO,
-            params=dict(places),
-            distributions={name: self.distributions[name] for name in places},
+            params=dict(coordinates),
+            distributions={name: self.distributions[name] for name in coordinates},
             user_attrs={},
             system_attrs={},
             intermediate_values={} if last is None else {0: last},
         )
 
 
-def _distribution(dimension: Dimension) -> BaseDistribution:
+def _distribution(dimension: EncodedDimension) -> BaseDistribution:
     match dimension.kind:
-        case Fraction():
+        case UnitInterval():
             return FloatDistribution(0.0, 1.0)
-        case Ordered(count):
+        case Ordinal(count):
             return IntDistribution(0, count - 1)
-        case Unordered(count):
+        case Categorical(count):
             return CategoricalDistribution(tuple(range(count)))
         case _:
             assert_never(dimension.kind)

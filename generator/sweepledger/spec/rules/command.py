@@ -1,54 +1,54 @@
-"""The command and its macros."""
+"""The command of a trial: its program, its macros, and no template syntax anywhere."""
 
 from collections.abc import Iterator
 
-from generator.problems import Problem
-from generator.reader import shown
-from generator.spec.draft import Draft
-from generator.structs.command import MACROS, SPREADING, Macro, MacroError, parse_element
-from generator.structs.names import environment_name
+from sweepledger.problems import Problem
+from sweepledger.reader import DocumentPath, safe_repr
+from sweepledger.spec.draft import Draft
+from sweepledger.structs.names import environment_name
+from sweepledger.structs.program import LIST_MACROS, MACROS, Macro, MacroError, parse_element
 
-SEEDS = {Macro("seed"), Macro("envvar", "SWEEP_SEED")}
+SEED_MACROS = {Macro("seed"), Macro("envvar", "SWEEP_SEED")}
 
 
-def given(draft: Draft) -> Iterator[Problem]:
-    """A trial runs a command, or a program with the usual one."""
+def command_given(draft: Draft) -> Iterator[Problem]:
+    """A spec has a command, or a program for the default command."""
     if draft.names() and not {"command", "program"} & {*draft.names()}:
-        message = "must be given, or program"
+        message = "must be given unless program is"
         hint = 'for example program: train.py, or command: [python, train.py, "${args}"]'
         yield draft.problem(("command",), message, code="missing-key", hint=hint, at_key=True)
 
 
-def starts_a_program(draft: Draft) -> Iterator[Problem]:
-    """The first element is what is started."""
+def first_element(draft: Draft) -> Iterator[Problem]:
+    """The first element of a command is the program to start."""
     first = draft.get("command", 0, kind=str)
-    if first is not None and (not first or first in {str(Macro(name)) for name in SPREADING}):
-        message = f"must begin with the program to start, got {shown(first)}"
+    if first is not None and (not first or first in {str(Macro(name)) for name in LIST_MACROS}):
+        message = f"must begin with the program to start, got {safe_repr(first)}"
         yield draft.problem(("command", 0), message, code="command-program", hint="for example python")
 
 
 def macros(draft: Draft) -> Iterator[Problem]:
-    """Every macro must be one that the launcher can fill in."""
+    """Every macro of a command is one that the launcher knows."""
     for place, text in draft.texts("command"):
         if "${{" in text:
-            continue  # no macro but a template, which has a rule of its own
+            continue  # template syntax, which has its own rule
         try:
             parse_element(text)
         except MacroError as error:
-            hint = _one_value(draft, text) or error.hint
+            hint = _parameter_hint(draft, text) or error.hint
             yield draft.problem(place, str(error), code="command-macro", hint=hint)
 
 
-def _one_value(draft: Draft, text: str) -> str | None:
-    """Say how an element gets the value of one parameter, where it names one as if that were a macro."""
+def _parameter_hint(draft: Draft, text: str) -> str | None:
+    """Return how to pass the value of one parameter, if the element uses its name as a macro."""
     for name in draft.names("parameters"):
         if f"${{{name}}}" in text and name not in MACROS:
             return f'the value of {name} alone is "${{envvar:{environment_name(name)}}}"'
     return None
 
 
-def has_its_program(draft: Draft) -> Iterator[Problem]:
-    """The macro of the program needs one."""
+def program_macro(draft: Draft) -> Iterator[Problem]:
+    """The macro ${program} needs the key `program`."""
     for place, text in draft.texts("command") if "program" not in draft.names() else ():
         if Macro("program") in _parts(text):
             message = "the macro ${program} needs the key program"
@@ -56,31 +56,29 @@ def has_its_program(draft: Draft) -> Iterator[Problem]:
             yield draft.problem(place, message, code="command-macro", hint=hint)
 
 
-def shows_no_secret(draft: Draft) -> Iterator[Problem]:
-    """A command is shown, recorded and listed by every `ps`: the launcher gives secrets to no argument."""
+def secret_macros(draft: Draft) -> Iterator[Problem]:
+    """A command contains no secrets, because it is shown, recorded and listed by `ps`."""
     known = draft.settings.secrets
-    asked = [known[name] for _, name in draft.items("run", "secrets") if name in known]
-    held = {Macro("envvar", secret.variable): secret.name for secret in asked}
+    secrets = [known[name] for _, name in draft.items("run", "secrets") if name in known]
+    secret_names = {Macro("envvar", secret.variable): secret.name for secret in secrets}
     for place, text in draft.texts("command"):
         for macro in _parts(text):
-            if isinstance(macro, Macro) and macro in held:
-                message = f"must not hold the value of secret {held[macro]!r}, got {macro}"
+            if isinstance(macro, Macro) and macro in secret_names:
+                message = f"must not contain the value of secret {secret_names[macro]!r}, got {macro}"
                 hint = "the program finds it in its environment"
                 yield draft.problem(place, message, code="secret-in-command", hint=hint)
 
 
-def uses_its_seed(draft: Draft) -> Iterator[Problem]:
-    """Replicates differ in their seed alone: a program that does not get it repeats itself."""
+def seed_macro(draft: Draft) -> Iterator[Problem]:
+    """Warn of replicates whose command does not use the seed: their results would be equal."""
     replicates = draft.number("replicates") or 1
     command = draft.get("command", kind=list)
     texts = [text for _, text in draft.texts("command")]
     whole = not any(place[:1] == ("command",) for place in draft.broken)
-    if replicates <= 1 or not whole or any(SEEDS & {*_parts(text)} for text in texts):
+    if replicates <= 1 or not whole or any(SEED_MACROS & {*_parts(text)} for text in texts):
         return
     message = f"each assignment runs {replicates} times, but the command uses no ${{seed}}"
-    hint = (
-        'nothing need be done if the program reads SWEEP_SEED; else add an argument such as "--seed=${seed}"'
-    )
+    hint = 'no change is needed if the program reads SWEEP_SEED; otherwise add an argument such as "--seed=${seed}"'
     place = ("replicates",) if command is None else ("command",)
     yield draft.warning(place, message, code="seed-unused", hint=hint, at_key=True)
 
@@ -90,3 +88,35 @@ def _parts(text: str) -> tuple[str | Macro, ...]:
         return parse_element(text)
     except MacroError:
         return ()
+
+
+TEMPLATE_SIGNS = {
+    "{{": "Helm, ApplicationSets and workflows fill in {{ … }}",
+    "}}": "Helm, ApplicationSets and workflows fill in {{ … }}",
+    "{%": "template engines run {% … %}",
+    "$(": "Kubernetes fills in $(NAME)",
+    "${": "Flux fills in ${NAME}",
+}
+
+TEXT_KEYS = ("description", "command", "program", "parameters", "assignments", "derived")
+
+
+def template_syntax(draft: Draft) -> Iterator[Problem]:
+    """Texts contain no template syntax, which other programs would replace in manifests."""
+    for top in _text_paths(draft):
+        for place, text in draft.texts(*top):
+            # ${…} in a command are macros, which are never written to a manifest.
+            signs = [
+                sign for sign in TEMPLATE_SIGNS if sign in text and (sign != "${" or top != ("command",))
+            ]
+            if signs:
+                message = f"must not contain {signs[0]!r}, got {safe_repr(text)}"
+                hint = f"{TEMPLATE_SIGNS[signs[0]]} in every manifest"
+                yield draft.problem(place, message, code="template-syntax", hint=hint)
+
+
+def _text_paths(draft: Draft) -> Iterator[DocumentPath]:
+    yield from ((key,) for key in TEXT_KEYS)
+    yield ("run", "environment")
+    for block, _ in draft.items("blocks"):
+        yield from ((*block, key) for key in TEXT_KEYS)

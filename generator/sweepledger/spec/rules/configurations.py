@@ -1,100 +1,100 @@
-"""Lists of assignments: where they stand, and what may stand beside them."""
+"""Configurations listed in a spec or in a file next to it (method: list)."""
 
 import re
 from collections.abc import Hashable, Iterator
 
-from generator.problems import Problem
-from generator.reader import Path, dotted, shown
-from generator.spec.draft import Draft
-from generator.spec.rules.choices import is_sound
-from generator.spec.rules.parameters import wrong_name
-from generator.spec.rules.sections import Section, once, sections
-from generator.structs.names import environment_name
-from generator.structs.values import canonical_json, identity
+from sweepledger.problems import Problem
+from sweepledger.reader import DocumentPath, format_path, safe_repr
+from sweepledger.spec.draft import Draft, unique_problems
+from sweepledger.spec.rules.domains import is_sound_value
+from sweepledger.spec.rules.names import parameter_name_error
+from sweepledger.spec.sections import Section, sections
+from sweepledger.structs.names import environment_name
+from sweepledger.structs.values import canonical_json, identity
 
 FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,250}\.csv", re.ASCII)
-HEADER = -1
-"""The row of a file above its first assignment."""
-SOURCES = frozenset({"assignments", "file"})
+HEADER_ROW = -1
+"""The row of a file's header."""
+SOURCE_KEYS = frozenset({"assignments", "file"})
 
 
 def one_source(draft: Draft) -> Iterator[Problem]:
-    """Assignments stand in the spec or in a file, never in both."""
+    """Configurations are in the spec or in a file, not in both."""
     for section in _lists(draft):
-        found = SOURCES & {*draft.names(*section.path)}
+        found = SOURCE_KEYS & {*draft.names(*section.path)}
         if not found:
-            message = "must be given with method: list, or file"
-            hint = "for example assignments: [{learning_rate: 0.1}], or file: NAME.csv beside the spec"
-            place: Path = (*section.path, "assignments")
+            message = "must be given with method: list, unless file is given"
+            hint = "for example assignments: [{learning_rate: 0.1}], or file: NAME.csv next to the spec"
+            place: DocumentPath = (*section.path, "assignments")
             yield draft.problem(place, message, code="missing-key", hint=hint, at_key=True)
-        elif found == SOURCES:
+        elif found == SOURCE_KEYS:
             message = "must not be given with assignments, got both"
-            hint = "two lists are two blocks"
+            hint = "for two lists, write two blocks"
             yield draft.problem((*section.path, "file"), message, code="method-key", hint=hint, at_key=True)
 
 
 def file_name(draft: Draft) -> Iterator[Problem]:
-    """The file lies beside the spec, so that who sees one sees both."""
+    """The file is next to the spec, so that a reviewer sees both."""
     for section in _lists(draft):
         name = draft.get(*section.path, "file", kind=str)
         if name is not None and not FILE_NAME.fullmatch(name):
-            message = f"must be the name of a .csv file beside the spec, got {shown(name)}"
+            message = f"must be the name of a .csv file next to the spec, got {safe_repr(name)}"
             hint = "without folders, for example assignments.csv"
             yield draft.problem((*section.path, "file"), message, code="list-file", hint=hint)
 
 
-@once
+@unique_problems
 def constant_parameters(draft: Draft) -> Iterator[Problem]:
-    """Beside a list, parameters are what all its assignments have in common."""
+    """With `method: list`, `parameters` contains only constants."""
     for section in _lists(draft):
         for leaf in section.leaves.values():
             keys = {*draft.names(*leaf.path)} - {"when"}
             kind = draft.get(*leaf.path, "distribution", kind=str) or "constant"
             if keys - {"value", "distribution"} or kind != "constant":
                 message = f"must have one value with method: list, got {', '.join(sorted(keys))}"
-                hint = "values that change from trial to trial stand in the assignments"
+                hint = "values that differ between trials belong in assignments"
                 yield draft.problem(leaf.path, message, code="list-domain", hint=hint, at_key=True)
 
 
-def distinct(draft: Draft) -> Iterator[Problem]:
-    """An assignment that is listed twice would be one trial."""
+def distinct_configurations(draft: Draft) -> Iterator[Problem]:
+    """Configurations differ: equal ones would be one trial."""
     for section in _lists(draft):
-        first: dict[str, Path] = {}
+        first: dict[str, DocumentPath] = {}
         for place, assignment in draft.items(*section.path, "assignments"):
             if not isinstance(assignment, dict) or not _is_whole(draft, place, assignment):
                 continue
             other = first.setdefault(canonical_json(assignment), place)
             if other != place:
-                message = f"must differ from {dotted(other[len(section.path) :])}, got the same values"
-                hint = "to run an assignment several times, set replicates"
+                message = f"must differ from {format_path(other[len(section.path) :])}, got the same values"
+                hint = "to run a configuration several times, set replicates"
                 yield draft.problem(place, message, code="duplicate-assignment", hint=hint)
 
 
-def columns(draft: Draft) -> Iterator[Problem]:
-    """The names in a file's header are held to what is asked of those in a spec."""
+def column_names(draft: Draft) -> Iterator[Problem]:
+    """The names in a file's header follow the rules for names in a spec."""
     for section in _lists(draft):
         if section.table is None:
             continue
         first = {environment_name(name): name for name in (*section.leaves, *section.derived)}
         for name in section.table.names:
             other = first.setdefault(environment_name(name), name)
-            if message := wrong_name(name):
-                yield section.table.problem(HEADER, name, message, code="parameter-name")
+            if message := parameter_name_error(name):
+                yield section.table.problem(HEADER_ROW, name, message, code="parameter-name")
             elif other != name or name in section.derived:
-                message = f"must differ from {other!r} in more than case and signs, got {name!r}"
+                message = f"must differ from {other!r} in more than case and punctuation, got {name!r}"
                 hint = f"both would be the variable {environment_name(name)}"
-                yield section.table.problem(HEADER, name, message, code="parameter-collision", hint=hint)
+                yield section.table.problem(HEADER_ROW, name, message, code="parameter-collision", hint=hint)
 
 
 def distinct_rows(draft: Draft) -> Iterator[Problem]:
-    """A line that stands twice in a file would be one trial."""
+    """The lines of a file differ: equal ones would be one trial."""
     for section in _lists(draft):
         first: dict[Hashable, int] = {}
         for number, row in enumerate(section.table.rows if section.table else ()):
             other = first.setdefault(tuple((name, identity(row[name])) for name in row), number)
             if other != number and section.table is not None:
                 message = f"must differ from line {other + 2}, got the same values"
-                hint = "to run an assignment several times, set replicates"
+                hint = "to run a configuration several times, set replicates"
                 name = next(iter(row), section.table.names[0])
                 yield section.table.problem(number, name, message, code="duplicate-assignment", hint=hint)
 
@@ -103,6 +103,6 @@ def _lists(draft: Draft) -> Iterator[Section]:
     return (section for section in sections(draft) if section.method == "list")
 
 
-def _is_whole(draft: Draft, place: Path, assignment: dict[str, object]) -> bool:
+def _is_whole(draft: Draft, place: DocumentPath, assignment: dict[str, object]) -> bool:
     places = [((*place, name), value) for name, value in assignment.items()]
-    return all(each not in draft.broken and is_sound(draft, each, value) for each, value in places)
+    return all(each not in draft.broken and is_sound_value(draft, each, value) for each, value in places)

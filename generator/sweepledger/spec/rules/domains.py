@@ -1,24 +1,28 @@
-"""The forms of a parameter: exactly one each, with the keys that belong to it and no others."""
+"""The domain of a parameter as written: one form with its keys, listed values, probabilities."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from generator.problems import Problem
-from generator.reader import shown
-from generator.spec.draft import Draft
-from generator.spec.nearest import quoted
-from generator.spec.rules.sections import Leaf, sound, written
+from sweepledger.problems import Problem
+from sweepledger.reader import DocumentPath, format_path, safe_repr, truncate
+from sweepledger.spec.draft import Draft
+from sweepledger.spec.sections import Leaf, all_leaves, sections, sound_keys
+from sweepledger.spec.space_builder import bounds_distribution
+from sweepledger.spec.suggestions import quoted_names
+from sweepledger.structs.domain import PROBABILITY_SLACK
+from sweepledger.structs.values import canonical_json
 
-LISTS = ("linspace", "logspace", "geomspace")
-BOUNDS = frozenset({"min", "max"})
-NO_FORM = frozenset({"when", "q", "mu", "sigma", "a", "b", "step", "count", "probabilities"})
-"""Keys that only say more about a form."""
+SPACINGS = ("linspace", "logspace", "geomspace")
+BOUND_KEYS = frozenset({"min", "max"})
+MODIFIER_KEYS = frozenset({"when", "q", "mu", "sigma", "a", "b", "step", "count", "probabilities"})
+"""Keys that modify a form."""
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What a form of parameter needs and what else it may have."""
+    """The keys of a form of parameter."""
 
     needs: frozenset[str]
     may_have: frozenset[str] = frozenset()
@@ -54,89 +58,91 @@ DISTRIBUTIONS = {
     "beta": _form("", "a b"),
     "q_beta": _form("", "a b q"),
 }
-HINTS = {
+KEY_HINTS = {
     "probabilities": "probabilities belong to values",
     "mu": "mu belongs to distribution: normal, log_normal or truncated_normal",
     "sigma": "sigma belongs to distribution: normal, log_normal or truncated_normal",
 }
-"""What is meant by a stray key, whatever the form."""
+"""Hints for stray keys of any form."""
 
 RANGE = _form("min max", "step count")
 
 
-def forms(draft: Draft) -> Iterator[Problem]:
-    """A parameter is written in one form, never in none or in two."""
-    for leaf in written(draft):
+def one_form(draft: Draft) -> Iterator[Problem]:
+    """A parameter has exactly one form."""
+    for leaf in all_leaves(draft):
         keys = draft.get(*leaf.path, kind=dict)
         if keys is None:
             continue
         found = _forms(keys)
-        if len(found) == 1 or (not found and not keys.keys() <= NO_FORM):
-            continue  # an unknown key is likely to be the form, misspelt
+        if len(found) == 1 or (not found and not keys.keys() <= MODIFIER_KEYS):
+            continue  # an unknown key is probably a misspelt form
         got = " and ".join(found) or "none of them"
         message = f"must have one of value, values, min and max, distribution or a list, got {got}"
         hint = _one_form_hint(keys, found)
         yield draft.problem(leaf.path, message, code="parameter-domain", hint=hint, at_key=True)
 
 
-def keys(draft: Draft) -> Iterator[Problem]:
-    """Each form has its own keys: a stray one would say something that does not happen."""
-    for leaf in written(draft):
+def form_keys(draft: Draft) -> Iterator[Problem]:
+    """A parameter has only keys of its form."""
+    for leaf in all_leaves(draft):
         mapping = draft.get(*leaf.path, kind=dict) or {}
         name, form = _form_of(draft, leaf, mapping)
-        known = {key for each in DISTRIBUTIONS.values() for key in each.keys} | NO_FORM
+        known = {key for each in DISTRIBUTIONS.values() for key in each.keys} | MODIFIER_KEYS
         if form is None:
             continue
         for key in mapping:
             if key not in known or key in form.keys | {"when"}:
                 continue
-            message = f"must not be given with {name}, got {key}: {shown(mapping[key])}"
+            message = f"must not be given with {name}, got {key}: {safe_repr(mapping[key])}"
             hint = _stray_key_hint(key, name, form)
             yield draft.problem((*leaf.path, key), message, code="parameter-key", hint=hint, at_key=True)
         if {"step", "count"} <= mapping.keys() and form is RANGE:
             place = (*leaf.path, "count")
-            message, hint = "must not be given with step, got both", "step says the distance, count how many"
+            message, hint = (
+                "must not be given with step, got both",
+                "step sets the distance, count the number of values",
+            )
             yield draft.problem(place, message, code="parameter-key", hint=hint, at_key=True)
 
 
-def missing(draft: Draft) -> Iterator[Problem]:
-    """A form is nothing without the keys it needs."""
-    for leaf in written(draft):
+def missing_keys(draft: Draft) -> Iterator[Problem]:
+    """A parameter has all keys that its form requires."""
+    for leaf in all_leaves(draft):
         mapping = draft.get(*leaf.path, kind=dict) or {}
         name, form = _form_of(draft, leaf, mapping)
-        # Values beside a distribution of numbers are one slip, which is said of the values.
+        # Values with a numeric distribution are reported once, for the values.
         needs = form.needs if form and not {"value", "values"} & mapping.keys() - form.needs else frozenset()
         for key in sorted(needs - mapping.keys()):
             beside = ", ".join(sorted(needs & mapping.keys()))
             message = f"must be given beside {beside}" if form is RANGE else f"must be given with {name}"
             yield draft.problem((*leaf.path, key), message, code="missing-key", at_key=True)
-        if name == "distribution: truncated_normal" and not BOUNDS & mapping.keys():
+        if name == "distribution: truncated_normal" and not BOUND_KEYS & mapping.keys():
             message = f"must have min, max or both with {name}"
             hint = "without bounds it is distribution: normal"
             yield draft.problem(leaf.path, message, code="missing-key", hint=hint, at_key=True)
 
 
-def range_of(draft: Draft, leaf: Leaf) -> tuple[str, dict[str, Any]] | None:
-    """Give the distribution and the sound keys of a parameter with numeric bounds; None if it has none."""
-    mapping = sound(draft, leaf)
+def distribution_of(draft: Draft, leaf: Leaf) -> tuple[str, dict[str, Any]] | None:
+    """Return the distribution of a parameter and its valid keys; None if it has none."""
+    mapping = sound_keys(draft, leaf)
     written_kind = (draft.get(*leaf.path, kind=dict) or {}).get("distribution")
     kind = mapping.get("distribution")
-    if kind is None and written_kind is None and mapping.keys() >= BOUNDS and len(_forms(mapping)) == 1:
-        whole = isinstance(mapping["min"], int) and isinstance(mapping["max"], int)  # 0.0 means real numbers
-        return ("int_uniform" if whole else "uniform"), mapping
+    if kind is None and written_kind is None and mapping.keys() >= BOUND_KEYS and len(_forms(mapping)) == 1:
+        return bounds_distribution(mapping["min"], mapping["max"]), mapping
     return (kind, mapping) if kind in DISTRIBUTIONS else None
 
 
 def _forms(mapping: dict[str, Any]) -> list[str]:
-    found = [key for key in LISTS if key in mapping]
+    found = [key for key in SPACINGS if key in mapping]
     if "distribution" in mapping:
         return ["distribution", *found]
     found += [key for key in ("value", "values") if key in mapping]
-    return [*found, "min and max"] if BOUNDS & mapping.keys() else found
+    return [*found, "min and max"] if BOUND_KEYS & mapping.keys() else found
 
 
 def _form_of(draft: Draft, leaf: Leaf, mapping: dict[str, Any]) -> tuple[str, Form | None]:
-    """Name a parameter's one form; None where it is not clear, which is said elsewhere."""
+    """Return the name and keys of a parameter's form; None if it is unclear, which another rule reports."""
     match _forms(mapping):
         case ["distribution"]:
             kind = draft.get(*leaf.path, "distribution", kind=str)
@@ -157,7 +163,7 @@ def _one_form_hint(mapping: dict[str, Any], found: list[str]) -> str:
     if found == ["value", "values"]:
         return "value is for every trial, values are tried in turn"
     if "values" in found and "min and max" in found:
-        return "values are tried as they stand; min and max need none"
+        return "values are used as written: delete them, or min and max"
     if {"mu", "sigma"} & mapping.keys():
         return "mu and sigma belong to distribution: normal, log_normal or truncated_normal"
     return "for example {values: [0.01, 0.1]} or {min: 0.01, max: 0.1}"
@@ -168,14 +174,128 @@ def _stray_key_hint(key: str, name: str, form: Form) -> str:
     match key:
         case "min" | "max" if name == "distribution: normal":
             return "distribution: truncated_normal has bounds"
-        case "step" if form.keys >= BOUNDS:
+        case "step" if form.keys >= BOUND_KEYS:
             return "step is for min and max without a distribution; with q_uniform it is called q"
         case "q" if quantized in DISTRIBUTIONS:
             return f"distribution: {quantized} rounds to multiples of q"
-        case "value" | "values" if form.keys >= BOUNDS:
-            return f"{key} are tried as they stand: delete distribution, or write min and max instead"
+        case "value" | "values" if form.keys >= BOUND_KEYS:
+            return f"{key} are used as written: delete distribution, or write min and max instead"
         case "q" if form is RANGE:
             return "distribution: q_uniform rounds to multiples of q; for a grid there is step"
         case _:
-            nearest = f"keys of {name}: {quoted(form.keys)}" if form.keys - {name} else "delete the key"
-            return HINTS.get(key, nearest)
+            nearest = f"keys of {name}: {quoted_names(form.keys)}" if form.keys - {name} else "delete the key"
+            return KEY_HINTS.get(key, nearest)
+
+
+LONGEST_VALUE = 4096
+"""Bytes of a value's JSON, which is copied to tables, arguments and messages."""
+
+
+def duplicate_values(draft: Draft) -> Iterator[Problem]:
+    """Values differ: equal ones would be one trial. Only zipped values may repeat."""
+    free = _unzipped(draft)
+    for leaf in (leaf for leaf in all_leaves(draft) if leaf.path in free):
+        first: dict[str, tuple[DocumentPath, Any]] = {}
+        for place, value in draft.items(*leaf.path, "values"):
+            if not is_sound_value(draft, place, value):
+                continue
+            key = canonical_json(value)
+            if key in first:
+                path, other = first[key]
+                message = (
+                    f"must differ from {format_path(path[leaf.end :])} ({quote(other)}), got {quote(value)}"
+                )
+                yield draft.problem(place, message, code="duplicate-value", hint="delete one of them")
+            first.setdefault(key, (place, value))
+
+
+def single_values(draft: Draft) -> Iterator[Problem]:
+    """Warn of a list with one value."""
+    for leaf in all_leaves(draft):
+        values = draft.get(*leaf.path, "values", kind=list) or []
+        if (
+            len(values) == 1
+            and "value" not in draft.names(*leaf.path)
+            and not _broken_inside(draft, (*leaf.path, "values"))
+        ):
+            message = f"there is one value to try, {quote(values[0])}"
+            hint = f"write a constant as value: {quote(values[0])}"
+            place = (*leaf.path, "values")
+            yield draft.warning(place, message, code="single-value", hint=hint)
+
+
+def probabilities(draft: Draft) -> Iterator[Problem]:
+    """Each value has a probability, and they sum to 1."""
+    for leaf in all_leaves(draft):
+        keys = sound_keys(draft, leaf)
+        values, chances = keys.get("values"), _numbers(draft, leaf)
+        if not isinstance(values, list) or chances is None:
+            continue
+        place = (*leaf.path, "probabilities")
+        if len(chances) != len(values):
+            message = f"must have as many entries as values ({len(values)}), got {len(chances)}"
+            yield draft.problem(place, message, code="probabilities")
+            continue
+        total = math.fsum(chances)
+        if abs(total - 1) > PROBABILITY_SLACK:
+            message = f"must sum to 1, got {safe_repr(float(f'{total:.10g}'))}"
+            hint = _proportions_hint(chances, total)
+            yield draft.problem(place, message, code="probabilities", hint=hint)
+
+
+def value_lengths(draft: Draft) -> Iterator[Problem]:
+    """A value must fit into an argument and an environment variable."""
+    for place, item in _values(draft):
+        if is_sound_value(draft, place, item) and len(canonical_json(item)) > LONGEST_VALUE:
+            message = f"must be at most {LONGEST_VALUE} bytes as JSON, got {len(canonical_json(item))}"
+            hint = "put it in a file of the code and sweep over the file's name"
+            yield draft.problem(place, message, code="value-too-long", hint=hint)
+
+
+def is_sound_value(draft: Draft, place: DocumentPath, value: object) -> bool:
+    """Return whether a value is not a mapping and none of its items is broken."""
+    items = range(len(value)) if isinstance(value, list) else ()
+    return not isinstance(value, dict) and not any((*place, index) in draft.broken for index in items)
+
+
+def quote(value: object) -> str:
+    """Return a value quoted for a message."""
+    return truncate(repr(value)) if isinstance(value, list) else safe_repr(value)
+
+
+def _values(draft: Draft) -> Iterator[tuple[DocumentPath, Any]]:
+    for leaf in all_leaves(draft):
+        place: DocumentPath = (*leaf.path, "value")
+        yield place, draft.get(*place, kind=object)
+        yield from draft.items(*leaf.path, "values")
+    for section in sections(draft):
+        for places in section.listed.values():
+            yield from ((place, draft.get(*place, kind=object)) for place in places)
+
+
+def _unzipped(draft: Draft) -> frozenset[DocumentPath]:
+    """Return the paths of parameters that some section uses without zipping them."""
+    found: set[DocumentPath] = set()
+    for section in sections(draft):
+        zipped = {name for _, name in draft.texts(*section.path, "zip")}
+        found |= {leaf.path for leaf in section.leaves.values() if leaf.name not in zipped}
+    return frozenset(found)
+
+
+def _numbers(draft: Draft, leaf: Leaf) -> list[float] | None:
+    place = (*leaf.path, "probabilities")
+    items = draft.get(*place, kind=list)
+    numbers = [item for item in items or () if isinstance(item, int | float) and not isinstance(item, bool)]
+    whole = items is not None and len(numbers) == len(items) and not _broken_inside(draft, place)
+    return numbers if whole else None
+
+
+def _broken_inside(draft: Draft, place: DocumentPath) -> bool:
+    return any(broken[: len(place)] == place for broken in draft.broken)
+
+
+def _proportions_hint(chances: list[float], total: float) -> str | None:
+    if total <= 0:
+        return None
+    shares = [float(f"{chance / total:.10g}") for chance in chances]
+    return f"in the same proportions: {truncate(repr(shares))}"

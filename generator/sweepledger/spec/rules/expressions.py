@@ -1,38 +1,39 @@
-"""Constraints and derived values: their text, their names, and what they can come to."""
+"""Constraints and derived values: their syntax, names, types and cycles."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from generator.problems import Problem
-from generator.reader import Path, cut
-from generator.reader.expression import ExpressionError, parse
-from generator.spec.draft import Draft
-from generator.spec.kinds import ANY, Finding, Kind, Kinds, check, kind_of
-from generator.spec.rules.choices import is_sound
-from generator.spec.rules.conditions import rings
-from generator.spec.rules.sections import Leaf, Section, once, sections, sound
-from generator.structs.expression import Expression, mentions
+from sweepledger.problems import Problem
+from sweepledger.reader import DocumentPath, truncate
+from sweepledger.reader.expression import ExpressionError, parse_expression
+from sweepledger.spec.draft import Draft, unique_problems
+from sweepledger.spec.expression_types import ANY, TypeProblem, ValueType, ValueTypes, check_types, type_of
+from sweepledger.spec.rules.conditions import find_cycles
+from sweepledger.spec.rules.domains import is_sound_value
+from sweepledger.spec.sections import Leaf, Section, sections, sound_keys
+from sweepledger.spec.space_builder import dependency_order
+from sweepledger.structs.expression import Expression, names_in
 
-NUMBERS = frozenset({Kind.NUMBER})
+NUMBER = frozenset({ValueType.NUMBER})
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
-    """An expression as written, and its tree where it is one."""
+class WrittenExpression:
+    """An expression as written, with its tree or its syntax error."""
 
-    path: Path
+    path: DocumentPath
     text: str
     tree: Expression | ExpressionError
 
     @property
     def names(self) -> list[str]:
-        """What it mentions, each once."""
+        """The names that it mentions, each once."""
         return [] if isinstance(self.tree, ExpressionError) else list(_mentioned(self.tree))
 
 
 def syntax(draft: Draft) -> Iterator[Problem]:
-    """The text of an expression must be one."""
+    """The text of an expression has valid syntax."""
     for section in sections(draft):
         for text in (*_constraints(draft, section), *_derived(draft, section).values()):
             if isinstance(text.tree, ExpressionError):
@@ -40,150 +41,143 @@ def syntax(draft: Draft) -> Iterator[Problem]:
                 yield draft.problem(text.path, message, code="expression-syntax", hint=text.tree.hint)
 
 
-@once
-def meanings(draft: Draft) -> Iterator[Problem]:
-    """Names are known, and operations are carried out on what they can work with."""
+@unique_problems
+def types(draft: Draft) -> Iterator[Problem]:
+    """Names in expressions are known, and operands have suitable types."""
     for section in sections(draft):
         texts = [*_constraints(draft, section), *_derived(draft, section).values()]
-        known = _known(draft, section) if texts else {}
+        known = _known_types(draft, section) if texts else {}
         for text in texts:
             if isinstance(text.tree, ExpressionError):
                 continue
-            findings, kinds = check(text.tree, _with_all(known, section, text))
+            findings, kinds = check_types(text.tree, _with_all(known, section, text))
             for finding in findings:
                 code = "expression-kind" if _names_known(finding, known, text) else "unknown-parameter"
                 message = f"{finding.message}{_at(text, finding.offset)}"
                 hint = _quotes_hint(draft, section, text, finding) or finding.hint
                 yield draft.problem(text.path, message, code=code, hint=hint)
             if not findings:
-                yield from _results(draft, text, kinds)
+                yield from _result_type(draft, text, kinds)
 
 
 def constants(draft: Draft) -> Iterator[Problem]:
-    """A constraint that mentions no parameter is the same for every trial."""
+    """A constraint mentions a parameter; otherwise it has the same value for every trial."""
     for section in sections(draft):
         for text in _constraints(draft, section):
             if not isinstance(text.tree, ExpressionError) and not text.names:
-                message = f"must mention a parameter, got {cut(repr(text.text))}"
-                hint = "it holds always or never; texts stand in quotes, names do not"
+                message = f"must mention a parameter, got {truncate(repr(text.text))}"
+                hint = "it is always true or always false; text needs quotes, names do not"
                 yield draft.problem(text.path, message, code="expression-constant", hint=hint)
 
 
 def cycles(draft: Draft) -> Iterator[Problem]:
-    """A derived value must not be made of itself."""
+    """A derived value does not depend on itself."""
     for section in sections(draft):
         texts = _derived(draft, section)
-        for chain in rings({name: text.names for name, text in texts.items()}):
+        for chain in find_cycles({name: text.names for name, text in texts.items()}):
             if len(chain) == 2:  # noqa: PLR2004 - the value and itself again
-                message = f"must be made of other values, got {chain[0]!r} itself"
+                message = f"must be computed from other values, got {chain[0]!r} itself"
             else:
-                message = f"must not be made of itself, got {' needs '.join(map(repr, chain))}"
+                message = f"must not depend on itself, got {' needs '.join(map(repr, chain))}"
             yield draft.problem(texts[chain[0]].path, message, code="derived-cycle")
 
 
-def _results(draft: Draft, text: Text, kinds: Kinds) -> Iterator[Problem]:
-    if "constraints" in text.path and Kind.BOOLEAN not in kinds:
-        message = f"must be true or false, got a {_said(kinds)}: {cut(repr(text.text))}"
+def _result_type(draft: Draft, text: WrittenExpression, kinds: ValueTypes) -> Iterator[Problem]:
+    if "constraints" in text.path and ValueType.BOOLEAN not in kinds:
+        message = f"must be true or false, got a {_type_names(kinds)}: {truncate(repr(text.text))}"
         hint = "compare it with something, as in `x <= 10`"
         yield draft.problem(text.path, message, code="expression-kind", hint=hint)
 
 
-def _constraints(draft: Draft, section: Section) -> list[Text]:
+def _constraints(draft: Draft, section: Section) -> list[WrittenExpression]:
     places = draft.items(*section.path, "constraints")
     return [_text(place, text) for place, text in places if isinstance(text, str)]
 
 
-def _derived(draft: Draft, section: Section) -> dict[str, Text]:
+def _derived(draft: Draft, section: Section) -> dict[str, WrittenExpression]:
     places = [(name, (*section.path, "derived", name)) for name in section.derived]
     texts = [(name, place, draft.get(*place, kind=str)) for name, place in places]
     return {name: _text(place, text) for name, place, text in texts if text is not None}
 
 
-def _text(path: Path, text: str) -> Text:
+def _text(path: DocumentPath, text: str) -> WrittenExpression:
     try:
-        return Text(path, text, parse(text))
+        return WrittenExpression(path, text, parse_expression(text))
     except ExpressionError as error:
-        return Text(path, text, error)
+        return WrittenExpression(path, text, error)
 
 
 def _mentioned(tree: Expression) -> dict[str, None]:
-    return dict.fromkeys(name.name for name in mentions(tree))
+    return dict.fromkeys(name.name for name in names_in(tree))
 
 
-def _known(draft: Draft, section: Section) -> dict[str, Kinds]:
-    """Say what each name of a section can be; anything where that is not known."""
-    known = {name: _kinds(draft, leaf) for name, leaf in section.leaves.items()}
+def _known_types(draft: Draft, section: Section) -> dict[str, ValueTypes]:
+    """Return the possible types of each name of a section; all types if they are unknown."""
+    known = {name: _parameter_types(draft, leaf) for name, leaf in section.leaves.items()}
     for name, places in section.listed.items():
-        listed = frozenset().union(*(_kinds_at(draft, place) for place in places))
+        listed = frozenset().union(*(_types_at(draft, place) for place in places))
         known[name] = known.get(name, frozenset()) | listed
     for row in section.table.rows if section.table else ():
         for name, value in row.items():
-            known[name] = known.get(name, frozenset()) | {kind_of(value)}
+            known[name] = known.get(name, frozenset()) | {type_of(value)}
     texts = _derived(draft, section)
     known |= {name: ANY for name in section.derived if name not in texts}
-    for name in _in_order(texts):
+    for name in dependency_order({name: text.names for name, text in texts.items()}):
         tree = texts[name].tree
         if isinstance(tree, ExpressionError):
             known[name] = ANY
             continue
-        findings, kinds = check(tree, {**dict.fromkeys(texts, ANY), **known})
+        findings, kinds = check_types(tree, {**dict.fromkeys(texts, ANY), **known})
         known[name] = ANY if findings else kinds
     return known
 
 
-def _in_order(texts: Mapping[str, Text]) -> list[str]:
-    """Sort derived values so that each comes after those it is made of, as far as that goes."""
-    ordered: dict[str, None] = {}
-    for _ in texts:
-        ready = [
-            name
-            for name, text in texts.items()
-            if name not in ordered and all(other in ordered or other not in texts for other in text.names)
-        ]
-        ordered |= dict.fromkeys(ready)
-    return [*ordered, *(name for name in texts if name not in ordered)]
-
-
-def _kinds(draft: Draft, leaf: Leaf) -> Kinds:
-    keys = sound(draft, leaf)
+def _parameter_types(draft: Draft, leaf: Leaf) -> ValueTypes:
+    keys = sound_keys(draft, leaf)
     if "value" in keys:
-        return _kinds_at(draft, (*leaf.path, "value"))
+        return _types_at(draft, (*leaf.path, "value"))
     if "values" in keys:
-        found = [_kinds_at(draft, (*leaf.path, "values", index)) for index in range(len(keys["values"]))]
+        found = [_types_at(draft, (*leaf.path, "values", index)) for index in range(len(keys["values"]))]
         return frozenset().union(*found) or ANY
-    return NUMBERS if keys.keys() - {"when"} else ANY
+    return NUMBER if keys.keys() - {"when"} else ANY
 
 
-def _kinds_at(draft: Draft, place: Path) -> Kinds:
+def _types_at(draft: Draft, place: DocumentPath) -> ValueTypes:
     value: Any = draft.get(*place, kind=object)
-    return ANY if place in draft.broken or not is_sound(draft, place, value) else frozenset({kind_of(value)})
+    return (
+        ANY
+        if place in draft.broken or not is_sound_value(draft, place, value)
+        else frozenset({type_of(value)})
+    )
 
 
-def _with_all(known: dict[str, Kinds], section: Section, text: Text) -> dict[str, Kinds]:
-    """Where names may be missing from a section, take every name that is mentioned for one."""
+def _with_all(
+    known: dict[str, ValueTypes], section: Section, text: WrittenExpression
+) -> dict[str, ValueTypes]:
+    """Return the known names; if a section may have more, include every name that the text mentions."""
     return known if section.is_whole else {**dict.fromkeys(text.names, ANY), **known}
 
 
-def _names_known(finding: Finding, known: Mapping[str, Kinds], text: Text) -> bool:
+def _names_known(finding: TypeProblem, known: Mapping[str, ValueTypes], text: WrittenExpression) -> bool:
     assert not isinstance(text.tree, ExpressionError)
-    unknown = {name.offset for name in mentions(text.tree) if name.name not in known}
+    unknown = {name.offset for name in names_in(text.tree) if name.name not in known}
     return finding.offset not in unknown
 
 
-def _quotes_hint(draft: Draft, section: Section, text: Text, finding: Finding) -> str | None:
-    """Recognise a name that is no name but one of the texts that a parameter can have."""
+def _quotes_hint(draft: Draft, section: Section, text: WrittenExpression, finding: TypeProblem) -> str | None:
+    """Return a hint for a name that is the text of a parameter's value without quotes."""
     assert not isinstance(text.tree, ExpressionError)
-    word = next((name.name for name in mentions(text.tree) if name.offset == finding.offset), None)
+    word = next((name.name for name in names_in(text.tree) if name.offset == finding.offset), None)
     places = (found for leaf in section.leaves.values() for found in draft.texts(*leaf.path))
     if word is None or word in section.parameters or word not in {found for _, found in places}:
         return None
-    return f"a text stands in quotes: '{word}'"
+    return f"write text in quotes: '{word}'"
 
 
-def _at(text: Text, offset: int | None) -> str:
-    """Say where in the text something is: its place in the file is that of the whole text."""
-    return "" if offset is None else f" at character {offset + 1} of {cut(repr(text.text))}"
+def _at(text: WrittenExpression, offset: int | None) -> str:
+    """Return a suffix with the position in the text: the problem has the location of the whole text."""
+    return "" if offset is None else f" at character {offset + 1} of {truncate(repr(text.text))}"
 
 
-def _said(kinds: Kinds) -> str:
+def _type_names(kinds: ValueTypes) -> str:
     return " or ".join(sorted(kinds))

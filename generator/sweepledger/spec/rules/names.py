@@ -1,63 +1,98 @@
-"""Names of parameters and derived values."""
+"""Names in a spec: of the sweep, its file, its parameters and its batches."""
 
 from collections.abc import Iterator
+from pathlib import PurePosixPath
 
-from generator.formats.table import REPLICATE_COLUMN, TRIAL_COLUMN
-from generator.problems import Problem
-from generator.reader import Path, shown
-from generator.spec.draft import Draft
-from generator.spec.rules.sections import Section, groups, once, sections
-from generator.structs.names import PARAMETER_NAME, environment_name
+from sweepledger.formats.hyperparams_csv import REPLICATE_COLUMN, TRIAL_COLUMN
+from sweepledger.problems import Problem
+from sweepledger.reader import DocumentPath, safe_repr
+from sweepledger.spec.draft import Draft, unique_problems
+from sweepledger.spec.sections import Section, leaf_groups, sections
+from sweepledger.structs.names import (
+    MAX_SWEEP_NAME_LENGTH,
+    PARAMETER_NAME,
+    RESERVED_SWEEP_NAMES,
+    SWEEP_NAME,
+    environment_name,
+    split_batch_name,
+    suggest_sweep_name,
+)
 
 
-@once
-def names(draft: Draft) -> Iterator[Problem]:
-    """A name becomes an option, an environment variable, a CSV column and a JSON key."""
+def sweep_name(draft: Draft) -> Iterator[Problem]:
+    """A sweep's name is a short DNS label, because every object's name begins with it."""
+    name = draft.get("name", kind=str)
+    if name is None:
+        return
+    if name in RESERVED_SWEEP_NAMES:
+        message = f"must not be a reserved name, got {safe_repr(name)}"
+        hint: str | None = f"reserved: {', '.join(sorted(RESERVED_SWEEP_NAMES))}"
+        yield draft.problem(("name",), message, code="sweep-name", hint=hint)
+    elif not SWEEP_NAME.fullmatch(name):
+        message = (
+            "must be lower-case letters, digits and inner hyphens, begin with a letter "
+            f"and have at most {MAX_SWEEP_NAME_LENGTH} characters, got {safe_repr(name)}"
+        )
+        suggestion = suggest_sweep_name(name)
+        hint = f"for example {suggestion}" if suggestion else None
+        yield draft.problem(("name",), message, code="sweep-name", hint=hint)
+
+
+def file_name(draft: Draft) -> Iterator[Problem]:
+    """The name of a sweep is the name of its file."""
+    name, stem = draft.get("name", kind=str), PurePosixPath(draft.document.file).stem
+    if name is not None and name != stem:
+        message = f"must be the file's name {stem!r}, got {safe_repr(name)}"
+        hint = "rename the file or the sweep"
+        yield draft.problem(("name",), message, code="name-mismatch", hint=hint)
+
+
+@unique_problems
+def parameter_names(draft: Draft) -> Iterator[Problem]:
+    """A parameter's name is valid as an option, environment variable, CSV column and JSON key."""
     for section in sections(draft):
-        for name, place in _places(section):
-            if place not in draft.document.unread and (message := wrong_name(name)):
+        for name, place in _name_paths(section):
+            if place not in draft.document.unread and (message := parameter_name_error(name)):
                 yield draft.problem(place, message, code="parameter-name", at_key=True)
 
 
-@once
-def collisions(draft: Draft) -> Iterator[Problem]:
+@unique_problems
+def parameter_collisions(draft: Draft) -> Iterator[Problem]:
     """Two names must not share an environment variable."""
     for section in sections(draft):
-        first: dict[str, tuple[str, Path]] = {}
-        for name, place in _places(section):
+        first: dict[str, tuple[str, DocumentPath]] = {}
+        for name, place in _name_paths(section):
             other, written_at = first.setdefault(environment_name(name), (name, place))
             if other == name and (place == written_at or "assignments" in place):
                 continue
             line = draft.document.key_mark(written_at).line
             if other == name:
                 message = f"must differ from the parameter at line {line}, got {name!r}"
-                hint = "a derived value has a name of its own"
+                hint = "a derived value needs a different name"
             else:
-                message = (
-                    f"must differ from {other!r} (line {line}) in more than case and signs, got {name!r}"
-                )
+                message = f"must differ from {other!r} (line {line}) in more than case and punctuation, got {name!r}"
                 hint = f"both would be the variable {environment_name(name)}"
             yield draft.problem(place, message, code="parameter-collision", hint=hint, at_key=True)
 
 
-def repeated(draft: Draft) -> Iterator[Problem]:
-    """One name can be written in two ways, nested and dotted, but only once."""
-    for group in groups(draft):
-        first: dict[str, Path] = {}
+def repeated_parameters(draft: Draft) -> Iterator[Problem]:
+    """A name is written once, either nested or dotted."""
+    for group in leaf_groups(draft):
+        first: dict[str, DocumentPath] = {}
         for leaf in group:
             other = first.setdefault(leaf.name, leaf.path)
             if other != leaf.path:
                 line = draft.document.key_mark(other).line
                 message = f"must differ from the parameter at line {line}, got {leaf.name!r} again"
-                hint = "nested parameters have dotted names: one of the two is too much"
+                hint = "nested parameters have dotted names: delete one of the two"
                 yield draft.problem(leaf.path, message, code="parameter-collision", hint=hint, at_key=True)
 
 
-@once
-def nesting(draft: Draft) -> Iterator[Problem]:
-    """What has a value cannot hold parameters too: `a` and `a.b` would be one key with two meanings."""
+@unique_problems
+def parameter_nesting(draft: Draft) -> Iterator[Problem]:
+    """A parameter with a value contains no other parameters: `a` excludes `a.b`."""
     for section in sections(draft):
-        places = dict(_places(section))
+        places = dict(_name_paths(section))
         for name, place in places.items():
             parts = name.split(".")
             for end in range(1, len(parts)):
@@ -69,8 +104,8 @@ def nesting(draft: Draft) -> Iterator[Problem]:
                     yield draft.problem(place, message, code="parameter-nesting", hint=hint, at_key=True)
 
 
-def _places(section: Section) -> list[tuple[str, Path]]:
-    """List every name of a section with the place of its key; a listed name at its first place."""
+def _name_paths(section: Section) -> list[tuple[str, DocumentPath]]:
+    """Return every name of a section with the path of its key; a listed name with its first path."""
     parameters = [(leaf.name, leaf.path) for leaf in section.leaves.values()]
     listed = [(name, places[0]) for name, places in section.listed.items()]
     resource = [] if section.resource is None else [(section.resource, ("resource", "parameter"))]
@@ -82,16 +117,41 @@ def _places(section: Section) -> list[tuple[str, Path]]:
     ]
 
 
-def wrong_name(name: str) -> str | None:
-    """Say what is wrong with a name by itself, or None."""
+def parameter_name_error(name: str) -> str | None:
+    """Return the error of a single name, or None."""
     parts = name.split(".")
     if not PARAMETER_NAME.fullmatch(name):
         return (
-            "must begin with a letter and hold at most 63 letters, digits and any of _ . -, "
-            f"got {shown(name)}"
+            "must begin with a letter and have at most 63 letters, digits and any of _ . -, "
+            f"got {safe_repr(name)}"
         )
     if name in {TRIAL_COLUMN, REPLICATE_COLUMN}:
         return f"must not be {name!r}, a column that every table may have"
     if "" in parts or any(part.startswith("__") for part in parts):
         return f"must have a name on both sides of a dot and none that begins with __, got {name!r}"
     return None
+
+
+def batch_names(draft: Draft) -> Iterator[Problem]:
+    """`cancel` and `retry` name batches of this sweep, each once."""
+    sweep = draft.get("name", kind=str)
+    for key in ("cancel", "retry"):
+        seen = set[str]()
+        for place, name in _batch_paths(draft, key):
+            parts = split_batch_name(name)
+            if sweep is not None and (parts is None or parts[0] != sweep):
+                message = f"must be a batch of this sweep, got {safe_repr(name)}"
+                hint = f"such as {sweep}-b1-3f9a1c2e; `sweep status` lists them"
+                yield draft.problem(place, message, code="batch-name", hint=hint)
+            elif name in seen:
+                message = f"must be named once, got {safe_repr(name)} again"
+                yield draft.problem(place, message, code="batch-name", hint="delete one of them")
+            seen.add(name)
+
+
+def _batch_paths(draft: Draft, key: str) -> Iterator[tuple[DocumentPath, str]]:
+    for place, item in draft.items(key):
+        whole = place if isinstance(item, str) else (*place, "batch")
+        name = draft.get(*whole, kind=str)
+        if name is not None:
+            yield whole, name

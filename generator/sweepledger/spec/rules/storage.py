@@ -1,16 +1,15 @@
-"""What the settings say of data and volumes."""
+"""Datasets and volumes in the settings."""
 
 import re
 from collections.abc import Iterator
 
-from generator.problems import Problem
-from generator.reader import Path, shown
-from generator.spec import units
-from generator.spec.draft import Draft
-from generator.spec.rules.amounts import duration
-from generator.spec.rules.cluster import DIGEST
-from generator.spec.rules.program import is_inside
-from generator.structs.settings import Results
+from sweepledger.problems import Problem
+from sweepledger.reader import DocumentPath, safe_repr
+from sweepledger.spec import units
+from sweepledger.spec.draft import Draft
+from sweepledger.spec.rules.program import DIGEST, is_inside
+from sweepledger.spec.units import duration_problems
+from sweepledger.structs.settings import ResultsSettings
 
 VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,62}", re.ASCII)
 SERVER = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?|[0-9a-fA-F:]{2,39}", re.ASCII)
@@ -18,17 +17,17 @@ EXPORT = re.compile(r"/|(?:/[A-Za-z0-9_.-]{1,255})+", re.ASCII)
 
 
 def identities(draft: Draft) -> Iterator[Problem]:
-    """Data are what their digest says, or a version where they are too large for one."""
+    """A dataset has a digest, or a version if it is too large for one."""
     for name in draft.names("datasets"):
-        place: Path = ("datasets", name)
+        place: DocumentPath = ("datasets", name)
         keys = draft.names(*place)
         if draft.get(*place, kind=dict) is None:
             continue
         if not {"digest", "version"} & {*keys}:
-            message, hint = "must be given, or version", "`sweep data digest PATH` computes it"
+            message, hint = "must be given unless version is", "`sweep data digest PATH` computes it"
             yield draft.problem((*place, "digest"), message, code="missing-key", hint=hint, at_key=True)
         if {"digest", "version"} <= {*keys}:
-            message, hint = "must not stand beside digest", "the digest says more: delete the version"
+            message, hint = "must not be given with digest", "the digest is more exact: delete the version"
             yield draft.problem((*place, "version"), message, code="data-digest", hint=hint, at_key=True)
         for key, form, rule in (
             ("digest", DIGEST, "must be sha256: and 64 lower-case hex digits"),
@@ -36,53 +35,53 @@ def identities(draft: Draft) -> Iterator[Problem]:
         ):
             text = draft.get(*place, key, kind=str)
             if text is not None and not form.fullmatch(text):
-                yield draft.problem((*place, key), f"{rule}, got {shown(text)}", code="data-digest")
+                yield draft.problem((*place, key), f"{rule}, got {safe_repr(text)}", code="data-digest")
 
 
 def data_paths(draft: Draft) -> Iterator[Problem]:
-    """Data lie inside their volume."""
+    """The path of a dataset is inside its volume."""
     for name in draft.names("datasets"):
-        place: Path = ("datasets", name, "path")
+        place: DocumentPath = ("datasets", name, "path")
         text = draft.get(*place, kind=str)
         if text is not None and not is_inside(text.removesuffix("/")):
-            message = f"must be a folder inside the volume, relative to it, got {shown(text)}"
+            message = f"must be a folder inside the volume, relative to it, got {safe_repr(text)}"
             hint = "for example mnist/v1; for all of the volume delete the key"
             yield draft.problem(place, message, code="data-path", hint=hint)
 
 
 def exports(draft: Draft) -> Iterator[Problem]:
-    """An export is a server and a folder, in no other notation."""
-    places: list[Path] = [
+    """An NFS export is a server and an absolute path."""
+    places: list[DocumentPath] = [
         ("results", "nfs"),
         *(("datasets", name, "nfs") for name in draft.names("datasets")),
     ]
     for place in places:
         server, path = (draft.get(*place, key, kind=str) for key in ("server", "path"))
         if server is not None and not SERVER.fullmatch(server):
-            message = f"must be the name or address of a server, got {shown(server)}"
+            message = f"must be the name or address of a server, got {safe_repr(server)}"
             yield draft.problem((*place, "server"), message, code="nfs")
         if path is not None and (not EXPORT.fullmatch(path) or ".." in path.split("/")):
-            message = f"must be an absolute path without .., got {shown(path)}"
+            message = f"must be an absolute path without .., got {safe_repr(path)}"
             yield draft.problem((*place, "path"), message, code="nfs", hint="for example /export/sweeps")
 
 
 def times(draft: Draft) -> Iterator[Problem]:
-    """What is collected and deleted is so after times that clocks can tell."""
-    yield from duration(draft, ("defaults", "timeout"), units.seconds)
-    yield from duration(draft, ("results", "every"), units.minutes)
-    yield from duration(draft, ("results", "progress"), units.minutes)
-    yield from duration(draft, ("results", "keep"), units.days)
-    yield from duration(draft, ("submit", "ttl"), units.seconds)
+    """Times in the settings are valid."""
+    yield from duration_problems(draft, ("defaults", "timeout"), units.seconds)
+    yield from duration_problems(draft, ("results", "every"), units.minutes)
+    yield from duration_problems(draft, ("results", "progress"), units.minutes)
+    yield from duration_problems(draft, ("results", "keep"), units.days)
+    yield from duration_problems(draft, ("submit", "ttl"), units.seconds)
 
 
 def collected_in_time(draft: Draft) -> Iterator[Problem]:
-    """A Job that is deleted before anybody looked leaves nothing to collect."""
+    """A Job must not be deleted before the collector has read its records."""
     ttl, every = draft.get("submit", "ttl", kind=str), draft.get("results", "every", kind=str)
     try:
         lives = None if ttl is None else units.seconds(ttl)
-        minutes = Results().every_minutes if every is None else units.minutes(every)
+        minutes = ResultsSettings().every_minutes if every is None else units.minutes(every)
     except ValueError:
         return
     if lives is not None and lives <= minutes * units.TIME_UNITS["m"]:
-        message = f"must be longer than results.every ({minutes}m), got {shown(ttl)}"
+        message = f"must be longer than results.every ({minutes}m), got {safe_repr(ttl)}"
         yield draft.problem(("submit", "ttl"), message, code="duration", hint="for example 7d")

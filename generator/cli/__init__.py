@@ -1,1 +1,0 @@
-"""Typer and Rich: text, JSON, exit codes. The only place that prints."""

@@ -1,1 +1,0 @@
-"""The rim that runs processes: what plays the cluster on one machine."""

@@ -1,1 +1,0 @@
-"""The rim that touches disk, git and kustomize. Everything else takes and returns values."""

@@ -1,1 +1,0 @@
-"""Computing constraints and derived values: closures over the tree, never code."""

@@ -1,1 +1,0 @@
-"""Points of the unit cube, one module a method; the seed and the dimensions' names decide."""

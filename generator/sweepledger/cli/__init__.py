@@ -1,0 +1,1 @@
+"""The command line: text, JSON, exit codes. The only package that prints."""

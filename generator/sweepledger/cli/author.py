@@ -1,0 +1,274 @@
+"""Commands for authors: new, validate, try, generate, update, schema, import, export."""
+
+import sys
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sweepledger.cli import response
+from sweepledger.cli.envelopes import generated_data
+from sweepledger.cli.options import BaseOption, FormatOption, SweepArgument, SweepsArgument
+from sweepledger.cli.response import EXIT_DRIFT, EXIT_PROBLEMS, Format, Response, has_errors
+from sweepledger.problems import Problem, escape_cell
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from sweepledger.commands.exchange import ForeignFile
+    from sweepledger.commands.generation.next_batch import Generated
+    from sweepledger.commands.repository.workspace import Workspace
+    from sweepledger.exchange.conversion import Loss
+
+
+class SchemaFile(StrEnum):
+    """Files that users write."""
+
+    SWEEP = "sweep"
+    SETTINGS = "settings"
+
+
+def new(name: SweepArgument, form: FormatOption = Format.TEXT) -> None:
+    """Write a commented starter spec to sweeps/NAME.yaml."""
+
+    def work() -> Response:
+        from sweepledger.commands.repository.workspace import Workspace
+        from sweepledger.commands.scaffold import init as command
+
+        workspace = Workspace.find(response.current_folder())
+        path = workspace.display_path(command.new(workspace, name))
+        return Response({"path": path}, (f"wrote {path}\nnext: edit it, then `sweep try {name}`",))
+
+    response.respond("new", form, work)
+
+
+def validate(
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[PATH]...", help="Sweeps or files; default: all of sweeps/."),
+    ] = None,
+    form: FormatOption = Format.TEXT,
+) -> None:
+    """Check specs, and print every problem with its location."""
+
+    def work() -> Response:
+        from sweepledger.cli import envelopes
+        from sweepledger.cli.text import values
+        from sweepledger.commands import validate as command
+        from sweepledger.commands.repository.workspace import Workspace
+
+        validation = command.validate(Workspace.find(response.current_folder()), paths or ())
+        sweeps = [
+            {"name": sweep.name, "path": sweep.path, **envelopes.size_data(size)}
+            for sweep, size in validation.sweeps
+        ]
+        return Response(
+            {"sweeps": sweeps},
+            tuple(f"{sweep.path}: ok, {values.size_text(size)}" for sweep, size in validation.sweeps),
+            validation.problems,
+            EXIT_PROBLEMS * has_errors(validation.problems),
+        )
+
+    response.respond("validate", form, work)
+
+
+def try_(
+    name: SweepArgument,
+    trial: Annotated[
+        int, typer.Option("--trial", metavar="N", help="Run trial N of `sweep plan`, counted from 0.")
+    ] = 0,
+    form: FormatOption = Format.TEXT,
+) -> None:
+    """Run one trial from the work tree on this machine, without committing or recording anything."""
+
+    def work() -> Response:
+        from sweepledger.cli.text import author
+        from sweepledger.commands import try_ as command
+        from sweepledger.commands.repository.workspace import Workspace
+
+        tried = command.try_(
+            Workspace.find(response.current_folder()), name, trial, quiet=form is Format.JSON
+        )
+        code = 0 if tried.is_ok else EXIT_PROBLEMS
+        return Response(tried.as_data(), author.tried_text(tried), exit_code=code)
+
+    response.respond("try", form, work)
+
+
+def generate(
+    names: SweepsArgument = None,
+    check_only: Annotated[
+        bool, typer.Option("--check", help="Write nothing; exit with 5 if a batch is missing.")
+    ] = False,
+    exit_code: Annotated[
+        bool, typer.Option("--exit-code", help="Exit with 5 if anything was written, for hooks.")
+    ] = False,
+    push: Annotated[
+        bool,
+        typer.Option("--push", help="Commit on the branch; requires `generate: on-merge` in the settings."),
+    ] = False,
+    base: BaseOption = None,
+    form: FormatOption = Format.TEXT,
+) -> None:
+    """Write the next batch of each sweep: the trials that no batch lists yet."""
+
+    def work() -> Response:
+        from sweepledger.cli.text import author
+        from sweepledger.commands import generate as command
+        from sweepledger.commands.repository.workspace import Workspace
+        from sweepledger.errors import UsageError
+
+        if push and (check_only or exit_code or base is not None):
+            raise UsageError("--push cannot be combined with --check, --exit-code or --base")
+        workspace = Workspace.find(response.current_folder())
+        if push:
+            return _push_batches(workspace, names or ())
+        generated = command.generate(workspace, names or (), check=check_only, base=base)
+        has_drift = (check_only or exit_code) and any(item.is_pending for item in generated)
+        text = author.generated_text(generated, check=check_only)
+        return Response(generated_data(generated), text, _warnings(generated), EXIT_DRIFT * has_drift)
+
+    response.respond("generate", form, work)
+
+
+def _push_batches(workspace: "Workspace", names: "Iterable[str]") -> Response:
+    from sweepledger.cli.text import author
+    from sweepledger.commands import generate
+
+    generated, commit = generate.push_batches(workspace, names)
+    last_line = f"committed as {commit}" if commit else "nothing to commit: every trial is in a batch"
+    data = {**generated_data(generated), "commit": commit}
+    return Response(data, (*author.generated_text(generated, check=False), last_line), _warnings(generated))
+
+
+def update(name: SweepArgument, base: BaseOption = None, form: FormatOption = Format.TEXT) -> None:
+    """Update a sweep to the current code, image and data; if they changed, add a batch with all trials."""
+
+    def work() -> Response:
+        from sweepledger.cli.text import author
+        from sweepledger.commands import generate as command
+        from sweepledger.commands.repository.workspace import Workspace
+
+        generated = command.update(Workspace.find(response.current_folder()), name, base=base)
+        text = author.generated_text([generated], check=False)
+        return Response(generated_data([generated]), text, _warnings([generated]))
+
+    response.respond("update", form, work)
+
+
+def _warnings(generated: "Iterable[Generated]") -> tuple[Problem, ...]:
+    return tuple(sorted(warning for item in generated for warning in item.warnings))
+
+
+def schema(
+    file: Annotated[
+        SchemaFile, typer.Argument(help="File type: a spec (sweep), or sweepledger.yaml (settings).")
+    ] = SchemaFile.SWEEP,
+) -> None:
+    """Print the JSON Schema with which editors complete and explain keys."""
+    from sweepledger.spec.schemas import schema_text
+
+    print(schema_text(file), end="")
+
+
+class ForeignFormat(StrEnum):
+    """Formats of other tools that can be imported and exported."""
+
+    WANDB = "wandb"
+    KATIB = "katib"
+    HYDRA = "hydra"
+    NVIDIA = "nvidia"
+    CSV = "csv"
+    JSONL = "jsonl"
+
+
+ForeignFormatArgument = Annotated[
+    ForeignFormat, typer.Argument(metavar="FORMAT", help=f"One of {', '.join(ForeignFormat)}.")
+]
+OutputOption = Annotated[
+    Path | None,
+    typer.Option("--output", metavar="PATH", help="Write to this file, which must not exist."),
+]
+
+
+def import_(
+    foreign: ForeignFormatArgument,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="File to import; `-` reads standard input.")],
+    name: Annotated[
+        str | None,
+        typer.Option("--name", metavar="NAME", help="Name the sweep; default: the name in the file."),
+    ] = None,
+    output: OutputOption = None,
+    form: FormatOption = Format.TEXT,
+) -> None:
+    """Convert another tool's file to a spec, and list what could not be converted."""
+
+    def work() -> Response:
+        from sweepledger.commands import exchange as command
+
+        source = _read_standard_input() if file == "-" else command.ForeignFile.read(Path(file))
+        imported = command.import_(
+            foreign, source, folder=response.current_folder(), name=name, output=output
+        )
+        if form is Format.TEXT:
+            message = f"wrote {imported.path}\nnext: `sweep validate`" if imported.is_written else None
+            _print_losses(imported.losses)
+            _print_file(imported.text, message)
+        code = EXIT_PROBLEMS * has_errors(imported.problems)
+        return Response(imported.as_data(), problems=imported.problems, exit_code=code)
+
+    response.respond("import", form, work)
+
+
+def export(
+    foreign: ForeignFormatArgument,
+    name: SweepArgument,
+    output: OutputOption = None,
+    form: FormatOption = Format.TEXT,
+) -> None:
+    """Convert a sweep to another tool's file, and list what could not be converted."""
+
+    def work() -> Response:
+        from sweepledger.commands import exchange as command
+        from sweepledger.commands.repository.workspace import Workspace
+
+        exported = command.export(Workspace.find(response.current_folder()), foreign, name, output=output)
+        if form is Format.TEXT:
+            _print_losses(exported.losses)
+            _print_file(exported.text, f"wrote {exported.path}" if exported.path else None)
+        return Response(exported.as_data(), problems=exported.warnings)
+
+    response.respond("export", form, work)
+
+
+def _read_standard_input() -> "ForeignFile":
+    from sweepledger.commands.exchange import LARGEST_IMPORT, ForeignFile
+
+    return ForeignFile(sys.stdin.buffer.read(LARGEST_IMPORT + 1), "-")
+
+
+def _print_file(text: str, message: str | None) -> None:
+    """Print the message, or else the text of the file byte for byte, without markup or folding."""
+    with response.ignore_broken_pipe():
+        sys.stdout.flush()
+        sys.stdout.buffer.write(f"{message}\n".encode() if message else text.encode())
+
+
+def _print_losses(losses: "Sequence[Loss]") -> None:
+    """Print what was not converted to standard error, so that standard output contains the file alone."""
+    if not losses:
+        return
+    from rich.table import Table
+
+    table = Table("not carried over", "instead, or why", box=None, pad_edge=False, title_justify="left")
+    for loss in losses:
+        table.add_row(_cell(loss.what), _cell(loss.why))
+    response.open_console(stderr=True).print(table)
+
+
+def _cell(text: str) -> "Text":
+    from rich.text import Text
+
+    return Text(escape_cell(text))

@@ -1,0 +1,290 @@
+"""The `data` of JSON envelopes, one function per type of value."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from sweepledger.cli.response import EXIT_PROBLEMS, Response
+from sweepledger.errors import UnreadableError
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from sweepledger.commands.check import CheckReport
+    from sweepledger.commands.collection.results_commit import ResultsCommit
+    from sweepledger.commands.generation.next_batch import Generated
+    from sweepledger.commands.next_ import SearchStep
+    from sweepledger.commands.plan import Planned
+    from sweepledger.commands.reports.budget import MonthBudget
+    from sweepledger.commands.reports.results import RankedTrials
+    from sweepledger.commands.reports.status import Origin, SweepStatus
+    from sweepledger.commands.rounds.next_round import RoundBlocked, RoundDue, Step
+    from sweepledger.commands.rounds.progress import SearchProgress
+    from sweepledger.commands.rounds.round_commit import PushedRound
+    from sweepledger.commands.scaffold.bootstrap import Bootstrapped
+    from sweepledger.commands.submit import Submitted
+    from sweepledger.formats.summary_csv import SummaryRow
+    from sweepledger.plan import Charge, RoundBounds
+
+
+def generated_data(generated_sweeps: "Iterable[Generated]") -> dict[str, Any]:
+    """Return what `sweep generate` wrote or would write."""
+    return {
+        "sweeps": [
+            {
+                "name": generated.sweep.name,
+                "trials": generated.trials,
+                "known": generated.known,
+                "new": generated.trials - generated.known,
+                "batch": generated.batch.name if generated.batch else None,
+                "written": bool(generated.batch) and not generated.is_written,
+                "removed": [stored.folder for stored in generated.stale],
+            }
+            for generated in generated_sweeps
+        ]
+    }
+
+
+def plan_data(planned: "Planned") -> dict[str, Any]:
+    """Return the review that `sweep plan` shows."""
+    from sweepledger.plan import review_as_data
+
+    return {
+        "base": planned.base,
+        "month": planned.month,
+        "currency": planned.currency or None,
+        "sweeps": [review_as_data(review) for review in planned.reviews],
+        "settled": list(planned.unchanged),
+    }
+
+
+def check_data(report: "CheckReport") -> dict[str, object]:
+    """Return the report of `sweep check`."""
+    from sweepledger.plan import pool_usage_as_data
+
+    return {
+        "specs": report.specs,
+        "built": list(report.builds.built),
+        "unchanged": list(report.builds.unchanged),
+        "untracked": list(report.untracked),
+        "pools": {name: pool_usage_as_data(usage) for name, usage in report.rooms},
+    }
+
+
+def results_commit_data(commit: "ResultsCommit") -> dict[str, Any]:
+    """Return a results commit, and the next step of its search."""
+    summary = commit.summary
+    return {
+        "sweep": summary.sweep,
+        "batches": list(commit.batches),
+        "commit": commit.commit,
+        "corrupt": list(commit.corrupt),
+        "counts": {str(status): count for status, count in summary.counts.items()},
+        "best": None if summary.winner is None else {"trial": summary.winner.trial, "value": summary.best},
+        # None for sweeps without a search, and if rounds are not requested automatically.
+        "next": None if commit.step is None else next_step_data(commit.step),
+    }
+
+
+def status_response(
+    data: "list[dict[str, Any]]", statuses: "tuple[SweepStatus, ...]", *lines: "Text"
+) -> Response:
+    """Return the state of sweeps; files that cannot be read are problems, and set the exit code."""
+    from sweepledger.cli.text import results
+
+    problems = tuple(problem for status in statuses for problem in status.problems)
+    mistakes = tuple(problem for status in statuses for problem in status.mistakes)
+    code = UnreadableError.exit_code if problems else EXIT_PROBLEMS if mistakes else 0
+    return Response({"sweeps": data}, (*results.status_text(statuses), *lines), (*problems, *mistakes), code)
+
+
+def sweep_status_data(status: "SweepStatus") -> dict[str, Any]:
+    """Return the state of one sweep."""
+    from sweepledger.cli.text import values
+
+    best = (
+        None
+        if status.best is None
+        else {"trial": status.best.trial, "value": status.best.metric(status.metric)}
+    )
+    return {
+        "name": status.sweep,
+        "batches": status.batches,
+        "active": list(status.active),
+        "trials": status.trials,
+        **{name: status.counts[name] for name in values.STATUS_COUNTS},
+        "best": best,
+        **({"front": [row.trial for row in status.front]} if status.front else {}),
+        **({"search": search_progress_data(status.search)} if status.search else {}),
+        **({} if status.origin is None else {"links": origin_data(status.origin)}),
+    }
+
+
+def trial_data(ranked: "RankedTrials", row: "SummaryRow", why: str | None) -> dict[str, Any]:
+    """Return one ranked trial of `sweep results`."""
+    return {
+        "trial": row.trial,
+        "batch": row.batch,
+        "index": row.index,
+        "status": str(row.status),
+        "reason": row.reason,
+        "params": dict(row.assignment),
+        "metrics": dict(row.metrics),
+        "seconds": row.seconds,
+        "not_ranked": why,
+        # Only for sweeps with several metrics.
+        **({"front": row.trial in ranked.front and why is None} if ranked.others else {}),
+    }
+
+
+def budget_data(budget: "MonthBudget") -> dict[str, Any]:
+    """Return a month's budgets of all teams."""
+    from sweepledger.plan import balance_as_data
+
+    return {
+        "base": budget.base,
+        "month": budget.month,
+        "currency": budget.currency or None,
+        "budgets": [balance_as_data(balance) for balance in budget.balances],
+        "sweeps": [
+            {
+                "sweep": share.sweep,
+                "teams": list(share.teams),
+                "used": charge_data(share.used),
+                "promised": charge_data(share.promised),
+            }
+            for share in budget.shares
+        ],
+        "unread": list(budget.unread),
+    }
+
+
+def charge_data(charge: "Charge") -> dict[str, float]:
+    """Return GPU hours and money."""
+    return {"gpu_hours": charge.gpu_hours, "money": charge.money}
+
+
+def bootstrap_data(result: "Bootstrapped") -> dict[str, Any]:
+    """Return what `sweep bootstrap` wrote, and the remaining manual steps."""
+    return {
+        "written": list(result.written),
+        "removed": list(result.removed),
+        "kept": list(result.kept),
+        "settings": list(result.changed_settings),
+        "secrets": [
+            {
+                "purpose": secret.purpose,
+                "namespace": secret.namespace,
+                "name": secret.name,
+                "keys": list(secret.keys),
+                "commands": list(secret.commands),
+            }
+            for secret in result.secrets
+        ],
+        "key_pair": list(result.key_pair),
+        "results_folder": list(result.results_folder),
+        "ruleset": result.ruleset,
+        "owners": list(result.owners),
+        "gaps": list(result.gaps),
+    }
+
+
+def submitted_data(submitted: "Submitted") -> dict[str, Any]:
+    """Return what `sweep submit` created."""
+    return {
+        "batch": submitted.batch,
+        "created": list(submitted.created),
+        "present": list(submitted.running),
+        "recorded": submitted.recorded,
+    }
+
+
+def origin_data(origin: "Origin") -> dict[str, Any]:
+    """Return the files of a sweep, and the pull requests that added its batches."""
+    return {
+        "spec": origin.spec,
+        "batches": [{"folder": folder, "pull_request": number} for folder, number in origin.batches],
+        "results": origin.results,
+    }
+
+
+def size_data(size: "int | RoundBounds") -> dict[str, Any]:
+    """Return the size of a sweep; null if only its results bound a search."""
+    if isinstance(size, int):
+        return {"trials": size}
+    return {"trials": size.trials, "rounds": size.rounds, "round_size": size.size}
+
+
+def search_data(step: "SearchStep", *, explain: bool) -> dict[str, Any]:
+    """Return the next step of a search; with `explain`, also its evidence."""
+    from sweepledger.commands.next_ import evidence_weights
+    from sweepledger.commands.rounds.next_round import RoundBlocked
+
+    data: dict[str, Any] = {"name": step.name, **next_step_data(step.step)}
+    if data["state"] == "due":
+        data["written"] = step.generated is not None and not step.is_missing
+        data["commit"] = step.pushed.commit if step.pushed else None
+    if explain and not isinstance(step.step, RoundBlocked):
+        data["evidence"] = [
+            {
+                "trial": observation.id,
+                "round": observation.round,
+                "status": str(observation.status),
+                "values": observation.values,
+            }
+            for observation in step.step.evidence.observations
+        ]
+        data["weighed"] = [
+            {"told": part.use, "trials": part.trials, "rounds": list(part.rounds)}
+            for part in evidence_weights(step.step)
+        ]
+    return data
+
+
+def next_step_data(step: "Step | RoundBlocked") -> dict[str, Any]:
+    """Return the next step of a search."""
+    from sweepledger.commands.rounds.next_round import ResultsPending, RoundBlocked, RoundDue, SearchEnded
+
+    match step:
+        case RoundDue():
+            return {"state": "due", **round_data(step)}
+        case ResultsPending(evidence=evidence):
+            return {"state": "waiting", "batches": list(evidence.pending)}
+        case SearchEnded(reason=reason, text=text):
+            return {"state": "over", "reason": reason, "says": text}
+        case RoundBlocked(reason=reason, hint=hint):
+            return {"state": "blocked", "says": reason, "hint": hint}
+
+
+def pushed_round_data(pushed: "PushedRound | RoundBlocked") -> dict[str, Any]:
+    """Return the commit that added a round, or why the search is blocked."""
+    from sweepledger.commands.rounds.next_round import RoundBlocked
+
+    if isinstance(pushed, RoundBlocked):
+        return {"sweep": pushed.sweep, "commit": None, **next_step_data(pushed)}
+    return {"sweep": pushed.due.sweep.name, "commit": pushed.commit, **next_step_data(pushed.due)}
+
+
+def search_progress_data(progress: "SearchProgress") -> dict[str, Any]:
+    """Return the progress of a search."""
+    return {
+        "method": progress.method,
+        "round": progress.round,
+        "rounds": progress.rounds,
+        "recorded": progress.recorded,
+        "most": progress.most,
+        "state": str(progress.state),
+        "reason": progress.reason,
+        "says": progress.text,
+    }
+
+
+def round_data(due: "RoundDue") -> dict[str, Any]:
+    """Return a round that is due."""
+    return {
+        "round": due.round.number,
+        "engine": due.round.engine,
+        "batch": due.batch.name,
+        "trials": due.batch.lock.trials,
+        "redrawn": due.round.redrawn,
+        "replaced": due.round.replaced,
+    }

@@ -1,0 +1,493 @@
+"""Commands for merged batches: local, collect, next, cancel, retry, expire, submit, collect-by-pod."""
+
+import time
+from collections.abc import Iterable
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sweepledger.cli import completion, envelopes, response
+from sweepledger.cli.envelopes import results_commit_data, search_data, submitted_data
+from sweepledger.cli.options import (
+    BaseOption,
+    BatchOption,
+    BranchOption,
+    ContextOption,
+    FormatOption,
+    ImageOption,
+    PatienceOption,
+    PushOption,
+    RemoteOption,
+    StateOption,
+    SweepArgument,
+)
+from sweepledger.cli.response import (
+    EXIT_DRIFT,
+    EXIT_SEARCH_ENDED,
+    EXIT_STORAGE,
+    SHORT_COMMIT,
+    Format,
+    Response,
+)
+from sweepledger.cli.text import rounds
+from sweepledger.cli.text.rounds import next_lines
+from sweepledger.cli.text.values import count_text
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from sweepledger.commands.collect import Collection
+    from sweepledger.commands.expire import BatchExpiry, Expired
+    from sweepledger.commands.local import Event
+    from sweepledger.commands.next_ import SearchStep
+    from sweepledger.commands.repository.workspace import Target, Workspace
+    from sweepledger.commands.retry import Retried
+    from sweepledger.commands.submit import Submitted
+
+
+def local(
+    once: Annotated[bool, typer.Option("--once", help="Exit when no batch is active.")] = False,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            "--jobs", "-j", min=1, metavar="N", help="Run at most N trials at once; default: as many as fit."
+        ),
+    ] = None,
+    without_gpu: Annotated[
+        bool,
+        typer.Option(
+            "--without-gpu", help="Run trials without the GPUs that they require; their records say so."
+        ),
+    ] = False,
+    remote: RemoteOption = None,
+    branch: BranchOption = None,
+    state: StateOption = None,
+    form: FormatOption = Format.TEXT,
+) -> None:
+    """Run sweeps on this machine: follow the branch, run the rendered Jobs as processes, record the results.
+
+    Trials run with your permissions, without a sandbox.
+    """
+
+    def work() -> Response:
+        from sweepledger.commands import local as command
+        from sweepledger.commands.repository import catalog
+        from sweepledger.commands.repository.workspace import Workspace
+
+        workspace = Workspace.find(response.current_folder())
+        options = command.Options(
+            url=workspace.remote_url(remote),
+            branch=branch or workspace.settings.branch,
+            followed=f"{remote or workspace.settings.remote}/{branch or workspace.settings.branch}",
+            workspace=workspace,
+            state=catalog.state_folder(workspace, state),
+            once=once,
+            jobs=jobs,
+            without_gpu=without_gpu,
+        )
+        return _show_events(command.local(options), form)
+
+    response.respond("local", form, work)
+
+
+def _show_events(events: "Iterable[Event]", form: Format) -> Response:
+    """Print events until there are no more, and return the results commits.
+
+    Problems of a refused batch that were printed are not printed again.
+    """
+    from sweepledger.cli.text.progress import ProgressDisplay
+    from sweepledger.errors import SpecError
+
+    with ProgressDisplay(response.open_console(stderr=form is Format.JSON)).live() as display:
+        try:
+            commits = [results_commit_data(event.commit) for event in display.follow(events)]
+        except SpecError as error:
+            if form is Format.JSON or not display.printed_problems.issuperset(error.problems):
+                raise
+            message = "some batches could not run on this machine: see above"
+            return Response({}, (message,), exit_code=error.exit_code)
+        return Response({"collected": commits})
+
+
+def collect(
+    push: PushOption = False,
+    remote: RemoteOption = None,
+    branch: BranchOption = None,
+    state: StateOption = None,
+    results: Annotated[
+        Path | None,
+        typer.Option(
+            "--results", metavar="DIR", help="Read this results volume; default: the state folder's."
+        ),
+    ] = None,
+    cluster: Annotated[
+        bool, typer.Option("--cluster", help="Read from the cluster, with kubectl, which batches have ended.")
+    ] = False,
+    form: FormatOption = Format.TEXT,
+) -> None:
+    """Commit results of ended batches, one commit per sweep with records, summary, report and figures.
+
+    The commit also archives the batches. With --push and `results.mode: branch`, each sweep gets a branch
+    results/SWEEP/COMMIT to merge. With --cluster, attempts without a record are described from their pods,
+    and stalled batches are listed.
+    """
+
+    def work() -> Response:
+        from sweepledger.cli import cluster_status
+        from sweepledger.commands.repository import catalog
+        from sweepledger.commands.repository.workspace import Workspace, results_target
+
+        workspace = Workspace.find(response.current_folder())
+        folder = catalog.state_folder(workspace, state)
+        target = results_target(workspace, remote, branch, push=push)
+        volume = _require_volume(results) if results else folder / "results"
+        if cluster:
+            return cluster_status.collected_response(
+                workspace, _collect_from_cluster(workspace, target, volume)
+            )
+        return _collect_here(target, volume, folder)
+
+    response.respond("collect", form, work)
+
+
+def _collect_from_cluster(workspace: "Workspace", target: "Target", volume: Path) -> "Collection":
+    from sweepledger.commands.collect import collect_from_cluster
+    from sweepledger.engine.cluster.kubectl import Kubectl
+
+    return collect_from_cluster(target, volume, Kubectl(), workspace.settings.namespace)
+
+
+def _collect_here(target: "Target", volume: Path, state: Path) -> Response:
+    from sweepledger.cli.text import results
+    from sweepledger.commands.collect import collect_from_state
+
+    collection = collect_from_state(target, volume, state)
+    data = {
+        "collected": list(map(results_commit_data, collection.collected)),
+        "asked": list(map(envelopes.pushed_round_data, collection.rounds)),
+    }
+    lines = (
+        *results.collected_text(collection.collected),
+        *map(rounds.pushed_round_text, collection.rounds),
+    )
+    return Response(data, lines, failures=collection.failures)
+
+
+def _require_volume(path: Path) -> Path:
+    """Return the volume's path. Raises StorageError if it is not mounted: all trials would be recorded as missing."""
+    from sweepledger.errors import StorageError
+
+    if not path.is_dir():
+        raise StorageError(f"{path}: no such folder", hint="mount the results volume there")
+    return path.absolute()
+
+
+class UnfinishedStatus(StrEnum):
+    """Statuses of trials that can be retried."""
+
+    FAILED = "failed"
+    MISSING = "missing"
+    CANCELLED = "cancelled"
+
+
+def cancel(
+    name: SweepArgument,
+    batch: BatchOption = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Request the cancelled trials again after they are recorded.")
+    ] = False,
+    form: FormatOption = Format.TEXT,
+) -> None:
+    """Cancel running batches: commit their names in the spec and their overlays in the archive.
+
+    The commit takes effect when it is pushed or merged.
+    """
+
+    def work() -> Response:
+        from sweepledger.commands import cancel as command
+        from sweepledger.commands.repository.workspace import Workspace
+
+        workspace = Workspace.find(response.current_folder())
+        cancelled = command.cancel(workspace, name, batch=batch, replace=replace)
+        batches, commit = ", ".join(cancelled.batches), cancelled.commit[:SHORT_COMMIT]
+        lines = [
+            f"cancelled {batches} ({count_text(cancelled.trials, 'trial')}) in {commit}",
+            "next: push or merge the commit; the controller then ends the pods, and the collector records the rest",
+        ]
+        if replace:
+            lines.append(f"then: `sweep generate {cancelled.sweep}` requests the cancelled trials again")
+        data = {
+            "sweep": cancelled.sweep,
+            "batches": list(cancelled.batches),
+            "trials": cancelled.trials,
+            "commit": cancelled.commit,
+            "replaced": cancelled.is_replaced,
+        }
+        return Response(data, tuple(lines))
+
+    response.respond("cancel", form, work)
+
+
+def retry(
+    name: SweepArgument,
+    failed: Annotated[bool, typer.Option("--failed", help="Retry failed trials only.")] = False,
+    missing: Annotated[bool, typer.Option("--missing", help="Retry trials without a record only.")] = False,
+    status: Annotated[
+        list[UnfinishedStatus] | None,
+        typer.Option(
+            "--status", help="Retry trials with this status only; can be repeated. Default: all three."
+        ),
+    ] = None,
+    batch: BatchOption = None,
+    form: FormatOption = Format.TEXT,
+) -> None:
+    """Retry failed, missing and cancelled trials: commit a batch that contains them."""
+
+    def work() -> Response:
+        from sweepledger.commands import retry as command
+        from sweepledger.commands.repository.workspace import Workspace
+        from sweepledger.structs.record import RETRYABLE_STATUSES, Status
+
+        selected = [
+            *(status or ()),
+            *[UnfinishedStatus.FAILED] * failed,
+            *[UnfinishedStatus.MISSING] * missing,
+        ]
+        statuses = frozenset(map(Status, selected)) or RETRYABLE_STATUSES
+        workspace = Workspace.find(response.current_folder())
+        return _retry_response(command.retry(workspace, name, batch=batch, statuses=statuses))
+
+    response.respond("retry", form, work)
+
+
+def _retry_response(retried: "Retried") -> Response:
+    generated = retried.generated
+    trials = count_text(generated.retried, "trial")
+    first_line = (
+        f"{retried.batch} retries {trials}, in {retried.commit[:SHORT_COMMIT]}"
+        if retried.commit
+        else f"{retried.batch} retries {trials} already"
+    )
+    data = {
+        "sweep": generated.sweep.name,
+        "batch": retried.batch,
+        "retried": generated.retried,
+        "trials": generated.trials - generated.known,
+        "commit": retried.commit,
+    }
+    return Response(data, (first_line, "next: push the commit, or open a pull request"))
+
+
+def expire(
+    results: Annotated[Path, typer.Option("--results", metavar="DIR", help="Folder of the results volume.")],
+    checkpoints: Annotated[
+        Path | None,
+        typer.Option("--checkpoints", metavar="DIR", help="Folder of the checkpoint volume, if separate."),
+    ] = None,
+    artifacts: Annotated[
+        Path | None,
+        typer.Option("--artifacts", metavar="DIR", help="Folder of the artifact volume, if separate."),
+    ] = None,
+    remote: RemoteOption = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print what would be deleted, and delete nothing.")
+    ] = False,
+    form: FormatOption = Format.TEXT,
+) -> None:
+    """Delete a batch's folders on volumes when its records have been in git for `results.keep` days.
+
+    Only records on the remote's branch count. Exits with 5 if a trial left a record that git does not
+    contain, and with 3 if deleting failed; all other folders are deleted nevertheless.
+    """
+
+    def work() -> Response:
+        from sweepledger.commands import expire as command
+        from sweepledger.commands.repository.workspace import Workspace
+
+        workspace = Workspace.find(response.current_folder())
+        name = remote or workspace.settings.remote
+        workspace.remote_url(name)
+        folders = {"results": results, "checkpoints": checkpoints, "artifacts": artifacts}
+        volumes = {volume: folder.absolute() for volume, folder in folders.items() if folder is not None}
+        expired = command.expire(workspace, volumes, remote=name, now=time.time(), dry_run=dry_run)
+        return _expire_response(expired, dry_run=dry_run)
+
+    response.respond("expire", form, work)
+
+
+def _expire_response(expired: "Expired", *, dry_run: bool) -> Response:
+    from rich.text import Text
+
+    from sweepledger.commands.expire import FolderState
+
+    code = EXIT_DRIFT if expired.in_state(FolderState.LATE) else 0
+    if expired.in_state(FolderState.FAILED):
+        code = EXIT_STORAGE
+    data = {
+        "dry_run": dry_run,
+        "keep_days": expired.keep_days,
+        "batches": [
+            {
+                "name": expiry.batch,
+                "state": str(expiry.state),
+                "volumes": list(expiry.volumes),
+                "reason": expiry.reason or None,
+            }
+            for expiry in expired.batches
+        ],
+        "unknown": list(expired.unknown),
+    }
+    batch_lines = [_expiry_line(expiry, dry_run=dry_run) for expiry in expired.batches]
+    unknown_lines = [
+        Text(response.escape_control_characters(f"unknown: {path}: not the folder of a batch, kept"))
+        for path in expired.unknown
+    ]
+    count = len(expired.in_state(FolderState.EXPIRED))
+    verb = "would delete" if dry_run else "deleted"
+    last_line = (
+        f"{verb} the folders of {count} of {len(expired.batches)} batch(es), {expired.keep_days} days old"
+    )
+    return Response(data, (*batch_lines, *unknown_lines, Text(last_line)), exit_code=code)
+
+
+def _expiry_line(expiry: "BatchExpiry", *, dry_run: bool) -> "Text":
+    from rich.text import Text
+
+    from sweepledger.commands.expire import FolderState
+
+    if expiry.state is FolderState.EXPIRED:
+        verb = "would delete" if dry_run else "deleted"
+        line = f"{verb}: {expiry.batch} ({', '.join(expiry.volumes)})"
+    else:
+        line = f"{expiry.state}: {expiry.batch}: {expiry.reason}"
+    if expiry.state is FolderState.LATE:
+        line += (
+            "\n  hint: inspect the records, then delete the folder yourself; `sweep retry` runs a trial again"
+        )
+    return Text(response.escape_control_characters(line))
+
+
+def submit(
+    name: Annotated[str, typer.Argument(metavar="NAME|BATCH", help="Sweep, or one of its batches.")],
+    context: ContextOption = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Validate all objects on the server, and create nothing.")
+    ] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Create deleted Jobs again if git has no result of them.")
+    ] = False,
+    form: FormatOption = Format.TEXT,
+) -> None:
+    """Create the Jobs of a merged batch on a cluster without GitOps, at most once."""
+
+    def work() -> Response:
+        from sweepledger.commands import submit as command
+        from sweepledger.commands.repository.workspace import Workspace
+        from sweepledger.engine.cluster.kubectl import Kubectl
+
+        workspace = Workspace.find(response.current_folder())
+        submitted = command.submit(workspace, name, Kubectl(context), dry_run=dry_run, again=again)
+        data = {"dry_run": dry_run, "batches": list(map(submitted_data, submitted))}
+        return Response(data, _submitted_lines(submitted, dry_run=dry_run))
+
+    response.respond("submit", form, work)
+
+
+def _submitted_lines(submitted: "tuple[Submitted, ...]", *, dry_run: bool) -> tuple[str, ...]:
+    verb = "would create" if dry_run else "created"
+    lines = [
+        f"{batch.batch}: {verb} {len(batch.created)} object(s), {len(batch.running)} exist already, "
+        f"{batch.recorded} trial(s) recorded"
+        for batch in submitted
+    ]
+    return (*lines, *(() if dry_run else ("next: `sweep collect-by-pod` when the Jobs have ended",)))
+
+
+def collect_by_pod(
+    context: ContextOption = None,
+    image: ImageOption = None,
+    push: PushOption = False,
+    patience: PatienceOption = 300,
+    form: FormatOption = Format.TEXT,
+) -> None:
+    """Collect results from a volume that only pods can read, through a short-lived pod."""
+
+    def work() -> Response:
+        from sweepledger.cli import cluster_status
+        from sweepledger.commands import collect as command
+        from sweepledger.commands.repository.workspace import Workspace, results_target
+        from sweepledger.engine.cluster.kubectl import Kubectl
+
+        workspace = Workspace.find(response.current_folder())
+        target = results_target(workspace, push=push)
+        collection = command.collect_by_pod(
+            workspace, target, Kubectl(context), image=image, patience=patience
+        )
+        return cluster_status.collected_response(workspace, collection)
+
+    response.respond("collect-by-pod", form, work)
+
+
+def next_(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[NAME]...",
+            help="Names of searches; default: all of sweeps/.",
+            autocompletion=completion.sweeps,
+        ),
+    ] = None,
+    check_only: Annotated[
+        bool, typer.Option("--check", help="Write nothing; exit with 5 if a due round is missing.")
+    ] = False,
+    push: Annotated[
+        bool,
+        typer.Option("--push", help="Commit on the remote's branch instead of writing to the work tree."),
+    ] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="List the results that the round is computed from.")
+    ] = False,
+    base: BaseOption = None,
+    form: FormatOption = Format.TEXT,
+) -> None:
+    """Write the next round of each search, computed from the spec, the records in git, and the seed.
+
+    Exits with 6 if all searches have ended (with 0 for --push, which workflows use). With
+    `results.mode: branch`, --push creates a branch to merge.
+    """
+
+    def work() -> Response:
+        from sweepledger.commands import next_ as command
+        from sweepledger.commands.repository.workspace import Workspace, results_target
+        from sweepledger.errors import UsageError
+
+        workspace = Workspace.find(response.current_folder())
+        if push and (check_only or base is not None):
+            raise UsageError("--push cannot be combined with --check or --base")
+        if push:
+            steps = command.push_next(workspace, results_target(workspace, push=True), names or ())
+        else:
+            steps = command.next_(workspace, names or (), check=check_only, base=base)
+        step_response = _next_response(workspace, steps, explain=explain, check=check_only)
+        if push and step_response.exit_code == EXIT_SEARCH_ENDED:
+            # A workflow with nothing to commit has succeeded.
+            return replace(step_response, exit_code=0)
+        return step_response
+
+    response.respond("next", form, work)
+
+
+def _next_response(
+    workspace: "Workspace", steps: "tuple[SearchStep, ...]", *, explain: bool, check: bool
+) -> Response:
+    lines = tuple(
+        line for step in steps for line in next_lines(workspace, step, explain=explain, check=check)
+    )
+    problems = tuple(sorted(problem for step in steps for problem in step.problems))
+    is_missing = check and any(step.is_missing for step in steps)
+    code = EXIT_DRIFT if is_missing else EXIT_SEARCH_ENDED if all(step.is_over for step in steps) else 0
+    data = {"searches": [search_data(step, explain=explain) for step in steps]}
+    return Response(data, lines, problems, code)

@@ -1,0 +1,129 @@
+"""Options and arguments that several commands share, and the headings of `sweep --help`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sweepledger.cli import completion
+from sweepledger.cli.response import Format
+
+if TYPE_CHECKING:
+    from sweepledger.commands.collection.reader_pod import ReaderPod
+    from sweepledger.commands.repository.workspace import Workspace
+
+AUTHOR = "Write sweeps"
+RUN = "Run merged batches"
+READ = "Read and check results"
+PLATFORM = "Set up repositories and clusters"
+
+FormatOption = Annotated[Format, typer.Option("--format", help="Print text, or one JSON object.")]
+
+SweepArgument = Annotated[
+    str, typer.Argument(metavar="NAME", help="Name of the sweep.", autocompletion=completion.sweeps)
+]
+SweepOrSpecArgument = Annotated[
+    str,
+    typer.Argument(metavar="NAME", help="Name or spec of the sweep.", autocompletion=completion.sweeps),
+]
+OptionalSweepArgument = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[NAME]",
+        help="Name or spec of one sweep; default: all sweeps.",
+        autocompletion=completion.sweeps,
+    ),
+]
+SweepsArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[NAME]...",
+        help="Names of sweeps; default: all of sweeps/.",
+        autocompletion=completion.sweeps,
+    ),
+]
+TrialArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="TRIAL",
+        help="Trial id or the beginning of one, or SWEEP/TRIAL.",
+        autocompletion=completion.trials,
+    ),
+]
+BatchOption = Annotated[
+    str | None,
+    typer.Option(
+        "--batch",
+        metavar="BATCH",
+        help="Select this batch only; default: every batch to which the command applies.",
+        autocompletion=completion.batches,
+    ),
+]
+
+BaseOption = Annotated[
+    str | None,
+    typer.Option(
+        "--base", metavar="REV", help="Compare with this commit; default: the remote's branch, else HEAD."
+    ),
+]
+MonthOption = Annotated[
+    str | None,
+    typer.Option(
+        "--month",
+        metavar="YYYY-MM",
+        help="Use the team budgets of this month; default: the month of the base commit.",
+    ),
+]
+RemoteOption = Annotated[
+    str | None,
+    typer.Option("--remote", metavar="NAME", help="Use this remote; default: `remote` in the settings."),
+]
+BranchOption = Annotated[
+    str | None,
+    typer.Option("--branch", metavar="NAME", help="Use this branch; default: `branch` in the settings."),
+]
+PushOption = Annotated[
+    bool, typer.Option("--push", help="Commit on the remote's branch instead of the local one.")
+]
+StateOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--state", metavar="DIR", help="Use this state folder of `sweep local`; default: .sweepledger."
+    ),
+]
+
+ContextOption = Annotated[
+    str | None,
+    typer.Option(
+        "--context", metavar="NAME", help="Use this context of the kubeconfig; default: the current one."
+    ),
+]
+ByPodOption = Annotated[
+    bool, typer.Option("--by-pod", help="Read the cluster's volume through a short-lived pod.")
+]
+ImageOption = Annotated[
+    str | None,
+    typer.Option(
+        "--image",
+        metavar="NAME",
+        help="Run the pod from this image of the settings, which needs sh and tar; default: defaults.image.",
+    ),
+]
+PatienceOption = Annotated[
+    float, typer.Option("--patience", min=1, metavar="SECONDS", help="Wait this long for the pod to run.")
+]
+
+
+def reader_pod(
+    workspace: "Workspace",
+    context: str | None,
+    image: str | None,
+    patience: float,
+    *,
+    claim: str | None = None,
+) -> "ReaderPod":
+    """Return the description of a pod that reads a volume: by default, the results volume."""
+    from sweepledger.commands.collection.reader_pod import ReaderPod
+    from sweepledger.engine.cluster.kubectl import Kubectl
+
+    return ReaderPod(workspace, Kubectl(context), image, patience, claim)

@@ -1,0 +1,360 @@
+"""Commands for the platform team: init, bootstrap, doctor, lint, pin, data digest."""
+
+import shlex
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sweepledger.cli import completion, response
+from sweepledger.cli.envelopes import bootstrap_data
+from sweepledger.cli.options import BranchOption, ContextOption, FormatOption, PatienceOption
+from sweepledger.cli.response import EXIT_DRIFT, EXIT_PROBLEMS, SHORT_COMMIT, Format, Response
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from sweepledger.commands.scaffold.bootstrap import Bootstrapped
+    from sweepledger.engine.cluster.health import HealthFinding
+
+
+class InitControllerChoice(StrEnum):
+    """Controllers of a new repository."""
+
+    ARGOCD = "argocd"
+    FLUX = "flux"
+    SUBMIT = "submit"
+    NONE = "none"
+
+
+class GenerateChoice(StrEnum):
+    """When overlays are written: in the pull request, or by a workflow after the merge."""
+
+    IN_PULL_REQUEST = "in-pull-request"
+    ON_MERGE = "on-merge"
+
+
+class NextRoundChoice(StrEnum):
+    """What requests the next round of a search."""
+
+    REVIEW = "review"
+    WORKFLOW = "workflow"
+    COLLECTOR = "collector"
+
+
+def init(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to create, or an empty folder.")],
+    name: Annotated[
+        str | None, typer.Option("--name", help="Name the repository; default: the name of the folder.")
+    ] = None,
+    controller: Annotated[
+        InitControllerChoice,
+        typer.Option("--controller", help="Choose what applies the overlays; `none`: `sweep local`."),
+    ] = InitControllerChoice.NONE,
+    generate: Annotated[
+        GenerateChoice,
+        typer.Option(
+            "--generate", help="Choose when overlays are written; `on-merge`: by a workflow on main."
+        ),
+    ] = GenerateChoice.IN_PULL_REQUEST,
+    next_: Annotated[
+        NextRoundChoice,
+        typer.Option("--next", help="Choose what requests the next round of a search; `review`: the author."),
+    ] = NextRoundChoice.REVIEW,
+    form: FormatOption = Format.TEXT,
+) -> None:
+    """Create a repository for sweeps: settings, base files, an example, and a first commit."""
+
+    def work() -> Response:
+        from sweepledger.commands.scaffold import init as command
+
+        created = command.init(
+            folder, name=name, controller=str(controller), generate=str(generate), next_=str(next_)
+        )
+        lines = (
+            f"created {folder}: {len(created.files)} files, commit {created.commit[:SHORT_COMMIT]} on main",
+            *_init_next_steps(folder, created.example, controller),
+        )
+        data = {"folder": str(folder), "commit": created.commit, "files": list(created.files)}
+        return Response(data, lines)
+
+    response.respond("init", form, work)
+
+
+def _init_next_steps(folder: Path, example: str, controller: InitControllerChoice) -> tuple[str, ...]:
+    cd = "" if folder.resolve() == response.current_folder() else f"cd {shlex.quote(str(folder))} && "
+    return (
+        f"next: {cd}sweep try {example}",
+        *_init_cluster_steps(controller),
+        f"then: `sweep generate {example}`, and commit the files that it writes; README.md describes the rest",
+    )
+
+
+def _init_cluster_steps(controller: InitControllerChoice) -> tuple[str, ...]:
+    if controller is InitControllerChoice.NONE:
+        return ()
+    lines = ("before `sweep generate`: `sweep pin trainer --repository REPO --tag TAG`, and defaults.image",)
+    if controller is InitControllerChoice.SUBMIT:
+        return lines
+    return (
+        *lines,
+        f"before the cluster runs it: `sweep bootstrap {controller.value} --repo URL --branch main`",
+    )
+
+
+class ControllerChoice(StrEnum):
+    """GitOps controllers that `sweep bootstrap` sets up."""
+
+    ARGOCD = "argocd"
+    FLUX = "flux"
+
+
+class ResultsModeChoice(StrEnum):
+    """How results commits reach the branch: pushed directly, or as a branch to merge."""
+
+    PUSH = "push"
+    BRANCH = "branch"
+
+
+class DistributedShape(StrEnum):
+    """Shapes whose trials have several pods, and which need another controller in the cluster."""
+
+    TRAIN_JOB = "train-job"
+    MPI_JOB = "mpi-job"
+    JOB_SET = "job-set"
+    PYTORCH_JOB = "pytorch-job"
+    TF_JOB = "tf-job"
+
+
+RepoOption = Annotated[
+    str | None, typer.Option("--repo", metavar="URL", help="URL from which the cluster reads the repository.")
+]
+ShapeOption = Annotated[
+    list[DistributedShape] | None,
+    typer.Option("--shape", help="Allow this distributed shape before a spec uses it; can be repeated."),
+]
+PublicOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--public/--private",
+        help="State whether the repository is readable without credentials; default: private.",
+    ),
+]
+ResultsModeOption = Annotated[
+    ResultsModeChoice | None,
+    typer.Option("--results-mode", help="Choose how results commits reach the branch."),
+]
+
+
+def bootstrap(
+    controller: Annotated[ControllerChoice, typer.Argument(help="GitOps controller of the cluster.")],
+    repo: RepoOption = None,
+    branch: BranchOption = None,
+    shape: ShapeOption = None,
+    public: PublicOption = None,
+    results_mode: ResultsModeOption = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Overwrite files that were edited manually.")
+    ] = False,
+    form: FormatOption = Format.TEXT,
+) -> None:
+    """Write the files of a cluster to clusters/, and list the remaining steps: Secrets, folders, server rules."""
+
+    def work() -> Response:
+        from sweepledger.commands.repository.workspace import Workspace
+        from sweepledger.commands.scaffold import bootstrap as command
+        from sweepledger.structs.run_config import Shape
+        from sweepledger.structs.settings import Controller, ResultsMode
+
+        request = command.BootstrapRequest(
+            controller=Controller(controller.value),
+            url=repo,
+            branch=branch,
+            shapes=tuple(Shape(choice.value) for choice in shape) if shape else None,
+            is_public=public,
+            mode=ResultsMode(results_mode.value) if results_mode else None,
+            force=force,
+        )
+        result = command.bootstrap(Workspace.find(response.current_folder()), request)
+        return Response(bootstrap_data(result), ("\n".join(_bootstrap_lines(result)),))
+
+    response.respond("bootstrap", form, work)
+
+
+def _bootstrap_lines(result: "Bootstrapped") -> list[str]:
+    changes = [f"wrote {path}" for path in result.written]
+    changes += [f"removed {path}" for path in result.removed]
+    changes += [f"set {change} in sweepledger.yaml" for change in result.changed_settings]
+    kept = [f"kept {path}: edited manually, so settings do not change it" for path in result.kept]
+    kept += ["--force overwrites edited files"] if kept else []
+    lines = [*(changes or ["nothing to write: all files are up to date"]), *kept]
+    lines += _manual_steps(result) if changes else _required_secrets(result)
+    if result.gaps:
+        lines += ["", "Missing in sweepledger.yaml:"]
+        lines += [f"  {gap}" for gap in result.gaps]
+    next_step = ["", "next: commit and push, then apply the files in the order given in clusters/README.md"]
+    return [*lines, *next_step] if changes else lines
+
+
+def _manual_steps(result: "Bootstrapped") -> list[str]:
+    lines = [
+        "",
+        "Keep files of keys and passwords in a folder outside this clone, and run these commands there.",
+    ]
+    lines += ["", "Create the key pair that signs results, and the line for `signers` in sweepledger.yaml:"]
+    lines += [f"  {command}" for command in result.key_pair]
+    lines += [
+        "",
+        "Create these Secrets, which are never committed. Each key is read from a file of its name; the",
+    ]
+    lines += ["file of a user name, password or token must not end with a newline (printf %s, not echo):"]
+    for secret in result.secrets:
+        lines.append(f"  {secret.purpose}: {secret.namespace}/{secret.name}")
+        lines += [f"    {command}" for command in secret.commands]
+    lines += ["", "Prepare the root of the results export, on a machine where it is a plain folder:"]
+    lines += [f"  {command}" for command in result.results_folder]
+    lines += ["", "Restrict the collector's credential to results, on the git server:"]
+    lines += ["  install clusters/pre-receive.sh as a pre-receive hook", f"  {result.ruleset}"]
+    lines += ["", "Add reviewers of files that decide where and how code runs, as lines of CODEOWNERS:"]
+    return [*lines, *(f"  {line}" for line in result.owners)]
+
+
+def _required_secrets(result: "Bootstrapped") -> list[str]:
+    secrets = ", ".join(f"{secret.namespace}/{secret.name}" for secret in result.secrets)
+    return [f"required Secrets: {secrets} (--format json prints the commands; `sweep doctor` checks them)"]
+
+
+def doctor(
+    context: ContextOption = None,
+    prove: Annotated[
+        bool, typer.Option("--prove", help="Run a temporary Job that writes results as a trial does.")
+    ] = False,
+    patience: PatienceOption = 300,
+    form: FormatOption = Format.TEXT,
+) -> None:
+    """Check the parts of the bootstrap in the cluster, and print hints; exit with 5 if a part is not in place."""
+
+    def work() -> Response:
+        from sweepledger.commands import doctor as command
+        from sweepledger.commands.repository.workspace import Workspace
+        from sweepledger.engine.cluster.kubectl import Kubectl
+
+        workspace = Workspace.find(response.current_folder())
+        report = command.doctor(workspace, Kubectl(context), prove=prove, patience=patience)
+        return Response(
+            {"findings": [finding.as_data() for finding in report.findings]},
+            tuple(map(_finding_text, report.findings)),
+            exit_code=EXIT_DRIFT * (not report.is_healthy),
+        )
+
+    response.respond("doctor", form, work)
+
+
+def _finding_text(finding: "HealthFinding") -> "Text":
+    from rich.text import Text
+
+    details = f": {finding.says}" if finding.says else ""
+    hint = f"\n  hint: {finding.hint}" if finding.hint and finding.state != "ok" else ""
+    return Text(
+        response.escape_control_characters(f"{finding.state}: {finding.part}: {finding.what}{details}{hint}")
+    )
+
+
+def lint(
+    files: Annotated[
+        list[str],
+        typer.Argument(metavar="FILE...", help="Rendered manifests, folders with manifests, or - for stdin."),
+    ],
+    form: FormatOption = Format.TEXT,
+) -> None:
+    """Check rendered manifests: schema, cross-field rules, Pod Security, hardening. Requires no repository."""
+
+    def work() -> Response:
+        from sweepledger.commands import lint as command
+        from sweepledger.reader.manifests import MAX_MANIFEST_BYTES
+
+        stdin = sys.stdin.buffer.read(MAX_MANIFEST_BYTES + 1) if command.STDIN in files else b""
+        result = command.lint(files, stdin, response.current_folder())
+        code = EXIT_DRIFT * response.has_errors(result.problems) if result.is_read else EXIT_PROBLEMS
+        report = result.found
+        line = f"{len(report.objects)} object(s) checked, {len(report.skipped)} skipped"
+        line += f", {len(report.partly)} by schema alone" if report.partly else ""
+        line += f"; {len(report.others)} document(s) are not manifests" if report.others else ""
+        data = {key: list(getattr(report, key)) for key in ("objects", "partly", "skipped", "others")}
+        return Response(data, (line,), result.problems, code)
+
+    response.respond("lint", form, work)
+
+
+data_commands = typer.Typer(help="Compute digests of the data that trials read.", no_args_is_help=True)
+
+
+def pin(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="Name of an image in sweepledger.yaml.",
+            autocompletion=completion.images,
+        ),
+    ],
+    tag: Annotated[
+        str | None,
+        typer.Option("--tag", metavar="TAG", help="Resolve this tag; default: the tag in the settings."),
+    ] = None,
+    repository: Annotated[
+        str | None,
+        typer.Option(
+            "--repository",
+            metavar="REPO",
+            help="Read from this repository; adds the image to the settings, or changes it.",
+        ),
+    ] = None,
+    form: FormatOption = Format.TEXT,
+) -> None:
+    """Resolve an image's tag in its registry, and write the digest to sweepledger.yaml."""
+
+    def work() -> Response:
+        from sweepledger.commands import digests as command
+        from sweepledger.commands.repository.workspace import Workspace
+
+        workspace = Workspace.find(response.current_folder(), unpinned=True)
+        pinned = command.pin(workspace, name, repository=repository, tag=tag)
+        lines = [f"{name}: {pinned.reference}" + ("" if pinned.is_new else " (unchanged)")]
+        if pinned.is_new:
+            lines.append(
+                "next: commit sweepledger.yaml; `sweep update NAME` updates a sweep to the new image"
+            )
+        data = {
+            "image": name,
+            "reference": pinned.reference,
+            "digest": pinned.digest,
+            "before": pinned.before,
+            "changed": pinned.is_new,
+        }
+        return Response(data, tuple(lines))
+
+    response.respond("pin", form, work)
+
+
+@data_commands.command("digest")
+def digest(
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="Folder that trials will read.")],
+    form: FormatOption = Format.TEXT,
+) -> None:
+    """Compute the digest of a folder for `datasets.NAME.digest` in the settings."""
+
+    def work() -> Response:
+        from sweepledger.commands import digests as command
+
+        with response.open_console(stderr=True).status("reading", spinner="line") as status:
+            result = command.folder_digest(
+                path,
+                progress=lambda done: status.update(f"read {done.bytes / 1e9:.1f} GB in {done.files} files"),
+            )
+        data = {"path": str(path), "digest": result.digest, "files": result.files, "bytes": result.bytes}
+        return Response(data, (result.digest,))
+
+    response.respond("data digest", form, work)

@@ -1,0 +1,260 @@
+"""The response of a command: text for users, a JSON envelope for programs, an exit code for scripts."""
+
+import json
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from sweepledger.errors import GeneratorError, IdleError, SeveralError, SpecError, UnreadableError
+from sweepledger.problems import Problem, Severity, escape_line
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+ENVELOPE_VERSION = 1
+
+PIPE_WIDTH = 160
+"""Columns of output that is not a terminal: wide enough for most lines to stay unfolded."""
+
+SHORT_COMMIT = 8
+"""Characters of a commit id in output for users."""
+
+EXIT_PROBLEMS = 1
+EXIT_USAGE = 2
+EXIT_STORAGE = 3
+EXIT_DRIFT = 5
+EXIT_SEARCH_ENDED = 6
+"""All searches that `sweep next` was called for have ended."""
+EXIT_INTERNAL_ERROR = 70
+EXIT_INTERRUPTED = 130
+
+
+class Format(StrEnum):
+    """Output formats of a command."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+@dataclass(frozen=True)
+class Response:
+    """What a command returns: data for programs, renderables for users."""
+
+    data: Mapping[str, Any]
+    renderables: "tuple[RenderableType, ...]" = ()
+    problems: tuple[Problem, ...] = ()
+    exit_code: int = 0
+    failures: tuple[GeneratorError, ...] = ()
+    """Why a part of the work failed; if `exit_code` is 0, the lowest exit code among these is used."""
+
+
+def has_errors(problems: Iterable[Problem]) -> bool:
+    """Return whether any problem is an error; warnings alone do not fail a command."""
+    return any(problem.severity is Severity.ERROR for problem in problems)
+
+
+def respond(command: str, form: Format, work: Callable[[], Response]) -> None:
+    """Run a command and print its response; turn every failure into a message and an exit code.
+
+    Raises typer.Exit unless the exit code is 0.
+    """
+    try:
+        code = _run_command(command, form, work)
+    except KeyboardInterrupt:
+        _report_error(
+            command,
+            form,
+            GeneratorError(
+                "interrupted", hint="run the command again to continue: recorded results are kept"
+            ),
+        )
+        code = EXIT_INTERRUPTED
+    except BrokenPipeError:  # during the work, so the exit code is unknown
+        _discard_output()
+        code = EXIT_PROBLEMS
+    except Exception:  # noqa: BLE001 - the outermost handler, which reports internal errors
+        traceback.print_exc()
+        _print_message("internal error in sweepledger: please report it with the lines above")
+        code = EXIT_INTERNAL_ERROR
+    if code:
+        raise typer.Exit(code)
+
+
+def _run_command(command: str, form: Format, work: Callable[[], Response]) -> int:
+    try:
+        response = work()
+    except (SpecError, UnreadableError) as error:
+        response = Response({}, problems=error.problems, exit_code=error.exit_code)
+    except SeveralError as error:
+        response = Response({}, failures=error.failures)
+    except IdleError as error:
+        response = idle_response(error)
+    except GeneratorError as error:
+        return _report_error(command, form, error)
+    _print_response(command, form, response)
+    return response.exit_code or min((failure.exit_code for failure in response.failures), default=0)
+
+
+def idle_response(error: IdleError, data: Mapping[str, Any] | None = None) -> Response:
+    """Return the response of a command that has nothing to do, which is not a failure."""
+    from rich.text import Text
+
+    lines = (str(error), *([f"next: {error.hint}"] if error.hint else []))
+    return Response(data or {}, tuple(Text(escape_control_characters(line)) for line in lines))
+
+
+def _report_error(command: str, form: Format, error: GeneratorError) -> int:
+    """Print an expected failure, and return its exit code."""
+    with ignore_broken_pipe():
+        if form is Format.JSON:
+            _print_envelope(command, "error", None, error_problems(error))
+        else:
+            _print_error(command, error)
+    return error.exit_code
+
+
+def error_problems(error: GeneratorError) -> tuple[Problem, ...]:
+    """Return a failure as problems of the envelope."""
+    if isinstance(error, SpecError | UnreadableError):
+        return error.problems
+    return (Problem("", 0, 0, "", str(error), _kebab_case(type(error).__name__), error.hint),)
+
+
+def _print_error(command: str, error: GeneratorError) -> None:
+    if isinstance(error, UnreadableError):
+        _print_problems(error.problems)
+        return
+    _print_message(f"sweep {command}: {error}")
+    if error.hint:
+        _print_message(f"  hint: {error.hint}")
+
+
+def _print_problems(problems: Iterable[Problem]) -> None:
+    for problem in problems:
+        _print_message(str(problem))
+
+
+@contextmanager
+def ignore_broken_pipe() -> Iterator[None]:
+    """Print in a block; a reader that closes the pipe early (`| head`) does not change the exit code."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _discard_output()
+
+
+def _discard_output() -> None:
+    """Redirect closed streams to the null device: Python would raise again when it flushes them at exit."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def report_usage_error(arguments: list[str], message: str) -> int:
+    """Print that the command line is wrong, in the requested format, and return the exit code."""
+    if not message:
+        return EXIT_USAGE  # Typer has printed the help
+    command = next((word for word in arguments if not word.startswith("-")), "")
+    with ignore_broken_pipe():
+        if "--format=json" in arguments or ("--format", "json") in pairwise(arguments):
+            _print_envelope(command, "error", None, (Problem("", 0, 0, "", message, "usage-error"),))
+        else:
+            _print_message(f"sweep {command}".rstrip() + f": {message}")
+            is_command = command and not message.startswith("No such command")
+            _print_message(f"  hint: sweep {command} --help" if is_command else "  hint: sweep --help")
+    return EXIT_USAGE
+
+
+def _print_response(command: str, form: Format, response: Response) -> None:
+    if form is Format.JSON:
+        failed = tuple(problem for failure in response.failures for problem in error_problems(failure))
+        status = "error" if failed else "problems" if has_errors(response.problems) else "ok"
+        with ignore_broken_pipe():
+            _print_envelope(command, status, response.data, (*response.problems, *failed))
+        return
+    with ignore_broken_pipe():
+        _print_renderables(response.renderables)
+    with ignore_broken_pipe():
+        _print_problems(response.problems)
+        for failure in response.failures:
+            _print_error(command, failure)
+
+
+def _print_renderables(renderables: "Sequence[RenderableType]") -> None:
+    """Print plain strings without Rich, whose import takes time, and everything else with Rich."""
+    if all(isinstance(renderable, str) for renderable in renderables):
+        for text in renderables:
+            print(escape_control_characters(str(text)))
+        return
+    console = open_console()
+    for renderable in renderables:
+        console.print(renderable)
+
+
+def _print_envelope(
+    command: str, status: str, data: Mapping[str, Any] | None, problems: tuple[Problem, ...]
+) -> None:
+    print(format_envelope(command, status, data, problems))
+
+
+def format_envelope(
+    command: str, status: str, data: Mapping[str, Any] | None, problems: tuple[Problem, ...]
+) -> str:
+    """Return the JSON object that programs read. Characters that UTF-8 cannot encode are escaped."""
+    document = {
+        "version": ENVELOPE_VERSION,
+        "command": command,
+        "status": status,
+        "data": data,
+        "problems": [problem.as_data() for problem in problems],
+    }
+    text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def open_console(*, stderr: bool = False) -> "Console":
+    """Return a console of Rich, which only text output imports."""
+    from rich.console import Console
+
+    class Terminal(Console):
+        def on_broken_pipe(self) -> None:
+            """Raise BrokenPipeError: Rich would exit at once with its own exit code."""
+            raise BrokenPipeError
+
+    console = Terminal(stderr=stderr, highlight=False, soft_wrap=True)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = PIPE_WIDTH
+    return console
+
+
+def _print_message(text: str) -> None:
+    print(escape_control_characters(text), file=sys.stderr, flush=True)
+
+
+def escape_control_characters(text: str) -> str:
+    """Return untrusted text with its control characters escaped, so that a terminal does not interpret them."""
+    return "\n".join(map(escape_line, text.expandtabs(4).split("\n")))
+
+
+def _kebab_case(name: str) -> str:
+    return "".join(f"-{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("-")
+
+
+def current_folder() -> Path:
+    """Return the current folder. Raises GeneratorError if it was deleted."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError as error:
+        raise GeneratorError("the current folder does not exist any more") from error

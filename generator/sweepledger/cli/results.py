@@ -1,0 +1,286 @@
+"""Commands that read results: results, logs, log, show, status, budget."""
+
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sweepledger.cli import response
+from sweepledger.cli.envelopes import budget_data, status_response, sweep_status_data, trial_data
+from sweepledger.cli.options import (
+    BaseOption,
+    ByPodOption,
+    ContextOption,
+    FormatOption,
+    ImageOption,
+    MonthOption,
+    OptionalSweepArgument,
+    PatienceOption,
+    StateOption,
+    SweepOrSpecArgument,
+    TrialArgument,
+    reader_pod,
+)
+from sweepledger.cli.response import Format, Response
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.text import Text
+
+    from sweepledger.commands.reports.budget import MonthBudget
+    from sweepledger.commands.reports.results import RankedTrials
+    from sweepledger.commands.reports.status import Origin, SweepStatus
+    from sweepledger.commands.repository.workspace import Workspace
+
+
+def status(
+    name: OptionalSweepArgument = None,
+    state: StateOption = None,
+    cluster: Annotated[
+        bool, typer.Option("--cluster", help="Also read the state of trials from the cluster, with kubectl.")
+    ] = False,
+    context: ContextOption = None,
+    form: FormatOption = Format.TEXT,
+) -> None:
+    """Show the state of each sweep: trials planned (not merged), pending, running, and by final status.
+
+    Results from a cluster are shown after they are committed and pulled. With --cluster, the current state
+    of trials in the cluster is shown, too.
+    """
+
+    def work() -> Response:
+        from sweepledger.cli import cluster_status
+        from sweepledger.commands.reports import status as command
+        from sweepledger.commands.repository import catalog
+        from sweepledger.commands.repository.workspace import Workspace
+        from sweepledger.engine.cluster.kubectl import Kubectl
+
+        workspace = Workspace.find(response.current_folder())
+        kubectl = Kubectl(context) if cluster or context is not None else None
+        state_folder = catalog.state_folder(workspace, state)
+        statuses = command.status(workspace, name, state=state_folder, kubectl=kubectl)
+        branch_lines = tuple(_progress_branch_lines(workspace, statuses))
+        if kubectl is not None:
+            return cluster_status.cluster_status_response(statuses, *branch_lines)
+        lines = (*_origin_lines(status.origin for status in statuses), *branch_lines)
+        return status_response([sweep_status_data(status) for status in statuses], statuses, *lines)
+
+    response.respond("status", form, work)
+
+
+def _progress_branch_lines(workspace: "Workspace", statuses: "Iterable[SweepStatus]") -> "Iterator[Text]":
+    """Yield the progress branches of sweeps with active batches, if the settings enable such branches."""
+    from rich.text import Text
+
+    from sweepledger.commands.collection.progress_branch import branch_name
+
+    settings = workspace.settings
+    if settings.results.progress_minutes is not None:
+        for status in statuses:
+            if status.active:
+                branch = branch_name(status.sweep)
+                yield Text(f"{status.sweep}: intermediate results: branch {branch} of {settings.remote}")
+
+
+def results(
+    name: SweepOrSpecArgument,
+    sort: Annotated[
+        str | None,
+        typer.Option(
+            "--sort", metavar="METRIC", help="Sort by this metric, or by seconds; default: the objective."
+        ),
+    ] = None,
+    top: Annotated[
+        int | None, typer.Option("--top", min=1, metavar="K", help="Show the first K trials only.")
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output", metavar="csv|json|parquet", help="Print all columns in a format for other programs."
+        ),
+    ] = None,
+    to: Annotated[
+        Path | None,
+        typer.Option("--to", metavar="FILE", help="With --output: write to this file instead of stdout."),
+    ] = None,
+    form: FormatOption = Format.TEXT,
+) -> None:
+    """Show a sweep's recorded trials, best first."""
+
+    def work() -> Response:
+        from sweepledger.cli.text import results as text
+        from sweepledger.commands.reports import results as command
+        from sweepledger.commands.repository.workspace import Workspace
+        from sweepledger.errors import IdleError
+
+        try:
+            ranked = command.results(Workspace.find(response.current_folder()), name, by=sort, top=top)
+        except IdleError as idle:
+            if output is not None:
+                raise
+            return response.idle_response(idle, {"sweep": name, "sorted_by": sort, "trials": []})
+        if output is not None:
+            return _write_results(ranked, output, to)
+        trials = [trial_data(ranked, row, why) for row, why in zip(ranked.rows, ranked.barred, strict=True)]
+        data = {"sweep": ranked.sweep, "sorted_by": ranked.by, "trials": trials}
+        return Response(data, text.results_text(ranked))
+
+    response.respond("results", form, work)
+
+
+def _write_results(ranked: "RankedTrials", output: str, to: Path | None) -> Response:
+    """Write trials in a format for other programs; the response has no text if they went to standard output."""
+    from sweepledger import storage
+    from sweepledger.commands.reports import results as command
+    from sweepledger.commands.repository.workspace import Workspace
+    from sweepledger.errors import UsageError
+
+    if output not in set(command.ResultsFormat):
+        raise UsageError(f"--output must be one of {', '.join(command.ResultsFormat)}, got {output!r}")
+    form = command.ResultsFormat(output)
+    if to is None and form is command.ResultsFormat.PARQUET and sys.stdout.isatty():
+        raise UsageError(
+            "parquet cannot be printed to a terminal", hint="use --to FILE, or redirect the output"
+        )
+    content = command.encode_results(Workspace.find(response.current_folder()), ranked, form)
+    if to is not None:
+        storage.write_file(to.absolute(), content)
+        data = {"sweep": ranked.sweep, "trials": len(ranked.rows), "file": str(to)}
+        return Response(data, (f"wrote {to}",))
+    with response.ignore_broken_pipe():
+        sys.stdout.buffer.write(content)
+        sys.stdout.buffer.flush()
+    return Response({"sweep": ranked.sweep, "trials": len(ranked.rows)})
+
+
+def logs(
+    trial: TrialArgument,
+    state: StateOption = None,
+    by_pod: ByPodOption = False,
+    context: ContextOption = None,
+    image: ImageOption = None,
+    patience: PatienceOption = 300,
+    form: FormatOption = Format.TEXT,
+) -> None:
+    """Show what each attempt of a trial printed: head and tail, as stored next to its record."""
+
+    def work() -> Response:
+        from sweepledger.cli.text import results as text
+        from sweepledger.commands.reports import outputs as command
+        from sweepledger.commands.repository import catalog
+        from sweepledger.commands.repository.workspace import Workspace
+
+        workspace = Workspace.find(response.current_folder())
+        if by_pod:
+            pod = reader_pod(workspace, context, image, patience)
+            logs = command.logs_by_pod(workspace, trial, pod)
+        else:
+            logs = command.logs(workspace, trial, state=catalog.state_folder(workspace, state))
+        attempts = [
+            {"uid": attempt.uid, "stdout": attempt.out, "stderr": attempt.err} for attempt in logs.attempts
+        ]
+        data = {"trial": logs.trial, "batch": logs.batch, "attempts": attempts}
+        return Response(data, text.logs_text(logs))
+
+    response.respond("logs", form, work)
+
+
+def log(
+    name: OptionalSweepArgument = None,
+    form: FormatOption = Format.TEXT,
+) -> None:
+    """Show the history of sweeps in git: specs, batches, results, and the best metric with its changes."""
+
+    def work() -> Response:
+        from sweepledger.cli.text import results
+        from sweepledger.commands.reports import log as command
+        from sweepledger.commands.repository.workspace import Workspace
+
+        history = command.log(Workspace.find(response.current_folder()), name)
+        entries = [
+            {
+                "sweep": entry.sweep,
+                "kind": entry.kind,
+                "commit": entry.commit.id,
+                "author": entry.commit.author,
+                "date": entry.commit.date,
+                "text": entry.text,
+                "best": entry.best,
+                "change": entry.change,
+            }
+            for entry in history.entries
+        ]
+        return Response({"entries": entries}, results.log_text(history.entries, history.sweep))
+
+    response.respond("log", form, work)
+
+
+def show(trial: TrialArgument, form: FormatOption = Format.TEXT) -> None:
+    """Show one trial: its values, result and provenance, and the commits that added and recorded it."""
+
+    def work() -> Response:
+        from sweepledger.cli.text import results as text
+        from sweepledger.commands.reports import show as command
+        from sweepledger.commands.repository.workspace import Workspace
+
+        details = command.show(Workspace.find(response.current_folder()), trial)
+        return Response(details.as_data(), text.trial_text(details))
+
+    response.respond("show", form, work)
+
+
+def budget(base: BaseOption = None, month: MonthOption = None, form: FormatOption = Format.TEXT) -> None:
+    """Show the used, reserved and remaining budget of each team in a month."""
+
+    def work() -> Response:
+        from sweepledger.commands.reports import budget as command
+        from sweepledger.commands.repository.workspace import Workspace
+
+        month_budget = command.budget(Workspace.find(response.current_folder()), base=base, month=month)
+        return Response(budget_data(month_budget), tuple(_budget_tables(month_budget)))
+
+    response.respond("budget", form, work)
+
+
+def _budget_tables(budget: "MonthBudget") -> "Iterator[RenderableType]":
+    from rich.text import Text
+
+    from sweepledger.cli.text.style import new_table
+    from sweepledger.plan import BudgetUnit
+
+    if not budget.balances:
+        yield Text("sweepledger.yaml has no budgets")
+        return
+    money = budget.currency or "money"
+    teams = new_table(budget.month, "unit", "used", "reserved", "remaining", "limit")
+    for balance in budget.balances:
+        unit = "GPU hours" if balance.unit is BudgetUnit.GPU_HOURS else money
+        amounts = (balance.used, balance.reserved, balance.remaining, balance.limit)
+        style = "red" if balance.remaining < 0 else None
+        teams.add_row(balance.team, unit, *map(_amount_cell, amounts), style=style)
+    yield teams
+    if budget.shares:
+        shares = new_table("sweep", "GPU hours", "reserved", money, "reserved")
+        for share in budget.shares:
+            used, reserved = share.used, share.promised
+            amounts = (used.gpu_hours, reserved.gpu_hours, used.money, reserved.money)
+            shares.add_row(share.sweep, *map(_amount_cell, amounts))
+        yield Text("")
+        yield shares
+    for batch in budget.unread:
+        yield Text(f"{batch} does not contain its resources: no cost is counted", "yellow")
+
+
+def _amount_cell(amount: float) -> str:
+    return f"{amount:,.2f}"
+
+
+def _origin_lines(origins: "Iterable[Origin | None]") -> "Iterator[Text]":
+    """Yield the files of sweeps, and the pull requests that added their batches."""
+    from rich.text import Text
+
+    for origin in filter(None, origins):
+        numbered = (f"{folder} (#{number})" if number else folder for folder, number in origin.batches)
+        yield from (Text(f"  {path}") for path in (origin.spec, *numbered, origin.results) if path)

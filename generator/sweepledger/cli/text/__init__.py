@@ -1,0 +1,1 @@
+"""Terminal output and Markdown. Text from files is never interpreted as markup."""

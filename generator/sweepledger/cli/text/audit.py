@@ -1,0 +1,193 @@
+"""The output of `verify`, `compare`, `reproduce` and `fetch`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from sweepledger.cli.response import SHORT_COMMIT, escape_control_characters
+from sweepledger.cli.text.style import new_table
+from sweepledger.cli.text.values import configuration_text, number_text
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from sweepledger.commands.reports.compare import Comparison
+    from sweepledger.commands.reports.outputs import FetchedArtifacts
+    from sweepledger.commands.reproduce import MetricComparison, Recipe, Reproduction
+    from sweepledger.commands.verify import SweepVerification, Verdict
+
+STATE_STYLES = {"verified": "green", "differs": "red", "unsigned": "yellow"}
+MOST_UNSIGNED = 10
+"""Commits without a valid signature that are listed per sweep."""
+MOST_OUTPUT = 2000
+"""Characters at the end of the output of a reproduction that differs."""
+MOST_UNMATCHED = 10
+"""Trials of only one side that `compare` lists."""
+NO_SIGNERS = (
+    "no signers are listed: the author of these results is unknown",
+    "list the collector's key under `signers` in sweepledger.yaml, or pass known keys with --signers",
+)
+
+
+def verification_text(verdict: Verdict) -> tuple[RenderableType, ...]:
+    """Return the verified state of each sweep, and its differences."""
+    stray = tuple(Text(escape_control_characters(str(difference)), "red") for difference in verdict.stray)
+    if not verdict.sweeps:
+        return stray or (Text("no results to verify"),)
+    return (*_verification_parts(verdict), *stray)
+
+
+def _verification_parts(verdict: Verdict) -> Iterator[RenderableType]:
+    table = new_table("sweep", "state", "batches", "trials", "commits", "signed", "differences")
+    for sweep in verdict.sweeps:
+        counts = (
+            sweep.batches,
+            sweep.trials,
+            sweep.vouched.commits,
+            sweep.vouched.signed,
+            len(sweep.differences),
+        )
+        table.add_row(Text(sweep.sweep), Text(sweep.state, STATE_STYLES[sweep.state]), *map(str, counts))
+    yield table
+    for sweep in verdict.sweeps:
+        yield from (Text(escape_control_characters(str(difference))) for difference in sweep.differences)
+        if any("/results/" in f"/{difference.path}" for difference in sweep.differences):
+            yield Text(
+                f"  hint: `git log -- results/{sweep.sweep}` shows who changed it; only the collector may"
+            )
+        if verdict.signers:
+            yield from _unsigned_lines(sweep)
+    if not verdict.signers:
+        yield from (Text(NO_SIGNERS[0], "yellow"), Text(f"  hint: {NO_SIGNERS[1]}"))
+
+
+def _unsigned_lines(sweep: SweepVerification) -> Iterator[RenderableType]:
+    commits = sweep.vouched.unsigned
+    for unsigned in commits[:MOST_UNSIGNED]:
+        commit = f"commit {unsigned.commit[:SHORT_COMMIT]}" if unsigned.commit else "no commit"
+        yield Text(escape_control_characters(f"{unsigned.path}: {commit} {unsigned.message}"))
+    if len(commits) > MOST_UNSIGNED:
+        yield Text(f"  and {len(commits) - MOST_UNSIGNED} more commits of {sweep.sweep}")
+
+
+def recipe_text(recipe: Recipe) -> tuple[RenderableType, ...]:
+    """Return everything that a trial consists of, and the commands that run it again."""
+    program = recipe.lock.program
+    table = new_table("", "")
+    table.show_header = False
+    rows = {
+        "trial": f"{recipe.trial}, row {recipe.index} of {recipe.lock.name}",
+        "values": configuration_text(recipe.assignment),
+        "seed": str(recipe.seed),
+        "code": f"{program.code.path} {program.code.tree}",
+        "commit": recipe.commit or "no commit of this clone contains this code: fetch the branch that does",
+        "image": program.image,
+        "ran": recipe.ran or "not recorded",
+        "data": f"{program.data.name} {program.data.digest}" if program.data else "none",
+    }
+    for name, text in rows.items():
+        table.add_row(Text(name, "bold"), Text(escape_control_characters(text)))
+    command = Text(f"  sweep reproduce {recipe.lock.sweep}/{recipe.trial} --run")
+    lines = (Text(f"  {escape_control_characters(line)}") for line in recipe.lines)
+    return (table, Text("with the launcher:", "bold"), command, Text("manually:", "bold"), *lines)
+
+
+def reproduction_text(reproduction: Reproduction) -> tuple[RenderableType, ...]:
+    """Return the metrics of a reproduction next to the recorded ones."""
+    return tuple(_reproduction_parts(reproduction))
+
+
+def _reproduction_parts(reproduction: Reproduction) -> Iterator[RenderableType]:
+    status = str(reproduction.record.status) if reproduction.record else "missing"
+    table = new_table("metric", "recorded", "here", "")
+    recorded = reproduction.recorded
+    table.add_row("status", recorded, status, _equality_text(equal=status == recorded))
+    for metric in reproduction.metrics:
+        cells = (metric.name, _exact_number(metric.recorded), _exact_number(metric.found))
+        result = Text("timing", "dim") if metric.is_timing else _equality_text(equal=metric.is_equal)
+        table.add_row(*(Text(escape_control_characters(cell)) for cell in cells), result)
+    yield table
+    for metric in reproduction.metrics:
+        if metric.differs:
+            yield Text(f"{metric.where}: {_difference_text(metric)}", "red")
+    if reproduction.recipe.ran not in {None, "process"}:
+        image = reproduction.recipe.ran
+        yield Text(f"the recorded trial ran in {image}; this one ran as a process without an image", "yellow")
+    if status != recorded:
+        for output in filter(None, reproduction.output.values()):
+            yield Text(escape_control_characters(output[-MOST_OUTPUT:].rstrip()))
+    if reproduction.is_equal:
+        yield Text("equal to the last bit, except for timings", "green")
+    else:
+        yield Text("differs", "red")
+
+
+def _equality_text(*, equal: bool) -> Text:
+    return Text("equal", "green") if equal else Text("differs", "red")
+
+
+def _exact_number(value: float | None) -> str:
+    return "none" if value is None else repr(value)
+
+
+def _difference_text(metric: MetricComparison) -> str:
+    recorded, measured = _exact_number(metric.recorded), _exact_number(metric.found)
+    text = f"{escape_control_characters(metric.name)} must be {recorded}, got {measured}"
+    if metric.recorded is None or metric.found is None:
+        return text
+    return f"{text} ({metric.found - metric.recorded:+.3g})"
+
+
+def comparison_text(comparison: Comparison) -> tuple[RenderableType, ...]:
+    """Return the trials that two sweeps share, and those of only one of them."""
+    return tuple(_comparison_parts(comparison))
+
+
+def _comparison_parts(comparison: Comparison) -> Iterator[RenderableType]:
+    a, b = comparison.a, comparison.b
+    metric = a.lock.metric.name if a.lock.metric.name == b.lock.metric.name else "objective"
+    replicate = ["replicate"] * any(pair.replicate for pair in comparison.pairs)
+    table = new_table(
+        "values",
+        *replicate,
+        escape_control_characters(a.reference),
+        escape_control_characters(b.reference),
+        *["difference"] * (not comparison.refused),
+    )
+    for pair in comparison.pairs:
+        cells = [configuration_text(pair.assignment), *(str(pair.replicate) for _ in replicate)]
+        for row, value in zip((pair.a, pair.b), pair.values, strict=True):
+            cells.append(str(row.status) if value is None else number_text(value))
+        if not comparison.refused:
+            cells.append("" if pair.difference is None else f"{pair.difference:+.6g}")
+        table.add_row(*(Text(escape_control_characters(cell)) for cell in cells))
+    heading = f"{len(comparison.pairs)} trials of both, {escape_control_characters(metric)}"
+    yield Text(heading if comparison.refused else f"{heading}, {a.lock.metric.goal}", "bold")
+    if comparison.pairs:
+        yield table
+    for side, rows in ((a, comparison.only_a), (b, comparison.only_b)):
+        if rows:
+            yield Text(f"only {escape_control_characters(side.reference)}: {len(rows)} trials")
+            lines = [f"  {row.trial}  {configuration_text(row.assignment)}" for row in rows[:MOST_UNMATCHED]]
+            lines += [" …"] * (len(rows) > MOST_UNMATCHED)
+            yield from (Text(escape_control_characters(line)) for line in lines)
+    yield from (Text(f"not ranked: {escape_control_characters(why)}", "red") for why in comparison.refused)
+    yield from (Text(f"warning: {escape_control_characters(why)}", "yellow") for why in comparison.warnings)
+    if comparison.pairs and not comparison.refused:
+        better, worse, equal = comparison.counts
+        first, second = escape_control_characters(b.reference), escape_control_characters(a.reference)
+        yield Text(f"{first} is better in {better}, {second} in {worse}, equal in {equal}")
+
+
+def fetched_text(artifacts: FetchedArtifacts) -> tuple[RenderableType, ...]:
+    """Return the copied files with their checksums."""
+    table = new_table("file", "bytes", "sha256")
+    for file in artifacts.files:
+        table.add_row(Text(escape_control_characters(file.path)), str(file.bytes), file.sha256[:12])
+    summary = f"copied {len(artifacts.files)} files of {artifacts.trial} to {artifacts.folder}"
+    if artifacts.left_out:
+        summary += f"; {artifacts.left_out} further files are not in its record"
+    return (table, Text(escape_control_characters(summary)))

@@ -1,0 +1,47 @@
+"""The output of `generate`, `update` and `try`."""
+
+from collections.abc import Iterable, Iterator
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from sweepledger.cli.text.search_space import search_space_table
+from sweepledger.cli.text.style import new_table, status_with_reason, styled_status
+from sweepledger.cli.text.values import configuration_text, number_text
+from sweepledger.commands.generation.next_batch import Generated
+from sweepledger.commands.try_ import Tried
+from sweepledger.repo.batches import ACTIVE
+from sweepledger.structs.record import Status
+
+
+def generated_text(generated: Iterable[Generated], *, check: bool) -> tuple[RenderableType, ...]:
+    """Return the trials that each sweep adds, and the files that were written."""
+    return tuple(part for item in generated for part in _generated_parts(item, check=check))
+
+
+def _generated_parts(generated: Generated, *, check: bool) -> Iterator[RenderableType]:
+    name = generated.sweep.name
+    new = generated.trials - generated.known - generated.retried
+    retried = f", {generated.retried} retried" if generated.retried else ""
+    yield Text(f"{name}: {generated.trials} trials, {generated.known} known, {new} new{retried}", "bold")
+    if generated.batch is None:
+        hint = f"; `sweep next {name}` adds rounds" if generated.sweep.search else ""
+        yield Text(f"  nothing to write: every trial is in a batch{hint}")
+    else:
+        yield search_space_table(generated.sweep.blocks)
+        verb = "unchanged" if generated.is_written else "missing" if check else "wrote"
+        lock = generated.batch.lock
+        yield Text(f"  {verb} {ACTIVE}/{generated.batch.name}/ ({lock.trials} trials, shape {lock.shape})")
+    for stale in generated.stale:
+        yield Text(f"  {'stale' if check else 'removed'} {stale.folder}/")
+
+
+def tried_text(tried: Tried) -> tuple[RenderableType, ...]:
+    """Return the status, configuration and metrics of a trial that `sweep try` ran."""
+    record = tried.record
+    status = status_with_reason(record.status, record.reason) if record else styled_status(Status.MISSING)
+    head = Text.assemble((f"trial {tried.number} of {tried.of}: ", "bold"), status)
+    table = new_table("metric", "value")
+    for name, value in (record.metrics if record else {}).items():
+        table.add_row(Text(name), number_text(value))
+    return head, Text(configuration_text(tried.trial.assignment)), *([table] if table.row_count else [])

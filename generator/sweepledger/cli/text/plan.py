@@ -1,0 +1,387 @@
+"""The output of `plan` as text, and the phrases that it shares with Markdown."""
+
+from collections.abc import Iterable, Iterator
+from typing import assert_never
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from sweepledger.cli.response import SHORT_COMMIT
+from sweepledger.cli.text import forecast, values
+from sweepledger.cli.text.search_space import search_space_table
+from sweepledger.cli.text.style import new_table
+from sweepledger.cli.text.values import amount_text, count_text, percent_text, timeout_text, value_text
+from sweepledger.commands.plan import Planned
+from sweepledger.plan import (
+    Cost,
+    Difference,
+    Discrepancy,
+    Histogram,
+    ParameterCoverage,
+    PoolUsage,
+    Rejection,
+    Review,
+    Scale,
+    UnreadableSpec,
+    ValueCounts,
+)
+from sweepledger.results.display import format_number, one_line
+from sweepledger.structs.domain import Choice, Constant
+from sweepledger.structs.search_block import (
+    AdaptiveSearch,
+    Block,
+    ConfigurationList,
+    GridSearch,
+    RandomSearch,
+)
+from sweepledger.structs.trial import Trial
+from sweepledger.structs.values import Value
+
+BLOCKS = "▁▂▃▄▅▆▇█"
+EMPTY = "·"
+"""An empty bin; the lowest block would look like a small count."""
+
+TIMES = "\N{MULTIPLICATION SIGN}"
+
+LONGEST_VALUE = 40
+LONGEST_LINE = 500
+
+MOST_VALUES = 12
+"""Values of a parameter that are shown; JSON has all."""
+FEW_TRIALS = 5
+"""Added trials, and removed trials, that are shown."""
+
+
+def shorten(text: str, most: int = LONGEST_LINE) -> str:
+    """Return text on one line of limited length."""
+    return _truncate(one_line(text[: 2 * most]), most)
+
+
+def _truncate(line: str, most: int) -> str:
+    return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
+def short_value(value: Value) -> str:
+    """Return a value on one line of limited length."""
+    return shorten(value_text(value), LONGEST_VALUE)
+
+
+def short_configuration(configuration: Iterable[tuple[str, Value]], *suffixes: str) -> str:
+    """Return names with their values on one line of limited length."""
+    parts = [f"{shorten(name, LONGEST_VALUE)}={short_value(value)}" for name, value in configuration]
+    return _truncate("  ".join([*parts, *suffixes]), LONGEST_LINE)
+
+
+def trial_values(trial: Trial) -> str:
+    """Return the configuration of a trial, and its replicate."""
+    replicate = [f"(replicate {trial.replicate})"] if trial.replicate else []
+    return short_configuration(trial.assignment.items(), *replicate)
+
+
+def sweep_size(review: Review) -> str:
+    """Return the number of trials, or the bounds of a search."""
+    if review.further_rounds is not None:
+        merged = review.counts.running + review.counts.recorded
+        return values.rounds_text(review.further_rounds, further=merged > 0)
+    trials = count_text(len(review.trials), "trial")
+    if review.sweep.replicates == 1:
+        return trials
+    configurations = count_text(review.coverage.configurations, "configuration")
+    return f"{trials} ({configurations} {TIMES} {review.sweep.replicates} replicates)"
+
+
+def rejection_text(rejection: Rejection) -> str:
+    """Return how many candidates a constraint rejects, and to how many it does not apply."""
+    unchecked = f" ({rejection.unevaluated:,} not checked)" if rejection.unevaluated else ""
+    return f"{rejection.rejected:,} rejected{unchecked} by"
+
+
+def search_summary(review: Review) -> str:
+    """Return methods, parameters and goals of a sweep on one line."""
+    goals = ", ".join(
+        f"{metric.goal} {shorten(metric.name, LONGEST_VALUE)}" for metric in review.sweep.metrics
+    )
+    parts = [*map(_block_summary, review.sweep.blocks), f"goal {goals}"]
+    return shorten(" · ".join(parts))
+
+
+def _block_summary(block: Block) -> str:
+    sizes = [
+        shorten(parameter.name, LONGEST_VALUE)
+        + (f" {len(parameter.domain.values)}" if isinstance(parameter.domain, Choice) else "")
+        for parameter in block.space.parameters
+        if not isinstance(parameter.domain, Constant)
+    ]
+    parameters = f" {TIMES} ".join(sizes) or "one configuration"
+    match block:
+        case GridSearch(seed=None):
+            return f"{block.method}: {parameters}"
+        case GridSearch(cap=cap, seed=seed) | RandomSearch(cap=cap, seed=seed):
+            return f"{block.method}: {cap or 'all'} of {parameters}, seed {seed}"
+        case ConfigurationList(assignments=configurations):
+            return f"{block.method}: {count_text(len(configurations), 'configuration')}"
+        case AdaptiveSearch(rounds=rounds, seed=seed):
+            return f"{block.method}: rounds of {rounds.size} over {parameters}, seed {seed}"
+        case _:
+            assert_never(block)
+
+
+def trial_counts(review: Review) -> str:
+    """Return the numbers of new, running and recorded trials."""
+    counts = review.counts
+    return f"{counts.new:,} new, {counts.running:,} running, {counts.recorded:,} recorded"
+
+
+def cost_bound(review: Review) -> str:
+    """Return the upper bound of the cost, in trial hours and in hours of wall time."""
+    new, whole, run = review.new_cost, review.whole_cost, review.sweep.run
+    if not new.trials:
+        return f"nothing new; at most {_hours_text(whole)} for all {whole.trials:,}"
+    factors = (
+        count_text(new.trials, "new trial"),
+        timeout_text(run.timeout_seconds),
+        count_text(run.retries + 1, "attempt"),
+    )
+    text = f"at most {_hours_text(new)} ({f' {TIMES} '.join(factors)}), "
+    text += f"about {_amount_with_unit(new.wall_hours, 'hour')} at parallelism {run.parallelism:,}"
+    return text if new == whole else f"{text}; {_hours_text(whole)} for all {whole.trials:,}"
+
+
+def _hours_text(cost: Cost) -> str:
+    gpu = f", {_amount_with_unit(cost.gpu_hours, 'GPU hour')}" if cost.gpu_hours else ""
+    return f"{_amount_with_unit(cost.hours, 'trial hour')}{gpu}"
+
+
+def _amount_with_unit(amount: float, noun: str) -> str:
+    text = amount_text(amount, digits=3)
+    return f"{text} {noun}" + "s" * (text != "1")
+
+
+def outdated_text(review: Review) -> str:
+    """Return what changed since the sweep's program was locked, and how to update it."""
+    parts = " and ".join(change.part for change in review.outdated)
+    changes = [
+        f"{change.name} {_short_digest(change.locked)} → {_short_digest(change.current) or 'none'}".strip()
+        for change in review.outdated
+    ]
+    hint = f"`sweep update {review.sweep.name}` runs all trials with the new version"
+    return f"{parts} changed since the lock ({', '.join(changes)}): {hint}"
+
+
+def _short_digest(text: str) -> str:
+    """Return the beginning of a digest; of an image reference, that of its digest."""
+    return text.rpartition("@")[2].removeprefix("sha256:")[:SHORT_COMMIT]
+
+
+def limit_text(review: Review) -> str:
+    """Return the limits of the spec's budget; an empty text if there are none."""
+    budget = review.sweep.budget
+    trials = [] if budget.max_trials is None else [count_text(budget.max_trials, "trial")]
+    hours = [] if budget.max_gpu_hours is None else [f"{format_number(budget.max_gpu_hours)} GPU hours"]
+    return ", ".join(trials + hours)
+
+
+def pool_usage(usage: PoolUsage | None) -> str:
+    """Return how much of their pool new trials use; an empty text without a pool."""
+    if usage is None:
+        return ""
+    resources, nodes = usage.run.resources, usage.run.nodes
+    gpus = [count_text(resources.gpu, "GPU")] if resources.gpu else []
+    pod = ", ".join([f"{resources.cpu} CPU", _memory_text(resources.memory), *gpus])
+    pods = f" {TIMES} {nodes} pods" if nodes > 1 else ""
+    limit = "" if usage.pool.max_nodes is None else f" of at most {usage.pool.max_nodes:,}"
+    parts = [
+        f"{usage.trials:,}{pods} {TIMES} {usage.pool.name} ({pod})",
+        f"{usage.at_once:,} at once",
+        f"{count_text(usage.nodes, 'node')}{limit}",
+    ]
+    if usage.price is not None:
+        price = amount_text(usage.price, digits=3)
+        parts.append(f"at most {price} at {format_number(usage.pool.price or 0)} per node and hour")
+    return " · ".join(parts)
+
+
+def _memory_text(quantity: str) -> str:
+    """Return a quantity of memory with its unit, such as `2 GiB`."""
+    amount = quantity.rstrip("kKMGTi")
+    return f"{amount} {quantity.removeprefix(amount)}B"
+
+
+def discrepancy_text(discrepancy: Discrepancy) -> str:
+    """Return the discrepancy of a block's points, and the expected one of random points."""
+    points = count_text(discrepancy.points, "point")
+    dimensions = count_text(discrepancy.dimensions, "continuous dimension")
+    return (
+        f"discrepancy of {points} in {dimensions}: {discrepancy.value:.3g}, "
+        f"of random points {discrepancy.random:.3g}"
+    )
+
+
+def histogram_text(histogram: Histogram) -> str:
+    """Return the bins of a histogram as block characters."""
+    most = max(histogram.counts)
+    return "".join(
+        BLOCKS[-(-count * len(BLOCKS) // most) - 1] if count else EMPTY for count in histogram.counts
+    )
+
+
+def range_text(histogram: Histogram) -> str:
+    """Return the range of the values, and the range of the bins if it is larger."""
+    scale = ", log scale" if histogram.scale is Scale.LOG else ""
+    values_range = f"{format_number(histogram.smallest)} … {format_number(histogram.largest)}"
+    bins_range = f"{format_number(histogram.low)} … {format_number(histogram.high)}"
+    return (
+        f"{values_range}{scale}" if values_range == bins_range else f"{values_range} of {bins_range}{scale}"
+    )
+
+
+def value_counts(counts: ValueCounts) -> tuple[str, ...]:
+    """Return each value with the number of trials that have it."""
+    texts = [f"{short_value(value)} {TIMES}{count:,}" for value, count in counts.values[:MOST_VALUES]]
+    more = len(counts.values) - len(texts)
+    return (*texts, *[f"… {more:,} more values"] * (more > 0))
+
+
+def parameter_name(parameter: ParameterCoverage) -> str:
+    """Return the name of a parameter, of limited length."""
+    return shorten(parameter.name, LONGEST_VALUE)
+
+
+def parameter_notes(parameter: ParameterCoverage) -> str:
+    """Return whether a parameter is derived, conditional or zipped."""
+    notes = ["derived"] * parameter.is_derived + ["conditional"] * parameter.is_conditional
+    if parameter.zipped_with:
+        notes.append(f"zipped with {', '.join(parameter.zipped_with)}")
+    return shorten("; ".join(notes))
+
+
+def has_changed_spec(review: Review) -> bool:
+    """Return whether the spec differs from that at the base commit."""
+    change = review.difference
+    return not (isinstance(change, Difference) and change.is_same_text and change.former == review.sweep.path)
+
+
+def change_text(review: Review) -> str:
+    """Return how the trials differ from those at the base commit; later rounds of a search are unknown."""
+    change, path = review.difference, review.sweep.path
+    match change:
+        case Difference(former=former) if review.further_rounds is not None:
+            return "new sweep" if former is None else "further rounds continue from the recorded results"
+        case Difference(former=None):
+            return f"new sweep: all {count_text(len(change.added), 'trial')} added"
+        case Difference(former) if change.is_empty and former == path:
+            return f"search space unchanged ({count_text(change.unchanged, 'trial')})"
+        case Difference(former):
+            counts = f"{len(change.added):,} added, {len(change.removed):,} removed, {change.unchanged:,} unchanged"
+            return counts if former == path else f"{counts}; renamed from {one_line(former or '')}"
+        case UnreadableSpec():
+            problems = count_text(len(change.problems), "problem")
+            return f"cannot be compared: {one_line(change.former)} has {problems} at that commit"
+        case _:
+            assert_never(change)
+
+
+def summary_rows(review: Review, planned: Planned) -> Iterator[tuple[str, str]]:
+    """Yield labels and lines of the summary that a reviewer reads first."""
+    yield "search", search_summary(review)
+    yield from forecast.forecast_rows(review, planned.currency)
+    yield "cost", cost_bound(review)
+    if usage := pool_usage(review.pool_usage):
+        yield "pool", usage
+    yield from (("budget", line) for line in forecast.budget_lines(review, planned.month, planned.currency))
+    if limit := limit_text(review):
+        yield "limit", limit
+    yield from (("note", shorten(note.text)) for note in review.notes)
+
+
+def plan_text(planned: Planned) -> tuple[RenderableType, ...]:
+    """Return the review of each changed sweep, then the names of unchanged sweeps."""
+    parts = [part for review in planned.reviews for part in _review_parts(review, planned)]
+    if planned.unchanged:
+        parts.append(Text(f"unchanged: {', '.join(planned.unchanged)}"))
+    return tuple(parts) or (() if planned.problems else (Text("there is no sweep yet"),))
+
+
+def _review_parts(review: Review, planned: Planned) -> Iterator[RenderableType]:
+    batch = f" · {review.batch}" if review.batch else ""
+    yield Text(f"{review.sweep.name}: {sweep_size(review)}: {trial_counts(review)}{batch}", "bold")
+    for label, text in summary_rows(review, planned):
+        yield Text(f"  {label:6} {text}")
+    if review.unlocked:
+        yield Text(f"  trials count as new and ids may change: {shorten(review.unlocked)}", "yellow")
+    if review.outdated:
+        yield Text(f"  {outdated_text(review)}", "yellow")
+    if review.further_rounds is not None:
+        yield search_space_table(review.sweep.blocks)
+        yield from _constraint_lines(review)
+    else:
+        yield from _expanded_parts(review)
+    if planned.base is not None and has_changed_spec(review):
+        yield Text(f"  spec compared with {planned.base[:SHORT_COMMIT]}: {change_text(review)}")
+    if isinstance(review.difference, Difference) and review.difference.former is not None:
+        yield from _change_tables(review.difference)
+
+
+def _expanded_parts(review: Review) -> Iterator[RenderableType]:
+    """Yield blocks, coverage and trials, which only a static method has before its results."""
+    yield _block_table(review)
+    yield from _constraint_lines(review)
+    if review.coverage.parameters:
+        yield _parameter_table(review.coverage.parameters)
+    if review.coverage.constants:
+        yield Text(f"  fixed  {short_configuration(review.coverage.constants)}")
+    yield _trial_table([("first", review.first), ("last", review.last)])
+
+
+def _block_table(review: Review) -> Table:
+    table = new_table("  block", "method", "candidates", "rejected", "duplicates", "kept", "accepted")
+    for number, block in enumerate(review.blocks, start=1):
+        counts = (block.candidates, block.rejected, block.duplicates, block.kept)
+        table.add_row(
+            f"  {number}", block.method, *(f"{count:,}" for count in counts), percent_text(block.acceptance)
+        )
+    return table
+
+
+def _constraint_lines(review: Review) -> Iterator[Text]:
+    for number, block in enumerate(review.blocks, start=1):
+        for rejection in block.constraints:
+            yield Text(f"  block {number}: {rejection_text(rejection)} {shorten(rejection.text)}")
+        if block.discrepancy:
+            yield Text(f"  block {number}: {discrepancy_text(block.discrepancy)}")
+
+
+def _parameter_table(parameters: Iterable[ParameterCoverage]) -> Table:
+    table = new_table("  parameter", "trials", "values", "")
+    for parameter in parameters:
+        table.add_row(
+            Text(f"  {parameter_name(parameter)}"),
+            f"{parameter.present:,}",
+            _values_cell(parameter),
+            Text(parameter_notes(parameter), "dim"),
+        )
+    return table
+
+
+def _values_cell(parameter: ParameterCoverage) -> Text:
+    if isinstance(parameter.values, Histogram):
+        return Text(f"{histogram_text(parameter.values)}  {range_text(parameter.values)}")
+    return Text("  ".join(value_counts(parameter.values)))
+
+
+def _trial_table(groups: Iterable[tuple[str, Iterable[Trial]]]) -> Table:
+    table = new_table("", "", "")
+    table.show_header = False
+    for label, trials in groups:
+        for index, trial in enumerate(trials):
+            table.add_row(f"  {label:5}" if index == 0 else "", trial.id, Text(trial_values(trial)))
+    return table
+
+
+def _change_tables(change: Difference) -> Iterator[RenderableType]:
+    for sign, trials in (("+", change.added), ("-", change.removed)):
+        if trials:
+            yield _trial_table((f"  {sign}", (trial,)) for trial in trials[:FEW_TRIALS])
+        if len(trials) > FEW_TRIALS:
+            yield Text(f"    {sign} … {len(trials) - FEW_TRIALS:,} more")

@@ -1,0 +1,259 @@
+"""The output of `results`, `logs`, `log`, `show`, `status` and `collect`."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from rich.cells import cell_len
+from rich.text import Text
+
+from sweepledger.cli.response import SHORT_COMMIT, escape_control_characters
+from sweepledger.cli.text import rounds
+from sweepledger.cli.text.style import FirstFittingTable, new_table, status_with_reason, styled_status
+from sweepledger.cli.text.values import (
+    CLUSTER_COUNTS,
+    STATUS_COUNTS,
+    configuration_text,
+    count_text,
+    number_text,
+    value_text,
+)
+from sweepledger.formats.summary_csv import METRIC_PREFIX, PARAMETER_PREFIX
+from sweepledger.problems import escape_line
+from sweepledger.structs.names import split_batch_name
+from sweepledger.structs.record import Status
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+
+    from sweepledger.commands.collection.results_commit import ResultsCommit
+    from sweepledger.commands.reports.log import LogEntry
+    from sweepledger.commands.reports.outputs import Logs
+    from sweepledger.commands.reports.results import RankedTrials
+    from sweepledger.commands.reports.show import TrialDetails
+    from sweepledger.commands.reports.status import SweepStatus
+    from sweepledger.commands.rounds.progress import SearchProgress
+    from sweepledger.formats.summary_csv import SummaryRow
+
+
+NO_BATCH = "no batch yet"
+
+RESULT_COLUMNS = frozenset(
+    {"", "trial", "front", "not ranked", "status", "reason", "seed", "seconds", "batch"}
+)
+"""Columns of the table of results besides those of parameters and metrics."""
+
+
+COUNT_ORDER = (*STATUS_COUNTS[:3], *CLUSTER_COUNTS, *STATUS_COUNTS[3:])
+OPTIONAL_COUNTS = ("planned", "pending", "pruned", "cancelled", *CLUSTER_COUNTS)
+"""Columns of the table of sweeps that are shown only if a count is not zero."""
+
+LOG_HEADINGS = ("commit", "date", "sweep", "what", "", "change")
+
+
+def collected_text(commits: Iterable[ResultsCommit]) -> tuple[RenderableType, ...]:
+    """Return one line per results commit."""
+    return tuple(Text(results_commit_text(commit)) for commit in commits) or (Text("nothing to record"),)
+
+
+def results_commit_text(commit: ResultsCommit) -> str:
+    """Return the batches of a results commit, its ignored records, and the next step of the search."""
+    text = f"recorded {', '.join(commit.batches)} in {commit.commit[:SHORT_COMMIT]}"
+    reasons = ", ".join(sorted(set(commit.corrupt)))
+    ignored = f"; {len(commit.corrupt)} record(s) ignored: {reasons}" if commit.corrupt else ""
+    return f"{text}{ignored}{rounds.next_step_text(commit.step)}"
+
+
+def status_text(statuses: Sequence[SweepStatus]) -> tuple[RenderableType, ...]:
+    """Return the state of sweeps, one line per sweep, and the progress of searches.
+
+    On a narrow terminal, the counts share one column.
+    """
+    if not statuses:
+        return (Text("there is no sweep yet"),)
+    columns = [
+        name
+        for name in COUNT_ORDER
+        if name not in OPTIONAL_COUNTS or any(status.counts[name] for status in statuses)
+    ]
+    wide = new_table("sweep", "trials", *columns, "best", "active")
+    medium = new_table("sweep", "trials", *columns, "best", "active")
+    narrow = new_table("sweep", "trials", "best", "active")
+    narrow.columns[0].no_wrap = narrow.columns[-1].no_wrap = True
+    for status in statuses:
+        name, best = Text(status.sweep), Text(_best_text(status))
+        counts = [str(status.trials), *(str(status.counts[column]) for column in columns)]
+        active, active_count = Text(", ".join(status.active)), str(len(status.active))
+        if not status.batches:
+            active, active_count = Text(NO_BATCH), NO_BATCH
+        wide.add_row(name, *counts, best, active)
+        medium.add_row(name, *counts, best, active_count)
+        states = ", ".join(f"{status.counts[state]} {state}" for state in COUNT_ORDER if status.counts[state])
+        narrow.add_row(name, f"{status.trials}: {states}" if states else "0", best, active_count)
+    searches = [(status.sweep, status.search) for status in statuses if status.search is not None]
+    return (FirstFittingTable((wide, medium, narrow)), *([_search_table(searches)] if searches else []))
+
+
+def _search_table(searches: Iterable[tuple[str, SearchProgress]]) -> Table:
+    table = new_table("search", "round", "recorded", "next")
+    table.columns[0].no_wrap = True
+    for name, progress in searches:
+        text = f"ended ({progress.reason}): {progress.text}" if progress.reason else progress.text
+        counts = (_count_of(progress.round, progress.rounds), _count_of(progress.recorded, progress.most))
+        table.add_row(Text(name), *counts, Text(escape_control_characters(text)))
+    return table
+
+
+def _count_of(count: int, limit: int | None) -> str:
+    return str(count) if limit is None else f"{count} of {limit}"
+
+
+def _best_text(status: SweepStatus) -> str:
+    if status.front:
+        return f"front of {count_text(len(status.front), 'trial')}"
+    if status.best is None:
+        return ""
+    return f"{status.metric} {number_text(status.best.metric(status.metric))} ({status.best.trial})"
+
+
+def results_text(ranked: RankedTrials) -> tuple[RenderableType, ...]:
+    """Return a table of trials, best first, with the parameters that vary; the CSV has all columns.
+
+    Only eligible trials have a rank; the others have the reason.
+    """
+    names = [name for name in ranked.table.parameters if _varies(name, ranked.table.rows)]
+    metrics = (ranked.column, *ranked.others)
+    batch = ["batch"] * (len({row.batch for row in ranked.table.rows}) > 1)
+    not_ranked = ["not ranked"] * any(ranked.barred)
+    status = ["status"] * any(row.status is not Status.OK for row in ranked.rows)
+    reason = ["reason"] * any(row.reason for row in ranked.rows)
+    seed = ["seed"] * (len({row.replicate for row in ranked.table.rows}) > 1)
+    front = ["front"] * bool(ranked.others)
+    headings = _unique_headings(metrics, names)
+    table = new_table("", "trial", *front, *not_ranked, *status, *reason, *headings, *seed, "seconds", *batch)
+    ranks = itertools.count(1)
+    for row, why in zip(ranked.rows, ranked.barred, strict=True):
+        table.add_row(
+            "" if why else str(next(ranks)),
+            Text(row.trial),
+            *("yes" if row.trial in ranked.front and not why else "" for _ in front),
+            *(Text(why or "") for _ in not_ranked),
+            *(styled_status(str(row.status)) for _ in status),
+            *(Text(escape_control_characters(row.reason or "")) for _ in reason),
+            *(number_text(row.metrics.get(name)) for name in metrics),
+            *(Text(_parameter_cell(row, name)) for name in names),
+            *("" if row.seed is None else str(row.seed) for _ in seed),
+            number_text(row.seconds),
+            *(Text(_short_batch_name(row.batch)) for _ in batch),
+        )
+    return (table,)
+
+
+def _short_batch_name(batch: str) -> str:
+    """Return the name of a batch without its sweep: `b2` of `peak-b2-3f9a1c2e`."""
+    name = split_batch_name(batch)
+    return f"b{name[1]}" if name else batch
+
+
+def _unique_headings(metrics: Sequence[str], parameters: Iterable[str]) -> Iterator[str]:
+    """Yield headings of metrics and parameters, with prefixes if two columns had the same heading."""
+    yield from (f"{METRIC_PREFIX}{name}" if name in RESULT_COLUMNS else name for name in metrics)
+    taken = RESULT_COLUMNS | {*metrics}
+    yield from (f"{PARAMETER_PREFIX}{name}" if name in taken else name for name in parameters)
+
+
+def _parameter_cell(row: SummaryRow, name: str) -> str:
+    return value_text(row.assignment[name]) if name in row.assignment else ""
+
+
+def _varies(name: str, rows: Iterable[SummaryRow]) -> bool:
+    return len({_parameter_cell(row, name) for row in rows}) > 1
+
+
+def trial_text(details: TrialDetails) -> tuple[RenderableType, ...]:
+    """Return everything that is known of one trial."""
+    lock, result = details.batch.lock, details.result
+    table = new_table("", "")
+    table.show_header = False
+    # Only values such as digests are folded, not the names.
+    table.columns[1].no_wrap = False
+
+    def add(name: str, value: object) -> None:
+        table.add_row(Text(name, "bold"), value if isinstance(value, Text) else Text(str(value)))
+
+    add("trial", f"{details.trial}, row {details.index} of {lock.name}")
+    add("values", configuration_text(details.assignment))
+    if lock.round is not None:
+        add("round", f"{lock.round}, by {lock.method} ({lock.engine})")
+    if details.parent:
+        add("parent", details.parent)
+    add("status", status_with_reason(result.status, result.reason) if result else styled_status("missing"))
+    if details.said:
+        add("error", escape_control_characters(details.said))
+    if result:
+        add("attempts", result.attempts)
+    for name, number in (result.metrics if result else {}).items():
+        add(name, number_text(number))
+    add("spec", f"{lock.spec_path} {lock.spec_digest}")
+    add("code", f"{lock.program.code.path} {lock.program.code.tree}")
+    if lock.program.data:
+        add("data", f"{lock.program.data.name} {lock.program.data.digest}")
+    if result and result.ran:
+        add("ran", f"{result.ran}, seed {result.seed}, {number_text(result.seconds)} s from {result.started}")
+    for action, commit in details.commits:
+        title = escape_control_characters(f"{commit.author}: {commit.subject}")
+        add(action, f"{commit.id[:SHORT_COMMIT]} {commit.date[:10]} {title}")
+    return (table,)
+
+
+def logs_text(logs: Logs) -> tuple[RenderableType, ...]:
+    """Return what each attempt printed."""
+    return tuple(
+        part for attempt in logs.attempts for part in _attempt_log(attempt.uid, attempt.out, attempt.err)
+    )
+
+
+def _attempt_log(uid: str, out: str, err: str) -> Iterator[RenderableType]:
+    if not (out or err):
+        yield Text(f"-- {uid} printed nothing", "bold")
+    for name, text in (("stdout", out), ("stderr", err)):
+        if text:
+            yield Text(f"-- {uid} {name}", "bold")
+            yield Text(escape_control_characters(text.rstrip("\n")))
+
+
+def log_text(entries: Iterable[LogEntry], name: str | None = None) -> tuple[RenderableType, ...]:
+    """Return the history of one sweep, or of all sweeps, one line per entry."""
+    rows = [
+        (
+            entry.commit.id[:SHORT_COMMIT],
+            entry.commit.date[:10],
+            entry.sweep,
+            entry.kind,
+            entry.text,
+            "" if entry.change is None else f"{entry.change:+.6g}",
+        )
+        for entry in entries
+    ]
+    if not rows:
+        return (Text(f"there is no commit of {name} yet" if name else "there is no commit of a sweep yet"),)
+    head, *lines = _align_columns([LOG_HEADINGS, *rows])
+    return (Text(head, "bold"), Text("\n".join(lines)))
+
+
+def _align_columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    cells = [[escape_line(cell) for cell in row] for row in rows]
+    widths = [max(map(_cell_width, column)) for column in zip(*cells, strict=True)]
+    return [
+        "  ".join(
+            cell + " " * (width - _cell_width(cell)) for cell, width in zip(row, widths, strict=True)
+        ).rstrip()
+        for row in cells
+    ]
+
+
+def _cell_width(text: str) -> int:
+    return len(text) if text.isascii() else cell_len(text)

@@ -1,0 +1,59 @@
+"""The common style of tables: columns and statuses."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from sweepledger.cli.response import escape_control_characters
+
+UNFOLDED_WIDTH = 10_000
+"""Columns of a console in which no table is folded."""
+
+UNFOLDED_COLUMNS = frozenset({"", "trial"})
+"""Columns that are folded last, because users copy ids from them."""
+
+STATUS_STYLES = {
+    "ok": "green",
+    "diverged": "yellow",
+    "pruned": "cyan",
+    "missing": "dim",
+    **dict.fromkeys(("failed", "timeout", "oom", "evicted", "corrupt", "foreign"), "red"),
+}
+
+
+@dataclass(frozen=True)
+class FirstFittingTable:
+    """The first of several tables that fits the console without folding; else the last one."""
+
+    tables: tuple[Table, ...]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        """Yield the table that Rich prints."""
+        unbounded = options.update(width=UNFOLDED_WIDTH)
+        *wider, last = self.tables
+        fitting = (
+            table for table in wider if console.measure(table, options=unbounded).maximum <= options.max_width
+        )
+        yield next(fitting, last)
+
+
+def new_table(*headings: str) -> Table:
+    """Return an empty table in the common style."""
+    table = Table(box=None, pad_edge=False, header_style="bold", show_edge=False)
+    for heading in headings:
+        table.add_column(Text(heading), overflow="fold", no_wrap=heading in UNFOLDED_COLUMNS)
+    return table
+
+
+def styled_status(status: str) -> Text:
+    """Return a status in its colour."""
+    return Text(status, STATUS_STYLES.get(status, ""))
+
+
+def status_with_reason(status: str, reason: str | None) -> Text:
+    """Return a status in its colour, with the reason unless it repeats the status."""
+    text = f" ({escape_control_characters(reason)})" if reason and reason != status else ""
+    return styled_status(status).append(text, "default")

@@ -1,0 +1,111 @@
+"""Values, numbers, durations and sizes as plain text, without Rich."""
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from sweepledger.structs.values import Value
+
+if TYPE_CHECKING:
+    from sweepledger.plan import RoundBounds
+
+LOOKS_TYPED = re.compile(r"(?i:null|true|false|~)|[-+.\d\[{\"'].*|", re.DOTALL)
+"""Text that a reader could take for another type of value, or overlook, is quoted."""
+
+STATUS_COUNTS = (
+    "planned",
+    "pending",
+    "running",
+    "ok",
+    "pruned",
+    "diverged",
+    "failed",
+    "cancelled",
+    "missing",
+)
+CLUSTER_COUNTS = ("queued", "retrying", "node lost", "ended", "stalled")
+"""Counts that only a cluster can provide."""
+
+MINUTE, HOUR, DAY = 60, 3600, 86_400
+WHOLE_FROM = 100
+"""Amounts from here on are rounded to whole numbers."""
+
+
+def value_text(value: Value) -> str:
+    """Return a value in full, on one line."""
+    from sweepledger.results.display import format_value, quote_value
+
+    if isinstance(value, str) and LOOKS_TYPED.fullmatch(value):
+        return quote_value(value)
+    return format_value(value)
+
+
+def configuration_text(values: Mapping[str, Value]) -> str:
+    """Return the names and values of a configuration on one line."""
+    return "  ".join(f"{name}={value_text(value)}" for name, value in values.items())
+
+
+def number_text(number: float | None) -> str:
+    """Return a number with six significant digits; an empty text for None."""
+    return "" if number is None else f"{number:.6g}"
+
+
+def amount_text(amount: float, *, digits: int) -> str:
+    """Return an amount with this number of significant digits, from a hundred on as a whole number."""
+    return f"{amount:,.0f}" if amount >= WHOLE_FROM else f"{amount:.{digits}g}"
+
+
+def percent_text(share: float) -> str:
+    """Return a share as a percentage with three significant digits."""
+    return f"{100 * share:.3g} %"
+
+
+def duration_text(seconds: float) -> str:
+    """Return a duration with two significant digits, in a unit that keeps the number small."""
+    length, unit = _duration_unit(seconds)
+    return f"{amount_text(seconds / length, digits=2)} {unit}"
+
+
+def duration_range_text(low: float, high: float) -> str:
+    """Return two durations in the unit of the longer one."""
+    length, unit = _duration_unit(high)
+    return f"{amount_text(low / length, digits=2)} to {amount_text(high / length, digits=2)} {unit}"
+
+
+def timeout_text(seconds: int) -> str:
+    """Return a timeout as a spec writes it."""
+    for unit, length in (("h", HOUR), ("m", MINUTE)):
+        if seconds % length == 0:
+            return f"{seconds // length:,}{unit}"
+    return f"{seconds:,}s"
+
+
+def _duration_unit(seconds: float) -> tuple[int, str]:
+    for length, unit, limit in ((1, "s", 100), (MINUTE, "min", 100), (HOUR, "h", 48)):
+        if seconds < limit * length:
+            return length, unit
+    return DAY, "days"
+
+
+def count_text(count: int, noun: str) -> str:
+    """Return a count with its noun, such as `2 trials`."""
+    return f"{count:,} {noun}" + "s" * (count != 1)
+
+
+def size_text(size: "int | RoundBounds") -> str:
+    """Return the size of a sweep: a number of trials, or the bounds of a search."""
+    if isinstance(size, int):
+        return count_text(size, "trial")
+    return rounds_text(size)
+
+
+def rounds_text(bounds: "RoundBounds", *, further: bool = False) -> str:
+    """Return the bounds of a search; with `further`, of the rounds that are not yet in the repository."""
+    size = count_text(bounds.size, "trial")
+    if bounds.trials is None:
+        return f"rounds of {size}, until the results end the search"
+    if further and not bounds.rounds:
+        return "no further rounds"
+    count = count_text(bounds.rounds or 0, "further round" if further else "round")
+    total = f", {bounds.trials:,} in all" if not further else ""
+    return f"at most {count} of at most {size}{total}"

@@ -1,0 +1,80 @@
+"""`sweep check`: everything that must hold before a merge, in one run."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from sweepledger.commands.checks import (
+    builds,
+    cluster_files,
+    layout,
+    merged_batches,
+    new_batches,
+    recorded_history,
+)
+from sweepledger.commands.checks.builds import Builds
+from sweepledger.commands.checks.context import CheckContext, specs_to_read
+from sweepledger.commands.repository.workspace import SETTINGS_FILE, Workspace
+from sweepledger.plan import PoolUsage, pool_usage
+from sweepledger.problems import Problem, Severity
+from sweepledger.repo import git
+from sweepledger.structs.sweep import Sweep
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """What was checked, and the problems."""
+
+    specs: int
+    builds: Builds
+    problems: tuple[Problem, ...]
+    rooms: tuple[tuple[str, PoolUsage], ...] = ()
+    """What each new batch takes of its pool, by the batch's name."""
+    untracked: tuple[str, ...] = ()
+    """Files and folders that were checked and that git does not track: a merge would not include them."""
+
+
+def check(
+    workspace: Workspace, *, base: str | None = None, everything: bool = False, month: str | None = None
+) -> CheckReport:
+    """Check specs, drift, merged batches, history, frozen bases, kustomize builds and rendered manifests.
+
+    Files that equal the base commit are trusted unless `everything` is true. Raises SpecError if a spec is
+    wrong; all other problems are in the report.
+    """
+    context = CheckContext(workspace, workspace.base_commit(base), month)
+    problems = list(layout.check_layout(context)) or list(new_batches.unreadable_batches(context))
+    if problems:  # nothing is opened through a link
+        return CheckReport(0, Builds(), tuple(sorted(problems)))
+    paths = workspace.spec_paths()
+    sweeps = workspace.read(paths if everything else specs_to_read(context, paths))
+    problems += new_batches.check_settings_unchanged(context)
+    merged_problems = [
+        *merged_batches.check_merged_batches(context, sweeps),
+        *merged_batches.check_frozen_bases(context),
+    ]
+    problems += merged_problems
+    if any(
+        problem.severity is Severity.ERROR for problem in merged_problems
+    ):  # a plan over edited batches, or their history, would only repeat what was just said
+        problems += recorded_history.check_recorded_history(
+            context, sweeps, places=recorded_history.RESULTS_FOLDERS
+        )
+    else:
+        problems += new_batches.check_new_batches(context, sweeps)
+        problems += recorded_history.check_recorded_history(context, sweeps)
+    problems += cluster_files.check_flux_files(context)
+    problems += cluster_files.check_platform(context, sweeps)
+    built = builds.check_builds(context, everything=everything)
+    usage = tuple(_pool_room(context, sweeps))
+    untracked = git.untracked_paths(workspace.repository, SETTINGS_FILE, *layout.GENERATED_FOLDERS)
+    return CheckReport(len(paths), built, tuple(sorted([*problems, *built.problems])), usage, untracked)
+
+
+def _pool_room(context: CheckContext, sweeps: Iterable[Sweep]) -> Iterator[tuple[str, PoolUsage]]:
+    """Yield the capacity that each new batch takes of its pool."""
+    by_name = {sweep.name: sweep for sweep in sweeps}
+    for batch in context.added:
+        if batch.is_active and batch.lock.sweep in by_name:
+            usage = pool_usage(by_name[batch.lock.sweep], batch.lock.trials)
+            if usage is not None:
+                yield batch.name, usage

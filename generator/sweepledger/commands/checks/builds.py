@@ -1,0 +1,133 @@
+"""Every overlay builds, passes policy, and renders no object of another overlay."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from sweepledger import policy
+from sweepledger.commands.checks.context import CheckContext, load_references, referenced_bases
+from sweepledger.commands.repository import base_files, batch_builder, batch_manifests
+from sweepledger.errors import RepositoryError, ToolError
+from sweepledger.problems import Problem
+from sweepledger.render.overlay import Overlay
+from sweepledger.repo import batches, kustomize
+from sweepledger.repo.batches import ACTIVE, StoredBatch
+from sweepledger.structs.kubernetes import Manifest
+
+
+@dataclass(frozen=True)
+class Builds:
+    """Which active overlays were rendered, which did not need to be, and their problems."""
+
+    built: tuple[str, ...] = ()
+    unchanged: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+def check_builds(context: CheckContext, *, everything: bool = False) -> Builds:
+    """Build the active overlays whose input differs from the base commit, or all of them.
+
+    Raises ToolError if kustomize cannot be found: a check that cannot run is not a pass.
+    """
+    active = [batch for batch in context.present if batch.is_active]
+    merged = {stood.folder: stood for stood in context.merged}
+    if context.changed_bases:
+        load_references(stood for stood in context.merged if stood.is_active)
+    to_build = [batch for batch in active if everything or not _is_as_merged(context, batch, merged)]
+    if to_build:
+        kustomize.command()
+    built = {batch.name: _build(context, batch) for batch in to_build}
+    problems = [problem for result in built.values() for problem in result.problems]
+    rendered = {name: result.manifests for name, result in built.items()}
+    return Builds(
+        built=tuple(rendered),
+        unchanged=tuple(batch.name for batch in active if batch.name not in rendered),
+        problems=(*problems, *duplicate_objects(rendered, [batch.name for batch in active])),
+    )
+
+
+def _is_as_merged(context: CheckContext, batch: StoredBatch, merged: Mapping[str, StoredBatch]) -> bool:
+    """Return whether every file the build reads is the base commit's: then the build is, too."""
+    original = merged.get(batch.folder)
+    if original is None or batches.difference(original, batch):
+        return False
+    # Most changes leave every base alone, and then no lock need be read to know it.
+    return not any(
+        path.startswith(f"{base}/") for path in context.changed_bases for base in referenced_bases(original)
+    )
+
+
+@dataclass(frozen=True)
+class _Built:
+    problems: tuple[Problem, ...] = ()
+    manifests: tuple[Manifest, ...] = ()
+
+
+def _build(context: CheckContext, batch: StoredBatch) -> _Built:
+    unsafe = policy.check_kustomization(batch.tree.files, context.bases.files, place=batch.folder)
+    if unsafe:
+        return _Built(unsafe)
+    try:
+        manifests = kustomize.build(context.workspace.root / batch.folder)
+    except ToolError as error:
+        return _Built((Problem(batch.folder, 0, 0, "", str(error), "build-failed", error.hint),))
+    image, settings = _image(batch), context.settings_of(batch)
+    folders = batch_builder.parent_folders_of(batch, context.present)
+    problems = policy.check_batch(
+        batch.name, settings, manifests, file=batch.folder, image=image, parent_folders=folders
+    )
+    return _Built(problems, manifests)
+
+
+def check_unwritten(context: CheckContext, spec: str, overlay: Overlay) -> Iterator[Problem]:
+    """Build the batch that is written after a spec's merge, and report its problems at the spec."""
+    bases = base_files.read_bases(context.workspace.root).files
+    settings = context.workspace.settings
+    folders = batch_builder.parent_folders(overlay.lock.parents, context.present)
+    try:
+        rendered = batch_manifests.render_tree(
+            overlay.lock, overlay.tree, bases, settings, parent_folders=folders
+        )
+    except ToolError as error:
+        yield Problem(spec, 0, 0, "", str(error), "build-failed", error.hint)
+        return
+    for problem in rendered:
+        if isinstance(problem, Problem):
+            yield replace(problem, file=spec, line=0, column=0)
+
+
+def _image(batch: StoredBatch) -> str | None:
+    """Return the image in the lock; None for an unreadable lock, which is reported with hand edits."""
+    try:
+        return batch.lock.program.container_image
+    except RepositoryError:
+        return None
+
+
+def duplicate_objects(
+    rendered: Mapping[str, tuple[Manifest, ...]], active: Sequence[str]
+) -> Iterator[Problem]:
+    """Yield a problem for each object that two active overlays render: each would prune or refuse the other's.
+
+    Policy ensures that the names of a batch's objects begin with the batch's name. Therefore, an overlay that
+    was not built can share an object only if the object's name begins with the overlay's.
+    """
+    makers: dict[tuple[str, str], str] = {}
+    for batch, manifests in rendered.items():
+        for manifest in manifests:
+            kind, name = str(manifest.get("kind")), _name(manifest)
+            other = makers.setdefault((kind, name), batch)
+            longer = [
+                batch_name
+                for batch_name in active
+                if len(batch_name) > len(batch) and f"{name}-".startswith(f"{batch_name}-")
+            ]
+            for shared in longer if other == batch else [other]:
+                message = f"{kind} {name} is {shared}'s, too"
+                yield Problem(
+                    f"{ACTIVE}/{batch}", 0, 0, "", message, "object-twice", "rename one of the sweeps"
+                )
+
+
+def _name(manifest: Manifest) -> str:
+    metadata = manifest.get("metadata")
+    return str(metadata.get("name")) if isinstance(metadata, Mapping) else ""

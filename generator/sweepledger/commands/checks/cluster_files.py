@@ -1,0 +1,128 @@
+"""Checks of `clusters/`: the platform's files as the settings give them, and one Flux file per active batch."""
+
+from collections.abc import Iterable, Iterator
+
+from sweepledger.commands.checks.context import CheckContext
+from sweepledger.commands.repository import batch_builder
+from sweepledger.commands.repository.base_files import KEEP_FILE
+from sweepledger.commands.scaffold import bootstrap
+from sweepledger.errors import RepositoryError
+from sweepledger.formats.bootstrap_yaml import BOOTSTRAP_FILE, Bootstrap
+from sweepledger.problems import Problem, Severity
+from sweepledger.render.platform import GitSource, flux
+from sweepledger.repo import files
+from sweepledger.repo.batches import StoredBatch
+from sweepledger.structs.settings import Controller, Settings
+from sweepledger.structs.sweep import Sweep
+
+FLUX_FILE_CODE = "flux-file"
+
+
+def check_flux_files(context: CheckContext) -> Iterator[Problem]:
+    """Compare `clusters/flux/active/` with the active batches. Files that equal the base commit are right."""
+    root = context.workspace.root
+    is_flux = context.workspace.settings.controller is Controller.FLUX
+    expected = {
+        path: content
+        for batch in context.present
+        if batch.is_active
+        for path, content in batch_builder.flux_files(_settings_for(context, batch), batch.name).items()
+    }
+    existing = {f"{flux.ACTIVE}/{name}" for name in files.list_folder(root / flux.ACTIVE)}
+    for path in sorted(expected.keys() - existing):
+        message = "is missing: Flux would not apply this batch"
+        yield Problem(path, 0, 0, "", message, FLUX_FILE_CODE, "run `sweep generate`")
+    merged = {flux.batch_file(batch.name) for batch in context.merged if batch.is_active}
+    for path in sorted(existing - expected.keys() - {f"{flux.ACTIVE}/{KEEP_FILE}"}):
+        # Whoever merged one past the check must stop no other change.
+        is_left = is_flux and path in merged
+        is_new = is_left or not context.is_merged_content(path, files.read_file(root / path))
+        if is_flux or is_new:
+            severity = Severity.ERROR if is_new else Severity.WARNING
+            yield Problem(path, 0, 0, "", "belongs to no active batch", FLUX_FILE_CODE, "remove it", severity)
+    for path in sorted(existing & expected.keys()):
+        content = files.read_file(root / path)
+        if content != expected[path] and not context.is_merged_content(path, content):
+            hint = "remove it and run `sweep generate`"
+            yield Problem(path, 0, 0, "", "is not what the generator writes", FLUX_FILE_CODE, hint)
+
+
+def _settings_for(context: CheckContext, batch: StoredBatch) -> Settings:
+    """Return the settings for a batch's Flux file: those of the base commit unless the controller changed."""
+    current, merged = context.workspace.settings, context.settings_of(batch)
+    return merged if current.controller is merged.controller is Controller.FLUX else current
+
+
+CONTROLLERS = (Controller.ARGOCD, Controller.FLUX)
+
+
+def check_platform(context: CheckContext, sweeps: Iterable[Sweep]) -> Iterator[Problem]:
+    """Compare the platform's files with settings and record; nothing if `sweep bootstrap` never ran."""
+    settings = context.workspace.settings
+    yield from settings.warnings
+    way_out = f"run `sweep bootstrap {settings.controller}` and commit what it writes"
+    try:
+        recorded = bootstrap.read_bootstrap(context.workspace.root)
+        source = (
+            GitSource(recorded.url, recorded.branch, recorded.shapes, is_public=recorded.is_public)
+            if recorded
+            else None
+        )
+    except (RepositoryError, ValueError) as error:
+        other_hint = error.hint if isinstance(error, RepositoryError) else way_out
+        yield Problem(BOOTSTRAP_FILE, 0, 0, "", str(error), "drift", other_hint)
+        return
+    if recorded is None or source is None:
+        if BOOTSTRAP_FILE in context.base_entries and settings.controller in CONTROLLERS:
+            yield Problem(BOOTSTRAP_FILE, 0, 0, "", "is missing", "drift", way_out)
+        return
+    if settings.controller not in CONTROLLERS:
+        message = f"is for {recorded.controller}, but the settings say controller: {settings.controller}"
+        other_hint = f"run `sweep bootstrap {recorded.controller}`, or remove what it wrote"
+        yield Problem(BOOTSTRAP_FILE, 0, 0, "", message, "drift", other_hint)
+        return
+    if recorded.branch != settings.branch:
+        message = f"follows branch {recorded.branch!r}, but the settings say {settings.branch!r}"
+        other_hint = f"run `sweep bootstrap {settings.controller} --branch` with the one that is meant"
+        yield Problem(BOOTSTRAP_FILE, 0, 0, "", message, "drift", other_hint)
+    yield from _file_problems(
+        bootstrap.compare_platform(context.workspace.root, settings, source, recorded), way_out
+    )
+    yield from _shape_problems(context, sweeps, recorded, way_out)
+
+
+def _file_problems(compared: bootstrap.PlatformComparison, fix: str) -> Iterator[Problem]:
+    """Yield the problems of the platform's files; files of batches are checked elsewhere."""
+    by_message = {
+        "is missing": compared.missing,
+        "is not what the settings give": compared.changed,
+        "is what no setting gives any more": compared.stale,
+    }
+    for message, paths in by_message.items():
+        for path in paths:
+            if not bootstrap.is_batch_file(path):
+                yield Problem(path, 0, 0, "", message, "drift", fix)
+    for path in compared.edited:
+        message = "was edited by hand: no setting reaches it any more"
+        platform_hint = (
+            "say it in sweepledger.yaml and run `sweep bootstrap` with --force, or look after it yourself"
+        )
+        yield Problem(path, 0, 0, "", message, "platform-edited", platform_hint, Severity.WARNING)
+
+
+def _shape_problems(
+    context: CheckContext, sweeps: Iterable[Sweep], recorded: Bootstrap, fix: str
+) -> Iterator[Problem]:
+    """Yield a problem for each shape that the controller may not apply: its batch would be pending forever."""
+    allowed = {None, *recorded.shapes}
+    for sweep in sweeps:
+        shape = sweep.run.shape
+        if shape not in allowed and shape is not None and shape.is_distributed:
+            message = f"is a shape that the files in clusters/ do not allow, got {str(shape)!r}"
+            yield Problem.at(sweep.path, sweep.shape_place, message, code="shape-not-allowed", hint=fix)
+    entry = context.base_entries.get(BOOTSTRAP_FILE)
+    is_merged = entry is not None and context.index.get(BOOTSTRAP_FILE) == entry
+    for batch in context.added if is_merged else context.present:
+        if batch.is_active and batch.lock.shape.is_distributed and batch.lock.shape not in allowed:
+            message = f"is of shape {str(batch.lock.shape)!r}, which the files in clusters/ do not allow"
+            yield Problem(batch.folder, 0, 0, "", message, "shape-not-allowed", fix)

@@ -1,0 +1,181 @@
+"""What every check reads: the base commit, its batches, the work tree's, and the specs that changed."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from sweepledger import policy
+from sweepledger.commands.repository import at_commit
+from sweepledger.commands.repository.workspace import SETTINGS_FILE, SUFFIX, Workspace
+from sweepledger.errors import RepositoryError
+from sweepledger.formats.batch_yaml import LOCK_FILE
+from sweepledger.render.base_files import LAUNCHER, SHAPE_FOLDERS
+from sweepledger.repo import batches, files
+from sweepledger.repo.batch_files import blob_id
+from sweepledger.repo.batches import StoredBatch
+from sweepledger.repo.files import read_input
+from sweepledger.repo.git import Entry, reachable_trees, uncommitted_paths
+from sweepledger.structs.file_tree import FileTree
+from sweepledger.structs.settings import Settings
+from sweepledger.structs.values import bytes_digest
+
+BASE = "base/"
+KUSTOMIZATION = "kustomization.yaml"
+BASE_VERSION = re.compile(r"base/(?:[^/]+/)+?v[0-9]+(?=/)", re.ASCII)
+
+
+@dataclass(frozen=True)
+class CheckContext:
+    """A repository about to be merged onto a commit."""
+
+    workspace: Workspace
+    base: str | None
+    """The base commit; None in a repository without commits."""
+    month: str | None = None
+    """The month of the budgets; None: that of the base commit."""
+
+    @cached_property
+    def merged(self) -> tuple[StoredBatch, ...]:
+        """The batches of the base commit; a broken one is replaced by its repaired version in the work tree."""
+        committed = batches.in_commit(self.workspace.repository, self.base)
+        present = {batch.folder: batch for batch in self.present}
+        return tuple(
+            self._mended(batch, present[batch.folder]) if batch.folder in present else batch
+            for batch in committed
+        )
+
+    @cached_property
+    def present(self) -> tuple[StoredBatch, ...]:
+        """The work tree's batches, active and archived."""
+        return batches.in_work_tree(self.workspace.root)
+
+    @cached_property
+    def added(self) -> tuple[StoredBatch, ...]:
+        """The new batches: those of the work tree that are not merged."""
+        merged = {batch.name for batch in self.merged}
+        return tuple(batch for batch in self.present if batch.name not in merged)
+
+    @cached_property
+    def base_entries(self) -> Mapping[str, Entry]:
+        """Every file of the base commit, by path."""
+        return self.workspace.repository.files(self.base)
+
+    @cached_property
+    def index(self) -> Mapping[str, Entry]:
+        """Every file that the next commit would contain, by path."""
+        return self.workspace.repository.index()
+
+    @cached_property
+    def settings(self) -> Settings:
+        """The settings of the base commit; the defaults if they cannot be read."""
+        return at_commit.settings_or_defaults(self.workspace.repository, self.base)
+
+    def settings_of(self, batch: StoredBatch) -> Settings:
+        """Return the settings that a batch is checked by: a merged one by those of the base commit."""
+        stands = SETTINGS_FILE in self.base_entries and any(batch.name == one.name for one in self.merged)
+        return self.settings if stands else self.workspace.settings
+
+    @cached_property
+    def bases(self) -> FileTree:
+        """Everything below `base/` in the work tree but Python's caches. Raises StorageError."""
+        return files.read_sources(self.workspace.root / BASE)
+
+    @cached_property
+    def changed_bases(self) -> frozenset[str]:
+        """Paths below `base/`, from the root, that differ between the base commit and the work tree."""
+        merged = {path: entry.id for path, entry in self.base_entries.items() if _is_source(path)}
+        like = next(iter(merged.values()), "")
+        present = {f"{BASE}{path}": blob_id(content, like=like) for path, content in self.bases}
+        return frozenset(
+            path for path in merged.keys() | present.keys() if merged.get(path) != present.get(path)
+        )
+
+    @cached_property
+    def versions(self) -> frozenset[str]:
+        """The version folders below `base/` of the base commit, such as `base/trial/v1`."""
+        matches = (BASE_VERSION.match(path) for path in self.base_entries)
+        return frozenset(match[0] for match in matches if match)
+
+    @cached_property
+    def is_behind(self) -> bool:
+        """Return whether HEAD does not contain the base commit."""
+        repository = self.workspace.repository
+        if self.base is None or repository.commit("HEAD") is None:
+            return False
+        return not repository.contains("HEAD", self.base)
+
+    def is_merged_content(self, path: str, content: bytes) -> bool:
+        """Return whether a file of the base commit has this content."""
+        entry = self.base_entries.get(path)
+        return entry is not None and entry.id == blob_id(content, like=entry.id)
+
+    def _mended(self, merged: StoredBatch, present: StoredBatch) -> StoredBatch:
+        """Choose the work tree's version if the base's is broken, and its history once had this one."""
+        if not (batches.difference(merged, present) and is_broken(merged) and batches.readable([present])):
+            return merged
+        repository = self.workspace.repository
+        tree = repository.tree_id("HEAD", present.folder)
+        is_committed = tree is not None and not uncommitted_paths(repository, present.folder)
+        is_restored = is_committed and tree in reachable_trees(repository, [self.base], present.folder)
+        return present if is_restored else merged
+
+
+def is_broken(batch: StoredBatch) -> bool:
+    """Return whether a batch is active and can never be recorded: it was merged despite the check."""
+    return batch.is_active and not batches.readable([batch])
+
+
+def _is_source(path: str) -> bool:
+    return path.startswith(BASE) and files.PYTHON_CACHE not in path.split("/")
+
+
+def referenced_bases(batch: StoredBatch) -> tuple[str, ...]:
+    """Return the folders that a batch was made from or builds on, relative to the repository.
+
+    Lock and kustomization are both read, so that an incomplete lock does not unfreeze a base.
+    """
+    try:
+        names = {LAUNCHER, SHAPE_FOLDERS[batch.lock.shape], *batch.lock.bases}
+    except RepositoryError:  # whatever it was made from
+        names = {LAUNCHER, *SHAPE_FOLDERS.values()}
+    if KUSTOMIZATION in batch.contents.paths():
+        names.update(policy.base_folders(batch.contents.read(KUSTOMIZATION)))
+    return tuple(f"{BASE}{name}" for name in sorted(names))
+
+
+def load_references(stored: Iterable[StoredBatch]) -> None:
+    """Read the files that `referenced_bases` needs, for many batches with one process."""
+    batches.prefetch(stored, LOCK_FILE, KUSTOMIZATION)
+
+
+def specs_to_read(context: CheckContext, paths: Iterable[Path]) -> Iterator[Path]:
+    """Yield the specs that must be read: all of them if the settings are not those of the base commit."""
+    newest = _newest_batches(context) if _same_settings(context) else {}
+    growing = {batch.sweep for batch in context.added}
+    for path in paths:
+        name = path.name.removesuffix(SUFFIX)
+        batch = None if name in growing else newest.get(name)
+        if batch is None or not _was_made_from(batch, read_input(path)):
+            yield path
+
+
+def _newest_batches(context: CheckContext) -> dict[str, StoredBatch]:
+    """Return each sweep's newest merged batch; the batches are sorted by number."""
+    return {batch.sweep: batch for batch in context.merged}
+
+
+def _was_made_from(batch: StoredBatch, spec: bytes) -> bool:
+    """Search the lock for the spec's digest: a merged lock need not be parsed to be believed."""
+    try:
+        return bytes_digest(spec).encode() in batch.contents.read(LOCK_FILE)
+    except KeyError:
+        return False
+
+
+def _same_settings(context: CheckContext) -> bool:
+    path = context.workspace.root / SETTINGS_FILE
+    if SETTINGS_FILE not in context.base_entries:
+        return not path.exists()
+    return path.is_file() and context.is_merged_content(SETTINGS_FILE, read_input(path))

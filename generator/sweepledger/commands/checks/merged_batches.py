@@ -1,0 +1,166 @@
+"""Merged batches and their bases never change; a batch leaves only with results or a cancellation."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from sweepledger.commands.checks.context import (
+    BASE,
+    BASE_VERSION,
+    CheckContext,
+    is_broken,
+    load_references,
+    referenced_bases,
+)
+from sweepledger.commands.repository import at_commit
+from sweepledger.commands.repository.base_files import KEEP_FILE
+from sweepledger.commands.repository.workspace import SPECS, SUFFIX
+from sweepledger.commands.scaffold.bootstrap import PLATFORM_BASES
+from sweepledger.formats.bootstrap_yaml import BOOTSTRAP_FILE
+from sweepledger.problems import Problem, Severity
+from sweepledger.repo import batches
+from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
+from sweepledger.repo.git import Entry, uncommitted_paths
+from sweepledger.results.paths import records_path, results_folder
+from sweepledger.structs.sweep import Sweep
+
+RESTORE = "restore it from the base commit; to request other trials, change the spec"
+CATCH_UP = "the base commit is newer: merge it into this branch, then check again"
+
+
+def check_merged_batches(context: CheckContext, sweeps: Sequence[Sweep]) -> Iterator[Problem]:
+    """Compare every merged batch with the work tree."""
+    cancelled = {name: sweep for sweep in sweeps for name in sweep.cancel}
+    copies: dict[str, list[StoredBatch]] = {}
+    for batch in context.present:
+        copies.setdefault(batch.name, []).append(batch)
+    for batch in context.merged:
+        is_cancelled = batch.name in cancelled
+        yield from _batch_problems(context, batch, copies.get(batch.name, []), is_cancelled=is_cancelled)
+    for batch in context.added:
+        if not batch.is_active:
+            yield _problem(
+                context, batch.folder, "a batch that never ran must not be in the archive", "batch-moved"
+            )
+    for name, count in Counter(batch.name for batch in context.present).items():
+        if count > 1:
+            yield _problem(context, f"{ACTIVE}/{name}", "is in the archive as well", "batch-active-twice")
+    yield from _unmoved_cancelled(context, cancelled)
+    yield from _removed_cancellations(context, sweeps)
+    yield from _removed_specs(context)
+    yield from _overlay_layout(context)
+
+
+def _batch_problems(
+    context: CheckContext, batch: StoredBatch, copies: list[StoredBatch], *, is_cancelled: bool
+) -> Iterator[Problem]:
+    if not copies and not is_broken(batch):
+        yield _problem(context, batch.folder, "a merged batch is missing", "batch-vanished")
+    for copy in copies:
+        drift = batches.difference(batch, copy)
+        for path in (*drift.added, *drift.changed, *drift.stale):
+            yield _problem(context, f"{copy.folder}/{path}", "a merged batch never changes", "batch-edited")
+        if copy.folder == batch.folder:
+            continue
+        if copy.is_active:
+            yield _problem(context, copy.folder, "a recorded batch never runs again", "batch-moved")
+        elif not is_cancelled and not _records_path(context, batch).is_file():
+            message = "a batch may be archived only with its results, or if its spec cancels it"
+            yield _problem(context, copy.folder, message, "batch-moved")
+
+
+def _records_path(context: CheckContext, batch: StoredBatch) -> Path:
+    return context.workspace.root / results_folder(batch.lock.sweep) / records_path(batch.name)
+
+
+def _unmoved_cancelled(context: CheckContext, cancelled: dict[str, Sweep]) -> Iterator[Problem]:
+    active = {batch.name for batch in context.present if batch.is_active}
+    for name, sweep in sorted(cancelled.items()):
+        if name in active:
+            message = f"cancels {name}, which is still in {ACTIVE}/"
+            hint = f"run `sweep cancel {sweep.name}`: it moves the folder to {ARCHIVE}/"
+            yield Problem(sweep.path, 0, 0, "cancel", message, "cancel-not-moved", hint)
+
+
+def _removed_cancellations(context: CheckContext, sweeps: Iterable[Sweep]) -> Iterator[Problem]:
+    """What a sweep's summary calls cancelled is so by its spec: without the entry it would be missing."""
+    archived = {batch.name for batch in context.merged if not batch.is_active}
+    for sweep in sweeps if archived else ():
+        former = at_commit.read_sweep(
+            context.workspace.repository, context.base, sweep.path, context.settings
+        )
+        if not isinstance(former, Sweep):
+            continue
+        for name in former.cancel:
+            if name in archived and name not in sweep.cancel:
+                message = f"must name {name}, which was cancelled: its results depend on this entry"
+                hint = f"restore it; `sweep retry {sweep.name}` requests its trials again"
+                yield Problem(sweep.path, 0, 0, "cancel", message, "cancel-removed", hint)
+
+
+def _removed_specs(context: CheckContext) -> Iterator[Problem]:
+    """Yield a problem for each removed spec that has an active batch: only the spec can cancel it."""
+    paths = {f"{SPECS}/{batch.sweep}{SUFFIX}" for batch in context.present if batch.is_active}
+    for path in sorted(paths & context.base_entries.keys()):
+        if not (context.workspace.root / path).is_file():
+            message = "must stay while a batch of it is active"
+            hint = "restore it; to stop the batch, name it under `cancel`, and merge that before the removal"
+            yield Problem(path, 0, 0, "", message, "spec-removed", hint)
+
+
+def _overlay_layout(context: CheckContext) -> Iterator[Problem]:
+    """Yield a problem for each entry of overlays/ other than batches and .gitkeep: controllers read them all."""
+    folders = {batch.folder for batch in context.present}
+    for root in (ACTIVE, ARCHIVE):
+        folder = context.workspace.root / root
+        if context.present and not (folder / KEEP_FILE).is_file():
+            message = "must stay: a controller prunes only while the folder exists"
+            yield _problem(context, f"{root}/{KEEP_FILE}", message, "overlay-layout")
+        for entry in sorted(folder.iterdir()) if folder.is_dir() else ():
+            path = f"{root}/{entry.name}"
+            if entry.name != KEEP_FILE and path not in folders:
+                # Whoever merged it past the check must stop no other change, nor its own removal.
+                severity = Severity.WARNING if _is_as_merged(context, path) else Severity.ERROR
+                hint = "remove it from overlays/"
+                yield Problem(path, 0, 0, "", "is not a batch", "overlay-layout", hint, severity)
+
+
+def _is_as_merged(context: CheckContext, path: str) -> bool:
+    """Return whether a path, and everything below it, is what the base commit has."""
+    merged = _below(context.base_entries, path)
+    is_same = bool(merged) and merged == _below(context.index, path)
+    return is_same and not uncommitted_paths(context.workspace.repository, path)
+
+
+def _below(entries: Mapping[str, Entry], folder: str) -> dict[str, Entry]:
+    return {path: entry for path, entry in entries.items() if f"{path}/".startswith(f"{folder}/")}
+
+
+def _problem(context: CheckContext, file: str, message: str, code: str) -> Problem:
+    return Problem(file, 0, 0, "", message, code, CATCH_UP if context.is_behind else RESTORE)
+
+
+def check_frozen_bases(context: CheckContext) -> Iterator[Problem]:
+    """Compare the bases that the base commit's overlays, active or archived, and platform refer to."""
+    changed = [path for path in sorted(context.changed_bases) if _is_merged_version(context, path)]
+    if not changed:
+        return  # new versions only: no lock of thousands need be read
+    load_references(context.merged)
+    frozen = {
+        folder: "merged overlays refer to it"
+        for batch in context.merged
+        for folder in referenced_bases(batch)
+    }
+    if BOOTSTRAP_FILE in context.base_entries:
+        frozen |= {f"{BASE}{name}": "the files in clusters/ are made from it" for name in PLATFORM_BASES}
+    for path in changed:
+        for folder in sorted(frozen):
+            if path.startswith(f"{folder}/"):
+                message = f"{folder} is frozen: {frozen[folder]}"
+                yield Problem(path, 0, 0, "", message, "base-changed", "add a new version folder beside it")
+
+
+def _is_merged_version(context: CheckContext, path: str) -> bool:
+    """Return whether the version folder around a path is one of the base commit."""
+    match = BASE_VERSION.match(path)
+    return match is None or match[0] in context.versions

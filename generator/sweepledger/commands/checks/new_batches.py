@@ -1,0 +1,243 @@
+"""New batches equal what the generator writes, fit the budgets, and come with unchanged settings."""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from sweepledger.commands.checks import builds
+from sweepledger.commands.checks.context import CheckContext
+from sweepledger.commands.generation import next_batch
+from sweepledger.commands.generation.next_batch import EditedError, Generated, StoredBatches
+from sweepledger.commands.repository import batch_records, costs
+from sweepledger.commands.repository.workspace import SETTINGS_FILE, SPECS, SUFFIX
+from sweepledger.commands.rounds.next_round import ResultsPending, RoundDue, SearchEnded, Step
+from sweepledger.errors import RepositoryError, UnreadableError
+from sweepledger.formats.batch_yaml import LOCK_FILE
+from sweepledger.plan import Balance, BudgetUnit, counts_towards
+from sweepledger.problems import Problem, Severity
+from sweepledger.repo import batches, files
+from sweepledger.repo.batches import StoredBatch
+from sweepledger.repo.files import read_input
+from sweepledger.repo.git import reachable_trees
+from sweepledger.structs.settings import GenerateMode, Settings
+from sweepledger.structs.sweep import Sweep
+
+
+def check_settings_unchanged(context: CheckContext) -> Iterator[Problem]:
+    """Refuse new batches together with settings that differ from those of the base commit."""
+    if (
+        SETTINGS_FILE in context.base_entries
+        and context.added
+        and context.workspace.settings != context.settings
+    ):
+        message = (
+            f"must not change together with new batches, got {len(context.added)}: they are judged by it"
+        )
+        hint = "merge the settings first, then ask for the batches"
+        yield Problem(SETTINGS_FILE, 0, 0, "", message, "settings-changed", hint)
+
+
+OVERDRAWN_CODE = "budget-overdrawn"
+
+
+def check_budgets(context: CheckContext, planned: Sequence[Generated]) -> Iterator[Problem]:
+    """Refuse new batches that exceed a budget, by the settings of the base commit.
+
+    The month's recorded use counts, and the upper bound of all active batches: the second of two merges is
+    compared with what the first has left.
+    """
+    settings = context.settings if SETTINGS_FILE in context.base_entries else context.workspace.settings
+    added = {batch.name for batch in context.added}
+    on_merge = settings.generate is GenerateMode.ON_MERGE
+    new = [
+        generated for generated in planned if generated.batch and (on_merge or generated.batch.name in added)
+    ]
+    if not settings.budgets or not new:
+        return
+    month = costs.month_of(context.workspace.repository, context.base, context.month)
+    for balance in _balances(context, settings, new, month):
+        if balance.is_exceeded:
+            team = settings.budgets[balance.team]
+            paths = (generated.sweep.path for generated in new if counts_towards(team, generated.sweep.name))
+            yield _overdrawn(next(paths), balance, month, settings.currency)
+
+
+def _balances(
+    context: CheckContext, settings: Settings, new: Sequence[Generated], month: str
+) -> tuple[Balance, ...]:
+    active = {batch.name for batch in context.present if batch.is_active}
+    ledger = costs.month_ledger(
+        context.workspace.repository,
+        context.base,
+        settings,
+        month,
+        merged=context.merged,
+        leaving={
+            batch.name: _seconds_recorded(context, batch, month)
+            for batch in context.merged
+            if batch.is_active and batch.name not in active
+        },
+    )
+    requests = [(generated.sweep, generated.batch.lock.trials) for generated in new if generated.batch]
+    return costs.requested_balances(ledger, settings.budgets, requests)
+
+
+def _seconds_recorded(context: CheckContext, batch: StoredBatch, month: str) -> float:
+    """Sum the seconds of the month that the change itself records of a batch."""
+    path = context.workspace.root / batch_records.records_file(batch)
+    return costs.seconds_in(files.read_file(path), month) if path.is_file() else 0.0
+
+
+def _overdrawn(path: str, balance: Balance, month: str, currency: str) -> Problem:
+    unit = "GPU hours" if balance.unit is BudgetUnit.GPU_HOURS else currency or "of money"
+    message = (
+        f"budget {balance.team} has {balance.limit:g} {unit} a month: {month} has used {balance.used:.4g}, "
+        f"{balance.reserved:.4g} are reserved by active batches, this requests {balance.requested:.4g} at most"
+    )
+    hint = "lower run.timeout or run.retries, try fewer values, or wait for results; `sweep budget` shows all"
+    return Problem(path, 0, 0, "run", message, OVERDRAWN_CODE, hint)
+
+
+def unreadable_batches(context: CheckContext) -> Iterator[Problem]:
+    """Yield a problem for each new batch whose lock cannot be read: no other check can run on it."""
+    for batch in context.added:
+        try:
+            _ = batch.lock
+        except RepositoryError as error:
+            hint = "remove the folder and run `sweep generate`"
+            yield Problem(f"{batch.folder}/{LOCK_FILE}", 0, 0, "", str(error), "batch-forged", hint)
+
+
+def check_new_batches(context: CheckContext, sweeps: tuple[Sweep, ...]) -> Iterator[Problem]:
+    """Compare the work tree's new batches with the specs. Raises as `plan_batches` does.
+
+    Warnings are repeated only while trials are new: the reviewer of merged trials has read them.
+    """
+    stored = StoredBatches(context.base, context.merged, context.present)
+    unreadable = {
+        sweep.name: found for sweep in sweeps if (found := tuple(_unreadable_merged(context, sweep)))
+    }
+    for problems in unreadable.values():
+        yield from problems
+    planned_sweeps = tuple(sweep for sweep in sweeps if sweep.name not in unreadable)
+    try:
+        planned = next_batch.plan_batches(context.workspace, planned_sweeps, base=context.base, stored=stored)
+    except EditedError as error:
+        for path in error.paths:
+            yield Problem(path, 0, 0, "", "is not what the generator writes", "batch-forged", error.hint)
+        return
+    for generated in planned:
+        yield from _plan_problems(context, generated)
+    yield from check_budgets(context, planned)
+    yield from _orphans(context, planned)
+    yield from _asked_twice(context, {generated.batch.name for generated in planned if generated.batch})
+    yield from _unreachable_code(context)
+
+
+def _unreadable_merged(context: CheckContext, sweep: Sweep) -> Iterator[Problem]:
+    """Yield warnings for unreadable merged batches of a sweep that the change does not touch."""
+    if context.base_entries.get(sweep.path) != context.index.get(sweep.path):
+        return
+    for batch in batches.of_sweep(context.merged, sweep.name):
+        try:
+            batch.vetted()
+        except UnreadableError as error:
+            yield from (replace(problem, severity=Severity.WARNING) for problem in error.problems)
+
+
+def _plan_problems(context: CheckContext, generated: Generated) -> Iterator[Problem]:
+    yield from generated.warnings if generated.batch else ()
+    path, name = generated.sweep.path, generated.sweep.name
+    hint = f"run `sweep generate {name}` and commit what it writes"
+    if generated.step is not None and generated.known:
+        yield from _round_problems(generated, generated.step)
+        return
+    if generated.batch and generated.batch.name not in {batch.name for batch in context.added}:
+        count = generated.batch.lock.trials
+        if context.workspace.settings.generate is GenerateMode.ON_MERGE:
+            message = f"{count} trial(s) that no batch lists; their batch is written after the merge"
+            yield Problem(path, 0, 0, "", message, "pending", None, Severity.WARNING)
+            yield from builds.check_unwritten(context, path, generated.batch)
+        elif _was_never_generated(context, generated.sweep):
+            # It was merged so, as a new repository's example is: that must stop nobody else's merge.
+            message = f"{count} trial(s) that no batch lists yet; {generated.batch.name} is missing"
+            yield Problem(path, 0, 0, "", message, "pending", hint, Severity.WARNING)
+        elif generated.retried == count:
+            # A results commit may be what makes them due: that must stop nobody else's merge, either.
+            message = f"{count} trial(s) are due again; {generated.batch.name} is missing"
+            yield Problem(path, 0, 0, "", message, "pending", hint, Severity.WARNING)
+        else:
+            message = f"{count} trial(s) that no batch lists; {generated.batch.name} is missing"
+            yield Problem(path, 0, 0, "", message, "drift", hint)
+    for stale in generated.stale:
+        yield Problem(stale.folder, 0, 0, "", "the spec does not give this batch", "drift", hint)
+
+
+def _was_never_generated(context: CheckContext, sweep: Sweep) -> bool:
+    """Return whether this spec is merged unchanged, and its sweep has neither merged nor new batches."""
+    if batches.of_sweep((*context.merged, *context.added), sweep.name):
+        return False
+    return context.is_merged_content(sweep.path, read_input(context.workspace.root / sweep.path))
+
+
+def _round_problems(generated: Generated, step: Step) -> Iterator[Problem]:
+    """Yield a problem if a proposed round is not the one that the records give. A round need not be proposed."""
+    regenerate = f"remove it and run `sweep next {generated.sweep.name}`"
+    for stale in generated.stale:
+        if isinstance(step, RoundDue) and stale.lock.engine not in {None, step.round.engine}:
+            engines = f"drawn by {stale.lock.engine}; here is {step.round.engine}"
+            message = f"cannot be recomputed: it was {engines}"
+            hint = f"install that version, or {regenerate}"
+            yield Problem(f"{stale.folder}/{LOCK_FILE}", 0, 0, "engine", message, "engine-differs", hint)
+        else:
+            yield Problem(stale.folder, 0, 0, "", _why_not(step), "drift", regenerate)
+
+
+def _why_not(step: Step) -> str:
+    match step:
+        case RoundDue(round=proposal, batch=batch):
+            return f"the records do not give this batch: round {proposal.number} is {batch.name}"
+        case ResultsPending(evidence=evidence):
+            return f"the records do not give this batch yet: {', '.join(evidence.pending)} must be recorded"
+        case SearchEnded(reason=reason, text=text):
+            return f"the search is over ({reason}): {text}"
+
+
+def _orphans(context: CheckContext, planned: Iterable[Generated]) -> Iterator[Problem]:
+    """Yield a problem for each new batch that no spec plans, whatever its lock contains."""
+    names = {generated.batch.name for generated in planned if generated.batch}
+    names |= {batch.name for generated in planned for batch in generated.stale}
+    for batch in context.added:
+        if batch.name not in names:
+            message = f"belongs to no spec: {SPECS}/{batch.sweep}{SUFFIX} is missing"
+            yield Problem(batch.folder, 0, 0, "", message, "drift", "add the spec, or remove the folder")
+
+
+def _asked_twice(context: CheckContext, planned: Collection[str]) -> Iterator[Problem]:
+    """Yield a problem for each new batch with a known trial that its spec does not request again."""
+    for batch in context.added:
+        if batch.name in planned:
+            continue
+        merged = batches.of_sweep(context.merged, batch.sweep)
+        batches.prefetch(merged)
+        listed = {trial.digest: other.name for other in merged for trial in other.trials}
+        for trial in batch.trials:
+            if trial.digest in listed:
+                message = f"{trial.id} is in {listed[trial.digest]} already"
+                yield Problem(batch.folder, 0, 0, "", message, "trial-asked-twice", "run `sweep generate`")
+                break
+
+
+def _unreachable_code(context: CheckContext) -> Iterator[Problem]:
+    """Yield a problem for each locked code tree that no merged commit contains: it would be lost with its branch."""
+    for batch in context.added:
+        code = batch.lock.program.code
+        if code.tree not in reachable_trees(context.workspace.repository, ("HEAD", context.base), code.path):
+            yield Problem(
+                f"{batch.folder}/{LOCK_FILE}",
+                0,
+                0,
+                "program.code.tree",
+                f"{code.path}/ at {code.tree[:12]} is in no commit that will be merged",
+                "code-unreachable",
+                f"run `sweep update {batch.sweep}`",
+            )

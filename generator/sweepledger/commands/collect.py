@@ -1,0 +1,229 @@
+"""`sweep collect` and `sweep collect-by-pod`: record ended batches, then push due rounds.
+
+In a cluster one collector runs at a time, and summaries of running batches follow.
+"""
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from sweepledger.commands.collection.attempts import BatchAttempts
+from sweepledger.commands.collection.cluster_evidence import (
+    ClusterBatches,
+    PendingRecords,
+    StalledBatch,
+    add_pod_records,
+    find_cluster_batches,
+    stalled_batches,
+)
+from sweepledger.commands.collection.progress_branch import update_progress_branches
+from sweepledger.commands.collection.reader_pod import READER_POD, reader_image, reader_queue
+from sweepledger.commands.collection.results_commit import ResultsCommit, UnrecordedError, commit_results
+from sweepledger.commands.repository import batch_records
+from sweepledger.commands.repository.workspace import Target, Workspace
+from sweepledger.commands.rounds.next_round import RoundBlocked
+from sweepledger.commands.rounds.round_commit import PushedRound, push_idle_rounds
+from sweepledger.engine.cluster import helper_pods
+from sweepledger.engine.cluster.kubectl import Kubectl
+from sweepledger.engine.cluster.lease import LAST_COMMIT, LEASE_NAME, Lease
+from sweepledger.engine.local.store import batch_conditions
+from sweepledger.errors import RepositoryError
+from sweepledger.render.platform import Names
+from sweepledger.repo import batches
+from sweepledger.repo.git import remote_contains
+from sweepledger.structs.settings import Settings
+
+
+@contextmanager
+def collector_lease(kubectl: Kubectl, namespace: str, target: Target) -> Iterator[tuple[str, ...]]:
+    """Hold the collector's Lease, if there is one, for a block; yield remarks for the user.
+
+    Without it the block runs, too: git refuses the slower of two writers, so results are right, and only the
+    record of the last commit is missing. Raises RepositoryError if the branch lost a commit seen before.
+    """
+    if target.remote is None:
+        yield ()
+        return
+    lease = Lease(kubectl, Names.of(Settings(namespace=namespace)).collector)
+    refusal = lease.acquire()
+    last = lease.last_commit
+    try:
+        tip = target.tip()
+        _refuse_rewritten(target, tip, lease)
+        last = tip
+        yield () if refusal is None else (f"without its Lease, as {refusal}",)
+        last = target.tip()
+    finally:
+        lease.release(last)
+
+
+def _refuse_rewritten(target: Target, tip: str | None, lease: Lease) -> None:
+    last = lease.last_commit
+    if last is None or tip is None or target.remote is None:
+        return
+    if not remote_contains(target.repository, target.remote, target.branch, tip, last):
+        raise RepositoryError(
+            f"{target.branch} is at {tip[:12]}, which does not follow {last[:12]}, seen there before: its "
+            "history was cut or rewritten, and nothing is recorded on top",
+            hint=f"restore it; or, if it is meant so: `kubectl --namespace {lease.namespace} annotate lease "
+            f"{LEASE_NAME} {LAST_COMMIT}-`",
+        )
+
+
+@dataclass(frozen=True)
+class Collection:
+    """The result of one collection."""
+
+    collected: tuple[ResultsCommit, ...] = ()
+    pending: tuple[PendingRecords, ...] = ()
+    stalled: tuple[StalledBatch, ...] = ()
+    failures: tuple[RepositoryError, ...] = ()
+    """Why ended batches could not be recorded."""
+    rounds: tuple[PushedRound | RoundBlocked, ...] = ()
+    """Rounds of searches that were pushed as separate commits, and reasons why others could not be."""
+    remarks: tuple[str, ...] = field(default=(), compare=False)
+    """What the user should know about the collection itself."""
+
+
+@dataclass
+class ClusterObserver:
+    """Completes attempts with what objects and pods in the cluster show."""
+
+    kubectl: Kubectl
+    namespace: str
+    seen: ClusterBatches
+    now: float
+    pending: list[PendingRecords] = field(default_factory=list)
+    settled: set[str] = field(default_factory=set)
+    """Names of batches whose end is known."""
+
+    def complete(self, attempts: BatchAttempts) -> BatchAttempts | None:
+        """Add the evidence of pods; None if a batch has not ended, or its records cannot all be read yet."""
+        name = attempts.batch.name
+        workloads = self.seen.workloads.get(name)
+        if workloads is None or (workloads.is_running and not attempts.is_final):
+            return None  # the first was merged after the look
+        if workloads.workloads:
+            completed = add_pod_records(self.kubectl, self.namespace, attempts, workloads, now=self.now)
+            if isinstance(completed, PendingRecords):
+                self.settled.add(name)
+                self.pending.append(completed)
+                return None
+            attempts = completed
+        if name not in self.seen.ended and not attempts.is_settled(
+            workloads.ended(attempts.batch.lock.trials)
+        ):
+            return None
+        self.settled.add(name)
+        return attempts
+
+
+def collect_from_state(target: Target, results: Path, state: Path) -> Collection:
+    """Record what the local engine's state shows to have ended, then push due rounds.
+
+    Raises RepositoryError, StorageError.
+    """
+    known = batch_conditions(state) if state.is_dir() else None
+    ended = {batch for batch, condition in (known or {}).items() if condition}
+    failures: tuple[RepositoryError, ...] = ()
+    try:
+        commits = commit_results(target, results, ended, alive=known)
+    except UnrecordedError as error:
+        commits, failures = error.done, error.failures
+    return Collection(commits, rounds=tuple(push_idle_rounds(target)), failures=failures)
+
+
+def collect_from_cluster(
+    target: Target,
+    results: Path,
+    kubectl: Kubectl,
+    namespace: str,
+    *,
+    clock: Callable[[], float] = time.time,
+) -> Collection:
+    """Record what has ended in the cluster from its results volume, while holding the Lease.
+
+    Raises ClusterError, and as `commit_results` and `collector_lease` do.
+    """
+    with collector_lease(kubectl, namespace, target) as remarks:
+        collection = _collect_under_lease(target, results, kubectl, namespace, clock)
+    return replace(collection, remarks=remarks)
+
+
+def _collect_under_lease(
+    target: Target, results: Path, kubectl: Kubectl, namespace: str, clock: Callable[[], float]
+) -> Collection:
+    repository, tip = target.repository, target.tip()
+    stored = batches.in_commit(repository, tip)
+    active = [batch for batch in stored if batch.is_active]
+    # Looked at before the volume is read: what ends in between is recorded next time, none too early.
+    cluster = find_cluster_batches(
+        kubectl, namespace, active, batch_records.unrecorded_batches(repository, tip, stored)
+    )
+    collection = record_ended(target, results, ClusterObserver(kubectl, namespace, cluster, clock()), tip=tip)
+    # Last: what has ended comes first, and what goes wrong here is told beside it.
+    return replace(
+        collection,
+        rounds=tuple(push_idle_rounds(target)),
+        failures=(*collection.failures, *update_progress_branches(target, results, now=clock())),
+    )
+
+
+def record_ended(target: Target, results: Path, observer: ClusterObserver, *, tip: str | None) -> Collection:
+    """Record the batches that an observer knows to have ended; report why others are not recorded.
+
+    Raises RepositoryError, StorageError.
+    """
+    cluster = observer.seen
+    failures: tuple[RepositoryError, ...] = ()
+    try:
+        commits = commit_results(
+            target, results, cluster.ended, alive=cluster.alive, complete=observer.complete
+        )
+    except UnrecordedError as error:
+        commits, failures = error.done, error.failures
+    unfinished = [
+        (batch, cluster.workloads[batch.name])
+        for batch in cluster.active
+        if batch.name not in observer.settled
+    ]
+    stalled = stalled_batches(target.repository, tip, unfinished, results=results, now=observer.now)
+    return Collection(commits, tuple(observer.pending), stalled, failures)
+
+
+def collect_by_pod(
+    workspace: Workspace,
+    target: Target,
+    kubectl: Kubectl,
+    *,
+    image: str | None,
+    patience: float,
+    clock: Callable[[], float] = time.time,
+) -> Collection:
+    """Read the records of the active batches by a helper pod, and record what has ended.
+
+    Raises ClusterError, RepositoryError if no image is known, and as collecting does.
+    """
+    settings = workspace.settings
+    tip = workspace.base_commit(None)
+    active = [batch for batch in batches.in_commit(workspace.repository, tip) if batch.is_active]
+    if not active:
+        return Collection()
+    manifest = helper_pods.reader_pod_manifest(
+        READER_POD,
+        settings.namespace,
+        settings.results.claim,
+        reader_image(settings, image),
+        reader_queue(settings),
+    )
+    with tempfile.TemporaryDirectory(prefix="sweep-results-") as scratch:
+        # Looked at before the reading: what ends in between is recorded next time, none too early.
+        cluster = find_cluster_batches(kubectl, settings.namespace, active)
+        helper_pods.copy_batches(
+            kubectl, manifest, [batch.name for batch in active], Path(scratch), patience=patience
+        )
+        observer = ClusterObserver(kubectl, settings.namespace, cluster, clock())
+        return record_ended(target, Path(scratch), observer, tip=tip)

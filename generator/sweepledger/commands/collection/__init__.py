@@ -1,0 +1,1 @@
+"""Attempts and records from the results volume and the cluster, and the commits that contain them."""

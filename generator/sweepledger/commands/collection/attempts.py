@@ -1,0 +1,159 @@
+"""The attempts at a batch's trials on the results volume, late records included."""
+
+import time
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from sweepledger.commands.repository.batch_records import expected_trials, lock_digest
+from sweepledger.engine.termination import NO_RECORD
+from sweepledger.errors import StorageError
+from sweepledger.formats import record_json, summary_csv
+from sweepledger.formats.record_json import to_line
+from sweepledger.formats.summary_csv import SUMMARY_FILE
+from sweepledger.repo import batches, volume
+from sweepledger.repo.batches import StoredBatch
+from sweepledger.repo.git import Repository
+from sweepledger.results.outcomes import BatchRecords, evaluate, substitute_records
+from sweepledger.results.paths import results_folder
+from sweepledger.structs.record import Record, Status
+
+FOREIGN = "foreign"
+"""The reason for ignoring a record of another trial, or of none."""
+
+
+@dataclass(frozen=True)
+class BatchAttempts:
+    """The records of a batch; the volume is read once, whatever happens to the branch meanwhile."""
+
+    batch: StoredBatch
+    records: tuple[Record, ...]
+    passed_over: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    """Why files were ignored, one word each, by the trial in whose folder they are."""
+
+    @classmethod
+    def read(cls, results: Path, batch: StoredBatch, *, only: Iterable[int] | None = None) -> "BatchAttempts":
+        """Read the attempts on the results volume, of some trials or of all.
+
+        Raises StorageError, UnreadableError for a broken batch.
+
+        A trial can read the whole table and could write records of other trials into its own folder: these
+        are ignored.
+        """
+        records: list[Record] = []
+        passed_over: dict[int, tuple[str, ...]] = {}
+        trials = range(len(batch.vetted().rows))
+        for index in trials if only is None else only:
+            for found in map(record_json.read, volume.attempt_records(results, batch.name, index)):
+                if isinstance(found, Record) and found.index == index:
+                    records.append(found)
+                else:
+                    why = FOREIGN if isinstance(found, Record) else found.reason
+                    passed_over[index] = (*passed_over.get(index, ()), why)
+        return cls(batch, tuple(records), passed_over)
+
+    @property
+    def corrupt(self) -> tuple[str, ...]:
+        """Return why files were ignored, one word each."""
+        return tuple(why for _, reasons in sorted(self.passed_over.items()) for why in reasons)
+
+    @property
+    def results(self) -> BatchRecords:
+        """Return the records in the form that results are evaluated from."""
+        return BatchRecords(self.batch.lock, expected_trials(self.batch), self.records)
+
+    @property
+    def concluded(self) -> BatchRecords:
+        """Return the records to commit, with a substitute for each trial without a usable record."""
+        found = self.results
+        records = (*found.records, *substitute_records(found, self.passed_over))
+        return replace(found, records=records, lock_digest=lock_digest(self.batch))
+
+    def is_settled(self, over: Container[int] = ()) -> bool:
+        """Return whether every trial is finished, in `over`, or has used all its attempts, by valid records."""
+        return all(
+            outcome.status.is_final or outcome.index in over or outcome.attempts > self.batch.lock.retries
+            for outcome in evaluate(self.results).outcomes
+        )
+
+    @property
+    def is_final(self) -> bool:
+        """Return whether no further attempt at any trial could change anything."""
+        return all(outcome.status.is_final for outcome in evaluate(self.results).outcomes)
+
+
+LOOK_BACK_SECONDS = 30 * 86400
+"""Seconds after the start of a batch's last trial during which late records are looked for.
+
+A file comes late if a node or a network was down. After a month, it is not expected any more.
+"""
+MISSING_MARKS = (f",{Status.MISSING},".encode(), NO_RECORD.encode())
+"""A summary without these words lacks nothing, and is not read any further."""
+
+
+def late_attempts(
+    repository: Repository, tip: str | None, results: Path, stored: Iterable[StoredBatch]
+) -> Iterator[BatchAttempts]:
+    """Read the current attempts of trials that are recorded as missing. Raises StorageError.
+
+    A summary or batch that cannot be read is skipped: the next results commit of the sweep reports it.
+    """
+    recent = [batch for batch in stored if not batch.is_active and _is_recent(results / batch.name)]
+    for sweep in sorted({record.sweep for record in recent}):
+        missing = _missing_trials(repository, tip, sweep)
+        attempts = [record for record in recent if record.sweep == sweep and record.name in missing]
+        for batch in batches.readable(attempts):
+            indexes = sorted(index for index in missing[batch.name] if index < batch.lock.trials)
+            if not any(True for index in indexes for _ in volume.attempt_records(results, batch.name, index)):
+                continue
+            read = BatchAttempts.read(results, batch, only=indexes)
+            if read.records:
+                yield read
+
+
+def with_late_records(recorded: BatchRecords, late: Iterable[Record]) -> BatchRecords | None:
+    """Add late records to those in git; None if they contain nothing new that is valid.
+
+    A late record replaces the substitute for the same attempt.
+    """
+    lines = {to_line(record) for record in recorded.records}
+    news = tuple(record for record in late if to_line(record) not in lines)
+    new = {(record.index, record.uid) for record in news}
+    kept = (
+        record
+        for record in recorded.records
+        if record.reason != NO_RECORD or (record.index, record.uid) not in new
+    )
+    whole = replace(recorded, records=(*kept, *news))
+    return None if _trial_ends(whole) == _trial_ends(recorded) else whole
+
+
+def _trial_ends(attempts: BatchRecords) -> list[tuple[Status, str | None]]:
+    return [(result.status, result.reason) for result in evaluate(attempts).outcomes]
+
+
+def _is_recent(folder: Path) -> bool:
+    """Return whether one of the batch's trials may have started recently, by its records and folder."""
+    try:
+        return folder.stat().st_mtime > time.time() - LOOK_BACK_SECONDS
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise StorageError(f"{folder}: {error.strerror}") from error
+
+
+def _missing_trials(repository: Repository, tip: str | None, sweep: str) -> Mapping[str, set[int]]:
+    """Return the trials without a record, by batch."""
+    path = f"{results_folder(sweep)}/{SUMMARY_FILE}"
+    content = repository.read(tip, path).get(path, b"")
+    attempts: dict[str, set[int]] = {}
+    if not any(hint in content for hint in MISSING_MARKS):
+        return attempts
+    try:
+        rows = summary_csv.read(content.decode()).rows
+    except ValueError:
+        return attempts
+    for row in rows:
+        if row.status == Status.MISSING or row.reason == NO_RECORD:
+            attempts.setdefault(row.batch, set()).add(row.index)
+    return attempts

@@ -1,0 +1,285 @@
+"""What a cluster shows of batches: objects that run, ended, vanished or stalled, and records from pods."""
+
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import InitVar, dataclass, field, replace
+from pathlib import Path
+
+from sweepledger.commands.collection.attempts import BatchAttempts
+from sweepledger.commands.repository.batch_records import expected_trials
+from sweepledger.engine import termination
+from sweepledger.engine.cluster import api_objects, pod_termination, pods, workloads
+from sweepledger.engine.cluster.kubectl import Kubectl
+from sweepledger.engine.cluster.pods import PodPhase, TrialPod
+from sweepledger.engine.cluster.workloads import BatchWorkloads
+from sweepledger.engine.termination import ExpectedRecord, Termination
+from sweepledger.repo import batches
+from sweepledger.repo.batches import StoredBatch
+from sweepledger.repo.git import Repository, present_since
+from sweepledger.structs.kubernetes import WORKLOAD_KINDS
+from sweepledger.structs.record import Record, Status
+from sweepledger.structs.run_config import Shape
+from sweepledger.structs.settings import Controller
+
+FRESH_SECONDS = 600
+"""Seconds that a controller may take to apply a merged batch before it counts as stalled: three polls of Argo CD."""
+
+REMEDIES: Mapping[Controller, str] = {
+    Controller.ARGOCD: "sync its Application in Argo CD, which makes nothing anew by itself",
+    Controller.FLUX: "Flux makes it anew within the hour, unless its Kustomization says why it cannot",
+    Controller.SUBMIT: "`sweep submit {batch}`, with `--again` if its Jobs were deleted",
+    Controller.NONE: "apply its overlay again",
+}
+
+
+@dataclass(frozen=True)
+class StalledBatch:
+    """An active batch whose objects are missing from the cluster."""
+
+    batch: str
+    sweep: str
+    kind: str
+    """Kind of the objects that run its trials."""
+    objects: int
+    """Number of these objects in the cluster; all of them have ended."""
+    wanted: int
+
+    @property
+    def lacks(self) -> str:
+        """Return what the cluster lacks."""
+        return f"the cluster has {self.objects} of its {self.wanted} {self.kind}(s)"
+
+    @property
+    def text(self) -> str:
+        """Return why the batch is stalled."""
+        return f"{self.lacks}, and the records do not say how all trials ended"
+
+    def hint(self, controller: Controller) -> str:
+        """Return what the user can do."""
+        way = REMEDIES[controller].format(batch=self.batch)
+        return f"{way}; or `sweep cancel {self.sweep} --batch {self.batch}`"
+
+
+def expected_objects(batch: StoredBatch) -> int:
+    """Return how many objects run a batch's trials."""
+    return 1 if batch.lock.shape is Shape.INDEXED else batch.lock.trials
+
+
+def stalled_batches(
+    repository: Repository,
+    tip: str | None,
+    active: Iterable[tuple[StoredBatch, BatchWorkloads]],
+    *,
+    results: Path | None,
+    now: float,
+) -> tuple[StalledBatch, ...]:
+    """Return the active batches that have no known end and are not merely about to be applied.
+
+    A batch with a folder on the results volume was applied at least once.
+    """
+    return tuple(
+        StalledBatch(
+            batch.name,
+            batch.lock.sweep,
+            WORKLOAD_KINDS[batch.lock.shape].kind,
+            len(found.workloads),
+            expected_objects(batch),
+        )
+        for batch, found in active
+        if not found.is_running
+        and len(found.workloads) < expected_objects(batch)
+        and (_has_begun(results, batch) or _is_old(repository, tip, batch, now))
+    )
+
+
+def _has_begun(results: Path | None, batch: StoredBatch) -> bool:
+    folder = None if results is None else results / batch.name
+    return folder is not None and folder.is_dir() and any(folder.iterdir())
+
+
+def _is_old(repository: Repository, tip: str | None, batch: StoredBatch, now: float) -> bool:
+    merged_at = None if tip is None else present_since(repository, tip, batch.folder)
+    return merged_at is not None and merged_at < now - FRESH_SECONDS
+
+
+LAG_SECONDS = 600
+"""Seconds after its Job's end that a batch waits for records of successful trials.
+
+An NFS client can show a folder as it was a minute ago, other shared volumes some minutes ago. Ten minutes are
+two runs of a collector that runs every five. A file that is missing by then does not appear.
+"""
+SILENT_CODES = {Status.OK: 0, Status.PRUNED: 0, Status.DIVERGED: termination.BAD_HYPERPARAMETERS}
+"""Exit codes of a launcher that finds a final record and writes none."""
+
+
+@dataclass(frozen=True)
+class PendingRecords:
+    """A batch whose Job has ended, but whose records cannot all be read yet."""
+
+    batch: str
+    trials: int
+    """Number of successful trials without a record."""
+    pods: int
+    """Number of pods that have not ended."""
+    until: float
+    """Time at which the batch is recorded without them, in seconds since 1970."""
+
+
+def add_pod_records(
+    kubectl: Kubectl, namespace: str, attempts: BatchAttempts, objects: BatchWorkloads, *, now: float
+) -> BatchAttempts | PendingRecords:
+    """Add to a batch's records what its pods show, or return what is pending. Raises ClusterError."""
+    trials, name = attempts.batch.lock.trials, attempts.batch.name
+    account = PodAccount(expected_records(attempts.batch), attempts.records)
+    account.hear(pods.batch_pods(kubectl, namespace, name, pods.NOT_SUCCEEDED), now)
+    succeeded = objects.succeeded(trials)
+    missing = succeeded - account.final.keys()
+    if missing:
+        account.hear(pods.batch_pods(kubectl, namespace, name, pods.SUCCEEDED), now, only=missing)
+        missing = succeeded - account.final.keys()
+    until = (objects.finished or 0.0) + LAG_SECONDS
+    alive = 0 if objects.is_running else account.alive
+    if (missing or alive) and now < until:
+        return PendingRecords(name, len(missing), alive, until)
+    explained = tuple(map(account.explained, attempts.records))
+    return replace(attempts, records=(*explained, *account.records()))
+
+
+def expected_records(batch: StoredBatch) -> tuple[ExpectedRecord, ...]:
+    """Return the expected record of every trial of a batch."""
+    lock = batch.lock
+    data = None if lock.program.data is None else lock.program.data.digest
+    return tuple(
+        ExpectedRecord(
+            batch=lock.name,
+            index=trial.index,
+            trial=trial.trial,
+            row=trial.row,
+            code=lock.program.code.tree,
+            data=data,
+            seed=lock.seed_base + trial.replicate,
+        )
+        for trial in expected_trials(batch)
+    )
+
+
+@dataclass
+class PodAccount:
+    """What records and pods show of a batch's attempts; keeps only what is needed of each pod."""
+
+    expected: tuple[ExpectedRecord, ...]
+    known: InitVar[Iterable[Record]] = ()
+    final: dict[int, Status] = field(default_factory=dict)
+    """The trials that are decided, by a record to believe."""
+    alive: int = 0
+    """Pods that have not ended."""
+    _known: set[tuple[int, str]] = field(default_factory=set)
+    """Attempts with a record, by index and pod: a trial could name another trial's pod."""
+    _causes: dict[tuple[int, str], str | None] = field(default_factory=dict)
+    """What their launchers could not know of their end."""
+    _begun: dict[int, list[float]] = field(default_factory=dict)
+    """Start times of the attempts at a trial, as far as they are known."""
+    _told: list[Record] = field(default_factory=list)
+    _silent: list[tuple[int, float, Termination]] = field(default_factory=list)
+    """Pods without a record: their trial, when they were made, how they ended."""
+
+    def __post_init__(self, known: Iterable[Record]) -> None:
+        for record in known:
+            if record.index < len(self.expected) and self.expected[record.index].expects(record):
+                self._take(record)
+
+    def hear(self, witnesses: Iterable[TrialPod], now: float, *, only: Container[int] | None = None) -> None:
+        """Add pods to the account."""
+        for pod in witnesses:
+            if pod.index >= len(self.expected) or (only is not None and pod.index not in only):
+                continue
+            phase = pod.phase(now)
+            if not phase.is_over:
+                # One that waits for a node or an image writes nothing any more.
+                self.alive += phase is not PodPhase.WAITING
+            elif (pod.index, pod.uid) in self._known:
+                self._causes[pod.index, pod.uid] = pod_termination.external_cause(pod)
+            else:
+                self._judge(pod)
+
+    def explained(self, record: Record) -> Record:
+        """Return a record with the cause that the cluster knows."""
+        return termination.with_cause(record, self._causes.get((record.index, record.uid)))
+
+    def records(self) -> Iterator[Record]:
+        """Yield a record for each attempt without one on the volume."""
+        yield from self._told
+        for index, created, ended in self._silent:
+            if ended.reason is None and ended.code == SILENT_CODES.get(self.final.get(index, Status.MISSING)):
+                continue  # it found its trial decided, and did nothing
+            number = ended.attempt or 1 + sum(begun < created for begun in self._begun[index])
+            record = pod_termination.substitute_record(self.expected[index], replace(ended, attempt=number))
+            if record is not None:
+                yield record
+
+    def _judge(self, pod: TrialPod) -> None:
+        record = pod_termination.read_record(pod, self.expected[pod.index])
+        if record is not None:
+            self._told.append(termination.with_cause(record, pod_termination.external_cause(pod)))
+            self._take(record)
+        else:
+            self._begun.setdefault(pod.index, []).append(pod.created)
+            self._silent.append((pod.index, pod.created, pod_termination.read_termination(pod)))
+
+    def _take(self, record: Record) -> None:
+        self._known.add((record.index, record.uid))
+        began = api_objects.time_at({"at": record.started}, "at")
+        self._begun.setdefault(record.index, []).append(began or 0.0)
+        if record.status.is_final and self.final.get(record.index) is not Status.OK:
+            self.final[record.index] = record.status
+
+
+@dataclass(frozen=True)
+class AllExcept:
+    """Every batch except those known to be gone; a batch that appeared meanwhile counts as alive."""
+
+    gone: frozenset[str]
+
+    def __contains__(self, name: object) -> bool:
+        """Return whether a batch must be taken to be alive."""
+        return name not in self.gone
+
+
+@dataclass(frozen=True)
+class ClusterBatches:
+    """The observed state of batches in a cluster."""
+
+    active: tuple[StoredBatch, ...]
+    workloads: Mapping[str, BatchWorkloads]
+    """Objects of the active batches, by name."""
+    alive: AllExcept
+
+    @property
+    def ended(self) -> frozenset[str]:
+        """Return the names of the batches whose objects all exist and have ended."""
+        return frozenset(
+            batch.name
+            for batch in self.active
+            if self.workloads[batch.name].have_ended(expected_objects(batch))
+        )
+
+
+def find_cluster_batches(
+    kubectl: Kubectl, namespace: str, active: Iterable[StoredBatch], cancelled: Iterable[StoredBatch] = ()
+) -> ClusterBatches:
+    """Return the objects of active batches, and which cancelled batches have neither object nor pod left.
+
+    Batches with an unreadable lock are left out. Raises ClusterError.
+    """
+    running, stopped = batches.readable(active), batches.readable(cancelled)
+    shapes = {batch.lock.shape for batch in (*running, *stopped)}
+    by_batch = workloads.list_workloads(kubectl, namespace, shapes)
+
+    def of(batch: StoredBatch) -> BatchWorkloads:
+        return by_batch.get((batch.name, workloads.api_path(batch.lock.shape)), BatchWorkloads())
+
+    gone = frozenset(
+        batch.name
+        for batch in stopped
+        if not of(batch).workloads and not pods.has_pods(kubectl, namespace, batch.name)
+    )
+    return ClusterBatches(running, {batch.name: of(batch) for batch in running}, AllExcept(gone))

@@ -1,0 +1,253 @@
+"""The results commit of a sweep: records, summary and report; ended batches move to the archive."""
+
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from sweepledger.commands.collection.attempts import FOREIGN, BatchAttempts, late_attempts, with_late_records
+from sweepledger.commands.repository import batch_records
+from sweepledger.commands.repository.at_commit import SpecAtCommit
+from sweepledger.commands.repository.workspace import Target
+from sweepledger.commands.rounds import round_commit
+from sweepledger.commands.rounds.next_round import RoundBlocked, RoundDue, Step
+from sweepledger.errors import ContentionError, RepositoryError, SeveralError, UnreadableError
+from sweepledger.render.platform import flux
+from sweepledger.repo import batches
+from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
+from sweepledger.repo.git import Change, Repository, delete_branches, proposals, superseded_proposals
+from sweepledger.results.commit_message import commit_message
+from sweepledger.results.outcomes import BatchRecords
+from sweepledger.results.paths import results_folder
+from sweepledger.results.summary import Summary
+from sweepledger.results.tree import RESULTS, changed_files
+
+
+@dataclass(frozen=True)
+class ResultsCommit:
+    """A results commit that was made."""
+
+    batches: tuple[str, ...]
+    """The batches that it records and archives."""
+    summary: Summary
+    """The summary of the whole sweep, these batches included."""
+    corrupt: tuple[str, ...] = ()
+    """Why record files were ignored, one word each: not readable, or of no trial of their batch."""
+    commit: str = ""
+    step: Step | RoundBlocked | None = None
+    """The next step of a search that the collector continues; the same commit adds a round that is due."""
+
+
+class UnrecordedError(SeveralError):
+    """Some batches could not be recorded and stay unchanged; all others were recorded."""
+
+    def __init__(self, done: Iterable[ResultsCommit], failures: Iterable[RepositoryError]) -> None:
+        super().__init__(failures)
+        self.done = tuple(done)
+
+
+CompleteAttempts = Callable[[BatchAttempts], BatchAttempts | None]
+"""Adds other evidence of a batch's attempts; returns None if the batch is not to be recorded yet."""
+
+
+def commit_results(
+    target: Target,
+    results: Path,
+    ended: Collection[str],
+    *,
+    alive: Container[str] | None = None,
+    complete: CompleteAttempts | None = None,
+) -> tuple[ResultsCommit, ...]:
+    """Record every active batch whose trials have ended; `ended` names those whose Jobs have ended.
+
+    A batch without a known Job ends by its records, unless `complete` decides otherwise. A cancelled batch is
+    recorded once it is not in `alive`, the batches with a Job or pod; None if this is unknown. Late records
+    correct earlier commits. Nothing is committed if nothing is new. Raises UnrecordedError at the end, after
+    everything else was recorded; RepositoryError and StorageError before anything was.
+    """
+    repository, tip = target.repository, target.tip()
+    stored = batches.in_commit(repository, tip)
+    active, cancelled = (
+        [batch for batch in stored if batch.is_active],
+        batch_records.unrecorded_batches(repository, tip, stored),
+    )
+    reader = _AttemptsReader(results, ended, alive or (), complete)
+    now = reader.gather((*active, *(() if alive is None else cancelled)))
+    now |= {late.batch.name: late for late in late_attempts(repository, tip, results, stored)}
+    failures: list[RepositoryError] = [*reader.failures]
+    done: list[ResultsCommit] = []
+    for sweep in sorted({late_or_new.batch.sweep for late_or_new in now.values()}):
+        try:
+            done += _commit_sweep(target, sweep, now)
+        except UnreadableError as error:
+            failures.append(error)
+        except RepositoryError as error:
+            failures.append(_with_sweep_name(sweep, error))
+            if isinstance(error, ContentionError):
+                break  # whoever wins the branch wins it from every sweep
+    try:
+        _withdraw_proposals(
+            target, tip, (*active, *cancelled, *(late_or_new.batch for late_or_new in now.values()))
+        )
+    except RepositoryError as error:
+        failures.append(error)
+    if failures:
+        raise UnrecordedError(done, failures)
+    return tuple(done)
+
+
+@dataclass(frozen=True)
+class _AttemptsReader:
+    """Reads the attempts of the batches that are to be recorded."""
+
+    results: Path
+    ended: Collection[str]
+    alive: Container[str]
+    complete: CompleteAttempts | None
+    failures: list[UnreadableError] = field(default_factory=list)
+
+    def gather(self, stored: Iterable[StoredBatch]) -> dict[str, BatchAttempts]:
+        """Return the attempts to record, by batch; batches that cannot be read are added to the failures."""
+        attempts: dict[str, BatchAttempts] = {}
+        for batch in stored:
+            try:
+                found = self.at(batch)
+            except UnreadableError as error:
+                self.failures.append(error)
+            else:
+                attempts |= {} if found is None else {batch.name: found}
+        return attempts
+
+    def at(self, batch: StoredBatch) -> BatchAttempts | None:
+        """Read the attempts at a batch; None if it is not to be recorded. Raises UnreadableError."""
+        name = batch.vetted().name
+        if not batch.is_active:
+            return None if name in self.alive else BatchAttempts.read(self.results, batch)
+        if name not in self.ended and not (self.results / name).is_dir():
+            return None
+        found = BatchAttempts.read(self.results, batch)
+        if self.complete is not None:
+            return self.complete(found)
+        return found if name in self.ended or found.is_settled() else None
+
+
+def _commit_sweep(target: Target, sweep: str, now: Mapping[str, BatchAttempts]) -> Iterator[ResultsCommit]:
+    """Make the results commit of a sweep, if there is anything to record. Raises RepositoryError."""
+    attempts = {name: found for name, found in now.items() if found.batch.sweep == sweep}
+    recording = _Recording(target.repository, attempts, sweep)
+    folder = results_folder(sweep)
+    try:
+        commit, made = target.commit(recording.change, proposals=folder)
+    except RepositoryError as error:
+        # A server may refuse the round and accept the results alone: these must not wait for it.
+        if isinstance(error, ContentionError) or not recording.adds_round(target.tip()):
+            raise
+        commit, made = target.commit(replace(recording, refused=error).change, proposals=folder)
+    if commit is not None and made is not None:
+        yield replace(made, commit=commit)
+
+
+def _with_sweep_name(sweep: str, error: RepositoryError) -> RepositoryError:
+    kind = ContentionError if isinstance(error, ContentionError) else RepositoryError
+    named = kind(f"{sweep} is not recorded: {error}", hint=error.hint)
+    named.__cause__ = error
+    return named
+
+
+def _withdraw_proposals(target: Target, tip: str | None, waiting: Iterable[StoredBatch]) -> None:
+    """Take away the branches that were merged or that have a successor; after the successor is there.
+
+    Whoever is killed in between leaves two, and the next run takes the older one away.
+    """
+    if not target.is_reviewed or target.remote is None or tip is None:
+        return
+    listed = proposals(target.repository, target.remote, RESULTS)
+    folders = {results_folder(batch.sweep) for batch in waiting}
+    delete_branches(target.repository, target.remote, superseded_proposals(listed, tip, pending=folders))
+
+
+@dataclass(frozen=True)
+class _Recording:
+    """Computes the results commit of one sweep, for any base commit."""
+
+    repository: Repository
+    found: Mapping[str, BatchAttempts]
+    sweep: str
+    refused: RepositoryError | None = None
+    """Why a commit that also added a round was refused; None: a round may be added."""
+
+    def adds_round(self, base: str | None) -> bool:
+        """Return whether the commit on top of `base` adds a round of a search."""
+        _, made = self.change(base) if base is not None else (None, None)
+        return made is not None and isinstance(made.step, RoundDue)
+
+    def change(self, base: str) -> tuple[Change | None, ResultsCommit | None]:
+        """Return what the commit on top of `base` changes and records; None if nothing is left to record."""
+        stored = batches.of_sweep(batches.in_commit(self.repository, base), self.sweep)
+        pending = batch_records.unrecorded_batches(self.repository, base, stored)
+        files = self.repository.read(base, results_folder(self.sweep))
+        late = self._came_late(stored, files)
+        recorded = [
+            batch
+            for batch in stored
+            if batch.name in self.found and (batch.is_active or batch in pending or batch.name in late)
+        ]
+        if not recorded:
+            return None, None
+        unfinished = [
+            batch for batch in stored if batch not in recorded and (batch.is_active or batch in pending)
+        ]
+        records = [
+            late.get(batch.name) or self.found[batch.name].concluded
+            if batch in recorded
+            else batch_records.batch_results(batch, files)
+            for batch in stored
+            if batch not in unfinished
+        ]
+        summary = self._summary(base, records, recorded, pending)
+        names = tuple(batch.name for batch in recorded)
+        corrupt = tuple(reason for name in names for reason in self.found[name].corrupt)
+        foreign = sum(judged.foreign for judged in summary.batches if judged.lock.name in names)
+        step = round_commit.step_after(self.repository, base, self.sweep, records, refused=self.refused)
+        writes, removes = changed_files(summary)
+        change = Change(
+            message=commit_message(summary, recorded=names) + round_commit.step_trailers(step),
+            writes={**writes, **round_commit.round_files(self.repository, base, step)},
+            moves={
+                f"{ACTIVE}/{batch.name}/{path}": f"{ARCHIVE}/{batch.name}/{path}"
+                for batch in recorded
+                if batch.is_active
+                for path, _ in batch.tree
+            },
+            removes=removes | {flux.batch_file(batch.name) for batch in recorded},
+        )
+        return change, ResultsCommit(names, summary, corrupt + (FOREIGN,) * foreign, step=step)
+
+    def _summary(
+        self,
+        base: str,
+        told: Iterable[BatchRecords],
+        recorded: Collection[StoredBatch],
+        pending: Iterable[StoredBatch],
+    ) -> Summary:
+        """Summarise the new and the recorded batches by the spec at `base`."""
+        newest = batches.newest(recorded)
+        assert newest is not None
+        spec = SpecAtCommit.at(self.repository, base, newest.lock.spec_path)
+        cancelled = {*spec.cancelled, *(batch.name for batch in pending)}
+        return spec.summarised(
+            replace(recorded_batch, is_cancelled=recorded_batch.lock.name in cancelled)
+            for recorded_batch in told
+        )
+
+    def _came_late(
+        self, stored: Iterable[StoredBatch], files: Mapping[str, bytes]
+    ) -> dict[str, BatchRecords]:
+        """Return the recorded batches that late records change, by name."""
+        late: dict[str, BatchRecords] = {}
+        for batch in stored:
+            if batch.name in self.found and batch_records.records_file(batch) in files:
+                completed = with_late_records(
+                    batch_records.batch_results(batch, files), self.found[batch.name].records
+                )
+                late |= {} if completed is None else {batch.name: completed}
+        return late

@@ -1,0 +1,316 @@
+"""`sweep doctor`: whether tools, repository and cluster are set up.
+
+Changes nothing except for the temporary Job of `--prove`. A check that cannot run is reported as skipped.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.engine.cluster import health, helper_pods
+from sweepledger.engine.cluster import kubectl as client
+from sweepledger.engine.cluster.health import HealthFinding, HealthStatus
+from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
+from sweepledger.errors import GeneratorError, RepositoryError, ToolError
+from sweepledger.formats import bootstrap_yaml, yaml
+from sweepledger.problems import TextError
+from sweepledger.render import platform
+from sweepledger.render.platform import GitSource, RequiredSecret, manual_setup
+from sweepledger.repo import kustomize
+from sweepledger.structs.kubernetes import OLDEST_VERSION, TRIAL_ACCOUNT
+from sweepledger.structs.program import LOCAL_IMAGE
+from sweepledger.structs.settings import Controller, Settings
+
+INSTALL_HINTS = {
+    "argoproj.io": "install Argo CD",
+    "fluxcd.io": "install Flux",
+    "kueue.x-k8s.io": "install Kueue",
+    "kubeflow.org": "install the Kubeflow controller of the kind",
+}
+"""Groups of custom resources, and what installs them."""
+
+
+def examine_cluster(workspace: Workspace, kubectl: Kubectl) -> Iterator[HealthFinding]:
+    """Yield a finding for each object that the cluster must have. Raises nothing: a check that fails is a finding."""
+    settings = workspace.settings
+    nodes = max((pool.max_nodes or 2 for pool in settings.pools.values()), default=2)
+    expected = _platform_manifests(workspace) or _minimal_manifests(settings)
+    for manifest in expected:
+        yield _object_finding(manifest, kubectl, nodes=nodes, settings=settings)
+    names = {(manifest["kind"], manifest["metadata"]["name"]) for manifest in expected}
+    for name in _claim_names(settings):
+        if ("PersistentVolumeClaim", name) not in names:
+            yield _claim_finding(name, settings, kubectl, nodes=nodes)
+    for required in _needed_secrets(workspace):
+        yield _secret_finding(required, kubectl)
+    for queue in sorted({pool.queue for pool in settings.pools.values() if pool.queue}):
+        yield _queue_finding(queue, settings, kubectl)
+
+
+def prove_storage(settings: Settings, kubectl: Kubectl, *, patience: float) -> HealthFinding:
+    """Let a throw-away Job write to the results volume as a trial would."""
+    image = settings.image_of(None)
+    if image == LOCAL_IMAGE:
+        text = "settings name no image for a pod"
+        hint = "set defaults.image to one with Python"
+        return HealthFinding("storage", "a trial may write results", HealthStatus.NOT_CHECKED, text, hint)
+    return helper_pods.run_write_test(
+        kubectl,
+        helper_pods.write_test_job(settings.namespace, settings.results.claim, image, TRIAL_ACCOUNT),
+        patience=patience,
+    )
+
+
+def _platform_manifests(workspace: Workspace) -> list[Mapping[str, Any]]:
+    """Return the manifests that the controller must have applied, from the commit that it follows."""
+    folders = ("platform", str(workspace.settings.controller))
+    held = workspace.repository.read(workspace.base_commit(None), *(f"clusters/{name}" for name in folders))
+    manifests = [
+        manifest
+        for path, content in sorted(held.items())
+        if path.endswith(".yaml") and path.count("/") == 2  # noqa: PLR2004 - clusters/<folder>/<file>
+        for manifest in _documents(path, content)
+        if isinstance(manifest, dict) and "name" in manifest.get("metadata", {})
+    ]
+    return sorted(manifests, key=lambda one: one["kind"] != "Namespace")
+
+
+def _documents(path: str, content: bytes) -> tuple[Any, ...]:
+    try:
+        return yaml.load_all(content)
+    except TextError as error:
+        raise RepositoryError(
+            f"{path}:{error.line}: {error}", hint="`sweep bootstrap` writes it again"
+        ) from error
+
+
+def _minimal_manifests(settings: Settings) -> list[Mapping[str, Any]]:
+    """Return the objects that a cluster needs and that no file in the repository describes."""
+    return [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": settings.namespace}}]
+
+
+def _object_finding(
+    manifest: Mapping[str, Any], kubectl: Kubectl, *, nodes: int, settings: Settings
+) -> HealthFinding:
+    apply = _apply_hint(settings)
+    try:
+        found = kubectl.find(manifest)
+    except ClusterError as error:
+        if error.reason == "UnknownKind":
+            group = str(manifest["apiVersion"]).partition("/")[0]
+            install = next((way for name, way in INSTALL_HINTS.items() if group.endswith(name)), apply)
+            text = f"the cluster knows no {manifest['kind']} of {manifest['apiVersion']}"
+            return HealthFinding(
+                "controller", health.object_title(manifest), HealthStatus.MISSING, text, install
+            )
+        return _unchecked_finding(health.object_title(manifest), error)
+    return health.check_object(manifest, found, nodes=nodes, apply=apply)
+
+
+def _apply_hint(settings: Settings) -> str:
+    if settings.controller not in {Controller.ARGOCD, Controller.FLUX}:
+        return "ask the platform team"
+    platform, controller = (
+        manual_setup.apply_platform_command(settings),
+        manual_setup.apply_controller_command(settings),
+    )
+    return f"`{platform}`, then `{controller}`"
+
+
+def _claim_names(settings: Settings) -> list[str]:
+    return sorted({*settings.results.claims.values(), *settings.dataset_claims})
+
+
+def _claim_finding(name: str, settings: Settings, kubectl: Kubectl, *, nodes: int) -> HealthFinding:
+    label = f"PersistentVolumeClaim {settings.namespace}/{name}"
+    try:
+        found = kubectl.get("persistentvolumeclaims", name, settings.namespace)
+    except ClusterError as error:
+        return _unchecked_finding(label, error, part="storage")
+    if found is None:
+        hint = "make it, or name another in sweepledger.yaml"
+        return HealthFinding("storage", label, HealthStatus.MISSING, "the cluster does not have it", hint)
+    return health.check_claim(found, nodes=nodes)
+
+
+def _needed_secrets(workspace: Workspace) -> tuple[RequiredSecret, ...]:
+    """Return every Secret that an object waits for, as `sweep bootstrap` lists them."""
+    settings = workspace.settings
+    held = workspace.repository.read(workspace.base_commit(None), bootstrap_yaml.BOOTSTRAP_FILE)
+    content = held.get(bootstrap_yaml.BOOTSTRAP_FILE)
+    if content is not None:
+        with suppress(ValueError):  # what it should say is told where it is read to be changed
+            asked = bootstrap_yaml.read(content)
+            source = GitSource(asked.url, asked.branch, asked.shapes, is_public=asked.is_public)
+            return platform.required_secrets(settings, source)
+    nowhere = GitSource("https://unknown.invalid/repository", settings.branch, is_public=True)
+    trials = platform.Names.of(settings).trials
+    return tuple(
+        secret for secret in platform.required_secrets(settings, nowhere) if secret.namespace == trials
+    )
+
+
+def _secret_finding(needed: RequiredSecret, kubectl: Kubectl) -> HealthFinding:
+    name = f"Secret {needed.namespace}/{needed.name}"
+    try:
+        keys = kubectl.secret_keys(needed.name, needed.namespace)
+    except ClusterError as error:
+        return _unchecked_finding(name, error)
+    if keys is None:
+        text = f"the cluster has none ({needed.purpose})"
+        hint = f"make it with {', '.join(needed.keys)}; `sweep bootstrap` prints the command"
+        return HealthFinding("cluster", name, HealthStatus.MISSING, text, hint)
+    missing = sorted(set(needed.keys) - set(keys))
+    if missing:
+        text = f"its keys are {', '.join(keys) or 'none'} ({needed.purpose})"
+        return HealthFinding("cluster", name, HealthStatus.WRONG, text, f"add {', '.join(missing)}")
+    return HealthFinding("cluster", name, HealthStatus.OK, needed.purpose)
+
+
+def _queue_finding(name: str, settings: Settings, kubectl: Kubectl) -> HealthFinding:
+    what = f"LocalQueue {settings.namespace}/{name}"
+    try:
+        found = kubectl.get("localqueues.kueue.x-k8s.io", name, settings.namespace)
+    except ClusterError as error:
+        if error.reason == "UnknownKind":
+            return HealthFinding(
+                "controller",
+                what,
+                HealthStatus.MISSING,
+                "the cluster has no Kueue",
+                INSTALL_HINTS["kueue.x-k8s.io"],
+            )
+        return _unchecked_finding(what, error)
+    if found is None:
+        hint = "make it, or name another at the pool: clusters/optional/kueue.yaml is a sample"
+        return HealthFinding("cluster", what, HealthStatus.MISSING, "trials would wait for ever", hint)
+    return HealthFinding("cluster", what, HealthStatus.OK)
+
+
+def _unchecked_finding(name: str, error: ClusterError, *, part: str = "cluster") -> HealthFinding:
+    """Return the finding for a check that could not run."""
+    if error.reason == "Forbidden":
+        return HealthFinding(
+            part,
+            name,
+            HealthStatus.NOT_CHECKED,
+            "you may not read it",
+            "ask an administrator for the permission",
+        )
+    return HealthFinding(part, name, HealthStatus.NOT_CHECKED, str(error), error.hint)
+
+
+CLUSTERS = "clusters"
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """All findings, in the order in which a user fixes them."""
+
+    findings: tuple[HealthFinding, ...]
+
+    @property
+    def is_healthy(self) -> bool:
+        """Return whether nothing is missing or wrong; skipped checks do not count."""
+        return not any(finding.is_fault for finding in self.findings)
+
+
+def doctor(
+    workspace: Workspace, kubectl: Kubectl, *, prove: bool = False, patience: float = 300.0
+) -> Diagnosis:
+    """Look at tools, repository and cluster; `prove` also lets a throw-away Job write as a trial would."""
+    found = [*_tools(), *_repository(workspace)]
+    server = _server(kubectl)
+    found.append(server)
+    if server.state is HealthStatus.MISSING:
+        found.append(
+            HealthFinding("cluster", "everything in it", HealthStatus.NOT_CHECKED, "no cluster answers")
+        )
+    else:
+        found += examine_cluster(workspace, kubectl)
+        found.append(_proof(workspace, kubectl, patience if prove else None))
+    return Diagnosis(tuple(found))
+
+
+def _tools() -> Iterator[HealthFinding]:
+    yield _tried("tools", "kustomize", lambda: f"{kustomize.version()} ({' '.join(kustomize.command())})")
+    yield _tried("tools", "kubectl", lambda: f"{client.version()} ({' '.join(client.command())})")
+
+
+def _tried(part: str, what: str, look: Callable[[], str]) -> HealthFinding:
+    try:
+        return HealthFinding(part, what, HealthStatus.OK, look())
+    except GeneratorError as error:
+        return HealthFinding(part, what, HealthStatus.MISSING, str(error), error.hint)
+
+
+def _repository(workspace: Workspace) -> Iterator[HealthFinding]:
+    settings, repository = workspace.settings, workspace.repository
+    yield _tried("tools", "git", lambda: repository.run("--version").strip().removeprefix("git version "))
+    followed = f"{settings.remote}/{settings.branch}"
+    remote = _tried(
+        "repository", f"remote {settings.remote}", lambda: _without_credential(workspace.remote_url())
+    )
+    yield remote
+    if remote.state is HealthStatus.OK:
+        yield _branch(workspace, followed)
+    if settings.controller in {Controller.ARGOCD, Controller.FLUX}:
+        held = repository.files(workspace.base_commit(None), f"{CLUSTERS}/platform")
+        what = f"{CLUSTERS}/ on the branch"
+        if held:
+            yield HealthFinding("repository", what, HealthStatus.OK)
+        else:
+            hint = f"`sweep bootstrap {settings.controller}`, then merge what it writes"
+            yield HealthFinding(
+                "repository", what, HealthStatus.MISSING, "the controller has nothing to follow", hint
+            )
+
+
+def _without_credential(url: str) -> str:
+    parts = urlsplit(url)
+    is_ssh = parts.scheme == "ssh" and parts.password is None  # its user is no secret
+    return url if is_ssh else parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+
+def _branch(workspace: Workspace, followed: str) -> HealthFinding:
+    settings = workspace.settings
+    name = f"refs/heads/{settings.branch}"
+    try:
+        listed = workspace.repository.run("ls-remote", "--", settings.remote, name)
+    except GeneratorError as error:
+        return HealthFinding("repository", f"branch {followed}", HealthStatus.MISSING, str(error), error.hint)
+    if not listed.strip():
+        says = "the remote answers, and has no such branch"
+        return HealthFinding("repository", f"branch {followed}", HealthStatus.MISSING, says, "push it")
+    return HealthFinding("repository", f"branch {followed}", HealthStatus.OK, listed[:8])
+
+
+def _server(kubectl: Kubectl) -> HealthFinding:
+    what = "server version"
+    try:
+        _, server = kubectl.versions()
+    except ToolError as error:
+        return HealthFinding("cluster", what, HealthStatus.MISSING, str(error), error.hint)
+    major, _, rest = server.removeprefix("v").partition(".")
+    minor = rest.partition(".")[0].rstrip("+")
+    if not (major.isdigit() and minor.isdigit()):
+        return HealthFinding("cluster", what, HealthStatus.NOT_CHECKED, f"{server!r} is no version")
+    if (int(major), int(minor)) < OLDEST_VERSION:
+        wanted = ".".join(map(str, OLDEST_VERSION))
+        return HealthFinding(
+            "cluster", what, HealthStatus.WRONG, f"{server} is older than {wanted}", "upgrade the cluster"
+        )
+    return HealthFinding("cluster", what, HealthStatus.OK, server)
+
+
+def _proof(workspace: Workspace, kubectl: Kubectl, patience: float | None) -> HealthFinding:
+    what = "a trial may write results"
+    if patience is None:
+        says = "only a pod can tell how the volume's root is owned"
+        return HealthFinding(
+            "storage", what, HealthStatus.NOT_CHECKED, says, "`sweep doctor --prove` runs one for a moment"
+        )
+    return prove_storage(workspace.settings, kubectl, patience=patience)

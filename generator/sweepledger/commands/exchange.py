@@ -1,0 +1,186 @@
+"""`sweep import` and `sweep export`: convert other tools' files to specs and back, and list losses."""
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from sweepledger import search, spec
+from sweepledger.commands.repository.workspace import SPECS, Workspace
+from sweepledger.errors import RepositoryError, SpecError, UsageError
+from sweepledger.exchange.conversion import Imported, Loss
+from sweepledger.exchange.registry import READERS, WRITERS
+from sweepledger.exchange.spec_text import spec_text
+from sweepledger.formats.foreign_yaml import ForeignError
+from sweepledger.problems import Problem
+from sweepledger.repo.files import refuse_outside
+from sweepledger.safe_open import read_regular
+from sweepledger.search import Expansion
+from sweepledger.storage import storage_errors, write_file
+from sweepledger.structs.names import suggest_sweep_name
+from sweepledger.structs.settings import Settings
+from sweepledger.structs.sweep import Sweep
+
+LARGEST_IMPORT = 64 * 1024 * 1024
+"""Bytes of a file to import; each format has a smaller limit of its own."""
+
+DEFAULT_NAME = "imported"
+"""The name of a sweep if neither its file nor the user names it."""
+
+UNWRITTEN_FILE = "<imported>"
+"""Stands for the file of a spec that is only shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignFile:
+    """A file of another tool."""
+
+    content: bytes
+    name: str
+    """The path as the user would type it; `-` is standard input."""
+
+    @classmethod
+    def read(cls, path: Path) -> "ForeignFile":
+        """Read a file. Raises UsageError if it does not exist, StorageError if it cannot be read."""
+        with storage_errors(path):
+            content = read_regular(path, LARGEST_IMPORT)
+        if content is None:
+            raise UsageError(f"{path} is no file", hint="`-` reads standard input")
+        return cls(content, path.as_posix())
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedSpec:
+    """A spec made of a foreign file."""
+
+    text: str
+    losses: tuple[Loss, ...]
+    problems: tuple[Problem, ...]
+    """Problems of the spec, which is returned nevertheless, so that the user can fix it."""
+    path: str
+    """Where it was written, or would be written."""
+    is_written: bool
+
+    def as_data(self) -> dict[str, Any]:
+        """Return the JSON data."""
+        return {
+            "spec": self.text,
+            "path": self.path if self.is_written else None,
+            "losses": [{"what": loss.what, "why": loss.why} for loss in self.losses],
+        }
+
+
+def import_(
+    format_name: str,
+    source: ForeignFile,
+    *,
+    folder: Path,
+    name: str | None = None,
+    output: Path | None = None,
+) -> ImportedSpec:
+    """Convert a file to a spec, check it, and write it if an output is given.
+
+    Raises SpecError, UsageError, StorageError if the output cannot be written.
+    """
+    root, settings = _find_repository(folder)
+    _require_new(root, output)
+    imported, text = _read_foreign(format_name, source, name or (output.stem if output else None))
+    path = output.as_posix() if output else f"{SPECS}/{imported.spec['name']}.yaml"
+    problems = _spec_problems(text, path, settings, source)
+    if output is None:
+        problems = tuple(_not_in_a_file(problem, path, source) for problem in problems)
+    else:
+        write_file(output, text.encode())
+    return ImportedSpec(text, imported.losses, problems, path, is_written=output is not None)
+
+
+def _require_new(root: Path | None, output: Path | None) -> None:
+    """Refuse an output file that exists, or that is behind a link. Raises UsageError, StorageError."""
+    if output is None:
+        return
+    if os.path.lexists(output):
+        raise UsageError(
+            f"{output} exists and is not overwritten", hint="choose another --output, or remove it"
+        )
+    refuse_outside(root, output)
+
+
+def _not_in_a_file(problem: Problem, path: str, source: ForeignFile) -> Problem:
+    """Point into the text that is printed, or the source, instead of a file that does not exist."""
+    return replace(problem, file=UNWRITTEN_FILE if problem.file == path else source.name)
+
+
+def _read_foreign(format_name: str, source: ForeignFile, name: str | None) -> tuple[Imported, str]:
+    """Make a spec, and its text."""
+    stem = PurePosixPath(source.name).stem
+    try:
+        imported = READERS[format_name](source.content, name=name or suggest_sweep_name(stem) or DEFAULT_NAME)
+        if name:
+            imported = replace(imported, spec={**imported.spec, "name": name})
+        return imported, spec_text(imported, f"{PurePosixPath(source.name).name} ({format_name})")
+    except ForeignError as error:
+        line, column = (error.line, 1) if error.line else (0, 0)
+        hint = error.hint or f"is it a file of {format_name}?"
+        problem = Problem(source.name, line, column, "", str(error), code="foreign-file", hint=hint)
+        raise SpecError([problem]) from error
+
+
+def _find_repository(folder: Path) -> tuple[Path | None, Settings]:
+    """Find the repository around, if there is one, and its settings."""
+    try:
+        workspace = Workspace.find(folder)
+    except RepositoryError:
+        return None, Settings()
+    return workspace.root, workspace.settings
+
+
+def _spec_problems(text: str, path: str, settings: Settings, source: ForeignFile) -> tuple[Problem, ...]:
+    def beside(name: str) -> bytes | None:
+        """A table too large for a spec goes beside it: the source itself, as yet under another name."""
+        return source.content if name.endswith(".csv") else None
+
+    sweep = spec.parse(text.encode(), path, settings, beside=beside)
+    if not isinstance(sweep, Sweep):
+        return sweep
+    expansion = search.explore(sweep)
+    problems = expansion.warnings if isinstance(expansion, Expansion) else expansion
+    return tuple(sorted([*sweep.warnings, *problems]))
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedSweep:
+    """A file of another tool."""
+
+    text: str
+    losses: tuple[Loss, ...]
+    warnings: tuple[Problem, ...]
+    path: str | None
+    """Where it was written; None if it was printed."""
+
+    def as_data(self) -> dict[str, Any]:
+        """Return the JSON data."""
+        losses = [{"what": loss.what, "why": loss.why} for loss in self.losses]
+        return {"text": self.text, "path": self.path, "losses": losses}
+
+
+SEARCH_FORMATS = frozenset({"katib", "wandb"})
+"""Formats of tools that search by themselves."""
+
+
+def export(workspace: Workspace, format_name: str, name: str, *, output: Path | None = None) -> ExportedSweep:
+    """Write a sweep for another tool. Raises SpecError, UsageError."""
+    _require_new(workspace.root, output)
+    (sweep,) = workspace.sweeps([name])
+    if sweep.search is not None and format_name not in SEARCH_FORMATS:
+        raise UsageError(
+            f"{name} is an adaptive search, and {format_name} lists known configurations",
+            hint=f"export {' or '.join(sorted(SEARCH_FORMATS))}; `sweep results --output csv` has what ran",
+        )
+    expansion = search.explore(sweep)
+    if not isinstance(expansion, Expansion):
+        raise SpecError(expansion)
+    exported = WRITERS[format_name](sweep, expansion.configurations)
+    if output is not None:
+        write_file(output, exported.text.encode())
+    warnings = tuple(sorted([*sweep.warnings, *expansion.warnings]))
+    return ExportedSweep(exported.text, exported.losses, warnings, output.as_posix() if output else None)

@@ -1,0 +1,306 @@
+"""`sweep expire`: delete batch folders on volumes whose records have been in git for long enough.
+
+Deletion is final, so any doubt, about the branch or a volume, keeps a folder.
+"""
+
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from functools import cached_property
+from pathlib import Path
+
+from sweepledger.commands.repository import at_commit, batch_records
+from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.engine import termination
+from sweepledger.errors import GeneratorError, IdleError, RepositoryError, SpecError, UnreadableError
+from sweepledger.formats import record_json
+from sweepledger.repo import batches
+from sweepledger.repo.batches import StoredBatch
+from sweepledger.repo.git import Repository, fetch, last_change_time
+from sweepledger.repo.volume import DELETING_PREFIX, VolumeRoot
+from sweepledger.results.outcomes import BatchRecords, evaluate
+from sweepledger.results.tree import RESULTS
+from sweepledger.structs.names import split_batch_name
+from sweepledger.structs.record import Record
+from sweepledger.structs.settings import Settings
+
+RESULTS_VOLUME = "results"
+
+
+class FolderState(StrEnum):
+    """What became of a batch's folders."""
+
+    EXPIRED = "expired"
+    """They are gone, or would be."""
+    KEPT = "kept"
+    """They are not old enough."""
+    LATE = "late"
+    """A record of a trial is not in git: the user decides."""
+    FAILED = "failed"
+    """The storage refused."""
+
+
+Reason = tuple[FolderState, str]
+"""State of a batch's folders, and why they stay."""
+
+
+@dataclass(frozen=True)
+class BatchExpiry:
+    """A batch with a folder on at least one volume."""
+
+    batch: str
+    state: FolderState
+    volumes: tuple[str, ...]
+    reason: str = ""
+
+
+def _uses_checkpoints(batch: StoredBatch) -> bool:
+    try:
+        return bool(batch.lock.parents)
+    except UnreadableError:
+        return True
+
+
+@dataclass(frozen=True)
+class BranchRecords:
+    """What the branch contains, as fetched."""
+
+    repository: Repository
+    tip: str
+
+    @cached_property
+    def archived(self) -> Mapping[str, StoredBatch]:
+        """Batches that are in the archive only."""
+        stored = batches.in_commit(self.repository, self.tip)
+        active = {batch.name for batch in stored if batch.is_active}
+        return {batch.name: batch for batch in stored if batch.name not in active}
+
+    @cached_property
+    def continued_sweeps(self) -> frozenset[str]:
+        """Sweeps with an active batch whose trials may continue from checkpoints of other trials."""
+        stored = batches.in_commit(self.repository, self.tip)
+        return frozenset(batch.sweep for batch in stored if batch.is_active and _uses_checkpoints(batch))
+
+    @cached_property
+    def files(self) -> frozenset[str]:
+        """Every file below `results/`."""
+        return frozenset(self.repository.files(self.tip, RESULTS))
+
+
+@dataclass(frozen=True)
+class ExpiryCase:
+    """A batch, and everything that decides whether its folders are deleted."""
+
+    batch: str
+    branch: BranchRecords
+    volumes: Mapping[str, VolumeRoot]
+    """Volumes with a folder of the batch; `results` is last, in case the run is interrupted."""
+    before: float
+    """What is younger stays."""
+
+    @property
+    def deleting_name(self) -> str:
+        """What the folders are called while they go."""
+        return f"{DELETING_PREFIX}{self.batch}"
+
+    @property
+    def records(self) -> str:
+        """Where an archived batch's records are in the repository."""
+        return batch_records.records_file(self.branch.archived[self.batch])
+
+    def holding(self, name: str) -> tuple[VolumeRoot, ...]:
+        """Return the volumes that have a folder of this name."""
+        return tuple(shelf for shelf in self.volumes.values() if shelf.has_folder(name))
+
+    def why_not(self, *names: str) -> Reason | None:
+        """Return why folders of these names must stay, if they must; the branch is checked first."""
+        return self._unsettled() or self._young(names) or self._late(names)
+
+    def _unsettled(self) -> Reason | None:
+        """Require that the batch is in the branch's archive, and that its records are old enough."""
+        if self.batch not in self.branch.archived:
+            return FolderState.KEPT, "is not in overlays/archive/ on the branch"
+        if self.records not in self.branch.files:
+            return FolderState.KEPT, f"{self.records} is not on the branch"
+        if self.branch.archived[self.batch].sweep in self.branch.continued_sweeps:
+            return FolderState.KEPT, "trials of its sweep that are under way may go on from its checkpoints"
+        recorded_at = last_change_time(self.branch.repository, self.branch.tip, self.records)
+        if recorded_at is None or recorded_at > self.before:
+            return FolderState.KEPT, f"its records came to the branch {_format_time(recorded_at)}"
+        return None
+
+    def _young(self, names: Iterable[str]) -> Reason | None:
+        """Demand that nothing has been written for as long: of two clocks one may be wrong."""
+        times = [shelf.newest(name) for name in names for shelf in self.holding(name)]
+        newest = max(times, default=self.before)
+        return (
+            (FolderState.KEPT, f"a file of it was written {_format_time(newest)}")
+            if newest > self.before
+            else None
+        )
+
+    def _late(self, names: Iterable[str]) -> Reason | None:
+        """Demand that git has every record that the collector would take."""
+        volume = self.volumes.get(RESULTS_VOLUME)
+        if volume is None:
+            return None
+        names_held = [name for name in (*names, self.deleting_name) if volume.has_folder(name)]
+        collectable = _collectable_lines(
+            self.branch.archived[self.batch], (left for name in names_held for left in volume.records(name))
+        )
+        content = self.branch.repository.read(self.branch.tip, self.records)[self.records]
+        late = len(collectable - _recorded_lines(content.decode(errors="replace")))
+        return (
+            (FolderState.LATE, f"{late} record(s) of its trials are not in {self.records}") if late else None
+        )
+
+
+def _collectable_lines(stored: StoredBatch, files: Iterable[tuple[str, bytes]]) -> set[str]:
+    """Return the lines that the collector would record, each in its canonical form."""
+    read = ((folder, record_json.read(content)) for folder, content in files)
+    records = tuple(
+        record for folder, record in read if isinstance(record, Record) and str(record.index) == folder
+    )
+    judged = evaluate(BatchRecords(stored.lock, batch_records.expected_trials(stored), records))
+    return {attempt.line for attempts in judged.attempts for attempt in attempts}
+
+
+def _recorded_lines(text: str) -> set[str]:
+    """Return the lines in git, and those lines as they were before the cluster's cause was added."""
+    read = (record for record in record_json.read_lines(text) if isinstance(record, Record))
+    return {*text.split("\n"), *(record_json.to_line(termination.without_cause(record)) for record in read)}
+
+
+def expire_batch(case: ExpiryCase, *, dry_run: bool) -> BatchExpiry:
+    """Delete a batch's folders unless there is a reason to keep them; a storage error affects only this batch."""
+    names = tuple(case.volumes)
+    try:
+        reason = case.why_not(case.batch)
+        if reason is None and not dry_run:
+            reason = _remove(case)
+    except GeneratorError as error:
+        return BatchExpiry(case.batch, FolderState.FAILED, names, str(error))
+    state, text = reason or (FolderState.EXPIRED, "")
+    return BatchExpiry(case.batch, state, names, text)
+
+
+def _remove(case: ExpiryCase) -> Reason | None:
+    """Finish an interrupted run; then rename the folders, check again, and delete them.
+
+    A pod that still had one open may have written after the first check.
+    """
+    for volume in case.holding(case.deleting_name):
+        volume.remove(case.deleting_name)
+    moved: list[VolumeRoot] = []
+    try:
+        for volume in case.holding(case.batch):
+            volume.move(case.batch, case.deleting_name)
+            moved.append(volume)
+        reason = case.why_not(case.deleting_name)
+    except GeneratorError:
+        _put_back(case, moved)
+        raise
+    if reason is not None:
+        _put_back(case, moved)
+        return reason
+    for volume in moved:
+        volume.remove(case.deleting_name)
+    return None
+
+
+def _put_back(case: ExpiryCase, moved: Iterable[VolumeRoot]) -> None:
+    for shelf in moved:
+        shelf.move(case.deleting_name, case.batch)
+
+
+def _format_time(time: float | None) -> str:
+    if time is None:
+        return "at a time that nobody can tell"
+    try:
+        return f"at {datetime.fromtimestamp(int(time), UTC):%Y-%m-%d %H:%M} UTC"
+    except (OverflowError, ValueError, OSError):  # a trial may say what it likes
+        return "at a time that no calendar has"
+
+
+DAY = 86_400
+
+
+@dataclass(frozen=True)
+class Expired:
+    """What happened to the folders on the volumes."""
+
+    keep_days: int
+    batches: tuple[BatchExpiry, ...]
+    unknown: tuple[str, ...]
+    """What is no batch's folder, by its path: never touched."""
+
+    def in_state(self, state: FolderState) -> tuple[BatchExpiry, ...]:
+        """Return the batches in a state."""
+        return tuple(fate for fate in self.batches if fate.state is state)
+
+
+def expire(
+    workspace: Workspace, volumes: Mapping[str, Path], *, remote: str, now: float, dry_run: bool = False
+) -> Expired:
+    """Delete what has been in git for `results.keep`; `volumes` has `results` and may have others.
+
+    Only the remote's branch decides, its settings included, not the work tree. Raises IdleError if they set
+    no time, SpecError, RepositoryError, StorageError.
+    """
+    branch = BranchRecords(
+        workspace.repository, fetch(workspace.repository, remote, workspace.settings.branch)
+    )
+    days = _keep_days(branch, f"{remote}/{workspace.settings.branch}", workspace.settings.branch)
+    with ExitStack() as stack:
+        opened: dict[str, VolumeRoot] = {}
+        for name, place in sorted(volumes.items(), key=lambda item: (item[0] == RESULTS_VOLUME, item[0])):
+            volume = stack.enter_context(VolumeRoot.opened(place))
+            same = [known for known, other in opened.items() if other.identity == volume.identity]
+            for known in same:
+                del opened[known]
+            opened[name] = volume
+        folders = _VolumeFolders.on(opened)
+        cases = [ExpiryCase(name, branch, held, now - days * DAY) for name, held in folders.batches.items()]
+        return Expired(days, tuple(expire_batch(case, dry_run=dry_run) for case in cases), folders.unknown)
+
+
+def _keep_days(branch: BranchRecords, followed: str, name: str) -> int:
+    """Ask the branch itself how long folders are kept. Raises IdleError, SpecError, RepositoryError."""
+    settings = at_commit.read_settings(branch.repository, branch.tip)
+    if not isinstance(settings, Settings):
+        raise SpecError(settings)
+    if settings.branch != name:
+        raise RepositoryError(
+            f"{followed} is not the branch that the cluster follows: its settings have branch {settings.branch!r}",
+            hint="correct `branch:` in sweepledger.yaml of the branch itself",
+        )
+    if settings.results.keep_days is None:
+        raise IdleError(
+            f"results.keep is not set on {followed}: nothing is deleted",
+            hint="for example `results: {keep: 30d}`, and merge that",
+        )
+    return settings.results.keep_days
+
+
+@dataclass(frozen=True)
+class _VolumeFolders:
+    """The folders on the volumes."""
+
+    batches: Mapping[str, Mapping[str, VolumeRoot]]
+    """The volumes that have a folder of a batch, by the batch's name."""
+    unknown: tuple[str, ...]
+
+    @classmethod
+    def on(cls, volumes: Mapping[str, VolumeRoot]) -> "_VolumeFolders":
+        by_batch: dict[str, dict[str, VolumeRoot]] = {}
+        unknown = []
+        for label, opened in volumes.items():
+            for name in opened.names():
+                batch = name.removeprefix(DELETING_PREFIX)
+                if split_batch_name(batch) is not None and opened.has_folder(name):
+                    by_batch.setdefault(batch, {})[label] = opened
+                else:
+                    unknown.append(str(opened.place / name))
+        return cls(dict(sorted(by_batch.items())), tuple(unknown))

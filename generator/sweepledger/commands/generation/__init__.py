@@ -1,0 +1,1 @@
+"""The next batch of each sweep, planned from specs and merged batches."""

@@ -1,0 +1,348 @@
+"""The next batch of each sweep: planned from specs and merged batches, and written to the work tree.
+
+Refuses to plan over generated files that were edited by hand.
+"""
+
+import difflib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+from sweepledger import search
+from sweepledger.commands.generation import spec_change
+from sweepledger.commands.repository import base_files, batch_builder, programs
+from sweepledger.commands.repository.base_files import read_bases, write_bases
+from sweepledger.commands.repository.batch_builder import BatchRequest, batch_files, build_overlay
+from sweepledger.commands.repository.workspace import Workspace, staging_folder
+from sweepledger.commands.rounds.evidence import Evidence, EvidenceSource
+from sweepledger.commands.rounds.next_round import RenderInputs, RoundDue, Step, next_step
+from sweepledger.errors import RepositoryError, SpecError
+from sweepledger.problems import Problem, Severity
+from sweepledger.render.overlay import Overlay
+from sweepledger.repo import batches, files
+from sweepledger.repo.batches import ACTIVE, StoredBatch
+from sweepledger.search import Expansion
+from sweepledger.structs.file_tree import Drift, FileTree
+from sweepledger.structs.program import Program
+from sweepledger.structs.sweep import Sweep
+from sweepledger.structs.trial import Trial
+
+DIFFERENCE_LINES = 20
+"""Lines shown of an edited file: enough to recognise the edit."""
+
+
+class EditedError(RepositoryError):
+    """A generated folder was edited; nothing is overwritten."""
+
+    paths: tuple[str, ...] = ()
+    """The files that differ, relative to the repository."""
+
+    @classmethod
+    def of(cls, batch: StoredBatch, drift: Drift, expected: FileTree | None, *, merged: bool = False) -> Self:
+        """Describe how a batch differs from the expected files, as far as these are known."""
+        restore = "`git checkout -- {0}`" if merged else "`rm -r {0}`, then `sweep generate {1}`"
+        lines = "\n".join(_edit_lines(batch.tree, drift, expected))
+        error = cls(
+            f"{batch.folder} was edited by hand; it is not overwritten:\n{lines}",
+            hint=f"change the spec instead; to drop the edit: {restore.format(batch.folder, batch.sweep)}",
+        )
+        paths = sorted((*drift.added, *drift.changed, *drift.stale))
+        error.paths = tuple(f"{batch.folder}/{path}" for path in paths)
+        return error
+
+
+def _edit_lines(actual: FileTree, drift: Drift, expected: FileTree | None) -> Iterator[str]:
+    yield from (f"  missing  {path}" for path in drift.added)
+    yield from (f"  foreign  {path}" for path in drift.stale)
+    for path in drift.changed:
+        yield f"  changed  {path}"
+        if expected is None:
+            continue
+        before, after = (tree[path].decode(errors="replace").splitlines() for tree in (expected, actual))
+        lines = list(difflib.unified_diff(before, after, n=0, lineterm=""))[2:]
+        yield from (f"    {line}" for line in lines[:DIFFERENCE_LINES])
+        if len(lines) > DIFFERENCE_LINES:
+            yield f"    … {len(lines) - DIFFERENCE_LINES} lines cut"
+
+
+@dataclass(frozen=True, slots=True)
+class NextBatch:
+    """What a sweep needs: its trials, and the batch that requests the new ones."""
+
+    trials: int
+    """All trials, each counted once."""
+    new: tuple[Trial, ...]
+    batch: Overlay | None
+    step: Step | None = None
+    """The next step of a search, if it was computed."""
+
+
+@dataclass(frozen=True)
+class SearchProposal:
+    """A search, with its merged batches and those that the work tree proposes."""
+
+    workspace: Workspace
+    sweep: Sweep
+    program: Program
+    base: str | None
+    merged: Sequence[StoredBatch]
+    """Its batches at the base."""
+    proposed: Sequence[StoredBatch]
+    """Its batches that only the work tree has."""
+
+    def wanted(self, retried: Collection[str], *, propose: bool) -> NextBatch:
+        """Return what the search needs; `retried` are digests of trials that its spec requests again.
+
+        The next round is computed if `propose` is true, if the work tree proposes one, and if there was no
+        round yet. Raises RepositoryError, UsageError.
+        """
+        listed = len({row.trial for batch in self.merged for row in batch.rows})
+        propose = propose or not self.merged or any(batch.lock.round is not None for batch in self.proposed)
+        due = self._due(retried) if retried and not propose else ()
+        if due:
+            parents = dict(_parent_trials(due, self.merged))
+            stop = EvidenceSource(self.workspace.repository, self.base).stop(self.sweep, self.program.digest)
+            request = BatchRequest(self.sweep, self.program, due, parents=parents, stop=stop)
+            return NextBatch(listed, due, self._rendered(request))
+        if not propose:
+            return NextBatch(listed, (), None)
+        step = next_step(self._evidence(), self._ground)
+        if not isinstance(step, RoundDue):
+            return NextBatch(listed, (), None, step)
+        return NextBatch(listed + len(step.trials), step.trials, step.batch, step)
+
+    def _due(self, retried: Collection[str]) -> tuple[Trial, ...]:
+        listed = {trial.digest: trial for batch in self.merged for trial in batch.trials}
+        current = self.program.digest
+        return tuple(
+            trial for key, trial in listed.items() if key in retried and trial.program_digest == current
+        )
+
+    @property
+    def _ground(self) -> RenderInputs:
+        return RenderInputs(self.program, read_bases(self.workspace.root), self.workspace.settings)
+
+    def _rendered(self, request: BatchRequest) -> Overlay:
+        return build_overlay(request, self.merged, self._ground.bases, self.workspace.settings)
+
+    def _evidence(self) -> Evidence:
+        """Read the evidence from HEAD if it contains the base commit, because HEAD may record a round."""
+        repository = self.workspace.repository
+        head = repository.commit("HEAD")
+        is_ahead = head is not None and (self.base is None or repository.contains(head, self.base))
+        hidden = frozenset(batch.name for batch in self.proposed)
+        commit = head if is_ahead else self.base
+        # The same commit's batches need not be read twice: a long search has a thousand.
+        source = EvidenceSource(
+            repository, commit, batches=tuple(self.merged) if commit == self.base else None, hidden=hidden
+        )
+        return source.evidence(self.sweep, self.program.digest)
+
+
+def _parent_trials(trials: Sequence[Trial], merged: Sequence[StoredBatch]) -> Iterator[tuple[int, str]]:
+    """Yield the parent of each trial that had one when it was first requested, by row."""
+    first: Mapping[str, str] = {
+        trial.digest: batch.lock.parents[row]
+        for batch in reversed(merged)
+        for row, trial in enumerate(batch.trials)
+        if row in batch.lock.parents
+    }
+    return ((row, first[trial.digest]) for row, trial in enumerate(trials) if trial.digest in first)
+
+
+@dataclass(frozen=True)
+class Generated:
+    """What one sweep needs: its trials, the unlisted ones, and the batch that requests them."""
+
+    sweep: Sweep
+    trials: int
+    known: int
+    batch: Overlay | None
+    """The batch that the work tree must have besides the merged ones; None if nothing is new."""
+    stale: tuple[StoredBatch, ...]
+    """New batches that the spec does not give any more."""
+    is_written: bool
+    """Whether the work tree had all of it already."""
+    retried: int = 0
+    """Trials of the batch that an earlier batch lists."""
+    warnings: tuple[Problem, ...] = ()
+    """What the spec's author may want to know; it stops nothing."""
+    step: Step | None = None
+    """The next step of a search whose next round was requested or proposed."""
+
+    @property
+    def is_pending(self) -> bool:
+        """Return whether `sweep generate` would write anything."""
+        return not self.is_written or bool(self.stale)
+
+
+def write_batches(workspace: Workspace, planned: Sequence[Generated]) -> None:
+    """Write the planned batches to the work tree."""
+    if not planned:
+        return
+    write_bases(
+        workspace.root,
+        {name for generated in planned if generated.batch for name in generated.batch.lock.bases},
+    )
+    staging = staging_folder(workspace)
+    for generated in planned:
+        for stored in generated.stale:
+            # What points to the folder goes first and comes last: a crash leaves nothing dangling.
+            batch_builder.remove_flux_files(workspace, stored.name)
+            files.remove_folder(workspace.root / stored.folder, staging=staging)
+        if generated.batch and not generated.is_written:
+            target = workspace.root / ACTIVE / generated.batch.name
+            if not target.is_dir():
+                files.write_folder(target, generated.batch.tree, staging=staging)
+            batch_builder.write_flux_files(workspace, generated.batch.name)
+
+
+def plan_batches(
+    workspace: Workspace,
+    sweeps: Iterable[Sweep],
+    *,
+    base: str | None = None,
+    stored: "StoredBatches | None" = None,
+    update: bool = False,
+    next_round: bool = False,
+) -> tuple[Generated, ...]:
+    """Return what each sweep needs besides the batches at the base commit; `stored` if these are known.
+
+    With `next_round` a search gets its next round; else only its first, and what the work tree proposes.
+    Raises SpecError with the problems of all sweeps, RepositoryError if a generated file was edited by hand.
+    """
+    expansions = expand_sweeps(sweeps)
+    known = stored or stored_batches(workspace, base)
+    batches.prefetch(batch for sweep, _ in expansions for batch in batches.of_sweep(known.merged, sweep.name))
+    refuse_edits(known.merged, known.present)
+    planned = tuple(
+        _plan_sweep(workspace, sweep, expansion, known, _PlanOptions(update, next_round))
+        for sweep, expansion in expansions
+    )
+    problems = [problem for generated in planned for problem in generated.warnings]
+    if any(problem.severity is Severity.ERROR for problem in problems):
+        raise SpecError(problems)
+    return planned
+
+
+def expand_sweeps(sweeps: Iterable[Sweep]) -> tuple[tuple[Sweep, Expansion], ...]:
+    """Find the assignments of every sweep. Raises SpecError with the problems of all."""
+    expansions = [(sweep, search.explore(sweep)) for sweep in sweeps]
+    problems = [problem for _, one in expansions if not isinstance(one, Expansion) for problem in one]
+    if problems:
+        raise SpecError(problems)
+    return tuple((sweep, one) for sweep, one in expansions if isinstance(one, Expansion))
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBatches:
+    """The batches that are there before anything is planned."""
+
+    commit: str | None
+    """The base."""
+    merged: tuple[StoredBatch, ...]
+    """The batches at the base commit."""
+    present: tuple[StoredBatch, ...]
+    """The batches in the work tree."""
+
+
+def stored_batches(workspace: Workspace, base: str | None) -> StoredBatches:
+    """Return the batches that are there. Raises StorageError, UsageError for an unknown base."""
+    commit = workspace.base_commit(base)
+    merged = batches.in_commit(workspace.repository, commit)
+    return StoredBatches(commit, merged, batches.in_work_tree(workspace.root))
+
+
+@dataclass(frozen=True, slots=True)
+class _PlanOptions:
+    update: bool
+    onward: bool
+
+
+def _plan_sweep(
+    workspace: Workspace, sweep: Sweep, expansion: Expansion, stored: StoredBatches, options: _PlanOptions
+) -> Generated:
+    merged = batches.of_sweep(stored.merged, sweep.name)
+    new = tuple(
+        batch
+        for batch in batches.of_sweep(stored.present, sweep.name)
+        if batch.name not in {batch.name for batch in merged}
+    )
+    newest = batches.newest((*merged, *new))
+    program = (
+        programs.current_program(workspace, sweep)
+        if options.update
+        else programs.locked_program(workspace, sweep, newest.lock.program if newest else None)
+    )
+    retried = spec_change.retried_trials(workspace.repository, sweep, merged, stored.commit)
+    if sweep.search is None:
+        listed = BatchRequest(sweep, program, search.trials(sweep, expansion, program))
+        needed = _next_listed(workspace, listed, stored, retried)
+    else:
+        proposal = SearchProposal(workspace, sweep, program, stored.commit, merged, new)
+        needed = proposal.wanted(retried, propose=options.onward)
+    overlay = needed.batch
+    stale = tuple(batch for batch in new if overlay is None or batch.name != overlay.name)
+    existing = [batch for batch in new if overlay is not None and batch.name == overlay.name]
+    if overlay is not None and existing and existing[0].tree != overlay.tree:
+        raise EditedError.of(existing[0], files.difference(overlay.tree, existing[0].tree), overlay.tree)
+    written = overlay is None or (bool(existing) and batch_builder.has_flux_files(workspace, overlay.name))
+    missing = programs.missing_scripts(workspace, sweep, program) if overlay else ()
+    refusals = (
+        spec_change.spec_change_problems(workspace.repository, workspace.settings, sweep, merged, program)
+        if overlay
+        else ()
+    )
+    return Generated(
+        sweep,
+        needed.trials,
+        needed.trials - len(needed.new),
+        overlay,
+        stale,
+        written,
+        retried=sum(trial.digest in retried for trial in needed.new),
+        warnings=(*sweep.warnings, *expansion.warnings, *missing, *refusals),
+        step=needed.step,
+    )
+
+
+def _next_listed(
+    workspace: Workspace, request: BatchRequest, stored: StoredBatches, retried: Collection[str]
+) -> NextBatch:
+    """Return the trials of a spec that no batch lists, and those that it requests again, as a batch."""
+    merged = batches.of_sweep(stored.merged, request.sweep.name)
+    listed = {trial.digest for batch in merged for trial in batch.trials}
+    trials = tuple(trial for trial in request.trials if trial.digest not in listed or trial.digest in retried)
+    if not trials:
+        return NextBatch(len(request.trials), trials, None)
+    stop = EvidenceSource(workspace.repository, stored.commit).stop(request.sweep, request.program.digest)
+    request_new = replace(request, trials=trials, stop=stop)
+    return NextBatch(
+        len(request.trials),
+        trials,
+        build_overlay(request_new, merged, read_bases(workspace.root), workspace.settings),
+    )
+
+
+def refuse_edits(merged: tuple[StoredBatch, ...], present: tuple[StoredBatch, ...]) -> None:
+    """Refuse generated files that were edited by hand, and show the edit. Raises EditedError."""
+    by_name = {batch.name: batch for batch in merged}
+    for batch in present:
+        original = by_name.get(batch.name)
+        drift = batches.difference(original, batch) if original else batch.hand_edits()
+        if drift:
+            raise EditedError.of(
+                batch, drift, original.tree if original else None, merged=original is not None
+            )
+
+
+def added_files(workspace: Workspace, generated: Generated) -> dict[str, bytes]:
+    """Return the files that a batch adds, by path in the repository."""
+    overlay = generated.batch
+    if overlay is None:
+        return {}
+    return {
+        **base_files.missing_bases(workspace.root, overlay.lock.bases),
+        **{path: b"" for path in base_files.KEEP_FILES if not (workspace.root / path).exists()},
+        **batch_files(overlay, workspace.settings),
+    }

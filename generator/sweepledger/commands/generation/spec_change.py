@@ -1,0 +1,119 @@
+"""What a changed spec means for a sweep that has batches: trials to retry, and changes that are refused."""
+
+from collections.abc import Iterator, Sequence
+
+from sweepledger.commands.repository import at_commit, batch_records
+from sweepledger.problems import Problem
+from sweepledger.repo.batches import StoredBatch
+from sweepledger.repo.git import Repository, commits
+from sweepledger.results.outcomes import evaluate
+from sweepledger.results.paths import results_folder
+from sweepledger.structs.program import LOCAL_IMAGE, Program
+from sweepledger.structs.record import Status
+from sweepledger.structs.search_block import RandomSearch, Sampler
+from sweepledger.structs.settings import Controller, Settings
+from sweepledger.structs.sweep import Sweep
+
+
+def retried_trials(
+    repository: Repository, sweep: Sweep, merged: Sequence[StoredBatch], commit: str | None
+) -> frozenset[str]:
+    """Return the digests of the trials that the spec's `retry` requests and that no later batch lists.
+
+    Trials that ended ok, pruned or diverged in any batch are not among them, nor trials without a result.
+    """
+    wanted: dict[str, frozenset[Status]] = {}
+    for retry in sweep.retry:
+        wanted[retry.batch] = wanted.get(retry.batch, frozenset()) | retry.statuses
+    if not wanted:
+        return frozenset()
+    newest = {trial.digest: batch.name for batch in merged for trial in batch.trials}
+    statuses: dict[str, Status] = {}
+    final: set[str] = set()
+    for batch, digest, status in recorded_outcomes(repository, sweep, merged, commit):
+        if status.is_final:
+            final.add(digest)
+        if newest[digest] == batch:
+            statuses[digest] = status
+    return frozenset(
+        digest
+        for digest, status in statuses.items()
+        if status in wanted.get(newest[digest], frozenset()) and digest not in final
+    )
+
+
+def recorded_outcomes(
+    repository: Repository, sweep: Sweep, merged: Sequence[StoredBatch], commit: str | None
+) -> Iterator[tuple[str, str, Status]]:
+    """Yield batch, trial digest and status of every result that a commit contains of these batches."""
+    files = repository.read(commit, results_folder(sweep.name))
+    for batch in merged:
+        if batch.is_active or batch_records.records_file(batch) not in files:
+            continue
+        records = batch_records.batch_results(batch, files, is_cancelled=batch.name in sweep.cancel)
+        for trial, outcome in zip(batch.trials, evaluate(records).outcomes, strict=True):
+            yield batch.name, trial.digest, outcome.status.kind
+
+
+def spec_change_problems(
+    repository: Repository,
+    settings: Settings,
+    sweep: Sweep,
+    merged: Sequence[StoredBatch],
+    program: Program,
+) -> Iterator[Problem]:
+    """Yield a problem for each change that makes a batch that cannot run, or with trials not of the spec."""
+    yield from _missing_image(settings.controller, sweep, program)
+    yield from _changed_hypercube(repository, settings, sweep, merged)
+
+
+def _missing_image(controller: Controller, sweep: Sweep, program: Program) -> Iterator[Problem]:
+    """Refuse a locked program without an image, from before the settings named a controller."""
+    if controller is not Controller.NONE and program.image == LOCAL_IMAGE:
+        message = (
+            f"must be an image of the cluster because controller is {str(controller)!r}; "
+            f"{LOCAL_IMAGE!r} is locked"
+        )
+        hint = f"`sweep update {sweep.name}` locks the current image, and requests every trial again"
+        yield Problem(sweep.path, 0, 0, "run.image", message, code="image-missing", hint=hint)
+
+
+def _changed_hypercube(
+    repository: Repository, settings: Settings, sweep: Sweep, merged: Sequence[StoredBatch]
+) -> Iterator[Problem]:
+    """Refuse another number of points in a Latin hypercube that has batches: all points would move."""
+    hypercubes = [block for block in sweep.blocks if _is_hypercube(block)]
+    if not hypercubes or not merged:
+        return
+    digests = {batch.lock.spec_digest for batch in merged}
+    for former in _former_specs(repository, settings, sweep, digests):
+        for block in hypercubes:
+            for before in filter(_is_hypercube, former.blocks):
+                assert isinstance(block, RandomSearch)
+                assert isinstance(before, RandomSearch)
+                if _draw_identity(block) == _draw_identity(before) and block.cap != before.cap:
+                    message = (
+                        f"must stay {before.cap} for a latin-hypercube that has batches, got {block.cap}"
+                    )
+                    hint = "other counts draw other points: use sobol, or add a block with another seed"
+                    yield Problem.at(sweep.path, block.place, message, code="hypercube-count", hint=hint)
+
+
+def _is_hypercube(block: object) -> bool:
+    return isinstance(block, RandomSearch) and block.sampler is Sampler.LATIN_HYPERCUBE
+
+
+def _draw_identity(block: RandomSearch) -> object:
+    """Return what decides the points apart from their number."""
+    parameters = [(parameter.name, parameter.domain) for parameter in block.space.parameters]
+    return block.seed, parameters, block.space.zips
+
+
+def _former_specs(
+    repository: Repository, settings: Settings, sweep: Sweep, digests: set[str]
+) -> Iterator[Sweep]:
+    """Yield the versions of the spec with these digests, from the history of HEAD."""
+    for commit in commits(repository, sweep.path):
+        former = at_commit.read_sweep(repository, commit.id, sweep.path, settings)
+        if isinstance(former, Sweep) and former.digest in digests:
+            yield former

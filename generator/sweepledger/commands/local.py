@@ -1,0 +1,362 @@
+"""`sweep local`: controller, node and collector on one machine, following a branch."""
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sweepledger.commands.collection import results_commit
+from sweepledger.commands.collection.results_commit import UnrecordedError
+from sweepledger.commands.repository import at_commit, batch_records, catalog, workspace
+from sweepledger.commands.repository.batch_manifests import locked_data_folder, parse_at
+from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.commands.rounds.next_round import RoundBlocked
+from sweepledger.commands.rounds.round_commit import PushedRound, push_idle_rounds
+from sweepledger.engine import datasets
+from sweepledger.engine.local import events, machine
+from sweepledger.engine.local.engine import LocalEngine
+from sweepledger.engine.local.events import BatchProgress
+from sweepledger.engine.local.job_controller import JobCondition
+from sweepledger.engine.local.pods import DesiredBatch
+from sweepledger.engine.local.store import batch_conditions
+from sweepledger.errors import GeneratorError, RepositoryError, SpecError, UnreadableError
+from sweepledger.problems import Problem
+from sweepledger.repo import batches
+from sweepledger.repo.batches import ACTIVE, StoredBatch
+from sweepledger.repo.git import REMOTE, Mirror
+from sweepledger.structs.metric import Metric
+from sweepledger.structs.settings import Settings
+
+
+@dataclass(frozen=True)
+class RefusedBatch:
+    """An active batch that cannot run here, and why. The others go on."""
+
+    batch: str
+    problems: tuple[Problem, ...]
+
+
+@dataclass
+class DesiredState:
+    """Turns commits into desired state. A batch never changes, so each is rendered once."""
+
+    mirror: Mirror
+    state: Path
+    _rendered: dict[str, DesiredBatch] = field(default_factory=dict)
+
+    def settings(self, commit: str) -> Settings:
+        """Read the settings of a commit. Raises SpecError."""
+        settings = at_commit.read_settings(self.mirror.repository, commit)
+        if isinstance(settings, tuple):
+            raise SpecError(settings)
+        return settings
+
+    def active(self, commit: str) -> tuple[StoredBatch, ...]:
+        """Return the active batches of a commit."""
+        return tuple(batch for batch in batches.in_commit(self.mirror.repository, commit) if batch.is_active)
+
+    def pending(self, commit: str) -> tuple[str, ...]:
+        """Return the names of the cancelled batches that are not recorded yet."""
+        stored = batches.in_commit(self.mirror.repository, commit)
+        return tuple(
+            batch.name for batch in batch_records.unrecorded_batches(self.mirror.repository, commit, stored)
+        )
+
+    def desired(self, commit: str, batch: StoredBatch) -> DesiredBatch | RefusedBatch:
+        """Render one batch, or return why it cannot run. A failure is tried again at the next fetch."""
+        if batch.name not in self._rendered:
+            result = self._try(commit, batch)
+            if isinstance(result, RefusedBatch):
+                return result
+            self._rendered[batch.name] = result
+        return self._rendered[batch.name]
+
+    def _try(self, commit: str, batch: StoredBatch) -> DesiredBatch | RefusedBatch:
+        try:
+            return self._render(commit, batch)
+        except (SpecError, UnreadableError) as error:
+            return RefusedBatch(batch.name, error.problems)
+        except GeneratorError as error:
+            return RefusedBatch(
+                batch.name, (Problem(batch.folder, 0, 0, "", str(error), "cannot-run", error.hint),)
+            )
+
+    def _render(self, commit: str, batch: StoredBatch) -> DesiredBatch:
+        settings = self.settings(commit)
+        parsed = parse_at(self.mirror.repository, commit, batch, settings)
+        program = batch.lock.program
+        code = self.mirror.code(program.code.tree, program.code.path)
+        data = locked_data_folder(batch, (settings,), self.state / "data", code=code)
+        return DesiredBatch(parsed, code, data)
+
+
+POLL_SECONDS = 15.0
+"""Seconds between two fetches of the branch; shorter than Argo CD's default."""
+TICK_SECONDS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to run sweeps on this machine."""
+
+    url: str
+    branch: str
+    state: Path
+    once: bool = False
+    """Stop when nothing is active any more."""
+    jobs: int | None = None
+    """Most pods at once; None: as many as fit."""
+    without_gpu: bool = False
+    workspace: Workspace | None = None
+    """The user's repository, to report batches there that are not on the branch."""
+    followed: str = ""
+    """The branch with its remote, for messages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fetching:
+    """The branch is about to be fetched."""
+
+    branch: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """The branch is at this commit, with these active batches."""
+
+    commit: str
+    active: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unpushed:
+    """The work tree has batches that the branch does not have, so they do not run."""
+
+    batches: tuple[str, ...]
+    branch: str
+    are_committed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A batch was rendered and may run."""
+
+    batch: str
+    metric: Metric
+    unverified: str | None = None
+    """Its dataset, if only a version identifies it: its content cannot be verified."""
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """States of the trials of every active batch."""
+
+    progress: dict[str, BatchProgress]
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteFailed:
+    """The remote could not be read, or refused a push; trials go on, and the remote is tried again."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResultsPushed:
+    """A results commit landed."""
+
+    commit: results_commit.ResultsCommit
+
+
+@dataclass(frozen=True, slots=True)
+class RoundPushed:
+    """A commit with a search's round was pushed, or a reason prevents it."""
+
+    round: PushedRound | RoundBlocked
+
+
+Event = (
+    Fetching
+    | Fetched
+    | Unpushed
+    | Built
+    | RefusedBatch
+    | Running
+    | RemoteFailed
+    | ResultsPushed
+    | RoundPushed
+    | events.EngineEvent
+)
+
+
+def local(options: Options) -> Iterator[Event]:
+    """Follow the branch, run its active batches and record results; yields events.
+
+    Killed at any moment and started again, it continues: no trial runs again once its result exists. Raises
+    SpecError if no batch can run on this machine, RepositoryError, StorageError.
+    """
+    mirror = Mirror(options.state, options.url, options.branch)
+    cluster = DesiredState(mirror, options.state)
+    with LocalEngine(options.state, slots=options.jobs, without_gpu=options.without_gpu) as engine:
+        yield from _Loop(options, mirror, cluster, engine).run()
+
+
+@dataclass
+class _Loop:
+    options: Options
+    mirror: Mirror
+    cluster: DesiredState
+    engine: LocalEngine
+    desired: list[DesiredBatch] = field(default_factory=list)
+    refused: list[RefusedBatch] = field(default_factory=list)
+    pending: tuple[str, ...] = ()
+    """Cancelled batches that are not recorded yet."""
+    last_commit: str | None = None
+    """The commit fetched last."""
+    unfollowed: frozenset[str] = frozenset()
+    """The work tree's batches that this commit did not have."""
+    announced: dict[str, type] = field(default_factory=dict)
+    """The type of the event reported last, by batch."""
+
+    def run(self) -> Iterator[Event]:
+        """Fetch the branch, run its batches, record what ended; repeat."""
+        while True:
+            yield Fetching(self.options.branch)
+            try:
+                yield from self._look()
+            except RepositoryError as error:
+                if self.last_commit is None or (self.options.once and self.engine.is_settled):
+                    raise
+                yield RemoteFailed(
+                    str(error)
+                )  # trials that run go on; the next look may find the remote again
+            yield from self._until_news()
+            try:
+                collected = self._collect()
+            except RepositoryError as error:
+                yield from map(ResultsPushed, error.done if isinstance(error, UnrecordedError) else ())
+                if self.options.once and self.engine.is_settled:
+                    raise
+                yield RemoteFailed(str(error))
+                self.engine.wait(POLL_SECONDS)
+                continue
+            yield from map(ResultsPushed, collected)
+            if self.options.once and not collected and self._is_idle():
+                if self.refused:
+                    raise SpecError([problem for refused in self.refused for problem in refused.problems])
+                return
+
+    def _look(self) -> Iterator[Event]:
+        commit = self.mirror.fetch()
+        if commit != self.last_commit:
+            for pushed in push_idle_rounds(self._target):
+                yield RoundPushed(pushed)
+                commit = pushed.commit if isinstance(pushed, PushedRound) else commit
+        active = self.cluster.active(commit)
+        if commit != self.last_commit:
+            yield Fetched(commit, tuple(batch.name for batch in active))
+            yield from self._unpushed(commit)
+        self.last_commit = commit
+        self.desired, self.refused = self._desired(commit, active)
+        self.pending = self.cluster.pending(commit)
+        yield from self._announce(active)
+
+    def _unpushed(self, commit: str) -> Iterator[Event]:
+        workspace = self.options.workspace
+        if workspace is None:
+            return
+        head = workspace.repository.commit("HEAD")
+        committed = catalog.batch_names(workspace.repository, head, ACTIVE)
+        present = committed | catalog.active_batches_here(workspace)
+        unfollowed = present - catalog.batch_names(self.mirror.repository, commit)
+        if unfollowed - self.unfollowed:
+            yield Unpushed(tuple(sorted(unfollowed)), self.options.followed, unfollowed <= committed)
+        self.unfollowed = unfollowed
+
+    def _is_idle(self) -> bool:
+        """Return whether nothing runs, and nothing that could run is without its end."""
+        conditions = batch_conditions(self.options.state)
+        return not self.pending and all(conditions.get(desired.batch.name) for desired in self.desired)
+
+    def _desired(
+        self, commit: str, active: tuple[StoredBatch, ...]
+    ) -> tuple[list[DesiredBatch], list[RefusedBatch]]:
+        """Separate the batches that can run on this machine from those that cannot."""
+        desired: list[DesiredBatch] = []
+        refused: list[RefusedBatch] = []
+        for batch in active:
+            batch_or_refusal = self.cluster.desired(commit, batch)
+            if isinstance(batch_or_refusal, RefusedBatch):
+                refused.append(batch_or_refusal)
+                continue
+            problems = machine.capacity_problems(
+                [batch_or_refusal.batch], self.engine.capacity, without_gpu=self.options.without_gpu
+            )
+            if problems:
+                refused.append(RefusedBatch(batch.name, problems))
+            else:
+                desired.append(batch_or_refusal)
+        return desired, refused
+
+    def _announce(self, active: tuple[StoredBatch, ...]) -> Iterator[Event]:
+        """Yield an event for each batch once: that it may run, or why it cannot."""
+        locks = {batch.name: batch for batch in active}
+        events: dict[str, Event] = {
+            desired.batch.name: _built_event(locks[desired.batch.name]) for desired in self.desired
+        }
+        events |= {refused.batch: refused for refused in self.refused}
+        for name, event in events.items():
+            if self.announced.get(name) is not type(event):
+                self.announced[name] = type(event)
+                yield event
+
+    def _until_news(self) -> Iterator[Event]:
+        """Run until a batch has ended, or until it is time to fetch the branch again."""
+        look_again = time.monotonic() + POLL_SECONDS
+        untouched = {refused.batch for refused in self.refused}
+        while True:
+            yield from self.engine.step(self.desired, untouched=untouched)
+            yield Running(self.engine.progress())
+            if not self.desired and not self.pending and self.options.once:
+                return
+            if self._has_ended(batch_conditions(self.options.state)) or time.monotonic() >= look_again:
+                return
+            self.engine.wait(TICK_SECONDS)
+
+    def _has_ended(self, conditions: Mapping[str, JobCondition | None]) -> bool:
+        """Return whether there is something to record: a Job that ended, or a cancelled batch without Jobs."""
+        return any(conditions.get(desired.batch.name) for desired in self.desired) or any(
+            name not in conditions for name in self.pending
+        )
+
+    @property
+    def _target(self) -> workspace.Target:
+        return workspace.Target(self.mirror.repository, REMOTE, self.options.branch)
+
+    def _collect(self) -> tuple[results_commit.ResultsCommit, ...]:
+        """Record what has ended. Until a Job ends, neither the volume nor the remote is read."""
+        conditions = batch_conditions(self.options.state)
+        if not self._has_ended(conditions):
+            return ()
+        ended = {name for name, condition in conditions.items() if condition}
+        try:
+            return results_commit.commit_results(
+                self._target, self.options.state / "results", ended, alive=conditions
+            )
+        except UnrecordedError as error:
+            folders = tuple(f"{ACTIVE}/{refused.batch}/" for refused in self.refused)
+            failures = [failure for failure in error.failures if not _is_in_folders(failure, folders)]
+            if failures:
+                raise UnrecordedError(error.done, failures) from error
+            return error.done
+
+
+def _is_in_folders(failure: RepositoryError, folders: tuple[str, ...]) -> bool:
+    """Return whether something cannot be read in one of some folders."""
+    return isinstance(failure, UnreadableError) and failure.problems[0].file.startswith(folders)
+
+
+def _built_event(batch: StoredBatch) -> Built:
+    data = batch.lock.program.data
+    unverified = None if data is None or datasets.is_verifiable(data.digest) else f"{data.name} {data.digest}"
+    return Built(batch.name, batch.lock.metric, unverified)

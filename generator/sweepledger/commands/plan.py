@@ -1,0 +1,342 @@
+"""`sweep plan`: what a merge would request, and how that differs from the base. Writes nothing."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from sweepledger import search
+from sweepledger.commands.generation import spec_change
+from sweepledger.commands.repository import at_commit, catalog, costs, programs
+from sweepledger.commands.repository.costs import Timing
+from sweepledger.commands.repository.workspace import SPECS, Workspace
+from sweepledger.commands.rounds.bounds import remaining_bounds
+from sweepledger.commands.validate import read_specs
+from sweepledger.errors import RepositoryError
+from sweepledger.formats import summary_csv
+from sweepledger.formats.summary_csv import SUMMARY_FILE
+from sweepledger.plan import (
+    Balance,
+    BestTrial,
+    BlockReview,
+    Difference,
+    Discrepancy,
+    Forecast,
+    Note,
+    OutdatedPart,
+    Rejection,
+    Review,
+    RoundBounds,
+    TrialCounts,
+    UnreadableSpec,
+    Workload,
+    count_trials,
+    counts_towards,
+    coverage,
+    difference,
+    forecast,
+    forecast_rounds,
+    notes,
+    outdated_parts,
+)
+from sweepledger.problems import Problem
+from sweepledger.repo import batches
+from sweepledger.repo.batches import StoredBatch
+from sweepledger.results.paths import results_folder
+from sweepledger.search import Configuration, Expansion
+from sweepledger.search.unit_cube import discrepancy, unit_points
+from sweepledger.structs.domain import Continuous
+from sweepledger.structs.program import Program
+from sweepledger.structs.search_block import Block, RandomSearch, Sampler
+from sweepledger.structs.settings import Settings
+from sweepledger.structs.space import SearchSpace
+from sweepledger.structs.sweep import Sweep
+from sweepledger.structs.trial import Trial
+
+
+def plan_notes(
+    workspace: Workspace,
+    base: str | None,
+    sweep: Sweep,
+    merged: Sequence[StoredBatch],
+    requested: tuple[Sequence[Trial], Sequence[BlockReview]],
+) -> tuple[Note, ...]:
+    """Return notes on the trials and blocks that a sweep requests."""
+    trials, blocks = requested
+    dataset = workspace.settings.datasets.get(sweep.run.data or "")
+    best = _best_recorded(workspace, base, sweep, merged)
+    return notes(sweep, trials, blocks, best=best, examples=None if dataset is None else dataset.examples)
+
+
+def _best_recorded(
+    workspace: Workspace, base: str | None, sweep: Sweep, merged: Sequence[StoredBatch]
+) -> BestTrial | None:
+    """Return the best recorded trial at the base commit; None if the summary cannot be read."""
+    path = f"{results_folder(sweep.name)}/{SUMMARY_FILE}"
+    content = workspace.repository.read(base, path).get(path)
+    if content is None:
+        return None
+    try:
+        rows = summary_csv.read(content.decode()).rows
+    except ValueError:
+        return None
+    eligible = catalog.eligible_rows(rows, batches.readable(merged))
+    for row in catalog.rank_rows(eligible, sweep.metric.name, sweep.metric.goal)[:1]:
+        return BestTrial(row.trial, row.assignment)
+    return None
+
+
+MOST_POINTS = 2048
+"""Limit of points: the measure compares every pair, which takes a tenth of a second for this many."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """The reviews of all requested sweeps."""
+
+    base: str | None
+    """The base commit; None in a repository without commits."""
+    reviews: tuple[Review, ...]
+    unchanged: tuple[str, ...]
+    """Sweeps that a merge would not change."""
+    problems: tuple[Problem, ...] = ()
+    """Problems of specs; a wrong spec does not hide the others."""
+    currency: str = ""
+    """What prices are in."""
+    month: str = ""
+    """The month of the budgets."""
+
+
+def plan(
+    workspace: Workspace, names: Iterable[str] = (), *, base: str | None = None, month: str | None = None
+) -> Planned:
+    """Review sweeps before anything is spent; without names, those that a merge would change."""
+    selected = tuple(dict.fromkeys(names))
+    specs = read_specs(workspace, selected)
+    commit = workspace.base_commit(base)
+    context = _PlanContext(workspace, commit, costs.month_of(workspace.repository, commit, month))
+    batches.prefetch(
+        batch for sweep, _ in specs.sweeps for batch in batches.of_sweep(context.merged, sweep.name)
+    )
+    reviews = [context.review(sweep, expansion) for sweep, expansion in specs.sweeps]
+    settled = () if selected else tuple(review.sweep.name for review in reviews if not review.is_change)
+    news = tuple(review for review in reviews if selected or review.is_change)
+    return Planned(
+        context.base, news, settled, tuple(sorted(specs.problems)), workspace.settings.currency, context.month
+    )
+
+
+@dataclass(frozen=True)
+class _PlanContext:
+    """A repository about to be merged onto a commit."""
+
+    workspace: Workspace
+    base: str | None
+    month: str
+    trees: dict[str, str | None] = field(default_factory=dict)
+    """Code tree of HEAD by its path; looked up once."""
+
+    @cached_property
+    def merged(self) -> tuple[StoredBatch, ...]:
+        return batches.in_commit(self.workspace.repository, self.base)
+
+    @cached_property
+    def present(self) -> tuple[StoredBatch, ...]:
+        return batches.in_work_tree(self.workspace.root)
+
+    @cached_property
+    def timing(self) -> Timing:
+        return Timing(self.workspace.repository, self.base, self.merged)
+
+    @cached_property
+    def specs(self) -> Mapping[str, bytes]:
+        """The folder of specs at the base."""
+        return self.workspace.repository.read(self.base, SPECS)
+
+    @cached_property
+    def settings(self) -> Settings:
+        """The settings at the base commit; the current ones if those cannot be read."""
+        settings = at_commit.read_settings(self.workspace.repository, self.base)
+        return settings if isinstance(settings, Settings) else self.workspace.settings
+
+    def review(self, sweep: Sweep, expansion: Expansion) -> Review:
+        program, unlocked = self.program(sweep)
+        trials = search.trials(sweep, expansion, program)
+        merged = batches.of_sweep(self.merged, sweep.name)
+        retried = spec_change.retried_trials(self.workspace.repository, sweep, merged, self.base)
+        archived = {trial.digest for batch in merged if not batch.is_active for trial in batch.trials}
+        listed = {trial.digest for batch in merged for trial in batch.trials}
+        counts = count_trials(
+            trials,
+            active={trial.digest for batch in merged if batch.is_active for trial in batch.trials},
+            archived=archived - retried,
+        )
+        new = tuple(trial for trial in trials if trial.digest not in listed or trial.digest in retried)
+        bounds = remaining_bounds(sweep, sweep.search, merged, program) if sweep.search else None
+        counts = counts if bounds is None else _round_counts(merged, bounds.trials or 0)
+        missing = self.missing(sweep, None if unlocked else program) if counts.new else ()
+        refusals = (
+            spec_change.spec_change_problems(
+                self.workspace.repository, self.workspace.settings, sweep, merged, program
+            )
+            if counts.new
+            else ()
+        )
+        blocks = tuple(_block_reviews(sweep, expansion))
+        return Review(
+            sweep,
+            trials,
+            counts,
+            blocks,
+            coverage(sweep, expansion.configurations),
+            self.difference(sweep, trials, program),
+            tuple(sorted((*sweep.warnings, *expansion.warnings, *missing, *refusals))),
+            () if unlocked else self.outdated(sweep, program),
+            unlocked,
+            self.forecast(sweep, [trial.assignment for trial in new], program, bounds),
+            self.balances(sweep, counts.new if bounds else len(new)),
+            plan_notes(self.workspace, self.base, sweep, merged, (trials, blocks)) if new else (),
+            self.written(sweep),
+            bounds,
+        )
+
+    def balances(self, sweep: Sweep, new: int) -> tuple[Balance, ...]:
+        """Compare the upper bound of new trials with the budgets that the sweep counts towards."""
+        budgets = {
+            team: budget
+            for team, budget in self.workspace.settings.budgets.items()
+            if counts_towards(budget, sweep.name)
+        }
+        ledger = self.ledger if budgets else costs.MonthLedger(self.month)
+        return costs.requested_balances(ledger, budgets, [(sweep, new)])
+
+    @cached_property
+    def ledger(self) -> costs.MonthLedger:
+        """The month as the base has it."""
+        repository, settings = self.workspace.repository, self.workspace.settings
+        return costs.month_ledger(repository, self.base, settings, self.month, merged=self.merged)
+
+    def forecast(
+        self, sweep: Sweep, new: Sequence[Configuration | None], program: Program, bounds: RoundBounds | None
+    ) -> Forecast | None:
+        """Return when new trials are done and what they cost, by what is recorded at the base commit.
+
+        For a search these are the trials of its further rounds, one after the other, with unknown values.
+        """
+        rounds = 1
+        if bounds is not None and bounds.trials and bounds.rounds:
+            rounds, new = bounds.rounds, (None,) * -(-bounds.trials // bounds.rounds)
+        if not new:
+            return None
+        history, pool = self.timing.past(program, sweep.name), sweep.pool
+        workload = Workload(sweep.run, new, pool, history)
+        estimate = forecast(workload, self.timing.ahead(pool) if pool else (), seed=len(new))
+        return estimate if rounds == 1 else forecast_rounds(estimate, rounds)
+
+    def written(self, sweep: Sweep) -> str | None:
+        """Return the active batch of the work tree that a merge would add."""
+        merged_names = {batch.name for batch in self.merged}
+        new = (
+            batch for batch in batches.of_sweep(self.present, sweep.name) if batch.name not in merged_names
+        )
+        return next((trial.name for trial in new if trial.is_active), None)
+
+    def program(self, sweep: Sweep) -> tuple[Program, str | None]:
+        """Return the program that `sweep generate` would lock, or a substitute and why it could not."""
+        merged = batches.of_sweep(self.merged, sweep.name)
+        written = batches.of_sweep(self.present, sweep.name)
+        newest = batches.newest((*merged, *written))
+        try:
+            return programs.locked_program(
+                self.workspace, sweep, newest.lock.program if newest else None
+            ), None
+        except RepositoryError as error:
+            return programs.requested_program(self.workspace, sweep), str(error)
+
+    def missing(self, sweep: Sweep, program: Program | None) -> Iterator[Problem]:
+        """Return which scripts the locked code lacks, or the work tree while no code is locked."""
+        if program is None:
+            return programs.missing_scripts_here(self.workspace, sweep)
+        return programs.missing_scripts(self.workspace, sweep, program)
+
+    def outdated(self, sweep: Sweep, program: Program) -> tuple[OutdatedPart, ...]:
+        """Compare the program with the one that `sweep update` would lock."""
+        path, repository = sweep.run.code_path, self.workspace.repository
+        if path not in self.trees:
+            head = repository.commit("HEAD")
+            self.trees[path] = repository.tree_id(head, path) if head else None
+        return outdated_parts(
+            program, programs.requested_program(self.workspace, sweep, tree=self.trees[path] or "")
+        )
+
+    def difference(
+        self, sweep: Sweep, trials: tuple[Trial, ...], program: Program
+    ) -> Difference | UnreadableSpec:
+        """Compare with the spec at the base, under one program, so that only the space matters."""
+        if sweep.path in self.specs:
+            return self.compared(sweep.path, sweep, trials, program)
+        candidates = [self.compared(path, sweep, trials, program) for path in self.vanished]
+        renamed = [
+            candidate for candidate in candidates if isinstance(candidate, Difference) and candidate.unchanged
+        ]
+        nothing = difference(None, (), trials)
+        return max(renamed, key=lambda one: (one.unchanged, -len(one.removed)), default=nothing)
+
+    @cached_property
+    def vanished(self) -> tuple[str, ...]:
+        """Specs at the base that the work tree lacks: one of them may have got another name."""
+        kept = {self.workspace.display_path(path) for path in self.workspace.spec_paths()}
+        return tuple(path for path in sorted(self.specs) if path.endswith(".yaml") and path not in kept)
+
+    def compared(
+        self, path: str, sweep: Sweep, trials: tuple[Trial, ...], program: Program
+    ) -> Difference | UnreadableSpec:
+        former = at_commit.read_sweep(self.workspace.repository, self.base, path, self.settings)
+        if not isinstance(former, Sweep):
+            return UnreadableSpec(path, former)
+        if former.digest == sweep.digest:
+            return Difference(path, (), (), len(trials), is_same_text=True)
+        expansion = search.explore(former)
+        if not isinstance(expansion, Expansion):
+            return UnreadableSpec(path, expansion)
+        return difference(path, search.trials(former, expansion, program), trials)
+
+
+def _round_counts(merged: Sequence[StoredBatch], new: int) -> TrialCounts:
+    """Count the trials of a search; those of its further rounds are new."""
+    active = {row.trial for batch in merged if batch.is_active for row in batch.rows}
+    listed = {row.trial for batch in merged for row in batch.rows}
+    return TrialCounts(new, len(active), len(listed) - len(active))
+
+
+def _block_reviews(sweep: Sweep, expansion: Expansion) -> Iterator[BlockReview]:
+    start = 0
+    for block, count in zip(sweep.blocks, expansion.blocks, strict=True):
+        kept = expansion.configurations[start : start + count.kept]
+        start += count.kept
+        constraints = zip(block.space.constraints, count.rejections, count.unevaluated, strict=False)
+        yield BlockReview(
+            block.method,
+            count.candidates,
+            count.rejected,
+            count.duplicates,
+            count.kept,
+            tuple(
+                Rejection(constraint.text, rejected, unasked) for constraint, rejected, unasked in constraints
+            ),
+            _block_discrepancy(block, count.rejected, kept),
+        )
+
+
+def _block_discrepancy(block: Block, rejected: int, kept: Sequence[Configuration]) -> Discrepancy | None:
+    """Measure quasi-random points. Those of constrained spaces have no yardstick."""
+    if not isinstance(block, RandomSearch) or block.sampler is Sampler.RANDOM or rejected:
+        return None
+    # The first points of a sequence are even by themselves; of a Latin hypercube only all of them are.
+    if block.sampler is Sampler.LATIN_HYPERCUBE and len(kept) > MOST_POINTS:
+        return None
+    space = SearchSpace(
+        tuple(parameter for parameter in block.space.parameters if isinstance(parameter.domain, Continuous))
+    )
+    points = unit_points(space, kept[:MOST_POINTS])
+    value = discrepancy(points)
+    return None if value is None else Discrepancy(len(points), len(points[0]), value)

@@ -1,0 +1,1 @@
+"""Verbs that only read: trials, results, logs, history, status and budgets."""

@@ -1,0 +1,125 @@
+"""`sweep logs` and `sweep fetch`: what a trial printed, and the files it kept, with their checksums."""
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sweepledger.commands.collection.reader_pod import ReaderPod
+from sweepledger.commands.repository import catalog
+from sweepledger.commands.repository.catalog import CountedTrial, counted_trial
+from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.errors import IdleError, UsageError
+from sweepledger.repo import artifacts, volume
+from sweepledger.structs.record import Artifact, Record
+
+
+@dataclass(frozen=True)
+class AttemptOutput:
+    """What one attempt printed, its middle cut if it was long."""
+
+    uid: str
+    out: str
+    err: str
+
+
+@dataclass(frozen=True)
+class Logs:
+    """A trial's kept output, an attempt at a time."""
+
+    trial: str
+    batch: str
+    attempts: tuple[AttemptOutput, ...]
+
+
+def logs(workspace: Workspace, trial: str, *, state: Path) -> Logs:
+    """Return a trial's output on this machine. Raises UsageError if there is none."""
+    listed = catalog.find_trial(workspace, trial)
+    kept = volume.attempt_output(state / "results", listed.batch.name, listed.index)
+    if not kept:
+        raise UsageError(
+            f"no output of {listed.id} is kept here",
+            hint="it is on the results volume of the trial; name its state folder with --state, "
+            "or read a cluster's volume with --by-pod",
+        )
+    return Logs(
+        listed.id, listed.batch.name, tuple(AttemptOutput(uid, out, err) for uid, (out, err) in kept.items())
+    )
+
+
+def logs_by_pod(workspace: Workspace, trial: str, pod: ReaderPod) -> Logs:
+    """Return a trial's output from a volume that only pods can read.
+
+    Raises UsageError if there is none, ClusterError, StorageError.
+    """
+    batch = catalog.find_trial(workspace, trial).batch.name
+    with tempfile.TemporaryDirectory(prefix="sweep-logs-") as folder:
+        results = Path(folder) / "results"
+        results.mkdir()
+        pod.copy(batch, results)
+        return logs(workspace, trial, state=Path(folder))
+
+
+@dataclass(frozen=True)
+class FetchedArtifacts:
+    """The files that were copied, and where they are."""
+
+    trial: str
+    uid: str
+    folder: Path
+    files: tuple[Artifact, ...]
+    left_out: int
+    """Files of the trial that its record does not list: too many, or unreadable."""
+
+    def as_data(self) -> dict[str, Any]:
+        """Return the JSON data."""
+        return {
+            "trial": self.trial,
+            "uid": self.uid,
+            "folder": str(self.folder),
+            "files": [{"path": file.path, "bytes": file.bytes, "sha256": file.sha256} for file in self.files],
+            "left_out": self.left_out,
+        }
+
+
+def fetch(
+    workspace: Workspace, trial: str, *, into: Path | None, state: Path, pod: ReaderPod | None = None
+) -> FetchedArtifacts:
+    """Copy the artifacts of the attempt that counts, from a folder, or with `pod` from a cluster's volume.
+
+    Files that exist with the recorded checksum stay. Raises IdleError if there is nothing to copy,
+    UsageError, StorageError for a file that is missing or differs from its record, ClusterError.
+    """
+    counted = counted_trial(workspace, trial)
+    record = counted.record
+    if record is None or not record.artifacts:
+        why = "no attempt at it is recorded" if record is None else "its record names none"
+        raise IdleError(
+            f"there are no artifacts of {counted.found.id}: {why}",
+            hint="a trial's artifacts are the files that it writes below $SWEEP_ARTIFACTS",
+        )
+    folder = into or workspace.root / "artifacts" / counted.found.id
+    places = [(artifact, artifacts.artifact_path(artifact, folder)) for artifact in record.artifacts]
+    wanted = [(artifact, place) for artifact, place in places if not artifacts.is_copied(artifact, place)]
+    if wanted and pod is not None:
+        _fetch_by_pod(pod, counted, record, wanted)
+    elif wanted:
+        name, index = counted.found.batch.name, str(counted.found.index)
+        roots = [state / volume / name / index for volume in ("results", "artifacts")]
+        for artifact, place in wanted:
+            with artifacts.open_artifact(roots, record.uid, artifact) as source:
+                artifacts.copy_verified(source, artifact, place)
+    left_out = record.details.get("artifacts_left_out", 0)
+    return FetchedArtifacts(
+        counted.found.id, record.uid, folder, record.artifacts, left_out if isinstance(left_out, int) else 0
+    )
+
+
+def _fetch_by_pod(
+    pod: ReaderPod, counted: CountedTrial, record: Record, wanted: list[tuple[Artifact, Path]]
+) -> None:
+    below = f"{counted.found.batch.name}/{counted.found.index}/artifacts/{record.uid}"
+    with pod.running() as reader:
+        for artifact, place in wanted:
+            with reader.opened(f"{below}/{artifact.path}", artifact.bytes) as source:
+                artifacts.copy_verified(source, artifact, place)

@@ -1,0 +1,427 @@
+"""`sweep status`: the state of every sweep and its trials, from git and the local engine or the cluster."""
+
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from pathlib import Path
+
+from sweepledger.commands.collection.attempts import BatchAttempts
+from sweepledger.commands.collection.cluster_evidence import find_cluster_batches as look_at
+from sweepledger.commands.collection.cluster_evidence import stalled_batches
+from sweepledger.commands.repository import batch_records, catalog
+from sweepledger.commands.repository.workspace import SPECS, SUFFIX, Workspace
+from sweepledger.commands.rounds import next_round
+from sweepledger.commands.rounds.progress import SearchProgress, search_progress
+from sweepledger.engine.cluster import pods
+from sweepledger.engine.cluster.kubectl import Kubectl
+from sweepledger.engine.cluster.pods import PodPhase, TrialPod
+from sweepledger.engine.cluster.workloads import BatchWorkloads
+from sweepledger.errors import UnreadableError
+from sweepledger.formats.batch_yaml import LOCK_FILE
+from sweepledger.formats.summary_csv import SummaryRow
+from sweepledger.problems import Problem
+from sweepledger.repo import batches
+from sweepledger.repo.batches import ACTIVE, StoredBatch
+from sweepledger.repo.git import addition_subjects
+from sweepledger.results.outcomes import evaluate
+from sweepledger.results.paths import results_folder
+
+
+class TrialState(StrEnum):
+    """The state of a trial. For a trial that several batches list, the first of these counts."""
+
+    OK = "ok"
+    PRUNED = "pruned"
+    DIVERGED = "diverged"
+    RUNNING = "running"
+    """Active, with an attempt started and none final."""
+    RETRYING = "retrying"
+    """An attempt has failed, and the next runs or is due."""
+    NODE_LOST = "node lost"
+    """It started on a node that does not respond."""
+    ENDED = "ended"
+    """Finished in the cluster; the collector has not recorded it yet."""
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    """Its batch was cancelled before it ended."""
+    QUEUED = "queued"
+    """Held back in the cluster by a queue or a suspended Job."""
+    PENDING = "pending"
+    """Merged and not started, as far as is known here."""
+    STALLED = "stalled"
+    """Its objects are gone from the cluster, and no record shows how it ended."""
+    MISSING = "missing"
+    """It has ended, or was interrupted, without a record."""
+    PLANNED = "planned"
+    """Only in batches that are not on the branch that controllers follow."""
+
+
+STATE_RANKS = {standing: rank for rank, standing in enumerate(TrialState)}
+
+
+MOST_NODES = 5
+"""Number of batches or pods that a remark names."""
+OUT_OF_SERVICE = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
+
+PHASE_STATES = {
+    PodPhase.RUNNING: TrialState.RUNNING,
+    PodPhase.LOST: TrialState.NODE_LOST,
+    PodPhase.WAITING: TrialState.PENDING,
+}
+PHASE_RANKS = {phase: rank for rank, phase in enumerate(PHASE_STATES)}
+"""Of several pods of a trial the first counts."""
+
+
+@dataclass(frozen=True)
+class Remark:
+    """What the user should know of a batch in the cluster."""
+
+    batch: str
+    what: str
+    """node lost, stalled or waiting."""
+    says: str
+    hint: str
+
+
+@dataclass(frozen=True)
+class LiveBatch:
+    """The observed state of a batch in the cluster."""
+
+    standings: Mapping[str, TrialState]
+    """States by trial id."""
+    remarks: tuple[Remark, ...] = ()
+
+
+def live_batches(
+    workspace: Workspace, kubectl: Kubectl, active: Iterable[StoredBatch], *, tip: str | None, now: float
+) -> dict[str, LiveBatch]:
+    """Return the states of the trials of active batches, if these can be read. Raises ClusterError."""
+    settings = workspace.settings
+    seen = look_at(kubectl, settings.namespace, active)
+    held = [(batch, seen.workloads[batch.name]) for batch in seen.active]
+    stuck = {
+        stalled.batch: stalled
+        for stalled in stalled_batches(workspace.repository, tip, held, results=None, now=now)
+    }
+    found = {}
+    for batch, runners in held:
+        try:
+            trials = [row.trial for row in batch.rows]
+        except UnreadableError:
+            continue
+        about = _LiveTrials(runners, batch.lock.trials, is_stalled=batch.name in stuck)
+        if runners.workloads:
+            about.hear(pods.batch_pods(kubectl, settings.namespace, batch.name, pods.NOT_SUCCEEDED), now)
+        remarks = [*about.remarks(batch.name)]
+        if batch.name in stuck:
+            one = stuck[batch.name]
+            hint = (
+                f"the collector records it if every trial left a record; else {one.hint(settings.controller)}"
+            )
+            remarks.append(Remark(batch.name, str(TrialState.STALLED), one.lacks, hint))
+        found[batch.name] = LiveBatch(dict(zip(trials, about.standings(), strict=True)), tuple(remarks))
+    return found
+
+
+@dataclass
+class _LiveTrials:
+    """What is known of a batch's trials, by index."""
+
+    held: BatchWorkloads
+    trials: int
+    is_stalled: bool
+    _phases: dict[int, PodPhase] = field(default_factory=dict)
+    """States of the trials that have a pod which has not ended."""
+    _failed: set[int] = field(default_factory=set)
+    """Trials with a failed attempt."""
+    _lost: Counter[str] = field(default_factory=Counter)
+    """Pods by their node."""
+    _waiting: Counter[str] = field(default_factory=Counter)
+    """Pods by the reason that they wait for."""
+
+    def hear(self, found: Iterable[TrialPod], now: float) -> None:
+        """Add pods."""
+        for pod in found:
+            phase = pod.phase(now)
+            if pod.failures or phase is PodPhase.FAILED:
+                self._failed.add(pod.index)
+            if phase.is_over:
+                continue
+            self._phases[pod.index] = min(
+                phase, self._phases.get(pod.index, phase), key=PHASE_RANKS.__getitem__
+            )
+            if phase is PodPhase.LOST:
+                self._lost[pod.node] += 1
+            elif phase is PodPhase.WAITING and pod.waits_for:
+                self._waiting[pod.waits_for] += 1
+
+    def standings(self) -> Sequence[TrialState]:
+        """Return the state of each trial, in the order of the table."""
+        over = self.held.ended(self.trials)
+        queued = self.held.suspended(self.trials)
+        rest = TrialState.STALLED if self.is_stalled else TrialState.PENDING
+        return [
+            TrialState.ENDED
+            if index in over
+            else self._standing(index, TrialState.QUEUED if index in queued else rest)
+            for index in range(self.trials)
+        ]
+
+    def _standing(self, index: int, rest: TrialState) -> TrialState:
+        phase = self._phases.get(index)
+        found = rest if phase is None else PHASE_STATES[phase]
+        is_tried = found in {TrialState.RUNNING, TrialState.PENDING}
+        return TrialState.RETRYING if is_tried and index in self._failed else found
+
+    def remarks(self, batch: str) -> Iterator[Remark]:
+        """Yield what prevents trials from continuing."""
+        if self._lost:
+            names = sorted(self._lost)
+            shown = ", ".join(names[:MOST_NODES]) + (" …" if len(names) > MOST_NODES else "")
+            says = f"{self._lost.total()} pod(s) are on {shown}, of which nothing is heard"
+            hint = (
+                "they go on when the node is back; if it is not to come back, `kubectl delete node NAME`, "
+                f"or `kubectl taint node NAME {OUT_OF_SERVICE}`, and their trials are tried again"
+            )
+            yield Remark(batch, str(TrialState.NODE_LOST), says, hint)
+        if self._waiting:
+            told = ", ".join(f"{count} for {reason}" for reason, count in sorted(self._waiting.items()))
+            hint = f"`kubectl describe pods -l sweepledger.dev/batch={batch}` says more"
+            yield Remark(batch, "waiting", f"pods wait: {told}", hint)
+
+
+PULL_REQUEST_NUMBER = re.compile(r"(?:\(#|[Pp]ull request #|!)([0-9]{1,9})\b", re.ASCII)
+"""The pull request in the subject of a merge, as GitHub, Gitea and GitLab write it."""
+README = "README.md"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Files that the user may want to open, relative to the repository."""
+
+    spec: str | None
+    batches: tuple[tuple[str, int | None], ...]
+    """Folders, each with the number of its pull request if the merge's subject has one."""
+    results: str | None
+
+
+def find_origins(
+    workspace: Workspace, tip: str | None, stored: Iterable[StoredBatch], sweeps: Iterable[str]
+) -> Mapping[str, Origin]:
+    """Find for each sweep its spec, its batches and its results."""
+    subjects = addition_subjects(workspace.repository, tip, ACTIVE) if tip else {}
+    folders: dict[str, list[tuple[str, int | None]]] = {}
+    for batch in stored:
+        told = PULL_REQUEST_NUMBER.search(subjects.get(f"{ACTIVE}/{batch.name}/{LOCK_FILE}", ""))
+        folders.setdefault(batch.sweep, []).append((batch.folder, int(told[1]) if told else None))
+    return {
+        sweep: Origin(
+            _existing_path(workspace, f"{SPECS}/{sweep}{SUFFIX}"),
+            tuple(folders.get(sweep, ())),
+            _existing_path(workspace, f"{results_folder(sweep)}/{README}"),
+        )
+        for sweep in sweeps
+    }
+
+
+def _existing_path(workspace: Workspace, path: str) -> str | None:
+    return path if (workspace.root / path).is_file() else None
+
+
+@dataclass(frozen=True)
+class SweepStatus:
+    """A sweep's trials by state."""
+
+    sweep: str
+    batches: int
+    """Batches in the work tree, active or archived; none while the sweep is only a spec."""
+    active: tuple[str, ...]
+    """Active batches of the work tree."""
+    counts: Counter[str]
+    """Number of trials by state."""
+    metric: str = ""
+    best: SummaryRow | None = None
+    """The best trial by the first metric."""
+    front: tuple[SummaryRow, ...] = ()
+    """The Pareto front, if there are several metrics."""
+    remarks: tuple[Remark, ...] = ()
+    """Remarks on its batches in the cluster."""
+    problems: tuple[Problem, ...] = ()
+    """Why batches cannot be read; their trials are not counted."""
+    mistakes: tuple[Problem, ...] = ()
+    """Problems of its spec, if one sweep was requested, or if the sweep has no batch yet."""
+    search: SearchProgress | None = None
+    """Progress of an adaptive search."""
+    origin: Origin | None = None
+    """Its spec, batches and results, if one sweep was requested."""
+
+    @property
+    def trials(self) -> int:
+        """Number of trials, each counted once."""
+        return self.counts.total()
+
+    @property
+    def planned(self) -> int:
+        """Trials that no merged batch lists."""
+        return self.counts[TrialState.PLANNED]
+
+    @property
+    def running(self) -> int:
+        """Trials at work."""
+        return self.counts[TrialState.RUNNING]
+
+    @property
+    def pending(self) -> int:
+        """Trials that are merged and have not started."""
+        return self.counts[TrialState.PENDING]
+
+    @property
+    def missing(self) -> int:
+        """Trials that ended without a record."""
+        return self.counts[TrialState.MISSING]
+
+
+def status(
+    workspace: Workspace,
+    asked: str | None = None,
+    *,
+    state: Path,
+    kubectl: Kubectl | None = None,
+    clock: Callable[[], float] = time.time,
+) -> tuple[SweepStatus, ...]:
+    """Count the trials of one sweep, or of all that have a spec or a batch.
+
+    The state of active batches comes from the cluster if one can be reached. An unreadable batch is a problem
+    of its sweep. Raises UsageError, ClusterError.
+    """
+    stored = batches.in_work_tree(workspace.root)
+    known = catalog.sweep_names(workspace, stored)
+    wanted = known if asked is None else {catalog.choose_sweep(workspace, asked, known)}
+    tip = workspace.base_commit(None)
+    followed = catalog.batch_names(workspace.repository, tip)
+    look = _TrialCounter(workspace, followed, state / "results")
+    if kubectl is not None:
+        running = [
+            batch for batch in stored if batch.is_active and batch.name in followed and batch.sweep in wanted
+        ]
+        look = replace(look, live=live_batches(workspace, kubectl, running, tip=tip, now=clock()))
+    found = find_origins(workspace, tip, stored, wanted) if asked is not None else {}
+    come = dict(_search_progress(workspace, wanted, tip, stored))
+    return tuple(
+        replace(
+            _sweep_status(workspace, sweep, replace(look, stored=batches.of_sweep(stored, sweep))),
+            mistakes=_spec_problems(workspace, sweep) if asked or not batches.of_sweep(stored, sweep) else (),
+            search=come.get(sweep),
+            origin=found.get(sweep),
+        )
+        for sweep in sorted(wanted)
+    )
+
+
+def _spec_problems(workspace: Workspace, sweep: str) -> tuple[Problem, ...]:
+    """Return the problems of a spec. The specs of all sweeps are not read: there may be many."""
+    path = workspace.root / next_round.spec_path(sweep)
+    read = workspace.parse(path) if path.is_file() else ()
+    return read if isinstance(read, tuple) else ()
+
+
+def _search_progress(
+    workspace: Workspace, wanted: Container[str], tip: str | None, stored: Sequence[StoredBatch]
+) -> Iterator[tuple[str, SearchProgress]]:
+    """Return the progress of each search whose spec can be read."""
+    searches = [search for search in next_round.searches_in_work_tree(workspace) if search.name in wanted]
+    standing = batches.in_commit(workspace.repository, tip) if searches else ()
+    held = {batch.name for batch in standing}
+    for sweep in searches:
+        here = batches.readable(batches.of_sweep(stored, sweep.name))
+        new = [batch for batch in here if batch.name not in held]
+        yield sweep.name, search_progress(workspace, sweep, tip, batches.of_sweep(standing, sweep.name), new)
+
+
+def _sweep_status(workspace: Workspace, sweep: str, look: "_TrialCounter") -> SweepStatus:
+    active = tuple(batch.name for batch in look.stored if batch.is_active)
+    table = catalog.read_summary(workspace, sweep) if look.stored else None
+    rows = table.rows if table else ()
+    counts, problems = look.counts(rows)
+    readable = batches.readable(look.stored)
+    held = readable[-1].lock if readable else None
+    metric = held.metric if held else None
+    able = catalog.eligible_rows(rows, readable)
+    best = catalog.rank_rows(able, metric.name, metric.goal) if metric else ()
+    return SweepStatus(
+        sweep,
+        batches=len(look.stored),
+        active=active,
+        counts=counts,
+        metric=metric.name if metric else "",
+        best=best[0] if best else None,
+        front=catalog.pareto_rows(able, held),
+        remarks=tuple(remark for name in active if name in look.live for remark in look.live[name].remarks),
+        problems=problems,
+    )
+
+
+@dataclass(frozen=True)
+class _TrialCounter:
+    """A sweep's batches, and where the states of their trials come from."""
+
+    workspace: Workspace
+    followed: frozenset[str]
+    """Batches that controllers see."""
+    results: Path
+    """This machine's results volume."""
+    live: Mapping[str, LiveBatch] = field(default_factory=dict)
+    """The observed state of active batches in the cluster, if there is one."""
+    stored: tuple[StoredBatch, ...] = ()
+
+    def counts(self, rows: tuple[SummaryRow, ...]) -> tuple[Counter[str], tuple[Problem, ...]]:
+        """Count the trials by state; return why those of some batches are missing."""
+        listed = Counter(row.batch for row in rows)
+        found: dict[str, TrialState] = {}
+        problems: list[Problem] = []
+        _keep_highest(found, ((row.trial, TrialState(row.status.kind)) for row in rows))
+        for batch in self.stored:
+            try:
+                _keep_highest(found, self._standings(batch.vetted(), listed[batch.name]))
+            except UnreadableError as error:
+                problems += error.problems
+        return Counter[str](found.values()), tuple(problems)
+
+    def _standings(self, batch: StoredBatch, listed: int) -> Iterable[tuple[str, TrialState]]:
+        """Return the states of a batch's trials, given those in the summary. Raises UnreadableError."""
+        if batch.is_active:
+            live = self.live.get(batch.name)
+            return self._here(batch) if live is None else live.standings.items()
+        if self._is_pending(batch):
+            return ((row.trial, TrialState.CANCELLED) for row in batch.rows)
+        return ((row.trial, TrialState.MISSING) for row in batch.rows if listed < batch.lock.trials)
+
+    def _is_pending(self, batch: StoredBatch) -> bool:
+        """Return whether an archived batch was cancelled, and is not yet recorded."""
+        return not (self.workspace.root / batch_records.records_file(batch)).is_file()
+
+    def _here(self, batch: StoredBatch) -> Iterator[tuple[str, TrialState]]:
+        """Return the records of an active batch on this machine's results volume."""
+        judged = evaluate(BatchAttempts.read(self.results, batch).results)
+        unknown = TrialState.PENDING if batch.name in self.followed else TrialState.PLANNED
+        for outcome, attempts in zip(judged.outcomes, judged.attempts, strict=True):
+            # The launcher starts nothing over a record that is final to it, whatever we think of its metric.
+            if len(attempts) > batch.lock.retries or any(
+                record.record.status.is_final for record in attempts
+            ):
+                yield outcome.trial, TrialState(outcome.status.kind)
+            elif (self.results / batch.name / str(outcome.index)).is_dir():
+                yield outcome.trial, TrialState.RUNNING
+            else:
+                yield outcome.trial, unknown
+
+
+def _keep_highest(found: dict[str, TrialState], news: Iterable[tuple[str, TrialState]]) -> None:
+    """Keep the highest state of each trial."""
+    for trial, standing in news:
+        known = found.get(trial)
+        if known is None or STATE_RANKS[standing] < STATE_RANKS[known]:
+            found[trial] = standing

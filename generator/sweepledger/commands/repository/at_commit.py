@@ -1,0 +1,124 @@
+"""Settings, specs and versions of files at a commit or in its history."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+
+from sweepledger import spec
+from sweepledger.commands.repository.workspace import SETTINGS_FILE
+from sweepledger.problems import Problem
+from sweepledger.repo.git import Repository, commits
+from sweepledger.results.outcomes import BatchRecords, InSpec
+from sweepledger.results.summary import Summary, summarise
+from sweepledger.search.membership import membership
+from sweepledger.structs.settings import Settings
+from sweepledger.structs.sweep import Sweep
+from sweepledger.structs.values import bytes_digest
+
+
+def read_settings(repository: Repository, commit: str | None) -> Settings | tuple[Problem, ...]:
+    """Return the settings at a commit; the defaults if it has none."""
+    content = repository.read(commit, SETTINGS_FILE).get(SETTINGS_FILE)
+    return Settings() if content is None else spec.parse_settings(content, SETTINGS_FILE)
+
+
+def settings_or_defaults(repository: Repository, commit: str | None) -> Settings:
+    """Return the settings at a commit; the defaults if it has none, or if they cannot be read."""
+    settings = read_settings(repository, commit)
+    return settings if isinstance(settings, Settings) else Settings()
+
+
+def read_sweep(
+    repository: Repository, commit: str | None, path: str, settings: Settings
+) -> Sweep | tuple[Problem, ...]:
+    """Return a spec at a commit; the files that it names are read from the same commit."""
+
+    def beside(name: str) -> bytes | None:
+        location = str(PurePosixPath(path).with_name(name))
+        return repository.read(commit, location).get(location)
+
+    return spec.parse(repository.read(commit, path).get(path, b""), path, settings, beside=beside)
+
+
+@dataclass(frozen=True)
+class SpecAtCommit:
+    """A spec at a commit, which may be unreadable."""
+
+    sweep: Sweep | None
+    """None if it cannot be read: then nothing is refused or requested because of it."""
+    content: bytes | None
+    """None if there is no such file."""
+
+    @classmethod
+    def at(cls, repository: Repository, commit: str, path: str) -> "SpecAtCommit":
+        """Read a spec and the files that it names. Raises RepositoryError."""
+        sweep = read_sweep(repository, commit, path, settings_or_defaults(repository, commit))
+        content = repository.read(commit, path).get(path)
+        return cls(sweep if isinstance(sweep, Sweep) else None, content)
+
+    @property
+    def cancelled(self) -> tuple[str, ...]:
+        """Return the names of the cancelled batches."""
+        return self.sweep.cancel if self.sweep else ()
+
+    def asked(self, batches: Iterable[BatchRecords]) -> InSpec | None:
+        """Return which trials of these batches the spec contains; None if it cannot be expanded.
+
+        Batches that were generated from the same spec, and the same file beside it, list only its trials:
+        then the spec is not expanded, which for some methods needs more memory than all the results.
+        """
+        if self.sweep is None:
+            return None
+        if all(batch.lock.spec_digest == self.sweep.digest for batch in batches):
+            return lambda _assignment, _replicate: True
+        members = membership(self.sweep)
+        return None if isinstance(members, tuple) else members
+
+    def summarised(self, batches: Iterable[BatchRecords]) -> Summary:
+        """Summarise a sweep's batches by this spec. Raises ValueError."""
+        records, search = tuple(batches), self.sweep.search if self.sweep else None
+        summary = summarise(
+            records,
+            description=self.sweep.description if self.sweep else "",
+            asked=self.asked(records),
+            spec_digest=None if self.content is None else bytes_digest(self.content),
+        )
+        return replace(summary, resource=search.resource.parameter) if search and search.resource else summary
+
+
+def file_versions(repository: Repository, commit: str, *paths: str) -> Iterator[tuple[str, str]]:
+    """Yield commit and blob of each version of a file in a history, at any of its places, the last first."""
+    for version in reversed(commits(repository, *paths, revision=commit)):
+        yield from ((version.id, version.files[path]) for path in paths if path in version.files)
+
+
+def earlier_version(
+    repository: Repository, commit: str, paths: Iterable[str], matches: Callable[[bytes], bool]
+) -> tuple[str, bytes] | None:
+    """Return the newest version of a file that matches, with its commit."""
+    seen: set[str] = set()
+    for one, blob in file_versions(repository, commit, *paths):
+        if blob not in seen:
+            seen.add(blob)
+            content = repository.blobs([blob])[blob]
+            if matches(content):
+                return one, content
+    return None
+
+
+def commit_of_version(repository: Repository, commit: str, path: str) -> str | None:
+    """Return the last commit that changed a file of a commit; None if the file does not exist."""
+    entry = repository.files(commit, path).get(path)
+    if entry is None:
+        return None
+    return next((one for one, blob in file_versions(repository, commit, path) if blob == entry.id), commit)
+
+
+def commit_with_tree(repository: Repository, tree: str, path: str) -> str | None:
+    """Return the newest commit of any branch that has this tree at a path; None if there is none."""
+    root = path.rstrip("/") in {"", "."}
+    listed = repository.run("rev-list", "--full-history", "--all", "HEAD", *([] if root else ["--", path]))
+    names = listed.split()
+    queries = "".join(f"{name}^{{tree}}\n" if root else f"{name}:{path.rstrip('/')}\n" for name in names)
+    answers = repository.run("cat-file", "--batch-check=%(objectname)", content=queries.encode()).splitlines()
+    return next((one for one, found in zip(names, answers, strict=True) if found == tree), None)

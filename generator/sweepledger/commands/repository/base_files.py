@@ -1,0 +1,56 @@
+"""The files below `base/` that batches are made from, and the folders that controllers watch."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from types import MappingProxyType
+
+from sweepledger import storage
+from sweepledger.render.base_files import Bases
+from sweepledger.repo import files
+from sweepledger.repo.batches import ACTIVE, ARCHIVE
+from sweepledger.repo.git import Repository
+from sweepledger.repo.package_data import base_folder
+
+BASE = "base/"
+KEEP_FILE = ".gitkeep"
+KEEP_FILES = (f"{ACTIVE}/{KEEP_FILE}", f"{ARCHIVE}/{KEEP_FILE}")
+"""Empty files in the folders that controllers watch: a controller prunes only while its folder exists."""
+
+
+def read_bases(root: Path) -> Bases:
+    """Read the files that overlays copy from `base/`: the repository's own, or the package's if it has none."""
+    files.refuse_links(root, "base")
+    own, packaged = files.read_sources(root / "base"), files.read_sources(base_folder())
+    return Bases(MappingProxyType({**packaged.files, **own.files}))
+
+
+def read_bases_at(repository: Repository, commit: str) -> Bases:
+    """Read the same files from a commit."""
+    own = {path.removeprefix(BASE): held for path, held in repository.read(commit, BASE).items()}
+    return Bases(MappingProxyType({**files.read_sources(base_folder()).files, **own}))
+
+
+def missing_bases(root: Path, names: Iterable[str]) -> dict[str, bytes]:
+    """Return the files of those bases that the repository does not have yet, by their path in it."""
+    return {
+        f"base/{name}/{path}": content
+        for name in sorted(names)
+        if not (root / "base" / name).exists()
+        for path, content in files.read_sources(base_folder() / name)
+    }
+
+
+def write_bases(root: Path, names: Iterable[str]) -> None:
+    """Write the missing files of these bases, and the folders that controllers watch.
+
+    Existing files stay. Raises StorageError for links.
+    """
+    ordered = sorted(names)
+    files.refuse_links(root, ACTIVE, ARCHIVE, *(f"base/{name}" for name in ordered))
+    for path in KEEP_FILES:
+        if not (root / path).exists():
+            storage.write_file(root / path, b"")
+    for name in ordered:
+        target = root / "base" / name
+        if not target.exists():
+            files.write_folder(target, files.read_sources(base_folder() / name))

@@ -1,0 +1,199 @@
+"""Sweeps, batches, trials and summaries of the work tree, looked up by name, and the ranking of trials."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from sweepledger.commands.repository import batch_records
+from sweepledger.commands.repository.workspace import SPECS, STATE, SUFFIX, Workspace
+from sweepledger.errors import RepositoryError, UnreadableError, UsageError
+from sweepledger.formats import summary_csv as summaries
+from sweepledger.formats.batch_yaml import LOCK_FILE
+from sweepledger.formats.summary_csv import SUMMARY_FILE, SummaryRow, SummaryTable
+from sweepledger.repo import batches
+from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
+from sweepledger.repo.git import Repository
+from sweepledger.results.outcomes import evaluate
+from sweepledger.results.paths import results_folder
+from sweepledger.storage import storage_errors
+from sweepledger.structs.batch import BatchLock
+from sweepledger.structs.metric import Goal, pareto_indices
+from sweepledger.structs.names import is_sweep_name, split_batch_name
+from sweepledger.structs.record import Record
+
+
+def sweep_names(workspace: Workspace, stored: Iterable[StoredBatch]) -> frozenset[str]:
+    """Return the sweeps that have a spec in the work tree, or a batch."""
+    specs = {path.stem for path in workspace.spec_paths() if is_sweep_name(path.stem)}
+    return frozenset(specs | {(split_batch_name(batch.name) or ("",))[0] for batch in stored})
+
+
+def choose_sweep(workspace: Workspace, reference: str, existing: Iterable[str]) -> str:
+    """Return the name of a sweep, given by name or by the path of its spec. Raises UsageError."""
+    name = sweep_name(workspace, reference)
+    names = sorted(existing)
+    if name not in names:
+        raise UsageError(f"no sweep {reference!r}", hint=f"sweeps: {', '.join(names) or 'none yet'}")
+    return name
+
+
+def sweep_name(workspace: Workspace, reference: str) -> str:
+    """Return the sweep's name if a path of a spec is given, else the argument unchanged."""
+    path = Path(reference)
+    is_spec = path.suffix == SUFFIX and (path.is_file() or path.absolute().parent == workspace.root / SPECS)
+    return path.stem if is_spec else reference
+
+
+def batch_names(repository: Repository, commit: str | None, *below: str) -> frozenset[str]:
+    """Return the batches of a commit, active and archived, or those below some folders."""
+    paths = repository.files(commit, *(below or (ACTIVE, ARCHIVE)))
+    names = {path.split("/")[2] for path in paths if path.count("/") > ACTIVE.count("/") + 1}
+    return frozenset(name for name in names if split_batch_name(name))
+
+
+def active_batches_here(workspace: Workspace) -> frozenset[str]:
+    """Return the active batches of the work tree, including uncommitted ones."""
+    locks = (workspace.root / ACTIVE).glob(f"*/{LOCK_FILE}")
+    return frozenset(lock.parent.name for lock in locks if split_batch_name(lock.parent.name))
+
+
+def read_summary(workspace: Workspace, sweep: str) -> SummaryTable | None:
+    """Read a sweep's summary from the work tree; None while nothing is recorded. Raises RepositoryError."""
+    path = workspace.root / results_folder(sweep) / SUMMARY_FILE
+    if not path.is_file():
+        return None
+    with storage_errors(path):
+        content = path.read_bytes()
+    try:
+        return summaries.read(content.decode())
+    except ValueError as error:
+        raise RepositoryError(
+            f"{workspace.display_path(path)}: {error}",
+            hint="restore it from git: only the collector writes it",
+        ) from error
+
+
+def eligible_rows(rows: Iterable[SummaryRow], stored: Iterable[StoredBatch]) -> tuple[SummaryRow, ...]:
+    """Return the trials that may be ranked: those of the newest recorded program that the spec contains."""
+    candidates = tuple(rows)
+    programs = {row.program for row in candidates}
+    newest = [digest for batch in stored if (digest := batch.lock.program.digest) in programs]
+    return tuple(row for row in candidates if row.program in newest[-1:] and row.in_spec is not False)
+
+
+def rank_rows(rows: Iterable[SummaryRow], metric: str, goal: Goal) -> tuple[SummaryRow, ...]:
+    """Sort the trials that have the metric, best first; ties go to the smaller id."""
+    sign = -1 if goal is Goal.MAXIMIZE else 1
+    scored = [(sign * value, row.trial, row) for row in rows if (value := row.metric(metric)) is not None]
+    return tuple(row for *_, row in sorted(scored, key=lambda entry: entry[:2]))
+
+
+def pareto_rows(rows: Iterable[SummaryRow], lock: BatchLock | None) -> tuple[SummaryRow, ...]:
+    """Return the Pareto front; empty if the batch has one metric."""
+    if lock is None or not lock.other_metrics:
+        return ()
+    metrics = (lock.metric, *lock.other_metrics)
+    candidates: list[tuple[SummaryRow, tuple[float, ...]]] = []
+    for row in sorted(rows, key=lambda row: row.trial):
+        values = tuple(value for metric in metrics if (value := row.metric(metric.name)) is not None)
+        candidates += [(row, values)] if len(values) == len(metrics) else []
+    return tuple(
+        candidates[place][0] for place in pareto_indices([values for _, values in candidates], metrics)
+    )
+
+
+@dataclass(frozen=True)
+class ListedTrial:
+    """A trial, and the row that lists it."""
+
+    batch: StoredBatch
+    index: int
+    id: str
+
+    @property
+    def sweep(self) -> str:
+        """The sweep of the batch."""
+        return self.batch.lock.sweep
+
+
+def find_trial(workspace: Workspace, reference: str) -> ListedTrial:
+    """Return a trial by its id, the beginning of it, or either after `SWEEP/`.
+
+    If several batches of its sweep list it, the newest counts. Raises UsageError, UnreadableError.
+    """
+    prefix, _, trial = reference.rpartition("/")
+    sweep = sweep_name(workspace, prefix)
+    unreadable: list[UnreadableError] = []
+    matches = list(matching_trials(workspace, sweep, trial, unreadable))
+    ids = sorted({listed.id for listed in matches})
+    if not ids and unreadable:
+        raise unreadable[0]
+    if not ids:
+        raise UsageError(f"no trial {reference!r} in any batch", hint="`sweep results NAME` lists ids")
+    if len(ids) > 1:
+        listed_ids = ", ".join(ids[:5]) + (" …" if len(ids) > 5 else "")  # noqa: PLR2004 - enough to choose from
+        raise UsageError(f"{reference!r} begins several ids", hint=f"give more of it: {listed_ids}")
+    sweeps = sorted({listed.sweep for listed in matches})
+    if len(sweeps) > 1:
+        ways = ", ".join(f"{name}/{ids[0]}" for name in sweeps)
+        raise UsageError(f"trial {ids[0]} is of several sweeps: {', '.join(sweeps)}", hint=f"ask for {ways}")
+    return max(matches, key=lambda one: one.batch.lock.number)
+
+
+def matching_trials(
+    workspace: Workspace, sweep: str, trial: str, unreadable: list[UnreadableError]
+) -> Iterator[ListedTrial]:
+    """Yield the rows that list a trial; collect why batches cannot be read."""
+    for batch in batches.in_work_tree(workspace.root):
+        if sweep not in {"", batch.sweep}:
+            continue
+        try:
+            rows = batch.vetted().rows
+        except UnreadableError as error:
+            unreadable.append(error)
+            continue
+        for index, row in enumerate(rows):
+            if row.trial.startswith(trial) and trial:
+                yield ListedTrial(batch, index, row.trial)
+
+
+def state_folder(workspace: Workspace, chosen: Path | None) -> Path:
+    """Return the state folder of `sweep local`."""
+    return chosen.absolute() if chosen else workspace.root / STATE
+
+
+@dataclass(frozen=True)
+class CountedTrial:
+    """A trial, in the batch with the attempt that counts."""
+
+    found: ListedTrial
+    row: SummaryRow | None
+    """None while it is not recorded."""
+    record: Record | None
+    """None if no attempt has a record."""
+
+
+def counted_trial(workspace: Workspace, trial: str) -> CountedTrial:
+    """Find a trial and its attempt. Raises UsageError, RepositoryError."""
+    newest = find_trial(workspace, trial)
+    row = summary_row(workspace, newest)
+    # Of a trial that was asked for more than once, the batch whose attempt counts.
+    matches = (
+        candidate
+        for candidate in matching_trials(workspace, newest.sweep, newest.id, [])
+        if candidate.id == newest.id
+    )
+    one = next((listed for listed in matches if row and listed.batch.name == row.batch), newest)
+    path = batch_records.records_file(one.batch)
+    file = workspace.root / path
+    content = {path: file.read_bytes()} if file.is_file() else {}
+    outcome = evaluate(batch_records.batch_results(one.batch, content)).outcomes[one.index]
+    return CountedTrial(one, row, outcome.record)
+
+
+def summary_row(workspace: Workspace, listed: ListedTrial) -> SummaryRow | None:
+    """Return a trial's row of the summary; None while it is not recorded. Raises RepositoryError."""
+    summary = read_summary(workspace, listed.sweep)
+    program = listed.batch.lock.program.digest
+    rows = summary.rows if summary else ()
+    return next((row for row in rows if row.trial == listed.id and row.program == program), None)

@@ -1,0 +1,98 @@
+"""A committed spec that `sweep cancel` or `sweep retry` changes, with its batches."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from sweepledger import spec
+from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.errors import RepositoryError, SpecError, UsageError
+from sweepledger.reader.yaml_edit import append_item
+from sweepledger.repo import batches
+from sweepledger.repo.batches import StoredBatch
+from sweepledger.repo.git import uncommitted_paths
+from sweepledger.structs.sweep import Sweep
+
+
+@dataclass(frozen=True)
+class SpecEdit:
+    """A sweep with its committed spec, and its batches at HEAD and at the base commit."""
+
+    workspace: Workspace
+    sweep: Sweep
+    head: str
+    """The commit that the change is made on."""
+    base: str
+
+    @classmethod
+    def at(cls, workspace: Workspace, name: str, head: str) -> "SpecEdit":
+        """Open a sweep for a commit on top of `head`, which is checked out.
+
+        Raises SpecError, UsageError, and RepositoryError unless a branch is checked out and the spec is
+        committed.
+        """
+        (sweep,) = workspace.sweeps([name])
+        repository = workspace.repository
+        if repository.branch() is None:
+            raise RepositoryError(
+                "no branch is checked out, so no branch would contain the commit",
+                hint=f"`git switch {workspace.settings.branch}`, or `git switch -c NAME`; then run it again",
+            )
+        if uncommitted_paths(repository, sweep.path) or sweep.path not in repository.files(head, sweep.path):
+            raise RepositoryError(
+                f"{sweep.path} has changes that are not committed",
+                hint="commit or stash them, then run this again",
+            )
+        return cls(workspace, sweep, head, workspace.base_commit(None) or head)
+
+    @cached_property
+    def merged(self) -> tuple[StoredBatch, ...]:
+        """The sweep's batches at the base commit."""
+        return batches.of_sweep(batches.in_commit(self.workspace.repository, self.base), self.sweep.name)
+
+    @cached_property
+    def committed(self) -> tuple[StoredBatch, ...]:
+        """The sweep's batches at HEAD."""
+        return batches.of_sweep(batches.in_commit(self.workspace.repository, self.head), self.sweep.name)
+
+    def merged_batch(self, name: str) -> StoredBatch:
+        """Return a merged batch by name. Raises UsageError."""
+        for batch in self.merged:
+            if batch.name == name:
+                return batch
+        hint = f"push or merge it into {self.workspace.settings.branch} first"
+        if all(batch.name != name for batch in self.committed):
+            hint = f"batches: {', '.join(batch.name for batch in self.merged) or 'none yet'}"
+        raise UsageError(f"{self.sweep.name} has no merged batch {name!r}", hint=hint)
+
+    def require_current(self) -> None:
+        """Refuse a checkout that lacks merged batches. Raises RepositoryError."""
+        committed = {batch.folder for batch in self.committed}
+        missing = [batch.folder for batch in self.merged if batch.folder not in committed]
+        if missing:
+            settings = self.workspace.settings
+            raise RepositoryError(
+                f"the commit that is checked out does not contain {missing[0]}",
+                hint=f"update it: `git pull {settings.remote} {settings.branch}`",
+            )
+
+    def append(self, *items: tuple[str, object]) -> tuple[Sweep, bytes]:
+        """Append items to lists of the spec; return the resulting sweep and the text.
+
+        Raises SpecError, and RepositoryError if the text cannot be changed safely.
+        """
+        path = self.workspace.root / self.sweep.path
+        text = self.workspace.repository.read(self.head, self.sweep.path)[self.sweep.path].decode()
+        try:
+            for key, item in items:
+                text = append_item(text, (key,), item)
+        except ValueError as error:
+            raise RepositoryError(
+                f"{self.sweep.path} cannot be changed automatically: {error}",
+                hint=f"add it by hand: {', '.join(f'{key}: {item}' for key, item in items)}",
+            ) from error
+        sweep = spec.parse(
+            text.encode(), self.sweep.path, self.workspace.settings, beside=self.workspace.beside(path)
+        )
+        if isinstance(sweep, tuple):
+            raise SpecError(sweep)
+        return sweep, text.encode()

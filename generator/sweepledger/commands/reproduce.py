@@ -1,0 +1,276 @@
+"""`sweep reproduce`: the exact recipe of a recorded trial, and whether it has the same result here."""
+
+import re
+import shlex
+import struct
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from sweepledger.commands.repository import at_commit, batch_records
+from sweepledger.commands.repository.batch_manifests import locked_data_folder, parse_at
+from sweepledger.commands.repository.catalog import CountedTrial, counted_trial
+from sweepledger.commands.repository.workspace import STATE, Workspace
+from sweepledger.engine.local import machine
+from sweepledger.engine.local.engine import LocalEngine
+from sweepledger.engine.local.job_spec import BatchSpec
+from sweepledger.engine.local.pods import DesiredBatch
+from sweepledger.errors import RepositoryError, SpecError, UsageError
+from sweepledger.formats import json, launch_json, record_json
+from sweepledger.formats.batch_yaml import LOCK_FILE
+from sweepledger.formats.launch_json import LAUNCH_FILE
+from sweepledger.formats.summary_csv import SummaryRow
+from sweepledger.render.command import expand_command
+from sweepledger.repo import volume
+from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
+from sweepledger.repo.git import Mirror
+from sweepledger.results.paths import results_folder
+from sweepledger.structs.batch import BatchLock
+from sweepledger.structs.record import Record
+from sweepledger.structs.settings import Settings
+from sweepledger.structs.values import Value
+
+TICK_SECONDS = 0.5
+
+
+def rerun(workspace: Workspace, batch: StoredBatch, index: int) -> tuple[Record | None, Mapping[str, str]]:
+    """Run one row of a batch under its own launcher, with its locked code; return its record and its output.
+
+    Everything is kept in a temporary folder: neither git nor `sweep local` see it. Raises SpecError if this
+    machine cannot run it, RepositoryError, StorageError for wrong data, ToolError.
+    """
+    if batch.lock.shape.is_distributed:
+        raise UsageError(
+            f"{batch.name} has shape {batch.lock.shape}: its trials need a cluster",
+            hint="`sweep retry` requests them again from a cluster",
+        )
+    with tempfile.TemporaryDirectory(prefix="sweep-reproduce-") as folder:
+        state = Path(folder)
+        desired = _desired_state(workspace, batch, index, state)
+        with LocalEngine(state, slots=1) as engine:
+            problems = machine.capacity_problems([desired.batch], engine.capacity)
+            if problems:
+                raise SpecError(problems)
+            engine.step([desired])
+            while not engine.is_settled:
+                engine.wait(TICK_SECONDS)
+                engine.step([desired])
+        kept = volume.attempt_output(state / "results", batch.name, index)
+        output = {
+            name: text
+            for streams in kept.values()
+            for name, text in zip(("out", "err"), streams, strict=True)
+        }
+        records = map(record_json.read, volume.attempt_records(state / "results", batch.name, index))
+        return next((record for record in records if isinstance(record, Record)), None), output
+
+
+def _desired_state(workspace: Workspace, batch: StoredBatch, index: int, state: Path) -> DesiredBatch:
+    repository, program = workspace.repository, batch.lock.program
+    commit = _batch_commit(workspace, batch)
+    settings = at_commit.read_settings(repository, commit)
+    if not isinstance(settings, Settings):
+        raise SpecError(settings)
+    parsed = parse_at(repository, commit, batch, settings)
+    mirror = Mirror(state, str(workspace.root), workspace.settings.branch)
+    mirror.borrow(repository)
+    code = mirror.code(program.code.tree, program.code.path)
+    cache = workspace.root / STATE / "data"
+    data = locked_data_folder(batch, (settings, workspace.settings), cache, code=code)
+    return DesiredBatch(_single_trial(parsed, index), code, data)
+
+
+def _single_trial(batch: BatchSpec, index: int) -> BatchSpec:
+    """Keep one index, and one attempt at it."""
+    (job,) = (job for job in batch.jobs if index in job.indexes)
+    return replace(batch, jobs=(replace(job, indexes=(index,), parallelism=1, retries=0, max_failed=None),))
+
+
+def _batch_commit(workspace: Workspace, batch: StoredBatch) -> str:
+    """Return the commit that added a batch: its settings and bases are those that the batch was made from."""
+    paths = (f"{place}/{batch.name}/{LOCK_FILE}" for place in (ACTIVE, ARCHIVE))
+    commits = [commit for commit, _ in at_commit.file_versions(workspace.repository, "HEAD", *paths)]
+    if not commits:
+        raise RepositoryError(
+            f"{batch.folder} is in no commit", hint="commit it, and run it by `sweep local`"
+        )
+    return commits[-1]
+
+
+TIMING_NAME = re.compile(
+    r"(?:^|[_./ -])(?:seconds|secs?|ms|minutes|hours|time|duration|runtime|elapsed|latency|throughput)$"
+    r"|per[_ -]?(?:second|sec|s)$",
+    re.IGNORECASE,
+)
+"""Names of metrics that are durations or rates."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """All that a trial was: who has these has the trial."""
+
+    trial: str
+    index: int
+    lock: BatchLock
+    commit: str | None
+    """A commit with the code tree; None if this clone has none."""
+    assignment: Mapping[str, Value]
+    seed: int
+    command: tuple[str, ...]
+    """The trial's command; values that only a pod knows are in angle brackets."""
+    ran: str | None
+    """What ran it: an image, or `process`; None while it is not recorded."""
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """Return shell commands, for the root of a clone, that run the trial manually."""
+        folder, data = f"../{self.lock.sweep}-{self.trial}", self.lock.program.data
+        variables = [f"SWEEP_SEED={self.seed}", "SWEEP_RESULT=result.json"]
+        variables += ["SWEEP_DATA=<folder>"] if data else []
+        return (
+            shlex.join(["git", "worktree", "add", "--detach", folder, self.commit or "<commit>"]),
+            f"cd {shlex.quote(folder)} && env {' '.join(variables)} {shlex.join(self.command)}",
+        )
+
+    def as_data(self) -> dict[str, Any]:
+        """Return the JSON data."""
+        return {
+            "trial": self.trial,
+            "sweep": self.lock.sweep,
+            "batch": self.lock.name,
+            "index": self.index,
+            "code": {**self.lock.program.as_data()["code"], "commit": self.commit},
+            "image": self.lock.program.image,
+            "ran": self.ran,
+            "data": self.lock.program.as_data()["data"],
+            "assignment": dict(self.assignment),
+            "seed": self.seed,
+            "command": list(self.command),
+            "lines": list(self.lines),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class MetricComparison:
+    """A metric, as recorded and from the rerun; None if it was not finite, or not reported."""
+
+    name: str
+    recorded: float | None
+    found: float | None
+    where: str
+    """The file with the recorded value."""
+    is_timing: bool = False
+    """The name is that of a duration or a rate, which never repeats and is not compared."""
+
+    @property
+    def is_equal(self) -> bool:
+        """Return whether both are the same to the last bit."""
+        return _bits(self.recorded) == _bits(self.found)
+
+    @property
+    def differs(self) -> bool:
+        """Return whether it is another number, and that means something."""
+        return not self.is_equal and not self.is_timing
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """A trial that was run again."""
+
+    recipe: Recipe
+    record: Record | None
+    output: Mapping[str, str]
+    recorded: str
+    """The status in git."""
+    metrics: tuple[MetricComparison, ...]
+
+    @property
+    def is_equal(self) -> bool:
+        """Return whether it ended as recorded, with every metric the same to the last bit."""
+        ended = self.record is not None and str(self.record.status) == self.recorded
+        return ended and not any(metric.differs for metric in self.metrics)
+
+    def as_data(self) -> dict[str, Any]:
+        """Return the JSON data."""
+        return {
+            **self.recipe.as_data(),
+            "equal": self.is_equal,
+            "status": {"recorded": self.recorded, "found": str(self.record.status) if self.record else None},
+            "metrics": [
+                {
+                    "name": metric.name,
+                    "recorded": metric.recorded,
+                    "found": metric.found,
+                    "file": metric.where,
+                    "equal": metric.is_equal,
+                    "timing": metric.is_timing,
+                }
+                for metric in self.metrics
+            ],
+        }
+
+
+def recipe(workspace: Workspace, trial: str) -> Recipe:
+    """Return a trial's recipe. Raises UsageError, RepositoryError."""
+    return _recipe(workspace, counted_trial(workspace, trial))
+
+
+def reproduce(workspace: Workspace, trial: str) -> Reproduction:
+    """Run a recorded trial here and compare its metrics bit for bit.
+
+    Raises UsageError if no attempt is recorded, and as `rerun` does.
+    """
+    counted = counted_trial(workspace, trial)
+    batch, record, row = counted.found.batch, counted.record, counted.row
+    if record is None:
+        raise UsageError(
+            f"no attempt at {counted.found.id} is recorded, so there is nothing to compare with",
+            hint=f"`sweep show {counted.found.id}` shows its state; `sweep try` runs a trial of the current spec",
+        )
+    rerun_record, output = rerun(workspace, batch, counted.found.index)
+    metrics = tuple(_metric_comparisons(batch, record, row, rerun_record))
+    status = str(row.status) if row else str(record.status)
+    return Reproduction(_recipe(workspace, counted), rerun_record, output, status, metrics)
+
+
+def _recipe(workspace: Workspace, counted: CountedTrial) -> Recipe:
+    batch, index = counted.found.batch, counted.found.index
+    lock, values = batch.lock, batch.rows[index]
+    instructions = batch.tree[LAUNCH_FILE]
+    order = [column.name for column in launch_json.read_table_layout(instructions).columns]
+    seed = lock.seed_base + values.replicate
+    context_values = (str(json.load(instructions)["interpreter"]), seed)
+    return Recipe(
+        trial=counted.found.id,
+        index=index,
+        lock=lock,
+        commit=at_commit.commit_with_tree(
+            workspace.repository, lock.program.code.tree, lock.program.code.path
+        ),
+        assignment=values.values,
+        seed=seed,
+        command=tuple(expand_command(lock.program.command, values.values, order, context_values)),
+        ran=counted.row.ran if counted.row else None,
+    )
+
+
+def _metric_comparisons(
+    batch: StoredBatch, record: Record, row: SummaryRow | None, rerun_record: Record | None
+) -> Iterator[MetricComparison]:
+    """Compare with the record, and with the summary if it has other values."""
+    metrics = rerun_record.metrics if rerun_record else {}
+    for name in dict.fromkeys((*record.metrics, *metrics)):
+        is_timing = name != batch.lock.metric.name and TIMING_NAME.search(name) is not None
+        values = record.metrics.get(name), metrics.get(name)
+        yield MetricComparison(name, *values, batch_records.records_file(batch), is_timing)
+    for name, value in (row.metrics if row else {}).items():
+        if _bits(value) != _bits(record.metrics.get(name)):
+            where = f"{results_folder(batch.lock.sweep)}/summary.csv"
+            yield MetricComparison(name, value, metrics.get(name), where)
+
+
+def _bits(value: float | None) -> bytes | None:
+    # As it is recorded: there is no minus zero in a record.
+    return None if value is None else struct.pack(">d", value + 0.0)

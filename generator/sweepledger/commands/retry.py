@@ -1,0 +1,159 @@
+"""`sweep retry`: one commit that requests failed, missing or cancelled trials again."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from sweepledger.commands.generation import next_batch, spec_change
+from sweepledger.commands.generation.next_batch import Generated
+from sweepledger.commands.repository import base_files
+from sweepledger.commands.repository.batch_builder import batch_files
+from sweepledger.commands.repository.spec_edit import SpecEdit
+from sweepledger.commands.repository.workspace import Target, Workspace
+from sweepledger.errors import IdleError, RepositoryError, UsageError
+from sweepledger.render.overlay import Overlay
+from sweepledger.repo import batches
+from sweepledger.repo.git import Change
+from sweepledger.structs.record import RETRYABLE_STATUSES, Status
+
+
+@dataclass(frozen=True)
+class Retried:
+    """A commit that requests trials again."""
+
+    generated: Generated
+    batch: str
+    commit: str | None
+    """None if a commit that is not on the branch yet requests them already."""
+
+
+def retry(
+    workspace: Workspace,
+    name: str,
+    *,
+    batch: str | None = None,
+    statuses: frozenset[Status] = RETRYABLE_STATUSES,
+) -> Retried:
+    """Commit the batch that requests trials with these statuses again, and the spec that names their batches.
+
+    Trials that ended ok, pruned or diverged are never requested again. Raises IdleError if there is nothing
+    to retry, UsageError for an unknown batch or status, and RepositoryError as SpecEdit does.
+    """
+    if statuses - RETRYABLE_STATUSES:
+        wrong = ", ".join(sorted(statuses - RETRYABLE_STATUSES))
+        raise UsageError(
+            f"trials that ended {wrong} are finished: equal values would end in the same way",
+            hint="change the spec instead",
+        )
+
+    def make(head: str) -> tuple[Change, Generated]:
+        edit = SpecEdit.at(workspace, name, head)
+        if batch is not None:
+            edit.merged_batch(batch)
+        edit.require_current()
+        _refuse_uncommitted(edit)
+        return _plan_retry(edit, batch, statuses)
+
+    commit, planned = Target(workspace.repository).commit(make)
+    assert planned is not None
+    assert planned.batch is not None
+    return Retried(planned, planned.batch.name, commit)
+
+
+def _plan_retry(edit: SpecEdit, batch: str | None, statuses: frozenset[Status]) -> tuple[Change, Generated]:
+    names = _batches_to_retry(edit, statuses, batch)
+    _refuse_other_statuses(edit, names, statuses)
+    sweep, text = edit.append(
+        *(("retry", _entry(name, statuses)) for name in _batches_to_add(edit, names, statuses))
+    )
+    (planned,) = next_batch.plan_batches(edit.workspace, [sweep])
+    if planned.batch is None or not planned.retried:
+        raise IdleError(
+            f"nothing to retry: the spec of {sweep.name} contains none of these trials any more",
+            hint="with another program or other values they are other trials: `sweep generate`",
+        )
+    _refuse_unpushed(edit, planned)
+    return _change(edit.workspace, planned, planned.batch, text), planned
+
+
+def _refuse_uncommitted(edit: SpecEdit) -> None:
+    committed = {batch.name for batch in edit.committed}
+    present = batches.of_sweep(batches.in_work_tree(edit.workspace.root), edit.sweep.name)
+    for batch in present:
+        if batch.name not in committed:
+            raise RepositoryError(
+                f"{batch.folder} is not committed",
+                hint="commit it, or remove the folder; then run this again",
+            )
+
+
+def _refuse_unpushed(edit: SpecEdit, planned: Generated) -> None:
+    """Refuse a batch that is committed and not merged: it has the number that the next one needs."""
+    if planned.stale:
+        raise RepositoryError(
+            f"{planned.stale[0].folder} is committed here and not on {edit.workspace.settings.branch} yet",
+            hint="push or merge it, then run this again",
+        )
+
+
+def _batches_to_retry(edit: SpecEdit, statuses: frozenset[Status], batch: str | None) -> tuple[str, ...]:
+    """Return the names of the batches with such trials that no later batch lists. Raises IdleError."""
+    newest = {trial.digest: stored.name for stored in edit.merged for trial in stored.trials}
+    outcomes = tuple(
+        spec_change.recorded_outcomes(edit.workspace.repository, edit.sweep, edit.merged, edit.base)
+    )
+    final = {digest for _, digest, status in outcomes if status.is_final}
+    unfinished = [
+        (name, newest[digest])
+        for name, digest, status in outcomes
+        if status in statuses and digest not in final and batch in {None, name}
+    ]
+    due = {name for name, last in unfinished if name == last}
+    if not due:
+        wanted = " or ".join(sorted(statuses))
+        if later := sorted({last for _, last in unfinished}):
+            raise IdleError(
+                f"nothing to retry: {', '.join(later)} already requests the {wanted} trials again",
+                hint=f"`sweep status {edit.sweep.name}` shows their state",
+            )
+        raise IdleError(
+            f"nothing to retry: no recorded trial of {batch or edit.sweep.name} is {wanted}",
+            hint=f"`sweep results {edit.sweep.name}` lists them",
+        )
+    return tuple(stored.name for stored in edit.merged if stored.name in due)
+
+
+def _refuse_other_statuses(edit: SpecEdit, names: Iterable[str], statuses: frozenset[Status]) -> None:
+    """Refuse a batch that an entry of the spec names with fewer statuses: the author has to extend it."""
+    for entry in edit.sweep.retry:
+        if entry.batch in names and not entry.statuses >= statuses:
+            listed = ", ".join(sorted(entry.statuses))
+            raise UsageError(
+                f"{edit.sweep.path} already names {entry.batch} under retry, only for {listed}",
+                hint="add the other statuses to its `only:`, commit, then `sweep generate`",
+            )
+
+
+def _batches_to_add(edit: SpecEdit, names: Iterable[str], statuses: frozenset[Status]) -> Iterator[str]:
+    """Yield the batches that the spec does not name yet."""
+    for name in names:
+        if not any(entry.batch == name and entry.statuses >= statuses for entry in edit.sweep.retry):
+            yield name
+
+
+def _entry(batch: str, statuses: frozenset[Status]) -> object:
+    return batch if statuses == RETRYABLE_STATUSES else {"batch": batch, "only": sorted(map(str, statuses))}
+
+
+def _change(workspace: Workspace, planned: Generated, overlay: Overlay, text: bytes) -> Change:
+    sweep = planned.sweep
+    return Change(
+        message=(
+            f"retry({sweep.name}): {planned.retried} trials\n\n"
+            f"Sweep: {sweep.name}\nBatch: {overlay.name}\nTrials: {overlay.lock.trials}\n"
+        ),
+        writes={
+            **base_files.missing_bases(workspace.root, overlay.lock.bases),
+            **batch_files(overlay, workspace.settings),
+            sweep.path: text,
+        },
+    )

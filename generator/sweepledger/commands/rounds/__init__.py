@@ -1,0 +1,1 @@
+"""The rounds of a search: evidence, the next round, its commit, bounds and progress."""

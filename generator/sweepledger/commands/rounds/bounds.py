@@ -1,0 +1,77 @@
+"""Upper bounds on the rounds and trials that a search may still request."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sweepledger.plan.upper_bounds import RoundBounds, round_bounds
+from sweepledger.repo.batches import StoredBatch
+from sweepledger.search import limits
+from sweepledger.search.adaptive import Observation, Round, SearchEnd
+from sweepledger.search.adaptive.rounds import next_round
+from sweepledger.structs.combinations import MAX_TRIALS
+from sweepledger.structs.program import Program
+from sweepledger.structs.record import Status
+from sweepledger.structs.search_block import AdaptiveSearch
+from sweepledger.structs.sweep import Sweep
+from sweepledger.structs.values import digest
+
+MOST_ROUNDS = 999
+"""A sweep has no more batches."""
+
+
+def remaining_bounds(
+    sweep: Sweep, search: AdaptiveSearch, merged: Sequence[StoredBatch], program: Program
+) -> RoundBounds:
+    """Return the bounds of what a search may add to its merged batches with a program."""
+    current = [batch for batch in merged if batch.lock.program == program]
+    trials = len({row.trial for batch in current for row in batch.rows})
+    rounds = max((batch.lock.round or 0 for batch in current), default=0)
+    return _bounds_after(sweep, search, trials, rounds)
+
+
+def total_bounds(sweep: Sweep, search: AdaptiveSearch) -> RoundBounds:
+    """Return the bounds of a whole search."""
+    return _bounds_after(sweep, search, 0, 0)
+
+
+def _bounds_after(sweep: Sweep, search: AdaptiveSearch, trials: int, rounds: int) -> RoundBounds:
+    if search.method.is_sampler:
+        affordable = limits.affordable_trials(sweep, MAX_TRIALS)
+        most = affordable if affordable < MAX_TRIALS else None
+        return round_bounds(sweep, search, trials=trials, rounds=rounds, max_trials=most)
+    sizes = _simulated_sizes(sweep, search)
+    left = max(0, sum(sizes) - trials)
+    return RoundBounds(max(sizes, default=0), left, max(0, len(sizes) - rounds))
+
+
+def _simulated_sizes(sweep: Sweep, search: AdaptiveSearch) -> list[int]:
+    """Return the sizes of a search's rounds if every trial succeeds; no record changes these sizes."""
+    unlimited = replace(search, rounds=replace(search.rounds, patience=None))
+    without_target = replace(sweep, blocks=(unlimited,), metric=replace(sweep.metric, target=None))
+    observations: list[Observation] = []
+    sizes: list[int] = []
+    for number in range(1, MOST_ROUNDS + 1):
+        proposal = next_round(without_target, observations, number=number)
+        if isinstance(proposal, SearchEnd):
+            break
+        new = list(_successful_observations(without_target, proposal))
+        sizes.append(len(new))
+        observations += new
+    return sizes
+
+
+def _successful_observations(sweep: Sweep, proposal: Round) -> list[Observation]:
+    values = tuple(0.0 for _ in sweep.metrics)
+    return [
+        Observation(
+            suggestion.configuration,
+            replicate,
+            Status.OK,
+            values,
+            proposal.number,
+            digest([suggestion.configuration, replicate]),
+            suggestion.parent,
+        )
+        for suggestion in proposal.suggestions
+        for replicate in range(sweep.replicates)
+    ]

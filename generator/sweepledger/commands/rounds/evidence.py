@@ -1,0 +1,190 @@
+"""The state of a search at a commit: batches, observations, pending results, early-stopping rules."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+
+from sweepledger.commands.repository import batch_records
+from sweepledger.repo import batches
+from sweepledger.repo.batches import StoredBatch
+from sweepledger.repo.git import Repository
+from sweepledger.results.outcomes import BatchRecords, evaluate, one_per_trial
+from sweepledger.results.paths import results_folder
+from sweepledger.search.adaptive import Observation
+from sweepledger.search.early_stopping import LearningCurve, compile_stop_rules
+from sweepledger.structs.early_stopping import StopRule
+from sweepledger.structs.record import Record, Status, TrialResult
+from sweepledger.structs.sweep import Sweep
+from sweepledger.structs.trial import Trial
+
+
+def stop_rules(
+    sweep: Sweep, program: str, own: Iterable[BatchRecords], warm_start: Iterable[BatchRecords] = ()
+) -> tuple[StopRule, ...]:
+    """Compute the rules from a sweep's recorded batches, and from those of its warm start.
+
+    The sweep's own trials count only if they ran the program with this digest.
+    """
+    if sweep.early_stop is None:
+        return ()
+    current = (batch for batch in own if batch.lock.program.digest == program)
+    curves = [curve for batch in (*current, *warm_start) for curve in _curves(sweep, batch)]
+    return compile_stop_rules(sweep.early_stop, sweep.metric, curves)
+
+
+def _curves(sweep: Sweep, batch: BatchRecords) -> Iterator[LearningCurve]:
+    metric = batch.lock.metric
+    if (metric.name, metric.goal) == (sweep.metric.name, sweep.metric.goal):
+        for outcome in evaluate(batch).outcomes:
+            if outcome.record is not None and outcome.record.curve and outcome.status.is_final:
+                yield LearningCurve(outcome.record.curve, outcome.status is Status.OK)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What is known of a search before its next round is drawn."""
+
+    sweep: Sweep
+    program: str
+    """Digest of the program that the next round runs, 64 hex digits."""
+    batches: tuple[StoredBatch, ...] = ()
+    """Every batch of the sweep, by number."""
+    pending: tuple[str, ...] = ()
+    """Batches without recorded results."""
+    observations: tuple[Observation, ...] = ()
+    """What is recorded, the sweep's own first; trials of an earlier program count like a warm start."""
+    stop: tuple[StopRule, ...] = ()
+    """Early-stopping rules for the trials of the next round."""
+
+    @property
+    def rounds(self) -> int:
+        """The number of the program's last round."""
+        return max((batch.lock.round or 0 for batch in self._current), default=0)
+
+    @property
+    def trials(self) -> int:
+        """The number of the program's trials, each counted once."""
+        return len({row.trial for batch in self._current for row in batch.rows})
+
+    @property
+    def engines(self) -> tuple[str, ...]:
+        """What drew the rounds so far, each once, the last one last."""
+        newest_first = (
+            batch.lock.engine for batch in reversed(self.batches) if batch.lock.engine is not None
+        )
+        return tuple(reversed(dict.fromkeys(newest_first)))
+
+    @property
+    def _current(self) -> Iterator[StoredBatch]:
+        return (batch for batch in self.batches if batch.lock.program.digest == self.program)
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceSource:
+    """The repository and commit that evidence is read from."""
+
+    repository: Repository
+    commit: str | None
+    fresh: Mapping[str, BatchRecords] = field(default_factory=dict)
+    """What the commit that is being made records, by batch."""
+    batches: tuple[StoredBatch, ...] | None = None
+    """The sweep's batches of the commit, if they are known already."""
+    hidden: Collection[str] = ()
+    """Batches of the commit that do not count: they are only proposed."""
+
+    def evidence(self, sweep: Sweep, program: str) -> Evidence:
+        """Return the evidence of a search. Raises RepositoryError, UnreadableError for a broken batch."""
+        counted = tuple(batch for batch in self._asked(sweep) if batch.name not in self.hidden)
+        batches.prefetch(counted)
+        files = self.repository.read(self.commit, results_folder(sweep.name))
+        waiting = tuple(batch.name for batch in counted if not self._is_recorded(batch, files))
+        results = [self._results(sweep, batch, files) for batch in counted if batch.name not in waiting]
+        warm_start = [list(one) for one in self._started(sweep)]
+        observations = [*_observations(sweep, results, program)]
+        observations += [one for other in warm_start for one in _observations(sweep, other, program=None)]
+        stop = stop_rules(sweep, program, results, chain.from_iterable(warm_start))
+        return Evidence(sweep, program, counted, waiting, tuple(observations), stop)
+
+    def stop(self, sweep: Sweep, program: str) -> tuple[StopRule, ...]:
+        """Return the early-stopping rules for new trials; reads nothing if the sweep has no early stopping."""
+        return () if sweep.early_stop is None else self.evidence(sweep, program).stop
+
+    def _is_recorded(self, batch: StoredBatch, files: Mapping[str, bytes]) -> bool:
+        archived = not batch.is_active and batch_records.records_file(batch) in files
+        return batch.name in self.fresh or archived
+
+    def _results(self, sweep: Sweep, batch: StoredBatch, files: Mapping[str, bytes]) -> BatchRecords:
+        is_cancelled = batch.name in sweep.cancel
+        return self.fresh.get(batch.name) or batch_records.batch_results(
+            batch, files, is_cancelled=is_cancelled
+        )
+
+    def _asked(self, sweep: Sweep) -> tuple[StoredBatch, ...]:
+        if self.batches is not None:
+            return self.batches
+        return batches.of_sweep(batches.in_commit(self.repository, self.commit), sweep.name)
+
+    def _started(self, sweep: Sweep) -> Iterator[Iterator[BatchRecords]]:
+        """Yield the records of each sweep of the warm start."""
+        search = sweep.search
+        stored = batches.in_commit(self.repository, self.commit) if search and search.start else ()
+        for name in search.start if search else ():
+            files = self.repository.read(self.commit, results_folder(name))
+            of_start = batches.of_sweep(stored, name)
+            batches.prefetch(of_start)
+            recorded = [
+                batch
+                for batch in of_start
+                if not batch.is_active and batch_records.records_file(batch) in files
+            ]
+            yield (batch_records.batch_results(batch, files) for batch in recorded)
+
+
+def _observations(
+    sweep: Sweep, results: Sequence[BatchRecords], program: str | None
+) -> Iterator[Observation]:
+    """Yield each trial once; trials of another program belong to no round."""
+    metrics = [metric.name for metric in sweep.metrics]
+    rounds: dict[tuple[str, str], int] = {}
+    parents: dict[tuple[str, str], str] = {}
+    for batch in results:
+        for trial in batch.expected:
+            key = (batch.lock.program.digest, trial.trial)
+            if batch.lock.round is not None:
+                rounds.setdefault(key, batch.lock.round)
+            if trial.index in batch.lock.parents:
+                parents.setdefault(key, batch.lock.parents[trial.index])
+    for result in one_per_trial(outcome for batch in results for outcome in evaluate(batch).outcomes):
+        key = (result.program, result.trial)
+        values = _metric_values(result, metrics)
+        yield Observation(
+            configuration=result.assignment,
+            replicate=result.replicate,
+            status=_observed_status(result, values),
+            values=values,
+            round=rounds.get(key) if result.program == program else None,
+            trial=Trial(result.assignment, result.program, result.replicate).digest,
+            parent=parents.get(key),
+        )
+
+
+def _observed_status(outcome: TrialResult, values: tuple[float, ...] | None) -> Status:
+    """Return a trial's status; without the current metrics its result is missing."""
+    shows_nothing = outcome.status is Status.CANCELLED or (outcome.status is Status.OK and values is None)
+    return Status.MISSING if shows_nothing else outcome.status.kind
+
+
+def _metric_values(outcome: TrialResult, metrics: Sequence[str]) -> tuple[float, ...] | None:
+    """Return the metrics in the order of the spec; None if one was not reported as a finite number."""
+    if outcome.record is None:
+        return None
+    reported = [outcome.record.metrics.get(name) for name in metrics]
+    if reported[0] is None and outcome.status is not Status.OK:
+        reported[0] = _last_curve_value(outcome.record)
+    finite = tuple(value for value in reported if value is not None)
+    return finite if len(finite) == len(metrics) else None
+
+
+def _last_curve_value(record: Record) -> float | None:
+    """Return the last finite value of the curve."""
+    return next((value for _, value in reversed(record.curve) if value is not None), None)

@@ -1,0 +1,265 @@
+"""The next step of a search: another round with its batch, the end, or results that are pending.
+
+A function of the spec, the evidence and the round's number: every caller gets the same bytes.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sweepledger.commands.repository import at_commit, costs, programs
+from sweepledger.commands.repository.base_files import read_bases_at
+from sweepledger.commands.repository.batch_builder import BatchRequest, build_overlay
+from sweepledger.commands.repository.workspace import SPECS, SUFFIX, Workspace
+from sweepledger.commands.rounds.evidence import Evidence, EvidenceSource
+from sweepledger.errors import GeneratorError, RepositoryError
+from sweepledger.plan import counts_towards
+from sweepledger.render.base_files import Bases
+from sweepledger.render.overlay import Overlay
+from sweepledger.repo import batches
+from sweepledger.repo.files import read_input
+from sweepledger.repo.git import Repository
+from sweepledger.results.outcomes import BatchRecords
+from sweepledger.search.adaptive import Round, SearchEnd
+from sweepledger.search.adaptive.rounds import find_end, next_round
+from sweepledger.structs.program import LOCAL_IMAGE, Program
+from sweepledger.structs.settings import Controller, Settings
+from sweepledger.structs.sweep import Sweep
+from sweepledger.structs.trial import Trial
+
+
+@dataclass(frozen=True)
+class RoundDue:
+    """A round is due."""
+
+    evidence: Evidence
+    round: Round
+    trials: tuple[Trial, ...]
+    batch: Overlay
+
+    @property
+    def sweep(self) -> Sweep:
+        """The search."""
+        return self.evidence.sweep
+
+
+@dataclass(frozen=True)
+class ResultsPending:
+    """The next round is a function of results that are not there yet."""
+
+    evidence: Evidence
+
+
+@dataclass(frozen=True)
+class SearchEnded:
+    """The search has ended."""
+
+    evidence: Evidence
+    reason: str
+    """A stable word: `rounds`, `run-cap`, `budget`, `target`, `patience`, `cancelled` …"""
+    text: str
+
+
+Step = RoundDue | ResultsPending | SearchEnded
+
+
+@dataclass(frozen=True, slots=True)
+class RenderInputs:
+    """What a batch is rendered with."""
+
+    program: Program
+    bases: Bases
+    settings: Settings
+
+
+def next_step(evidence: Evidence, inputs: RenderInputs) -> Step:
+    """Return the next step. Raises UsageError after a sweep's last possible batch, RepositoryError."""
+    if evidence.pending:
+        return ResultsPending(evidence)
+    ended = _ended_by_cancel(evidence)
+    if ended is not None:
+        return ended
+    proposal = next_round(evidence.sweep, evidence.observations, number=evidence.rounds + 1)
+    if isinstance(proposal, SearchEnd):
+        return SearchEnded(evidence, proposal.reason, proposal.text)
+    request = _batch_request(evidence, proposal, inputs.program)
+    return RoundDue(
+        evidence,
+        proposal,
+        request.trials,
+        build_overlay(request, evidence.batches, inputs.bases, inputs.settings),
+    )
+
+
+def search_end(evidence: Evidence) -> SearchEnded | None:
+    """Return why a search is over, as far as that is known before its next round is drawn."""
+    end = find_end(evidence.sweep, evidence.observations, number=evidence.rounds + 1)
+    ended = None if end is None else SearchEnded(evidence, end.reason, end.text)
+    return _ended_by_cancel(evidence) or ended
+
+
+def _ended_by_cancel(evidence: Evidence) -> SearchEnded | None:
+    """Return the end of a search whose last batch was cancelled, unless its trials are requested again."""
+    last = evidence.batches[-1].name if evidence.batches else None
+    retried = {retry.batch for retry in evidence.sweep.retry}
+    if last not in evidence.sweep.cancel or last in retried:
+        return None
+    return SearchEnded(evidence, "cancelled", f"{last} was cancelled, and nothing asks for its trials again")
+
+
+def _batch_request(evidence: Evidence, proposal: Round, program: Program) -> BatchRequest:
+    sweep, digest = evidence.sweep, program.digest
+    trials = tuple(
+        Trial(suggestion.configuration, digest, replicate)
+        for suggestion in proposal.suggestions
+        for replicate in range(sweep.replicates)
+    )
+    _refuse_known_trials(evidence, trials)
+    # No spec has both parents and replicates, so a suggestion's place is its trial's row.
+    parents = {
+        row: suggestion.parent
+        for row, suggestion in enumerate(proposal.suggestions)
+        if suggestion.parent is not None
+    }
+    return BatchRequest(sweep, program, trials, proposal.number, proposal.engine, parents, evidence.stop)
+
+
+def _refuse_known_trials(evidence: Evidence, trials: tuple[Trial, ...]) -> None:
+    """Stop before a trial of the sweep is paid for twice, or two share a name."""
+    listed = {row.trial for batch in evidence.batches for row in batch.rows}
+    ids = [trial.id for trial in trials]
+    if listed & {*ids} or len({*ids}) < len(ids):
+        twice = next(trial for trial in ids if trial in listed or ids.count(trial) > 1)
+        raise RepositoryError(
+            f"round {evidence.rounds + 1} of {evidence.sweep.name} would request {twice} again",
+            hint="change any value of the spec, or its seed; and please report this",
+        )
+
+
+SEARCH_KEY = b"rounds"
+"""The key that every search has."""
+
+
+@dataclass(frozen=True)
+class RoundBlocked:
+    """The next round cannot be computed: the user has to fix something."""
+
+    sweep: str
+    reason: str
+    hint: str | None = None
+
+
+def spec_path(sweep: str) -> str:
+    """Return the path of a search's spec."""
+    return f"{SPECS}/{sweep}{SUFFIX}"
+
+
+def searches_at(repository: Repository, commit: str, settings: Settings) -> tuple[Sweep, ...]:
+    """Return the searches of a commit whose specs can be read. No other spec is parsed: there may be many."""
+    sweeps = (
+        at_commit.read_sweep(repository, commit, path, settings)
+        for path, content in sorted(repository.read(commit, SPECS).items())
+        if path.endswith(SUFFIX) and SEARCH_KEY in content
+    )
+    return tuple(sweep for sweep in sweeps if isinstance(sweep, Sweep) and sweep.search is not None)
+
+
+def searches_in_work_tree(workspace: Workspace) -> tuple[Sweep, ...]:
+    """Return the searches of the work tree whose specs can be read."""
+    paths = (path for path in workspace.spec_paths() if path.is_file())
+    sweeps = (workspace.parse(path) for path in paths if SEARCH_KEY in read_input(path))
+    return tuple(sweep for sweep in sweeps if isinstance(sweep, Sweep) and sweep.search is not None)
+
+
+def next_step_at(
+    repository: Repository, commit: str, name: str, fresh: Mapping[str, BatchRecords] | None = None
+) -> Step | RoundBlocked | None:
+    """Return the next step of a sweep at a commit, with the records that are added on top of it.
+
+    None if the sweep is not a search, or has no batch: its first round is not requested automatically.
+    """
+    settings = at_commit.settings_or_defaults(repository, commit)
+    sweep = at_commit.read_sweep(repository, commit, spec_path(name), settings)
+    if not isinstance(sweep, Sweep):
+        return None if not _had_rounds(repository, commit, name) else _spec_unreadable(name)
+    if sweep.search is None:
+        return None
+    try:
+        return _next_step(repository, commit, sweep, settings, fresh or {})
+    except GeneratorError as error:
+        return RoundBlocked(name, str(error), error.hint)
+
+
+def _next_step(
+    repository: Repository,
+    commit: str,
+    sweep: Sweep,
+    settings: Settings,
+    fresh: Mapping[str, BatchRecords],
+) -> Step | RoundBlocked | None:
+    stored = batches.of_sweep(batches.in_commit(repository, commit), sweep.name)
+    newest = batches.newest(stored)
+    if newest is None:
+        return None
+    locked = newest.lock.program
+    program = programs.locked_program_at(repository, commit, settings, sweep, locked)
+    if program != locked:
+        why = "its program has changed, and the first round of a program is requested manually"
+        return RoundBlocked(sweep.name, why, manual_hint(sweep.name))
+    inputs = RenderInputs(program, read_bases_at(repository, commit), settings)
+    step = next_step(
+        EvidenceSource(repository, commit, fresh, batches=stored).evidence(sweep, program.digest), inputs
+    )
+    if not isinstance(step, RoundDue):
+        return step
+    return _over_budget(repository, commit, step, settings, fresh) or _refuse_unrunnable(
+        repository, commit, step, settings
+    )
+
+
+def _over_budget(
+    repository: Repository, commit: str, due: RoundDue, settings: Settings, fresh: Mapping[str, BatchRecords]
+) -> RoundBlocked | None:
+    """Return why the round exceeds a team's budget of the month; None if it does not."""
+    sweep = due.sweep
+    budgets = {
+        team: budget for team, budget in settings.budgets.items() if counts_towards(budget, sweep.name)
+    }
+    if not budgets:
+        return None
+    month = costs.month_of(repository, commit, None)
+    stored = batches.in_commit(repository, commit)
+    leaving = {name: costs.record_seconds(records, month) for name, records in fresh.items()}
+    ledger = costs.month_ledger(repository, commit, settings, month, merged=stored, leaving=leaving)
+    for balance in costs.requested_balances(ledger, budgets, [(sweep, due.batch.lock.trials)]):
+        if balance.is_exceeded:
+            why = f"the budget of {balance.team} has less than {balance.requested:g} {balance.unit} left in {month}"
+            return RoundBlocked(sweep.name, why, "`sweep budget` shows what was used")
+    return None
+
+
+def _refuse_unrunnable(
+    repository: Repository, commit: str, due: RoundDue, settings: Settings
+) -> RoundDue | RoundBlocked:
+    """Refuse a round that needs the user: its base is not in the repository, or it has no image."""
+    files = repository.files(commit, *(f"base/{name}" for name in due.batch.lock.bases))
+    hint = manual_hint(due.sweep.name)
+    for name in due.batch.lock.bases:
+        if not any(path.startswith(f"base/{name}/") for path in files):
+            return RoundBlocked(due.sweep.name, f"the next round needs base/{name}, which is not there", hint)
+    if settings.controller is not Controller.NONE and due.batch.lock.program.image == LOCAL_IMAGE:
+        return RoundBlocked(due.sweep.name, "no image is locked, so no cluster can run it", hint)
+    return due
+
+
+def manual_hint(name: str) -> str:
+    """Return how the user requests the next round."""
+    return f"`sweep next {name}`, and merge what it writes"
+
+
+def _had_rounds(repository: Repository, commit: str, name: str) -> bool:
+    stored = batches.readable(batches.of_sweep(batches.in_commit(repository, commit), name))
+    return any(batch.lock.round is not None for batch in stored)
+
+
+def _spec_unreadable(name: str) -> RoundBlocked:
+    return RoundBlocked(name, f"{spec_path(name)} cannot be read", "`sweep validate` says why")

@@ -1,0 +1,122 @@
+"""The progress of a search, without drawing its next round."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from sweepledger.commands.repository import programs
+from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.commands.rounds.bounds import remaining_bounds, total_bounds
+from sweepledger.commands.rounds.evidence import Evidence, EvidenceSource
+from sweepledger.commands.rounds.next_round import search_end
+from sweepledger.errors import GeneratorError
+from sweepledger.repo import batches
+from sweepledger.repo.batches import StoredBatch
+from sweepledger.structs.search_block import AdaptiveSearch
+from sweepledger.structs.settings import NextRoundMode
+from sweepledger.structs.sweep import Sweep
+
+
+class SearchState(StrEnum):
+    """What the next round of a search waits for."""
+
+    DUE = "due"
+    PROPOSED = "proposed"
+    """The work tree has it, and it is not merged."""
+    WAITING = "waiting"
+    """For results."""
+    OVER = "over"
+    BLOCKED = "blocked"
+    """Its input cannot be read: the user has to fix it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchProgress:
+    """The progress of a search."""
+
+    method: str
+    state: SearchState
+    text: str
+    """What it waits for, or why it has ended."""
+    round: int = 0
+    """Number of the last round; 0 before the first."""
+    rounds: int | None = None
+    """Largest number of rounds; None: only records bound it."""
+    recorded: int = 0
+    most: int | None = None
+    """Trials at most; None likewise."""
+    reason: str | None = None
+    """Why it has ended: a stable word."""
+
+
+def search_progress(
+    workspace: Workspace,
+    sweep: Sweep,
+    tip: str | None,
+    merged: Sequence[StoredBatch],
+    proposed: Sequence[StoredBatch],
+) -> SearchProgress:
+    """Return the progress of a search from its merged batches, and from those of the work tree."""
+    search = sweep.search
+    assert search is not None
+    new = [batch.name for batch in proposed if batch.lock.round is not None]
+    try:
+        if tip is None or not merged:
+            return _before_first_round(sweep, search, new)
+        return _after_first_round(
+            workspace, sweep, search, EvidenceSource(workspace.repository, tip, batches=tuple(merged)), new
+        )
+    except GeneratorError as error:
+        return SearchProgress(str(search.method), SearchState.BLOCKED, str(error))
+
+
+def _before_first_round(sweep: Sweep, search: AdaptiveSearch, new: Sequence[str]) -> SearchProgress:
+    first = f"`sweep generate {sweep.name}` writes the first round"
+    state, text = (SearchState.PROPOSED, f"merge {new[0]}") if new else (SearchState.DUE, first)
+    bounds = total_bounds(sweep, search)
+    return SearchProgress(str(search.method), state, text, rounds=bounds.rounds, most=bounds.trials)
+
+
+def _after_first_round(
+    workspace: Workspace, sweep: Sweep, search: AdaptiveSearch, source: EvidenceSource, new: Sequence[str]
+) -> SearchProgress:
+    merged = source.batches or ()
+    newest = batches.newest(merged)
+    assert newest is not None
+    program = programs.locked_program_at(
+        workspace.repository, source.commit or "", workspace.settings, sweep, newest.lock.program
+    )
+    evidence = source.evidence(sweep, program.digest)
+    bounds = remaining_bounds(sweep, search, merged, program)
+    state, text, reason = _next_state(workspace, evidence, new)
+    return SearchProgress(
+        str(search.method),
+        state,
+        text,
+        evidence.rounds,
+        None if bounds.rounds is None else evidence.rounds + bounds.rounds,
+        sum(observation.round is not None for observation in evidence.observations),
+        None if bounds.trials is None else evidence.trials + bounds.trials,
+        reason,
+    )
+
+
+def _next_state(
+    workspace: Workspace, evidence: Evidence, new: Sequence[str]
+) -> tuple[SearchState, str, str | None]:
+    if evidence.pending:
+        return SearchState.WAITING, f"waits for the results of {', '.join(evidence.pending)}", None
+    if new:
+        return SearchState.PROPOSED, f"merge {new[0]}", None
+    ended = search_end(evidence)
+    if ended is not None:
+        return SearchState.OVER, ended.text, ended.reason
+    name, number = evidence.sweep.name, evidence.rounds + 1
+    requesters = {
+        NextRoundMode.REVIEW: f"`sweep next {name}` asks for it",
+        NextRoundMode.WORKFLOW: "a workflow asks for it",
+        NextRoundMode.COLLECTOR: "the collector asks for it",
+    }
+    # Whoever else asks leaves the first round of a new program to a person.
+    requester = requesters[workspace.settings.next if evidence.rounds else NextRoundMode.REVIEW]
+    return SearchState.DUE, f"round {number} is due: {requester}", None

@@ -1,0 +1,139 @@
+"""The commit that requests the next round of a search automatically."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from sweepledger.commands.repository import at_commit
+from sweepledger.commands.repository.batch_builder import batch_files
+from sweepledger.commands.repository.workspace import Target
+from sweepledger.commands.rounds.next_round import (
+    ResultsPending,
+    RoundBlocked,
+    RoundDue,
+    SearchEnded,
+    Step,
+    manual_hint,
+    next_step_at,
+    searches_at,
+)
+from sweepledger.errors import RepositoryError
+from sweepledger.repo.git import Change, Repository
+from sweepledger.results.display import one_line
+from sweepledger.results.outcomes import BatchRecords
+from sweepledger.structs.settings import NextRoundMode
+
+LONGEST_REASON = 300
+PROPOSAL_PREFIX = "next"
+"""Folder of branches for rounds that a person merges: `next/<sweep>/<base commit>`."""
+
+
+@dataclass(frozen=True)
+class PushedRound:
+    """A commit that requests a round, and nothing else."""
+
+    due: RoundDue
+    commit: str
+
+
+def step_after(
+    repository: Repository,
+    base: str,
+    sweep: str,
+    fresh: Iterable[BatchRecords] = (),
+    *,
+    refused: RepositoryError | None = None,
+) -> Step | RoundBlocked | None:
+    """Return the next step of a sweep whose results are recorded; None if the collector requests no rounds."""
+    if at_commit.settings_or_defaults(repository, base).next is not NextRoundMode.COLLECTOR:
+        return None
+    hint = manual_hint(sweep)
+    if refused is not None:
+        return RoundBlocked(sweep, f"the round was refused: {refused}"[:LONGEST_REASON], hint)
+    try:
+        return next_step_at(repository, base, sweep, {records.lock.name: records for records in fresh})
+    except Exception as error:  # noqa: BLE001 - whatever a sampler raises, results are recorded all the same
+        return RoundBlocked(sweep, f"the round could not be drawn: {error!r}"[:LONGEST_REASON], hint)
+
+
+def round_files(repository: Repository, base: str, step: Step | RoundBlocked | None) -> Mapping[str, bytes]:
+    """Return the files that a commit on top of `base` adds for a step."""
+    return (
+        batch_files(step.batch, at_commit.settings_or_defaults(repository, base))
+        if isinstance(step, RoundDue)
+        else {}
+    )
+
+
+def step_trailers(step: Step | RoundBlocked | None) -> str:
+    """Return the trailer that describes the next step in the commit's message."""
+    match step:
+        case RoundDue(round=proposal, batch=batch):
+            what = f"{batch.name} (round {proposal.number}, {batch.lock.trials} trials, {proposal.engine})"
+            return f"Next: {one_line(what)}\n"
+        case ResultsPending(evidence=evidence):
+            return f"Next: none before {one_line(', '.join(evidence.pending))}\n"
+        case SearchEnded(reason=reason, text=text):
+            return f"Next: none ({one_line(f'{reason}: {text}')})\n"
+        case RoundBlocked(reason=why):
+            return f"Next: none ({one_line(f'blocked: {why}')})\n"
+        case _:
+            return ""
+
+
+def push_round(target: Target, sweep: str) -> PushedRound | Step | RoundBlocked | None:
+    """Commit the next round of a search, if one is due; else return the next step.
+
+    None if the sweep has no batch yet, or the round is proposed already. Raises ContentionError,
+    RepositoryError.
+    """
+
+    def make(base: str) -> tuple[Change | None, Step | RoundBlocked | None]:
+        step = next_step_at(target.repository, base, sweep)
+        if not isinstance(step, RoundDue):
+            return None, step
+        return Change(_round_message(step), round_files(target.repository, base, step)), step
+
+    commit, step = target.commit(make, proposals=f"{PROPOSAL_PREFIX}/{sweep}")
+    return PushedRound(step, commit) if isinstance(step, RoundDue) and commit is not None else step
+
+
+def idle_searches(repository: Repository, tip: str) -> Iterator[str]:
+    """Yield the searches that wait only for their next round, if the collector requests rounds."""
+    settings = at_commit.settings_or_defaults(repository, tip)
+    if settings.next is not NextRoundMode.COLLECTOR:
+        return
+    for sweep in searches_at(repository, tip, settings):
+        if isinstance(step_after(repository, tip, sweep.name), RoundDue | RoundBlocked):
+            yield sweep.name
+
+
+def _round_message(due: RoundDue) -> str:
+    sweep, proposal, batch = due.sweep, due.round, due.batch
+    search = sweep.search
+    assert search is not None
+    lines = [
+        ("Sweep", sweep.name),
+        ("Batch", batch.name),
+        ("Round", str(proposal.number)),
+        ("Engine", proposal.engine),
+        ("Spec", f"{sweep.path} {sweep.digest}"),
+        ("Trials", str(batch.lock.trials)),
+    ]
+    body = "".join(f"{name}: {one_line(value)}\n" for name, value in lines)
+    return f"next({sweep.name}): round {proposal.number}, {batch.lock.trials} trials of {search.method}\n\n{body}"
+
+
+def push_idle_rounds(target: Target) -> Iterator[PushedRound | RoundBlocked]:
+    """Push the round of every search that waits for nothing else, if settings leave that to the collector.
+
+    Such a round is due after a change of the spec, or if an earlier collector could not draw it. A failure
+    affects only its search, and is yielded. Raises RepositoryError.
+    """
+    tip = target.tip()
+    for sweep in () if tip is None else idle_searches(target.repository, tip):
+        try:
+            result = push_round(target, sweep)
+        except RepositoryError as error:
+            result = RoundBlocked(sweep, str(error), error.hint)
+        if isinstance(result, PushedRound | RoundBlocked):
+            yield result

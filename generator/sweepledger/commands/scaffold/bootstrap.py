@@ -1,0 +1,288 @@
+"""`sweep bootstrap`: the platform's files in `clusters/`, and the steps that remain manual.
+
+A file that was edited is kept and reported until `--force`; `sweep check` compares by the same rule.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from sweepledger import storage
+from sweepledger.commands.repository import base_files
+from sweepledger.commands.repository.settings_edit import edit_settings, read_settings_text
+from sweepledger.commands.repository.workspace import SETTINGS_FILE, Workspace
+from sweepledger.errors import RepositoryError, UsageError
+from sweepledger.formats import bootstrap_yaml as file
+from sweepledger.formats.bootstrap_yaml import BOOTSTRAP_FILE, Bootstrap
+from sweepledger.render import platform
+from sweepledger.render.platform import GitSource, RequiredSecret, flux
+from sweepledger.repo import batches, files
+from sweepledger.structs.file_tree import FileTree
+from sweepledger.structs.run_config import Shape
+from sweepledger.structs.settings import API_SERVER_EGRESS, GIT_EGRESS, Controller, ResultsMode, Settings
+from sweepledger.structs.sweep import Sweep
+from sweepledger.structs.values import bytes_digest
+
+CLUSTERS_FOLDER = "clusters"
+
+
+@dataclass(frozen=True)
+class PlatformComparison:
+    """The files that settings and record give, and the existing ones."""
+
+    wanted: FileTree
+    found: Mapping[str, bytes]
+    recorded: frozenset[str]
+    """What was written last time."""
+    owned: frozenset[str]
+    """What is still as it was written."""
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Return the files that do not exist."""
+        return tuple(path for path, _ in self.wanted if path not in self.found)
+
+    @property
+    def changed(self) -> tuple[str, ...]:
+        """Return the files that the settings now give with other content; files of merged batches never change."""
+        return tuple(
+            path
+            for path, content in self.wanted
+            if self.found.get(path, content) != content
+            and (path in self.owned or path == BOOTSTRAP_FILE)
+            and not is_batch_file(path)
+        )
+
+    @property
+    def stale(self) -> tuple[str, ...]:
+        """Return the files that the settings no longer give."""
+        return tuple(sorted(path for path in self.owned if path not in self.wanted.files))
+
+    @property
+    def edited(self) -> tuple[str, ...]:
+        """Return the files that were edited."""
+        ours = {*self.wanted.files, *self.recorded} - self.owned - {BOOTSTRAP_FILE}
+        return tuple(
+            path
+            for path in sorted(ours & self.found.keys())
+            if self.found[path] != self.wanted.files.get(path) and not is_batch_file(path)
+        )
+
+
+def read_bootstrap(root: Path) -> Bootstrap | None:
+    """Return what was requested last time. Raises RepositoryError."""
+    path = root / BOOTSTRAP_FILE
+    if not path.exists():
+        return None
+    try:
+        return file.read(files.read_input(path))
+    except ValueError as error:
+        raise RepositoryError(
+            f"{BOOTSTRAP_FILE}: {error}", hint="remove it and run `sweep bootstrap` with --force"
+        ) from error
+
+
+def compare_platform(
+    root: Path, settings: Settings, source: GitSource, before: Bootstrap | None
+) -> PlatformComparison:
+    """Compare `clusters/` with what these settings give. Raises StorageError for links."""
+    active = [batch.name for batch in batches.in_work_tree(root) if batch.is_active]
+    rendered = platform.platform_tree(settings, source, base_files.read_bases(root).files, active)
+    expected = FileTree({**rendered.files, BOOTSTRAP_FILE: _bootstrap_file(settings, source, rendered)})
+    tree = files.read_folder(root / CLUSTERS_FOLDER)
+    existing = {f"{CLUSTERS_FOLDER}/{path}": content for path, content in tree}
+    recorded = before.files if before else {}
+    return PlatformComparison(
+        expected, existing, frozenset(recorded), _unedited_files(settings, recorded, existing)
+    )
+
+
+def shapes_in_use(workspace: Workspace) -> frozenset[Shape]:
+    """Return the distributed shapes of active batches and of specs; wrong specs are ignored."""
+    active = (batch.lock.shape for batch in batches.in_work_tree(workspace.root) if batch.is_active)
+    read = (workspace.parse(path) for path in workspace.spec_paths())
+    requested = (sweep.run.shape for sweep in read if isinstance(sweep, Sweep))
+    return frozenset(shape for shape in (*active, *requested) if shape is not None and shape.is_distributed)
+
+
+def is_batch_file(path: str) -> bool:
+    """Return whether a file belongs to a batch: `sweep generate` writes it, and no record lists it."""
+    return path.startswith(f"{flux.ACTIVE}/") and path.endswith(".yaml")
+
+
+def _bootstrap_file(settings: Settings, source: GitSource, rendered: FileTree) -> bytes:
+    digests = {path: digest for path, digest in rendered.digests.items() if not is_batch_file(path)}
+    content = Bootstrap(
+        settings.controller, source.url, source.branch, source.shapes, source.is_public, digests
+    )
+    return file.write(content, banner=platform.BANNER).encode()
+
+
+def _unedited_files(
+    settings: Settings, recorded: Mapping[str, str], existing: Mapping[str, bytes]
+) -> frozenset[str]:
+    """Return the files that are as this command, or `sweep generate`, once wrote them."""
+    owned = {path for path, content in existing.items() if recorded.get(path) == bytes_digest(content)}
+    for path in filter(is_batch_file, existing):
+        name = path.removeprefix(f"{flux.ACTIVE}/").removesuffix(".yaml")
+        if existing[path] == flux.batch_kustomization(name, settings):
+            owned.add(path)
+    return frozenset(owned)
+
+
+PLATFORM_BASES = ("collector/v1", "expiry/v1", "namespace/v1")
+"""Bases of the platform's files: the repository keeps its own, so that no newer version changes them."""
+
+
+@dataclass(frozen=True)
+class BootstrapRequest:
+    """The options of the command; None: as requested before, else as the repository has it."""
+
+    controller: Controller
+    url: str | None = None
+    branch: str | None = None
+    shapes: tuple[Shape, ...] | None = None
+    is_public: bool | None = None
+    mode: ResultsMode | None = None
+    force: bool = False
+
+
+@dataclass(frozen=True)
+class Bootstrapped:
+    """What was written, and what remains manual."""
+
+    settings: Settings
+    source: GitSource
+    written: tuple[str, ...]
+    removed: tuple[str, ...]
+    kept: tuple[str, ...]
+    """Files that were edited: the settings no longer change them."""
+    changed_settings: tuple[str, ...]
+
+    @property
+    def secrets(self) -> tuple[RequiredSecret, ...]:
+        """Return the Secrets to create manually."""
+        return platform.required_secrets(self.settings, self.source)
+
+    @property
+    def gaps(self) -> tuple[str, ...]:
+        """Return what the settings leave open, and what the platform lacks because of it."""
+        return unset_settings(self.settings, self.source)
+
+    @property
+    def results_folder(self) -> tuple[str, ...]:
+        """Return the commands that make the root of the results export."""
+        return platform.results_folder_commands(self.settings)
+
+    @property
+    def ruleset(self) -> str:
+        """Return how a server without hooks confines the collector."""
+        return platform.ruleset(self.settings, self.source)
+
+    @property
+    def key_pair(self) -> tuple[str, ...]:
+        """Return the commands that make the collector's key for signing, and its line of `signers`."""
+        return platform.key_pair_commands()
+
+    @property
+    def owners(self) -> tuple[str, ...]:
+        """Return the lines of CODEOWNERS that have the platform team review its own files."""
+        return platform.codeowners()
+
+
+def bootstrap(workspace: Workspace, request: BootstrapRequest) -> Bootstrapped:
+    """Write the platform's files and set `controller:` and `results.mode:`; a second run changes nothing.
+
+    Edited files are overwritten only with `force`. Raises UsageError, RepositoryError, SpecError.
+    """
+    files.refuse_links(workspace.root, CLUSTERS_FOLDER, flux.ACTIVE, SETTINGS_FILE)
+    recorded = read_bootstrap(workspace.root)
+    source = _source(workspace, request, recorded)
+    edit = edit_settings(read_settings_text(workspace.root), _edits(workspace.settings, request, source))
+    settings = edit.settings
+    compared = compare_platform(workspace.root, settings, source, recorded)
+    kept = () if request.force else compared.edited
+    due = {*compared.missing, *compared.changed, *(compared.edited if request.force else ())}
+    written = tuple(sorted(due & compared.wanted.files.keys()))
+    for path in written:
+        storage.write_file(workspace.root / path, compared.wanted[path])
+    for path in compared.stale:
+        with storage.storage_errors(workspace.root / path):
+            (workspace.root / path).unlink()
+    base_files.write_bases(workspace.root, PLATFORM_BASES)
+    if edit.changes:
+        storage.write_file(workspace.root / SETTINGS_FILE, edit.text.encode())
+    return Bootstrapped(settings, source, written, compared.stale, kept, edit.changes)
+
+
+def unset_settings(settings: Settings, source: GitSource) -> tuple[str, ...]:
+    """Return what the settings leave open."""
+    gaps = []
+    names = platform.Names.of(settings)
+    if "collector" not in settings.images:
+        gaps.append("images.collector: not set, so the collector is suspended; `sweep pin collector` sets it")
+    if not settings.signers:
+        refused = settings.results.mode is ResultsMode.BRANCH
+        lost = (
+            "`sweep check` refuses the collector's branches" if refused else "no signature protects results"
+        )
+        gaps.append(f"signers: not set, so {lost}; list the public half of the key {platform.SIGNING_KEY!r}")
+    if settings.results.nfs is None:
+        gaps.append(
+            f"results.nfs: not set, so no volume is written; make the claim "
+            f"{settings.results.claim!r} in {names.trials} (ReadWriteMany) and in {names.collector} "
+            "(ReadOnlyMany) over the same data"
+        )
+    if not settings.pools or any(pool.max_nodes is None for pool in settings.pools.values()):
+        gaps.append(
+            "pools: without max_nodes for each, the quota bounds no cpu, memory or GPUs; nor is there a "
+            "sample of such a pool's queue"
+        )
+    if (
+        settings.results.keep_days is not None
+        and GIT_EGRESS not in settings.egress
+        and source.port is not None
+    ):
+        gaps.append(
+            f"egress.{GIT_EGRESS}: not set, so what deletes old results may reach every host on port {source.port}"
+        )
+    ports = platform.ports_to_anywhere(settings, source)
+    if ports:
+        listed = ", ".join(map(str, ports))
+        gaps.append(
+            f"egress.{GIT_EGRESS}, egress.{API_SERVER_EGRESS}: not both set, so the collector may reach every host "
+            f"on ports {listed}; name the addresses of the git server and of the API server"
+        )
+    return tuple(gaps)
+
+
+def _source(workspace: Workspace, request: BootstrapRequest, recorded: Bootstrap | None) -> GitSource:
+    """Return the source as requested, else as requested before, else as the repository has it.
+
+    Shapes in use are always allowed.
+    """
+    url = request.url or (recorded.url if recorded else workspace.remote_url())
+    branch = request.branch or (recorded.branch if recorded else workspace.settings.branch)
+    shapes = {*(request.shapes if request.shapes is not None else (recorded.shapes if recorded else ()))}
+    in_use = shapes_in_use(workspace)
+    public = request.is_public if request.is_public is not None else bool(recorded and recorded.is_public)
+    try:
+        source = GitSource(url, branch, tuple(sorted(shapes | in_use)), is_public=public)
+    except ValueError as error:
+        raise UsageError(
+            str(error), hint="--repo https://git.example/team/sweeps.git --branch main"
+        ) from error
+    if request.controller is Controller.FLUX and source.scheme == "file":
+        raise UsageError("Flux reads no file:// URL", hint="serve the repository by https or ssh")
+    if not all(shape.is_distributed for shape in source.shapes):
+        raise UsageError("--shape is for distributed shapes; plain Jobs are always allowed")
+    return source
+
+
+def _edits(settings: Settings, request: BootstrapRequest, source: GitSource) -> Mapping[tuple[str, ...], str]:
+    """Return the values to set, by key."""
+    mode = request.mode or settings.results.mode
+    edits = {("controller",): request.controller.value, ("results", "mode"): mode.value}
+    if settings.branch != source.branch:
+        edits["branch",] = source.branch
+    return edits

@@ -1,0 +1,143 @@
+"""`sweep init`: a complete new repository of sweeps; `sweep new`: a commented spec."""
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from sweepledger import storage
+from sweepledger.commands.repository.base_files import KEEP_FILES
+from sweepledger.commands.repository.workspace import SPECS, Workspace
+from sweepledger.commands.scaffold.templates import EXAMPLE, first_files
+from sweepledger.errors import RepositoryError, UsageError
+from sweepledger.repo import files
+from sweepledger.repo.git import Repository, create_repository
+from sweepledger.repo.package_data import base_folder, workflows_folder
+from sweepledger.spec.schemas import schema_text
+from sweepledger.spec.starter import MNIST, PLAIN, SCHEMA_FILE, starter_spec
+from sweepledger.structs.file_tree import FileTree
+from sweepledger.structs.names import MAX_SWEEP_NAME_LENGTH, RESERVED_SWEEP_NAMES, is_sweep_name
+from sweepledger.structs.settings import Controller, GenerateMode, NextRoundMode
+
+BRANCH = "main"
+REPOSITORY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
+"""Pattern of a repository's name, which is quoted in prose."""
+
+ON_MERGE = ".github/workflows/generate.yaml"
+BY_WORKFLOW = ".github/workflows/next.yaml"
+"""The two workflows that write to the branch: only if this was chosen."""
+
+COPIED_BASES = re.compile(r"(?:trial|jobs|launcher|components/[a-z0-9-]+)/v[1-9][0-9]*/", re.ASCII)
+"""Bases of any batch. Those of distributed shapes come with their first batch, and those of the platform with
+`sweep bootstrap`.
+"""
+
+
+@dataclass(frozen=True)
+class NewRepository:
+    """A new repository."""
+
+    folder: Path
+    commit: str
+    files: tuple[str, ...]
+    example: str = EXAMPLE
+
+
+def init(
+    folder: Path,
+    *,
+    name: str | None = None,
+    controller: str = "none",
+    generate: str = GenerateMode.IN_PULL_REQUEST,
+    next_: str = NextRoundMode.REVIEW,
+) -> NewRepository:
+    """Create a repository in a new or empty folder, with its first commit on `main`.
+
+    Raises UsageError for a folder that is not empty, RepositoryError inside another repository, StorageError;
+    nothing is left then.
+    """
+    called = name or folder.resolve().name
+    if not REPOSITORY_NAME.fullmatch(called):
+        raise UsageError(
+            f"{called!r} is not a valid name for a repository",
+            hint="letters, digits, dashes and points: --name",
+        )
+    if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
+        raise UsageError(f"{folder} is not an empty folder", hint="choose another, or empty it")
+    around = _repository_around(folder.resolve())
+    if around is not None:
+        raise RepositoryError(
+            f"{folder} would be inside the repository {around}", hint="choose a folder outside of it"
+        )
+    tree = first_tree(called, Controller(controller), GenerateMode(generate), NextRoundMode(next_))
+    commit = ""
+
+    def finish(made: Path) -> None:
+        nonlocal commit
+        commit = create_repository(made, BRANCH, "Start a repository of sweeps\n")
+
+    files.make_folder(folder.resolve(), tree, finish)
+    return NewRepository(folder, commit, tuple(path for path, _ in tree))
+
+
+def first_tree(name: str, controller: Controller, generate: GenerateMode, next_: NextRoundMode) -> FileTree:
+    """Return every file of a new repository; `sweep bootstrap`, which knows its URL, adds `clusters/`."""
+    unasked = {
+        path
+        for path, chosen in (
+            (ON_MERGE, generate is GenerateMode.ON_MERGE),
+            (BY_WORKFLOW, next_ is NextRoundMode.WORKFLOW),
+        )
+        if not chosen
+    }
+    return FileTree(
+        {
+            **first_files(name, controller, generate, next_),
+            **{
+                path: content
+                for path, content in files.read_sources(workflows_folder())
+                if path not in unasked
+            },
+            f"{SPECS}/{SCHEMA_FILE}": schema_text("sweep").encode(),
+            f"{SPECS}/{EXAMPLE}.yaml": starter_spec(EXAMPLE).encode(),
+            **dict.fromkeys(KEEP_FILES, b""),
+            **{
+                f"base/{path}": content
+                for path, content in files.read_sources(base_folder())
+                if COPIED_BASES.match(path)
+            },
+        }
+    )
+
+
+def _repository_around(folder: Path) -> Path | None:
+    repository = next(place for place in (folder, *folder.parents) if place.is_dir())
+    try:
+        return Repository.find(repository).folder
+    except RepositoryError:
+        return None
+
+
+def new(workspace: Workspace, name: str) -> Path:
+    """Write `sweeps/<name>.yaml`, and the schema that editors explain its keys by.
+
+    Raises UsageError if the name is no name or taken, StorageError if `sweeps/` is a link.
+    """
+    if name in RESERVED_SWEEP_NAMES:
+        raise UsageError(f"{name!r} is reserved", hint="choose another name")
+    if not is_sweep_name(name):
+        raise UsageError(
+            f"{name!r} is not a valid sweep name",
+            hint=f"lower-case letters, digits and dashes, a letter first, at most {MAX_SWEEP_NAME_LENGTH}",
+        )
+    path = workspace.root / SPECS / f"{name}.yaml"
+    files.refuse_links(workspace.root, SPECS)
+    if os.path.lexists(path):
+        raise UsageError(f"{SPECS}/{name}.yaml exists", hint="choose another name, or edit it")
+    settings = workspace.settings
+    has_mnist = "mnist" in settings.datasets and (workspace.root / "trainer").is_dir()
+    text = starter_spec(name, example=MNIST if has_mnist else PLAIN, clones=settings.code is not None)
+    # Committed beside the specs, so that every clone has it, offline, in the version that wrote them.
+    storage.write_file(path.with_name(SCHEMA_FILE), schema_text("sweep").encode())
+    storage.write_file(path, text.encode())
+    return path

@@ -1,0 +1,1 @@
+"""The comparisons of `sweep verify`: files, recorded batches, commits, rebuilt results."""

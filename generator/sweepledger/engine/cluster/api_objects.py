@@ -1,0 +1,206 @@
+"""Objects of the Kubernetes API as JSON: strict checks of their shape, and lenient access to their fields.
+
+A proxy or a wrapper may be between kubectl and a server, so a response may have any shape. A field that is
+absent, or of another type, reads as empty.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from sweepledger.structs.kubernetes import Manifest
+
+Object = dict[str, Any]
+
+LATEST_TIME = datetime(9999, 1, 1, tzinfo=UTC).timestamp()
+"""Later times cannot be represented in every time zone."""
+
+
+def value_at(node: object, *path: str) -> Any:
+    """Return the value at a path; None if there is none."""
+    for name in path:
+        node = node.get(name) if isinstance(node, dict) else None
+    return node
+
+
+def text_at(node: object, *path: str) -> str:
+    """Return the text at a path; empty if there is none."""
+    value = value_at(node, *path)
+    return value if isinstance(value, str) else ""
+
+
+def int_at(node: object, *path: str) -> int | None:
+    """Return the whole number at a path; None if there is none."""
+    value = value_at(node, *path)
+    return value if type(value) is int else None
+
+
+def objects_at(node: object, *path: str) -> list[Object]:
+    """Return the objects of the list at a path."""
+    values = value_at(node, *path)
+    return [item for item in values if isinstance(item, dict)] if isinstance(values, list) else []
+
+
+def named_object(node: object, name: str, *path: str) -> Object:
+    """Return the object with a name in the list at a path; empty if there is none."""
+    return next((item for item in objects_at(node, *path) if item.get("name") == name), {})
+
+
+def condition(node: object, name: str) -> Object:
+    """Return a condition of a status; empty if it is not set."""
+    return next((item for item in objects_at(node, "status", "conditions") if item.get("type") == name), {})
+
+
+def has_condition(node: object, name: str) -> bool:
+    """Return whether a condition of a status is true."""
+    return condition(node, name).get("status") == "True"
+
+
+def time_at(node: object, *path: str) -> float | None:
+    """Return the time at a path in seconds since 1970; None also for 1970 itself, by which runtimes mean unknown."""
+    try:
+        seconds = datetime.fromisoformat(text_at(node, *path)).timestamp()
+    except (ValueError, OverflowError):
+        return None
+    return seconds if 0 < seconds < LATEST_TIME else None
+
+
+MAX_DEPTH = 128
+"""Levels of nesting; objects of Kubernetes and controllers have far fewer."""
+MAX_BRACKETS = 4_000_000
+"""Lists and objects in one response: 20,000 Jobs have half as many."""
+NESTED = frozenset({dict, list})
+EXCERPT_LENGTH = 80
+
+
+Predicate = Callable[[Any], bool]
+
+
+class UnexpectedAnswerError(Exception):
+    """The response is not one of Kubernetes; the text describes it."""
+
+
+def parse_object(output: bytes) -> dict[str, Any]:
+    """Return the JSON object in an output. Raises UnexpectedAnswerError."""
+    try:
+        if output.count(b"{") + output.count(b"[") > MAX_BRACKETS:
+            raise UnexpectedAnswerError(f"{len(output)} bytes with more than {MAX_BRACKETS} brackets")
+        found = json.loads(output)
+    except (ValueError, RecursionError) as error:
+        raise UnexpectedAnswerError(f"invalid JSON: {excerpt(output)}") from error
+    if not isinstance(found, dict) or _is_deep(found):
+        raise UnexpectedAnswerError(f"something that is not a Kubernetes object: {excerpt(output)}")
+    return found
+
+
+def require_text(found: Mapping[str, Any], *path: str) -> str:
+    """Return the text at a path. Raises UnexpectedAnswerError."""
+    node: Any = found
+    for name in path:
+        node = node.get(name) if isinstance(node, dict) else None
+    if not isinstance(node, str):
+        raise UnexpectedAnswerError(f"an object without {'.'.join(path)}: {_excerpt_json(found)}")
+    return node
+
+
+def require_object(found: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return an object after a check of its kind and common fields. Raises UnexpectedAnswerError."""
+    require_text(found, "kind")
+    return _require_shape(found)
+
+
+def require_list(found: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
+    """Return the objects of a list response. Raises UnexpectedAnswerError."""
+    items = found.get("items")
+    if not isinstance(items, list):
+        raise UnexpectedAnswerError(f"something that is not a list of objects: {_excerpt_json(found)}")
+    return tuple(map(_require_shape, items))
+
+
+def continue_token(found: Mapping[str, Any]) -> str | None:
+    """Return the token that requests the next page of a list; None at its end."""
+    metadata = found.get("metadata")
+    token = metadata.get("continue") if isinstance(metadata, dict) else None
+    return token if isinstance(token, str) and token else None
+
+
+def excerpt(output: bytes) -> str:
+    """Return the beginning of an output in quotes."""
+    return repr(output[:EXCERPT_LENGTH].decode(errors="replace")) + (
+        "…" if len(output) > EXCERPT_LENGTH else ""
+    )
+
+
+def _excerpt_json(found: Any) -> str:
+    # A large value is not encoded completely for its first characters.
+    encoder = json.JSONEncoder()
+    text = ""
+    for part in encoder.iterencode(found):
+        text += part[: EXCERPT_LENGTH + 1]
+        if len(text) > EXCERPT_LENGTH:
+            break
+    return excerpt(text.encode(errors="replace"))
+
+
+def _require_shape(found: Any) -> Mapping[str, Any]:
+    require_text(found if isinstance(found, dict) else {"": found}, "metadata", "name")
+    for path, is_right in SHAPE:
+        for node in _nodes_at(found, path):
+            # A controller may write null for an empty field, except for the two that are read without a check.
+            if not is_right(node) and (node is not None or path in NEVER_NULL):
+                raise UnexpectedAnswerError(f"an object with {'.'.join(path)} {_excerpt_json(node)}")
+    checked: Mapping[str, Any] = found
+    return checked
+
+
+def _nodes_at(node: Any, path: tuple[str, ...]) -> Iterator[Any]:
+    for name in path:
+        if not isinstance(node, dict) or name not in node:
+            return
+        node = node[name]
+    yield node
+
+
+def _is_deep(found: Any) -> bool:
+    level = [found]
+    for _ in range(MAX_DEPTH):
+        children = (node.values() if type(node) is dict else node for node in level)
+        level = [child for group in children for child in group if type(child) in NESTED]
+        if not level:
+            return False
+    return True
+
+
+def _is_object(node: Any) -> bool:
+    return isinstance(node, dict)
+
+
+def _are_objects(node: Any) -> bool:
+    return isinstance(node, list) and all(isinstance(item, dict) for item in node)
+
+
+def _are_texts(node: Any) -> bool:
+    return isinstance(node, list) and all(isinstance(item, str) for item in node)
+
+
+def _is_by_text(node: Any) -> bool:
+    return isinstance(node, dict) and all(isinstance(item, str) for item in node.values())
+
+
+SHAPE: tuple[tuple[tuple[str, ...], Predicate], ...] = (
+    (("metadata", "labels"), _is_by_text),
+    (("metadata", "ownerReferences"), _are_objects),
+    (("spec",), _is_object),
+    (("spec", "accessModes"), _are_texts),
+    (("status",), _is_object),
+    (("status", "conditions"), _are_objects),
+    (("status", "sync"), _is_object),
+)
+"""Fields that are read without a check of their type, and the type that they must have if present."""
+NEVER_NULL = frozenset({("metadata", "labels"), ("spec",)})
+
+
+def object_names(manifests: Iterable[Manifest]) -> tuple[str, ...]:
+    """Return the names of objects, sorted."""
+    return tuple(sorted(str(manifest["metadata"]["name"]) for manifest in manifests))

@@ -1,0 +1,295 @@
+"""Helper pods: the reader pod and the write test, short-lived and hardened like trials.
+
+The reader pod reads the results volume if no collector may run in the cluster. The write test is a Job that
+writes to the volume as a trial does, which is the only way to check the mode of its root folder.
+"""
+
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from sweepledger.engine.cluster import archive
+from sweepledger.engine.cluster.api_objects import has_condition
+from sweepledger.engine.cluster.health import HealthFinding, HealthStatus
+from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
+from sweepledger.errors import ToolError
+from sweepledger.formats.record_json import LARGEST_TRIAL_FILE
+from sweepledger.process import Limits, ProcessStream
+from sweepledger.storage import storage_error
+from sweepledger.structs.kubernetes import (
+    COMPONENT_LABEL,
+    DOCTOR_POD,
+    QUEUE_LABEL,
+    READER_POD,
+    READER_POD_SECONDS,
+    TRIAL_USER,
+)
+
+T = TypeVar("T")
+
+
+def hardened_pod_spec(
+    container: Mapping[str, Any], volumes: list[dict[str, Any]], **more: object
+) -> dict[str, Any]:
+    """Return a pod spec that Pod Security "restricted" admits; `more` are further keys."""
+    return {
+        "restartPolicy": "Never",
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": TRIAL_USER,
+            "runAsGroup": TRIAL_USER,
+            "fsGroup": TRIAL_USER,
+            "fsGroupChangePolicy": "OnRootMismatch",
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "containers": [
+            {
+                **container,
+                "securityContext": {
+                    "allowPrivilegeEscalation": False,
+                    "capabilities": {"drop": ["ALL"]},
+                    "privileged": False,
+                    "readOnlyRootFilesystem": True,
+                    "runAsNonRoot": True,
+                },
+            }
+        ],
+        "volumes": volumes,
+        **more,
+    }
+
+
+def container_resources(cpu: str, memory: str) -> dict[str, dict[str, str]]:
+    """Return requests that equal their limits."""
+    amounts = {"cpu": cpu, "memory": memory, "ephemeral-storage": "64Mi"}
+    return {"requests": amounts, "limits": dict(amounts)}
+
+
+WRITE_TEST_NAME = DOCTOR_POD.component
+"""One name, so that the cluster refuses a second test at the same time."""
+WRITE_TEST_TITLE = "a trial may write results"
+WRITE_TEST_SECONDS = 120
+
+
+def write_test_job(namespace: str, claim: str, image: str, account: str) -> dict[str, Any]:
+    """Return the Job: hardened like a trial, with a folder that the kubelet creates for a subPath."""
+    labels = {"app.kubernetes.io/name": "sweepledger", COMPONENT_LABEL: WRITE_TEST_NAME}
+    container = {
+        "name": "trial",
+        "image": image,
+        "command": [*DOCTOR_POD.command],
+        "resources": container_resources("100m", "64Mi"),
+        "volumeMounts": [
+            {"name": "results", "mountPath": "/sweep/results", "subPath": f"{WRITE_TEST_NAME}/0"}
+        ],
+    }
+    volumes = [{"name": "results", "persistentVolumeClaim": {"claimName": claim}}]
+    pod = hardened_pod_spec(
+        container, volumes, serviceAccountName=account, activeDeadlineSeconds=WRITE_TEST_SECONDS
+    )
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": WRITE_TEST_NAME, "namespace": namespace, "labels": labels},
+        "spec": {"backoffLimit": 0, "template": {"metadata": {"labels": labels}, "spec": pod}},
+    }
+
+
+def run_write_test(
+    kubectl: Kubectl,
+    manifest: dict[str, Any],
+    *,
+    patience: float,
+    clock: Callable[[], float] = time.monotonic,
+) -> HealthFinding:
+    """Run the Job and return its result; the Job is deleted in all cases."""
+    namespace = manifest["metadata"]["namespace"]
+    try:
+        kubectl.create(manifest)
+    except ToolError as error:
+        return HealthFinding("storage", WRITE_TEST_TITLE, HealthStatus.NOT_CHECKED, str(error), error.hint)
+    try:
+        return _await_job(kubectl, namespace, patience, clock)
+    except ToolError as error:
+        return HealthFinding("storage", WRITE_TEST_TITLE, HealthStatus.NOT_CHECKED, str(error), error.hint)
+    finally:
+        with suppress(ToolError):  # the result is known, or cannot be
+            kubectl.delete("jobs.batch", WRITE_TEST_NAME, namespace)
+
+
+def _await_job(
+    kubectl: Kubectl, namespace: str, patience: float, clock: Callable[[], float]
+) -> HealthFinding:
+    for job in _poll(lambda: kubectl.get("jobs.batch", WRITE_TEST_NAME, namespace), patience, clock):
+        if has_condition(job, "Complete"):
+            return HealthFinding(
+                "storage", WRITE_TEST_TITLE, HealthStatus.OK, "a Job wrote and removed a file"
+            )
+        if has_condition(job, "Failed"):
+            hint = (
+                f"at the volume's root: chgrp {TRIAL_USER} . && chmod 2770 . "
+                "(NFS: the export without root_squash)"
+            )
+            message = "a Job could not write as a trial would"
+            return HealthFinding("storage", WRITE_TEST_TITLE, HealthStatus.WRONG, message, hint)
+    message = "no node ran the Job in time"
+    hint = f"`kubectl get events --namespace {namespace}` shows why; to wait longer: --patience SECONDS"
+    return HealthFinding("storage", WRITE_TEST_TITLE, HealthStatus.NOT_CHECKED, message, hint)
+
+
+def _poll(read: Callable[[], T], patience: float, clock: Callable[[], float]) -> Iterator[T]:
+    """Yield a new reading each second until `patience` seconds have passed."""
+    deadline = clock() + patience
+    while True:
+        yield read()
+        if clock() >= deadline:
+            return
+        time.sleep(1)
+
+
+RESULTS_PATH = "/sweep/results"
+TRANSFER_SECONDS = 1200
+
+SEND_SCRIPT = """\
+export LC_ALL=C
+[ -d "$0" ] || exec head -c 1024 /dev/zero
+cd "$0" || exit
+list=$(find . -mindepth 2 -maxdepth 2 ! -path '*[!A-Za-z0-9./-]*' \
+    \\( -name '*.json' -o -name '*.out' -o -name '*.err' \\) -type f -size -SIZE) || exit
+[ -n "$list" ] || exec head -c 1024 /dev/zero
+printf '%s\\n' "$list" | tar -cf - -T -
+[ $? -le 1 ]
+""".replace("SIZE", str(LARGEST_TRIAL_FILE // 512 + 1))
+"""Writes a batch's folder as an archive to standard output; an empty archive if it has no files.
+
+Beware: tar takes a line of the list that begins with a dash for an option, and file names are untrusted. Names
+therefore begin with `./` and contain no line break. `-size` is the apparent size, so that no sparse file of a
+terabyte is sent. Exit code 1 of tar means that a file changed meanwhile, because its trial still runs.
+"""
+
+
+def reader_pod_manifest(
+    name: str, namespace: str, claim: str, image: str, queue: str | None
+) -> dict[str, Any]:
+    """Return the pod, which mounts the results volume read-only and sleeps."""
+    labels = {"app.kubernetes.io/name": "sweepledger", COMPONENT_LABEL: READER_POD.component}
+    container = {
+        "name": "reader",
+        "image": image,
+        "command": [*READER_POD.command],
+        "resources": container_resources("100m", "128Mi"),
+        "volumeMounts": [{"name": "results", "mountPath": RESULTS_PATH, "readOnly": True}],
+    }
+    volumes = [{"name": "results", "persistentVolumeClaim": {"claimName": claim, "readOnly": True}}]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "labels": labels if queue is None else labels | {QUEUE_LABEL: queue},
+        },
+        "spec": hardened_pod_spec(container, volumes, activeDeadlineSeconds=READER_POD_SECONDS),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderPod:
+    """A running reader pod."""
+
+    kubectl: Kubectl
+    name: str
+    namespace: str
+
+    def copy(self, batch: str, into: Path) -> None:
+        """Copy a batch's folder completely, or not at all. Raises ClusterError, StorageError."""
+        with tempfile.TemporaryDirectory(dir=into) as staging:
+            folder = Path(staging) / "batch"
+            folder.mkdir()
+            try:
+                with self._reading(
+                    "sh", "-c", SEND_SCRIPT, f"{RESULTS_PATH}/{batch}", limit=archive.LARGEST_ARCHIVE
+                ) as source:
+                    archive.unpack(source, folder)
+            except archive.ArchiveError as error:
+                message = f"the reader pod sent an invalid archive of {batch}: {error}"
+                raise ClusterError(message, hint="check that its image is the intended one") from error
+            except OSError as error:
+                raise storage_error(into, error) from error
+            folder.rename(into / batch)
+
+    @contextmanager
+    def opened(self, path: str, size: int) -> Iterator[ProcessStream]:
+        """Open a file of the volume with a recorded size; at most one byte more is read.
+
+        The caller must verify its checksum: `cat` follows links, which a trial can create in its folder.
+        """
+        with self._reading("cat", "--", f"{RESULTS_PATH}/{path}", limit=size + 1) as source:
+            yield source
+
+    def _reading(self, *words: str, limit: int) -> AbstractContextManager[ProcessStream]:
+        call = ("exec", self.name, f"--namespace={self.namespace}", "--container=reader", "--", *words)
+        return self.kubectl.stream(*call, limits=Limits(TRANSFER_SECONDS, limit))
+
+
+@contextmanager
+def running_reader_pod(
+    kubectl: Kubectl,
+    pod: dict[str, Any],
+    *,
+    patience: float,
+    clock: Callable[[], float] = time.monotonic,
+) -> Iterator[ReaderPod]:
+    """Run the pod for the time of a block.
+
+    Raises ClusterError, also if no node runs the pod within `patience` seconds.
+    """
+    name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
+    kubectl.create(pod)
+    try:
+        _await_pod(kubectl, name, namespace, patience, clock)
+        yield ReaderPod(kubectl, name, namespace)
+    finally:
+        # The pod also ends by itself, and the first error is the one to report.
+        with suppress(ToolError):
+            kubectl.delete("pods", name, namespace)
+
+
+def copy_batches(
+    kubectl: Kubectl,
+    pod: dict[str, Any],
+    batches: Iterable[str],
+    into: Path,
+    *,
+    patience: float,
+    clock: Callable[[], float] = time.monotonic,
+) -> None:
+    """Copy the folders of batches into `into` through a pod. Raises as `running_reader_pod` does."""
+    with running_reader_pod(kubectl, pod, patience=patience, clock=clock) as reader:
+        for batch in batches:
+            reader.copy(batch, into)
+
+
+def _await_pod(
+    kubectl: Kubectl, name: str, namespace: str, patience: float, clock: Callable[[], float]
+) -> None:
+    phase = ""
+    for pod in _poll(lambda: kubectl.get("pods", name, namespace), patience, clock):
+        phase = "deleted" if pod is None else str((pod.get("status") or {}).get("phase"))
+        if phase == "Running":
+            return
+        if phase in {"Failed", "Succeeded", "deleted"}:
+            raise ClusterError(
+                f"the reader pod {name} did not keep running ({phase})",
+                hint=f"`kubectl get events --namespace {namespace}` shows why",
+            )
+    raise ClusterError(
+        f"the reader pod {name} is still {phase}: no node has run it in time",
+        hint=f"`kubectl describe pod {name} --namespace {namespace}` shows why while it waits",
+    )

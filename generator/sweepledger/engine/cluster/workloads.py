@@ -1,0 +1,151 @@
+"""Workloads, the objects that run trials on the cluster (Job, JobSet and others), and the state that they report."""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from sweepledger.engine.cluster import api_objects
+from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
+from sweepledger.structs.kubernetes import BATCH_LABEL, INDEX_LABEL, WORKLOAD_KINDS, Kind, Manifest
+from sweepledger.structs.run_config import Shape
+
+ABSENT = frozenset({"NotFound", "UnknownKind"})
+SUCCESS_CONDITIONS = ("Complete", "Completed", "Succeeded")
+END_CONDITIONS = (*SUCCESS_CONDITIONS, "Failed")
+"""Conditions of a workload that has ended."""
+
+NUMBER = re.compile(r"[0-9]{1,9}", re.ASCII)
+RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """An object that runs one trial of a batch, or all."""
+
+    index: int | None
+    """The trial's index; None if it runs all trials."""
+    has_ended: bool
+    is_complete: bool
+    """Whether it ended successfully."""
+    finished: float | None
+    """Time of its end in seconds since 1970; None if it is unknown."""
+    is_suspended: bool
+    """Whether a queue or a user has suspended it."""
+    completed: str = ""
+    failed: str = ""
+    """Failed completion indexes, and completed ones above, as a Job lists them: `0,3-7`."""
+
+    def succeeded(self, trials: int) -> Iterator[int]:
+        """Yield the indexes of successful trials."""
+        if self.index is None:
+            yield from parse_indexes(self.completed, trials)
+        elif self.is_complete and self.index < trials:
+            yield self.index
+
+    def ended(self, trials: int) -> Iterator[int]:
+        """Yield the indexes of trials that have no further attempt."""
+        if self.index is not None:
+            yield from range(self.index, min(self.index + 1, trials) if self.has_ended else self.index)
+        elif self.has_ended:
+            yield from range(trials)
+        else:
+            yield from parse_indexes(self.completed, trials)
+            yield from parse_indexes(self.failed, trials)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchWorkloads:
+    """The workloads of one batch."""
+
+    workloads: tuple[Workload, ...] = ()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether any workload has not ended."""
+        return any(not workload.has_ended for workload in self.workloads)
+
+    def have_ended(self, expected: int) -> bool:
+        """Return whether all expected workloads exist and have ended."""
+        return len(self.workloads) >= expected and not self.is_running
+
+    @property
+    def finished(self) -> float | None:
+        """Time when the last workload ended; None if it is unknown."""
+        times = (workload.finished for workload in self.workloads if workload.finished is not None)
+        return max(times, default=None)
+
+    def succeeded(self, trials: int) -> frozenset[int]:
+        """Return the indexes of successful trials."""
+        return frozenset(index for workload in self.workloads for index in workload.succeeded(trials))
+
+    def suspended(self, trials: int) -> frozenset[int]:
+        """Return the indexes of trials whose workload is suspended."""
+        suspended = [workload for workload in self.workloads if workload.is_suspended]
+        every = range(trials) if any(workload.index is None for workload in suspended) else ()
+        return frozenset((*every, *(workload.index for workload in suspended if workload.index is not None)))
+
+    def ended(self, trials: int) -> frozenset[int]:
+        """Return the indexes of trials that have no further attempt."""
+        return frozenset(index for workload in self.workloads for index in workload.ended(trials))
+
+
+def api_path(shape: Shape) -> str:
+    """Return the API path of a shape's workloads, with `{}` for the namespace."""
+    kind = WORKLOAD_KINDS[shape]
+    return f"/apis/{kind.api_version}/namespaces/{{}}/{kind.plural}"
+
+
+def list_workloads(
+    kubectl: Kubectl, namespace: str, shapes: Iterable[Shape]
+) -> dict[tuple[str, str], BatchWorkloads]:
+    """Return the workloads of all batches by batch name and API path; other objects are ignored.
+
+    A kind that the server does not know has none. Raises ClusterError.
+    """
+    workloads: dict[tuple[str, str], list[Workload]] = {}
+    for path, kind in sorted({(api_path(shape), WORKLOAD_KINDS[shape]) for shape in shapes}, key=_path):
+        try:
+            for page in kubectl.pages(path.format(namespace), BATCH_LABEL):
+                for manifest in page:
+                    metadata = manifest["metadata"]
+                    batch = metadata.get("labels", {}).get(BATCH_LABEL)
+                    # An object with an owner was created by the controller of another workload.
+                    if batch is not None and not metadata.get("ownerReferences"):
+                        workloads.setdefault((batch, path), []).append(parse_workload(manifest, kind))
+        except ClusterError as error:
+            if error.reason not in ABSENT:
+                raise
+    return {key: BatchWorkloads(tuple(listed)) for key, listed in workloads.items()}
+
+
+def _path(pair: tuple[str, Kind]) -> str:
+    return pair[0]
+
+
+def parse_workload(manifest: Manifest, kind: Kind) -> Workload:
+    """Return the workload of a manifest; its kind is a parameter because items of a list do not contain it."""
+    index = api_objects.text_at(manifest, "metadata", "labels", INDEX_LABEL)
+    has_ended = any(api_objects.has_condition(manifest, name) for name in END_CONDITIONS)
+    ended = [
+        moment
+        for name in END_CONDITIONS
+        if (moment := api_objects.time_at(api_objects.condition(manifest, name), "lastTransitionTime"))
+        is not None
+    ]
+    return Workload(
+        index=int(index) if NUMBER.fullmatch(index) else None,
+        has_ended=has_ended,
+        is_complete=any(api_objects.has_condition(manifest, name) for name in SUCCESS_CONDITIONS),
+        finished=max(ended, default=None) if has_ended else None,
+        is_suspended=api_objects.value_at(manifest, *kind.policy, "suspend") is True,
+        completed=api_objects.text_at(manifest, "status", "completedIndexes"),
+        failed=api_objects.text_at(manifest, "status", "failedIndexes"),
+    )
+
+
+def parse_indexes(text: str, below: int) -> Iterator[int]:
+    """Yield the completion indexes in a Job's list that are below a number; the list is untrusted."""
+    for part in text.split(","):
+        if match := RANGE.fullmatch(part):
+            first = int(match[1])
+            yield from range(first, min(int(match[2] or first) + 1, below))

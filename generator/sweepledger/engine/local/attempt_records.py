@@ -1,0 +1,76 @@
+"""The record files of a trial's attempts: read, and written for a pod that left none.
+
+They are the only state of an index: whether it has finished, and which attempts failed.
+"""
+
+import contextlib
+from collections.abc import Mapping
+from pathlib import Path
+
+from sweepledger import storage
+from sweepledger.engine import termination
+from sweepledger.engine.local.job_controller import FailedAttempt, IndexState
+from sweepledger.engine.local.job_spec import BatchSpec
+from sweepledger.engine.termination import ExpectedRecord, Termination
+from sweepledger.formats import record_json as record_format
+from sweepledger.safe_open import read_regular
+from sweepledger.structs.record import Record, Status
+
+FINAL_STATUSES = (Status.OK, Status.PRUNED, Status.DIVERGED)
+"""If records disagree, the first of these counts, as for the collector."""
+READ_BYTES = 2 << 20
+"""More than a record may have, so that a larger file is refused without being read completely."""
+
+
+def expected_record(batch: BatchSpec, index: int) -> ExpectedRecord:
+    """Return what the records of an index must contain."""
+    table, row = batch.table, batch.table.rows[index]
+    return ExpectedRecord(batch.name, index, row.trial, row.digest, table.code, table.data, row.seed)
+
+
+def read_attempts(folder: Path, expected: ExpectedRecord, codes: Mapping[str, int]) -> IndexState:
+    """Return the state of an index from its records; `codes` are exit codes by pod uid, as observed."""
+    results: set[Status] = set()
+    failures: list[FailedAttempt] = []
+    for path in folder.glob("*.json"):
+        record = find_record(folder, expected, path.stem)
+        if record is not None and record.status.is_final:
+            results.add(record.status)
+            continue
+        with contextlib.suppress(FileNotFoundError):
+            # An invalid record is a failed attempt.
+            code = codes.get(
+                path.stem, 1 if record is None else termination.exit_code_for_reason(record.reason)
+            )
+            failures.append(FailedAttempt(code, path.stat().st_mtime))
+    result = next((status for status in FINAL_STATUSES if status in results), None)
+    return IndexState(result, tuple(sorted(failures, key=lambda failure: (failure.at, failure.code))))
+
+
+def find_record(folder: Path, expected: ExpectedRecord, uid: str) -> Record | None:
+    """Return the record of a pod; None if it has no valid one."""
+    return _read_record(folder / f"{uid}.json", expected, uid)
+
+
+def has_record(folder: Path, uid: str) -> bool:
+    """Return whether a pod left a record file, valid or not."""
+    return (folder / f"{uid}.json").exists()
+
+
+def _read_record(path: Path, expected: ExpectedRecord, uid: str) -> Record | None:
+    try:
+        content = read_regular(path, READ_BYTES)
+    except OSError:
+        return None
+    return expected.parse(content or b"", uid)
+
+
+def write_substitute(
+    folder: Path, expected: ExpectedRecord, ending: Termination, *, termination_log: Path
+) -> Record:
+    """Write the record that a pod could not write: from its termination log, else from what the engine observed."""
+    record = _read_record(termination_log, expected, ending.uid) or termination.substitute_record(
+        expected, ending
+    )
+    storage.write_file(folder / f"{ending.uid}.json", f"{record_format.to_line(record)}\n".encode())
+    return record

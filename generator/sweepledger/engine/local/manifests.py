@@ -1,0 +1,557 @@
+"""The rendered manifests of a batch, parsed into a BatchSpec or into problems. Pure.
+
+A key that the parser does not read is a problem, so that nothing is ignored silently.
+"""
+
+import itertools
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import PurePosixPath
+from typing import Any
+
+from sweepledger.engine.local.job_spec import (
+    BatchSpec,
+    ConfigSource,
+    ConfigVolume,
+    DataVolume,
+    ExitCodeRule,
+    FailureAction,
+    FieldVariable,
+    JobSpec,
+    KeptVolume,
+    LiteralVariable,
+    Mount,
+    PodSpec,
+    PodVolume,
+    ResourceAmounts,
+    ResultsVolume,
+    ScratchVolume,
+    TrialRow,
+    TrialTable,
+    Variable,
+)
+from sweepledger.formats import json, launch_json
+from sweepledger.formats.hyperparams_csv import replicate_of, row_digest, trial_id_of
+from sweepledger.problems import Problem
+from sweepledger.structs import quantities
+from sweepledger.structs.kubernetes import INDEX_VARIABLE, PARENT_PATH
+from sweepledger.structs.node_pool import GPU_RESOURCE
+from sweepledger.structs.values import digest
+
+PROBLEM_CODE = "unsupported-manifest"
+
+
+class ManifestNode:
+    """A mapping in a manifest that records which of its keys were read."""
+
+    def __init__(self, data: Any, path: str, file: str, problems: list[Problem]) -> None:
+        self.path = path
+        self._file = file
+        self._problems = problems
+        self._taken: set[str] = set()
+        self._data: Mapping[str, Any] = {}
+        if isinstance(data, Mapping):
+            self._data = data
+        elif data is not None:
+            self.refuse("", f"must be a mapping, got {data!r}")
+
+    def refuse(self, key: str, message: str, *, hint: str | None = None) -> None:
+        """Add a problem."""
+        path = f"{self.path}.{key}" if key and self.path else key or self.path
+        self._problems.append(Problem(self._file, 0, 0, path, message, PROBLEM_CODE, hint))
+
+    def __contains__(self, key: str) -> bool:
+        return self._data.get(key) is not None
+
+    def take(self, key: str) -> Any:
+        """Return the value of a key; None if it is absent."""
+        self._taken.add(key)
+        return self._data.get(key)
+
+    def text(self, key: str, default: str = "") -> str:
+        """Return a text; the default if it is absent."""
+        value = self.take(key)
+        if value is None or isinstance(value, str):
+            return default if value is None else value
+        self.refuse(key, f"must be text, got {value!r}")
+        return default
+
+    def count(self, key: str) -> int | None:
+        """Return a whole number that is not negative; None if it is absent."""
+        value = self.take(key)
+        if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 0):
+            return value
+        self.refuse(key, f"must be a whole number, got {value!r}")
+        return None
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        """Return a list of texts."""
+        value = self.take(key)
+        if value is None:
+            return ()
+        if isinstance(value, list | tuple) and all(isinstance(item, str) for item in value):
+            return tuple(value)
+        self.refuse(key, f"must be a list of texts, got {value!r}")
+        return ()
+
+    def table(self, key: str) -> dict[str, str]:
+        """Return a mapping of text to text."""
+        value = self.take(key)
+        if value is None:
+            return {}
+        if isinstance(value, Mapping) and all(isinstance(item, str) for item in value.values()):
+            return {str(name): item for name, item in value.items()}
+        self.refuse(key, "must be a mapping of text to text")
+        return {}
+
+    def child(self, key: str) -> "ManifestNode":
+        """Return a mapping in this one; empty if it is absent."""
+        return ManifestNode(
+            self.take(key), f"{self.path}.{key}" if self.path else key, self._file, self._problems
+        )
+
+    def children(self, key: str) -> Iterator["ManifestNode"]:
+        """Yield the mappings of a list."""
+        value = self.take(key)
+        if value is not None and not isinstance(value, list | tuple):
+            self.refuse(key, f"must be a list, got {value!r}")
+            return
+        for number, item in enumerate(value or ()):
+            yield ManifestNode(item, f"{self.path}.{key}[{number}]", self._file, self._problems)
+
+    def only(self, key: str, *allowed: object) -> None:
+        """Add a problem if a key has other values than these, which need a cluster."""
+        value = self.take(key)
+        if value is not None and value not in allowed:
+            legal = " or ".join(repr(item) for item in allowed)
+            self.refuse(key, f"must be {legal} to run on this machine, got {value!r}")
+
+    def meaningless(self, *keys: str) -> None:
+        """Ignore keys that have no meaning for a process on this machine."""
+        self._taken.update(keys)
+
+    def close(self) -> None:
+        """Add a problem for every key that was neither read nor ignored."""
+        for key in sorted(set(map(str, self._data)) - self._taken):
+            if self._data[key] is not None:
+                self.refuse(key, "is not supported by the local engine")
+
+
+FIELD = re.compile(r"metadata\.(?:uid|name|namespace|(?:labels|annotations)\['[^']+'\])|spec\.nodeName")
+
+CLAIMS: Mapping[str, PodVolume] = {
+    "artifacts": KeptVolume("artifacts"),
+    "checkpoints": KeptVolume("checkpoints"),
+    "data": DataVolume(),
+    "results": ResultsVolume(),
+}
+"""Claims by the name of their volume; the name of the claim does not matter on one machine."""
+
+CODE_VOLUME = "code"
+"""The volume into which a cluster clones the code; the init container that clones is a problem already."""
+
+DEFAULT_GRACE = 30.0
+"""The default of Kubernetes."""
+
+
+def parse_pod(template: ManifestNode) -> PodSpec:
+    """Parse a pod template, adding problems."""
+    metadata = template.child("metadata")
+    labels, annotations = metadata.table("labels"), metadata.table("annotations")
+    metadata.meaningless("creationTimestamp")
+    metadata.close()
+    spec = template.child("spec")
+    template.close()
+    spec.only("restartPolicy", "Never")
+    # Rights, tokens, queues and nodes belong to the cluster: a process has the rights of its user.
+    spec.meaningless("automountServiceAccountToken", "enableServiceLinks", "securityContext")
+    spec.meaningless("serviceAccountName", "priorityClassName", "schedulerName", "dnsPolicy")
+    spec.meaningless("affinity", "imagePullSecrets", "nodeSelector", "tolerations")
+    for container in spec.children("initContainers"):
+        container.refuse(
+            "name",
+            f"must be absent on this machine, where only the trial runs, got {container.text('name')!r}",
+            hint="on this machine the code comes from the repository instead of a clone: "
+            "try it with `run: {code: {mode: image}}`",
+        )
+    grace, deadline = spec.count("terminationGracePeriodSeconds"), spec.count("activeDeadlineSeconds")
+    volumes = dict(_volume(volume) for volume in spec.children("volumes"))
+    containers = list(spec.children("containers"))
+    spec.close()
+    if len(containers) != 1:
+        spec.refuse("containers", f"must contain exactly one container, got {len(containers)}")
+    pod = _container(containers[0] if containers else spec.child("containers"), volumes)
+    return replace(
+        pod,
+        grace=DEFAULT_GRACE if grace is None else float(grace),
+        deadline=deadline,
+        labels=labels,
+        annotations=annotations,
+    )
+
+
+def _container(container: ManifestNode, volumes: Mapping[str, PodVolume]) -> PodSpec:
+    container.text("name")
+    # No image is used, which records state; the launcher finds its termination log by a variable.
+    container.meaningless("image", "imagePullPolicy", "securityContext")
+    container.meaningless("terminationMessagePath", "terminationMessagePolicy")
+    command, arguments = container.texts("command"), container.texts("args")
+    if not command:
+        container.refuse("command", "must be set, because no image is used on this machine")
+    working_dir = container.text("workingDir")
+    if not working_dir.startswith("/"):
+        container.refuse("workingDir", f"must be an absolute path, got {working_dir!r}")
+    variables = [_variable(node) for node in container.children("env")]
+    environment = tuple(variable for variable in variables if variable is not None)
+    mounts = tuple(_mount(node, volumes, working_dir) for node in container.children("volumeMounts"))
+    resources = container.child("resources")
+    limits, limited_scratch = _resources(resources.child("limits"))
+    requests, wanted_scratch = _resources(resources.child("requests"))
+    resources.close()
+    container.close()
+    return PodSpec(
+        command=command,
+        arguments=arguments,
+        working_dir=working_dir,
+        environment=environment,
+        mounts=mounts,
+        volumes=volumes,
+        # As in Kubernetes, the limit is the default of the request.
+        requests=ResourceAmounts(
+            requests.milli_cpus or limits.milli_cpus,
+            requests.memory or limits.memory,
+            requests.gpus or limits.gpus,
+        ),
+        limits=limits,
+        scratch_limit=limited_scratch or wanted_scratch,
+        grace=DEFAULT_GRACE,
+        deadline=None,
+    )
+
+
+def _variable(node: ManifestNode) -> Variable | None:
+    name = node.text("name")
+    if "valueFrom" not in node:
+        node.take("valueFrom")
+        value = node.text("value")
+        node.close()
+        return LiteralVariable(name, value)
+    source = node.child("valueFrom")
+    reference = source.child("fieldRef")
+    source.close()
+    node.close()
+    reference.only("apiVersion", "v1")
+    field = reference.text("fieldPath")
+    reference.close()
+    if FIELD.fullmatch(field):
+        return FieldVariable(name, field)
+    reference.refuse("fieldPath", f"is not supported by the local engine, got {field!r}")
+    return None
+
+
+def _mount(node: ManifestNode, volumes: Mapping[str, PodVolume], working_dir: str) -> Mount:
+    name, path = node.text("name"), node.text("mountPath")
+    node.meaningless("readOnly")  # trials are not confined on this machine
+    plain, expression = node.text("subPath"), node.text("subPathExpr")
+    node.close()
+    if name not in volumes:
+        node.refuse("name", f"must be one of the pod's volumes, got {name!r}")
+    mount_path, working = PurePosixPath(path), PurePosixPath(working_dir)
+    inside = name != CODE_VOLUME and (
+        mount_path.is_relative_to(working) or working.is_relative_to(mount_path)
+    )
+    if not path.startswith("/") or (working_dir and inside):
+        node.refuse("mountPath", f"must be an absolute path outside the working directory, got {path!r}")
+    sub_path = expression or plain
+    if sub_path.startswith("/") or ".." in sub_path.split("/"):
+        node.refuse("subPath", f"must stay inside the volume, got {sub_path!r}")
+    return Mount(name, path.rstrip("/"), sub_path, expanded=bool(expression))
+
+
+def _volume(node: ManifestNode) -> tuple[str, PodVolume]:
+    name = node.text("name")
+    volume: PodVolume = ConfigVolume(())
+    if "configMap" in node:
+        volume = ConfigVolume((_config_source(node.child("configMap"), "name"),))
+    elif "projected" in node:
+        volume = _projected(node.child("projected"))
+    elif "emptyDir" in node or node.take("emptyDir") == {}:
+        volume = _scratch(node.child("emptyDir"))
+    elif "persistentVolumeClaim" in node:
+        claim = node.child("persistentVolumeClaim")
+        claim.text("claimName")
+        claim.meaningless("readOnly")
+        claim.close()
+        if name not in CLAIMS:
+            node.refuse("name", f"must be one of {sorted(CLAIMS)} for a claim on this machine, got {name!r}")
+        volume = CLAIMS.get(name, volume)
+    elif "secret" in node:
+        secret = node.child("secret").text("secretName")
+        hint = "run this sweep in the cluster, or remove `run.secrets` to try it here"
+        node.refuse(
+            "secret",
+            f"must be absent on this machine, which does not have the cluster's Secret {secret!r}",
+            hint=hint,
+        )
+    else:
+        node.refuse("", "has a volume type that the local engine does not support")
+    node.close()
+    return name, volume
+
+
+def _projected(node: ManifestNode) -> ConfigVolume:
+    node.meaningless("defaultMode")
+    sources: list[ConfigSource] = []
+    for source in node.children("sources"):
+        sources.append(_config_source(source.child("configMap"), "name"))
+        source.close()
+    node.close()
+    return ConfigVolume(tuple(sources))
+
+
+def _config_source(node: ManifestNode, key: str) -> ConfigSource:
+    name = node.text(key)
+    node.meaningless("defaultMode")  # files are always written read-only
+    items: list[tuple[str, str]] = []
+    for item in node.children("items"):
+        items.append((item.text("key"), item.text("path")))
+        item.close()
+        if items[-1][1].startswith("/") or ".." in items[-1][1].split("/"):
+            item.refuse("path", f"must stay inside the volume, got {items[-1][1]!r}")
+    node.close()
+    return ConfigSource(name, tuple(items) or None)
+
+
+def _scratch(node: ManifestNode) -> ScratchVolume:
+    node.only("medium", "Memory")
+    limit = _amount(node, "sizeLimit")
+    node.close()
+    return ScratchVolume(limit or None)
+
+
+def _resources(node: ManifestNode) -> tuple[ResourceAmounts, int | None]:
+    amounts = ResourceAmounts(
+        _amount(node, "cpu", unit=1000), _amount(node, "memory"), _amount(node, GPU_RESOURCE)
+    )
+    scratch = _amount(node, "ephemeral-storage")
+    node.close()
+    return amounts, scratch or None
+
+
+def _amount(node: ManifestNode, key: str, *, unit: int = 1) -> int:
+    value = node.take(key)
+    if value is None:
+        return 0
+    try:
+        return quantities.whole_quantity(value, unit=unit)
+    except ValueError as error:
+        node.refuse(key, str(error))
+        return 0
+
+
+NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?", re.ASCII)
+KEY = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)
+"""Names become folders and keys become files, so neither may contain a path."""
+
+DEFAULT_RETRIES = 6
+"""The default of Kubernetes for backoffLimit."""
+
+
+def parse_batch(
+    name: str, manifests: Sequence[Mapping[str, Any]], *, file: str | None = None
+) -> BatchSpec | tuple[Problem, ...]:
+    """Parse the manifests of a batch; return all problems if there are any."""
+    problems: list[Problem] = []
+    nodes = [_manifest_node(manifest, file or f"overlays/active/{name}", problems) for manifest in manifests]
+    config_maps = dict(_config_map(node) for node in nodes if node.take("kind") == "ConfigMap")
+    # Independent of the order in which kustomize prints them.
+    shared = digest({key: digest(value) for key, value in config_maps.items()})
+    jobs = [
+        _job(name, node, digest([shared, manifest]))
+        for node, manifest in zip(nodes, manifests, strict=True)
+        if node.take("kind") == "Job"
+    ]
+    for node in nodes:
+        node.close()
+    table = _table(config_maps)
+    batch = _manifest_node({}, file or f"overlays/active/{name}", problems)
+    for message in _contradictions(name, jobs, config_maps, table):
+        batch.refuse("", message)
+    if problems or isinstance(table, str):
+        return tuple(sorted(_without_repeats(problems)))
+    return BatchSpec(name, tuple(sorted(jobs, key=lambda job: job.indexes)), config_maps, table)
+
+
+def _without_repeats(problems: Iterable[Problem]) -> Iterator[Problem]:
+    """Keep only the first of equal problems of different Jobs."""
+    seen: set[tuple[str, str]] = set()
+    for problem in sorted(problems):
+        key = (problem.path.partition(".")[2], problem.message)
+        if not key[0] or key not in seen:
+            yield problem
+        seen.add(key)
+
+
+def _contradictions(
+    name: str, jobs: Sequence[JobSpec], config_maps: Mapping[str, Mapping[str, str]], table: TrialTable | str
+) -> Iterator[str]:
+    """Yield contradictions between manifests that are valid separately."""
+    if not jobs:
+        yield "must contain a Job"
+    if isinstance(table, str):
+        yield table
+    elif any(job.indexes[-1] >= len(table.rows) for job in jobs):
+        yield f"must have a row for every index, got {len(table.rows)} rows"
+    for text in [name, *(job.name for job in jobs), *(key for job in jobs for key in job.pod.volumes)]:
+        if NAME.fullmatch(text) is None:
+            yield f"must have names of lower-case letters, digits and hyphens, got {text!r}"
+    for job in jobs:
+        sources = [volume.sources for volume in job.pod.volumes.values() if isinstance(volume, ConfigVolume)]
+        for source in itertools.chain.from_iterable(sources):
+            data = config_maps.get(source.name)
+            if data is None or any(key not in data for key, _ in source.items or ()):
+                yield f"must contain the ConfigMap {source.name!r} that {job.name} mounts, with its keys"
+        yield from _results_problems(job)
+
+
+def _results_problems(job: JobSpec) -> Iterator[str]:
+    """Yield problems unless every index has its own folder on the results volume, named by its number."""
+    mounts = [
+        mount
+        for mount in job.pod.mounts
+        if job.pod.volumes.get(mount.volume) == ResultsVolume() and mount.path != PARENT_PATH
+    ]
+    if len(mounts) != 1:
+        yield f"must mount the results volume once in {job.name}, got {len(mounts)} mounts"
+        return
+    path = mounts[0].sub_path
+    rest = path.replace("$(JOB_COMPLETION_INDEX)", "")
+    if not path or "$(" in rest or mounts[0].expanded is not job.indexed or job.indexed is (rest == path):
+        yield f"must mount one folder of the results volume for each index of {job.name}, got {path!r}"
+
+
+def _manifest_node(manifest: Mapping[str, Any], file: str, problems: list[Problem]) -> ManifestNode:
+    name = (manifest.get("metadata") or {}).get("name", "")
+    node = ManifestNode(manifest, f"{manifest.get('kind', '')}/{name}".strip("/"), file, problems)
+    if manifest:
+        known = {"Job": "batch/v1", "ConfigMap": "v1"}
+        kind, version = node.take("kind"), node.take("apiVersion")
+        if kind not in known or known[kind] != version:
+            node.refuse(
+                "kind", f"must be a Job of batch/v1 or a ConfigMap of v1, got {kind!r} of {version!r}"
+            )
+            node.meaningless(*manifest)
+    return node
+
+
+def _config_map(node: ManifestNode) -> tuple[str, Mapping[str, str]]:
+    metadata = node.child("metadata")
+    node.meaningless("immutable")  # all ConfigMaps are immutable here
+    data = node.table("data")
+    if bad := sorted(key for key in data if KEY.fullmatch(key) is None or ".." in key):
+        node.refuse("data", f"must have keys that are file names, got {bad[0]!r}")
+    return metadata.text("name"), data
+
+
+def _job(batch: str, node: ManifestNode, identity: str) -> JobSpec:
+    metadata, spec = node.child("metadata"), node.child("spec")
+    pod = parse_pod(spec.child("template"))
+    mode = spec.text("completionMode", "NonIndexed")
+    if mode not in {"Indexed", "NonIndexed"}:
+        spec.refuse("completionMode", f"must be 'Indexed' or 'NonIndexed', got {mode!r}")
+    indexed = mode == "Indexed"
+    completions, parallelism = spec.count("completions"), spec.count("parallelism")
+    if not completions or (not indexed and completions != 1):
+        spec.refuse("completions", f"must be a whole number from 1, and 1 without indexes, got {completions}")
+    indexes = tuple(range(completions or 1)) if indexed else _single_index(spec, pod.environment)
+    per_index, whole_job = spec.count("backoffLimitPerIndex"), spec.count("backoffLimit")
+    retries = whole_job if per_index is None else per_index
+    spec.only("podReplacementPolicy", "Failed")
+    spec.only("suspend", False)
+    max_failed, deadline = spec.count("maxFailedIndexes"), spec.count("activeDeadlineSeconds")
+    rules = _rules(spec.child("podFailurePolicy"))
+    spec.close()
+    return JobSpec(
+        name=metadata.text("name"),
+        batch=batch,
+        namespace=metadata.text("namespace", "default"),
+        indexed=indexed,
+        indexes=indexes,
+        parallelism=1 if parallelism is None else parallelism,
+        retries=DEFAULT_RETRIES if retries is None else retries,
+        per_index=per_index is not None,
+        max_failed=max_failed,
+        rules=rules,
+        deadline=deadline,
+        pod=pod,
+        digest=identity,
+    )
+
+
+def _single_index(spec: ManifestNode, environment: Sequence[object]) -> tuple[int, ...]:
+    for variable in environment:
+        if (
+            isinstance(variable, LiteralVariable)
+            and variable.name == INDEX_VARIABLE
+            and variable.value.isdecimal()
+        ):
+            return (int(variable.value),)
+    spec.refuse("template", f"must set {INDEX_VARIABLE} to a row's number, as the Job has no indexes")
+    return (0,)
+
+
+def _rules(policy: ManifestNode) -> tuple[ExitCodeRule, ...]:
+    rules: list[ExitCodeRule] = []
+    for node in policy.children("rules"):
+        action = node.text("action")
+        if action not in set(FailureAction):
+            node.refuse("action", f"must be one of {sorted(FailureAction)}, got {action!r}")
+            action = FailureAction.COUNT
+        if "onPodConditions" in node:
+            _disruption(node, action)
+        else:
+            codes = node.child("onExitCodes")
+            codes.text("containerName")
+            operator, values = codes.text("operator"), codes.take("values")
+            codes.close()
+            if operator not in {"In", "NotIn"} or not isinstance(values, list | tuple):
+                codes.refuse("operator", f"must be 'In' or 'NotIn' with a list of values, got {operator!r}")
+            else:
+                rules.append(
+                    ExitCodeRule(FailureAction(action), frozenset(values), negated=operator == "NotIn")
+                )
+        node.close()
+    policy.close()
+    return tuple(rules)
+
+
+def _disruption(node: ManifestNode, action: str) -> None:
+    """Accept only that a disruption does not count: a pod that is killed with its engine never counts."""
+    for condition in node.children("onPodConditions"):
+        condition.only("type", "DisruptionTarget")
+        condition.only("status", "True")
+        condition.close()
+    if action != FailureAction.IGNORE:
+        node.refuse("action", f"must be 'Ignore' for a disruption, got {action!r}")
+
+
+def _table(config_maps: Mapping[str, Mapping[str, str]]) -> TrialTable | str:
+    """Return the rows of the batch, or a problem's message."""
+    files = {key: text for data in config_maps.values() for key, text in data.items()}
+    try:
+        launch = json.load(files[launch_json.LAUNCH_FILE])
+        rows: list[TrialRow] = []
+        for file in launch_json.read_table_layout(files[launch_json.LAUNCH_FILE]).files:
+            header, *lines = files[file].rstrip("\n").split("\n")
+            rows += (
+                TrialRow(
+                    trial_id_of(line),
+                    row_digest(launch["program"], header, line),
+                    launch["seed_base"] + replicate_of(header, line),
+                )
+                for line in lines
+            )
+        return TrialTable(launch["code"], launch["data"], tuple(rows))
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        return f"must contain launch.json and the table that it names: {type(error).__name__} {error}"

@@ -1,0 +1,83 @@
+"""The results of an import and an export: the spec or the file, and its losses."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from sweepledger.structs.run_config import RunConfig
+from sweepledger.structs.search_block import Block
+from sweepledger.structs.sweep import Budget, Sweep
+from sweepledger.structs.values import Value
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """A part that could not be converted exactly, with the reason."""
+
+    what: str
+    """The part of the source, such as `early_terminate`."""
+    why: str
+    """What was written instead, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """A spec made from another tool's file, not yet validated."""
+
+    spec: dict[str, Any]
+    """Plain data with the keys of a spec, in the order to be written."""
+    losses: tuple[Loss, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """A sweep as another tool's file."""
+
+    text: str
+    losses: tuple[Loss, ...]
+
+
+class Reader(Protocol):
+    """Reads another tool's file. Raises ForeignError for other files."""
+
+    def __call__(self, content: bytes, *, name: str) -> Imported:
+        """Return a spec of that name."""
+
+
+class Writer(Protocol):
+    """Writes another tool's file, as close to the sweep as its format allows."""
+
+    def __call__(self, sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
+        """Return the file; the assignments are the sweep's configurations in order."""
+
+
+def export_banner(sweep: Sweep, tool: str, losses: Iterable[Loss]) -> str:
+    """Return the comment above an exported file: its sweep, and what the tool does differently."""
+    lines = [f"Exported from the sweep {sweep.name}. Differences in {tool}:"]
+    return "\n".join([*lines, *(f"- {loss.what}: {loss.why}" for loss in losses)])
+
+
+def block_losses(block: Block, tool: str) -> Iterator[Loss]:
+    """Yield the losses of a block's zip groups, conditions, constraints and derived values."""
+    for group in block.space.zips:
+        yield Loss(f"zip: {', '.join(group)}", f"{tool} combines every value with every other, not pairwise")
+    for parameter in block.space.parameters:
+        if parameter.when:
+            parents = ", ".join(condition.parameter for condition in parameter.when)
+            yield Loss(f"when of {parameter.name}", f"{tool} sets it for every value of {parents}")
+    for constraint in block.space.constraints:
+        yield Loss(f"constraint: {constraint.text}", f"{tool} also runs configurations that violate it")
+    for derived in block.space.derived:
+        yield Loss(
+            f"derived: {derived.name}", f"{tool} cannot compute it; compute it in the program: {derived.text}"
+        )
+
+
+def run_losses(sweep: Sweep, tool: str) -> Iterator[Loss]:
+    """Yield the losses of replicates, budget and run."""
+    if sweep.replicates > 1:
+        yield Loss(f"replicates: {sweep.replicates}", f"{tool} runs each configuration once")
+    if (sweep.budget.max_trials, sweep.budget.max_gpu_hours) != (Budget().max_trials, Budget().max_gpu_hours):
+        yield Loss("budget", f"{tool} has none")
+    if sweep.run != RunConfig():
+        yield Loss("run", f"{tool} does not set code, image, data, resources and limits of a trial")

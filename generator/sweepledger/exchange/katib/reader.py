@@ -1,0 +1,345 @@
+"""A Katib Experiment, v1alpha3 or v1beta1, as a spec: every key is either used or listed as a loss.
+
+Includes its algorithm and its early stopping.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from sweepledger.exchange.conversion import Imported, Loss
+from sweepledger.exchange.katib import parameters, trial_template
+from sweepledger.exchange.katib.fields import Fields
+from sweepledger.exchange.katib.parameters import ImportedParameter
+from sweepledger.exchange.spec_parts import metric_name
+from sweepledger.formats import foreign_yaml
+from sweepledger.formats.foreign_yaml import ForeignError
+from sweepledger.structs.metric import Reduce
+from sweepledger.structs.names import suggest_sweep_name
+from sweepledger.structs.search_block import ADAPTIVE_METHODS
+
+METHOD_OF_ALGORITHM = {
+    "grid": "grid",
+    "random": "random",
+    "sobol": "sobol",
+    "tpe": "tpe",
+    "multivariate-tpe": "tpe",
+    "bayesianoptimization": "bayes",
+    "cmaes": "cma-es",
+    "hyperband": "hyperband",
+    "pbt": "pbt",
+}
+ARCHITECTURES = frozenset({"enas", "darts"})
+USUAL_ROUND = 3
+"""Katib's default parallelTrialCount."""
+FEWEST_NUMBERS = 2
+USUAL_POPULATION = 40
+USUAL_ETA = 3
+
+STOPPED_WHEN = "trials are stopped by medians of earlier batches; Katib compares running trials"
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedAlgorithm:
+    """The method of a spec for an Experiment's algorithm."""
+
+    method: str
+    seed: int | None
+    settings: dict[str, Fields]
+    """Unused settings by name."""
+    place: str
+    losses: tuple[Loss, ...]
+
+
+def read_algorithm(algorithm: Fields) -> ImportedAlgorithm:
+    """Read which method an Experiment means. Raises ForeignError for searches of architectures."""
+    name = algorithm.text("algorithmName") or ""
+    place = f"{algorithm.at('algorithmName')}: {name}"
+    if name in ARCHITECTURES:
+        raise ForeignError(
+            f"{place} searches neural architectures, not hyperparameters",
+            hint="a sweep varies values; let the program build the network from them",
+        )
+    losses = (
+        []
+        if name in METHOD_OF_ALGORITHM
+        else [Loss(place, "is not an algorithm of Katib; written as random")]
+    )
+    settings: dict[str, Fields] = {}
+    for setting in algorithm.each("algorithmSettings"):
+        settings[setting.text("name") or ""] = setting
+    method, seed = METHOD_OF_ALGORITHM.get(name, "random"), None
+    state = settings.get("random_state")
+    value = state.text("value") if state and method != "grid" else None
+    if value is not None and value.isdecimal():
+        seed = int(value)
+        del settings["random_state"]
+    return ImportedAlgorithm(method, seed, settings, place, tuple(losses))
+
+
+def unused_settings(algorithm: ImportedAlgorithm) -> list[Loss]:
+    """Return the losses of unused settings."""
+    return [
+        Loss(f"{setting.path}: {name}: {setting.text('value')}", "has no counterpart here")
+        for name, setting in algorithm.settings.items()
+    ]
+
+
+def adaptive_keys(
+    algorithm: ImportedAlgorithm, found: Sequence[ImportedParameter], size: int | None
+) -> tuple[dict[str, Any], list[Loss]]:
+    """Return the keys of an adaptive search; `size` is the number of trials that Katib runs at once."""
+    size = size or USUAL_ROUND
+    losses = [Loss("rounds", f"Katib requests one trial whenever one ends; here a round requests {size}")]
+    match algorithm.method:
+        case "hyperband":
+            return _hyperband(algorithm, found)
+        case "pbt":
+            return _population(algorithm)
+        case "cma-es" if sum(map(_is_number, found)) < FEWEST_NUMBERS:
+            losses.append(Loss(algorithm.place, "needs two numeric parameters; written as tpe"))
+            return {"method": "tpe", "rounds": {"size": size}}, losses
+        case method:
+            return {"method": method, "rounds": {"size": size}}, losses
+
+
+def _is_number(parameter: ImportedParameter) -> bool:
+    return "min" in parameter.domain or "mu" in parameter.domain
+
+
+def _hyperband(
+    algorithm: ImportedAlgorithm, found: Sequence[ImportedParameter]
+) -> tuple[dict[str, Any], list[Loss]]:
+    most, eta = _whole(algorithm, "r_l"), _whole(algorithm, "eta") or USUAL_ETA
+    setting = algorithm.settings.pop("resource_name", None)
+    foreign = setting.text("value") if setting else None
+    name = next((parameter.name for parameter in found if parameter.foreign == foreign), None)
+    if most is None or name is None or most <= eta or eta < 2:  # noqa: PLR2004 - what halves at least
+        why = "needs r_l, more than eta, and the resource_name of a parameter; written as tpe"
+        return {"method": "tpe", "rounds": {"size": USUAL_ROUND}}, [Loss(algorithm.place, why)]
+    steps = int(math.log(most, eta) + 1e-9)
+    resource = {"parameter": name, "min": max(1, most // eta**steps), "max": most, "eta": eta}
+    why = f"is set by the method here, from {resource['min']} to {most}; its feasible space is left out"
+    losses = [Loss(f"parameters: {name}", why)]
+    return {"method": "hyperband", "rounds": {"size": eta**steps}, "resource": resource}, losses
+
+
+def _population(algorithm: ImportedAlgorithm) -> tuple[dict[str, Any], list[Loss]]:
+    size = _whole(algorithm, "n_population") or USUAL_POPULATION
+    why = "Katib trains a fixed amount a generation; here `epochs` is how far each goes in all: adapt it"
+    losses = [Loss("resource", why)]
+    kept = ("truncation_threshold", "resample_probability")
+    losses += [
+        Loss(f"{setting.path}: {name}", "a fifth is replaced, and a quarter drawn anew, here")
+        for name in kept
+        if (setting := algorithm.settings.pop(name, None)) is not None
+    ]
+    resource = {"parameter": "epochs", "min": 1, "max": 10}
+    return {"method": "pbt", "rounds": {"size": max(2, size)}, "resource": resource}, losses
+
+
+def _whole(algorithm: ImportedAlgorithm, name: str) -> int | None:
+    setting = algorithm.settings.get(name)
+    value = setting.text("value") if setting else None
+    try:
+        number = None if value is None else int(float(value))
+    except (ValueError, OverflowError):
+        return None
+    if number is not None:
+        del algorithm.settings[name]
+    return number
+
+
+def read_early_stopping(stopping: Fields) -> tuple[dict[str, Any] | None, list[Loss]]:
+    """Return the rule of early stopping; None if there is none, or if it is unknown."""
+    if not stopping.data:
+        return None, []
+    name = stopping.text("algorithmName") or ""
+    if name != "medianstop":
+        why = "is not a rule of Katib; trials run to their end"
+        return None, [Loss(f"{stopping.at('algorithmName')}: {name}", why)]
+    rule: dict[str, Any] = {"type": "median", "min_trials": 3, "min_iter": 4}
+    losses = [Loss(f"{stopping.path}: medianstop", STOPPED_WHEN)]
+    for setting in stopping.each("algorithmSettings"):
+        key, value = setting.text("name") or "", setting.text("value") or ""
+        named = {"min_trials_required": "min_trials", "start_step": "min_iter"}.get(key)
+        if named is None or not value.isdecimal() or int(value) < 1:
+            losses.append(Loss(f"{setting.path}: {key}: {value}", "has no counterpart here"))
+        else:
+            rule[named] = int(value)
+    return rule, losses
+
+
+VERSIONS = ("kubeflow.org/v1alpha3", "kubeflow.org/v1beta1")
+DEFAULT_TRIALS = 100
+"""Trials of an imported Experiment without a limit."""
+
+DEFAULT_STRATEGIES = {"maximize": "max", "minimize": "min"}
+"""Katib's default strategies for the values that a trial prints."""
+REDUCE_OF_STRATEGY = {"latest": Reduce.LAST, "max": Reduce.MAX, "min": Reduce.MIN}
+"""Katib's strategies as reductions."""
+OTHER_METRIC = "of metrics other than the objective, the last value counts here"
+EVERY_METRIC = f"every metric that a trial reports is recorded without being listed; {OTHER_METRIC}"
+
+
+def read(content: bytes, *, name: str) -> Imported:
+    """Return a spec for an Experiment. Raises ForeignError."""
+    root = Fields.of(foreign_yaml.load(content), "")
+    version, kind = root.text("apiVersion"), root.text("kind")
+    if version not in VERSIONS or kind != "Experiment":
+        raise ForeignError(
+            f"must be an Experiment of {' or '.join(VERSIONS)}, got {kind!r} of {version!r}",
+            hint="`kubectl get experiment NAME -o yaml` shows one",
+        )
+    fields = root.inner("spec")
+    name, losses = _identity(root, name)
+    losses += root.rest()
+    algorithm = fields.inner("algorithm")
+    method = read_algorithm(algorithm)
+    metric = _metric(fields, losses, is_searched=method.method in ADAPTIVE_METHODS)
+    search, more = _search(method)
+    stopping = _stopping(algorithm, fields, losses)
+    found = parameters.read_parameters(fields.each("parameters"), draws=search["method"] != "grid")
+    if not found:
+        why = "neural architecture search is not supported" if fields.data.get("nasConfig") else "it has none"
+        raise ForeignError(f"spec.parameters must contain at least one parameter: {why}")
+    spec: dict[str, Any] = {"name": name, "method": search.pop("method"), "metric": metric}
+    if method.method in ADAPTIVE_METHODS:
+        at_once = fields.whole("parallelTrialCount")
+        rounds, round_losses = adaptive_keys(method, found, at_once)
+        search |= rounds
+        spec["method"] = search.pop("method")
+        losses += round_losses
+    resource = search.get("resource", {}).get("parameter")
+    chosen = [parameter for parameter in found if parameter.name != resource]
+    spec["parameters"] = {parameter.name: parameter.domain for parameter in chosen}
+    losses += [
+        *method.losses,
+        *unused_settings(method),
+        *algorithm.rest(),
+        *more,
+        *parameters.parameter_losses(chosen),
+    ]
+    spec |= search | _limit(fields, chosen, spec["method"], losses) | stopping
+    trial = trial_template.read_trial_template(fields.inner("trialTemplate"), found)
+    spec |= trial.as_spec()
+    losses += trial.losses
+    _parallelism(fields, spec, losses)
+    return Imported(spec, (*losses, *fields.rest()))
+
+
+def _identity(root: Fields, name: str) -> tuple[str, list[Loss]]:
+    """Return the Experiment's name if a sweep can have it, else the given name, and the losses."""
+    metadata = root.inner("metadata")
+    foreign = metadata.text("name")
+    name = suggest_sweep_name(foreign or "") or name
+    losses = [] if foreign in {None, name} else [Loss(f"metadata.name: {foreign}", f"is named {name} here")]
+    losses += metadata.rest("belongs to the cluster")
+    losses += root.lost("status", "is the state in a cluster, not part of the experiment")
+    return name, losses
+
+
+def _search(algorithm: ImportedAlgorithm) -> tuple[dict[str, Any], list[Loss]]:
+    """Return the keys of method and seed, and their losses."""
+    if algorithm.method == "grid":
+        return {"method": "grid"}, []
+    why = "the file has none; written as 0, so that the same trials are drawn every time"
+    losses = [Loss("seed", why)]
+    if algorithm.seed is not None:
+        losses = [Loss("random_state", "is used as the seed, but Katib draws other values for it")]
+    return {"method": algorithm.method, "seed": algorithm.seed or 0}, losses
+
+
+def _stopping(algorithm: Fields, fields: Fields, losses: list[Loss]) -> dict[str, Any]:
+    """Return the rule of early stopping, which versions have in different places."""
+    for place in (fields, algorithm):
+        rule, more = read_early_stopping(place.inner("earlyStopping"))
+        losses += more
+        if rule is not None:
+            return {"early_terminate": rule}
+    return {}
+
+
+def _metric(fields: Fields, losses: list[Loss], *, is_searched: bool) -> dict[str, Any]:
+    objective = fields.inner("objective")
+    foreign, goal = objective.text("objectiveMetricName"), objective.text("type")
+    if foreign is None or goal not in {"maximize", "minimize"}:
+        raise ForeignError(
+            "spec.objective must have an objectiveMetricName, and the type maximize or minimize"
+        )
+    name = metric_name(foreign)
+    if name != foreign:
+        losses.append(Loss(f"spec.objective.objectiveMetricName: {foreign}", f"is named {name} here"))
+    target = objective.data.get("goal") if is_searched else None
+    if isinstance(target, int | float) and not isinstance(target, bool):
+        objective.take("goal")
+    else:
+        target = None
+        losses += objective.lost("goal", "a static sweep runs all of its trials")
+    losses += objective.lost("additionalMetricNames", EVERY_METRIC)
+    reduce = _reduced(objective, foreign, DEFAULT_STRATEGIES[goal], losses)
+    losses += objective.rest()
+    _collector(fields.inner("metricsCollectorSpec"), losses)
+    reduction = {} if reduce is Reduce.LAST else {"reduce": str(reduce)}
+    target_key = {} if target is None else {"target": target}
+    return {"name": name, "goal": goal, "source": "stdout", **reduction, **target_key}
+
+
+def _reduced(objective: Fields, foreign: str, usual: str, losses: list[Loss]) -> Reduce:
+    """Return which of the objective's values counts; strategies of other metrics are losses."""
+    strategy = usual
+    for entry in objective.each("metricStrategies"):
+        name, value = entry.text("name"), entry.text("value") or usual
+        if name == foreign and value not in REDUCE_OF_STRATEGY:
+            raise ForeignError(f"{entry.at('value')} must be latest, max or min, got {value!r}")
+        if name == foreign:
+            strategy = value
+        elif value != "latest":
+            losses.append(Loss(f"{entry.path}: {name}: {value}", OTHER_METRIC))
+        losses += entry.rest()
+    return REDUCE_OF_STRATEGY[strategy]
+
+
+def _collector(collector: Fields, losses: list[Loss]) -> None:
+    chosen = collector.inner("collector")
+    kind = chosen.text("kind")
+    if kind not in {None, "StdOut"}:
+        why = "metrics are read here from lines `name=value` on standard output: print them"
+        losses.append(Loss(f"{chosen.at('kind')}: {kind}", why))
+    losses += [*chosen.rest(), *collector.rest()]
+
+
+def _limit(
+    fields: Fields, found: Sequence[parameters.ImportedParameter], method: str, losses: list[Loss]
+) -> dict[str, Any]:
+    """Return the limit of trials; a grid has one only if Katib would stop before its end."""
+    limit = fields.whole("maxTrialCount")
+    counts = [parameter.count for parameter in found]
+    size = None if None in counts else prod(count for count in counts if count is not None)
+    if method not in {"grid", "hyperband", "pbt"} and limit is None:
+        losses.append(Loss("spec.maxTrialCount", f"the file sets no limit; written as {DEFAULT_TRIALS}"))
+        limit = DEFAULT_TRIALS
+    if method in {"hyperband", "pbt"}:
+        return {} if limit is None else {"run_cap": limit}
+    if limit is not None and size is not None and limit > size:
+        why = f"the space has only {size} combinations, each of which is one trial here"
+        losses.append(Loss(f"spec.maxTrialCount: {limit}", why))
+        limit = size
+    if method != "grid":
+        return {"run_cap": limit}
+    if limit is None or size is None or limit == size:
+        return {}
+    why = f"Katib runs the first {limit} of {size} combinations; here as many are sampled with seed 0"
+    losses.append(Loss(f"spec.maxTrialCount: {limit}", why))
+    return {"run_cap": limit, "grid_order": "shuffled", "seed": 0}
+
+
+def _parallelism(fields: Fields, spec: dict[str, Any], losses: list[Loss]) -> None:
+    parallel = fields.whole("parallelTrialCount")
+    if parallel is None:
+        losses.append(Loss("spec.parallelTrialCount", "the file has none; written as 3, Katib's default"))
+    spec["run"] = {"parallelism": 3 if parallel is None else parallel, **spec["run"]}
+    losses += fields.lost("maxFailedTrialCount", "a failed trial does not stop others here")
+    losses += fields.lost("resumePolicy", "Katib's service is not used here")

@@ -1,0 +1,87 @@
+"""Parts of an imported spec that several formats need: names, the program, the size of the space."""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from sweepledger.exchange.conversion import Loss
+from sweepledger.structs.metric import MAX_METRIC_NAME_LENGTH, METRIC_NAME
+
+PLACEHOLDER_METRIC = "objective"
+"""Metric of an imported spec whose file names none."""
+
+
+def metric_name(text: str) -> str:
+    """Return a metric's name for any text: other characters become `_`."""
+    name = re.sub(r"[^A-Za-z0-9_./@-]", "_", text)[:MAX_METRIC_NAME_LENGTH]
+    return name if METRIC_NAME.fullmatch(name) else PLACEHOLDER_METRIC
+
+
+DEFAULT_RUN_CAP = 50
+"""Trials of an imported random search whose file sets no limit."""
+
+PROGRAM = "train.py"
+CODE_DIR = "code"
+"""Suggested folder for a script in the repository's root, which cannot be locked."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptLocation:
+    """The folder and program of a script, and the losses of its path."""
+
+    folder: str
+    program: str
+    losses: tuple[Loss, ...]
+
+    def as_spec(self) -> dict[str, Any]:
+        """Return the keys of a spec for it."""
+        return {"program": self.program, "run": {"code": {"path": self.folder}}}
+
+
+def locate_script(program: str) -> ScriptLocation:
+    """Return the code folder and the program of a script's path in the repository."""
+    path = PurePosixPath(program)
+    parts = [part for part in path.parts if part != "."]
+    if path.is_absolute() or ".." in parts or not parts:
+        name = parts[-1] if parts and parts[-1] not in {"..", "/"} else "train.py"
+        why = f"is outside the repository, and only committed code runs; written as {CODE_DIR}/{name}: copy it there"
+        return ScriptLocation(CODE_DIR, name, (Loss(f"program: {program}", why),))
+    if len(parts) > 1:
+        folder, rest = parts[0], "/".join(parts[1:])
+        why = f"the folder {folder} is locked and run; trials cannot read files outside it"
+        return ScriptLocation(folder, rest, (Loss(f"program: {program}", why),))
+    why = (
+        f"is in the repository's root folder, but code is locked as a folder; written as {CODE_DIR}/{parts[0]}: "
+        f"move it and what it imports (`mkdir {CODE_DIR} && git mv {parts[0]} {CODE_DIR}/`)"
+    )
+    return ScriptLocation(CODE_DIR, parts[0], (Loss(f"program: {program}", why),))
+
+
+def find_script(command: Sequence[str]) -> int | None:
+    """Return the index of the Python script in a command; None if there is none."""
+    return next((place for place, part in enumerate(command) if part.endswith(".py")), None)
+
+
+def space_size(parameters: Mapping[str, Any]) -> int | None:
+    """Count the combinations of a space; None if a parameter has infinitely many values."""
+    sizes = [_value_count(keys) for keys in parameters.values()]
+    return None if None in sizes else math.prod(size for size in sizes if size is not None)
+
+
+def _value_count(keys: Any) -> int | None:
+    match keys:
+        case {"parameters": dict() as nested}:
+            return space_size(nested)
+        case {"value": _}:
+            return 1
+        case {"values": list() as values}:
+            return len(values)
+        case {"min": int(low), "max": int(high), "step": int(step)} if step > 0:
+            return max(0, high - low) // step + 1
+        case {"min": int(low), "max": int(high)} if keys.get("distribution", "int_uniform") == "int_uniform":
+            return max(0, high - low) + 1
+        case _:
+            return None

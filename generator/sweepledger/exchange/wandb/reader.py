@@ -1,0 +1,345 @@
+"""A W&B sweep, as `wandb sweep` reads it, as a spec."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from typing import Any
+
+from sweepledger.exchange.conversion import Imported, Loss
+from sweepledger.exchange.spec_parts import (
+    DEFAULT_RUN_CAP,
+    PLACEHOLDER_METRIC,
+    find_script,
+    locate_script,
+    metric_name,
+    space_size,
+)
+from sweepledger.formats.foreign_yaml import ForeignError, coerce_number, load
+from sweepledger.structs.names import suggest_sweep_name
+from sweepledger.structs.program import DEFAULT_COMMAND, PROGRAM_MACRO
+from sweepledger.structs.values import canonical_json
+
+METHODS = frozenset({"grid", "random", "bayes"})
+ROUND = 4
+"""Trials per round; W&B proposes one whenever a trial ends."""
+LOST_KEYS = {
+    "project": "a project at W&B; here results are committed to this repository",
+    "entity": "an account at W&B; here results are committed to this repository",
+    "early_terminate": "is not W&B's hyperband with min_iter, or max_iter and s; trials run to their end",
+    "apiVersion": "the version of W&B's own format",
+    "kind": "always a sweep",
+    "controller": "trials are run by a cluster or by `sweep local`",
+    "scheduler": "is a search program of W&B",
+    "job": "belongs to W&B Launch; `program` and `run` define what is run",
+    "image_uri": "name the image by its digest in run.image",
+}
+KEPT = frozenset({"target", "impute"})
+TRANSLATED = frozenset(
+    {"program", "method", "metric", "metrics", "parameters", "command", "run_cap", "name", "description"}
+)
+
+
+def read(content: bytes, *, name: str) -> Imported:
+    """Return a spec for a W&B sweep, with its name if it has one. Raises ForeignError."""
+    data = load(content)
+    if not isinstance(data, dict):
+        raise ForeignError("must be a W&B sweep: a mapping with method and parameters")
+    if "parameters" not in data:
+        raise ForeignError(
+            "must be a W&B sweep, but has no parameters",
+            hint="is it a file of another tool? See `sweep import --help`",
+        )
+    losses: list[Loss] = []
+    own = str(data["name"]) if data.get("name") is not None else ""
+    called = suggest_sweep_name(own) or name
+    spec: dict[str, Any] = {"name": called}
+    description = _description(data, own if own != called else "")
+    if description:
+        spec["description"] = description
+    method = _method(data.get("method"), losses)
+    parameters = ParameterTranslator(is_grid=method == "grid", losses=losses).translate(data["parameters"])
+    spec |= {"method": method} | _size(data, method, parameters, losses)
+    spec |= {"metric": _metric(data, losses, method), "parameters": parameters}
+    stop = read_early_terminate(data.get("early_terminate"), losses)
+    spec |= {} if stop is None else {"early_terminate": stop}
+    spec |= _program(data, losses)
+    losses += _lost_keys(data, known=TRANSLATED if stop is None else TRANSLATED | {"early_terminate"})
+    return Imported(spec, tuple(losses))
+
+
+def _description(data: Mapping[str, Any], own: str) -> str:
+    """Return the description, beginning with W&B's name if that cannot be the sweep's."""
+    description = str(data["description"]).strip() if data.get("description") is not None else ""
+    return ": ".join(part for part in (own, description) if part)
+
+
+def _method(method: object, losses: list[Loss]) -> str:
+    if isinstance(method, str) and method in METHODS:
+        return method
+    losses.append(Loss(f"method: {method}", "is not grid, random or bayes; written as random"))
+    return "random"
+
+
+def _size(
+    data: Mapping[str, Any], method: str, parameters: Mapping[str, Any], losses: list[Loss]
+) -> dict[str, Any]:
+    """Return the keys for the number of trials and the seed."""
+    cap, size = data.get("run_cap"), space_size(parameters)
+    if method == "bayes":
+        losses.append(Loss("seed", "W&B has none and proposes new values each time; written as seed: 0"))
+        why = f"W&B proposes a trial whenever one ends; here a round proposes {ROUND} from earlier results"
+        losses.append(Loss("rounds", why))
+        return {"seed": 0, "rounds": {"size": ROUND}, "run_cap": _cap(cap, size, losses)}
+    if method == "random":
+        losses.append(Loss("seed", "W&B has none and draws new values each time; written as seed: 0"))
+        return {"seed": 0, "run_cap": _cap(cap, size, losses)}
+    if not isinstance(cap, int) or size is None or size <= cap:
+        return {} if cap is None else {"run_cap": cap}
+    why = "the grid is larger: W&B would run its first combinations; here a seeded sample of it runs"
+    losses.append(Loss(f"run_cap: {cap}", why))
+    return {"grid_order": "shuffled", "seed": 0, "run_cap": cap}
+
+
+def _cap(cap: Any, size: int | None, losses: list[Loss]) -> Any:
+    """Return the number of trials, at most the size of the space."""
+    found = DEFAULT_RUN_CAP if cap is None else cap
+    if size is not None and isinstance(found, int) and 0 < size < found:
+        why = f"W&B would repeat configurations; written as run_cap: {size}, which is all of them"
+        losses.append(Loss("run_cap", why))
+        return size
+    if cap is None:
+        losses.append(
+            Loss("run_cap", f"W&B draws until the user stops it; written as run_cap: {DEFAULT_RUN_CAP}")
+        )
+    return found
+
+
+def _metric(data: Mapping[str, Any], losses: list[Loss], method: str) -> dict[str, Any]:
+    metric = data.get("metric")
+    if metric is None and isinstance(data.get("metrics"), list) and data["metrics"]:
+        metric = data["metrics"][0]
+        losses.append(
+            Loss(
+                "metrics",
+                "a sweep has one objective; the first metric is written, the others are recorded too",
+            )
+        )
+    if not isinstance(metric, dict) or not isinstance(metric.get("name"), str):
+        why = f"no metric is named; write the name that the program reports instead of {PLACEHOLDER_METRIC}"
+        losses.append(Loss("metric", why))
+        metric = {"name": PLACEHOLDER_METRIC}
+    own, name = metric["name"], metric_name(metric["name"])
+    if own != name:
+        losses.append(Loss(f"metric.name: {own}", f"written as {name}: no spaces and signs, a letter first"))
+    kept = {key: metric[key] for key in KEPT & metric.keys() if method == "bayes"}
+    losses += [
+        Loss(f"metric.{key}", "not used: all trials run, and the value of each is recorded")
+        for key in sorted(metric.keys() - {"name", "goal"} - kept.keys())
+    ]
+    why = (
+        f"wandb.log calls are ignored: print a line `{name}=NUMBER`; or write JSON to the file "
+        "$SWEEP_RESULT and delete `source: stdout`"
+    )
+    losses.append(Loss("metric.source", why))
+    goal = {"goal": metric["goal"]} if "goal" in metric else {}
+    return {"name": name, **goal, "source": "stdout", **dict(sorted(kept.items()))}
+
+
+def _program(data: Mapping[str, Any], losses: list[Loss]) -> dict[str, Any]:
+    """Return `program`, `command` and `run`; a script in the command is the program if no other is named."""
+    command = _command(data.get("command"))
+    program = data.get("program")
+    place = find_script(command)
+    if program is None and place is not None:
+        program, command[place] = command[place], PROGRAM_MACRO
+    if program is None and command and PROGRAM_MACRO not in command:
+        why = "no program is named; set run.code.path to the folder that the command needs"
+        losses.append(Loss("program", why))
+        return {"command": command, "run": {"code": {"path": "code"}}}
+    if program is None:
+        losses.append(Loss("program", "no program is named; written as train.py"))
+        program = "code/train.py"
+    script = locate_script(str(program))
+    losses += script.losses
+    command_key = {} if not command or tuple(command) == DEFAULT_COMMAND else {"command": command}
+    keys = script.as_spec()
+    return {"program": keys["program"], **command_key, "run": keys["run"]}
+
+
+def _command(command: object) -> list[str]:
+    if command is None:
+        return []
+    if not isinstance(command, list) or any(isinstance(part, dict | list) for part in command):
+        raise ForeignError(f"command must be a list of texts, got {command!r}")
+    return [str(part) for part in command]
+
+
+def _lost_keys(data: Mapping[str, Any], *, known: AbstractSet[str]) -> Iterator[Loss]:
+    for key in data:
+        if key not in known:
+            why = LOST_KEYS.get(key, "is not a key of W&B's sweeps")
+            yield Loss(str(key), f"{why}; left out")
+
+
+NUMBERS = ("min", "max", "mu", "sigma", "q", "a", "b")
+PARAMETER_KEYS = ("distribution", "value", "values", "probabilities", *NUMBERS, "parameters")
+"""In the order to be written."""
+
+QUANTIZED = ("q_uniform", "q_log_uniform", "q_log_uniform_values")
+"""A tuple, because the untrusted value may be an unhashable list."""
+
+
+@dataclass(slots=True)
+class ParameterTranslator:
+    """Translates parameters and collects their losses."""
+
+    is_grid: bool
+    losses: list[Loss] = field(default_factory=list)
+
+    def translate(self, data: object, place: str = "parameters") -> dict[str, Any]:
+        """Return the value of the key `parameters`. Raises ForeignError for malformed parameters."""
+        if not isinstance(data, dict) or not data:
+            raise ForeignError(f"{place} must be a mapping of at least one parameter")
+        return {name: self._parameter(keys, f"{place}.{name}") for name, keys in data.items()}
+
+    def _parameter(self, data: object, place: str) -> dict[str, Any]:
+        if not isinstance(data, dict):
+            hint = "W&B expects {value: …}, {values: […]} or {min: …, max: …}"
+            raise ForeignError(f"{place} must be a mapping, got {data!r}", hint=hint)
+        for key in sorted(data.keys() - set(PARAMETER_KEYS)):
+            self._lose(f"{place}.{key}", "is not a key of W&B's parameters; left out")
+        found = dict(self._keys(data, place))
+        if "parameters" in found:
+            why = "W&B passes a mapping; a trial receives each value under its full name, as in --a.b=1"
+            self._lose(place, why)
+        _say_uniform(found)
+        if not self.is_grid and found.get("distribution") in QUANTIZED:
+            why = "rounding to q can leave [min, max] in W&B; here the value stays inside"
+            self._lose(place, why)
+        return found
+
+    def _keys(self, data: Mapping[str, Any], place: str) -> Iterator[tuple[str, Any]]:
+        for key in PARAMETER_KEYS:
+            if key not in data or (key == "probabilities" and "values" in data):
+                continue
+            here, value = f"{place}.{key}", data[key]
+            if key == "parameters":
+                yield key, self.translate(value, here)
+            elif key == "values" and isinstance(value, list):
+                yield from self._values(value, data.get("probabilities"), place)
+            elif key == "value":
+                yield key, self._value(self._numeric(value, here), here)
+            elif key in NUMBERS:
+                yield key, self._numeric(value, here)
+            else:
+                yield key, value
+
+    def _values(self, values: list[Any], weights: object, place: str) -> Iterator[tuple[str, Any]]:
+        """Return the values, each once: a repeated one is twice as likely in W&B."""
+        here = f"{place}.values"
+        numeric = all(coerce_number(value) is not None for value in values)
+        plain = [self._value(self._numeric(value, here) if numeric else value, here) for value in values]
+        names = [canonical_json(value) for value in plain]
+        kept = dict(zip(reversed(names), reversed(plain), strict=True))
+        distinct = {name: kept[name] for name in names}
+        yield "values", list(distinct.values())
+        shares = _shares(weights, names)
+        if shares is None:
+            if weights is not None:
+                yield "probabilities", weights
+            return
+        if len(distinct) < len(names):
+            why = "repeats a value, which makes it more likely; written once"
+            self._lose(here, why if self.is_grid else f"{why}, with its share as probability")
+        if weights is not None or (len(distinct) < len(names) and not self.is_grid):
+            yield "probabilities", [_tidy(math.fsum(shares[name])) for name in distinct]
+
+    def _value(self, value: Any, place: str) -> Any:
+        """Return a value; as JSON text if it is neither a scalar nor a list of scalars."""
+        items = value if isinstance(value, list) else [value]
+        if not any(isinstance(item, dict | list) for item in items):
+            return value
+        text = canonical_json(value)
+        self._lose(place, f"a value is a scalar or a list of scalars; written as the JSON text {text}")
+        return text
+
+    def _numeric(self, value: Any, place: str) -> Any:
+        """Return the number for texts such as `1e-3`, and other values unchanged."""
+        found = coerce_number(value) if isinstance(value, str) else None
+        if found is None:
+            return value
+        self._lose(
+            f"{place}: {value}", f"is text to W&B, whose YAML needs a decimal point; written as {found!r}"
+        )
+        return found
+
+    def _lose(self, what: str, why: str) -> None:
+        self.losses.append(Loss(what, why))
+
+
+def _say_uniform(found: dict[str, Any]) -> None:
+    """Write `uniform` for integral bounds with a decimal point, as W&B reads them: specs normalize such numbers."""
+    bounds = [found.get("min"), found.get("max")]
+    if "distribution" in found or not any(isinstance(bound, float) for bound in bounds):
+        return
+    if all(isinstance(bound, int | float) and bound == int(bound) for bound in bounds):
+        found["distribution"] = "uniform"
+
+
+def _shares(weights: object, names: Sequence[str]) -> dict[str, list[float]] | None:
+    """Collect the probabilities of each value; None if there is not one for each."""
+    if weights is None:
+        weights = [1 / max(1, len(names))] * len(names)
+    if not isinstance(weights, list) or len(weights) != len(names):
+        return None
+    shares: dict[str, list[float]] = {}
+    for name, weight in zip(names, weights, strict=True):
+        share = coerce_number(weight)
+        if share is None:
+            return None
+        shares.setdefault(name, []).append(share)
+    return shares
+
+
+def _tidy(share: float) -> float | int:
+    """Return a sum of decimals without floating-point noise."""
+    return int(share) if share.is_integer() else float(f"{share:.15g}")
+
+
+HYPERBAND_KEYS = frozenset({"type", "min_iter", "max_iter", "s", "eta", "strict"})
+
+
+def read_early_terminate(written: object, losses: list[Loss]) -> dict[str, Any] | None:
+    """Return the same rule for a spec; None if W&B would ignore it."""
+    if not isinstance(written, dict) or written.get("type") != "hyperband":
+        return None
+    rule: dict[str, Any] = {key: written[key] for key in written if key in HYPERBAND_KEYS}
+    if {"max_iter", "s"} <= rule.keys():
+        if rule.pop("min_iter", None) is not None:
+            losses.append(Loss("early_terminate.min_iter", "W&B uses max_iter and s if both are given"))
+    elif "min_iter" in rule:
+        rule = {key: rule[key] for key in rule if key not in {"max_iter", "s"}}
+    if not _is_sound(rule):
+        return None
+    losses += [
+        Loss(f"early_terminate.{key}", "is not a key of W&B's rule")
+        for key in sorted(written.keys() - HYPERBAND_KEYS)
+    ]
+    why = "W&B compares with running trials; here trials are compared with learning curves recorded before the batch"
+    losses.append(Loss("early_terminate", why))
+    return rule
+
+
+def _is_sound(rule: Mapping[str, Any]) -> bool:
+    whole = [rule[key] for key in ("min_iter", "max_iter", "s") if key in rule]
+    eta, strict = rule.get("eta", 3), rule.get("strict", False)
+    return (
+        bool(whole)
+        and ("min_iter" in rule or {"max_iter", "s"} <= rule.keys())
+        and all(isinstance(number, int) and not isinstance(number, bool) and number >= 1 for number in whole)
+        and isinstance(eta, int | float)
+        and not isinstance(eta, bool)
+        and eta > 1
+        and isinstance(strict, bool)
+    )

@@ -1,0 +1,83 @@
+"""Plan: what a merge would add, its coverage, forecast and upper bounds. Pure: trials in, a review out."""
+
+from sweepledger.plan.budgets import (
+    Balance,
+    BudgetUnit,
+    Charge,
+    balances,
+    charge,
+    counts_towards,
+    reservation,
+)
+from sweepledger.plan.changes import Difference, OutdatedPart, UnreadableSpec, difference, outdated_parts
+from sweepledger.plan.coverage import (
+    Coverage,
+    Discrepancy,
+    Histogram,
+    ParameterCoverage,
+    Scale,
+    ValueCounts,
+    coverage,
+)
+from sweepledger.plan.durations import TimingHistory, timing_history
+from sweepledger.plan.forecast import (
+    DurationSource,
+    Forecast,
+    Quantiles,
+    Workload,
+    forecast,
+    forecast_rounds,
+    hourly_price,
+)
+from sweepledger.plan.notes import BestTrial, notes
+from sweepledger.plan.review import BlockReview, Note, Rejection, Review, TrialCounts, count_trials
+from sweepledger.plan.review_json import balance_as_data, pool_usage_as_data, review_as_data
+from sweepledger.plan.upper_bounds import Cost, PoolUsage, RoundBounds, cost, pool_usage, round_bounds
+
+__all__ = [
+    "Balance",
+    "BestTrial",
+    "BlockReview",
+    "BudgetUnit",
+    "Charge",
+    "Cost",
+    "Coverage",
+    "Difference",
+    "Discrepancy",
+    "DurationSource",
+    "Forecast",
+    "Histogram",
+    "Note",
+    "OutdatedPart",
+    "ParameterCoverage",
+    "PoolUsage",
+    "Quantiles",
+    "Rejection",
+    "Review",
+    "RoundBounds",
+    "Scale",
+    "TimingHistory",
+    "TrialCounts",
+    "UnreadableSpec",
+    "ValueCounts",
+    "Workload",
+    "balance_as_data",
+    "balances",
+    "charge",
+    "cost",
+    "count_trials",
+    "counts_towards",
+    "coverage",
+    "difference",
+    "forecast",
+    "forecast_rounds",
+    "hourly_price",
+    "notes",
+    "outdated_parts",
+    "pool_usage",
+    "pool_usage_as_data",
+    "reservation",
+    "review_as_data",
+    "round_bounds",
+    "timing_history",
+]

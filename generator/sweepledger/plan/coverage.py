@@ -1,0 +1,230 @@
+"""Coverage of a search space by configurations: counts of values, histograms of numbers, discrepancy of points."""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import cast
+
+from sweepledger.structs.domain import (
+    Beta,
+    Choice,
+    Constant,
+    Domain,
+    IntUniform,
+    LogNormal,
+    LogUniform,
+    Normal,
+    Quantized,
+    Uniform,
+)
+from sweepledger.structs.space import Parameter
+from sweepledger.structs.sweep import Sweep
+from sweepledger.structs.values import Value, identity, is_number
+
+BINS = 10
+
+EDGE_TOLERANCE = 1e-9
+"""Share of a bin's width: 0.3 belongs to the fourth of ten bins, although the division may round down."""
+
+DECADES = 100
+"""Ratio from which listed values have a logarithmic scale, if most of them are in the first of ten equal bins."""
+
+
+class Scale(StrEnum):
+    """The scale on which bins are equally wide."""
+
+    LINEAR = "linear"
+    LOG = "log"
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """How many configurations fall into each of ten bins."""
+
+    low: float
+    """Start of the first bin: the domain's bound, or the smallest value if it has none."""
+    high: float
+    smallest: float
+    largest: float
+    scale: Scale
+    counts: tuple[int, ...]
+
+
+def histogram(numbers: Sequence[float], domains: Sequence[Domain]) -> Histogram:
+    """Count numbers, of which at least two differ, in bins between the bounds of their domains."""
+    smallest, largest = min(numbers), max(numbers)
+    bounds = [bound for domain in domains for bound in _bounds(domain)]
+    low, high = min([smallest, *bounds]), max([largest, *bounds])
+    if low > 0 and any(_is_logarithmic(domain) for domain in domains):
+        return Histogram(low, high, smallest, largest, Scale.LOG, _counts(numbers, low, high, math.log))
+    counts = _counts(numbers, low, high, float)
+    if low > 0 and high / low >= DECADES and 2 * counts[0] > len(numbers) and _are_listed(domains):
+        return Histogram(low, high, smallest, largest, Scale.LOG, _counts(numbers, low, high, math.log))
+    return Histogram(low, high, smallest, largest, Scale.LINEAR, counts)
+
+
+def _are_listed(domains: Sequence[Domain]) -> bool:
+    return all(isinstance(domain, Choice) for domain in domains)
+
+
+def _counts(
+    numbers: Sequence[float], low: float, high: float, scale: Callable[[float], float]
+) -> tuple[int, ...]:
+    start, width = scale(low), (scale(high) - scale(low)) / BINS
+    counts = [0] * BINS
+    for number in numbers:
+        counts[min(BINS - 1, int((scale(number) - start) / width + EDGE_TOLERANCE))] += 1
+    return tuple(counts)
+
+
+def _bounds(domain: Domain) -> Iterator[float]:
+    match domain:
+        case IntUniform(low, high) | Uniform(low, high) | LogUniform(low, high):
+            yield from (low, high)
+        case Normal(_, _, low, high):
+            yield from (bound for bound in (low, high) if bound is not None)
+        case Beta():
+            yield from (0, 1)
+        case Quantized(of):
+            yield from _bounds(of)
+        case Choice(values):
+            yield from (value for value in values if isinstance(value, int | float))
+
+
+def _is_logarithmic(domain: Domain) -> bool:
+    match domain:
+        case LogUniform() | LogNormal():
+            return True
+        case Quantized(of):
+            return _is_logarithmic(of)
+        case _:
+            return False
+
+
+FEW_VALUES = 12
+"""The largest number of different values to list; more are shown as a histogram."""
+
+
+@dataclass(frozen=True, slots=True)
+class ValueCounts:
+    """How many configurations have each value; values of the spec that no configuration has are included with 0."""
+
+    values: tuple[tuple[Value, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterCoverage:
+    """How configurations cover a parameter or a derived value."""
+
+    name: str
+    present: int
+    """Number of configurations that have it."""
+    values: ValueCounts | Histogram
+    is_derived: bool = False
+    is_conditional: bool = False
+    zipped_with: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """The coverage of a sweep's parameters, in the order of the spec."""
+
+    configurations: int
+    parameters: tuple[ParameterCoverage, ...]
+    constants: tuple[tuple[str, Value], ...]
+    """Values that the spec gives to every configuration."""
+
+
+def coverage(sweep: Sweep, configurations: Sequence[Mapping[str, Value]]) -> Coverage:
+    """Compute the coverage of a sweep's parameters by its configurations."""
+    declared: dict[str, list[Parameter]] = {}
+    for block in sweep.blocks:
+        for parameter in block.space.parameters:
+            declared.setdefault(parameter.name, []).append(parameter)
+    constants: list[tuple[str, Value]] = []
+    parameters: list[ParameterCoverage] = []
+    for name in sweep.columns:
+        column = [configuration[name] for configuration in configurations if name in configuration]
+        domains = [parameter.domain for parameter in declared.get(name, ())]
+        values = _values(column, domains)
+        if column and _is_fixed(values, domains, len(configurations)):
+            constants.append((name, column[0]))
+        else:
+            parameters.append(_parameter_coverage(sweep, name, len(column), values))
+    return Coverage(len(configurations), tuple(parameters), tuple(constants))
+
+
+def _is_fixed(values: ValueCounts | Histogram, domains: Sequence[Domain], configurations: int) -> bool:
+    is_constant = bool(domains) and all(isinstance(domain, Constant) for domain in domains)
+    return (
+        is_constant and isinstance(values, ValueCounts) and [n for _, n in values.values] == [configurations]
+    )
+
+
+def _parameter_coverage(
+    sweep: Sweep, name: str, present: int, values: ValueCounts | Histogram
+) -> ParameterCoverage:
+    spaces = [block.space for block in sweep.blocks]
+    groups = [group for space in spaces for group in space.zips if name in group]
+    return ParameterCoverage(
+        name,
+        present,
+        values,
+        is_derived=any(name == derived.name for space in spaces for derived in space.derived),
+        is_conditional=any(p.name == name and p.when for space in spaces for p in space.parameters),
+        zipped_with=tuple(dict.fromkeys(other for group in groups for other in group if other != name)),
+    )
+
+
+def _values(column: Sequence[Value], domains: Sequence[Domain]) -> ValueCounts | Histogram:
+    counted = _count_values(column, [value for domain in domains for value in _spec_values(domain)])
+    if (
+        not column
+        or len(counted.values) <= FEW_VALUES
+        or not all(is_number(value) for value, _ in counted.values)
+    ):
+        return counted
+    return histogram([value for value in column if isinstance(value, int | float)], domains)
+
+
+def _spec_values(domain: Domain) -> Iterable[Value]:
+    """Return the values to list even if no configuration has them."""
+    match domain:
+        case Constant(value):
+            return (value,)
+        case Choice(values):
+            return values
+        case IntUniform(low, high) if high - low < FEW_VALUES:
+            return range(low, high + 1)
+        case _:
+            return ()
+
+
+def _count_values(column: Sequence[Value], spec_values: Sequence[Value]) -> ValueCounts:
+    counts = Counter(map(identity, column))
+    values = {identity(value): value for value in (*column, *spec_values)}
+    expected = dict.fromkeys(map(identity, spec_values))
+    others = [key for key in counts if key not in expected]
+    if all(is_number(values[key]) for key in others):
+        others.sort(key=lambda key: cast("float", values[key]))
+    return ValueCounts(tuple((values[key], counts[key]) for key in (*expected, *others)))
+
+
+@dataclass(frozen=True, slots=True)
+class Discrepancy:
+    """The squared centred discrepancy of a block's points: 0 is best."""
+
+    points: int
+    """Number of points compared, from the first of the block."""
+    dimensions: int
+    """Number of continuous dimensions; gaps between listed values would dominate the discrepancy."""
+    value: float
+
+    @property
+    def random(self) -> float:
+        """The mean discrepancy of the same number of independent random points."""
+        # The double sum of the definition has n diagonal terms of mean (5/4)^d. All others, and those of the
+        # single sum, have the mean (13/12)^d, of which one n-th is left.
+        return ((5 / 4) ** self.dimensions - (13 / 12) ** self.dimensions) / self.points

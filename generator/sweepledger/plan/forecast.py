@@ -1,0 +1,307 @@
+"""Forecast of completion time and cost as a distribution, from recorded durations or from expected minutes.
+
+If neither is known, the forecast contains the reason. Equal input gives an equal forecast.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from math import exp, inf, lcm
+from random import Random
+from statistics import NormalDist
+
+from sweepledger.plan.durations import NO_HISTORY, DurationModel, TimingHistory, fit_durations
+from sweepledger.plan.pool_simulation import PoolCapacity, QueuedBatch, last_end, simulate
+from sweepledger.structs import node_pool
+from sweepledger.structs.node_pool import Pool
+from sweepledger.structs.quantiles import interpolated_quantile
+from sweepledger.structs.run_config import RunConfig
+from sweepledger.structs.values import SECONDS_PER_HOUR, Value
+
+LOW, HIGH = 0.1, 0.9
+
+SECONDS_A_MINUTE = 60
+RETRY_BACKOFF = 10
+"""Seconds before a first retry in Kubernetes; doubled for each further retry."""
+
+MAX_DRAWS, MIN_DRAWS = 200, 20
+MAX_STARTS = 400_000
+"""Trial starts in all draws together: half a second."""
+MAX_SAMPLE = 20_000
+"""Durations of single trials from which quantiles are computed."""
+MAX_NODE_PARTS = 1_000_000
+"""Largest number of units in a node."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quantiles:
+    """The median and the 80 % interval of a quantity."""
+
+    low: float
+    median: float
+    high: float
+
+    @classmethod
+    def of(cls, draws: Sequence[float]) -> "Quantiles":
+        """Compute the quantiles of random draws."""
+        ordered = sorted(draws)
+        return cls(*(interpolated_quantile(ordered, share) for share in (LOW, 0.5, HIGH)))
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether all draws between the quantiles are equal."""
+        return self.low == self.high
+
+    def times(self, factor: float) -> "Quantiles":
+        """Multiply by a factor."""
+        return Quantiles(self.low * factor, self.median * factor, self.high * factor)
+
+
+class DurationSource(StrEnum):
+    """Where the duration of a trial comes from."""
+
+    RECORDS = "records"
+    EXPECTED = "expected"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """Trials that are to run."""
+
+    run: RunConfig
+    trials: Sequence[Mapping[str, Value] | None]
+    """Configurations in the order in which they start; None: not chosen yet."""
+    pool: Pool | None = None
+    history: TimingHistory = NO_HISTORY
+    """Recorded durations of their program."""
+
+
+@dataclass(frozen=True, slots=True)
+class DurationEstimate:
+    """The distribution of the durations of trials."""
+
+    source: DurationSource
+    means: tuple[float, ...]
+    """Mean seconds of each trial."""
+    noise: tuple[float, ...] = (1.0,)
+    """Equally likely factors of single trials."""
+    drift: float = 0.0
+    """Standard deviation of the logarithm of a factor that all trials share."""
+    history: TimingHistory = NO_HISTORY
+    records: int = 0
+    parameters: tuple[str, ...] = ()
+    """The parameters that the duration depends on."""
+
+    def draw_seconds(self, random: Random, *, shift: float) -> list[float]:
+        """Draw the seconds of each trial's command; `shift` is the shared factor in standard deviations."""
+        shared = exp(self.drift * shift)
+        if self.noise == (1.0,):
+            return [mean * shared for mean in self.means]
+        factors = random.choices(self.noise, k=len(self.means))
+        return [mean * shared * factor for mean, factor in zip(self.means, factors, strict=True)]
+
+    def draw_failures(self, random: Random, run: RunConfig) -> dict[int, float]:
+        """Draw which trials fail before they succeed, and how many seconds they lose."""
+        rate, lost_seconds = self.history.failure_rate, {}
+        if not rate or not run.retries:
+            return {}
+        for at in range(len(self.means)):
+            lost, attempt = 0.0, 0
+            while attempt < run.retries and random.random() < rate:
+                lost += (
+                    min(random.choice(self.history.failed), run.timeout_seconds) + RETRY_BACKOFF * 2**attempt
+                )
+                attempt += 1
+            if lost:
+                lost_seconds[at] = lost
+        return lost_seconds
+
+    def draw_overhead(self, random: Random) -> float:
+        """Draw the seconds for which a slot is idle between two trials."""
+        return random.choice(self.history.overheads) if self.history.overheads else 0.0
+
+
+def estimate_durations(workload: Workload) -> DurationEstimate | str:
+    """Estimate the durations of trials, or return why they are unknown."""
+    model = fit_durations(workload.history)
+    estimate = _estimate_from_records(workload, model) if model else "no trial of this program is recorded"
+    if isinstance(estimate, DurationEstimate):
+        return estimate
+    if model is None and (finished := len(workload.history.finished)):
+        estimate = f"only {finished} trial{'s' * (finished > 1)} of this program recorded"
+    if workload.run.expected_minutes is not None:
+        seconds = workload.run.expected_minutes * SECONDS_A_MINUTE
+        return DurationEstimate(DurationSource.EXPECTED, (seconds,) * len(workload.trials))
+    return estimate
+
+
+def _estimate_from_records(workload: Workload, model: DurationModel) -> DurationEstimate | str:
+    finished, means = workload.history.finished, []
+    for at, values in enumerate(workload.trials):
+        # Configurations that are not chosen yet are assumed to be like recorded ones.
+        configuration = finished[at % len(finished)].configuration if values is None else values
+        seconds = model.seconds(configuration)
+        if seconds is None:
+            name = model.unlike_parameter(configuration) or ""
+            return f"no recorded trial is like {name}={configuration.get(name)!r}"
+        means.append(seconds)
+    return DurationEstimate(
+        DurationSource.RECORDS,
+        tuple(means),
+        model.noise,
+        model.drift,
+        workload.history,
+        model.records,
+        tuple(effect.parameter for effect in model.effects),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """The estimated durations and cost of trials."""
+
+    source: DurationSource
+    trials: int
+    records: int = 0
+    """Number of recorded trials that it is based on."""
+    parameters: tuple[str, ...] = ()
+    """The parameters that the duration depends on, the strongest effect first."""
+    trial_seconds: Quantiles | None = None
+    """Seconds of one trial; like all quantities below, None if unknown."""
+    hours: Quantiles | None = None
+    """Hours of single trials, one after the other, including retries."""
+    money: Quantiles | None = None
+    """Also None if the pool has no price."""
+    completion: Quantiles | None = None
+    """Seconds from the merge to the end of the last trial, including batches that are ahead in the pool."""
+    ahead: int = 0
+    """Active batches in its pool."""
+    uncounted: int = 0
+    """Active batches of unknown duration, which `completion` does not include."""
+    reason: str = ""
+    """Why the estimate is unavailable."""
+
+
+def forecast(workload: Workload, ahead: Sequence[Workload] = (), *, seed: int = 0) -> Forecast:
+    """Forecast trials that start after the active workloads of their pool."""
+    estimate, size = estimate_durations(workload), len(workload.trials)
+    if isinstance(estimate, str) or not size:
+        reason = estimate if isinstance(estimate, str) else ""
+        return Forecast(DurationSource.UNKNOWN, size, ahead=len(ahead), reason=reason)
+    # In an unlimited pool no trial waits for others.
+    others = [(other, estimate_durations(other)) for other in (ahead if _is_limited(workload.pool) else ())]
+    known = [(other, durations) for other, durations in others if isinstance(durations, DurationEstimate)]
+    draws = _simulate_draws([(workload, estimate), *known], Random(seed))  # noqa: S311 - not for security
+    hours = Quantiles.of([draw.hours for draw in draws])
+    completion = Quantiles.of([draw.completion for draw in draws])
+    price = hourly_price(workload.run, workload.pool)
+    return Forecast(
+        estimate.source,
+        size,
+        estimate.records,
+        estimate.parameters,
+        Quantiles.of([seconds for draw in draws for seconds in draw.sample]),
+        hours,
+        None if price is None else hours.times(price),
+        None if completion.high == inf else completion,
+        len(ahead),
+        len(others) - len(known),
+    )
+
+
+def forecast_rounds(of_round: Forecast, rounds: int) -> Forecast:
+    """Forecast a number of equal rounds that run one after the other."""
+    return replace(
+        of_round,
+        trials=of_round.trials * rounds,
+        hours=of_round.hours and of_round.hours.times(rounds),
+        money=of_round.money and of_round.money.times(rounds),
+        completion=of_round.completion and of_round.completion.times(rounds),
+    )
+
+
+def hourly_price(run: RunConfig, pool: Pool | None) -> float | None:
+    """Return the price of one trial per hour: its share of a full node. None if the pool has no price."""
+    if pool is None or pool.price is None:
+        return None
+    pods = node_pool.pods_per_node(run, pool.node)
+    return pool.price * run.nodes / pods if pods else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Draw:
+    """One simulated course."""
+
+    hours: float
+    completion: float
+    sample: list[float]
+    """Seconds of some trials."""
+
+
+def _simulate_draws(workloads: Sequence[tuple[Workload, DurationEstimate]], random: Random) -> list[_Draw]:
+    """Simulate the first workload, which starts after the others, as often as time allows."""
+    (workload, estimate), size = workloads[0], sum(len(other.trials) for other, _ in workloads)
+    count = max(MIN_DRAWS, min(MAX_DRAWS, MAX_STARTS // size))
+    stride = max(1, count * len(workload.trials) // MAX_SAMPLE)
+    # Evenly spaced quantiles: with few draws, random ones would cover the shared factor poorly.
+    shifts = [NormalDist().inv_cdf((at + 0.5) / count) for at in range(count)]
+    random.shuffle(shifts)
+    capacity, units = _pool_capacity([other for other, _ in workloads])
+    draws = []
+    for shift in shifts:
+        seconds = estimate.draw_seconds(random, shift=shift)
+        slot_seconds, hours = _slot_seconds(workload.run, estimate, seconds, random)
+        queue = [
+            QueuedBatch(_remaining_seconds(other, durations, random), other.run.parallelism, share)
+            for (other, durations), share in zip(workloads[1:], units[1:], strict=True)
+        ]
+        spans = simulate([*queue, QueuedBatch(slot_seconds, workload.run.parallelism, units[0])], capacity)
+        draws.append(_Draw(hours, last_end(spans[-1]), seconds[::stride]))
+    return draws
+
+
+def _slot_seconds(
+    run: RunConfig, estimate: DurationEstimate, seconds: list[float], random: Random
+) -> tuple[list[float], float]:
+    """Return how long each trial occupies its slot, and the hours of all commands; limit seconds to the timeout."""
+    longest, overhead = run.timeout_seconds, estimate.draw_overhead(random)
+    for at, duration in enumerate(seconds):
+        if duration > longest:
+            seconds[at] = longest
+    lost = estimate.draw_failures(random, run)
+    slot_seconds = [duration + overhead for duration in seconds]
+    for at, extra in lost.items():
+        slot_seconds[at] += extra
+    return slot_seconds, (sum(seconds) + sum(lost.values())) / SECONDS_PER_HOUR
+
+
+def _remaining_seconds(workload: Workload, estimate: DurationEstimate, random: Random) -> list[float]:
+    """Draw the remaining trials of an active batch, whose progress git does not contain."""
+    seconds = estimate.draw_seconds(random, shift=random.gauss())
+    slot_seconds, _ = _slot_seconds(workload.run, estimate, seconds, random)
+    return slot_seconds[int(random.random() * len(slot_seconds)) :]
+
+
+def _is_limited(pool: Pool | None) -> bool:
+    return pool is not None and pool.max_nodes is not None
+
+
+def _pool_capacity(workloads: Sequence[Workload]) -> tuple[PoolCapacity, list[int]]:
+    """Divide the pool's nodes into units so that each trial takes a whole number of them."""
+    pool = workloads[0].pool
+    if pool is None or pool.max_nodes is None:
+        return PoolCapacity(None, startup=0.0 if pool is None else pool.startup_seconds), [1] * len(workloads)
+    pods = [node_pool.pods_per_node(workload.run, pool.node) for workload in workloads]
+    parts = min(MAX_NODE_PARTS, lcm(*(count for count in pods if count)))
+    total = parts * pool.max_nodes
+    units = [
+        workload.run.nodes * -(-parts // count) if count else total + 1
+        for workload, count in zip(workloads, pods, strict=True)
+    ]
+    busy = sum(
+        min(workload.run.parallelism, len(workload.trials)) * share
+        for workload, share in zip(workloads[1:], units[1:], strict=True)
+    )
+    warm = min(total, -(-busy // parts) * parts)
+    return PoolCapacity(total, warm, pool.startup_seconds), units

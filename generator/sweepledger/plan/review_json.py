@@ -1,0 +1,216 @@
+"""A review as JSON: every key always present, lists of trials cut at a thousand."""
+
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Any, assert_never
+
+from sweepledger.plan.budgets import Balance
+from sweepledger.plan.changes import Difference, OutdatedPart, UnreadableSpec
+from sweepledger.plan.coverage import Discrepancy, Histogram, ParameterCoverage, ValueCounts
+from sweepledger.plan.forecast import Forecast, Quantiles
+from sweepledger.plan.review import BlockReview, Review
+from sweepledger.plan.upper_bounds import Cost, PoolUsage
+from sweepledger.structs.trial import Trial
+
+
+def forecast_as_data(forecast: Forecast | None) -> dict[str, Any] | None:
+    """Return a forecast as JSON data."""
+    if forecast is None:
+        return None
+    return {
+        "source": str(forecast.source),
+        "trials": forecast.trials,
+        "records": forecast.records,
+        "by": list(forecast.parameters),
+        "trial_seconds": _quantiles(forecast.trial_seconds),
+        "trial_hours": _quantiles(forecast.hours),
+        "money": _quantiles(forecast.money),
+        "done_seconds": _quantiles(forecast.completion),
+        "ahead": forecast.ahead,
+        "uncounted": forecast.uncounted,
+        "reason": forecast.reason,
+    }
+
+
+def _quantiles(quantiles: Quantiles | None) -> dict[str, float] | None:
+    if quantiles is None:
+        return None
+    return {"low": quantiles.low, "median": quantiles.median, "high": quantiles.high}
+
+
+MAX_TRIALS = 1000
+"""Limit for the lists of added and of removed trials; the counts include all."""
+
+
+def review_as_data(review: Review) -> dict[str, Any]:
+    """Return a review as JSON data."""
+    sweep = review.sweep
+    return {
+        "name": sweep.name,
+        "path": sweep.path,
+        "description": sweep.description,
+        "trials": len(review.trials),
+        "assignments": review.coverage.configurations,
+        "replicates": sweep.replicates,
+        "new": review.counts.new,
+        "running": review.counts.running,
+        "recorded": review.counts.recorded,
+        "unlocked": review.unlocked,
+        "outdated": [_outdated(part) for part in review.outdated],
+        "cost": {
+            "all": _cost(review.whole_cost),
+            "new": _cost(review.new_cost),
+            "timeout_seconds": sweep.run.timeout_seconds,
+            "attempts": sweep.run.attempts,
+            "parallelism": sweep.run.parallelism,
+        },
+        "batch": review.batch,
+        "search": None if review.further_rounds is None else asdict(review.further_rounds),
+        "forecast": forecast_as_data(review.forecast),
+        "budgets": [balance_as_data(balance) for balance in review.balances],
+        "notes": [{"kind": note.kind, "text": note.text} for note in review.notes],
+        "pool": pool_usage_as_data(review.pool_usage),
+        "budget": {"max_trials": sweep.budget.max_trials, "max_gpu_hours": sweep.budget.max_gpu_hours},
+        "blocks": [_block(block) for block in review.blocks],
+        "parameters": [_parameter(parameter) for parameter in review.coverage.parameters],
+        "constants": dict(review.coverage.constants),
+        "first": _trials(review.first),
+        "last": _trials(review.last),
+        "difference": _difference(review.difference),
+    }
+
+
+def _cost(cost: Cost) -> dict[str, Any]:
+    return {
+        "trials": cost.trials,
+        "hours": cost.hours,
+        "trial_hours": cost.hours,
+        "gpu_hours": cost.gpu_hours,
+        "wall_hours": cost.wall_hours,
+    }
+
+
+def balance_as_data(balance: Balance) -> dict[str, Any]:
+    """Return a balance as JSON data."""
+    return {
+        "team": balance.team,
+        "unit": str(balance.unit),
+        "limit": balance.limit,
+        "used": balance.used,
+        "promised": balance.reserved,
+        "asked": balance.requested,
+        "left": balance.remaining,
+        "exceeded": balance.is_exceeded,
+    }
+
+
+def pool_usage_as_data(usage: PoolUsage | None) -> dict[str, Any] | None:
+    """Return the use of a pool as JSON data."""
+    if usage is None:
+        return None
+    resources = usage.run.resources
+    return {
+        "name": usage.pool.name,
+        "trials": usage.trials,
+        "at_once": usage.at_once,
+        "nodes": usage.nodes,
+        "max_nodes": usage.pool.max_nodes,
+        "price": usage.price,
+        "resources": {"cpu": resources.cpu, "memory": resources.memory, "gpu": resources.gpu},
+    }
+
+
+def _outdated(part: OutdatedPart) -> dict[str, str]:
+    return {"part": part.part, "name": part.name, "locked": part.locked, "current": part.current}
+
+
+def _block(block: BlockReview) -> dict[str, Any]:
+    return {
+        "method": block.method,
+        "candidates": block.candidates,
+        "rejected": block.rejected,
+        "duplicates": block.duplicates,
+        "kept": block.kept,
+        "acceptance": block.acceptance,
+        "constraints": [
+            {
+                "text": constraint.text,
+                "rejected": constraint.rejected,
+                "unasked": constraint.unevaluated,
+            }
+            for constraint in block.constraints
+        ],
+        "discrepancy": None if block.discrepancy is None else _discrepancy(block.discrepancy),
+    }
+
+
+def _discrepancy(discrepancy: Discrepancy) -> dict[str, Any]:
+    return {
+        "points": discrepancy.points,
+        "dimensions": discrepancy.dimensions,
+        "value": discrepancy.value,
+        "random": discrepancy.random,
+    }
+
+
+def _parameter(parameter: ParameterCoverage) -> dict[str, Any]:
+    return {
+        "name": parameter.name,
+        "assignments": parameter.present,
+        "derived": parameter.is_derived,
+        "conditional": parameter.is_conditional,
+        "zipped_with": list(parameter.zipped_with),
+        **_values(parameter.values),
+    }
+
+
+def _values(values: ValueCounts | Histogram) -> dict[str, Any]:
+    match values:
+        case ValueCounts():
+            counts = [{"value": value, "count": count} for value, count in values.values]
+            return {"counts": counts, "histogram": None}
+        case Histogram():
+            histogram = {
+                "scale": str(values.scale),
+                "low": values.low,
+                "high": values.high,
+                "min": values.smallest,
+                "max": values.largest,
+                "counts": list(values.counts),
+            }
+            return {"counts": None, "histogram": histogram}
+        case _:
+            assert_never(values)
+
+
+def _difference(difference: Difference | UnreadableSpec) -> dict[str, Any]:
+    match difference:
+        case Difference():
+            return {
+                "former": difference.former,
+                "problems": [],
+                "added": len(difference.added),
+                "removed": len(difference.removed),
+                "unchanged": difference.unchanged,
+                "added_trials": _trials(difference.added[:MAX_TRIALS]),
+                "removed_trials": _trials(difference.removed[:MAX_TRIALS]),
+            }
+        case UnreadableSpec():
+            return {
+                "former": difference.former,
+                "problems": [problem.as_data() for problem in difference.problems],
+                "added": None,
+                "removed": None,
+                "unchanged": None,
+                "added_trials": [],
+                "removed_trials": [],
+            }
+        case _:
+            assert_never(difference)
+
+
+def _trials(trials: Iterable[Trial]) -> list[dict[str, Any]]:
+    return [
+        {"trial": trial.id, "params": dict(trial.assignment), "replicate": trial.replicate}
+        for trial in trials
+    ]

@@ -1,0 +1,88 @@
+"""Upper bounds of what a sweep can use: its cost, the nodes of its pool, its further rounds."""
+
+import math
+from dataclasses import dataclass
+
+from sweepledger.structs import node_pool
+from sweepledger.structs.node_pool import Pool
+from sweepledger.structs.run_config import RunConfig
+from sweepledger.structs.search_block import AdaptiveSearch
+from sweepledger.structs.sweep import Sweep
+from sweepledger.structs.values import SECONDS_PER_HOUR
+
+
+@dataclass(frozen=True, slots=True)
+class PoolUsage:
+    """The nodes of a pool that trials use at full parallelism."""
+
+    pool: Pool
+    run: RunConfig
+    trials: int
+    at_once: int
+    """Concurrent trials: the parallelism, or fewer if the pool is too small."""
+    nodes: int
+    """Nodes for the concurrent trials, at most the pool's."""
+    price: float | None
+    """Upper bound for the price of these nodes; None if the settings contain no price."""
+
+
+def pool_usage(sweep: Sweep, trials: int) -> PoolUsage | None:
+    """Compute the nodes that trials use; None without a pool or without trials."""
+    run, pool = sweep.run, sweep.pool
+    if pool is None or not trials:
+        return None
+    capacity = node_pool.max_concurrent_trials(run, pool)
+    at_once = min(trials, run.parallelism, trials if capacity is None else capacity)
+    needed = node_pool.required_nodes(run, pool, trials)
+    nodes = needed if pool.max_nodes is None else min(needed, pool.max_nodes)
+    hours = run.max_trial_seconds / SECONDS_PER_HOUR * math.ceil(trials / at_once)
+    price = None if pool.price is None else pool.price * nodes * hours
+    return PoolUsage(pool, run, trials, at_once, nodes, price)
+
+
+@dataclass(frozen=True, slots=True)
+class RoundBounds:
+    """Upper bounds for the rounds that a merge approves in addition to the existing ones."""
+
+    size: int
+    """Trials of one round, including replicates."""
+    trials: int | None
+    """None: no limit applies before results are known."""
+    rounds: int | None
+    """As for trials."""
+
+
+def round_bounds(
+    sweep: Sweep, search: AdaptiveSearch, *, trials: int, rounds: int, max_trials: int | None = None
+) -> RoundBounds:
+    """Bound what follows the existing trials and rounds, for a method whose rounds all have one size.
+
+    `max_trials` is the number of all trials that the limits of the sweep allow.
+    """
+    size = search.rounds.size * sweep.replicates
+    remaining = [
+        None if search.rounds.max is None else max(0, search.rounds.max - rounds) * size,
+        None if search.cap is None else search.cap * sweep.replicates - trials,
+        None if max_trials is None else max_trials - trials,
+    ]
+    least = min((max(0, bound) for bound in remaining if bound is not None), default=None)
+    return RoundBounds(size, least, None if least is None else -(-least // size))
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Upper bound for trials: every attempt of each lasts until its timeout."""
+
+    trials: int
+    hours: float
+    """Hours of single trials, one after the other."""
+    gpu_hours: float
+    wall_hours: float
+    """Hours of wall-clock time at full parallelism."""
+
+
+def cost(run: RunConfig, trials: int) -> Cost:
+    """Bound the cost of trials."""
+    longest = run.max_trial_seconds / SECONDS_PER_HOUR
+    hours, waves = trials * longest, math.ceil(trials / run.parallelism)
+    return Cost(trials, hours, hours * run.resources.gpu * run.nodes, waves * longest)

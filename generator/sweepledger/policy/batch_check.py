@@ -1,0 +1,113 @@
+"""Check of the manifests that a batch's overlay renders, for `sweep check`, `submit` and `local`.
+
+Applies in this order: allowed keys, schema, the general rules in `rules/`, those for batches in
+`batch_rules/`.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
+
+from sweepledger.policy import schema
+from sweepledger.policy.batch_rules import allowed_keys, identity, placement, volumes, workloads
+from sweepledger.policy.batch_rules.allowed_keys import Form, compare
+from sweepledger.policy.batch_rules.identity import BatchContext, check_duplicates, check_metadata
+from sweepledger.policy.objects import Finding, Inspection, Object, to_problem
+from sweepledger.policy.rules import names, registry
+from sweepledger.policy.schema import MALFORMED
+from sweepledger.problems import Problem, Severity
+from sweepledger.reader.document import DocumentPath
+from sweepledger.reader.messages import safe_repr
+from sweepledger.structs.kubernetes import TRIAL_ACCOUNT, Manifest
+from sweepledger.structs.settings import Settings
+
+ALLOWED = "kind-not-allowed"
+NO_PARENTS: Mapping[int, str] = MappingProxyType({})
+
+
+def check_batch(
+    batch: str,
+    settings: Settings,
+    manifests: tuple[Manifest, ...],
+    *,
+    file: str,
+    image: str | None = None,
+    parent_folders: Mapping[int, str] = NO_PARENTS,
+) -> tuple[Problem, ...]:
+    """Return what is wrong with the manifests that a batch renders; problems name `file`.
+
+    `image` is the image that its containers must run; None if the caller compares images with the lock.
+    `parent_folders` are the folders whose checkpoints trials may read, by index.
+    """
+    objects = tuple(map(Object, manifests))
+    config_maps = frozenset(obj.name for obj in objects if obj.kind == "ConfigMap")
+    forms, pods = allowed_keys.objects(settings), allowed_keys.template(settings, distributed=True)
+    trials = BatchContext(batch, settings, config_maps, image, parent_folders)
+    problems: list[Problem] = []
+    usable: list[Object] = []
+    for obj in objects:
+        inspection = _inspect(obj, forms.get((obj.api, obj.kind)), pods, trials)
+        problems += [to_problem(obj, finding, file) for finding in inspection.findings]
+        usable += [inspection.usable] if inspection.usable is not None else []
+    known = {("ServiceAccount", TRIAL_ACCOUNT)}
+    together = names.check_references(usable, known=known, severity=Severity.ERROR)
+    problems += [to_problem(usable[number], finding, file) for number, finding in together]
+    problems += [to_problem(obj, finding, file) for obj, finding in check_duplicates(usable)]
+    return tuple(dict.fromkeys(problems))
+
+
+def _inspect(obj: Object, form: Form, pods: Form, trials: BatchContext) -> Inspection:
+    """Check an object against the allowed keys, its schema and the rules: each relies on those before it."""
+    if form is None:
+        message = f"must be a kind that batches have, got {safe_repr(obj.kind)} of {safe_repr(obj.api)}"
+        hint = "ConfigMaps, Jobs, and the kinds of distributed trials"
+        return Inspection((Finding((), message, ALLOWED, hint),))
+    compared = (*compare(obj.data, form), *check_metadata(obj, trials))
+    if any(finding.code == MALFORMED for finding in compared):
+        return Inspection(compared)
+    malformed = tuple(_malformed(obj))
+    findings = (*compared, *_at_other_paths(malformed, compared))
+    usable = schema.usable_part(obj, malformed, _malformed) if malformed else obj
+    if usable is None:
+        return Inspection(findings)
+    in_pods = tuple(_compare_pods(usable, pods))
+    findings = (*findings, *in_pods)
+    if any(finding.code == MALFORMED for finding in in_pods):
+        return Inspection(findings)
+    general = tuple(registry.findings(usable))
+    # One finding per path; those of the general rules explain more.
+    others = _at_other_paths((*findings, *batch_findings(usable, trials)), general)
+    return Inspection((*general, *others), usable)
+
+
+def _malformed(obj: Object) -> Iterator[Finding]:
+    yield from schema.findings(obj.api, obj.kind, obj.data)
+
+
+def _at_other_paths(findings: Iterable[Finding], known: Iterable[Finding]) -> Iterator[Finding]:
+    """Yield the findings whose paths no known finding has."""
+    paths = {finding.path for finding in known}
+    yield from (finding for finding in findings if finding.path not in paths)
+
+
+def _compare_pods(obj: Object, pods: Form) -> Iterator[Finding]:
+    """Yield keys that are not allowed in the pods of kinds whose own keys only a schema knows."""
+    for pod in obj.pods if obj.kind != "Job" else ():
+        for finding in compare({"metadata": pod.metadata, "spec": pod.spec}, pods):
+            yield _below(pod.path, finding)
+
+
+def _below(path: DocumentPath, finding: Finding) -> Finding:
+    code = "pod-not-restricted" if finding.code == "key-not-allowed" else finding.code
+    return Finding((*path, *finding.path), finding.message, code, finding.hint)
+
+
+def batch_findings(obj: Object, trials: BatchContext) -> Iterator[Finding]:
+    """Yield what an object and its pods must have as parts of a batch, and do not."""
+    if obj.kind == "ConfigMap" and obj.data.get("immutable") is not True:
+        yield Finding(("immutable",), "must be true: a running Job reads it", "config-map-mutable")
+    if obj.kind == "Job":
+        yield from workloads.check_job(obj.data)
+    yield from identity.check_labels(obj, trials)
+    yield from placement.check(obj, trials)
+    yield from workloads.check_pods(obj, trials)
+    yield from volumes.check(obj, trials)

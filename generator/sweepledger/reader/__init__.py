@@ -1,0 +1,16 @@
+"""Strict YAML with a position for every node, for any schema. It does not know what the keys mean."""
+
+from sweepledger.reader.document import Document, DocumentPath, format_path
+from sweepledger.reader.messages import safe_repr, truncate
+from sweepledger.reader.strict_yaml import DocumentReading, limit_problems, read_document
+
+__all__ = [
+    "Document",
+    "DocumentPath",
+    "DocumentReading",
+    "format_path",
+    "limit_problems",
+    "read_document",
+    "safe_repr",
+    "truncate",
+]

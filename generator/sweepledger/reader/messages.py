@@ -1,0 +1,46 @@
+"""Values in messages: their repr, without credentials, truncated."""
+
+import json
+import re
+
+MAX_VALUE_LENGTH = 60
+MAX_NESTED_LENGTH = 240
+"""Limit of a list or mapping, which needs more characters to be recognized."""
+
+CREDENTIALS = re.compile(r"[^\s/@:]+:[^\s/@]+@(?!sha256:)")
+MAX_REDACTED_LENGTH = 1024
+"""Number of characters to search for credentials: more than are shown, and few enough to be fast."""
+
+
+def safe_repr(value: object) -> str:
+    """Return a value of an untrusted file for a message, truncated; of a list or mapping only the type."""
+    match value:
+        case dict():
+            return "a mapping"
+        case list() | tuple():
+            return "a list"
+        case None:
+            return "null"
+        case bool():
+            return str(value).lower()
+        case str():
+            return truncate(
+                repr(CREDENTIALS.sub("…@", value[:MAX_REDACTED_LENGTH]) + value[MAX_REDACTED_LENGTH:])
+            )
+        case _:
+            return truncate(repr(value))
+
+
+def truncate(text: str, longest: int = MAX_VALUE_LENGTH) -> str:
+    """Return a text, cut to a length with the number of its characters."""
+    return text if len(text) <= longest else f"{text[:longest]}… ({len(text)} characters)"
+
+
+def safe_json(value: object) -> str:
+    """Return a value with its content as JSON on one line, truncated."""
+    if not isinstance(value, dict | list):
+        return safe_repr(value)
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return truncate(
+        CREDENTIALS.sub("…@", text[:MAX_REDACTED_LENGTH]) + text[MAX_REDACTED_LENGTH:], MAX_NESTED_LENGTH
+    )

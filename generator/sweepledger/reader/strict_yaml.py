@@ -1,0 +1,273 @@
+"""Strict YAML: from bytes to a document, with all problems of its text.
+
+`compose` builds nodes from ruamel.yaml's events, within limits and without following aliases. `Constructor`
+turns nodes into plain data. `read_document` does both.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from sweepledger.problems import Problem, TextError
+from sweepledger.reader import characters
+from sweepledger.reader.document import (
+    AliasNode,
+    Document,
+    DocumentPath,
+    MappingNode,
+    Mark,
+    Node,
+    ScalarNode,
+    SequenceNode,
+    format_path,
+)
+from sweepledger.reader.messages import safe_repr, truncate
+from sweepledger.reader.node_builder import NodeBuilder, start_mark
+from sweepledger.reader.scalars import Refusal, resolve_scalar
+
+MAX_DEPTH = 32
+MAX_NODES = 10_000
+"""More than the spec of 100,000 trials needs; a file within the limits is read in a second."""
+
+
+SYNTAX_HINTS = {
+    r"'\t'": "indent with spaces",
+    "could not find expected ':'": "a key is followed by a colon and a space",
+    "mapping values are not allowed here": "put a text that holds a colon in quotes",
+    "character '@'": "put it in quotes",
+    "character '`'": "put it in quotes",
+    "character '%'": "put it in quotes",
+}
+"""Hints for frequent mistakes, by part of ruamel.yaml's message."""
+
+
+@dataclass(frozen=True, slots=True)
+class ComposedStream:
+    """The first document of a text, and where a second one starts, which is not read."""
+
+    root: Node | None
+    further: Mark | None
+
+
+def compose(text: str) -> ComposedStream:
+    """Read the first document of a text. Raises TextError at the first mistake."""
+    builder = NodeBuilder(MAX_DEPTH, MAX_NODES)
+    documents = 0
+    for event in _events(text):
+        if type(event).__name__ == "DocumentStartEvent":
+            documents += 1
+            if documents > 1:
+                return ComposedStream(builder.roots[0], start_mark(event))
+        builder.take(event)
+    return ComposedStream(builder.roots[0] if builder.roots else None, None)
+
+
+def _events(text: str) -> Iterator[Any]:
+    # Late: `--help` and most commands read no spec.
+    from ruamel.yaml import YAML  # noqa: PLC0415
+    from ruamel.yaml.error import MarkedYAMLError, YAMLError  # noqa: PLC0415
+
+    last = Mark(1, 1)
+    try:
+        for event in YAML(typ="safe", pure=True).parse(text):
+            last = Mark(event.end_mark.line + 1, event.end_mark.column + 1)
+            yield event
+    except MarkedYAMLError as error:
+        raise _syntax(error, last) from error
+    except (YAMLError, ValueError, OverflowError, AssertionError) as error:
+        # ValueError: escapes beyond the last code point, OverflowError: beyond 2^31;
+        # AssertionError: a directive between two documents.
+        message = f"must be valid YAML: {str(error).splitlines()[0]}"
+        raise TextError(message, line=last.line, column=last.column, code="yaml-syntax") from error
+
+
+def _syntax(error: Any, last: Mark) -> TextError:
+    words = ", ".join(part for part in (error.context, error.problem) if part)
+    words = words.replace("'\\x00'", "the end of the file").replace("'<stream end>'", "the end of the file")
+    mark = last
+    if error.problem_mark is not None:
+        mark = Mark(error.problem_mark.line + 1, error.problem_mark.column + 1)
+    hint = next((way_out for sign, way_out in SYNTAX_HINTS.items() if sign in words), None)
+    if hint is None and error.context_mark is not None:
+        hint = f"it begins at line {error.context_mark.line + 1}, column {error.context_mark.column + 1}"
+    message = f"must be valid YAML: {words}"
+    return TextError(message, line=mark.line, column=mark.column, hint=hint, code="yaml-syntax")
+
+
+@dataclass(slots=True)
+class Constructor:
+    """Turns nodes into data in one pass. It may recurse, because the builder limits the depth."""
+
+    file: str
+    problems: list[Problem] = field(default_factory=list)
+    unread: set[DocumentPath] = field(default_factory=set)
+    """Paths whose values were rejected; their data is None."""
+
+    def data(self, node: Node, path: DocumentPath) -> Any:
+        """Make plain data of a node, noting every problem on the way."""
+        match node:
+            case AliasNode(name, mark):
+                message = f"must be written out, got the alias *{name}"
+                self._report(mark, path, message, code="alias", hint="repeat what it stands for")
+                self.unread.add(path)
+                return None
+            case ScalarNode():
+                return self._scalar(node, path)
+            case SequenceNode(items):
+                self._properties(node, path)
+                return [self.data(item, (*path, index)) for index, item in enumerate(items)]
+            case MappingNode(entries):
+                self._properties(node, path)
+                return self._mapping(entries, path)
+
+    def _mapping(self, entries: tuple[tuple[Node, Node], ...], path: DocumentPath) -> dict[str, Any]:
+        data: dict[str, Any] = {}
+        seen: dict[str, Mark] = {}
+        for key, value in entries:
+            name = self._key(key, path)
+            if name is None:
+                continue
+            if name in seen:
+                message = f"must not repeat the key at line {seen[name].line}, column {seen[name].column}"
+                message += f", got {safe_repr(name)}"
+                self._report(key.mark, (*path, name), message, code="duplicate-key", hint="keep one of them")
+                continue
+            seen[name] = key.mark
+            data[name] = self.data(value, (*path, name))
+        return data
+
+    def _key(self, key: Node, path: DocumentPath) -> str | None:
+        """Return the text of a key; None if it has none."""
+        if not isinstance(key, ScalarNode):
+            kind = {AliasNode: "an alias", SequenceNode: "a list", MappingNode: "a mapping"}[type(key)]
+            self._report(key.mark, path, f"keys must be text, got {kind}", code="key-type")
+            return None
+        place = (*path, key.text)
+        self._properties(key, place)
+        if self._invisible(key, place):
+            self.unread.add(place)
+        if not key.plain:
+            return key.text
+        meaning = resolve_scalar(key.text)
+        quoted = f'write "{truncate(key.text)}"'
+        if key.text == "<<":
+            message = "must be written out, got the merge key <<"
+            self._report(key.mark, place, message, code="alias", hint="repeat what it stands for")
+            return None
+        if isinstance(meaning, Refusal) and meaning.code == "ambiguous-scalar":
+            self._report(key.mark, place, meaning.message, code="ambiguous-scalar", hint=quoted)
+        elif not isinstance(meaning, str):
+            message = f"keys must be text, got {truncate(key.text) or 'nothing'}"
+            self._report(key.mark, place, message, code="key-type", hint=quoted)
+            self.unread.add(place)
+        return key.text
+
+    def _scalar(self, node: ScalarNode, path: DocumentPath) -> Any:
+        tagged = self._properties(node, path)
+        unclear = self._invisible(node, path)
+        meaning = resolve_scalar(node.text) if node.plain else node.text
+        if isinstance(meaning, Refusal) and not tagged:
+            self._report(node.mark, path, meaning.message, code=meaning.code, hint=meaning.hint)
+        if tagged or unclear or isinstance(meaning, Refusal):
+            self.unread.add(path)
+            return None
+        return meaning
+
+    def _properties(self, node: ScalarNode | SequenceNode | MappingNode, path: DocumentPath) -> bool:
+        """Report an anchor and a tag; return whether there is a tag, which would change the meaning."""
+        for text in node.properties:
+            if text.startswith("&"):
+                message = f"must not have an anchor, got {truncate(text)}"
+                self._report(node.mark, path, message, code="alias", hint="delete it and write values out")
+            else:
+                message = f"must not have a tag, got {truncate(text)}"
+                self._report(node.mark, path, message, code="tag", hint="delete it; quotes make a text")
+        return any(not text.startswith("&") for text in node.properties)
+
+    def _invisible(self, node: ScalarNode, path: DocumentPath) -> bool:
+        """Report invisible characters from escapes in double quotes; return whether there are any."""
+        match = characters.INVISIBLE.search(node.text)
+        if match is None:
+            return False
+        message = f"must not hold an invisible character, got {characters.describe_character(match[0])}"
+        self._report(node.mark, path, message, code="invisible-character")
+        return True
+
+    def _report(
+        self, mark: Mark, path: DocumentPath, message: str, *, code: str, hint: str | None = None
+    ) -> None:
+        self.problems.append(Problem(self.file, *mark, format_path(path), message, code, hint))
+
+
+MAX_BYTES = 256 * 1024
+
+MAX_PROBLEMS = 50
+"""More are of no use, and an untrusted file could have 10,000."""
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentReading:
+    """The document and the problems of a file; with problems, some paths of the document may be unread."""
+
+    document: Document | None
+    problems: tuple[Problem, ...]
+
+
+def read_document(content: bytes, file: str) -> DocumentReading:
+    """Return the document in a file; `file` is its path in messages."""
+    if len(content) > MAX_BYTES:
+        message = f"must be at most {MAX_BYTES} bytes, got {len(content)}"
+        return DocumentReading(None, (Problem(file, 0, 0, "", message, code="too-large"),))
+    try:
+        text = characters.decode(content)
+    except UnicodeDecodeError as error:
+        return DocumentReading(None, (_not_utf8(file, content, error.start),))
+    problems = list(characters.invisible_problems(text, file))
+    return _read_text(text, file, problems)
+
+
+def _read_text(text: str, file: str, problems: list[Problem]) -> DocumentReading:
+    visible, marks = characters.comment_out_directives(characters.INVISIBLE.sub(characters.REPLACEMENT, text))
+    problems += [
+        Problem(file, *mark, "", "must not have directives", code="directive", hint="delete the line")
+        for mark in marks
+    ]
+    try:
+        stream = compose(visible)
+    except TextError as error:
+        position = (error.line or 0, error.column or 0)
+        problems.append(Problem(file, *position, "", str(error), code=error.code, hint=error.hint))
+        return DocumentReading(None, limit_problems(problems))
+    if stream.further is not None:
+        message = "must hold one document, but another one starts here"
+        problems.append(
+            Problem(file, *stream.further, "", message, code="several-documents", hint="delete the line ---")
+        )
+    root = None if stream.root is None or _is_blank(stream.root) else stream.root
+    walk = Constructor(file, problems)
+    data = None if root is None else walk.data(root, ())
+    return DocumentReading(
+        Document(file, text, root, data, frozenset(walk.unread)), limit_problems(walk.problems)
+    )
+
+
+def _is_blank(node: Node) -> bool:
+    """Return whether a document is empty, as after a single `---`."""
+    return isinstance(node, ScalarNode) and node.plain and not node.text and not node.properties
+
+
+def _not_utf8(file: str, content: bytes, offset: int) -> Problem:
+    before = content[:offset].decode("utf-8")
+    message = f"must be UTF-8, got byte 0x{content[offset]:02x} at offset {offset}"
+    mark = characters.mark_at(before, len(before))
+    return Problem(file, *mark, "", message, code="not-utf8", hint="save the file as UTF-8")
+
+
+def limit_problems(problems: list[Problem]) -> tuple[Problem, ...]:
+    """Return the first problems by location, and one that counts the others."""
+    first = sorted(problems)[:MAX_PROBLEMS]
+    if len(problems) > MAX_PROBLEMS:
+        last = first[-1]
+        message = f"at least {len(problems) - MAX_PROBLEMS} more problems are not shown"
+        first.append(Problem(last.file, last.line, last.column, "", message, code="too-many-problems"))
+    return tuple(first)

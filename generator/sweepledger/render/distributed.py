@@ -1,0 +1,236 @@
+"""Distributed shapes: one complete object per trial, of any kind, filled in at the paths that its base lists.
+
+A kind is a folder below `base/`: `trial.yaml`, `batch.yaml` if all trials share an object, and `places.yaml`
+with the paths. The steps of a path are separated by dots; a step into a list is an index, or the `name` of
+an entry.
+"""
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from sweepledger.formats import yaml
+from sweepledger.formats.hyperparams_csv import Table
+from sweepledger.render import base_files, pod
+from sweepledger.render.base_files import SHAPE_FOLDERS, Bases
+from sweepledger.render.manifest import Manifest, merge, merge_all
+from sweepledger.structs.batch import Batch
+from sweepledger.structs.kubernetes import INDEX_VARIABLE, TRIAL_LABEL, trial_folder_by_variable
+from sweepledger.structs.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class PodTemplatePath:
+    """A pod template of an object."""
+
+    path: str
+    container: str
+    """Name of the trial's container in it."""
+    waits: bool = False
+    """Whether its command is the base's, because another pod starts the processes in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerPath:
+    """A part of an object that describes a container."""
+
+    path: str
+    resources: str
+    """Key of its resources."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerPaths:
+    """The entry of the pods other than rank 0; removed if there are none."""
+
+    entry: str
+    count: str
+
+
+@dataclass(frozen=True, slots=True)
+class FieldPaths:
+    """Everything that the generator writes into one object of a base."""
+
+    templates: tuple[PodTemplatePath, ...] = ()
+    containers: tuple[ContainerPath, ...] = ()
+    nodes: tuple[str, ...] = ()
+    others: tuple[WorkerPaths, ...] = ()
+    processes: tuple[str, ...] = ()
+    retries: tuple[str, ...] = ()
+    names: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """Texts with the name `{batch}` or `{trial}`, by path."""
+
+
+def read_field_paths(data: Mapping[str, Any]) -> FieldPaths:
+    """Return the field paths of one object."""
+    return FieldPaths(
+        templates=tuple(PodTemplatePath(**entry) for entry in data.get("templates", ())),
+        containers=tuple(ContainerPath(**entry) for entry in data.get("containers", ())),
+        nodes=tuple(data.get("nodes", ())),
+        others=tuple(WorkerPaths(**entry) for entry in data.get("others", ())),
+        processes=tuple(data.get("processes", ())),
+        retries=tuple(data.get("retries", ())),
+        names=dict(data.get("names", {})),
+    )
+
+
+def get_field(manifest: Manifest, path: str) -> Any:
+    """Return the value at a path. Raises KeyError if the base has no such path."""
+    parent, step = _locate(manifest, path)
+    return parent[step]
+
+
+def set_field(manifest: Manifest, path: str, value: Any) -> None:
+    """Replace the value at a path; a number becomes text if the base has text."""
+    parent, step = _locate(manifest, path)
+    parent[step] = str(value) if isinstance(parent[step], str) else value
+
+
+def remove_field(manifest: Manifest, path: str) -> None:
+    """Remove the entry at a path."""
+    parent, step = _locate(manifest, path)
+    del parent[step]
+
+
+def _locate(manifest: Manifest, path: str) -> tuple[Any, Any]:
+    *before, last = path.split(".")
+    parent: Any = manifest
+    for step in before:
+        parent = parent[_key(parent, step)]
+    return parent, _key(parent, last)
+
+
+def _key(parent: Mapping[str, Any] | Sequence[Manifest], step: str) -> str | int:
+    if isinstance(parent, Mapping):
+        if step not in parent:
+            raise KeyError(step)
+        return step
+    if step.isdigit():
+        return int(step)
+    return next(position for position, entry in enumerate(parent) if entry["name"] == step)
+
+
+CONTAINER = "trial"
+"""Name of the trial's container in options and components."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Pods:
+    """The partial templates that an object's pods add to their base."""
+
+    shared: Manifest
+    """Of all pods of the batch: the shared part."""
+    own: Manifest
+    """The part of this object's pods."""
+
+
+def manifests(name: str, batch: Batch, settings: Settings, table: Table, bases: Bases) -> list[Manifest]:
+    """Return the object that the trials share, if any, then one object per trial in the order of the table."""
+    folder = SHAPE_FOLDERS[batch.shape]
+    where: Mapping[str, Any] = yaml.load(bases.files[f"{folder}/places.yaml"])
+    shared = merge_all(
+        {},
+        *(
+            base_files.component_patch(bases, component)
+            for component in base_files.components_of(batch, settings)
+        ),
+        pod.template(name, batch, settings, table.shards),
+    )
+    made = []
+    if "batch" in where:
+        base = _prepared(bases, f"{folder}/batch.yaml", batch, read_field_paths(where["batch"]))
+        own = pod.output_mounts(settings, trial_folder_by_variable(name, INDEX_VARIABLE))
+        pods = _Pods(shared, own)
+        labels = pod.labels(name, batch, settings)
+        metadata = {"name": name, "namespace": settings.namespace, "labels": labels}
+        made.append(_filled(base, read_field_paths(where["batch"]), pods, metadata, name))
+    read = read_field_paths(where["trial"])
+    base = _prepared(bases, f"{folder}/trial.yaml", batch, read)
+    for index in range(len(batch.trials)):
+        pods = _Pods(shared, pod.trial_template(name, batch, settings, table, index))
+        made.append(_filled(base, read, pods, _metadata(name, batch, settings, index), name))
+    return made
+
+
+def trial_name(name: str, index: int) -> str:
+    """Return the name of a trial's object; short, because operators append to it."""
+    return f"{name}-{index}"
+
+
+def _metadata(name: str, batch: Batch, settings: Settings, index: int) -> Manifest:
+    labels = pod.labels(name, batch, settings) | pod.queue_labels(batch, settings)
+    digest = batch.trials[index].digest
+    return {
+        "name": trial_name(name, index),
+        "namespace": settings.namespace,
+        "labels": labels | pod.trial_labels(batch, index),
+        "annotations": pod.annotations(batch) | {TRIAL_LABEL: f"sha256:{digest}"},
+    }
+
+
+def _prepared(bases: Bases, file: str, batch: Batch, where: FieldPaths) -> Manifest:
+    """Return an object of the base with the batch's numbers."""
+    made: Manifest = yaml.load(bases.files[file])
+    run = batch.run
+    for others in where.others:
+        if run.nodes > 1:
+            set_field(made, others.count, run.nodes - 1)
+        else:
+            remove_field(made, others.entry)
+    numbers = ((run.nodes, where.nodes), (run.processes, where.processes), (run.retries, where.retries))
+    for number, paths in numbers:
+        for path in paths:
+            set_field(made, path, number)
+    return made
+
+
+def _filled(base: Manifest, where: FieldPaths, pods: _Pods, metadata: Manifest, batch: str) -> Manifest:
+    made = copy.deepcopy(base)
+    made["metadata"] = merge(made["metadata"], metadata)
+    gone = tuple(f"{others.entry}." for others in where.others if not _is_there(made, others.entry))
+    for template in where.templates:
+        if not template.path.startswith(gone):
+            set_field(made, template.path, _pod(get_field(made, template.path), template, pods))
+    for part in where.containers:
+        set_field(made, part.path, merge(get_field(made, part.path), _container(part, pods)))
+    for path, text in where.names.items():
+        set_field(made, path, text.format(batch=batch, trial=metadata["name"]))
+    return made
+
+
+def _is_there(manifest: Manifest, path: str) -> bool:
+    try:
+        get_field(manifest, path)
+    except KeyError:
+        return False
+    return True
+
+
+def _pod(base: Manifest, template: PodTemplatePath, pods: _Pods) -> Manifest:
+    """Return a pod template of the base, merged with those of the batch and the trial."""
+    said = [_called(partial, template) for partial in (pods.shared, pods.own)]
+    return merge_all(base, *said)
+
+
+def _called(partial: Manifest, template: PodTemplatePath) -> Manifest:
+    """Return a partial pod template whose container has the name that the kind requires."""
+    made = copy.deepcopy(partial)
+    for container in made["spec"]["containers"]:
+        if container["name"] == CONTAINER:
+            container["name"] = template.container
+            for key in ("command", "args", "env") if template.waits else ():
+                container.pop(key, None)
+    return made
+
+
+def _container(part: ContainerPath, pods: _Pods) -> Manifest:
+    """Return the trial's part of a container; the shared object starts the launcher."""
+    (shared,), (own,) = pods.shared["spec"]["containers"], pods.own["spec"]["containers"]
+    return {
+        "image": shared["image"],
+        "args": own["args"],
+        "env": own["env"],
+        part.resources: shared["resources"],
+    }

@@ -1,0 +1,89 @@
+"""The shapes that are plain Jobs: `indexed`, one Indexed Job per batch, and `jobs`, one Job per trial.
+
+`indexed` writes a patch for the frozen base; `jobs` writes complete Jobs, so that a review shows what runs.
+"""
+
+from sweepledger.formats import yaml
+from sweepledger.formats.hyperparams_csv import Shard, Table
+from sweepledger.render import base_files, pod
+from sweepledger.render.base_files import SHAPE_FOLDERS, Bases
+from sweepledger.render.manifest import Manifest, merge, merge_all
+from sweepledger.structs.batch import Batch
+from sweepledger.structs.kubernetes import COMPLETION_INDEX_VARIABLE, TRIAL_LABEL, trial_folder_by_variable
+from sweepledger.structs.run_config import Shape
+from sweepledger.structs.settings import Settings
+
+TO_BASE = "../../../base"
+"""Path from an overlay, active or archived."""
+
+
+def indexed_patch(name: str, batch: Batch, settings: Settings, shards: tuple[Shard, ...]) -> Manifest:
+    """Return only what differs from `base/trial/v1/job.yaml` with the batch's components."""
+    trials, run = len(batch.trials), batch.run
+    own = pod.output_mounts(settings, trial_folder_by_variable(name, COMPLETION_INDEX_VARIABLE))
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {
+            "name": name,
+            "labels": pod.labels(name, batch, settings) | pod.queue_labels(batch, settings),
+            "annotations": pod.annotations(batch),
+        },
+        "spec": {
+            "completions": trials,
+            "parallelism": min(run.parallelism, trials),
+            "backoffLimitPerIndex": run.retries,
+            "maxFailedIndexes": trials if run.max_failed is None else min(run.max_failed, trials),
+            "template": merge(pod.template(name, batch, settings, shards), own),
+        },
+    }
+
+
+def indexed_kustomization(batch: Batch, settings: Settings) -> Manifest:
+    """Return the kustomization: base, components, and the patch, which is applied last."""
+    chosen = base_files.components_of(batch, settings)
+    return {
+        "namespace": settings.namespace,
+        "resources": [f"{TO_BASE}/{SHAPE_FOLDERS[Shape.INDEXED]}"],
+        **({"components": [f"{TO_BASE}/{name}" for name in chosen]} if chosen else {}),
+        "patches": [
+            {
+                "path": "job.yaml",
+                "target": {"kind": "Job", "name": "trial"},
+                "options": {"allowNameChange": True},
+            }
+        ],
+    }
+
+
+def trial_jobs(name: str, batch: Batch, settings: Settings, table: Table, bases: Bases) -> list[Manifest]:
+    """Return `base/jobs/v1/job.yaml` filled in for every trial, in the order of the table."""
+    base: Manifest = yaml.load(bases.files[f"{SHAPE_FOLDERS[Shape.JOBS]}/job.yaml"])
+    shared = merge_all(
+        base["spec"]["template"],
+        *(
+            base_files.component_patch(bases, component)
+            for component in base_files.components_of(batch, settings)
+        ),
+        pod.template(name, batch, settings, table.shards),
+    )
+    made = []
+    for index in range(len(batch.trials)):
+        own = pod.trial_template(name, batch, settings, table, index)
+        changed: Manifest = {
+            "metadata": _metadata(name, batch, settings, index),
+            "spec": {"backoffLimit": batch.run.retries, "template": merge(shared, own)},
+        }
+        made.append(merge({**base, "spec": {**base["spec"], "template": {}}}, changed))
+    return made
+
+
+def _metadata(name: str, batch: Batch, settings: Settings, index: int) -> Manifest:
+    labels = pod.labels(name, batch, settings) | pod.queue_labels(batch, settings)
+    trial = batch.trials[index]
+    return {
+        "name": f"{name}-{trial.id}",
+        "namespace": settings.namespace,
+        "labels": labels | pod.trial_labels(batch, index),
+        "annotations": pod.annotations(batch) | {TRIAL_LABEL: f"sha256:{trial.digest}"},
+    }

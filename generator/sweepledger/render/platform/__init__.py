@@ -1,0 +1,33 @@
+"""What a cluster needs besides the batches: `clusters/`, data, one module a subject."""
+
+from sweepledger.render.platform import manual_setup
+from sweepledger.render.platform.cron_jobs import SIGNING_KEY
+from sweepledger.render.platform.manual_setup import (
+    RequiredSecret,
+    codeowners,
+    key_pair_commands,
+    required_secrets,
+    results_folder_commands,
+    ruleset,
+)
+from sweepledger.render.platform.network import ports_to_anywhere
+from sweepledger.render.platform.objects import BANNER, Names
+from sweepledger.render.platform.source import GitSource, url_fault
+from sweepledger.render.platform.tree import platform_tree
+
+__all__ = [
+    "BANNER",
+    "SIGNING_KEY",
+    "GitSource",
+    "Names",
+    "RequiredSecret",
+    "codeowners",
+    "key_pair_commands",
+    "manual_setup",
+    "platform_tree",
+    "ports_to_anywhere",
+    "required_secrets",
+    "results_folder_commands",
+    "ruleset",
+    "url_fault",
+]

@@ -1,0 +1,213 @@
+"""Admission policies: what the API server refuses to run as a trial or to apply with Flux, and why."""
+
+from collections.abc import Mapping, Sequence
+
+from sweepledger.render.manifest import Manifest
+from sweepledger.render.platform import admission_pods, cel, cron_jobs, objects
+from sweepledger.render.platform.admission_pods import owner_kinds
+from sweepledger.render.platform.cel import Rule, list_literal, literal, owned_by
+from sweepledger.render.platform.flux import ACTIVE, SOURCE_NAME
+from sweepledger.render.platform.objects import (
+    APPLIER_ACCOUNT,
+    NAMESPACE_LABEL,
+    ROOT_ACCOUNT,
+    Names,
+    manifest,
+)
+from sweepledger.render.platform.source import GitSource
+from sweepledger.structs.kubernetes import CODE_CONTAINER, JOB, QUEUE_LABEL, Kind
+from sweepledger.structs.settings import Settings
+
+REGISTRATION = "admissionregistration.k8s.io/v1"
+KUSTOMIZATION = Kind("kustomize.toolkit.fluxcd.io", "v1", "Kustomization", "kustomizations")
+POD = Kind("", "v1", "Pod", "pods")
+
+LABELS = "(has({0}.metadata.labels) ? {0}.metadata.labels : {{}})"
+CHANGES_SPEC = (
+    "request.operation == 'CREATE' || object.spec != oldObject.spec"
+    f" || {LABELS.format('object')} != {LABELS.format('oldObject')}"
+)
+"""An update that asks for nothing is let through: what stands since other settings must come to its end,
+and a finalizer is taken off by an update."""
+
+
+def trial_policies(settings: Settings, source: GitSource, bases: Mapping[str, bytes]) -> list[Manifest]:
+    """Judge Jobs, where a person reads the refusal, and pods, whoever makes them.
+
+    Custom kinds are judged by themselves alone: the Jobs and pods that they start are judged as any other.
+    """
+    names = Names.of(settings)
+    jobs = (
+        *admission_pods.job_template_rules(settings, source, bases),
+        *job_rules(settings, source),
+    )
+    pods = admission_pods.pod_rules(settings, source, bases)
+    made = [
+        _policy(f"{names.trials}-trial-jobs", JOB, jobs, settings, "object.spec.template"),
+        _policy(f"{names.trials}-trial-pods", POD, pods, settings, "object"),
+    ]
+    if settings.results.keep_days is not None:
+        for policy, is_pod in zip(made, (False, True), strict=True):
+            own = cron_jobs.expiry_expression(settings, source, bases, is_pod=is_pod)
+            policy["spec"]["matchConditions"].append({"name": "is-a-trials", "expression": f"!({own})"})
+    for kind in objects.custom_kinds(source):
+        rules = custom_kind_rules(kind, settings)
+        made.append(_policy(f"{names.trials}-{kind.plural}", kind, rules, settings))
+    return [one for policy in made for one in (policy, _binding(policy, names.trials, settings))]
+
+
+def kustomization_policies(settings: Settings) -> list[Manifest]:
+    """Judge what Flux is asked for: one without a service account would be applied with Flux's own rights."""
+    names = Names.of(settings)
+    rules = kustomization_rules()
+    policy = _policy(f"{names.trials}-flux-batches", KUSTOMIZATION, rules, settings)
+    return [policy, _binding(policy, names.flux, settings)]
+
+
+def _policy(
+    name: str, kind: Kind, rules: Sequence[Rule], settings: Settings, template: str | None = None
+) -> Manifest:
+    matched = {
+        "apiGroups": [kind.group],
+        # A custom kind has versions that come and go; beware: the server checks no types then.
+        "apiVersions": ["*" if template is None else "v1"],
+        "operations": ["CREATE", "UPDATE"],
+        "resources": [kind.plural],
+    }
+    named = {} if template is None else {"variables": cel.variables(template)}
+    return manifest(
+        f"{REGISTRATION}/ValidatingAdmissionPolicy",
+        name,
+        settings,
+        spec={
+            "failurePolicy": "Fail",
+            "matchConstraints": {"matchPolicy": "Equivalent", "resourceRules": [matched]},
+            "matchConditions": [{"name": "asks-for-something", "expression": CHANGES_SPEC}],
+            **named,
+            "validations": [
+                {"expression": rule.expression, "message": rule.message, "reason": "Forbidden"}
+                for rule in rules
+            ],
+        },
+    )
+
+
+def _binding(policy: Manifest, namespace: str, settings: Settings) -> Manifest:
+    name = policy["metadata"]["name"]
+    selected = {"namespaceSelector": {"matchLabels": {NAMESPACE_LABEL: namespace}}}
+    return manifest(
+        f"{REGISTRATION}/ValidatingAdmissionPolicyBinding",
+        name,
+        settings,
+        spec={"policyName": name, "validationActions": ["Deny"], "matchResources": selected},
+    )
+
+
+TTL = "ttlSecondsAfterFinished"
+
+KUSTOMIZATION_KEYS = (
+    *("deletionPolicy", "force", "interval", "path", "prune", "retryInterval"),
+    *("serviceAccountName", "sourceRef", "suspend", "timeout", "wait"),
+)
+"""Fields that a Kustomization may have: other fields of Flux change what is applied, or where."""
+
+
+def job_rules(settings: Settings, source: GitSource) -> tuple[Rule, ...]:
+    """Return the rules for Jobs, without their pods."""
+    unqueued = owned_by(owner_kinds(source)) if source.shapes else "false"
+    return (
+        Rule(
+            "a Job that git asks for has no TTL: deleted, it would run again",
+            f"!has(object.spec.{TTL})",
+        ),
+        _name_rule("Job"),
+        *_queue_rules("Job", f"{unqueued} || variables.proves", settings),
+    )
+
+
+def custom_kind_rules(kind: Kind, settings: Settings) -> tuple[Rule, ...]:
+    """Return the rules for a custom kind; its Jobs and pods are checked when they are created."""
+    rules = [_name_rule(kind.kind)]
+    says = f"a {kind.kind} that git asks for has no TTL: deleted, it would run again"
+    if kind.kind == "JobSet":
+        rules.append(Rule(says, f"!has(object.spec.{TTL})"))
+    if kind.replicas is not None:
+        rules.append(Rule(says, f"!has(object.spec.runPolicy) || !has(object.spec.runPolicy.{TTL})"))
+        pods = f"object.spec.{kind.replicas}"
+        spec = f"{pods}[r].template.spec"
+        rules.append(
+            Rule(
+                f"an init container is called {CODE_CONTAINER}: any other is an operator's",
+                f"{pods}.all(r, !has({spec}.initContainers)"
+                f" || {spec}.initContainers.all(c, c.name == {literal(CODE_CONTAINER)}))",
+            )
+        )
+    if kind.kind == "TrainJob":
+        runtime = "object.spec.runtimeRef.kind"
+        rules.append(
+            Rule(
+                "a TrainJob uses a runtime of its batch", f"has({runtime}) && {runtime} == 'TrainingRuntime'"
+            )
+        )
+    if kind.kind != "TrainingRuntime":
+        rules += _queue_rules(kind.kind, owned_by(["TrainJob"]), settings)
+    return tuple(rules)
+
+
+def kustomization_rules() -> tuple[Rule, ...]:
+    """Return the rules for Kustomizations: account, source and folder."""
+    account, path = "object.spec.serviceAccountName", "object.spec.path"
+    root = f"{account} == {literal(ROOT_ACCOUNT)} && {path} == {literal(f'./{ACTIVE}')}"
+    batch = (
+        f"{account} == {literal(APPLIER_ACCOUNT)} && {path} == './overlays/active/' + object.metadata.name"
+    )
+    # Of the two, that of the name's own: a batch called like the root could not be told from it.
+    is_root = f"object.metadata.name == {literal(SOURCE_NAME)}"
+    deleted = "object.spec.deletionPolicy"
+    return (
+        Rule(
+            "a Kustomization here applies clusters/flux/active, or one batch, with the account for it",
+            f"has({account}) && has({path}) && ({is_root} ? {root} : {batch})",
+        ),
+        Rule(
+            "a Kustomization here reads this repository",
+            "object.spec.sourceRef.kind == 'GitRepository'"
+            f" && object.spec.sourceRef.name == {literal(SOURCE_NAME)}"
+            " && !has(object.spec.sourceRef.namespace)",
+        ),
+        Rule(
+            f"a Kustomization here says nothing but {', '.join(KUSTOMIZATION_KEYS)}: git is applied as it is, here",
+            f"object.spec.all(k, k in {list_literal(KUSTOMIZATION_KEYS)})",
+        ),
+        Rule(
+            "a Kustomization here never forces, and prunes",
+            "(!has(object.spec.force) || object.spec.force == false)"
+            " && has(object.spec.prune) && object.spec.prune == true"
+            f" && (!has({deleted}) || {deleted} == 'Delete')",
+        ),
+    )
+
+
+def _name_rule(kind: str) -> Rule:
+    return Rule(
+        f"a {kind} has the name that git gives it, not a generated one",
+        "!has(object.metadata.generateName) || object.metadata.generateName == ''",
+    )
+
+
+def _queue_rules(kind: str, unqueued: str, settings: Settings) -> tuple[Rule, ...]:
+    """Where every pool has a queue nothing may go past them; no other queue may be named in any case.
+
+    `unqueued`: what Kueue holds back by its owner, and the tool's own.
+    """
+    queues = sorted({pool.queue for pool in settings.pools.values() if pool.queue is not None})
+    if not queues:
+        return ()
+    label = literal(QUEUE_LABEL)
+    has_label = f"has(object.metadata.labels) && {label} in object.metadata.labels"
+    named = f"object.metadata.labels[{label}] in {list_literal(queues)}"
+    if any(pool.queue is None for pool in settings.pools.values()):
+        expression = f"!({has_label}) || {named}"
+    else:
+        expression = f"{has_label} ? {named} : ({unqueued})"
+    return (Rule(f"a {kind} goes through one of the queues {', '.join(queues)}", expression),)

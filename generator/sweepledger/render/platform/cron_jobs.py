@@ -1,0 +1,222 @@
+"""The CronJobs of the platform: the collector records results, and expiry deletes old folders from volumes.
+
+Both fill in a frozen base. Expiry runs beside the trials, because their claims are there; it reads git and
+writes only to these volumes.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from copy import deepcopy
+from typing import Any
+
+from sweepledger.formats import yaml
+from sweepledger.render.manifest import Manifest
+from sweepledger.render.platform.cel import list_literal, literal, owned_by
+from sweepledger.render.platform.objects import (
+    COLLECTOR_ACCOUNT,
+    EXPIRY_ACCOUNT,
+    GIT_READ_SECRET,
+    GIT_WRITE_SECRET,
+    Names,
+    labels,
+)
+from sweepledger.render.platform.source import GitSource
+from sweepledger.structs.kubernetes import EGRESS_LABEL
+from sweepledger.structs.names import IDENTITY_EMAIL
+from sweepledger.structs.settings import GIT_EGRESS, Settings
+
+COLLECTOR_BASE = "collector/v1/cronjob.yaml"
+COLLECTOR_IMAGE = "collector"
+"""The name among `images` under which settings name the image with this command and git."""
+
+WORK = "/sweep/work"
+REPOSITORY = f"{WORK}/repository"
+CREDENTIAL = "/sweep/git"
+
+MINUTES = 60
+"""Minutes per hour: cron's steps start again with each."""
+
+CREDENTIAL_HELPER = (
+    "!f() { "
+    f"read -r name <{CREDENTIAL}/username || :; "
+    f"read -r word <{CREDENTIAL}/password || :; "
+    'printf "username=%s\\npassword=%s\\n" "$name" "$word"; }; f'
+)
+"""Asked by git when the server asks: neither an argument nor a variable ever holds the password."""
+
+SIGNING_KEY = "signing"
+"""Key of the credential's Secret that signs results; without it, they are unsigned."""
+SIGNER = IDENTITY_EMAIL
+"""Who the commits are by, where git knows nobody."""
+
+SSH_COMMAND = (
+    f"ssh -i {CREDENTIAL}/identity -o IdentitiesOnly=yes -o BatchMode=yes "
+    f"-o StrictHostKeyChecking=yes -o UserKnownHostsFile={CREDENTIAL}/known_hosts"
+)
+
+
+def collector_cron_job(settings: Settings, source: GitSource, bases: Mapping[str, bytes]) -> Manifest:
+    """Fill in the frozen base. While settings name no image `collector` it is suspended."""
+    made: Manifest = deepcopy(yaml.load(bases[COLLECTOR_BASE]))
+    made["metadata"] |= {"namespace": Names.of(settings).collector, "labels": _collector_labels(settings)}
+    spec = made["spec"]
+    spec["schedule"] = _schedule(settings.results.every_minutes)
+    spec["suspend"] = COLLECTOR_IMAGE not in settings.images
+    job = spec["jobTemplate"]
+    template = job["spec"]["template"]
+    job["metadata"] = {"labels": _collector_labels(settings)}
+    template["metadata"] = {"labels": _collector_labels(settings)}
+    _fill_collector_pod(template["spec"], settings, source)
+    return made
+
+
+def fill_clone(pod: Manifest, settings: Settings, source: GitSource, configuration: Iterable[str]) -> None:
+    """Set the image of a pod that works on a clone, and what its first container clones."""
+    clone, work = pod["initContainers"][0], pod["containers"][0]
+    for container in (clone, work):
+        if COLLECTOR_IMAGE in settings.images:
+            container["image"] = settings.images[COLLECTOR_IMAGE].reference
+        container["env"] = _environment(source)
+    kept = [f"--config={line}" for line in configuration]
+    clone["command"] += [f"--branch={source.branch}", *kept, "--", source.url, REPOSITORY]
+    if settings.image_pull_secret is not None:
+        pod["imagePullSecrets"] = [{"name": settings.image_pull_secret}]
+
+
+def _fill_collector_pod(pod: Manifest, settings: Settings, source: GitSource) -> None:
+    fill_clone(pod, settings, source, _configuration(source))
+    for volume in pod["volumes"]:
+        if volume["name"] == "git":
+            volume["secret"]["secretName"] = GIT_WRITE_SECRET
+        if volume["name"] == "results":
+            volume["persistentVolumeClaim"]["claimName"] = settings.results.claim
+
+
+def _collector_labels(settings: Settings) -> dict[str, str]:
+    return labels(settings, **{"app.kubernetes.io/component": COLLECTOR_ACCOUNT})
+
+
+def _schedule(minutes: int) -> str:
+    """Return a cron schedule of every `minutes`, in whole hours from one hour on."""
+    if minutes < MINUTES:
+        return f"*/{minutes} * * * *"
+    return f"0 */{min(minutes // MINUTES, 23)} * * *"
+
+
+def _configuration(source: GitSource) -> list[str]:
+    """Return git's configuration of the credential, for this server only; the clone keeps it.
+
+    Beware of GIT_CONFIG_COUNT in the environment: the command forgets it, as it forgets all redirections.
+    """
+    key = f"{CREDENTIAL}/{SIGNING_KEY}"
+    return [
+        *credential_configuration(source),
+        "gpg.format=ssh",
+        f"user.signingKey={key}",
+        "commit.gpgSign=true",
+    ]
+
+
+def credential_configuration(source: GitSource) -> list[str]:
+    """Return git's configuration for a password; a key is in the environment."""
+    if source.scheme not in {"https", "http"}:
+        return []
+    return [f"credential.{source.origin}.helper={CREDENTIAL_HELPER}"]
+
+
+def _environment(source: GitSource) -> list[Manifest]:
+    """Set the paths that are written to the one writable volume."""
+    variables = {"HOME": WORK, "TMPDIR": WORK, "GIT_TERMINAL_PROMPT": "0"}
+    if source.scheme == "ssh":
+        variables["GIT_SSH_COMMAND"] = SSH_COMMAND
+    return [{"name": name, "value": value} for name, value in sorted(variables.items())]
+
+
+EXPIRY_BASE = "expiry/v1/cronjob.yaml"
+
+ABSENT_FROM_CONTAINERS = ("args", "envFrom", "lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
+"""Fields that none of its containers has."""
+ABSENT_FROM_JOB = ("nodeSelector", "tolerations", "priorityClassName", "affinity")
+"""What its Job does not say; to its pod the API server may add some."""
+UNTYPED = frozenset({"resources", "emptyDir"})
+"""Of these only the presence is compared: they hold quantities, which have many notations."""
+
+
+def expiry_cron_job(settings: Settings, source: GitSource, bases: Mapping[str, bytes]) -> list[Manifest]:
+    """Fill in the frozen base; nothing where results are kept for ever. Suspended like the collector."""
+    if settings.results.keep_days is None:
+        return []
+    made: Manifest = deepcopy(yaml.load(bases[EXPIRY_BASE]))
+    ours = labels(settings, **{"app.kubernetes.io/component": EXPIRY_ACCOUNT})
+    made["metadata"] |= {"namespace": Names.of(settings).trials, "labels": ours}
+    made["spec"]["suspend"] = COLLECTOR_IMAGE not in settings.images
+    job = made["spec"]["jobTemplate"]
+    job["metadata"] = {"labels": dict(ours)}
+    template = job["spec"]["template"]
+    template["metadata"] = {"labels": {**ours, f"{EGRESS_LABEL}{GIT_EGRESS}": "true"}}
+    _fill_expiry_pod(template["spec"], settings, source)
+    return [made]
+
+
+def _fill_expiry_pod(pod: Manifest, settings: Settings, source: GitSource) -> None:
+    fill_clone(pod, settings, source, [] if source.is_public else credential_configuration(source))
+    clone, expire = pod["initContainers"][0], pod["containers"][0]
+    volumes = {volume["name"]: volume for volume in pod["volumes"]}
+    volumes["git"]["secret"]["secretName"] = GIT_READ_SECRET
+    volumes["results"]["persistentVolumeClaim"]["claimName"] = settings.results.claim
+    if source.is_public:
+        pod["volumes"].remove(volumes["git"])
+        for container in (clone, expire):
+            container["volumeMounts"] = [one for one in container["volumeMounts"] if one["name"] != "git"]
+    for name, claim in other_claims(settings).items():
+        place = f"/sweep/{name}"
+        expire["command"].append(f"--{name}={place}")
+        expire["volumeMounts"].append({"name": name, "mountPath": place})
+        pod["volumes"].append({"name": name, "persistentVolumeClaim": {"claimName": claim}})
+
+
+def other_claims(settings: Settings) -> dict[str, str]:
+    """Return the claims other than that of the results, by volume."""
+    claims = settings.results.claims
+    return {volume: claim for volume, claim in claims.items() if claim != settings.results.claim}
+
+
+def expiry_expression(
+    settings: Settings, source: GitSource, bases: Mapping[str, bytes], *, is_pod: bool
+) -> str:
+    """Write in CEL that a Job, or a pod, is what this CronJob makes, to the last mount: no trial.
+
+    Who made it is not enough, and what it is called even less: it may read a Secret, and write all results.
+    """
+    (made,) = expiry_cron_job(settings, source, bases)
+    spec = made["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    at = "object.spec" if is_pod else "object.spec.template.spec"
+    holds = [owned_by(["Job" if is_pod else "CronJob"]), *_equal(at, spec)]
+    absent = [f"{at}.{key}" for key in ("hostAliases", "dnsConfig", "ephemeralContainers")]
+    absent += [] if is_pod else [f"{at}.{key}" for key in ABSENT_FROM_JOB]
+    for sort in ("initContainers", "containers"):
+        absent += [f"{at}.{sort}[0].{key}" for key in ABSENT_FROM_CONTAINERS]
+    return " && ".join([*holds, *(f"!has({path})" for path in absent)])
+
+
+def _equal(path: str, value: Any) -> Iterator[str]:
+    """Compare field by field: the API server adds its defaults, and types are no maps to it."""
+    match value:
+        case dict():
+            for key, inner in value.items():
+                yield f"has({path}.{key})"
+                if key not in UNTYPED:
+                    yield from _equal(f"{path}.{key}", inner)
+            if "mountPath" in value:
+                yield f"!has({path}.subPath) && !has({path}.subPathExpr)"
+        case [str(), *_]:
+            yield f"{path} == {list_literal(value)}"
+        case list():
+            yield f"{path}.size() == {len(value)}"
+            for number, inner in enumerate(value):
+                yield from _equal(f"{path}[{number}]", inner)
+        case bool():
+            yield f"{path} == {str(value).lower()}"
+        case int():
+            yield f"{path} == {value}"
+        case _:
+            yield f"{path} == {literal(value)}"

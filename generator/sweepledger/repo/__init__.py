@@ -1,0 +1,1 @@
+"""Access to disk, git and kustomize. The packages above take and return values."""

@@ -1,0 +1,57 @@
+"""Git: repositories and their objects, commits, remotes, signatures."""
+
+from sweepledger.repo.git.commit import Change, create_repository
+from sweepledger.repo.git.history import (
+    Commit,
+    addition_subjects,
+    commit_time,
+    commits,
+    last_change_time,
+    present_since,
+    reachable_trees,
+    remote_contains,
+)
+from sweepledger.repo.git.mirror import REMOTE, Mirror
+from sweepledger.repo.git.proposal import (
+    delete_branches,
+    proposals,
+    propose,
+    push_proposal,
+    remote_branches,
+    superseded_proposals,
+)
+from sweepledger.repo.git.remote import fetch, publish, tracking_ref
+from sweepledger.repo.git.repository import Entry, Repository
+from sweepledger.repo.git.signatures import CommitSignature, commit_signatures
+from sweepledger.repo.git.work_tree import commit_on_head, uncommitted_paths, untracked_paths
+
+__all__ = [
+    "REMOTE",
+    "Change",
+    "Commit",
+    "CommitSignature",
+    "Entry",
+    "Mirror",
+    "Repository",
+    "addition_subjects",
+    "commit_on_head",
+    "commit_signatures",
+    "commit_time",
+    "commits",
+    "create_repository",
+    "delete_branches",
+    "fetch",
+    "last_change_time",
+    "present_since",
+    "proposals",
+    "propose",
+    "publish",
+    "push_proposal",
+    "reachable_trees",
+    "remote_branches",
+    "remote_contains",
+    "superseded_proposals",
+    "tracking_ref",
+    "uncommitted_paths",
+    "untracked_paths",
+]

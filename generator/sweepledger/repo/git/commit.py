@@ -1,0 +1,122 @@
+"""Commits created from values on top of another commit, signed if git is configured to sign.
+
+They are built with a private index, so that neither the work tree nor its changes matter.
+"""
+
+import os
+import re
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sweepledger.errors import RepositoryError
+from sweepledger.repo.git.repository import Repository
+from sweepledger.storage import storage_errors
+from sweepledger.structs.names import IDENTITY_EMAIL, IDENTITY_NAME
+
+NO_OBJECT = "0" * 40
+TRUE_VALUES = frozenset({"true", "yes", "on", "1"})
+"""How git's configuration spells true."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The changes of a commit: files written with new content, files moved unchanged, files removed."""
+
+    message: str
+    writes: Mapping[str, bytes] = field(default_factory=dict)
+    moves: Mapping[str, str] = field(default_factory=dict)
+    """Old path → new path; mode and content are kept."""
+    removes: frozenset[str] = frozenset()
+    """May contain paths that do not exist."""
+
+
+SIGNING_SETTINGS = ("commit.gpgsign", "gpg.format", "user.signingkey")
+
+
+def create_commit(repository: Repository, base: str, change: Change) -> str | None:
+    """Create a commit object on top of `base` and return its id; None if it would change nothing.
+
+    It is signed if git is configured to sign with an SSH key in a file that exists.
+    Raises RepositoryError.
+    """
+    entries = repository.files(base, *change.moves) if change.moves else {}
+    with (
+        storage_errors(Path(tempfile.gettempdir())),
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch,
+    ):
+        environment = {"GIT_INDEX_FILE": str(Path(scratch) / "index"), **_identity(repository)}
+        repository.run("read-tree", base, env=environment)
+        lines = []
+        for source, target in sorted(change.moves.items()):
+            lines.append(f"0 {NO_OBJECT}\t{source}")
+            lines.append(f"{entries[source].mode} {entries[source].id}\t{target}")
+        lines += [f"0 {NO_OBJECT}\t{path}" for path in sorted(change.removes)]
+        for path, content in sorted(change.writes.items()):
+            blob = repository.run("hash-object", "-w", "--stdin", content=content).strip()
+            lines.append(f"100644 {blob}\t{path}")
+        repository.run(
+            "update-index",
+            "-z",
+            "--add",
+            "--index-info",
+            env=environment,
+            content="".join(f"{line}\0" for line in lines).encode(),
+        )
+        tree = repository.run("write-tree", env=environment).strip()
+        if tree == repository.run("rev-parse", f"{base}^{{tree}}").strip():
+            return None
+        key = _signing_key(repository)
+        signed = [f"-S{key}"] if key else []
+        return repository.run(
+            "commit-tree", *signed, tree, "-p", base, env=environment, content=change.message.encode()
+        ).strip()
+
+
+def create_repository(folder: Path, branch: str, message: str) -> str:
+    """Make a folder a repository with one commit of all its files; return the commit."""
+    repository = Repository(folder)
+    repository.run("init", "--quiet", f"--initial-branch={branch}", "--template=")
+    repository.run("add", "--all")
+    tree = repository.run("write-tree").strip()
+    commit = repository.run("commit-tree", tree, env=_identity(repository), content=message.encode()).strip()
+    repository.run("update-ref", f"refs/heads/{branch}", commit)
+    return commit
+
+
+def _identity(repository: Repository) -> dict[str, str]:
+    """Return the environment that names the author and committer: those that git knows, else sweepledger."""
+    environment = {}
+    for key, fallback in (("name", IDENTITY_NAME), ("email", IDENTITY_EMAIL)):
+        author, committer = (f"GIT_{role}_{key.upper()}" for role in ("AUTHOR", "COMMITTER"))
+        value = os.environ.get(author) or _config(repository, f"user.{key}") or fallback
+        environment[author] = value
+        environment[committer] = os.environ.get(committer) or value
+    return environment
+
+
+def _signing_key(repository: Repository) -> Path | None:
+    """Return the file of the signing key; None if git is not configured to sign, or the file does not exist.
+
+    The collector's Secret may be empty at first, and unsigned results are better than none.
+    """
+    try:
+        listed = repository.run(
+            "config", "-z", "--get-regexp", f"^({'|'.join(map(re.escape, SIGNING_SETTINGS))})$"
+        )
+    except RepositoryError:
+        return None
+    values = dict(line.partition("\n")[::2] for line in listed.split("\0") if line)
+    signs, signature_format, key_name = (values.get(name, "") for name in SIGNING_SETTINGS)
+    if signs.lower() not in TRUE_VALUES or signature_format != "ssh" or not key_name:
+        return None
+    key = repository.folder / Path(key_name).expanduser()
+    return key if key.is_file() else None
+
+
+def _config(repository: Repository, key: str) -> str:
+    try:
+        return repository.run("config", "--get", key).strip()
+    except RepositoryError:
+        return ""

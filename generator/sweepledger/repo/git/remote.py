@@ -1,0 +1,111 @@
+"""A branch of a remote: fetch it, and publish one commit on top of it.
+
+If another writer pushes first, the change is made again from the new commit: nothing is merged, rebased or forced.
+"""
+
+import random
+import re
+import time
+import uuid
+from collections.abc import Callable
+
+from sweepledger.errors import ContentionError, RepositoryError
+from sweepledger.repo.git.commit import Change, create_commit
+from sweepledger.repo.git.repository import Repository
+
+LOST_RACE = re.compile(
+    r"^!\t[^\t]*\t\[(?:rejected\]|remote rejected\] \((?:cannot lock|failed to update|incorrect old))",
+    re.MULTILINE,
+)
+"""Matches git's own line about the ref, never the server's output, which is untrusted."""
+LEFT_LOCK = re.compile(r"refs/\S+\.lock': File exists")
+PUSH_BUDGET_SECONDS = 600.0
+LONGEST_PAUSE_SECONDS = 5.0
+
+
+def publish(
+    repository: Repository,
+    remote: str,
+    branch: str,
+    make: Callable[[str], Change | None],
+    *,
+    budget: float = PUSH_BUDGET_SECONDS,
+) -> str | None:
+    """Fetch a branch, make a change to it and push; start again if another writer was faster.
+
+    Return the new commit; None if there is nothing to change. Raises ContentionError after `budget` seconds,
+    RepositoryError if the server refuses.
+    """
+    deadline = time.monotonic() + budget
+    attempt = 0
+    while True:
+        base = fetch(repository, remote, branch)
+        change = make(base)
+        commit = create_commit(repository, base, change) if change else None
+        if commit is None:
+            return None
+        try:
+            repository.run("push", "--porcelain", remote, f"{commit}:refs/heads/{branch}")
+        except RepositoryError as error:
+            if LOST_RACE.search(error.output) is None:
+                if _has_arrived(repository, remote, branch, commit):
+                    return commit
+                raise
+            if time.monotonic() >= deadline:
+                raise ContentionError(
+                    f"other writers pushed to {branch} first for {budget:.0f} s; nothing was lost",
+                    hint="run it again",
+                ) from error
+            attempt += 1
+            pause = min(LONGEST_PAUSE_SECONDS, 0.05 * 2**attempt)
+            time.sleep(random.uniform(0, pause))  # noqa: S311 - spreads writers, protects nothing
+        else:
+            return commit
+
+
+def _has_arrived(repository: Repository, remote: str, branch: str, commit: str) -> bool:
+    """Return whether the server has a commit: a connection can end after the push and before the reply."""
+    try:
+        return repository.contains(fetch(repository, remote, branch), commit)
+    except RepositoryError:
+        return False
+
+
+def tracking_ref(remote: str, branch: str) -> str:
+    """Return the name of the ref that keeps a branch of a remote as it was last fetched."""
+    return f"refs/sweepledger/remotes/{remote}/{branch}"
+
+
+def fetch(repository: Repository, remote: str, branch: str) -> str:
+    """Fetch a branch of a remote and return its commit. Raises RepositoryError."""
+    target = tracking_ref(remote, branch)
+    try:
+        _fetch_ref(repository, remote, branch, target)
+    except RepositoryError as error:
+        if LEFT_LOCK.search(str(error)):
+            return _fetch_past_lock(repository, remote, branch)
+        missing = "couldn't find remote ref" in str(error)
+        hint = (
+            f"push it first: `git push -u {remote} {branch}`"
+            if missing
+            else "check that the remote is reachable and that you may read it"
+        )
+        raise RepositoryError(str(error), hint=hint) from error
+    commit = repository.commit(target)
+    if commit is None:
+        raise RepositoryError(f"branch {branch} of {remote} has no commit")
+    return commit
+
+
+def _fetch_ref(repository: Repository, remote: str, branch: str, target: str, *options: str) -> None:
+    refspec = f"+refs/heads/{branch}:{target}"
+    repository.run("fetch", "--quiet", "--no-tags", *options, "--end-of-options", remote, refspec)
+
+
+def _fetch_past_lock(repository: Repository, remote: str, branch: str) -> str:
+    """Fetch into a temporary ref, because a killed git has left a lock on the usual one."""
+    target = f"refs/sweepledger/aside/{uuid.uuid4().hex}"
+    _fetch_ref(repository, remote, branch, target, "--refmap=", "--no-write-fetch-head")
+    commit = repository.run("rev-parse", "--verify", f"{target}^{{commit}}").strip()
+    repository.run("update-ref", "-d", target)
+    return commit

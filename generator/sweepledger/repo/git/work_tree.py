@@ -1,0 +1,163 @@
+"""The work tree: its uncommitted and untracked files, and commits on HEAD that update it.
+
+`git merge` writes files in place and does not record its progress. Here each file changes atomically, the
+index changes after all files, and the branch last, so that the same command completes the work after a crash.
+"""
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from sweepledger import storage
+from sweepledger.errors import RepositoryError
+from sweepledger.repo import files
+from sweepledger.repo.git.commit import NO_OBJECT, Change, create_commit
+from sweepledger.repo.git.repository import Repository
+
+REPOSITORY_SCOPES = frozenset({"local", "worktree"})
+FILTERS = frozenset({"clean", "process", "smudge", "required"})
+
+
+def uncommitted_paths(repository: Repository, *below: str) -> tuple[str, ...]:
+    """Return the paths below some folders that differ from HEAD, untracked ones included."""
+    options = ("--porcelain", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=dirty")
+    listed = repository.run(*_without_repository_filters(repository), "status", *options, "--", *below)
+    return tuple(sorted(line[3:] for line in listed.split("\0") if line))
+
+
+def untracked_paths(repository: Repository, *below: str) -> tuple[str, ...]:
+    """Return untracked files and whole folders below some paths, without ignored ones."""
+    options = ("--others", "--exclude-standard", "--directory", "--no-empty-directory", "-z")
+    listed = repository.run("ls-files", *options, "--", *below)
+    return tuple(sorted(path for path in listed.split("\0") if path))
+
+
+def _without_repository_filters(repository: Repository) -> tuple[str, ...]:
+    """Return options that disable filters in the repository's own configuration, which git would run to compare files.
+
+    The user's own filters, such as Git LFS, remain. Raises RepositoryError for a name that no option can disable.
+    """
+    try:
+        listed = repository.run("config", "--show-scope", "-z", "--name-only", "--get-regexp", r"^filter\.")
+    except RepositoryError:
+        return ()  # no filter is configured
+    fields = listed.split("\0")
+    own = [
+        name
+        for scope, name in zip(fields[::2], fields[1::2], strict=False)
+        if scope in REPOSITORY_SCOPES and name.rpartition(".")[2] in FILTERS
+    ]
+    hidden = [name for name in own if "=" in name]
+    if hidden:
+        raise RepositoryError(
+            f"the repository's configuration has {hidden[0]!r}",
+            hint="remove the setting, because git would run its command",
+        )
+    return tuple(word for name in own for word in ("-c", f"{name}="))
+
+
+EXECUTABLE = "100755"
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """The new mode and content of one path."""
+
+    path: str
+    mode: str
+    id: str
+
+    @property
+    def is_removal(self) -> bool:
+        return self.id == NO_OBJECT
+
+
+def commit_on_head(repository: Repository, make: Callable[[str], Change | None]) -> str | None:
+    """Commit the change that `make` computes from HEAD, and update the work tree.
+
+    It is computed again if HEAD moves meanwhile. Return the new commit; None if there is nothing to change. Raises
+    StorageError, and RepositoryError if there is no commit yet, if the same files have uncommitted changes, or if
+    another git is running. After a crash, the same call completes the work.
+    """
+    while True:
+        base = repository.commit("HEAD")
+        if base is None:
+            raise RepositoryError("the repository has no commit yet")
+        change = make(base)
+        made = create_commit(repository, base, change) if change else None
+        if made is None:
+            return None
+        if repository.commit("HEAD") == base:  # computing can take minutes
+            break
+    _refuse_index_lock(repository)
+    steps = _list_steps(repository, base, made)
+    contents = repository.blobs(step.id for step in steps if not step.is_removal)
+    _refuse_edits(repository, steps, contents)
+    for step in steps:
+        _apply_step(repository.folder, step, contents)
+    lines = (f"{step.mode} {step.id}\t{step.path}\0" for step in steps)
+    repository.run(
+        "update-index",
+        "-z",
+        "--add",
+        "--index-info",
+        content="".join(lines).encode("utf-8", "surrogateescape"),
+    )
+    repository.run("update-ref", "-m", "sweep", "HEAD", made, base)
+    return made
+
+
+def _refuse_index_lock(repository: Repository) -> None:
+    """Raise RepositoryError if another git is running, before any file changes."""
+    lock = repository.folder / repository.run("rev-parse", "--git-path", "index.lock").strip()
+    if lock.exists():
+        raise RepositoryError(f"{lock} exists: another git is running here", hint=repository.lock_hint(lock))
+
+
+def _list_steps(repository: Repository, base: str, made: str) -> tuple[_Step, ...]:
+    """Return the changed paths; removals first, because a folder can replace a file."""
+    words = repository.run("diff-tree", "-r", "-z", "--no-renames", base, made).split("\0")
+    steps = []
+    for meta, path in zip(words[::2], words[1::2], strict=False):
+        _, mode, _, identity, _ = meta.split(" ")
+        steps.append(_Step(path, mode if identity != NO_OBJECT else "0", identity))
+    return tuple(sorted(steps, key=lambda step: (not step.is_removal, step.path)))
+
+
+def _refuse_edits(repository: Repository, steps: Iterable[_Step], contents: dict[str, bytes]) -> None:
+    """Raise RepositoryError if a file has uncommitted changes that the commit would overwrite."""
+    by_path = {step.path: step for step in steps}
+    edited = [
+        path
+        for path in uncommitted_paths(repository, *by_path)
+        if path not in by_path or not _is_applied(repository.folder, by_path[path], contents)
+    ]
+    if edited:
+        raise RepositoryError(
+            f"local changes would be overwritten: {', '.join(edited)}", hint="commit or stash them"
+        )
+
+
+def _is_applied(root: Path, step: _Step, contents: dict[str, bytes]) -> bool:
+    path = root / step.path
+    if step.is_removal:
+        return not path.is_symlink() and not path.exists()
+    return path.is_file() and not path.is_symlink() and files.read_file(path) == contents[step.id]
+
+
+def _apply_step(root: Path, step: _Step, contents: dict[str, bytes]) -> None:
+    files.refuse_links(root, step.path)
+    path = root / step.path
+    if not step.is_removal:
+        storage.write_file(path, contents[step.id])
+        if step.mode == EXECUTABLE:
+            with storage.storage_errors(path):
+                path.chmod(0o755)
+        return
+    storage.remove_file(path)
+    with suppress(OSError):  # not empty
+        for folder in path.parents:
+            if folder == root:
+                break
+            folder.rmdir()

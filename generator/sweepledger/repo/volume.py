@@ -1,0 +1,219 @@
+"""The results volume, `<batch>/<index>/<pod uid>.json`: read records and output, and delete folders of batches.
+
+Its content is untrusted because trials write it: no link is followed, and everything goes through open descriptors.
+"""
+
+import errno
+import os
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from sweepledger.formats.record_json import LARGEST_TRIAL_FILE
+from sweepledger.safe_open import FOLDER_FLAGS, NOT_REGULAR_ERRNOS, read_regular
+from sweepledger.storage import storage_error
+
+T = TypeVar("T")
+
+
+def attempt_records(results: Path, batch: str, index: int) -> Iterator[bytes | None]:
+    """Yield the record file of each attempt at a trial, in the order of names.
+
+    A trial can write anything to its folder: a file that is too large is cut one byte after the limit, and links,
+    devices and folders are None. Raises StorageError if the volume itself fails.
+    """
+    # Text, not a Path: joining paths costs as much as opening the folder, and there may be 100,000.
+    path = f"{results}/{batch}/{index}"
+    try:
+        folder = _retry_stale(lambda: os.open(path, FOLDER_FLAGS))
+    except OSError as error:
+        if error.errno in NOT_REGULAR_ERRNOS:
+            return
+        raise storage_error(path, error) from error
+    try:
+        for name in _record_names(path, folder):
+            yield _read_file(name, folder)
+    finally:
+        os.close(folder)
+
+
+def _record_names(path: str, folder: int) -> list[str]:
+    try:
+        return sorted(name for name in os.listdir(folder) if name.endswith(".json"))
+    except OSError as error:
+        raise storage_error(path, error) from error
+
+
+def _read_file(path: str, folder: int | None = None) -> bytes | None:
+    try:
+        return _retry_stale(lambda: read_regular(path, LARGEST_TRIAL_FILE, dir_fd=folder))
+    except OSError as error:
+        raise storage_error(path, error) from error
+
+
+def _retry_stale(action: Callable[[], T]) -> T:
+    """Retry once if a network file system reports a stale handle for a name that it has just listed."""
+    try:
+        return action()
+    except OSError as error:
+        if error.errno != errno.ESTALE:
+            raise
+        return action()
+
+
+def attempt_output(results: Path, batch: str, index: int) -> dict[str, tuple[str, str]]:
+    """Return standard output and standard error of each attempt, by pod uid."""
+    folder = results / batch / str(index)
+    outputs: dict[str, tuple[str, str]] = {}
+    if not folder.is_dir():
+        return outputs
+    for path in sorted(folder.iterdir()):
+        if path.suffix in {".out", ".err"}:
+            outputs[path.stem] = (_output(f"{path.stem}.out", folder), _output(f"{path.stem}.err", folder))
+    return outputs
+
+
+def _output(name: str, folder: Path) -> str:
+    content = _read_file(str(folder / name)) or b""
+    return content.decode(errors="replace") if len(content) <= LARGEST_TRIAL_FILE else ""
+
+
+DELETING_PREFIX = ".gone-"
+"""Prefix of a folder that is being deleted: a crash leaves no partial batch under its own name."""
+
+MAX_DEPTH = 64
+"""Levels of nested folders. Each keeps a descriptor open; sweepledger creates at most five."""
+
+
+@dataclass(frozen=True)
+class VolumeRoot:
+    """The open root folder of a volume; every method raises StorageError."""
+
+    place: Path
+    root: int
+
+    @classmethod
+    @contextmanager
+    def opened(cls, place: Path) -> Iterator["VolumeRoot"]:
+        """Open a volume at its mount path."""
+        with _errors_at(place):
+            root = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            yield cls(place, root)
+        finally:
+            os.close(root)
+
+    @property
+    def identity(self) -> tuple[int, int]:
+        """Device and inode, which are equal for one volume at several paths."""
+        status = os.fstat(self.root)
+        return status.st_dev, status.st_ino
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names in the root folder."""
+        with _errors_at(self.place):
+            return tuple(_names(self.root))
+
+    def has_folder(self, name: str) -> bool:
+        """Return whether the root contains a folder of this name; a link to a folder does not count."""
+        with _errors_at(self.place / name):
+            try:
+                status = os.stat(name, dir_fd=self.root, follow_symlinks=False)
+            except FileNotFoundError:
+                return False
+            return stat.S_ISDIR(status.st_mode)
+
+    def newest(self, name: str) -> float:
+        """Return the time of the last change in a folder, by the clock of the machine that made it."""
+        with self._folder(name) as folder:
+            return _newest_change(folder)
+
+    def records(self, name: str) -> Iterator[tuple[str, bytes]]:
+        """Yield the index folder and the content of every record of a batch; links and devices are ignored."""
+        with self._folder(name) as folder:
+            for index in _folders(folder):
+                with _open_folder(folder, index) as trial:
+                    for file in _names(trial):
+                        content = (
+                            read_regular(file, LARGEST_TRIAL_FILE, dir_fd=trial) if _is_record(file) else None
+                        )
+                        if content is not None and len(content) <= LARGEST_TRIAL_FILE:
+                            yield index, content
+
+    def move(self, name: str, to: str) -> None:
+        """Rename a folder atomically; never onto a folder that is not empty."""
+        with _errors_at(self.place / name):
+            os.rename(name, to, src_dir_fd=self.root, dst_dir_fd=self.root)
+            os.fsync(self.root)
+
+    def remove(self, name: str) -> None:
+        """Remove a folder with its content; links are removed, never followed."""
+        with self._folder(name) as folder:
+            _remove_entries(folder)
+            os.rmdir(name, dir_fd=self.root)
+
+    @contextmanager
+    def _folder(self, name: str) -> Iterator[int]:
+        with _errors_at(self.place / name), _open_folder(self.root, name) as folder:
+            yield folder
+
+
+@contextmanager
+def _errors_at(path: Path) -> Iterator[None]:
+    """Name the path in errors: the system knows only a descriptor and a name."""
+    try:
+        yield
+    except OSError as error:
+        raise storage_error(path, error) from error
+
+
+@contextmanager
+def _open_folder(parent: int, name: str) -> Iterator[int]:
+    folder = os.open(name, FOLDER_FLAGS, dir_fd=parent)
+    try:
+        yield folder
+    finally:
+        os.close(folder)
+
+
+def _names(folder: int) -> list[str]:
+    with os.scandir(folder) as entries:
+        return sorted(entry.name for entry in entries)
+
+
+def _folders(folder: int) -> list[str]:
+    with os.scandir(folder) as entries:
+        return sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
+
+
+def _is_record(file: str) -> bool:
+    return file.endswith(".json")
+
+
+def _newest_change(folder: int, depth: int = 0) -> float:
+    if depth > MAX_DEPTH:
+        raise OSError(errno.ELOOP, f"holds folders nested deeper than {MAX_DEPTH}")
+    times = [os.fstat(folder).st_mtime]
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                with _open_folder(folder, entry.name) as below:
+                    times.append(_newest_change(below, depth + 1))
+            else:
+                times.append(entry.stat(follow_symlinks=False).st_mtime)
+    return max(times)
+
+
+def _remove_entries(folder: int) -> None:
+    with os.scandir(folder) as entries:
+        listed = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+    for name, is_folder in listed:
+        if is_folder:
+            with _open_folder(folder, name) as below:
+                _remove_entries(below)
+            os.rmdir(name, dir_fd=folder)
+        else:
+            os.unlink(name, dir_fd=folder)

@@ -1,0 +1,105 @@
+"""`figures/curves.svg`: the learning curve of every trial, up to its last step."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from sweepledger.results.figures import svg
+from sweepledger.results.figures.axis import Axis, number_axis
+from sweepledger.results.figures.page import EDGE, labels, mark, metric_label, notes, open_figure
+from sweepledger.results.figures.plot import Plot, winners
+from sweepledger.results.figures.ranked_lines import (
+    LEGEND,
+    group_class,
+    line_class,
+    thin_lines,
+    thinning_notes,
+)
+from sweepledger.results.objective_scale import ObjectiveScale
+from sweepledger.results.summary import Summary
+from sweepledger.structs.record import Status, TrialResult
+
+HEIGHT = 290
+
+
+@dataclass(frozen=True, slots=True)
+class TrialCurve:
+    """A trial of the newest program with its finite intermediate values."""
+
+    outcome: TrialResult
+    points: tuple[tuple[int, float], ...]
+
+    @property
+    def is_pruned(self) -> bool:
+        """Whether it was stopped early because others were better."""
+        return self.outcome.status is Status.PRUNED
+
+
+def trial_curves(summary: Summary) -> list[TrialCurve]:
+    """Return the trials with more than one intermediate value, by their last value, best first."""
+    curves = []
+    for outcome in summary.outcomes:
+        record = outcome.record
+        if record is not None and summary.is_current(outcome):
+            points = tuple((step, value) for step, value in record.curve if value is not None)
+            curves += [TrialCurve(outcome, points)] if len(points) > 1 else []
+    best_first = summary.metric.sort_key
+    return sorted(
+        curves, key=lambda curve: (curve.is_pruned, best_first(curve.points[-1][1]), curve.outcome.trial)
+    )
+
+
+def draw_intermediate_values(summary: Summary, curves: Sequence[TrialCurve]) -> str:
+    """Return the figure of the curves; the best are drawn last, so that no other hides them."""
+    drawn = thin_lines(curves)
+    spread = ObjectiveScale.of([value for line in drawn for _, value in line.points], summary.metric.goal)
+    root, top = open_figure(
+        summary.sweep,
+        f"{summary.metric.name} over the steps",
+        description=f"{len(curves)} trials reported {summary.metric.name} more than once.",
+        legend=list(_entries(summary, drawn)),
+    )
+    top += 26
+    svg.text(root, metric_label(summary.metric, log=spread.log), (EDGE, top))
+    plot = Plot.across_page(root, summary, spread, top=top, height=HEIGHT)
+    steps = [float(step) for line in drawn for step, _ in line.points]
+    across = number_axis([min(steps), max(steps)], plot.frame.left, plot.frame.right)
+    plot.grid(labelled=True)
+    ticks = [(across.at(tick), tick) for tick in across.ticks]
+    labels(plot.part, ticks, plot.frame, plot.frame.bottom + 24)
+    _draw(plot, across, drawn, curves)
+    below = plot.frame.bottom + 52
+    svg.text(root, "step", (plot.frame.left + plot.frame.width / 2, below), anchor="middle")
+    return svg.close(root, notes(root, _remarks(drawn, curves, spread), below))
+
+
+def _entries(summary: Summary, drawn: Sequence[TrialCurve]) -> Iterator[tuple[str, str]]:
+    if any(line.outcome.trial in winners(summary) for line in drawn):
+        yield "chosen", "best"
+    yield from LEGEND
+    if any(line.is_pruned for line in drawn):
+        yield "cross", "stopped early"
+
+
+def _draw(plot: Plot, across: Axis, drawn: Sequence[TrialCurve], curves: Sequence[TrialCurve]) -> None:
+    part = svg.group(plot.part, group_class(len(drawn)))
+    best = winners(plot.summary)
+    ranks = {line.outcome.trial: rank for rank, line in enumerate(curves)}
+    for line in reversed(drawn):
+        places = [(across.at(step), _height(plot, value)) for step, value in line.points]
+        kind = "chosen" if line.outcome.trial in best else line_class(ranks[line.outcome.trial], len(curves))
+        svg.path(part, kind, [("L" if number else "M", *place) for number, place in enumerate(places)])
+        if line.is_pruned:
+            mark(part, "cross", places[-1])
+
+
+def _height(plot: Plot, value: float) -> float:
+    """Return the position of a value; values outside the scale are at its end."""
+    return plot.axis.at(min(max(value, plot.spread.low), plot.spread.high))
+
+
+def _remarks(
+    drawn: Sequence[TrialCurve], curves: Sequence[TrialCurve], spread: ObjectiveScale
+) -> Iterator[str]:
+    yield from thinning_notes(len(drawn), len(curves))
+    if spread.beyond:
+        yield f"{spread.beyond} points beyond the axis are drawn at its end."

@@ -1,0 +1,81 @@
+"""All files of a sweep's results folder, as a pure function of what git contains."""
+
+from collections.abc import Mapping
+
+from sweepledger.formats import json, summary_csv
+from sweepledger.formats.summary_csv import ReplicatesRow, parameter_names
+from sweepledger.results import paths
+from sweepledger.results.figures import catalog
+from sweepledger.results.figures.catalog import FIGURES, draw_figures
+from sweepledger.results.importance import importance
+from sweepledger.results.paths import records_path
+from sweepledger.results.provenance import PROVENANCE_FILE, REPORT_VERSION, provenance
+from sweepledger.results.readme import README_FILE, readme
+from sweepledger.results.summary import Summary, records_text
+from sweepledger.structs.file_tree import FileTree
+
+RESULTS = paths.RESULTS
+
+OPTIONAL_FILES = frozenset({summary_csv.REPLICATES_FILE, *catalog.OPTIONAL_FILES, "figure.svg"})
+"""Files that a summary need not have, and those of earlier report versions: removed if they are not written."""
+
+
+def result_files(summary: Summary) -> FileTree:
+    """Return every file below `results/<sweep>/`, by its path there.
+
+    Only records that belong to their batch are in it, so files rebuilt from it are the same files.
+    """
+    return FileTree({**number_files(summary).files, **_encoded(report_files(summary))})
+
+
+def report_files(summary: Summary) -> dict[str, str]:
+    """Return the README and the figures, by path: the files whose content depends on the report version."""
+    shares = importance(summary)
+    return {README_FILE: readme(summary, shares), **draw_figures(summary, shares)}
+
+
+def is_report_file(path: str) -> bool:
+    """Return whether a path below `results/<sweep>/` is that of the README or a figure, of any version."""
+    return path == README_FILE or path.startswith(FIGURES)
+
+
+def number_files(summary: Summary, *, report: int = REPORT_VERSION) -> FileTree:
+    """Return all other files: records, summary, replicates and provenance, which names the report version."""
+    texts = {
+        summary_csv.SUMMARY_FILE: summary_csv.write(summary.outcomes, objective=summary.metric.name),
+        PROVENANCE_FILE: json.dump(provenance(summary, report=report)),
+    }
+    if summary.replicated:
+        texts[summary_csv.REPLICATES_FILE] = _replicates(summary)
+    for batch in summary.batches:
+        texts[records_path(batch.lock.name)] = records_text(batch)
+    return FileTree(_encoded(texts))
+
+
+def _encoded(texts: Mapping[str, str]) -> dict[str, bytes]:
+    return {path: text.encode() for path, text in texts.items()}
+
+
+def changed_files(summary: Summary) -> tuple[dict[str, bytes], frozenset[str]]:
+    """Return the files to write, and those of an earlier summary to remove, by path in the repository."""
+    folder, files = paths.results_folder(summary.sweep), dict(result_files(summary))
+    writes = {f"{folder}/{path}": content for path, content in files.items()}
+    return writes, frozenset(f"{folder}/{path}" for path in OPTIONAL_FILES - files.keys())
+
+
+def _replicates(summary: Summary) -> str:
+    names = parameter_names(trial for one in summary.replicated for trial in one.trials)
+    rows = (
+        ReplicatesRow(
+            assignment=one.assignment,
+            in_spec=one.in_spec,
+            count=one.count,
+            mean=one.mean,
+            deviation=one.deviation,
+            low=None if one.interval is None else one.interval.low,
+            high=None if one.interval is None else one.interval.high,
+            trials=tuple(trial.trial for trial in one.trials),
+        )
+        for one in summary.replicated
+    )
+    return summary_csv.write_replicates(rows, names)

@@ -1,0 +1,6 @@
+"""Search: from a sweep to its configurations and trials, deterministic and in the order of the table."""
+
+from sweepledger.search.configurations import Configuration
+from sweepledger.search.expansion import BlockCount, Expansion, expand, explore, trials
+
+__all__ = ["BlockCount", "Configuration", "Expansion", "expand", "explore", "trials"]

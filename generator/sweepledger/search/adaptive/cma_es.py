@@ -1,0 +1,140 @@
+"""CMA-ES as a proposer: its state is replayed from the recorded generations, one after the other.
+
+It adapts numbers that always exist; choices and conditional parameters are drawn at random. It sets a private
+attribute of cmaes, so pyproject.toml limits its version.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from sweepledger.errors import ToolError
+from sweepledger.search.adaptive.proposer import EncodedEvidence, EvidenceState
+from sweepledger.search.encoding import (
+    DECIMALS,
+    Coordinate,
+    Coordinates,
+    EncodedDimension,
+    EncodedSpace,
+    Ordinal,
+    UnitInterval,
+)
+from sweepledger.structs.metric import Goal, Metric
+from sweepledger.structs.search_block import AdaptiveSearch
+
+try:
+    import cmaes
+    import numpy as np
+except ImportError as error:
+    raise ToolError(
+        "method: cma-es requires the package cmaes, which is not installed",
+        hint="`pip install 'sweepledger[adaptive]'`",
+    ) from error
+
+SEED_LIMIT = 2**31 - 2
+MIDDLE, WIDTH = 0.5, 1 / 6
+"""Initial mean and standard deviation: three deviations reach each bound."""
+MIN_DIMENSIONS = 2
+"""With fewer dimensions there is no covariance to adapt."""
+
+
+def numeric_dimensions(space: EncodedSpace) -> tuple[EncodedDimension, ...]:
+    """Return the ordered dimensions that every configuration has."""
+    return tuple(
+        dimension
+        for dimension in space.dimensions
+        if isinstance(dimension.kind, UnitInterval | Ordinal) and not any(dimension.conditions)
+    )
+
+
+class CmaEsProposer:
+    """An evolution strategy that has learned from all recorded generations."""
+
+    version = f"cmaes {cmaes.__version__}"
+
+    def __init__(
+        self,
+        metric: Metric,
+        search: AdaptiveSearch,
+        space: EncodedSpace,
+        evidence: Sequence[EncodedEvidence],
+        seed: int,
+    ) -> None:
+        dimensions = numeric_dimensions(space)
+        self.indices = {dimension.name: at for at, dimension in enumerate(dimensions)}
+        self.counts = [
+            dimension.kind.count if isinstance(dimension.kind, Ordinal) else 0 for dimension in dimensions
+        ]
+        self.random = np.random.RandomState(seed % SEED_LIMIT)
+        self.optimizer = None
+        if len(self.indices) >= MIN_DIMENSIONS:
+            self.optimizer = _create_optimizer(len(self.indices), search.rounds.size, seed)
+            for generation in self._generations(metric, evidence, self.optimizer.population_size):
+                self.optimizer.tell(generation)
+            self.optimizer._rng.seed(seed % SEED_LIMIT)  # noqa: SLF001 - each round has its own seed
+        self.point: Any = None
+
+    def begin(self) -> None:
+        """Begin a new proposal."""
+        self.point = self.optimizer.ask() if self.optimizer else None
+
+    def propose(self, dimension: EncodedDimension) -> Coordinate:
+        """Propose the candidate's coordinate in a dimension."""
+        at = self.indices.get(dimension.name)
+        if self.point is None or at is None:
+            return self._random_coordinate(dimension)
+        return _to_coordinate(float(self.point[at]), self.counts[at])
+
+    def end(self, *, accepted: bool) -> None:
+        """End the proposal: the draws of a generation are independent, so nothing changes."""
+
+    def add_pending(self, coordinates: Coordinates) -> None:
+        """Ignore the configuration: the draws of a generation are independent."""
+
+    def _random_coordinate(self, dimension: EncodedDimension) -> Coordinate:
+        if isinstance(dimension.kind, UnitInterval):
+            return float(self.random.random_sample())
+        return int(self.random.randint(dimension.kind.count))
+
+    def _generations(
+        self, metric: Metric, evidence: Sequence[EncodedEvidence], population: int
+    ) -> Iterator[list[tuple[Any, float]]]:
+        """Divide the evidence into generations; failed configurations count as the worst ok value."""
+        sign = -1.0 if metric.goal is Goal.MAXIMIZE else 1.0
+        known = [sign * entry.evidence.values[0] for entry in evidence if entry.evidence.values is not None]
+        if not known:
+            return
+        worst = max(known)
+        generation: list[tuple[Any, float]] = []
+        for entry in evidence:
+            values = entry.evidence.values
+            is_ok = entry.evidence.state is EvidenceState.OK and values is not None
+            value = sign * values[0] if values is not None and is_ok else worst
+            generation.append((np.array(self._point(entry.coordinates)), value))
+            if len(generation) == population:
+                yield generation
+                generation = []
+
+    def _point(self, coordinates: Coordinates) -> list[float]:
+        return [_to_optimizer(coordinates[name], self.counts[at]) for name, at in self.indices.items()]
+
+
+def _create_optimizer(dimensions: int, size: int, seed: int) -> "cmaes.CMA":
+    usual = 4 + int(3 * np.log(dimensions))
+    return cmaes.CMA(
+        mean=np.full(dimensions, MIDDLE),
+        sigma=WIDTH,
+        bounds=np.array([[0.0, 1.0]] * dimensions),
+        n_max_resampling=10 * dimensions,
+        seed=seed % SEED_LIMIT,
+        # A multiple of the round size, and not less than the usual size.
+        population_size=size * -(-usual // size),
+    )
+
+
+def _to_coordinate(number: float, count: int) -> Coordinate:
+    """Convert the optimizer's number: the indexes of an ordinal share the unit interval evenly."""
+    return min(int(number * count), count - 1) if count else round(number, DECIMALS)
+
+
+def _to_optimizer(coordinate: Coordinate, count: int) -> float:
+    return (coordinate + 0.5) / count if count else float(coordinate)

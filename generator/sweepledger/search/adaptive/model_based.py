@@ -1,0 +1,104 @@
+"""Rounds of tpe, bayes, cma-es and nsga2: a model's proposals, restricted to legal and new configurations."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from sweepledger.search.adaptive import termination
+from sweepledger.search.adaptive.observations import (
+    Observation,
+    Round,
+    SearchEnd,
+    Suggestion,
+    configuration_key,
+)
+from sweepledger.search.adaptive.proposer import EncodedEvidence, Proposer, encode_evidence
+from sweepledger.search.candidates import feasible_configurations
+from sweepledger.search.configurations import (
+    Configuration,
+    ConfigurationBuilder,
+    ExpressionFailure,
+    Rejected,
+    configuration_builder,
+)
+from sweepledger.search.encoding import EncodedSpace, encode_space
+from sweepledger.search.rng import derive_seed
+from sweepledger.structs.search_block import AdaptiveSearch, Method
+from sweepledger.structs.sweep import Sweep
+
+REDRAWS = {Method.TPE: 12, Method.BAYES: 3, Method.CMA_ES: 50, Method.NSGA2: 50}
+"""Further proposals for one configuration of a round; they take about as long as the round itself."""
+
+SEED_LIMIT = 2**32
+"""Of NumPy's random numbers, which all libraries use."""
+
+
+@dataclass(slots=True)
+class _Draft:
+    """An unfinished round."""
+
+    known: set[str]
+    suggestions: list[Suggestion] = field(default_factory=list)
+    redrawn: int = 0
+    replaced: int = 0
+
+    def add(self, built: Configuration | Rejected | ExpressionFailure) -> bool:
+        """Add a configuration if it is legal and new; return whether it was added."""
+        if isinstance(built, Rejected | ExpressionFailure) or configuration_key(built) in self.known:
+            return False
+        self.known.add(configuration_key(built))
+        self.suggestions.append(Suggestion(built))
+        return True
+
+
+def model_round(
+    sweep: Sweep, search: AdaptiveSearch, observations: Sequence[Observation], number: int
+) -> Round | SearchEnd:
+    """Compute a round with the method's model; `observations` are in order."""
+    own = [trial for trial in observations if trial.round is not None]
+    space, build = encode_space(search.space), configuration_builder(search.space)
+    proposer = _create_proposer(sweep, space, tuple(encode_evidence(sweep, space, observations)), number)
+    draft = _Draft({configuration_key(trial.configuration) for trial in own})
+    spare = feasible_configurations(search.space, derive_seed(search.seed, number, "replaced"))
+    for _ in range(termination.round_size(sweep, search, own)):
+        if not _add_proposal(proposer, draft, space, build, redraws=REDRAWS[search.method]):
+            replacement = next((configuration for configuration in spare if draft.add(configuration)), None)
+            if replacement is None:
+                break
+            draft.replaced += 1
+            proposer.add_pending(space.encode(replacement) or {})
+    if not draft.suggestions:
+        return SearchEnd("exhausted", "no new configuration was found")
+    return Round(number, tuple(draft.suggestions), draft.redrawn, draft.replaced, proposer.version)
+
+
+def _create_proposer(
+    sweep: Sweep, space: EncodedSpace, evidence: Sequence[EncodedEvidence], number: int
+) -> Proposer:
+    """Create the model of the method, which knows all evidence. Raises ToolError if its library is missing.
+
+    Each method imports only its own library, which takes longer to load than most commands run.
+    """
+    search = sweep.search
+    assert search is not None
+    seed = derive_seed(search.seed, number, "engine") % SEED_LIMIT
+    if search.method is Method.CMA_ES:
+        from sweepledger.search.adaptive.cma_es import CmaEsProposer  # noqa: PLC0415
+
+        return CmaEsProposer(sweep.metric, search, space, evidence, seed)
+    from sweepledger.search.adaptive.optuna_samplers import create_optuna_proposer  # noqa: PLC0415
+
+    return create_optuna_proposer(sweep, search, space, evidence, seed)
+
+
+def _add_proposal(
+    proposer: Proposer, draft: _Draft, space: EncodedSpace, build: ConfigurationBuilder, *, redraws: int
+) -> bool:
+    """Add the first proposal that is legal and new; return False if all redraws are used."""
+    for _ in range(1 + redraws):
+        proposer.begin()
+        accepted = draft.add(build(space.decode(proposer.propose)))
+        proposer.end(accepted=accepted)
+        if accepted:
+            return True
+        draft.redrawn += 1
+    return False

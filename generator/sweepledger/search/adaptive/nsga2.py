@@ -1,0 +1,61 @@
+"""NSGA-II by rounds: which recorded trials form a generation, and which of them are parents.
+
+It overrides a private hook of Optuna, so pyproject.toml limits Optuna's version.
+"""
+
+from collections.abc import Sequence
+
+from optuna import Study
+from optuna.samplers import NSGAIISampler
+from optuna.trial import FrozenTrial, TrialState
+
+POPULATION = 16
+"""Smallest population: several small rounds form one generation."""
+
+MIN_PARENTS = 2
+"""A crossover of fewer parents fails in Optuna."""
+
+
+class RoundwiseNSGAII(NSGAIISampler):
+    """Optuna's sampler with generations that consist of whole rounds."""
+
+    def __init__(self, size: int, rounds: Sequence[int | None], seed: int) -> None:
+        """Take the round size, and the round of each complete trial of the study, in order."""
+        population = size * -(-POPULATION // size)
+        super().__init__(population_size=population, seed=seed)
+        self.generations = number_generations(rounds, population)
+        self.parents: list[FrozenTrial] | None = None
+
+    def get_trial_generation(self, study: Study, trial: FrozenTrial) -> int:  # noqa: ARG002 - Optuna's signature
+        """Return the generation after all recorded ones."""
+        return max(self.generations, default=-1) + 1
+
+    def get_parent_population(self, study: Study, generation: int) -> list[FrozenTrial]:  # noqa: ARG002
+        """Return the elite of the recorded generations; without enough parents Optuna draws at random."""
+        if self.parents is None:
+            elite = self._elite(study)
+            self.parents = elite if len(elite) >= MIN_PARENTS else []
+        return self.parents
+
+    def _elite(self, study: Study) -> list[FrozenTrial]:
+        """Select from each generation together with the elite of the one before."""
+        complete = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+        populations: dict[int, list[FrozenTrial]] = {}
+        for generation, trial in zip(self.generations, complete, strict=True):
+            populations.setdefault(generation, []).append(trial)
+        elite: list[FrozenTrial] = []
+        for generation in sorted(populations):
+            elite = self._elite_population_selection_strategy(study, populations[generation] + elite)
+        return elite
+
+
+def number_generations(rounds: Sequence[int | None], population: int) -> list[int]:
+    """Number the generation of each trial: one ends with the round in which it is as large as the population."""
+    generations: list[int] = []
+    generation, count, previous = 0, 0, None
+    for round_number in rounds:
+        if round_number != previous and count >= population:
+            generation, count = generation + 1, 0
+        previous, count = round_number, count + 1
+        generations.append(generation)
+    return generations

@@ -1,0 +1,76 @@
+"""Observations of recorded trials, and the results of a search: a round of suggestions, or the end."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sweepledger.search.configurations import Configuration
+from sweepledger.structs.record import Status
+from sweepledger.structs.trial import trial_id
+from sweepledger.structs.values import canonical_json
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """One trial that a batch of this sweep lists, or a recorded trial of a sweep that it starts from."""
+
+    configuration: Configuration
+    """With the resource, if the method has one."""
+    replicate: int
+    status: Status
+    values: tuple[float, ...] | None
+    """In the order of the sweep's metrics; None: some are unknown."""
+    round: int | None
+    """Round number, from 1; None: a trial of another sweep."""
+    trial: str
+    """The trial's full digest."""
+    parent: str | None = None
+    """The id of the parent trial, whose checkpoint it continues from."""
+
+    @property
+    def id(self) -> str:
+        """The trial's id."""
+        return trial_id(self.trial)
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """A configuration to try next; the caller makes a trial for each replicate."""
+
+    configuration: Configuration
+    parent: str | None = None
+    """The id of the parent trial, whose checkpoint it continues from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """The next batch of a search."""
+
+    number: int
+    """Round number, from 1."""
+    suggestions: tuple[Suggestion, ...]
+    redrawn: int
+    """Proposals that a constraint rejects or that are known already."""
+    replaced: int
+    """Suggestions drawn at random because further proposals were not legal and new either."""
+    engine: str
+    """The library that proposed them, and its version: another version may propose others."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchEnd:
+    """Why a search has no further round."""
+
+    reason: str
+    """One of `rounds`, `run-cap`, `budget`, `target`, `patience`, `exhausted`, `last-rung`."""
+    text: str
+    """The reason in words."""
+
+
+def sort_observations(observations: Iterable[Observation]) -> list[Observation]:
+    """Sort trials: those of other sweeps first, then by round, digest and replicate."""
+    return sorted(observations, key=lambda trial: (trial.round or 0, trial.trial, trial.replicate))
+
+
+def configuration_key(configuration: Configuration) -> str:
+    """Return a key that equal configurations share."""
+    return canonical_json(configuration)

@@ -1,0 +1,184 @@
+"""Rounds of population-based training: all members train on; the worst continue from the best with perturbed values.
+
+A generation is a round. A member that stays keeps its values and its own checkpoints; a member of the worst
+fifth, or one without a checkpoint, copies a member of the best fifth and perturbs its values.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import ceil
+
+from sweepledger.search.adaptive import termination
+from sweepledger.search.adaptive.observations import (
+    Observation,
+    Round,
+    SearchEnd,
+    Suggestion,
+    configuration_key,
+)
+from sweepledger.search.adaptive.successive_halving import ENGINE, Rungs, without_resource
+from sweepledger.search.candidates import feasible_configurations
+from sweepledger.search.configurations import (
+    Configuration,
+    ConfigurationBuilder,
+    ExpressionFailure,
+    Rejected,
+    configuration_builder,
+)
+from sweepledger.search.encoding import (
+    DECIMALS,
+    Categorical,
+    Coordinate,
+    Coordinates,
+    EncodedDimension,
+    EncodedSpace,
+    UnitInterval,
+    encode_space,
+)
+from sweepledger.search.rng import RandomSequence, derive_seed
+from sweepledger.structs.search_block import AdaptiveSearch, Resource
+from sweepledger.structs.sweep import Sweep
+from sweepledger.structs.values import Value, is_number
+
+TRUNCATION = 0.2
+"""Share of a population that is replaced, and share that replaces it."""
+FACTORS = (0.8, 1.2)
+"""A number is multiplied by one of these, as DeepMind and Katib do."""
+RESAMPLE_PROBABILITY = 0.25
+"""How often a value is drawn again instead."""
+STEP = 0.1
+"""Largest step of an ordinal, as a share of its values."""
+REDRAWS = 50
+
+
+@dataclass(slots=True)
+class _Variation:
+    """The means of varying configurations, and the keys that are in use."""
+
+    space: EncodedSpace
+    build: ConfigurationBuilder
+    random: RandomSequence
+    spare: Iterator[Configuration]
+    used: set[str] = field(default_factory=set)
+    redrawn: int = 0
+    replaced: int = 0
+
+    def reserve(self, configuration: Configuration) -> bool:
+        """Mark a configuration as used; return False if it is already."""
+        key = configuration_key(configuration)
+        if key in self.used:
+            return False
+        self.used.add(key)
+        return True
+
+
+def pbt_round(
+    sweep: Sweep, search: AdaptiveSearch, own: Sequence[Observation], number: int
+) -> Round | SearchEnd:
+    """Compute the next generation of a population."""
+    resource = search.resource
+    assert resource is not None
+    amounts = resource.generations
+    reached = max(
+        (at for at, amount in enumerate(amounts) for trial in own if _has_amount(trial, resource, amount)),
+        default=-1,
+    )
+    if reached + 1 == len(amounts):
+        return SearchEnd("last-rung", f"the population has reached {amounts[-1]} {resource.parameter}")
+    variation = _Variation(
+        encode_space(search.space),
+        configuration_builder(search.space),
+        RandomSequence(derive_seed(search.seed, number, "variation")),
+        feasible_configurations(search.space, derive_seed(search.seed, number, "newcomers")),
+    )
+    parents = [trial for trial in own if reached >= 0 and _has_amount(trial, resource, amounts[reached])]
+    members: list[tuple[Configuration, str | None]]
+    if parents:
+        members = [*_next_generation(Rungs.of(sweep, resource, own), variation, parents)]
+    else:
+        members = [
+            (configuration, None) for configuration in _first_generation(variation, search.rounds.size)
+        ]
+    amount = amounts[reached + 1]
+    suggestions = [
+        Suggestion({**configuration, resource.parameter: amount}, parent) for configuration, parent in members
+    ]
+    suggestions = suggestions[: termination.remaining_configurations(sweep, search, own)]
+    if not suggestions:
+        return SearchEnd("exhausted", "no member of the population is left that could continue")
+    return Round(number, tuple(suggestions), variation.redrawn, variation.replaced, ENGINE)
+
+
+def _has_amount(trial: Observation, resource: Resource, amount: int) -> bool:
+    return trial.configuration.get(resource.parameter) == amount
+
+
+def _first_generation(variation: _Variation, size: int) -> Iterator[Configuration]:
+    for configuration in variation.spare:
+        if len(variation.used) == size:
+            return
+        if variation.reserve(configuration):
+            yield configuration
+
+
+def _next_generation(
+    rungs: Rungs, variation: _Variation, parents: Sequence[Observation]
+) -> Iterator[tuple[Configuration, str]]:
+    """Yield each member's configuration and parent."""
+    ranked = rungs.ranked(parents)
+    share = max(1, ceil(TRUNCATION * len(parents)))
+    staying = ranked[: max(1, len(parents) - share)]
+    for trial in staying:
+        configuration = without_resource(trial.configuration, rungs.resource)
+        variation.reserve(configuration)
+        yield configuration, trial.id
+    for _ in range(len(parents) - len(staying) if ranked else 0):
+        model = ranked[variation.random.below(min(share, len(ranked)))]
+        varied = _vary(variation, without_resource(model.configuration, rungs.resource))
+        if varied is not None:
+            yield varied, model.id
+
+
+def _vary(variation: _Variation, model: Configuration) -> Configuration | None:
+    """Perturb a member until it is legal and new; otherwise draw a new configuration, if one exists."""
+    coordinates = variation.space.encode(model)
+    for _ in range(REDRAWS if coordinates is not None else 0):
+        candidate = variation.space.decode(
+            lambda dimension: _perturb(dimension, coordinates or {}, model, variation.random)
+        )
+        built = variation.build(candidate)
+        if not isinstance(built, Rejected | ExpressionFailure) and variation.reserve(built):
+            return built
+        variation.redrawn += 1
+    replacement = next((spare for spare in variation.spare if variation.reserve(spare)), None)
+    variation.replaced += replacement is not None
+    return replacement
+
+
+def _perturb(
+    dimension: EncodedDimension, coordinates: Coordinates, model: Mapping[str, Value], random: RandomSequence
+) -> Coordinate:
+    """Perturb a coordinate; one that the model lacks is drawn again."""
+    coordinate = coordinates.get(dimension.name)
+    kind = dimension.kind
+    if coordinate is None or random.fraction() < RESAMPLE_PROBABILITY:
+        return random.fraction() if isinstance(kind, UnitInterval) else random.below(kind.count)
+    if isinstance(kind, Categorical):
+        return coordinate
+    up = random.below(2)
+    if isinstance(kind, UnitInterval):
+        return _scale(dimension, model, FACTORS[up])
+    largest_step = max(1, round(STEP * kind.count))
+    step = (2 * up - 1) * (1 + random.below(largest_step))
+    return min(max(int(coordinate) + step, 0), kind.count - 1)
+
+
+def _scale(dimension: EncodedDimension, model: Mapping[str, Value], factor: float) -> Coordinate:
+    """Multiply a number, and clip it to the domain."""
+    (member,) = dimension.members
+    value = model[member.name]
+    assert is_number(value)
+    coordinate = dimension.encode({member.name: value * factor})
+    if coordinate is not None:
+        return round(float(coordinate), DECIMALS)
+    return 1.0 if (factor > 1) is (value > 0) else 0.0

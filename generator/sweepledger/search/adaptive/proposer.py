@@ -1,0 +1,151 @@
+"""The interface of a model that proposes candidates, and the evidence that it receives.
+
+Evidence has one entry per configuration, in an order that does not depend on the order of the records.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from statistics import fmean
+from typing import Protocol
+
+from sweepledger.search.adaptive.observations import Observation, configuration_key, sort_observations
+from sweepledger.search.configurations import Configuration
+from sweepledger.search.encoding import Coordinate, Coordinates, EncodedDimension, EncodedSpace
+from sweepledger.structs.metric import Impute, Metric
+from sweepledger.structs.record import Status
+from sweepledger.structs.sweep import Sweep
+
+Values = tuple[float, ...]
+
+PRUNED = "pruned"
+"""The status of a trial that was stopped early; its values are the last that it reported."""
+
+
+class EvidenceState(StrEnum):
+    """How a model counts a configuration."""
+
+    OK = "ok"
+    PRUNED = "pruned"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The recorded results of one configuration with all its replicates."""
+
+    configuration: Configuration
+    state: EvidenceState
+    values: Values | None
+    """Means over replicates; None if it failed."""
+    round: int | None
+    trial: str
+    """The full digest of its first replicate."""
+    parent: str | None = None
+
+
+def gather_evidence(observations: Iterable[Observation], metrics: Sequence[Metric]) -> list[Evidence]:
+    """Combine the replicates of each configuration; missing and cancelled trials do not count."""
+    groups: dict[tuple[bool, str], list[Observation]] = {}
+    ordered = sort_observations(observations)
+    for trial in ordered:
+        groups.setdefault((trial.round is None, configuration_key(trial.configuration)), []).append(trial)
+    ok = [trial.values for trial in ordered if trial.status is Status.OK and trial.values is not None]
+    imputation = _Imputation(metrics, *_worst_and_best(ok, metrics))
+    return [evidence for group in groups.values() for evidence in _combine(group, imputation)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Imputation:
+    """Values for diverged trials."""
+
+    metrics: Sequence[Metric]
+    worst: Values | None
+    best: Values | None
+
+    def values_of(self, trial: Observation) -> Values | None:
+        """Return the values that a diverged trial counts as; None if no trial is ok."""
+        if self.worst is None or self.best is None:
+            return None
+        latest_values = trial.values or self.worst
+        candidates = zip(self.metrics, self.worst, self.best, latest_values, strict=True)
+        return tuple(
+            {Impute.WORST: worst, Impute.BEST: best, Impute.LATEST: latest}[metric.impute]
+            for metric, worst, best, latest in candidates
+        )
+
+
+def _worst_and_best(ok: Sequence[Values], metrics: Sequence[Metric]) -> tuple[Values | None, Values | None]:
+    if not ok:
+        return None, None
+    worst, best = list(ok[0]), list(ok[0])
+    for values in ok[1:]:
+        for at, (metric, value) in enumerate(zip(metrics, values, strict=True)):
+            worst[at] = value if metric.better(worst[at], value) else worst[at]
+            best[at] = value if metric.better(value, best[at]) else best[at]
+    return tuple(worst), tuple(best)
+
+
+def _combine(group: Sequence[Observation], imputation: _Imputation) -> Iterator[Evidence]:
+    first = group[0]
+    counted: list[Values] = []
+    pruned: list[Values] = []
+    has_failed = False
+    for trial in group:
+        match trial.status.kind:
+            case Status.OK if trial.values is not None:
+                counted.append(trial.values)
+            case Status.DIVERGED if (values := imputation.values_of(trial)) is not None:
+                counted.append(values)
+            case Status.MISSING | Status.CANCELLED:
+                pass
+            case _ if trial.status == PRUNED and trial.values is not None:
+                pruned.append(trial.values)
+            case _:
+                has_failed = True
+    if counted or pruned:
+        state = EvidenceState.OK if counted else EvidenceState.PRUNED
+        means = tuple(map(fmean, zip(*(counted or pruned), strict=True)))
+        yield Evidence(first.configuration, state, means, first.round, first.trial, first.parent)
+    elif has_failed:
+        yield Evidence(
+            first.configuration, EvidenceState.FAILED, None, first.round, first.trial, first.parent
+        )
+
+
+class Proposer(Protocol):
+    """A model that knows all evidence and proposes one candidate after another."""
+
+    @property
+    def version(self) -> str:
+        """The library that proposes, and its version."""
+
+    def begin(self) -> None:
+        """Begin a new proposal."""
+
+    def propose(self, dimension: EncodedDimension) -> Coordinate:
+        """Propose the candidate's coordinate in a dimension."""
+
+    def end(self, *, accepted: bool) -> None:
+        """End the proposal; later proposals avoid an accepted candidate."""
+
+    def add_pending(self, coordinates: Coordinates) -> None:
+        """Take note of a configuration that is in this round although the model did not propose it."""
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedEvidence:
+    """Evidence with its coordinates in an encoded space."""
+
+    coordinates: Coordinates
+    evidence: Evidence
+
+
+def encode_evidence(
+    sweep: Sweep, space: EncodedSpace, observations: Sequence[Observation]
+) -> Iterator[EncodedEvidence]:
+    """Yield the evidence that lies in the space."""
+    for evidence in gather_evidence(observations, sweep.metrics):
+        coordinates = space.encode(evidence.configuration)
+        if coordinates is not None:
+            yield EncodedEvidence(coordinates, evidence)

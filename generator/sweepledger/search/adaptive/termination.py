@@ -1,0 +1,84 @@
+"""Termination of a search, and how many configurations its next round may have."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from sweepledger.search import limits
+from sweepledger.search.adaptive.observations import Observation, SearchEnd, configuration_key
+from sweepledger.structs.combinations import MAX_TRIALS
+from sweepledger.structs.metric import Metric
+from sweepledger.structs.record import Status
+from sweepledger.structs.search_block import AdaptiveSearch
+from sweepledger.structs.sweep import Sweep
+
+Values = tuple[float, ...]
+
+
+def find_end(
+    sweep: Sweep, search: AdaptiveSearch, own: Sequence[Observation], *, number: int
+) -> SearchEnd | None:
+    """Return why a search has no further round; None if it continues. `own` are the sweep's trials, in order."""
+    max_rounds = search.rounds.max
+    if max_rounds is not None and number > max_rounds:
+        return SearchEnd("rounds", f"all {max_rounds} rounds are recorded")
+    for trial in own:
+        if trial.status is Status.OK and trial.values and sweep.metric.reaches_target(trial.values[0]):
+            return SearchEnd("target", f"{trial.id} has {sweep.metric.name} {trial.values[0]:g}")
+    patience = search.rounds.patience
+    if patience is not None and (stale := _rounds_without_improvement(own, sweep.metrics)) >= patience:
+        return SearchEnd("patience", f"{stale} rounds without improvement")
+    known = count_configurations(own)
+    if search.cap is not None and known >= search.cap:
+        return SearchEnd("run-cap", f"{known} of run_cap {search.cap} configurations are used")
+    for problem in limits.budget_problems(sweep, len(own) + sweep.replicates, is_all=True):
+        return SearchEnd("budget", f"{len(own)} trials exist; with more, the sweep {problem.message}")
+    return None
+
+
+def round_size(sweep: Sweep, search: AdaptiveSearch, own: Sequence[Observation]) -> int:
+    """Return how many configurations the next round may have."""
+    return min(search.rounds.size, remaining_configurations(sweep, search, own))
+
+
+def remaining_configurations(sweep: Sweep, search: AdaptiveSearch, own: Sequence[Observation]) -> int:
+    """Return how many configurations run_cap and all limits leave."""
+    remaining = (limits.affordable_trials(sweep, MAX_TRIALS) - len(own)) // sweep.replicates
+    if search.cap is not None:
+        remaining = min(remaining, search.cap - count_configurations(own))
+    return max(0, remaining)
+
+
+def count_configurations(own: Iterable[Observation]) -> int:
+    """Count the different configurations of trials."""
+    return len({configuration_key(trial.configuration) for trial in own})
+
+
+def _rounds_without_improvement(own: Iterable[Observation], metrics: Sequence[Metric]) -> int:
+    """Count the rounds since the last one that improved the Pareto front."""
+    front: list[Values] = []
+    stale = 0
+    for round_values in _values_by_round(own):
+        better = [
+            new for new in round_values if not any(_is_at_least_as_good(old, new, metrics) for old in front)
+        ]
+        kept = [old for old in front if not any(_is_at_least_as_good(new, old, metrics) for new in better)]
+        front = kept + better
+        stale = 0 if better else stale + 1
+    return stale
+
+
+def _values_by_round(own: Iterable[Observation]) -> Iterator[list[Values]]:
+    """Yield the metric values of each round, except rounds without any record."""
+    rounds: dict[int, list[Values]] = {}
+    for trial in own:
+        if trial.status.kind not in {Status.MISSING, Status.CANCELLED}:
+            values = rounds.setdefault(trial.round or 0, [])
+            if trial.status is Status.OK and trial.values is not None:
+                values.append(trial.values)
+    return (rounds[number] for number in sorted(rounds))
+
+
+def _is_at_least_as_good(left: Values, right: Values, metrics: Sequence[Metric]) -> bool:
+    """Return whether left is at least as good as right in all metrics."""
+    return not any(
+        metric.better(theirs, ours) for metric, ours, theirs in zip(metrics, left, right, strict=True)
+    )

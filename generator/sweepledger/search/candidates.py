@@ -1,0 +1,191 @@
+"""Candidates of a block, before conditions and constraints apply: grid, shuffled grid, list and random draws.
+
+Grid order: the last dimension varies fastest, a zip group counts as one dimension where its first member is
+written, and a candidate comes where the full product of all parameters would first contain it.
+"""
+
+import itertools
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from itertools import islice
+from math import prod
+from operator import attrgetter, itemgetter
+from typing import assert_never
+
+from sweepledger.search import samplers
+from sweepledger.search.configurations import (
+    Candidate,
+    Configuration,
+    ExpressionFailure,
+    Rejected,
+    configuration_builder,
+)
+from sweepledger.search.rng import permutation
+from sweepledger.search.samplers import Points
+from sweepledger.search.unit_cube import axes
+from sweepledger.structs.combinations import (
+    ABSENT,
+    MAX_COMBINATIONS,
+    Dimension,
+    count_distinct,
+    grid_values,
+    list_dimensions,
+)
+from sweepledger.structs.search_block import ConfigurationList, RandomSearch, Sampler
+from sweepledger.structs.space import SearchSpace, may_exist, parent_conditions, parents_first
+from sweepledger.structs.values import Value, identity
+
+
+def grid_candidates(space: SearchSpace) -> Iterator[Candidate]:
+    """Yield candidates that differ in what exists; some may still be equal after conditions apply."""
+    dimensions = list_dimensions(space)
+    names = [name for dimension in dimensions for name in dimension.names]
+    if any(parameter.when for parameter in space.parameters):
+        products: Iterable[tuple[tuple[Value, ...], ...]] = _conditional_product(dimensions)
+    else:
+        products = itertools.product(*(dimension.values() for dimension in dimensions))
+    if space.zips:
+        for groups in products:
+            yield dict(zip(names, itertools.chain.from_iterable(groups), strict=True))
+    else:
+        for groups in products:
+            yield dict(zip(names, [value for (value,) in groups], strict=True))
+
+
+def _conditional_product(dimensions: tuple[Dimension, ...]) -> Iterator[tuple[tuple[Value, ...], ...]]:
+    """Yield the product without the branches that cannot exist."""
+    ordered = parents_first(dimensions, attrgetter("members"))
+    values = [dimension.values() for dimension in dimensions]
+    indices = _ProductWalk(ordered).below(0, ())
+    if ordered != list(dimensions):
+        # Children written before their parents vary more slowly, which a walk from parents to children
+        # cannot produce.
+        depths = [ordered.index(dimension) for dimension in dimensions]
+        indices = iter(sorted(map(_reordered(depths), indices)))
+    for row in indices:
+        yield tuple(column[at] for column, at in zip(values, row, strict=True))
+
+
+def _reordered(depths: list[int]) -> "itemgetter[tuple[int, ...]]":
+    return itemgetter(*depths)
+
+
+class _ProductWalk:
+    """A depth-first walk through dimensions: chosen indices, and the values that later conditions mention."""
+
+    def __init__(self, ordered: list[Dimension]) -> None:
+        self.ordered = ordered
+        self.conditions = [
+            tuple(parent_conditions(member) for member in dimension.members) for dimension in ordered
+        ]
+        parents = {
+            parent for members in self.conditions for conditions in members for parent, _ in conditions
+        }
+        self.parent_values = [
+            [
+                {
+                    name: identity(value)
+                    for name, value in zip(dimension.names, values, strict=True)
+                    if name in parents
+                }
+                for values in dimension.values()
+            ]
+            for dimension in ordered
+        ]
+        self.known: dict[str, Hashable] = {}
+
+    def below(self, depth: int, chosen: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+        """Yield all index tuples that begin with the chosen ones; an absent dimension has index 0."""
+        if depth == len(self.ordered):
+            yield chosen
+            return
+        dimension = self.ordered[depth]
+        existing = [may_exist(conditions, self.known) for conditions in self.conditions[depth]]
+        absent = {name: ABSENT for name, exists in zip(dimension.names, existing, strict=True) if not exists}
+        for index in range(dimension.size if any(existing) else 1):
+            self.known |= self.parent_values[depth][index] | absent
+            yield from self.below(depth + 1, (*chosen, index))
+        for name in dimension.names:
+            self.known.pop(name, None)
+
+
+GRID_ORDER = "grid_order"
+
+
+def shuffled_grid_candidates(space: SearchSpace, seed: int) -> Iterator[Candidate]:
+    """Yield the full product in random order; some candidates may be equal after conditions apply."""
+    dimensions = list_dimensions(space)
+    total = prod(dimension.size for dimension in dimensions)
+    columns = [
+        (dimension.size, [(member.name, grid_values(member.domain)) for member in dimension.members])
+        for dimension in reversed(dimensions)
+    ]
+    shuffled = permutation(seed, GRID_ORDER, total)
+    for number in range(total):
+        rest = shuffled(number)
+        candidate: dict[str, Value] = {}
+        for size, members in columns:
+            rest, index = divmod(rest, size)
+            for name, values in members:
+                candidate[name] = values[index]
+        yield candidate
+
+
+def listed_candidates(block: ConfigurationList) -> Iterator[Candidate]:
+    """Yield each listed configuration with the constants that it does not override."""
+    constants = block.space.constants
+    for configuration in block.assignments:
+        yield {**constants, **configuration}
+
+
+def draw_candidates(block: RandomSearch) -> Iterator[dict[str, Value]]:
+    """Yield candidates with a value for every parameter, in the order written.
+
+    They never end, except that latin-hypercube gives as many as the cap, sobol 2^30, and a space of constants one.
+    """
+    block_axes = axes(block.space)
+    names = [parameter.name for parameter in block.space.parameters]
+    constants = block.space.constants
+    if not block_axes:
+        yield constants
+        return
+    column_functions = [axis.columns() for axis in block_axes]
+    for chunk in _points(block, [axis.name for axis in block_axes]):
+        columns: dict[str, Sequence[Value]] = {
+            name: [value] * len(chunk[0]) for name, value in constants.items()
+        }
+        for columns_of, coordinates in zip(column_functions, chunk, strict=True):
+            columns |= columns_of(coordinates)
+        for values in zip(*(columns[name] for name in names), strict=True):
+            yield dict(zip(names, values, strict=True))
+
+
+def _points(block: RandomSearch, names: list[str]) -> Points:
+    match block.sampler:
+        case Sampler.RANDOM:
+            return samplers.random_points(block.seed, names)
+        case Sampler.SOBOL:
+            return samplers.sobol_points(block.seed, names)
+        case Sampler.HALTON:
+            return samplers.halton_points(block.seed, names)
+        case Sampler.LATIN_HYPERCUBE:
+            return samplers.latin_hypercube_points(block.seed, names, block.cap)
+        case _:
+            assert_never(block.sampler)
+
+
+MAX_DRAWS = 20_000
+"""Candidates examined for a round; if they contain nothing new, the space counts as exhausted."""
+
+
+def feasible_configurations(space: SearchSpace, seed: int) -> Iterator[Configuration]:
+    """Draw configurations that satisfy all constraints; in a small space, each once."""
+    build = configuration_builder(space)
+    distinct = count_distinct(space)
+    if distinct is not None and distinct <= MAX_DRAWS:
+        candidates = islice(shuffled_grid_candidates(space, seed), MAX_COMBINATIONS)
+    else:
+        candidates = islice(draw_candidates(RandomSearch(Sampler.RANDOM, space, seed, cap=1)), MAX_DRAWS)
+    for candidate in candidates:
+        configuration = build(candidate)
+        if not isinstance(configuration, Rejected | ExpressionFailure):
+            yield configuration

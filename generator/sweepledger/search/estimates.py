@@ -1,0 +1,294 @@
+"""Estimates made before any candidate exists: bytes of the table, and steps of work to examine candidates.
+
+A step takes about a fifth of a microsecond: evaluating a name or an operator, or adding a value to a configuration.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import chain
+from math import prod
+from typing import assert_never
+
+from sweepledger.search.distributions import exact_share
+from sweepledger.search.exact_quantiles import MAX_DEVIATIONS
+from sweepledger.search.rng import MAX_SORTED
+from sweepledger.structs.combinations import MAX_COMBINATIONS, count_combinations, list_dimensions
+from sweepledger.structs.domain import (
+    Beta,
+    Choice,
+    Constant,
+    Domain,
+    IntUniform,
+    LogNormal,
+    LogUniform,
+    Normal,
+    Quantized,
+    Uniform,
+)
+from sweepledger.structs.expression import Call, Comparison, Expression, ListLiteral, Literal, Name, children
+from sweepledger.structs.search_block import (
+    AdaptiveSearch,
+    Block,
+    ConfigurationList,
+    GridSearch,
+    RandomSearch,
+    Sampler,
+)
+from sweepledger.structs.values import Value, canonical_json
+
+MAX_CELLS = 2_000_000
+"""Trials times columns: a hundred thousand trials of twenty values."""
+
+MAX_BYTES = 64 * 2**20
+"""Size of the table: more than MAX_CELLS numbers take, and less than Git hosts accept as one file."""
+
+NUMBER_BYTES = 24
+"""Size of the longest number."""
+ITEM_BYTES = 16
+"""Smallest size of a list item in memory, however short its text is."""
+
+
+def value_bytes(value: Value) -> int:
+    """Return a value's size in the table, or in memory if that is larger."""
+    match value:
+        case str():
+            return len(canonical_json(value)) if not value.isascii() else len(value) + 2
+        case list() | tuple():
+            return max(len(canonical_json(value)), ITEM_BYTES * len(value))
+        case _:
+            return NUMBER_BYTES
+
+
+def min_row_bytes(block: Block) -> int:
+    """Bound the size of a block's configurations from below by the values that all of them have."""
+    space = block.space
+    if isinstance(block, ConfigurationList) and block.names:
+        return 0
+    always = [parameter.domain for parameter in space.parameters if not parameter.when]
+    constants = [domain.value for domain in always if isinstance(domain, Constant)]
+    chosen = [min(map(value_bytes, domain.values)) for domain in always if isinstance(domain, Choice)]
+    return sum(chosen) + sum(map(value_bytes, constants))
+
+
+def max_row_bytes(block: Block) -> int:
+    """Bound the size of a block's configurations from above by the longest values."""
+    longest: dict[str, int] = {}
+    for parameter in block.space.parameters:
+        match parameter.domain:
+            case Constant(value):
+                longest[parameter.name] = value_bytes(value)
+            case Choice(values):
+                longest[parameter.name] = max(map(value_bytes, values))
+            case _:
+                longest[parameter.name] = NUMBER_BYTES
+    if isinstance(block, ConfigurationList):
+        for name, value in chain.from_iterable(row.items() for row in block.assignments):
+            longest[name] = max(longest.get(name, 0), value_bytes(value))
+    for derived in block.space.derived:
+        longest[derived.name] = _max_expression_bytes(derived.expression, longest)
+    return sum(longest.values())
+
+
+def table_bytes(rows: Iterable[Mapping[str, Value]]) -> int:
+    """Return the size of a table."""
+    return sum(sum(map(value_bytes, row.values())) for row in rows)
+
+
+def _max_expression_bytes(expression: Expression, longest: Mapping[str, int]) -> int:
+    """Bound the size of an expression's value: no expression makes a text or a list longer than its parts."""
+    match expression:
+        case Literal(value):
+            return value_bytes(value)
+        case Name(name):
+            return longest[name]
+        case ListLiteral(items):
+            return sum(ITEM_BYTES + _max_expression_bytes(item, longest) for item in items)
+        case _:
+            return max(
+                NUMBER_BYTES, *(_max_expression_bytes(child, longest) for child in children(expression))
+            )
+
+
+MAX_WORK = 40_000_000
+"""Steps of all blocks of a sweep: about eight seconds. It allows a million combinations of six parameters with a
+constraint of twenty names and operators, or ten thousand draws with four pages of constraints."""
+
+MIN_CANDIDATES = 10_000
+CANDIDATES_EACH = 1_000
+MAX_CANDIDATES = 2_000_000
+"""With these limits, a block may keep as few as one configuration in a thousand candidates."""
+
+CANDIDATE_STEPS = 8
+"""Steps of any candidate."""
+CONDITION_STEPS = 3
+FUNCTION_STEPS = 4
+CHARACTERS_A_STEP = 1024
+"""Characters of a text that are compared in one step; for a list it is one item."""
+
+DRAWN_INDEX_STEPS = 5
+DRAWN_NUMBER_STEPS = 10
+DRAWN_BETA_STEPS = 40
+EXACT_QUANTILE_STEPS = 750
+"""Steps of a quantile with sixty digits."""
+TAIL = 16
+"""Squared distance from the mean, in standard deviations, at which a quantile takes twice the steps."""
+PERMUTATION_STEPS = 120
+"""Steps for an index of a permutation that is too long for a sorted list."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkEstimate:
+    """The least work of a block, and the work of each further candidate."""
+
+    candidates: int
+    """Candidates that are examined in any case."""
+    steps: int
+    """Steps per candidate."""
+
+    @property
+    def work(self) -> int:
+        """Steps of all candidates that are examined in any case."""
+        return self.candidates * self.steps
+
+
+def estimate_work(block: Block) -> WorkEstimate:
+    """Estimate the work of a block without examining candidates."""
+    return WorkEstimate(
+        _min_candidates(block), CANDIDATE_STEPS + _candidate_steps(block) + _configuration_steps(block)
+    )
+
+
+def max_candidates(block: Block) -> int | None:
+    """Return the largest number of candidates to examine, even if they give few configurations; None: all."""
+    match block:
+        case RandomSearch(sampler=Sampler.LATIN_HYPERCUBE, cap=cap):
+            return cap
+        case RandomSearch(cap=cap):
+            return min(max(MIN_CANDIDATES, CANDIDATES_EACH * cap), MAX_CANDIDATES)
+        case GridSearch(cap=int(cap), seed=int()):
+            return min(max(MIN_CANDIDATES, CANDIDATES_EACH * cap, MAX_COMBINATIONS), MAX_CANDIDATES)
+        case GridSearch() | ConfigurationList() | AdaptiveSearch():
+            return None
+        case _:
+            assert_never(block)
+
+
+def _min_candidates(block: Block) -> int:
+    match block:
+        case RandomSearch(cap=cap):
+            return cap
+        case GridSearch(space, cap, seed) if seed is not None:
+            total = prod(dimension.size for dimension in list_dimensions(space))
+            return total if cap is None else min(cap, total)
+        case GridSearch(space):
+            return count_combinations(space)
+        case ConfigurationList(_, assignments):
+            return len(assignments)
+        case AdaptiveSearch():
+            return 0
+        case _:
+            assert_never(block)
+
+
+def _candidate_steps(block: Block) -> int:
+    """Count the steps of drawing or listing a candidate's values."""
+    domains = [parameter.domain for parameter in block.space.parameters]
+    match block:
+        case RandomSearch() | AdaptiveSearch():
+            return sum(map(_draw_steps, domains))
+        case GridSearch(space, _, seed) if seed is not None:
+            total = prod(dimension.size for dimension in list_dimensions(space))
+            return 2 * len(domains) + (PERMUTATION_STEPS if total > MAX_SORTED else 0)
+        case GridSearch():
+            return 0
+        case ConfigurationList():
+            return len(domains)
+        case _:
+            assert_never(block)
+
+
+def _draw_steps(domain: Domain) -> int:
+    match domain:
+        case Constant():
+            return 0
+        case Choice() | IntUniform():
+            return DRAWN_INDEX_STEPS
+        case Beta() | Quantized(Beta()):
+            return DRAWN_BETA_STEPS
+        case Quantized(of, q):
+            return DRAWN_NUMBER_STEPS + int(exact_share(of, q) * _exact_quantile_steps(of))
+        case Uniform() | LogUniform() | Normal() | LogNormal():
+            return DRAWN_NUMBER_STEPS + int(exact_share(domain) * _exact_quantile_steps(domain))
+        case _:
+            assert_never(domain)
+
+
+def _exact_quantile_steps(domain: Domain) -> float:
+    match domain:
+        case Normal(mu, sigma, low, high):
+            ends = [abs(end - mu) / sigma for end in (low, high) if end is not None]
+            # Farther out, the exact distribution function sums no terms.
+            farthest = max((end for end in ends if end <= MAX_DEVIATIONS), default=0)
+            return EXACT_QUANTILE_STEPS * (1 + farthest**2 / TAIL)
+        case _:
+            return EXACT_QUANTILE_STEPS
+
+
+def _configuration_steps(block: Block) -> int:
+    """Count the steps of building a configuration from a candidate."""
+    space = block.space
+    names = {*(parameter.name for parameter in space.parameters)}
+    lengths = {parameter.name: max_value_steps(_values(parameter.domain)) for parameter in space.parameters}
+    if isinstance(block, ConfigurationList):
+        names |= {*block.names}
+        for configuration in block.assignments:
+            for name, value in configuration.items():
+                lengths[name] = max(lengths.get(name, 0), max_value_steps((value,)))
+    conditions = sum(len(parameter.when) for parameter in space.parameters)
+    steps = len(names) + CONDITION_STEPS * conditions + sum(lengths.values())
+    for derived in space.derived:
+        steps += 2 + expression_steps(derived.expression, lengths)
+        lengths[derived.name] = expression_steps(derived.expression, lengths)
+    return steps + sum(
+        2 + expression_steps(constraint.expression, lengths) for constraint in space.constraints
+    )
+
+
+def _values(domain: Domain) -> Iterable[Value]:
+    match domain:
+        case Constant(value):
+            return (value,)
+        case Choice(values):
+            return values
+        case _:
+            return ()
+
+
+def max_value_steps(values: Iterable[Value]) -> int:
+    """Count the steps of the longest text or list among values."""
+    return max(map(_value_steps, values), default=0)
+
+
+def _value_steps(value: Value) -> int:
+    match value:
+        case str():
+            return len(value) // CHARACTERS_A_STEP
+        case list() | tuple():
+            return len(value) + sum(len(item) // CHARACTERS_A_STEP for item in value if isinstance(item, str))
+        case _:
+            return 0
+
+
+def expression_steps(expression: Expression, lengths: Mapping[str, int]) -> int:
+    """Count the steps of an expression: one per node, and more for functions and lists."""
+    match expression:
+        case Name(name):
+            return 1 + lengths.get(name, 0)
+        case Comparison(first, ((_, ListLiteral(items)),)) if all(
+            isinstance(item, Literal) for item in items
+        ):
+            return 2 + expression_steps(first, lengths)  # looked up in a set
+        case Call(_, arguments):
+            return FUNCTION_STEPS + sum(expression_steps(argument, lengths) for argument in arguments)
+        case _:
+            return 1 + sum(expression_steps(child, lengths) for child in children(expression))

@@ -1,0 +1,185 @@
+"""Expansion of a sweep: from its blocks to configurations, and from configurations to trials."""
+
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from sweepledger.errors import SpecError
+from sweepledger.problems import Problem, Severity
+from sweepledger.search import limits
+from sweepledger.search.blocks import Exploration, ExplorationLimits, block_problems, explore_block
+from sweepledger.search.candidates import grid_candidates
+from sweepledger.search.configurations import Configuration
+from sweepledger.search.estimates import MAX_WORK, WorkEstimate, estimate_work, max_candidates, table_bytes
+from sweepledger.structs.program import Program
+from sweepledger.structs.search_block import AdaptiveSearch, Block, GridSearch, RandomSearch, Sampler
+from sweepledger.structs.space import SearchSpace
+from sweepledger.structs.sweep import Sweep
+from sweepledger.structs.trial import Trial
+from sweepledger.structs.values import identity
+
+_ABSENT = object()
+
+
+@dataclass(frozen=True, slots=True)
+class BlockCount:
+    """How many of a block's candidates are rejected, duplicates or kept."""
+
+    candidates: int
+    """Combinations, draws or lines examined."""
+    rejected: int
+    """Candidates that some constraint rejects."""
+    duplicates: int
+    """Candidates equal to an earlier configuration of this block or another."""
+    rejections: tuple[int, ...] = ()
+    """How many candidates each constraint rejects, in the order of the constraints."""
+    unevaluated: tuple[int, ...] = ()
+    """How many candidates lack a value that each constraint needs, and therefore satisfy it."""
+
+    @property
+    def kept(self) -> int:
+        """Configurations that this block adds to the sweep."""
+        return self.candidates - self.rejected - self.duplicates
+
+
+@dataclass(frozen=True, slots=True)
+class Expansion:
+    """The configurations of a sweep, each once, in the order of its trials."""
+
+    configurations: tuple[Configuration, ...]
+    blocks: tuple[BlockCount, ...]
+    """One per block, in the order of the spec."""
+    warnings: tuple[Problem, ...] = ()
+
+
+def explore(sweep: Sweep) -> Expansion | tuple[Problem, ...]:
+    """Return a sweep's configurations, or all errors that prevent it from having any.
+
+    The rounds of an adaptive search add its configurations later; here its space is only checked.
+    """
+    if sweep.search is not None:
+        return _explore_search(sweep, sweep.search)
+    errors = tuple(limits.problems_before(sweep))
+    if errors:
+        return errors
+    match sweep.blocks:
+        case (GridSearch(space, cap=None, seed=None),) if is_full_product(space):
+            configurations = tuple(map(MappingProxyType, grid_candidates(space)))
+            expansion = Expansion(configurations, (BlockCount(len(configurations), 0, 0),))
+            problems: list[Problem] = []
+        case _:
+            expansion, problems = _explore_blocks(sweep)
+    problems += limits.problems_after(sweep, expansion.configurations)
+    return _errors(problems) or replace(expansion, warnings=tuple(sorted(problems)))
+
+
+def _explore_search(sweep: Sweep, search: AdaptiveSearch) -> Expansion | tuple[Problem, ...]:
+    """Check that one random configuration of the space exists, and that the largest round keeps the limits."""
+    probe = RandomSearch(Sampler.RANDOM, search.space, search.seed, cap=1, place=search.place)
+    expansion = explore(replace(sweep, blocks=(probe,)))
+    if not isinstance(expansion, Expansion):
+        return expansion
+    round_problems = limits.round_problems(sweep, search.largest_round * sweep.replicates)
+    problems = {*expansion.warnings, *round_problems}
+    return _errors(problems) or Expansion((), (BlockCount(0, 0, 0),), tuple(sorted(problems)))
+
+
+def _errors(problems: list[Problem] | set[Problem]) -> tuple[Problem, ...]:
+    return tuple(sorted(problem for problem in problems if problem.severity is Severity.ERROR))
+
+
+def is_full_product(space: SearchSpace) -> bool:
+    """Return whether every combination is a configuration without further computation, as in very large grids."""
+    conditional = any(parameter.when for parameter in space.parameters)
+    return not (conditional or space.zips or space.derived or space.constraints)
+
+
+def _key_function(sweep: Sweep) -> Callable[[Configuration], Hashable]:
+    names = sorted(sweep.columns)
+
+    def key(configuration: Configuration) -> Hashable:
+        return tuple([identity(configuration[name]) if name in configuration else _ABSENT for name in names])
+
+    return key
+
+
+def _explore_blocks(sweep: Sweep) -> tuple[Expansion, list[Problem]]:
+    """Explore blocks in order; configurations of an earlier block are not added again.
+
+    All blocks share one work limit: a hundred hopeless blocks take no longer than one.
+    """
+    key, max_bytes = _key_function(sweep), limits.max_table_bytes(sweep)
+    most = limits.max_configurations(sweep)
+    estimates = [estimate_work(block) for block in sweep.blocks]
+    spare_work = MAX_WORK - sum(estimate.work for estimate in estimates)
+    configurations: dict[Hashable, Configuration] = {}
+    counts, total_bytes = list[BlockCount](), 0
+    problems: list[Problem] = []
+    for block, estimate in zip(sweep.blocks, estimates, strict=True):
+        max_block_candidates = _candidate_limit(block, estimate, spare_work)
+        explored = explore_block(block, key, ExplorationLimits(most, max_block_candidates, max_bytes))
+        spare_work -= max(0, explored.candidates - estimate.candidates) * estimate.steps
+        before = len(configurations)
+        for configuration_key, configuration in explored.distinct.items():
+            configurations.setdefault(configuration_key, configuration)
+        counts.append(_block_count(explored, len(configurations) - before))
+        problems += block_problems(explored, sweep.path)
+        total_bytes += explored.bytes
+        if max_bytes is not None and total_bytes > max_bytes:
+            total_bytes = table_bytes(configurations.values())
+        if len(configurations) > most or total_bytes > (max_bytes or total_bytes):
+            break
+    return Expansion(tuple(configurations.values()), tuple(counts)), problems
+
+
+def _candidate_limit(block: Block, estimate: WorkEstimate, spare_work: int) -> int | None:
+    """Limit a block's candidates by its method and by the work that is left."""
+    most = max_candidates(block)
+    return None if most is None else min(most, estimate.candidates + spare_work // estimate.steps)
+
+
+def _block_count(explored: Exploration, kept: int) -> BlockCount:
+    numbers = range(len(explored.block.space.constraints))
+    return BlockCount(
+        explored.candidates,
+        explored.rejected,
+        explored.candidates - explored.rejected - kept,
+        tuple(explored.rejections[number] for number in numbers),
+        tuple(explored.unevaluated[number] for number in numbers),
+    )
+
+
+def trials(sweep: Sweep, expansion: Expansion, program: Program) -> tuple[Trial, ...]:
+    """Return the trials: each configuration with all its replicates, then the next. Raises SpecError."""
+    digest = program.digest
+    made = tuple(
+        Trial(configuration, digest, replicate)
+        for configuration in expansion.configurations
+        for replicate in range(sweep.replicates)
+    )
+    if len({trial.id for trial in made}) < len(made):
+        raise SpecError(tuple(_collisions(sweep, made)))
+    return made
+
+
+def _collisions(sweep: Sweep, trials_: tuple[Trial, ...]) -> Iterator[Problem]:
+    first: dict[str, Trial] = {}
+    for trial in trials_:
+        other = first.setdefault(trial.id, trial)
+        if other is not trial:
+            both = f"{_describe(other)} and {_describe(trial)}"
+            message = f"must give every trial its own id, got {trial.id} for {both}"
+            hint = "change any value of one of them, or the command"
+            yield Problem(sweep.path, 0, 0, "parameters", message, "trial-id-collision", hint)
+
+
+def _describe(trial: Trial) -> str:
+    return f"{dict(trial.assignment)!r} (replicate {trial.replicate})"
+
+
+def expand(sweep: Sweep, program: Program) -> tuple[Trial, ...]:
+    """Return the trials of a sweep under a program. Raises SpecError."""
+    expansion = explore(sweep)
+    if not isinstance(expansion, Expansion):
+        raise SpecError(expansion)
+    return trials(sweep, expansion, program)

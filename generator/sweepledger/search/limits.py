@@ -1,0 +1,397 @@
+"""Limits of a sweep and the problems of exceeding them: trials, table, work, budget, shape, pool nodes."""
+
+from bisect import bisect_left
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+from math import prod
+from typing import assert_never
+
+from sweepledger.problems import Problem, Severity, SourcePosition
+from sweepledger.search.configurations import Configuration
+from sweepledger.search.estimates import (
+    MAX_BYTES,
+    MAX_CELLS,
+    MAX_WORK,
+    WorkEstimate,
+    estimate_work,
+    max_row_bytes,
+    min_row_bytes,
+    table_bytes,
+)
+from sweepledger.structs import node_pool
+from sweepledger.structs.combinations import (
+    MAX_COMBINATIONS,
+    MAX_TRIALS,
+    count_combinations,
+    count_distinct,
+    list_dimensions,
+)
+from sweepledger.structs.domain import Choice
+from sweepledger.structs.names import MAX_DISTRIBUTED_NAME_LENGTH
+from sweepledger.structs.run_config import Shape
+from sweepledger.structs.search_block import (
+    AdaptiveSearch,
+    Block,
+    ConfigurationList,
+    GridSearch,
+    RandomSearch,
+    Sampler,
+)
+from sweepledger.structs.sweep import Sweep
+from sweepledger.structs.values import SECONDS_PER_HOUR
+
+MAX_SHUFFLED = 10**30
+"""Combinations of a shuffled grid: its permutation mixes indexes as pairs of 64-bit numbers."""
+
+MAX_JOBS = 100
+"""More Jobs are slow to build with kustomize and long to review."""
+
+MAX_DISTRIBUTED = 50
+"""The same for objects with several pods."""
+
+
+def problems_before(sweep: Sweep) -> Iterator[Problem]:
+    """Yield the problems of spaces that are too large or too small, computed without examining candidates."""
+    sizes = tuple(_size_problems(sweep))
+    yield from sizes
+    trials, is_all = max(map(_grid_size, sweep.blocks)) * sweep.replicates, len(sweep.blocks) == 1
+    over_budget = tuple(budget_problems(sweep, trials, is_all=is_all))
+    yield from over_budget
+    if not sizes and trials > MAX_TRIALS:
+        yield from _too_many_trials(sweep, trials // sweep.replicates)
+    elif not sizes and not over_budget:
+        tables = tuple(_table_problems(sweep))
+        yield from tables or _work_problems(sweep)
+
+
+def problems_after(sweep: Sweep, configurations: Collection[Configuration]) -> Iterator[Problem]:
+    """Yield the problems of a sweep with these configurations."""
+    trials, block = len(configurations) * sweep.replicates, sweep.blocks[-1]
+    if trials > MAX_TRIALS:
+        yield from _too_many_trials(sweep, len(configurations))
+        yield from budget_problems(sweep, trials, is_all=False)
+        return
+    if trials * len(sweep.columns) > MAX_CELLS:
+        yield _too_many_cells(sweep, block, f"{trials} trials or more")
+        return
+    if max_table_bytes(sweep) is not None:
+        total = table_bytes(configurations) * sweep.replicates
+        if total > MAX_BYTES:
+            yield _too_many_bytes(sweep, block, f"{total // 2**20} MiB or more")
+            return
+    yield from budget_problems(sweep, trials, is_all=True)
+    yield from shape_problems(sweep, trials)
+    yield from pool_problems(sweep, trials)
+
+
+def round_problems(sweep: Sweep, trials: int) -> Iterator[Problem]:
+    """Yield the problems of a search whose largest round has this number of trials."""
+    if trials > MAX_TRIALS:
+        yield from _too_many_trials(sweep, trials // sweep.replicates)
+        return
+    yield from budget_problems(sweep, trials, is_all=False)
+    yield from shape_problems(sweep, trials)
+    yield from pool_problems(sweep, trials)
+
+
+def max_configurations(sweep: Sweep) -> int:
+    """Return how many configurations a sweep may have; budget and shape may allow fewer."""
+    return min(MAX_TRIALS, MAX_CELLS // (max(1, len(sweep.columns)) * sweep.replicates))
+
+
+def max_table_bytes(sweep: Sweep) -> int | None:
+    """Return how many bytes the configurations of a sweep may have; None: they cannot exceed the limit."""
+    if max(map(max_row_bytes, sweep.blocks)) * MAX_TRIALS <= MAX_BYTES:
+        return None
+    return MAX_BYTES // sweep.replicates
+
+
+def _grid_size(block: Block) -> int:
+    """Count the configurations of a grid if each combination is one; 0 if the number is unknown."""
+    match block:
+        case GridSearch(space, None, _) if not space.constraints and not any(
+            parameter.when for parameter in space.parameters
+        ):
+            return count_combinations(space)
+        case _:
+            return 0
+
+
+def _size_problems(sweep: Sweep) -> Iterator[Problem]:
+    for block in sweep.blocks:
+        match block:
+            case GridSearch(space, _, int()) if (
+                prod(dimension.size for dimension in list_dimensions(space)) > MAX_SHUFFLED
+            ):
+                message = "must have at most 10^30 combinations, even if few are chosen, got more"
+                hint = "use method: random, or fewer values"
+                yield _too_many(sweep, block, message, hint)
+            case GridSearch(space, cap, seed) if cap is None or seed is None:
+                total = count_combinations(space)
+                if total > MAX_COMBINATIONS:
+                    message = f"must have at most {MAX_COMBINATIONS} combinations, got {total}"
+                    hint = "try fewer values, or set run_cap with `grid_order: shuffled` and a seed"
+                    yield _too_many(sweep, block, message, hint)
+            case RandomSearch(sampler, space, _, cap) if sampler is not Sampler.LATIN_HYPERCUBE:
+                distinct = count_distinct(space)
+                if distinct is not None and distinct < cap:
+                    yield _too_few(sweep, block, distinct, cap)
+            case _:
+                pass
+
+
+def _too_many(sweep: Sweep, block: Block, message: str, hint: str) -> Problem:
+    return Problem.at(sweep.path, block.place, message, code="too-many-trials", hint=hint)
+
+
+def _too_few(sweep: Sweep, block: Block, distinct: int, cap: int) -> Problem:
+    message = f"run_cap requests {cap} configurations, the space has only {distinct} different ones"
+    parameters = block.space.parameters
+    domains = [parameter.domain for parameter in parameters]
+    if any(isinstance(domain, Choice) and domain.probabilities is not None for domain in domains):
+        hint = "lower run_cap, or widen the domains"
+    elif block.space.constraints or any(parameter.when for parameter in parameters):
+        hint = "use method: grid, which needs no run_cap, or widen the domains"
+    else:
+        hint = f"set run_cap: {distinct}, use method: grid, or widen the domains"
+    return Problem.at(sweep.path, block.place, message, code="run-cap-unreached", hint=hint)
+
+
+def _too_many_trials(sweep: Sweep, configurations: int) -> Iterator[Problem]:
+    factors = (
+        f"{configurations} configurations * {sweep.replicates} replicates" if sweep.replicates > 1 else "more"
+    )
+    message = f"must make at most {MAX_TRIALS} trials, got {factors}"
+    yield _too_many(sweep, sweep.blocks[-1], message, "try fewer values, set run_cap, or split the sweep")
+
+
+def _work_problems(sweep: Sweep) -> Iterator[Problem]:
+    """Yield a problem if even the smallest number of candidates takes too long to examine."""
+    estimates = [estimate_work(block) for block in sweep.blocks]
+    total = sum(estimate.work for estimate in estimates)
+    if total <= MAX_WORK:
+        return
+    worst = max(range(len(estimates)), key=lambda number: estimates[number].work)
+    message = f"must take at most {MAX_WORK} steps to expand, got {_format_work(estimates[worst], total)}"
+    hint = "try fewer values or a smaller run_cap, fewer or shorter expressions, or several sweeps"
+    yield Problem.at(sweep.path, sweep.blocks[worst].place, message, code="too-much-work", hint=hint)
+
+
+def _format_work(worst: WorkEstimate, total: int) -> str:
+    factors = f"{worst.candidates} candidates * {worst.steps} steps"
+    if total == worst.work:
+        return f"{total} = {factors}"
+    return f"{total} in all blocks, {worst.work} = {factors} in this block"
+
+
+def _table_problems(sweep: Sweep) -> Iterator[Problem]:
+    """Yield a problem for the first block whose table is certainly too large."""
+    for block in sweep.blocks:
+        trials, columns = _min_configurations(block) * sweep.replicates, len(sweep.columns)
+        if trials > MAX_TRIALS:
+            continue  # the problem about the number of trials is enough
+        if trials * columns > MAX_CELLS:
+            yield _too_many_cells(sweep, block, f"{trials} trials")
+        elif (row := min_row_bytes(block)) * trials > MAX_BYTES:
+            size = f"{row * trials // 2**20} MiB = {trials} trials * {row} bytes or more"
+            yield _too_many_bytes(sweep, block, size)
+        else:
+            continue
+        return
+
+
+def _min_configurations(block: Block) -> int:
+    """Count the configurations that a block has unless another rule rejects it."""
+    match block:
+        case RandomSearch(sampler=Sampler.LATIN_HYPERCUBE, space=space, cap=cap):
+            return 0 if space.constraints else cap
+        case RandomSearch(cap=cap):
+            return cap
+        case GridSearch(space, None, _) if not space.constraints:
+            return count_combinations(space)
+        case GridSearch():
+            return 0
+        case ConfigurationList(space, assignments):
+            return 0 if space.constraints else len(assignments)
+        case AdaptiveSearch():
+            return 0
+        case _:
+            assert_never(block)
+
+
+def _too_many_cells(sweep: Sweep, block: Block, trials: str) -> Problem:
+    message = f"must make a table of at most {MAX_CELLS} values, got {trials} * {len(sweep.columns)} columns"
+    return _too_large(sweep, block, message)
+
+
+def _too_many_bytes(sweep: Sweep, block: Block, size: str) -> Problem:
+    return _too_large(sweep, block, f"must make a table of at most {MAX_BYTES // 2**20} MiB, got {size}")
+
+
+def _too_large(sweep: Sweep, block: Block, message: str) -> Problem:
+    hint = "try fewer trials, or move constants and derived values into the program"
+    return Problem.at(sweep.path, block.place, message, code="too-large-table", hint=hint)
+
+
+@dataclass(frozen=True, slots=True)
+class _BudgetLimit:
+    """One source of limits."""
+
+    trials: int | None
+    hours: float | None
+    trials_position: SourcePosition
+    hours_position: SourcePosition
+    origin: str
+    """Names the settings in messages; empty for the spec."""
+    raise_hint: str
+    """The beginning of a hint: the author may raise the limits of the spec, but not those of the settings."""
+
+
+def budget_problems(sweep: Sweep, trials: int, *, is_all: bool) -> Iterator[Problem]:
+    """Compare trials and their upper bound with the limits of the spec and of the settings."""
+    own, limits, last = sweep.budget, sweep.limits, sweep.blocks[-1].place
+    origin = " by the limits of sweepledger.yaml"
+    sources = (
+        _BudgetLimit(own.max_trials, own.max_gpu_hours, own.trials_place, own.hours_place, "", "raise it, "),
+        _BudgetLimit(limits.max_trials, limits.max_gpu_hours, last, last, origin, ""),
+    )
+    for source in sources:
+        yield from _budget_limit_problems(sweep, source, trials, more="" if is_all else " or more")
+
+
+def _budget_limit_problems(
+    sweep: Sweep, source: _BudgetLimit, trials: int, *, more: str
+) -> Iterator[Problem]:
+    run = sweep.run
+    if source.trials is not None and trials > source.trials:
+        message = f"must make at most {source.trials} trials{source.origin}, got {trials}{more}"
+        hint = f"{source.raise_hint}or try fewer values" if source.raise_hint else "try fewer values"
+        yield _over_budget(sweep, source.trials_position, message, hint)
+    hours, gpus = run.timeout_seconds / SECONDS_PER_HOUR, run.resources.gpu * run.nodes
+    bound = prod([trials, run.attempts, hours, gpus])
+    if source.hours is not None and bound > source.hours:
+        message = (
+            f"must take at most {source.hours:g} GPU hours{source.origin}, got {bound:g}{more} = "
+            f"{trials} trials * {run.attempts} attempts * {hours:g} hours * {gpus} GPUs"
+        )
+        hint = f"{source.raise_hint}lower run.timeout or run.retries, or try fewer values"
+        yield _over_budget(sweep, source.hours_position, message, hint)
+
+
+def _over_budget(sweep: Sweep, position: SourcePosition, message: str, hint: str) -> Problem:
+    return Problem.at(sweep.path, position, message, code="budget-exceeded", hint=hint)
+
+
+def affordable_trials(sweep: Sweep, trials: int) -> int:
+    """Return the largest number of trials, up to `trials`, that all budget limits allow."""
+    return bisect_left(
+        range(1, trials + 1), x=True, key=lambda count: any(budget_problems(sweep, count, is_all=True))
+    )
+
+
+def shape_problems(sweep: Sweep, trials: int) -> Iterator[Problem]:
+    """Yield a problem if the shape does not support this number of trials, the sweep's name, or its method."""
+    shape = sweep.run.shape
+    if sweep.search is not None and sweep.search.method.has_parents:
+        limit = _continuation_limit(sweep, sweep.search, trials)
+    elif shape in {None, Shape.INDEXED}:
+        return
+    elif shape is Shape.JOBS:
+        limit = _jobs_limit(sweep, trials)
+    else:
+        limit = _early_stopping_limit(sweep) or _distributed_limit(sweep, trials)
+    if limit:
+        message, hint = limit
+        yield Problem.at(sweep.path, sweep.shape_place, message, code="shape-limit", hint=hint)
+
+
+def _continuation_limit(sweep: Sweep, search: AdaptiveSearch, trials: int) -> tuple[str, str] | None:
+    """Check a search whose trials continue others: each trial mounts another folder, so it needs its own Job."""
+    shape = str(sweep.run.shape or Shape.INDEXED)
+    if sweep.run.shape not in {None, Shape.JOBS} or sweep.run.max_failed is not None:
+        return (
+            f"must be 'jobs' if trials continue from checkpoints of others, got {shape!r}",
+            "delete the key",
+        )
+    if trials > MAX_JOBS:
+        message = (
+            f"must have rounds of at most {MAX_JOBS} trials if these continue from checkpoints of others"
+        )
+        return f"{message}, got {trials}", f"set rounds: {{size: {_max_round_size(search)}}} or less"
+    if _starts_too_many(sweep, trials):
+        rule = (
+            f"must have rounds of at most {sweep.run.parallelism} trials (its parallelism), one Job per trial"
+        )
+        return f"{rule}, got {trials}", f"delete parallelism, or {_QUEUE_HINT}"
+    return None
+
+
+_QUEUE_HINT = "choose a pool with a queue, which holds objects back"
+
+
+def _max_round_size(search: AdaptiveSearch) -> int:
+    searches = (replace(search, rounds=replace(search.rounds, size=size)) for size in range(MAX_JOBS, 1, -1))
+    return next((smaller.rounds.size for smaller in searches if smaller.largest_round <= MAX_JOBS), 1)
+
+
+def _early_stopping_limit(sweep: Sweep) -> tuple[str, str] | None:
+    """Only one of several pods sees the reported values, and ending it does not end the others."""
+    if sweep.early_stop is None:
+        return None
+    message = f"must be 'jobs' or 'indexed' if trials may be stopped early, got {str(sweep.run.shape)!r}"
+    return message, "delete the key, or early_terminate"
+
+
+def _distributed_limit(sweep: Sweep, trials: int) -> tuple[str, str] | None:
+    """Check a distributed shape: it has more objects to review, and longer names."""
+    shape, length = f"shape {str(sweep.run.shape)!r}", len(sweep.name)
+    if trials > MAX_DISTRIBUTED:
+        message = f"must have at most {MAX_DISTRIBUTED} trials in {shape}, got {trials}"
+        return message, "try fewer values, or delete the key for one pod per trial"
+    if length > MAX_DISTRIBUTED_NAME_LENGTH:
+        rule = (
+            f"must be in a sweep with a name of at most {MAX_DISTRIBUTED_NAME_LENGTH} characters in {shape}"
+        )
+        hint = "rename the sweep: the names of its pods are longer, with at most 63 characters"
+        return f"{rule}, got {length}", hint
+    if _starts_too_many(sweep, trials):
+        rule = f"must have at most {sweep.run.parallelism} trials (its parallelism) in {shape}"
+        return f"{rule}, got {trials}", f"set parallelism: {trials}, or {_QUEUE_HINT}"
+    return None
+
+
+def _jobs_limit(sweep: Sweep, trials: int) -> tuple[str, str] | None:
+    """Check shape jobs: one Job per trial suits few trials, which all run at the same time."""
+    parallelism = sweep.run.parallelism
+    if trials > MAX_JOBS:
+        return f"must be 'indexed' for more than {MAX_JOBS} trials, got 'jobs' for {trials}", "delete the key"
+    if _starts_too_many(sweep, trials):
+        rule = (
+            f"must be 'indexed' if parallelism ({parallelism}) is less than the number of trials ({trials})"
+        )
+        return f"{rule}, got 'jobs'", f"delete the key, or set parallelism: {trials}"
+    return None
+
+
+def _starts_too_many(sweep: Sweep, trials: int) -> bool:
+    """Return whether more trials would start than may run at once: only a queue holds whole objects back."""
+    is_queued = sweep.pool is not None and sweep.pool.queue is not None
+    return sweep.run.parallelism < trials and not is_queued
+
+
+def pool_problems(sweep: Sweep, trials: int) -> Iterator[Problem]:
+    """Yield a warning if the trials need more nodes than the pool has: the rest waits while timeouts count."""
+    run, pool = sweep.run, sweep.pool
+    if pool is None or pool.max_nodes is None or node_pool.pods_per_node(run, pool.node) == 0:
+        return
+    needed, at_once = node_pool.required_nodes(run, pool, trials), node_pool.max_concurrent_trials(run, pool)
+    if needed > pool.max_nodes:
+        message = (
+            f"{min(run.parallelism, trials)} concurrent trials need {needed} nodes, but pool {pool.name!r} has "
+            f"at most {pool.max_nodes}: the rest waits"
+        )
+        hint = f"set parallelism: {at_once} to fill the pool"
+        severity = Severity.WARNING
+        yield Problem.at(
+            sweep.path, sweep.pool_place, message, code="pool-nodes", hint=hint, severity=severity
+        )

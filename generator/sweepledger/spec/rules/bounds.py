@@ -1,0 +1,321 @@
+"""Numbers of a domain: bounds, steps, counts, logarithmic scales, points that coincide."""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from sweepledger.problems import Problem
+from sweepledger.reader import DocumentPath, safe_repr, truncate
+from sweepledger.spec.draft import Draft
+from sweepledger.spec.ranges import (
+    MAX_VALUES,
+    Number,
+    Spacing,
+    exponential,
+    is_distinct,
+    is_steppable,
+    step_count,
+)
+from sweepledger.spec.rules.domains import SPACINGS, distribution_of
+from sweepledger.spec.sections import Leaf, all_leaves, sound_keys
+from sweepledger.spec.space_builder import build_domain
+from sweepledger.structs.domain import Choice
+from sweepledger.structs.values import LARGEST_EXACT_INTEGER
+
+FEWEST_POINTS = 2
+"""Both ends of a range are among its points."""
+
+SPACING_LENGTH = 3
+"""Start, stop, count."""
+
+FARTHEST_SIGMAS = 10
+"""A draw of 53 bits is at most 8.3 sigmas from the middle."""
+
+
+def range_order(draft: Draft) -> Iterator[Problem]:
+    """The upper bound of a range is greater than the lower."""
+    for leaf in all_leaves(draft):
+        keys = sound_keys(draft, leaf)
+        low, high = number_at(keys, "min"), number_at(keys, "max")
+        if low is None or high is None:
+            continue
+        place = (*leaf.path, "max")
+        if high <= low:
+            hint = f"write a single value as value: {safe_repr(low)}" if high == low else "swap them"
+            message = f"must be greater than min ({safe_repr(low)}), got {safe_repr(high)}"
+            yield draft.problem(place, message, code="range-inverted", hint=hint)
+        elif math.isinf(float(high) - float(low)):
+            message = f"must be less than 1.8e308 above min ({safe_repr(low)}), got {safe_repr(high)}"
+            yield draft.problem(place, message, code="out-of-range")
+
+
+def range_steps(draft: Draft) -> Iterator[Problem]:
+    """A step divides the range, and does not make too many values."""
+    for leaf in all_leaves(draft):
+        keys = sound_keys(draft, leaf)
+        low, high, step = (number_at(keys, key) for key in ("min", "max", "step"))
+        if "distribution" in keys or low is None or high is None or step is None or low >= high:
+            continue
+        count = step_count(low, high, step)
+        if count is None:
+            message = (
+                f"must divide the range from {safe_repr(low)} to {safe_repr(high)}, got {safe_repr(step)}"
+            )
+            hint = "change max or step; count: N makes N values, both bounds among them"
+            yield draft.problem((*leaf.path, "step"), message, code="range-step", hint=hint)
+        elif count > MAX_VALUES:
+            yield _too_many(draft, (*leaf.path, "step"), count)
+
+
+def spacing_counts(draft: Draft) -> Iterator[Problem]:
+    """The third number of a spacing is a valid number of points."""
+    for leaf, key in _spacings(draft):
+        place, count = (*leaf.path, key, 2), sound_keys(draft, leaf)[key][2]
+        if count > MAX_VALUES:
+            yield _too_many(draft, place, count)
+        elif count < FEWEST_POINTS or count != int(count):
+            message = f"must be a whole number of at least {FEWEST_POINTS}, got {safe_repr(count)}"
+            hint = f"{key}: [start, stop, count] has both ends among its values"
+            yield draft.problem(place, message, code="range-count", hint=hint)
+
+
+def spacing_ends(draft: Draft) -> Iterator[Problem]:
+    """The ends of a spacing differ; those of a geometric one have the same sign."""
+    for leaf, key in _spacings(draft):
+        start, stop, _ = sound_keys(draft, leaf)[key]
+        if start == stop:
+            message = f"must differ from the start ({safe_repr(start)}), got {safe_repr(stop)}"
+            hint = f"write a single value as value: {safe_repr(start)}"
+            yield draft.problem((*leaf.path, key, 1), message, code="range-inverted", hint=hint)
+        elif key == "geomspace" and (start == 0 or stop == 0 or (start < 0) is not (stop < 0)):
+            message = (
+                f"must have both ends above 0 or both below, got {safe_repr(start)} and {safe_repr(stop)}"
+            )
+            hint = "equal ratios never reach 0; linspace has equal differences"
+            yield draft.problem((*leaf.path, key), message, code="log-range", hint=hint)
+
+
+def integer_bounds(draft: Draft) -> Iterator[Problem]:
+    """The bounds of an integer distribution are integers."""
+    for leaf in all_leaves(draft):
+        kind, keys = distribution_of(draft, leaf) or ("", {})
+        for key in ("min", "max") if kind == "int_uniform" else ():
+            bound = number_at(keys, key)
+            if bound is not None and not float(bound).is_integer():
+                message = f"must be an integer with distribution: int_uniform, got {safe_repr(bound)}"
+                hint = "fractions come from distribution: uniform"
+                yield draft.problem((*leaf.path, key), message, code="wrong-type", hint=hint)
+
+
+def largest_draws(draft: Draft) -> Iterator[Problem]:
+    """Drawn numbers are finite, and not too large for their quantum."""
+    for leaf in all_leaves(draft):
+        kind, keys = distribution_of(draft, leaf) or ("", {})
+        if not kind.endswith("normal") or kind.endswith("log_normal"):
+            largest = max(abs(number_at(keys, key) or 0) for key in ("min", "max"))
+        else:
+            largest = abs(number_or_default(keys, "mu", 0)) + FARTHEST_SIGMAS * number_or_default(
+                keys, "sigma", 1
+            )
+        if math.isinf(largest):
+            message = "must keep all draws below 1.8e308"
+            yield draft.problem((*leaf.path, "sigma"), message, code="out-of-range")
+        quantum = number_or_default(keys, "q", 1)
+        if ("q" in keys or kind.startswith("q_")) and largest > quantum * LARGEST_EXACT_INTEGER:
+            message = f"must be at least {largest / LARGEST_EXACT_INTEGER:.1g} for numbers of this size, "
+            yield draft.problem((*leaf.path, "q"), message + f"got {safe_repr(quantum)}", code="out-of-range")
+
+
+def number_at(keys: dict[str, object], key: str) -> Number | None:
+    """Return a number among the keys of a parameter; true and false are not numbers."""
+    value = keys.get(key)
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def number_or_default(keys: dict[str, object], key: str, default: Number) -> Number:
+    """Return a number among the keys of a parameter, or the default if it is absent."""
+    number = number_at(keys, key)
+    return default if number is None else number
+
+
+def is_spacing(draft: Draft, leaf: Leaf, key: str) -> bool:
+    """Return whether a parameter has a list of this spacing with three valid numbers."""
+    items = [value for _, value in draft.items(*leaf.path, key)]
+    numbers = [value for value in items if isinstance(value, int | float) and not isinstance(value, bool)]
+    return len(numbers) == len(draft.get(*leaf.path, key, kind=list) or ()) == SPACING_LENGTH
+
+
+def _spacings(draft: Draft) -> Iterator[tuple[Leaf, str]]:
+    for leaf in all_leaves(draft):
+        yield from ((leaf, key) for key in SPACINGS if is_spacing(draft, leaf, key))
+
+
+def _too_many(draft: Draft, place: DocumentPath, count: Number) -> Problem:
+    message = f"must make at most {MAX_VALUES} values, got {truncate(str(count))}"
+    hint = "a sampling method needs only min and max"
+    return draft.problem(place, message, code="too-many-values", hint=hint)
+
+
+LOG_DISTRIBUTIONS = frozenset({"log_uniform_values", "q_log_uniform_values", "inv_log_uniform_values"})
+EXPONENT_DISTRIBUTIONS = frozenset({"log_uniform", "q_log_uniform", "inv_log_uniform"})
+
+FARTHEST_EXPONENT = 700
+"""Exponents of e: above 709 there is no float, and below -708 it loses digits."""
+FARTHEST_POWER = 300
+"""Exponents of ten: floats reach 308."""
+FLATTEST_BETA = 0.001
+STEEPEST_BETA = 100_000
+"""Bounds of a and b, between which SciPy's quantiles are correct to ten digits."""
+
+UNLIKELY_EXPONENT = 30
+"""e to this power is 10^13: an author who writes 32 to 512 means these numbers, not their exponents."""
+
+
+def positive_log_bounds(draft: Draft) -> Iterator[Problem]:
+    """Bounds on a logarithmic scale are more than 0."""
+    for leaf in all_leaves(draft):
+        kind, keys = distribution_of(draft, leaf) or ("", {})
+        for key in ("min", "max") if kind in LOG_DISTRIBUTIONS else ():
+            bound = number_at(keys, key)
+            if bound is not None and bound <= 0:
+                message = f"must be more than 0 on a logarithmic scale, got {safe_repr(bound)}"
+                hint = _log_hint(kind, bound)
+                yield draft.problem((*leaf.path, key), message, code="log-range", hint=hint)
+
+
+def exponent_bounds(draft: Draft) -> Iterator[Problem]:
+    """Exponents are small enough for a float."""
+    for leaf in all_leaves(draft):
+        kind, keys = distribution_of(draft, leaf) or ("", {})
+        for key in ("min", "max") if kind in EXPONENT_DISTRIBUTIONS else ():
+            bound = number_at(keys, key)
+            if bound is not None and abs(bound) > FARTHEST_EXPONENT:
+                message = f"must be an exponent of e from -{FARTHEST_EXPONENT} to {FARTHEST_EXPONENT}, "
+                hint = f"distribution: {kind}_values takes the values themselves"
+                place = (*leaf.path, key)
+                yield draft.problem(
+                    place, message + f"got {safe_repr(bound)}", code="exponent-range", hint=hint
+                )
+        if is_spacing(draft, leaf, "logspace"):
+            for index, bound in enumerate(sound_keys(draft, leaf)["logspace"][:2]):
+                if abs(bound) > FARTHEST_POWER:
+                    message = f"must be an exponent of ten from -{FARTHEST_POWER} to {FARTHEST_POWER}, "
+                    message += f"got {safe_repr(bound)}"
+                    place, hint = (*leaf.path, "logspace", index), "geomspace takes the values themselves"
+                    yield draft.problem(place, message, code="exponent-range", hint=hint)
+
+
+def distinct_exponents(draft: Draft) -> Iterator[Problem]:
+    """Two exponents give different numbers after rounding."""
+    for leaf in all_leaves(draft):
+        kind, keys = distribution_of(draft, leaf) or ("", {})
+        low, high = number_at(keys, "min"), number_at(keys, "max")
+        if kind not in EXPONENT_DISTRIBUTIONS or low is None or high is None or not low < high:
+            continue
+        if max(abs(low), abs(high)) > FARTHEST_EXPONENT:
+            continue
+        signed = (-high, -low) if kind.startswith("inv") else (low, high)
+        first, last = map(exponential, signed)
+        if first >= last:
+            message = (
+                f"must be so far above min ({safe_repr(low)}) that e to both powers differs, "
+                f"got {safe_repr(high)}"
+            )
+            hint = f"both are {safe_repr(first)}; distribution: {kind}_values takes the values themselves"
+            yield draft.problem((*leaf.path, "max"), message, code="exponent-range", hint=hint)
+
+
+def beta_shapes(draft: Draft) -> Iterator[Problem]:
+    """The shape parameters of a beta distribution allow exact quantiles."""
+    for leaf in all_leaves(draft):
+        kind, keys = distribution_of(draft, leaf) or ("", {})
+        for key in ("a", "b") if kind in {"beta", "q_beta"} else ():
+            shape = number_at(keys, key)
+            if shape is not None and shape > 0 and not FLATTEST_BETA <= shape <= STEEPEST_BETA:
+                message = f"must be from {FLATTEST_BETA} to {STEEPEST_BETA}, got {safe_repr(shape)}"
+                hint = "outside this range, nearly all draws are equal"
+                yield draft.problem((*leaf.path, key), message, code="out-of-range", hint=hint)
+
+
+def log_normal_exponents(draft: Draft) -> Iterator[Problem]:
+    """Exponents drawn by a log-normal distribution are small enough for a float."""
+    for leaf in all_leaves(draft):
+        kind, keys = distribution_of(draft, leaf) or ("", {})
+        if not kind.endswith("log_normal"):
+            continue
+        mu, sigma = number_or_default(keys, "mu", 0), number_or_default(keys, "sigma", 1)
+        if sigma > 0 and abs(mu) + FARTHEST_SIGMAS * sigma > FARTHEST_EXPONENT:
+            message = "must be the mean and the spread of natural logarithms, with "
+            message += f"|mu| + {FARTHEST_SIGMAS} * sigma at most {FARTHEST_EXPONENT}, "
+            message += f"got mu {safe_repr(mu)} and sigma {safe_repr(sigma)}"
+            yield draft.problem(leaf.path, message, code="exponent-range", at_key=True)
+
+
+def exponents_like_values(draft: Draft) -> Iterator[Problem]:
+    """Warn of exponents that look like values."""
+    for leaf in all_leaves(draft):
+        kind, keys = distribution_of(draft, leaf) or ("", {})
+        low, high = number_at(keys, "min"), number_at(keys, "max")
+        if (
+            kind in EXPONENT_DISTRIBUTIONS
+            and low is not None
+            and high is not None
+            and _look_like_values(low, high)
+        ):
+            ends = (-high, -low) if kind.startswith("inv") else (low, high)
+            first, last = (f"{math.exp(end):.6g}" for end in ends)
+            message = f"{safe_repr(low)} and {safe_repr(high)} are natural-log exponents: values from {first} to {last}"
+            hint = f"did you mean {kind}_values?"
+            place = (*leaf.path, "distribution")
+            yield draft.warning(place, message, code="exponent-bounds", hint=hint)
+        if is_spacing(draft, leaf, "logspace"):
+            start, stop = sorted(sound_keys(draft, leaf)["logspace"][:2])
+            if 0 < start < stop <= 1:
+                message = f"{safe_repr(start)} and {safe_repr(stop)} are exponents of ten: values from "
+                message += f"{10**start:.6g} to {10**stop:.6g}"
+                hint = "did you mean geomspace?"
+                place = (*leaf.path, "logspace")
+                yield draft.warning(place, message, code="exponent-bounds", hint=hint)
+
+
+def _look_like_values(low: float, high: float) -> bool:
+    return (
+        low < high <= FARTHEST_EXPONENT and low >= 0 and ((low > 0 and high <= 1) or high > UNLIKELY_EXPONENT)
+    )
+
+
+def _log_hint(kind: str, bound: float) -> str:
+    if bound == 0:
+        return "for example 1e-6"
+    return f"exponents of e are the bounds of distribution: {kind.removesuffix('_values')}"
+
+
+COUNTED_FORMS = frozenset({"count", *Spacing})
+
+
+def distinct_points(draft: Draft) -> Iterator[Problem]:
+    """Refuse points that are equal or out of order, in a draft without other problems."""
+    for leaf in all_leaves(draft):
+        keys = draft.get(*leaf.path, kind=dict) or {}
+        form = next((key for key in keys if key in COUNTED_FORMS), None)
+        if form is not None:
+            yield from _indistinct_points(draft, leaf, form, keys)
+        elif "step" in keys and not is_steppable(keys["min"], keys["max"], keys["step"]):
+            found = f"{safe_repr(keys['step'])} from {safe_repr(keys['min'])}"
+            message = f"must make numbers that a float can hold, got {found}"
+            hint = "up to 15 digits are safe: take a larger step, or fewer digits"
+            yield draft.problem((*leaf.path, "step"), message, code="range-count", hint=hint)
+
+
+def _indistinct_points(draft: Draft, leaf: Leaf, form: str, keys: dict[str, Any]) -> Iterator[Problem]:
+    made = build_domain(keys)
+    points: Any = made.values if isinstance(made, Choice) else ()
+    if is_distinct(points):
+        return
+    different = len(set(points))
+    hint = "points are rounded to 10 significant digits: take fewer, or ends further apart"
+    if different < len(points):
+        message = f"must make different values, got {different} for {len(points)} points"
+    else:
+        message = "must make values in order, got some that rounding put before their neighbours"
+    yield draft.problem((*leaf.path, form), message, code="range-count", hint=hint)

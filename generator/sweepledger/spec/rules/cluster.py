@@ -1,0 +1,147 @@
+"""Names and labels of Kubernetes objects in the settings."""
+
+import re
+from collections.abc import Iterator
+
+from sweepledger.problems import Problem
+from sweepledger.reader import DocumentPath, safe_repr
+from sweepledger.spec.draft import Draft
+from sweepledger.structs.names import MAX_LABEL_LENGTH
+from sweepledger.structs.settings import PEERS_EGRESS
+
+DNS_LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
+
+
+NAMED_MAPPINGS = ("images", "datasets", "secrets", "egress", "pools")
+"""Mappings whose keys a spec uses as names."""
+
+OBJECTS: tuple[DocumentPath, ...] = (
+    ("namespace",),
+    ("results", "claim"),
+    ("results", "checkpoints"),
+    ("results", "artifacts"),
+    ("code", "secret"),
+    ("image_pull_secret",),
+    ("priority_class",),
+)
+OBJECTS_OF_EACH = (("datasets", "claim"), ("secrets", "secret"), ("pools", "queue"))
+
+COLLECTOR = "-collector"
+LONGEST_NAMESPACE = MAX_LABEL_LENGTH - len(COLLECTOR)
+LONGEST_EGRESS = MAX_LABEL_LENGTH - len("egress-")
+"""The label of a pod contains this name."""
+
+
+def object_names(draft: Draft) -> Iterator[Problem]:
+    """Names of cluster objects, and names that specs refer to, are DNS labels."""
+    places = [*OBJECTS]
+    places += [(top, name, key) for top, key in OBJECTS_OF_EACH for name in draft.names(top)]
+    found = [(place, draft.get(*place, kind=str), False) for place in places]
+    found += [((top, name), name, True) for top in NAMED_MAPPINGS for name in draft.names(top)]
+    for place, name, at_key in found:
+        if name is not None and not DNS_LABEL.fullmatch(name):
+            message = (
+                "must be lower-case letters, digits and inner hyphens and have at most 63 characters, "
+                f"got {safe_repr(name)}"
+            )
+            yield draft.problem(place, message, code="cluster-name", at_key=at_key)
+
+
+def namespace(draft: Draft) -> Iterator[Problem]:
+    """Trials run untrusted code, so their namespace must not be one of the cluster's own."""
+    name = draft.get("namespace", kind=str)
+    if name is None or not DNS_LABEL.fullmatch(name):
+        return
+    if name == "default" or name.startswith("kube-"):
+        message = f"must be a separate namespace, not 'default' or 'kube-…', got {safe_repr(name)}"
+        yield draft.problem(("namespace",), message, code="cluster-name", hint="for example sweeps")
+    elif len(name) > LONGEST_NAMESPACE:
+        message = f"must have at most {LONGEST_NAMESPACE} characters, got {len(name)}"
+        hint = f"the collector's namespace is this one and {COLLECTOR!r}"
+        yield draft.problem(("namespace",), message, code="cluster-name", hint=hint)
+
+
+def egress_names(draft: Draft) -> Iterator[Problem]:
+    """The name of an egress fits in a label and is not reserved."""
+    for name in draft.names("egress"):
+        if name == PEERS_EGRESS:
+            message = f"must be another name: pods of distributed trials use this one, got {safe_repr(name)}"
+            yield draft.problem(("egress", name), message, code="cluster-name", at_key=True)
+        elif DNS_LABEL.fullmatch(name) and len(name) > LONGEST_EGRESS:
+            message = f"must have at most {LONGEST_EGRESS} characters, got {len(name)}"
+            yield draft.problem(("egress", name), message, code="cluster-name", at_key=True)
+
+
+LABEL_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?", re.ASCII)
+LABEL_PREFIX = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*", re.ASCII)
+LONGEST_PREFIX = 253
+RESERVED_DOMAINS = (
+    "sweepledger.dev",
+    "kubernetes.io",
+    "k8s.io",
+    "x-k8s.io",
+    "argoproj.io",
+    "fluxcd.io",
+    "kubeflow.org",
+)
+"""Domains of labels that programs act on."""
+RESERVED_LABELS = frozenset({"controller-uid", "job-name"})
+"""Labels without a domain that Kubernetes writes on a Job's pods."""
+
+
+def is_label_key(text: str) -> bool:
+    """Return whether a text is a label's key: a name with an optional domain."""
+    prefix, slash, name = text.rpartition("/")
+    fits = LABEL_PREFIX.fullmatch(prefix) and len(prefix) <= LONGEST_PREFIX
+    return LABEL_NAME.fullmatch(name) is not None and bool(fits if slash else not prefix)
+
+
+def is_resource_name(text: str) -> bool:
+    """Return whether a text is the name of an extended resource, which has a domain."""
+    return "/" in text and is_label_key(text) and not _is_in_domain(text, ("kubernetes.io",))
+
+
+def labels(draft: Draft) -> Iterator[Problem]:
+    """Labels are valid in Kubernetes."""
+    maps: list[DocumentPath] = [("labels",), *(("pools", name, "selector") for name in draft.names("pools"))]
+    for place in maps:
+        for key in draft.names(*place):
+            yield from _label_key(draft, (*place, key), key, at_key=True)
+            yield from _label_value(draft, (*place, key))
+    for name in draft.names("pools"):
+        yield from _label_value(draft, ("pools", name, "gpu_type"))
+        for place, _ in draft.items("pools", name, "tolerations"):
+            yield from _label_key(draft, (*place, "key"), draft.get(*place, "key", kind=str))
+            yield from _label_value(draft, (*place, "value"))
+
+
+def reserved_labels(draft: Draft) -> Iterator[Problem]:
+    """Settings must not set labels that programs act on."""
+    for key in draft.names("labels"):
+        if key in RESERVED_LABELS or _is_in_domain(key, RESERVED_DOMAINS):
+            message = f"must not be a label that a program acts on, got {safe_repr(key)}"
+            hint = "use your own domain, for example example.org/team"
+            yield draft.problem(("labels", key), message, code="label-reserved", hint=hint, at_key=True)
+
+
+def _is_in_domain(key: str, domains: tuple[str, ...]) -> bool:
+    prefix = key.rpartition("/")[0]
+    return any(prefix == domain or prefix.endswith(f".{domain}") for domain in domains)
+
+
+def _label_key(
+    draft: Draft, place: DocumentPath, text: str | None, *, at_key: bool = False
+) -> Iterator[Problem]:
+    if text is not None and not is_label_key(text):
+        message = f"must be a label's key such as example.org/team, got {safe_repr(text)}"
+        yield draft.problem(place, message, code="label", at_key=at_key)
+
+
+def _label_value(draft: Draft, place: DocumentPath) -> Iterator[Problem]:
+    text = draft.get(*place, kind=str)
+    if text and not LABEL_NAME.fullmatch(text):
+        message = (
+            "must be at most 63 letters, digits and inner - _ ., "
+            f"beginning and ending with a letter or digit, got {safe_repr(text)}"
+        )
+        yield draft.problem(place, message, code="label")

@@ -1,0 +1,201 @@
+"""Combinations of parameters: zipped groups, and how many values and combinations there are."""
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+
+from sweepledger.problems import Problem
+from sweepledger.reader import DocumentPath, safe_repr, truncate
+from sweepledger.reader.configurations import MAX_LIST_COLUMNS
+from sweepledger.spec.draft import Draft
+from sweepledger.spec.ranges import MAX_VALUES, step_count
+from sweepledger.spec.rules.bounds import is_spacing, number_at, number_or_default
+from sweepledger.spec.rules.domains import SPACINGS, distribution_of, is_sound_value
+from sweepledger.spec.sections import Leaf, Section, has_blocks, is_shuffled, sections, sound_keys
+from sweepledger.spec.suggestions import did_you_mean
+from sweepledger.structs.combinations import MAX_COMBINATIONS, MAX_TRIALS, StepRange
+from sweepledger.structs.values import canonical_json
+
+
+def listed_count(draft: Draft, leaf: Leaf) -> int | None:
+    """Count the values of a parameter that is a list of them; None if it is not a list, or is invalid."""
+    keys = sound_keys(draft, leaf)
+    if isinstance(values := keys.get("values"), list):
+        return len(values)
+    if "count" in keys:
+        return int(keys["count"])
+    for key in SPACINGS:
+        if is_spacing(draft, leaf, key):
+            return int(keys[key][2])
+    low, high, step = (number_at(keys, key) for key in ("min", "max", "step"))
+    if low is None or high is None or step is None or low >= high:
+        return None
+    return step_count(low, high, step)
+
+
+def total_values(draft: Draft) -> Iterator[Problem]:
+    """All lists of all blocks together have at most the length that a single one may have."""
+    counts = [
+        listed_count(draft, leaf) or 0 for section in sections(draft) for leaf in section.leaves.values()
+    ]
+    total = sum(counts)
+    if total > MAX_VALUES >= max(counts):
+        message = f"must list at most {MAX_VALUES} values in all parameters together, got {total}"
+        hint = "ranges without step or count are not listed"
+        place = ("blocks",) if has_blocks(draft) else ("parameters",)
+        yield draft.problem(place, message, code="too-many-values", hint=hint, at_key=True)
+
+
+def listed_names(draft: Draft) -> Iterator[Problem]:
+    """`assignments` has at most as many names as a file may have columns."""
+    for section in sections(draft):
+        count = len(section.listed)
+        if count > MAX_LIST_COLUMNS:
+            message = f"must name at most {MAX_LIST_COLUMNS} different values, got {count}"
+            hint = "write assignments with different parameters as several sweeps"
+            place = (*section.path, "assignments")
+            yield draft.problem(place, message, code="out-of-range", hint=hint, at_key=True)
+
+
+def grid_sizes(draft: Draft) -> Iterator[Problem]:
+    """A grid must be small enough to be enumerated, and without constraints also to be run.
+
+    The search package counts grids with conditions exactly.
+    """
+    for section in sections(draft):
+        conditional = any(leaf.conditions for leaf in section.leaves.values())
+        if section.method != "grid" or is_shuffled(draft, section) or conditional:
+            continue
+        constrained = "constraints" in draft.names(*section.path)
+        most = MAX_COMBINATIONS if constrained else MAX_TRIALS
+        factors = [factor for factor in _factors(draft, section) if factor > 1]
+        product = math.prod(factors)
+        if product <= most:
+            continue
+        what = "combinations before constraints" if constrained else "trials"
+        message = f"must make at most {most} {what}, got {truncate(_multiplied(factors))}"
+        allowed = draft.number("budget", "max_trials")
+        fewer = "fewer values" if allowed is None else f"fewer values (budget.max_trials is {allowed})"
+        hint = f"try {fewer}, or a part of them: grid_order: shuffled with seed and run_cap"
+        place = (*section.path, "parameters")
+        yield draft.problem(place, message, code="too-many-trials", hint=hint, at_key=True)
+
+
+def _factors(draft: Draft, section: Section) -> list[int]:
+    """Return the number of values of each independent dimension; 1 if it is unknown."""
+    sizes = {leaf.name: _size(draft, leaf) for leaf in section.leaves.values()}
+    for _, group in draft.items(*section.path, "zip"):
+        for name in (group if isinstance(group, list) else [])[1:]:
+            if isinstance(name, str):
+                sizes.pop(name, None)
+    return list(sizes.values())
+
+
+def _multiplied(factors: list[int]) -> str:
+    counted = Counter(factors).items()
+    powers = [str(factor) if times == 1 else f"{factor}^{times}" for factor, times in counted]
+    product = str(math.prod(factors))
+    return f"{product} = {' * '.join(powers)}" if len(factors) > 1 else product
+
+
+def _size(draft: Draft, leaf: Leaf) -> int:
+    count = listed_count(draft, leaf)
+    if count is not None:
+        return count if count <= MAX_VALUES else 1  # already reported for the parameter
+    kind, keys = distribution_of(draft, leaf) or ("", {})
+    low, high = number_at(keys, "min"), number_at(keys, "max")
+    if low is None or high is None or low >= high:
+        return 1
+    if kind == "int_uniform":
+        return int(high) - int(low) + 1
+    quantum = number_or_default(keys, "q", 1)
+    if kind == "q_uniform":
+        return StepRange.between(low, high, quantum).count
+    return 1
+
+
+LISTED_DISTRIBUTION = "categorical"
+
+
+def zip_members(draft: Draft) -> Iterator[Problem]:
+    """A zip group names parameters, each in one group only."""
+    for section, group in _zip_groups(draft):
+        for place, name in draft.items(*group):
+            if isinstance(name, str) and section.is_whole and name not in section.leaves:
+                message = f"must be the name of a parameter, got {safe_repr(name)}"
+                hint = did_you_mean(name, section.leaves)
+                yield draft.problem(place, message, code="unknown-parameter", hint=hint)
+    for section in sections(draft):
+        first: dict[str, DocumentPath] = {}
+        for place, name in draft.texts(*section.path, "zip"):
+            other = first.setdefault(name, place)
+            if other != place:
+                line = draft.document.mark(other).line
+                message = f"must not be zipped twice, got {safe_repr(name)} as in line {line}"
+                yield draft.problem(place, message, code="zip-repeated", hint="merge the two groups")
+
+
+def zip_counts(draft: Draft) -> Iterator[Problem]:
+    """The parameters of a zip group have equally many values."""
+    for section, group in _zip_groups(draft):
+        first: tuple[str, int] | None = None
+        for place, name in draft.items(*group):
+            leaf = section.leaves.get(name) if isinstance(name, str) else None
+            keys = draft.get(*leaf.path, kind=dict) if leaf else None
+            if leaf is None or keys is None:
+                continue
+            if _is_no_list(keys):
+                found = "a single value" if "value" in keys else "a parameter that is drawn"
+                message, hint = f"must be a list of values to be zipped, got {safe_repr(name)}: {found}", None
+                hint = "a constant needs no zip" if "value" in keys else None
+                yield draft.problem(place, message, code="zip-values", hint=hint)
+            elif (count := listed_count(draft, leaf)) is None and not _is_list(keys):
+                message = f"must be a list of values to be zipped, got {safe_repr(name)}: min and max"
+                hint = "add step or count"
+                yield draft.problem(place, message, code="zip-values", hint=hint)
+            elif count is not None:
+                first = first or (name, count)
+                if count != first[1]:
+                    message = (
+                        f"must have as many values as {first[0]!r} ({first[1]}), got {name!r} with {count}"
+                    )
+                    hint = "the first goes with the first, the second with the second"
+                    yield draft.problem(place, message, code="zip-values", hint=hint)
+
+
+def zip_tuples(draft: Draft) -> Iterator[Problem]:
+    """The combinations of a zip group differ."""
+    for section, group in _zip_groups(draft):
+        names = [name for _, name in draft.items(*group) if isinstance(name, str)]
+        leaves = [section.leaves[name] for name in names if name in section.leaves]
+        columns = [list(draft.items(*leaf.path, "values")) for leaf in leaves]
+        whole = all(is_sound_value(draft, place, value) for column in columns for place, value in column)
+        if len(leaves) < len(draft.get(*group, kind=list) or ()) or not whole:
+            continue
+        if len({len(column) for column in columns}) != 1:
+            continue
+        first: dict[str, int] = {}
+        for index, row in enumerate(zip(*columns, strict=True)):
+            key = canonical_json([value for _, value in row])
+            if first.setdefault(key, index) != index:
+                message = f"must differ from values[{first[key]}] in at least one of {', '.join(names)}, "
+                message += f"got {', '.join(safe_repr(value) for _, value in row)} again"
+                yield draft.problem(row[0][0], message, code="duplicate-value", hint="delete one of them")
+
+
+def _zip_groups(draft: Draft) -> Iterator[tuple[Section, DocumentPath]]:
+    for section in (section for section in sections(draft) if section.method != "list"):
+        for place, group in draft.items(*section.path, "zip"):
+            if isinstance(group, list):
+                yield section, place
+
+
+def _is_no_list(keys: dict[str, object]) -> bool:
+    """Return whether a parameter is a constant or is drawn."""
+    is_drawn = keys.get("distribution", LISTED_DISTRIBUTION) != LISTED_DISTRIBUTION or "probabilities" in keys
+    return "value" in keys or (is_drawn and "count" not in keys)
+
+
+def _is_list(keys: dict[str, object]) -> bool:
+    """Return whether a parameter is meant as a list, even if it is invalid."""
+    return bool(keys.keys() & {"values", "step", "count", "linspace", "logspace", "geomspace"})

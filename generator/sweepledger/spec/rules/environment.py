@@ -1,0 +1,150 @@
+"""Environment variables, secrets and egress: those of a run and those of the settings."""
+
+import ipaddress
+import re
+from collections.abc import Iterator, Mapping
+
+from sweepledger.problems import Problem
+from sweepledger.reader import DocumentPath, safe_repr
+from sweepledger.spec.draft import Draft
+from sweepledger.spec.suggestions import did_you_mean
+from sweepledger.structs.names import looks_secret
+from sweepledger.structs.run_config import Shape
+from sweepledger.structs.settings import API_SERVER_EGRESS
+
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}", re.ASCII)
+RESERVED = frozenset({"HOME", "JOB_COMPLETION_INDEX", "JOB_ID", "PATH", "TMPDIR"})
+RESERVED_PREFIXES = ("SWEEP_", "KUBERNETES_")
+OPERATORS = frozenset({"LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "RANK", "TF_CONFIG", "WORLD_SIZE"})
+OPERATOR_PREFIXES = ("JOBSET_", "OMPI_", "PET_")
+"""Variables that operators set in each pod of a trial."""
+CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
+
+def is_reserved(name: str, *, distributed: bool = False) -> bool:
+    """Return whether a spec must not set a variable."""
+    if distributed and (name in OPERATORS or name.startswith(OPERATOR_PREFIXES)):
+        return True
+    return name in RESERVED or name.startswith(RESERVED_PREFIXES)
+
+
+def variable_names(draft: Draft) -> Iterator[Problem]:
+    """Environment variables have valid names that are not reserved."""
+    shape = draft.get("run", "shape", kind=str)
+    distributed = shape in set(Shape) and Shape(shape or "").is_distributed
+    for name in draft.names("run", "environment"):
+        place = ("run", "environment", name)
+        if not VARIABLE.fullmatch(name):
+            message = (
+                f"must have letters, digits and _ only and not begin with a digit, got {safe_repr(name)}"
+            )
+            yield draft.problem(place, message, code="environment-name", at_key=True)
+        elif is_reserved(name, distributed=distributed):
+            message = f"must not be a variable that every trial has, got {safe_repr(name)}"
+            hint = "PATH and HOME are the image's, names with SWEEP_ are the launcher's"
+            hint = "the shape's operator sets it in each pod" if not is_reserved(name) else hint
+            yield draft.problem(place, message, code="environment-name", hint=hint, at_key=True)
+
+
+def variable_values(draft: Draft) -> Iterator[Problem]:
+    """The value of a variable is one line, so that lists of variables are unambiguous."""
+    for place, text in draft.texts("run", "environment"):
+        if CONTROL.search(text):
+            message = f"must be one line without control characters, got {safe_repr(text)}"
+            hint = "put it in a file of the code"
+            yield draft.problem(place, message, code="environment-value", hint=hint)
+
+
+def exposed_secrets(draft: Draft) -> Iterator[Problem]:
+    """A spec contains no secrets, because git keeps them. The message omits the value, because logs keep messages."""
+    for place, text in draft.texts("run", "environment"):
+        name = str(place[-1])
+        if looks_secret(name, text):
+            known = sorted(
+                secret.name for secret in draft.settings.secrets.values() if secret.variable == name
+            )
+            way = f"write secrets: [{known[0]}]" if known else "add it to secrets in sweepledger.yaml"
+            message = f"must not be a secret in plain text, which {name} appears to be"
+            hint = f"{way}{'' if known else ' and to run.secrets'}"
+            yield draft.problem(place, message, code="secret-exposed", hint=hint)
+
+
+def run_secrets(draft: Draft) -> Iterator[Problem]:
+    """`run.secrets` names secrets of the settings."""
+    for place, name, hint in _unknown_names(draft, "secrets", draft.settings.secrets):
+        message = f"must be a secret of the settings, got {safe_repr(name)}"
+        yield draft.problem(place, message, code="unknown-secret", hint=hint)
+
+
+def run_egress(draft: Draft) -> Iterator[Problem]:
+    """`run.egress` names egress networks of the settings, except that of the API server."""
+    known = {name: egress for name, egress in draft.settings.egress.items() if name != API_SERVER_EGRESS}
+    for place, name, hint in _unknown_names(draft, "egress", known):
+        message = f"must be an egress of the settings, got {safe_repr(name)}"
+        yield draft.problem(place, message, code="unknown-egress", hint=hint)
+
+
+def variable_collisions(draft: Draft) -> Iterator[Problem]:
+    """One variable has one value: two secrets never share one, nor does a plain variable hide a secret's."""
+    known = draft.settings.secrets
+    plain, first = draft.names("run", "environment"), dict[str, str]()
+    for place, name in draft.items("run", "secrets"):
+        if name not in known:
+            continue
+        variable = known[name].variable
+        other = f"secret {first[variable]!r}" if variable in first else "run.environment"
+        if first.setdefault(variable, name) != name or variable in plain:
+            message = f"must set a different variable, got {variable}, which {other} sets as well"
+            yield draft.problem(place, message, code="environment-name", hint="keep one of the two")
+
+
+def _unknown_names(
+    draft: Draft, key: str, known: Mapping[str, object]
+) -> Iterator[tuple[DocumentPath, str, str]]:
+    for place, name in draft.items("run", key):
+        if isinstance(name, str) and name not in known:
+            hint = did_you_mean(name, known) or f"the settings have none: add it to {key} in sweepledger.yaml"
+            yield place, name, hint
+
+
+SECRET_KEY = re.compile(r"[A-Za-z0-9_.-]{1,253}", re.ASCII)
+
+
+def settings_secrets(draft: Draft) -> Iterator[Problem]:
+    """The variable of a secret is not reserved, and its key is valid."""
+    for name in draft.names("secrets"):
+        variable, key = (draft.get("secrets", name, key, kind=str) for key in ("variable", "key"))
+        if variable is not None and (not VARIABLE.fullmatch(variable) or is_reserved(variable)):
+            message = f"must be the name of a free environment variable, got {safe_repr(variable)}"
+            hint = "for example HF_TOKEN; PATH, HOME and names with SWEEP_ are taken"
+            yield draft.problem(("secrets", name, "variable"), message, code="environment-name", hint=hint)
+        if key is not None and (not SECRET_KEY.fullmatch(key) or key in {".", ".."}):
+            message = f"must be a key of a Kubernetes Secret: letters, digits and - _ ., got {safe_repr(key)}"
+            yield draft.problem(
+                ("secrets", name, "key"), message, code="secret-key", hint="for example token"
+            )
+
+
+def settings_egress(draft: Draft) -> Iterator[Problem]:
+    """`cidrs` contains networks, because a network policy cannot contain names."""
+    for name in draft.names("egress"):
+        for place, text in draft.items("egress", name, "cidrs"):
+            if not isinstance(text, str):
+                continue
+            try:
+                network = ipaddress.ip_network(text)
+            except ValueError:
+                message = f"must be a network such as 203.0.113.0/24, got {safe_repr(text)}"
+                yield draft.problem(place, message, code="cidr", hint=_network_hint(text))
+                continue
+            if network.prefixlen == 0:
+                message = f"allows every address, including those inside the cluster, got {safe_repr(text)}"
+                hint = "name the networks that trials need"
+                yield draft.warning(place, message, code="egress-everywhere", hint=hint)
+
+
+def _network_hint(text: str) -> str | None:
+    try:
+        return f"did you mean {str(ipaddress.ip_network(text, strict=False))!r}?"
+    except ValueError:
+        return "a network policy cannot contain names: write the addresses"

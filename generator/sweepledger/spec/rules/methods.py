@@ -1,0 +1,341 @@
+"""Search methods: the keys that each needs and cannot use, adaptive search, early stopping."""
+
+from collections.abc import Iterator
+
+from sweepledger.problems import Problem
+from sweepledger.reader import DocumentPath, safe_repr
+from sweepledger.spec.draft import Draft, unique_problems
+from sweepledger.spec.rules.domains import DISTRIBUTIONS, distribution_of
+from sweepledger.spec.rules.metrics import metric_format
+from sweepledger.spec.sections import (
+    Leaf,
+    Section,
+    has_blocks,
+    is_shuffled,
+    sections,
+)
+from sweepledger.structs.metric import STREAM_FORMATS
+from sweepledger.structs.names import RESERVED_SWEEP_NAMES, SWEEP_NAME
+from sweepledger.structs.search_block import ADAPTIVE_METHODS, Method, Sampler
+
+SAMPLING_METHODS = frozenset(map(str, Sampler))
+
+
+SEARCH_KEYS = ("zip", "constraints", "derived", "seed", "run_cap", "grid_order", "assignments", "file")
+SHARED_KEYS = frozenset({"parameters", "seed"})
+KEYS_OF_METHOD = {
+    "grid": frozenset({"zip", "constraints", "derived", "run_cap", "grid_order"}),
+    "list": frozenset({"constraints", "derived", "assignments", "file"}),
+    **dict.fromkeys(
+        SAMPLING_METHODS | ADAPTIVE_METHODS, frozenset({"zip", "constraints", "derived", "seed", "run_cap"})
+    ),
+}
+COUNTABLE_DISTRIBUTIONS = frozenset(
+    {"", "constant", "categorical", "categorical_w_probabilities", "int_uniform", "q_uniform"}
+)
+
+
+@unique_problems
+def integer_bounds(draft: Draft) -> Iterator[Problem]:
+    """Warn of two adjacent integers, which probably mean real numbers."""
+    for section in sections(draft):
+        for leaf in section.leaves.values() if section.method in SAMPLING_METHODS | ADAPTIVE_METHODS else ():
+            kind, keys = distribution_of(draft, leaf) or ("", {})
+            if kind != "int_uniform" or keys.keys() - {"min", "max", "when"}:
+                continue
+            low, high = keys["min"], keys["max"]
+            if high - low == 1:
+                message = f"two integer bounds mean integers: {low} or {high}"
+                hint = f"write {low}.0 and {high}.0, or distribution: uniform, for what lies between; "
+                hint += "distribution: int_uniform if integers are meant"
+                yield draft.warning(leaf.path, message, code="integer-bounds", hint=hint, at_key=True)
+
+
+def method_given(draft: Draft) -> Iterator[Problem]:
+    """A sweep has a method, or blocks that have one each."""
+    if draft.names() and not has_blocks(draft) and "method" not in draft.names():
+        message, hint = "must be given", "for example method: grid; or several searches under blocks"
+        yield draft.problem(("method",), message, code="missing-key", hint=hint, at_key=True)
+
+
+def keys_beside_blocks(draft: Draft) -> Iterator[Problem]:
+    """With blocks, the top level contains only keys that all of them share."""
+    for key in ("method", *SEARCH_KEYS) if has_blocks(draft) else ():
+        if key not in SHARED_KEYS and key in draft.names():
+            message = f"must be in a block if the sweep has blocks, got {key} at the top"
+            hint = "blocks share parameters and seed; each has its own method and other keys"
+            yield draft.problem((key,), message, code="method-key", hint=hint, at_key=True)
+
+
+def unused_keys(draft: Draft) -> Iterator[Problem]:
+    """A section has only keys that its method uses."""
+    for section in sections(draft):
+        if section.method not in KEYS_OF_METHOD:
+            continue
+        used = KEYS_OF_METHOD[section.method] | ({"seed"} if is_shuffled(draft, section) else frozenset())
+        for key in SEARCH_KEYS:
+            if key not in used and key in draft.names(*section.path):
+                message = f"must not be given with method: {section.method}, got {key}"
+                place, hint = (*section.path, key), _unused_hint(key, section.method)
+                yield draft.problem(place, message, code="method-key", hint=hint, at_key=True)
+
+
+def required_keys(draft: Draft) -> Iterator[Problem]:
+    """A method has the keys that it requires, such as seed and run_cap."""
+    for section in sections(draft):
+        keys = draft.names(*section.path)
+        draws = section.method in SAMPLING_METHODS
+        chance = draws or section.method in ADAPTIVE_METHODS
+        if (chance or is_shuffled(draft, section)) and not {"seed"} & {*keys, *draft.names()}:
+            what = "grid_order: shuffled" if section.method == "grid" else f"method: {section.method}"
+            yield _missing_key(
+                draft, section, "seed", what, "for example seed: 0; the same seed, the same trials"
+            )
+        if draws and "run_cap" not in keys:
+            hint = "how many assignments to draw, for example run_cap: 50"
+            yield _missing_key(draft, section, "run_cap", f"method: {section.method}", hint)
+        searches = chance or section.method == "grid"
+        if searches and "parameters" not in {*keys, *draft.names()}:
+            hint = "for example parameters: {learning_rate: {values: [0.01, 0.1]}}"
+            yield _missing_key(draft, section, "parameters", f"method: {section.method}", hint)
+
+
+@unique_problems
+def grid_domains(draft: Draft) -> Iterator[Problem]:
+    """The parameters of a grid have countable values."""
+    for section in sections(draft):
+        for leaf in section.leaves.values() if section.method == "grid" else ():
+            if "probabilities" in draft.names(*leaf.path):
+                message, place = (
+                    "must not be given in a grid, got probabilities",
+                    (*leaf.path, "probabilities"),
+                )
+                hint = "a grid tries every value; method: random draws by probability"
+                yield draft.problem(place, message, code="grid-domain", hint=hint, at_key=True)
+            elif (kind := _uncountable(draft, leaf)) is not None:
+                message = f"must be countable in a grid, got {kind}"
+                hint = _countable_hint(kind)
+                yield draft.problem(leaf.path, message, code="grid-domain", hint=hint, at_key=True)
+
+
+def _missing_key(draft: Draft, section: Section, key: str, what: str, hint: str) -> Problem:
+    place: DocumentPath = (*section.path, key)
+    return draft.problem(place, f"must be given with {what}", code="missing-key", hint=hint, at_key=True)
+
+
+def _unused_hint(key: str, method: str) -> str:
+    if key == "seed":
+        return (
+            "a grid needs a seed only with grid_order: shuffled"
+            if method == "grid"
+            else ("nothing is drawn; delete the key")
+        )
+    if key in {"assignments", "file"}:
+        return "assignments belong to method: list"
+    if key == "grid_order":
+        return "only a grid has an order to shuffle"
+    return "a list is run as written; delete the key"
+
+
+def _uncountable(draft: Draft, leaf: Leaf) -> str | None:
+    """Return the name of a parameter's continuous domain; None if it is countable or invalid."""
+    kind, keys = distribution_of(draft, leaf) or ("", {})
+    if kind in COUNTABLE_DISTRIBUTIONS or {"step", "count"} & {*draft.names(*leaf.path)}:
+        return None
+    return f"distribution: {kind}" if "distribution" in keys else "min and max alone"
+
+
+def _countable_hint(found: str) -> str:
+    if found == "min and max alone":
+        return "add step: 0.1 or count: 5, or let a method draw: random, sobol, halton, latin-hypercube"
+    kind = found.removeprefix("distribution: ")
+    if "count" in DISTRIBUTIONS[kind].keys:
+        return "add count: 5, or let a method draw: random, sobol, halton, latin-hypercube"
+    return "write values, or let a method draw: random, sobol, halton, latin-hypercube"
+
+
+RESOURCE_METHODS = frozenset(str(method) for method in Method if method.has_parents)
+
+
+ROUND_KEYS = ("rounds", "start", "resource")
+"""Keys of adaptive searches, which are only allowed at the top level."""
+
+END_KEYS = (("rounds", "max"), ("rounds", "patience"), ("run_cap",), ("budget",), ("metric", "target"))
+SMALLEST_POPULATION = 2
+CATEGORICAL = frozenset({"constant", "categorical", "categorical_w_probabilities"})
+
+
+def adaptive_alone(draft: Draft) -> Iterator[Problem]:
+    """An adaptive search is not in a block: its rounds are the batches of the whole sweep."""
+    for section in sections(draft):
+        if section.path and section.method in ADAPTIVE_METHODS:
+            message = f"must not be in a block, got method: {section.method}"
+            hint = "an adaptive search is alone in its sweep; to use the results of another sweep, write start: [NAME]"
+            yield draft.problem((*section.path, "method"), message, code="search-alone", hint=hint)
+
+
+def adaptive_keys(draft: Draft) -> Iterator[Problem]:
+    """Only adaptive methods have the keys of rounds."""
+    method = draft.get("method", kind=str)
+    for key in ROUND_KEYS if method is not None or has_blocks(draft) else ():
+        unused = method not in ADAPTIVE_METHODS or (key == "resource" and method not in RESOURCE_METHODS)
+        if unused and key in draft.names():
+            what = "blocks" if has_blocks(draft) else f"method: {method}"
+            message = f"must not be given with {what}, got {key}"
+            owners = sorted(RESOURCE_METHODS if key == "resource" else ADAPTIVE_METHODS)
+            hint = f"it belongs to {', '.join(owners)}"
+            yield draft.problem((key,), message, code="method-key", hint=hint, at_key=True)
+
+
+def required_adaptive_keys(draft: Draft) -> Iterator[Problem]:
+    """An adaptive method has `rounds`, and `resource` if it promotes trials."""
+    method = draft.get("method", kind=str)
+    wanted = {
+        "rounds": (ADAPTIVE_METHODS, "for example rounds: {size: 8, max: 12}; eight assignments at a time"),
+        "resource": (RESOURCE_METHODS, "for example resource: {parameter: epochs, min: 1, max: 27}"),
+    }
+    for key, (methods, hint) in wanted.items():
+        if method in methods and not has_blocks(draft) and key not in draft.names():
+            message = f"must be given with method: {method}"
+            yield draft.problem((key,), message, code="missing-key", hint=hint, at_key=True)
+
+
+def search_end(draft: Draft) -> Iterator[Problem]:
+    """An adaptive search has an end, because merging the spec approves all of its rounds."""
+    method = draft.get("method", kind=str)
+    if method not in ADAPTIVE_METHODS - {"halving", "hyperband", "pbt"} or "rounds" not in draft.names():
+        return
+    if not any(place[-1] in draft.names(*place[:-1]) for place in END_KEYS):
+        message, hint = "must have an end, got only a size", "for example max: 12, or run_cap at the top"
+        yield draft.problem(("rounds",), message, code="search-endless", hint=hint, at_key=True)
+
+
+def population_size(draft: Draft) -> Iterator[Problem]:
+    """A round has at least two configurations if trials are compared within it."""
+    method, size = draft.get("method", kind=str), draft.number("rounds", "size")
+    if method in RESOURCE_METHODS - {"asha"} and size is not None and size < SMALLEST_POPULATION:
+        message = f"must be at least {SMALLEST_POPULATION} with method: {method}, got {safe_repr(size)}"
+        yield draft.problem(("rounds", "size"), message, code="out-of-range")
+
+
+def replicates(draft: Draft) -> Iterator[Problem]:
+    """With a resource, a configuration is one trial, because the next trial continues from its checkpoints."""
+    method, count = draft.get("method", kind=str), draft.number("replicates")
+    if method in RESOURCE_METHODS and count is not None and count > 1:
+        message = f"must not be given with method: {method}, got replicates"
+        hint = "each trial continues from one other; repeat the best configurations in a separate sweep"
+        yield draft.problem(("replicates",), message, code="method-key", hint=hint, at_key=True)
+
+
+def cma_es_space(draft: Draft) -> Iterator[Problem]:
+    """CMA-ES needs two numeric parameters without conditions."""
+    for section in sections(draft):
+        if section.path or section.method != "cma-es" or not section.is_whole:
+            continue
+        kinds = [distribution_of(draft, leaf) for leaf in section.leaves.values() if not leaf.conditions]
+        lists = [
+            draft.get(*leaf.path, "values", kind=list)
+            for leaf in section.leaves.values()
+            if not leaf.conditions
+        ]
+        numbers = sum(found is not None and found[0] not in CATEGORICAL for found in kinds) + sum(
+            map(_are_numbers, lists)
+        )
+        if numbers < SMALLEST_POPULATION:
+            message = (
+                f"must have two numeric parameters without conditions with method: cma-es, got {numbers}"
+            )
+            hint = "method: tpe takes all types of parameters, and conditions"
+            yield draft.problem(("parameters",), message, code="search-space", hint=hint, at_key=True)
+
+
+def _are_numbers(values: list[object] | None) -> bool:
+    return values is not None and all(
+        isinstance(value, int | float) and not isinstance(value, bool) for value in values
+    )
+
+
+def resource_bounds(draft: Draft) -> Iterator[Problem]:
+    """The largest resource is more than the smallest."""
+    low, high = draft.number("resource", "min"), draft.number("resource", "max")
+    if low is not None and high is not None and low >= high:
+        message = f"must be greater than min ({low}), got {high}"
+        yield draft.problem(("resource", "max"), message, code="range-inverted", hint="swap them")
+
+
+def start_sweeps(draft: Draft) -> Iterator[Problem]:
+    """`start` names other sweeps, each once."""
+    seen = {draft.get("name", kind=str)}
+    for place, name in draft.items("start"):
+        if not isinstance(name, str):
+            continue
+        if not SWEEP_NAME.fullmatch(name) or name in RESERVED_SWEEP_NAMES:
+            message, hint = f"must be a sweep's name, got {safe_repr(name)}", "`sweep status` lists them"
+            yield draft.problem(place, message, code="start-sweep", hint=hint)
+        elif name in seen:
+            message = f"must name other sweeps, each once, got {safe_repr(name)}"
+            hint = "a search always uses its own results; delete it"
+            yield draft.problem(place, message, code="start-sweep", hint=hint)
+        seen.add(name)
+
+
+EARLY_STOPPING_KEYS = {
+    "hyperband": frozenset({"min_iter", "max_iter", "s", "eta", "strict"}),
+    "median": frozenset({"min_iter", "max_iter", "min_trials"}),
+    "percentile": frozenset({"min_iter", "max_iter", "min_trials", "percentile"}),
+    "patience": frozenset({"min_iter", "max_iter", "patience", "min_delta"}),
+    "target": frozenset({"min_iter"}),
+}
+CODE = "early-stop"
+
+
+def early_stopping_keys(draft: Draft) -> Iterator[Problem]:
+    """`early_terminate` has only keys that its type uses, and those that it requires."""
+    kind = draft.get("early_terminate", "type", kind=str)
+    if kind not in EARLY_STOPPING_KEYS:
+        return
+    for key in draft.names("early_terminate"):
+        if key != "type" and key not in EARLY_STOPPING_KEYS[kind]:
+            message = f"must not be given with type: {kind}, got {key}"
+            hint = f"it has {', '.join(sorted(EARLY_STOPPING_KEYS[kind]))}"
+            yield draft.problem(("early_terminate", key), message, code=CODE, hint=hint, at_key=True)
+    if kind == "patience" and "patience" not in draft.names("early_terminate"):
+        message, hint = "must be given with type: patience", "for example patience: 5"
+        place = ("early_terminate", "patience")
+        yield draft.problem(place, message, code="missing-key", hint=hint, at_key=True)
+    if kind == "target" and "target" not in draft.names("metric"):
+        message, hint = "must be given with early_terminate: {type: target}", "for example target: 0.99"
+        yield draft.problem(("metric", "target"), message, code="missing-key", hint=hint, at_key=True)
+
+
+def hyperband_steps(draft: Draft) -> Iterator[Problem]:
+    """`hyperband` has min_iter, or max_iter and s."""
+    given = {*draft.names("early_terminate")}
+    if draft.get("early_terminate", "type", kind=str) != "hyperband":
+        return
+    if ("s" in given) is ("min_iter" in given) or ("s" in given and "max_iter" not in given):
+        message = "must have either min_iter, or max_iter and s"
+        hint = "min_iter: 3 compares at 3, 9, 27 …; max_iter: 27 and s: 2 at 3 and 9"
+        yield draft.problem(("early_terminate",), message, code=CODE, hint=hint, at_key=True)
+
+
+def early_stopping_bounds(draft: Draft) -> Iterator[Problem]:
+    """max_iter is at least min_iter."""
+    low, high = (draft.number("early_terminate", key) for key in ("min_iter", "max_iter"))
+    if low is not None and high is not None and low > high:
+        message = f"must be at least min_iter ({low}), got {high}"
+        yield draft.problem(("early_terminate", "max_iter"), message, code="range-inverted", hint="swap them")
+
+
+def early_stopping_curve(draft: Draft) -> Iterator[Problem]:
+    """Early stopping needs one metric, reported by step."""
+    place = ("metrics",) if "metrics" in draft.names() else ("metric",)
+    if "early_terminate" not in draft.names() or place[0] not in draft.names():
+        return
+    if place == ("metrics",):
+        message, hint = "must not be given with several metrics", "early stopping compares one metric"
+        yield draft.problem(("early_terminate",), message, code=CODE, hint=hint, at_key=True)
+    elif (found := metric_format(draft)) is not None and found not in STREAM_FORMATS:
+        message = f"must have a format with steps for early_terminate, got format: {found}"
+        hint = "source: stdout with lines name=value, or format: jsonl"
+        yield draft.problem(place, message, code=CODE, hint=hint, at_key=True)

@@ -1,0 +1,135 @@
+"""The metrics of a spec: names, source, format and reduction, and several metrics at once."""
+
+from collections.abc import Iterator
+
+from sweepledger.problems import Problem
+from sweepledger.reader import DocumentPath, safe_repr
+from sweepledger.spec.draft import Draft
+from sweepledger.spec.sections import has_blocks
+from sweepledger.structs.metric import (
+    DEFAULT_FORMATS,
+    METRIC_NAME,
+    STREAM_FORMATS,
+    MetricFormat,
+    MetricSource,
+    Reduce,
+)
+from sweepledger.structs.search_block import ADAPTIVE_METHODS, MULTI_OBJECTIVE_METHODS
+
+
+def metric_name(draft: Draft) -> Iterator[Problem]:
+    """A metric's name is valid as a CSV column and in lines `name=value`."""
+    places: list[DocumentPath] = [("metric",), *(place for place, _ in draft.items("metrics"))]
+    for place in places:
+        name = draft.get(*place, "name", kind=str)
+        if name is not None and not METRIC_NAME.fullmatch(name):
+            message = (
+                "must begin with a letter and have at most 63 letters, digits and any of _ . / @ -, "
+                f"got {safe_repr(name)}"
+            )
+            yield draft.problem((*place, "name"), message, code="metric-name")
+
+
+CODE = "metric-format"
+
+
+def source_format(draft: Draft) -> Iterator[Problem]:
+    """A single JSON object must be in a file: other programs may also print to standard output."""
+    place, source, found = reporting_path(draft), _metric_source(draft), metric_format(draft)
+    if (source, found) == (MetricSource.STDOUT, MetricFormat.JSON):
+        message = f"must be one of jsonl, log, text if the source is stdout, got {safe_repr(str(found))}"
+        hint = "jsonl reads one JSON object per line"
+        yield draft.problem((*place, "format"), message, code=CODE, hint=hint)
+
+
+def reduction(draft: Draft) -> Iterator[Problem]:
+    """`min` and `max` need a format that can report a number several times."""
+    place = reporting_path(draft)
+    reduce = draft.get(*place, "reduce", kind=str)
+    if (
+        reduce in {Reduce.MIN, Reduce.MAX}
+        and (found := metric_format(draft)) is not None
+        and found not in STREAM_FORMATS
+    ):
+        message = f"must be last if the format is {found}, which reports one number, got {safe_repr(reduce)}"
+        hint = "format: jsonl or text"
+        yield draft.problem((*place, "reduce"), message, code=CODE, hint=hint)
+
+
+def reporting_path(draft: Draft) -> DocumentPath:
+    """Return the path of the metric that sets how all are reported."""
+    return ("metrics", 0) if "metrics" in draft.names() else ("metric",)
+
+
+def _metric_source(draft: Draft) -> str:
+    return draft.get(*reporting_path(draft), "source", kind=str) or MetricSource.RESULT
+
+
+def metric_format(draft: Draft) -> MetricFormat | None:
+    """Return the format in effect; None if the written one is invalid, which the structure check reports."""
+    written, source = draft.get(*reporting_path(draft), "format", kind=str), _metric_source(draft)
+    if written is None:
+        return DEFAULT_FORMATS[MetricSource(source)] if source in set(MetricSource) else None
+    return MetricFormat(written) if written in set(MetricFormat) else None
+
+
+MULTI_METRIC_METHODS = frozenset(map(str, MULTI_OBJECTIVE_METHODS))
+
+
+def several_metrics(draft: Draft) -> Iterator[Problem]:
+    """A spec has one metric, or several with a method for several."""
+    names = draft.names()
+    if names and not {"metric", "metrics"} & {*names}:
+        yield draft.problem(("metric",), "must be given", code="missing-key", at_key=True)
+    if "metrics" not in names:
+        return
+    method = draft.get("method", kind=str)
+    if "metric" in names:
+        message, hint = (
+            "must not be given with metric, got both",
+            "delete metric; the first of metrics is the objective",
+        )
+        yield draft.problem(("metrics",), message, code="metrics", hint=hint, at_key=True)
+    elif method not in MULTI_METRIC_METHODS:
+        what = "blocks" if has_blocks(draft) else f"method: {method}"
+        message = f"must not be given with {what}, got metrics"
+        owners = " and ".join(sorted(MULTI_METRIC_METHODS))
+        hint = f"only {owners} search for a Pareto front; write metric for other methods"
+        yield draft.problem(("metrics",), message, code="metrics", hint=hint, at_key=True)
+    yield from _keys_of_several(draft)
+
+
+def _keys_of_several(draft: Draft) -> Iterator[Problem]:
+    seen = set[str]()
+    for number, (place, _) in enumerate(draft.items("metrics")):
+        for key in draft.names(*place):
+            if key == "target" or (number and key in {"source", "format", "reduce"}):
+                message = (
+                    f"must not be given {'with several metrics' if key == 'target' else 'here'}, got {key}"
+                )
+                hint = (
+                    "a Pareto front has no single best value"
+                    if key == "target"
+                    else "the first metric sets it for all"
+                )
+                yield draft.problem((*place, key), message, code="metrics", hint=hint, at_key=True)
+        name = draft.get(*place, "name", kind=str)
+        if name is not None and name in seen:
+            message = f"must differ from the other metrics, got {safe_repr(name)} again"
+            yield draft.problem((*place, "name"), message, code="metrics")
+        seen.add(name or "")
+
+
+def target_and_impute(draft: Draft) -> Iterator[Problem]:
+    """`target` and `impute` need a method that uses results."""
+    method, stop = draft.get("method", kind=str), draft.get("early_terminate", "type", kind=str)
+    if method in ADAPTIVE_METHODS or (method is None and not has_blocks(draft)):
+        return
+    for key in ("target", "impute"):
+        if key in draft.names("metric") and not (key == "target" and stop == "target"):
+            what = "blocks" if has_blocks(draft) else f"method: {method}"
+            message = f"must not be given with {what}, got {key}"
+            hint = "it belongs to adaptive methods"
+            if key == "target":
+                hint += ", and to early_terminate: {type: target}"
+            yield draft.problem(("metric", key), message, code="method-key", hint=hint, at_key=True)

@@ -1,0 +1,190 @@
+"""What a trial runs: its image, interpreter, code and data."""
+
+import re
+from collections.abc import Collection, Iterator
+
+from sweepledger.problems import Problem
+from sweepledger.reader import DocumentPath, safe_repr
+from sweepledger.spec.draft import Draft
+from sweepledger.spec.rules.cluster import DNS_LABEL
+from sweepledger.spec.suggestions import did_you_mean
+from sweepledger.structs.program import LOCAL_IMAGE
+from sweepledger.structs.run_config import CodeMode
+
+DIGEST = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
+
+
+INTERPRETER = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./+-]{0,254}", re.ASCII)
+CODE_PART = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_.-]{0,254}", re.ASCII)
+GENERATED_FOLDERS = frozenset({".git", "overlays", "results"})
+"""Folders that change with every batch: as code, they would make every trial new."""
+
+
+def interpreter(draft: Draft) -> Iterator[Problem]:
+    """The interpreter is a name or a path without arguments."""
+    text = draft.get("run", "interpreter", kind=str)
+    if text is not None and not INTERPRETER.fullmatch(text):
+        message = (
+            f"must be the name or path of a Python interpreter, without arguments, got {safe_repr(text)}"
+        )
+        hint = "for example python3"
+        yield draft.problem(("run", "interpreter"), message, code="interpreter", hint=hint)
+
+
+def code_path(draft: Draft) -> Iterator[Problem]:
+    """The code is a folder inside the repository."""
+    text = draft.get("run", "code", "path", kind=str)
+    if text is None:
+        return
+    path = text.removesuffix("/")
+    if not is_inside(path):
+        message = f"must be a folder inside the repository, relative to it, got {safe_repr(text)}"
+        hint = "for example trainer; without .. and with letters, digits and _ . - only"
+        yield draft.problem(("run", "code", "path"), message, code="code-path", hint=hint)
+    elif path.split("/")[0] in GENERATED_FOLDERS:
+        message = (
+            f"must not be in {path.split('/')[0]}, which changes with every batch, got {safe_repr(text)}"
+        )
+        yield draft.problem(("run", "code", "path"), message, code="code-path")
+
+
+def program_path(draft: Draft) -> Iterator[Problem]:
+    """The program is a file of the code."""
+    text = draft.get("program", kind=str)
+    if text is None or is_inside(text):
+        return
+    message = f"must be a file inside the code's folder, relative to it, got {safe_repr(text)}"
+    mended = text.removeprefix("./").lstrip("/")
+    hint = f"for example {mended if is_inside(mended) else 'train.py'}"
+    hint += "; arguments belong in command" if " " in text else ""
+    yield draft.problem(("program",), message, code="program-path", hint=hint)
+
+
+def is_inside(path: str) -> bool:
+    """Return whether a relative path stays inside its folder and has only plain characters."""
+    return all(CODE_PART.fullmatch(part) and part not in {".", ".."} for part in path.split("/"))
+
+
+def dataset(draft: Draft) -> Iterator[Problem]:
+    """`run.data` names a dataset of the settings."""
+    name, known = draft.get("run", "data", kind=str), draft.settings.datasets
+    if name is not None and name not in known:
+        message = f"must be a dataset of the settings, got {safe_repr(name)}"
+        hint = did_you_mean(name, known) or "the settings have none: add it to datasets in sweepledger.yaml"
+        yield draft.problem(("run", "data"), message, code="unknown-dataset", hint=hint)
+
+
+def code_mode(draft: Draft) -> Iterator[Problem]:
+    """Cloning needs `code` in the settings, and an image."""
+    place = ("run", "code", "mode")
+    if draft.get(*place, kind=str) != CodeMode.CLONE:
+        return
+    if draft.settings.code is None:
+        message = "must be 'image' if the settings have no code to clone, got 'clone'"
+        hint = "add code, with url and image, to sweepledger.yaml"
+        yield draft.problem(place, message, code="code-mode", hint=hint)
+    if effective_image(draft) == LOCAL_IMAGE:
+        message = "must be left out if image is 'local', which runs the locked code directly, got 'clone'"
+        yield draft.problem(place, message, code="code-mode", hint="name an image by run.image")
+
+
+def effective_image(draft: Draft) -> str | None:
+    """Return the image of the spec, else of the settings; None if it is unknown."""
+    if "image" in draft.names("run"):
+        return draft.get("run", "image", kind=str)
+    return draft.settings.defaults.image
+
+
+LONGEST_IMAGE = 512
+_HOST = r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::[0-9]{1,5})?"
+_COMPONENT = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
+IMAGE_REPOSITORY = re.compile(rf"(?:{_HOST}/)?{_COMPONENT}(?:/{_COMPONENT})*", re.ASCII)
+IMAGE_TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}", re.ASCII)
+IMAGE = re.compile(rf"{IMAGE_REPOSITORY.pattern}(?::{IMAGE_TAG.pattern})?@{DIGEST.pattern}", re.ASCII)
+
+
+def run_image(draft: Draft) -> Iterator[Problem]:
+    """An image has a digest, and its repository is one that the settings list, if they list any."""
+    place, listed = ("run", "image"), draft.settings.images
+    found = list(_image(draft, place, listed))
+    yield from found
+    text = draft.get(*place, kind=str)
+    if found or not listed or text is None or text == LOCAL_IMAGE or text in listed:
+        return
+    repository = text.partition("@")[0]
+    repository = repository if ":" not in repository.rpartition("/")[2] else repository.rpartition(":")[0]
+    known = sorted({image.repository for image in listed.values()})
+    if repository not in known:
+        message = f"must be of a repository that images in sweepledger.yaml list, got {safe_repr(text)}"
+        yield draft.problem(place, message, code="image-not-listed", hint=f"listed: {', '.join(known)}")
+
+
+def default_image(draft: Draft) -> Iterator[Problem]:
+    """The default image has a digest or a name."""
+    yield from _image(draft, ("defaults", "image"), draft.names("images"))
+
+
+def code_image(draft: Draft) -> Iterator[Problem]:
+    """The image for cloning is one of the settings' images."""
+    place, known = ("code", "image"), draft.names("images")
+    name = draft.get(*place, kind=str)
+    if name is not None and name not in known:
+        hint = did_you_mean(name, known) or "there is none: add one with git to images"
+        message = f"must be one of the images, got {safe_repr(name)}"
+        yield draft.problem(place, message, code="image-reference", hint=hint)
+
+
+def named_images(draft: Draft) -> Iterator[Problem]:
+    """A named image has a valid repository, tag and digest."""
+    for name in draft.names("images"):
+        place: DocumentPath = ("images", name)
+        if name == LOCAL_IMAGE:
+            message = f"must not be {LOCAL_IMAGE!r}, which means no image"
+            yield draft.problem(place, message, code="image-reference", at_key=True)
+        yield from _repository(draft, (*place, "repository"))
+        for key, form, rule in (
+            ("tag", IMAGE_TAG, "must be a tag such as 1.4"),
+            ("digest", DIGEST, "must be sha256: and 64 lower-case hex digits"),
+        ):
+            text = draft.get(*place, key, kind=str)
+            if text is not None and not form.fullmatch(text):
+                yield draft.problem((*place, key), f"{rule}, got {safe_repr(text)}", code="image-reference")
+
+
+def pinned_images(draft: Draft) -> Iterator[Problem]:
+    """A named image has a digest; `sweep pin` skips this rule."""
+    for name in draft.names("images"):
+        place: DocumentPath = ("images", name)
+        if draft.get(*place, kind=dict) is not None and "digest" not in draft.names(*place):
+            tagged = "" if "tag" in draft.names(*place) else " --tag TAG"
+            hint = f"`sweep pin {name}{tagged}` finds the digest of its tag"
+            yield draft.problem(
+                (*place, "digest"), "must be given", code="missing-key", hint=hint, at_key=True
+            )
+
+
+def _repository(draft: Draft, place: DocumentPath) -> Iterator[Problem]:
+    text = draft.get(*place, kind=str)
+    if text is None or (len(text) <= LONGEST_IMAGE // 2 and IMAGE_REPOSITORY.fullmatch(text)):
+        return
+    hint = "write tag and digest under their own keys" if re.search(r"@|:[^/]*$", text) else None
+    message = f"must be a repository such as registry.example.org/team/train, got {safe_repr(text)}"
+    yield draft.problem(place, message, code="image-reference", hint=hint)
+
+
+def _image(draft: Draft, place: DocumentPath, known: Collection[str]) -> Iterator[Problem]:
+    text = draft.get(*place, kind=str)
+    if text is None or text == LOCAL_IMAGE or text in known:
+        return
+    if len(text) <= LONGEST_IMAGE and IMAGE.fullmatch(text):
+        return
+    message = f"must be 'local', a name among the images or name[:tag]@sha256:<64 hex digits>, got {safe_repr(text)}"
+    yield draft.problem(place, message, code="image-reference", hint=_image_hint(text, known))
+
+
+def _image_hint(text: str, known: Collection[str]) -> str | None:
+    if "@sha256:" in text:
+        return None
+    if known and DNS_LABEL.fullmatch(text):
+        return did_you_mean(text, known)
+    return "a tag can be moved: add the image's digest"

@@ -1,0 +1,214 @@
+"""The workload of a trial: resources, timeout, shape, pool and priority."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from sweepledger.problems import Problem
+from sweepledger.reader import DocumentPath, safe_repr
+from sweepledger.spec import units
+from sweepledger.spec.draft import Draft
+from sweepledger.spec.rules.cluster import DNS_LABEL
+from sweepledger.spec.rules.program import effective_image
+from sweepledger.spec.suggestions import did_you_mean, quoted_names
+from sweepledger.spec.sweep_builder import build_run
+from sweepledger.structs import node_pool, quantities
+from sweepledger.structs.node_pool import Pool
+from sweepledger.structs.program import LOCAL_IMAGE
+from sweepledger.structs.run_config import Resources, RunConfig, Shape
+from sweepledger.structs.settings import Controller
+
+RESOURCES = ("run", "resources")
+
+
+def cpu(draft: Draft) -> Iterator[Problem]:
+    """CPU cores are a Kubernetes quantity."""
+    yield from units.cores_problems(draft, (*RESOURCES, "cpu"))
+
+
+def memory(draft: Draft) -> Iterator[Problem]:
+    """Memory, scratch and shared memory are Kubernetes quantities."""
+    for key in ("memory", "scratch", "shared_memory"):
+        yield from units.memory_problems(draft, (*RESOURCES, key))
+
+
+def shared_memory(draft: Draft) -> Iterator[Problem]:
+    """Shared memory is at most the memory, which contains it."""
+    place = (*RESOURCES, "shared_memory")
+    shared = draft.get(*place, kind=str)
+    whole = draft.get(*RESOURCES, "memory", kind=str) or Resources().memory
+    if shared is None or not (units.is_memory(shared) and units.is_memory(whole)):
+        return
+    if quantities.parse_quantity(shared) > quantities.parse_quantity(whole):
+        message = f"must be at most the memory ({whole}), which contains it, got {safe_repr(shared)}"
+        yield draft.problem(place, message, code="shared-memory", hint="raise run.resources.memory as well")
+
+
+def timeout(draft: Draft) -> Iterator[Problem]:
+    """The timeout is a valid time."""
+    yield from units.duration_problems(draft, ("run", "timeout"), units.seconds)
+
+
+SHAPES_WITHOUT_RETRIES = frozenset({Shape.MPI_JOB, Shape.PYTORCH_JOB, Shape.TF_JOB})
+
+
+def chosen_shape(draft: Draft) -> Shape | None:
+    """Return the shape of a spec; None if it names none, or an unknown one."""
+    name = draft.get("run", "shape", kind=str)
+    return Shape(name) if name in set(Shape) else None
+
+
+def shape_keys(draft: Draft) -> Iterator[Problem]:
+    """`nodes` and `processes` need a shape with several pods, and `max_failed` an Indexed Job."""
+    written, shape = draft.names("run"), chosen_shape(draft)
+    if "shape" in written and shape is None:
+        return
+    found = f"got {str(shape)!r}" if shape else "got no shape"
+    for key in ("nodes", "processes"):
+        if key in written and not (shape and shape.is_distributed):
+            message = f"needs a shape with several pods, {found}"
+            hint = "delete the key, or choose a shape such as train-job or mpi-job"
+            yield draft.problem(("run", key), message, code="shape-key", hint=hint, at_key=True)
+    if "max_failed" in written and shape not in {None, Shape.INDEXED}:
+        message = f"needs shape 'indexed', {found}"
+        yield draft.problem(
+            ("run", "max_failed"), message, code="shape-key", hint="delete the key", at_key=True
+        )
+
+
+def shape_retries(draft: Draft) -> Iterator[Problem]:
+    """Warn of retries with shapes whose trials run once: their kinds cannot restart a single trial."""
+    shape = chosen_shape(draft)
+    written = "retries" in draft.names("run")
+    retries = draft.number("run", "retries") if written else draft.settings.defaults.retries
+    if shape in SHAPES_WITHOUT_RETRIES and retries:
+        message = f"shape {str(shape)!r} runs each trial once, so its retries ({retries}) have no effect"
+        hint = "`sweep retry` requests failed trials again; train-job and job-set support retries"
+        place = ("run", "retries" if written else "shape")
+        yield draft.warning(place, message, code="retries-unused", hint=hint, at_key=written)
+
+
+def shape_image(draft: Draft) -> Iterator[Problem]:
+    """A shape with several pods needs an image."""
+    shape = chosen_shape(draft)
+    if shape and shape.is_distributed and effective_image(draft) == LOCAL_IMAGE:
+        message = f"must be 'jobs' or 'indexed' if image is 'local', got {safe_repr(str(shape))}"
+        hint = "name an image by run.image"
+        yield draft.problem(("run", "shape"), message, code="shape-image", hint=hint)
+
+
+def cluster_image(draft: Draft) -> Iterator[Problem]:
+    """A sweep in a cluster needs an image."""
+    controller, shape = draft.settings.controller, chosen_shape(draft)
+    if (
+        controller is Controller.NONE
+        or (shape and shape.is_distributed)
+        or effective_image(draft) != LOCAL_IMAGE
+    ):
+        return
+    is_written = "image" in draft.names("run")
+    message = f"must be a container image if controller is {str(controller)!r}, got {LOCAL_IMAGE!r}"
+    hint = "name one by run.image, or for every sweep by defaults.image in sweepledger.yaml"
+    yield draft.problem(("run", "image"), message, code="image-missing", hint=hint, at_key=not is_written)
+
+
+POOL = ("run", "pool")
+
+
+def pool_name(draft: Draft) -> Iterator[Problem]:
+    """`run.pool` names a pool of the settings."""
+    name, known = draft.get(*POOL, kind=str), draft.settings.pools
+    if name is not None and name not in known:
+        hint = did_you_mean(name, known) or "the settings have none: add it to pools in sweepledger.yaml"
+        message = f"must be a pool of the settings, got {safe_repr(name)}"
+        yield draft.problem(POOL, message, code="unknown-pool", hint=hint)
+
+
+def priority(draft: Draft) -> Iterator[Problem]:
+    """A priority needs a pool with a queue."""
+    place, pool = ("run", "priority"), chosen_pool(draft)
+    name = draft.get(*place, kind=str)
+    if name is None:
+        return
+    if not DNS_LABEL.fullmatch(name):
+        message = f"must be the name of a WorkloadPriorityClass, got {safe_repr(name)}"
+        yield draft.problem(place, message, code="queue-priority")
+    if pool is None and _names_no_pool(draft):
+        message = "needs a pool with a queue, got no pool"
+        yield draft.problem(place, message, code="queue-priority", hint=_queue_hint(draft), at_key=True)
+    elif pool is not None and pool.queue is None:
+        message = f"needs a pool with a queue, got {pool.name!r}, which has none"
+        yield draft.problem(place, message, code="queue-priority", hint=_queue_hint(draft), at_key=True)
+
+
+def pool_fit(draft: Draft) -> Iterator[Problem]:
+    """A trial fits on a node of its pool; otherwise it would be pending forever."""
+    pool, run = chosen_pool(draft), _requested_run(draft)
+    if pool is None or run is None:
+        return
+    insufficient = tuple(node_pool.insufficient_resources(run, pool.node))
+    for name in insufficient:
+        place, requested, available = _lacking_resource(run, pool, name)
+        message = f"must fit on a node of pool {pool.name!r} with its {available}, got {requested}"
+        yield draft.problem(_written_path(draft, place), message, code="pool-fit", hint=_fit_hint(draft, run))
+    if not insufficient and pool.max_nodes is not None and not node_pool.max_concurrent_trials(run, pool):
+        needed = node_pool.required_nodes(replace(run, parallelism=1), pool, 1)
+        message = (
+            f"must fit on the {pool.max_nodes} nodes of pool {pool.name!r}, got a trial that needs {needed}"
+        )
+        yield draft.problem(
+            _written_path(draft, ("run", "nodes")), message, code="pool-fit", hint=_fit_hint(draft, run)
+        )
+
+
+def chosen_pool(draft: Draft) -> Pool | None:
+    """Return the pool of a spec, or the settings' default; None if there is none."""
+    name = draft.get(*POOL, kind=str) if "pool" in draft.names("run") else draft.settings.defaults.pool
+    return draft.settings.pools.get(name or "")
+
+
+def _names_no_pool(draft: Draft) -> bool:
+    """Return whether the spec names no pool."""
+    return "pool" not in draft.names("run")
+
+
+def _requested_run(draft: Draft) -> RunConfig | None:
+    """Return the requested resources; None if they are invalid, which other rules report."""
+    resources, nodes = draft.get("run", "resources", kind=dict), draft.number("run", "nodes")
+    if any(place[:2] in {("run", "resources"), ("run", "nodes")} for place in draft.broken):
+        return None
+    try:
+        return build_run({"resources": resources or {}, "nodes": nodes or 1}, draft.settings)
+    except ValueError:
+        return None
+
+
+def _lacking_resource(run: RunConfig, pool: Pool, name: str) -> tuple[DocumentPath, str, str]:
+    place, requested, node = ("run", "resources", name), run.resources, pool.node
+    match name:
+        case "cpu":
+            return place, f"{requested.cpu} CPU", f"{node.cpu} CPU"
+        case "memory":
+            return place, requested.memory, node.memory
+        case _:
+            return place, f"{requested.gpu} GPU", f"{node.gpu} GPU"
+
+
+def _written_path(draft: Draft, place: DocumentPath) -> DocumentPath:
+    """Return the path if it is written, else that of the pool: a default has no position."""
+    written = place[-1] in draft.names(*place[:-1])
+    return place if written else POOL if "pool" in draft.names("run") else ("run",)
+
+
+def _fit_hint(draft: Draft, run: RunConfig) -> str:
+    able = [
+        pool.name
+        for pool in draft.settings.pools.values()
+        if not any(node_pool.insufficient_resources(run, pool.node))
+        and node_pool.max_concurrent_trials(run, pool) != 0
+    ]
+    return f"it fits in {quoted_names(able)}" if able else "it fits in no pool of the settings: request less"
+
+
+def _queue_hint(draft: Draft) -> str:
+    able = [pool.name for pool in draft.settings.pools.values() if pool.queue is not None]
+    return f"pools with a queue: {quoted_names(able)}" if able else "no pool has a queue: delete the key"

@@ -1,0 +1,301 @@
+"""The Sweep of a draft without problems: blocks, metrics, early stopping, command and run."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+from sweepledger.problems import NO_POSITION, Problem, Severity, SourcePosition
+from sweepledger.reader import DocumentPath
+from sweepledger.spec import units
+from sweepledger.spec.draft import Draft, RawMapping
+from sweepledger.spec.sections import Section, is_shuffled, sections
+from sweepledger.spec.space_builder import build_space, frozen_value
+from sweepledger.structs.early_stopping import (
+    DEFAULT_ETA,
+    EarlyStop,
+    HyperbandStop,
+    PatienceStop,
+    PercentileStop,
+    TargetStop,
+)
+from sweepledger.structs.metric import Goal, Impute, Metric, MetricFormat, MetricSource, Reduce
+from sweepledger.structs.program import DEFAULT_COMMAND, PROGRAM_MACRO
+from sweepledger.structs.record import Status
+from sweepledger.structs.run_config import CodeMode, Resources, RunConfig, Shape
+from sweepledger.structs.search_block import (
+    ADAPTIVE_METHODS,
+    AdaptiveSearch,
+    Block,
+    ConfigurationList,
+    GridSearch,
+    Method,
+    RandomSearch,
+    Resource,
+    Rounds,
+    Sampler,
+)
+from sweepledger.structs.settings import Settings
+from sweepledger.structs.space import SearchSpace
+from sweepledger.structs.sweep import Budget, Retry, Script, Sweep
+from sweepledger.structs.values import Value, bytes_digest
+
+
+def build_run(data: Mapping[str, Any], settings: Settings) -> RunConfig:
+    """Build the section `run` of a spec without problems."""
+    default, usual, code = RunConfig(), settings.defaults, data.get("code", {})
+    failed, expected = data.get("max_failed"), data.get("expected_minutes")
+    return RunConfig(
+        image=data.get("image"),
+        interpreter=data.get("interpreter", default.interpreter),
+        code_path=code.get("path", default.code_path).removesuffix("/"),
+        code_mode=CodeMode(code.get("mode", default.code_mode)),
+        data=data.get("data"),
+        pool=data.get("pool", usual.pool),
+        priority=data.get("priority"),
+        resources=build_resources(data.get("resources", {})),
+        parallelism=int(data.get("parallelism", default.parallelism)),
+        retries=int(data.get("retries", usual.retries)),
+        timeout_seconds=units.seconds(data["timeout"]) if "timeout" in data else usual.timeout_seconds,
+        expected_minutes=None if expected is None else float(expected),
+        seed_base=int(data.get("seed_base", default.seed_base)),
+        shape=Shape(data["shape"]) if "shape" in data else None,
+        max_failed=None if failed is None else int(failed),
+        nodes=int(data.get("nodes", default.nodes)),
+        processes=int(data.get("processes", default.processes)),
+        secrets=tuple(dict.fromkeys(data.get("secrets", ()))),
+        egress=tuple(dict.fromkeys(data.get("egress", ()))),
+        environment=MappingProxyType(dict(data.get("environment", {}))),
+        hyperparams_file=data.get("hyperparams_file", default.hyperparams_file),
+    )
+
+
+def build_resources(data: Mapping[str, Any]) -> Resources:
+    """Build the resources of one pod."""
+    default, shared = Resources(), data.get("shared_memory")
+    return Resources(
+        cpu=units.cores(data.get("cpu", default.cpu)),
+        memory=units.memory(data.get("memory", default.memory)),
+        gpu=int(data.get("gpu", default.gpu)),
+        scratch=units.memory(data.get("scratch", default.scratch)),
+        shared_memory=None if shared is None else units.memory(shared),
+    )
+
+
+MEDIAN = 50.0
+
+
+def build_metrics(data: RawMapping) -> tuple[Metric, ...]:
+    """Build the metrics: the first of several sets how all are reported."""
+    written: list[RawMapping] = data.get("metrics") or [data["metric"]]
+    reported = {key: value for key, value in written[0].items() if key in {"source", "format", "reduce"}}
+    return tuple(_metric({**metric, **reported}) for metric in written)
+
+
+def _metric(section: RawMapping) -> Metric:
+    return Metric(
+        section["name"],
+        Goal(section.get("goal", Goal.MINIMIZE)),
+        MetricSource(section.get("source", MetricSource.RESULT)),
+        MetricFormat(section["format"]) if "format" in section else None,
+        Reduce(section.get("reduce", Reduce.LAST)),
+        float(section["target"]) if "target" in section else None,
+        Impute(section.get("impute", Impute.WORST)),
+    )
+
+
+def build_search(data: RawMapping, space: SearchSpace, seed: int) -> AdaptiveSearch:
+    """Build an adaptive search; the caller adds its position and its cap."""
+    rounds, resource = data["rounds"], data.get("resource")
+    return AdaptiveSearch(
+        Method(data["method"]),
+        space,
+        seed,
+        Rounds(int(rounds["size"]), _integer_key(rounds, "max"), _integer_key(rounds, "patience")),
+        tuple(data.get("start", ())),
+        None if resource is None else _resource(resource),
+    )
+
+
+def _resource(written: RawMapping) -> Resource:
+    return Resource(
+        written["parameter"], int(written["min"]), int(written["max"]), int(written.get("eta", 3))
+    )
+
+
+def build_early_stop(written: RawMapping | None) -> EarlyStop | None:
+    """Build the rule of early stopping; None if the spec has none."""
+    match written:
+        case None:
+            return None
+        case {"type": "hyperband"}:
+            first, last, count = (_integer_key(written, key) for key in ("min_iter", "max_iter", "s"))
+            eta = float(written.get("eta", DEFAULT_ETA))
+            return HyperbandStop(first, last, count, eta, strict=written.get("strict", False))
+    first, last = _integer_key(written, "min_iter") or 1, _integer_key(written, "max_iter")
+    match written:
+        case {"type": "median" | "percentile"}:
+            share, least = float(written.get("percentile", MEDIAN)), int(written.get("min_trials", 3))
+            return PercentileStop(share, first, last, least)
+        case {"type": "patience", "patience": patience}:
+            return PatienceStop(int(patience), float(written.get("min_delta", 0)), first, last)
+        case {"type": "target"}:
+            return TargetStop(first)
+        case _:
+            raise AssertionError(f"the rules let through {written!r}")
+
+
+def _integer_key(written: RawMapping, key: str) -> int | None:
+    return int(written[key]) if key in written else None
+
+
+SCRIPT_PATH = re.compile(r"(?:\w[\w.-]*/)*\w[\w.-]*\.[A-Za-z]\w*", re.ASCII)
+"""Elements of a command that look like the path of a file."""
+PROGRAM_SUFFIXES = frozenset({"R", "bash", "jl", "js", "lua", "pl", "py", "r", "rb", "sh"})
+"""Suffixes of files that are started rather than read."""
+
+
+def build_sweep(draft: Draft, warnings: tuple[Problem, ...] = ()) -> Sweep:
+    """Build the sweep of a draft without problems."""
+    document, data = draft.document, draft.document.data
+    blocks = tuple(_block(draft, section) for section in sections(draft))
+    run = _with_whole_rounds(build_run(data.get("run", {}), draft.settings), draft, blocks)
+    metrics = build_metrics(data)
+    return Sweep(
+        name=data["name"],
+        description=data.get("description", ""),
+        metric=metrics[0],
+        blocks=blocks,
+        command=_command(data, run),
+        run=run,
+        path=document.file,
+        digest=_digest(draft),
+        replicates=int(data.get("replicates", 1)),
+        budget=_budget(draft),
+        cancel=tuple(data.get("cancel", ())),
+        retry=tuple(map(_retry, data.get("retry", ()))),
+        limits=draft.settings.limits,
+        pool=draft.settings.pools.get(run.pool or ""),
+        pool_place=_pool_place(draft),
+        shape_place=draft.place(("run", "shape")) if run.shape else NO_POSITION,
+        code_place=_code_place(draft),
+        scripts=tuple(_scripts(draft, run)),
+        warnings=warnings,
+        other_metrics=metrics[1:],
+        early_stop=build_early_stop(data.get("early_terminate")),
+    )
+
+
+def _with_whole_rounds(run: RunConfig, draft: Draft, blocks: tuple[Block, ...]) -> RunConfig:
+    """Return the run with the parallelism of a whole round, if each trial is a Job and the spec sets none."""
+    match blocks:
+        case (AdaptiveSearch() as found,) if found.method.has_parents and "parallelism" not in draft.names(
+            "run"
+        ):
+            return replace(run, parallelism=found.largest_round)
+        case _:
+            return run
+
+
+def _digest(draft: Draft) -> str:
+    """Return the digest of the spec's text and its files: the same for checkouts with CRLF line ends."""
+    parts = [draft.document.text, *(table.text for table in draft.tables.values())]
+    # No text holds NUL, so nothing can move from one part to the next unseen.
+    return bytes_digest("\0".join(parts).encode())
+
+
+def _command(data: Mapping[str, Any], run: RunConfig) -> tuple[str, ...]:
+    # A trial starts beside the folder of the code, as in the repository.
+    program = f"{run.code_path}/{data.get('program', '')}"
+    elements = data.get("command", DEFAULT_COMMAND)
+    return tuple(element.replace(PROGRAM_MACRO, program) for element in elements)
+
+
+def _code_place(draft: Draft) -> SourcePosition:
+    if draft.get("run", "code", "path", kind=str) is not None:
+        return draft.place(("run", "code", "path"))
+    return draft.place(("program" if "program" in draft.names() else "command",), at_key=True)
+
+
+def _scripts(draft: Draft, run: RunConfig) -> Iterator[Script]:
+    """Yield the files of the code that a trial starts or may read."""
+    program, folder = draft.get("program", kind=str), f"{run.code_path}/"
+    if program is not None:
+        yield Script(program, draft.place(("program",)), Severity.ERROR)
+    starts = program is not None
+    for path, text in draft.texts("command"):
+        inside = text.removeprefix(folder)
+        if inside != text:
+            starts = True
+            if SCRIPT_PATH.fullmatch(inside):
+                yield Script(inside, draft.place(path), Severity.WARNING)
+        elif not starts and SCRIPT_PATH.fullmatch(text) and text.rpartition(".")[2] in PROGRAM_SUFFIXES:
+            starts = True  # what comes after the program are its arguments
+            yield Script(text, draft.place(path), Severity.WARNING, is_inside=False)
+
+
+def _block(draft: Draft, section: Section) -> Block:
+    found, place = build_space(draft, section), _place(draft, section.path)
+    seed = _integer_at(draft, (*section.path, "seed"))
+    seed = _integer_at(draft, ("seed",)) if seed is None else seed
+    cap = _integer_at(draft, (*section.path, "run_cap"))
+    match section.method:
+        case "grid":
+            return GridSearch(found, cap, seed if is_shuffled(draft, section) else None, place)
+        case "list":
+            return ConfigurationList(found, _assignments(draft, section.path), place)
+        case method if method in ADAPTIVE_METHODS:
+            assert seed is not None
+            return replace(build_search(draft.document.data, found, seed), cap=cap, place=place)
+        case method:
+            assert seed is not None
+            assert cap is not None
+            return RandomSearch(Sampler(method or ""), found, seed, cap, place)
+
+
+def _place(draft: Draft, path: DocumentPath) -> SourcePosition:
+    """Return the position for problems of a whole search: its block, else its parameters."""
+    if path:
+        return draft.place(path)
+    keys = [key for key in ("parameters", "assignments", "file") if key in draft.names()]
+    return draft.place((keys[0],), at_key=True)
+
+
+def _integer_at(draft: Draft, path: DocumentPath) -> int | None:
+    number = draft.number(*path)
+    return None if number is None else int(number)
+
+
+def _assignments(draft: Draft, path: DocumentPath) -> tuple[Mapping[str, Value], ...]:
+    if path in draft.tables:
+        return draft.tables[path].rows
+    return tuple(
+        MappingProxyType({name: frozen_value(item) for name, item in written.items()})
+        for _, written in draft.items(*path, "assignments")
+    )
+
+
+def _budget(draft: Draft) -> Budget:
+    most, hours = _integer_at(draft, ("budget", "max_trials")), draft.number("budget", "max_gpu_hours")
+    written = draft.names("budget")
+    trials_place, hours_place = (
+        draft.place(("budget", key), at_key=True) if key in written else NO_POSITION
+        for key in ("max_trials", "max_gpu_hours")
+    )
+    return Budget(most, None if hours is None else float(hours), trials_place, hours_place)
+
+
+def _pool_place(draft: Draft) -> SourcePosition:
+    keys = [key for key in ("parallelism", "nodes", "pool") if key in draft.names("run")]
+    return draft.place(("run", *keys[:1])) if keys else NO_POSITION
+
+
+def _retry(written: str | Mapping[str, Any]) -> Retry:
+    match written:
+        case str():
+            return Retry(written)
+        case {"batch": batch, "only": only}:
+            return Retry(batch, frozenset(map(Status, only)))
+        case _:
+            return Retry(written["batch"])

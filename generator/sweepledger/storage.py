@@ -1,0 +1,165 @@
+"""Atomic writes of files, and errors of the file system as errors for users.
+
+Files are written under temporary names. The writer holds a lock on its temporary file or folder, and the
+lock ends with its process. A temporary file without a lock was therefore left by a crash, and is removed.
+On a file system without locks nothing is removed.
+"""
+
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from sweepledger.errors import StorageError
+
+TEMPORARY = ".tmp"
+
+
+def storage_error(path: object, error: OSError) -> StorageError:
+    """Return an error that names a path and what the operating system reports."""
+    return StorageError(f"{path}: {(error.strerror or str(error)).lower()}")
+
+
+@contextmanager
+def storage_errors(path: Path) -> Iterator[None]:
+    """Turn an OSError of the block into a StorageError that names the file."""
+    try:
+        yield
+    except OSError as error:
+        raise storage_error(path if _is_internal_name(error.filename) else error.filename, error) from error
+
+
+def _is_internal_name(name: object) -> bool:
+    """Return whether a name means nothing to the user: a temporary one, or one without its folder."""
+    parts = Path(name).parts if isinstance(name, str) else ()
+    # The errors of shutil.rmtree contain the last part alone, because it opens folder after folder.
+    return len(parts) < 2 or any(part.endswith(TEMPORARY) for part in parts)  # noqa: PLR2004 - a folder and a name
+
+
+def write_file(path: Path, content: bytes) -> bool:
+    """Replace a file atomically; return whether it changed. Raises StorageError."""
+    with storage_errors(path):
+        clear_leftovers(path.parent, path.name)
+        if path.is_file() and not path.is_symlink() and path.read_bytes() == content:
+            return False
+        ensure_folders(path.parent)
+        descriptor, name = temporary_file(path.parent, path.name)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                write_synced(file.fileno(), content)
+                name.replace(path)  # while the lock is held, or another writer might clear it
+        except BaseException:
+            name.unlink(missing_ok=True)
+            raise
+        sync_folder(path.parent)
+        return True
+
+
+def append_file(path: Path, content: bytes) -> None:
+    """Append to a file that other processes append to as well. Raises StorageError."""
+    with storage_errors(path), path.open("ab") as file:
+        file.write(content)
+
+
+def remove_file(path: Path) -> None:
+    """Remove a file if it exists. Raises StorageError."""
+    with storage_errors(path):
+        path.unlink(missing_ok=True)
+
+
+def temporary_file(place: Path, name: str) -> tuple[int, Path]:
+    """Create a temporary file for `name` in a folder; return its descriptor, which holds a lock, and path."""
+    return _create_locked(lambda: tempfile.mkstemp(TEMPORARY, _temporary_prefix(name), place))
+
+
+def _create_locked(make: Callable[[], tuple[int, str]]) -> tuple[int, Path]:
+    """Create a temporary file or folder and lock it; repeat if it was cleared before it was locked."""
+    while True:
+        descriptor, name = make()
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        with suppress(FileNotFoundError):
+            if Path(name).stat().st_ino == os.fstat(descriptor).st_ino:
+                return descriptor, Path(name)
+        os.close(descriptor)
+
+
+@contextmanager
+def temporary_folder(place: Path, name: str) -> Iterator[Path]:
+    """Create a temporary folder for `name` in a folder; it is removed at the end of the block."""
+
+    def make() -> tuple[int, str]:
+        made = tempfile.mkdtemp(TEMPORARY, _temporary_prefix(name), place)
+        try:
+            return os.open(made, os.O_RDONLY), made
+        except OSError:
+            Path(made).rmdir()
+            raise
+
+    ensure_folders(place)
+    clear_leftovers(place, name)
+    descriptor, made = _create_locked(make)
+    try:
+        yield made
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+        os.close(descriptor)
+
+
+def clear_leftovers(place: Path, name: str | None = None) -> None:
+    """Remove temporary files that crashes left for `name`, or for all names. Never fails."""
+    start = "." if name is None else _temporary_prefix(name)
+    with suppress(OSError), os.scandir(place) as entries:
+        left = [entry for entry in entries if entry.name.startswith(start)]
+        for entry in left:
+            if entry.name.endswith(TEMPORARY):
+                _clear_entry(entry)
+
+
+def _clear_entry(entry: os.DirEntry[str]) -> None:
+    with suppress(OSError):
+        descriptor = os.open(entry.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if entry.is_dir(follow_symlinks=False):
+                shutil.rmtree(entry.path)
+            else:
+                Path(entry.path).unlink()
+        finally:
+            os.close(descriptor)
+
+
+def write_synced(descriptor: int, content: bytes) -> None:
+    """Write content to the disk, readable for all users."""
+    os.fchmod(descriptor, 0o644)
+    view = memoryview(content)
+    while view:
+        view = view[os.write(descriptor, view) :]
+    os.fsync(descriptor)
+
+
+def ensure_folders(path: Path) -> None:
+    """Create a folder and its parents, each synced to the disk."""
+    missing = []
+    while not path.is_dir():
+        missing.append(path)
+        path = path.parent
+    for folder in reversed(missing):
+        folder.mkdir(exist_ok=True)
+        sync_folder(folder.parent)
+
+
+def sync_folder(path: Path) -> None:
+    """Sync the names in a folder to the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _temporary_prefix(name: str) -> str:
+    return f".{name}."

@@ -1,0 +1,175 @@
+"""Kubernetes vocabulary: labels, variables, kinds by shape, helper pods, supported versions.
+
+Render, policy and the engine share these definitions.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from sweepledger.structs.run_config import Shape
+
+Manifest = Mapping[str, Any]
+"""One Kubernetes document as data."""
+
+SWEEP_LABEL = "sweepledger.dev/sweep"
+BATCH_LABEL = "sweepledger.dev/batch"
+TRIAL_LABEL = "sweepledger.dev/trial"
+INDEX_LABEL = "sweepledger.dev/index"
+"""On objects and pods of a single trial: its row in the table."""
+EGRESS_LABEL = "sweepledger.dev/egress-"
+"""Followed by the name of an egress: the platform's NetworkPolicy of that egress selects the pod."""
+
+GENERATOR_LABELS: Mapping[str, str] = MappingProxyType(
+    {"app.kubernetes.io/name": "sweepledger", "app.kubernetes.io/managed-by": "sweepledger"}
+)
+"""Labels of every object that sweepledger writes."""
+
+QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
+GPU_PRODUCT_LABEL = "nvidia.com/gpu.product"
+"""NVIDIA's feature discovery puts this label on nodes."""
+
+TRIAL_ACCOUNT = "sweep-trial"
+"""The service account of trials: no rights, no token."""
+TRIAL_USER = 65532
+"""User and group of trials; above 10,000, so that no user of a node has it."""
+COMPLETION_INDEX_VARIABLE = "JOB_COMPLETION_INDEX"
+"""Kubernetes sets it in every container of an Indexed Job, unless the container sets it."""
+COMPLETION_INDEX_ANNOTATION = "batch.kubernetes.io/job-completion-index"
+INDEX_FAILURE_ANNOTATION = "batch.kubernetes.io/job-index-failure-count"
+"""How often the pods of an index have failed."""
+INDEX_VARIABLE = "SWEEP_INDEX"
+"""Variable with the row of a pod that has no completion index."""
+PARENT_VARIABLE, PARENT_PATH = "SWEEP_PARENT", "/sweep/parent"
+"""Variable and mount path of the parent trial's checkpoints, read-only."""
+PARENT_ID_VARIABLE = "SWEEP_PARENT_ID"
+"""Variable with the id of the parent trial, for the record."""
+CHECKPOINTS_FOLDER = "checkpoints"
+"""Folder of checkpoints in a trial's own folder."""
+CODE_CONTAINER = "code"
+"""The init container that fetches the code."""
+MPI_WORKER_COMMAND: tuple[tuple[str, ...], tuple[str, ...]] = (
+    ("/usr/sbin/sshd",),
+    ("-De", "-f", "/home/mpiuser/.sshd_config"),
+)
+"""Command and arguments of an MPI worker until rank 0 starts its processes there."""
+
+
+RESULTS_VOLUME = "results"
+CHECKPOINTS_VOLUME = "checkpoints"
+ARTIFACTS_VOLUME = "artifacts"
+
+
+def trial_folder(batch: str, index: int | str) -> dict[str, str]:
+    """Return the mount fields of a trial's own folder on a volume that it writes to."""
+    return {"subPath": f"{batch}/{index}"}
+
+
+def trial_folder_by_variable(batch: str, variable: str) -> dict[str, str]:
+    """Return the same for a template of many trials, whose pods know their index by a variable."""
+    return {"subPathExpr": f"{batch}/$({variable})"}
+
+
+def parent_mount(volume: str, folder: str) -> dict[str, str | bool]:
+    """Return the read-only mount of the checkpoints in another trial's folder of a volume."""
+    subpath = f"{folder}/{CHECKPOINTS_FOLDER}"
+    return {"name": volume, "mountPath": PARENT_PATH, "readOnly": True, "subPath": subpath}
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A Kubernetes kind with its names in manifests, access rules and the API."""
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    policy: tuple[str, ...] = ()
+    """Path of the fields `suspend` and `activeDeadlineSeconds`; empty if the kind runs nothing."""
+    has_ttl: bool = False
+    """Whether `ttlSecondsAfterFinished` exists at that path."""
+    replicas: str | None = None
+    """Key in the spec that contains one pod template per role; None: there are no roles."""
+
+    @property
+    def api_version(self) -> str:
+        """Value of `apiVersion` in manifests."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def resource(self) -> str:
+        """Name for kubectl."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+
+RUN_POLICY_PATH = ("spec", "runPolicy")
+
+CONFIG_MAP = Kind("", "v1", "ConfigMap", "configmaps")
+JOB = Kind("batch", "v1", "Job", "jobs", ("spec",), has_ttl=True)
+TRAIN_JOB = Kind("trainer.kubeflow.org", "v1alpha1", "TrainJob", "trainjobs", ("spec",))
+TRAINING_RUNTIME = Kind("trainer.kubeflow.org", "v1alpha1", "TrainingRuntime", "trainingruntimes")
+MPI_JOB = Kind("kubeflow.org", "v2beta1", "MPIJob", "mpijobs", RUN_POLICY_PATH, True, "mpiReplicaSpecs")
+JOB_SET = Kind("jobset.x-k8s.io", "v1alpha2", "JobSet", "jobsets", ("spec",), has_ttl=True)
+PYTORCH_JOB = Kind(
+    "kubeflow.org", "v1", "PyTorchJob", "pytorchjobs", RUN_POLICY_PATH, True, "pytorchReplicaSpecs"
+)
+TF_JOB = Kind("kubeflow.org", "v1", "TFJob", "tfjobs", RUN_POLICY_PATH, True, "tfReplicaSpecs")
+
+WORKLOAD_KINDS: Mapping[Shape, Kind] = MappingProxyType(
+    {
+        Shape.JOBS: JOB,
+        Shape.INDEXED: JOB,
+        Shape.TRAIN_JOB: TRAIN_JOB,
+        Shape.MPI_JOB: MPI_JOB,
+        Shape.JOB_SET: JOB_SET,
+        Shape.PYTORCH_JOB: PYTORCH_JOB,
+        Shape.TF_JOB: TF_JOB,
+    }
+)
+"""Kind of the workload of each shape."""
+
+SHARED_KINDS: Mapping[Shape, tuple[Kind, ...]] = MappingProxyType({Shape.TRAIN_JOB: (TRAINING_RUNTIME,)})
+"""Kinds of objects that the trials of a batch share, in addition to ConfigMaps."""
+
+WORKLOAD_KINDS_BY_NAME: Mapping[str, Kind] = MappingProxyType(
+    {kind.kind: kind for kind in WORKLOAD_KINDS.values()}
+)
+"""By name."""
+
+
+COMPONENT_LABEL = "app.kubernetes.io/component"
+
+
+@dataclass(frozen=True, slots=True)
+class HelperPod:
+    """A short-lived pod with one container."""
+
+    component: str
+    """Value of the component label, which selects the pod."""
+    command: tuple[str, ...]
+
+
+DOCTOR_POD = HelperPod(
+    "sweep-doctor",
+    ("python3", "-c", "import os; p = '/sweep/results/written'; open(p, 'w').close(); os.remove(p)"),
+)
+"""Writes to the results volume as a trial does, in a folder named after the component."""
+
+READER_POD_SECONDS = 1800
+"""Deadline of a reader pod, even if the client dies."""
+
+READER_POD = HelperPod("sweep-reader", ("sleep", str(READER_POD_SECONDS)))
+"""Sleeps while a client copies results from a volume, which it mounts read-only."""
+
+
+OLDEST_VERSION = (1, 30)
+"""Rendered manifests need no newer version."""
+NEWEST_VERSION = (1, 37)
+"""Rendered manifests use nothing that this version has removed."""
+
+
+def format_version(version: tuple[int, int]) -> str:
+    """Return a version such as `1.30`."""
+    return ".".join(map(str, version))

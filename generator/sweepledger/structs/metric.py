@@ -1,0 +1,127 @@
+"""Metrics: goal and target, how trials report them, what a diverged trial counts as, and the Pareto front."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+
+MAX_METRIC_NAME_LENGTH = 63
+METRIC_NAME = re.compile(rf"[A-Za-z][A-Za-z0-9_./@-]{{0,{MAX_METRIC_NAME_LENGTH - 1}}}", re.ASCII)
+
+
+class MetricSource(StrEnum):
+    """Where a trial reports its metrics."""
+
+    RESULT = "result"
+    """JSON in the file `$SWEEP_RESULT`."""
+    STDOUT = "stdout"
+    """Lines on standard output."""
+
+
+class MetricFormat(StrEnum):
+    """Format in which a trial reports its metrics."""
+
+    JSON = "json"
+    """One JSON object in a file."""
+    JSONL = "jsonl"
+    """One JSON object per line, with its step."""
+    TEXT = "text"
+    """Lines that contain `name=value`."""
+    LOG = "log"
+    """Lines `key,value`."""
+
+
+class Reduce(StrEnum):
+    """Which value of a metric counts if a trial reports several."""
+
+    LAST = "last"
+    MIN = "min"
+    MAX = "max"
+
+
+DEFAULT_FORMATS: Mapping[MetricSource, MetricFormat] = MappingProxyType(
+    {MetricSource.RESULT: MetricFormat.JSON, MetricSource.STDOUT: MetricFormat.TEXT}
+)
+"""Format if the spec names none."""
+
+STREAM_FORMATS = frozenset({MetricFormat.JSONL, MetricFormat.TEXT})
+"""Formats in which a trial can report a metric several times."""
+
+
+class Impute(StrEnum):
+    """The value that a diverged trial counts as."""
+
+    WORST = "worst"
+    """The worst value of all trials that are ok."""
+    BEST = "best"
+    """The best value of all trials that are ok."""
+    LATEST = "latest"
+    """Its last finite value; the worst value if it reported none."""
+
+
+class Goal(StrEnum):
+    """Direction of optimization."""
+
+    MAXIMIZE = "maximize"
+    MINIMIZE = "minimize"
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A number that trials report, and the direction of optimization."""
+
+    name: str
+    goal: Goal
+    source: MetricSource = MetricSource.RESULT
+    format: MetricFormat | None = None
+    """None: the default of the source."""
+    reduce: Reduce = Reduce.LAST
+    target: float | None = None
+    """A value that is good enough to end a search."""
+    impute: Impute = Impute.WORST
+
+    @property
+    def reported(self) -> dict[str, str]:
+        """How trials report the metric, without defaults."""
+        options = {"source": str(self.source)}
+        if self.format not in {None, DEFAULT_FORMATS[self.source]}:
+            options["format"] = str(self.format)
+        if self.reduce is not Reduce.LAST:
+            options["reduce"] = str(self.reduce)
+        return options
+
+    def better(self, left: float, right: float) -> bool:
+        """Return whether `left` is better than `right`."""
+        return left > right if self.goal is Goal.MAXIMIZE else left < right
+
+    def sort_key(self, value: float) -> float:
+        """Return a number that is smaller for better values."""
+        return -value if self.goal is Goal.MAXIMIZE else value
+
+    def reaches_target(self, value: float) -> bool:
+        """Return whether a value is good enough; False without a target."""
+        return self.target is not None and not self.better(self.target, value)
+
+
+def pareto_indices(values: Sequence[tuple[float, ...]], metrics: Sequence[Metric]) -> tuple[int, ...]:
+    """Return the indices of the Pareto front, best in the first metric first, equal ones in their order."""
+    oriented = [_oriented(point, metrics) for point in values]
+    front: list[int] = []
+    for index in sorted(range(len(oriented)), key=lambda at: tuple(-value for value in oriented[at])):
+        # In this order no later point can dominate an earlier one.
+        if not any(_dominates(oriented[member], oriented[index]) for member in front):
+            front.append(index)
+    return tuple(front)
+
+
+def _oriented(values: Sequence[float], metrics: Sequence[Metric]) -> tuple[float, ...]:
+    """Return values with signs such that larger is better."""
+    return tuple(
+        value if metric.goal is Goal.MAXIMIZE else -value
+        for value, metric in zip(values, metrics, strict=True)
+    )
+
+
+def _dominates(left: Sequence[float], right: Sequence[float]) -> bool:
+    return left != right and all(a >= b for a, b in zip(left, right, strict=True))

@@ -1,0 +1,77 @@
+"""Names of sweeps, batches, parameters and environment variables, with the limits that Kubernetes sets."""
+
+import re
+
+MAX_LABEL_LENGTH = 63
+"""DNS-1123 label, and the longest value of a Kubernetes label."""
+
+MAX_BATCH_NUMBER = 999
+BATCH_SUFFIX = re.compile(r"-b(?P<number>[1-9][0-9]{0,2})-(?P<digest>[0-9a-f]{8})", re.ASCII)
+MAX_BATCH_SUFFIX_LENGTH = len("-b999-01234567")
+MAX_OBJECT_SUFFIX_LENGTH = len("-t0123456789a")
+"""The longest suffix of an object's name: shape `jobs` adds the trial id, more than `-99999` or `-table-000`."""
+
+MAX_SWEEP_NAME_LENGTH = MAX_LABEL_LENGTH - MAX_BATCH_SUFFIX_LENGTH - MAX_OBJECT_SUFFIX_LENGTH
+SWEEP_NAME = re.compile(rf"[a-z](?:[a-z0-9-]{{0,{MAX_SWEEP_NAME_LENGTH - 2}}}[a-z0-9])?", re.ASCII)
+
+MAX_POD_SUFFIX_LENGTH = len("-49-node-0-99-abcde")
+"""Suffix of a JobSet's pods after the name of a distributed trial; no operator adds a longer one."""
+MAX_DISTRIBUTED_NAME_LENGTH = MAX_LABEL_LENGTH - MAX_BATCH_SUFFIX_LENGTH - MAX_POD_SUFFIX_LENGTH
+
+IDENTITY_NAME = "sweepledger"
+IDENTITY_EMAIL = "sweepledger@localhost"
+"""The author of commits where git knows none, and the signer of the collector's commits."""
+
+RESERVED_SWEEP_NAMES = frozenset({"con", "default", "kube-system", "main"})
+
+PARAMETER_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,62}", re.ASCII)
+
+PLACEHOLDER_DIGEST = "0" * 8
+"""Takes the place of the digest in a batch's name while the digest is computed."""
+
+
+def is_sweep_name(text: str) -> bool:
+    """Return whether a sweep may have this name: all names derived from it must be DNS-1123 labels."""
+    return SWEEP_NAME.fullmatch(text) is not None and text not in RESERVED_SWEEP_NAMES
+
+
+def suggest_sweep_name(text: str) -> str | None:
+    """Return the sweep name nearest to a text; None if no part of the text can be one."""
+    name = re.sub(r"[^a-z0-9]+", "-", text.lower()).lstrip("-0123456789")[:MAX_SWEEP_NAME_LENGTH].strip("-")
+    return name if is_sweep_name(name) else None
+
+
+def batch_name(sweep: str, number: int, digest: str) -> str:
+    """Return the name of a batch, from its sweep, its number and the digest of its files."""
+    return f"{sweep}-b{number}-{digest[: len(PLACEHOLDER_DIGEST)]}"
+
+
+def split_batch_name(name: str) -> tuple[str, int, str] | None:
+    """Return the sweep, number and digest in the name of a batch; None for any other text."""
+    for match in BATCH_SUFFIX.finditer(name):
+        if match.end() == len(name) and is_sweep_name(name[: match.start()]):
+            return name[: match.start()], int(match["number"]), match["digest"]
+    return None
+
+
+def environment_name(parameter: str) -> str:
+    """Return the name of the environment variable for a parameter."""
+    return "SWEEP_PARAM_" + re.sub(r"[^A-Z0-9]", "_", parameter.upper())
+
+
+SECRET_VARIABLE_NAME = re.compile(
+    r"(?:.*_)?(?:PASSWORD|PASSWD|SECRET|TOKEN|API_?KEY|ACCESS_KEY|PRIVATE_KEY|CREDENTIALS?)",
+    re.ASCII | re.IGNORECASE,
+)
+OWN_VARIABLE_PREFIX = "SWEEP_"
+"""Hyperparameters may be named `token` or `secret`; their values are in git by design."""
+
+
+def looks_secret(name: str, value: str) -> bool:
+    """Return whether an environment variable seems to contain a secret, which is not empty and not a path."""
+    is_text = bool(value) and not value.startswith("/")
+    return (
+        is_text
+        and not name.startswith(OWN_VARIABLE_PREFIX)
+        and SECRET_VARIABLE_NAME.fullmatch(name) is not None
+    )

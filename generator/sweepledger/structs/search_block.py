@@ -1,0 +1,207 @@
+"""The blocks of a sweep: grid, random search, configuration list and adaptive search.
+
+A block is one method with one search space. An `AdaptiveSearch` uses recorded results, in rounds.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from math import ceil
+
+from sweepledger.problems import NO_POSITION, SourcePosition
+from sweepledger.structs.space import SearchSpace
+from sweepledger.structs.values import Value
+
+
+class Method(StrEnum):
+    """A method whose next configurations depend on recorded results."""
+
+    TPE = "tpe"
+    BAYES = "bayes"
+    CMA_ES = "cma-es"
+    NSGA2 = "nsga2"
+    HALVING = "halving"
+    HYPERBAND = "hyperband"
+    ASHA = "asha"
+    PBT = "pbt"
+
+    @property
+    def is_sampler(self) -> bool:
+        """Whether it models the metric; the other methods continue good trials."""
+        return self in MODEL_METHODS
+
+    @property
+    def has_parents(self) -> bool:
+        """Whether its trials continue from the checkpoints of parent trials."""
+        return self not in MODEL_METHODS
+
+
+ADAPTIVE_METHODS = frozenset(map(str, Method))
+"""Names of the methods that choose configurations from recorded results, in rounds."""
+
+
+MODEL_METHODS = frozenset({Method.TPE, Method.BAYES, Method.CMA_ES, Method.NSGA2})
+"""Methods that model the metric."""
+
+
+MULTI_OBJECTIVE_METHODS = frozenset({Method.TPE, Method.NSGA2})
+"""Methods that search the Pareto front of several metrics."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rounds:
+    """Size and number of the rounds of a search."""
+
+    size: int
+    """Configurations per round; the size of a population or of the first rung."""
+    max: int | None = None
+    patience: int | None = None
+    """Number of rounds without a better value after which the search ends."""
+
+    def __post_init__(self) -> None:
+        for name, number in (("size", self.size), ("max", self.max), ("patience", self.patience)):
+            if number is not None and number < 1:
+                raise ValueError(f"{name} must be at least 1, but got {number!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """The parameter that increases when a trial continues: epochs, steps, files of data."""
+
+    parameter: str
+    """Passed to the program as a parameter; not part of the search space."""
+    minimum: int
+    """Value of the first rung; for a population, the increase per round."""
+    maximum: int
+    eta: int = 3
+    """A rung continues one trial in `eta`, with `eta` times the resource."""
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.minimum < self.maximum:
+            raise ValueError(f"1 <= min < max must hold, but got {self.minimum!r} and {self.maximum!r}")
+        if self.eta < 2:  # noqa: PLR2004 - one in two is the least that halves
+            raise ValueError(f"eta must be at least 2, but got {self.eta!r}")
+
+    @property
+    def rungs(self) -> tuple[int, ...]:
+        """Resource of each rung: `eta` times the previous, and finally the maximum."""
+        rungs = [self.minimum]
+        while rungs[-1] * self.eta < self.maximum:
+            rungs.append(rungs[-1] * self.eta)
+        return (*rungs, self.maximum)
+
+    @property
+    def generations(self) -> tuple[int, ...]:
+        """Total resource of each generation of a population, earlier generations included."""
+        return (*range(self.minimum, self.maximum, self.minimum), self.maximum)
+
+
+def hyperband_brackets(size: int, resource: Resource) -> tuple[tuple[int, int], ...]:
+    """Return Hyperband's brackets: the first rung of each, and the number of trials that start there.
+
+    With a size of `eta` to the power of the number of steps these are the paper's; others are in proportion.
+    """
+    steps = len(resource.rungs) - 1
+    return tuple(
+        (rung, max(1, ceil(size * (steps + 1) / ((steps - rung + 1) * resource.eta**rung))))
+        for rung in range(steps + 1)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class AdaptiveSearch:
+    """Rounds of configurations; each depends on the spec, the records, the seed and its number only."""
+
+    method: Method
+    space: SearchSpace
+    seed: int
+    rounds: Rounds
+    start: tuple[str, ...] = ()
+    """Sweeps whose recorded trials warm-start the search."""
+    resource: Resource | None = None
+    """Given for methods with parent trials, and only for these."""
+    cap: int | None = None
+    """Limit of configurations in all rounds together."""
+    place: SourcePosition = NO_POSITION
+
+    def __post_init__(self) -> None:
+        if (self.resource is None) is not self.method.is_sampler:
+            raise ValueError(f"{self.method} must {'not ' * self.method.is_sampler}have a resource")
+
+    @property
+    def largest_round(self) -> int:
+        """Largest number of configurations in a round; Hyperband starts all brackets at once."""
+        size = self.rounds.size
+        if self.method is Method.HYPERBAND and self.resource is not None:
+            size = sum(count for _, count in hyperband_brackets(size, self.resource))
+        return size if self.cap is None else min(size, self.cap)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Name of the resource, a column in addition to those of the search space."""
+        return () if self.resource is None else (self.resource.parameter,)
+
+
+class Sampler(StrEnum):
+    """A method that draws its configurations with a seed."""
+
+    RANDOM = "random"
+    SOBOL = "sobol"
+    HALTON = "halton"
+    LATIN_HYPERCUBE = "latin-hypercube"
+
+
+@dataclass(frozen=True, slots=True)
+class GridSearch:
+    """All combinations; the last parameter varies fastest."""
+
+    space: SearchSpace
+    cap: int | None = None
+    """Limit of configurations; only a shuffled grid may have more combinations."""
+    seed: int | None = None
+    """Seed of the order; None: the order of the spec."""
+    place: SourcePosition = NO_POSITION
+
+    @property
+    def method(self) -> str:
+        """The method's name in a spec."""
+        return "grid"
+
+
+@dataclass(frozen=True, slots=True)
+class RandomSearch:
+    """Configurations drawn from the search space; equal seeds give equal configurations permanently."""
+
+    sampler: Sampler
+    space: SearchSpace
+    seed: int
+    cap: int
+    """Number of configurations after constraints and without duplicates."""
+    place: SourcePosition = NO_POSITION
+
+    @property
+    def method(self) -> str:
+        """The method's name in a spec."""
+        return str(self.sampler)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigurationList:
+    """Configurations listed in the spec; the search space adds constants, derived values and constraints."""
+
+    space: SearchSpace
+    assignments: tuple[Mapping[str, Value], ...]
+    place: SourcePosition = NO_POSITION
+
+    @property
+    def method(self) -> str:
+        """The method's name in a spec."""
+        return "list"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names in the configurations, in the order of their first appearance."""
+        return tuple(dict.fromkeys(name for assignment in self.assignments for name in assignment))
+
+
+Block = GridSearch | RandomSearch | ConfigurationList | AdaptiveSearch

@@ -1,0 +1,110 @@
+"""A sweep: a checked spec as a value."""
+
+from dataclasses import dataclass, field
+
+from sweepledger.problems import NO_POSITION, Problem, Severity, SourcePosition
+from sweepledger.structs.early_stopping import EarlyStop
+from sweepledger.structs.metric import Metric
+from sweepledger.structs.node_pool import Pool
+from sweepledger.structs.record import RETRYABLE_STATUSES, Status
+from sweepledger.structs.run_config import RunConfig
+from sweepledger.structs.search_block import AdaptiveSearch, Block, ConfigurationList
+from sweepledger.structs.settings import SweepLimits
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A file that a spec names; whether it exists is checked when the code is read."""
+
+    path: str
+    """Relative to the code path."""
+    place: SourcePosition
+    severity: Severity
+    """Severity of its absence: the file of `program` must exist, while an argument may only look like a path."""
+    is_inside: bool = True
+    """False: the command names it next to the code path, where a trial has no files."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """A batch whose trials are retried."""
+
+    batch: str
+    statuses: frozenset[Status] = RETRYABLE_STATUSES
+    """Statuses of the trials to retry."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Limits of one spec."""
+
+    max_trials: int | None = None
+    max_gpu_hours: float | None = None
+    """Compared with trials * (retries + 1) * timeout * GPUs."""
+    trials_place: SourcePosition = NO_POSITION
+    hours_place: SourcePosition = NO_POSITION
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """A checked spec."""
+
+    name: str
+    description: str
+    metric: Metric
+    blocks: tuple[Block, ...]
+    """At least one. Their configurations follow each other, without duplicates. An adaptive search is alone."""
+    command: tuple[str, ...]
+    """With the path of the program in place of its macro; other macros as in the spec."""
+    run: RunConfig
+    path: str
+    """Path of the spec, relative to the repository."""
+    digest: str
+    """Digest of the spec and of the list file next to it, `sha256:…`."""
+    replicates: int = 1
+    """Number of trials of each configuration, each with another seed."""
+    budget: Budget = Budget()
+    cancel: tuple[str, ...] = ()
+    """Batches to cancel."""
+    retry: tuple[Retry, ...] = ()
+    limits: SweepLimits = field(default_factory=SweepLimits)
+    """The limits of the repository, which apply in addition to the sweep's budget."""
+    pool: Pool | None = None
+    """The pool of the settings that it runs in."""
+    pool_place: SourcePosition = NO_POSITION
+    """Position of the parallelism; the required nodes are checked when the trials are counted."""
+    shape_place: SourcePosition = NO_POSITION
+    """Position of the shape, which is checked when the trials are counted."""
+    code_place: SourcePosition = NO_POSITION
+    """Position of the code path, or of the program if there is none."""
+    scripts: tuple[Script, ...] = ()
+    warnings: tuple[Problem, ...] = ()
+    """Warnings about the spec."""
+    other_metrics: tuple[Metric, ...] = ()
+    """Further metrics of a multi-objective search, reported like the first."""
+    early_stop: EarlyStop | None = None
+    """Policy of early stopping."""
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """All metrics; the first is the objective."""
+        return (self.metric, *self.other_metrics)
+
+    @property
+    def search(self) -> AdaptiveSearch | None:
+        """The adaptive search, if the sweep is one."""
+        match self.blocks:
+            case (AdaptiveSearch() as search,):
+                return search
+            case _:
+                return None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names that configurations can have, in the order of their first appearance in the spec."""
+        names: dict[str, None] = {}
+        for block in self.blocks:
+            parameters = [parameter.name for parameter in block.space.parameters]
+            listed = block.names if isinstance(block, ConfigurationList | AdaptiveSearch) else ()
+            names |= dict.fromkeys([*parameters, *listed, *(value.name for value in block.space.derived)])
+        return tuple(names)
