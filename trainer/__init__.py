@@ -1,11 +1,12 @@
-"""Hyperparameters in, metrics out: one training, told what to do by arguments and environment alone.
+"""Hyperparameters in, metrics out: one training, controlled by arguments and environment variables alone.
 
-Read hyperparameters, data, batches, model, schedule, optimizer, train, evaluate, result, in that order;
-`trial` puts them together. Knows no Kubernetes, no git and no sweep. Third-party: torch, nothing else.
+Read `hyperparameters`, `data`, `model`, `schedule`, `train`, `evaluate` and `result`, in that order. The
+other modules support them: `contract`, `files`, `batches`, `compute`, `checkpoint`. Knows nothing of
+Kubernetes, git or sweeps. Third-party: torch only.
 """
 
 import warnings
 
-# torch works without NumPy but says so at import. This package is imported before any of its modules
-# imports torch, so the one place is here.
+# torch works without NumPy but warns at import. This package is imported before any of its modules imports
+# torch, so the filter belongs here.
 warnings.filterwarnings("ignore", message="Failed to initialize NumPy", category=UserWarning)

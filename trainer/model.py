@@ -1,39 +1,66 @@
-"""The networks, and the size of image that each takes. See `python -m trainer … --describe`."""
+"""The networks, layer by layer. `python -m trainer WORKLOAD --describe` prints their shapes and sizes."""
 
 from collections import OrderedDict
-from typing import assert_never
+from dataclasses import dataclass
+from typing import Any, assert_never
 
+import torch
 from torch import Tensor, nn
 
+from trainer.files import CLASSES
 from trainer.hyperparameters import Eidf, Network, Resnet9, Small
-from trainer.images import CLASSES
 
 KERNEL = 5
-"""Pixels, the edge of the small CNN's filters."""
+"""Edge of the small CNN's filters, in pixels."""
 HIDDEN = 128
 """Units between the small CNN's filters and the classes."""
 
 
-def build(knobs: Network, channels: int) -> nn.Sequential:
-    """Make the network for images of so many channels, with fresh weights. It gives a score a class."""
-    match knobs:
+def build(network: Network, channels: int) -> nn.Sequential:
+    """Return the network for images of so many channels, with fresh weights. It returns a score per class."""
+    match network:
         case Small():
-            return small_cnn(knobs.width, channels)
+            return small_cnn(network.width, channels)
         case Eidf():
-            return eidf_cnn(knobs, channels)
+            return eidf_cnn(network, channels)
         case Resnet9():
-            return resnet9(knobs, channels)
+            return resnet9(network, channels)
         case _:
-            assert_never(knobs)
+            assert_never(network)
 
 
-def side_of(knobs: Network) -> int:
-    """Give the edge of the images that the network takes, in pixels; smaller ones get a black frame."""
-    return 32 if isinstance(knobs, Resnet9) else 28
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One layer of a network, as a description prints it."""
+
+    name: str
+    kind: str
+    output: list[int]
+    """The shape of its output for one image."""
+    parameters: int
+
+
+def layers(model: nn.Module, images: Tensor) -> list[Layer]:
+    """Return the layers of a network in the order in which images pass through them."""
+    passed: list[Layer] = []
+
+    def record(name: str, module: nn.Module) -> None:
+        def hook(_module: nn.Module, _inputs: Any, output: Tensor) -> None:
+            size = sum(each.numel() for each in module.parameters())
+            passed.append(Layer(name, type(module).__name__, list(output.shape[1:]), size))
+
+        module.register_forward_hook(hook)
+
+    for name, module in model.named_modules():
+        if not list(module.children()):
+            record(name, module)
+    with torch.inference_mode():
+        model.eval()(images)
+    return passed
 
 
 def small_cnn(width: int, channels: int) -> nn.Sequential:
-    """Two blocks of 5x5 filters and two full layers: 80,250 parameters at width 16."""
+    """Return the demo's CNN: two blocks of filters, two dense layers; 80,250 parameters at width 16."""
     return nn.Sequential(
         *_pooled_first(channels, width),
         *_pooled_first(width, 2 * width),
@@ -44,27 +71,27 @@ def small_cnn(width: int, channels: int) -> nn.Sequential:
     )
 
 
-def eidf_cnn(knobs: Eidf, channels: int) -> nn.Sequential:
-    """PyTorch's MNIST example: 1,199,882 parameters at width 32. Its log-softmax is part of the loss."""
+def eidf_cnn(network: Eidf, channels: int) -> nn.Sequential:
+    """Return PyTorch's MNIST example, its log-softmax moved to the loss: 1,199,882 parameters at width 32."""
     return nn.Sequential(
-        nn.Conv2d(channels, knobs.width, 3),
+        nn.Conv2d(channels, network.width, 3),
         nn.ReLU(),
-        nn.Conv2d(knobs.width, 2 * knobs.width, 3),
-        # Pooled first, ReLU has a quarter of the pixels; the largest of them stays the largest.
+        nn.Conv2d(network.width, 2 * network.width, 3),
+        # Pooling before ReLU leaves it a quarter of the pixels and gives the same numbers.
         nn.MaxPool2d(2),
         nn.ReLU(),
-        nn.Dropout(knobs.dropout),
+        nn.Dropout(network.dropout),
         nn.Flatten(),
-        nn.Linear(2 * knobs.width * 12 * 12, knobs.hidden),
+        nn.Linear(2 * network.width * 12 * 12, network.hidden),
         nn.ReLU(),
-        nn.Dropout(knobs.hidden_dropout),
-        nn.Linear(knobs.hidden, CLASSES),
+        nn.Dropout(network.hidden_dropout),
+        nn.Linear(network.hidden, CLASSES),
     )
 
 
-def resnet9(knobs: Resnet9, channels: int) -> nn.Sequential:
-    """Eight convolutions, four of them in residual blocks: 6,573,120 parameters at width 64, 3 channels."""
-    width, norm = knobs.width, knobs.batch_norm
+def resnet9(network: Resnet9, channels: int) -> nn.Sequential:
+    """Return the ResNet-9: eight convolutions, 6,573,120 parameters at width 64 and 3 channels."""
+    width, norm = network.width, network.batch_norm
     return nn.Sequential(
         OrderedDict(
             prep=_convolution(channels, width, norm=norm),
@@ -76,13 +103,13 @@ def resnet9(knobs: Resnet9, channels: int) -> nn.Sequential:
             pool=nn.MaxPool2d(4),
             flatten=nn.Flatten(),
             linear=nn.Linear(8 * width, CLASSES, bias=False),
-            scale=Scale(knobs.logit_scale),
+            scale=Scale(network.logit_scale),
         )
     )
 
 
 class Residual(nn.Module):
-    """Two convolutions whose outcome is added to what went into them."""
+    """Two convolutions whose output is added to their input."""
 
     def __init__(self, width: int, *, norm: bool) -> None:
         super().__init__()
@@ -90,7 +117,7 @@ class Residual(nn.Module):
         self.second = _convolution(width, width, norm=norm)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Add what the block has learnt to change."""
+        """Return the input plus the output of both convolutions."""
         changes: Tensor = self.second(self.first(inputs))
         return inputs + changes
 
@@ -103,7 +130,7 @@ class Scale(nn.Module):
         self.factor = factor
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Multiply."""
+        """Multiply the scores."""
         return inputs * self.factor
 
 
@@ -114,15 +141,14 @@ def _convolution(inputs: int, outputs: int, *, norm: bool, pool: bool = False) -
     if norm:
         layers["norm"] = nn.BatchNorm2d(outputs)
     if pool:
-        # The example pools behind ReLU: the same numbers, of four times as many.
+        # The example pools after ReLU, which gives the same numbers from four times as many pixels.
         layers["pool"] = nn.MaxPool2d(2)
     layers["relu"] = nn.ReLU(inplace=True)
     return nn.Sequential(layers)
 
 
 def _pooled_first(inputs: int, outputs: int) -> tuple[nn.Module, ...]:
-    # Pooling first leaves normalisation and ReLU a quarter of the pixels: a third of the time saved.
-    # Normalisation is what lets two epochs of big batches learn at all. The convolution's own bias
-    # would be taken out again by it.
+    # Pooling first leaves normalization and ReLU a quarter of the pixels, which saves a third of the time.
+    # Without normalization, two epochs of large batches learn nothing. It cancels the convolution's own bias.
     convolution = nn.Conv2d(inputs, outputs, KERNEL, bias=False)
     return convolution, nn.MaxPool2d(2), nn.BatchNorm2d(outputs), nn.ReLU()
