@@ -6,12 +6,13 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from generator.results import BatchResults
-from generator.structs.batch import Lock
-from generator.structs.program import Code, Data, Program
-from generator.structs.record import ExpectedTrial, Record, Status
-from generator.structs.sweep import Goal, Metric, Shape
-from generator.structs.values import Value, digest
+from sweepledger.results.outcomes import BatchRecords
+from sweepledger.structs.batch import BatchLock
+from sweepledger.structs.metric import Goal, Metric
+from sweepledger.structs.program import Code, Data, Program
+from sweepledger.structs.record import ExpectedTrial, Record, Status
+from sweepledger.structs.run_config import Shape
+from sweepledger.structs.values import Value, digest
 
 TREE = "c0de" * 10
 DATA = "sha256:" + "da7a" * 16
@@ -29,8 +30,8 @@ def a_program(**changes: Any) -> Program:
     )
 
 
-def a_lock(**changes: Any) -> Lock:
-    return Lock(
+def a_lock(**changes: Any) -> BatchLock:
+    return BatchLock(
         **{
             "name": "mnist-grid-b1-3f9a1c2e",
             "digest": "3f9a1c2e" * 8,
@@ -98,7 +99,7 @@ def a_grid(
     parameters: Mapping[str, Sequence[Value]],
     score: Callable[[Mapping[str, Value]], float | None],
     **lock: Any,
-) -> BatchResults:
+) -> BatchRecords:
     """A batch of all combinations: each trial ok with its score, or missing where that is None."""
     held = a_lock(**lock)
     expected, records = [], []
@@ -111,4 +112,4 @@ def a_grid(
             metrics = MappingProxyType({held.metric.name: objective})
             record = a_record(index, batch=held.name, code=held.program.code.tree, metrics=metrics)
             records.append(record)
-    return BatchResults(replace(held, trials=len(expected)), tuple(expected), tuple(records))
+    return BatchRecords(replace(held, trials=len(expected)), tuple(expected), tuple(records))

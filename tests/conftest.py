@@ -1,18 +1,23 @@
 """Fixtures that everybody shares: real git repositories, and kustomize and a cluster's API server by name."""
 
+import gc
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture.providers import HypothesisProvider
+from hypothesis.internal.constants_ast import Constants
 
-from generator.errors import ToolError
-from generator.repo import kustomize
+from sweepledger.errors import ToolError
+from sweepledger.repo import kustomize
+from tests import tiers
 from tests.cluster.apiserver import NoClusterToolsError, Server, running
+from tests.command_line import run_sweep, run_sweep_process
 from tests.repository import Sandbox
 
 ROOT = Path(__file__).parent.parent
@@ -23,10 +28,49 @@ settings.register_profile(
 )
 settings.load_profile("suite")
 
+# Hypothesis also draws constants of the modules that it takes for the project's own. Which modules those are
+# depends on the path of the clone and on earlier imports: the same test would draw other examples elsewhere.
+HypothesisProvider._local_constants = Constants()  # type: ignore[assignment, method-assign] # noqa: SLF001
+
 # In the background, or under nohup, these are ignored, and so they would be by every process started here.
 for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, handler)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of the full suite before pytest selects by markers."""
+    tiers.mark(items)
+
+
+def pytest_collection_finish() -> None:
+    """Keep the garbage collector from looking through the collected tests again and again."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_deselected(items: list[pytest.Item]) -> None:
+    """Count what the tier leaves out."""
+    tiers.count(items)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Send a worker's counts to the process that prints."""
+    if output := getattr(session.config, "workeroutput", None):
+        output["left_out"] = dict(tiers.left_out)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Take a worker's counts: every worker collects, and deselects, the same tests."""
+    tiers.left_out.update(getattr(node, "workeroutput", {}).get("left_out", {}) if not tiers.left_out else {})
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say what the tier left out."""
+    if line := tiers.summary():
+        terminalreporter.write_line(line)
 
 
 @pytest.fixture(autouse=True)
@@ -63,21 +107,16 @@ def apiserver() -> Iterator[Server]:
         pytest.skip(f"skipped: {error}")
 
 
-@pytest.fixture
-def run_sweep() -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Run the command `sweep` as a process."""
+@pytest.fixture(name="run_sweep")
+def _run_sweep() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run the command `sweep`; see tests/command_line.py."""
+    return run_sweep
 
-    def run(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "generator.cli", *arguments],
-            cwd=cwd,
-            env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
 
-    return run
+@pytest.fixture(name="run_sweep_process")
+def _run_sweep_process() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run the command `sweep` as a process of its own."""
+    return run_sweep_process
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

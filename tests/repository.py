@@ -1,11 +1,15 @@
 """A real repository of sweeps to play with, and its bare remote."""
 
+import atexit
+import shutil
 import subprocess
+import tempfile
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
-from generator.commands.generate import generate
-from generator.commands.workspace import Workspace
+from sweepledger.commands.generate import generate
+from sweepledger.commands.repository.workspace import Workspace
 
 TRAIN = '''"""Score a point: no framework, no sweepledger; arguments in, one JSON out."""
 import argparse, json, os
@@ -41,6 +45,13 @@ def followed_by(controller: str) -> str:
     return f"version: 1\ncontroller: {controller}\ndefaults: {{image: '{IMAGE}'}}\n"
 
 
+@cache
+def _template() -> "Sandbox":
+    folder = Path(tempfile.mkdtemp(prefix="sandbox-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Sandbox.build(folder)
+
+
 @dataclass(frozen=True)
 class Sandbox:
     remote: Path
@@ -48,6 +59,19 @@ class Sandbox:
 
     @classmethod
     def create(cls, folder: Path) -> "Sandbox":
+        """Return a fresh sandbox: a copy of one that each process makes once, in a tenth of the time."""
+        made = cls(folder / "remote.git", folder / "work tree")
+        template = _template()
+        shutil.copytree(template.remote, made.remote)
+        shutil.copytree(template.root, made.root)
+        config = made.root / ".git/config"
+        config.write_text(config.read_text().replace(str(template.remote), str(made.remote)))
+        made.git("update-index", "-q", "--refresh")  # the copies have other inodes than the index knows
+        return made
+
+    @classmethod
+    def build(cls, folder: Path) -> "Sandbox":
+        """Return one that git made, command by command."""
         made = cls(folder / "remote.git", folder / "work tree")
         subprocess.run(["git", "init", "-q", "--bare", "-b", "main", str(made.remote)], check=True)
         subprocess.run(

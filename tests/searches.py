@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from generator.commands.collect import Collected, Target, collect
-from generator.commands.generate import generate
-from generator.commands.next_ import Followed, next_
-from generator.commands.recorded import expected
-from generator.commands.workspace import Workspace
-from generator.repo import batches
-from generator.repo.batches import StoredBatch
+from sweepledger.commands.collection.results_commit import ResultsCommit, commit_results
+from sweepledger.commands.generate import generate
+from sweepledger.commands.next_ import SearchStep, next_
+from sweepledger.commands.repository.batch_records import expected_trials
+from sweepledger.commands.repository.workspace import Target, Workspace
+from sweepledger.repo import batches
+from sweepledger.repo.batches import StoredBatch
 from tests.commands.test_collect import leave as leave_one
 from tests.repository import Sandbox
 
@@ -69,7 +69,7 @@ def score(assignment: Mapping[str, Any]) -> float:
 
 def leave(results: Path, batch: StoredBatch, **changes: Any) -> None:
     """Leave a record of every trial of a batch, as its launcher would."""
-    for trial in expected(batch):
+    for trial in expected_trials(batch):
         found = {"metrics": {"score": score(trial.assignment)}, **changes}
         leave_one(results, batch, trial.index, **found)
 
@@ -80,17 +80,17 @@ def active(workspace: Workspace, commit: str = "refs/remotes/origin/main") -> tu
     return tuple(one for one in batches.in_commit(repository, repository.commit(commit)) if one.is_active)
 
 
-def record(sandbox: Sandbox, results: Path, target: Target | None = None) -> tuple[Collected, ...]:
+def record(sandbox: Sandbox, results: Path, target: Target | None = None) -> tuple[ResultsCommit, ...]:
     """Let every active trial end and the collector record it; the sandbox's clone has it afterwards."""
     sandbox.git("fetch", "-q", "origin")
     for batch in active(sandbox.workspace):
         leave(results, batch)
-    found = collect(target or Target(sandbox.workspace.repository, "origin", "main"), results, ())
+    found = commit_results(target or Target(sandbox.workspace.repository, "origin", "main"), results, ())
     sandbox.pull()
     return found
 
 
-def followed(workspace: Workspace, name: str = "hill", *, base: str | None = "HEAD") -> Followed:
+def followed(workspace: Workspace, name: str = "hill", *, base: str | None = "HEAD") -> SearchStep:
     """Say what follows in a search at the commit that is checked out, and write nothing."""
     (found,) = next_(workspace, [name], check=True, base=base)
     return found

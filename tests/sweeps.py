@@ -4,26 +4,27 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from generator import search
-from generator.render.bases import Bases
-from generator.repo import files
-from generator.structs.batch import Batch
-from generator.structs.domain import Choice, Constant
-from generator.structs.program import Code, Data, Program
-from generator.structs.settings import (
+from sweepledger.render.base_files import Bases
+from sweepledger.repo import files
+from sweepledger.search import expansion
+from sweepledger.structs.batch import Batch
+from sweepledger.structs.domain import Choice, Constant
+from sweepledger.structs.metric import Goal, Metric
+from sweepledger.structs.node_pool import NodeCapacity, Pool, Toleration
+from sweepledger.structs.program import Code, Data, Program
+from sweepledger.structs.run_config import CodeMode, Resources, RunConfig, Shape
+from sweepledger.structs.search_block import GridSearch
+from sweepledger.structs.settings import (
     CodeSource,
     Dataset,
     Egress,
     Image,
-    Node,
-    Pool,
-    Results,
-    Secret,
+    ResultsSettings,
+    SecretReference,
     Settings,
-    Toleration,
 )
-from generator.structs.space import Parameter, SearchSpace
-from generator.structs.sweep import CodeMode, Goal, Grid, Metric, Resources, Run, Shape, Sweep
+from sweepledger.structs.space import Parameter, SearchSpace
+from sweepledger.structs.sweep import Sweep
 
 BASE = Path(__file__).parent.parent / "base"
 
@@ -34,25 +35,29 @@ SPACE = SearchSpace(
 SETTINGS = Settings(datasets={"mnist": Dataset("mnist", "mnist-claim", "sha256:" + "d" * 64)})
 
 POOLS = {
-    "queued": Pool("queued", Node("16", "128Gi", 8), queue="research", gpu_type="NVIDIA-H100-80GB-HBM3"),
+    "queued": Pool(
+        "queued", NodeCapacity("16", "128Gi", 8), queue="research", gpu_type="NVIDIA-H100-80GB-HBM3"
+    ),
     "chosen": Pool(
         "chosen",
-        Node("8", "64Gi", 1),
+        NodeCapacity("8", "64Gi", 1),
         selector={"pool": "gpu"},
         tolerations=(Toleration("nvidia.com/gpu"), Toleration("team", "vision", "NoExecute")),
         startup_seconds=600,
         spot=True,
     ),
-    "sliced": Pool("sliced", Node("8", "64Gi", 7), queue="slices", gpu_resource="nvidia.com/mig-1g.5gb"),
+    "sliced": Pool(
+        "sliced", NodeCapacity("8", "64Gi", 7), queue="slices", gpu_resource="nvidia.com/mig-1g.5gb"
+    ),
 }
 
 FULL_SETTINGS = Settings(
     namespace="research",
-    results=Results("results", checkpoints="fast", artifacts="large"),
+    results=ResultsSettings("results", checkpoints="fast", artifacts="large"),
     code=CodeSource("https://git.example.org/team/sweeps.git", "git", "git-read"),
     images={"git": Image("git", "registry.example.org/tools/git", "sha256:" + "1" * 64, "2.50")},
     datasets={"mnist": Dataset("mnist", "mnist-claim", "sha256:" + "d" * 64, path="digits/v2")},
-    secrets={"hub": Secret("hub", "hub-token", "token", "HF_TOKEN")},
+    secrets={"hub": SecretReference("hub", "hub-token", "token", "HF_TOKEN")},
     egress={"hub": Egress("hub", ("192.0.2.0/24",), (443,))},
     pools=POOLS,
     labels={"cost-center": "vision"},
@@ -67,9 +72,11 @@ def a_sweep(**changes: Any) -> Sweep:
         name="lr",
         description="Which learning rate?",
         metric=Metric("accuracy", Goal.MAXIMIZE),
-        blocks=(Grid(SPACE),),
+        blocks=(GridSearch(SPACE),),
         command=("python", "-m", "trainer", "${args}", "--seed=${seed}"),
-        run=Run(data="mnist", parallelism=2, retries=1, timeout_seconds=600, resources=Resources("1", "2Gi")),
+        run=RunConfig(
+            data="mnist", parallelism=2, retries=1, timeout_seconds=600, resources=Resources("1", "2Gi")
+        ),
         path="sweeps/lr.yaml",
         digest="sha256:" + "e" * 64,
     )
@@ -99,7 +106,7 @@ def a_program(sweep: Sweep, **changes: Any) -> Program:
 def a_batch(shape: Shape = Shape.INDEXED, *, sweep: Sweep | None = None, **program: Any) -> Batch:
     chosen = sweep or a_sweep()
     runs = a_program(chosen, **program)
-    return Batch(chosen, 1, None, runs, search.expand(chosen, runs), shape)
+    return Batch(chosen, 1, None, runs, expansion.expand(chosen, runs), shape)
 
 
 def some_bases() -> Bases:

@@ -1,18 +1,31 @@
-"""The import picture of docs/architecture.md, one test a sentence."""
+"""The import rules of docs/architecture.md: one test per sentence, and one parse per file for all of them."""
 
 import ast
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
-from statistics import median
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
-GENERATOR = ROOT / "generator"
+from tests.import_graph import cycles, edges
 
-FLOORS = ("errors problems", "structs", "formats", "reader", "siblings", "commands", "cli")
-SIBLINGS = {"spec", "exchange", "search", "plan", "render", "policy", "results", "repo", "engine"}
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "generator/sweepledger"
+PAGE = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+
+LAYERS = (
+    {"errors", "problems", "safe_open", "process", "process_tree", "storage"},
+    {"structs"},
+    {"formats"},
+    {"reader"},
+    {"spec", "exchange", "search", "plan", "render", "policy", "results", "repo", "engine"},
+    {"commands"},
+    {"cli"},
+)
+"""From the lowest; a package imports only packages of lower layers, so no sibling imports another."""
+
 OWNERS = {
     "ruamel": {"reader"},
     "jsonschema": {"spec"},
@@ -29,120 +42,206 @@ OWNERS = {
     "optuna": {"search"},
     "cmaes": {"search"},
 }
-MODULE_LINES = 300
-FUNCTION_LINES = 40
-MEDIAN_MODULE_LINES = 120
-MEDIAN_FUNCTION_LINES = 10
+MODULES_PER_FOLDER = 21
 
 
-def modules(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.rglob("*.py") if "__pycache__" not in path.parts)
+@cache
+def sources(folder: str) -> Mapping[Path, ast.Module]:
+    """Parse every module below a folder, once for all tests."""
+    paths = sorted(path for path in (ROOT / folder).rglob("*.py") if "__pycache__" not in path.parts)
+    return {path.relative_to(ROOT): ast.parse(path.read_text()) for path in paths}
 
 
-def imports(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text())):
+def imports(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            yield from (name.name for name in node.names)
+            yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: imports are absolute"
-            yield from (f"{node.module}.{name.name}" for name in node.names)
+            assert node.level == 0, "imports are absolute"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def package(dotted: str) -> str:
-    """Name the room of the generator that a dotted import goes to."""
-    parts = dotted.split(".")
-    return parts[1] if len(parts) > 1 else ""
+def package(path: Path) -> str:
+    """Return the part of the package that a file belongs to: `search`, `cli`, `errors` …"""
+    return (ROOT / path).relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
-def room(path: Path) -> str:
-    return path.relative_to(GENERATOR).parts[0].removesuffix(".py")
+def layer(name: str) -> int:
+    (number,) = [number for number, names in enumerate(LAYERS) if name in names]
+    return number
 
 
-def floor(name: str) -> int:
-    if name in {"errors", "problems", "untrusted"}:
-        return 0
-    return FLOORS.index("siblings" if name in SIBLINGS else name)
+def test_every_part_of_the_package_has_a_layer() -> None:
+    parts = {package(path) for path in sources("generator/sweepledger")} - {"__init__"}
+
+    assert parts == set().union(*LAYERS)
 
 
-@pytest.mark.parametrize("path", modules(GENERATOR), ids=lambda path: path.relative_to(GENERATOR).as_posix())
-def test_imports_go_downwards_and_siblings_are_unaware_of_each_other(path: Path) -> None:
-    here = room(path)
-    for name in imports(path):
-        if not name.startswith("generator") or here == "__init__":
-            continue
-        there = package(name)
-        if there in {"__version__", "", here} or {here, there} == {"errors", "problems"}:
-            continue
-        assert floor(there) < floor(here), f"{here} must not import {name}"
+def test_imports_go_to_lower_layers_only() -> None:
+    wrong = [
+        f"{path} imports {name}"
+        for path, tree in sources("generator/sweepledger").items()
+        for name in imports(tree)
+        if name.startswith("sweepledger.") and name.split(".")[1] not in {"__version__", package(path)}
+        if layer(name.split(".")[1]) >= max(layer(package(path)), 1)
+    ]
+
+    assert wrong == []
 
 
-@pytest.mark.parametrize("path", modules(GENERATOR), ids=lambda path: path.relative_to(GENERATOR).as_posix())
-def test_each_third_party_library_has_one_owner(path: Path) -> None:
-    for name in imports(path):
-        library = name.partition(".")[0]
-        if library in OWNERS:
-            assert room(path) in OWNERS[library], f"{library} belongs to {OWNERS[library]}"
+@pytest.mark.parametrize("folder", ["generator/sweepledger", "trainer"])
+def test_no_modules_import_each_other_in_a_circle(folder: str) -> None:
+    assert cycles(edges(folder, sources(folder))) == []
 
 
-@pytest.mark.parametrize("path", modules(ROOT / "trainer"), ids=lambda path: path.name)
-def test_the_trainer_knows_nothing_of_the_generator_and_its_libraries(path: Path) -> None:
-    foreign = {"generator", "git", "yaml", "ruamel", "jinja2", "jsonschema", "typer", "rich", "kubernetes"}
+def test_no_folders_of_a_folder_import_each_other_in_a_circle() -> None:
+    graph = edges("generator/sweepledger", sources("generator/sweepledger"))
+    folders = {path.parent for path in sources("generator/sweepledger")}
+    wrong = []
+    for folder in sorted(folders):
+        depth = len(folder.parts)
+        children: dict[str, set[str]] = {}
+        for source, imported in graph.items():
+            if not source.is_relative_to(folder) or source.name == "__init__.py":
+                continue
+            for target in imported:
+                if target.is_relative_to(folder) and len(target.parts) > depth:
+                    here, there = (path.parts[depth].removesuffix(".py") for path in (source, target))
+                    if here != there and "__init__" not in {here, there}:
+                        children.setdefault(here, set()).add(there)
+        wrong += [f"{folder}: {circle}" for circle in cycles(children)]
 
-    assert not {name.partition(".")[0] for name in imports(path)} & foreign
+    assert wrong == []
+
+
+def diagram(name: str) -> list[set[str]]:
+    """Return the lines of a diagram of docs/architecture.md, from the highest layer."""
+    match = re.search(rf"^```{name}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    assert match, name
+    return [set(line.split()) for line in match[1].splitlines()]
+
+
+def test_the_page_shows_the_layers() -> None:
+    assert diagram("layers") == [set(names) for names in reversed(LAYERS)]
+
+
+def test_the_page_shows_what_each_package_imports() -> None:
+    imported: dict[str, set[str]] = {name: set() for name in set().union(*LAYERS)}
+    for path, tree in sources("generator/sweepledger").items():
+        modules = (name.split(".")[1] for name in imports(tree) if name.startswith("sweepledger."))
+        if package(path) != "__init__":
+            imported[package(path)] |= set(modules) & imported.keys() - {package(path)}
+
+    rows = re.findall(r"^\| `(\w+)` \| [^|]+ \|([^|]*)\|$", PAGE, re.MULTILINE)
+
+    assert {name: sorted(filter(None, cell.strip().split(", "))) for name, cell in rows} == {
+        name: sorted(names) for name, names in imported.items()
+    }, "update the table of packages in docs/architecture.md"
+
+
+def test_imports_between_the_folders_of_commands_go_down_as_the_page_shows() -> None:
+    layers = diagram("commands")
+    folders = {path.parent.name for path in sources("generator/sweepledger/commands")} - {"commands"}
+    assert set().union(*layers) == folders | {"verbs"}
+
+    def command_layer(module: str) -> int:
+        name = module if module in folders else "verbs"
+        (number,) = [number for number, names in enumerate(layers) if name in names]
+        return number
+
+    wrong = [
+        f"{path} imports {name}"
+        for path, tree in sources("generator/sweepledger/commands").items()
+        for name in imports(tree)
+        if name.startswith("sweepledger.commands.") and name.split(".")[2] != path.parent.name
+        if 0 < command_layer(path.parent.name) >= command_layer(name.split(".")[2])
+    ]
+
+    assert wrong == []
+
+
+def test_the_paths_on_the_page_exist() -> None:
+    paths = re.findall(r"`([\w./-]+(?:/|\.py|\.md|\.json|\.yaml))`", PAGE)
+    generated = {
+        "overlays/active/",
+        "overlays/archive/",
+        "clusters/",
+        "active/",
+        "archive/",
+        "sweeps/lr.yaml",
+    }
+
+    assert len(paths) > len(generated)
+    assert [
+        path
+        for path in paths
+        if path not in generated and not (ROOT / path).exists() and not (PACKAGE / path).exists()
+    ] == []
+
+
+def test_each_third_party_library_has_one_owner() -> None:
+    wrong = [
+        f"{path} imports {name}"
+        for path, tree in sources("generator/sweepledger").items()
+        for name in imports(tree)
+        if package(path) not in OWNERS.get(name.partition(".")[0], {package(path)})
+    ]
+
+    assert wrong == []
+
+
+def test_the_trainer_imports_nothing_of_the_package_or_its_libraries() -> None:
+    foreign = {"sweepledger", "git", "yaml", "ruamel", "jinja2", "jsonschema", "typer", "rich", "kubernetes"}
+    wrong = [
+        f"{path} imports {name}"
+        for path, tree in sources("trainer").items()
+        for name in imports(tree)
+        if name.partition(".")[0] in foreign
+    ]
+
+    assert wrong == []
 
 
 def test_the_launcher_needs_the_standard_library_alone() -> None:
-    found = {name.partition(".")[0] for name in imports(ROOT / "base/launcher/v1/launch.py")}
+    (launcher,) = (tree for path, tree in sources("base/launcher").items() if path.name == "launch.py")
 
-    assert found <= sys.stdlib_module_names
-
-
-@pytest.mark.parametrize("path", modules(GENERATOR), ids=lambda path: path.relative_to(GENERATOR).as_posix())
-def test_only_the_command_line_prints(path: Path) -> None:
-    # The warden is a program of its own, and reports to the engine through its standard output.
-    if room(path) == "cli" or path.name == "warden.py":
-        return
-    calls = [node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
-
-    assert not [call for call in calls if isinstance(call, ast.Name) and call.id == "print"]
+    assert {name.partition(".")[0] for name in imports(launcher)} <= sys.stdlib_module_names
 
 
-@pytest.mark.parametrize("path", modules(GENERATOR), ids=lambda path: path.relative_to(GENERATOR).as_posix())
-def test_only_the_rims_start_processes(path: Path) -> None:
-    if room(path) in {"repo", "engine", "cli"}:
-        return
-    assert not {name.partition(".")[0] for name in imports(path)} & {"subprocess", "shutil", "socket"}
-
-
-@pytest.mark.parametrize(
-    "path", modules(GENERATOR) + modules(ROOT / "trainer"), ids=lambda path: path.relative_to(ROOT).as_posix()
-)
-def test_modules_and_functions_fit_on_a_page_and_say_what_they_are(path: Path) -> None:
-    text = path.read_text()
-    tree = ast.parse(text)
-
-    assert ast.get_docstring(tree), "every module says what lives in it"
-    assert text.count("\n") <= MODULE_LINES
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef):
-            assert lines_of(node) <= FUNCTION_LINES, f"{node.name} has {lines_of(node)} lines"
-
-
-def test_the_typical_room_is_small() -> None:
-    paths = modules(GENERATOR) + modules(ROOT / "trainer")
-    functions = [
-        node
-        for path in paths
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.FunctionDef)
+def test_only_the_command_line_prints() -> None:
+    wrong = [
+        str(path)
+        for path, tree in sources("generator/sweepledger").items()
+        if package(path) != "cli"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
     ]
 
-    assert median(path.read_text().count("\n") for path in paths) <= MEDIAN_MODULE_LINES
-    assert median(lines_of(node) for node in functions) <= MEDIAN_FUNCTION_LINES
+    assert wrong == []
 
 
-def lines_of(node: ast.FunctionDef) -> int:
-    return (node.end_lineno or node.lineno) - node.lineno + 1
+def test_only_repo_engine_and_cli_start_processes() -> None:
+    wrong = [
+        f"{path} imports {name}"
+        for path, tree in sources("generator/sweepledger").items()
+        if package(path) not in {"repo", "engine", "cli", "process", "storage"}
+        for name in imports(tree)
+        if name.partition(".")[0] in {"subprocess", "shutil", "socket"}
+    ]
+
+    assert wrong == []
+
+
+def test_every_module_has_a_docstring() -> None:
+    trees = {**sources("generator/sweepledger"), **sources("trainer")}
+
+    assert [str(path) for path, tree in trees.items() if not ast.get_docstring(tree)] == []
+
+
+def test_no_folder_is_crowded() -> None:
+    folders = [path.parent for path in sources("generator/sweepledger") if path.name != "__init__.py"]
+
+    assert [f for f in sorted(set(folders)) if folders.count(f) > MODULES_PER_FOLDER] == []
 
 
 def test_lock_files_hold_no_index_host_link_or_path() -> None:

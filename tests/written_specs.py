@@ -3,34 +3,33 @@
 import json
 from typing import Any
 
-from generator.problems import Problem
-from generator.spec import parse
-from generator.structs.settings import (
+from sweepledger.problems import Problem
+from sweepledger.spec import parse
+from sweepledger.structs.node_pool import NodeCapacity, Pool
+from sweepledger.structs.settings import (
     CodeSource,
     Dataset,
     Egress,
     Image,
-    Limits,
-    Node,
-    Pool,
-    Secret,
+    SecretReference,
     Settings,
+    SweepLimits,
 )
-from generator.structs.sweep import Sweep
+from sweepledger.structs.sweep import Sweep
 
 DIGEST = "sha256:" + "0123456789abcdef" * 4
 POOLS = (
-    Pool("cpu-small", Node("8", "32Gi"), selector={"example.org/pool": "cpu-small"}, max_nodes=100),
-    Pool("gpu-light", Node("16", "64Gi", 1), queue="gpu-light"),
-    Pool("gpu-heavy", Node("96", "800Gi", 8), queue="gpu-heavy", max_nodes=4),
+    Pool("cpu-small", NodeCapacity("8", "32Gi"), selector={"example.org/pool": "cpu-small"}, max_nodes=100),
+    Pool("gpu-light", NodeCapacity("16", "64Gi", 1), queue="gpu-light"),
+    Pool("gpu-heavy", NodeCapacity("96", "800Gi", 8), queue="gpu-heavy", max_nodes=4),
 )
 SECRETS = (
-    Secret("hf-write", "hugging-face-write", "token", "HF_TOKEN"),
-    Secret("hugging-face", "hugging-face", "token", "HF_TOKEN"),
-    Secret("wandb", "wandb", "key", "WANDB_API_KEY"),
+    SecretReference("hf-write", "hugging-face-write", "token", "HF_TOKEN"),
+    SecretReference("hugging-face", "hugging-face", "token", "HF_TOKEN"),
+    SecretReference("wandb", "wandb", "key", "WANDB_API_KEY"),
 )
 SETTINGS = Settings(
-    limits=Limits(max_gpu_hours=5000),
+    limits=SweepLimits(max_gpu_hours=5000),
     code=CodeSource("https://git.example.org/team/sweeps.git", "git"),
     images={name: Image(name, f"registry.example.org/{name}", DIGEST) for name in ("git", "train")},
     datasets={name: Dataset(name, name, DIGEST) for name in ("cifar", "mnist")},

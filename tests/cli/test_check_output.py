@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from generator.cli.annotations import annotations
-from generator.cli.check_markdown import verdict
-from generator.commands.check import check
-from generator.formats.patch import patch
-from generator.problems import Problem, Severity
+from sweepledger.cli.text.check import check_markdown, github_annotations
+from sweepledger.commands.check import check
+from sweepledger.formats.git_patch import write_patch
+from sweepledger.problems import Problem, Severity
 from tests.repository import Sandbox, followed_by
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -51,11 +50,11 @@ def test_a_bad_spec_is_annotated_on_the_line_of_the_mistake(sandbox: Sandbox, ru
     assert json.loads((report / "check.json").read_text())["problems"][0]["line"] == 6
     assert not (report / "mend.patch").exists()
     page = (sandbox.root.parent / "a summary.md").read_text()
-    assert page.startswith("before\n## Not yet: 1 problem\n")
+    assert page.startswith("before\n## Not ready to merge: 1 problem\n")
     assert "`sweeps/peak.yaml:6:22`" in page
 
 
-def test_a_change_in_order_has_no_annotation_and_no_patch(sandbox: Sandbox, run_sweep: Run) -> None:
+def test_a_valid_change_has_no_annotation_and_no_patch(sandbox: Sandbox, run_sweep: Run) -> None:
     sandbox.merged()
 
     done, report = reported(sandbox, run_sweep)
@@ -66,7 +65,7 @@ def test_a_change_in_order_has_no_annotation_and_no_patch(sandbox: Sandbox, run_
 
 
 @pytest.mark.parametrize("state", ["missing", "stale", "edited", "illegible", "flux"])
-def test_the_patch_mends_what_generating_would(
+def test_the_patch_writes_what_generate_writes(
     sandbox: Sandbox, run_sweep: Run, needs_kustomize: None, state: str
 ) -> None:
     if state == "flux":
@@ -109,11 +108,11 @@ def test_a_merged_batch_is_restored_by_hand_and_not_by_a_patch(sandbox: Sandbox,
     assert not (report / "mend.patch").exists()
 
 
-def test_a_patch_says_exactly_what_differs() -> None:
+def test_a_patch_contains_exactly_the_differences() -> None:
     before = {"gone": b"a\nb", "kept": b"x", "changed": b"1\n"}
     after = {"new\n": b"", "kept": b"x", "changed": b"2\n"}
 
-    text = patch(before, after).decode()
+    text = write_patch(before, after).decode()
 
     assert "kept" not in text
     assert "--- a/changed\n+++ b/changed\n@@ -1,1 +1,1 @@\n-1\n+2\n" in text
@@ -122,39 +121,39 @@ def test_a_patch_says_exactly_what_differs() -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "quoted",
     ["\n::error::x", "::set-output name=x::y", "a\r::stop-commands::z", "##[error]x", "50%0A::error::x"],
 )
-def test_no_strangers_word_begins_a_command(said: str) -> None:
-    problem = Problem(f"sweeps/{said}.yaml", 3, 4, said, said, "wrong-type", said)
+def test_untrusted_text_begins_no_workflow_command(quoted: str) -> None:
+    problem = Problem(f"sweeps/{quoted}.yaml", 3, 4, quoted, quoted, "wrong-type", quoted)
 
-    lines = "\n".join(annotations([problem])).replace("%0A", "\n").splitlines()
+    lines = "\n".join(github_annotations([problem])).replace("%0A", "\n").splitlines()
 
     assert [line for line in lines if line.lstrip().startswith("::")] == lines[:1]
     assert lines[0].startswith("::error file=sweeps/")
     assert "##[" not in lines[0]
-    assert "\u202e" not in verdict([problem], patch=None)
+    assert "\u202e" not in check_markdown([problem], patch=None)
 
 
-def test_what_a_host_would_not_show_is_counted() -> None:
+def test_annotations_beyond_the_limit_are_counted() -> None:
     problems = [Problem("a.yaml", line, 1, "", "wrong", "x") for line in range(1, 30)]
     problems += [Problem("a.yaml", 1, 1, "", "odd", "x", None, Severity.WARNING)]
 
-    lines = list(annotations(problems))
+    lines = list(github_annotations(problems))
 
     assert len(lines) == 11
-    assert "::error title=more::20 more stand in the summary of this run" in lines
+    assert "::error title=more::20 more are in the summary of this workflow run" in lines
 
 
 def test_a_batch_is_annotated_at_its_lock() -> None:
     problem = Problem("overlays/active/peak-b1-00000000", 0, 0, "", "wrong", "drift")
 
-    assert list(annotations([problem])) == [
+    assert list(github_annotations([problem])) == [
         "::error file=overlays/active/peak-b1-00000000/batch.yaml,line=1,title=drift::wrong"
     ]
 
 
-def test_what_git_does_not_have_yet_is_named_with_the_way_to_add_it(sandbox: Sandbox, run_sweep: Run) -> None:
+def test_untracked_paths_are_listed_with_git_add(sandbox: Sandbox, run_sweep: Run) -> None:
     sandbox.spec()
     sandbox.commit("Ask which x is best")
     run_sweep("generate", cwd=sandbox.root)
@@ -165,7 +164,7 @@ def test_what_git_does_not_have_yet_is_named_with_the_way_to_add_it(sandbox: San
     added = [line.split(maxsplit=2)[2] for line in forgotten.stdout.splitlines() if "git add" in line]
 
     assert forgotten.returncode == 0
-    assert "git does not have 3 paths yet" in forgotten.stdout
+    assert "3 paths not in git yet" in forgotten.stdout
     assert added == ["base/", "overlays/", "'sweeps/a note of mine.txt'"]
     sandbox.git("add", *(path.strip("'") for path in added))
     assert "git add" not in run_sweep("check", cwd=sandbox.root).stdout

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from generator.cli import completing
+from sweepledger.cli import completion
 from tests.commands.test_read import recorded, trial_of
 from tests.repository import IMAGE, Sandbox
 
-ALL = (completing.sweeps, completing.batches, completing.images, completing.trials)
+ALL = (completion.sweeps, completion.batches, completion.images, completion.trials)
 
 
-def test_names_that_lie_in_the_repository_are_offered(
+def test_names_in_the_repository_are_completed(
     sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     batch = recorded(sandbox, tmp_path / "volume")
@@ -22,15 +22,15 @@ def test_names_that_lie_in_the_repository_are_offered(
     sandbox.write("sweepledger.yaml", f"images: {{{entries}}}\n")
     monkeypatch.chdir(sandbox.root / "code")
 
-    assert completing.sweeps("") == ["peak", "tower"]
-    assert completing.sweeps("to") == ["tower"]
-    assert completing.batches("peak-b1") == [batch.name]
-    assert completing.images("") == ["git", "train"]
-    assert trial_of(batch) in completing.trials(trial_of(batch)[:4])
+    assert completion.sweeps("") == ["peak", "tower"]
+    assert completion.sweeps("to") == ["tower"]
+    assert completion.batches("peak-b1") == [batch.name]
+    assert completion.images("") == ["git", "train"]
+    assert trial_of(batch) in completion.trials(trial_of(batch)[:4])
 
 
 @pytest.mark.parametrize("complete", ALL)
-def test_where_nothing_can_be_read_nothing_is_said(
+def test_errors_complete_nothing_and_print_nothing(
     complete: Callable[[str], list[str]],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from generator.commands.bootstrap import Asked, bootstrap
-from generator.structs.settings import Controller
+from sweepledger.commands.scaffold.bootstrap import BootstrapRequest, bootstrap
+from sweepledger.structs.settings import Controller
 from tests.repository import Sandbox
 
 PAIRS = Path(__file__).parent.parent / "policy/manifests"
@@ -20,19 +20,19 @@ SECRET_POD = PAIRS / "valid/mount-twice.yaml"
 def lint(
     *arguments: str, cwd: Path, stdin: bytes = b"", form: str = "text"
 ) -> subprocess.CompletedProcess[str]:
-    argv = [sys.executable, "-m", "generator.cli", "lint", f"--format={form}", *arguments]
+    argv = [sys.executable, "-m", "sweepledger.cli", "lint", f"--format={form}", *arguments]
     done = subprocess.run(argv, cwd=cwd, input=stdin, capture_output=True, check=False)
     return subprocess.CompletedProcess(argv, done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
-def test_what_is_right_is_counted_and_exits_0_outside_any_repository(tmp_path: Path) -> None:
+def test_valid_manifests_are_counted_and_exit_with_0_outside_a_repository(tmp_path: Path) -> None:
     done = lint(str(VALID), cwd=tmp_path)
 
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "1 object(s) checked, 0 skipped\n"
 
 
-def test_a_problem_has_file_line_object_path_code_and_way_out(tmp_path: Path) -> None:
+def test_a_problem_has_file_line_object_path_code_and_hint(tmp_path: Path) -> None:
     (tmp_path / "job.yaml").write_bytes(INVALID.read_bytes())
 
     done = lint("job.yaml", cwd=tmp_path)
@@ -78,7 +78,7 @@ def test_many_documents_each_have_their_own_lines(tmp_path: Path) -> None:
     assert done.stderr.startswith(f"all.yaml:{line}:12: Job/Sweep_CIFAR.metadata.name")
 
 
-def test_a_list_is_judged_by_its_items(tmp_path: Path) -> None:
+def test_the_items_of_a_list_are_checked(tmp_path: Path) -> None:
     items = "".join(f"  {line}\n" for line in INVALID.read_text().splitlines()[1:])
     text = f"apiVersion: v1\nkind: List\nitems:\n-{items[1:]}"
 
@@ -87,7 +87,7 @@ def test_a_list_is_judged_by_its_items(tmp_path: Path) -> None:
     assert done.stderr.startswith("<stdin>:6:14: Job/Sweep_CIFAR.metadata.name")
 
 
-def test_a_kind_without_schema_is_skipped_in_its_own_words_and_never_passed(tmp_path: Path) -> None:
+def test_a_kind_without_schema_is_skipped_and_never_passed(tmp_path: Path) -> None:
     done = lint("-", cwd=tmp_path, stdin=NEVER_HEARD_OF.encode())
 
     assert done.returncode == 0
@@ -107,7 +107,9 @@ def test_a_kind_without_schema_is_skipped_in_its_own_words_and_never_passed(tmp_
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_cannot_be_read_alike_by_all_exits_1(content: bytes, code: str, tmp_path: Path) -> None:
+def test_manifests_that_readers_interpret_differently_exit_with_1(
+    content: bytes, code: str, tmp_path: Path
+) -> None:
     done = lint("-", cwd=tmp_path, stdin=content)
 
     assert done.returncode == 1
@@ -115,7 +117,7 @@ def test_what_cannot_be_read_alike_by_all_exits_1(content: bytes, code: str, tmp
     assert "Traceback" not in done.stderr
 
 
-def test_a_bomb_of_aliases_is_refused_unexpanded(tmp_path: Path) -> None:
+def test_nested_aliases_are_refused_without_expansion(tmp_path: Path) -> None:
     levels = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
     levels += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 10)]
 
@@ -126,17 +128,20 @@ def test_a_bomb_of_aliases_is_refused_unexpanded(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("controller", [Controller.ARGOCD, Controller.FLUX])
-def test_what_bootstrap_writes_passes_and_its_own_file_is_skipped_by_name(
+def test_files_of_bootstrap_pass_and_its_lock_is_skipped_by_name(
     controller: Controller, sandbox: Sandbox
 ) -> None:
-    bootstrap(sandbox.workspace, Asked(controller, url="https://git.example.org/sweeps.git", branch="main"))
+    bootstrap(
+        sandbox.workspace,
+        BootstrapRequest(controller, url="https://git.example.org/sweeps.git", branch="main"),
+    )
 
     done = lint("clusters", cwd=sandbox.root)
 
     assert done.returncode == 0, done.stderr
-    assert done.stdout.endswith(" skipped; 1 document(s) that are no manifests\n")
+    assert done.stdout.endswith(" skipped; 1 document(s) are not manifests\n")
     assert (
-        ": warning: skipped: no manifest, as it has neither apiVersion nor kind [kind-skipped]" in done.stderr
+        ": warning: skipped: not a manifest, it has neither apiVersion nor kind [kind-skipped]" in done.stderr
     )
     assert "clusters/bootstrap.yaml:" in done.stderr
 
@@ -167,7 +172,7 @@ def test_a_file_without_any_manifest_is_no_pass(tmp_path: Path) -> None:
     done = lint("-", cwd=tmp_path, stdin=b"replicas: 3\n")
 
     assert done.returncode == 1
-    assert "<stdin>: must hold an object: what is not there was not checked [empty-file]" in done.stderr
+    assert "<stdin>: must contain an object: nothing was checked [empty-file]" in done.stderr
 
 
 def test_a_folder_is_read_with_its_json(tmp_path: Path) -> None:
@@ -193,19 +198,19 @@ def test_an_unknown_field_hides_no_other_fault(tmp_path: Path) -> None:
     assert done.stdout == "1 object(s) checked, 0 skipped\n"
 
 
-def test_what_could_not_be_looked_at_is_said_and_counted(tmp_path: Path) -> None:
+def test_unreadable_paths_are_reported_and_counted(tmp_path: Path) -> None:
     text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: Big}\ndata: [x]\n"
 
     done = lint("-", cwd=tmp_path, stdin=text.encode())
     data = json.loads(lint("-", cwd=tmp_path, stdin=text.encode(), form="json").stdout)["data"]
 
     assert done.returncode == 5
-    assert "the other rules look at it when its fields are right" in done.stderr
+    assert "the other rules are applied once its fields are valid" in done.stderr
     assert done.stdout == "0 object(s) checked, 0 skipped, 1 by schema alone\n"
     assert (data["objects"], data["partly"]) == ([], ["ConfigMap/Big"])
 
 
-def test_a_file_that_is_not_there_is_an_error_of_use(tmp_path: Path) -> None:
+def test_a_missing_file_is_a_usage_error(tmp_path: Path) -> None:
     assert lint("none.yaml", cwd=tmp_path).returncode == 2
     assert lint(".", cwd=tmp_path).returncode == 2
 

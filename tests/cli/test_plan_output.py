@@ -10,28 +10,31 @@ import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from generator import search
-from generator.cli import plan_markdown, plan_text, plan_words
-from generator.cli.answer import console
-from generator.commands.plan import Planned
-from generator.plan import (
+from sweepledger import search
+from sweepledger.cli.response import open_console
+from sweepledger.cli.text import plan, plan_markdown
+from sweepledger.cli.text.values import value_text
+from sweepledger.commands.plan import Planned
+from sweepledger.plan import (
     BlockReview,
     Difference,
     Rejection,
     Review,
-    Standing,
-    Unreadable,
-    as_data,
+    TrialCounts,
+    UnreadableSpec,
     coverage,
     difference,
+    review_as_data,
 )
-from generator.problems import Problem, Severity
-from generator.search import Expansion
-from generator.structs.domain import Choice, Constant
-from generator.structs.settings import Node, Pool
-from generator.structs.space import Parameter, SearchSpace
-from generator.structs.sweep import Budget, Grid, Resources, Sweep
-from generator.structs.sweep import Run as Runs
+from sweepledger.problems import Problem, Severity
+from sweepledger.search import Expansion
+from sweepledger.structs.domain import Choice, Constant
+from sweepledger.structs.node_pool import NodeCapacity, Pool
+from sweepledger.structs.run_config import Resources
+from sweepledger.structs.run_config import RunConfig as Runs
+from sweepledger.structs.search_block import GridSearch
+from sweepledger.structs.space import Parameter, SearchSpace
+from sweepledger.structs.sweep import Budget, Sweep
 from tests.repository import Sandbox
 from tests.sweeps import a_program, a_sweep
 
@@ -39,23 +42,23 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 TEXT = """\
 peak: 3 trials: 1 new, 2 running, 0 recorded
-  asks   grid: x 3 · goal maximize score
-  time   unknown: no trial of this program is recorded; run.expected_minutes may say it
+  search grid: x 3 · goal maximize score
+  time   unknown: no trial of this program is recorded; set run.expected_minutes for an estimate
   cost   at most 0.0167 trial hours (1 new trial × 1m × 1 attempt), about 0.0167 hours at parallelism 2; \
 0.05 trial hours for all 3
-  note   each assignment runs once: its luck cannot be told from its merit
+  note   without replicates, the effect of a configuration cannot be separated from seed noise
   block  method  candidates  rejected  duplicates  kept  accepted
   1      grid    3           0         0           3     100 %
-  parameter  has it  values
+  parameter  trials  values
   x          3       2 ×1  3 ×1  4 ×1
   fixed  bias=0.5
   first  tb03186eb520  x=2  bias=0.5
          tbaddddac085  x=3  bias=0.5
          tdf1b139f3a1  x=4  bias=0.5
-  spec here versus spec at BASE: 1 added, 1 removed, 2 unchanged
+  spec compared with BASE: 1 added, 1 removed, 2 unchanged
     +    tdf1b139f3a1  x=4  bias=0.5
     -    t2a9f071af67  x=1  bias=0.5
-nothing changes: still
+unchanged: still
 """  # noqa: RUF001 - as shown
 
 MARKDOWN = """\
@@ -67,11 +70,11 @@ MARKDOWN = """\
 
 | |  |
 | --- | --- |
-| asks | grid: x 3 · goal maximize score |
-| time | unknown: no trial of this program is recorded; run.expected\\_minutes may say it |
+| search | grid: x 3 · goal maximize score |
+| time | unknown: no trial of this program is recorded; set run.expected\\_minutes for an estimate |
 | cost | at most 0.0167 trial hours (1 new trial × 1m × 1 attempt), about 0.0167 hours at parallelism 2; \
 0.05 trial hours for all 3 |
-| note | each assignment runs once: its luck cannot be told from its merit |
+| note | without replicates, the effect of a configuration cannot be separated from seed noise |
 
 ### Blocks
 
@@ -81,7 +84,7 @@ MARKDOWN = """\
 
 ### Coverage
 
-| parameter | has it | values |  |
+| parameter | trials | values |  |
 | --- | --- | --- | --- |
 | `x` | 3 | `2 ×1`, `3 ×1`, `4 ×1` |  |
 
@@ -97,14 +100,14 @@ Fixed: `bias=0.5`.
 
 ### Difference
 
-Spec here versus spec at `BASE`: 1 added, 1 removed, 2 unchanged.
+Spec compared with `BASE`: 1 added, 1 removed, 2 unchanged.
 
 |  | trial | values |
 | --- | --- | --- |
 | added | `tdf1b139f3a1` | `x=4 bias=0.5` |
 | removed | `t2a9f071af67` | `x=1 bias=0.5` |
 
-Nothing changes: still.
+Unchanged: still.
 
 """  # noqa: RUF001 - as shown
 
@@ -133,25 +136,25 @@ def a_review(sweep: Sweep, **changes: Any) -> Review:
     made = Review(
         sweep,
         trials,
-        Standing(len(trials), 0, 0),
+        TrialCounts(len(trials), 0, 0),
         tuple(BlockReview(block.method, 4, 2, 0, 2) for block in sweep.blocks),
-        coverage(sweep, expansion.assignments),
+        coverage(sweep, expansion.configurations),
         difference(None, (), trials),
     )
     return replace(made, **changes)
 
 
 def of_parameters(*parameters: Parameter, **changes: Any) -> Sweep:
-    return a_sweep(blocks=(Grid(SearchSpace(parameters)),), **changes)
+    return a_sweep(blocks=(GridSearch(SearchSpace(parameters)),), **changes)
 
 
 def comment(*reviews: Review) -> str:
-    return plan_markdown.planned(Planned("c0ffee" * 7, reviews, ()))
+    return plan_markdown.plan_comment(Planned("c0ffee" * 7, reviews, ()))
 
 
 def shown(capsys: pytest.CaptureFixture[str], *reviews: Review) -> str:
-    for part in plan_text.planned(Planned("c0ffee" * 7, reviews, ())):
-        console().print(part)
+    for part in plan.plan_text(Planned("c0ffee" * 7, reviews, ())):
+        open_console().print(part)
     return capsys.readouterr().out
 
 
@@ -221,11 +224,11 @@ def test_a_changed_list_of_drawn_values_shows_histograms(sandbox: Sandbox, run_s
     assert done.returncode == 0, done.stderr
     assert "discrepancy of 64 points in 1 continuous dimension" in done.stdout
     (line,) = [line for line in done.stdout.splitlines() if line.startswith("  x ")]
-    assert set(line.split()[2]) <= set(plan_words.BLOCKS)
+    assert set(line.split()[2]) <= set(plan.BLOCKS)
 
 
 @pytest.mark.parametrize("form", ["text", "markdown", "json"])
-def test_wrong_specs_are_told_in_every_form(form: str, sandbox: Sandbox, run_sweep: Run) -> None:
+def test_problems_of_specs_are_printed_in_every_format(form: str, sandbox: Sandbox, run_sweep: Run) -> None:
     sandbox.write("sweeps/wrong.yaml", "name: wrong\n")
 
     done = run_sweep("plan", "--format", form, cwd=sandbox.root)
@@ -236,7 +239,9 @@ def test_wrong_specs_are_told_in_every_form(form: str, sandbox: Sandbox, run_swe
 
 
 @pytest.mark.parametrize("form", ["text", "markdown", "json"])
-def test_warnings_are_told_and_stop_nothing(form: str, sandbox: Sandbox, run_sweep: Run) -> None:
+def test_warnings_are_printed_and_do_not_fail_the_command(
+    form: str, sandbox: Sandbox, run_sweep: Run
+) -> None:
     spec = sandbox.spec()
     spec.write_text(spec.read_text() + "replicates: 2\n")
 
@@ -253,12 +258,12 @@ def test_warnings_are_told_and_stop_nothing(form: str, sandbox: Sandbox, run_swe
         assert "### Warnings" in done.stdout
 
 
-def test_a_repository_without_sweeps_says_so(sandbox: Sandbox, run_sweep: Run) -> None:
+def test_plan_of_a_repository_without_sweeps(sandbox: Sandbox, run_sweep: Run) -> None:
     assert run_sweep("plan", cwd=sandbox.root).stdout == "there is no sweep yet\n"
     assert "no sweep" in run_sweep("plan", "--format", "markdown", cwd=sandbox.root).stdout
 
 
-def test_the_same_answer_for_every_hash_seed(changed: Sandbox, run_sweep: Run) -> None:
+def test_the_output_is_the_same_for_every_hash_seed(changed: Sandbox, run_sweep: Run) -> None:
     answers = {
         run_sweep("plan", "--format", "json", cwd=changed.root, PYTHONHASHSEED=seed).stdout
         for seed in ("0", "1", "2")
@@ -282,7 +287,7 @@ def a_hostile_review() -> Review:
     return replace(made, blocks=(block,), difference=difference(sweep.path, (), made.trials))
 
 
-def test_hostile_text_makes_no_markup() -> None:
+def test_untrusted_text_is_not_interpreted_as_markup() -> None:
     text = comment(a_hostile_review())
 
     assert links(text) == []
@@ -298,7 +303,7 @@ def test_hostile_text_makes_no_markup() -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "quoted",
     [
         "a|b",
         "a\\|b",
@@ -318,13 +323,13 @@ def test_hostile_text_makes_no_markup() -> None:
         "a --- | ---",
     ],
 )
-def test_every_cell_says_what_the_spec_says_and_nothing_is_markup(said: str) -> None:
-    name, fixed = Parameter("x", Choice((said, "plain"))), Parameter("y", Constant(said))
-    made = a_review(of_parameters(name, fixed, description=said))
+def test_every_cell_shows_the_text_of_the_spec_without_markup(quoted: str) -> None:
+    name, fixed = Parameter("x", Choice((quoted, "plain"))), Parameter("y", Constant(quoted))
+    made = a_review(of_parameters(name, fixed, description=quoted))
     review = replace(made, difference=difference(made.sweep.path, (), made.trials))
     text = comment(review)
 
-    trials = [f"x={value} y={said}" for value in (said, "plain")]
+    trials = [f"x={value} y={quoted}" for value in (quoted, "plain")]
     assert [row[2] for row in cells(text) if row[1].startswith("t") and len(row) == 3] == [
         "values",
         *trials,
@@ -332,8 +337,8 @@ def test_every_cell_says_what_the_spec_says_and_nothing_is_markup(said: str) -> 
         *trials,
     ]
     (values,) = [row[2] for row in cells(text) if row[0] == "x"]
-    assert values == f"{said} ×1, plain ×1"  # noqa: RUF001 - as shown
-    assert said in plain(rendered(text)[4])
+    assert values == f"{quoted} ×1, plain ×1"  # noqa: RUF001 - as shown
+    assert quoted in plain(rendered(text)[4])
     assert {one.type for token in rendered(text) for one in token.children or ()} <= PLAIN
     assert set(inline(text, "html_inline")) <= {"<code>", "</code>"}
 
@@ -358,24 +363,24 @@ def cells(text: str) -> list[list[str]]:
     return rows
 
 
-def test_what_is_invisible_is_shown() -> None:
+def test_invisible_characters_are_shown() -> None:
     text = comment(a_hostile_review())
 
     assert not any(letter in text for letter in "\x1b\u202e")
     assert "\\u001b" in text
 
 
-def test_a_terminal_obeys_nothing_that_a_spec_says(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_terminal_interprets_no_text_of_a_spec(capsys: pytest.CaptureFixture[str]) -> None:
     sweep = of_parameters(Parameter("x", Choice((HOSTILE, "[bold]no markup[/bold]"))))
 
-    told = shown(capsys, a_review(sweep, unlocked=HOSTILE))
+    output = shown(capsys, a_review(sweep, unlocked=HOSTILE))
 
-    assert not any(letter in told for letter in "\x1b\u202e")
-    assert "[bold]no markup[/bold]" in told
+    assert not any(letter in output for letter in "\x1b\u202e")
+    assert "[bold]no markup[/bold]" in output
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "text"),
     [
         ("adam", "adam"),
         ("0.1", '"0.1"'),
@@ -385,14 +390,18 @@ def test_a_terminal_obeys_nothing_that_a_spec_says(capsys: pytest.CaptureFixture
         ("null", '"null"'),
         (None, "null"),
         ("", '""'),
+        ("TRUE", '"TRUE"'),
+        ("~", '"~"'),
+        ("{a}", '"{a}"'),
         (1.0, "1"),
         ([1, "a"], '[1,"a"]'),
         ("x" * 50, "x" * 39 + "…"),
     ],
     ids=str,
 )
-def test_no_value_looks_like_another(value: Any, told: str) -> None:
-    assert plan_words.value(value) == told
+def test_text_that_looks_like_another_type_is_quoted(value: Any, text: str) -> None:
+    assert plan.short_value(value) == text
+    assert plan.short_value(value) == plan.shorten(value_text(value), plan.LONGEST_VALUE)
 
 
 @pytest.mark.parametrize("form", ["text", "markdown", "json"])
@@ -414,9 +423,7 @@ def test_wrong_specs_alone_are_no_empty_repository(sandbox: Sandbox, run_sweep: 
     assert run_sweep("plan", "--format", "markdown", cwd=sandbox.root).stdout.startswith("## Problems\n")
 
 
-def test_a_spec_that_is_the_same_at_the_base_is_compared_with_nothing(
-    sandbox: Sandbox, run_sweep: Run
-) -> None:
+def test_an_unchanged_spec_has_no_comparison(sandbox: Sandbox, run_sweep: Run) -> None:
     sandbox.spec()
     sandbox.commit("Ask")
     sandbox.push()
@@ -429,36 +436,38 @@ def test_a_spec_that_is_the_same_at_the_base_is_compared_with_nothing(
     assert "Difference" not in markdown
 
 
-def test_other_words_for_the_same_space_are_told_as_that(changed: Sandbox, run_sweep: Run) -> None:
+def test_a_reworded_spec_of_the_same_search_space_is_reported_as_unchanged(
+    changed: Sandbox, run_sweep: Run
+) -> None:
     spec = changed.spec("peak")
     spec.write_text(spec.read_text().replace("Where does", "Where, oh where, does"))
 
     done = run_sweep("plan", "peak", cwd=changed.root)
 
     base = changed.git("rev-parse", "--short=8", "HEAD").strip()
-    assert f"spec here versus spec at {base}: nothing changed in the space (3 trials)" in done.stdout
+    assert f"spec compared with {base}: search space unchanged (3 trials)" in done.stdout
 
 
-def test_code_that_changed_since_the_lock_is_told(changed: Sandbox, run_sweep: Run) -> None:
+def test_code_that_changed_since_the_lock_is_reported(changed: Sandbox, run_sweep: Run) -> None:
     before = changed.git("rev-parse", "--short=8", "HEAD:code").strip()
     changed.write("code/train.py", "print('rewritten')\n")
     changed.commit("Rewrite")
     after = changed.git("rev-parse", "--short=8", "HEAD:code").strip()
-    told = f"code changed since the lock (code/ {before} → {after}): "
+    output = f"code changed since the lock (code/ {before} → {after}): "
 
     text = run_sweep("plan", "peak", cwd=changed.root).stdout
     markdown = run_sweep("plan", "peak", "--format", "markdown", cwd=changed.root).stdout
     data = json.loads(run_sweep("plan", "peak", "--format", "json", cwd=changed.root).stdout)
 
-    assert f"  {told}`sweep update peak` would ask for everything anew\n" in text
-    assert told in markdown
+    assert f"  {output}`sweep update peak` runs all trials with the new version\n" in text
+    assert output in markdown
     (outdated,) = data["data"]["sweeps"][0]["outdated"]
     assert (outdated["part"], outdated["name"]) == ("code", "code/")
     assert outdated["locked"].startswith(before)
     assert outdated["current"].startswith(after)
 
 
-def test_the_cost_says_what_it_is_made_of_and_how_long_it_takes(
+def test_the_cost_shows_its_factors_and_the_wall_time(
     sandbox: Sandbox, run_sweep: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = Runs(timeout_seconds=5400, retries=1, parallelism=2, resources=Resources(gpu=4))
@@ -466,13 +475,13 @@ def test_the_cost_says_what_it_is_made_of_and_how_long_it_takes(
     spec = sandbox.spec(parallelism=2)
     spec.write_text(spec.read_text().replace("timeout: 1m", "timeout: 2h"))
 
-    told = shown(capsys, a_review(sweep))
+    output = shown(capsys, a_review(sweep))
     (data,) = json.loads(run_sweep("plan", "--format", "json", cwd=sandbox.root).stdout)["data"]["sweeps"]
 
     assert (
         "cost   at most 9 trial hours, 36 GPU hours (3 new trials × 90m × 2 attempts), "  # noqa: RUF001 - as shown
         "about 6 hours at parallelism 2\n"
-    ) in told
+    ) in output
     assert data["cost"] == {
         "all": {"trials": 3, "hours": 6, "trial_hours": 6, "gpu_hours": 0, "wall_hours": 4},
         "new": {"trials": 3, "hours": 6, "trial_hours": 6, "gpu_hours": 0, "wall_hours": 4},
@@ -482,13 +491,13 @@ def test_the_cost_says_what_it_is_made_of_and_how_long_it_takes(
     }
 
 
-def test_without_new_trials_nothing_new_is_paid(capsys: pytest.CaptureFixture[str]) -> None:
-    review = a_review(a_sweep(run=Runs(timeout_seconds=3600)), standing=Standing(0, 2, 0))
+def test_a_plan_without_new_trials_has_no_new_cost(capsys: pytest.CaptureFixture[str]) -> None:
+    review = a_review(a_sweep(run=Runs(timeout_seconds=3600)), counts=TrialCounts(0, 2, 0))
 
     assert "cost   nothing new; at most 2 trial hours for all 2\n" in shown(capsys, review)
 
 
-def test_a_program_that_is_not_there_is_told_in_every_form(sandbox: Sandbox, run_sweep: Run) -> None:
+def test_a_missing_program_is_reported_in_every_format(sandbox: Sandbox, run_sweep: Run) -> None:
     spec = sandbox.spec()
     spec.write_text(
         spec.read_text().replace("command: [python, code/train.py,", "program: trian.py\ncommand: [python,")
@@ -505,24 +514,24 @@ def test_a_program_that_is_not_there_is_told_in_every_form(sandbox: Sandbox, run
 # Bounds
 
 
-def test_a_comment_never_grows_over_what_a_pull_request_takes() -> None:
+def test_a_comment_fits_a_pull_request() -> None:
     values = tuple(f"{number}" + "|`ü" * 1000 for number in range(20))
     parameters = [Parameter(f"p{number}" + "_" * 300, Constant(values[0])) for number in range(300)]
     review = a_review(of_parameters(*parameters, Parameter("x", Choice(values)), description="ü|" * 9999))
 
     text = comment(*[review] * 30)
 
-    assert len(text.encode()) <= plan_markdown.LIMIT
+    assert len(text.encode()) <= plan_markdown.COMMENT_BYTES
     assert "more lines were cut" in text.splitlines()[-1]
 
 
-def test_a_short_comment_is_whole() -> None:
+def test_a_short_comment_is_complete() -> None:
     text = comment(a_review(a_sweep()))
 
     assert "cut" not in text
 
 
-def test_long_lists_say_how_many_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+def test_long_lists_show_how_many_items_are_omitted(capsys: pytest.CaptureFixture[str]) -> None:
     parameters = [Parameter(f"p{number}", Choice((0, 1))) for number in range(3)]
     review = a_review(of_parameters(*parameters, Parameter("x", Choice(tuple("abcdefghijklmnop")))))
     found = replace(review, difference=difference("sweeps/lr.yaml", (), review.trials))
@@ -532,7 +541,7 @@ def test_long_lists_say_how_many_are_left_out(capsys: pytest.CaptureFixture[str]
     assert "    + … 123 more" in shown(capsys, found)
 
 
-def test_many_constraints_are_cut_at_some() -> None:
+def test_long_lists_of_constraints_are_cut() -> None:
     review = a_review(a_sweep())
     block = replace(review.blocks[0], constraints=tuple(Rejection(f"x > {n}", 0) for n in range(60)))
 
@@ -554,14 +563,14 @@ def test_a_budget_is_shown_beside_the_cost(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_the_pool_is_shown_with_its_nodes(capsys: pytest.CaptureFixture[str]) -> None:
-    pool = Pool("cpu-small", Node("8", "16Gi"), max_nodes=100)
+    pool = Pool("cpu-small", NodeCapacity("8", "16Gi"), max_nodes=100)
     run = Runs(resources=Resources("4", "2Gi"), parallelism=4)
-    review = a_review(a_sweep(run=run, pool=pool), standing=Standing(16, 0, 0))
+    review = a_review(a_sweep(run=run, pool=pool), counts=TrialCounts(16, 0, 0))
 
     line = "16 × cpu-small (4 CPU, 2 GiB) · 4 at once · 2 nodes of at most 100"  # noqa: RUF001 - as shown
     assert f"pool   {line}\n" in shown(capsys, review)
     assert f"| pool | {line} |\n" in comment(review)
-    assert as_data(review)["pool"] == {
+    assert review_as_data(review)["pool"] == {
         "name": "cpu-small",
         "trials": 16,
         "at_once": 4,
@@ -572,46 +581,50 @@ def test_the_pool_is_shown_with_its_nodes(capsys: pytest.CaptureFixture[str]) ->
     }
 
 
-def test_pods_gpus_and_prices_of_a_pool_are_told() -> None:
-    pool = Pool("gpu", Node("96", "800Gi", 8), queue="gpu", price=20)
+def test_the_pool_shows_pods_gpus_and_price() -> None:
+    pool = Pool("gpu", NodeCapacity("96", "800Gi", 8), queue="gpu", price=20)
     run = Runs(resources=Resources("8", "80Gi", 4), nodes=2, parallelism=2)
-    review = a_review(a_sweep(run=run, pool=pool), standing=Standing(4, 0, 0))
+    review = a_review(a_sweep(run=run, pool=pool), counts=TrialCounts(4, 0, 0))
 
-    assert plan_words.room(review.room) == (
+    assert plan.pool_usage(review.pool_usage) == (
         "4 × 2 pods × gpu (8 CPU, 80 GiB, 4 GPUs) · 2 at once · 2 nodes "  # noqa: RUF001 - as shown
-        "· at most 80 at 20 a node and hour"
+        "· at most 80 at 20 per node and hour"
     )
-    assert plan_words.room(a_review(a_sweep()).room) == ""
+    assert plan.pool_usage(a_review(a_sweep()).pool_usage) == ""
 
 
-def test_a_base_without_the_sweep_or_without_sense_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_unreadable_or_renamed_sweep_at_the_base_is_reported(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     review = a_review(a_sweep())
     problem = Problem(review.sweep.path, 1, 1, "", "wrong", "some-code")
-    unreadable = replace(review, difference=Unreadable(review.sweep.path, (problem,)))
+    unreadable = replace(review, difference=UnreadableSpec(review.sweep.path, (problem,)))
     renamed = replace(review, difference=Difference("sweeps/old.yaml", (), (), 2))
 
-    told = shown(capsys, review, unreadable, renamed)
+    output = shown(capsys, review, unreadable, renamed)
 
-    assert "spec here versus spec at c0ffeec0: no such sweep there: all 2 trials added" in told
-    assert "spec here versus spec at c0ffeec0: cannot be compared: sweeps/lr.yaml has 1 problem there" in told
+    assert "spec compared with c0ffeec0: new sweep: all 2 trials added" in output
     assert (
-        "spec here versus spec at c0ffeec0: 0 added, 0 removed, 2 unchanged; renamed from sweeps/old.yaml"
-        in told
+        "spec compared with c0ffeec0: cannot be compared: sweeps/lr.yaml has 1 problem at that commit"
+        in output
+    )
+    assert (
+        "spec compared with c0ffeec0: 0 added, 0 removed, 2 unchanged; renamed from sweeps/old.yaml" in output
     )
 
 
-def test_replicates_are_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
-    told = shown(capsys, a_review(a_sweep(replicates=2)))
+def test_replicates_are_numbered(capsys: pytest.CaptureFixture[str]) -> None:
+    output = shown(capsys, a_review(a_sweep(replicates=2)))
 
-    assert "4 trials (2 assignments × 2 replicates)" in told  # noqa: RUF001 - as shown
-    assert "(replicate 1)" in told
+    assert "4 trials (2 configurations × 2 replicates)" in output  # noqa: RUF001 - as shown
+    assert "(replicate 1)" in output
 
 
-def test_a_histogram_shows_a_hole_as_a_hole() -> None:
+def test_a_histogram_shows_empty_bins() -> None:
     sweep = of_parameters(Parameter("x", Choice(tuple(range(100)))))
     assignments = [{"x": number % 20} for number in range(100)] + [{"x": 95}]
     (covered,) = coverage(sweep, assignments).parameters
 
     assert not isinstance(covered.values, tuple)
-    assert plan_words.histogram(covered.values).startswith("██·")  # type: ignore[arg-type]
-    assert plan_words.histogram(covered.values).endswith("·▁")  # type: ignore[arg-type]
+    assert plan.histogram_text(covered.values).startswith("██·")  # type: ignore[arg-type]
+    assert plan.histogram_text(covered.values).endswith("·▁")  # type: ignore[arg-type]

@@ -8,71 +8,73 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from generator.cli.progress import Watch
-from generator.commands import collect, recorded
-from generator.commands.local import Built, Collected, Event, Running, Trouble, Unpushed
-from generator.engine.local import events
-from generator.repo import batches
-from generator.results import BatchResults, summarise
-from generator.structs.record import Status
-from generator.structs.sweep import Goal, Metric
+from sweepledger.cli.text.progress import ProgressDisplay
+from sweepledger.commands.collection import results_commit
+from sweepledger.commands.local import Built, Event, RemoteFailed, ResultsPushed, Running, Unpushed
+from sweepledger.commands.repository import batch_records
+from sweepledger.engine.local import events
+from sweepledger.repo import batches
+from sweepledger.results.outcomes import BatchRecords
+from sweepledger.results.summary import summarise
+from sweepledger.structs.metric import Goal, Metric
+from sweepledger.structs.record import Status
 from tests.repository import Sandbox
 
 
-def watch(width: int = 100) -> tuple[Watch, io.StringIO]:
+def watch(width: int = 100) -> tuple[ProgressDisplay, io.StringIO]:
     screen = io.StringIO()
-    return Watch(Console(file=screen, width=width)), screen
+    return ProgressDisplay(Console(file=screen, width=width)), screen
 
 
-def test_results_commits_are_handed_on_and_not_kept(sandbox: Sandbox) -> None:
+def test_results_commits_are_yielded_and_not_kept(sandbox: Sandbox) -> None:
     sandbox.merged()
     (batch,) = batches.in_work_tree(sandbox.root)
-    results = BatchResults(batch.lock, recorded.expected(batch), ())
-    seen: list[weakref.ref[collect.Collected]] = []
+    results = BatchRecords(batch.lock, batch_records.expected_trials(batch), ())
+    seen: list[weakref.ref[results_commit.ResultsCommit]] = []
     alive: list[int] = []
 
     def happening() -> Iterator[Event]:
         for _ in range(5):
             alive.append(sum(one() is not None for one in seen))
-            found = collect.Collected(("peak-b1-00000000",), summarise([results], description=""))
+            found = results_commit.ResultsCommit(("peak-b1-00000000",), summarise([results], description=""))
             seen.append(weakref.ref(found))
-            yield Collected(found)
+            yield ResultsPushed(found)
 
     watching, _ = watch()
-    told = [event.found.batches for event in watching.follow(happening())]
+    output = [event.commit.batches for event in watching.follow(happening())]
 
-    assert told == [("peak-b1-00000000",)] * 5
+    assert output == [("peak-b1-00000000",)] * 5
     assert max(alive) <= 1  # the one that the loops still hold
 
 
-def test_trouble_with_the_remote_is_told(tmp_path: Path) -> None:
+def test_errors_of_the_remote_are_printed(tmp_path: Path) -> None:
     watching, screen = watch()
 
-    assert list(watching.follow([Trouble(f"git fetch failed: {tmp_path.name}")])) == []
+    assert list(watching.follow([RemoteFailed(f"git fetch failed: {tmp_path.name}")])) == []
 
     assert f"git fetch failed: {tmp_path.name}" in screen.getvalue()
 
 
 def ended(number: int, tries: int | None) -> events.PodEnded:
-    attempt = events.Attempt("b", "b", 0, "t0123456789a", f"u{number}", number)
+    attempt = events.PodAttempt("b", "b", 0, "t0123456789a", f"u{number}", number)
     return events.PodEnded(attempt, Status.FAILED, "exit-1", {}, 0.5, "", tries)
 
 
 def test_an_attempt_that_another_follows_is_not_counted_and_does_not_look_final() -> None:
     watching, screen = watch(200)
-    standing = Running({"b": events.Progress(total=6, ok=2, diverged=0, failed=0, running=1)})
+    standing = Running({"b": events.BatchProgress(total=6, ok=2, diverged=0, failed=0, running=1)})
     metric = Metric("score", Goal.MAXIMIZE)
 
     assert list(watching.follow([Built("b", metric), standing, ended(1, 2), ended(2, None)])) == []
 
     again, final, hint = (line.split(" ", 1)[1] for line in screen.getvalue().splitlines()[1:])
-    assert again == "t0123456789a failed (exit-1), will be tried again (attempt 1 of 2)  0.5 s"
+    assert again == "t0123456789a failed (exit-1), will be retried (attempt 1 of 2)  0.5 s"
     assert final == "[3/6] t0123456789a failed (exit-1)  0.5 s"
     assert "sweep logs t0123456789a" in hint
 
 
 @pytest.mark.parametrize(
-    ("unpushed", "told"),
+    ("unpushed", "output"),
     [
         (
             Unpushed(("b",), "origin/main", are_committed=True),
@@ -85,9 +87,9 @@ def test_an_attempt_that_another_follows_is_not_counted_and_does_not_look_final(
     ],
     ids=["one", "two"],
 )
-def test_batches_that_nobody_follows_are_told_with_the_way_out(unpushed: Unpushed, told: str) -> None:
+def test_unpushed_batches_are_printed_with_a_hint(unpushed: Unpushed, output: str) -> None:
     watching, screen = watch(200)
 
     assert list(watching.follow([unpushed])) == []
 
-    assert told in screen.getvalue()
+    assert output in screen.getvalue()

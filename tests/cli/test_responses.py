@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from generator.cli import show
-from generator.structs.record import Status
+from sweepledger.cli.text import style
+from sweepledger.structs.record import Status
 from tests.repository import Sandbox
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -39,7 +39,7 @@ def recorded(sandbox: Sandbox, run_sweep: Run) -> Sandbox:
     return sandbox
 
 
-def test_check_says_what_new_batches_take_of_their_pool(sandbox: Sandbox, run_sweep: Run) -> None:
+def test_check_prints_how_much_of_their_pool_new_batches_use(sandbox: Sandbox, run_sweep: Run) -> None:
     pool = "{selector: {disk: ssd}, node: {cpu: 2, memory: 1Gi}, max_nodes: 7}"
     sandbox.write("sweepledger.yaml", f"defaults: {{pool: small}}\npools: {{small: {pool}}}\n")
     sandbox.spec()
@@ -104,7 +104,7 @@ def test_the_whole_story_as_json(sandbox: Sandbox, run_sweep: Run) -> None:
     assert ask("new", "other")["path"] == "sweeps/other.yaml"
 
 
-def test_the_change_of_the_best_metric_is_told(recorded: Sandbox, run_sweep: Run) -> None:
+def test_log_shows_the_change_of_the_best_metric(recorded: Sandbox, run_sweep: Run) -> None:
     recorded.merged(xs="1, 2, 3, 2.1")
     run_sweep("local", "--once", cwd=recorded.root)
     recorded.pull()
@@ -117,7 +117,7 @@ def test_the_change_of_the_best_metric_is_told(recorded: Sandbox, run_sweep: Run
     assert [entry["change"] for entry in entries if entry["kind"] == "results"] == [None, 0.0, 0.0]
 
 
-def test_five_mistakes_are_told_at_once_with_their_places(sandbox: Sandbox, run_sweep: Run) -> None:
+def test_all_problems_are_printed_at_once_with_their_positions(sandbox: Sandbox, run_sweep: Run) -> None:
     sandbox.write(
         "sweeps/wrong.yaml",
         "name: wrongg\n"
@@ -205,9 +205,12 @@ def test_without_kustomize(sandbox: Sandbox, run_sweep: Run, form: str) -> None:
         (["results", "nobody"], "no sweep 'nobody'"),
         (["show", "t123"], "no trial 't123'"),
         (["logs", "t123"], "no trial 't123'"),
-        (["generate", "--base", "nowhere"], "--base nowhere names no commit"),
-        (["new", "No Name"], "is no sweep name"),
+        (["generate", "--base", "nowhere"], "--base nowhere is not a commit"),
+        (["new", "No Name"], "is not a valid sweep name"),
         (["try", "peak", "--trial", "9"], "has trials 0 to 2, got 9"),
+        (["generate", "--push", "--check"], "--push cannot be combined with --check"),
+        (["generate", "--push", "--exit-code"], "--push cannot be combined with"),
+        (["generate", "--push", "--base", "HEAD"], "--push cannot be combined with"),
         (["bogus"], "No such command 'bogus'"),
         (["export", "bogus", "peak"], "Invalid value for 'FORMAT': 'bogus' is not one of 'wandb', "),
         (["status", "nobody"], "no sweep 'nobody'"),
@@ -215,7 +218,7 @@ def test_without_kustomize(sandbox: Sandbox, run_sweep: Run, form: str) -> None:
     ],
     ids=lambda value: "-".join(value) if isinstance(value, list) else "",
 )
-def test_asking_for_what_is_not_there(
+def test_unknown_names_and_options_are_usage_errors(
     sandbox: Sandbox, run_sweep: Run, arguments: list[str], words: str, form: str
 ) -> None:
     sandbox.spec()
@@ -234,7 +237,7 @@ def test_a_trial_whose_data_is_wrong(sandbox: Sandbox, run_sweep: Run, form: str
 
     sandbox.write(".sweepledger/data/digits/file", "other data")
 
-    refused(run_sweep("try", "peak", "--format", form, cwd=sandbox.root), 3, "holds other data", form)
+    refused(run_sweep("try", "peak", "--format", form, cwd=sandbox.root), 3, "contains other data", form)
 
 
 def test_a_detached_head_works_as_well(sandbox: Sandbox, run_sweep: Run) -> None:
@@ -254,7 +257,7 @@ def test_from_a_folder_below_the_root(sandbox: Sandbox, run_sweep: Run) -> None:
     assert done.stdout == "sweeps/peak.yaml: ok, 3 trials\n"
 
 
-def test_control_characters_of_strangers_are_shown_not_obeyed(sandbox: Sandbox, run_sweep: Run) -> None:
+def test_control_characters_in_specs_are_escaped(sandbox: Sandbox, run_sweep: Run) -> None:
     sandbox.write("sweeps/evil.yaml", 'name: "\\e[31mevil"\n')
 
     done = run_sweep("validate", cwd=sandbox.root)
@@ -263,13 +266,13 @@ def test_control_characters_of_strangers_are_shown_not_obeyed(sandbox: Sandbox, 
     assert "\x1b" not in done.stderr
 
 
-def test_a_reader_that_has_enough_ends_it_quietly(recorded: Sandbox) -> None:
-    pipe = f'"{sys.executable}" -m generator.cli results peak --format json | head -c 1 >/dev/null'
+def test_a_closed_pipe_ends_the_command_quietly(recorded: Sandbox) -> None:
+    pipe = f'"{sys.executable}" -m sweepledger.cli results peak --format json | head -c 1 >/dev/null'
 
     done = subprocess.run(
         ["bash", "-c", pipe],
         cwd=recorded.root,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "generator")},
         capture_output=True,
         text=True,
         check=False,
@@ -282,9 +285,9 @@ def test_a_reader_that_has_enough_ends_it_quietly(recorded: Sandbox) -> None:
 LARGE = 300_000
 """More than a pipe holds (64 KiB) and than Python keeps back."""
 
-ANSWERS = {
-    "json": f"answer('results', Format.JSON, lambda: Answer({{'text': 'x' * {LARGE}}}))",
-    "many lines": f"answer('results', Format.TEXT, lambda: Answer({{}}, ('x' * 100,) * {LARGE // 100}))",
+RESPONSES = {
+    "json": f"respond('results', Format.JSON, lambda: Response({{'text': 'x' * {LARGE}}}))",
+    "many lines": f"respond('results', Format.TEXT, lambda: Response({{}}, ('x' * 100,) * {LARGE // 100}))",
 }
 
 
@@ -299,20 +302,20 @@ def piped(program: str, root: Path) -> subprocess.CompletedProcess[str]:
             program,
         ],
         cwd=root,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "generator")},
         capture_output=True,
         text=True,
         check=False,
     )
 
 
-@pytest.mark.parametrize("said", ["json", "many lines"])
-def test_a_reader_may_have_enough_of_a_large_answer(said: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("case", ["json", "many lines"])
+def test_a_closed_pipe_does_not_fail_a_large_response(case: str, tmp_path: Path) -> None:
     program = f"""
 import typer
-from generator.cli.answer import Answer, Format, answer
+from sweepledger.cli.response import Format, Response, respond
 try:
-    {ANSWERS[said]}
+    {RESPONSES[case]}
 except typer.Exit as leaving:
     raise SystemExit(leaving.exit_code)
 """
@@ -328,9 +331,9 @@ def unread(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     os.close(reader)
     with os.fdopen(writer, "wb") as closed:
         return subprocess.run(
-            [sys.executable, "-m", "generator.cli", *arguments],
+            [sys.executable, "-m", "sweepledger.cli", *arguments],
             cwd=root,
-            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "generator")},
             stdout=closed,
             stderr=subprocess.PIPE,
             text=True,
@@ -355,7 +358,7 @@ def unread(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     ],
     ids=lambda value: "-".join(value) if isinstance(value, list) else "",
 )
-def test_a_reader_that_has_left_changes_no_exit_code(
+def test_a_closed_pipe_does_not_change_the_exit_code(
     sandbox: Sandbox, run_sweep: Run, arguments: list[str], code: int
 ) -> None:
     sandbox.spec()
@@ -367,7 +370,7 @@ def test_a_reader_that_has_left_changes_no_exit_code(
 
 
 @pytest.mark.parametrize("command", ["validate", "plan", "generate"])
-def test_warnings_are_told_where_nobody_reads_the_answer(
+def test_warnings_are_printed_although_stdout_is_closed(
     sandbox: Sandbox, run_sweep: Run, command: str
 ) -> None:
     path = sandbox.spec()
@@ -380,7 +383,7 @@ def test_warnings_are_told_where_nobody_reads_the_answer(
     assert (done.returncode, done.stderr) == (0, warned)
 
 
-def test_a_file_for_another_tool_that_nobody_reads_was_made_all_the_same(
+def test_export_succeeds_although_stdout_is_closed(
     sandbox: Sandbox,
 ) -> None:
     sandbox.spec()
@@ -389,7 +392,7 @@ def test_a_file_for_another_tool_that_nobody_reads_was_made_all_the_same(
 
 
 @ANYWHERE
-def test_a_trial_that_is_tried_has_no_id(sandbox: Sandbox, run_sweep: Run, form: str) -> None:
+def test_a_trial_of_try_has_no_id(sandbox: Sandbox, run_sweep: Run, form: str) -> None:
     sandbox.spec()
 
     done = run_sweep("try", "peak", "--trial", "2", "--format", form, cwd=sandbox.root)
@@ -399,7 +402,7 @@ def test_a_trial_that_is_tried_has_no_id(sandbox: Sandbox, run_sweep: Run, form:
     assert "launch.py: try: ok" in done.stderr
 
 
-def test_a_tried_trial_that_left_no_metric_has_no_table_of_them(sandbox: Sandbox, run_sweep: Run) -> None:
+def test_try_prints_no_table_of_metrics_for_a_trial_without_metrics(sandbox: Sandbox, run_sweep: Run) -> None:
     sandbox.spec()
     sandbox.write("code/train.py", "raise SystemExit(3)")
 
@@ -410,12 +413,12 @@ def test_a_tried_trial_that_left_no_metric_has_no_table_of_them(sandbox: Sandbox
     assert "metric" not in done.stdout
 
 
-def test_a_reason_that_is_the_status_is_said_once() -> None:
-    assert show.ending("timeout", "timeout").plain == "timeout"
-    assert show.ending("failed", "timeout").plain == "failed (timeout)"
+def test_a_reason_that_repeats_the_status_is_printed_once() -> None:
+    assert style.status_with_reason("timeout", "timeout").plain == "timeout"
+    assert style.status_with_reason("failed", "timeout").plain == "failed (timeout)"
 
 
-def test_batches_that_the_branch_lacks_are_told_of(sandbox: Sandbox, run_sweep: Run) -> None:
+def test_local_warns_of_batches_that_are_not_on_the_branch(sandbox: Sandbox, run_sweep: Run) -> None:
     sandbox.spec()
     run_sweep("generate", cwd=sandbox.root)
     sandbox.commit("Ask")
@@ -427,7 +430,7 @@ def test_batches_that_the_branch_lacks_are_told_of(sandbox: Sandbox, run_sweep: 
     assert "work tree" not in run_sweep("local", "--once", cwd=sandbox.root).stdout
 
 
-def test_a_sweep_without_a_batch_says_so(sandbox: Sandbox, run_sweep: Run) -> None:
+def test_status_of_a_sweep_without_a_batch(sandbox: Sandbox, run_sweep: Run) -> None:
     sandbox.spec()
 
     done = run_sweep("status", "peak", cwd=sandbox.root)
@@ -437,7 +440,7 @@ def test_a_sweep_without_a_batch_says_so(sandbox: Sandbox, run_sweep: Run) -> No
     assert [(one["name"], one["batches"], one["planned"]) for one in found] == [("peak", 0, 0)]
 
 
-def test_commit_messages_of_strangers_are_shown_not_obeyed(sandbox: Sandbox, run_sweep: Run) -> None:
+def test_control_characters_in_commit_messages_are_escaped(sandbox: Sandbox, run_sweep: Run) -> None:
     sandbox.spec()
     sandbox.commit("\x1b[31mred\x1e\x1f")
 

@@ -11,17 +11,17 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from generator.cli.show import kept, tallies
-from generator.cli.values import assignment, value
-from generator.commands.collect import Target, collect
-from generator.commands.generate import generate
-from generator.commands.logs import Logs, Output
-from generator.commands.standing import Standing
-from generator.commands.status import Tally
-from generator.formats.summary import SummaryRow
-from generator.repo import batches
-from generator.structs.names import SWEEP_NAME_LENGTH
-from generator.structs.record import Status
+from sweepledger.cli.text.results import logs_text, status_text
+from sweepledger.cli.text.values import configuration_text, value_text
+from sweepledger.commands.collection.results_commit import commit_results
+from sweepledger.commands.generate import generate
+from sweepledger.commands.reports.outputs import AttemptOutput, Logs
+from sweepledger.commands.reports.status import SweepStatus, TrialState
+from sweepledger.commands.repository.workspace import Target
+from sweepledger.formats.summary_csv import SummaryRow
+from sweepledger.repo import batches
+from sweepledger.structs.names import MAX_SWEEP_NAME_LENGTH
+from sweepledger.structs.record import Status
 from tests.commands.test_collect import leave
 from tests.repository import Sandbox
 
@@ -51,7 +51,7 @@ def recorded(sandbox: Sandbox, volume: Path, parameters: str = PARAMETERS) -> li
             volume, batch, 1, uid=f"u{attempt}", attempt=attempt, status="failed", reason="exit-7", metrics={}
         )
     leave(volume, batch, 2, status="diverged", reason="bad-hyperparameters", metrics={})
-    assert collect(Target(sandbox.workspace.repository, None, "main"), volume, {batch.name})
+    assert commit_results(Target(sandbox.workspace.repository, None, "main"), volume, {batch.name})
     return [row.trial for row in batch.rows]
 
 
@@ -65,10 +65,10 @@ def test_a_failed_trial_says_why_and_after_how_many_attempts(
 ) -> None:
     _, failed, diverged = recorded(sandbox, tmp_path / "volume")
 
-    told = lines(run_sweep("show", failed, cwd=sandbox.root, COLUMNS="250"))
+    output = lines(run_sweep("show", failed, cwd=sandbox.root, COLUMNS="250"))
 
-    assert ["status", "failed", "(exit-7)"] in told
-    assert ["attempts", "2"] in told
+    assert ["status", "failed", "(exit-7)"] in output
+    assert ["attempts", "2"] in output
     assert ["status", "diverged", "(bad-hyperparameters)"] in lines(
         run_sweep("show", diverged, cwd=sandbox.root, COLUMNS="250")
     )
@@ -81,22 +81,22 @@ def test_names_are_whole_on_a_narrow_terminal_and_what_is_long_is_folded(
 ) -> None:
     ok, *_ = recorded(sandbox, tmp_path / "volume")
 
-    told = run_sweep("show", ok, cwd=sandbox.root, COLUMNS="60").stdout
+    output = run_sweep("show", ok, cwd=sandbox.root, COLUMNS="60").stdout
 
-    names = [line.split()[0] for line in told.splitlines() if not line.startswith(" ")]
+    names = [line.split()[0] for line in output.splitlines() if not line.startswith(" ")]
     assert names[:4] == ["trial", "values", "status", "attempts"]
     assert {"spec", "code", "asked", "generated", "recorded"} <= {*names}
 
 
 def test_an_attempt_that_printed_nothing_is_named() -> None:
-    silent, loud = Output("u1", "", ""), Output("u2", "x=1\n", "")
+    silent, loud = AttemptOutput("u1", "", ""), AttemptOutput("u2", "x=1\n", "")
 
-    told = [str(part) for part in kept(Logs("t0123456789a", "peak-b1-00000000", (silent, loud)))]
+    output = [str(part) for part in logs_text(Logs("t0123456789a", "peak-b1-00000000", (silent, loud)))]
 
-    assert told == ["-- u1 printed nothing", "-- u2 stdout", "x=1"]
+    assert output == ["-- u1 printed nothing", "-- u2 stdout", "x=1"]
 
 
-def test_a_trial_that_failed_is_shown_with_what_its_last_attempt_says(
+def test_a_failed_trial_shows_the_error_of_its_last_attempt(
     sandbox: Sandbox, run_sweep: Run, tmp_path: Path
 ) -> None:
     sandbox.spec()
@@ -107,16 +107,16 @@ def test_a_trial_that_failed_is_shown_with_what_its_last_attempt_says(
         leave(volume, batch, 0, uid=f"u{attempt}", attempt=attempt, details={"error": error}, **failed)
     leave(volume, batch, 1, details={"error": "nothing was wrong"})
     leave(volume, batch, 2, details={"error": ["a list"]}, **failed)
-    assert collect(Target(sandbox.workspace.repository, None, "main"), volume, {batch.name})
+    assert commit_results(Target(sandbox.workspace.repository, None, "main"), volume, {batch.name})
 
     shown = [
-        [line for line in lines(run_sweep("show", row.trial, cwd=sandbox.root)) if line[0] == "why"]
+        [line for line in lines(run_sweep("show", row.trial, cwd=sandbox.root)) if line[0] == "error"]
         for row in batch.rows
     ]
 
-    assert shown == [[["why", "no", "number", "�[31mscore"]], [], []]
-    told = run_sweep("show", batch.rows[0].trial, "--format", "json", cwd=sandbox.root)
-    assert json.loads(told.stdout)["data"]["said"] == "no number \x1b[31mscore"
+    assert shown == [[["error", "no", "number", r"\x1b[31mscore"]], [], []]
+    output = run_sweep("show", batch.rows[0].trial, "--format", "json", cwd=sandbox.root)
+    assert json.loads(output.stdout)["data"]["said"] == "no number \x1b[31mscore"
 
 
 def test_results_say_why_trials_failed(sandbox: Sandbox, run_sweep: Run, tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_results_say_why_trials_failed(sandbox: Sandbox, run_sweep: Run, tmp_pat
     assert {row[3] for row in rest} == {"exit-7", "bad-hyperparameters"}
 
 
-def test_no_two_columns_have_one_name(sandbox: Sandbox, run_sweep: Run, tmp_path: Path) -> None:
+def test_no_two_columns_have_the_same_name(sandbox: Sandbox, run_sweep: Run, tmp_path: Path) -> None:
     names = ("seed", "seconds", "status", "reason", "batch", "score", "x")
     zipped = "".join(f"  {name}: {{values: [1, 2, 3]}}\n" for name in names)
     recorded(sandbox, tmp_path / "volume", f"parameters:\n{zipped}zip: [[{', '.join(names)}]]\n")
@@ -139,7 +139,7 @@ def test_no_two_columns_have_one_name(sandbox: Sandbox, run_sweep: Run, tmp_path
     assert head == ["trial", "status", "reason", "score", *clashing, "x", "seconds"]
 
 
-def test_absent_and_empty_are_told_apart_and_truth_is_shown_as_yaml_has_it(
+def test_absent_and_empty_values_differ_and_booleans_are_shown_as_in_yaml(
     sandbox: Sandbox, run_sweep: Run, tmp_path: Path
 ) -> None:
     listed = 'method: list\nassignments: [{a: "", b: true}, {b: null}, {a: "true", b: 1}]\n'
@@ -149,7 +149,9 @@ def test_absent_and_empty_are_told_apart_and_truth_is_shown_as_yaml_has_it(
     (batch,) = batches.in_work_tree(sandbox.root)
     for index in range(3):
         leave(tmp_path / "volume", batch, index, metrics={"score": -index})
-    assert collect(Target(sandbox.workspace.repository, None, "main"), tmp_path / "volume", {batch.name})
+    assert commit_results(
+        Target(sandbox.workspace.repository, None, "main"), tmp_path / "volume", {batch.name}
+    )
 
     _, *rows = lines(run_sweep("results", "peak", cwd=sandbox.root, COLUMNS="250"))
 
@@ -159,7 +161,7 @@ def test_absent_and_empty_are_told_apart_and_truth_is_shown_as_yaml_has_it(
 
 
 @pytest.mark.parametrize(
-    ("found", "told"),
+    ("found", "output"),
     [
         (True, "true"),
         (None, "null"),
@@ -173,24 +175,24 @@ def test_absent_and_empty_are_told_apart_and_truth_is_shown_as_yaml_has_it(
     ],
     ids=repr,
 )
-def test_a_value_is_shown_as_what_it_is(found: object, told: str) -> None:
-    assert value(found) == told  # type: ignore[arg-type]
-    assert assignment({"x": found}) == f"x={told}"  # type: ignore[dict-item]
+def test_a_value_is_shown_with_its_type(found: object, output: str) -> None:
+    assert value_text(found) == output  # type: ignore[arg-type]
+    assert configuration_text({"x": found}) == f"x={output}"  # type: ignore[dict-item]
 
 
-def test_a_sweep_is_asked_for_by_name_or_by_spec(sandbox: Sandbox, run_sweep: Run, tmp_path: Path) -> None:
+def test_a_sweep_is_given_by_name_or_by_spec(sandbox: Sandbox, run_sweep: Run, tmp_path: Path) -> None:
     trial, *_ = recorded(sandbox, tmp_path / "volume")
 
-    def told(*arguments: str, cwd: Path = sandbox.root) -> str:
+    def output(*arguments: str, cwd: Path = sandbox.root) -> str:
         done = run_sweep(*arguments, cwd=cwd)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
     for command in ("status", "results", "log"):
-        assert told(command, "sweeps/peak.yaml") == told(command, "peak")
-    assert told("results", "peak.yaml", cwd=sandbox.root / "sweeps") == told("results", "peak")
-    assert told("show", f"sweeps/peak.yaml/{trial}") == told("show", f"peak/{trial}")
-    found = json.loads(told("results", "sweeps/peak.yaml", "--format", "json"))["data"]
+        assert output(command, "sweeps/peak.yaml") == output(command, "peak")
+    assert output("results", "peak.yaml", cwd=sandbox.root / "sweeps") == output("results", "peak")
+    assert output("show", f"sweeps/peak.yaml/{trial}") == output("show", f"peak/{trial}")
+    found = json.loads(output("results", "sweeps/peak.yaml", "--format", "json"))["data"]
     assert found["sweep"] == "peak"
 
 
@@ -211,20 +213,20 @@ def test_planned_trials_have_a_column_where_there_are_any(sandbox: Sandbox, run_
     assert (row[head.index("pending")], row[head.index("missing")]) == ("3", "0")
 
 
-def test_a_sweep_that_nobody_committed_has_no_story_yet(sandbox: Sandbox, run_sweep: Run) -> None:
+def test_an_uncommitted_sweep_has_no_history(sandbox: Sandbox, run_sweep: Run) -> None:
     sandbox.spec()
 
     done = run_sweep("log", "peak", cwd=sandbox.root)
 
-    assert (done.returncode, done.stdout) == (0, "git holds nothing of peak yet\n")
+    assert (done.returncode, done.stdout) == (0, "there is no commit of peak yet\n")
 
 
 MANY = {
-    Standing.RUNNING: 3,
-    Standing.OK: 80,
-    Standing.DIVERGED: 2,
-    Standing.FAILED: 11,
-    Standing.CANCELLED: 4,
+    TrialState.RUNNING: 3,
+    TrialState.OK: 80,
+    TrialState.DIVERGED: 2,
+    TrialState.FAILED: 11,
+    TrialState.CANCELLED: 4,
 }
 
 
@@ -234,22 +236,22 @@ def a_row() -> SummaryRow:
     return SummaryRow(*head, {}, {}, *nothing)
 
 
-def a_tally(name: str, counts: dict[Standing, int] = MANY) -> Tally:
+def a_tally(name: str, counts: dict[TrialState, int] = MANY) -> SweepStatus:
     row = replace(a_row(), metrics={"accuracy": 0.987654})
     active = (f"{name}-b1-3f9a1c2e", f"{name}-b2-00000000")
-    return Tally(name, 2, active, Counter(counts), "accuracy", row)
+    return SweepStatus(name, 2, active, Counter(counts), "accuracy", row)
 
 
-def at(width: int, *found: Tally) -> list[str]:
+def at(width: int, *found: SweepStatus) -> list[str]:
     console = Console(width=width, file=io.StringIO(), soft_wrap=True)
-    for one in tallies(found):
+    for one in status_text(found):
         console.print(one)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue().splitlines()
 
 
-@pytest.mark.parametrize("name", ["lr", "a" * SWEEP_NAME_LENGTH])
-def test_at_eighty_columns_headings_and_words_of_the_status_are_whole(name: str) -> None:
+@pytest.mark.parametrize("name", ["lr", "a" * MAX_SWEEP_NAME_LENGTH])
+def test_the_table_of_sweeps_fits_eighty_columns(name: str) -> None:
     head, *rows = at(80, a_tally(name))
 
     assert head.split() == ["sweep", "trials", "best", "active"]
@@ -260,7 +262,7 @@ def test_at_eighty_columns_headings_and_words_of_the_status_are_whole(name: str)
     assert sorted(" ".join(rows).split()) == sorted(said.split())
 
 
-def test_where_there_is_room_the_status_has_a_column_a_standing_and_names_what_is_active() -> None:
+def test_a_wide_table_of_sweeps_has_a_column_per_state_and_names_active_batches() -> None:
     wide, row = at(160, a_tally("lr"))
     narrower, numbered = at(120, a_tally("lr"))
 
@@ -270,15 +272,15 @@ def test_where_there_is_room_the_status_has_a_column_a_standing_and_names_what_i
     assert numbered.split()[-1] == "2"
 
 
-def test_a_sweep_of_which_little_is_to_be_said_has_its_columns_at_eighty() -> None:
-    head, row = at(80, Tally("lr", 1, ("lr-b1-3f9a1c2e",), Counter({Standing.OK: 3})))
+def test_few_states_have_columns_at_eighty_columns() -> None:
+    head, row = at(80, SweepStatus("lr", 1, ("lr-b1-3f9a1c2e",), Counter({TrialState.OK: 3})))
 
     assert head.split()[2:] == ["running", "ok", "diverged", "failed", "missing", "best", "active"]
     assert row.split() == ["lr", "3", "0", "3", "0", "0", "0", "lr-b1-3f9a1c2e"]
 
 
-def test_what_only_a_cluster_says_has_room_at_eighty_columns() -> None:
-    counts = {Standing.QUEUED: 1, Standing.NODE_LOST: 2, Standing.STALLED: 3, Standing.PENDING: 4}
+def test_states_of_a_cluster_fit_eighty_columns() -> None:
+    counts = {TrialState.QUEUED: 1, TrialState.NODE_LOST: 2, TrialState.STALLED: 3, TrialState.PENDING: 4}
 
     head, *rows = at(80, a_tally("lr", {**MANY, **counts}))
 
@@ -293,10 +295,10 @@ def test_a_new_spec_with_a_mistake_is_named_by_status_and_the_others_are_counted
     wrong = sandbox.spec("wrong")
     wrong.write_text(wrong.read_text().replace("goal: maximize", "goal: maximise"))
 
-    told = run_sweep("status", cwd=sandbox.root, COLUMNS="250")
+    output = run_sweep("status", cwd=sandbox.root, COLUMNS="250")
     alone = run_sweep("status", "peak", cwd=sandbox.root)
 
-    assert told.returncode == 1
-    assert told.stderr.startswith("sweeps/wrong.yaml:4:29: metric.goal: ")
-    assert [line.split()[:2] for line in told.stdout.splitlines()[1:]] == [["peak", "3"], ["wrong", "0"]]
+    assert output.returncode == 1
+    assert output.stderr.startswith("sweeps/wrong.yaml:4:29: metric.goal: ")
+    assert [line.split()[:2] for line in output.stdout.splitlines()[1:]] == [["peak", "3"], ["wrong", "0"]]
     assert (alone.returncode, alone.stderr) == (0, "")

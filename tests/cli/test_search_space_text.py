@@ -2,9 +2,9 @@
 
 import pytest
 
-from generator.cli.domains import heading, in_words, rows
-from generator.reader.expression import parse
-from generator.structs.domain import (
+from sweepledger.cli.text.search_space import domain_text, method_text, parameter_rows
+from sweepledger.reader.expression import parse_expression
+from sweepledger.structs.domain import (
     Beta,
     Choice,
     Constant,
@@ -16,8 +16,8 @@ from generator.structs.domain import (
     Quantized,
     Uniform,
 )
-from generator.structs.space import Condition, Constraint, Derived, Parameter, SearchSpace
-from generator.structs.sweep import Block, Draw, Grid, Listing, Sampler
+from sweepledger.structs.search_block import Block, ConfigurationList, GridSearch, RandomSearch, Sampler
+from sweepledger.structs.space import Condition, Constraint, DerivedValue, Parameter, SearchSpace
 
 EMPTY = SearchSpace(())
 
@@ -41,22 +41,22 @@ EMPTY = SearchSpace(())
         (Quantized(Uniform(8, 64), 8), "8 … 64, uniform, by 8"),
     ],
 )
-def test_a_domain_is_said_in_a_line(domain: Domain, words: str) -> None:
-    assert in_words(domain) == words
+def test_a_domain_is_described_on_one_line(domain: Domain, words: str) -> None:
+    assert domain_text(domain) == words
 
 
-def test_what_ties_parameters_together_stands_below_them() -> None:
+def test_relations_of_parameters_follow_the_parameters() -> None:
     space = SearchSpace(
         (
             Parameter("a", Choice((1, 2))),
             Parameter("b", Choice((3, 4)), (Condition("a", (1, 2)), Condition("c", ("x",)))),
         ),
         zips=(("a", "b"),),
-        derived=(Derived("c", parse("a * 2"), "a * 2"),),
-        constraints=(Constraint(parse("a < b"), "a < b"),),
+        derived=(DerivedValue("c", parse_expression("a * 2"), "a * 2"),),
+        constraints=(Constraint(parse_expression("a < b"), "a < b"),),
     )
 
-    assert list(rows(Grid(space))) == [
+    assert list(parameter_rows(GridSearch(space))) == [
         ("a", "1, 2"),
         ("b", "3, 4 when a is 1 or 2 and c is 'x'"),
         ("c", "= a * 2"),
@@ -66,19 +66,21 @@ def test_what_ties_parameters_together_stands_below_them() -> None:
 
 
 def test_a_list_is_counted() -> None:
-    assert list(rows(Listing(EMPTY, ({"a": 1}, {"a": 2, "b": 3})))) == [("a, b", "2 assignments, as listed")]
+    assert list(parameter_rows(ConfigurationList(EMPTY, ({"a": 1}, {"a": 2, "b": 3})))) == [
+        ("a, b", "2 configurations, as listed")
+    ]
 
 
 @pytest.mark.parametrize(
     ("block", "words"),
     [
-        (Grid(EMPTY), "grid"),
-        (Grid(EMPTY, cap=5), "grid, at most 5"),
-        (Grid(EMPTY, seed=1), "grid, shuffled by seed 1"),
-        (Grid(EMPTY, cap=5, seed=1), "grid, shuffled by seed 1, the first 5"),
-        (Draw(Sampler.SOBOL, EMPTY, 3, 16), "sobol, 16 by seed 3"),
-        (Listing(EMPTY, ()), "list"),
+        (GridSearch(EMPTY), "grid"),
+        (GridSearch(EMPTY, cap=5), "grid, at most 5"),
+        (GridSearch(EMPTY, seed=1), "grid, shuffled by seed 1"),
+        (GridSearch(EMPTY, cap=5, seed=1), "grid, shuffled by seed 1, the first 5"),
+        (RandomSearch(Sampler.SOBOL, EMPTY, 3, 16), "sobol, 16 by seed 3"),
+        (ConfigurationList(EMPTY, ()), "list"),
     ],
 )
-def test_a_block_says_how_it_finds_its_assignments(block: Block, words: str) -> None:
-    assert heading(block) == words
+def test_the_method_of_a_block_is_described(block: Block, words: str) -> None:
+    assert method_text(block) == words

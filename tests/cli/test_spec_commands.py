@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from generator.spec.schemas import schema
+from sweepledger.spec.schemas import load_schema
 from tests.repository import Sandbox
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -41,17 +41,17 @@ def test_the_schema_is_printed_anywhere(
     done = run_sweep("schema", *arguments, cwd=tmp_path)
 
     assert done.returncode == 0
-    assert json.loads(done.stdout) == schema(name)
+    assert json.loads(done.stdout) == load_schema(name)
 
 
-def test_a_new_spec_names_the_schema_that_lies_beside_it(sandbox: Sandbox, run_sweep: Run) -> None:
+def test_a_new_spec_names_the_schema_next_to_it(sandbox: Sandbox, run_sweep: Run) -> None:
     sandbox.write("sweeps/.schema.json", "of an older release")
 
     run_sweep("new", "lr", cwd=sandbox.root)
 
     first = (sandbox.root / "sweeps/lr.yaml").read_text().splitlines()[0]
     file = first.removeprefix("# yaml-language-server: $schema=")
-    assert json.loads((sandbox.root / "sweeps" / file).read_text()) == schema("sweep")
+    assert json.loads((sandbox.root / "sweeps" / file).read_text()) == load_schema("sweep")
     assert run_sweep("validate", cwd=sandbox.root).stdout == "sweeps/lr.yaml: ok, 6 trials\n"
 
 
@@ -64,7 +64,7 @@ code: {url: 'https://git.example.org/team/sweeps.git', image: git}
 
 
 @pytest.mark.parametrize(("settings", "code"), [(CLONES, "clone"), ("version: 1\n", None)])
-def test_a_new_spec_takes_code_from_git_where_pods_can(
+def test_a_new_spec_clones_code_if_pods_can(
     sandbox: Sandbox, run_sweep: Run, settings: str, code: str | None
 ) -> None:
     sandbox.write("sweepledger.yaml", settings)
@@ -77,7 +77,9 @@ def test_a_new_spec_takes_code_from_git_where_pods_can(
 
 
 @pytest.mark.parametrize("command", ["validate", "generate", "check"])
-def test_warnings_are_told_and_stop_nothing(sandbox: Sandbox, run_sweep: Run, command: str) -> None:
+def test_warnings_are_printed_and_do_not_fail_the_command(
+    sandbox: Sandbox, run_sweep: Run, command: str
+) -> None:
     sandbox.write("sweeps/repeated.yaml", REPEATED)
     sandbox.commit("Ask")
     if command == "check":
@@ -92,7 +94,7 @@ def test_warnings_are_told_and_stop_nothing(sandbox: Sandbox, run_sweep: Run, co
     assert {problem["severity"] for problem in data["problems"]} == {"warning"}
 
 
-def test_assignments_come_from_the_file_beside_the_spec(sandbox: Sandbox, run_sweep: Run) -> None:
+def test_configurations_are_read_from_the_file_next_to_the_spec(sandbox: Sandbox, run_sweep: Run) -> None:
     sandbox.write("sweeps/listed.yaml", LISTED)
     sandbox.write("sweeps/points.csv", "x,bias\n1,0.5\n2,\n")
 
@@ -101,7 +103,7 @@ def test_assignments_come_from_the_file_beside_the_spec(sandbox: Sandbox, run_sw
     assert done.stdout == "sweeps/listed.yaml: ok, 2 trials\n"
 
 
-def test_what_is_wrong_in_the_file_is_told_there(sandbox: Sandbox, run_sweep: Run) -> None:
+def test_problems_of_the_file_have_its_positions(sandbox: Sandbox, run_sweep: Run) -> None:
     sandbox.write("sweeps/listed.yaml", LISTED)
     sandbox.write("sweeps/points.csv", "x\non\n")
 
@@ -129,7 +131,7 @@ def test_only_a_regular_file_is_opened(sandbox: Sandbox, run_sweep: Run, kind: s
     assert "there is no 'sweeps/points.csv' [list-file]" in done.stderr
 
 
-def test_generating_shows_every_block_in_words(sandbox: Sandbox, run_sweep: Run) -> None:
+def test_generate_describes_every_block(sandbox: Sandbox, run_sweep: Run) -> None:
     sandbox.write(
         "sweeps/mixed.yaml",
         REPEATED.replace("name: repeated", "name: mixed")

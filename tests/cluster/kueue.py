@@ -10,8 +10,8 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
-from generator.formats import yaml
-from generator.repo import kustomize
+from sweepledger.formats import yaml
+from sweepledger.repo import kustomize
 from tests.cluster import building, controller_files
 from tests.cluster.apiserver import tool
 from tests.cluster.children import until

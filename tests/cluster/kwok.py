@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from generator.formats import yaml
+from sweepledger.formats import yaml
 from tests.cluster import building
 from tests.cluster.apiserver import tool
 from tests.cluster.children import until

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from generator.commands.bootstrap import Asked, bootstrap
-from generator.repo import kustomize
-from generator.structs.settings import Controller
+from sweepledger.commands.scaffold.bootstrap import BootstrapRequest, bootstrap
+from sweepledger.repo import kustomize
+from sweepledger.structs.settings import Controller
 from tests.cluster.apiserver import Server
 from tests.repository import Sandbox
 
@@ -26,7 +26,10 @@ STEP = re.compile(r"`(kubectl apply [^`]+)`")
 def bootstrapped(sandbox: Sandbox, namespace: str, controller: Controller, more: str = "") -> None:
     """Write the platform's files and merge them; `more` are further settings."""
     sandbox.write("sweepledger.yaml", SETTINGS.format(namespace=namespace, digest="a" * 64) + more)
-    bootstrap(sandbox.workspace, Asked(controller, url="https://git.example/team/sweeps.git", branch="main"))
+    bootstrap(
+        sandbox.workspace,
+        BootstrapRequest(controller, url="https://git.example/team/sweeps.git", branch="main"),
+    )
     sandbox.commit("Bootstrap")
     sandbox.push()
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from generator.formats import yaml
-from generator.render.platform import flux as flux_files
-from generator.structs.settings import Settings
+from sweepledger.formats import yaml
+from sweepledger.render.platform import flux as flux_files
+from sweepledger.structs.settings import Settings
 from tests.cluster import argocd, controller_files, flux, forge, machine
 from tests.cluster.apiserver import NoClusterToolsError
 from tests.cluster.children import until
@@ -74,7 +74,7 @@ class Followed:
         return str(done.stdout)
 
     def sweep(self, *arguments: str) -> str:
-        return self.run(sys.executable, "-m", "generator.cli", *arguments)
+        return self.run(sys.executable, "-m", "sweepledger.cli", *arguments)
 
     def write(self, path: str, text: str) -> None:
         target = self.root / path
@@ -170,7 +170,7 @@ def team(
     folder = tmp_path_factory.mktemp(request.param)
     team = Followed(cluster, git, folder / "clone", request.param)
     url = git.create(team.repository)
-    team.run(sys.executable, "-m", "generator.cli", "init", str(team.root), cwd=folder)
+    team.run(sys.executable, "-m", "sweepledger.cli", "init", str(team.root), cwd=folder)
     team.write("sweepledger.yaml", SETTINGS.format(namespace=team.namespace, digest="a" * 64) + POOLS)
     team.run("git", "remote", "add", "origin", git.url(team.repository, user="ana"))
     said = json.loads(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from generator.structs.settings import Controller
+from sweepledger.structs.settings import Controller
 from tests.cluster.apiserver import Server
 from tests.render.platforms import a_platform, manifests
 from tests.render.test_expiry import KEEPING, the_job, the_pod

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from generator.commands.bootstrap import Asked, bootstrap
-from generator.structs.settings import Controller
+from sweepledger.commands.scaffold.bootstrap import BootstrapRequest, bootstrap
+from sweepledger.structs.settings import Controller
 from tests.cluster.forge import Forge
 from tests.cluster.forge_clones import COLLECTOR, DEV, PASSWORD, READER, REPOSITORY, Clone, head
 from tests.cluster.forge_faults import Fault, Racing
@@ -157,7 +157,9 @@ def guarded(forge: Forge, sandbox: Sandbox) -> Clone:
     """A repository with a merged batch, on a server with the rule in force; the collector speaks."""
     sandbox.merged()
     sandbox.write("sweepledger.yaml", followed_by("argocd"))
-    bootstrap(sandbox.workspace, Asked(Controller.ARGOCD, url=forge.url(REPOSITORY), branch="main"))
+    bootstrap(
+        sandbox.workspace, BootstrapRequest(Controller.ARGOCD, url=forge.url(REPOSITORY), branch="main")
+    )
     sandbox.commit("Bootstrap")
     sandbox.git("remote", "set-url", "origin", forge.url(REPOSITORY, user=DEV))
     sandbox.push()

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from generator.errors import ContentionError, RepositoryError
-from generator.repo.git.door import Repository
-from generator.repo.git.publish import LOST_RACE, Change, publish
+from sweepledger.errors import ContentionError, RepositoryError
+from sweepledger.repo.git.commit import Change
+from sweepledger.repo.git.remote import LOST_RACE, publish
+from sweepledger.repo.git.repository import Repository
 from tests.cluster.forge import Forge
 from tests.cluster.forge_clones import COLLECTOR, DEV, REPOSITORY, Clone, head, until
 from tests.cluster.forge_faults import Cutting, Down, Failing, Fault, Hanging, Racing, Refusing, Scope
@@ -38,7 +39,7 @@ def test_the_publisher_of_this_project_wins_after_ten_races(
     forge: Forge, clone: Clone, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # By its name in the package it is a function.
-    monkeypatch.setattr(importlib.import_module("generator.repo.git.publish"), "LONGEST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(importlib.import_module("sweepledger.repo.git.remote"), "LONGEST_PAUSE_SECONDS", 0.01)
     forge.faults(Fault(Racing(), times=10, by=DEV))
     change = Change("results(peak): 1/1 trials", writes={"results/peak/summary.csv": b"trial\n"})
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from generator import spec
-from generator.engine.cluster import submission
-from generator.repo import kustomize
-from generator.structs.program import NO_IMAGE
-from generator.structs.settings import Controller, Settings
+from sweepledger import spec
+from sweepledger.engine.cluster import submission
+from sweepledger.repo import kustomize
+from sweepledger.structs.program import NO_IMAGE
+from sweepledger.structs.settings import Controller, Settings
 from tests.cluster import building
 from tests.cluster.apiserver import Server
 from tests.cluster.overlays import CASES, laid_out
@@ -115,8 +115,8 @@ def test_the_server_accepts_every_golden_overlay_as_it_is_submitted(
     overlay: Path, platform: Server, tmp_path: Path
 ) -> None:
     """Where GitOps is forbidden; the platform there is not ours, and its policies ask for the opposite."""
-    manifest = next(one for one in built(tmp_path, overlay) if one["kind"] not in submission.NAMED)
-    turned = submission.turned(manifest, ttl=3600, queue="project-user-queue")
+    manifest = next(one for one in built(tmp_path, overlay) if one["kind"] not in submission.KEPT_NAME_KINDS)
+    turned = submission.prepare_manifest(manifest, ttl=3600, queue="project-user-queue")
     turned["metadata"]["namespace"] = "default"
 
     made = platform.kubectl(

@@ -35,7 +35,7 @@ chroot --userspec="$user" "$root" env -i -C "$where" "$@"
 """
 """What a node does with an image, for a test: a read-only root, a user, an environment, a folder at /mnt."""
 STALE = """
-import sys, generator.cli.app, scipy.stats
+import sys, sweepledger.cli.app, scipy.stats
 files = [getattr(module, "__cached__", None) for module in sys.modules.values()]
 print(sorted(file for file in files if file and not open(file, "rb").read(8)[4] & 1))
 """
@@ -181,7 +181,7 @@ def test_the_same_content_is_the_same_image_whatever_the_checkout(tmp_path: Path
     [
         ("trainer/data.py", TRAINER),
         ("images/trainer/Containerfile", TRAINER),
-        ("generator/errors.py", COLLECTOR),
+        ("generator/sweepledger/errors.py", COLLECTOR),
         ("locks/sweep.lock", COLLECTOR),
         ("tests/cluster/pause.c", HOLDER),
     ],

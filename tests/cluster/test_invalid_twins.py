@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from generator.formats import yaml
+from sweepledger.formats import yaml
 from tests.cluster.apiserver import Server
 from tests.cluster.judging import judged, written
 from tests.cluster.templates import pods

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from generator.commands.observing import look
-from generator.engine.cluster.kubectl import Kubectl
-from generator.formats import yaml
-from generator.repo import batches
+from sweepledger.commands.collection.cluster_evidence import find_cluster_batches
+from sweepledger.engine.cluster.kubectl import Kubectl
+from sweepledger.formats import yaml
+from sweepledger.repo import batches
 from tests.cluster import controller_files, kueue, kwok
 from tests.cluster.apiserver import NoClusterToolsError
 from tests.cluster.children import until
@@ -120,7 +120,7 @@ def writers(fleet: Fleet, field: str) -> set[str]:
 def ended(fleet: Fleet) -> frozenset[str]:
     """Ask as the collector does which batches have ended."""
     active = [batch for batch in batches.in_work_tree(fleet.team.root) if batch.is_active]
-    return look(Kubectl(), NAMESPACE, active).ended
+    return find_cluster_batches(Kubectl(), NAMESPACE, active).ended
 
 
 def test_single_jobs_are_created_suspended_and_two_run_at_once(

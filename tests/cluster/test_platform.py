@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from generator.commands.generate import generate
-from generator.repo import kustomize
-from generator.structs.settings import Controller
+from sweepledger.commands.generate import generate
+from sweepledger.repo import kustomize
+from sweepledger.structs.settings import Controller
 from tests.cluster.apiserver import Server
 from tests.cluster.platforms import Manifest, applied, bootstrapped, built
 from tests.repository import Sandbox

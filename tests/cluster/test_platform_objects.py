@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from generator.engine.cluster import proof, reader_pod
-from generator.structs.settings import Controller
+from sweepledger.engine.cluster import helper_pods
+from sweepledger.structs.settings import Controller
 from tests.cluster.apiserver import Server
 from tests.cluster.templates import pods
 from tests.render.building import built
@@ -121,8 +121,8 @@ def test_the_server_judges_no_update_that_asks_for_nothing(platform: Server, job
 
 
 def test_the_server_admits_what_the_tool_starts_by_itself(platform: Server) -> None:
-    doctor = proof.job(NAMESPACE, "results", IMAGE, "sweep-trial")
-    reader = reader_pod.manifest("sweep-reader", NAMESPACE, "results", IMAGE, None)
+    doctor = helper_pods.write_test_job(NAMESPACE, "results", IMAGE, "sweep-trial")
+    reader = helper_pods.reader_pod_manifest("sweep-reader", NAMESPACE, "results", IMAGE, None)
 
     assert platform.refuses(doctor, *pods(doctor)) == ""
     assert "violates" not in platform.refuses(reader)

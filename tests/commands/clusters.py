@@ -5,8 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from generator.commands.observing import Found
-from generator.formats.launch import LAUNCHER_PATH
+from sweepledger.commands.collect import Collection
+from sweepledger.formats.launch_json import LAUNCHER_PATH
 from tests.cluster.apiserver import Server
 
 MOMENT = "2026-01-01T00:00:00Z"
@@ -21,7 +21,7 @@ INDEX = "batch.kubernetes.io/job-completion-index"
 FAILURES = "batch.kubernetes.io/job-index-failure-count"
 IMAGE_ID = "registry.example/train@sha256:" + "a" * 64
 
-Look = Callable[..., Found]
+Look = Callable[..., Collection]
 """Collects once, and gives what was found."""
 
 

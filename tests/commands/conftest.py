@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from generator.commands.collect import Target
-from generator.commands.observing import Found, collect_from_cluster
-from generator.commands.workspace import Workspace
-from generator.engine.cluster.kubectl import Kubectl
+from sweepledger.commands.collect import Collection, collect_from_cluster
+from sweepledger.commands.repository.workspace import Target, Workspace
+from sweepledger.engine.cluster.kubectl import Kubectl
 from tests.cluster.apiserver import Server, kubectl
 from tests.commands.clusters import Cluster, Look
 from tests.repository import Sandbox
@@ -27,7 +26,7 @@ def results(tmp_path: Path) -> Path:
 def look_at_cluster(sandbox: Sandbox, cluster: Cluster, results: Path) -> Look:
     """What `sweep collect --push --cluster` does at some time, from the sandbox's clone or another."""
 
-    def collect(clock: Callable[[], float] = time.time, workspace: Workspace | None = None) -> Found:
+    def collect(clock: Callable[[], float] = time.time, workspace: Workspace | None = None) -> Collection:
         target = Target((workspace or sandbox.workspace).repository, "origin", "main")
         return collect_from_cluster(target, results, Kubectl(), cluster.namespace, clock=clock)
 

@@ -10,7 +10,7 @@ import threading
 import time
 from pathlib import Path
 
-from generator.commands.local import Event, Options, local
+from sweepledger.commands.local import Event, Options, local
 
 url, state, moment, count = sys.argv[1], Path(sys.argv[2]), sys.argv[3], int(sys.argv[4])
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from generator.commands.differing import Difference
+from sweepledger.commands.verification.file_diff import FileDifference
 
 TABLES = ("csv",)
 CELLS = ("0.123456", "ok", "", '"x"', "7")
@@ -22,7 +22,7 @@ class Mutation:
     """What names the row: a trial's id, or nothing where any will do."""
     column: str
 
-    def is_told(self, found: Sequence[Difference]) -> bool:
+    def is_told(self, found: Sequence[FileDifference]) -> bool:
         """Tell whether a difference names this very place."""
         return any(
             one.path == self.path
@@ -31,7 +31,7 @@ class Mutation:
             for one in found
         )
 
-    def is_told_somewhere(self, found: Sequence[Difference]) -> bool:
+    def is_told_somewhere(self, found: Sequence[FileDifference]) -> bool:
         """Tell whether file, row and column are named: of two files that disagree either may be wrong."""
         return any(one.path == self.path for one in found) and any(
             (not self.row or one.row == self.row)

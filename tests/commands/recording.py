@@ -3,11 +3,11 @@
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 
-from generator.commands.recorded import expected
-from generator.formats import record
-from generator.repo import batches
-from generator.structs.record import Status
-from generator.structs.values import Value
+from sweepledger.commands.repository.batch_records import expected_trials
+from sweepledger.formats import record_json
+from sweepledger.repo import batches
+from sweepledger.structs.record import Status
+from sweepledger.structs.values import Value
 from tests.builders import a_record
 from tests.repository import Sandbox
 
@@ -27,7 +27,7 @@ def record_batch(
     """Write a record for every trial, and move the batch; each of the first few failed once before."""
     (stored,) = [one for one in batches.in_work_tree(sandbox.root) if one.name == name]
     free, lines = [0.0] * at_once, []
-    for trial in expected(stored):
+    for trial in expected_trials(stored):
         took, place = seconds(trial.assignment), trial.index % at_once
         attempts = 2 if trial.index < failed else 1
         for attempt in range(1, attempts + 1):
@@ -48,7 +48,7 @@ def record_batch(
                 data=None,
                 metrics={"score": score(trial.assignment)},
             )
-            lines.append(record.to_line(one))
+            lines.append(record_json.to_line(one))
     sweep = stored.sweep
     sandbox.write(f"results/{sweep}/records/{name}.jsonl", "".join(f"{line}\n" for line in lines))
     (sandbox.root / "overlays/archive").mkdir(parents=True, exist_ok=True)

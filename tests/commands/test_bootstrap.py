@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from generator.commands.bootstrap import Asked, Bootstrapped, bootstrap
-from generator.commands.generate import generate
-from generator.errors import RepositoryError, StorageError, UsageError
-from generator.repo.git import Change, publish
-from generator.structs.settings import Controller, ResultsMode
-from generator.structs.sweep import Shape
+from sweepledger.commands.generate import generate
+from sweepledger.commands.scaffold.bootstrap import Bootstrapped, BootstrapRequest, bootstrap
+from sweepledger.errors import RepositoryError, StorageError, UsageError
+from sweepledger.repo.git import Change, publish
+from sweepledger.structs.run_config import Shape
+from sweepledger.structs.settings import Controller, ResultsMode
 from tests.repository import Sandbox
 
 URL = "https://git.example.org/team/sweeps.git"
@@ -27,7 +27,9 @@ results: {claim: kept} # the volume
 
 
 def asked(sandbox: Sandbox, controller: Controller = Controller.FLUX, **changes: Any) -> Bootstrapped:
-    return bootstrap(sandbox.workspace, Asked(controller, **{"url": URL, "branch": "main", **changes}))
+    return bootstrap(
+        sandbox.workspace, BootstrapRequest(controller, **{"url": URL, "branch": "main", **changes})
+    )
 
 
 def test_it_writes_the_platform_and_says_so_in_the_settings_where_comments_stay(sandbox: Sandbox) -> None:
@@ -57,7 +59,7 @@ def test_twice_changes_nothing(sandbox: Sandbox) -> None:
 def test_what_was_asked_for_before_need_not_be_said_again(sandbox: Sandbox) -> None:
     asked(sandbox, shapes=(Shape.JOB_SET,), is_public=True)
 
-    again = bootstrap(sandbox.workspace, Asked(Controller.FLUX))
+    again = bootstrap(sandbox.workspace, BootstrapRequest(Controller.FLUX))
 
     assert again.written == ()
     assert again.source.url == URL
@@ -162,7 +164,7 @@ def test_flux_is_given_a_kustomization_for_each_batch_that_stands(sandbox: Sandb
 def test_the_cluster_reads_the_remote_where_no_url_is_given(sandbox: Sandbox) -> None:
     sandbox.git("remote", "set-url", "origin", URL)
 
-    assert bootstrap(sandbox.workspace, Asked(Controller.ARGOCD)).source.url == URL
+    assert bootstrap(sandbox.workspace, BootstrapRequest(Controller.ARGOCD)).source.url == URL
 
 
 def test_another_branch_is_set_in_the_settings_too(sandbox: Sandbox) -> None:
@@ -456,7 +458,7 @@ def test_what_the_platform_is_made_from_is_the_repositorys_own_from_then_on(sand
 
 @pytest.mark.parametrize(
     ("mode", "says"),
-    [(ResultsMode.PUSH, "nobody can vouch"), (ResultsMode.BRANCH, "`sweep check` refuses")],
+    [(ResultsMode.PUSH, "no signature protects results"), (ResultsMode.BRANCH, "`sweep check` refuses")],
 )
 def test_without_signers_a_person_learns_what_that_means(
     sandbox: Sandbox, mode: ResultsMode, says: str

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from generator.commands.check import check
-from generator.commands.generate import generate
-from generator.commands.plan import plan
-from generator.commands.workspace import Workspace
-from generator.errors import UsageError
-from generator.plan import Unit
-from generator.problems import Problem
-from generator.repo.git import Repository
+from sweepledger.commands.check import check
+from sweepledger.commands.generate import generate
+from sweepledger.commands.plan import plan
+from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.errors import UsageError
+from sweepledger.plan import BudgetUnit
+from sweepledger.problems import Problem
+from sweepledger.repo.git import Repository
 from tests.commands.recording import record_batch
 from tests.repository import IMAGE, Sandbox
 
@@ -73,8 +73,8 @@ def test_what_exceeds_it_is_refused_and_says_by_how_much(sandbox: Sandbox, needs
 
     assert found.file == "sweeps/vision-a.yaml"
     assert found.message == (
-        "budget vision has 3 GPU hours a month: 2026-11 has used 0, 0 are promised to active batches, "
-        "this asks for 4 at most"
+        "budget vision has 3 GPU hours a month: 2026-11 has used 0, 0 are reserved by active batches, "
+        "this requests 4 at most"
     )
 
 
@@ -104,7 +104,7 @@ def test_of_two_changes_that_fit_alone_the_merge_queue_refuses_the_second(
     (found,) = overdrawn(sandbox, base="main")
 
     assert (found.file, found.code) == ("sweeps/vision-other.yaml", "budget-overdrawn")
-    assert "3 are promised to active batches, this asks for 3 at most" in found.message
+    assert "3 are reserved by active batches, this requests 3 at most" in found.message
 
 
 def queue(sandbox: Sandbox, branch: str) -> None:
@@ -126,7 +126,12 @@ def test_what_is_recorded_is_charged_as_it_was_and_gives_the_promise_back(
     (review,) = plan(sandbox.workspace, ["vision-b"], month="2026-11").reviews
     (balance,) = review.balances
     # Six attempts of a quarter of an hour each: those that failed were paid for, too.
-    assert (balance.unit, balance.used, balance.promised, balance.asked) == (Unit.GPU_HOURS, 1.5, 0, 3)
+    assert (balance.unit, balance.used, balance.reserved, balance.requested) == (
+        BudgetUnit.GPU_HOURS,
+        1.5,
+        0,
+        3,
+    )
 
 
 def test_a_month_counts_what_ended_in_it(sandbox: Sandbox, needs_kustomize: None) -> None:
@@ -152,7 +157,7 @@ def test_without_a_month_that_of_the_commit_that_stands_counts(
     sandbox.spec("vision-a")
 
     assert plan(sandbox.workspace).month == "2025-03"
-    with pytest.raises(UsageError, match="2026-13 is no month"):
+    with pytest.raises(UsageError, match="2026-13 is not a month"):
         plan(sandbox.workspace, month="2026-13")
 
 
@@ -191,7 +196,7 @@ def test_money_is_counted_by_the_price_of_the_pool(sandbox: Sandbox, needs_kusto
     (found,) = overdrawn(sandbox, month="2026-11")
 
     assert "budget vision has 2 EUR a month" in found.message
-    assert "this asks for 3 at most" in found.message
+    assert "this requests 3 at most" in found.message
 
 
 def test_a_change_that_cancels_what_it_replaces_gets_its_promise(
@@ -242,10 +247,10 @@ def test_the_ledger_of_a_month_shows_teams_and_sweeps(sandbox: Sandbox, run_swee
 
     assert (done.returncode, done.stderr) == (0, "")
     assert [line.split() for line in done.stdout.splitlines()] == [
-        ["2026-11", "in", "used", "promised", "left", "of"],
+        ["2026-11", "unit", "used", "reserved", "remaining", "limit"],
         ["vision", "GPU", "hours", "1.00", "3.00", "1.00", "5.00"],
         [],
-        ["sweep", "GPU", "hours", "and", "promised", "EUR", "and", "promised"],
+        ["sweep", "GPU", "hours", "reserved", "EUR", "reserved"],
         ["vision-a", "1.00", "0.00", "1.00", "0.00"],
         ["vision-b", "0.00", "3.00", "0.00", "3.00"],
     ]

@@ -6,16 +6,17 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from generator.commands import status
-from generator.commands.cancel import cancel
-from generator.commands.check import check
-from generator.commands.collect import collect
-from generator.commands.generate import generate
-from generator.commands.local import Options, local
-from generator.commands.retry import retry
-from generator.errors import IdleError, RepositoryError, UsageError
-from generator.repo import batches
-from generator.structs.sweep import Sweep
+from sweepledger.commands.cancel import cancel
+from sweepledger.commands.check import check
+from sweepledger.commands.collection.results_commit import commit_results
+from sweepledger.commands.generate import generate
+from sweepledger.commands.local import Options, local
+from sweepledger.commands.reports import status
+from sweepledger.commands.repository.spec_edit import SpecEdit
+from sweepledger.commands.retry import retry
+from sweepledger.errors import IdleError, RepositoryError, UsageError
+from sweepledger.repo import batches
+from sweepledger.structs.sweep import Sweep
 from tests.commands.test_collect import leave, target
 from tests.repository import Sandbox, followed_by
 
@@ -28,6 +29,23 @@ def the_sweep(sandbox: Sandbox) -> Sweep:
 def rows(sandbox: Sandbox) -> dict[str, str]:
     lines = (sandbox.root / "results/peak/summary.csv").read_text().splitlines()[1:]
     return {line.split(",")[2]: line.split(",")[5] for line in lines}
+
+
+def commit_between(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commit another change of the spec after the first edit of it is computed, and before it is committed."""
+    append = SpecEdit.append
+    calls: list[object] = []
+
+    def append_then_commit(self: SpecEdit, *items: tuple[str, object]) -> tuple[Sweep, bytes]:
+        edit = append(self, *items)
+        if not calls:
+            path = sandbox.root / "sweeps/peak.yaml"
+            path.write_text(path.read_text() + "# added in between\n")
+            sandbox.commit("Add a comment")
+        calls.append(items)
+        return edit
+
+    monkeypatch.setattr(SpecEdit, "append", append_then_commit)
 
 
 def test_a_cancelled_batch_is_named_in_the_spec_and_moved_unchanged_in_one_commit(sandbox: Sandbox) -> None:
@@ -43,6 +61,19 @@ def test_a_cancelled_batch_is_named_in_the_spec_and_moved_unchanged_in_one_commi
     assert the_sweep(sandbox).cancel == (batch,)
     assert sandbox.git("log", "-1", "--format=%s").strip() == f"cancel(peak): {batch} (3 trials)"
     assert sandbox.git("status", "--porcelain").split() == ["M", "code/train.py"]
+
+
+def test_a_commit_made_while_cancel_computes_is_not_reverted(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batch = sandbox.merged()
+    commit_between(sandbox, monkeypatch)
+
+    cancel(sandbox.workspace, "peak")
+
+    assert the_sweep(sandbox).cancel == (batch,)
+    assert "# added in between" in sandbox.git("show", "HEAD:sweeps/peak.yaml")
+    assert sandbox.git("status", "--porcelain") == ""
 
 
 def test_the_check_takes_a_cancelled_batch_for_in_order(sandbox: Sandbox, needs_kustomize: None) -> None:
@@ -63,23 +94,23 @@ def test_what_was_cancelled_is_recorded_once_its_jobs_are_gone(sandbox: Sandbox,
     cancel(sandbox.workspace, "peak")
     sandbox.push()
 
-    assert collect(target(sandbox), results, ()) == ()
-    assert collect(target(sandbox), results, {batch}, alive={batch}) == ()
-    (found,) = collect(target(sandbox), results, (), alive=())
+    assert commit_results(target(sandbox), results, ()) == ()
+    assert commit_results(target(sandbox), results, {batch}, alive={batch}) == ()
+    (found,) = commit_results(target(sandbox), results, (), alive=())
 
     sandbox.pull()
     assert found.batches == (batch,)
     assert rows(sandbox) == {"0": "ok", "1": "cancelled", "2": "cancelled"}
     assert "1 ok, 0 diverged, 0 failed, 0 missing, 2 cancelled" in sandbox.git("log", "-1", "--format=%b")
     assert "batch-cancelled" in (sandbox.root / "results/peak/README.md").read_text()
-    assert collect(target(sandbox), results, (), alive=()) == ()
+    assert commit_results(target(sandbox), results, (), alive=()) == ()
 
 
 def test_cancelled_trials_stay_cancelled_in_later_results_commits(sandbox: Sandbox, tmp_path: Path) -> None:
     sandbox.merged()
     cancel(sandbox.workspace, "peak")
     sandbox.push()
-    collect(target(sandbox), tmp_path, (), alive=())
+    commit_results(target(sandbox), tmp_path, (), alive=())
     sandbox.pull()
     text = (sandbox.root / "sweeps/peak.yaml").read_text()
     sandbox.write("sweeps/peak.yaml", text.replace("[1, 2, 3]", "[1, 2, 3, 4]"))
@@ -88,7 +119,7 @@ def test_cancelled_trials_stay_cancelled_in_later_results_commits(sandbox: Sandb
     sandbox.push()
     assert made.batch is not None
 
-    collect(target(sandbox), tmp_path, {made.batch.name}, alive=())
+    commit_results(target(sandbox), tmp_path, {made.batch.name}, alive=())
 
     sandbox.pull()
     lines = (sandbox.root / "results/peak/summary.csv").read_text().splitlines()[1:]
@@ -113,7 +144,7 @@ def test_replaced_trials_are_asked_for_again_after_the_results_commit(
     cancel(sandbox.workspace, "peak", replace=True)
     sandbox.push()
     assert generate(sandbox.workspace)[0].batch is None
-    collect(target(sandbox), tmp_path / "results", (), alive=())
+    commit_results(target(sandbox), tmp_path / "results", (), alive=())
     sandbox.pull()
 
     (made,) = generate(sandbox.workspace)
@@ -139,19 +170,19 @@ def test_only_the_named_batch_is_cancelled(sandbox: Sandbox, *, replace: bool) -
 def test_what_does_not_stand_or_is_over_cannot_be_cancelled(sandbox: Sandbox, tmp_path: Path) -> None:
     sandbox.spec()
     sandbox.commit("A question")
-    with pytest.raises(UsageError, match="no batch of peak stands"):
+    with pytest.raises(UsageError, match="peak has no active batch to cancel"):
         cancel(sandbox.workspace, "peak")
     (made,) = generate(sandbox.workspace)
     assert made.batch is not None
     sandbox.commit("generate")
-    with pytest.raises(UsageError, match="stands"):
+    with pytest.raises(UsageError, match="peak has no merged batch"):
         cancel(sandbox.workspace, "peak", batch=made.batch.name)
     sandbox.push()
     cancel(sandbox.workspace, "peak")
     sandbox.push()
     with pytest.raises(IdleError, match="is cancelled already"):
         cancel(sandbox.workspace, "peak", batch=made.batch.name)
-    collect(target(sandbox), tmp_path, (), alive=())
+    commit_results(target(sandbox), tmp_path, (), alive=())
     sandbox.pull()
 
     with pytest.raises(UsageError, match="is recorded"):
@@ -171,7 +202,7 @@ def test_cancelled_twice_is_nothing_to_do(
 
     done = run_sweep("cancel", "peak", *chosen, cwd=sandbox.root)
 
-    waited = "its results are waited for" if pushed else "push it, or open a pull request"
+    waited = "its results are pending" if pushed else "push it, or open a pull request"
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith(f"{batch} is cancelled already: {waited}\n")
 
@@ -186,7 +217,7 @@ def test_to_replace_what_is_cancelled_already_is_the_work_of_retry(sandbox: Sand
     with pytest.raises(UsageError, match="is cancelled already") as raised:
         cancel(sandbox.workspace, "peak", replace=True)
 
-    way = f"once it is recorded, `sweep retry peak --batch {batch}` asks for its trials again"
+    way = f"once it is recorded, `sweep retry peak --batch {batch}` requests its trials again"
     assert raised.value.hint == way
 
 
@@ -194,7 +225,7 @@ def test_the_retry_that_is_named_there_works(sandbox: Sandbox, tmp_path: Path) -
     batch = sandbox.merged()
     cancel(sandbox.workspace, "peak")
     sandbox.push()
-    collect(target(sandbox), tmp_path, (), alive=())
+    commit_results(target(sandbox), tmp_path, (), alive=())
     sandbox.pull()
 
     assert retry(sandbox.workspace, "peak", batch=batch).generated.retried == 3

@@ -2,14 +2,13 @@ import shutil
 
 import pytest
 
-from generator.commands.check import Checked, check
-from generator.commands.generate import generate
-from generator.errors import SpecError, ToolError
-from generator.repo import kustomize
+from sweepledger.commands.check import CheckReport, check
+from sweepledger.commands.generate import generate
+from sweepledger.errors import SpecError, ToolError
 from tests.repository import Sandbox
 
 
-def codes(found: Checked) -> list[str]:
+def codes(found: CheckReport) -> list[str]:
     return [problem.code for problem in found.problems]
 
 
@@ -158,13 +157,10 @@ def test_a_wrong_spec_comes_first(sandbox: Sandbox) -> None:
 def test_without_kustomize_it_is_no_pass(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     sandbox.spec()
     generate(sandbox.workspace)
-    kustomize.command.cache_clear()
     monkeypatch.setenv("KUSTOMIZE", "/nowhere/kustomize")
 
     with pytest.raises(ToolError):
         check(sandbox.workspace)
-
-    kustomize.command.cache_clear()
 
 
 def test_a_base_in_a_repository_of_its_own_wins_over_the_tools(sandbox: Sandbox) -> None:

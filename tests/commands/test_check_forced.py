@@ -2,10 +2,10 @@
 
 import pytest
 
-from generator.commands.cancel import cancel
-from generator.commands.check import check
-from generator.commands.generate import generate
-from generator.problems import Severity
+from sweepledger.commands.cancel import cancel
+from sweepledger.commands.check import check
+from sweepledger.commands.generate import generate
+from sweepledger.problems import Severity
 from tests.repository import Sandbox, followed_by
 
 pytestmark = pytest.mark.usefixtures("needs_kustomize")

@@ -6,26 +6,26 @@ from pathlib import Path
 
 import pytest
 
-from generator.commands.check import Checked, check
-from generator.commands.checks import layout
-from generator.commands.generate import generate
-from generator.commands.workspace import Workspace
-from generator.errors import StorageError
-from generator.problems import Problem
-from generator.repo import files
-from generator.repo.bases import base_folder
-from generator.repo.git import Repository
-from generator.structs.sweep import Sweep
+from sweepledger.commands.check import CheckReport, check
+from sweepledger.commands.checks import layout
+from sweepledger.commands.generate import generate
+from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.errors import StorageError
+from sweepledger.problems import Problem
+from sweepledger.repo import files
+from sweepledger.repo.git import Repository
+from sweepledger.repo.package_data import base_folder
+from sweepledger.structs.sweep import Sweep
 from tests.repository import Sandbox, followed_by
 
 FORGED = "zz-b1-deadbeef"
 
 
-def codes(found: Checked) -> set[str]:
+def codes(found: CheckReport) -> set[str]:
     return {problem.code for problem in found.problems}
 
 
-def files_of(found: Checked, code: str) -> set[str]:
+def files_of(found: CheckReport, code: str) -> set[str]:
     return {problem.file for problem in found.problems if problem.code == code}
 
 
@@ -227,7 +227,7 @@ def test_what_comes_with_the_tool_is_laid_down_without_caches(
     shutil.copytree(base_folder(), ours)
     (ours / "launcher/v1/__pycache__").mkdir(exist_ok=True)
     (ours / "launcher/v1/__pycache__/x.pyc").write_text("x")
-    monkeypatch.setattr("generator.commands.foundation.base_folder", lambda: ours)
+    monkeypatch.setattr("sweepledger.commands.repository.base_files.base_folder", lambda: ours)
 
     sandbox.spec()
     generate(sandbox.workspace)
@@ -388,7 +388,7 @@ def test_a_clone_that_was_told_of_other_parents_is_not_believed(sandbox: Sandbox
     assert check(sandbox.workspace, base=base).problems == ()
     (sandbox.root / ".git/info/grafts").write_text(f"{head} {base}\n")
 
-    assert not Repository.find(sandbox.root).holds("HEAD", base)
+    assert not Repository.find(sandbox.root).contains("HEAD", base)
 
 
 def test_a_filter_of_a_clones_own_configuration_does_not_run(sandbox: Sandbox) -> None:

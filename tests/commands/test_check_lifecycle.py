@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from generator.commands.check import Checked, check
-from generator.commands.checks.builds import twice
-from generator.commands.generate import generate
-from generator.errors import SpecError
-from generator.problems import Severity
+from sweepledger.commands.check import CheckReport, check
+from sweepledger.commands.checks.builds import duplicate_objects
+from sweepledger.commands.generate import generate
+from sweepledger.errors import SpecError
+from sweepledger.problems import Severity
 from tests.repository import Sandbox, followed_by
 
 
-def codes(found: Checked) -> set[str]:
+def codes(found: CheckReport) -> set[str]:
     return {problem.code for problem in found.problems}
 
 
@@ -163,7 +163,7 @@ def test_a_branch_behind_the_base_is_told_to_catch_up_and_blamed_for_nothing_els
     (problem,) = check(sandbox.workspace, base="main").problems
 
     assert (problem.file, problem.code) == (f"overlays/active/{name}", "batch-vanished")
-    assert problem.hint == "the base has moved on: merge it into this branch, then check again"
+    assert problem.hint == "the base commit is newer: merge it into this branch, then check again"
 
 
 @pytest.mark.parametrize("path", ["base/components/data/v1/patch.yaml", "base/launcher/v1/more.py"])
@@ -257,7 +257,7 @@ def test_an_object_that_begins_like_another_batch_is_that_batchs() -> None:
     job = {"kind": "Job", "metadata": {"name": "lr-b1-00000000-x-b1-11111111"}}
     rendered = {"lr-b1-00000000": (job,)}
 
-    (problem,) = twice(rendered, ["lr-b1-00000000", "lr-b1-00000000-x-b1-11111111"])
+    (problem,) = duplicate_objects(rendered, ["lr-b1-00000000", "lr-b1-00000000-x-b1-11111111"])
 
     assert problem.code == "object-twice"
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from generator.commands.bootstrap import Asked, bootstrap
-from generator.commands.check import check
-from generator.commands.generate import generate
-from generator.problems import Problem, Severity
-from generator.structs.settings import Controller
-from generator.structs.values import bytes_digest
+from sweepledger.commands.check import check
+from sweepledger.commands.generate import generate
+from sweepledger.commands.scaffold.bootstrap import BootstrapRequest, bootstrap
+from sweepledger.problems import Problem, Severity
+from sweepledger.structs.settings import Controller
+from sweepledger.structs.values import bytes_digest
 from tests.commands.test_bootstrap import URL, distributed
 from tests.repository import Sandbox
 
@@ -20,7 +20,7 @@ def standing(sandbox: Sandbox, request: pytest.FixtureRequest) -> Sandbox:
     """A repository with a merged batch and a platform, and nothing wrong in it."""
     sandbox.write("sweepledger.yaml", SETTINGS)
     sandbox.merged()
-    bootstrap(sandbox.workspace, Asked(request.param, URL, "main"))
+    bootstrap(sandbox.workspace, BootstrapRequest(request.param, URL, "main"))
     sandbox.commit("Bootstrap")
     sandbox.push()
     assert problems(sandbox) == []
@@ -44,7 +44,7 @@ def test_other_settings_want_another_bootstrap(standing: Sandbox) -> None:
     assert {one.code for one in found} == {"drift"}
     assert {"clusters/bootstrap.yaml", NETWORK} <= {one.file for one in found}
     assert "sweep bootstrap" in str(found[0].hint)
-    bootstrap(standing.workspace, Asked(standing.workspace.settings.controller))
+    bootstrap(standing.workspace, BootstrapRequest(standing.workspace.settings.controller))
     assert problems(standing) == []
 
 
@@ -62,7 +62,7 @@ def test_a_file_that_was_edited_is_its_editors_and_every_check_says_so(standing:
     (found,) = problems(standing)
 
     assert (found.file, found.code, found.severity) == (NETWORK, "platform-edited", Severity.WARNING)
-    bootstrap(standing.workspace, Asked(standing.workspace.settings.controller))
+    bootstrap(standing.workspace, BootstrapRequest(standing.workspace.settings.controller))
     assert [one.code for one in problems(standing)] == ["platform-edited"]
 
 
@@ -114,7 +114,7 @@ def test_a_shape_that_the_platform_does_not_allow_is_refused_until_bootstrap_saw
     refused = [one for one in problems(standing) if one.code == "shape-not-allowed"]
 
     assert [one.file.partition("-b1")[0] for one in refused] == ["overlays/active/wide", "sweeps/wide.yaml"]
-    bootstrap(standing.workspace, Asked(standing.workspace.settings.controller))
+    bootstrap(standing.workspace, BootstrapRequest(standing.workspace.settings.controller))
     assert not [one for one in problems(standing) if one.severity is Severity.ERROR]
 
 

@@ -8,14 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from generator.commands.cancel import cancel
-from generator.commands.check import check
-from generator.commands.collect import Collected, Target, UnrecordedError, collect
-from generator.commands.recorded import expected
-from generator.errors import RepositoryError
-from generator.repo import batches
-from generator.repo.batches import StoredBatch
-from tests.repo.test_signed import key, line
+from sweepledger.commands.cancel import cancel
+from sweepledger.commands.check import check
+from sweepledger.commands.collection.results_commit import ResultsCommit, UnrecordedError, commit_results
+from sweepledger.commands.repository.batch_records import expected_trials
+from sweepledger.commands.repository.workspace import Target
+from sweepledger.errors import RepositoryError
+from sweepledger.repo import batches
+from sweepledger.repo.batches import StoredBatch
+from tests.repo.test_signatures import key, line
 from tests.repository import Sandbox, followed_by
 
 
@@ -26,7 +27,7 @@ def stored(sandbox: Sandbox) -> StoredBatch:
 
 def leave(results: Path, batch: StoredBatch, index: int, **changes: object) -> Path:
     """Leave a record as the launcher would."""
-    trial = expected(batch)[index]
+    trial = expected_trials(batch)[index]
     record = {
         "version": 1,
         "trial": trial.trial,
@@ -66,7 +67,7 @@ def merged(sandbox: Sandbox) -> Sandbox:
     return sandbox
 
 
-def recorded(sandbox: Sandbox, found: tuple[Collected, ...]) -> dict[str, str]:
+def recorded(sandbox: Sandbox, found: tuple[ResultsCommit, ...]) -> dict[str, str]:
     """Give the status of every trial as main holds it."""
     assert found
     sandbox.pull()
@@ -75,18 +76,18 @@ def recorded(sandbox: Sandbox, found: tuple[Collected, ...]) -> dict[str, str]:
 
 
 def test_a_batch_without_any_record_is_not_finished(merged: Sandbox, results: Path) -> None:
-    assert collect(target(merged), results, ()) == ()
+    assert commit_results(target(merged), results, ()) == ()
 
     leave(results, stored(merged), 0)
 
-    assert collect(target(merged), results, ()) == ()
+    assert commit_results(target(merged), results, ()) == ()
 
 
 def test_a_batch_that_no_job_knows_ends_by_its_records(merged: Sandbox, results: Path) -> None:
     for index in range(3):
         leave(results, stored(merged), index)
 
-    assert recorded(merged, collect(target(merged), results, ())) == {"0": "ok", "1": "ok", "2": "ok"}
+    assert recorded(merged, commit_results(target(merged), results, ())) == {"0": "ok", "1": "ok", "2": "ok"}
 
 
 def test_a_job_that_ended_leaves_rows_for_trials_that_left_nothing(merged: Sandbox, results: Path) -> None:
@@ -94,7 +95,7 @@ def test_a_job_that_ended_leaves_rows_for_trials_that_left_nothing(merged: Sandb
     leave(results, batch, 0)
     leave(results, batch, 2, status="failed", reason="exit-7", metrics={})
 
-    found = collect(target(merged), results, {batch.name})
+    found = commit_results(target(merged), results, {batch.name})
 
     assert recorded(merged, found) == {"0": "ok", "1": "missing", "2": "failed"}
 
@@ -105,7 +106,7 @@ def test_what_cannot_be_believed_is_counted_and_never_used(merged: Sandbox, resu
     leave(results, batch, 1, row="0" * 64)
     leave(results, batch, 2, metrics={"score": float("nan")})
 
-    found = collect(target(merged), results, {batch.name})
+    found = commit_results(target(merged), results, {batch.name})
 
     assert recorded(merged, found) == {"0": "corrupt", "1": "foreign", "2": "diverged"}
     assert sorted(found[0].corrupt) == ["foreign", "truncated"]
@@ -121,7 +122,7 @@ def test_what_cannot_be_believed_has_a_record_of_the_collectors_in_git(
     leave(results, batch, 1, uid="second")
     leave(results, batch, 2, row="0" * 64)
 
-    found = collect(target(merged), results, {batch.name})
+    found = commit_results(target(merged), results, {batch.name})
 
     assert recorded(merged, found) == {"0": "corrupt", "1": "ok", "2": "foreign"}
     lines = (merged.root / f"results/peak/records/{batch.name}.jsonl").read_text().splitlines()
@@ -140,7 +141,7 @@ def test_files_that_cannot_be_read_end_no_batch_that_may_still_run(merged: Sandb
     for index in range(3):
         leave(results, batch, index).write_text("")
 
-    assert collect(target(merged), results, ()) == ()
+    assert commit_results(target(merged), results, ()) == ()
 
 
 def test_a_record_that_a_trial_wrote_for_another_is_not_used(merged: Sandbox, results: Path) -> None:
@@ -150,7 +151,7 @@ def test_a_record_that_a_trial_wrote_for_another_is_not_used(merged: Sandbox, re
     forged = leave(results, batch, 1, metrics={"score": 1000}, finished="2020-01-01T00:00:00Z")
     forged.rename(results / batch.name / "0/forged.json")
 
-    found = collect(target(merged), results, {batch.name})
+    found = commit_results(target(merged), results, {batch.name})
 
     assert recorded(merged, found) == {"0": "ok", "1": "missing", "2": "ok"}
     assert found[0].corrupt == ("foreign",)
@@ -163,16 +164,16 @@ def test_a_record_that_is_a_link_is_never_followed(merged: Sandbox, results: Pat
     real.unlink()
     real.symlink_to(tmp_path / "secret.json")
 
-    assert recorded(merged, collect(target(merged), results, {batch.name}))["0"] == "corrupt"
+    assert recorded(merged, commit_results(target(merged), results, {batch.name}))["0"] == "corrupt"
 
 
 def test_collecting_again_makes_no_commit(merged: Sandbox, results: Path) -> None:
     batch = stored(merged)
     leave(results, batch, 0)
-    collect(target(merged), results, {batch.name})
+    commit_results(target(merged), results, {batch.name})
     head = merged.git("ls-remote", "origin", "main")
 
-    assert collect(target(merged), results, {batch.name}) == ()
+    assert commit_results(target(merged), results, {batch.name}) == ()
 
     assert merged.git("ls-remote", "origin", "main") == head
 
@@ -182,7 +183,7 @@ def test_without_push_it_commits_here_and_leaves_other_edits_alone(merged: Sandb
     leave(results, batch, 0)
     merged.write("code/train.py", "dirty")
 
-    collect(target(merged, push=False), results, {batch.name})
+    commit_results(target(merged, push=False), results, {batch.name})
 
     assert (merged.root / "results/peak/summary.csv").is_file()
     assert (merged.root / "overlays/archive" / batch.name).is_dir()
@@ -197,7 +198,7 @@ def test_an_edit_in_the_way_is_kept_and_told(merged: Sandbox, results: Path) -> 
     own = merged.write("results/peak/summary.csv", "my own notes")
 
     with pytest.raises(RepositoryError, match=r"results/peak/summary.csv"):
-        collect(target(merged, push=False), results, {batch.name})
+        commit_results(target(merged, push=False), results, {batch.name})
 
     assert own.read_text() == "my own notes"
 
@@ -207,7 +208,7 @@ def test_the_results_are_the_same_whatever_the_order_of_collecting(merged: Sandb
     for index in (2, 0, 1):
         leave(results, batch, index)
     leave(results, batch, 1, uid="another", attempt=2, status="failed", reason="exit-1", metrics={})
-    collect(target(merged), results, {batch.name})
+    commit_results(target(merged), results, {batch.name})
     merged.pull()
     first = (merged.root / "results/peak/summary.csv").read_bytes()
 
@@ -221,7 +222,7 @@ def test_with_flux_the_batchs_file_goes_with_the_folder(sandbox: Sandbox, result
     file = sandbox.root / f"clusters/flux/active/{name}.yaml"
     assert file.is_file()
 
-    collect(target(sandbox), results, {name})
+    commit_results(target(sandbox), results, {name})
 
     sandbox.pull()
     assert not file.exists()
@@ -236,12 +237,12 @@ def test_an_archived_batch_without_records_waits_while_another_is_recorded(
     cancel(sandbox.workspace, "peak", batch=first)
     sandbox.push()
 
-    collect(target(sandbox), results, {second}, alive={first, second})
+    commit_results(target(sandbox), results, {second}, alive={first, second})
 
     sandbox.pull()
     assert not (sandbox.root / f"results/peak/records/{first}.jsonl").exists()
     assert len((sandbox.root / "results/peak/summary.csv").read_text().splitlines()) == 2
-    (found,) = collect(target(sandbox), results, (), alive=())
+    (found,) = commit_results(target(sandbox), results, (), alive=())
     assert found.batches == (first,)
     sandbox.pull()
     assert len((sandbox.root / "results/peak/summary.csv").read_text().splitlines()) == 5
@@ -254,10 +255,10 @@ def test_a_batch_cancelled_while_it_is_recorded_is_recorded_once(sandbox: Sandbo
     cancel(sandbox.workspace, "peak")
     sandbox.push()
 
-    (found,) = collect(target(sandbox), results, {name}, alive=())
+    (found,) = commit_results(target(sandbox), results, {name}, alive=())
 
     assert recorded(sandbox, (found,)) == {"0": "ok", "1": "ok", "2": "cancelled"}
-    assert collect(target(sandbox), results, {name}, alive=()) == ()
+    assert commit_results(target(sandbox), results, {name}, alive=()) == ()
 
 
 def reviewed(sandbox: Sandbox) -> Target:
@@ -293,18 +294,18 @@ def test_where_a_person_merges_each_sweep_has_one_branch_on_top_of_what_stands(
     before = sandbox.git("rev-parse", "HEAD").strip()
     name = proposal(sandbox)
 
-    (found,) = collect(reviewed(sandbox), results, {first})
+    (found,) = commit_results(reviewed(sandbox), results, {first})
 
     assert found.batches == (first,)
     assert branches(sandbox) == ["main", name]
     assert sandbox.git("ls-remote", "origin", "main").split()[0] == before
-    assert collect(reviewed(sandbox), results, {first, second}) == (), "it is proposed already"
+    assert commit_results(reviewed(sandbox), results, {first, second}) == (), "it is proposed already"
     take(sandbox, name)
-    (found,) = collect(reviewed(sandbox), results, {second})
+    (found,) = commit_results(reviewed(sandbox), results, {second})
     assert found.batches == (second,)
     assert branches(sandbox) == ["main", proposal(sandbox)], "that of the first was merged"
     take(sandbox, proposal(sandbox))
-    assert collect(reviewed(sandbox), results, {second}) == ()
+    assert commit_results(reviewed(sandbox), results, {second}) == ()
     assert branches(sandbox) == ["main"]
     assert len((sandbox.root / "results/peak/summary.csv").read_text().splitlines()) == 5
     assert sandbox.active() == []
@@ -314,14 +315,14 @@ def test_a_branch_is_replaced_when_main_moves_and_by_one_that_holds_all_that_has
     sandbox: Sandbox, results: Path
 ) -> None:
     names = {sandbox.merged(), sandbox.merged(xs="1, 2, 3, 4")}
-    collect(reviewed(sandbox), results, {min(names)})
+    commit_results(reviewed(sandbox), results, {min(names)})
     old = proposal(sandbox)
     sandbox.git("push", "-q", "origin", "HEAD:refs/heads/results/peak/mine", "HEAD:refs/heads/results/pear")
     sandbox.write("README.md", "moved")
     sandbox.commit("Move main")
     sandbox.push()
 
-    (found,) = collect(reviewed(sandbox), results, names)
+    (found,) = commit_results(reviewed(sandbox), results, names)
 
     assert set(found.batches) == names
     assert proposal(sandbox) != old
@@ -335,10 +336,10 @@ def test_a_branch_is_replaced_when_main_moves_and_by_one_that_holds_all_that_has
 
 def test_a_branch_that_a_person_deleted_is_made_anew(merged: Sandbox, results: Path) -> None:
     batch, name = stored(merged).name, proposal(merged)
-    collect(reviewed(merged), results, {batch})
+    commit_results(reviewed(merged), results, {batch})
     merged.git("push", "-q", "origin", f":{name}")
 
-    (found,) = collect(reviewed(merged), results, {batch})
+    (found,) = commit_results(reviewed(merged), results, {batch})
 
     assert merged.git("ls-remote", "origin", name).split()[0] == found.commit
 
@@ -347,11 +348,11 @@ def test_of_two_who_propose_at_once_one_has_to_and_neither_fails(
     merged: Sandbox, results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     batch, name = stored(merged).name, proposal(merged)
-    (found,) = collect(reviewed(merged), results, {batch})
-    monkeypatch.setattr("generator.repo.git.proposal.proposals", lambda *_: {})
+    (found,) = commit_results(reviewed(merged), results, {batch})
+    monkeypatch.setattr("sweepledger.repo.git.proposal.proposals", lambda *_: {})
     monkeypatch.setenv("GIT_COMMITTER_NAME", "another")
 
-    assert collect(reviewed(merged), results, {batch}) == ()
+    assert commit_results(reviewed(merged), results, {batch}) == ()
     assert merged.git("ls-remote", "origin", name).split()[0] == found.commit
 
 
@@ -359,14 +360,14 @@ def test_an_old_branch_that_cannot_be_deleted_is_told_when_all_is_proposed(
     merged: Sandbox, results: Path
 ) -> None:
     batch = stored(merged).name
-    collect(reviewed(merged), results, {batch})
+    commit_results(reviewed(merged), results, {batch})
     merged.write("README.md", "moved")
     merged.commit("Move main")
     merged.push()
     merged.git("--git-dir", str(merged.remote), "config", "receive.denyDeletes", "true")
 
     with pytest.raises(UnrecordedError, match="denying ref deletion") as caught:
-        collect(reviewed(merged), results, {batch})
+        commit_results(reviewed(merged), results, {batch})
 
     assert [one.batches for one in caught.value.done] == [(batch,)]
     assert proposal(merged) in branches(merged)
@@ -381,7 +382,7 @@ def test_whatever_the_mode_only_results_and_the_move_of_a_batch_are_touched(
     name = sandbox.merged()
     assert (sandbox.root / f"clusters/flux/active/{name}.yaml").exists()
 
-    (found,) = collect(replace(target(sandbox), is_reviewed=is_reviewed), results, {name})
+    (found,) = commit_results(replace(target(sandbox), is_reviewed=is_reviewed), results, {name})
 
     sandbox.git("fetch", "-q", "origin", *(line.split("\t")[1] for line in heads(sandbox)))
     listed = sandbox.git("diff-tree", "-r", "--no-renames", "--name-status", f"{found.commit}^", found.commit)
@@ -403,7 +404,7 @@ def test_a_signed_branch_passes_the_check_and_an_unsigned_one_does_not(
     batch = sandbox.merged()
 
     def codes() -> set[str]:
-        collect(reviewed(sandbox), results, {batch})
+        commit_results(reviewed(sandbox), results, {batch})
         sandbox.git("fetch", "-q", "origin", proposal(sandbox))
         sandbox.git("checkout", "-q", "--detach", "FETCH_HEAD")
         return {problem.code for problem in check(sandbox.workspace, base="origin/main").problems}
@@ -433,11 +434,11 @@ def test_what_the_spec_at_the_base_no_longer_asks_for_is_told_and_never_wins(
     merged.commit("Ask for another value")
     merged.push()
 
-    (found,) = collect(target(merged), results, {batch.name})
+    (found,) = commit_results(target(merged), results, {batch.name})
 
     assert column(merged, "in_spec") == ["true", "true", "false"]
     assert found.summary.best == 0.5
-    assert any("today's spec does not ask for it" in warning for warning in found.summary.warnings)
+    assert any("the current spec does not contain it" in warning for warning in found.summary.warnings)
 
 
 @pytest.mark.parametrize("text", ["name: peak\nmethod: [", None], ids=["cannot be read", "is gone"])
@@ -454,7 +455,7 @@ def test_where_the_spec_cannot_be_read_nobody_is_refused(
     merged.commit("Break the spec")
     merged.push()
 
-    (found,) = collect(target(merged), results, {batch.name})
+    (found,) = commit_results(target(merged), results, {batch.name})
 
     assert column(merged, "in_spec") == ["", "", ""]
     assert found.summary.best == 1.0
@@ -468,7 +469,7 @@ def test_a_table_of_replicates_goes_when_the_sweep_has_none_any_more(merged: San
     batch = stored(merged)
     leave(results, batch, 0)
 
-    collect(target(merged), results, {batch.name})
+    commit_results(target(merged), results, {batch.name})
 
     merged.pull()
     assert not (merged.root / "results/peak/replicates.csv").exists()
@@ -477,7 +478,7 @@ def test_a_table_of_replicates_goes_when_the_sweep_has_none_any_more(merged: San
 def test_the_inputs_of_a_summary_are_digested_as_sha256sum_does(merged: Sandbox, results: Path) -> None:
     batch = stored(merged)
     leave(results, batch, 0)
-    (found,) = collect(target(merged), results, {batch.name})
+    (found,) = commit_results(target(merged), results, {batch.name})
     merged.pull()
     inputs = sorted(
         [

@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 
-from generator.commands.cancel import cancel
-from generator.commands.collect import Collected, Target
-from generator.commands.observing import collect_from_cluster
-from generator.engine.cluster.kubectl import ClusterError, Kubectl
-from generator.structs.settings import Results
+from sweepledger.commands.cancel import cancel
+from sweepledger.commands.collect import collect_from_cluster
+from sweepledger.commands.collection.results_commit import ResultsCommit
+from sweepledger.commands.repository.workspace import Target
+from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
+from sweepledger.structs.settings import ResultsSettings
 from tests.cluster.apiserver import kubectl
 from tests.commands.clusters import Cluster, Look
 from tests.commands.test_collect import leave, recorded, stored
@@ -26,7 +27,7 @@ from tests.repository import Sandbox
 
 
 @pytest.fixture
-def collected(look_at_cluster: Look) -> Callable[[], tuple[Collected, ...]]:
+def collected(look_at_cluster: Look) -> Callable[[], tuple[ResultsCommit, ...]]:
     return lambda: look_at_cluster().collected
 
 
@@ -104,7 +105,7 @@ def test_more_objects_than_one_portion_are_all_counted(
         cluster.job(batch, f"{batch}-{index}", "Complete")
     path = f"/apis/batch/v1/namespaces/{cluster.namespace}/jobs"
 
-    portions = list(Kubectl().portions(path, "sweepledger.dev/batch", size=2))
+    portions = list(Kubectl().pages(path, "sweepledger.dev/batch", size=2))
 
     assert [len(portion) for portion in portions] == [2, 1]
 
@@ -147,7 +148,7 @@ def test_what_the_cron_job_runs_records_a_batch(
     leave(results, stored(sandbox), 0)
     cluster.job(batch, ends="Complete")
     url = "https://git.example.org/team/sweeps.git"
-    settings = replace(PLATFORM_SETTINGS, results=Results())
+    settings = replace(PLATFORM_SETTINGS, results=ResultsSettings())
     made = the("CronJob", "sweep-collector", a_platform(settings, a_source(url=url, branch="main")))
     pod = made["spec"]["jobTemplate"]["spec"]["template"]["spec"]
     clone, collect = pod["initContainers"][0], pod["containers"][0]
@@ -156,7 +157,7 @@ def test_what_the_cron_job_runs_records_a_batch(
 
     for container in (clone, collect):
         words = [word.replace("/sweep/", f"{tmp_path}/") for word in container["command"]]
-        command = [sys.executable, "-m", "generator.cli", *words[1:]] if words[0] == "sweep" else words
+        command = [sys.executable, "-m", "sweepledger.cli", *words[1:]] if words[0] == "sweep" else words
         given = {one["name"]: one["value"].replace("/sweep/", f"{tmp_path}/") for one in container["env"]}
         paths = {"PYTHONPATH": str(ROOT), "GIT_CONFIG_GLOBAL": str(tmp_path / "gitconfig")}
         place = container.get("workingDir", "/sweep/work").replace("/sweep/", f"{tmp_path}/")

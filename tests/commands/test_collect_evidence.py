@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from generator.commands.attesting import LAG_SECONDS
-from generator.commands.observing import Found
+from sweepledger.commands.collect import Collection
+from sweepledger.commands.collection.cluster_evidence import LAG_SECONDS
 from tests.commands.clusters import ENDED_AT, IMAGE_ID, Cluster, Look
 from tests.commands.test_collect import leave, recorded, stored
 from tests.engine.trial_pods import a_pod, ended
@@ -138,12 +138,12 @@ def test_a_batch_waits_for_records_that_lag_behind_the_end_of_its_job(
     found = look(after=LAG_SECONDS - 1)
 
     assert (found.collected, found.stalled) == ((), ())
-    assert [(one.batch, one.trials, one.until) for one in found.waiting] == [
+    assert [(one.batch, one.trials, one.until) for one in found.pending] == [
         (batch, 1, ENDED_AT + LAG_SECONDS)
     ]
     leave(results, stored(sandbox), 2, uid=uid)
     assert recorded(sandbox, look(after=LAG_SECONDS - 1).collected) == {"0": "ok", "1": "ok", "2": "ok"}
-    assert look() == Found()
+    assert look() == Collection()
 
 
 def test_what_never_came_is_recorded_as_such_when_the_wait_is_over(
@@ -170,7 +170,7 @@ def test_a_pod_that_outlives_its_job_is_waited_for(
     cluster.stands("ending", "Running")
     cluster.end(batch, "Failed", completedIndexes="0", failedIndexes="1-2")
 
-    assert [(one.trials, one.pods) for one in look(after=1).waiting] == [(0, 1)]
+    assert [(one.trials, one.pods) for one in look(after=1).pending] == [(0, 1)]
 
     assert recorded(sandbox, look().collected) == {"0": "ok", "1": "missing", "2": "missing"}
 
@@ -223,7 +223,7 @@ def test_attempts_that_the_job_does_not_count_end_no_batch_while_it_goes_on(
         leave(results, stored(sandbox), 2, uid=uid, status="failed", reason="signal-15", metrics={})
     cluster.job(batch, trials=3)
 
-    assert look() == Found(), "its Job tries the third again"
+    assert look() == Collection(), "its Job tries the third again"
 
     leave(results, stored(sandbox), 2)
     assert recorded(sandbox, look().collected) == {"0": "ok", "1": "ok", "2": "ok"}
@@ -232,14 +232,16 @@ def test_attempts_that_the_job_does_not_count_end_no_batch_while_it_goes_on(
 PROGRAM = """
 import re
 from pathlib import Path
-from generator.commands.attesting import Account
-from generator.engine.cluster import pods
-from generator.engine.cluster.kubectl import Kubectl
-from generator.engine.endings import Asked
+from sweepledger.commands.collection.cluster_evidence import PodAccount
+from sweepledger.engine.cluster import pods
+from sweepledger.engine.cluster.kubectl import Kubectl
+from sweepledger.engine.termination import ExpectedRecord
 code = "0" * 40
-asked = tuple(Asked("a-b1-00000000", i, f"t{i:011x}", f"{i:064x}", code, None, 0) for i in range(10_000))
-account = Account(asked)
-account.hear(pods.of_batch(Kubectl(), "a", "a-b1-00000000", pods.NOT_SUCCEEDED), 0.0)
+expected = tuple(
+    ExpectedRecord("a-b1-00000000", i, f"t{i:011x}", f"{i:064x}", code, None, 0) for i in range(10_000)
+)
+account = PodAccount(expected)
+account.hear(pods.batch_pods(Kubectl(), "a", "a-b1-00000000", pods.NOT_SUCCEEDED), 0.0)
 print(len(list(account.records())))
 print(re.search(r"VmHWM:\\s+([0-9]+) kB", Path("/proc/self/status").read_text())[1])
 """

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from generator.commands import late
-from generator.commands.collect import collect
-from generator.commands.verify import verify
+from sweepledger.commands.collection import attempts
+from sweepledger.commands.collection.results_commit import commit_results
+from sweepledger.commands.verify import verify
 from tests.commands.test_collect import branches, column, leave, reviewed, stored, target
 from tests.repository import Sandbox
 
@@ -18,24 +18,24 @@ def incomplete(sandbox: Sandbox, results: Path) -> Sandbox:
     """A batch of three that was recorded with two missing rows."""
     name = sandbox.merged()
     leave(results, stored(sandbox), 0)
-    collect(target(sandbox), results, {name})
+    commit_results(target(sandbox), results, {name})
     assert column(sandbox, "status") == ["ok", "missing", "missing"]
     return sandbox
 
 
 def test_a_later_file_corrects_a_missing_row_by_a_new_commit(incomplete: Sandbox, results: Path) -> None:
     batch = stored(incomplete)
-    assert collect(target(incomplete), results, ()) == ()
+    assert commit_results(target(incomplete), results, ()) == ()
     leave(results, batch, 1)
 
-    (found,) = collect(target(incomplete), results, (), alive=())
+    (found,) = commit_results(target(incomplete), results, (), alive=())
 
     assert found.batches == (batch.name,)
     assert column(incomplete, "status") == ["ok", "ok", "missing"]
     touched = incomplete.git("diff-tree", "-r", "--name-only", "--no-commit-id", "HEAD").splitlines()
     assert all(path.startswith("results/peak/") for path in touched)
     assert verify(incomplete.workspace).sweeps[0].differences == ()
-    assert collect(target(incomplete), results, ()) == ()
+    assert commit_results(target(incomplete), results, ()) == ()
 
 
 def test_what_git_holds_of_other_trials_stays_whatever_lies_there_by_now(
@@ -45,7 +45,7 @@ def test_what_git_holds_of_other_trials_stays_whatever_lies_there_by_now(
     leave(results, batch, 0, metrics={"score": 99.0}, uid="another")
     leave(results, batch, 2)
 
-    collect(target(incomplete), results, ())
+    commit_results(target(incomplete), results, ())
 
     assert column(incomplete, "status") == ["ok", "missing", "ok"]
     assert column(incomplete, "metrics.score") == ["0", "", "1"]
@@ -55,11 +55,11 @@ def test_a_record_takes_the_place_of_the_word_that_there_was_none(sandbox: Sandb
     name = sandbox.merged()
     batch = stored(sandbox)
     leave(results, batch, 0, status="failed", reason="no-record", metrics={})
-    collect(target(sandbox), results, {name})
+    commit_results(target(sandbox), results, {name})
     assert column(sandbox, "reason")[0] == "no-record"
     leave(results, batch, 0)
 
-    collect(target(sandbox), results, ())
+    commit_results(target(sandbox), results, ())
 
     assert (column(sandbox, "status")[0], column(sandbox, "attempts")[0]) == ("ok", "1")
 
@@ -73,10 +73,10 @@ def test_what_cannot_be_believed_or_is_too_old_makes_no_commit(
     if fault == "cannot be read":
         path.write_text("{")
     if fault == "of a month ago":
-        long_ago = time.time() - late.LOOK_BACK_SECONDS - 60
+        long_ago = time.time() - attempts.LOOK_BACK_SECONDS - 60
         os.utime(results / batch.name, (long_ago, long_ago))
 
-    assert collect(target(incomplete), results, ()) == ()
+    assert commit_results(target(incomplete), results, ()) == ()
 
 
 def test_where_a_person_merges_the_correction_is_a_branch_of_its_own(
@@ -84,10 +84,10 @@ def test_where_a_person_merges_the_correction_is_a_branch_of_its_own(
 ) -> None:
     leave(results, stored(incomplete), 1)
 
-    (found,) = collect(reviewed(incomplete), results, ())
+    (found,) = commit_results(reviewed(incomplete), results, ())
 
     assert len(branches(incomplete)) == 2
-    assert collect(reviewed(incomplete), results, ()) == ()
+    assert commit_results(reviewed(incomplete), results, ()) == ()
     assert len(branches(incomplete)) == 2
     assert found.batches == (stored(incomplete).name,)
 
@@ -100,8 +100,8 @@ def test_of_two_that_correct_at_once_neither_takes_away_what_the_other_found(
     leave(results, batch, 1)
     leave(other, batch, 2)
 
-    collect(target(incomplete), results, ())
+    commit_results(target(incomplete), results, ())
     incomplete.git("reset", "-q", "--hard", "HEAD~1")
-    collect(target(incomplete), other, ())
+    commit_results(target(incomplete), other, ())
 
     assert column(incomplete, "status") == ["ok", "ok", "ok"]

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from generator.commands.observing import Found
-from generator.commands.stalled import FRESH_SECONDS
-from generator.commands.workspace import Workspace
+from sweepledger.commands.collect import Collection
+from sweepledger.commands.collection.cluster_evidence import FRESH_SECONDS
+from sweepledger.commands.repository.workspace import Workspace
 from tests.commands.clusters import Cluster, Look
 from tests.commands.test_collect import leave, recorded, stored
 from tests.repository import Sandbox
@@ -22,7 +22,7 @@ def look(look_at_cluster: Look) -> Look:
     return lambda after=0, workspace=None: look_at_cluster(lambda: time.time() + after, workspace)
 
 
-def names(found: Found) -> list[str]:
+def names(found: Collection) -> list[str]:
     assert found.collected == ()
     return [one.batch for one in found.stalled]
 
@@ -69,7 +69,7 @@ def test_of_jobs_of_which_one_was_deleted_the_others_ends_count(
     leave(results, stored(sandbox), 0)
     cluster.job_of_trial(batch, 1)
     cluster.job_of_trial(batch, 2, "Failed")
-    assert look(after=FRESH_SECONDS + 60) == Found(), "one of them goes on"
+    assert look(after=FRESH_SECONDS + 60) == Collection(), "one of them goes on"
 
     cluster.end(f"{batch}-1", "Failed")
 

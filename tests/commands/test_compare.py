@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from generator.commands.collect import Target, collect
-from generator.commands.compare import compare
-from generator.commands.generate import generate
-from generator.commands.update import update
-from generator.errors import RepositoryError, UsageError
-from generator.repo import batches
+from sweepledger.commands.collection.results_commit import commit_results
+from sweepledger.commands.generate import generate, update
+from sweepledger.commands.reports.compare import compare
+from sweepledger.commands.repository.workspace import Target
+from sweepledger.errors import RepositoryError, UsageError
+from sweepledger.repo import batches
 from tests.commands.test_collect import leave
 from tests.repository import Sandbox
 
@@ -33,7 +33,7 @@ def recorded(
         x = row.values["x"]
         assert isinstance(x, int)
         leave(volume, batch, index, metrics={batch.lock.metric.name: scores[x]})
-    assert collect(Target(sandbox.workspace.repository), volume, {batch.name})
+    assert commit_results(Target(sandbox.workspace.repository), volume, {batch.name})
     sandbox.push()
     return sandbox.git("rev-parse", "HEAD").strip()
 
@@ -60,7 +60,7 @@ def test_one_sweep_at_two_commits(sandbox: Sandbox, tmp_path: Path) -> None:
     batch = batches.in_work_tree(sandbox.root)[-1]
     for index in range(2):
         leave(tmp_path / "v", batch, index, metrics={"score": 0.75})
-    assert collect(Target(sandbox.workspace.repository), tmp_path / "v", {batch.name})
+    assert commit_results(Target(sandbox.workspace.repository), tmp_path / "v", {batch.name})
 
     found = compare(sandbox.workspace, f"one@{before}", "one")
 
@@ -105,7 +105,7 @@ def test_other_data_is_another_question(sandbox: Sandbox, tmp_path: Path) -> Non
         for index in range(2):
             leave(tmp_path / "v", batch, index, data=held.digest if held else None)
     stored = {batch.name for batch in batches.in_work_tree(sandbox.root)}
-    assert collect(Target(sandbox.workspace.repository), tmp_path / "v", stored)
+    assert commit_results(Target(sandbox.workspace.repository), tmp_path / "v", stored)
 
     found = compare(sandbox.workspace, "one", "two")
 
@@ -133,7 +133,7 @@ def test_what_there_is_not_cannot_be_compared(sandbox: Sandbox, tmp_path: Path) 
 
     with pytest.raises(UsageError, match="no sweep 'three'"):
         compare(sandbox.workspace, "one", "three")
-    with pytest.raises(UsageError, match="nowhere names no commit"):
+    with pytest.raises(UsageError, match="nowhere is not a commit"):
         compare(sandbox.workspace, "one", "one@nowhere")
     with pytest.raises(RepositoryError, match="nothing is recorded of 'two'"):
         compare(sandbox.workspace, "one", "two")

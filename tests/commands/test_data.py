@@ -7,11 +7,11 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from generator.commands.data import digest
-from generator.engine import datasets
-from generator.engine.datasets import Read
-from generator.errors import StorageError, UsageError
-from generator.structs.settings import Dataset
+from sweepledger.commands.digests import folder_digest
+from sweepledger.engine import datasets
+from sweepledger.engine.datasets import ReadProgress
+from sweepledger.errors import StorageError, UsageError
+from sweepledger.structs.settings import Dataset
 
 
 @pytest.fixture
@@ -28,35 +28,35 @@ def test_the_digest_is_that_of_sha256sums_own_sorted_list(folder: Path) -> None:
         ["sha256sum", "b.txt", "deep/a.bin"], cwd=folder, check=True, capture_output=True
     ).stdout
 
-    found = digest(folder)
+    found = folder_digest(folder)
 
     assert found.digest == f"sha256:{hashlib.sha256(listed).hexdigest()}"
     assert (found.files, found.bytes) == (2, 5004)
 
 
 def test_the_engine_accepts_a_folder_by_its_digest_and_by_no_other(folder: Path) -> None:
-    good = Dataset("digits", "claim", digest(folder).digest)
-    assert datasets.ready(good, folder, code=folder) == folder
+    good = Dataset("digits", "claim", folder_digest(folder).digest)
+    assert datasets.verified_folder(good, folder, code=folder) == folder
 
     (folder / "b.txt").write_bytes(b"three\n")
 
-    with pytest.raises(StorageError, match="holds other data"):
-        datasets.ready(good, folder, code=folder)
+    with pytest.raises(StorageError, match="contains other data"):
+        datasets.verified_folder(good, folder, code=folder)
 
 
 def test_a_version_is_believed_but_its_folder_must_be_there(folder: Path, tmp_path: Path) -> None:
     known = Dataset("digits", "claim", "version:2024")
 
-    assert datasets.ready(known, folder, code=folder) == folder
+    assert datasets.verified_folder(known, folder, code=folder) == folder
     assert not datasets.is_verifiable(known.identity)
     with pytest.raises(StorageError, match="is missing"):
-        datasets.ready(known, tmp_path / "none", code=folder)
+        datasets.verified_folder(known, tmp_path / "none", code=folder)
 
 
 def test_long_work_tells_how_far_it_is(folder: Path) -> None:
-    told: list[Read] = []
+    told: list[ReadProgress] = []
 
-    digest(folder, progress=told.append)
+    folder_digest(folder, progress=told.append)
 
     assert told
     assert told[0].bytes == 4
@@ -75,14 +75,14 @@ def test_what_is_no_file_of_the_folder_is_refused(folder: Path, kind: str) -> No
             (folder / "c\nd").write_text("x")
 
     with pytest.raises(StorageError, match="must"):
-        digest(folder)
+        folder_digest(folder)
 
 
 def test_nothing_has_no_digest(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="is no folder"):
-        digest(tmp_path / "none")
-    with pytest.raises(StorageError, match="holds no file"):
-        digest(tmp_path)
+    with pytest.raises(UsageError, match="is not a folder"):
+        folder_digest(tmp_path / "none")
+    with pytest.raises(StorageError, match="contains no file"):
+        folder_digest(tmp_path)
 
 
 def test_the_command_prints_the_digest_alone(
@@ -91,4 +91,4 @@ def test_the_command_prints_the_digest_alone(
     done = run_sweep("data", "digest", str(folder), cwd=folder)
 
     assert done.returncode == 0, done.stderr
-    assert done.stdout == f"{digest(folder).digest}\n"
+    assert done.stdout == f"{folder_digest(folder).digest}\n"

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from generator.commands.doctor import doctor
-from generator.engine.cluster.health import Finding, State
-from generator.engine.cluster.kubectl import Kubectl
-from generator.formats import bootstrap as bootstrap_file
-from generator.render.platform import Needed, Source, secrets
-from generator.structs.settings import Controller
+from sweepledger.commands.doctor import doctor
+from sweepledger.engine.cluster.health import HealthFinding, HealthStatus
+from sweepledger.engine.cluster.kubectl import Kubectl
+from sweepledger.formats import bootstrap_yaml as bootstrap_file
+from sweepledger.render.platform import GitSource, RequiredSecret, required_secrets
+from sweepledger.structs.settings import Controller
 from tests.cluster.apiserver import Server, kubectl
 from tests.cluster.platforms import Manifest, applied, bootstrapped, built
 from tests.repository import Sandbox
@@ -36,7 +36,7 @@ def platform(apiserver: Server, namespace: str, sandbox: Sandbox, needs_kustomiz
     return namespace
 
 
-def looked(sandbox: Sandbox, **options: Any) -> dict[str, Finding]:
+def looked(sandbox: Sandbox, **options: Any) -> dict[str, HealthFinding]:
     return {one.what: one for one in doctor(sandbox.workspace, Kubectl(), **options).findings}
 
 
@@ -51,14 +51,14 @@ def test_what_was_applied_is_in_place(platform: str, sandbox: Sandbox) -> None:
         f"LimitRange {platform}/sweep-trials",
         f"ValidatingAdmissionPolicy {platform}-trial-jobs",
     ):
-        assert found[what].state is State.OK, found[what]
+        assert found[what].state is HealthStatus.OK, found[what]
 
 
 def test_what_nobody_made_is_missing_with_a_way_out(platform: str, sandbox: Sandbox) -> None:
     found = looked(sandbox)
 
     secret = found[f"Secret {platform}-collector/sweep-git-write"]
-    assert secret.state is State.MISSING
+    assert secret.state is HealthStatus.MISSING
     assert secret.hint
     assert all(one.hint for one in found.values() if one.is_fault)
 
@@ -72,7 +72,7 @@ def test_before_the_bootstrap_is_on_the_branch_only_the_secrets_of_trials_are_lo
 
     found = looked(sandbox)
 
-    assert found[f"Namespace {platform}"].state is State.OK
+    assert found[f"Namespace {platform}"].state is HealthStatus.OK
     assert f"Secret {platform}-collector/sweep-git-write" not in found
 
 
@@ -103,7 +103,7 @@ def test_what_was_changed_in_the_cluster_is_wrong(platform: str, sandbox: Sandbo
 
     found = looked(sandbox)
 
-    assert found[f"CronJob {platform}-collector/sweep-collector"].state is State.WRONG
+    assert found[f"CronJob {platform}-collector/sweep-collector"].state is HealthStatus.WRONG
     assert "restricted" in found[f"Namespace {platform}"].says
 
 
@@ -151,7 +151,9 @@ def complete(
     }
     settings = sandbox.workspace.settings
     asked = bootstrap_file.read((sandbox.root / bootstrap_file.BOOTSTRAP_FILE).read_bytes())
-    needed = secrets(settings, Source(asked.url, asked.branch, asked.shapes, is_public=asked.is_public))
+    needed = required_secrets(
+        settings, GitSource(asked.url, asked.branch, asked.shapes, is_public=asked.is_public)
+    )
     claim = a_claim(namespace, "ReadWriteMany")
     apiserver.apply(queue, claim, *map(a_secret, needed))
     for one in [*made, claim]:
@@ -163,7 +165,7 @@ def complete(
     return namespace
 
 
-def a_secret(needed: Needed) -> dict[str, Any]:
+def a_secret(needed: RequiredSecret) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -198,7 +200,7 @@ def say(server: Server, told: Manifest) -> None:
     server.kubectl(*arguments, *door, "--type=merge", "--patch", json.dumps({"status": told["status"]}))
 
 
-def faults(sandbox: Sandbox) -> dict[str, Finding]:
+def faults(sandbox: Sandbox) -> dict[str, HealthFinding]:
     return {what: one for what, one in looked(sandbox).items() if one.is_fault}
 
 
@@ -229,12 +231,12 @@ def test_each_change_in_the_cluster_is_found_and_nothing_else(
     found = faults(sandbox)
 
     assert {what: one.state for what, one in found.items()} == {
-        f"CronJob {collector}/sweep-collector": State.WRONG,
-        f"Namespace {complete}": State.WRONG,
-        f"LocalQueue {complete}/research": State.MISSING,
-        f"Secret {collector}/sweep-git-write": State.MISSING,
-        f"Secret {complete}/tracker": State.WRONG,
-        f"PersistentVolumeClaim {complete}/digits": State.WRONG,
+        f"CronJob {collector}/sweep-collector": HealthStatus.WRONG,
+        f"Namespace {complete}": HealthStatus.WRONG,
+        f"LocalQueue {complete}/research": HealthStatus.MISSING,
+        f"Secret {collector}/sweep-git-write": HealthStatus.MISSING,
+        f"Secret {complete}/tracker": HealthStatus.WRONG,
+        f"PersistentVolumeClaim {complete}/digits": HealthStatus.WRONG,
     }
     assert "4 nodes" in found[f"PersistentVolumeClaim {complete}/digits"].says
     assert all(one.hint for one in found.values())
@@ -268,7 +270,7 @@ def test_a_proof_that_no_node_runs_ends_in_time_and_leaves_nothing(
     found = looked(sandbox, prove=True, patience=1.0)["a trial may write results"]
 
     left = apiserver.kubectl("get", "jobs", "--namespace", platform, "--output=name").stdout
-    assert found.state is State.NOT_CHECKED
+    assert found.state is HealthStatus.NOT_CHECKED
     assert "no node ran the Job in time" in found.says
     assert left == ""
 
@@ -282,6 +284,6 @@ def test_without_a_cluster_nothing_in_it_passes(
 
     states = {one.what: one.state for one in found.findings}
     assert not found.is_healthy
-    assert states["server version"] is State.MISSING
-    assert states["everything in it"] is State.NOT_CHECKED
-    assert states["branch origin/main"] is State.OK
+    assert states["server version"] is HealthStatus.MISSING
+    assert states["everything in it"] is HealthStatus.NOT_CHECKED
+    assert states["branch origin/main"] is HealthStatus.OK

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from generator.commands.check import check
-from generator.commands.generate import generate
-from generator.commands.local import Options, local
-from generator.commands.retry import retry
-from generator.errors import IdleError
-from generator.repo import batches
+from sweepledger.commands.check import check
+from sweepledger.commands.generate import generate
+from sweepledger.commands.local import Options, local
+from sweepledger.commands.retry import retry
+from sweepledger.errors import IdleError
+from sweepledger.repo import batches
 from tests.repository import Sandbox
 from tests.searches import SLOPE
 
@@ -101,7 +101,7 @@ def test_the_first_batch_is_the_measure_of_the_next_which_ends_what_falls_behind
     assert told["-1"] == ("pruned", "median", "-2")
     assert told["4"] == ("ok", "", "16")
     text = (measured.root / "results/peak/README.md").read_text()
-    assert "- 1 trial by the rule `median`\n" in text
+    assert "- 1 trial stopped by the rule `median`\n" in text
     assert "4 ok, 0 diverged, 1 pruned, 0 failed" in text
     assert "figures/curves.svg" in text
 

@@ -12,14 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from generator.commands.collect import collect
-from generator.commands.expire import DAY, Expired, expire
-from generator.commands.expiring import State
-from generator.commands.workspace import Workspace
-from generator.errors import IdleError, RepositoryError, SpecError, StorageError
-from generator.repo.git import Repository
-from generator.repo.shelf import GONE, Shelf
-from generator.structs.values import canonical_json
+from sweepledger.commands.collection.results_commit import commit_results
+from sweepledger.commands.expire import DAY, Expired, FolderState, expire
+from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.errors import IdleError, RepositoryError, SpecError, StorageError
+from sweepledger.repo.git import Repository
+from sweepledger.repo.volume import DELETING_PREFIX, VolumeRoot
+from sweepledger.structs.values import canonical_json
 from tests.commands.test_collect import leave, stored, target
 from tests.repository import Sandbox
 
@@ -42,7 +41,7 @@ def recorded(sandbox: Sandbox, results: Path) -> Sandbox:
     sandbox.merged()
     for index in range(3):
         leave(results, stored(sandbox), index)
-    assert collect(target(sandbox), results, ())
+    assert commit_results(target(sandbox), results, ())
     sandbox.pull()
     return sandbox
 
@@ -58,9 +57,9 @@ def expired(
     return expire(sandbox.workspace, {"results": results, **more}, remote="origin", now=at, dry_run=dry_run)
 
 
-def fate(found: Expired) -> tuple[State, str]:
-    (one,) = found.fates
-    return one.state, one.says
+def fate(found: Expired) -> tuple[FolderState, str]:
+    (one,) = found.batches
+    return one.state, one.reason
 
 
 def aged(folder: Path, when: float) -> None:
@@ -77,8 +76,8 @@ def test_what_git_has_held_for_long_is_deleted_and_nothing_else(recorded: Sandbo
 
     found = expired(recorded, results)
 
-    assert fate(found) == (State.EXPIRED, "")
-    assert found.fates[0].batch == name
+    assert fate(found) == (FolderState.EXPIRED, "")
+    assert found.batches[0].batch == name
     assert sorted(path.name for path in results.iterdir()) == ["lost+found", "notes.txt"]
     assert found.unknown == (str(results / "lost+found"), str(results / "notes.txt"))
     recorded.git("fetch", "-q")
@@ -88,7 +87,7 @@ def test_what_git_has_held_for_long_is_deleted_and_nothing_else(recorded: Sandbo
 def test_a_dry_run_says_the_same_and_deletes_nothing(recorded: Sandbox, results: Path) -> None:
     found = expired(recorded, results, dry_run=True)
 
-    assert fate(found) == (State.EXPIRED, "")
+    assert fate(found) == (FolderState.EXPIRED, "")
     assert len(list((results / batch(recorded)).glob("*/*.json"))) == 3
 
 
@@ -122,7 +121,7 @@ def test_what_the_branch_does_not_hold_is_kept(
 
     state, why = fate(expired(recorded, results))
 
-    assert state is State.KEPT
+    assert state is FolderState.KEPT
     assert says in why
     assert len(list(results.glob("*/*/*.json"))) == 3
 
@@ -132,12 +131,12 @@ def test_the_remote_decides_and_not_the_work_tree(sandbox: Sandbox, results: Pat
     sandbox.merged()
     for index in range(3):
         leave(results, stored(sandbox), index)
-    collect(target(sandbox, push=False), results, ())
+    commit_results(target(sandbox, push=False), results, ())
     assert (sandbox.root / "overlays/archive" / batch(sandbox)).is_dir()
 
     state, why = fate(expired(sandbox, results))
 
-    assert (state, "overlays/archive/" in why) == (State.KEPT, True)
+    assert (state, "overlays/archive/" in why) == (FolderState.KEPT, True)
 
 
 def test_a_work_tree_that_keeps_shorter_deletes_nothing_earlier(recorded: Sandbox, results: Path) -> None:
@@ -145,14 +144,14 @@ def test_a_work_tree_that_keeps_shorter_deletes_nothing_earlier(recorded: Sandbo
 
     found = expired(recorded, results, now=time.time() + 5 * DAY)
 
-    assert (found.keep_days, fate(found)[0]) == (KEEP, State.KEPT)
+    assert (found.keep_days, fate(found)[0]) == (KEEP, FolderState.KEPT)
 
 
 def test_another_branch_than_the_cluster_follows_is_no_witness(recorded: Sandbox, results: Path) -> None:
     recorded.git("push", "-q", "origin", "main:results/peak/one")
     recorded.write("sweepledger.yaml", "version: 1\nbranch: results/peak/one\n")
 
-    with pytest.raises(RepositoryError, match="not what the cluster follows"):
+    with pytest.raises(RepositoryError, match="not the branch that the cluster follows"):
         expired(recorded, results)
 
 
@@ -190,7 +189,7 @@ def test_a_record_whose_cause_only_the_cluster_knew_is_in_git_all_the_same(
     recorded.commit("As the collector would have")
     recorded.push()
 
-    assert fate(expired(recorded, results)) == (State.EXPIRED, "")
+    assert fate(expired(recorded, results)) == (FolderState.EXPIRED, "")
 
 
 def test_what_a_trial_wrote_for_another_is_no_late_record(recorded: Sandbox, results: Path) -> None:
@@ -198,7 +197,7 @@ def test_what_a_trial_wrote_for_another_is_no_late_record(recorded: Sandbox, res
     forged = {**json.loads(path.read_text()), "uid": "forged"}
     (path.parent.parent / "1/forged.json").write_text(json.dumps(forged))
 
-    assert fate(expired(recorded, results)) == (State.EXPIRED, "")
+    assert fate(expired(recorded, results)) == (FolderState.EXPIRED, "")
 
 
 def test_records_that_came_lately_protect_old_folders(recorded: Sandbox, results: Path) -> None:
@@ -206,7 +205,7 @@ def test_records_that_came_lately_protect_old_folders(recorded: Sandbox, results
 
     state, why = fate(expired(recorded, results, now=time.time()))
 
-    assert (state, "its records came to the branch" in why) == (State.KEPT, True)
+    assert (state, "its records came to the branch" in why) == (FolderState.KEPT, True)
 
 
 def test_a_merge_counts_and_not_the_old_commit_that_it_merged(
@@ -215,7 +214,7 @@ def test_a_merge_counts_and_not_the_old_commit_that_it_merged(
     recorded.git("reset", "-q", "--hard", "HEAD^")
     recorded.git("push", "-q", "--force", "origin", "main")
     monkeypatch.setenv("GIT_COMMITTER_DATE", "2020-01-01T00:00:00Z")
-    collect(replace(target(recorded), is_reviewed=True), results, ())
+    commit_results(replace(target(recorded), is_reviewed=True), results, ())
     recorded.git("fetch", "-q")
     (proposed,) = recorded.git("branch", "-r", "--list", "origin/results/*").split()
     monkeypatch.delenv("GIT_COMMITTER_DATE")
@@ -223,8 +222,8 @@ def test_a_merge_counts_and_not_the_old_commit_that_it_merged(
     recorded.push()
     aged(results / batch(recorded), time.time() - LATER)
 
-    assert fate(expired(recorded, results, now=time.time()))[0] is State.KEPT
-    assert fate(expired(recorded, results))[0] is State.EXPIRED
+    assert fate(expired(recorded, results, now=time.time()))[0] is FolderState.KEPT
+    assert fate(expired(recorded, results))[0] is FolderState.EXPIRED
 
 
 @pytest.mark.parametrize("when", [-DAY, DAY, 10**6 * DAY], ids=["yesterday", "tomorrow", "no calendar"])
@@ -237,7 +236,7 @@ def test_a_folder_that_was_written_to_is_kept_whatever_git_says(
 
     state, why = fate(expired(recorded, results, now=now))
 
-    assert (state, "was written" in why) == (State.KEPT, True)
+    assert (state, "was written" in why) == (FolderState.KEPT, True)
     assert path.is_file()
 
 
@@ -249,10 +248,10 @@ def test_a_clock_that_once_was_wrong_is_outvoted_by_the_other(
     for index in range(3):
         leave(results, stored(sandbox), index)
     monkeypatch.setenv("GIT_COMMITTER_DATE", "2001-01-01T00:00:00Z")
-    collect(target(sandbox), results, ())
+    commit_results(target(sandbox), results, ())
     sandbox.pull()
 
-    assert fate(expired(sandbox, results, now=time.time()))[0] is State.KEPT
+    assert fate(expired(sandbox, results, now=time.time()))[0] is FolderState.KEPT
 
 
 def test_a_record_that_git_lacks_stops_the_deletion_and_is_told(recorded: Sandbox, results: Path) -> None:
@@ -260,7 +259,7 @@ def test_a_record_that_git_lacks_stops_the_deletion_and_is_told(recorded: Sandbo
 
     state, why = fate(expired(recorded, results))
 
-    assert state is State.LATE
+    assert state is FolderState.LATE
     assert why.startswith("1 record(s)")
     assert (results / batch(recorded) / "1/late.json").is_file()
 
@@ -269,26 +268,28 @@ def test_what_the_collector_would_not_take_does_not_stop_it(recorded: Sandbox, r
     leave(results, stored(recorded), 1, uid="foreign", row="0" * 64)
     (results / batch(recorded) / "1/broken.json").write_text("{")
 
-    assert fate(expired(recorded, results))[0] is State.EXPIRED
+    assert fate(expired(recorded, results))[0] is FolderState.EXPIRED
 
 
 def test_what_comes_between_the_two_looks_brings_the_folder_back(
     recorded: Sandbox, results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    move = Shelf.move
+    move = VolumeRoot.move
 
-    def moved(shelf: Shelf, name: str, to: str) -> None:
+    def moved(shelf: VolumeRoot, name: str, to: str) -> None:
         move(shelf, name, to)
-        if to.startswith(GONE):  # a pod that had its folder open writes into it, wherever it is by now
+        if to.startswith(
+            DELETING_PREFIX
+        ):  # a pod that had its folder open writes into it, wherever it is by now
             late = leave(results, stored(recorded), 1, uid="late", attempt=2)
             late.rename(results / to / "1/late.json")
             shutil.rmtree(results / batch(recorded))
 
-    monkeypatch.setattr(Shelf, "move", moved)
+    monkeypatch.setattr(VolumeRoot, "move", moved)
 
-    assert fate(expired(recorded, results, now=time.time() + LATER))[0] is State.LATE
+    assert fate(expired(recorded, results, now=time.time() + LATER))[0] is FolderState.LATE
     assert (results / batch(recorded) / "1/late.json").is_file()
-    assert not (results / f"{GONE}{batch(recorded)}").exists()
+    assert not (results / f"{DELETING_PREFIX}{batch(recorded)}").exists()
 
 
 def test_a_run_that_died_is_ended_by_the_next_one(recorded: Sandbox, results: Path) -> None:
@@ -296,8 +297,8 @@ def test_a_run_that_died_is_ended_by_the_next_one(recorded: Sandbox, results: Pa
     script = (
         "import os, signal, sys, time\n"
         "from pathlib import Path\n"
-        "from generator.commands.expire import expire\n"
-        "from generator.commands.workspace import Workspace\n"
+        "from sweepledger.commands.expire import expire\n"
+        "from sweepledger.commands.repository.workspace import Workspace\n"
         "unlink, seen = os.unlink, []\n"
         "def dying(path, **options):\n"
         "    unlink(path, **options)\n"
@@ -316,9 +317,9 @@ def test_a_run_that_died_is_ended_by_the_next_one(recorded: Sandbox, results: Pa
     )
 
     assert died.returncode == -9
-    assert [path.name for path in results.iterdir()] == [f"{GONE}{name}"]
+    assert [path.name for path in results.iterdir()] == [f"{DELETING_PREFIX}{name}"]
     assert len(list(results.glob("*/*/*.json"))) == 2
-    assert fate(expired(recorded, results, now=now)) == (State.EXPIRED, "")
+    assert fate(expired(recorded, results, now=now)) == (FolderState.EXPIRED, "")
     assert list(results.iterdir()) == []
 
 
@@ -330,7 +331,7 @@ def test_links_are_removed_and_never_followed(recorded: Sandbox, results: Path, 
     (results / name / "1/file").symlink_to(precious / "0/kept.json")
     (results / name / "7").symlink_to(precious, target_is_directory=True)
 
-    assert fate(expired(recorded, results))[0] is State.EXPIRED
+    assert fate(expired(recorded, results))[0] is FolderState.EXPIRED
     assert (precious / "0/kept.json").read_text() == "{}"
     assert not (results / name).exists()
 
@@ -342,7 +343,7 @@ def test_a_link_in_the_place_of_a_batch_is_unknown(recorded: Sandbox, results: P
 
     found = expired(recorded, results)
 
-    assert (found.fates, found.unknown) == ((), (str(results / name),))
+    assert (found.batches, found.unknown) == ((), (str(results / name),))
     assert len(list(precious.glob("*/*.json"))) == 3
 
 
@@ -354,13 +355,13 @@ def test_folders_of_other_volumes_go_with_those_of_the_results_or_stay_with_them
     kept.mkdir(parents=True)
     late = leave(results, stored(recorded), 1, uid="late", attempt=2)
 
-    assert fate(expired(recorded, results, checkpoints=checkpoints))[0] is State.LATE
+    assert fate(expired(recorded, results, checkpoints=checkpoints))[0] is FolderState.LATE
     assert kept.is_dir()
 
     late.unlink()
     found = expired(recorded, results, checkpoints=checkpoints, artifacts=results)
 
-    assert found.fates[0].volumes == ("checkpoints", "results")
+    assert found.batches[0].volumes == ("checkpoints", "results")
     assert list(checkpoints.iterdir()) == list(results.iterdir()) == []
 
 
@@ -371,7 +372,7 @@ def test_a_checkpoint_that_is_young_keeps_the_results_too(
     folder.mkdir(parents=True)
     os.utime(folder, (now, now))
 
-    assert fate(expired(recorded, results, now=now, checkpoints=folder.parent))[0] is State.KEPT
+    assert fate(expired(recorded, results, now=now, checkpoints=folder.parent))[0] is FolderState.KEPT
     assert len(list(results.glob("*/*/*.json"))) == 3
 
 
@@ -381,7 +382,7 @@ def test_folders_nested_without_end_are_left_and_told(recorded: Sandbox, results
 
     state, why = fate(expired(recorded, results))
 
-    assert (state, "nested deeper" in why) == (State.FAILED, True)
+    assert (state, "nested deeper" in why) == (FolderState.FAILED, True)
     assert deep.is_dir()
 
 
@@ -400,13 +401,13 @@ def test_a_shallow_clone_cannot_tell_when_records_came(
 
     found = expire(workspace, {"results": results}, remote="origin", now=time.time() + LATER)
 
-    assert (fate(found)[0], "shallow" in fate(found)[1]) == (State.FAILED, True)
+    assert (fate(found)[0], "shallow" in fate(found)[1]) == (FolderState.FAILED, True)
     assert len(list(results.glob("*/*/*.json"))) == 3
 
 
 def swept(sandbox: Sandbox, *arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "generator.cli", "expire", *map(str, arguments)],
+        [sys.executable, "-m", "sweepledger.cli", "expire", *map(str, arguments)],
         cwd=sandbox.root,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
         capture_output=True,
@@ -442,7 +443,7 @@ def test_as_a_command_it_exits_5_for_a_late_record_and_3_where_storage_refuses(
     for index in range(3):
         leave(results, stored(sandbox), index)
     monkeypatch.setenv("GIT_COMMITTER_DATE", "2001-01-01T00:00:00Z")
-    collect(target(sandbox), results, ())
+    commit_results(target(sandbox), results, ())
     sandbox.pull()
     late = leave(results, stored(sandbox), 1, uid="late", attempt=2)
     aged(results / batch(sandbox), time.time() - LATER)
@@ -474,6 +475,6 @@ def test_what_trials_under_way_may_go_on_from_stays_until_they_have_ended(
     state, says = fate(expired(recorded, results))
 
     assert (state, says) == (
-        State.KEPT,
+        FolderState.KEPT,
         "trials of its sweep that are under way may go on from its checkpoints",
     )

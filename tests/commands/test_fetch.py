@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from generator.commands.collect import Target, collect
-from generator.commands.fetch import fetch
-from generator.commands.logs import logs_by_pod
-from generator.commands.reading_pod import ReadingPod
-from generator.engine.cluster.kubectl import ClusterError, Kubectl
-from generator.errors import IdleError, StorageError
-from generator.repo.artifacts import place_of
-from generator.repo.batches import StoredBatch
-from generator.structs.record import Artifact
+from sweepledger.commands.collection.reader_pod import ReaderPod
+from sweepledger.commands.collection.results_commit import commit_results
+from sweepledger.commands.reports.outputs import fetch, logs_by_pod
+from sweepledger.commands.repository.workspace import Target
+from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
+from sweepledger.errors import IdleError, StorageError
+from sweepledger.repo.artifacts import artifact_path
+from sweepledger.repo.batches import StoredBatch
+from sweepledger.structs.record import Artifact
 from tests.commands.test_collect import leave
 from tests.commands.test_read import newest
 from tests.repository import IMAGE, Sandbox
@@ -71,17 +71,17 @@ def recorded(sandbox: Sandbox, state: Path, listed: list[dict[str, object]]) -> 
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(content)
     (folder / "uid-1.out").write_text("epoch 1\n")
-    assert collect(Target(sandbox.workspace.repository), state / "results", {made.name})
+    assert commit_results(Target(sandbox.workspace.repository), state / "results", {made.name})
     return made
 
 
 @pytest.fixture
-def pod(sandbox: Sandbox, state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ReadingPod:
+def pod(sandbox: Sandbox, state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ReaderPod:
     script = tmp_path / "cluster.py"
     script.write_text(CLUSTER)
     monkeypatch.setenv("KUBECTL", shlex.join([sys.executable, str(script), str(state / "results")]))
     sandbox.write("sweepledger.yaml", f"version: 1\ndefaults: {{image: '{IMAGE}'}}\n")
-    return ReadingPod(sandbox.workspace, Kubectl(), None, 5)
+    return ReaderPod(sandbox.workspace, Kubectl(), None, 5)
 
 
 def lie(folder: Path) -> dict[str, bytes]:
@@ -101,7 +101,7 @@ def test_files_come_from_the_state_folder(
 
 
 def test_files_come_through_a_pod(
-    sandbox: Sandbox, batch: StoredBatch, state: Path, tmp_path: Path, pod: ReadingPod
+    sandbox: Sandbox, batch: StoredBatch, state: Path, tmp_path: Path, pod: ReaderPod
 ) -> None:
     fetch(sandbox.workspace, batch.rows[1].trial, into=tmp_path / "got", state=tmp_path, pod=pod)
 
@@ -118,7 +118,7 @@ def test_what_is_not_as_recorded_is_not_kept(
     batch: StoredBatch,
     state: Path,
     tmp_path: Path,
-    pod: ReadingPod,
+    pod: ReaderPod,
     content: bytes,
     *,
     by_pod: bool,
@@ -140,14 +140,14 @@ def test_no_link_and_no_path_leads_out(sandbox: Sandbox, state: Path, tmp_path: 
     place.unlink()
     place.symlink_to(secret)
 
-    with pytest.raises(StorageError, match="is not there"):
+    with pytest.raises(StorageError, match="does not exist"):
         fetch(sandbox.workspace, batch.rows[1].trial, into=tmp_path / "got", state=state)
 
 
 @pytest.mark.parametrize("path", ["../model.bin", "/etc/passwd", "a/../../b", "a//b", "line\nend"])
 def test_a_hostile_name_is_refused(tmp_path: Path, path: str) -> None:
     with pytest.raises(StorageError, match="must be a plain path"):
-        place_of(Artifact(path, 1, "0" * 64), tmp_path)
+        artifact_path(Artifact(path, 1, "0" * 64), tmp_path)
 
 
 def test_another_file_in_the_way_stays(

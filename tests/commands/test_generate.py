@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from generator.commands.generate import Generated, generate
-from generator.commands.update import update
-from generator.errors import RepositoryError, SpecError
-from generator.repo import batches, files
-from generator.structs.sweep import Shape
+from sweepledger.commands.generate import generate, update
+from sweepledger.commands.generation.next_batch import Generated
+from sweepledger.errors import RepositoryError, SpecError
+from sweepledger.repo import batches, files
+from sweepledger.structs.run_config import Shape
 from tests.repository import Sandbox, followed_by
 
 
@@ -279,7 +279,7 @@ def test_the_same_commit_gives_the_same_bytes_anywhere(sandbox: Sandbox, tmp_pat
         clone = tmp_path / f"clone number {number}"
         subprocess.run(["git", "clone", "-q", str(sandbox.remote), str(clone)], check=True)
         subprocess.run(
-            [sys.executable, "-m", "generator.cli", "generate"],
+            [sys.executable, "-m", "sweepledger.cli", "generate"],
             cwd=clone,
             check=True,
             capture_output=True,

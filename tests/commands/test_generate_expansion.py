@@ -2,10 +2,10 @@
 
 import pytest
 
-from generator.commands.check import check
-from generator.commands.generate import generate
-from generator.commands.validate import validate
-from generator.errors import SpecError
+from sweepledger.commands.check import check
+from sweepledger.commands.generate import generate
+from sweepledger.commands.validate import validate
+from sweepledger.errors import SpecError
 from tests.repository import SPEC, Sandbox
 
 CONSTRAINED = SPEC.replace("command:", 'constraints: ["{constraint}"]\ncommand:')

@@ -2,9 +2,9 @@
 
 import pytest
 
-from generator.commands import publishing
-from generator.commands.check import check
-from generator.errors import SpecError, UsageError
+from sweepledger.commands import generate
+from sweepledger.commands.check import check
+from sweepledger.errors import SpecError, UsageError
 from tests.repository import IMAGE, Sandbox
 
 SETTINGS = "version: 1\ngenerate: on-merge\n"
@@ -31,7 +31,7 @@ def test_merged_specs_become_batches_by_one_commit_with_nothing_else_in_it(mergi
     merging.push()
     before = remote_files(merging)
 
-    made, commit = publishing.push(merging.workspace)
+    made, commit = generate.push_batches(merging.workspace)
 
     after = remote_files(merging)
     assert [one.sweep.name for one in made] == ["second", "third"]
@@ -43,7 +43,7 @@ def test_merged_specs_become_batches_by_one_commit_with_nothing_else_in_it(mergi
     assert before <= after
     assert merging.git("status", "--porcelain") == ""
     assert merging.git("worktree", "list").count("\n") == 1
-    assert publishing.push(merging.workspace) == ((), None)
+    assert generate.push_batches(merging.workspace) == ((), None)
 
 
 def test_what_came_to_the_branch_meanwhile_is_what_counts(merging: Sandbox) -> None:
@@ -55,7 +55,7 @@ def test_what_came_to_the_branch_meanwhile_is_what_counts(merging: Sandbox) -> N
     merging.push()
     merging.git("reset", "-q", "--hard", "HEAD^")
 
-    (made,), _ = publishing.push(merging.workspace)
+    (made,), _ = generate.push_batches(merging.workspace)
 
     assert made.trials == 2
 
@@ -65,8 +65,8 @@ def test_whoever_did_not_choose_it_writes_nothing(sandbox: Sandbox) -> None:
     sandbox.commit("Ask")
     sandbox.push()
 
-    with pytest.raises(UsageError, match="does not say `generate: on-merge`"):
-        publishing.push(sandbox.workspace)
+    with pytest.raises(UsageError, match="does not contain `generate: on-merge`"):
+        generate.push_batches(sandbox.workspace)
 
 
 def test_a_wrong_spec_keeps_all_from_being_written(merging: Sandbox) -> None:
@@ -77,7 +77,7 @@ def test_a_wrong_spec_keeps_all_from_being_written(merging: Sandbox) -> None:
     before = remote_files(merging)
 
     with pytest.raises(SpecError):
-        publishing.push(merging.workspace)
+        generate.push_batches(merging.workspace)
 
     assert remote_files(merging) == before
 

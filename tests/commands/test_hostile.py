@@ -12,14 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from generator.commands.check import check
-from generator.commands.cluster import Refused
-from generator.commands.generate import generate
-from generator.commands.local import Collected, Options, Trouble, local
-from generator.commands.new import new
-from generator.commands.validate import validate
-from generator.errors import SpecError, StorageError
-from generator.repo.git import Mirror
+from sweepledger.commands.check import check
+from sweepledger.commands.generate import generate
+from sweepledger.commands.local import Options, RefusedBatch, RemoteFailed, ResultsPushed, local
+from sweepledger.commands.scaffold.init import new
+from sweepledger.commands.validate import validate
+from sweepledger.errors import SpecError, StorageError
+from sweepledger.repo.git import Mirror
 from tests.repository import Sandbox
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -152,7 +151,7 @@ def test_one_broken_folder_stops_no_other_batch_and_can_be_removed(sandbox: Sand
 def test_a_remote_that_fails_for_a_while_stops_no_running_trial(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("generator.commands.local.POLL_SECONDS", 0.3)
+    monkeypatch.setattr("sweepledger.commands.local.POLL_SECONDS", 0.3)
     path = sandbox.root / "code/train.py"
     path.write_text("import time; time.sleep(2)\n" + path.read_text())
     sandbox.commit("Take a while")
@@ -163,20 +162,20 @@ def test_a_remote_that_fails_for_a_while_stops_no_running_trial(
 
     for event in local(Options(str(sandbox.remote), "main", sandbox.root.parent / "state", once=True)):
         seen.append(type(event).__name__)
-        if seen.count("PodStarted") == 1 and sandbox.remote.exists() and "Trouble" not in seen:
+        if seen.count("PodStarted") == 1 and sandbox.remote.exists() and "RemoteFailed" not in seen:
             sandbox.remote.rename(away)
-        if isinstance(event, Trouble) and away.exists():
+        if isinstance(event, RemoteFailed) and away.exists():
             away.rename(sandbox.remote)
 
-    assert "Trouble" in seen
+    assert "RemoteFailed" in seen
     assert seen.count("PodStarted") == 3
-    assert seen.count(Collected.__name__) == 1
+    assert seen.count(ResultsPushed.__name__) == 1
 
 
 def test_a_refused_batch_is_tried_again_at_the_next_look(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("generator.commands.local.POLL_SECONDS", 0.3)
+    monkeypatch.setattr("sweepledger.commands.local.POLL_SECONDS", 0.3)
     digest = "b9c32e62b7d1dfcd4c4a0ad5a0cbd5ab0b1c1a0a0a5f8a3a8ec2f4d4c8a1b2c3"
     path = sandbox.spec()
     path.write_text(path.read_text().replace("  code:", "  data: digits\n  code:"))
@@ -188,7 +187,7 @@ def test_a_refused_batch_is_tried_again_at_the_next_look(
 
     looks = 0
     for event in events:
-        looks += isinstance(event, Refused) or type(event).__name__ == "Fetching"
+        looks += isinstance(event, RefusedBatch) or type(event).__name__ == "Fetching"
         if looks > 3:
             break
     events.close()  # type: ignore[attr-defined]
@@ -234,7 +233,7 @@ def test_an_interrupted_try_leaves_no_process(sandbox: Sandbox) -> None:
     sandbox.write("code/train.py", STUBBORN)
     pid = sandbox.root / "code/pid"
     child = subprocess.Popen(
-        [sys.executable, "-m", "generator.cli", "try", "peak"],
+        [sys.executable, "-m", "sweepledger.cli", "try", "peak"],
         cwd=sandbox.root,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
         stdout=subprocess.PIPE,

@@ -6,12 +6,12 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from generator import __version__
-from generator.commands import first_files
-from generator.commands.init import init
-from generator.commands.workspace import Workspace
-from generator.errors import GeneratorError, RepositoryError, UsageError
-from generator.structs.settings import Controller, Generate, Next
+from sweepledger import __version__
+from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.commands.scaffold import templates
+from sweepledger.commands.scaffold.init import init
+from sweepledger.errors import GeneratorError, RepositoryError, UsageError
+from sweepledger.structs.settings import Controller, GenerateMode, NextRoundMode
 from tests.repository import IMAGE
 
 Run = Callable[..., CompletedProcess[str]]
@@ -162,7 +162,8 @@ def test_the_next_command_can_be_typed_as_it_is_told(tmp_path: Path, run_sweep: 
     assert "next: sweep try peak\n" in here.stdout
     assert "next: cd 'our lab' && sweep try peak\n" in there.stdout
     assert all(
-        "then: `sweep generate peak`, and commit what it writes" in one.stdout for one in (here, there)
+        "then: `sweep generate peak`, and commit the files that it writes" in one.stdout
+        for one in (here, there)
     )
 
 
@@ -217,7 +218,7 @@ def test_a_folder_that_holds_anything_is_refused_untouched(tmp_path: Path) -> No
 def test_a_repository_is_not_put_into_another_one(tmp_path: Path) -> None:
     init(tmp_path / "lab")
 
-    with pytest.raises(RepositoryError, match="would lie inside"):
+    with pytest.raises(RepositoryError, match="would be inside"):
         init(tmp_path / "lab/code/inner")
 
     assert not (tmp_path / "lab/code/inner").exists()
@@ -239,18 +240,18 @@ def test_nothing_is_left_where_it_fails(
 
 @pytest.mark.parametrize("name", ["a b", "-x", "x\ny", "é"])
 def test_a_name_that_is_none_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(UsageError, match="is no name for a repository"):
+    with pytest.raises(UsageError, match="is not a valid name for a repository"):
         init(tmp_path / "lab", name=name)
 
 
 def test_the_example_program_has_ten_lines() -> None:
-    assert len(first_files.PROGRAM.splitlines()) <= 10
+    assert len(templates.PROGRAM.splitlines()) <= 10
 
 
 def test_the_workflows_of_a_team_are_the_packaged_ones_and_only_who_chose_it_writes_on_merge(
     tmp_path: Path, run_sweep: Run
 ) -> None:
-    packaged = Path(first_files.__file__).parents[1] / "workflows"
+    packaged = Path(templates.__file__).parents[1] / "workflows"
 
     plain = set(init(tmp_path / "plain").files)
     chosen = ("--generate", "on-merge", "--next", "workflow")
@@ -260,7 +261,7 @@ def test_the_workflows_of_a_team_are_the_packaged_ones_and_only_who_chose_it_wri
         workflow = f".github/workflows/{name}.yaml"
         assert (workflow in plain, (tmp_path / "merging" / workflow).is_file()) == (False, True)
     settings = Workspace.find(tmp_path / "merging").settings
-    assert (settings.generate, settings.next) == (Generate.ON_MERGE, Next.WORKFLOW)
+    assert (settings.generate, settings.next) == (GenerateMode.ON_MERGE, NextRoundMode.WORKFLOW)
     for path in packaged.rglob("*.*"):
         inside = path.relative_to(packaged)
         if path.is_file():

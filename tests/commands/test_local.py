@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from generator.commands.generate import generate
-from generator.commands.local import Collected, Options, local
-from generator.errors import RepositoryError, SpecError
+from sweepledger.commands.generate import generate
+from sweepledger.commands.local import Options, ResultsPushed, local
+from sweepledger.errors import RepositoryError, SpecError
 from tests.repository import Sandbox
 
 ROOT = Path(__file__).parents[2]
@@ -49,8 +49,8 @@ def options(sandbox: Sandbox, **changes: object) -> Options:
     return Options(str(sandbox.remote), "main", sandbox.root.parent / "state", **{"once": True, **changes})  # type: ignore[arg-type]
 
 
-def play(sandbox: Sandbox) -> list[Collected]:
-    return [event for event in local(options(sandbox)) if isinstance(event, Collected)]
+def play(sandbox: Sandbox) -> list[ResultsPushed]:
+    return [event for event in local(options(sandbox)) if isinstance(event, ResultsPushed)]
 
 
 def drive(sandbox: Sandbox, moment: str = "never", count: int = 1) -> int:
@@ -98,7 +98,7 @@ def test_a_merged_sweep_ends_as_one_results_commit(ready: Sandbox) -> None:
 
     (collected,) = play(ready)
 
-    assert collected.found.batches == (batch,)
+    assert collected.commit.batches == (batch,)
     rows = summary(ready)
     assert [(row["params.x"], row["status"], row["metrics.score"]) for row in rows] == [
         ("1", "ok", "-0.5"),
@@ -169,12 +169,20 @@ MOMENTS = [
     "PodEnded",
     "Record",
     "JobFinished",
-    "Collected",
+    "ResultsPushed",
     "JobPruned",
 ]
+SHORTLY = ("JobCreated", "Record", "Collected")
+"""One moment before, one during and one after the trials; the full suite tries the others."""
 
 
-@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize(
+    "moment",
+    [
+        pytest.param(moment, marks=() if moment in SHORTLY else pytest.mark.full_suite("more kills"))
+        for moment in MOMENTS
+    ],
+)
 def test_killed_at_any_phase_and_started_again_it_finishes_the_same(ready: Sandbox, moment: str) -> None:
     ready.merged()
 
@@ -191,7 +199,9 @@ def test_killed_at_any_phase_and_started_again_it_finishes_the_same(ready: Sandb
     assert left_over(ready) == []
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.full_suite("more kills")) for seed in range(1, 10))]
+)
 def test_killed_at_a_seeded_moment_it_finishes_all_the_same(ready: Sandbox, seed: int) -> None:
     ready.merged()
     generator = random.Random(seed)  # noqa: S311 - a seeded choice of moments
@@ -269,10 +279,10 @@ def test_a_batch_that_cannot_run_stops_no_other(sandbox: Sandbox) -> None:
     generate(sandbox.workspace)
     sandbox.commit("Ask for too much")
     sandbox.push()
-    landed: list[Collected] = []
+    landed: list[ResultsPushed] = []
 
     with pytest.raises(SpecError) as caught:
-        landed.extend(event for event in local(options(sandbox)) if isinstance(event, Collected))
+        landed.extend(event for event in local(options(sandbox)) if isinstance(event, ResultsPushed))
 
     assert [problem.code for problem in caught.value.problems] == ["resources-lacking"]
     sandbox.pull()

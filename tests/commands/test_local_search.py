@@ -1,15 +1,15 @@
 """A search that nobody looks after: one merged spec, followed by `sweep local` to its last results."""
 
-from generator.commands.local import Asked, Collected, Options, local
-from generator.commands.onward import Pushed
-from generator.commands.rounds import Due, Over
+from sweepledger.commands.local import Options, ResultsPushed, RoundPushed, local
+from sweepledger.commands.rounds.next_round import RoundDue, SearchEnded
+from sweepledger.commands.rounds.round_commit import PushedRound
 from tests.repository import Sandbox
 from tests.searches import active, begun, hill
 
 
-def played(sandbox: Sandbox) -> list[Collected | Asked]:
+def played(sandbox: Sandbox) -> list[ResultsPushed | RoundPushed]:
     options = Options(str(sandbox.remote), "main", sandbox.root.parent / "state", once=True)
-    found = [event for event in local(options) if isinstance(event, Collected | Asked)]
+    found = [event for event in local(options) if isinstance(event, ResultsPushed | RoundPushed)]
     sandbox.pull()
     return found
 
@@ -20,10 +20,10 @@ def test_from_one_merged_spec_every_round_runs_and_is_recorded_by_one_commit_wit
     begun(sandbox, size=2, rounds=3)
     before = int(sandbox.git("rev-list", "--count", "HEAD"))
 
-    steps = [event.found.step for event in played(sandbox) if isinstance(event, Collected)]
+    steps = [event.commit.step for event in played(sandbox) if isinstance(event, ResultsPushed)]
 
-    assert [isinstance(step, Due) for step in steps] == [True, True, False]
-    assert isinstance(steps[-1], Over)
+    assert [isinstance(step, RoundDue) for step in steps] == [True, True, False]
+    assert isinstance(steps[-1], SearchEnded)
     assert steps[-1].reason == "rounds"
     assert int(sandbox.git("rev-list", "--count", "HEAD")) == before + 3
     rows = (sandbox.root / "results/hill/summary.csv").read_text().splitlines()[1:]
@@ -40,10 +40,10 @@ def test_a_search_that_waits_for_nothing_but_its_next_round_goes_on_by_itself(sa
 
     asked, collected = played(sandbox)
 
-    assert isinstance(first, Collected)
-    assert isinstance(asked, Asked)
-    assert isinstance(asked.found, Pushed)
-    assert asked.found.due.round.number == 2
+    assert isinstance(first, ResultsPushed)
+    assert isinstance(asked, RoundPushed)
+    assert isinstance(asked.round, PushedRound)
+    assert asked.round.due.round.number == 2
     assert sandbox.git("log", "-2", "--format=%s").splitlines()[1] == "next(hill): round 2, 2 trials of tpe"
-    assert isinstance(collected, Collected)
-    assert isinstance(collected.found.step, Over)
+    assert isinstance(collected, ResultsPushed)
+    assert isinstance(collected.commit.step, SearchEnded)

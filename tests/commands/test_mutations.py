@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from generator.commands.rebuilding import rebuilt
-from generator.commands.verify import State, verify
+from sweepledger.commands.verification.rebuild import rebuild_results
+from sweepledger.commands.verify import VerificationState, verify
 from tests.commands.mutating import mutate
 from tests.commands.test_read import recorded
-from tests.repo.test_signed import key, line, signed_commit
+from tests.repo.test_signatures import key, line, signed_commit
 from tests.repository import Sandbox
 
 SHORT = 25
@@ -36,7 +36,7 @@ def test_every_later_edit_is_found_by_row_and_column(
         sandbox.commit("Edit it")
         (found,) = verify(sandbox.workspace, "peak", revision="HEAD").sweeps
         told = done.is_told_somewhere if squashed else done.is_told
-        if found.state is not State.DIFFERS or not told(found.differences):
+        if found.state is not VerificationState.DIFFERS or not told(found.differences):
             missed.append((number, done, found.differences))
 
     assert missed == []
@@ -59,7 +59,7 @@ def test_results_that_were_worked_out_from_forged_records_are_signed_by_nobody(
     path = sandbox.root / f"results/peak/records/{batch.name}.jsonl"
     path.write_text(path.read_text().replace('"score":0.5', '"score":0.75'))
     forged = sandbox.commit("Forge")
-    for name, content in rebuilt(sandbox.workspace.repository, forged, "peak"):
+    for name, content in rebuild_results(sandbox.workspace.repository, forged, "peak").files:
         (sandbox.root / "results/peak" / name).write_bytes(content)
     sandbox.git("add", "--all")
     sandbox.git("commit", "-q", "--amend", "-m", "Make it fit")
@@ -69,5 +69,5 @@ def test_results_that_were_worked_out_from_forged_records_are_signed_by_nobody(
 
     (found,) = verify(sandbox.workspace).sweeps
 
-    assert (found.differences, found.state) == ((), State.UNSIGNED)
+    assert (found.differences, found.state) == ((), VerificationState.UNSIGNED)
     assert not verify(sandbox.workspace).is_good

@@ -10,21 +10,20 @@ from typing import Any
 
 import pytest
 
-from generator.commands.cancel import cancel
-from generator.commands.check import check
-from generator.commands.collect import Target, collect
-from generator.commands.generate import generate
-from generator.commands.going_on import go_on
-from generator.commands.next_ import next_, push, weighed
-from generator.commands.onward import Pushed
-from generator.commands.retry import retry
-from generator.commands.rounds import Due, Over, Waiting
-from generator.commands.searching import Blocked
-from generator.commands.workspace import Workspace
-from generator.errors import IdleError, UsageError
-from generator.problems import Severity
-from generator.search.adaptive import Round, next_round
-from tests.repo.test_signed import key, line
+from sweepledger.commands.cancel import cancel
+from sweepledger.commands.check import check
+from sweepledger.commands.collection.results_commit import commit_results
+from sweepledger.commands.generate import generate
+from sweepledger.commands.next_ import evidence_weights, next_, push_next
+from sweepledger.commands.repository.workspace import Target, Workspace
+from sweepledger.commands.retry import retry
+from sweepledger.commands.rounds.next_round import ResultsPending, RoundBlocked, RoundDue, SearchEnded
+from sweepledger.commands.rounds.round_commit import PushedRound, push_idle_rounds
+from sweepledger.errors import IdleError, UsageError
+from sweepledger.problems import Severity
+from sweepledger.search.adaptive import Round
+from sweepledger.search.adaptive.rounds import next_round
+from tests.repo.test_signatures import key, line
 from tests.repository import Sandbox, followed_by
 from tests.searches import active, begun, followed, hill, leave, record
 
@@ -48,7 +47,7 @@ def test_generating_names_the_verb_of_rounds_and_promises_no_further_one(
 
     done = run_sweep("generate", "hill", cwd=sandbox.root)
 
-    told = "nothing to write: every trial is in a batch; rounds are asked for by `sweep next hill`"
+    told = "nothing to write: every trial is in a batch; `sweep next hill` adds rounds"
     assert told in " ".join(done.stdout.split())
 
 
@@ -59,7 +58,7 @@ def test_a_results_commit_records_a_round_and_asks_for_the_next_until_the_last(
 
     for number in (2, 3):
         (collected,) = record(sandbox, results)
-        assert isinstance(collected.step, Due)
+        assert isinstance(collected.step, RoundDue)
         assert collected.step.round.number == number
         names.append(collected.step.batch.name)
         assert [one.name for one in active(sandbox.workspace)] == [names[-1]]
@@ -68,9 +67,9 @@ def test_a_results_commit_records_a_round_and_asks_for_the_next_until_the_last(
         assert f"\nNext: {names[-1]} (round {number}, 3 trials, optuna " in message
     (last,) = record(sandbox, results)
 
-    assert isinstance(last.step, Over)
+    assert isinstance(last.step, SearchEnded)
     assert last.step.reason == "rounds"
-    assert "\nNext: none (rounds: 3 rounds were asked for)\n" in sandbox.git("log", "-1", "--format=%B")
+    assert "\nNext: none (rounds: all 3 rounds are recorded)\n" in sandbox.git("log", "-1", "--format=%B")
     assert active(sandbox.workspace) == ()
     assert sandbox.git("rev-list", "--count", "HEAD~3..HEAD").strip() == "3"
 
@@ -101,7 +100,7 @@ def test_from_an_empty_clone_at_every_results_commit_the_following_batch_comes_b
 
         (found,) = next_(Workspace.find(clone), base="HEAD")
 
-        assert isinstance(found.step, Due)
+        assert isinstance(found.step, RoundDue)
         assert found.step.round.number == number
         written = clone / "overlays/active" / found.step.batch.name
         assert {path.name: path.read_bytes() for path in written.iterdir()} == want
@@ -113,8 +112,8 @@ def test_a_round_waits_for_the_results_of_the_one_before(sandbox: Sandbox) -> No
 
     found = followed(sandbox.workspace)
 
-    assert isinstance(found.step, Waiting)
-    assert found.step.evidence.waiting == (name,)
+    assert isinstance(found.step, ResultsPending)
+    assert found.step.evidence.pending == (name,)
     assert not found.is_missing
 
 
@@ -140,7 +139,7 @@ def test_where_a_person_reviews_each_round_the_collector_asks_for_none(
     assert active(sandbox.workspace) == ()
     assert "Next:" not in sandbox.git("log", "-1", "--format=%B")
     (found,) = next_(sandbox.workspace)
-    assert isinstance(found.step, Due)
+    assert isinstance(found.step, RoundDue)
     sandbox.git("checkout", "-q", "-b", "round-2")
     sandbox.commit("Ask for round 2")
     assert errors(sandbox, "origin/main") == []
@@ -156,7 +155,7 @@ def test_a_sweep_without_rounds_is_none_and_no_search_is_no_fault(sandbox: Sandb
 
     with pytest.raises(UsageError, match="peak has no rounds: its method is grid"):
         next_(sandbox.workspace, ["peak"])
-    with pytest.raises(IdleError, match="no sweep here goes by rounds"):
+    with pytest.raises(IdleError, match="no sweep here is an adaptive search"):
         next_(sandbox.workspace)
 
 
@@ -165,25 +164,25 @@ def test_a_budget_ends_a_search_before_the_round_that_it_does_not_bear(
 ) -> None:
     begun(sandbox, more="budget: {max_trials: 5}\n", rounds=9)
     (first,) = record(sandbox, results)
-    assert isinstance(first.step, Due)
+    assert isinstance(first.step, RoundDue)
     assert first.step.batch.lock.trials == 2
 
     (second,) = record(sandbox, results)
 
-    assert isinstance(second.step, Over)
+    assert isinstance(second.step, SearchEnded)
     assert second.step.reason == "budget"
 
 
 def test_a_changed_spec_goes_on_from_the_evidence_there_is(sandbox: Sandbox, results: Path) -> None:
     begun(sandbox, rounds=1)
     (first,) = record(sandbox, results)
-    assert isinstance(first.step, Over)
+    assert isinstance(first.step, SearchEnded)
     hill(sandbox, rounds=2, method="cma-es")
     sandbox.commit("Go on with another sampler")
 
     found = followed(sandbox.workspace)
 
-    assert isinstance(found.step, Due)
+    assert isinstance(found.step, RoundDue)
     assert found.step.round.number == 2
     assert [one.round for one in found.step.evidence.observations] == [1, 1, 1]
     assert found.step.batch.lock.method == "cma-es"
@@ -203,7 +202,7 @@ def test_the_commit_that_records_a_round_and_asks_for_the_next_passes_the_check(
 
     (collected,) = record(sandbox, results)
 
-    assert isinstance(collected.step, Due)
+    assert isinstance(collected.step, RoundDue)
     assert errors(sandbox, "HEAD~1") == []
 
 
@@ -212,7 +211,7 @@ def test_with_flux_the_next_round_is_announced_in_the_same_commit(sandbox: Sandb
 
     (collected,) = record(sandbox, results)
 
-    assert isinstance(collected.step, Due)
+    assert isinstance(collected.step, RoundDue)
     announced = sandbox.root / "clusters/flux/active"
     assert [path.name for path in announced.glob("*.yaml")] == [f"{collected.step.batch.name}.yaml"]
     assert name not in (announced / f"{collected.step.batch.name}.yaml").read_text()
@@ -226,7 +225,7 @@ def test_another_round_than_the_records_give_is_refused(sandbox: Sandbox, result
     sandbox.write("sweeps/hill.yaml", text.replace("seed: 7", "seed: 8"))
     (other,) = next_(sandbox.workspace)
     sandbox.write("sweeps/hill.yaml", text)
-    assert isinstance(other.step, Due)
+    assert isinstance(other.step, RoundDue)
     sandbox.commit("Ask for a round that nobody drew")
 
     (found,) = errors(sandbox, "origin/main")
@@ -257,10 +256,10 @@ def test_a_round_of_another_engine_is_named_and_not_guessed_over(
     begun(sandbox, settings="")
     record(sandbox, results)
     (found,) = next_(sandbox.workspace)
-    assert isinstance(found.step, Due)
+    assert isinstance(found.step, RoundDue)
     sandbox.commit("Ask for round 2")
     other = replace(found.step.round, engine="optuna 9.9.9")
-    monkeypatch.setattr("generator.commands.rounds.next_round", lambda *_, **__: other)
+    monkeypatch.setattr("sweepledger.commands.rounds.next_round.next_round", lambda *_, **__: other)
 
     (problem,) = errors(sandbox, "origin/main")
 
@@ -278,7 +277,7 @@ def test_going_on_with_another_engine_is_said(
         found = next_round(*arguments, **options)
         return replace(found, engine="optuna 9.9.9") if isinstance(found, Round) else found
 
-    monkeypatch.setattr("generator.commands.rounds.next_round", newer)
+    monkeypatch.setattr("sweepledger.commands.rounds.next_round.next_round", newer)
 
     (found,) = next_(sandbox.workspace)
 
@@ -321,7 +320,7 @@ def test_a_collector_that_loses_the_branch_draws_the_round_anew_and_asks_for_it_
 
     (collected,) = record(sandbox, results)
 
-    assert isinstance(collected.step, Due)
+    assert isinstance(collected.step, RoundDue)
     assert [one.name for one in active(sandbox.workspace)] == [collected.step.batch.name]
     subjects = sandbox.git("log", "-2", "--format=%s").splitlines()
     assert subjects[1] == "rival"
@@ -335,8 +334,8 @@ def test_run_twice_the_second_run_finds_nothing_to_record_and_nothing_to_ask_for
     record(sandbox, results)
     target = Target(sandbox.workspace.repository, "origin", "main")
 
-    assert collect(target, results, ()) == ()
-    assert list(go_on(target)) == []
+    assert commit_results(target, results, ()) == ()
+    assert list(push_idle_rounds(target)) == []
 
 
 def test_where_the_server_refuses_the_round_the_results_are_recorded_all_the_same(
@@ -347,13 +346,13 @@ def test_where_the_server_refuses_the_round_the_results_are_recorded_all_the_sam
 
     (collected,) = record(sandbox, results)
 
-    assert isinstance(collected.step, Blocked)
+    assert isinstance(collected.step, RoundBlocked)
     assert "\nNext: none (blocked: the round was refused: " in sandbox.git("log", "-1", "--format=%B")
-    (blocked,) = go_on(Target(sandbox.workspace.repository, "origin", "main"))
-    assert isinstance(blocked, Blocked)
+    (blocked,) = push_idle_rounds(Target(sandbox.workspace.repository, "origin", "main"))
+    assert isinstance(blocked, RoundBlocked)
     hook(sandbox, "#!/bin/sh\n")
-    (pushed,) = go_on(Target(sandbox.workspace.repository, "origin", "main"))
-    assert isinstance(pushed, Pushed)
+    (pushed,) = push_idle_rounds(Target(sandbox.workspace.repository, "origin", "main"))
+    assert isinstance(pushed, PushedRound)
     assert pushed.due.round.number == 2
 
 
@@ -366,14 +365,14 @@ def test_a_round_that_cannot_be_drawn_costs_no_results_and_is_asked_for_later(
         raise ZeroDivisionError("in a library")
 
     with monkeypatch.context() as patch:
-        patch.setattr("generator.commands.rounds.next_round", broken)
+        patch.setattr("sweepledger.commands.rounds.next_round.next_round", broken)
         (collected,) = record(sandbox, results)
-    assert isinstance(collected.step, Blocked)
-    assert "ZeroDivisionError" in collected.step.why
+    assert isinstance(collected.step, RoundBlocked)
+    assert "ZeroDivisionError" in collected.step.reason
 
-    (pushed,) = go_on(Target(sandbox.workspace.repository, "origin", "main"))
+    (pushed,) = push_idle_rounds(Target(sandbox.workspace.repository, "origin", "main"))
 
-    assert isinstance(pushed, Pushed)
+    assert isinstance(pushed, PushedRound)
 
 
 def test_a_workflow_asks_by_a_commit_of_its_own_on_what_stands_there(sandbox: Sandbox, results: Path) -> None:
@@ -381,14 +380,14 @@ def test_a_workflow_asks_by_a_commit_of_its_own_on_what_stands_there(sandbox: Sa
     record(sandbox, results)
     target = Target(sandbox.workspace.repository, "origin", "main")
 
-    (asked,) = push(sandbox.workspace, target)
-    (again,) = push(sandbox.workspace, target)
+    (asked,) = push_next(sandbox.workspace, target)
+    (again,) = push_next(sandbox.workspace, target)
 
     assert asked.pushed is not None
     sandbox.pull()
     assert sandbox.git("rev-parse", "HEAD").strip() == asked.pushed.commit
     assert sandbox.git("log", "-1", "--format=%s").strip() == "next(hill): round 2, 3 trials of tpe"
-    assert isinstance(again.step, Waiting)
+    assert isinstance(again.step, ResultsPending)
     assert errors(sandbox, "HEAD~1") == []
 
 
@@ -397,8 +396,8 @@ def test_where_a_person_merges_a_workflow_asks_on_a_branch_once(sandbox: Sandbox
     record(sandbox, results)
     target = Target(sandbox.workspace.repository, "origin", "main", is_reviewed=True)
 
-    (asked,) = push(sandbox.workspace, target)
-    (again,) = push(sandbox.workspace, target)
+    (asked,) = push_next(sandbox.workspace, target)
+    (again,) = push_next(sandbox.workspace, target)
 
     assert asked.pushed is not None
     assert again.pushed is None
@@ -415,9 +414,11 @@ def test_cancelling_the_running_round_ends_the_search(sandbox: Sandbox, results:
     cancel(sandbox.workspace, "hill")
     sandbox.push()
 
-    (collected,) = collect(Target(sandbox.workspace.repository, "origin", "main"), results, (), alive=())
+    (collected,) = commit_results(
+        Target(sandbox.workspace.repository, "origin", "main"), results, (), alive=()
+    )
 
-    assert isinstance(collected.step, Over)
+    assert isinstance(collected.step, SearchEnded)
     assert collected.step.reason == "cancelled"
     assert name in collected.step.text
 
@@ -428,7 +429,7 @@ def test_trials_that_are_asked_for_once_more_belong_to_the_round_they_came_from(
     name = begun(sandbox)
     for batch in active(sandbox.workspace):
         leave(results, batch, status="failed", reason="exit-1", metrics={})
-    collect(Target(sandbox.workspace.repository, "origin", "main"), results, {name})
+    commit_results(Target(sandbox.workspace.repository, "origin", "main"), results, {name})
     sandbox.pull()
     retried = retry(sandbox.workspace, "hill", batch=name)
     sandbox.push()
@@ -437,7 +438,7 @@ def test_trials_that_are_asked_for_once_more_belong_to_the_round_they_came_from(
 
     found = followed(sandbox.workspace)
     assert retried.generated.retried == 3
-    observed = found.step.evidence.observations if not isinstance(found.step, Blocked) else ()
+    observed = found.step.evidence.observations if not isinstance(found.step, RoundBlocked) else ()
     first = {
         row.split(",")[0] for row in (sandbox.root / "results/hill/summary.csv").read_text().splitlines()
     }
@@ -472,9 +473,11 @@ def test_a_warm_start_weighs_what_another_sweep_has_recorded(sandbox: Sandbox, r
 
     found = followed(sandbox.workspace)
 
-    assert isinstance(found.step, Due)
+    assert isinstance(found.step, RoundDue)
     assert [one.round for one in found.step.evidence.observations] == [None] * 3
-    assert [(one.told, one.trials, one.rounds) for one in weighed(found.step)] == [("as they are", 3, ())]
+    assert [(one.use, one.trials, one.rounds) for one in evidence_weights(found.step)] == [
+        ("as they are", 3, ())
+    ]
 
 
 def test_a_round_that_the_teams_budget_does_not_bear_waits_and_the_results_do_not(
@@ -486,8 +489,8 @@ def test_a_round_that_the_teams_budget_does_not_bear_waits_and_the_results_do_no
 
     (collected,) = record(sandbox, results)
 
-    assert isinstance(collected.step, Blocked)
-    assert collected.step.why.startswith("the budget of vision has no room in ")
+    assert isinstance(collected.step, RoundBlocked)
+    assert collected.step.reason.startswith("the budget of vision has less than ")
 
 
 PRICED = "pools: {cpu: {node: {cpu: 4, memory: 8Gi}, price: 1.0}}\ndefaults: {pool: cpu}\ncurrency: EUR\n"
@@ -504,10 +507,10 @@ def test_what_a_round_took_counts_against_the_teams_budget_in_the_commit_that_re
     for batch in active(sandbox.workspace):
         leave(results, batch, **ended)
 
-    (collected,) = collect(Target(sandbox.workspace.repository, "origin", "main"), results, ())
+    (collected,) = commit_results(Target(sandbox.workspace.repository, "origin", "main"), results, ())
 
     # At most 0.0125 EUR is promised to a round; ten minutes of three trials have cost 0.125 EUR.
-    assert isinstance(collected.step, Due if is_borne else Blocked)
+    assert isinstance(collected.step, RoundDue if is_borne else RoundBlocked)
 
 
 def test_the_check_of_such_a_commit_counts_it_too(
@@ -521,7 +524,9 @@ def test_the_check_of_such_a_commit_counts_it_too(
     ended = {"started": f"{month}-01T00:00:00Z", "finished": f"{month}-01T00:10:00Z", "seconds": 600.0}
     for batch in active(sandbox.workspace):
         leave(results, batch, **ended)
-    collect(Target(sandbox.workspace.repository), results, {one.name for one in active(sandbox.workspace)})
+    commit_results(
+        Target(sandbox.workspace.repository), results, {one.name for one in active(sandbox.workspace)}
+    )
     next_(sandbox.workspace, base="HEAD")
     sandbox.commit("Ask for more in spite of it")
 

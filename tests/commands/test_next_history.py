@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from generator.commands.collect import Target, collect
-from generator.commands.next_ import next_
-from generator.commands.rounds import Due, Waiting
+from sweepledger.commands.collection.results_commit import commit_results
+from sweepledger.commands.next_ import next_
+from sweepledger.commands.repository.workspace import Target
+from sweepledger.commands.rounds.next_round import ResultsPending, RoundDue
 from tests.repository import Sandbox
 from tests.searches import active, begun, followed, hill, leave, record
 
@@ -18,7 +19,7 @@ DERIVED = ("README.md", "figures", "provenance.json", "summary.csv")
 def ask(sandbox: Sandbox, branch: str = "main") -> str:
     """Ask for the next round by a commit; give the batch's name."""
     (found,) = next_(sandbox.workspace, base="HEAD")
-    assert isinstance(found.step, Due)
+    assert isinstance(found.step, RoundDue)
     sandbox.commit(f"Ask for round {found.step.round.number}")
     sandbox.git("push", "-q", "origin", branch)
     return found.step.batch.name
@@ -35,11 +36,11 @@ def test_reverting_the_last_results_takes_the_evidence_back_and_recording_it_ane
 
     assert sandbox.git("rev-parse", "HEAD^{tree}") == before
     found = followed(sandbox.workspace)
-    assert isinstance(found.step, Waiting)
-    assert (found.step.evidence.waiting, found.step.evidence.observations) == ((first,), ())
+    assert isinstance(found.step, ResultsPending)
+    assert (found.step.evidence.pending, found.step.evidence.observations) == ((first,), ())
     (again,) = record(sandbox, results)
-    assert isinstance(collected.step, Due)
-    assert isinstance(again.step, Due)
+    assert isinstance(collected.step, RoundDue)
+    assert isinstance(again.step, RoundDue)
     assert again.step.batch == collected.step.batch
 
 
@@ -59,8 +60,8 @@ def test_reverting_earlier_results_leaves_the_evidence_of_later_rounds_and_waits
 
     found = followed(sandbox.workspace)
 
-    assert isinstance(found.step, Waiting)
-    assert found.step.evidence.waiting == (first,)
+    assert isinstance(found.step, ResultsPending)
+    assert found.step.evidence.pending == (first,)
     assert [one.round for one in found.step.evidence.observations] == [2, 2, 2]
     assert (sandbox.root / f"results/hill/records/{second}.jsonl").is_file()
 
@@ -75,15 +76,15 @@ def test_a_fork_goes_on_with_another_sampler_and_disturbs_nobody(sandbox: Sandbo
 
     there = followed(sandbox.workspace)
 
-    assert isinstance(here.step, Due)
-    assert isinstance(there.step, Due)
+    assert isinstance(here.step, RoundDue)
+    assert isinstance(there.step, RoundDue)
     assert (here.step.round.number, there.step.round.number) == (2, 2)
     assert here.step.batch.name != there.step.batch.name
     assert here.step.evidence.observations == there.step.evidence.observations
     assert (here.step.batch.lock.method, there.step.batch.lock.method) == ("tpe", "nsga2")
     sandbox.git("checkout", "-q", "main")
     again = followed(sandbox.workspace)
-    assert isinstance(again.step, Due)
+    assert isinstance(again.step, RoundDue)
     assert again.step.batch == here.step.batch
 
 
@@ -96,7 +97,7 @@ def test_a_merge_of_two_branches_pools_their_evidence(sandbox: Sandbox, results:
     forked = ask(sandbox, "fork")
     for batch in active(sandbox.workspace, "HEAD"):
         leave(results, batch)
-    collect(Target(sandbox.workspace.repository, "origin", "fork"), results, {forked})
+    commit_results(Target(sandbox.workspace.repository, "origin", "fork"), results, {forked})
     sandbox.git("pull", "-q", "--ff-only", "origin", "fork")
     sandbox.git("checkout", "-q", "main")
     straight = ask(sandbox)
@@ -106,7 +107,7 @@ def test_a_merge_of_two_branches_pools_their_evidence(sandbox: Sandbox, results:
 
     found = followed(sandbox.workspace)
 
-    assert isinstance(found.step, Due)
+    assert isinstance(found.step, RoundDue)
     assert found.step.round.number == 3
     pooled = {(one.round, one.trial) for one in found.step.evidence.observations}
     assert sorted(number for number, _ in pooled if number is not None) == [1, 1, 1, 2, 2, 2, 2, 2, 2]

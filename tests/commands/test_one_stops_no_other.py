@@ -7,17 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from generator.commands.cancel import cancel
-from generator.commands.collect import Collected, Target, UnrecordedError, collect
-from generator.commands.ledger import find
-from generator.commands.local import Options, local
-from generator.commands.observing import collect_from_cluster
-from generator.commands.status import Tally, status
-from generator.engine.cluster.kubectl import Kubectl
-from generator.errors import ContentionError, RepositoryError, SpecError, UnreadableError
-from generator.problems import Problem
-from generator.repo import batches
-from generator.repo.git import publish
+from sweepledger.commands.cancel import cancel
+from sweepledger.commands.collect import collect_from_cluster
+from sweepledger.commands.collection.results_commit import ResultsCommit, UnrecordedError, commit_results
+from sweepledger.commands.local import Options, local
+from sweepledger.commands.reports.status import SweepStatus, status
+from sweepledger.commands.repository.catalog import find_trial
+from sweepledger.commands.repository.workspace import Target
+from sweepledger.engine.cluster.kubectl import Kubectl
+from sweepledger.errors import ContentionError, RepositoryError, SpecError, UnreadableError
+from sweepledger.problems import Problem
+from sweepledger.repo import batches
+from sweepledger.repo.git import publish
 from tests.commands.clusters import Cluster
 from tests.commands.test_collect import leave, target
 from tests.repo.test_publish import hook
@@ -77,7 +78,7 @@ def two(sandbox: Sandbox, results: Path) -> tuple[str, str]:
     return names
 
 
-def batches_of(found: tuple[Collected, ...]) -> list[str]:
+def batches_of(found: tuple[ResultsCommit, ...]) -> list[str]:
     return [name for one in found for name in one.batches]
 
 
@@ -94,7 +95,7 @@ def test_a_lock_that_cannot_be_read_stops_its_own_batch_only_and_is_named_by_its
     file = break_lock(sandbox, broken, harm)
 
     with pytest.raises(UnrecordedError) as caught:
-        collect(target(sandbox), results, set(two))
+        commit_results(target(sandbox), results, set(two))
 
     assert batches_of(caught.value.done) == [good]
     (problem,) = problems_of(caught.value.failures[0])
@@ -113,7 +114,7 @@ def test_a_batch_without_a_lock_or_with_another_table_stops_no_other(
     by_force(sandbox)
 
     with pytest.raises(UnrecordedError) as caught:
-        collect(target(sandbox), results, {*two, lost})
+        commit_results(target(sandbox), results, {*two, lost})
 
     assert batches_of(caught.value.done) == [two[1]]
     assert sorted(problem.file for one in caught.value.failures for problem in problems_of(one)) == [
@@ -131,7 +132,7 @@ def test_other_batches_of_the_same_sweep_are_recorded_as_long_as_it_is_active(
     break_lock(sandbox, first)
 
     with pytest.raises(UnrecordedError) as caught:
-        collect(target(sandbox), results, {second})
+        commit_results(target(sandbox), results, {second})
 
     assert batches_of(caught.value.done) == [second]
 
@@ -139,14 +140,14 @@ def test_other_batches_of_the_same_sweep_are_recorded_as_long_as_it_is_active(
 def test_a_recorded_batch_that_breaks_stops_its_sweep_and_no_other(
     sandbox: Sandbox, two: tuple[str, str], results: Path
 ) -> None:
-    collect(target(sandbox), results, {two[0]})
+    commit_results(target(sandbox), results, {two[0]})
     sandbox.pull()
     later = sandbox.merged("broken", xs="1, 2, 3, 4, 5, 6")
     leave_all(sandbox, results, later)
     break_lock(sandbox, two[0])
 
     with pytest.raises(UnrecordedError) as caught:
-        collect(target(sandbox), results, {later, two[1]})
+        commit_results(target(sandbox), results, {later, two[1]})
 
     assert batches_of(caught.value.done) == []
     (problem,) = problems_of(caught.value.failures[0])
@@ -160,7 +161,7 @@ def test_a_cancelled_batch_that_breaks_is_named_too(
     break_lock(sandbox, two[0])
 
     with pytest.raises(UnrecordedError) as caught:
-        collect(target(sandbox), results, {two[1]}, alive=())
+        commit_results(target(sandbox), results, {two[1]}, alive=())
 
     assert batches_of(caught.value.done) == [two[1]]
 
@@ -177,7 +178,7 @@ def test_the_command_records_the_others_names_what_is_broken_and_ends_with_3(
     assert (said.returncode, again.returncode) == (3, 3), said.stderr + again.stderr
     assert f"recorded {two[1]}" in said.stdout
     assert f"{file}:12:1: must be YAML" in said.stderr
-    assert "[batch-unreadable]\n  hint: restore the folder from git, or remove it" in said.stderr
+    assert "[batch-unreadable]\n  hint: restore the folder from git" in said.stderr
     answered = json.loads(again.stdout)
     assert (answered["status"], answered["data"]) == ("error", {"collected": [], "asked": []})
     assert [(one["file"], one["line"]) for one in answered["problems"]] == [(file, 12)]
@@ -196,7 +197,7 @@ def test_in_a_cluster_the_others_are_looked_at_and_recorded(
     assert [problem.code for one in found.failures for problem in problems_of(one)] == ["batch-unreadable"]
 
 
-def standing(sandbox: Sandbox, results: Path, kubectl: Kubectl | None = None) -> dict[str, Tally]:
+def standing(sandbox: Sandbox, results: Path, kubectl: Kubectl | None = None) -> dict[str, SweepStatus]:
     found = status(sandbox.workspace, state=results.parent, kubectl=kubectl)
     return {one.sweep: one for one in found}
 
@@ -244,9 +245,9 @@ def test_a_trial_of_another_batch_is_found_and_one_of_the_broken_is_explained(
     trials = {name: path.read_text().splitlines()[1].split(",")[0] for name, path in ids.items()}
     break_lock(sandbox, two[0])
 
-    assert find(sandbox.workspace, f"good/{trials[two[1]]}").batch.name == two[1]
+    assert find_trial(sandbox.workspace, f"good/{trials[two[1]]}").batch.name == two[1]
     with pytest.raises(UnreadableError, match=r"batch\.yaml:12"):
-        find(sandbox.workspace, "broken/t00000000000")
+        find_trial(sandbox.workspace, "broken/t00000000000")
 
 
 def test_sweep_local_records_the_others_and_says_of_the_broken_why(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -281,7 +282,7 @@ def test_a_sweep_whose_push_is_refused_keeps_no_other_from_being_recorded(
     hook(sandbox, "pre-receive", REFUSE.format("apple"))
 
     with pytest.raises(UnrecordedError, match="apple is not recorded: git push failed") as caught:
-        collect(target(sandbox), results, set(three))
+        commit_results(target(sandbox), results, set(three))
 
     assert batches_of(caught.value.done) == list(three[1:])
     assert (len(caught.value.failures), caught.value.exit_code) == (1, 3)
@@ -294,10 +295,10 @@ def test_what_was_refused_is_recorded_when_it_is_allowed(
 ) -> None:
     hook(sandbox, "pre-receive", REFUSE.format("pear"))
     with pytest.raises(UnrecordedError):
-        collect(target(sandbox), results, set(three))
+        commit_results(target(sandbox), results, set(three))
     hook(sandbox, "pre-receive", "exit 0")
 
-    found = collect(target(sandbox), results, set(three))
+    found = commit_results(target(sandbox), results, set(three))
 
     assert batches_of(found) == [three[1]]
 
@@ -337,7 +338,9 @@ def test_where_a_person_merges_one_refused_branch_stops_no_other(
     hook(sandbox, "update", 'case "$1" in refs/heads/results/apple/*) exit 1;; esac')
 
     with pytest.raises(UnrecordedError) as caught:
-        collect(Target(sandbox.workspace.repository, "origin", "main", is_reviewed=True), results, set(three))
+        commit_results(
+            Target(sandbox.workspace.repository, "origin", "main", is_reviewed=True), results, set(three)
+        )
 
     assert batches_of(caught.value.done) == list(three[1:])
 
@@ -348,7 +351,7 @@ def test_an_edit_in_the_way_of_one_sweep_stops_no_other(
     sandbox.write("results/apple/summary.csv", "my own notes")
 
     with pytest.raises(UnrecordedError, match=r"results/apple/summary\.csv") as caught:
-        collect(target(sandbox, push=False), results, set(three))
+        commit_results(target(sandbox, push=False), results, set(three))
 
     assert batches_of(caught.value.done) == list(three[1:])
 
@@ -361,7 +364,7 @@ def test_where_others_keep_winning_the_branch_no_further_sweep_is_tried(
     monkeypatch.setitem(publish.__kwdefaults__ or {}, "budget", 0.0)
 
     with pytest.raises(UnrecordedError) as caught:
-        collect(target(sandbox), results, set(three))
+        commit_results(target(sandbox), results, set(three))
 
     assert [type(one) for one in caught.value.failures] == [ContentionError]
     assert caught.value.exit_code == 4

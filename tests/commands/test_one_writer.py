@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 
-from generator.commands.observing import collect_from_cluster
-from generator.commands.one_writer import one_writer
-from generator.engine.cluster.kubectl import Kubectl
-from generator.engine.cluster.lease import LAST_COMMIT, SECONDS, Lease
-from generator.errors import RepositoryError
-from generator.repo.git import Repository, follows
+from sweepledger.commands.collect import collect_from_cluster, collector_lease
+from sweepledger.engine.cluster.kubectl import Kubectl
+from sweepledger.engine.cluster.lease import LAST_COMMIT, LEASE_SECONDS, Lease
+from sweepledger.errors import RepositoryError
+from sweepledger.repo.git import Repository, remote_contains
 from tests.cluster.apiserver import Server, kubectl
 from tests.commands.test_collect import target
 from tests.repository import Sandbox
@@ -68,36 +67,36 @@ def remembered(path: Path) -> str | None:
 def test_it_is_taken_given_back_and_remembers_a_commit(kept: Path) -> None:
     first = lease()
 
-    assert first.take() is None
+    assert first.acquire() is None
     assert read(kept)["spec"]["holderIdentity"] == "one"
-    first.give_back("a" * 40)
+    first.release("a" * 40)
 
     assert read(kept)["spec"] == {}
     second = lease("two")
-    assert second.take(pause=lambda _: pytest.fail("waited")) is None
+    assert second.acquire(pause=lambda _: pytest.fail("waited")) is None
     assert second.last_commit == "a" * 40
 
 
 def test_one_that_was_killed_is_waited_for_as_long_as_it_holds_the_lease(kept: Path) -> None:
     now = [1_800_000_000.0]
-    assert lease().take(clock=lambda: now[0]) is None
+    assert lease().acquire(clock=lambda: now[0]) is None
 
     def pause(seconds: float) -> None:
         now[0] += seconds
 
     second = lease("two")
 
-    assert second.take(clock=lambda: now[0], pause=pause) is None
-    assert now[0] - 1_800_000_000 == SECONDS
+    assert second.acquire(clock=lambda: now[0], pause=pause) is None
+    assert now[0] - 1_800_000_000 == LEASE_SECONDS
     assert read(kept)["spec"]["holderIdentity"] == "two"
 
 
 def test_who_took_it_meanwhile_keeps_it(kept: Path) -> None:
     first, second = lease(), lease("two")
-    first.take(clock=lambda: 1_800_000_000.0)
-    second.take(clock=lambda: 1_800_000_000.0 + SECONDS)
+    first.acquire(clock=lambda: 1_800_000_000.0)
+    second.acquire(clock=lambda: 1_800_000_000.0 + LEASE_SECONDS)
 
-    first.give_back("a" * 40)
+    first.release("a" * 40)
 
     assert read(kept)["spec"]["holderIdentity"] == "two"
     assert remembered(kept) is None
@@ -106,17 +105,17 @@ def test_who_took_it_meanwhile_keeps_it(kept: Path) -> None:
 def test_without_it_the_work_goes_on_and_it_is_said(sandbox: Sandbox, kept: Path) -> None:
     kept.unlink()
 
-    with one_writer(Kubectl(), "sweeps", target(sandbox)) as remarks:
+    with collector_lease(Kubectl(), "sweeps", target(sandbox)) as remarks:
         pass
 
-    assert remarks == ("without its Lease, as there is no Lease sweeps-collector/sweep-collector",)
+    assert remarks == ("without its Lease, as the Lease sweeps-collector/sweep-collector does not exist",)
 
 
 def test_a_branch_that_moves_on_is_followed_and_one_that_was_cut_is_refused(
     sandbox: Sandbox, kept: Path
 ) -> None:
     def once() -> str | None:
-        with one_writer(Kubectl(), "sweeps", target(sandbox)):
+        with collector_lease(Kubectl(), "sweeps", target(sandbox)):
             pass
         return remembered(kept)
 
@@ -142,7 +141,7 @@ def test_a_branch_that_moves_on_is_followed_and_one_that_was_cut_is_refused(
 
 
 def test_a_failure_gives_it_back(sandbox: Sandbox, kept: Path) -> None:
-    with pytest.raises(ZeroDivisionError), one_writer(Kubectl(), "sweeps", target(sandbox)):
+    with pytest.raises(ZeroDivisionError), collector_lease(Kubectl(), "sweeps", target(sandbox)):
         raise ZeroDivisionError
 
     assert read(kept)["spec"] == {}
@@ -160,8 +159,8 @@ def test_a_shallow_clone_fetches_what_it_lacks_to_tell(
     shallow = Repository(tmp_path / "shallow")
     tip = sandbox.git("rev-parse", "HEAD").strip()
 
-    assert follows(shallow, "origin", "main", tip, before)
-    assert not follows(shallow, "origin", "main", tip, "1" * 40)
+    assert remote_contains(shallow, "origin", "main", tip, before)
+    assert not remote_contains(shallow, "origin", "main", tip, "1" * 40)
 
 
 def test_a_real_server_keeps_it_so(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from generator.commands.generate import generate
+from sweepledger.commands.generate import generate
 from tests.commands.recording import record_batch
 from tests.repository import Sandbox
 

@@ -22,12 +22,11 @@ from typing import NoReturn
 
 import pytest
 
-from generator.commands.pin import pin
-from generator.commands.workspace import Workspace
-from generator.engine import registry
-from generator.engine.redirects import Careful
-from generator.engine.registry import Repository
-from generator.errors import SpecError, ToolError, UsageError
+from sweepledger.commands.digests import pin
+from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.engine import registry
+from sweepledger.engine.registry import ImageRepository, SafeRedirectHandler
+from sweepledger.errors import SpecError, ToolError, UsageError
 from tests.repository import Sandbox
 
 OLD = f"sha256:{'0' * 64}"
@@ -166,7 +165,7 @@ def test_an_image_without_a_digest_gets_its_first(sandbox: Sandbox, host: str, s
 
 
 def test_a_new_image_is_added_by_its_repository(sandbox: Sandbox, host: str, shelf: Shelf) -> None:
-    with pytest.raises(UsageError, match="names no image 'collector'") as raised:
+    with pytest.raises(UsageError, match="has no image 'collector'") as raised:
         pin(sandbox.workspace, "collector")
     assert "`sweep pin collector --repository R --tag T`" in (raised.value.hint or "")
 
@@ -188,15 +187,15 @@ def test_a_name_that_no_image_can_have_is_refused_before_a_registry_is_asked(
 def test_a_registry_that_names_no_digest_is_asked_for_the_bytes(host: str, shelf: Shelf) -> None:
     shelf.said = None
 
-    assert registry.resolve(f"{host}/team/trainer", "v1") == shelf.digest
+    assert registry.resolve_digest(f"{host}/team/trainer", "v1") == shelf.digest
     assert [method for method, _, _ in shelf.asked] == ["HEAD", "GET"]
 
 
 def test_bytes_that_are_not_what_the_registry_says_are_refused(host: str, shelf: Shelf) -> None:
     shelf.said = "sha256:no"
 
-    with pytest.raises(ToolError, match="but what it sends is"):
-        registry.resolve(f"{host}/team/trainer", "v1")
+    with pytest.raises(ToolError, match="but its manifest has the digest"):
+        registry.resolve_digest(f"{host}/team/trainer", "v1")
 
 
 def test_a_private_image_is_shown_to_whoever_has_logged_in(
@@ -207,7 +206,7 @@ def test_a_private_image_is_shown_to_whoever_has_logged_in(
     (tmp_path / "config.json").write_text(json.dumps({"auths": {host: {"auth": auth}}}))
     monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
 
-    assert registry.resolve(f"{host}/team/trainer", "v1") == shelf.digest
+    assert registry.resolve_digest(f"{host}/team/trainer", "v1") == shelf.digest
 
     token = next(path for _, path, _ in shelf.asked if path.startswith("/token"))
     assert token == "/token?service=small&scope=repository%3Ax%3Apull"  # noqa: S105
@@ -219,14 +218,14 @@ def test_without_a_login_the_way_to_one_is_told_and_no_password(
     shelf.password = "secret word"  # noqa: S105 - of this test
     monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
 
-    with pytest.raises(ToolError, match="does not show team/trainer") as raised:
-        registry.resolve(f"{host}/team/trainer", "v1")
+    with pytest.raises(ToolError, match="denies access to team/trainer") as raised:
+        registry.resolve_digest(f"{host}/team/trainer", "v1")
 
     assert f"docker login {host}" in str(raised.value.hint)
     auth = base64.b64encode(b"ada:wrong word").decode()
     (tmp_path / "config.json").write_text(json.dumps({"auths": {host: {"auth": auth}}}))
     with pytest.raises(ToolError) as raised:
-        registry.resolve(f"{host}/team/trainer", "v1")
+        registry.resolve_digest(f"{host}/team/trainer", "v1")
     assert "wrong" not in str(raised.value)
 
 
@@ -234,8 +233,8 @@ def test_without_a_login_the_way_to_one_is_told_and_no_password(
     ("status", "kind", "said"),
     [
         (404, UsageError, "has no team/trainer:v1"),
-        (403, ToolError, "does not show team/trainer"),
-        (500, ToolError, "answers 500"),
+        (403, ToolError, "denies access to team/trainer"),
+        (500, ToolError, "responds with status 500"),
     ],
 )
 def test_a_refusal_is_told_and_nothing_is_written(
@@ -256,32 +255,32 @@ def test_a_registry_that_is_slow_or_gone_is_told_by_name(
 ) -> None:
     monkeypatch.setattr(registry, "TIMEOUT_SECONDS", 0.2)
     shelf.wait = 1.0
-    with pytest.raises(ToolError, match=r"no answer within"):
-        registry.resolve(f"{host}/team/trainer", "v1")
+    with pytest.raises(ToolError, match=r"no response within"):
+        registry.resolve_digest(f"{host}/team/trainer", "v1")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
 
-    with pytest.raises(ToolError, match=f"127.0.0.1:{port} cannot be asked"):
-        registry.resolve(f"127.0.0.1:{port}/team/trainer", "v1")
+    with pytest.raises(ToolError, match=f"127.0.0.1:{port} cannot be reached"):
+        registry.resolve_digest(f"127.0.0.1:{port}/team/trainer", "v1")
 
 
 def test_nobody_is_led_out_of_encryption(host: str, shelf: Shelf) -> None:
     shelf.leads_to = "http://registry.example.org/v2/"
 
-    with pytest.raises(ToolError, match="without encryption"):
-        registry.resolve(f"{host}/team/trainer", "v1")
+    with pytest.raises(ToolError, match="has no encryption"):
+        registry.resolve_digest(f"{host}/team/trainer", "v1")
 
 
 def test_a_digest_is_not_believed_from_where_the_registry_leads(host: str, shelf: Shelf) -> None:
     shelf.said = f"sha256:{'6' * 64}"
     shelf.leads_to, shelf.leads_from = f"http://{host}/elsewhere", "/v2/"
 
-    with pytest.raises(ToolError, match="but what it sends is"):
-        registry.resolve(f"{host}/team/trainer", "v1")
+    with pytest.raises(ToolError, match="but its manifest has the digest"):
+        registry.resolve_digest(f"{host}/team/trainer", "v1")
 
     shelf.said = ""
-    assert registry.resolve(f"{host}/team/trainer", "v1") == shelf.digest
+    assert registry.resolve_digest(f"{host}/team/trainer", "v1") == shelf.digest
     assert [method for method, path, _ in shelf.asked if path == "/elsewhere"] == ["GET", "GET"]
 
 
@@ -293,8 +292,8 @@ def test_a_digest_is_not_believed_from_where_the_registry_leads(host: str, shelf
 def test_a_registry_leads_to_itself_or_by_encryption_only(place: str, host: str, shelf: Shelf) -> None:
     shelf.leads_to = place
 
-    with pytest.raises(ToolError, match=r"cannot be asked|answers 307"):
-        registry.resolve(f"{host}/team/trainer", "v1")
+    with pytest.raises(ToolError, match=r"cannot be reached|responds with status 307"):
+        registry.resolve_digest(f"{host}/team/trainer", "v1")
 
 
 @pytest.mark.parametrize(
@@ -307,7 +306,7 @@ def test_a_registry_leads_to_itself_or_by_encryption_only(place: str, host: str,
     ids=["encrypted", "out-of-it", "itself"],
 )
 def test_where_a_registry_may_lead(here: str, there: str, *, may: bool) -> None:
-    found = Careful()
+    found = SafeRedirectHandler()
     request = urllib.request.Request(here)  # noqa: S310 - nothing is opened
 
     try:
@@ -353,8 +352,8 @@ def test_all_requests_together_have_one_deadline(
         thread = threading.Thread(target=serve, args=(listening,))
         thread.start()
         begun = time.monotonic()
-        with pytest.raises(ToolError, match="no answer within"):
-            registry.resolve(f"127.0.0.1:{listening.getsockname()[1]}/team/trainer", "v1")
+        with pytest.raises(ToolError, match="no response within"):
+            registry.resolve_digest(f"127.0.0.1:{listening.getsockname()[1]}/team/trainer", "v1")
         took = time.monotonic() - begun
         over.set()
         thread.join()
@@ -363,7 +362,7 @@ def test_all_requests_together_have_one_deadline(
 
 
 def test_who_is_led_to_gets_no_password_for_a_challenge_of_his_own() -> None:
-    session = registry._Session(Repository("a.example", "team/trainer"))  # noqa: SLF001 - two hosts
+    session = registry._Session(ImageRepository("a.example", "team/trainer"))  # noqa: SLF001 - two hosts
 
     def elsewhere(*_: object) -> NoReturn:
         headers = Message()
@@ -372,9 +371,9 @@ def test_who_is_led_to_gets_no_password_for_a_challenge_of_his_own() -> None:
 
     session._send = elsewhere  # type: ignore[method-assign,assignment]  # noqa: SLF001 - as above
 
-    with pytest.raises(ToolError, match="does not show team/trainer"):
-        session.ask("GET", "https://a.example/v2/team/trainer/manifests/v1")
-    assert session._proof is None  # noqa: SLF001 - as above
+    with pytest.raises(ToolError, match="denies access to team/trainer"):
+        session.request("GET", "https://a.example/v2/team/trainer/manifests/v1")
+    assert session._authorization is None  # noqa: SLF001 - as above
 
 
 @pytest.mark.parametrize(
@@ -389,17 +388,17 @@ def test_who_is_led_to_gets_no_password_for_a_challenge_of_his_own() -> None:
     ],
 )
 def test_a_login_goes_where_nobody_listens(registry_host: str, realm: str, *, may: bool) -> None:
-    session = registry._Session(Repository(registry_host, "x"))  # noqa: SLF001 - foreign hosts
+    session = registry._Session(ImageRepository(registry_host, "x"))  # noqa: SLF001 - foreign hosts
 
-    assert session._may_prove(realm) is may  # noqa: SLF001 - as above
+    assert session._may_send_credentials(realm) is may  # noqa: SLF001 - as above
 
 
 def test_unknown_images_and_tags_are_refused_before_anyone_is_asked(sandbox: Sandbox) -> None:
     settings(sandbox, "registry.example.org")
 
-    with pytest.raises(UsageError, match="names no image 'other'"):
+    with pytest.raises(UsageError, match="has no image 'other'"):
         pin(sandbox.workspace, "other")
-    with pytest.raises(UsageError, match="is no tag"):
+    with pytest.raises(UsageError, match="is not a valid tag"):
         pin(sandbox.workspace, "trainer", tag="../v1")
 
 
@@ -415,7 +414,7 @@ def test_unknown_images_and_tags_are_refused_before_anyone_is_asked(sandbox: San
     ],
 )
 def test_a_repository_is_looked_for_where_container_tools_do(reference: str, url: str) -> None:
-    assert Repository.of(reference).url("v1") == url
+    assert ImageRepository.of(reference).url("v1") == url
 
 
 @pytest.fixture

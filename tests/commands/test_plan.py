@@ -2,13 +2,13 @@
 
 import pytest
 
-from generator.cli.plan_words import rejected
-from generator.commands.generate import generate
-from generator.commands.plan import Planned, plan
-from generator.errors import UsageError
-from generator.plan import Difference, Review, Unreadable
-from generator.repo import batches
-from generator.structs.trial import Trial
+from sweepledger.cli.text.plan import rejection_text
+from sweepledger.commands.generate import generate
+from sweepledger.commands.plan import Planned, plan
+from sweepledger.errors import UsageError
+from sweepledger.plan import Difference, Review, UnreadableSpec
+from sweepledger.repo import batches
+from sweepledger.structs.trial import Trial
 from tests.commands.test_generate import archive
 from tests.repository import SPEC, Sandbox
 
@@ -45,7 +45,7 @@ def review(sandbox: Sandbox, name: str = "peak", base: str | None = None) -> Rev
 
 
 def counts(found: Review) -> tuple[int, int, int]:
-    return found.standing.new, found.standing.running, found.standing.recorded
+    return found.counts.new, found.counts.running, found.counts.recorded
 
 
 def change(found: Review) -> Difference:
@@ -198,7 +198,7 @@ def test_another_program_is_no_difference_of_the_space(sandbox: Sandbox) -> None
 
     assert counts(found) == (3, 0, 0)
     assert change(found).is_empty
-    assert found.is_news
+    assert found.is_change
 
 
 def test_any_commit_can_be_the_base(sandbox: Sandbox) -> None:
@@ -215,7 +215,7 @@ def test_any_commit_can_be_the_base(sandbox: Sandbox) -> None:
 def test_a_base_that_is_no_commit_is_refused(sandbox: Sandbox) -> None:
     sandbox.spec()
 
-    with pytest.raises(UsageError, match="--base nowhere names no commit"):
+    with pytest.raises(UsageError, match="--base nowhere is not a commit"):
         plan(sandbox.workspace, base="nowhere")
 
 
@@ -227,11 +227,11 @@ def test_a_spec_that_was_wrong_at_the_base_cannot_be_compared_and_stops_nothing(
 
     found = review(sandbox)
 
-    assert isinstance(found.difference, Unreadable)
+    assert isinstance(found.difference, UnreadableSpec)
     assert found.difference.former == "sweeps/peak.yaml"
     assert found.difference.problems
     assert counts(found) == (3, 0, 0)
-    assert found.is_news
+    assert found.is_change
 
 
 def test_the_spec_at_the_base_is_read_with_the_settings_of_its_time(sandbox: Sandbox) -> None:
@@ -277,7 +277,7 @@ def test_without_names_only_sweeps_that_a_merge_would_change_are_reviewed(sandbo
     found = plan(sandbox.workspace)
 
     assert names(found) == ["fresh", "peak"]
-    assert found.settled == ("still",)
+    assert found.unchanged == ("still",)
 
 
 def test_removed_trials_are_news_too(sandbox: Sandbox) -> None:
@@ -287,7 +287,7 @@ def test_removed_trials_are_news_too(sandbox: Sandbox) -> None:
     found = plan(sandbox.workspace)
 
     assert names(found) == ["peak"]
-    assert found.reviews[0].standing.new == 0
+    assert found.reviews[0].counts.new == 0
 
 
 def test_a_named_sweep_is_reviewed_even_if_nothing_changes(sandbox: Sandbox) -> None:
@@ -296,7 +296,7 @@ def test_a_named_sweep_is_reviewed_even_if_nothing_changes(sandbox: Sandbox) -> 
     found = plan(sandbox.workspace, ["peak", "peak"])
 
     assert names(found) == ["peak"]
-    assert not found.reviews[0].is_news
+    assert not found.reviews[0].is_change
 
 
 def test_problems_of_all_sweeps_are_told_at_once(sandbox: Sandbox) -> None:
@@ -455,7 +455,7 @@ def test_the_points_of_a_second_block_are_its_own(sandbox: Sandbox) -> None:
 def test_the_cost_counts_replicates(sandbox: Sandbox) -> None:
     found = drawn(sandbox, "random", 10, "replicates: 3")
 
-    assert found.coverage.assignments == 10
+    assert found.coverage.configurations == 10
     assert (found.new_cost.trials, found.new_cost.hours, found.new_cost.gpu_hours) == (30, 15, 0)
 
 
@@ -467,5 +467,5 @@ def test_a_constraint_says_how_many_candidates_it_has_no_say_in(sandbox: Sandbox
 
     (block,) = review(sandbox).blocks
 
-    assert [(one.rejected, one.unasked) for one in block.constraints] == [(1, 2)]
-    assert rejected(block.constraints[0]) == "1 rejected, 2 not asked, by"
+    assert [(one.rejected, one.unevaluated) for one in block.constraints] == [(1, 2)]
+    assert rejection_text(block.constraints[0]) == "1 rejected (2 not checked) by"

@@ -2,10 +2,10 @@
 
 import pytest
 
-from generator.commands.generate import generate
-from generator.commands.plan import plan
-from generator.commands.rebuilding import rebuilt
-from generator.plan import Forecast, Source
+from sweepledger.commands.generate import generate
+from sweepledger.commands.plan import plan
+from sweepledger.commands.verification.rebuild import rebuild_results
+from sweepledger.plan import DurationSource, Forecast
 from tests.commands.recording import record_batch
 from tests.repository import Sandbox
 
@@ -31,7 +31,7 @@ def expecting(sandbox: Sandbox, minutes: float) -> None:
 def test_without_any_record_the_time_is_unknown(sandbox: Sandbox) -> None:
     sandbox.spec()
 
-    assert foreseen(sandbox).source is Source.UNKNOWN
+    assert foreseen(sandbox).source is DurationSource.UNKNOWN
 
 
 def test_until_something_is_recorded_its_author_is_believed(sandbox: Sandbox) -> None:
@@ -39,9 +39,9 @@ def test_until_something_is_recorded_its_author_is_believed(sandbox: Sandbox) ->
 
     found = foreseen(sandbox)
 
-    assert found.source is Source.EXPECTED
-    assert found.done is not None
-    assert found.done.median == 60  # four of half a minute, two at once
+    assert found.source is DurationSource.EXPECTED
+    assert found.completion is not None
+    assert found.completion.median == 60  # four of half a minute, two at once
 
 
 def test_recorded_trials_of_the_same_program_are_believed_whatever_sweep_they_are_of(
@@ -52,9 +52,9 @@ def test_recorded_trials_of_the_same_program_are_believed_whatever_sweep_they_ar
 
     found = foreseen(sandbox)
 
-    assert (found.source, found.records) == (Source.RECORDS, 4)
-    assert found.trial is not None
-    assert found.trial.median == pytest.approx(20, rel=0.1)
+    assert (found.source, found.records) == (DurationSource.RECORDS, 4)
+    assert found.trial_seconds is not None
+    assert found.trial_seconds.median == pytest.approx(20, rel=0.1)
 
 
 def test_records_of_another_program_say_nothing(sandbox: Sandbox) -> None:
@@ -64,7 +64,7 @@ def test_records_of_another_program_say_nothing(sandbox: Sandbox) -> None:
     sandbox.push()
     sandbox.spec()
 
-    assert foreseen(sandbox).source is Source.UNKNOWN
+    assert foreseen(sandbox).source is DurationSource.UNKNOWN
 
 
 def test_time_depends_on_the_values_where_records_are_enough_to_say_so(sandbox: Sandbox) -> None:
@@ -79,7 +79,7 @@ def test_time_depends_on_the_values_where_records_are_enough_to_say_so(sandbox: 
 
     found = foreseen(sandbox)
 
-    assert found.by == ("x",)
+    assert found.parameters == ("x",)
     assert found.hours is not None
     assert found.hours.median * 3600 == pytest.approx(30, rel=0.15)
 
@@ -98,9 +98,9 @@ def test_what_is_active_in_the_pool_comes_first(sandbox: Sandbox) -> None:
     behind = foreseen(sandbox)
 
     assert (alone.ahead, behind.ahead, behind.uncounted) == (0, 1, 0)
-    assert alone.done is not None
-    assert behind.done is not None
-    assert behind.done.high > alone.done.high
+    assert alone.completion is not None
+    assert behind.completion is not None
+    assert behind.completion.high > alone.completion.high
     assert behind.money is not None
     assert behind.money.median == pytest.approx(2 * 20 / 3600 * 0.6 / 4, rel=0.15)
 
@@ -111,7 +111,7 @@ def test_known_trials_are_free(sandbox: Sandbox) -> None:
 
     (found,) = plan(sandbox.workspace, ["peak"]).reviews
 
-    assert (found.standing.new, found.forecast) == (0, None)
+    assert (found.counts.new, found.forecast) == (0, None)
 
 
 def test_the_batch_is_named_once_it_is_generated(sandbox: Sandbox) -> None:
@@ -126,7 +126,7 @@ def test_the_batch_is_named_once_it_is_generated(sandbox: Sandbox) -> None:
 def test_the_best_of_what_is_recorded_is_remarked_on_where_it_lies_at_an_end(sandbox: Sandbox) -> None:
     name = sandbox.merged(xs="1, 2, 3")
     record_batch(sandbox, name, lambda _: 20.0, score=lambda values: float(str(values["x"])))
-    files = rebuilt(sandbox.workspace.repository, "HEAD", "peak")
+    files = rebuild_results(sandbox.workspace.repository, "HEAD", "peak").files
     sandbox.write("results/peak/summary.csv", files["summary.csv"].decode())
     sandbox.commit("Summarise")
     sandbox.push()
@@ -136,5 +136,5 @@ def test_the_best_of_what_is_recorded_is_remarked_on_where_it_lies_at_an_end(san
         (found,) = plan(sandbox.workspace, ["peak"]).reviews
         return [note.text.partition(",")[0] for note in found.notes if note.kind == "best-at-an-end"]
 
-    assert told("0.5, 1, 2, 3") == ["x=3 of the best so far"]
+    assert told("0.5, 1, 2, 3") == ["x=3 of the best trial so far"]
     assert told("2, 3, 4") == []

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from generator.commands.plan import plan
-from generator.plan import as_data
+from sweepledger.commands.plan import plan
+from sweepledger.plan import review_as_data
 from tests.repository import Sandbox
 from tests.searches import begun, hill, record
 
@@ -16,11 +16,11 @@ def test_before_the_first_round_all_rounds_are_new(sandbox: Sandbox) -> None:
 
     (review,) = plan(sandbox.workspace).reviews
 
-    assert review.standing.new == 15
-    assert as_data(review)["search"] == {"size": 3, "trials": 15, "rounds": 5}
+    assert review.counts.new == 15
+    assert review_as_data(review)["search"] == {"size": 3, "trials": 15, "rounds": 5}
     assert review.new_cost.hours == 15 / 60
     assert review.new_cost.wall_hours == 5 / 60
-    assert review.is_news
+    assert review.is_change
 
 
 def test_what_is_recorded_is_not_paid_for_again_and_a_running_search_is_no_news(
@@ -29,11 +29,11 @@ def test_what_is_recorded_is_not_paid_for_again_and_a_running_search_is_no_news(
     begun(sandbox, size=3, rounds=5)
     record(sandbox, results)
 
-    assert plan(sandbox.workspace).settled == ("hill",)
+    assert plan(sandbox.workspace).unchanged == ("hill",)
     (review,) = plan(sandbox.workspace, ["hill"]).reviews
 
-    assert (review.standing.new, review.standing.running, review.standing.recorded) == (9, 3, 3)
-    assert as_data(review)["search"]["rounds"] == 3
+    assert (review.counts.new, review.counts.running, review.counts.recorded) == (9, 3, 3)
+    assert review_as_data(review)["search"]["rounds"] == 3
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_whatever_bounds_the_search_bounds_its_plan(sandbox: Sandbox, more: str,
 
     (review,) = plan(sandbox.workspace).reviews
 
-    assert review.standing.new == trials
+    assert review.counts.new == trials
 
 
 def test_rungs_are_played_since_each_is_smaller_than_the_one_before(sandbox: Sandbox) -> None:
@@ -59,4 +59,4 @@ def test_rungs_are_played_since_each_is_smaller_than_the_one_before(sandbox: San
 
     (review,) = plan(sandbox.workspace).reviews
 
-    assert as_data(review)["search"] == {"size": 9, "trials": 9 + 3 + 1, "rounds": 3}
+    assert review_as_data(review)["search"] == {"size": 9, "trials": 9 + 3 + 1, "rounds": 3}

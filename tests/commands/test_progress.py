@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from generator.commands.collect import Target, collect
-from generator.commands.progress import show_progress
+from sweepledger.commands.collection.progress_branch import update_progress_branches
+from sweepledger.commands.collection.results_commit import commit_results
+from sweepledger.commands.repository.workspace import Target
 from tests.commands.test_collect import branches, leave, stored, target
 from tests.repository import Sandbox
 
@@ -32,13 +33,13 @@ def test_what_runs_is_on_a_branch_of_its_own_renewed_when_due_and_gone_at_the_en
     leave(results, batch, 0)
     now = time.time()
 
-    assert list(show_progress(every(sandbox), results, now=now)) == []
+    assert list(update_progress_branches(every(sandbox), results, now=now)) == []
     assert column(sandbox) == ["ok", "missing", "missing"]
     first = sandbox.git("rev-parse", "FETCH_HEAD").strip()
     leave(results, batch, 1)
-    assert list(show_progress(every(sandbox), results, now=now + 60)) == []
+    assert list(update_progress_branches(every(sandbox), results, now=now + 60)) == []
     assert column(sandbox) == ["ok", "missing", "missing"], "it is not due"
-    assert list(show_progress(every(sandbox), results, now=now + 16 * 60)) == []
+    assert list(update_progress_branches(every(sandbox), results, now=now + 16 * 60)) == []
 
     assert column(sandbox) == ["ok", "ok", "missing"]
     assert sandbox.git("rev-parse", "FETCH_HEAD^").strip() == first, "it only moves on"
@@ -46,8 +47,8 @@ def test_what_runs_is_on_a_branch_of_its_own_renewed_when_due_and_gone_at_the_en
     touched = sandbox.git("diff", "--name-only", main, "FETCH_HEAD").splitlines()
     assert all(path.startswith("results/peak/") for path in touched)
     leave(results, batch, 2)
-    collect(every(sandbox), results, {name})
-    assert list(show_progress(every(sandbox), results, now=now + 17 * 60)) == []
+    commit_results(every(sandbox), results, {name})
+    assert list(update_progress_branches(every(sandbox), results, now=now + 17 * 60)) == []
     assert branches(sandbox) == ["main"]
 
 
@@ -55,7 +56,7 @@ def test_nothing_is_written_unless_it_is_asked_for(sandbox: Sandbox, results: Pa
     sandbox.merged()
     leave(results, stored(sandbox), 0)
 
-    assert list(show_progress(every(sandbox, None), results, now=time.time())) == []
+    assert list(update_progress_branches(every(sandbox, None), results, now=time.time())) == []
 
     assert branches(sandbox) == ["main"]
 
@@ -67,7 +68,7 @@ def test_one_that_is_refused_is_told(sandbox: Sandbox, results: Path) -> None:
     hook.write_text("#!/bin/sh\nexit 1\n")
     hook.chmod(0o755)
 
-    (error,) = show_progress(every(sandbox), results, now=time.time())
+    (error,) = update_progress_branches(every(sandbox), results, now=time.time())
 
     assert "git push failed" in str(error)
 
@@ -78,4 +79,4 @@ def test_the_status_names_the_branch(sandbox: Sandbox, run_sweep: RunSweep) -> N
 
     done: subprocess.CompletedProcess[str] = run_sweep("status", cwd=sandbox.root)
 
-    assert "peak: so far: branch progress/peak of origin" in done.stdout
+    assert "peak: intermediate results: branch progress/peak of origin" in done.stdout

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from generator.commands.collect import Target, collect
+from sweepledger.commands.collection.results_commit import commit_results
+from sweepledger.commands.repository.workspace import Target
 from tests.commands.test_bootstrap import Fault, asked, install, push
 from tests.repository import Sandbox, followed_by
 from tests.searches import active, begun, leave
@@ -35,7 +36,7 @@ def followed(folder: Path, **changes: Any) -> Sandbox:
     sandbox.push()
     (batch,) = active(sandbox.workspace)
     leave(folder / "results", batch)
-    collect(Target(sandbox.workspace.repository), folder / "results", {first})
+    commit_results(Target(sandbox.workspace.repository), folder / "results", {first})
     return sandbox
 
 

@@ -7,12 +7,14 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from generator.commands import ledger, results
-from generator.commands.collect import Target, collect
-from generator.commands.results import Barred
-from generator.commands.update import update
-from generator.formats.summary import SummaryRow
-from generator.repo import batches
+from sweepledger.commands.collection.results_commit import commit_results
+from sweepledger.commands.generate import update
+from sweepledger.commands.reports import results
+from sweepledger.commands.reports.results import Ineligibility
+from sweepledger.commands.repository import catalog
+from sweepledger.commands.repository.workspace import Target
+from sweepledger.formats.summary_csv import SummaryRow
+from sweepledger.repo import batches
 from tests.commands.test_collect import leave
 from tests.repository import TRAIN, Sandbox
 
@@ -24,7 +26,7 @@ def record(sandbox: Sandbox, volume: Path, *scores: float | None) -> None:
         said = {"metrics": {"score": score}, "seconds": 10.0 - score} if score is not None else {}
         failed = {} if said else {"status": "failed", "reason": "exit-1", "metrics": {}}
         leave(volume, batch, index, **said, **failed)
-    assert collect(Target(sandbox.workspace.repository, None, "main"), volume, {batch.name})
+    assert commit_results(Target(sandbox.workspace.repository, None, "main"), volume, {batch.name})
 
 
 @pytest.fixture
@@ -44,18 +46,18 @@ def programs(sandbox: Sandbox, tmp_path: Path) -> Sandbox:
 
 def test_only_trials_of_the_newest_recorded_program_that_the_spec_asks_for_may_win(programs: Sandbox) -> None:
     stored = batches.in_work_tree(programs.root)
-    table = ledger.summary(programs.workspace, "peak")
+    table = catalog.read_summary(programs.workspace, "peak")
     assert table is not None
 
     def told(rows: tuple[SummaryRow, ...]) -> list[tuple[str, object]]:
         return [(row.batch, row.assignment["x"]) for row in rows]
 
-    able = ledger.candidates(table.rows, stored)
+    able = catalog.eligible_rows(table.rows, stored)
 
     assert told(able) == [(stored[1].name, x) for x in (1, 2, 4)]
     # The newest program is the one of the newest batch of which anything is recorded.
-    assert told(ledger.candidates(table.rows[:3], stored)) == [(stored[0].name, x) for x in (1, 2)]
-    assert ledger.candidates(table.rows, ()) == ()
+    assert told(catalog.eligible_rows(table.rows[:3], stored)) == [(stored[0].name, x) for x in (1, 2)]
+    assert catalog.eligible_rows(table.rows, ()) == ()
 
 
 @pytest.mark.parametrize("by", ["score", "seconds"])
@@ -64,9 +66,9 @@ def test_what_may_not_win_is_listed_after_what_may(programs: Sandbox, by: str) -
 
     listed = [(row.metrics.get("score"), why) for row, why in zip(found.rows, found.barred, strict=True)]
     best = [(3.0, None), (1.0, None)]
-    others = [(9.0, Barred.PROGRAM), (8.0, Barred.SPEC), (5.0, Barred.PROGRAM)]
-    assert listed == [*best, *others, (None, Barred.SPEC), (None, None)]
-    assert results.results(programs.workspace, "peak", top=3).barred == (None, None, Barred.PROGRAM)
+    others = [(9.0, Ineligibility.PROGRAM), (8.0, Ineligibility.SPEC), (5.0, Ineligibility.PROGRAM)]
+    assert listed == [*best, *others, (None, Ineligibility.SPEC), (None, None)]
+    assert results.results(programs.workspace, "peak", top=3).barred == (None, None, Ineligibility.PROGRAM)
 
 
 def test_a_place_is_given_only_to_what_may_win(

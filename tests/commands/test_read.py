@@ -9,14 +9,16 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from generator.commands import ledger, log, results, show, status
-from generator.commands.collect import Target, collect
-from generator.commands.generate import generate
-from generator.errors import IdleError, RepositoryError, UsageError
-from generator.formats.summary import FIRST_COLUMNS, LAST_COLUMNS
-from generator.repo import batches
-from generator.repo.batches import StoredBatch
-from generator.repo.git import Mirror, Repository, commits, reachable_trees
+from sweepledger.commands.collection.results_commit import commit_results
+from sweepledger.commands.generate import generate
+from sweepledger.commands.reports import log, results, show, status
+from sweepledger.commands.repository import catalog
+from sweepledger.commands.repository.workspace import Target
+from sweepledger.errors import IdleError, RepositoryError, UsageError
+from sweepledger.formats.summary_csv import FIRST_COLUMNS, LAST_COLUMNS
+from sweepledger.repo import batches
+from sweepledger.repo.batches import StoredBatch
+from sweepledger.repo.git import Mirror, Repository, commits, reachable_trees
 from tests.commands.test_collect import leave
 from tests.repository import Sandbox
 
@@ -31,7 +33,7 @@ def recorded(sandbox: Sandbox, volume: Path, xs: str = "1, 2, 3") -> StoredBatch
     batch = newest(sandbox)
     for index in range(batch.lock.trials):
         leave(volume, batch, index)
-    assert collect(Target(sandbox.workspace.repository, None, "main"), volume, {batch.name})
+    assert commit_results(Target(sandbox.workspace.repository, None, "main"), volume, {batch.name})
     return batch
 
 
@@ -238,7 +240,7 @@ def test_of_two_batches_of_a_sweep_the_newest_counts(sandbox: Sandbox) -> None:
     trial = trial_of(newest(sandbox))
     copied(sandbox, old, "peak-b10-00000000")
 
-    assert ledger.find(sandbox.workspace, trial).batch.name == "peak-b10-00000000"
+    assert catalog.find_trial(sandbox.workspace, trial).batch.name == "peak-b10-00000000"
 
 
 def test_of_two_sweeps_none_is_taken_and_the_way_out_is_told(sandbox: Sandbox) -> None:
@@ -247,13 +249,13 @@ def test_of_two_sweeps_none_is_taken_and_the_way_out_is_told(sandbox: Sandbox) -
     copied(sandbox, old, "tower-b1-00000000")
 
     with pytest.raises(UsageError, match="is of several sweeps: peak, tower") as caught:
-        ledger.find(sandbox.workspace, trial[:6])
+        catalog.find_trial(sandbox.workspace, trial[:6])
 
     assert caught.value.hint == f"ask for peak/{trial}, tower/{trial}"
-    assert ledger.find(sandbox.workspace, f"tower/{trial}").batch.name == "tower-b1-00000000"
-    assert ledger.find(sandbox.workspace, f"peak/{trial[:6]}").batch.name == old
+    assert catalog.find_trial(sandbox.workspace, f"tower/{trial}").batch.name == "tower-b1-00000000"
+    assert catalog.find_trial(sandbox.workspace, f"peak/{trial[:6]}").batch.name == old
     with pytest.raises(UsageError, match="no trial 'nobody/"):
-        ledger.find(sandbox.workspace, f"nobody/{trial}")
+        catalog.find_trial(sandbox.workspace, f"nobody/{trial}")
 
 
 # results
@@ -309,7 +311,7 @@ def test_results_can_be_sorted_by_seconds_those_that_are_ok_first(sandbox: Sandb
     leave(tmp_path, batch, 0, seconds=9.0)
     leave(tmp_path, batch, 1, seconds=0.1, status="failed", reason="exit-1", metrics={})
     leave(tmp_path, batch, 2, seconds=3.0)
-    assert collect(Target(sandbox.workspace.repository, None, "main"), tmp_path, {batch.name})
+    assert commit_results(Target(sandbox.workspace.repository, None, "main"), tmp_path, {batch.name})
 
     found = results.results(sandbox.workspace, "peak", by="seconds")
 
@@ -330,7 +332,7 @@ def test_many_trials_are_sorted_in_no_time(sandbox: Sandbox) -> None:
     sandbox.write("results/peak/summary.csv", "\n".join([head, *rows, ""]))
     workspace = sandbox.workspace
     begun = time.process_time()
-    table = ledger.summary(workspace, "peak")
+    table = catalog.read_summary(workspace, "peak")
     reading = time.process_time() - begun
 
     begun = time.process_time()

@@ -9,14 +9,15 @@ from typing import Any
 
 import pytest
 
-from generator.commands.collect import Target, collect
-from generator.commands.generate import generate
-from generator.commands.local import Options, local
-from generator.commands.next_ import next_
-from generator.commands.reached import Reached, State
-from generator.commands.recorded import expected
-from generator.commands.status import status
-from generator.repo import batches
+from sweepledger.commands.collection.results_commit import commit_results
+from sweepledger.commands.generate import generate
+from sweepledger.commands.local import Options, local
+from sweepledger.commands.next_ import next_
+from sweepledger.commands.reports.status import status
+from sweepledger.commands.repository.batch_records import expected_trials
+from sweepledger.commands.repository.workspace import Target
+from sweepledger.commands.rounds.progress import SearchProgress, SearchState
+from sweepledger.repo import batches
 from tests.commands.test_collect import leave as leave_one
 from tests.repository import Sandbox
 from tests.searches import active, begun, hill, record
@@ -24,7 +25,7 @@ from tests.searches import active, begun, hill, record
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
-def come(sandbox: Sandbox, name: str = "hill") -> Reached:
+def come(sandbox: Sandbox, name: str = "hill") -> SearchProgress:
     (found,) = status(sandbox.workspace, name, state=sandbox.root / ".sweepledger")
     assert found.search is not None
     return found.search
@@ -37,34 +38,36 @@ def test_status_says_where_a_search_stands_from_its_spec_to_its_last_round(
     sandbox: Sandbox, results: Path
 ) -> None:
     hill(sandbox, rounds=2)
-    assert come(sandbox) == Reached(
-        "tpe", State.DUE, "`sweep generate hill` writes the first round", 0, 2, 0, 6
+    assert come(sandbox) == SearchProgress(
+        "tpe", SearchState.DUE, "`sweep generate hill` writes the first round", 0, 2, 0, 6
     )
 
     (made,) = generate(sandbox.workspace)
     assert made.batch is not None
-    assert come(sandbox) == Reached("tpe", State.PROPOSED, f"merge {made.batch.name}", 0, 2, 0, 6)
+    assert come(sandbox) == SearchProgress(
+        "tpe", SearchState.PROPOSED, f"merge {made.batch.name}", 0, 2, 0, 6
+    )
 
     sandbox.commit("Ask")
     sandbox.push()
     waits = f"waits for the results of {made.batch.name}"
-    assert come(sandbox) == Reached("tpe", State.WAITING, waits, 1, 2, 0, 6)
+    assert come(sandbox) == SearchProgress("tpe", SearchState.WAITING, waits, 1, 2, 0, 6)
 
     record(sandbox, results)
     due = "round 2 is due: `sweep next hill` asks for it"
-    assert come(sandbox) == Reached("tpe", State.DUE, due, 1, 2, 3, 6)
+    assert come(sandbox) == SearchProgress("tpe", SearchState.DUE, due, 1, 2, 3, 6)
 
     (found,) = next_(sandbox.workspace)
     assert found.generated is not None
     assert found.generated.batch is not None
     merge = f"merge {found.generated.batch.name}"
-    assert come(sandbox) == Reached("tpe", State.PROPOSED, merge, 1, 2, 3, 6)
+    assert come(sandbox) == SearchProgress("tpe", SearchState.PROPOSED, merge, 1, 2, 3, 6)
 
     sandbox.commit("Ask for round 2")
     sandbox.push()
     record(sandbox, results)
-    over = "2 rounds were asked for"
-    assert come(sandbox) == Reached("tpe", State.OVER, over, 2, 2, 6, 6, "rounds")
+    over = "all 2 rounds are recorded"
+    assert come(sandbox) == SearchProgress("tpe", SearchState.OVER, over, 2, 2, 6, 6, "rounds")
 
 
 @pytest.mark.parametrize(
@@ -77,7 +80,7 @@ def test_status_says_who_asks_for_the_round_that_is_due(
     begun(sandbox, settings=f"next: {next_by}\n")
     record(sandbox, results)
 
-    assert says in come(sandbox).says
+    assert says in come(sandbox).text
 
 
 def test_of_rungs_status_knows_the_end_though_no_spec_says_how_many(sandbox: Sandbox, results: Path) -> None:
@@ -94,7 +97,7 @@ def test_of_rungs_status_knows_the_end_though_no_spec_says_how_many(sandbox: San
     found = come(sandbox)
 
     assert (found.round, found.rounds, found.recorded, found.most) == (2, 2, 6, 6)
-    assert (found.state, found.reason) == (State.OVER, "last-rung")
+    assert (found.state, found.reason) == (SearchState.OVER, "last-rung")
 
 
 def test_status_and_validate_tell_of_rounds_in_words_and_as_data(sandbox: Sandbox, run_sweep: Run) -> None:
@@ -131,7 +134,7 @@ def test_what_nothing_but_its_records_bounds_says_so(sandbox: Sandbox, run_sweep
     sandbox.write("sweeps/hill.yaml", text)
 
     assert run_sweep("validate", cwd=sandbox.root).stdout == (
-        "sweeps/hill.yaml: ok, rounds of 3 trials, as many as its records ask for\n"
+        "sweeps/hill.yaml: ok, rounds of 3 trials, until the results end the search\n"
     )
 
 
@@ -169,13 +172,13 @@ def begun_with_two_metrics(sandbox: Sandbox) -> None:
 def recorded(sandbox: Sandbox, results: Path) -> list[dict[str, str]]:
     """Let the round end: the larger x, the better and the dearer; one trial is no better and the dearest."""
     for batch in active(sandbox.workspace):
-        for trial in expected(batch):
+        for trial in expected_trials(batch):
             x = trial.assignment["x"]
             assert isinstance(x, float)
             metrics = {"score": round(x, 3), "cost": round(x + 10, 3)}
             worse: dict[str, Any] = {"metrics": {"score": -99.0, "cost": 99.0}}
             leave_one(results, batch, trial.index, **(worse if trial.index == 0 else {"metrics": metrics}))
-    collect(Target(sandbox.workspace.repository, "origin", "main"), results, ())
+    commit_results(Target(sandbox.workspace.repository, "origin", "main"), results, ())
     sandbox.pull()
     with (sandbox.root / "results/hill/summary.csv").open() as file:
         return list(csv.DictReader(file))
@@ -262,5 +265,5 @@ def test_each_member_of_a_population_finds_the_checkpoints_of_the_one_it_goes_on
             assert float(row["metrics.first"]) == float(parent["metrics.first"])
     last = next(trial for trial, row in rows.items() if row["params.epochs"] == "3")
     shown = run_sweep("show", last, cwd=sandbox.root).stdout
-    assert ["goes", "on", "from", rows[last]["parent"]] in [line.split() for line in shown.splitlines()]
+    assert ["parent", rows[last]["parent"]] in [line.split() for line in shown.splitlines()]
     assert "| 3 | sweepledger" in (sandbox.root / "results/hill/README.md").read_text()

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from generator.commands.collect import Target, collect
-from generator.commands.reproduce import TIMING, recipe, reproduce
-from generator.errors import UsageError
-from generator.repo.batches import StoredBatch
+from sweepledger.commands.collection.results_commit import commit_results
+from sweepledger.commands.repository.workspace import Target
+from sweepledger.commands.reproduce import TIMING_NAME, recipe, reproduce
+from sweepledger.errors import UsageError
+from sweepledger.repo.batches import StoredBatch
 from tests.commands.test_collect import leave
 from tests.commands.test_read import newest
 from tests.repository import Sandbox
@@ -33,7 +34,7 @@ def recorded(sandbox: Sandbox, tmp_path: Path, scores: tuple[float, ...]) -> Sto
     made = newest(sandbox)
     for index, score in enumerate(scores):
         leave(tmp_path / "volume", made, index, metrics={"score": score})
-    assert collect(Target(sandbox.workspace.repository), tmp_path / "volume", {made.name})
+    assert commit_results(Target(sandbox.workspace.repository), tmp_path / "volume", {made.name})
     return made
 
 
@@ -147,4 +148,4 @@ def test_a_trial_that_is_not_recorded_has_nothing_to_compare_with(sandbox: Sandb
     ],
 )
 def test_how_long_it_took_decides_nothing(name: str, *, is_timing: bool) -> None:
-    assert (TIMING.search(name) is not None) is is_timing
+    assert (TIMING_NAME.search(name) is not None) is is_timing

@@ -5,17 +5,17 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from generator.commands.cancel import cancel
-from generator.commands.check import check
-from generator.commands.collect import collect
-from generator.commands.generate import generate
-from generator.commands.plan import plan
-from generator.commands.retry import retry
-from generator.errors import IdleError, RepositoryError, SpecError, UsageError
-from generator.repo import batches
-from generator.structs.beside import Retry
-from generator.structs.record import Status
-from generator.structs.sweep import Sweep
+from sweepledger.commands.cancel import cancel
+from sweepledger.commands.check import check
+from sweepledger.commands.collection.results_commit import commit_results
+from sweepledger.commands.generate import generate
+from sweepledger.commands.plan import plan
+from sweepledger.commands.retry import retry
+from sweepledger.errors import IdleError, RepositoryError, SpecError, UsageError
+from sweepledger.repo import batches
+from sweepledger.structs.record import Status
+from sweepledger.structs.sweep import Retry, Sweep
+from tests.commands.test_cancel import commit_between
 from tests.commands.test_collect import leave, target
 from tests.repository import Sandbox, followed_by
 
@@ -33,7 +33,7 @@ def play(sandbox: Sandbox, results: Path, name: str, **ends: dict[str, object]) 
     (batch,) = [one for one in batches.in_work_tree(sandbox.root) if one.name == name]
     for place, changes in ends.items():
         leave(results, batch, int(place.removeprefix("t")), **changes)
-    assert collect(target(sandbox), results, {name})
+    assert commit_results(target(sandbox), results, {name})
     sandbox.pull()
 
 
@@ -63,6 +63,19 @@ def test_what_did_not_end_is_asked_once_more_in_one_commit(recorded: Sandbox) ->
     assert the_sweep(recorded).retry == (Retry(first(recorded)),)
     assert recorded.git("log", "-1", "--format=%s").strip() == "retry(peak): 2 trials"
     assert recorded.git("status", "--porcelain").split() == ["M", "code/train.py"]
+    assert not generate(recorded.workspace)[0].is_pending
+
+
+def test_a_commit_made_while_retry_computes_is_not_reverted(
+    recorded: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit_between(recorded, monkeypatch)
+
+    made = retry(recorded.workspace, "peak")
+
+    assert asked(recorded, made.batch) == [2, 3]
+    assert the_sweep(recorded).retry == (Retry(first(recorded)),)
+    assert "# added in between" in recorded.git("show", "HEAD:sweeps/peak.yaml")
     assert not generate(recorded.workspace)[0].is_pending
 
 
@@ -152,7 +165,7 @@ def test_a_plan_counts_retried_trials_as_new(recorded: Sandbox) -> None:
 
     (review,) = plan(recorded.workspace, ["peak"]).reviews
 
-    assert (review.standing.new, review.standing.recorded) == (2, 2)
+    assert (review.counts.new, review.counts.recorded) == (2, 2)
 
 
 def test_a_check_takes_a_retry_for_in_order(recorded: Sandbox, needs_kustomize: None) -> None:
@@ -185,9 +198,9 @@ def test_a_retry_that_a_results_commit_makes_due_stops_nobody_elses_merge(record
 def test_where_nothing_can_be_retried_it_says_why(recorded: Sandbox, tmp_path: Path) -> None:
     with pytest.raises(IdleError, match="no recorded trial of peak is cancelled"):
         retry(recorded.workspace, "peak", statuses=frozenset({Status.CANCELLED}))
-    with pytest.raises(UsageError, match="no batch 'peak-b9-00000000'"):
+    with pytest.raises(UsageError, match="no merged batch 'peak-b9-00000000'"):
         retry(recorded.workspace, "peak", batch="peak-b9-00000000")
-    with pytest.raises(UsageError, match="ok is an end"):
+    with pytest.raises(UsageError, match="ok are finished"):
         retry(recorded.workspace, "peak", statuses=frozenset({Status.OK}))
     made = retry(recorded.workspace, "peak")
     recorded.push()
@@ -207,7 +220,7 @@ def test_asked_twice_before_it_is_pushed_nothing_is_written_twice(
 
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == (
-        f"{made.batch} asks for 2 trials once more, already\nnext: push it, or open a pull request\n"
+        f"{made.batch} retries 2 trials already\nnext: push the commit, or open a pull request\n"
     )
     assert recorded.git("rev-parse", "HEAD") == head
 
@@ -216,7 +229,7 @@ def test_what_a_merged_batch_asks_for_again_already_is_not_said_to_have_ended_we
     made = retry(recorded.workspace, "peak")
     recorded.push()
 
-    with pytest.raises(IdleError, match=f"nothing to retry: {made.batch} asks once more already") as raised:
+    with pytest.raises(IdleError, match=f"nothing to retry: {made.batch} already requests") as raised:
         retry(recorded.workspace, "peak")
     assert "sweep status peak" in (raised.value.hint or "")
 
@@ -248,7 +261,7 @@ def test_a_batch_that_was_committed_and_not_pushed_keeps_its_number(recorded: Sa
 def test_an_entry_that_asks_for_less_is_widened_by_hand(recorded: Sandbox) -> None:
     retry(recorded.workspace, "peak", statuses=frozenset({Status.FAILED}))
 
-    with pytest.raises(UsageError, match="under retry already, for what is failed only") as raised:
+    with pytest.raises(UsageError, match="under retry, only for failed") as raised:
         retry(recorded.workspace, "peak")
     assert "`only:`" in (raised.value.hint or "")
 
@@ -280,10 +293,10 @@ def test_a_batch_that_nobody_committed_is_in_the_way(recorded: Sandbox) -> None:
 def test_a_checkout_that_lacks_the_results_is_told_to_pull(recorded: Sandbox) -> None:
     recorded.git("reset", "-q", "--hard", "HEAD~1")
 
-    with pytest.raises(RepositoryError, match="does not hold") as raised:
+    with pytest.raises(RepositoryError, match="does not contain") as raised:
         retry(recorded.workspace, "peak")
 
-    assert raised.value.hint == "bring it here: `git pull origin main`"
+    assert raised.value.hint == "update it: `git pull origin main`"
 
 
 def test_with_flux_the_new_batch_is_announced_in_the_same_commit(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -314,5 +327,5 @@ def test_the_command_takes_statuses_as_words(
     done = run_sweep("retry", "peak", "--failed", "--status", "cancelled", cwd=recorded.root)
 
     assert done.returncode == 0, done.stderr
-    assert "asks for 1 trial once more, in " in done.stdout
+    assert "retries 1 trial, in " in done.stdout
     assert the_sweep(recorded).retry[0].statuses == {Status.FAILED, Status.CANCELLED}

@@ -4,12 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from generator.commands.check import check
-from generator.commands.generate import generate
-from generator.commands.update import update
-from generator.commands.validate import validate
-from generator.errors import SpecError
-from generator.problems import Problem, Severity
+from sweepledger.commands.check import check
+from sweepledger.commands.generate import generate, update
+from sweepledger.commands.validate import validate
+from sweepledger.errors import SpecError
+from sweepledger.problems import Problem, Severity
 from tests.repository import Sandbox
 
 SPEC = """name: {name}
@@ -155,7 +154,7 @@ def test_a_program_that_git_ignores_is_not_what_a_batch_runs(sandbox: Sandbox) -
 
     (problem,) = refused(sandbox)
 
-    assert problem.hint == "it lies here: commit it, then `sweep update peak` takes the code as it is then"
+    assert problem.hint == "it exists here: commit it, then `sweep update peak` locks the new code"
     assert warned(sandbox) == []
 
 
@@ -207,7 +206,7 @@ def test_validate_warns_where_the_code_is_no_folder(sandbox: Sandbox) -> None:
     (problem,) = validate(sandbox.workspace).problems
 
     assert (problem.path, problem.line, problem.severity) == ("run.code.path", 6, Severity.WARNING)
-    assert problem.message == "nowhere/ is no folder here, and the code is in it"
+    assert problem.message == "nowhere/ is not a folder here, and it should contain the code"
 
 
 def test_the_usual_folder_of_the_code_is_missed_where_the_program_is_named(sandbox: Sandbox) -> None:
@@ -217,4 +216,4 @@ def test_the_usual_folder_of_the_code_is_missed_where_the_program_is_named(sandb
     (problem,) = validate(sandbox.workspace).problems
 
     assert (problem.path, problem.line) == ("program", 5)
-    assert problem.message == "trainer/ is no folder here, and the code is in it"
+    assert problem.message == "trainer/ is not a folder here, and it should contain the code"

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from generator.commands.stalled import FRESH_SECONDS
-from generator.commands.status import Tally, status
-from generator.engine.cluster.kubectl import ClusterError, Kubectl
+from sweepledger.commands.collection.cluster_evidence import FRESH_SECONDS
+from sweepledger.commands.reports.status import SweepStatus, status
+from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
 from tests.commands.clusters import MOMENT, Cluster
 from tests.repository import Sandbox
 
@@ -20,7 +20,7 @@ def ready(status: str, containers: str) -> list[dict[str, Any]]:
     return [{"type": name, "status": value, "lastTransitionTime": MOMENT} for name, value in said.items()]
 
 
-def tally(sandbox: Sandbox, after: float = 0) -> Tally:
+def tally(sandbox: Sandbox, after: float = 0) -> SweepStatus:
     clock = lambda: time.time() + after  # noqa: E731 - the one clock of these tests
     state = sandbox.root / ".sweepledger"
     (found,) = status(sandbox.workspace, state=state, kubectl=Kubectl(), clock=clock)

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from generator.commands.generate import generate
-from generator.commands.recorded import expected, records_file
-from generator.commands.submit import submit
-from generator.engine.cluster.kubectl import Kubectl
-from generator.errors import RepositoryError, SpecError, UsageError
-from generator.repo import batches, kustomize
-from generator.repo.batches import StoredBatch
+from sweepledger.commands.generate import generate
+from sweepledger.commands.repository.batch_records import expected_trials, records_file
+from sweepledger.commands.submit import submit
+from sweepledger.engine.cluster.kubectl import Kubectl
+from sweepledger.errors import RepositoryError, SpecError, UsageError
+from sweepledger.repo import batches, kustomize
+from sweepledger.repo.batches import StoredBatch
 from tests.cluster.apiserver import Server, kubectl
 from tests.commands.test_collect import leave
 from tests.repository import Sandbox
@@ -260,7 +260,7 @@ def test_a_trial_whose_result_git_holds_is_not_created(
 
     trials = {job["metadata"]["labels"]["sweepledger.dev/trial"] for job in held(apiserver, cluster)}
     assert (found.recorded, len(found.created)) == (1, 2)
-    assert expected(batch)[0].trial not in trials
+    assert expected_trials(batch)[0].trial not in trials
 
 
 def test_a_batch_whose_results_git_holds_is_not_created(
@@ -335,7 +335,7 @@ def test_a_ttl_shorter_than_the_collect_interval_is_refused(sandbox: Sandbox) ->
 def test_a_repository_that_a_controller_follows_is_not_submitted_from(sandbox: Sandbox) -> None:
     sandbox.write("sweepledger.yaml", "version: 1\ncontroller: argocd\n")
 
-    with pytest.raises(UsageError, match="two appliers trials run twice"):
+    with pytest.raises(UsageError, match="two controllers trials would run twice"):
         submit(sandbox.workspace, "peak", Kubectl())
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from generator.commands.collect import collect
-from generator.commands.generate import generate
-from generator.repo import batches
+from sweepledger.commands.collection.results_commit import commit_results
+from sweepledger.commands.generate import generate
+from sweepledger.repo import batches
 from tests.commands.test_collect import column, leave, stored, target
 from tests.repository import Sandbox
 
@@ -29,7 +29,7 @@ def test_trials_of_an_earlier_batch_are_looked_up_in_the_spec_of_the_newest(
         for index in range(batch.lock.trials):
             leave(results, batch, index)
 
-    collect(target(merged), results, {batch.name for batch in both})
+    commit_results(target(merged), results, {batch.name for batch in both})
 
     assert [batch.lock.trials for batch in both] == [3, 1]
     assert column(merged, "batch") == [first.name] * 3 + [both[1].name]
@@ -59,7 +59,7 @@ def test_a_file_of_assignments_belongs_to_the_spec_that_a_batch_was_made_from(
     for index in range(2):
         leave(results, batch, index)
 
-    collect(target(sandbox), results, {batch.name})
+    commit_results(target(sandbox), results, {batch.name})
 
     assert column(sandbox, "in_spec") == ["true", "false"]
 
@@ -93,10 +93,11 @@ def test_a_spec_is_expanded_only_where_a_batch_was_made_from_another(
 
     # In a process of its own: here others have expanded specs before.
     program = (
-        "import sys; from pathlib import Path; from generator.commands.collect import Target, collect\n"
-        "from generator.commands.workspace import Workspace\n"
+        "import sys; from pathlib import Path; \n"
+        "from sweepledger.commands.collection.results_commit import commit_results\n"
+        "from sweepledger.commands.repository.workspace import Target, Workspace\n"
         "repository = Workspace.find(Path(sys.argv[1])).repository\n"
-        "collect(Target(repository, 'origin', 'main'), Path(sys.argv[2]), {sys.argv[3]})\n"
+        "commit_results(Target(repository, 'origin', 'main'), Path(sys.argv[2]), {sys.argv[3]})\n"
         "print('scipy' in sys.modules)"
     )
     arguments = [sys.executable, "-c", program, str(sandbox.root), str(results), batch.name]

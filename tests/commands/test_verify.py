@@ -8,14 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from generator.commands.collect import Target, collect
-from generator.commands.rebuilding import rebuilt
-from generator.commands.verify import State, Verdict, verify
-from generator.errors import IdleError, RepositoryError, UsageError
-from generator.repo.batches import StoredBatch
+from sweepledger.commands.collection.results_commit import commit_results
+from sweepledger.commands.repository.workspace import Target
+from sweepledger.commands.verification.rebuild import rebuild_results
+from sweepledger.commands.verify import Verdict, VerificationState, verify
+from sweepledger.errors import IdleError, RepositoryError, UsageError
+from sweepledger.repo.batches import StoredBatch
 from tests.commands.test_collect import leave
 from tests.commands.test_read import newest, recorded
-from tests.repo.test_signed import key, line, signed_commit
+from tests.repo.test_signatures import key, line, signed_commit
 from tests.repository import Sandbox
 
 Done = subprocess.CompletedProcess[str]
@@ -56,7 +57,7 @@ def test_a_results_tree_that_was_deleted_is_rebuilt_byte_for_byte(
     shutil.rmtree(sandbox.root / "results")
     sandbox.commit("Lose them")
 
-    made = rebuilt(sandbox.workspace.repository, commit, "peak")
+    made = rebuild_results(sandbox.workspace.repository, commit, "peak").files
 
     assert dict(made.files) == lay
 
@@ -64,7 +65,12 @@ def test_a_results_tree_that_was_deleted_is_rebuilt_byte_for_byte(
 def test_what_nobody_touched_differs_in_nothing(sandbox: Sandbox, batch: StoredBatch) -> None:
     (found,) = verify(sandbox.workspace).sweeps
 
-    assert (found.state, found.differences, found.batches, found.trials) == (State.UNSIGNED, (), 1, 3)
+    assert (found.state, found.differences, found.batches, found.trials) == (
+        VerificationState.UNSIGNED,
+        (),
+        1,
+        3,
+    )
 
 
 def test_a_second_batch_and_a_cancelled_one_are_rebuilt_as_well(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -190,14 +196,14 @@ def test_results_that_are_gone_are_missed(sandbox: Sandbox, batch: StoredBatch) 
 
     (found,) = verify(sandbox.workspace).sweeps
 
-    assert found.state is State.DIFFERS
+    assert found.state is VerificationState.DIFFERS
 
 
 def test_an_archive_that_is_gone_is_missed(sandbox: Sandbox, batch: StoredBatch) -> None:
     shutil.rmtree(sandbox.root / "overlays/archive" / batch.name)
     sandbox.commit("Forget what ran")
 
-    assert verify(sandbox.workspace).sweeps[0].state is State.DIFFERS
+    assert verify(sandbox.workspace).sweeps[0].state is VerificationState.DIFFERS
 
 
 @pytest.mark.parametrize("how", ["merge", "squash", "rebase"])
@@ -211,7 +217,7 @@ def test_a_merge_a_squash_and_a_rebase_lose_nothing(sandbox: Sandbox, tmp_path: 
     made = newest(sandbox)
     for index in range(3):
         leave(tmp_path / "volume", made, index)
-    assert collect(Target(sandbox.workspace.repository), tmp_path / "volume", {made.name})
+    assert commit_results(Target(sandbox.workspace.repository), tmp_path / "volume", {made.name})
     if how == "rebase":
         sandbox.git("rebase", "-q", "main")
     sandbox.git("checkout", "-q", "main")
@@ -239,13 +245,13 @@ def test_results_that_a_listed_key_signed_are_verified(sandbox: Sandbox, tmp_pat
     recorded(sandbox, tmp_path / "volume")
     sandbox.git("reset", "-q", "--soft", "HEAD~1")
     signed_commit(sandbox, listed, "Record it")
-    assert [one.state for one in verify(sandbox.workspace).sweeps] == [State.VERIFIED]
+    assert [one.state for one in verify(sandbox.workspace).sweeps] == [VerificationState.VERIFIED]
 
     sandbox.git("reset", "-q", "--soft", "HEAD~1")
     signed_commit(sandbox, foreign, "Record it again")
     found = verify(sandbox.workspace)
 
-    assert [one.state for one in found.sweeps] == [State.UNSIGNED]
+    assert [one.state for one in found.sweeps] == [VerificationState.UNSIGNED]
     assert not found.is_good
     theirs = tmp_path / "theirs"
     theirs.write_text(f"# whom I know\n{line(foreign)}\n")
@@ -270,7 +276,7 @@ def test_a_merge_that_puts_results_back_is_signed_by_nobody(sandbox: Sandbox, tm
 
     found = verify(sandbox.workspace)
 
-    assert [one.state for one in found.sweeps] == [State.UNSIGNED]
+    assert [one.state for one in found.sweeps] == [VerificationState.UNSIGNED]
 
 
 # The command
@@ -300,7 +306,7 @@ def test_what_there_is_not_cannot_be_verified(sandbox: Sandbox) -> None:
         verify(sandbox.workspace, "peak")
     with pytest.raises(UsageError, match="no sweep 'other'"):
         verify(sandbox.workspace, "other")
-    with pytest.raises(UsageError, match="names no commit"):
+    with pytest.raises(UsageError, match="is not a commit"):
         verify(sandbox.workspace, revision="nowhere")
     with pytest.raises(RepositoryError, match="no archived batch of peak has records"):
-        rebuilt(sandbox.workspace.repository, sandbox.git("rev-parse", "HEAD").strip(), "peak")
+        rebuild_results(sandbox.workspace.repository, sandbox.git("rev-parse", "HEAD").strip(), "peak")

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from generator.commands.verify import State, verify_since
-from generator.errors import UsageError
-from generator.repo.batches import StoredBatch
+from sweepledger.commands.verify import VerificationState, verify_since
+from sweepledger.errors import UsageError
+from sweepledger.repo.batches import StoredBatch
 from tests.commands.test_read import recorded
 from tests.repository import Sandbox
 
@@ -27,7 +27,9 @@ def test_a_results_commit_of_the_collector_keeps_to_its_places(sandbox: Sandbox,
     found = verify_since(sandbox.workspace, "HEAD^")
 
     assert found.is_good
-    assert [(one.sweep, one.trials, one.state) for one in found.sweeps] == [("peak", 3, State.UNSIGNED)]
+    assert [(one.sweep, one.trials, one.state) for one in found.sweeps] == [
+        ("peak", 3, VerificationState.UNSIGNED)
+    ]
 
 
 def test_commits_without_results_are_nobodys_business_here(sandbox: Sandbox, batch: StoredBatch) -> None:
@@ -35,7 +37,7 @@ def test_commits_without_results_are_nobodys_business_here(sandbox: Sandbox, bat
     sandbox.commit("Say hello")
 
     assert since(sandbox, "HEAD^") == (set(), set(), set())
-    with pytest.raises(UsageError, match="nowhere names no commit"):
+    with pytest.raises(UsageError, match="nowhere is not a commit"):
         verify_since(sandbox.workspace, "nowhere")
 
 

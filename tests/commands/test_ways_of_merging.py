@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
-from generator.commands import generate, log, results, retry, show, status, verify
-from generator.commands.collect import Target, collect
-from generator.repo import batches
+from sweepledger.commands import generate, retry, verify
+from sweepledger.commands.collection.results_commit import commit_results
+from sweepledger.commands.reports import log, results, show, status
+from sweepledger.commands.repository.workspace import Target
+from sweepledger.repo import batches
 from tests.commands.test_collect import leave, stored
 from tests.repository import Sandbox
 
@@ -59,7 +61,7 @@ def proposed(sandbox: Sandbox, results: Path) -> Sandbox:
     for index in range(2):
         leave(results, batch, index)
     leave(results, batch, 2, status="failed", reason="exit-1", metrics={})
-    collect(Target(sandbox.workspace.repository, "origin", "main", is_reviewed=True), results, {name})
+    commit_results(Target(sandbox.workspace.repository, "origin", "main", is_reviewed=True), results, {name})
     return sandbox
 
 

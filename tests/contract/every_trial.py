@@ -5,18 +5,19 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from generator import search
-from generator.render.bases import Bases
-from generator.render.overlay import overlay
-from generator.repo import files
-from generator.spec import parse
-from generator.structs.batch import Batch
-from generator.structs.program import Code, Data, Program
-from generator.structs.settings import Limits
-from generator.structs.sweep import Shape, Sweep
+from sweepledger.render.base_files import Bases
+from sweepledger.render.overlay import overlay
+from sweepledger.repo import files
+from sweepledger.search import expansion
+from sweepledger.spec import parse
+from sweepledger.structs.batch import Batch
+from sweepledger.structs.program import Code, Data, Program
+from sweepledger.structs.run_config import Shape
+from sweepledger.structs.settings import SweepLimits
+from sweepledger.structs.sweep import Sweep
 from tests.written_specs import SETTINGS as LIMITED
 
-SETTINGS = replace(LIMITED, limits=Limits())
+SETTINGS = replace(LIMITED, limits=SweepLimits())
 """Every value that a spec may have, at once, is more than any budget."""
 BASES = Bases(files.read_folder(Path(__file__).parents[2] / "base").files)
 
@@ -30,7 +31,7 @@ def digest_of(path: Path) -> str:
         None if found.run.data is None else Data(found.run.data, SETTINGS.datasets[found.run.data].identity)
     )
     program = Program("local", found.command, Code("trainer", "c" * 40), data)
-    batch = Batch(found, 1, None, program, search.expand(found, program), Shape.INDEXED)
+    batch = Batch(found, 1, None, program, expansion.expand(found, program), Shape.INDEXED)
     return overlay(batch, BASES, SETTINGS).tree.digest
 
 

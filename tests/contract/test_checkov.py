@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from generator.formats import yaml
-from generator.repo.files import write_file
-from generator.structs.settings import Controller
-from generator.structs.sweep import Shape
+from sweepledger.formats import yaml
+from sweepledger.storage import write_file
+from sweepledger.structs.run_config import Shape
+from sweepledger.structs.settings import Controller
 from tests.cluster.templates import pods
 from tests.render.building import built
 from tests.render.platforms import (
@@ -35,7 +35,10 @@ IMAGE = "registry.example.org/team/trainer@sha256:" + "a" * 64
 OF_MPI_ALONE = "CKV_K8S_40 Containers should run as a high UID to avoid host conflict"
 """sshd wants the user that MPI's images are made with, and that has number 1000; checkov knows no MPIJob."""
 
-pytestmark = pytest.mark.skipif(not CHECKOV.exists(), reason="skipped: checkov not found; `make checkov`")
+pytestmark = [
+    pytest.mark.full_suite("checkov"),
+    pytest.mark.skipif(not CHECKOV.exists(), reason="skipped: checkov not found; `make checkov`"),
+]
 
 
 @dataclass(frozen=True)

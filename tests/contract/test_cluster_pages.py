@@ -5,14 +5,14 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from generator.commands.bootstrap import Asked, bootstrap
-from generator.formats import yaml
-from generator.structs.settings import Controller
+from sweepledger.commands.scaffold.bootstrap import BootstrapRequest, bootstrap
+from sweepledger.formats import yaml
+from sweepledger.structs.settings import Controller
+from tests.command_line import run_sweep
 from tests.repository import Sandbox
 
 ROOT = Path(__file__).parents[2]
@@ -30,27 +30,26 @@ def three_pools(sandbox: Sandbox) -> Sandbox:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_the_commands_of_a_page_do_what_it_says(page: str, three_pools: Sandbox, tmp_path: Path) -> None:
+def test_the_commands_of_a_page_do_what_it_says(page: str, three_pools: Sandbox) -> None:
     blocks = BLOCK.findall((ROOT / f"docs/how-to/{page}.md").read_text())
     assert blocks
-    tools = tmp_path / "bin"
-    tools.mkdir()
-    (tools / "sweep").write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m generator.cli "$@"\n')
-    (tools / "sweep").chmod(0o755)
-    path = f"{tools}:{Path(sys.executable).parent}:{os.environ['PATH']}"
     identity = {
         f"GIT_{who}_{what}": "a@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
     }
 
     for line in "".join(blocks).splitlines():
-        done = subprocess.run(
-            shlex.split(line),
-            cwd=three_pools.root,
-            env={**os.environ, **identity, "PATH": path, "PYTHONPATH": str(ROOT)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        program, *arguments = shlex.split(line)
+        if program == "sweep":
+            done = run_sweep(*arguments, cwd=three_pools.root)
+        else:
+            done = subprocess.run(
+                [program, *arguments],
+                cwd=three_pools.root,
+                env={**os.environ, **identity},
+                capture_output=True,
+                text=True,
+                check=False,
+            )
         assert done.returncode == 0, f"{line}\n{done.stderr}"
 
     assert three_pools.git("status", "--porcelain") == ""
@@ -61,7 +60,9 @@ def test_the_commands_of_a_page_do_what_it_says(page: str, three_pools: Sandbox,
 def test_every_file_that_a_page_names_is_written(page: str, three_pools: Sandbox) -> None:
     text = (ROOT / f"docs/how-to/{page}.md").read_text()
     controller = Controller.FLUX if "flux" in page else Controller.ARGOCD
-    bootstrap(three_pools.workspace, Asked(controller, "https://git.example/team/sweeps.git", "main"))
+    bootstrap(
+        three_pools.workspace, BootstrapRequest(controller, "https://git.example/team/sweeps.git", "main")
+    )
 
     for name in set(re.findall(r"\bclusters/[a-z./-]+\b", text)):
         assert (three_pools.root / name).exists(), name

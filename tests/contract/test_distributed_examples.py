@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from generator import policy
-from generator.commands.generate import generate
-from generator.repo import kustomize
-from generator.structs.sweep import Shape
+from sweepledger import policy
+from sweepledger.commands.generate import generate
+from sweepledger.repo import kustomize
+from sweepledger.structs.run_config import Shape
 from tests.repository import Sandbox
 
 ROOT = Path(__file__).parents[2]
@@ -32,7 +32,7 @@ def made(sandbox: Sandbox, spec: str) -> tuple[Any, ...]:
     assert generated.batch is not None
     manifests = kustomize.build(sandbox.root / "overlays/active" / generated.batch.name)
     settings = sandbox.workspace.settings
-    assert policy.check(generated.batch.name, settings, manifests, place=spec) == ()
+    assert policy.check_batch(generated.batch.name, settings, manifests, file=spec) == ()
     return tuple(manifest for manifest in manifests if manifest["kind"] != "ConfigMap")
 
 

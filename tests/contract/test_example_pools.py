@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from generator.commands.bootstrap import Asked, bootstrap
-from generator.commands.generate import generate
-from generator.formats import yaml
-from generator.repo import kustomize
-from generator.structs.settings import Controller
+from sweepledger.commands.generate import generate
+from sweepledger.commands.scaffold.bootstrap import BootstrapRequest, bootstrap
+from sweepledger.formats import yaml
+from sweepledger.repo import kustomize
+from sweepledger.structs.settings import Controller
 from tests.repository import Sandbox
 
 EXAMPLE = Path(__file__).parents[2] / "examples/pools"
@@ -49,7 +49,10 @@ def test_each_sweep_waits_in_the_queue_of_its_pool_and_asks_for_its_gpu(example:
 
 
 def test_the_queues_that_the_sweeps_name_are_those_that_bootstrap_makes(example: Sandbox) -> None:
-    bootstrap(example.workspace, Asked(Controller.ARGOCD, "https://git.example/litbit/sweeps.git", "main"))
+    bootstrap(
+        example.workspace,
+        BootstrapRequest(Controller.ARGOCD, "https://git.example/litbit/sweeps.git", "main"),
+    )
 
     samples = yaml.load_all((example.root / "clusters/optional/kueue.yaml").read_bytes())
 

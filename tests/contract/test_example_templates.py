@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import yaml
 
-from generator.commands.check import check
-from generator.commands.generate import generate
-from generator.commands.local import Collected, Options, local
-from generator.formats.hyperparams_yaml import write as hyperparams_yaml
-from generator.repo import batches, kustomize
+from sweepledger.commands.check import check
+from sweepledger.commands.generate import generate
+from sweepledger.commands.local import Options, ResultsPushed, local
+from sweepledger.formats.hyperparams_yaml import write as hyperparams_yaml
+from sweepledger.repo import batches, kustomize
 from tests.repository import Sandbox
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -28,6 +28,8 @@ print("{metric}=" + str(hyperparams["batch_size"] / 1000))
 with open(os.environ["SWEEP_RESULT"], "w") as log:
     log.write("{metric},".replace("_", " ") + str(hyperparams["batch_size"] / 1000) + "\\r\\n")
 '''
+
+SIXTEEN_TRIALS = pytest.mark.full_suite("larger examples")
 
 CASES = {"cifar10": ("cifar10_train.py", "test_acc", 16), "mnist-eidf": ("main.py", "accuracy", 4)}
 
@@ -116,8 +118,15 @@ def test_the_example_passes_every_check(name: str, sandbox: Sandbox) -> None:
 
 
 @pytest.mark.usefixtures("needs_kustomize")
-@pytest.mark.parametrize("shape", ["jobs", "indexed"])
-@pytest.mark.parametrize("name", list(CASES))
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        ("mnist-eidf", "jobs"),
+        ("mnist-eidf", "indexed"),
+        pytest.param("cifar10", "jobs", marks=SIXTEEN_TRIALS),
+        pytest.param("cifar10", "indexed", marks=SIXTEEN_TRIALS),
+    ],
+)
 def test_the_script_finds_its_set_in_either_shape(name: str, shape: str, sandbox: Sandbox) -> None:
     example(sandbox, name)
     (path,) = (sandbox.root / "sweeps").glob("*.yaml")
@@ -132,9 +141,9 @@ def test_the_script_finds_its_set_in_either_shape(name: str, shape: str, sandbox
     sandbox.push()
 
     options = Options(str(sandbox.remote), "main", sandbox.root.parent / "state", once=True)
-    (collected,) = [event for event in local(options) if isinstance(event, Collected)]
+    (collected,) = [event for event in local(options) if isinstance(event, ResultsPushed)]
 
-    outcomes = collected.found.summary.outcomes
+    outcomes = collected.commit.summary.outcomes
     assert len(outcomes) == CASES[name][2]
     for outcome in outcomes:
         metric = outcome.metric(CASES[name][1])

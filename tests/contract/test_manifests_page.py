@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from generator.structs.sweep import Shape
+from sweepledger.structs.run_config import Shape
 from tests.render.building import built, job_of
 from tests.sweeps import BASE, FULL_SETTINGS, a_batch, a_full_sweep
 

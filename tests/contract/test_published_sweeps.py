@@ -2,18 +2,17 @@
 
 import json
 import shutil
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from generator.formats import yaml
-from generator.search import Expansion, explore
+from sweepledger.formats import yaml
+from sweepledger.search import Expansion, explore
+from tests.command_line import run_sweep
 from tests.repository import Sandbox
-from trainer.cifar import CIFAR10
+from trainer.data import CIFAR10
 from trainer.hyperparameters import parse
 
 ROOT = Path(__file__).parents[2]
@@ -42,22 +41,11 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
     return sandbox
 
 
-def sweep(sandbox: Sandbox, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "generator.cli", *arguments],
-        cwd=sandbox.root,
-        env={"PATH": str(Path(sys.executable).parent) + ":/usr/bin:/bin", "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
 def assignments(sandbox: Sandbox, name: str) -> Sequence[Mapping[str, Any]]:
     (parsed,) = sandbox.workspace.sweeps([name])
     found = explore(parsed)
     assert isinstance(found, Expansion)
-    return found.assignments
+    return found.configurations
 
 
 def content(path: str) -> Mapping[str, Any]:
@@ -66,7 +54,7 @@ def content(path: str) -> Mapping[str, Any]:
 
 
 def test_each_plans_its_published_number_of_trials(published: Sandbox) -> None:
-    done = sweep(published, "plan", "--format", "json")
+    done = run_sweep("plan", "--format", "json", cwd=published.root)
 
     assert done.returncode == 0, done.stderr
     assert {plan["name"]: plan["trials"] for plan in json.loads(done.stdout)["data"]["sweeps"]} == {
@@ -77,10 +65,10 @@ def test_each_plans_its_published_number_of_trials(published: Sandbox) -> None:
 
 @pytest.mark.usefixtures("needs_kustomize")
 def test_pending_sweeps_are_no_problem_and_generated_ones_check(published: Sandbox) -> None:
-    pending = sweep(published, "check")
-    made = sweep(published, "generate")
+    pending = run_sweep("check", cwd=published.root)
+    made = run_sweep("generate", cwd=published.root)
     published.commit("Write their batches")
-    checked = sweep(published, "check", "--base", "HEAD~1")
+    checked = run_sweep("check", "--base", "HEAD~1", cwd=published.root)
 
     assert pending.returncode == 0
     assert (pending.stdout + pending.stderr).count("[pending]") == len({*TRIALS, SEARCH})

@@ -57,11 +57,11 @@ def follow(place: Path) -> str:
         for line in block["text"].splitlines():
             argv = shlex.split(line.removeprefix("$ "))
             if argv[0] == "sweep":
-                argv[:1] = [sys.executable, "-m", "generator.cli"]
+                argv[:1] = [sys.executable, "-m", "sweepledger.cli"]
             done = subprocess.run(
                 argv,
                 cwd=place,
-                env={**os.environ, **PERSON, "PYTHONPATH": str(ROOT), "COLUMNS": "160"},
+                env={**os.environ, **PERSON, "PYTHONPATH": str(ROOT / "generator"), "COLUMNS": "160"},
                 capture_output=True,
                 text=True,
                 check=False,
@@ -71,24 +71,24 @@ def follow(place: Path) -> str:
     return said
 
 
-@pytest.mark.slow
+@pytest.mark.full_suite("whole tutorials")
 def test_five_rounds_on_real_digits_go_by_themselves_from_one_spec_to_the_last_results_commit(
     place: Path,
 ) -> None:
     said = follow(place)
 
     subjects = git(place, "log", "--reverse", "--format=%s").splitlines()
-    assert subjects[:2] == ["Start", "Ask for a search"]
+    assert subjects[:2] == ["Start", "Add the sweep digits"]
     assert [line.partition(":")[0] for line in subjects[2:]] == ["results(digits)"] * 5
-    assert "Next: none (rounds: 5 rounds were asked for)" in git(place, "log", "-1", "--format=%B")
+    assert "Next: none (rounds: all 5 rounds are recorded)" in git(place, "log", "-1", "--format=%B")
     with (place / "results/digits/summary.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert [row["status"] for row in rows] == ["ok"] * 10
     assert len({row["trial"] for row in rows}) == 10
     assert max(float(row["metrics.test_accuracy"]) for row in rows) > 0.8
     assert "round 5, tpe" in said
-    assert "digits: over: rounds: 5 rounds were asked for" in said
-    assert "10 trials of rounds 1 to 5 weigh as they are" in said
+    assert "digits: ended: rounds: all 5 rounds are recorded" in said
+    assert "10 trials of rounds 1 to 5 are used" in said
 
 
 def test_every_test_that_the_page_names_is_there() -> None:

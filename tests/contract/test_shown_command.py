@@ -10,13 +10,14 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generator.formats import launch, table
-from generator.formats.table import Row, Table
-from generator.render.values import arguments, environment
-from generator.structs.batch import Batch
-from generator.structs.domain import Constant
-from generator.structs.space import Parameter, SearchSpace
-from generator.structs.sweep import Grid, Shape
+from sweepledger.formats import hyperparams_csv, launch_json
+from sweepledger.formats.hyperparams_csv import Row, Table
+from sweepledger.render.command import trial_arguments, trial_environment
+from sweepledger.structs.batch import Batch
+from sweepledger.structs.domain import Constant
+from sweepledger.structs.run_config import Shape
+from sweepledger.structs.search_block import GridSearch
+from sweepledger.structs.space import Parameter, SearchSpace
 from tests.sweeps import BASE, SETTINGS, a_batch, a_sweep
 
 NAMES = ("rate", "label", "sizes.first", "flag")
@@ -61,9 +62,9 @@ def filled_in(text: str) -> str:
 def read_back(batch: Batch) -> tuple[Mapping[str, Any], Any, Table]:
     """Give launch.json and the first row, as the launcher reads them."""
     rows = [Row(trial.id, trial.assignment, trial.replicate) for trial in batch.trials]
-    columns = table.columns(batch.columns, rows)
-    written = Table(columns, table.shards(rows, columns))
-    read = json.loads(launch.write("lr-b1-00000000", batch, SETTINGS, written, banner=""))
+    columns = hyperparams_csv.choose_columns(batch.columns, rows)
+    written = Table(columns, hyperparams_csv.split_rows(rows, columns))
+    read = json.loads(launch_json.write("lr-b1-00000000", batch, SETTINGS, written, banner=""))
     line = written.shards[0].text.split("\n")[1]
     _, values = launcher().parse_line(line, [(column.name, str(column.type)) for column in columns])
     return read, values, written
@@ -79,7 +80,7 @@ def test_the_shown_command_and_variables_are_those_that_the_launcher_works_out(
     space = SearchSpace(
         tuple(Parameter(name, Constant(value)) for name, value in zip(NAMES, values, strict=True))
     )
-    sweep = a_sweep(blocks=(Grid(space),), command=("train", *command))
+    sweep = a_sweep(blocks=(GridSearch(space),), command=("train", *command))
     batch = a_batch(Shape.JOBS, sweep=sweep)
     (trial,) = batch.trials
     read, found, written = read_back(batch)
@@ -90,8 +91,8 @@ def test_the_shown_command_and_variables_are_those_that_the_launcher_works_out(
         "seed": str(read["seed_base"]),
     }
 
-    shown = [filled_in(argument) for argument in arguments(batch, trial)]
-    variables = {one["name"]: filled_in(one["value"]) for one in environment(trial, written.columns)}
+    shown = [filled_in(argument) for argument in trial_arguments(batch, trial)]
+    variables = {one["name"]: filled_in(one["value"]) for one in trial_environment(trial, written.columns)}
 
     assert shown == launcher().expand(launcher().for_reviewers(read["command"]), found, single, {})
     assert variables == launcher().parameter_variables(found, read["columns"])
@@ -101,7 +102,7 @@ def test_what_only_the_pod_can_know_is_shown_in_angle_brackets() -> None:
     sweep = a_sweep(command=("train", "--home=${envvar:HOME}", "${args_json_file}", "${seed}"))
     batch = a_batch(Shape.JOBS, sweep=sweep)
 
-    assert arguments(batch, batch.trials[0]) == [
+    assert trial_arguments(batch, batch.trials[0]) == [
         "train",
         "--home=<envvar:HOME>",
         "<args_json_file>",

@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 
-from generator import search
-from generator.search import Expansion
-from generator.spec import parse, parse_settings
-from generator.structs.settings import Settings
-from generator.structs.sweep import Sweep
+from sweepledger import search
+from sweepledger.search import Expansion
+from sweepledger.spec import parse, parse_settings
+from sweepledger.structs.settings import Settings
+from sweepledger.structs.sweep import Sweep
 from tests.written_specs import SETTINGS
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/spec.md").read_text()
-SCHEMA = json.loads((ROOT / "generator/schemas/sweep.schema.json").read_text())
+SCHEMA = json.loads((ROOT / "generator/sweepledger/schemas/sweep.schema.json").read_text())
 
 SETTINGS_PAGE = (ROOT / "docs/settings.md").read_text()
-SETTINGS_SCHEMA = json.loads((ROOT / "generator/schemas/settings.schema.json").read_text())
+SETTINGS_SCHEMA = json.loads((ROOT / "generator/sweepledger/schemas/settings.schema.json").read_text())
 
 EXAMPLES = re.findall(r"^### (.+?)\n|^```yaml\n(.*?)^```|^```csv\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 
@@ -77,7 +77,7 @@ def test_an_example_makes_as_many_trials_as_it_says(text: str, tables: list[str]
     assert not found.warnings
     promised = re.match(r"# (\d+) trials", text)
     if promised:
-        assert len(found.assignments) * sweep.replicates == int(promised[1])
+        assert len(found.configurations) * sweep.replicates == int(promised[1])
 
 
 def keys(schema: dict[str, Any], path: str = "") -> Iterator[str]:

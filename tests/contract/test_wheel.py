@@ -20,15 +20,17 @@ def test_the_wheel_carries_the_generator_and_base_and_nothing_else(tmp_path: Pat
         names = archive.namelist()
         archive.extractall(tmp_path / "site")
 
-    assert {name.partition("/")[0] for name in names} == {"generator", "sweepledger-0.1.0.dist-info"}
-    assert {"generator/base/launcher/v1/launch.py", "generator/base/trial/v1/job.yaml"} <= set(names)
-    assert {"generator/schemas/sweep.schema.json", "generator/workflows/.github/workflows/check.yaml"} <= set(
-        names
-    )
+    assert {name.partition("/")[0] for name in names} == {"sweepledger", "sweepledger-0.1.0.dist-info"}
+    assert {"sweepledger/base/launcher/v1/launch.py", "sweepledger/base/trial/v1/job.yaml"} <= set(names)
+    assert {
+        "sweepledger/schemas/sweep.schema.json",
+        "sweepledger/workflows/.github/workflows/check.yaml",
+    } <= set(names)
     assert not [name for name in names if "__pycache__" in name]
 
     code = (
-        "from generator.repo.bases import base_folder as b; print((b() / 'jobs/v1/job.yaml').is_file(), b())"
+        "from sweepledger.repo.package_data import base_folder as base\n"
+        "print((base() / 'jobs/v1/job.yaml').is_file(), base())"
     )
     done = subprocess.run(
         [sys.executable, "-P", "-c", code],

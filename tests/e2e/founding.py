@@ -106,7 +106,7 @@ def found(ground: Ground) -> Team:
 
 
 def _initialise(team: Team, ground: Ground, url: str) -> None:
-    command = [sys.executable, "-m", "generator.cli", "init", str(team.root)]
+    command = [sys.executable, "-m", "sweepledger.cli", "init", str(team.root)]
     team.root.parent.mkdir(exist_ok=True)
     here = Path(__file__).parents[2]
     environment = team.environment()

@@ -98,7 +98,7 @@ def granted(machine: Machine, name: str, *roles: str) -> Account:
 def founded(ground: Ground, person: Account) -> Team:
     """Found a second team in the cluster, up to the commit that holds its platform; apply nothing."""
     team = Team(ground.machine.folder / NAMESPACE, ground.forge, person.server, ground.controller)
-    init = [sys.executable, "-m", "generator.cli", "init", str(team.root)]
+    init = [sys.executable, "-m", "sweepledger.cli", "init", str(team.root)]
     subprocess.run(init, cwd=HERE, env=team.environment(), check=True, capture_output=True)
     url = ground.forge.create(NAMESPACE)
     team.git("remote", "add", "origin", ground.forge.url(NAMESPACE, user=PERSON))

@@ -76,7 +76,7 @@ class Team:
 
     def sweep(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         """Run the command `sweep` in the clone, as a person."""
-        return self.run([sys.executable, "-m", "generator.cli", *arguments], check=check)
+        return self.run([sys.executable, "-m", "sweepledger.cli", *arguments], check=check)
 
     def git(self, *arguments: str, check: bool = True) -> str:
         """Run git in the clone, as a person."""

@@ -34,7 +34,7 @@ def test_the_page_on_trying_a_cluster_and_the_tutorial_in_its_shell_lead_to_resu
     team.until_idle()
     team.pull()
     page, tutorial = sections(PAGE), sections(TUTORIAL)
-    assert "Leave out the two lines of the virtual environment" in (DOCS / PAGE).read_text()
+    assert "Omit the two lines of the virtual environment" in (DOCS / PAGE).read_text()
     assert f"write `{CLONED}`" in (DOCS / TUTORIAL).read_text()
     ana = person(team)
 

@@ -137,7 +137,7 @@ def test_a_person_finds_by_a_clone_what_the_cluster_asked_for(team: Team, asked:
     done = team.sweep("next", "rates", "--explain", check=False)
 
     assert done.returncode == 6, done.stderr
-    assert "over: rounds" in done.stdout
+    assert "ended: rounds" in done.stdout
     told = team.sweep("log", "rates").stdout
     assert f"round {ROUNDS}, tpe" in told
 

@@ -8,20 +8,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from generator.engine.local import manifests
-from generator.engine.local.engine import LocalEngine
-from generator.engine.local.events import Event, PodEnded
-from generator.engine.local.launching import Desired
-from generator.engine.local.quantities import Resources
-from generator.engine.local.workload import BatchSpec
-from generator.formats import json
-from generator.formats import record as record_format
-from generator.structs.record import Record
+from sweepledger.engine.local import manifests
+from sweepledger.engine.local.engine import LocalEngine
+from sweepledger.engine.local.events import EngineEvent, PodEnded
+from sweepledger.engine.local.job_spec import BatchSpec, ResourceAmounts
+from sweepledger.engine.local.pods import DesiredBatch
+from sweepledger.formats import json
+from sweepledger.formats import record_json as record_format
+from sweepledger.structs.record import Record
 
 HERE = Path(__file__).parent
 PROGRAM = "ab" * 32
 CODE = "cd" * 20
-ROOMY = Resources(milli_cpus=64_000, memory=1 << 40, gpus=0)
+ROOMY = ResourceAmounts(milli_cpus=64_000, memory=1 << 40, gpus=0)
 """A machine on which only `parallelism` limits."""
 
 HARDENING: dict[str, Any] = {
@@ -44,6 +43,7 @@ def config_maps(name: str, does: Iterable[str]) -> list[dict[str, Any]]:
         "program": PROGRAM,
         "code": CODE,
         "data": None,
+        "columns": [],
         "shards": [{"file": "hyperparams.csv", "first": 0, "count": table.count("\n") - 1, "digest": "-"}],
         "seed_base": 0,
     }
@@ -204,7 +204,7 @@ def name_of(made: list[dict[str, Any]]) -> str:
 
 def parsed(made: list[dict[str, Any]]) -> BatchSpec:
     """Parse manifests that must be right."""
-    batch = manifests.parse(name_of(made), made)
+    batch = manifests.parse_batch(name_of(made), made)
     assert isinstance(batch, BatchSpec), batch
     return batch
 
@@ -214,7 +214,7 @@ class Machine:
     """A folder in which an engine can be run again and again."""
 
     root: Path
-    events: list[Event] = field(default_factory=list)
+    events: list[EngineEvent] = field(default_factory=list)
 
     @property
     def state(self) -> Path:
@@ -225,11 +225,11 @@ class Machine:
         """Start an engine on a machine with room."""
         return LocalEngine(self.state, **{"capacity": ROOMY, **changes})
 
-    def desired(self, made: list[dict[str, Any]]) -> Desired:
+    def desired(self, made: list[dict[str, Any]]) -> DesiredBatch:
         """Give a batch its locked code."""
         code = self.root / "locked code"
         code.mkdir(exist_ok=True)
-        return Desired(parsed(made), code)
+        return DesiredBatch(parsed(made), code)
 
     def drive(
         self,
@@ -237,11 +237,11 @@ class Machine:
         *batches: list[dict[str, Any]],
         until: Callable[[], object] | None = None,
         seconds: float = 20.0,
-    ) -> list[Event]:
+    ) -> list[EngineEvent]:
         """Step until all is settled, or until something holds."""
         desired = [self.desired(made) for made in batches]
         give_up = time.monotonic() + seconds
-        happened: list[Event] = []
+        happened: list[EngineEvent] = []
         while time.monotonic() < give_up:
             happened += engine.step(desired)
             if engine.is_settled if until is None else until():
@@ -250,7 +250,7 @@ class Machine:
             engine.wait(0.05)
         raise AssertionError(f"not settled after {seconds} s: {happened}")
 
-    def run(self, *batches: list[dict[str, Any]], **changes: Any) -> list[Event]:
+    def run(self, *batches: list[dict[str, Any]], **changes: Any) -> list[EngineEvent]:
         """Run batches to their end."""
         with self.engine(**changes) as engine:
             return self.drive(engine, *batches)
@@ -288,6 +288,6 @@ class Machine:
                 yield f"{entry.name}: {seen[-200:]!r}"
 
 
-def ends(happened: Iterable[Event]) -> list[PodEnded]:
+def ends(happened: Iterable[EngineEvent]) -> list[PodEnded]:
     """Keep the ends of pods."""
     return [event for event in happened if isinstance(event, PodEnded)]

@@ -20,7 +20,7 @@ def arm(place: str) -> None:
     """Make the N-th call of a function the end of this process."""
     path, _, number = place.partition(":")
     module, *owners, name = path.split(".")
-    owner = importlib.import_module(f"generator.engine.local.{module}")
+    owner = importlib.import_module(f"sweepledger.engine.local.{module}")
     for inner in owners:
         owner = getattr(owner, inner)
     real = getattr(owner, name)

@@ -92,7 +92,7 @@ def fill(mebibytes: str) -> None:
     time.sleep(300)
 
 
-def kill_warden(_: str) -> None:
+def kill_supervisor(_: str) -> None:
     """Take the guard away."""
     os.kill(os.getppid(), signal.SIGKILL)
     time.sleep(300)
@@ -155,7 +155,7 @@ VERBS = {
     "fail-first": fail_first,
     "vanish": lambda argument: os._exit(int(argument)),
     "killed": lambda _: os.kill(os.getpid(), signal.SIGKILL),
-    "kill-warden": kill_warden,
+    "kill-supervisor": kill_supervisor,
     "setsid": lambda _: sleeper(double_fork=False),
     "orphan": lambda _: sleeper(double_fork=True),
     "hold": hold,

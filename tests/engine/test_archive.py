@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from generator.engine.cluster import archive
-from generator.engine.cluster.archive import Refused, unpack
-from generator.repo import volume
+from sweepledger.engine.cluster import archive
+from sweepledger.engine.cluster.archive import ArchiveError, unpack
+from sweepledger.formats.record_json import LARGEST_TRIAL_FILE
 
 END = bytes(2 * archive.BLOCK)
 
@@ -63,14 +63,14 @@ def test_records_and_output_are_unpacked(tmp_path: Path) -> None:
         member("./0/evil.sh"),
         member("./٣/evil.json"),
         member("./0/" + "e" * 200 + "evil.json"),
-        member("./0/evil.out", size=archive.LARGEST_FILE + 1),
+        member("./0/evil.out", size=LARGEST_TRIAL_FILE + 1),
     ],
     ids=[
         *("above", "absolute", "through", "symlink", "link", "device", "pipe", "other", "foreign-digits"),
         *("long", "large"),
     ],
 )
-def test_nothing_else_that_a_trial_left_is_and_what_follows_it_is_not_lost(
+def test_other_files_of_a_trial_are_ignored_and_later_ones_unpacked(
     hostile: tarfile.TarInfo, tmp_path: Path
 ) -> None:
     sent = packed(hostile, member("./1/good.json"))
@@ -80,13 +80,12 @@ def test_nothing_else_that_a_trial_left_is_and_what_follows_it_is_not_lost(
 
 
 def test_a_trial_may_fill_its_limits_and_no_more(tmp_path: Path) -> None:
-    sent = packed(member("./0/a.out", size=archive.LARGEST_FILE))
+    sent = packed(member("./0/a.out", size=LARGEST_TRIAL_FILE))
 
     assert unpack(io.BytesIO(sent), tmp_path) == 1
-    assert volume.LARGEST_FILE == archive.LARGEST_FILE
 
 
-def test_extended_headers_that_change_nothing_are_passed_over(tmp_path: Path) -> None:
+def test_extended_headers_that_change_nothing_are_ignored(tmp_path: Path) -> None:
     sent = packed(extended(mtime="1.5", comment="hello"), form=tarfile.PAX_FORMAT)
 
     assert unpack(io.BytesIO(sent), tmp_path) == 1
@@ -98,26 +97,26 @@ def test_extended_headers_that_change_nothing_are_passed_over(tmp_path: Path) ->
         (b"tar: command not found" * 100, "header"),
         (packed(member("./0/a.json"), member("./0/a.json")), "0/a.json twice"),
         (packed(member("./0/a.json"), member("0/a.json")), "0/a.json twice"),
-        (packed(member("./0/a.json"))[:700], "cut off"),
-        (packed(member("./0/a.json"))[:1024], "cut off"),
-        (b"", "cut off"),
-        (header(tarfile.REGTYPE, 10**12) + END, "cut off"),
+        (packed(member("./0/a.json"))[:700], "truncated"),
+        (packed(member("./0/a.json"))[:1024], "truncated"),
+        (b"", "truncated"),
+        (header(tarfile.REGTYPE, 10**12) + END, "truncated"),
         (header(tarfile.REGTYPE, -(10**9)) + END, "bytes"),
         (header(tarfile.GNUTYPE_SPARSE, 512) + END, "sparse"),
-        (header(tarfile.XHDTYPE, 10**12) + END, "a header has 1000000000000 bytes"),
-        (header(tarfile.XGLTYPE, 10**12) + END, "a header has 1000000000000 bytes"),
-        (header(tarfile.GNUTYPE_LONGNAME, 10**12) + END, "cut off"),
+        (header(tarfile.XHDTYPE, 10**12) + END, "an extended header has 1000000000000 bytes"),
+        (header(tarfile.XGLTYPE, 10**12) + END, "an extended header has 1000000000000 bytes"),
+        (header(tarfile.GNUTYPE_LONGNAME, 10**12) + END, "truncated"),
         (packed(extended(GNU_sparse_size="2000000000"), form=tarfile.PAX_FORMAT), "sparse"),
         (packed(extended(GNU_sparse_realsize="1000000000000"), form=tarfile.PAX_FORMAT), "sparse"),
-        (packed(extended(size="1000000000000"), form=tarfile.PAX_FORMAT), "size is not what its header says"),
+        (packed(extended(size="1000000000000"), form=tarfile.PAX_FORMAT), "size differs from its header"),
     ],
     ids=[
         *("text", "twice", "twice-otherwise", "cut-content", "no-end", "nothing", "promised", "negative"),
         *("sparse", "extension", "global-extension", "long-name", "pax-sparse", "pax-terabyte", "pax-size"),
     ],
 )
-def test_what_no_trial_brings_about_is_refused(sent: bytes, why: str, tmp_path: Path) -> None:
-    with pytest.raises(Refused, match=why):
+def test_archives_that_no_trial_can_cause_are_refused(sent: bytes, why: str, tmp_path: Path) -> None:
+    with pytest.raises(ArchiveError, match=why):
         unpack(io.BytesIO(sent), tmp_path)
 
     assert sum(path.stat().st_size for path in tmp_path.rglob("*.json")) <= 1
@@ -147,16 +146,16 @@ def little_memory() -> Iterator[None]:
 @pytest.mark.parametrize(
     "kind", [tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.DIRTYPE], ids=["pax", "long", "folder"]
 )
-def test_headers_without_end_take_neither_memory_nor_stack(
+def test_endless_headers_use_neither_memory_nor_stack(
     kind: bytes, tmp_path: Path, little_memory: None
 ) -> None:
-    with pytest.raises(Refused, match="cut off"):
+    with pytest.raises(ArchiveError, match="truncated"):
         unpack(Endless(header(kind, 0), 8 << 20), tmp_path)
 
 
-def test_files_without_end_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_endless_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archive, "MOST_FILES", 10)
     sent = packed(*(member(f"./{number}/a.json") for number in range(11)))
 
-    with pytest.raises(Refused, match="more than 10 files"):
+    with pytest.raises(ArchiveError, match="more than 10 files"):
         unpack(io.BytesIO(sent), tmp_path)

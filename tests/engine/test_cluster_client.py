@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from generator.engine.cluster import kubectl, submission
-from generator.engine.cluster.health import State, claim
-from generator.engine.cluster.kubectl import ClusterError, Kubectl
-from generator.errors import ToolError
-from generator.structs.labels import QUEUE_LABEL
+from sweepledger.engine.cluster import kubectl, submission
+from sweepledger.engine.cluster.health import HealthStatus, check_claim
+from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
+from sweepledger.errors import ToolError
+from sweepledger.structs.kubernetes import QUEUE_LABEL
 
 
 def program(path: Path, script: str) -> str:
@@ -42,7 +42,7 @@ def test_a_hanging_kubectl_is_stopped(tmp_path: Path, monkeypatch: pytest.Monkey
     ],
     ids=["not-found", "unknown-kind", "forbidden", "exists", "unreachable"],
 )
-def test_kubectls_own_words_are_told_with_a_reason(
+def test_an_error_has_kubectls_message_and_a_reason(
     said: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KUBECTL", program(tmp_path / "kubectl", f"echo '{said}' >&2; exit 1"))
@@ -55,7 +55,7 @@ def test_kubectls_own_words_are_told_with_a_reason(
     assert "--context=mine" in str(caught.value)
 
 
-def test_a_claim_of_one_node_is_no_claim_for_many() -> None:
+def test_a_claim_for_one_node_is_wrong_for_a_pool_of_several() -> None:
     found = {
         "kind": "PersistentVolumeClaim",
         "metadata": {"name": "results"},
@@ -63,31 +63,35 @@ def test_a_claim_of_one_node_is_no_claim_for_many() -> None:
         "status": {"phase": "Bound"},
     }
 
-    assert claim(found, nodes=2).state is State.WRONG
-    assert claim(found, nodes=1).state is State.OK
+    assert check_claim(found, nodes=2).state is HealthStatus.WRONG
+    assert check_claim(found, nodes=1).state is HealthStatus.OK
 
 
-def test_the_queue_of_the_pool_comes_before_the_clusters_usual_one() -> None:
+def test_the_queue_of_the_pool_comes_before_that_of_the_cluster() -> None:
     labels = {QUEUE_LABEL: "fast"}
     job = {"kind": "Job", "metadata": {"name": "a", "labels": labels}, "spec": {}}
 
-    assert submission.turned(job, ttl=60, queue="usual")["metadata"]["labels"] == labels
+    assert submission.prepare_manifest(job, ttl=60, queue="usual")["metadata"]["labels"] == labels
 
 
-def test_every_container_gets_requests_and_limits_init_containers_too() -> None:
+def test_all_containers_and_init_containers_get_requests_and_limits() -> None:
     pod = {"initContainers": [{"name": "clone"}], "containers": [{"name": "trial"}]}
     job = {"kind": "Job", "metadata": {"name": "a"}, "spec": {"template": {"spec": pod}}}
 
-    made = submission.turned(job, ttl=60, queue="usual")["spec"]["template"]["spec"]
+    made = submission.prepare_manifest(job, ttl=60, queue="usual")["spec"]["template"]["spec"]
 
     for container in (*made["initContainers"], *made["containers"]):
-        assert container["resources"]["requests"] == container["resources"]["limits"] == submission.MODEST
+        assert (
+            container["resources"]["requests"]
+            == container["resources"]["limits"]
+            == submission.DEFAULT_LIMITS
+        )
 
 
 @pytest.mark.parametrize(
     ("server", "is_old"), [("v1.28.9", True), ("v1.29.0", False), ("v1.30.2+k3s1", False)]
 )
-def test_a_server_that_would_drop_limits_by_index_is_too_old(server: str, *, is_old: bool) -> None:
+def test_a_server_without_limits_per_index_is_too_old(server: str, *, is_old: bool) -> None:
     job = {"kind": "Job", "metadata": {"name": "a"}, "spec": {"backoffLimitPerIndex": 1}}
 
     assert submission.is_too_old(server, [job]) is is_old

@@ -8,14 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from generator.engine.local import events
-from generator.engine.local.events import JobCreated, JobFinished, JobPruned, PodEnded, PodStarted, Progress
-from generator.engine.local.observed import Condition
-from generator.engine.local.quantities import Resources
-from generator.engine.local.store import conditions
-from generator.errors import RepositoryError, StorageError
-from generator.formats import record as record_format
-from generator.structs.record import Status
+from sweepledger.engine.local import events
+from sweepledger.engine.local.events import (
+    BatchProgress,
+    JobCreated,
+    JobFinished,
+    JobPruned,
+    PodEnded,
+    PodStarted,
+)
+from sweepledger.engine.local.job_controller import JobCondition
+from sweepledger.engine.local.job_spec import ResourceAmounts
+from sweepledger.engine.local.store import batch_conditions
+from sweepledger.errors import RepositoryError, StorageError
+from sweepledger.formats import record_json as record_format
+from sweepledger.structs.record import Status
 from tests.engine.batches import Machine, ends, indexed, jobs, name_of, trial
 
 
@@ -28,19 +35,19 @@ def test_a_batch_runs_to_its_end(machine: Machine) -> None:
     assert sorted(machine.starts(made)) == [0, 1, 2]
     assert happened[0] == JobCreated("lr-b1-00000001", "lr-b1-00000001")
     assert happened[-1] == JobFinished(
-        "lr-b1-00000001", "lr-b1-00000001", Condition.COMPLETE, "CompletionsReached"
+        "lr-b1-00000001", "lr-b1-00000001", JobCondition.COMPLETE, "CompletionsReached"
     )
-    assert conditions(machine.state) == {"lr-b1-00000001": Condition.COMPLETE}
+    assert batch_conditions(machine.state) == {"lr-b1-00000001": JobCondition.COMPLETE}
     assert list((machine.state / "pods").iterdir()) == []
 
 
-def test_the_ends_of_pods_tell_trial_and_metrics(machine: Machine) -> None:
+def test_events_of_ended_pods_contain_trial_and_metrics(machine: Machine) -> None:
     (ended,) = ends(machine.run(indexed([""])))
 
     assert (ended.attempt.trial, ended.attempt.number, dict(ended.metrics)) == (trial(0), 1, {"score": 0.0})
 
 
-def test_the_trial_sees_folders_where_the_manifest_names_paths(machine: Machine) -> None:
+def test_the_trial_gets_folders_for_the_paths_in_the_manifest(machine: Machine) -> None:
     made = indexed(["", ""])
 
     machine.run(made)
@@ -57,7 +64,7 @@ def test_the_trial_sees_folders_where_the_manifest_names_paths(machine: Machine)
     assert "PYTEST_CURRENT_TEST" not in environment
 
 
-def test_locked_code_stays_as_git_has_it(machine: Machine) -> None:
+def test_the_code_tree_stays_unchanged(machine: Machine) -> None:
     machine.run(indexed([""]))
 
     assert list((machine.root / "locked code").iterdir()) == []
@@ -72,7 +79,7 @@ def test_a_second_run_starts_nothing(machine: Machine) -> None:
     assert len(machine.starts(made)) == 2
 
 
-def test_records_are_the_truth_even_without_the_state(machine: Machine) -> None:
+def test_results_are_read_from_records_without_the_state_file(machine: Machine) -> None:
     made = indexed(["", "exit:42", "exit:1"])
     machine.run(made)
     (machine.state / "state.json").unlink()
@@ -83,7 +90,7 @@ def test_records_are_the_truth_even_without_the_state(machine: Machine) -> None:
     assert len(machine.starts(made)) == 3
 
 
-def test_a_result_that_appears_meanwhile_is_seen_before_its_pod_is_started(machine: Machine) -> None:
+def test_a_result_that_appears_meanwhile_prevents_the_start_of_its_pod(machine: Machine) -> None:
     made, elsewhere = indexed(["wait-for:go", ""], parallelism=1), Machine(machine.root / "elsewhere")
     elsewhere.root.mkdir()
     (elsewhere.state / "results" / name_of(made)).mkdir(parents=True)
@@ -98,10 +105,10 @@ def test_a_result_that_appears_meanwhile_is_seen_before_its_pod_is_started(machi
         machine.drive(engine, made)
 
     assert machine.starts(made) == [0]
-    assert conditions(machine.state) == {name_of(made): Condition.COMPLETE}
+    assert batch_conditions(machine.state) == {name_of(made): JobCondition.COMPLETE}
 
 
-def test_a_launcher_that_finds_the_work_done_leaves_no_second_record(machine: Machine) -> None:
+def test_a_launcher_that_finds_a_result_leaves_no_second_record(machine: Machine) -> None:
     made, elsewhere = indexed(["wait-for:go vanish:0"]), Machine(machine.root / "elsewhere")
     elsewhere.root.mkdir()
     results = machine.state / "results" / name_of(made)
@@ -119,7 +126,7 @@ def test_a_launcher_that_finds_the_work_done_leaves_no_second_record(machine: Ma
     assert [one.uid for one in machine.records(made, 0)] == [record.uid]
 
 
-def test_parallelism_bounds_what_runs_at_a_time(machine: Machine) -> None:
+def test_parallelism_limits_the_running_pods(machine: Machine) -> None:
     made = indexed(["sleep:0.1"] * 5, parallelism=2)
 
     happened = machine.run(made)
@@ -132,16 +139,18 @@ def test_parallelism_bounds_what_runs_at_a_time(machine: Machine) -> None:
     assert [event.attempt.index for event in happened if isinstance(event, PodStarted)] == [0, 1, 2, 3, 4]
 
 
-def test_slots_bound_what_runs_at_a_time(machine: Machine) -> None:
+def test_slots_limit_the_running_pods(machine: Machine) -> None:
     made = jobs(["sleep:0.05"] * 3)
 
     with machine.engine(slots=1) as engine:
         engine.step([machine.desired(made)])
-        assert engine.progress() == {name_of(made): Progress(total=3, ok=0, diverged=0, failed=0, running=1)}
+        assert engine.progress() == {
+            name_of(made): BatchProgress(total=3, ok=0, diverged=0, failed=0, running=1)
+        }
         machine.drive(engine, made)
 
 
-def test_a_failed_trial_is_tried_again_and_told_so(machine: Machine) -> None:
+def test_a_failed_trial_is_retried_with_its_number_of_failures(machine: Machine) -> None:
     made = indexed(["fail-first:1"], retries=2)
 
     happened = machine.run(made)
@@ -150,30 +159,30 @@ def test_a_failed_trial_is_tried_again_and_told_so(machine: Machine) -> None:
         (Status.FAILED, 1),
         (Status.OK, 2),
     ]
-    assert [event.index for event in happened if isinstance(event, events.Waiting)] == [0]
+    assert [event.index for event in happened if isinstance(event, events.RetryScheduled)] == [0]
     assert [record.attempt for record in machine.records(made, 0)] == [1, 2]
-    assert conditions(machine.state) == {name_of(made): Condition.COMPLETE}
+    assert batch_conditions(machine.state) == {name_of(made): JobCondition.COMPLETE}
 
 
-def test_retries_end(machine: Machine) -> None:
+def test_retries_are_limited(machine: Machine) -> None:
     made = indexed(["exit:3", ""], retries=1)
 
     happened = machine.run(made)
 
     assert [event.reason for event in ends(happened) if event.attempt.index == 0] == ["exit-3", "exit-3"]
-    assert conditions(machine.state) == {name_of(made): Condition.FAILED}
+    assert batch_conditions(machine.state) == {name_of(made): JobCondition.FAILED}
 
 
-def test_an_exit_code_counts_for_more_than_the_reason_in_the_record(machine: Machine) -> None:
+def test_the_exit_code_overrides_the_reason_in_the_record(machine: Machine) -> None:
     made = indexed(["odd:43", ""], retries=3, parallelism=1)
 
     happened = machine.run(made)
 
-    assert happened[-1] == JobFinished(name_of(made), name_of(made), Condition.FAILED, "PodFailurePolicy")
+    assert happened[-1] == JobFinished(name_of(made), name_of(made), JobCondition.FAILED, "PodFailurePolicy")
     assert machine.starts(made) == [0]
 
 
-def test_bad_hyperparameters_are_not_tried_again(machine: Machine) -> None:
+def test_bad_hyperparameters_are_not_retried(machine: Machine) -> None:
     made = indexed(["exit:42", ""], retries=3)
 
     happened = machine.run(made)
@@ -190,7 +199,7 @@ def test_a_bad_sweep_stops_an_indexed_batch(machine: Machine) -> None:
     happened = machine.run(made)
 
     assert sorted(machine.starts(made)) == [0, 1, 2]
-    assert happened[-1] == JobFinished(name_of(made), name_of(made), Condition.FAILED, "PodFailurePolicy")
+    assert happened[-1] == JobFinished(name_of(made), name_of(made), JobCondition.FAILED, "PodFailurePolicy")
     assert {record.reason for index in (1, 2) for record in machine.records(made, index)} == {"stopped"}
 
 
@@ -199,9 +208,9 @@ def test_a_bad_sweep_stops_all_jobs_of_its_batch_and_no_other(machine: Machine) 
 
     machine.run(made, other)
 
-    assert conditions(machine.state) == {
-        name_of(other): Condition.COMPLETE,
-        name_of(made): Condition.FAILED,
+    assert batch_conditions(machine.state) == {
+        name_of(other): JobCondition.COMPLETE,
+        name_of(made): JobCondition.FAILED,
     }
 
 
@@ -211,18 +220,18 @@ def test_a_batch_of_jobs_is_finished_when_all_its_jobs_are(machine: Machine) -> 
     with machine.engine() as engine:
         machine.drive(engine, made, until=lambda: machine.records(made, 0))
         engine.step([machine.desired(made)])
-        assert conditions(machine.state) == {name_of(made): None}
+        assert batch_conditions(machine.state) == {name_of(made): None}
         (machine.state / "results" / name_of(made) / "go").touch()
         machine.drive(engine, made)
 
-    assert conditions(machine.state) == {name_of(made): Condition.COMPLETE}
+    assert batch_conditions(machine.state) == {name_of(made): JobCondition.COMPLETE}
 
 
 @pytest.mark.parametrize(
     ("does", "status", "reason", "said"),
     [
         ("killed", Status.FAILED, "killed", ""),
-        ("kill-warden", Status.FAILED, "killed", "its warden was killed"),
+        ("kill-supervisor", Status.FAILED, "killed", "its supervisor was killed"),
         ("say:why vanish:3", Status.FAILED, "exit-3", "why"),
         ("vanish:0", Status.FAILED, "no-record", ""),
         ("vanish:42", Status.DIVERGED, "bad-hyperparameters", ""),
@@ -231,7 +240,7 @@ def test_a_batch_of_jobs_is_finished_when_all_its_jobs_are(machine: Machine) -> 
         ("vanish:139", Status.FAILED, "signal-11", ""),
     ],
 )
-def test_a_pod_without_a_record_is_given_one(
+def test_the_engine_writes_the_record_of_a_pod_without_one(
     machine: Machine, does: str, status: Status, reason: str, said: str
 ) -> None:
     made = indexed([does])
@@ -241,10 +250,10 @@ def test_a_pod_without_a_record_is_given_one(
     (record,) = machine.records(made, 0)
     assert (record.status, record.reason) == (ended.status, ended.reason) == (status, reason)
     assert (record.trial, record.index, record.attempt, record.uid) == (trial(0), 0, 1, ended.attempt.uid)
-    assert (record.details.get("said", ""), ended.said) == (said, said)
+    assert (record.details.get("said", ""), ended.output) == (said, said)
 
 
-def test_a_pod_over_its_memory_is_recorded_as_such(machine: Machine) -> None:
+def test_a_pod_over_its_memory_limit_is_recorded_as_oom(machine: Machine) -> None:
     made = indexed(["orphan hold:200"], resources={"cpu": "1", "memory": "128Mi"})
 
     machine.run(made)
@@ -252,16 +261,16 @@ def test_a_pod_over_its_memory_is_recorded_as_such(machine: Machine) -> None:
     assert [record.reason for record in machine.records(made, 0)] == ["oom"]
 
 
-def test_a_pod_that_cannot_start_is_recorded_as_such(machine: Machine) -> None:
+def test_a_pod_that_cannot_start_is_recorded_as_start_failed(machine: Machine) -> None:
     made = indexed([""])
     made[-1]["spec"]["template"]["spec"]["containers"][0]["command"] = ["no-such-program"]
 
     (ended,) = ends(machine.run(made))
 
-    assert (ended.reason, "no-such-program" in ended.said) == ("start-failed", True)
+    assert (ended.reason, "no-such-program" in ended.output) == ("start-failed", True)
 
 
-def test_a_record_that_found_no_room_is_taken_from_the_termination_log(machine: Machine) -> None:
+def test_a_record_that_did_not_fit_the_volume_is_read_from_the_termination_log(machine: Machine) -> None:
     made = indexed(["only-log"])
 
     (ended,) = ends(machine.run(made))
@@ -270,7 +279,7 @@ def test_a_record_that_found_no_room_is_taken_from_the_termination_log(machine: 
     assert [record.status for record in machine.records(made, 0)] == [Status.OK]
 
 
-def test_a_record_that_nobody_can_read_is_a_failed_attempt_and_is_kept(machine: Machine) -> None:
+def test_an_unreadable_record_is_a_failed_attempt_and_is_kept(machine: Machine) -> None:
     made = indexed(["corrupt"])
 
     (ended,) = ends(machine.run(made))
@@ -286,11 +295,11 @@ def test_a_record_of_another_row_is_no_result(machine: Machine) -> None:
     (machine.state / "state.json").unlink()
     (machine.state / "jobs/lr-b1-00000001").rename(machine.root / "old")
 
-    machine.run(second, capacity=Resources(1000, 1 << 40))
+    machine.run(second, capacity=ResourceAmounts(1000, 1 << 40))
 
     # Counted as a failed attempt, and no retry is left.
     assert machine.starts(second) == [0]
-    assert conditions(machine.state) == {name_of(second): Condition.FAILED}
+    assert batch_conditions(machine.state) == {name_of(second): JobCondition.FAILED}
 
 
 def test_a_pod_past_its_deadline_is_stopped(machine: Machine) -> None:
@@ -303,7 +312,7 @@ def test_a_pod_past_its_deadline_is_stopped(machine: Machine) -> None:
     assert ended.reason == "deadline"
 
 
-def test_what_is_gone_is_pruned_and_its_records_stay(machine: Machine) -> None:
+def test_jobs_that_are_not_desired_are_pruned_and_their_records_stay(machine: Machine) -> None:
     made = indexed(["", "setsid sleep:300"])
 
     with machine.engine() as engine:
@@ -311,12 +320,12 @@ def test_what_is_gone_is_pruned_and_its_records_stay(machine: Machine) -> None:
         happened = machine.drive(engine, until=lambda: not (machine.state / "jobs" / name_of(made)).exists())
 
     assert happened[-1] == JobPruned(name_of(made), name_of(made))
-    assert conditions(machine.state) == {}
+    assert batch_conditions(machine.state) == {}
     assert len(machine.records(made, 0)) == 1
     assert machine.records(made, 1) == []
 
 
-def test_a_changed_job_is_refused_once_and_runs_on(machine: Machine) -> None:
+def test_a_changed_job_is_refused_once_and_continues(machine: Machine) -> None:
     made, changed = indexed(["wait-for:go"]), indexed(["wait-for:go"], parallelism=2)
 
     with machine.engine() as engine:
@@ -334,7 +343,7 @@ def test_an_untouched_batch_is_neither_pruned_nor_continued(machine: Machine) ->
 
     with machine.engine() as engine:
         engine.step([machine.desired(made)])
-        happened: list[events.Event] = []
+        happened: list[events.EngineEvent] = []
         while not ends(happened):
             engine.wait(1)
             happened += engine.step([], untouched=[name_of(made)])
@@ -344,7 +353,7 @@ def test_an_untouched_batch_is_neither_pruned_nor_continued(machine: Machine) ->
     assert machine.starts(made) == [0]
 
 
-def test_closing_ends_everything_at_once_and_costs_no_attempt(machine: Machine) -> None:
+def test_closing_kills_all_pods_without_counting_an_attempt(machine: Machine) -> None:
     made = indexed(["polite setsid orphan wait-for:go"])
 
     with machine.engine() as engine:
@@ -360,14 +369,14 @@ def test_closing_ends_everything_at_once_and_costs_no_attempt(machine: Machine) 
     assert [record.attempt for record in machine.records(made, 0)] == [1]
 
 
-def test_a_second_engine_is_told_who_holds_the_state(machine: Machine) -> None:
+def test_a_second_engine_is_refused_with_the_process_of_the_first(machine: Machine) -> None:
     with machine.engine(), pytest.raises(RepositoryError, match=f"process {os.getpid()}"):
         machine.engine()
 
     machine.engine().close()
 
 
-def test_a_damaged_state_is_named_with_the_way_out(machine: Machine) -> None:
+def test_a_damaged_state_file_is_named_with_a_hint(machine: Machine) -> None:
     machine.state.mkdir()
     (machine.state / "state.json").write_text("{")
 
@@ -387,7 +396,7 @@ def test_a_results_volume_that_cannot_be_written_is_named(machine: Machine) -> N
         machine.drive(engine, made)
 
 
-def test_an_end_that_cannot_be_recorded_is_kept_until_it_can(machine: Machine) -> None:
+def test_an_exit_that_cannot_be_recorded_is_kept_until_it_can(machine: Machine) -> None:
     made = indexed(["wait-for:go vanish:3"])
     folder = machine.state / "results" / name_of(made) / "0"
 
@@ -396,7 +405,7 @@ def test_an_end_that_cannot_be_recorded_is_kept_until_it_can(machine: Machine) -
         folder.rename(machine.root / "aside")
         folder.touch()  # a file where a folder should be
         (folder.parent / "go").touch()
-        with pytest.raises(StorageError, match="cannot be written"):
+        with pytest.raises(StorageError, match="/0: file exists"):
             machine.drive(engine, made)
         folder.unlink()
         (machine.root / "aside").rename(folder)
@@ -405,7 +414,7 @@ def test_an_end_that_cannot_be_recorded_is_kept_until_it_can(machine: Machine) -
     assert [event.reason for event in ends(happened)] == ["exit-3"]
 
 
-def test_a_dataset_is_seen_where_it_is_mounted(machine: Machine) -> None:
+def test_a_dataset_is_visible_at_its_mount_path(machine: Machine) -> None:
     made = indexed([""])
     spec = made[-1]["spec"]["template"]["spec"]
     spec["volumes"].append(
@@ -425,7 +434,7 @@ def test_a_dataset_is_seen_where_it_is_mounted(machine: Machine) -> None:
     assert machine.records(made, 0)[0].details["env"]["SWEEP_DATA"] == str(machine.root / "digits")
 
 
-def test_a_batch_whose_dataset_is_nowhere_is_refused(machine: Machine) -> None:
+def test_a_batch_without_its_dataset_is_refused(machine: Machine) -> None:
     made = indexed([""])
     spec = made[-1]["spec"]["template"]["spec"]
     spec["volumes"].append({"name": "data", "persistentVolumeClaim": {"claimName": "mnist"}})
@@ -435,17 +444,17 @@ def test_a_batch_whose_dataset_is_nowhere_is_refused(machine: Machine) -> None:
         machine.drive(engine, made)
 
 
-def test_only_the_gpus_of_a_pod_are_shown_to_it(machine: Machine) -> None:
+def test_a_pod_sees_only_its_own_gpus(machine: Machine) -> None:
     wants = {"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": "1"}
     made = indexed(["sleep:0.1"] * 2, resources=wants)
 
-    machine.run(made, capacity=Resources(64_000, 1 << 40, gpus=2))
+    machine.run(made, capacity=ResourceAmounts(64_000, 1 << 40, gpus=2))
 
     shown = [machine.records(made, index)[0].details["env"]["CUDA_VISIBLE_DEVICES"] for index in (0, 1)]
     assert sorted(shown) == ["0", "1"]
 
 
-def test_doing_without_a_gpu_is_told_to_the_trial(machine: Machine) -> None:
+def test_a_trial_without_its_gpu_gets_a_variable(machine: Machine) -> None:
     made = indexed([""], resources={"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": "1"})
     plain = indexed([""], name="lr-b2-00000002")
 
@@ -469,7 +478,7 @@ def test_pods_get_different_cpus(machine: Machine) -> None:
     assert len(shown) == 2
 
 
-def test_folders_that_a_trial_closed_to_itself_are_removed(machine: Machine, tmp_path: Path) -> None:
+def test_folders_without_permissions_are_removed(machine: Machine, tmp_path: Path) -> None:
     made = indexed(["lock-scratch"])
 
     machine.run(made)
@@ -477,7 +486,7 @@ def test_folders_that_a_trial_closed_to_itself_are_removed(machine: Machine, tmp
     assert list((machine.state / "pods").iterdir()) == []
 
 
-def test_a_link_that_another_trial_left_is_taken_away_not_followed(machine: Machine, tmp_path: Path) -> None:
+def test_a_link_that_another_trial_left_is_removed_not_followed(machine: Machine, tmp_path: Path) -> None:
     made = indexed([""])
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
@@ -491,7 +500,7 @@ def test_a_link_that_another_trial_left_is_taken_away_not_followed(machine: Mach
     assert len(list((folder / "0").glob("*.json"))) == 1
 
 
-def test_a_pipe_among_the_records_stops_nobody(machine: Machine) -> None:
+def test_a_pipe_among_the_records_is_ignored(machine: Machine) -> None:
     made = indexed([""])
     folder = machine.state / "results" / "lr-b1-00000001" / "0"
     folder.mkdir(parents=True)

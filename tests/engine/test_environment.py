@@ -3,16 +3,16 @@ from pathlib import Path
 
 import pytest
 
-from generator.engine.local import environment
-from generator.engine.local.environment import Extras, Identity, Translation
-from generator.engine.local.workload import FieldRef, Literal, Variable
+from sweepledger.engine.local import environment
+from sweepledger.engine.local.environment import HostVariables, PathTranslation, PodIdentity
+from sweepledger.engine.local.job_spec import FieldVariable, LiteralVariable, Variable
 from tests.engine.batches import indexed, jobs, parsed
 
-IDENTITY = Identity(uid="u-1", node="here", index=3, failures=2)
+IDENTITY = PodIdentity(uid="u-1", node="here", index=3, failures=2)
 
 
-def test_container_paths_become_folders_and_nothing_else_does() -> None:
-    translate = Translation({"/sweep": Path("/s"), "/sweep/results": Path("/r r"), "/tmp": Path("/t")})  # noqa: S108
+def test_only_container_paths_become_folders() -> None:
+    translate = PathTranslation({"/sweep": Path("/s"), "/sweep/results": Path("/r r"), "/tmp": Path("/t")})  # noqa: S108
 
     seen = [
         translate(text)
@@ -44,7 +44,7 @@ def test_references_expand_as_in_kubernetes(text: str, value: str) -> None:
     assert environment.expand(text, {"A": "1", "B": "2"}) == value
 
 
-def test_a_pod_is_told_about_itself() -> None:
+def test_field_variables_describe_the_pod() -> None:
     job = parsed(indexed([""] * 4)).jobs[0]
     fields = {
         "UID": "metadata.uid",
@@ -55,10 +55,12 @@ def test_a_pod_is_told_about_itself() -> None:
         "FAILURES": "metadata.annotations['batch.kubernetes.io/job-index-failure-count']",
         "NOTHING": "metadata.annotations['other']",
     }
-    told: list[Variable] = [FieldRef(name, path) for name, path in fields.items()]
-    told.append(Literal("JOINED", "$(NODE)/$(JOB_COMPLETION_INDEX)"))
+    told: list[Variable] = [FieldVariable(name, path) for name, path in fields.items()]
+    told.append(LiteralVariable("JOINED", "$(NODE)/$(JOB_COMPLETION_INDEX)"))
 
-    found = environment.declared(replace(job, pod=replace(job.pod, environment=tuple(told))), IDENTITY)
+    found = environment.declared_variables(
+        replace(job, pod=replace(job.pod, environment=tuple(told))), IDENTITY
+    )
 
     assert found == {
         "JOB_COMPLETION_INDEX": "3",
@@ -76,18 +78,18 @@ def test_a_pod_is_told_about_itself() -> None:
 def test_a_job_without_indexes_has_no_completion_index() -> None:
     job = parsed(jobs([""])).jobs[0]
 
-    found = environment.declared(job, IDENTITY)
+    found = environment.declared_variables(job, IDENTITY)
 
     assert "JOB_COMPLETION_INDEX" not in found
     assert found["SWEEP_INDEX"] == "0"
 
 
-def test_nothing_of_the_engine_reaches_the_trial(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_engines_environment_does_not_reach_the_trial(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-    extras = Extras(Path("/own"), Path("/own/log"), Path("/bin"), {"CUDA_VISIBLE_DEVICES": ""})
+    extras = HostVariables(Path("/own"), Path("/own/log"), Path("/bin"), {"CUDA_VISIBLE_DEVICES": ""})
 
-    found = environment.complete(
-        {"SWEEP_RAN": "local", "A": "/data/x"}, IDENTITY, Translation({"/data": Path("/d")}), extras
+    found = environment.process_environment(
+        {"SWEEP_RAN": "local", "A": "/data/x"}, IDENTITY, PathTranslation({"/data": Path("/d")}), extras
     )
 
     assert found == {
@@ -106,7 +108,7 @@ def test_nothing_of_the_engine_reaches_the_trial(monkeypatch: pytest.MonkeyPatch
 
 
 def test_temporary_files_go_where_the_manifest_mounts_them() -> None:
-    extras = Extras(Path("/own"), Path("/own/log"), Path("/bin"), {})
-    translate = Translation({"/tmp": Path("/mine")})  # noqa: S108
+    extras = HostVariables(Path("/own"), Path("/own/log"), Path("/bin"), {})
+    translate = PathTranslation({"/tmp": Path("/mine")})  # noqa: S108
 
-    assert environment.complete({}, IDENTITY, translate, extras)["TMPDIR"] == "/mine"
+    assert environment.process_environment({}, IDENTITY, translate, extras)["TMPDIR"] == "/mine"

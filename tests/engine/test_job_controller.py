@@ -8,20 +8,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generator.engine.local.actions import (
+from sweepledger.engine.local.job_controller import (
+    MAX_DELAY_SECONDS,
     Action,
     CreateJob,
+    FailedAttempt,
     FinishJob,
+    IndexState,
+    JobCondition,
+    JobState,
     KillPod,
+    ObservedState,
+    PodState,
     PruneJob,
     RefuseEdit,
     StartPod,
+    reconcile,
 )
-from generator.engine.local.observed import Condition, Failure, IndexState, JobState, Observed, PodState
-from generator.engine.local.quantities import Resources
-from generator.engine.local.reconcile import LONGEST_DELAY_SECONDS, reconcile
-from generator.engine.local.workload import BatchSpec, JobSpec
-from generator.structs.record import Status
+from sweepledger.engine.local.job_spec import BatchSpec, JobSpec, ResourceAmounts
+from sweepledger.structs.record import Status
 from tests.engine.batches import ROOMY, indexed, jobs, parsed
 
 OK = IndexState(Status.OK)
@@ -30,7 +35,7 @@ PRUNED = IndexState(Status.PRUNED)
 
 
 def failed(*codes: int, at: float = 0.0) -> IndexState:
-    return IndexState(None, tuple(Failure(code, at) for code in codes))
+    return IndexState(None, tuple(FailedAttempt(code, at) for code in codes))
 
 
 def seen(
@@ -38,11 +43,11 @@ def seen(
     indexes: Mapping[int, IndexState] | None = None,
     *,
     pods: tuple[PodState, ...] = (),
-    capacity: Resources = ROOMY,
+    capacity: ResourceAmounts = ROOMY,
     slots: int | None = None,
-) -> Observed:
+) -> ObservedState:
     state = JobState(job.digest, 0.0, indexes=indexes or {})
-    return Observed({job.name: state}, pods, capacity, slots)
+    return ObservedState({job.name: state}, pods, capacity, slots)
 
 
 def pod(job: JobSpec, index: int, *, stopping: bool = False, started: float = 0.0) -> PodState:
@@ -58,10 +63,10 @@ def one(does: int, **changes: int) -> tuple[BatchSpec, JobSpec]:
     return batch, batch.jobs[0]
 
 
-def test_what_is_new_is_created_before_anything_starts() -> None:
+def test_new_jobs_are_created_before_pods_start() -> None:
     batch, job = one(2)
 
-    assert reconcile([batch], Observed({}, (), ROOMY), 0.0) == (CreateJob(job.name),)
+    assert reconcile([batch], ObservedState({}, (), ROOMY), 0.0) == (CreateJob(job.name),)
 
 
 def test_lower_indexes_start_first_and_parallelism_is_kept() -> None:
@@ -71,7 +76,7 @@ def test_lower_indexes_start_first_and_parallelism_is_kept() -> None:
     assert started(reconcile([batch], seen(job, {0: OK}, pods=(pod(job, 1),)), 0.0)) == [2]
 
 
-def test_pods_that_are_ending_still_take_their_place() -> None:
+def test_pods_that_are_being_stopped_still_use_capacity() -> None:
     batch, job = one(5, parallelism=2)
 
     pods = (pod(job, 0, stopping=True), pod(job, 1))
@@ -81,7 +86,7 @@ def test_pods_that_are_ending_still_take_their_place() -> None:
 
 def test_pods_fit_the_machine() -> None:
     batch, job = one(5, parallelism=5)
-    two_cpus, two_gib = Resources(2000, 1 << 40), Resources(64_000, 2 << 30)
+    two_cpus, two_gib = ResourceAmounts(2000, 1 << 40), ResourceAmounts(64_000, 2 << 30)
 
     assert started(reconcile([batch], seen(job, capacity=two_cpus), 0.0)) == [0, 1]
     assert started(reconcile([batch], seen(job, capacity=two_gib), 0.0)) == [0, 1]
@@ -93,7 +98,7 @@ def test_batches_share_the_machine_in_their_order() -> None:
     first, second = parsed(indexed([""])), parsed(indexed(["", ""], name="lr-b2-00000002"))
     states = {job.name: JobState(job.digest, 0.0) for batch in (first, second) for job in batch.jobs}
 
-    actions = reconcile([first, second], Observed(states, (), ROOMY, 2), 0.0)
+    actions = reconcile([first, second], ObservedState(states, (), ROOMY, 2), 0.0)
 
     assert actions == (StartPod("lr-b1-00000001", 0, 0), StartPod("lr-b2-00000002", 0, 0))
 
@@ -108,22 +113,22 @@ def test_a_failed_index_waits_longer_after_each_failure() -> None:
         )
 
     assert [ready_after(count) for count in (1, 2, 3, 4)] == [1.0, 2.0, 4.0, 8.0]
-    assert ready_after(20) == LONGEST_DELAY_SECONDS
+    assert ready_after(20) == MAX_DELAY_SECONDS
 
 
-def test_a_clock_that_was_set_back_keeps_no_index_waiting() -> None:
+def test_a_clock_that_was_set_back_delays_no_index() -> None:
     batch, job = one(1, retries=1)
 
     assert started(reconcile([batch], seen(job, {0: failed(1, at=1e9)}), 5.0)) == [0]
 
 
-def test_a_waiting_index_lets_others_pass() -> None:
+def test_other_indexes_start_before_a_waiting_one() -> None:
     batch, job = one(3, parallelism=1, retries=1)
 
     assert started(reconcile([batch], seen(job, {0: failed(1, at=10.0)}), 10.5)) == [1]
 
 
-def test_an_attempt_is_told_how_many_failed_before_it() -> None:
+def test_an_attempt_gets_the_number_of_failures_before_it() -> None:
     batch, job = one(1, retries=2)
 
     assert reconcile([batch], seen(job, {0: failed(1, 137)}), 99.0) == (StartPod(job.name, 0, 2),)
@@ -133,28 +138,28 @@ def test_a_job_is_complete_when_every_index_is_ok() -> None:
     batch, job = one(2)
 
     assert reconcile([batch], seen(job, {0: OK, 1: OK}), 0.0) == (
-        FinishJob(job.name, Condition.COMPLETE, "CompletionsReached"),
+        FinishJob(job.name, JobCondition.COMPLETE, "CompletionsReached"),
     )
 
 
-def test_a_pruned_trial_has_done_its_work_as_far_as_its_job_knows() -> None:
+def test_a_pruned_trial_counts_as_completed_for_its_job() -> None:
     batch, job = one(2, parallelism=1)
 
     assert started(reconcile([batch], seen(job, {0: PRUNED}), 0.0)) == [1]
     assert reconcile([batch], seen(job, {0: PRUNED, 1: OK}), 0.0) == (
-        FinishJob(job.name, Condition.COMPLETE, "CompletionsReached"),
+        FinishJob(job.name, JobCondition.COMPLETE, "CompletionsReached"),
     )
 
 
 @pytest.mark.parametrize("lost", [DIVERGED, failed(42), failed(1, 1)], ids=["diverged", "42", "spent"])
-def test_a_job_with_a_lost_index_fails_once_the_others_are_done(lost: IndexState) -> None:
+def test_a_job_with_a_failed_index_fails_when_the_others_have_finished(lost: IndexState) -> None:
     batch, job = one(2, retries=1)
 
     early = reconcile([batch], seen(job, {0: lost}), 99.0)
     late = reconcile([batch], seen(job, {0: lost, 1: OK}), 99.0)
 
     assert started(early) == [1]
-    assert late == (FinishJob(job.name, Condition.FAILED, "FailedIndexes"),)
+    assert late == (FinishJob(job.name, JobCondition.FAILED, "FailedIndexes"),)
 
 
 def test_a_bad_sweep_ends_the_pods_first_and_then_the_job() -> None:
@@ -167,7 +172,7 @@ def test_a_bad_sweep_ends_the_pods_first_and_then_the_job() -> None:
 
     assert first == (KillPod("u1", "PodFailurePolicy"),)
     assert second == ()
-    assert third == (FinishJob(job.name, Condition.FAILED, "PodFailurePolicy"),)
+    assert third == (FinishJob(job.name, JobCondition.FAILED, "PodFailurePolicy"),)
 
 
 def test_a_bad_sweep_stops_every_job_of_its_batch_but_the_complete() -> None:
@@ -177,12 +182,12 @@ def test_a_bad_sweep_stops_every_job_of_its_batch_but_the_complete() -> None:
     states[names[0]] = JobState(batch.jobs[0].digest, 0.0, indexes={0: OK})
     states[names[1]] = JobState(batch.jobs[1].digest, 0.0, indexes={1: failed(43)})
 
-    actions = reconcile([batch], Observed(states, (), ROOMY), 99.0)
+    actions = reconcile([batch], ObservedState(states, (), ROOMY), 99.0)
 
     assert actions == (
-        FinishJob(names[0], Condition.COMPLETE, "CompletionsReached"),
-        FinishJob(names[1], Condition.FAILED, "PodFailurePolicy"),
-        FinishJob(names[2], Condition.FAILED, "BatchStopped"),
+        FinishJob(names[0], JobCondition.COMPLETE, "CompletionsReached"),
+        FinishJob(names[1], JobCondition.FAILED, "PodFailurePolicy"),
+        FinishJob(names[2], JobCondition.FAILED, "BatchStopped"),
     )
 
 
@@ -192,21 +197,21 @@ def test_bad_hyperparameters_stop_only_their_own_job() -> None:
     first, second = batch.jobs
     states[first.name] = JobState(first.digest, 0.0, indexes={0: DIVERGED})
 
-    actions = reconcile([batch], Observed(states, (), ROOMY), 99.0)
+    actions = reconcile([batch], ObservedState(states, (), ROOMY), 99.0)
 
     assert actions == (
-        FinishJob(first.name, Condition.FAILED, "PodFailurePolicy"),
+        FinishJob(first.name, JobCondition.FAILED, "PodFailurePolicy"),
         StartPod(second.name, 1, 0),
     )
 
 
-def test_a_single_job_fails_when_its_attempts_are_spent() -> None:
+def test_a_single_job_fails_after_its_last_attempt() -> None:
     batch = parsed(jobs([""], retries=1))
     (job,) = batch.jobs
 
     assert started(reconcile([batch], seen(job, {0: failed(1)}), 99.0)) == [0]
     assert reconcile([batch], seen(job, {0: failed(1, 1)}), 99.0) == (
-        FinishJob(job.name, Condition.FAILED, "BackoffLimitExceeded"),
+        FinishJob(job.name, JobCondition.FAILED, "BackoffLimitExceeded"),
     )
 
 
@@ -217,7 +222,7 @@ def test_too_many_failed_indexes_end_the_job_early() -> None:
 
     actions = reconcile([replace(batch, jobs=(strict,))], seen(job, state), 99.0)
 
-    assert actions == (FinishJob(job.name, Condition.FAILED, "MaxFailedIndexesExceeded"),)
+    assert actions == (FinishJob(job.name, JobCondition.FAILED, "MaxFailedIndexesExceeded"),)
 
 
 def test_a_job_past_its_deadline_fails() -> None:
@@ -226,7 +231,7 @@ def test_a_job_past_its_deadline_fails() -> None:
 
     assert started(reconcile([replace(batch, jobs=(short,))], seen(job), 10.0)) == [0, 1]
     assert reconcile([replace(batch, jobs=(short,))], seen(job), 10.5) == (
-        FinishJob(job.name, Condition.FAILED, "DeadlineExceeded"),
+        FinishJob(job.name, JobCondition.FAILED, "DeadlineExceeded"),
     )
 
 
@@ -237,7 +242,7 @@ def test_a_pod_past_its_deadline_is_killed_once() -> None:
     assert reconcile([batch], seen(job, pods=(pod(job, 0, stopping=True),)), 300.5) == ()
 
 
-def test_what_is_gone_is_pruned_after_its_pods() -> None:
+def test_jobs_that_are_not_desired_are_pruned_after_their_pods() -> None:
     _, job = one(2)
 
     assert reconcile([], seen(job, pods=(pod(job, 0),)), 0.0) == (KillPod("u0", "pruned"),)
@@ -260,11 +265,11 @@ def test_a_changed_job_is_refused_and_not_touched() -> None:
     assert actions == (RefuseEdit(job.name),)
 
 
-def test_a_finished_job_starts_nothing_whatever_the_records_say() -> None:
+def test_an_ended_job_starts_nothing_whatever_its_records_contain() -> None:
     batch, job = one(2)
-    state = JobState(job.digest, 0.0, Condition.FAILED)
+    state = JobState(job.digest, 0.0, JobCondition.FAILED)
 
-    assert reconcile([batch], Observed({job.name: state}, (), ROOMY), 99.0) == ()
+    assert reconcile([batch], ObservedState({job.name: state}, (), ROOMY), 99.0) == ()
 
 
 @dataclass
@@ -279,8 +284,8 @@ class World:
     lost: Counter[int] = field(default_factory=Counter)
     now: float = 0.0
 
-    def observed(self) -> Observed:
-        return Observed(dict(self.jobs), tuple(self.pods.values()), ROOMY, self.slots)
+    def observed(self) -> ObservedState:
+        return ObservedState(dict(self.jobs), tuple(self.pods.values()), ROOMY, self.slots)
 
     def index(self, job: str, number: int) -> IndexState:
         return self.jobs[job].indexes.get(number, IndexState())
@@ -309,7 +314,7 @@ class World:
         assert number not in {pod.index for pod in self.pods.values()}
         self.starts[number] += 1
         self.pods[f"{number}-{self.starts[number]}"] = PodState(
-            f"{number}-{self.starts[number]}", name, number, self.now, Resources(1000)
+            f"{number}-{self.starts[number]}", name, number, self.now, ResourceAmounts(1000)
         )
 
     def end(self, uid: str, code: int) -> None:
@@ -320,7 +325,7 @@ class World:
         elif code == 42:
             state = replace(state, result=Status.DIVERGED)
         else:
-            state = replace(state, failures=(*state.failures, Failure(code, self.now)))
+            state = replace(state, failures=(*state.failures, FailedAttempt(code, self.now)))
         job = self.jobs[gone.job]
         self.jobs[gone.job] = replace(job, indexes={**job.indexes, gone.index: state})
 
@@ -345,9 +350,7 @@ CODES = st.sampled_from([0, 0, 0, 1, 1, 42, 137, 43])
 
 @settings(max_examples=120, deadline=None)
 @given(BATCHES, st.integers(1, 4), st.data())
-def test_every_batch_ends_and_no_rule_is_ever_broken(
-    batch: BatchSpec, slots: int, data: st.DataObject
-) -> None:
+def test_every_batch_ends_and_all_invariants_hold(batch: BatchSpec, slots: int, data: st.DataObject) -> None:
     world = World(batch, slots)
     job = batch.jobs[0]
     for _ in range(300):
@@ -384,14 +387,14 @@ def test_an_index_with_a_result_is_never_started(batch: BatchSpec, data: st.Data
     states = st.builds(
         IndexState,
         st.sampled_from([None, Status.OK, Status.DIVERGED, Status.PRUNED]),
-        st.lists(st.builds(Failure, st.sampled_from([0, 1, 42, 137]), st.floats(0, 10)), max_size=3).map(
-            tuple
-        ),
+        st.lists(
+            st.builds(FailedAttempt, st.sampled_from([0, 1, 42, 137]), st.floats(0, 10)), max_size=3
+        ).map(tuple),
     )
     indexes = {job.name: {index: data.draw(states) for index in job.indexes} for job in batch.jobs}
     known = {job.name: JobState(job.digest, 0.0, indexes=indexes[job.name]) for job in batch.jobs}
 
-    actions = reconcile([batch], Observed(known, (), ROOMY), data.draw(st.floats(0, 1000)))
+    actions = reconcile([batch], ObservedState(known, (), ROOMY), data.draw(st.floats(0, 1000)))
 
     for action in actions:
         if isinstance(action, StartPod):

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from generator.engine.local.observed import Condition
-from generator.engine.local.store import conditions
-from generator.structs.record import Status
+from sweepledger.engine.local.job_controller import JobCondition
+from sweepledger.engine.local.store import batch_conditions
+from sweepledger.structs.record import Status
 from tests.engine.batches import Machine, indexed, name_of
 
 DRIVER = Path(__file__).parent / "driver.py"
@@ -43,8 +43,8 @@ def assert_all_was_done_once(machine: Machine, words: list[str]) -> None:
     expected = [[Status.DIVERGED if "42" in word else Status.OK] for word in words]
     assert results(machine, words) == expected
     assert [note for note in machine.spy(indexed(words)) if note[0] == "again"] == []
-    assert set(conditions(machine.state).values()) == {
-        Condition.FAILED if any("42" in word for word in words) else Condition.COMPLETE
+    assert set(batch_conditions(machine.state).values()) == {
+        JobCondition.FAILED if any("42" in word for word in words) else JobCondition.COMPLETE
     }
 
 
@@ -52,14 +52,14 @@ def assert_all_was_done_once(machine: Machine, words: list[str]) -> None:
     "die_at",
     [
         "volumes.write_configs:1",  # creating a Job
-        "store.save:1",  # it is created, and nobody wrote that down
-        "launching.launch:2",
+        "store.save_jobs:1",  # it is created, and nobody wrote that down
+        "pods.prepare_launch:2",
         "node.Node.start:3",
         "node.Node.wait:1",  # pods have just been started
-        "launching.settle:1",  # a record is there, and nobody read it
-        "launching.settle:4",
+        "pods.settle_pod:1",  # a record is there, and nobody read it
+        "pods.settle_pod:4",
         "volumes.remove_pod:2",
-        "store.save:2",  # all records are there, and the Job's end is not
+        "store.save_jobs:2",  # all records are there, and the Job's end is not
     ],
 )
 def test_an_engine_killed_at_any_step_is_continued_by_the_next(machine: Machine, die_at: str) -> None:
@@ -93,7 +93,7 @@ def test_an_engine_killed_at_ten_moments_loses_nothing_and_repeats_no_result(mac
     assert max(failures.values()) == 2  # the one that fails first: no kill counted as an attempt
 
 
-def test_an_engine_killed_while_pruning_prunes_when_it_comes_back(machine: Machine) -> None:
+def test_an_engine_killed_while_pruning_prunes_after_a_restart(machine: Machine) -> None:
     with start(machine, "", "setsid sleep:300") as engine:
         while len(machine.spy(indexed([""]))) < 2 or not machine.records(indexed([""]), 0):
             assert engine.poll() is None
@@ -101,10 +101,10 @@ def test_an_engine_killed_while_pruning_prunes_when_it_comes_back(machine: Machi
         engine.kill()
 
     assert finish(machine, die_at="volumes.remove_configs:1") == -signal.SIGKILL
-    assert set(conditions(machine.state)) == {name_of(indexed([""]))}
+    assert set(batch_conditions(machine.state)) == {name_of(indexed([""]))}
     assert finish(machine) == 0
 
-    assert conditions(machine.state) == {}
+    assert batch_conditions(machine.state) == {}
     assert machine.processes() == []
     assert len(machine.records(indexed([""]), 0)) == 1
 
@@ -121,7 +121,7 @@ def test_pods_of_a_killed_engine_end_by_themselves(machine: Machine) -> None:
         time.sleep(0.01)
 
 
-def test_a_new_engine_ends_what_lost_its_warden_too(machine: Machine) -> None:
+def test_a_new_engine_kills_processes_without_a_supervisor(machine: Machine) -> None:
     made = indexed(["setsid orphan sleep:300"])
     with start(machine, "setsid orphan sleep:300") as engine:
         while not machine.spy(made):
@@ -129,14 +129,14 @@ def test_a_new_engine_ends_what_lost_its_warden_too(machine: Machine) -> None:
         time.sleep(0.2)
         # Warden and engine stop at once, so that nobody is there to clean up.
         launcher = machine.spy(made)[0][2]
-        warden = int(Path(f"/proc/{launcher}/stat").read_text().split(") ")[1].split()[1])
-        for pid in (engine.pid, warden):
+        supervisor = int(Path(f"/proc/{launcher}/stat").read_text().split(") ")[1].split()[1])
+        for pid in (engine.pid, supervisor):
             subprocess.run(["kill", "-STOP", str(pid)], check=True)
-        for pid in (warden, engine.pid):
+        for pid in (supervisor, engine.pid):
             subprocess.run(["kill", "-KILL", str(pid)], check=True)
     assert machine.processes() != []
 
     with machine.engine() as fresh:
-        assert fresh.leftovers_ended > 0
+        assert fresh.leftovers_killed > 0
 
     assert machine.processes() == []

@@ -1,8 +1,8 @@
-from generator.engine.local import machine
-from generator.engine.local.quantities import Resources
+from sweepledger.engine.local import machine
+from sweepledger.engine.local.job_spec import ResourceAmounts
 from tests.engine.batches import indexed, parsed
 
-HAS = Resources(milli_cpus=2000, memory=4 << 30, gpus=0)
+HAS = ResourceAmounts(milli_cpus=2000, memory=4 << 30, gpus=0)
 
 LISTING = """\
 GPU 0: NVIDIA H200 (UUID: GPU-11111111-2222-3333-4444-555555555555)
@@ -11,14 +11,14 @@ GPU 1: NVIDIA H200 (UUID: GPU-66666666-2222-3333-4444-555555555555)
 """
 
 
-def test_the_machine_has_something() -> None:
+def test_the_machine_has_cpus_and_memory() -> None:
     found = machine.capacity()
 
     assert found.milli_cpus >= 1000
     assert found.memory > 1 << 28
 
 
-def test_gpus_are_counted_and_their_partitions_are_not() -> None:
+def test_partitions_of_gpus_are_not_counted() -> None:
     assert machine.count_gpus(LISTING) == 2
     assert machine.count_gpus("No devices found.\n") == 0
 
@@ -26,32 +26,32 @@ def test_gpus_are_counted_and_their_partitions_are_not() -> None:
 def test_a_batch_that_fits_is_not_refused() -> None:
     batch = parsed(indexed([""] * 9, resources={"cpu": "2", "memory": "4Gi"}))
 
-    assert machine.refuse([batch], HAS) == ()
+    assert machine.capacity_problems([batch], HAS) == ()
 
 
-def test_everything_that_lacks_is_named_at_once() -> None:
+def test_all_lacking_resources_are_named() -> None:
     batch = parsed(indexed([""], resources={"cpu": "2500m", "memory": "5Gi", "nvidia.com/gpu": 1}))
 
-    (problem,) = machine.refuse([batch], HAS)
+    (problem,) = machine.capacity_problems([batch], HAS)
 
     assert problem.code == "resources-lacking"
     assert problem.message == (
-        "each trial of lr-b1-00000001 asks for more than this machine has: "
+        "each trial of lr-b1-00000001 requests more than this machine has: "
         "2.5 CPUs (it has 2), 5120 MiB of memory (it has 4096), 1 GPUs (it has 0)"
     )
     assert problem.hint is None
 
 
-def test_where_only_gpus_lack_the_way_out_is_named() -> None:
+def test_a_lack_of_only_gpus_has_a_hint() -> None:
     batch = parsed(indexed([""], resources={"cpu": "1", "nvidia.com/gpu": 1}))
 
-    (problem,) = machine.refuse([batch], HAS)
+    (problem,) = machine.capacity_problems([batch], HAS)
 
     assert "--without-gpu" in (problem.hint or "")
-    assert machine.refuse([batch], HAS, without_gpu=True) == ()
+    assert machine.capacity_problems([batch], HAS, without_gpu=True) == ()
 
 
-def test_doing_without_gpus_changes_what_is_asked_for_and_not_the_job() -> None:
+def test_without_gpus_only_the_requests_change() -> None:
     batch = parsed(indexed([""], resources={"cpu": "1", "nvidia.com/gpu": 1}))
 
     (job,) = machine.without_gpus(batch).jobs

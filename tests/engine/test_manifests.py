@@ -4,16 +4,16 @@ from typing import Any
 
 import pytest
 
-from generator.engine.local import manifests
-from generator.engine.local.quantities import Resources
-from generator.engine.local.workload import (
+from sweepledger.engine.local import manifests
+from sweepledger.engine.local.job_spec import (
     BatchSpec,
     ConfigSource,
     ConfigVolume,
+    FailureAction,
     KeptVolume,
+    ResourceAmounts,
     ResultsVolume,
     ScratchVolume,
-    Verdict,
 )
 from tests.engine.batches import indexed, jobs, parsed, trial
 
@@ -29,28 +29,28 @@ def container_of(job: dict[str, Any]) -> Any:
 
 
 def messages(made: list[dict[str, Any]]) -> list[str]:
-    found = manifests.parse("lr-b1-00000001", made)
+    found = manifests.parse_batch("lr-b1-00000001", made)
     assert not isinstance(found, BatchSpec)
     assert {problem.code for problem in found} == {"unsupported-manifest"}
     assert list(found) == sorted(found)
     return [f"{problem.path}: {problem.message}" for problem in found]
 
 
-def test_an_indexed_job_is_one_job_with_an_index_a_row() -> None:
+def test_an_indexed_job_has_one_index_per_row() -> None:
     batch = parsed(indexed(["", "", ""], parallelism=2, retries=1))
 
     (job,) = batch.jobs
     assert (job.indexed, job.indexes, job.parallelism) == (True, (0, 1, 2), 2)
     assert (job.retries, job.per_index, job.max_failed) == (1, True, 3)
-    assert [job.verdict(code) for code in (1, 42, 43)] == [
-        Verdict.COUNT,
-        Verdict.FAIL_INDEX,
-        Verdict.FAIL_JOB,
+    assert [job.failure_action(code) for code in (1, 42, 43)] == [
+        FailureAction.COUNT,
+        FailureAction.FAIL_INDEX,
+        FailureAction.FAIL_JOB,
     ]
     assert [row.trial for row in batch.table.rows] == [trial(0), trial(1), trial(2)]
 
 
-def test_shape_jobs_gives_a_job_a_row_lowest_index_first() -> None:
+def test_shape_jobs_has_one_job_per_row_by_index() -> None:
     made = jobs([""] * 12, retries=2)
 
     batch = parsed([*reversed(made[2:]), *made[:2]])
@@ -59,18 +59,18 @@ def test_shape_jobs_gives_a_job_a_row_lowest_index_first() -> None:
     assert {(job.retries, job.per_index, job.indexed) for job in batch.jobs} == {(2, False, False)}
 
 
-def test_the_pod_is_read_as_it_stands() -> None:
+def test_all_fields_of_the_pod_are_parsed() -> None:
     pod = parsed(indexed([""], resources={"cpu": "500m", "memory": "2Gi", "nvidia.com/gpu": 1})).jobs[0].pod
 
     assert pod.command == ("python3", "/sweep/launcher/launch.py")
-    assert pod.requests == pod.limits == Resources(500, 2 << 30, 1)
+    assert pod.requests == pod.limits == ResourceAmounts(500, 2 << 30, 1)
     assert (pod.grace, pod.deadline, pod.working_dir) == (2.0, 300, "/code")
     assert pod.volumes["table"] == ConfigVolume((ConfigSource("lr-b1-00000001-table-000"),))
     assert pod.volumes["results"] == ResultsVolume()
     assert pod.volumes["scratch"] == ScratchVolume(2 << 30)
 
 
-def test_what_chooses_nodes_means_nothing_on_one_machine() -> None:
+def test_fields_that_choose_nodes_are_ignored() -> None:
     made = copy.deepcopy(indexed([""]))
 
     pod_of(made[-1]).update(
@@ -84,7 +84,7 @@ def test_what_chooses_nodes_means_nothing_on_one_machine() -> None:
     assert parsed(made).jobs[0].pod == parsed(indexed([""])).jobs[0].pod
 
 
-def test_claims_for_checkpoints_and_artifacts_are_volumes_of_their_own() -> None:
+def test_claims_for_checkpoints_and_artifacts_are_separate_volumes() -> None:
     made = copy.deepcopy(indexed([""]))
 
     for name in ("checkpoints", "artifacts"):
@@ -95,7 +95,7 @@ def test_claims_for_checkpoints_and_artifacts_are_volumes_of_their_own() -> None
     assert volumes["artifacts"] == KeptVolume("artifacts")
 
 
-def test_the_digest_covers_job_and_config_maps_and_no_order() -> None:
+def test_the_digest_covers_job_and_config_maps_in_any_order() -> None:
     before = parsed(indexed(["", ""])).jobs[0].digest
     table, more = indexed(["", "sleep:1"]), indexed(["", ""], parallelism=5)
 
@@ -119,7 +119,7 @@ def test_the_digest_covers_job_and_config_maps_and_no_order() -> None:
         (lambda job: pod_of(job)["containers"].append({"name": "two"}), "exactly one container"),
         (
             lambda job: pod_of(job)["volumes"].append({"name": "n", "nfs": {"server": "x"}}),
-            "no kind of volume",
+            "volume type that the local engine does not support",
         ),
         (lambda job: pod_of(job)["volumes"][3]["emptyDir"].update(medium="HugePages"), "emptyDir.medium"),
         (lambda job: pod_of(job)["volumes"][3]["emptyDir"].update(sizeLimit="2gi"), "must be a quantity"),
@@ -128,12 +128,12 @@ def test_the_digest_covers_job_and_config_maps_and_no_order() -> None:
         (lambda job: pod_of(job)["volumes"][0]["configMap"].update(optional=True), "configMap.optional"),
         (
             lambda job: pod_of(job)["volumes"].append({"name": "n", "secret": {"secretName": "hub-token"}}),
-            "is the Secret 'hub-token', which stays in the cluster",
+            "must be absent on this machine, which does not have the cluster's Secret 'hub-token'",
         ),
         (lambda job: container_of(job).update(livenessProbe={}), "livenessProbe"),
         (lambda job: container_of(job).update(envFrom=[{"secretRef": {"name": "s"}}]), "envFrom"),
         (lambda job: container_of(job).update(workingDir="code"), "workingDir"),
-        (lambda job: container_of(job).pop("command"), "command: must say what to run"),
+        (lambda job: container_of(job).pop("command"), "command: must be set"),
         (
             lambda job: container_of(job)["env"].append(
                 {"name": "S", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}
@@ -155,7 +155,7 @@ def test_the_digest_covers_job_and_config_maps_and_no_order() -> None:
         (lambda job: job["metadata"].update(name="../up"), "'../up'"),
     ],
 )
-def test_what_cannot_be_honoured_is_a_problem(change: Change, said: str) -> None:
+def test_unsupported_fields_are_problems(change: Change, said: str) -> None:
     made = copy.deepcopy(indexed(["", ""]))
 
     change(made[-1])
@@ -163,7 +163,7 @@ def test_what_cannot_be_honoured_is_a_problem(change: Change, said: str) -> None
     assert any(said in message for message in messages(made))
 
 
-def test_all_problems_are_told_at_once() -> None:
+def test_all_problems_are_reported() -> None:
     made = copy.deepcopy(indexed([""]))
     pod_of(made[-1]).update(hostNetwork=True, initContainers=[{"name": "x"}])
     made.append({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}})
@@ -179,7 +179,9 @@ def test_a_batch_without_its_table_is_refused(key: str) -> None:
     for manifest in made[:2]:
         manifest["data"].pop(key, None)
 
-    assert any("must hold launch.json and the table it names" in message for message in messages(made))
+    assert any(
+        "must contain launch.json and the table that it names" in message for message in messages(made)
+    )
 
 
 def test_a_job_with_more_indexes_than_rows_is_refused() -> None:
@@ -189,7 +191,7 @@ def test_a_job_with_more_indexes_than_rows_is_refused() -> None:
     assert any("a row for every index" in message for message in messages(made))
 
 
-def test_a_config_map_key_that_leads_elsewhere_is_refused() -> None:
+def test_a_config_map_key_with_a_path_is_refused() -> None:
     made = copy.deepcopy(indexed([""]))
     made[0]["data"]["../x"] = "y"
 
@@ -197,4 +199,4 @@ def test_a_config_map_key_that_leads_elsewhere_is_refused() -> None:
 
 
 def test_a_batch_without_a_job_is_refused() -> None:
-    assert any("holds no Job" in message for message in messages(indexed([""])[:2]))
+    assert any("must contain a Job" in message for message in messages(indexed([""])[:2]))

@@ -12,8 +12,9 @@ from uuid import uuid4
 
 import pytest
 
-from generator.engine.local import leftovers, warden
-from generator.engine.local.node import Launch, Node, PodExit, capabilities
+from sweepledger.engine.local import environment
+from sweepledger.engine.local import node as local_node
+from sweepledger.engine.local.node import Launch, Node, PodExit, supervisor_command
 
 SLEEP = "import time; time.sleep(300)"
 SESSION = (
@@ -37,7 +38,7 @@ def launch_of(folder: Path, code: str, **changes: object) -> Launch:
         "uid": uid,
         "argv": (sys.executable, "-c", code),
         "cwd": folder,
-        "environment": {leftovers.MARK: uid},
+        "environment": {environment.POD_UID_VARIABLE: uid},
         "stderr": folder / "stderr",
         "cpus": (),
         "memory": None,
@@ -59,7 +60,7 @@ def ended(node: Node, seconds: float = 15.0) -> PodExit:
 
 def wait_until_some_run(uid: str, count: int) -> None:
     give_up = time.monotonic() + 10
-    while len(leftovers.find([uid])) < count:
+    while len(local_node.find_pod_processes([uid])) < count:
         assert time.monotonic() < give_up
         time.sleep(0.01)
 
@@ -91,7 +92,7 @@ def is_running(pid: int) -> bool:
 
 
 @pytest.mark.parametrize(("code", "exit_code"), [("", 0), ("raise SystemExit(42)", 42)], ids=["0", "42"])
-def test_the_exit_code_is_the_launchers(tmp_path: Path, node: Node, code: str, exit_code: int) -> None:
+def test_the_exit_code_is_that_of_the_launcher(tmp_path: Path, node: Node, code: str, exit_code: int) -> None:
     launch = launch_of(tmp_path, code)
 
     node.start(launch)
@@ -99,7 +100,7 @@ def test_the_exit_code_is_the_launchers(tmp_path: Path, node: Node, code: str, e
     assert ended(node) == PodExit(launch.uid, exit_code, None, "")
 
 
-def test_a_launcher_killed_by_a_signal_ends_as_a_shell_would_say(tmp_path: Path, node: Node) -> None:
+def test_a_launcher_killed_by_a_signal_has_the_shells_exit_code(tmp_path: Path, node: Node) -> None:
     node.start(launch_of(tmp_path, "import os; os.kill(os.getpid(), 15)"))
 
     assert ended(node).code == 143
@@ -112,21 +113,21 @@ def test_every_descendant_ends_with_the_launcher(tmp_path: Path, node: Node, chi
     node.start(launch)
 
     assert ended(node).code == 0
-    assert leftovers.find([launch.uid]) == ()
+    assert local_node.find_pod_processes([launch.uid]) == ()
 
 
 @pytest.mark.parametrize("child", [SESSION, ORPHAN], ids=["setsid", "double fork"])
-def test_every_descendant_ends_when_the_warden_is_killed(tmp_path: Path, node: Node, child: str) -> None:
+def test_every_descendant_ends_when_the_supervisor_is_killed(tmp_path: Path, node: Node, child: str) -> None:
     launch = launch_of(tmp_path, f"{child}\nimport os, time; os.kill(os.getppid(), 9); time.sleep(300)")
 
     node.start(launch)
 
     found = ended(node)
     assert (found.code, found.reason) == (137, "killed")
-    assert leftovers.find([launch.uid]) == ()
+    assert local_node.find_pod_processes([launch.uid]) == ()
 
 
-def test_the_launcher_ends_with_its_warden_though_nobody_looks(tmp_path: Path, node: Node) -> None:
+def test_the_launcher_ends_with_its_supervisor(tmp_path: Path, node: Node) -> None:
     launcher = started_launcher(tmp_path, node)
 
     os.kill(parent(launcher), signal.SIGKILL)
@@ -144,7 +145,7 @@ def test_a_ctrl_c_in_the_terminal_reaches_no_pod(tmp_path: Path, node: Node) -> 
     assert os.getpgid(launcher) != os.getpgid(0)
 
 
-def test_a_stopped_pod_may_end_in_its_own_way(tmp_path: Path, node: Node) -> None:
+def test_a_stopped_pod_may_handle_sigterm(tmp_path: Path, node: Node) -> None:
     ready = tmp_path / "ready"
     code = (
         "import pathlib, signal, sys, time\n"
@@ -182,11 +183,11 @@ def test_closing_the_node_leaves_no_process(tmp_path: Path) -> None:
     launches = [launch_of(tmp_path, f"{ORPHAN}\n{SESSION}\n{SLEEP}") for _ in range(3)]
     for launch in launches:
         node.start(launch)
-        wait_until_some_run(launch.uid, 4)  # warden, launcher and the two that it left
+        wait_until_some_run(launch.uid, 4)  # supervisor, launcher and the two that it left
 
     node.close()
 
-    assert leftovers.find([launch.uid for launch in launches]) == ()
+    assert local_node.find_pod_processes([launch.uid for launch in launches]) == ()
 
 
 def test_a_pod_over_its_memory_limit_is_killed(tmp_path: Path, node: Node) -> None:
@@ -227,7 +228,7 @@ def test_a_pod_over_its_scratch_limit_is_killed(tmp_path: Path, node: Node) -> N
 @pytest.mark.parametrize(
     "change", [{"argv": ("/no/such",)}, {"argv": ("nowhere-on-path",)}, {"cwd": Path("/no/such")}], ids=str
 )
-def test_a_pod_that_cannot_start_says_why(tmp_path: Path, node: Node, change: dict[str, object]) -> None:
+def test_a_pod_that_cannot_start_has_a_message(tmp_path: Path, node: Node, change: dict[str, object]) -> None:
     node.start(launch_of(tmp_path, "", **change))
 
     found = ended(node)
@@ -235,7 +236,7 @@ def test_a_pod_that_cannot_start_says_why(tmp_path: Path, node: Node, change: di
     assert "No such file" in found.message
 
 
-def test_a_pod_runs_on_the_cpus_it_was_given(tmp_path: Path, node: Node) -> None:
+def test_a_pod_runs_on_its_own_cpus(tmp_path: Path, node: Node) -> None:
     cpu = min(os.sched_getaffinity(0))
 
     node.start(launch_of(tmp_path, "import os; raise SystemExit(len(os.sched_getaffinity(0)))", cpus=(cpu,)))
@@ -243,7 +244,7 @@ def test_a_pod_runs_on_the_cpus_it_was_given(tmp_path: Path, node: Node) -> None
     assert ended(node).code == 1
 
 
-def test_a_pod_may_still_be_interrupted_by_its_own_signals(tmp_path: Path, node: Node) -> None:
+def test_signals_are_not_ignored_in_a_pod(tmp_path: Path, node: Node) -> None:
     code = "import os, signal; raise SystemExit(signal.getsignal(2) is signal.SIG_IGN)"
 
     node.start(launch_of(tmp_path, code))
@@ -251,7 +252,7 @@ def test_a_pod_may_still_be_interrupted_by_its_own_signals(tmp_path: Path, node:
     assert ended(node).code == 0
 
 
-def test_stderr_is_kept_and_never_grows_without_end(tmp_path: Path, node: Node) -> None:
+def test_stderr_is_kept_up_to_a_limit(tmp_path: Path, node: Node) -> None:
     much = "for _ in range(40): sys.stderr.write('x' * 100_000); time.sleep(0.02)"
     code = f"import sys, time\n{much}\nprint('end', file=sys.stderr)"
 
@@ -263,57 +264,58 @@ def test_stderr_is_kept_and_never_grows_without_end(tmp_path: Path, node: Node) 
     assert len(content) < 3_000_000
 
 
-def test_a_warden_without_orders_starts_nothing() -> None:
-    command = [sys.executable, "-I", "-S", warden.__file__]
+def test_a_supervisor_without_instructions_starts_nothing() -> None:
+    command = supervisor_command()
 
     assert subprocess.run(command, input=b'{"argv": ["tou', capture_output=True, check=False).returncode == 1
 
 
-def test_a_wardens_own_end_by_sigterm_takes_the_pod_with_it(tmp_path: Path, node: Node) -> None:
+def test_a_supervisor_that_gets_sigterm_kills_its_pod(tmp_path: Path, node: Node) -> None:
     launch = launch_of(tmp_path, f"{SESSION}\nimport os, time; os.kill(os.getppid(), 15); time.sleep(300)")
 
     node.start(launch)
 
     assert ended(node).reason == "killed"
-    assert leftovers.find([launch.uid]) == ()
+    assert local_node.find_pod_processes([launch.uid]) == ()
 
 
 def test_the_pod_ends_when_the_engine_is_killed(tmp_path: Path) -> None:
     launch = launch_of(tmp_path, f"{ORPHAN}\n{SLEEP}")
-    # Stands for the engine: it holds the pipe to the warden, and dies without a word.
+    # Stands for the engine: it holds the pipe to the supervisor, and dies without a word.
     script = (
         "import subprocess, sys, time\n"
-        "command = [sys.executable, '-I', '-S', sys.argv[1]]\n"
-        "child = subprocess.Popen(command, stdin=subprocess.PIPE, env={'SWEEP_POD_UID': sys.argv[2]})\n"
+        "uid, *command = sys.argv[1:]\n"
+        "child = subprocess.Popen(command, stdin=subprocess.PIPE, env={'SWEEP_POD_UID': uid})\n"
         "child.stdin.write(sys.stdin.buffer.readline()); child.stdin.flush()\n"
         "time.sleep(300)"
     )
     with subprocess.Popen(
-        [sys.executable, "-c", script, str(warden.__file__), launch.uid],
+        [sys.executable, "-c", script, launch.uid, *supervisor_command()],
         stdin=subprocess.PIPE,
     ) as engine:
         assert engine.stdin is not None
-        engine.stdin.write(launch.orders())
+        engine.stdin.write(launch.instructions())
         engine.stdin.flush()
         wait_until_some_run(launch.uid, 3)
 
         engine.send_signal(signal.SIGKILL)
 
     give_up = time.monotonic() + 10
-    while leftovers.find([launch.uid]):
+    while local_node.find_pod_processes([launch.uid]):
         assert time.monotonic() < give_up
         time.sleep(0.01)
 
 
-def test_leftovers_are_found_by_their_mark_and_ended() -> None:
+def test_processes_of_an_earlier_engine_are_found_by_their_variable_and_killed() -> None:
     uid = str(uuid4())
     children = [
-        subprocess.Popen([sys.executable, "-c", SLEEP], env={leftovers.MARK: mark}) for mark in (uid, "other")
+        subprocess.Popen([sys.executable, "-c", SLEEP], env={environment.POD_UID_VARIABLE: mark})
+        for mark in (uid, "other")
     ]
     try:
         wait_until_some_run(uid, 1)
 
-        assert leftovers.end([uid]) == 1
+        assert local_node.kill_pod_processes([uid]) == 1
 
         assert children[0].wait(5) == -signal.SIGKILL
         assert children[1].poll() is None
@@ -323,17 +325,8 @@ def test_leftovers_are_found_by_their_mark_and_ended() -> None:
             child.wait()
 
 
-def test_the_node_says_what_the_system_allows() -> None:
-    found = capabilities()
-
-    assert found.ends_descendants
-    assert found.finds_leftovers
-    assert found.limits_memory
-    assert found.pins_cpus
-
-
-def test_orders_are_one_line(tmp_path: Path) -> None:
-    orders = launch_of(tmp_path, "a\nb", environment={"A": "x\ny"}).orders()
+def test_instructions_are_one_line(tmp_path: Path) -> None:
+    orders = launch_of(tmp_path, "a\nb", environment={"A": "x\ny"}).instructions()
 
     assert orders.count(b"\n") == 1
     assert json.loads(orders)["env"] == {"A": "x\ny"}

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generator.engine.cluster import evidence, pods
-from generator.engine.cluster.pods import TrialPod
-from generator.engine.endings import Asked
-from generator.formats import record as record_format
-from generator.structs.record import Record, Status
+from sweepledger.engine.cluster import pod_termination, pods
+from sweepledger.engine.cluster.pods import TrialPod
+from sweepledger.engine.termination import ExpectedRecord
+from sweepledger.formats import record_json as record_format
+from sweepledger.structs.record import Record, Status
 from tests.builders import a_record
 from tests.engine.trial_pods import BEGAN, ENDED, FAILURES, IMAGE_ID, INDEX, MADE, a_pod, disrupted, ended
 
 RECORD = a_record(index=0, uid="uid-1")
-ASKED = Asked(RECORD.batch, 0, RECORD.trial, RECORD.row, RECORD.code, RECORD.data, 7)
+ASKED = ExpectedRecord(RECORD.batch, 0, RECORD.trial, RECORD.row, RECORD.code, RECORD.data, 7)
 
 UNKNOWN = {
     "terminated": {
@@ -40,15 +40,15 @@ INIT = {
 
 
 def read(manifest: dict[str, Any]) -> TrialPod:
-    found = pods.read(manifest)
+    found = pods.parse_pod(manifest)
     assert found is not None
     return found
 
 
 def made(manifest: dict[str, Any], attempt: int | None = None) -> Record:
     """Give the record made of a pod, as strictly read back as any."""
-    found = evidence.ending(read(manifest))
-    record = evidence.substitute(ASKED, replace(found, attempt=attempt or found.attempt))
+    found = pod_termination.read_termination(read(manifest))
+    record = pod_termination.substitute_record(ASKED, replace(found, attempt=attempt or found.attempt))
     assert record is not None
     assert record_format.from_line(record_format.to_line(record)) == record
     return record
@@ -104,19 +104,19 @@ def made(manifest: dict[str, Any], attempt: int | None = None) -> Record:
         *("preempted", "tainted", "node-deleted", "new-disruption", "succeeded", "no-code", "nonsense"),
     ],
 )
-def test_how_a_pod_ended_is_told_in_a_word(pod: dict[str, Any], reason: str) -> None:
+def test_the_end_of_a_pod_has_a_reason(pod: dict[str, Any], reason: str) -> None:
     found = made(pod, attempt=1)
 
     assert (found.status, found.reason) == (Status.FAILED, reason)
 
 
-def test_bad_hyperparameters_that_left_no_record_are_diverged_and_not_failed() -> None:
+def test_bad_hyperparameters_without_a_record_are_diverged() -> None:
     found = made(a_pod(state=ended(42)))
 
     assert (found.status, found.reason) == (Status.DIVERGED, "bad-hyperparameters")
 
 
-def test_all_that_the_api_knows_of_an_attempt_stands_in_its_record() -> None:
+def test_the_record_contains_all_that_the_api_reports_of_an_attempt() -> None:
     found = made(
         a_pod(state=ended(1, message="launch.json is broken\n"), annotations={INDEX: "0", FAILURES: "2"})
     )
@@ -127,18 +127,18 @@ def test_all_that_the_api_knows_of_an_attempt_stands_in_its_record() -> None:
     assert (found.trial, found.row, found.code) == (RECORD.trial, RECORD.row, RECORD.code)
 
 
-def test_of_a_container_that_never_began_nothing_ran() -> None:
+def test_a_container_that_never_started_ran_nothing() -> None:
     found = made(a_pod(status={**NO_IMAGE, **LATE}))
 
     assert (found.ran, found.started, found.seconds) == ("nothing", MADE, 0)
-    assert "its container never began" in found.details["said"]
+    assert "its container never started" in found.details["said"]
 
 
 def told(message: str, **changes: Any) -> Record | None:
-    return evidence.testimony(read(a_pod(state=ended(1, message=message), **changes)), ASKED)
+    return pod_termination.read_record(read(a_pod(state=ended(1, message=message), **changes)), ASKED)
 
 
-def test_a_termination_message_is_believed_of_its_own_pod() -> None:
+def test_a_termination_message_counts_for_its_own_pod() -> None:
     assert told(record_format.to_line(RECORD) + "\n") == RECORD
 
 
@@ -155,16 +155,19 @@ def test_a_termination_message_is_believed_of_its_own_pod() -> None:
     ],
     ids=lambda change: next(iter(change)),
 )
-def test_a_termination_message_is_believed_of_nothing_else(change: dict[str, Any]) -> None:
+def test_a_termination_message_does_not_count_for_another_pod_or_row(change: dict[str, Any]) -> None:
     assert told(record_format.to_line(replace(RECORD, **change))) is None
 
 
 @pytest.mark.parametrize(
     "message", ["", "killed", "{}", "[" * 5000, record_format.to_line(RECORD)[:-9], "\ud800"]
 )
-def test_a_message_that_is_no_record_is_what_was_said(message: str) -> None:
+def test_a_message_that_is_not_a_record_is_kept_as_text(message: str) -> None:
     assert told(message) is None
-    assert len(made(a_pod(state=ended(1, message=message))).details.get("said", "")) <= evidence.SAID
+    assert (
+        len(made(a_pod(state=ended(1, message=message))).details.get("said", ""))
+        <= pod_termination.MAX_MESSAGE_LENGTH
+    )
 
 
 JSON = st.recursive(
@@ -194,24 +197,24 @@ PLACES = [
 
 
 @given(st.sampled_from(PLACES), JSON)
-def test_whatever_stands_in_an_answer_no_record_is_made_that_is_none(
-    place: tuple[Any, ...], value: Any
-) -> None:
+def test_no_response_leads_to_an_invalid_record(place: tuple[Any, ...], value: Any) -> None:
     pod = json.loads(json.dumps(a_pod(state=ended(1))))
     node = pod
     for step in place[:-1]:
         node = node[step]
     node[place[-1]] = value
 
-    found = pods.read(pod)
+    found = pods.parse_pod(pod)
     if found is not None:
         found.phase(0.0)
-        record = evidence.substitute(ASKED, replace(evidence.ending(found), attempt=1))
+        record = pod_termination.substitute_record(
+            ASKED, replace(pod_termination.read_termination(found), attempt=1)
+        )
 
         assert record is None or record_format.from_line(record_format.to_line(record)) == record
 
 
-def test_a_time_that_no_calendar_has_is_none() -> None:
+def test_an_impossible_time_is_none() -> None:
     state = ended(1)
     state["terminated"] |= {"startedAt": "9999-12-31T23:59:59-14:00", "finishedAt": "1970-01-01T00:00:00Z"}
 

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from generator.engine.local import manifests
-from generator.engine.local.engine import LocalEngine
-from generator.engine.local.launching import Desired
-from generator.engine.local.store import conditions
-from generator.engine.local.workload import BatchSpec
-from generator.formats import record as record_format
-from generator.render.overlay import overlay
-from generator.repo import files, kustomize
-from generator.structs.record import Record, Status
-from generator.structs.sweep import Shape
+from sweepledger.engine.local import manifests
+from sweepledger.engine.local.engine import LocalEngine
+from sweepledger.engine.local.job_spec import BatchSpec
+from sweepledger.engine.local.pods import DesiredBatch
+from sweepledger.engine.local.store import batch_conditions
+from sweepledger.formats import record_json as record_format
+from sweepledger.render.overlay import overlay
+from sweepledger.repo import files, kustomize
+from sweepledger.structs.record import Record, Status
+from sweepledger.structs.run_config import Shape
 from tests.engine.batches import ROOMY, Machine
 from tests.sweeps import BASE, SETTINGS, a_batch, a_sweep, real_bases
 
@@ -40,7 +40,7 @@ def rendered(shape: Shape, folder: Path, **changes: Any) -> BatchSpec:
     made = overlay(a_batch(shape, sweep=sweep), real_bases(), SETTINGS)
     shutil.copytree(BASE, folder / "base", ignore=shutil.ignore_patterns("__pycache__"))
     files.write_folder(folder / "overlays/active" / made.name, made.tree)
-    batch = manifests.parse(made.name, kustomize.build(folder / "overlays/active" / made.name))
+    batch = manifests.parse_batch(made.name, kustomize.build(folder / "overlays/active" / made.name))
     assert isinstance(batch, BatchSpec), batch
     return batch
 
@@ -51,10 +51,10 @@ def played(machine: Machine, batch: BatchSpec, program: str) -> dict[int, Record
     code.mkdir()
     (code / "train.py").write_text(program)
     with LocalEngine(machine.state, capacity=ROOMY) as engine:
-        engine.step([Desired(batch, code)])
+        engine.step([DesiredBatch(batch, code)])
         while not engine.is_settled:
             engine.wait(0.2)
-            engine.step([Desired(batch, code)])
+            engine.step([DesiredBatch(batch, code)])
     assert {entry.name for entry in code.iterdir()} == {"train.py"}
     found = {}
     for path in (machine.state / "results" / batch.name).glob("*/*.json"):
@@ -65,7 +65,7 @@ def played(machine: Machine, batch: BatchSpec, program: str) -> dict[int, Record
 
 
 @pytest.mark.parametrize("shape", [Shape.INDEXED, Shape.JOBS], ids=str)
-def test_a_rendered_batch_runs_as_it_stands(machine: Machine, shape: Shape) -> None:
+def test_a_rendered_batch_runs_unchanged(machine: Machine, shape: Shape) -> None:
     batch = rendered(shape, machine.root / "repository")
 
     found = played(machine, batch, TRAIN)
@@ -76,11 +76,13 @@ def test_a_rendered_batch_runs_as_it_stands(machine: Machine, shape: Shape) -> N
     assert found[0].details["given"] == {"learning_rate": "0.1", "name": 'say "on"'}
     assert str(machine.state) in found[0].details["home"]
     assert found[0].ran == "process"
-    assert conditions(machine.state)[batch.name] is not None
+    assert batch_conditions(machine.state)[batch.name] is not None
 
 
 @pytest.mark.parametrize("shape", [Shape.INDEXED, Shape.JOBS], ids=str)
-def test_a_record_that_the_engine_makes_has_the_seed_of_its_replicate(machine: Machine, shape: Shape) -> None:
+def test_a_record_that_the_engine_writes_has_the_seed_of_its_replicate(
+    machine: Machine, shape: Shape
+) -> None:
     run = {"seed_base": 100, "retries": 0}
     batch = rendered(shape, machine.root / "repository", run=run, replicates=3)
 

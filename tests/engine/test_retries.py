@@ -5,32 +5,30 @@ from typing import Any
 
 import pytest
 
-from generator.engine.local import events
+from sweepledger.engine.local import events
 from tests.engine.batches import Machine, ends, indexed, jobs
 
 SHAPES = pytest.mark.parametrize("made", [indexed, jobs], ids=["indexed", "jobs"])
 
 
 @SHAPES
-def test_an_attempt_that_another_follows_says_of_how_many(
+def test_a_failed_attempt_states_the_number_of_attempts(
     machine: Machine, made: Callable[..., list[dict[str, Any]]]
 ) -> None:
     happened = machine.run(made(["fail-first:1"], retries=1))
 
-    assert [(event.attempt.number, event.tries) for event in ends(happened)] == [(1, 2), (2, None)]
+    assert [(event.attempt.number, event.attempts) for event in ends(happened)] == [(1, 2), (2, None)]
 
 
 @SHAPES
-def test_the_last_attempt_is_final_and_nobody_waits_for_another(
-    machine: Machine, made: Callable[..., list[dict[str, Any]]]
-) -> None:
+def test_the_last_attempt_is_final(machine: Machine, made: Callable[..., list[dict[str, Any]]]) -> None:
     happened = machine.run(made(["exit:3"], retries=1))
 
-    assert [event.tries for event in ends(happened)] == [2, None]
-    assert sum(isinstance(event, events.Waiting) for event in happened) == 1
+    assert [event.attempts for event in ends(happened)] == [2, None]
+    assert sum(isinstance(event, events.RetryScheduled) for event in happened) == 1
 
 
 def test_an_attempt_that_ends_its_whole_job_is_final(machine: Machine) -> None:
     happened = machine.run(indexed(["exit:43"], retries=3))
 
-    assert [event.tries for event in ends(happened)] == [None]
+    assert [event.attempts for event in ends(happened)] == [None]

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from generator.engine.cluster.observed import Held, Runner, indexes, runner
-from generator.structs.kinds import JOB, MPI_JOB
+from sweepledger.engine.cluster.workloads import BatchWorkloads, Workload, parse_indexes, parse_workload
+from sweepledger.structs.kubernetes import JOB, MPI_JOB
 
 MOMENT = "2026-01-01T00:00:00Z"
 
@@ -30,26 +30,24 @@ def ends(name: str) -> list[dict[str, str]]:
         ("0-99999999999999,a,-1,2", [2]),
     ],
 )
-def test_the_indexes_that_a_job_lists_are_read_up_to_those_that_there_are(
-    text: str, found: list[int]
-) -> None:
-    assert list(indexes(text, 10)) == found
+def test_indexes_beyond_the_table_are_ignored(text: str, found: list[int]) -> None:
+    assert list(parse_indexes(text, 10)) == found
 
 
-def test_an_indexed_job_says_which_trials_are_over_before_it_ends() -> None:
-    held = Held((runner(an_object(completedIndexes="0,2", failedIndexes="3"), JOB),))
+def test_a_running_indexed_job_lists_its_ended_trials() -> None:
+    held = BatchWorkloads((parse_workload(an_object(completedIndexes="0,2", failedIndexes="3"), JOB),))
 
-    assert (held.is_running, held.succeeded(5), held.over(5)) == (
+    assert (held.is_running, held.succeeded(5), held.ended(5)) == (
         True,
         frozenset({0, 2}),
         frozenset({0, 2, 3}),
     )
 
 
-def test_with_its_end_every_trial_of_a_job_is_over() -> None:
-    held = Held((runner(an_object(conditions=ends("Failed"), completedIndexes="1"), JOB),))
+def test_with_the_job_all_its_trials_have_ended() -> None:
+    held = BatchWorkloads((parse_workload(an_object(conditions=ends("Failed"), completedIndexes="1"), JOB),))
 
-    assert (held.is_over(1), held.succeeded(3), held.over(3)) == (
+    assert (held.have_ended(1), held.succeeded(3), held.ended(3)) == (
         True,
         frozenset({1}),
         frozenset({0, 1, 2}),
@@ -58,17 +56,20 @@ def test_with_its_end_every_trial_of_a_job_is_over() -> None:
 
 
 @pytest.mark.parametrize(("name", "succeeded"), [("Succeeded", {4}), ("Failed", set())])
-def test_an_object_of_one_trial_speaks_for_that_alone(name: str, succeeded: set[int]) -> None:
-    held = Held(
-        (runner(an_object(label="4", conditions=ends(name)), MPI_JOB), Runner(1, False, False, None, False))
+def test_a_workload_with_one_trial_counts_for_that_trial_only(name: str, succeeded: set[int]) -> None:
+    held = BatchWorkloads(
+        (
+            parse_workload(an_object(label="4", conditions=ends(name)), MPI_JOB),
+            Workload(1, False, False, None, False),
+        )
     )
 
-    assert (held.succeeded(9), held.over(9), held.is_over(2)) == (
+    assert (held.succeeded(9), held.ended(9), held.have_ended(2)) == (
         frozenset(succeeded),
         frozenset({4}),
         False,
     )
-    assert held.over(4) == set(), "of a trial that the batch does not have it says nothing"
+    assert held.ended(4) == set(), "of a trial that the batch does not have it says nothing"
 
 
 @pytest.mark.parametrize(
@@ -81,7 +82,7 @@ def test_an_object_of_one_trial_speaks_for_that_alone(name: str, succeeded: set[
     ],
     ids=["all", "one", "another-kind", "nonsense"],
 )
-def test_what_is_suspended_is_told_wherever_its_kind_says_so(
+def test_suspension_is_read_where_the_kind_has_it(
     manifest: dict[str, Any], kind: Any, held: set[int]
 ) -> None:
-    assert Held((runner(manifest, kind),)).suspended(3) == held
+    assert BatchWorkloads((parse_workload(manifest, kind),)).suspended(3) == held

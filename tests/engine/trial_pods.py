@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from generator.formats.launch import LAUNCHER_PATH
+from sweepledger.formats.launch_json import LAUNCHER_PATH
 
 MADE, BEGAN, ENDED = "2026-01-01T00:00:00Z", "2026-01-01T00:00:05Z", "2026-01-01T00:00:15Z"
 IMAGE_ID = "registry.example/train@sha256:" + "a" * 64

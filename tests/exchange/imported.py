@@ -4,16 +4,17 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from generator import search
-from generator.exchange.loss import Imported, Loss
-from generator.exchange.spec_text import spec_text
-from generator.search import Expansion
-from generator.spec import parse
-from generator.structs.domain import Choice, Constant
-from generator.structs.settings import Settings
-from generator.structs.space import Parameter, SearchSpace
-from generator.structs.sweep import Grid, Listing, Sweep
-from generator.structs.values import Value
+from sweepledger import search
+from sweepledger.exchange.conversion import Imported, Loss
+from sweepledger.exchange.spec_text import spec_text
+from sweepledger.search import Expansion
+from sweepledger.spec import parse
+from sweepledger.structs.domain import Choice, Constant
+from sweepledger.structs.search_block import ConfigurationList, GridSearch
+from sweepledger.structs.settings import Settings
+from sweepledger.structs.space import Parameter, SearchSpace
+from sweepledger.structs.sweep import Sweep
+from sweepledger.structs.values import Value
 
 Assignments = Sequence[Mapping[str, Value]]
 
@@ -30,12 +31,12 @@ def assignments_of(sweep: Sweep) -> Assignments:
     """Expand a sweep."""
     found = search.explore(sweep)
     assert isinstance(found, Expansion), "\n".join(map(str, found))
-    return found.assignments
+    return found.configurations
 
 
-def a_grid(**values: Any) -> Grid:
+def a_grid(**values: Any) -> GridSearch:
     """Span a grid: a list of values is a choice, anything else a constant."""
-    return Grid(
+    return GridSearch(
         SearchSpace(
             tuple(
                 Parameter(name, Choice(tuple(value)) if isinstance(value, list) else Constant(value))
@@ -50,9 +51,9 @@ def combinations(**values: Sequence[Value]) -> Assignments:
     return [dict(zip(values, chosen, strict=True)) for chosen in itertools.product(*values.values())]
 
 
-def a_list(rows: Assignments) -> Listing:
+def a_list(rows: Assignments) -> ConfigurationList:
     """List assignments."""
-    return Listing(SearchSpace(()), tuple(rows))
+    return ConfigurationList(SearchSpace(()), tuple(rows))
 
 
 def whats(losses: Sequence[Loss]) -> list[str]:

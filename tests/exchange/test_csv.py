@@ -6,11 +6,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from generator.exchange import csv
-from generator.exchange.loss import ForeignError, Imported
-from generator.reader import characters
-from generator.reader.assignments import Table, read_assignments
-from generator.structs.values import Value, canonical_json
+from sweepledger.exchange import csv
+from sweepledger.exchange.conversion import Imported
+from sweepledger.formats.foreign_yaml import ForeignError
+from sweepledger.reader import characters
+from sweepledger.reader.configurations import ConfigurationTable, read_configurations
+from sweepledger.structs.values import Value, canonical_json
 from tests.exchange.imported import a_list, assignments_of, combinations, sweep_of, whats
 from tests.sweeps import a_sweep
 
@@ -46,9 +47,9 @@ def test_what_is_written_is_read_back_as_the_same_values_by_a_specs_own_file(
 ) -> None:
     assume(all(len(row) > 0 for row in rows))
 
-    table = read_assignments(written(rows).encode(), "table.csv")
+    table = read_configurations(written(rows).encode(), "table.csv")
 
-    assert isinstance(table, Table), "\n".join(map(str, table))
+    assert isinstance(table, ConfigurationTable), "\n".join(map(str, table))
     assert list(map(canonical_json, table.rows)) == list(map(canonical_json, rows))
 
 
@@ -133,8 +134,8 @@ def test_a_table_too_large_for_a_spec_is_named_by_it() -> None:
         ("a,b c\n1,2\n", "header: a parameter must begin with a letter", None),
         ("a,b\n1\n", "must have 2 cells, as the header has, got 1", 2),
         ("a,b\n1,2,3\n", "must have 2 cells, as the header has, got 3", 2),
-        ('a,b\n1,x"y"\n', "a quote stands in the wrong place", 2),
-        ('a,b\n1,"open\n', "a quote stands in the wrong place", 2),
+        ('a,b\n1,x"y"\n', "a quote is in the wrong position", 2),
+        ('a,b\n1,"open\n', "a quote is in the wrong position", 2),
     ],
     ids=["empty", "header", "semicolons", "twice", "name", "short", "long", "quote", "open"],
 )
@@ -178,5 +179,5 @@ def test_a_foreign_table_is_bounded() -> None:
     for text in (f"{header}\n" + ("1," * 69 + "1\n") * 30_000, "a\n" + "\n" * 1_000_001):
         with pytest.raises(ForeignError, match="must have at most"):
             read(text)
-    with pytest.raises(ForeignError, match="wrong place"):
+    with pytest.raises(ForeignError, match="wrong position"):
         read("a\n" + " " * 200_000 + '"x"y\n')  # hours, if read in every possible way

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 import yaml
 
-from generator.commands.export import export
-from generator.errors import SpecError, UsageError
+from sweepledger.commands.exchange import export
+from sweepledger.errors import SpecError, UsageError
 from tests.repository import Sandbox
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -63,7 +63,7 @@ def test_a_search_by_rounds_goes_to_tools_that_search_by_themselves_only(
 
     assert "bayes" in export(sandbox.workspace, "wandb", "peak").text
     assert "multivariate-tpe" in export(sandbox.workspace, "katib", "peak").text
-    with pytest.raises(UsageError, match=f"peak goes by rounds, and {foreign} lists"):
+    with pytest.raises(UsageError, match=f"peak is an adaptive search, and {foreign} lists"):
         export(sandbox.workspace, foreign, "peak")
 
 

@@ -34,7 +34,7 @@ def follow(page: str, folder: Path) -> int:
 
 
 def run(arguments: str, folder: Path) -> None:
-    command = [sys.executable, "-m", "generator.cli", *shlex.split(arguments)]
+    command = [sys.executable, "-m", "sweepledger.cli", *shlex.split(arguments)]
     done = subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -8,16 +8,18 @@ from typing import Any
 import pytest
 import yaml
 
-from generator import spec
-from generator.exchange import hydra
-from generator.exchange.hydra.sweeper import RUN_CAP
-from generator.exchange.loss import ForeignError, Imported
-from generator.exchange.spec_text import spec_text
-from generator.search import Expansion, explore
-from generator.structs.domain import Choice, Constant, Domain, IntUniform, LogUniform, Quantized, Uniform
-from generator.structs.settings import Settings
-from generator.structs.sweep import Draw, Grid, Sweep
-from generator.structs.values import Value
+from sweepledger import spec
+from sweepledger.exchange import hydra
+from sweepledger.exchange.conversion import Imported
+from sweepledger.exchange.spec_parts import DEFAULT_RUN_CAP
+from sweepledger.exchange.spec_text import spec_text
+from sweepledger.formats.foreign_yaml import ForeignError
+from sweepledger.search import Expansion, explore
+from sweepledger.structs.domain import Choice, Constant, Domain, IntUniform, LogUniform, Quantized, Uniform
+from sweepledger.structs.search_block import GridSearch, RandomSearch
+from sweepledger.structs.settings import Settings
+from sweepledger.structs.sweep import Sweep
+from sweepledger.structs.values import Value
 from tests.repository import Sandbox
 
 parsers = pytest.importorskip("hydra.core.override_parser.overrides_parser")
@@ -48,7 +50,7 @@ def arguments(sweep: Sweep) -> list[list[str]]:
     """Give each trial's overrides as its command line has them."""
     found = explore(sweep)
     assert isinstance(found, Expansion)
-    return [[f"{name}={plain(value)}" for name, value in values.items()] for values in found.assignments]
+    return [[f"{name}={plain(value)}" for name, value in values.items()] for values in found.configurations]
 
 
 def plain(value: Value) -> Value:
@@ -92,7 +94,7 @@ GRIDS: dict[str, dict[str, Any]] = {
 def test_a_grid_gives_the_program_what_hydra_would_give_it(case: str) -> None:
     sweep = brought(read(GRIDS[case]))
 
-    assert isinstance(sweep.blocks[0], Grid)
+    assert isinstance(sweep.blocks[0], GridSearch)
     assert meant(arguments(sweep)) == meant(jobs([f"{key}={value}" for key, value in GRIDS[case].items()]))
 
 
@@ -102,7 +104,7 @@ def test_a_grid_that_came_from_hydra_goes_back_as_the_same(case: str) -> None:
     found = explore(sweep)
     assert isinstance(found, Expansion)
 
-    params = yaml.safe_load(hydra.write(sweep, found.assignments).text)["hydra"]["sweeper"]["params"]
+    params = yaml.safe_load(hydra.write(sweep, found.configurations).text)["hydra"]["sweeper"]["params"]
 
     assert meant(jobs([f"{key}={value}" for key, value in params.items()])) == meant(arguments(sweep))
 
@@ -129,7 +131,7 @@ def test_intervals_become_distributions(text: str) -> None:
     sweep = brought(imported)
     (block,) = sweep.blocks
 
-    assert isinstance(block, Draw)
+    assert isinstance(block, RandomSearch)
     assert (block.method, block.seed, block.cap, sweep.metric.goal) == ("random", 7, 9, "maximize")
     assert block.space["x"].domain == INTERVALS[text]
     assert "hydra.sweeper: TPESampler" in told(imported)
@@ -138,7 +140,7 @@ def test_intervals_become_distributions(text: str) -> None:
 def test_an_interval_without_a_number_of_trials_gets_one_and_a_seed() -> None:
     imported = read({"x": "interval(0,1)"})
 
-    assert (imported.spec["seed"], imported.spec["run_cap"]) == (0, RUN_CAP)
+    assert (imported.spec["seed"], imported.spec["run_cap"]) == (0, DEFAULT_RUN_CAP)
     assert {"seed", "hydra.sweeper.n_trials"} <= told(imported).keys()
 
 
@@ -164,7 +166,7 @@ def test_a_grid_sampler_with_fewer_trials_than_combinations_is_a_capped_grid() -
 
     block = brought(read({"x": "1,2,3", "y": "1,2"}, n_trials=4, sampler=sampler)).blocks[0]
 
-    assert isinstance(block, Grid)
+    assert isinstance(block, GridSearch)
     assert (block.cap, block.seed) == (4, 0)
 
 
@@ -260,7 +262,7 @@ def test_what_is_said_otherwise_is_named(params: dict[str, Any], sweeper: dict[s
         (b"hydra: {sweeper: {params: {x: 'choice()'}}}", r"params\.x"),
         (b"hydra: {sweeper: {params: {x: 'range(3,1)'}}}", "at least one value"),
         (b"hydra: {sweeper: {params: {x: 'range(1e9)'}}}", "at most 100000"),
-        (b"hydra: {sweeper: {params: {x: 'nothing(1)'}}}", "functions"),
+        (b"hydra: {sweeper: {params: {x: 'nothing(1)'}}}", "Unknown function"),
     ],
 )
 def test_what_is_no_multirun_is_refused_with_words(content: bytes, words: str) -> None:

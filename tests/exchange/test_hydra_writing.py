@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 import yaml
 
-from generator.exchange import hydra
-from generator.exchange.loss import Exported
-from generator.search import Expansion, explore
-from generator.structs.domain import Choice, IntUniform
-from generator.structs.sweep import Draw, Sweep
-from generator.structs.values import Value
+from sweepledger.exchange import hydra
+from sweepledger.exchange.conversion import Exported
+from sweepledger.search import Expansion, explore
+from sweepledger.structs.domain import Choice, IntUniform
+from sweepledger.structs.search_block import RandomSearch
+from sweepledger.structs.sweep import Sweep
+from sweepledger.structs.values import Value
 from tests.exchange.test_hydra import PARSER, brought, jobs, meant, parsed, read
 
 
@@ -24,7 +25,7 @@ def sent(text: str) -> tuple[dict[str, str], Exported]:
     sweep = parsed(text)
     found = explore(sweep)
     assert isinstance(found, Expansion), found
-    exported = hydra.write(sweep, found.assignments)
+    exported = hydra.write(sweep, found.configurations)
     return yaml.safe_load(exported.text)["hydra"]["sweeper"]["params"], exported
 
 
@@ -62,7 +63,7 @@ def test_a_drawn_sweep_goes_out_for_the_sweeper_that_knows_intervals() -> None:
     found = explore(sweep)
     assert isinstance(found, Expansion)
 
-    exported = hydra.write(sweep, found.assignments)
+    exported = hydra.write(sweep, found.configurations)
     data = yaml.safe_load(exported.text)
 
     sweeper = data["hydra"]["sweeper"]
@@ -82,7 +83,7 @@ def test_a_list_goes_out_as_its_values_and_says_how_many_trials_that_makes() -> 
     found = explore(sweep)
     assert isinstance(found, Expansion)
 
-    exported = hydra.write(sweep, found.assignments)
+    exported = hydra.write(sweep, found.configurations)
 
     assert yaml.safe_load(exported.text)["hydra"]["sweeper"]["params"] == {"a": "1,3", "b": "2,4"}
     assert "all 4 combinations, not these 2" in {loss.what: loss.why for loss in exported.losses}["trials"]
@@ -95,7 +96,7 @@ def test_integers_that_are_drawn_keep_both_ends_and_come_back_as_integers() -> N
     (block,) = brought(read(params, n_trials=2, sampler={"_target_": "optuna.samplers.RandomSampler"})).blocks
 
     assert (repr(swept.start), repr(swept.end)) == ("2", "5")
-    assert isinstance(block, Draw)
+    assert isinstance(block, RandomSearch)
     assert block.space["k"].domain == IntUniform(2, 5)
 
 
@@ -224,7 +225,7 @@ def test_keys_of_hydra_go_out_as_they_came_in() -> None:
     found = explore(sweep)
     assert isinstance(found, Expansion)
 
-    exported = hydra.write(sweep, found.assignments)
+    exported = hydra.write(sweep, found.configurations)
     went = yaml.safe_load(exported.text)["hydra"]["sweeper"]["params"]
 
     assert went == {**came, "+fixed": "3"}
@@ -236,7 +237,7 @@ def test_a_key_that_is_deleted_has_no_place_in_params_and_is_named() -> None:
     found = explore(sweep)
     assert isinstance(found, Expansion)
 
-    exported = hydra.write(sweep, found.assignments)
+    exported = hydra.write(sweep, found.configurations)
 
     assert "'~old'" in whys(exported)["command: ~old"]
 
@@ -251,7 +252,7 @@ def test_values_of_several_types_survive_the_environment_and_the_way_back(case: 
     found = explore(sweep)
     assert isinstance(found, Expansion)
 
-    went = yaml.safe_load(hydra.write(sweep, found.assignments).text)["hydra"]["sweeper"]["params"]
+    went = yaml.safe_load(hydra.write(sweep, found.configurations).text)["hydra"]["sweeper"]["params"]
 
     assert meant(run(went)) == meant(run(came))
     assert meant([[f"+x={handed(sweep, each)}"] for each in values(sweep)]) == meant(run({"+x": came["+x"]}))
@@ -287,7 +288,7 @@ def test_hydra_runs_what_came_from_it_and_went_back(tmp_path: Path) -> None:
     found = explore(sweep)
     assert isinstance(found, Expansion)
     (tmp_path / "app.py").write_text(APP)
-    (tmp_path / "config.yaml").write_text("lr: 0.1\n" + hydra.write(sweep, found.assignments).text)
+    (tmp_path / "config.yaml").write_text("lr: 0.1\n" + hydra.write(sweep, found.configurations).text)
 
     done = subprocess.run(
         [sys.executable, "app.py"], cwd=tmp_path, check=False, capture_output=True, text=True

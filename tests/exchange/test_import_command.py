@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from generator.cli.exchange import Foreign
-from generator.commands.import_ import Source, import_
-from generator.errors import SpecError, UsageError
-from generator.exchange import FORMATS, READERS, WRITERS
-from generator.exchange.loss import Imported
+from sweepledger.cli.author import ForeignFormat
+from sweepledger.commands.exchange import ForeignFile, import_
+from sweepledger.errors import SpecError, UsageError
+from sweepledger.exchange.conversion import Imported
+from sweepledger.exchange.registry import FORMATS, READERS, WRITERS
 from tests.repository import Sandbox
 
 ROOT = Path(__file__).parents[2]
@@ -38,12 +38,12 @@ print(f"score={1 - (args.x - 2) ** 2}")
 '''
 
 
-def a_source(text: str = WANDB, shown: str = "old/Peaks.yaml") -> Source:
-    return Source(text.encode(), shown)
+def a_source(text: str = WANDB, shown: str = "old/Peaks.yaml") -> ForeignFile:
+    return ForeignFile(text.encode(), shown)
 
 
 def test_every_format_is_offered_and_can_be_read_and_written() -> None:
-    assert tuple(Foreign) == FORMATS == tuple(READERS) == tuple(WRITERS)
+    assert tuple(ForeignFormat) == FORMATS == tuple(READERS) == tuple(WRITERS)
 
 
 def test_a_spec_goes_to_standard_output_and_the_report_beside_it(tmp_path: Path, run_sweep: Run) -> None:
@@ -52,16 +52,16 @@ def test_a_spec_goes_to_standard_output_and_the_report_beside_it(tmp_path: Path,
     done = run_sweep("import", "wandb", "Peaks.yaml", cwd=tmp_path)
 
     assert done.returncode == 0, done.stderr
-    assert done.stdout == import_("wandb", a_source(), here=tmp_path).text
+    assert done.stdout == import_("wandb", a_source(), folder=tmp_path).text
     assert "name: peaks\n" in done.stdout
     assert "project" in done.stderr
 
 
 def test_standard_input_is_a_file_too(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "generator.cli", "import", "wandb", "-"],
+        [sys.executable, "-m", "sweepledger.cli", "import", "wandb", "-"],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": str(ROOT / "generator")},
         input=WANDB,
         capture_output=True,
         text=True,
@@ -97,7 +97,7 @@ def test_machines_get_the_spec_and_the_losses_in_one_object(tmp_path: Path, run_
 def test_a_sweep_is_called_as_a_person_says_or_the_file_or_the_files_name(
     own: str, shown: str, name: str | None, expected: str, tmp_path: Path
 ) -> None:
-    found = import_("wandb", a_source(f"{WANDB}{own}\n", shown), here=tmp_path, name=name)
+    found = import_("wandb", a_source(f"{WANDB}{own}\n", shown), folder=tmp_path, name=name)
 
     assert f"\nname: {expected}\n" in found.text
     assert found.problems == ()
@@ -117,8 +117,8 @@ def test_problems_of_a_spec_that_is_only_shown_name_no_file(tmp_path: Path) -> N
     source = a_source(WANDB.replace("[1, 2]", "[1, 99999999999999999999]"))
     output = tmp_path / "peaks.yaml"
 
-    (shown,) = import_("wandb", source, here=tmp_path).problems
-    (written,) = import_("wandb", source, here=tmp_path, output=output).problems
+    (shown,) = import_("wandb", source, folder=tmp_path).problems
+    (written,) = import_("wandb", source, folder=tmp_path, output=output).problems
 
     assert shown.file == "<imported>"
     assert written.file == output.as_posix()
@@ -128,14 +128,14 @@ def test_problems_of_a_spec_that_is_only_shown_name_no_file(tmp_path: Path) -> N
 def test_problems_of_a_table_beside_a_spec_that_is_only_shown_name_the_table(tmp_path: Path) -> None:
     rows = "".join(f"{number},x\n" for number in range(20_000))
 
-    found = import_("csv", a_source(f"x,note\n{rows}5,x\n", "old/table.csv"), here=tmp_path).problems
+    found = import_("csv", a_source(f"x,note\n{rows}5,x\n", "old/table.csv"), folder=tmp_path).problems
 
     assert {problem.file for problem in found} == {"old/table.csv"}
 
 
 def test_a_file_of_no_such_format_is_refused_with_its_line(tmp_path: Path) -> None:
     with pytest.raises(SpecError) as caught:
-        import_("wandb", a_source("a: 1\na: 2\n"), here=tmp_path)
+        import_("wandb", a_source("a: 1\na: 2\n"), folder=tmp_path)
 
     (problem,) = caught.value.problems
     assert (problem.code, problem.file, problem.line) == ("foreign-file", "old/Peaks.yaml", 2)
@@ -146,7 +146,7 @@ def test_nothing_is_ever_overwritten(tmp_path: Path) -> None:
     output.write_text("precious")
 
     with pytest.raises(UsageError, match="not overwritten"):
-        import_("wandb", a_source(), here=tmp_path, output=output)
+        import_("wandb", a_source(), folder=tmp_path, output=output)
 
     assert output.read_text() == "precious"
 
@@ -155,12 +155,12 @@ def test_a_dangling_link_is_no_free_place(tmp_path: Path) -> None:
     (tmp_path / "lr.yaml").symlink_to("elsewhere")
 
     with pytest.raises(UsageError, match="not overwritten"):
-        import_("wandb", a_source(), here=tmp_path, output=tmp_path / "lr.yaml")
+        import_("wandb", a_source(), folder=tmp_path, output=tmp_path / "lr.yaml")
 
 
 def test_what_is_no_file_is_said(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is no file"):
-        Source.read(tmp_path / "missing.yaml")
+        ForeignFile.read(tmp_path / "missing.yaml")
 
 
 def test_no_file_can_move_the_cursor(tmp_path: Path, run_sweep: Run) -> None:
@@ -220,6 +220,6 @@ def test_a_number_that_no_spec_can_hold_ends_in_a_sentence(
     monkeypatch.setitem(READERS, "csv", read)
 
     with pytest.raises(SpecError) as refused:
-        import_("csv", a_source(), here=tmp_path)
+        import_("csv", a_source(), folder=tmp_path)
 
     assert [problem.code for problem in refused.value.problems] == ["foreign-file"]

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generator.exchange import jsonl
-from generator.exchange.loss import ForeignError
-from generator.structs.values import Value, canonical_json
+from sweepledger.exchange import jsonl
+from sweepledger.formats.foreign_yaml import ForeignError
+from sweepledger.structs.values import Value, canonical_json
 from tests.exchange.imported import a_list, assignments_of, combinations, sweep_of, whats
 from tests.sweeps import a_sweep
 
@@ -91,7 +91,7 @@ def test_more_lines_than_a_spec_can_hold_are_refused_with_the_way_out() -> None:
 @pytest.mark.parametrize(
     ("content", "said", "line"),
     [
-        (b"", "must hold at least one object", None),
+        (b"", "must contain at least one object", None),
         (b'{"a": 1}\n[1]\n', "must be a JSON object, got [1]", 2),
         (b'{"a": 1}\n{"a": }\n', "must be a JSON object", 2),
         (b'{"a": NaN}\n', "must be a finite number, got 'NaN'", 1),

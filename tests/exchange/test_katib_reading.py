@@ -9,12 +9,13 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generator.exchange import katib
-from generator.exchange.loss import ForeignError, Imported
-from generator.structs.adaptive import PercentileStop, Resource
-from generator.structs.domain import Choice, Constant, IntUniform, LogUniform, Normal, Uniform
-from generator.structs.reporting import MetricSource, Reduce
-from generator.structs.sweep import Draw, Goal, Grid, Sampler
+from sweepledger.exchange import katib
+from sweepledger.exchange.conversion import Imported
+from sweepledger.formats.foreign_yaml import ForeignError
+from sweepledger.structs.domain import Choice, Constant, IntUniform, LogUniform, Normal, Uniform
+from sweepledger.structs.early_stopping import PercentileStop
+from sweepledger.structs.metric import Goal, MetricSource, Reduce
+from sweepledger.structs.search_block import GridSearch, RandomSearch, Resource, Sampler
 from tests.exchange.imported import assignments_of, sweep_of, whats
 from tests.written_specs import good
 
@@ -81,7 +82,7 @@ def test_the_random_experiment_of_the_slides_becomes_its_space_objective_and_cou
 
     sweep = sweep_of(found)
     (block,) = sweep.blocks
-    assert isinstance(block, Draw)
+    assert isinstance(block, RandomSearch)
     assert (block.sampler, block.cap, block.seed) == (Sampler.RANDOM, 12, 0)
     assert {parameter.name: parameter.domain for parameter in block.space.parameters} == {
         "lr": Uniform(0.01, 0.03),
@@ -239,7 +240,7 @@ def test_a_v1alpha3_grid_with_its_go_template_becomes_a_grid_and_a_command() -> 
 
     sweep = sweep_of(found)
     (block,) = sweep.blocks
-    assert isinstance(block, Grid)
+    assert isinstance(block, GridSearch)
     assert [parameter.domain for parameter in block.space.parameters] == [
         Choice((0.1, 0.2, 0.3)),
         IntUniform(1, 4),
@@ -363,7 +364,7 @@ def test_names_that_no_parameter_may_have_are_mended_apart_from_each_other() -> 
     [
         (b"kind: Job\n", "must be an Experiment of kubeflow.org/v1alpha3 or kubeflow.org/v1beta1, got 'Job'"),
         (b"[]", "the file must be a mapping"),
-        (an_experiment(parameters=[]), "must hold at least one parameter"),
+        (an_experiment(parameters=[]), "must contain at least one parameter"),
         (an_experiment(parameters={}), "spec.parameters must be a list"),
         (an_experiment(objective={}), "spec.objective must have an objectiveMetricName"),
         (an_experiment(maxTrialCount="many"), "spec.maxTrialCount must be a whole number, got many"),

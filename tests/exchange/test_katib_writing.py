@@ -11,9 +11,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generator.exchange import katib
-from generator.exchange.loss import Exported
-from generator.structs.domain import (
+from sweepledger.exchange import katib
+from sweepledger.exchange.conversion import Exported
+from sweepledger.structs.domain import (
     Beta,
     Choice,
     Domain,
@@ -24,11 +24,13 @@ from generator.structs.domain import (
     Quantized,
     Uniform,
 )
-from generator.structs.expression import Comparison, Literal, Name
-from generator.structs.reporting import MetricSource, Reduce
-from generator.structs.space import Condition, Constraint, Derived, Parameter, SearchSpace
-from generator.structs.sweep import Budget, Draw, Goal, Grid, Metric, Resources, Run, Sampler, Sweep
-from generator.structs.values import Value
+from sweepledger.structs.expression import Comparison, Literal, Name
+from sweepledger.structs.metric import Goal, Metric, MetricSource, Reduce
+from sweepledger.structs.run_config import Resources, RunConfig
+from sweepledger.structs.search_block import GridSearch, RandomSearch, Sampler
+from sweepledger.structs.space import Condition, Constraint, DerivedValue, Parameter, SearchSpace
+from sweepledger.structs.sweep import Budget, Sweep
+from sweepledger.structs.values import Value
 from tests.exchange.imported import a_grid, a_list, assignments_of, combinations, sweep_of, whats
 from tests.exchange.katib_rules import broken
 from tests.exchange.katib_rules import combinations as size
@@ -42,8 +44,8 @@ def written(sweep: Sweep) -> tuple[dict[str, Any], Exported]:
     return yaml.safe_load(found.text), found
 
 
-def a_draw(sampler: Sampler = Sampler.RANDOM, seed: int = 3, cap: int = 2, **domains: Domain) -> Draw:
-    return Draw(sampler, SearchSpace(tuple(Parameter(*pair) for pair in domains.items())), seed, cap)
+def a_draw(sampler: Sampler = Sampler.RANDOM, seed: int = 3, cap: int = 2, **domains: Domain) -> RandomSearch:
+    return RandomSearch(sampler, SearchSpace(tuple(Parameter(*pair) for pair in domains.items())), seed, cap)
 
 
 def meaning(experiment: dict[str, Any]) -> dict[str, Any]:
@@ -145,7 +147,7 @@ def test_a_grid_has_no_ranges_of_fractions_since_katib_adds_them_up_as_floats() 
         )
     )
 
-    experiment, found = written(a_sweep(blocks=(Grid(space),)))
+    experiment, found = written(a_sweep(blocks=(GridSearch(space),)))
 
     assert broken(experiment) == []
     assert experiment["spec"]["parameters"][0]["feasibleSpace"] == {"list": ["0.1", "0.2", "0.3"]}
@@ -154,7 +156,7 @@ def test_a_grid_has_no_ranges_of_fractions_since_katib_adds_them_up_as_floats() 
 
 
 def test_every_failed_trial_is_allowed_and_no_more_run_at_once_than_there_are() -> None:
-    sweep = a_sweep(blocks=(a_grid(lr=[0.1, 0.2, 0.3]),), run=Run(parallelism=100))
+    sweep = a_sweep(blocks=(a_grid(lr=[0.1, 0.2, 0.3]),), run=RunConfig(parallelism=100))
 
     spec = written(sweep)[0]["spec"]
 
@@ -163,7 +165,9 @@ def test_every_failed_trial_is_allowed_and_no_more_run_at_once_than_there_are() 
 
 def test_the_trial_is_a_job_with_the_sweeps_command_resources_and_limits() -> None:
     image = "registry.example/team/x@sha256:" + "0" * 64
-    run = Run(image=image, resources=Resources("2", "4Gi", 1), retries=2, timeout_seconds=60, seed_base=5)
+    run = RunConfig(
+        image=image, resources=Resources("2", "4Gi", 1), retries=2, timeout_seconds=60, seed_base=5
+    )
     command = (
         "${env}",
         "${interpreter}",
@@ -215,10 +219,10 @@ def less_than(name: str, value: Value) -> Comparison:
     return Comparison(Name(name, 0), (("<", Literal(value)),))
 
 
-def related(**changes: Any) -> Grid:
+def related(**changes: Any) -> GridSearch:
     """Give a grid of lr and n; `changes` replace parts of its space."""
     parts = {"parameters": (Parameter("lr", Choice((0.1, 0.2))), Parameter("n", Choice((1, 2)))), **changes}
-    return Grid(SearchSpace(**parts))
+    return GridSearch(SearchSpace(**parts))
 
 
 LOSSES: list[tuple[str, Sweep, str]] = [
@@ -234,7 +238,7 @@ LOSSES: list[tuple[str, Sweep, str]] = [
         a_sweep(blocks=(related(constraints=(Constraint(less_than("n", 2), "n < 2"),)),)),
         "constraint: n < 2",
     ),
-    ("derived", a_sweep(blocks=(related(derived=(Derived("d", Name("n", 0), "n"),)),)), "derived: d"),
+    ("derived", a_sweep(blocks=(related(derived=(DerivedValue("d", Name("n", 0), "n"),)),)), "derived: d"),
     (
         "when",
         a_sweep(
@@ -259,7 +263,7 @@ LOSSES: list[tuple[str, Sweep, str]] = [
     ("odds", a_sweep(blocks=(a_draw(p=Choice(("a", "b"), (0.1, 0.9)), q=Uniform(0, 1)),)), "p.probabilities"),
     (
         "shuffled",
-        a_sweep(blocks=(Grid(related().space, cap=2, seed=0),)),
+        a_sweep(blocks=(GridSearch(related().space, cap=2, seed=0),)),
         "grid_order: shuffled",
     ),
     ("texts", a_sweep(blocks=(a_grid(p=[1, "1"]),)), "p"),
@@ -276,7 +280,7 @@ def test_what_katib_cannot_say_is_named_and_the_rest_is_still_valid(sweep: Sweep
 
 def test_a_sweep_that_katib_can_say_loses_nothing_of_its_search() -> None:
     metric = Metric("accuracy", Goal.MAXIMIZE, MetricSource.STDOUT)
-    run = Run(image="registry.example/x@sha256:" + "0" * 64)
+    run = RunConfig(image="registry.example/x@sha256:" + "0" * 64)
     sweep = a_sweep(
         blocks=(a_grid(lr=[0.1, 0.2]),), metric=metric, run=run, description="", command=("t", "${args}")
     )
@@ -305,7 +309,7 @@ def test_a_list_becomes_the_grid_of_its_values_and_says_how_many_more_trials_tha
     experiment, found = written(a_sweep(blocks=(a_list(rows),)))
 
     assert experiment["spec"]["maxTrialCount"] == 4
-    assert "all 4 combinations of the values, not 3 assignments" in found.losses[0].why
+    assert "all 4 combinations of the values, not 3 configurations" in found.losses[0].why
 
 
 def test_a_sweep_in_which_nothing_varies_still_has_a_parameter() -> None:

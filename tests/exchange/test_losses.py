@@ -6,8 +6,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generator.exchange import hydra, wandb
-from generator.exchange.loss import Imported
+from sweepledger.exchange import hydra, wandb
+from sweepledger.exchange.conversion import Imported
 
 KEYS = st.sampled_from(
     ["project", "entity", "controller", "mine", "a b", "kind", "early_terminate", "scheduler"]

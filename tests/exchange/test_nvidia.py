@@ -11,13 +11,13 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generator.exchange import nvidia
-from generator.exchange.loss import ForeignError
-from generator.formats import hyperparams_yaml
-from generator.spec import parse
-from generator.structs.settings import Settings
-from generator.structs.sweep import Sweep
-from generator.structs.values import Value, canonical_json
+from sweepledger.exchange import nvidia
+from sweepledger.formats import hyperparams_yaml
+from sweepledger.formats.foreign_yaml import ForeignError
+from sweepledger.spec import parse
+from sweepledger.structs.settings import Settings
+from sweepledger.structs.sweep import Sweep
+from sweepledger.structs.values import Value, canonical_json
 from tests.exchange.imported import a_grid, assignments_of, combinations, sweep_of, whats
 from tests.sweeps import a_sweep
 
@@ -166,7 +166,7 @@ def test_a_grid_says_its_parameters_slowest_first_and_constants_as_one_value() -
     assert list(found.spec["parameters"]) == [
         "batch_norm", "max_learning_rate", "momentum", "data_aug_cutout_size", "batch_size",
     ]  # fmt: skip
-    assert "in the file's order" in found.losses[-1].why
+    assert "in the same order" in found.losses[-1].why
 
 
 def test_shuffled_combinations_are_a_grid_too_and_the_report_says_that_the_order_differs() -> None:
@@ -223,11 +223,11 @@ def test_words_and_numbers_are_read_as_the_pods_read_them() -> None:
     [
         ("", "must be a list of `hyperparam_set:` items, got nothing"),
         ("lr: 1\n", "must be a list of `hyperparam_set:` items, got a mapping"),
-        ("[]\n", "must hold at least one item, got none"),
+        ("[]\n", "must contain at least one item, got none"),
         ("- {lr: 1}\n", "item 1: must be a mapping with the one key 'hyperparam_set', got the keys 'lr'"),
         ("- hyperparam_set: 3\n", "item 1: must be a mapping with the one key 'hyperparam_set'"),
         ("- hyperparam_set: {a: {b: 1}}\n", "item 1: a: must be a number, text, true, false, null or a list"),
-        ("- hyperparam_set: {a: [[1]]}\n", "item 1: a: a list must hold single values"),
+        ("- hyperparam_set: {a: [[1]]}\n", "item 1: a: a list must contain single values"),
         ("- hyperparam_set: {1: 2}\n", "item 1: a parameter must begin with a letter"),
     ],
     ids=["empty", "mapping", "no-items", "bare", "scalar", "nested", "lists-in-lists", "number-as-name"],

@@ -6,9 +6,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generator.exchange.loss import Imported, Loss
-from generator.exchange.spec_text import spec_text
-from generator.reader import characters, read
+from sweepledger.exchange.conversion import Imported, Loss
+from sweepledger.exchange.spec_text import spec_text
+from sweepledger.reader import characters, read_document
 
 WORDS = st.sampled_from(
     ["", "yes", "1e3", "012", "null", "- a", "a: b", "#x", "a #b", "1_0", "2020-01-01", "~", "="]
@@ -25,7 +25,7 @@ DATA = st.recursive(
 
 
 def read_back(text: str) -> Any:
-    found = read(text.encode(), "sweeps/x.yaml")
+    found = read_document(text.encode(), "sweeps/x.yaml")
     assert found.problems == (), text
     assert found.document is not None
     return found.document.data
@@ -69,7 +69,7 @@ def test_a_spec_is_written_as_a_person_would_write_it() -> None:
         text
         == """\
 # Imported from the W&B file s.yaml.
-# Not carried over as it was:
+# Not converted exactly:
 # - seed: W&B has none
 
 name: lr

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 import yaml
 
-from generator import spec
-from generator.exchange import wandb
-from generator.exchange.loss import ForeignError, Imported
-from generator.exchange.spec_text import spec_text
-from generator.exchange.wandb.reading import RUN_CAP
-from generator.search import Expansion, explore
-from generator.structs.adaptive import HyperbandStop
-from generator.structs.domain import (
+from sweepledger import spec
+from sweepledger.exchange import wandb
+from sweepledger.exchange.conversion import Imported
+from sweepledger.exchange.spec_parts import DEFAULT_RUN_CAP
+from sweepledger.exchange.spec_text import spec_text
+from sweepledger.formats.foreign_yaml import ForeignError
+from sweepledger.search import Expansion, explore
+from sweepledger.structs.domain import (
     Beta,
     Choice,
     Constant,
@@ -27,9 +27,11 @@ from generator.structs.domain import (
     Quantized,
     Uniform,
 )
-from generator.structs.reporting import MetricSource
-from generator.structs.settings import Settings
-from generator.structs.sweep import Draw, Grid, Sweep
+from sweepledger.structs.early_stopping import HyperbandStop
+from sweepledger.structs.metric import MetricSource
+from sweepledger.structs.search_block import GridSearch, RandomSearch
+from sweepledger.structs.settings import Settings
+from sweepledger.structs.sweep import Sweep
 
 KINDS: dict[str, tuple[dict[str, Any], Domain]] = {
     "constant": ({"distribution": "constant", "value": 3}, Constant(3)),
@@ -107,7 +109,7 @@ def told(imported: Imported) -> dict[str, str]:
 def exported(sweep: Sweep) -> dict[str, Any]:
     found = explore(sweep)
     assert isinstance(found, Expansion)
-    data: dict[str, Any] = yaml.safe_load(wandb.write(sweep, found.assignments).text)
+    data: dict[str, Any] = yaml.safe_load(wandb.write(sweep, found.configurations).text)
     return data
 
 
@@ -224,7 +226,7 @@ def test_a_random_sweep_asks_for_no_more_than_there_is() -> None:
 
     (block,) = parsed(imported).blocks
 
-    assert isinstance(block, Draw)
+    assert isinstance(block, RandomSearch)
     assert block.cap == 2
     assert "run_cap" in told(imported)
 
@@ -235,8 +237,8 @@ def test_a_random_sweep_without_an_end_gets_one() -> None:
 
     imported = read(data)
 
-    assert imported.spec["run_cap"] == RUN_CAP
-    assert str(RUN_CAP) in told(imported)["run_cap"]
+    assert imported.spec["run_cap"] == DEFAULT_RUN_CAP
+    assert str(DEFAULT_RUN_CAP) in told(imported)["run_cap"]
 
 
 @pytest.mark.parametrize(("cap", "shuffled"), [(3, True), (4, False), (9, False)])
@@ -246,7 +248,7 @@ def test_a_grid_larger_than_its_cap_is_drawn_from(cap: int, shuffled: bool) -> N
     imported = read(a_file(method="grid", run_cap=cap, parameters=grid))
     (block,) = parsed(imported).blocks
 
-    assert isinstance(block, Grid)
+    assert isinstance(block, GridSearch)
     assert block.cap == cap
     assert (block.seed == 0) == shuffled
     assert (f"run_cap: {cap}" in told(imported)) == shuffled
@@ -449,7 +451,7 @@ def test_a_list_goes_out_as_the_grid_of_its_values() -> None:
     found = explore(sweep)
     assert isinstance(found, Expansion)
 
-    sent = wandb.write(sweep, found.assignments)
+    sent = wandb.write(sweep, found.configurations)
 
     assert yaml.safe_load(sent.text)["parameters"] == {"a": {"values": [1, 3]}, "b": {"values": [2, 4]}}
     assert "all 4 combinations, not these 2" in {loss.what: loss.why for loss in sent.losses}["method: list"]

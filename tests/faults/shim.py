@@ -141,7 +141,7 @@ class Shim:
                 "LD_PRELOAD": str(library),
                 "FAULTS_PAGE": str(shared),
                 "FAULTS_TRACE": str(self._trace),
-                "PYTHONPATH": str(ROOT),
+                "PYTHONPATH": f"{ROOT / 'generator'}:{ROOT}",
                 "PYTHONDONTWRITEBYTECODE": "1",
                 "OPENBLAS_NUM_THREADS": "1",
                 "GIT_CONFIG_GLOBAL": os.devnull,

@@ -1,18 +1,20 @@
 """SIGKILL of a command and all it started, at calls that write and at any moment.
 
-benchmarks/faults.py has all calls and a thousand moments.
+By default at a few calls; in the full suite at more; benchmarks/faults.py has all calls and a thousand moments.
 """
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.faults.shim import Shim
-from tests.faults.trying import kills, moments, spread
-from tests.faults.worlds import WORLDS
+from tests.faults.trying import inside, kills, moments, spread
+from tests.faults.worlds import WORLDS, World
 
-POINTS = {
+THOROUGH = pytest.mark.full_suite("more points of failure")
+MORE_POINTS = {
     "generate": 4,
     "generate-anew": 3,
     "collect-push": 4,
@@ -20,34 +22,56 @@ POINTS = {
     "collect-here": 4,
     "launcher": 100,
 }
+POINTS = {
+    "generate": 2,
+    "generate-anew": 1,
+    "collect-push": 2,
+    "collect-round": 1,
+    "collect-here": 1,
+    "launcher": 8,
+}
+AT_A_MOMENT = ("generate", "collect-push", "launcher")
 
 
 @pytest.mark.parametrize("name", WORLDS, ids=lambda name: f"F4 {name}")
 def test_killed_at_a_call_that_writes_it_leaves_nothing_half_and_the_next_run_ends_it(
-    shim: Shim, tmp_path: Path, name: str
+    world_of: Callable[[str], World], name: str
 ) -> None:
-    world = WORLDS[name](tmp_path, shim)
+    world = world_of(name)
 
-    assert list(kills(world, spread(world.points, POINTS[name]))) == []
+    assert list(kills(world, inside(world.points, POINTS[name]))) == []
 
 
+@THOROUGH
 @pytest.mark.parametrize("name", WORLDS, ids=lambda name: f"F4 {name}")
+def test_killed_at_more_calls_it_leaves_nothing_half(world_of: Callable[[str], World], name: str) -> None:
+    world = world_of(name)
+
+    assert list(kills(world, spread(world.points, MORE_POINTS[name]))) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "times"),
+    [
+        *(pytest.param(name, 1, id=f"F4 {name}") for name in AT_A_MOMENT),
+        *(pytest.param(name, 3, id=f"F4 {name}, three times", marks=THOROUGH) for name in WORLDS),
+    ],
+)
 def test_killed_at_any_moment_it_leaves_nothing_half_and_the_next_run_ends_it(
-    shim: Shim, tmp_path: Path, name: str
+    world_of: Callable[[str], World], name: str, times: int
 ) -> None:
-    world = WORLDS[name](tmp_path, shim)
     chance = random.Random(name)  # noqa: S311 - moments, the same on every run
 
-    assert list(moments(world, [chance.uniform(0, 0.3) for _ in range(2)])) == []
+    assert list(moments(world_of(name), [chance.uniform(0, 0.3) for _ in range(times)])) == []
 
 
 @pytest.mark.parametrize(
     "name", [pytest.param("generate", id="F4 generate"), pytest.param("launcher", id="F4 launcher")]
 )
 def test_a_file_is_on_the_disk_before_it_has_its_name_and_its_name_before_anything_goes_on(
-    shim: Shim, tmp_path: Path, name: str
+    shim: Shim, world_of: Callable[[str], World], name: str
 ) -> None:
-    world = WORLDS[name](tmp_path, shim)
+    world = world_of(name)
     world.fresh()
 
     ended, calls = shim.traced(world.command, cwd=world.cwd, environment=world.environment)

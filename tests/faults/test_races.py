@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from generator.errors import ContentionError, RepositoryError
-from generator.repo.git import Change, Repository, publish
+from sweepledger.errors import ContentionError, RepositoryError
+from sweepledger.repo.git import Change, Repository, publish
 from tests.cluster.conftest import clone, forge
 from tests.cluster.forge import Forge
 from tests.cluster.forge_clones import DEV, READER, REPOSITORY, Clone
@@ -34,7 +34,7 @@ OURS = Change("ours", {"ours": b"1"})
 @pytest.fixture
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait less between two tries."""
-    module = importlib.import_module("generator.repo.git.publish")
+    module = importlib.import_module("sweepledger.repo.git.remote")
     monkeypatch.setattr(module, "LONGEST_PAUSE_SECONDS", 0.01)
     for name, value in WHO.items():
         monkeypatch.setenv(name, value)
@@ -48,7 +48,11 @@ def rival(sandbox: Sandbox, times: int) -> None:
     hook.chmod(0o755)
 
 
-@pytest.mark.parametrize("times", [1, 5, 50], ids=lambda times: f"F2 {times}")
+@pytest.mark.parametrize(
+    "times",
+    [1, 5, pytest.param(50, marks=pytest.mark.full_suite("more lost races"))],
+    ids=lambda times: f"F2 {times}",
+)
 def test_after_so_many_lost_races_it_lands_once(sandbox: Sandbox, hurried: None, times: int) -> None:
     rival(sandbox, times)
 
@@ -79,7 +83,18 @@ def test_f2_always_losing_ends_with_exit_4_within_its_budget_and_loses_nothing(
     assert publish(Repository.find(sandbox.root), "origin", "main", lambda _: OURS)
 
 
-@pytest.mark.parametrize("status", [401, 403, 429, 500, 503], ids=lambda status: f"F8 {status}")
+@pytest.mark.parametrize(
+    "status",
+    [
+        401,
+        503,
+        *(
+            pytest.param(status, marks=pytest.mark.full_suite("more answers of a server"))
+            for status in (403, 429, 500)
+        ),
+    ],
+    ids=lambda status: f"F8 {status}",
+)
 def test_a_server_that_says_no_is_believed_within_five_tries(forge: Forge, clone: Clone, status: int) -> None:
     forge.faults(Fault(Failing(status, on="pushes")))
     before = len(forge.requests())

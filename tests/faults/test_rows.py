@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from generator.commands.generate import generate
-from generator.errors import RepositoryError, StorageError
-from generator.repo import files
-from generator.repo.git import Change, Repository, door, publish
+from sweepledger import storage
+from sweepledger.commands.generate import generate
+from sweepledger.errors import RepositoryError, StorageError
+from sweepledger.repo.git import Change, Repository, publish, repository
 from tests.cluster.conftest import clone, forge
 from tests.cluster.forge import Forge
 from tests.cluster.forge_clones import Clone
@@ -29,11 +29,11 @@ HERE = "tests/faults/"
 ROWS = {
     "F1": f"{HERE}test_writers.py::test_f1_every_row_of_writers_at_once_lands_exactly_once",
     "F2": f"{HERE}test_races.py::test_after_so_many_lost_races_it_lands_once",
-    "F3": "tests/repo/test_publish.py::test_a_push_whose_answer_is_lost_has_arrived_all_the_same",
+    "F3": "tests/repo/test_publish.py::test_a_push_whose_response_is_lost_counts",
     "F4": f"{HERE}test_kills.py"
     "::test_killed_at_a_call_that_writes_it_leaves_nothing_half_and_the_next_run_ends_it",
     "F5 signals": f"{HERE}test_rows.py::test_f5_who_is_told_to_end_ends_without_a_traceback",
-    "F5 readers": "tests/cli/test_answers.py::test_a_reader_that_has_enough_ends_it_quietly",
+    "F5 readers": "tests/cli/test_responses.py::test_a_closed_pipe_ends_the_command_quietly",
     "F6": f"{HERE}test_storage.py::test_a_call_that_fails_leaves_the_old_and_names_the_file",
     "F7": f"{HERE}test_rows.py::test_f7_what_cannot_be_had_on_the_disk_is_not_written",
     "F8 refusals": f"{HERE}test_races.py::test_a_server_that_says_no_is_believed_within_five_tries",
@@ -54,7 +54,7 @@ ROWS = {
     "::test_the_evidence_of_ten_thousand_pods_is_read_in_little_memory",
     "F14": "tests/contract/test_same_bytes.py::test_no_hash_seed_and_no_locale_changes_a_byte",
     "F15": "tests/repo/test_kustomize.py::test_a_hanging_kustomize_is_stopped",
-    "F15 broken": "tests/repo/test_kustomize.py::test_a_broken_kustomize_is_told_in_its_own_words",
+    "F15 broken": "tests/repo/test_kustomize.py::test_an_error_of_kustomize_shows_its_message",
     "F16": f"{HERE}test_rows.py::test_f16_a_byte_of_any_generated_file_that_differs_is_noticed",
 }
 
@@ -76,9 +76,9 @@ def test_f5_who_is_told_to_end_ends_without_a_traceback(
     server.chmod(0o755)
     sandbox.git("config", "remote.origin.uploadpack", str(server))
     process = subprocess.Popen(
-        [sys.executable, "-m", "generator.cli", "collect", "--push"],
+        [sys.executable, "-m", "sweepledger.cli", "collect", "--push"],
         cwd=sandbox.root,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": f"{ROOT / 'generator'}:{ROOT}"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -112,7 +112,7 @@ def test_f7_what_cannot_be_had_on_the_disk_is_not_written(
     monkeypatch.setattr(os, "fsync", fails)
 
     def both() -> list[bool]:
-        return [files.write_file(tmp_path / name, b"new") for name in ("file", "another")]
+        return [storage.write_file(tmp_path / name, b"new") for name in ("file", "another")]
 
     with pytest.raises(StorageError, match="input/output error"):
         both()
@@ -124,8 +124,12 @@ def test_f7_what_cannot_be_had_on_the_disk_is_not_written(
 def test_f8_a_server_that_hangs_is_given_up(
     forge: Forge, clone: Clone, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bounded = [f"http.lowSpeedTime={door.SILENCE_SECONDS}" in door.SAFE]
-    monkeypatch.setattr(door, "SAFE", [one.replace(str(door.SILENCE_SECONDS), "1") for one in door.SAFE])
+    bounded = [f"http.lowSpeedTime={repository.SILENCE_SECONDS}" in repository.SAFE_SETTINGS]
+    monkeypatch.setattr(
+        repository,
+        "SAFE_SETTINGS",
+        [one.replace(str(repository.SILENCE_SECONDS), "1") for one in repository.SAFE_SETTINGS],
+    )
     forge.faults(Fault(Hanging(3600)))
 
     with pytest.raises(RepositoryError) as caught:

@@ -17,6 +17,11 @@ def spread(total: int, number: int) -> Iterable[int]:
     return sorted({1 + round(one * (total - 1) / max(1, number - 1)) for one in range(number)})
 
 
+def inside(total: int, number: int) -> Iterable[int]:
+    """Choose so many of 1 … total at equal distances, without first and last."""
+    return sorted({max(1, round(one * total / (number + 1))) for one in range(1, number + 1)})
+
+
 def kill(world: World, plan: Plan) -> None:
     """Kill all of a command at some point; whoever runs it again has what an undisturbed run has."""
     assert world.wanted

@@ -13,7 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
-from generator.cli import app
+from sweepledger.cli import app
+from tests.command_line import import_sweep
 from tests.faults import writers
 from tests.faults.shim import Page
 
@@ -23,6 +24,7 @@ SUBREAPER = 36
 
 def serve(page: Page) -> None:
     """Answer until nobody asks any more."""
+    import_sweep()
     ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
     for line in sys.stdin:
         asked = json.loads(line)

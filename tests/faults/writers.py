@@ -1,21 +1,23 @@
 """Many writers of one summary: each adds its row to what stands, by the product's own way to publish."""
 
+import multiprocessing
 import subprocess
-import sys
 import threading
+import warnings
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from generator.commands.collect import Target, collect
-from generator.commands.generate import generate
-from generator.repo import batches
-from generator.repo.git import Change, Repository, publish
+from sweepledger.commands.collection.results_commit import commit_results
+from sweepledger.commands.generate import generate
+from sweepledger.commands.repository.workspace import Target
+from sweepledger.repo import batches
+from sweepledger.repo.git import Change, Repository, publish
 from tests.commands.test_collect import leave
 from tests.faults.worlds import fsck, git
 from tests.repository import Sandbox
 
 SUMMARY = "results/peak/summary.csv"
-ROOT = Path(__file__).parents[2]
 
 
 def publish_row(clone: Path, row: str, budget: float = 600.0) -> None:
@@ -42,21 +44,14 @@ def clones(remote: Path, folder: Path, number: int) -> list[Path]:
 
 def race(places: Sequence[Path], slots: int) -> list[str]:
     """Let all publish at once, so many processes at a time; give what failed."""
-    free, failed = threading.Semaphore(slots), []
-
-    def one(number: int, clone: Path) -> None:
-        with free:
-            argv = [sys.executable, "-m", "tests.faults.writers", str(clone), f"row-{number:03d}"]
-            done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
-            if done.returncode:
-                failed.append(done.stderr)
-
-    threads = [threading.Thread(target=one, args=numbered) for numbered in enumerate(places)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return failed
+    forks = multiprocessing.get_context("fork")
+    with warnings.catch_warnings():  # Python 3.12 warns of forks next to a thread, and pytest-xdist has one
+        warnings.simplefilter("ignore", DeprecationWarning)
+        with ProcessPoolExecutor(min(slots, len(places)), forks) as pool:
+            publishing = [
+                pool.submit(publish_row, clone, f"row-{number:03d}") for number, clone in enumerate(places)
+            ]
+    return [str(one.exception()) for one in publishing if one.exception()]
 
 
 def judge(remote: Path, number: int) -> None:
@@ -92,13 +87,9 @@ def gather(sandbox: Sandbox, results: Path) -> int:
     for thread in threads:
         thread.start()
     while recorded < len(stored):
-        for found in collect(target, results, ()):
+        for found in commit_results(target, results, ()):
             commits += 1
             recorded += len(found.batches)
     for thread in threads:
         thread.join()
     return commits
-
-
-if __name__ == "__main__":
-    publish_row(Path(sys.argv[1]), sys.argv[2])

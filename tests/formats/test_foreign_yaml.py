@@ -6,12 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generator.formats.foreign_yaml import BYTES, DEPTH, ForeignError, Unpointed, load, number
+from sweepledger.formats.foreign_yaml import (
+    MAX_BYTES,
+    MAX_DEPTH,
+    ExponentText,
+    ForeignError,
+    coerce_number,
+    load,
+)
 
 BOMB = "a0: &a0 [x,x,x,x,x,x,x,x,x]\n" + "".join(
     f"a{n}: &a{n} [{','.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 11)
 )
-LADDER = "- &a0 [x]\n" + "".join(f"- &a{n} [*a{n - 1}]\n" for n in range(1, DEPTH + 1))
+LADDER = "- &a0 [x]\n" + "".join(f"- &a{n} [*a{n - 1}]\n" for n in range(1, MAX_DEPTH + 1))
 MERGES = "a0: &a0 {k: v}\n" + "".join(f"a{n}: &a{n} {{<<: [*a{n - 1}, *a{n - 1}]}}\n" for n in range(1, 30))
 
 
@@ -49,11 +56,11 @@ def test_it_is_read_as_the_other_tool_reads_it(text: str, expected: object) -> N
         ("a: !!int x", "readable", None),
         ("a: !!bool x", "readable", None),
         ("a: " + "9" * 5000, "readable", None),
-        ("[" * (DEPTH + 1), "nest at most", 1),
+        ("[" * (MAX_DEPTH + 1), "nest at most", 1),
         (BOMB, "hold at most", 6),
         (MERGES, "hold at most", None),
         (LADDER, "nest at most", None),
-        ("[" * BYTES + "x", "at most", None),
+        ("[" * MAX_BYTES + "x", "at most", None),
     ],
     ids=lambda value: str(value)[:12] if isinstance(value, str) else None,
 )
@@ -83,17 +90,17 @@ def test_no_text_does_anything_but_be_read_or_refused(text: str) -> None:
     [
         (1, 1),
         (0.5, 0.5),
-        (Unpointed("1e-3"), 0.001),
+        (ExponentText("1e-3"), 0.001),
         ("1e-3", None),
-        (Unpointed("1E5"), 1e5),
+        (ExponentText("1E5"), 1e5),
         (True, None),
         ("1", None),
         ("x", None),
-        (Unpointed("1e999"), None),
+        (ExponentText("1e999"), None),
     ],
 )
 def test_exponents_count_as_numbers_where_one_is_wanted(value: object, expected: float | None) -> None:
-    assert number(value) == expected
+    assert coerce_number(value) == expected
 
 
 @pytest.mark.parametrize("text", ["a: !!int ", "a: !!float ", "a: !!bool maybe", "a: " + "9" * 5000])

@@ -2,21 +2,23 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from generator.formats import launch, table
-from generator.formats.table import Row, Table
-from generator.structs.adaptive import Method, Resource, Rounds, Search
-from generator.structs.batch import Batch
-from generator.structs.settings import Settings
-from generator.structs.stopping import Patience, Reach, Thresholds
+from sweepledger.formats import hyperparams_csv, launch_json
+from sweepledger.formats.hyperparams_csv import Row, Table
+from sweepledger.structs.batch import Batch
+from sweepledger.structs.early_stopping import PatienceRule, TargetRule, ThresholdRule
+from sweepledger.structs.search_block import AdaptiveSearch, Method, Resource, Rounds
+from sweepledger.structs.settings import Settings
 from tests.launcher.folders import launch as launcher
 from tests.sweeps import FULL_SETTINGS, SETTINGS, SPACE, a_batch, a_full_sweep, a_sweep
 
 
 def written(batch: Batch, settings: Settings) -> dict[str, Any]:
     rows = [Row(trial.id, trial.assignment, trial.replicate) for trial in batch.trials]
-    columns = table.columns(batch.columns, rows)
-    made = Table(columns, table.shards(rows, columns))
-    read: dict[str, Any] = json.loads(launch.write("lr-b1-00000000", batch, settings, made, banner="here"))
+    columns = hyperparams_csv.choose_columns(batch.columns, rows)
+    made = Table(columns, hyperparams_csv.split_rows(rows, columns))
+    read: dict[str, Any] = json.loads(
+        launch_json.write("lr-b1-00000000", batch, settings, made, banner="here")
+    )
     return read
 
 
@@ -48,11 +50,11 @@ def test_the_limits_of_a_trial_stand_in_it() -> None:
 
 def test_only_a_batch_that_ends_trials_early_says_so_and_the_launcher_takes_every_rule() -> None:
     rules = (
-        Thresholds("median", ((1, 0.5), (3, 0.75))),
-        Thresholds("hyperband", ((3, -0.5),), of_last=True),
-        Patience(3, 0.01, first=5, last=9),
-        Patience(3),
-        Reach(0.99, first=2),
+        ThresholdRule("median", ((1, 0.5), (3, 0.75))),
+        ThresholdRule("hyperband", ((3, -0.5),), of_last=True),
+        PatienceRule(3, 0.01, first=5, last=9),
+        PatienceRule(3),
+        TargetRule(0.99, first=2),
     )
 
     read = written(replace(a_batch(), stop=rules), SETTINGS)
@@ -66,7 +68,7 @@ def test_only_a_batch_that_ends_trials_early_says_so_and_the_launcher_takes_ever
 
 def test_where_later_trials_go_on_from_its_own_a_batch_keeps_checkpoints() -> None:
     resource = Resource("epochs", 1, 9)
-    search = Search(Method.HALVING, SPACE, 7, Rounds(9), resource=resource)
+    search = AdaptiveSearch(Method.HALVING, SPACE, 7, Rounds(9), resource=resource)
     batch = replace(a_batch(), sweep=a_sweep(blocks=(search,)))
 
     assert written(batch, SETTINGS)["keep_checkpoints"] is True

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generator.formats import record
-from generator.formats.record import Corrupt
-from generator.structs.record import Artifact, Record, Status
+from sweepledger.formats import record_json
+from sweepledger.formats.record_json import CorruptRecord
+from sweepledger.structs.record import Artifact, Record, Status
 from tests.builders import a_record
 
 JSON_VALUES = st.recursive(
@@ -34,7 +34,7 @@ def test_a_record_has_one_exact_line() -> None:
         artifacts=(Artifact("model.pt", 12, "cd" * 32),),
     )
 
-    assert record.to_line(given_record) == (
+    assert record_json.to_line(given_record) == (
         '{"artifacts":[{"bytes":12,"path":"model.pt","sha256":"' + "cd" * 32 + '"}],"attempt":1,'
         '"batch":"mnist-grid-b1-3f9a1c2e","code":"' + "c0de" * 10 + '","data":"sha256:' + "da7a" * 16 + '",'
         '"details":{"device":"cp\\u00fc","versions":{"torch":"2.9.0"}},"finished":"2026-01-01T00:00:03Z",'
@@ -65,24 +65,24 @@ def test_a_record_survives_its_line_exactly(
     curve: list[tuple[int, float | None]],
 ) -> None:
     before = a_record(metrics=metrics, details=details, seconds=seconds, curve=tuple(curve))
-    line = record.to_line(before)
+    line = record_json.to_line(before)
 
-    after = record.from_line(line)
+    after = record_json.from_line(line)
 
     assert isinstance(after, Record)
     assert after == before
-    assert record.to_line(after) == line
+    assert record_json.to_line(after) == line
     assert "\n" not in line
     assert line.isascii()
 
 
 def test_a_record_file_and_its_line_in_git_are_one_value() -> None:
-    content = record.to_line(a_record()).replace('"device":"cpu"', '"device":{"speed":1.0}').encode()
+    content = record_json.to_line(a_record()).replace('"device":"cpu"', '"device":{"speed":1.0}').encode()
 
-    from_file = record.read(content)
+    from_file = record_json.read(content)
 
     assert isinstance(from_file, Record)
-    again = record.from_line(record.to_line(from_file))
+    again = record_json.from_line(record_json.to_line(from_file))
     assert isinstance(again, Record)
     assert json.dumps(dict(from_file.details), sort_keys=True) == json.dumps(dict(again.details))
     assert '"speed": 1}' in json.dumps(dict(from_file.details))
@@ -95,7 +95,7 @@ def test_ten_thousand_random_doubles_read_back_bit_by_bit() -> None:
 
     for start in range(0, len(finite), 100):
         part = {f"m{place}": number for place, number in enumerate(finite[start : start + 100])}
-        after = record.from_line(record.to_line(a_record(metrics=part)))
+        after = record_json.from_line(record_json.to_line(a_record(metrics=part)))
         assert isinstance(after, Record)
         assert after.metrics == part
 
@@ -103,23 +103,23 @@ def test_ten_thousand_random_doubles_read_back_bit_by_bit() -> None:
 def test_lines_are_read_in_their_order_and_an_empty_file_has_none() -> None:
     records = (a_record(10), a_record(0, attempt=1, uid="a", status=Status.FAILED))
 
-    assert record.read_lines("".join(record.to_line(each) + "\n" for each in records)) == records
-    assert record.read_lines("") == ()
+    assert record_json.read_lines("".join(record_json.to_line(each) + "\n" for each in records)) == records
+    assert record_json.read_lines("") == ()
 
 
 @pytest.mark.parametrize("line", ["<<<<<<< HEAD", "\ud800"])
 def test_a_line_that_is_no_record_keeps_its_place(line: str) -> None:
-    good = record.to_line(a_record())
+    good = record_json.to_line(a_record())
 
-    found = record.read_lines(f"{good}\n{line}\n")
+    found = record_json.read_lines(f"{good}\n{line}\n")
 
     assert found[0] == a_record()
-    assert isinstance(found[1], Corrupt)
+    assert isinstance(found[1], CorruptRecord)
 
 
 @pytest.mark.parametrize("seconds", [0.0, 1767225600.0, 1767225600.9])
 def test_a_moment_is_written_as_records_hold_it(seconds: float) -> None:
-    written = record.time_of(seconds)
+    written = record_json.format_time(seconds)
 
-    assert record.from_line(record.to_line(a_record(started=written))) == a_record(started=written)
+    assert record_json.from_line(record_json.to_line(a_record(started=written))) == a_record(started=written)
     assert written == {0: "1970-01-01T00:00:00Z"}.get(int(seconds), "2026-01-01T00:00:00Z")

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from generator.formats import record
-from generator.formats.record import Corrupt
-from generator.structs.record import Artifact, Record, Status
+from sweepledger.formats import record_json
+from sweepledger.formats.record_json import CorruptRecord
+from sweepledger.structs.record import Artifact, Record, Status
 
 VALID: dict[str, Any] = {
     "version": 1,
@@ -44,7 +44,7 @@ def text(member: str, source: str) -> bytes:
 
 
 def test_a_valid_record_is_read_whole() -> None:
-    found = record.read(content())
+    found = record_json.read(content())
 
     assert isinstance(found, Record)
     assert found.status is Status.OK
@@ -86,7 +86,7 @@ def test_a_valid_record_is_read_whole() -> None:
     ],
 )
 def test_what_is_no_record_is_corrupt_for_one_reason(hostile: bytes, reason: str) -> None:
-    assert record.read(hostile) == Corrupt(reason)
+    assert record_json.read(hostile) == CorruptRecord(reason)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_what_is_no_record_is_corrupt_for_one_reason(hostile: bytes, reason: str
     ],
 )
 def test_a_wrong_member_is_named(member: str, value: object, reason: str) -> None:
-    assert record.read(content(**{member: value})) == Corrupt(reason)
+    assert record_json.read(content(**{member: value})) == CorruptRecord(reason)
 
 
 @pytest.mark.parametrize(
@@ -175,14 +175,14 @@ def test_a_wrong_member_is_named(member: str, value: object, reason: str) -> Non
 def test_a_missing_member_is_named(member: str) -> None:
     less = {name: value for name, value in VALID.items() if name != member}
 
-    assert record.read(json.dumps(less).encode()) == Corrupt(f"missing:{member}")
+    assert record_json.read(json.dumps(less).encode()) == CorruptRecord(f"missing:{member}")
 
 
 @pytest.mark.parametrize("member", ["details", "artifacts", "curve"])
 def test_details_artifacts_and_curve_may_be_absent(member: str) -> None:
     less = {name: value for name, value in VALID.items() if name != member}
 
-    assert isinstance(record.read(json.dumps(less).encode()), Record)
+    assert isinstance(record_json.read(json.dumps(less).encode()), Record)
 
 
 @pytest.mark.parametrize(
@@ -210,52 +210,52 @@ def test_details_artifacts_and_curve_may_be_absent(member: str) -> None:
     ],
 )
 def test_values_at_the_limits_are_read(member: str, value: object) -> None:
-    assert isinstance(record.read(content(**{member: value})), Record)
+    assert isinstance(record_json.read(content(**{member: value})), Record)
 
 
 @pytest.mark.parametrize("source", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999", "null"])
 def test_a_metric_that_is_not_finite_is_known_to_be_none(source: str) -> None:
-    found = record.read(text("metrics", f'{{"test_accuracy": {source}}}'))
+    found = record_json.read(text("metrics", f'{{"test_accuracy": {source}}}'))
 
     assert isinstance(found, Record)
     assert found.metrics == {"test_accuracy": None}
 
 
 def test_a_point_that_is_not_finite_is_known_to_be_none() -> None:
-    found = record.read(text("curve", "[[1, NaN], [2, -0.0], [3, 1e999], [4, 1]]"))
+    found = record_json.read(text("curve", "[[1, NaN], [2, -0.0], [3, 1e999], [4, 1]]"))
 
     assert isinstance(found, Record)
     assert repr(found.curve) == "((1, None), (2, 0.0), (3, None), (4, 1.0))"
 
 
 def test_a_failure_has_a_reason() -> None:
-    found = record.read(content(status="failed", reason="exit-1"))
+    found = record_json.read(content(status="failed", reason="exit-1"))
 
     assert isinstance(found, Record)
     assert (found.status, found.reason) == (Status.FAILED, "exit-1")
 
 
 def test_minus_zero_is_zero_and_whole_metrics_are_floats() -> None:
-    found = record.read(text("metrics", '{"a": -0.0, "b": 1}'))
+    found = record_json.read(text("metrics", '{"a": -0.0, "b": 1}'))
 
     assert isinstance(found, Record)
     assert {name: repr(value) for name, value in found.metrics.items()} == {"a": "0.0", "b": "1.0"}
 
 
 def test_half_a_surrogate_pair_is_replaced_where_text_is_free() -> None:
-    found = record.read(text("details", r'{"a": "\ud83d\ude00", "b": ["\ud800x"], "c": "\\ud800"}'))
+    found = record_json.read(text("details", r'{"a": "\ud83d\ude00", "b": ["\ud800x"], "c": "\\ud800"}'))
 
     assert isinstance(found, Record)
     assert found.details == {"a": "\U0001f600", "b": ["\ufffdx"], "c": "\\ud800"}
 
 
 def test_sixteen_levels_are_not_too_deep() -> None:
-    found = record.read(text("details", '{"a":' * 15 + "1" + "}" * 15))
+    found = record_json.read(text("details", '{"a":' * 15 + "1" + "}" * 15))
 
     assert isinstance(found, Record)
 
 
 def test_brackets_inside_text_have_no_depth() -> None:
-    found = record.read(content(details={"log": '[{"' * 200}))
+    found = record_json.read(content(details={"log": '[{"' * 200}))
 
     assert isinstance(found, Record)

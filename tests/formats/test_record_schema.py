@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator, ValidationError
 from jsonschema.validators import extend
 
-from generator.formats import record
-from generator.structs.record import Artifact, Record, Status
+from sweepledger.formats import record_json
+from sweepledger.structs.record import Artifact, Record, Status
 from tests.builders import a_record
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "base/launcher/v1/record.schema.json").read_text())
@@ -38,7 +38,7 @@ Strict = extend(  # type: ignore[no-untyped-call]
 VALIDATOR = Strict(SCHEMA)
 
 VALID: dict[str, Any] = {
-    **json.loads(record.to_line(a_record(artifacts=(Artifact("model.pt", 12, "cd" * 32),)))),
+    **json.loads(record_json.to_line(a_record(artifacts=(Artifact("model.pt", 12, "cd" * 32),)))),
     "curve": [[1, 0.5], [2, None]],
 }
 
@@ -101,12 +101,12 @@ def nearly_records(draw: st.DrawFn) -> dict[str, Any]:
     made = dict(VALID)
     if draw(st.booleans()):
         made |= {"status": "failed", "reason": "exit-1"}
-    for name in draw(st.lists(st.sampled_from(sorted(LIKELY)), max_size=3, unique=True)):
+    changes = draw(st.sampled_from([0, 1, 1, 1, 2, 3]))
+    for name in draw(st.permutations(sorted(LIKELY)))[:changes]:
         made[name] = draw(LIKELY[name] | ANYTHING if draw(st.booleans()) else LIKELY[name])
-    for name in draw(st.lists(st.sampled_from(sorted(VALID)), max_size=1)):
-        if draw(st.booleans()):
-            del made[name]
-    if draw(st.integers(0, 9)) == 0:
+    if draw(st.sampled_from([False] * 7 + [True])):
+        del made[draw(st.sampled_from(sorted(VALID)))]
+    if draw(st.sampled_from([False] * 9 + [True])):
         made[draw(st.text(max_size=3))] = 1
     return made
 
@@ -122,7 +122,7 @@ def nearly_records(draw: st.DrawFn) -> dict[str, Any]:
 @example({**VALID, "started": "2023-02-29T00:00:00Z"})
 @example({**VALID, "started": "2024-02-29T00:00:00.5Z"})
 def test_what_the_schema_takes_the_reader_takes_and_nothing_else(made: dict[str, Any]) -> None:
-    is_read = isinstance(record.read(json.dumps(made).encode()), Record)
+    is_read = isinstance(record_json.read(json.dumps(made).encode()), Record)
 
     assert is_read is VALIDATOR.is_valid(made)
 
@@ -137,14 +137,14 @@ def test_about_half_of_what_is_tried_is_a_record() -> None:
 
     count()
 
-    assert 0.1 < sum(tried) / len(tried) < 0.9
+    assert 0.3 < sum(tried) / len(tried) < 0.7, sum(tried)
 
 
 def test_members_of_schema_and_reader_are_the_same() -> None:
-    known = {"version", *record._FIELDS, "artifacts", "curve"}  # noqa: SLF001 - the table is what is held
+    known = {"version", *record_json._FIELDS, "artifacts", "curve"}  # noqa: SLF001 - the table is what is held
 
     assert set(SCHEMA["properties"]) == known
-    assert set(SCHEMA["required"]) == known - record._OPTIONAL  # noqa: SLF001
+    assert set(SCHEMA["required"]) == known - record_json._OPTIONAL  # noqa: SLF001
 
 
 def test_a_line_in_git_is_what_the_schema_describes() -> None:
@@ -152,4 +152,4 @@ def test_a_line_in_git_is_what_the_schema_describes() -> None:
     failed = a_record(status=Status.FAILED, reason="exit-1", data=None, node=None, metrics={"a": None})
 
     for each in (full, failed):
-        VALIDATOR.validate(json.loads(record.to_line(each)))
+        VALIDATOR.validate(json.loads(record_json.to_line(each)))

@@ -12,8 +12,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from generator.formats.sarif import MOST, sarif
-from generator.problems import Problem, Severity
+from sweepledger.formats.sarif import MAX_RESULTS, sarif
+from sweepledger.problems import Problem, Severity
 
 ROOT = Path(__file__).parents[2]
 KEPT = ROOT / ".tools/data/sarif-2.1.0.json"
@@ -60,7 +60,7 @@ ODD = {
     "an odd name": (
         Problem(b"sweeps/\xff \n%:#?.yaml".decode(errors="surrogateescape"), 1, 1, "", "x", "y"),
     ),
-    "more than a host keeps": tuple(Problem("a", n, 1, "", "x", f"c{n % 7}") for n in range(MOST + 1)),
+    "more than a host keeps": tuple(Problem("a", n, 1, "", "x", f"c{n % 7}") for n in range(MAX_RESULTS + 1)),
 }
 
 
@@ -69,7 +69,7 @@ def test_what_is_written_is_sarif(problems: tuple[Problem, ...], schema: Any) ->
     document = sarif(problems, version="1.0.0")
 
     assert faults(document, schema) == []
-    assert len(document["runs"][0]["results"]) == min(len(problems), MOST)
+    assert len(document["runs"][0]["results"]) == min(len(problems), MAX_RESULTS)
 
 
 def test_the_schema_finds_what_is_none(schema: Any) -> None:

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generator.formats import summary
-from generator.structs.record import Outcome, Status
-from generator.structs.values import Value
+from sweepledger.formats import summary_csv
+from sweepledger.structs.record import Status, TrialResult
+from sweepledger.structs.values import Value
 from tests.builders import DATA, TREE, a_record
 
 PROGRAM = "9" * 64
 
 
-def an_outcome(index: int = 0, **changes: object) -> Outcome:
+def an_outcome(index: int = 0, **changes: object) -> TrialResult:
     values = {
         "trial": f"t{index:011x}",
         "batch": "lr-b1-3f9a1c2e",
@@ -33,15 +33,15 @@ def an_outcome(index: int = 0, **changes: object) -> Outcome:
         "data": DATA,
         **changes,
     }
-    return Outcome(**values)  # type: ignore[arg-type]
+    return TrialResult(**values)  # type: ignore[arg-type]
 
 
-def written(*outcomes: Outcome) -> list[str]:
-    return summary.write(outcomes, objective="test_accuracy").splitlines()
+def written(*outcomes: TrialResult) -> list[str]:
+    return summary_csv.write(outcomes, objective="test_accuracy").splitlines()
 
 
 def test_a_summary_is_exactly_this() -> None:
-    text = summary.write(
+    text = summary_csv.write(
         [
             an_outcome(
                 0,
@@ -76,7 +76,7 @@ def test_a_summary_is_exactly_this() -> None:
 
 
 def test_a_summary_reads_back() -> None:
-    text = summary.write(
+    text = summary_csv.write(
         [
             an_outcome(0, in_spec=True, node_class="gpu"),
             an_outcome(1, status=Status.MISSING, attempts=0, record=None),
@@ -84,7 +84,7 @@ def test_a_summary_reads_back() -> None:
         objective="test_accuracy",
     )
 
-    table = summary.read(text)
+    table = summary_csv.read(text)
 
     assert table.parameters == ("lr", "width")
     assert table.metrics == ("test_accuracy", "loss")
@@ -100,8 +100,8 @@ def test_a_summary_reads_back() -> None:
 
 
 def test_only_an_ok_row_has_a_metric_to_rank() -> None:
-    table = summary.read(
-        summary.write([an_outcome(0), an_outcome(1, status=Status.FAILED)], objective="loss")
+    table = summary_csv.read(
+        summary_csv.write([an_outcome(0), an_outcome(1, status=Status.FAILED)], objective="loss")
     )
 
     assert [row.metric("loss") for row in table.rows] == [0.2, None]
@@ -138,10 +138,10 @@ def test_only_an_ok_row_has_a_metric_to_rank() -> None:
     ],
 )
 def test_a_value_has_one_cell_that_reads_back(value: Value, cell: str) -> None:
-    text = summary.write([an_outcome(assignment=MappingProxyType({"p": value}))], objective="loss")
+    text = summary_csv.write([an_outcome(assignment=MappingProxyType({"p": value}))], objective="loss")
 
-    assert summary.value_cell(value) == cell
-    row = summary.read(text).rows[0]
+    assert summary_csv.value_cell(value) == cell
+    row = summary_csv.read(text).rows[0]
     assert repr(row.assignment["p"]) == repr(1 if value == 1.0 and value is not True else value)
 
 
@@ -155,9 +155,9 @@ def test_a_value_has_one_cell_that_reads_back(value: Value, cell: str) -> None:
     | st.lists(st.text("a,\"'[=\n", max_size=4) | st.integers(-9, 9), max_size=4)
 )
 def test_any_value_survives_on_one_physical_line(value: Value) -> None:
-    text = summary.write([an_outcome(assignment=MappingProxyType({"p": value}))], objective="loss")
+    text = summary_csv.write([an_outcome(assignment=MappingProxyType({"p": value}))], objective="loss")
 
-    row = summary.read(text).rows[0]
+    row = summary_csv.read(text).rows[0]
 
     assert row.assignment == {"p": value}
     assert type(row.assignment["p"]) is bool or not isinstance(value, bool)
@@ -165,7 +165,7 @@ def test_any_value_survives_on_one_physical_line(value: Value) -> None:
 
 
 def test_other_csv_readers_see_the_same_cells() -> None:
-    text = summary.write([an_outcome(assignment=MappingProxyType({"p": 'a,"b'}))], objective="loss")
+    text = summary_csv.write([an_outcome(assignment=MappingProxyType({"p": 'a,"b'}))], objective="loss")
 
     rows = list(csv.DictReader(io.StringIO(text)))
 
@@ -204,9 +204,9 @@ def test_trials_that_invent_metric_names_do_not_blow_up_the_table() -> None:
         for index in range(4)
     ]
 
-    names = summary.metric_names(outcomes, "test_accuracy")
+    names = summary_csv.read(summary_csv.write(outcomes, objective="test_accuracy")).metrics
 
-    assert len(names) == summary.MOST_METRIC_COLUMNS
+    assert len(names) == summary_csv.MAX_METRIC_COLUMNS
     assert names[0] == "test_accuracy"
     assert "shared" in names
     assert list(names[1:]) == sorted(names[1:])
@@ -231,7 +231,7 @@ def test_trials_that_invent_metric_names_do_not_blow_up_the_table() -> None:
     ],
 )  # fmt: skip
 def test_a_summary_that_was_edited_is_refused_by_line(change: Callable[[str], str], message: str) -> None:
-    text = summary.write([an_outcome()], objective="test_accuracy")
+    text = summary_csv.write([an_outcome()], objective="test_accuracy")
 
     with pytest.raises(ValueError, match="^" + re.escape(message)):
-        summary.read(change(text))
+        summary_csv.read(change(text))

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generator.formats import table
-from generator.formats.table import Column, ColumnType, Row
-from generator.structs.values import Value, canonical_json
+from sweepledger.formats import hyperparams_csv
+from sweepledger.formats.hyperparams_csv import Column, ColumnType, Row
+from sweepledger.structs.values import Value, canonical_json
 
 SCALAR = (
     st.none()
@@ -27,9 +27,13 @@ def rows_of(*assignments: Mapping[str, Value]) -> list[Row]:
 @given(ROWS)
 def test_every_table_reads_back_exactly(assignments: list[dict[str, Value]]) -> None:
     rows = rows_of(*assignments)
-    columns = table.columns(NAMES, rows)
+    columns = hyperparams_csv.choose_columns(NAMES, rows)
 
-    found = [row for shard in table.shards(rows, columns) for row in table.parse(shard.text, columns)]
+    found = [
+        row
+        for shard in hyperparams_csv.split_rows(rows, columns)
+        for row in hyperparams_csv.parse_shard(shard.text, columns)
+    ]
 
     assert [row.trial for row in found] == [row.trial for row in rows]
     assert [canonical_json(dict(row.values)) for row in found] == [
@@ -40,9 +44,11 @@ def test_every_table_reads_back_exactly(assignments: list[dict[str, Value]]) -> 
 @given(ROWS)
 def test_a_row_is_one_physical_line(assignments: list[dict[str, Value]]) -> None:
     rows = rows_of(*assignments)
-    columns = table.columns(NAMES, rows)
+    columns = hyperparams_csv.choose_columns(NAMES, rows)
 
-    assert all(len(table.line(row, columns).splitlines()) == 1 for row in rows)
+    shards = hyperparams_csv.split_rows(rows, columns)
+
+    assert all(len(shard.text.splitlines()) == shard.count + 1 for shard in shards)
 
 
 def test_the_forms_of_cells() -> None:
@@ -51,9 +57,9 @@ def test_the_forms_of_cells() -> None:
         {"n": 1e-05, "s": 'say "hi", you', "b": False, "j": [1, "a"]},
         {"n": 2.0, "s": "", "j": "text"},
     )
-    columns = table.columns(("n", "s", "b", "j", "x"), rows)
+    columns = hyperparams_csv.choose_columns(("n", "s", "b", "j", "x"), rows)
 
-    (shard,) = table.shards(rows, columns)
+    (shard,) = hyperparams_csv.split_rows(rows, columns)
 
     assert shard.text == (
         "trial,n,s,b,j,x\n"
@@ -66,9 +72,9 @@ def test_the_forms_of_cells() -> None:
 
 def test_absent_null_and_empty_text_stay_three_things() -> None:
     rows = rows_of({"a": None}, {"a": ""}, {})
-    columns = table.columns(("a",), rows)
+    columns = hyperparams_csv.choose_columns(("a",), rows)
 
-    found = table.parse(table.shards(rows, columns)[0].text, columns)
+    found = hyperparams_csv.parse_shard(hyperparams_csv.split_rows(rows, columns)[0].text, columns)
 
     assert [dict(row.values) for row in found] == [{"a": None}, {"a": ""}, {}]
 
@@ -90,14 +96,14 @@ def test_absent_null_and_empty_text_stay_three_things() -> None:
 def test_a_column_has_one_type(values: tuple[Value, ...], kind: ColumnType) -> None:
     rows = rows_of(*({"a": value} for value in values))
 
-    assert table.columns(("a",), rows) == (Column("a", kind),)
+    assert hyperparams_csv.choose_columns(("a",), rows) == (Column("a", kind),)
 
 
 def test_a_large_table_is_cut_into_shards_that_know_their_rows() -> None:
     rows = rows_of(*({"a": number} for number in range(10)))
-    columns = table.columns(("a",), rows)
+    columns = hyperparams_csv.choose_columns(("a",), rows)
 
-    shards = table.shards(rows, columns, limit=len("trial,a\n") + 3 * len("t00000000000,0\n"))
+    shards = hyperparams_csv.split_rows(rows, columns, limit=len("trial,a\n") + 3 * len("t00000000000,0\n"))
 
     assert [(shard.file, shard.first, shard.count) for shard in shards] == [
         ("hyperparams-000.csv", 0, 3),
@@ -106,15 +112,18 @@ def test_a_large_table_is_cut_into_shards_that_know_their_rows() -> None:
         ("hyperparams-003.csv", 9, 1),
     ]
     assert all(shard.text.startswith("trial,a\n") and shard.text.endswith("\n") for shard in shards)
-    assert [row.values["a"] for shard in shards for row in table.parse(shard.text, columns)] == list(
-        range(10)
-    )
+    assert [
+        row.values["a"] for shard in shards for row in hyperparams_csv.parse_shard(shard.text, columns)
+    ] == list(range(10))
 
 
 def test_a_row_larger_than_the_limit_stands_alone() -> None:
     rows = rows_of({"a": "x" * 50}, {"a": "y"})
 
-    assert [shard.count for shard in table.shards(rows, table.columns(("a",), rows), limit=20)] == [1, 1]
+    assert [
+        shard.count
+        for shard in hyperparams_csv.split_rows(rows, hyperparams_csv.choose_columns(("a",), rows), limit=20)
+    ] == [1, 1]
 
 
 COLUMNS = (Column("a", ColumnType.NUMBER), Column("b", ColumnType.STRING), Column("c", ColumnType.BOOLEAN))
@@ -139,14 +148,21 @@ COLUMNS = (Column("a", ColumnType.NUMBER), Column("b", ColumnType.STRING), Colum
 )
 def test_a_table_that_is_not_ours_is_refused_with_its_line(text: str, told: str) -> None:
     with pytest.raises(ValueError, match=told.replace("?", r"\?")):
-        table.parse(text, COLUMNS)
+        hyperparams_csv.parse_shard(text, COLUMNS)
 
 
 def test_the_row_digest_covers_program_header_and_line() -> None:
-    digest = table.row_digest("p", "trial,a", "t1,1")
+    digest = hyperparams_csv.row_digest("p", "trial,a", "t1,1")
 
     assert digest == "29afcb7f167cd5df276ac7e70dffc514dcceaa53265179f74df65060bc01ca9e"
     assert (
-        len({digest, table.row_digest("q", "trial,a", "t1,1"), table.row_digest("p", "trial,b", "t1,1")}) == 3
+        len(
+            {
+                digest,
+                hyperparams_csv.row_digest("q", "trial,a", "t1,1"),
+                hyperparams_csv.row_digest("p", "trial,b", "t1,1"),
+            }
+        )
+        == 3
     )
-    assert digest != table.row_digest("p", "trial,a", "t1,2")
+    assert digest != hyperparams_csv.row_digest("p", "trial,a", "t1,2")

@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from generator.formats import yaml
-from generator.repo import kustomize
+from sweepledger.formats import yaml
+from sweepledger.problems import TextError
+from sweepledger.repo import kustomize
 
 TRICKY = [
     "1e-4",
@@ -131,3 +132,14 @@ def test_keys_keep_the_order_given_and_long_texts_their_line() -> None:
 def test_what_is_no_yaml_is_a_value_error(read: object) -> None:
     with pytest.raises(ValueError, match=r"must be YAML|not readable as YAML"):
         read("a: [")  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a: &x 1\nb: *x\n", "a: !!str 1\n", "a: " + "[" * 100 + "]" * 100, "--- 1\n--- {a: &x [*x]}\n", "a: ]"],
+)
+def test_a_stream_with_aliases_tags_or_great_depth_is_refused(text: str) -> None:
+    with pytest.raises(TextError):
+        yaml.load_all(text)
+    with pytest.raises(TextError):
+        yaml.load_all(text.encode())

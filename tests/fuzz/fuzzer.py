@@ -6,13 +6,13 @@ from collections.abc import Callable
 import atheris  # type: ignore[import-not-found, import-untyped, unused-ignore] # not on every Python
 
 # Not ruamel.yaml: five times slower, and it is our own lines that have to be reached.
-with atheris.instrument_imports(include=["generator"]):
-    from generator.problems import Problem
-    from generator.reader import read
-    from generator.reader.expression import ExpressionError, parse
-    from generator.search.expressions.computing import Absent, ComputeError, compile_expression
-    from generator.spec.kinds import check, kind_of
-    from generator.structs.values import Value
+with atheris.instrument_imports(include=["sweepledger"]):
+    from sweepledger.problems import Problem
+    from sweepledger.reader import read_document
+    from sweepledger.reader.expression import ExpressionError, parse_expression
+    from sweepledger.search.expressions import ComputeError, compile_expression
+    from sweepledger.spec.expression_types import check_types, type_of
+    from sweepledger.structs.values import Value
 
 VALUES: dict[str, Value] = {
     "a": 64,
@@ -23,12 +23,12 @@ VALUES: dict[str, Value] = {
     "nothing": None,
     "layers": (1, 2.5, "x"),
 }
-KNOWN = {name: frozenset({kind_of(value)}) for name, value in VALUES.items()}
+KNOWN = {name: frozenset({type_of(value)}) for name, value in VALUES.items()}
 
 
 def reader(content: bytes) -> None:
     """Any bytes are a document or have problems, and each problem can be said."""
-    reading = read(content, "sweeps/x.yaml")
+    reading = read_document(content, "sweeps/x.yaml")
 
     assert reading.document is not None or reading.problems
     for problem in reading.problems:
@@ -42,16 +42,16 @@ def expression(content: bytes) -> None:
     """Any text is an expression or says where it is none; what it computes is of a kind foretold."""
     text = content.decode("utf-8", errors="surrogateescape")
     try:
-        tree = parse(text)
+        tree = parse_expression(text)
     except ExpressionError as error:
         assert 0 <= error.offset <= len(text)  # noqa: PT017 - no test, but what atheris calls
         return
-    findings, kinds = check(tree, KNOWN)
+    findings, kinds = check_types(tree, KNOWN)
     try:
         value = compile_expression(tree)(VALUES)
-    except (Absent, ComputeError):
+    except (KeyError, ComputeError):  # a name without a value
         return
-    assert findings or kind_of(value) in kinds
+    assert findings or type_of(value) in kinds
 
 
 TARGETS: dict[str, Callable[[bytes], None]] = {"reader": reader, "expression": expression}

@@ -104,7 +104,7 @@ def fuzz(
     words.write_text("".join(f'"{_escaped(word)}"\n' for word in WORDS[target]))
     argv = [sys.executable, str(FUZZER), target, f"-dict={words}", f"-max_len={LONGEST[target]}"]
     argv += [f"-artifact_prefix={folder}/", "-print_final_stats=1", "-timeout=20", *flags, str(corpus)]
-    environment = {**os.environ, "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {**os.environ, "PYTHONPATH": f"{root / 'generator'}:{root}", "PYTHONDONTWRITEBYTECODE": "1"}
     return subprocess.run(
         argv, cwd=folder, env=environment, capture_output=True, text=True, errors="replace", check=False
     )

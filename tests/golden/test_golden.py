@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from generator.commands.generate import generate
-from generator.repo import batches, files
-from generator.structs.tree import Drift, FileTree
+from sweepledger.commands.generate import generate
+from sweepledger.repo import batches, files
+from sweepledger.structs.file_tree import Drift, FileTree
 from tests.repository import Sandbox
 
 CASES = sorted(path for path in (Path(__file__).parent / "cases").iterdir() if path.is_dir())

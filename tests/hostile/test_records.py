@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from benchmarks import record_files
-from generator.formats import record
-from generator.formats.record import Corrupt
-from generator.repo import volume
-from generator.structs.record import Record
+from sweepledger.formats import record_json
+from sweepledger.formats.record_json import LARGEST_TRIAL_FILE, CorruptRecord
+from sweepledger.repo import volume
+from sweepledger.structs.record import Record
 
 ROOT = Path(__file__).parents[2]
 BATCH = record_files.BATCH
@@ -40,7 +40,7 @@ ELSEWHERE = {
     "R7": "tests/formats/test_summary_csv.py::test_no_cell_of_a_hostile_metric_name_becomes_a_formula, "
     "tests/formats/test_summary_csv.py::test_any_value_survives_on_one_physical_line",
     "R8": "tests/launcher/test_launcher_contract.py::test_a_message_is_one_line_whatever_it_holds, "
-    "tests/cli/test_answers.py::test_commit_messages_of_strangers_are_shown_not_obeyed",
+    "tests/cli/test_responses.py::test_control_characters_in_commit_messages_are_escaped",
     "R9": "tests/commands/test_collect.py::test_a_job_that_ended_leaves_rows_for_trials_that_left_nothing, "
     "tests/results/test_outcomes.py::test_a_failure_is_called_by_what_ended_it",
     "R10": "tests/results/test_outcomes.py::test_ok_without_the_metric_is_a_failure, "
@@ -66,9 +66,9 @@ def test_rows_that_are_covered_elsewhere_are_there() -> None:
             assert f"def {name}(" in (ROOT / path).read_text(), place
 
 
-def judged(results: Path, index: int = 0) -> list[Record | Corrupt]:
+def judged(results: Path, index: int = 0) -> list[Record | CorruptRecord]:
     """Read what a trial left, as the collector does."""
-    return list(map(record.read, volume.attempts(results, BATCH, index)))
+    return list(map(record_json.read, volume.attempt_records(results, BATCH, index)))
 
 
 def left(results: Path, content: bytes = GOOD, name: str = "pod-0.json") -> Path:
@@ -86,23 +86,23 @@ def test_r1_a_corrupt_file_hides_no_good_one(
     left(tmp_path, spoil(GOOD), "a.json")
     left(tmp_path, GOOD, "b.json")
 
-    assert judged(tmp_path) == [Corrupt(reason), record.read(GOOD)]
+    assert judged(tmp_path) == [CorruptRecord(reason), record_json.read(GOOD)]
 
 
 def test_r3_a_hundred_megabytes_are_too_large_in_constant_memory(tmp_path: Path) -> None:
     os.truncate(left(tmp_path, b"{"), 100_000_000)
     tracemalloc.start()
 
-    assert judged(tmp_path) == [Corrupt("too-large")]
+    assert judged(tmp_path) == [CorruptRecord("too-large")]
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert peak < 3 * volume.LARGEST_FILE
+    assert peak < 3 * LARGEST_TRIAL_FILE
 
 
 def test_r3_a_million_keys_are_too_large(tmp_path: Path) -> None:
     left(tmp_path, json.dumps({f"k{number}": 0 for number in range(10**6)}).encode())
 
-    assert judged(tmp_path) == [Corrupt("too-large")]
+    assert judged(tmp_path) == [CorruptRecord("too-large")]
 
 
 def plant(kind: str, place: Path, secret: Path) -> None:
@@ -125,7 +125,7 @@ def test_r6_what_is_no_regular_file_is_counted_and_not_opened(kind: str, name: s
     (tmp_path / "results" / BATCH / "0").mkdir(parents=True)
     plant(kind, tmp_path / "results" / BATCH / "0" / name, secret)
 
-    assert judged(tmp_path / "results") == [Corrupt("not-a-file")]
+    assert judged(tmp_path / "results") == [CorruptRecord("not-a-file")]
 
 
 def test_r6_a_trials_folder_that_is_a_link_leads_nowhere(tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_r6_a_hard_link_is_a_file_like_any_other_and_judged_by_its_content(tmp_p
     (tmp_path / BATCH / "0").mkdir(parents=True)
     os.link(tmp_path / "secret", tmp_path / BATCH / "0" / "pod.json")
 
-    assert judged(tmp_path) == [Corrupt("not-json")]
+    assert judged(tmp_path) == [CorruptRecord("not-json")]
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_r6_a_hard_link_is_a_file_like_any_other_and_judged_by_its_content(tmp_p
 def test_r7_no_metric_of_a_record_is_called_like_a_formula(name: str) -> None:
     content = GOOD.replace(b'"loss"', json.dumps(name).encode())
 
-    assert record.read(content) == Corrupt("wrong-value:metrics")
+    assert record_json.read(content) == CorruptRecord("wrong-value:metrics")
 
 
 @pytest.mark.parametrize("member", ["node", "reason", "uid", "ran", "batch"])
@@ -160,7 +160,7 @@ def test_r7_no_metric_of_a_record_is_called_like_a_formula(name: str) -> None:
 def test_r8_no_member_of_a_record_can_speak_to_a_log(member: str, text: str) -> None:
     made = {**json.loads(GOOD), "status": "failed", "reason": "exit-1", member: text}
 
-    assert record.read(json.dumps(made).encode()) == Corrupt(f"wrong-value:{member}")
+    assert record_json.read(json.dumps(made).encode()) == CorruptRecord(f"wrong-value:{member}")
 
 
 def test_r12_many_files_some_of_them_corrupt_are_counted_exactly_in_little_memory(tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_r13_a_file_that_is_not_finished_is_not_looked_at(tmp_path: Path) -> Non
     left(tmp_path, GOOD[:50], "pod-0.json.tmp")
     os.utime(left(tmp_path), (4e9, 4e9))
 
-    assert judged(tmp_path) == [record.read(GOOD)]
+    assert judged(tmp_path) == [record_json.read(GOOD)]
 
 
 def test_r13_a_file_that_changes_while_it_is_read_is_read_once_more(
@@ -198,7 +198,7 @@ def test_r13_a_file_that_changes_while_it_is_read_is_read_once_more(
 
     monkeypatch.setattr(os, "read", and_then_written)
 
-    assert judged(tmp_path) == [record.read(GOOD)]
+    assert judged(tmp_path) == [record_json.read(GOOD)]
 
 
 def test_r13_a_file_that_is_replaced_all_the_time_is_always_whole(tmp_path: Path) -> None:
@@ -218,7 +218,7 @@ def test_r13_a_file_that_is_replaced_all_the_time_is_always_whole(tmp_path: Path
         stop.set()
         writer.join()
 
-    assert all(found == [record.read(GOOD)] for found in seen)
+    assert all(found == [record_json.read(GOOD)] for found in seen)
 
 
 ODD = {
@@ -233,28 +233,28 @@ ODD = {
 @pytest.mark.parametrize("environment", ODD.values(), ids=ODD)
 def test_r14_no_locale_zone_or_seed_changes_a_byte_of_a_line(environment: dict[str, str]) -> None:
     script = (
-        "import os, sys; os.umask(0o77); from generator.formats import record;"
+        "import os, sys; os.umask(0o77); from sweepledger.formats import record_json as record;"
         "found = record.read(sys.stdin.buffer.read()); sys.stdout.write(record.to_line(found))"
     )
 
     line = subprocess.run(
         [sys.executable, "-c", script],
         input=GOOD,
-        env={"PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"], **environment},
+        env={"PYTHONPATH": str(ROOT / "generator"), "PATH": os.environ["PATH"], **environment},
         check=True,
         capture_output=True,
     ).stdout
 
-    found = record.read(GOOD)
+    found = record_json.read(GOOD)
     assert isinstance(found, Record)
-    assert line.decode() == record.to_line(found)
+    assert line.decode() == record_json.to_line(found)
 
 
 @pytest.mark.parametrize("value", [0.1 + 0.2, 1e-7, 1e22, 5e-324, 1.7976931348623157e308, 2.0**53, -0.5])
 def test_r15_a_number_is_written_in_its_shortest_form_and_read_back_exactly(value: float) -> None:
-    found = record.read(GOOD.replace(b"0.94", repr(value).encode()))
+    found = record_json.read(GOOD.replace(b"0.94", repr(value).encode()))
 
     assert isinstance(found, Record)
-    again = record.from_line(record.to_line(found))
+    again = record_json.from_line(record_json.to_line(found))
     assert isinstance(again, Record)
     assert again.metrics["test_accuracy"] == found.metrics["test_accuracy"] == value

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from generator.commands.check import check
-from generator.commands.generate import generate
-from generator.commands.workspace import Workspace
-from generator.errors import SpecError, StorageError
-from generator.problems import Problem
-from generator.structs.sweep import Sweep
+from sweepledger.commands.check import check
+from sweepledger.commands.generate import generate
+from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.errors import SpecError, StorageError
+from sweepledger.problems import Problem
+from sweepledger.structs.sweep import Sweep
 from tests.repository import SPEC, Sandbox
 
 ROOT = Path(__file__).parents[2]
@@ -30,9 +30,9 @@ ELSEWHERE = {
     "G6": "tests/commands/test_generate.py"
     "::test_an_added_value_makes_a_second_batch_with_only_the_new_trials",
     "G8": "tests/repo/test_publish.py::test_a_change_lands_as_one_commit_and_touches_no_work_tree",
-    "G12 titles": "tests/cli/test_answers.py::test_commit_messages_of_strangers_are_shown_not_obeyed",
+    "G12 titles": "tests/cli/test_responses.py::test_control_characters_in_commit_messages_are_escaped",
     "G13 figures": "tests/hostile/test_repositories.py::test_g13_ten_thousand_specs_that_stand_are_not_read",
-    "G15": "tests/repo/test_publish.py::test_a_lost_race_is_run_again_on_what_stands_then",
+    "G15": "tests/repo/test_publish.py::test_after_a_lost_race_the_change_is_made_again_from_the_new_commit",
     "S16 in a spec": "tests/hostile/test_specs.py"
     "::test_a_hostile_spec_is_refused_in_its_place_and_nothing_is_written",
 }
@@ -433,9 +433,9 @@ def test_g14_a_whole_check_needs_no_network(sandbox: Sandbox, needs_kustomize: N
     sandbox.merged()
 
     done = subprocess.run(
-        [*words, sys.executable, "-m", "generator.cli", "check", "--all"],
+        [*words, sys.executable, "-m", "sweepledger.cli", "check", "--all"],
         cwd=sandbox.root,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": str(ROOT / "generator")},
         capture_output=True,
         text=True,
         check=False,
@@ -465,9 +465,9 @@ def test_g14_no_socket_is_opened(sandbox: Sandbox, tmp_path: Path, needs_kustomi
         )
 
     subprocess.run(
-        [*words, sys.executable, "-m", "generator.cli", "check", "--all"],
+        [*words, sys.executable, "-m", "sweepledger.cli", "check", "--all"],
         cwd=sandbox.root,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": str(ROOT / "generator")},
         capture_output=True,
         check=False,
     )

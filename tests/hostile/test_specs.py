@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from generator import search
-from generator.commands.generate import generate
-from generator.errors import SpecError
-from generator.render.overlay import overlay
-from generator.search import Expansion
-from generator.spec import parse
-from generator.structs.sweep import Sweep
-from generator.structs.values import canonical_json
+from sweepledger import search
+from sweepledger.commands.generate import generate
+from sweepledger.errors import SpecError
+from sweepledger.render.overlay import overlay
+from sweepledger.search import Expansion
+from sweepledger.spec import parse
+from sweepledger.structs.sweep import Sweep
+from sweepledger.structs.values import canonical_json
 from tests.repository import Sandbox
 from tests.sweeps import SETTINGS, a_batch, real_bases
 
@@ -335,7 +335,7 @@ def test_an_odd_spec_that_is_right_means_one_thing(content: bytes, wanted: Any) 
     assert isinstance(sweep, Sweep), "\n".join(map(str, sweep))
     found = search.explore(sweep)
     assert isinstance(found, Expansion)
-    assert canonical_json(next(iter(found.assignments[0].values()))) == canonical_json(wanted)
+    assert canonical_json(next(iter(found.configurations[0].values()))) == canonical_json(wanted)
 
 
 @pytest.mark.parametrize("text", [text for _, text in ACCEPTED["N7"]])

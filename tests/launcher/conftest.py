@@ -1,6 +1,5 @@
-"""What tests of the launcher ask for."""
+"""Fixtures of the launcher's tests."""
 
-import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,26 +7,32 @@ from pathlib import Path
 import pytest
 
 from tests.launcher.folders import TrialFolder
-
-VERSIONS = Path.home() / ".pyenv" / "versions"
+from tests.pythons import require_python
 
 
 @pytest.fixture
 def trial_folder(tmp_path: Path) -> Iterator[TrialFolder]:
-    """Give the folders of a good trial; nothing is written before it runs, nothing runs on after the test."""
+    """The folders of a valid trial; they are written when it runs, and its processes end with the test."""
     folder = TrialFolder(tmp_path)
     yield folder
     folder.end()
 
 
-@pytest.fixture(params=["3.8", "3.9", "3.10", "3.12", "3.13", "3.14", "3.15"])
+THIS_PYTHON = "{}.{}".format(*sys.version_info)
+PYTHONS = ("3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14", "3.15")
+"""The versions that images of users may have."""
+
+
+@pytest.fixture(
+    params=[
+        THIS_PYTHON,
+        *(
+            pytest.param(version, marks=pytest.mark.full_suite("other Python versions"))
+            for version in PYTHONS
+            if version != THIS_PYTHON
+        ),
+    ]
+)
 def any_python(request: pytest.FixtureRequest) -> str:
-    """Give another Python, or skip by name where this machine has none of that version."""
-    version: str = request.param
-    if version == "{}.{}".format(*sys.version_info):
-        return sys.executable
-    for found in sorted(VERSIONS.glob(f"{version}.*/bin/python{version}")):
-        return str(found)
-    if found_on_path := shutil.which(f"python{version}"):
-        return found_on_path
-    pytest.skip(f"skipped: no Python {version} on this machine")
+    """The Python of each version that images of users may have."""
+    return require_python(request.param)

@@ -1,4 +1,9 @@
-"""A trial's folders for tests of the launcher: valid by default, one change a test."""
+"""A trial's folders for tests of the launcher: valid by default, one change per test.
+
+The launcher runs in a fork of the test process, where its module is compiled already: the files, descriptors, signals
+and processes are real. It runs as a process of its own where a test needs another interpreter, or a variable that
+takes effect when an interpreter starts.
+"""
 
 import hashlib
 import json
@@ -6,7 +11,9 @@ import os
 import runpy
 import subprocess
 import sys
-from collections.abc import Mapping
+import traceback
+import warnings
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -70,6 +77,8 @@ class TrialFolder:
     interpreter: str = sys.executable
     arguments: list[str] = field(default_factory=list)
     """Of the launcher: what the manifest shows."""
+    may_fork: bool = True
+    """Whether the launcher may run in a fork of the test process, whose memory counts as its own."""
     started: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     @property
@@ -136,14 +145,27 @@ class TrialFolder:
     def start(self, stdout: int = subprocess.PIPE, /, **variables: str) -> subprocess.Popen[bytes]:
         """Write everything and start the launcher; an empty value leaves a variable out."""
         self.write()
-        launcher = subprocess.Popen(
-            [self.interpreter, str(LAUNCHER), *self.arguments],
-            env=self.variables(variables),
-            cwd=self.root,
-            stdin=subprocess.DEVNULL,
-            stdout=stdout,
-            stderr=subprocess.PIPE,
+        environment = self.variables(variables)
+        command = [self.interpreter, str(LAUNCHER), *self.arguments]
+        in_fork = (
+            self.may_fork
+            and self.interpreter == sys.executable
+            and not any(map(is_read_at_start, environment))
         )
+        with (
+            warnings.catch_warnings()
+        ):  # Python 3.12 warns of forks next to a thread, and pytest-xdist has one
+            warnings.simplefilter("ignore", DeprecationWarning)
+            launcher = subprocess.Popen(
+                command,
+                env=environment,
+                cwd=self.root,
+                stdin=subprocess.DEVNULL,
+                stdout=stdout,
+                stderr=subprocess.PIPE,
+                preexec_fn=become_launcher(command[1:], environment) if in_fork else None,  # noqa: PLW1509
+                restore_signals=not in_fork,  # a Python that starts ignores SIGPIPE
+            )
         self.started.append(launcher)
         return launcher
 
@@ -178,6 +200,32 @@ class TrialFolder:
         """Run the launcher and read its record; its exit code goes along as `exit`."""
         run = self.run(**variables)
         return self.record() | {"exit": run.code, "said": run.said}
+
+
+def is_read_at_start(variable: str) -> bool:
+    """Return whether a variable of the environment takes effect when a Python process starts."""
+    return variable.startswith(("PYTHON", "LC_", "LANG", "TZ"))
+
+
+def become_launcher(arguments: list[str], environment: Mapping[str, str]) -> Callable[[], None]:
+    """Return a function that runs the launcher in a forked process and ends that process."""
+
+    def run() -> None:
+        code = 70
+        try:
+            os.closerange(3, os.sysconf("SC_OPEN_MAX"))  # as a new program's are; Popen waits for one of them
+            os.environ.clear()
+            os.environ.update(environment)
+            sys.stderr = os.fdopen(2, "w", encoding="utf-8", errors="backslashreplace")
+            sys.argv = arguments
+            code = launch.main()
+        except BaseException:  # noqa: BLE001 - a fork must never return into the tests
+            traceback.print_exc()
+        finally:
+            sys.stderr.flush()
+            os._exit(code)
+
+    return run
 
 
 def ended(process: subprocess.Popen[bytes]) -> Run:

@@ -8,7 +8,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generator.formats import hyperparams_yaml
+from sweepledger.formats import hyperparams_yaml
 from tests.launcher.folders import PROGRAM, REPORT, TrialFolder, launch, python, sha256, shell
 
 NUMBERS = st.integers(-(10**20), 10**20) | st.floats(allow_nan=False, allow_infinity=False).filter(

@@ -87,6 +87,7 @@ def test_output_comes_through_and_is_kept_while_the_trial_runs(trial_folder: Tri
 @pytest.mark.skipif(sys.platform != "linux", reason="skipped: only Linux tells how much memory a process had")
 def test_a_hundred_megabytes_take_little_memory_and_disk(trial_folder: TrialFolder) -> None:
     size = 100_000_000
+    trial_folder.may_fork = False
     trial_folder.changes = {"metric": {"name": "loss", "source": "stdout"}}
     trial_folder.command = shell(
         f"head -c {size} /dev/zero; echo; echo loss=1; awk '/VmHWM/ {{print $2}}' /proc/$PPID/status > peak"

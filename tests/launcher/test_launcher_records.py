@@ -560,7 +560,7 @@ def test_killed_at_any_moment_it_leaves_no_half_record(trial_folder: TrialFolder
     moments = random.Random(3)  # noqa: S311 - moments, not secrets
     for number in range(14):
         launcher = trial_folder.start(SWEEP_POD_UID=f"uid-{number}")
-        time.sleep(moments.uniform(0.02, 0.09))
+        time.sleep(moments.uniform(0.0, 0.04))
         launcher.kill()
         launcher.communicate()
         settled = [record["status"] for record in trial_folder.records().values()]

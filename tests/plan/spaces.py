@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 
-from generator.plan import Binned, Counted, Coverage, coverage
-from generator.structs.domain import Domain
-from generator.structs.space import Condition, Parameter, SearchSpace
-from generator.structs.sweep import Grid, Listing, Sweep
-from generator.structs.values import Value
+from sweepledger.plan import Coverage, Histogram, ValueCounts, coverage
+from sweepledger.structs.domain import Domain
+from sweepledger.structs.search_block import ConfigurationList, GridSearch
+from sweepledger.structs.space import Condition, Parameter, SearchSpace
+from sweepledger.structs.sweep import Sweep
+from sweepledger.structs.values import Value
 from tests.sweeps import a_sweep
 
 
@@ -15,11 +16,11 @@ def of_domains(**domains: Domain) -> Sweep:
 
 
 def of_space(*spaces: SearchSpace) -> Sweep:
-    return a_sweep(blocks=tuple(Grid(space) for space in spaces))
+    return a_sweep(blocks=tuple(GridSearch(space) for space in spaces))
 
 
 def of_list(*assignments: Mapping[str, Value]) -> Sweep:
-    return a_sweep(blocks=(Listing(SearchSpace(()), assignments),))
+    return a_sweep(blocks=(ConfigurationList(SearchSpace(()), assignments),))
 
 
 def when(name: str, domain: Domain, parent: str, *values: Value) -> Parameter:
@@ -32,10 +33,12 @@ def column(domain: Domain, values: Sequence[Value]) -> Coverage:
 
 
 def counts(found: Coverage) -> dict[str, dict[Value, int]]:
-    return {one.name: dict(one.values.values) for one in found.parameters if isinstance(one.values, Counted)}
+    return {
+        one.name: dict(one.values.values) for one in found.parameters if isinstance(one.values, ValueCounts)
+    }
 
 
-def bins(found: Coverage) -> Binned:
+def bins(found: Coverage) -> Histogram:
     (one,) = found.parameters
-    assert isinstance(one.values, Binned)
+    assert isinstance(one.values, Histogram)
     return one.values

@@ -1,10 +1,10 @@
 import pytest
 
-from generator.plan import Counted, coverage
-from generator.structs.domain import Choice, Constant, IntUniform, Uniform
-from generator.structs.expression import Name
-from generator.structs.space import Derived, Parameter, SearchSpace
-from generator.structs.values import Value
+from sweepledger.plan import ValueCounts, coverage
+from sweepledger.structs.domain import Choice, Constant, IntUniform, Uniform
+from sweepledger.structs.expression import Name
+from sweepledger.structs.space import DerivedValue, Parameter, SearchSpace
+from sweepledger.structs.values import Value
 from tests.plan.spaces import column, counts, of_domains, of_list, of_space, when
 
 
@@ -14,7 +14,7 @@ def test_values_are_counted_in_the_order_of_the_spec() -> None:
     assert list(counts(found)["x"].items()) == [(3, 2), (1, 1), (2, 0)]
 
 
-def test_a_value_that_no_assignment_has_is_shown_as_none() -> None:
+def test_a_value_that_no_configuration_has_is_counted_as_zero() -> None:
     found = column(Choice(("adam", "sgd")), ["sgd"] * 4)
 
     assert counts(found) == {"x": {"adam": 0, "sgd": 4}}
@@ -31,7 +31,7 @@ def test_true_is_not_one_and_null_is_not_nothing() -> None:
 
     (found,) = column(Choice((True, 1, None, "", False)), values).parameters
 
-    assert isinstance(found.values, Counted)
+    assert isinstance(found.values, ValueCounts)
     assert [(repr(value), count) for value, count in found.values.values] == [
         ("True", 1),
         ("1", 2),
@@ -44,7 +44,7 @@ def test_true_is_not_one_and_null_is_not_nothing() -> None:
 def test_lists_are_values_like_any_other() -> None:
     (found,) = column(Choice(([1, 2], [2, 1])), [(1, 2), [1.0, 2], [2, 1]]).parameters
 
-    assert isinstance(found.values, Counted)
+    assert isinstance(found.values, ValueCounts)
     assert [count for _, count in found.values.values] == [2, 1]
 
 
@@ -54,7 +54,7 @@ def test_an_integer_range_of_few_values_is_counted_one_by_one_with_its_gaps() ->
     assert list(counts(found)["x"].items()) == [(1, 1), (2, 0), (3, 0), (4, 2)]
 
 
-def test_few_drawn_numbers_stand_in_their_order() -> None:
+def test_few_drawn_numbers_are_listed_in_order() -> None:
     found = column(Uniform(0, 1), [0.75, 0.25, 0.5])
 
     assert list(counts(found)["x"]) == [0.25, 0.5, 0.75]
@@ -68,14 +68,14 @@ def test_many_texts_are_counted_and_never_binned() -> None:
     assert counts(found) == {"x": dict.fromkeys(names, 1)}
 
 
-def test_what_every_assignment_has_is_apart_from_what_varies() -> None:
+def test_constants_are_listed_separately() -> None:
     found = coverage(of_domains(rate=Choice((1, 2)), epochs=Constant(3)), [{"rate": 1, "epochs": 3}])
 
     assert found.constants == (("epochs", 3),)
     assert [one.name for one in found.parameters] == ["rate"]
 
 
-def test_a_choice_that_constraints_leave_one_value_of_is_no_constant() -> None:
+def test_a_choice_reduced_to_one_value_by_constraints_is_not_a_constant() -> None:
     found = column(Choice((1, 2)), [1, 1])
 
     assert found.constants == ()
@@ -92,7 +92,7 @@ def test_a_constant_that_two_blocks_set_differently_varies() -> None:
     assert counts(found) == {"warmup": {0: 1, 5: 2}}
 
 
-def test_a_constant_that_one_block_lacks_is_a_parameter_that_some_have() -> None:
+def test_a_constant_that_one_block_lacks_is_a_parameter() -> None:
     first = SearchSpace((Parameter("warmup", Constant(0)), Parameter("rate", Constant(1))))
     second = SearchSpace((Parameter("rate", Constant(2)),))
 
@@ -102,7 +102,7 @@ def test_a_constant_that_one_block_lacks_is_a_parameter_that_some_have() -> None
     assert {one.name: one.present for one in found.parameters} == {"warmup": 1, "rate": 2}
 
 
-def test_a_conditional_parameter_says_how_many_assignments_have_it() -> None:
+def test_a_conditional_parameter_shows_how_many_configurations_have_it() -> None:
     optimizer = Parameter("optimizer", Choice(("adam", "sgd")))
     momentum = when("momentum", Choice((0.8, 0.9)), "optimizer", "sgd")
     sweep = of_space(SearchSpace((optimizer, momentum)))
@@ -122,7 +122,7 @@ def test_a_conditional_parameter_says_how_many_assignments_have_it() -> None:
     ]
 
 
-def test_a_parameter_that_no_assignment_has_is_still_shown() -> None:
+def test_a_parameter_that_no_configuration_has_is_still_shown() -> None:
     optimizer = Parameter("optimizer", Choice(("adam", "sgd")))
     momentum = when("momentum", Constant(0.9), "optimizer", "sgd")
 
@@ -142,7 +142,7 @@ def test_zipped_parameters_name_each_other() -> None:
 
 def test_derived_values_are_covered_too() -> None:
     space = SearchSpace(
-        (Parameter("width", Choice((1, 2))),), derived=(Derived("double", Name("width", 0), "width"),)
+        (Parameter("width", Choice((1, 2))),), derived=(DerivedValue("double", Name("width", 0), "width"),)
     )
 
     found = coverage(of_space(space), [{"width": 1, "double": 1}, {"width": 2, "double": 2}])
@@ -160,8 +160,8 @@ def test_names_of_a_list_need_no_declaration() -> None:
 
 
 @pytest.mark.parametrize("assignments", [[], [{}]], ids=["none", "one without values"])
-def test_no_value_at_all_is_no_failure(assignments: list[dict[str, Value]]) -> None:
+def test_a_sweep_without_parameters_has_coverage(assignments: list[dict[str, Value]]) -> None:
     found = coverage(of_domains(x=Uniform(0, 1)), assignments)
 
-    assert found.assignments == len(assignments)
+    assert found.configurations == len(assignments)
     assert counts(found) == {"x": {}}

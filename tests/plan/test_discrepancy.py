@@ -2,7 +2,7 @@ from random import Random
 
 import pytest
 
-from generator.plan import Discrepancy
+from sweepledger.plan import Discrepancy
 
 
 def discrepancy(points: list[list[float]]) -> float:
@@ -23,7 +23,7 @@ def discrepancy(points: list[list[float]]) -> float:
 
 
 @pytest.mark.parametrize(("size", "dimensions"), [(4, 1), (8, 2), (16, 3)])
-def test_the_yardstick_is_the_mean_discrepancy_of_random_points(size: int, dimensions: int) -> None:
+def test_the_reference_is_the_mean_discrepancy_of_random_points(size: int, dimensions: int) -> None:
     random = Random(0)  # noqa: S311 - a simulation
     sets = [[[random.random() for _ in range(dimensions)] for _ in range(size)] for _ in range(1000)]
 
@@ -32,7 +32,7 @@ def test_the_yardstick_is_the_mean_discrepancy_of_random_points(size: int, dimen
     assert Discrepancy(size, dimensions, 0.0).random == pytest.approx(mean, rel=0.05)
 
 
-def test_even_points_beat_the_yardstick_and_clustered_ones_do_not() -> None:
+def test_even_points_are_below_the_reference_and_clustered_ones_above() -> None:
     even = [[(at + 0.5) / 16, (at * 5 % 16 + 0.5) / 16] for at in range(16)]
     clustered = [[x / 4, y / 4] for x, y in even]
 

@@ -1,4 +1,4 @@
-"""How long a trial takes, learned from trials that are recorded."""
+"""Durations of trials, learned from recorded trials."""
 
 import math
 from collections.abc import Mapping
@@ -6,14 +6,21 @@ from random import Random
 
 import pytest
 
-from generator.plan.durations import ENOUGH, Durations, durations
-from generator.plan.past import Past, Timed, makespan_of, overhead_of, past
-from generator.structs.record import Record, Status
-from generator.structs.values import Value
+from sweepledger.plan.durations import (
+    ENOUGH_RECORDS,
+    DurationModel,
+    TimedTrial,
+    TimingHistory,
+    fit_durations,
+    slot_overhead,
+    timing_history,
+)
+from sweepledger.structs.record import Record, Status
+from sweepledger.structs.values import Value
 from tests.builders import a_record
 
 
-def timed(count: int = 48, batches: int = 3, drift: float = 0.0) -> list[Timed]:
+def timed(count: int = 48, batches: int = 3, drift: float = 0.0) -> list[TimedTrial]:
     """Trials that take a second an epoch, twice that with the slow optimizer, and half a per cent of luck."""
     random, found = Random(0), []  # noqa: S311 - no secret
     for batch in range(batches):
@@ -26,12 +33,12 @@ def timed(count: int = 48, batches: int = 3, drift: float = 0.0) -> list[Timed]:
                 "width": 64,
             }
             seconds = values["epochs"] * (1 + (values["optimizer"] == "slow")) * shared  # type: ignore[operator]
-            found.append(Timed(f"b{batch}", values, seconds * math.exp(random.gauss(0, 0.005))))
+            found.append(TimedTrial(f"b{batch}", values, seconds * math.exp(random.gauss(0, 0.005))))
     return found
 
 
-def learned(found: list[Timed]) -> Durations:
-    made = durations(Past(tuple(found)))
+def learned(found: list[TimedTrial]) -> DurationModel:
+    made = fit_durations(TimingHistory(tuple(found)))
     assert made is not None
     return made
 
@@ -40,9 +47,9 @@ def trial(**changes: Value) -> dict[str, Value]:
     return {"epochs": 2, "optimizer": "sgd", "rate": 0.5, "width": 64, **changes}
 
 
-def test_two_trials_are_too_few_to_say_anything() -> None:
-    assert durations(Past()) is None
-    assert durations(Past(tuple(timed()[:2]))) is None
+def test_two_trials_are_too_few_for_a_model() -> None:
+    assert fit_durations(TimingHistory()) is None
+    assert fit_durations(TimingHistory(tuple(timed()[:2]))) is None
 
 
 def test_the_parameters_that_matter_are_found_and_no_others() -> None:
@@ -58,43 +65,43 @@ def test_a_number_between_recorded_ones_lies_on_the_line_between_their_times() -
 
 
 @pytest.mark.parametrize("values", [{"epochs": 16}, {"optimizer": "new"}, {"width": 128}, {"depth": 3}])
-def test_nothing_is_said_of_a_trial_unlike_all_recorded_ones(values: dict[str, Value]) -> None:
+def test_a_trial_unlike_all_recorded_ones_has_no_estimate(values: dict[str, Value]) -> None:
     found = learned(timed())
 
     assert found.seconds(trial(**values)) is None
-    assert found.foreign(trial(**values)) == next(iter(values))
+    assert found.unlike_parameter(trial(**values)) == next(iter(values))
 
 
 def test_a_parameter_that_does_not_matter_may_have_any_value() -> None:
     assert learned(timed()).seconds(trial(rate=100)) == pytest.approx(2, rel=0.02)
 
 
-def test_few_records_prove_of_no_parameter_that_it_does_not_matter() -> None:
-    found = learned(timed()[: ENOUGH - 1])
+def test_few_records_do_not_show_that_a_parameter_has_no_effect() -> None:
+    found = learned(timed()[: ENOUGH_RECORDS - 1])
 
     assert found.effects == ()
     assert found.seconds(trial()) is not None
-    assert found.foreign(trial(rate=100)) == "rate"
+    assert found.unlike_parameter(trial(rate=100)) == "rate"
 
 
-def test_times_that_hardly_differ_need_no_explanation() -> None:
-    found = learned([Timed("b", {"x": place % 4}, 10 + 0.001 * (place % 4)) for place in range(20)])
+def test_nearly_equal_durations_have_no_effects() -> None:
+    found = learned([TimedTrial("b", {"x": place % 4}, 10 + 0.001 * (place % 4)) for place in range(20)])
 
     assert found.effects == ()
     assert found.seconds({"x": 1}) == pytest.approx(10, rel=0.001)
 
 
-def test_a_parameter_of_many_numbers_is_a_line() -> None:
+def test_the_effect_of_many_numbers_is_interpolated() -> None:
     random = Random(1)  # noqa: S311 - no secret
     sizes = [random.uniform(1, 100) for _ in range(200)]
 
-    found = learned([Timed("b", {"size": size}, size) for size in sizes])
+    found = learned([TimedTrial("b", {"size": size}, size) for size in sizes])
 
     for size in (3, 10, 30, 90):
         assert found.seconds({"size": size}) == pytest.approx(size, rel=0.35)
 
 
-def test_what_whole_batches_differ_by_is_told_from_what_single_trials_do() -> None:
+def test_differences_between_batches_are_separated_from_those_between_trials() -> None:
     steady, shaky = learned(timed(120, 8)), learned(timed(120, 8, drift=0.5))
 
     assert steady.drift < 0.1
@@ -115,22 +122,21 @@ def span(index: int, start: int, end: int, seconds: float | None = None, **chang
     )
 
 
-def test_the_overhead_is_what_a_place_is_idle_for() -> None:
+def test_the_overhead_is_the_idle_time_of_a_slot() -> None:
     # Two at once: 0 to 10 and 0 to 12, then 13 to 20 after the first, and 16 to 20 after the second.
     found = [span(0, 0, 10), span(1, 0, 12), span(2, 13, 20), span(3, 16, 20)]
 
-    assert overhead_of(found) == pytest.approx(3.5)
-    assert makespan_of(found) == 20
+    assert slot_overhead(found) == pytest.approx(3.5)
 
 
-def test_where_no_place_is_used_twice_nothing_is_known_of_overhead() -> None:
-    assert overhead_of([span(0, 0, 10), span(1, 0, 12)]) is None
+def test_without_a_slot_used_twice_the_overhead_is_unknown() -> None:
+    assert slot_overhead([span(0, 0, 10), span(1, 0, 12)]) is None
 
 
-def test_failed_attempts_tell_of_retries_and_not_of_times() -> None:
+def test_failed_attempts_count_for_retries_but_not_for_durations() -> None:
     failed = span(1, 0, 3, status=Status.FAILED)
-    found = past([("b", [(span(0, 0, 10), {"x": 1}), (failed, {"x": 2})])])
+    found = timing_history([("b", [(span(0, 0, 10), {"x": 1}), (failed, {"x": 2})])])
 
-    assert [one.seconds for one in found.ended] == [10]
-    assert found.broken == (3,)
-    assert found.failing == 0.5
+    assert [one.seconds for one in found.finished] == [10]
+    assert found.failed == (3,)
+    assert found.failure_rate == 0.5

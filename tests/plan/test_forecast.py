@@ -1,140 +1,158 @@
-"""When trials are done and what they cost: from records, else from what is expected, else unknown."""
+"""Forecasts of completion and cost: from records, else from the expected minutes, else unknown."""
 
 from dataclasses import replace
 
 import pytest
 
-from generator.plan.asked import Asked, Source
-from generator.plan.forecast import forecast, price_an_hour, rounds
-from generator.plan.intervals import Interval
-from generator.plan.past import Past, Timed
-from generator.structs.settings import Node, Pool
-from generator.structs.sweep import Resources, Run
-from tests.plan.test_simulation import PUBLISHED, batch_size
+from sweepledger.plan.durations import TimedTrial, TimingHistory
+from sweepledger.plan.forecast import (
+    DurationSource,
+    Quantiles,
+    Workload,
+    forecast,
+    forecast_rounds,
+    hourly_price,
+)
+from sweepledger.structs.node_pool import NodeCapacity, Pool
+from sweepledger.structs.run_config import Resources, RunConfig
+from tests.plan.test_pool_simulation import PUBLISHED, batch_size
 
 GPU = Resources("4", "16Gi", gpu=1)
-THREE = Pool("gpus", Node("16", "64Gi", gpu=3), max_nodes=1, startup_seconds=0, price=6.0)
-STEADY = Past(tuple(Timed(f"b{place % 4}", {"x": place % 5}, 60.0) for place in range(40)))
+THREE = Pool("gpus", NodeCapacity("16", "64Gi", gpu=3), max_nodes=1, startup_seconds=0, price=6.0)
+STEADY = TimingHistory(tuple(TimedTrial(f"b{place % 4}", {"x": place % 5}, 60.0) for place in range(40)))
 
 
-def asked(count: int = 16, past: Past = STEADY, pool: Pool | None = THREE, **run: object) -> Asked:
-    made = Run(**{"parallelism": count, "resources": GPU, **run})  # type: ignore[arg-type]
-    return Asked(made, [{"x": place % 5} for place in range(count)], pool, past)
+def exactly(value: float) -> Quantiles:
+    return Quantiles(value, value, value)
 
 
-def test_without_records_and_expectation_nobody_knows() -> None:
-    found = forecast(asked(past=Past()))
+def a_workload(
+    count: int = 16, history: TimingHistory = STEADY, pool: Pool | None = THREE, **run: object
+) -> Workload:
+    made = RunConfig(**{"parallelism": count, "resources": GPU, **run})  # type: ignore[arg-type]
+    return Workload(made, [{"x": place % 5} for place in range(count)], pool, history)
 
-    assert found.source is Source.UNKNOWN
-    assert (found.trial, found.hours, found.money, found.done) == (None, None, None, None)
+
+def test_without_records_and_expectation_the_duration_is_unknown() -> None:
+    found = forecast(a_workload(history=TimingHistory()))
+
+    assert found.source is DurationSource.UNKNOWN
+    assert (found.trial_seconds, found.hours, found.money, found.completion) == (None, None, None, None)
     assert found.reason == "no trial of this program is recorded"
 
 
-def test_what_an_author_expects_is_told_without_an_interval() -> None:
-    found = forecast(asked(past=Past(), expected_minutes=2))
+def test_an_expected_duration_has_no_interval() -> None:
+    found = forecast(a_workload(history=TimingHistory(), expected_minutes=2))
 
-    assert found.source is Source.EXPECTED
-    assert found.trial == Interval.exactly(120)
-    assert found.done == Interval.exactly(6 * 120)
+    assert found.source is DurationSource.EXPECTED
+    assert found.trial_seconds == exactly(120)
+    assert found.completion == exactly(6 * 120)
 
 
-def test_records_are_believed_before_any_expectation() -> None:
-    found = forecast(asked(expected_minutes=500))
+def test_records_take_precedence_over_the_expectation() -> None:
+    found = forecast(a_workload(expected_minutes=500))
 
-    assert found.source is Source.RECORDS
+    assert found.source is DurationSource.RECORDS
     assert found.records == 40
-    assert found.trial is not None
-    assert found.trial.median == pytest.approx(60, rel=0.05)
+    assert found.trial_seconds is not None
+    assert found.trial_seconds.median == pytest.approx(60, rel=0.05)
 
 
-def test_trials_unlike_all_recorded_ones_are_left_to_the_expectation() -> None:
-    unlike = replace(asked(), trials=[{"x": 1}, {"x": 1, "depth": 9}])
+def test_the_expectation_is_used_for_trials_unlike_all_recorded_ones() -> None:
+    unlike = replace(a_workload(), trials=[{"x": 1}, {"x": 1, "depth": 9}])
 
     assert forecast(unlike).reason == "no recorded trial is like depth=9"
-    assert forecast(replace(unlike, run=replace(unlike.run, expected_minutes=1))).source is Source.EXPECTED
+    assert (
+        forecast(replace(unlike, run=replace(unlike.run, expected_minutes=1))).source
+        is DurationSource.EXPECTED
+    )
 
 
 def test_no_trial_lasts_longer_than_its_timeout() -> None:
-    found = forecast(asked(timeout_seconds=30))
+    found = forecast(a_workload(timeout_seconds=30))
 
-    assert found.trial == Interval.exactly(30)
+    assert found.trial_seconds == exactly(30)
 
 
 def test_money_is_the_share_of_full_nodes() -> None:
-    assert price_an_hour(Run(resources=GPU), THREE) == 2.0
-    assert price_an_hour(Run(resources=GPU, nodes=4), THREE) == 8.0
-    assert price_an_hour(Run(resources=GPU), replace(THREE, price=None)) is None
-    found = forecast(asked())
+    assert hourly_price(RunConfig(resources=GPU), THREE) == 2.0
+    assert hourly_price(RunConfig(resources=GPU, nodes=4), THREE) == 8.0
+    assert hourly_price(RunConfig(resources=GPU), replace(THREE, price=None)) is None
+    found = forecast(a_workload())
     assert found.money is not None
     assert found.money.median == pytest.approx(16 / 60 * 2, rel=0.05)
 
 
-def test_a_pool_that_sleeps_costs_its_startup_and_one_at_work_does_not() -> None:
+def test_an_idle_pool_takes_its_startup_and_a_busy_one_does_not() -> None:
     sleepy = replace(THREE, startup_seconds=600)
-    first, second = forecast(asked(pool=sleepy)), forecast(asked(pool=sleepy), [asked(3, pool=sleepy)])
-
-    assert first.done is not None
-    assert second.done is not None
-    assert 900 < first.done.median < 1000
-    # The three ahead take a minute at most, and keep the node warm.
-    assert second.done.median < first.done.median - 400
-
-
-def test_those_ahead_are_waited_for_and_of_those_that_nobody_knows_it_is_said() -> None:
-    alone = forecast(asked())
-    behind = forecast(asked(), [asked(60), asked(60, past=Past())])
-
-    assert (behind.ahead, behind.uncounted) == (2, 1)
-    assert alone.done is not None
-    assert behind.done is not None
-    assert behind.done.low > alone.done.low
-    # What is left of twenty minutes' work, on average.
-    assert 300 < behind.done.median - alone.done.median < 900
-
-
-def test_in_a_pool_without_end_nobody_waits() -> None:
-    endless = replace(THREE, max_nodes=None)
-
-    assert (
-        forecast(asked(pool=endless), [asked(600, pool=endless)]).done == forecast(asked(pool=endless)).done
+    first, second = (
+        forecast(a_workload(pool=sleepy)),
+        forecast(a_workload(pool=sleepy), [a_workload(3, pool=sleepy)]),
     )
 
+    assert first.completion is not None
+    assert second.completion is not None
+    assert 900 < first.completion.median < 1000
+    # The three ahead take a minute at most, and keep the node warm.
+    assert second.completion.median < first.completion.median - 400
 
-def test_retries_cost_as_much_as_attempts_failed_for() -> None:
-    shaky = replace(STEADY, broken=(60.0,) * 40)
 
-    without, with_some = forecast(asked(past=shaky)), forecast(asked(past=shaky, retries=10))
+def test_active_batches_delay_completion_and_unknown_ones_are_counted() -> None:
+    alone = forecast(a_workload())
+    behind = forecast(a_workload(), [a_workload(60), a_workload(60, history=TimingHistory())])
+
+    assert (behind.ahead, behind.uncounted) == (2, 1)
+    assert alone.completion is not None
+    assert behind.completion is not None
+    assert behind.completion.low > alone.completion.low
+    # What is left of twenty minutes' work, on average.
+    assert 300 < behind.completion.median - alone.completion.median < 900
+
+
+def test_in_an_unlimited_pool_no_trial_waits() -> None:
+    unlimited = replace(THREE, max_nodes=None)
+    workload = a_workload(pool=unlimited)
+
+    alone, behind = forecast(workload), forecast(workload, [a_workload(600, pool=unlimited)])
+
+    assert behind.completion == alone.completion
+
+
+def test_failed_attempts_cost_time() -> None:
+    shaky = replace(STEADY, failed=(60.0,) * 40)
+
+    without, with_some = forecast(a_workload(history=shaky)), forecast(a_workload(history=shaky, retries=10))
 
     assert without.hours is not None
     assert with_some.hours is not None
     assert with_some.hours.median > 1.5 * without.hours.median
 
 
-def test_a_pool_that_bears_no_trial_is_never_done() -> None:
-    found = forecast(asked(pool=replace(THREE, node=Node("16", "64Gi", gpu=0))))
+def test_a_pool_too_small_for_a_trial_has_no_completion_time() -> None:
+    found = forecast(a_workload(pool=replace(THREE, node=NodeCapacity("16", "64Gi", gpu=0))))
 
-    assert found.done is None
-
-
-def test_the_same_question_has_the_same_answer() -> None:
-    assert forecast(asked(), [asked(9)], seed=7) == forecast(asked(), [asked(9)], seed=7)
+    assert found.completion is None
 
 
-def test_trials_whose_values_nobody_knows_yet_are_like_recorded_ones_and_rounds_follow_each_other() -> None:
-    one = forecast(replace(asked(), trials=[None] * 16))
-    all_of_them = rounds(one, 5)
+def test_equal_input_gives_an_equal_forecast() -> None:
+    assert forecast(a_workload(), [a_workload(9)], seed=7) == forecast(a_workload(), [a_workload(9)], seed=7)
 
-    assert one.source is Source.RECORDS
-    assert one.done is not None
-    assert all_of_them.done == one.done.times(5)
+
+def test_unknown_configurations_are_like_recorded_ones_and_rounds_run_in_sequence() -> None:
+    one = forecast(replace(a_workload(), trials=[None] * 16))
+    all_of_them = forecast_rounds(one, 5)
+
+    assert one.source is DurationSource.RECORDS
+    assert one.completion is not None
+    assert all_of_them.completion == one.completion.times(5)
     assert all_of_them.trials == 80
 
 
-def test_ten_thousand_trials_are_drawn_as_often_as_time_allows() -> None:
-    found = forecast(asked(10_000, pool=None, parallelism=100))
+def test_a_forecast_of_ten_thousand_trials_is_fast() -> None:
+    found = forecast(a_workload(10_000, pool=None, parallelism=100))
 
-    assert found.done is not None
-    assert found.done.low < 100 * 60 < found.done.high
+    assert found.completion is not None
+    assert found.completion.low < 100 * 60 < found.completion.high
 
 
 # What NVIDIA published
@@ -143,19 +161,19 @@ def test_ten_thousand_trials_are_drawn_as_often_as_time_allows() -> None:
 def test_the_plan_of_the_published_grid_on_three_gpus_predicts_its_makespan_from_its_published_times() -> (
     None
 ):
-    recorded = Past(
+    recorded = TimingHistory(
         tuple(
-            Timed("cifar10-b1", {"batch_size": batch_size(job), "lr": 0.4 if job < 9 else 0.6}, seconds)
+            TimedTrial("cifar10-b1", {"batch_size": batch_size(job), "lr": 0.4 if job < 9 else 0.6}, seconds)
             for job, seconds in PUBLISHED.items()
         )
     )
     grid = [{"batch_size": size, "lr": lr} for lr in (0.4, 0.6) for size in (512, 128) for _ in range(4)]
 
-    found = forecast(Asked(Run(parallelism=16, resources=GPU), grid, THREE, recorded))
+    found = forecast(Workload(RunConfig(parallelism=16, resources=GPU), grid, THREE, recorded))
 
-    assert found.by == ("batch_size",)
-    assert found.trial is not None
-    assert found.done is not None
-    assert found.done.low < 543.5 < found.done.high
-    assert found.done.median == pytest.approx(543.5, rel=0.1)
-    assert found.done.high / found.done.low < 1.5
+    assert found.parameters == ("batch_size",)
+    assert found.trial_seconds is not None
+    assert found.completion is not None
+    assert found.completion.low < 543.5 < found.completion.high
+    assert found.completion.median == pytest.approx(543.5, rel=0.1)
+    assert found.completion.high / found.completion.low < 1.5

@@ -1,7 +1,7 @@
 import pytest
 
-from generator.plan import Scale
-from generator.structs.domain import (
+from sweepledger.plan import Scale
+from sweepledger.structs.domain import (
     Beta,
     Choice,
     Continuous,
@@ -24,7 +24,7 @@ def test_even_points_fill_the_bins_evenly() -> None:
     assert found.counts == (10,) * 10
 
 
-def test_bins_go_from_bound_to_bound_so_that_a_hole_is_seen() -> None:
+def test_bins_cover_the_whole_domain_so_that_gaps_are_visible() -> None:
     found = bins(column(Uniform(0, 1), [point / 2 for point in POINTS]))
 
     assert (found.low, found.high, found.smallest, found.largest) == (0, 1, 0, 0.495)
@@ -58,7 +58,7 @@ def test_a_value_at_the_upper_bound_is_in_the_last_bin() -> None:
     ],
     ids=lambda one: type(one).__name__,
 )
-def test_where_a_domain_has_no_bound_the_values_bound_the_bins(of: Domain, low: float, high: float) -> None:
+def test_bins_of_an_unbounded_domain_cover_its_values(of: Domain, low: float, high: float) -> None:
     found = bins(column(of, list(range(1, 21))))
 
     assert (found.low, found.high) == (low, high)
@@ -70,14 +70,14 @@ def test_a_quantized_logarithmic_domain_is_logarithmic(of: Continuous) -> None:
     assert bins(column(Quantized(of, 1), list(range(1, 21)))).scale is Scale.LOG
 
 
-def test_zero_has_no_place_on_a_logarithmic_scale() -> None:
+def test_a_column_with_zero_has_a_linear_scale() -> None:
     found = bins(column(Quantized(LogNormal(0, 1), 1), list(range(20))))
 
     assert found.scale is Scale.LINEAR
     assert sum(found.counts) == 20
 
 
-def test_many_written_values_are_binned_on_the_scale_that_spreads_them() -> None:
+def test_listed_values_are_binned_on_the_scale_that_spreads_them() -> None:
     even = tuple(float(point) for point in range(1, 201))
     geometric = tuple(1e-4 * 1.5**step for step in range(20))
 
@@ -86,7 +86,7 @@ def test_many_written_values_are_binned_on_the_scale_that_spreads_them() -> None
     assert bins(column(Choice(geometric), geometric)).counts == (2,) * 10
 
 
-def test_written_values_that_no_assignment_has_keep_their_place_in_the_bins() -> None:
+def test_listed_values_that_no_configuration_has_widen_the_bins() -> None:
     found = bins(column(Choice(tuple(range(100))), [7] * 5))
 
     assert (found.low, found.high, found.smallest, found.largest) == (0, 99, 7, 7)

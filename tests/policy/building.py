@@ -5,10 +5,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from generator.render.overlay import overlay
-from generator.repo import files, kustomize
-from generator.structs.settings import Settings
-from generator.structs.sweep import Shape, Sweep
+from sweepledger.render.overlay import overlay
+from sweepledger.repo import files, kustomize
+from sweepledger.structs.run_config import Shape
+from sweepledger.structs.settings import Settings
+from sweepledger.structs.sweep import Sweep
 from tests.sweeps import BASE, a_batch, some_bases
 
 Rendered = dict[Shape, tuple[str, tuple[Any, ...]]]

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from generator import policy
-from generator.structs.sweep import Shape
+from sweepledger import policy
+from sweepledger.structs.run_config import Shape
 from tests.policy import building
 from tests.policy.building import Rendered, container, context, job, mount, of_kind, pod, volume
 from tests.sweeps import SETTINGS, a_sweep
@@ -207,7 +207,7 @@ def test_a_single_fault_is_found_and_named(fault: str, shape: Shape, rendered: R
     manifests = copy.deepcopy(list(original))
     change(manifests)
 
-    found = policy.check(name, SETTINGS, tuple(manifests), place="overlays/active/x")
+    found = policy.check_batch(name, SETTINGS, tuple(manifests), file="overlays/active/x")
 
     assert code in {problem.code for problem in found}
     assert all(problem.file == "overlays/active/x" for problem in found)
@@ -219,7 +219,7 @@ def test_an_indexed_job_has_all_that_bounds_it(fault: str, rendered: Rendered) -
     manifests = copy.deepcopy(list(original))
     INDEXED[fault](job(manifests)["spec"])
 
-    found = policy.check(name, SETTINGS, tuple(manifests), place="x")
+    found = policy.check_batch(name, SETTINGS, tuple(manifests), file="x")
 
     assert "job-not-ours" in {problem.code for problem in found}
 
@@ -230,7 +230,7 @@ def test_a_job_of_one_trial_runs_it_alone(changes: dict[str, Any], rendered: Ren
     manifests = copy.deepcopy(list(original))
     job(manifests)["spec"].update(changes)
 
-    found = policy.check(name, SETTINGS, tuple(manifests), place="x")
+    found = policy.check_batch(name, SETTINGS, tuple(manifests), file="x")
 
     assert "job-not-ours" in {problem.code for problem in found}
 
@@ -239,7 +239,7 @@ def test_a_job_of_one_trial_runs_it_alone(changes: dict[str, Any], rendered: Ren
 def test_what_the_generator_renders_has_no_fault(shape: Shape, rendered: Rendered) -> None:
     name, manifests = rendered[shape]
 
-    assert policy.check(name, SETTINGS, manifests, place="x") == ()
+    assert policy.check_batch(name, SETTINGS, manifests, file="x") == ()
 
 
 def nodes(value: Any, *path: Any) -> Iterator[tuple[Any, ...]]:
@@ -266,7 +266,7 @@ def test_a_foreign_key_is_found_wherever_it_stands(shape: Shape, rendered: Rende
         changed = copy.deepcopy(manifests)
         at(job(changed), path)["foreign"] = "x"
 
-        assert policy.check(name, SETTINGS, tuple(changed), place="x"), path
+        assert policy.check_batch(name, SETTINGS, tuple(changed), file="x"), path
 
 
 @SHAPES
@@ -279,7 +279,7 @@ def test_no_nonsense_brings_the_rules_down(value: Any, shape: Shape, rendered: R
         changed = copy.deepcopy(manifests)
         at(job(changed), tuple(above))[last] = value
 
-        policy.check(name, SETTINGS, tuple(changed), place="x")
+        policy.check_batch(name, SETTINGS, tuple(changed), file="x")
 
 
 def replica(manifests: list[Any], kind: str, replicas: str, name: str) -> dict[str, Any]:
@@ -379,7 +379,7 @@ def test_a_single_fault_of_a_distributed_trial_is_found_and_named(fault: str, re
     manifests = copy.deepcopy(list(original))
     change(manifests)
 
-    found = policy.check(name, SETTINGS, tuple(manifests), place="x")
+    found = policy.check_batch(name, SETTINGS, tuple(manifests), file="x")
 
     assert code in {problem.code for problem in found}
 
@@ -393,4 +393,4 @@ def test_nothing_at_all_anywhere_brings_no_rule_down(shape: Shape, rendered: Ren
         changed = copy.deepcopy(first)
         at(changed, tuple(above))[last] = None
 
-        assert policy.check(name, SETTINGS, (changed,), place="x")
+        assert policy.check_batch(name, SETTINGS, (changed,), file="x")

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from generator.policy import schema
-from generator.policy.schema import FOLDER, Standing
+from sweepledger.policy import schema
+from sweepledger.policy.schema import FOLDER, KindStatus
 
 ROOT = Path(__file__).parent.parent.parent
 LARGEST_TOGETHER = 400_000
@@ -68,17 +68,17 @@ def test_the_pods_of_custom_kinds_are_the_cores() -> None:
 @pytest.mark.parametrize(
     ("api", "kind", "expected"),
     [
-        ("batch/v1", "Job", Standing.KNOWN),
-        ("kubeflow.org/v2beta1", "MPIJob", Standing.KNOWN),
-        ("apps/v1", "ReplicaSet", Standing.SKIPPED),
-        ("example.com/v1", "Workflow", Standing.SKIPPED),
-        ("kubeflow.org/v1", "MPIJob", Standing.SKIPPED),
-        ("batch/v2", "Job", Standing.UNKNOWN),
-        ("v1", "Job", Standing.UNKNOWN),
+        ("batch/v1", "Job", KindStatus.KNOWN),
+        ("kubeflow.org/v2beta1", "MPIJob", KindStatus.KNOWN),
+        ("apps/v1", "ReplicaSet", KindStatus.SKIPPED),
+        ("example.com/v1", "Workflow", KindStatus.SKIPPED),
+        ("kubeflow.org/v1", "MPIJob", KindStatus.SKIPPED),
+        ("batch/v2", "Job", KindStatus.UNKNOWN),
+        ("v1", "Job", KindStatus.UNKNOWN),
     ],
 )
-def test_what_is_known_of_a_kind(api: str, kind: str, expected: Standing) -> None:
-    assert schema.standing(api, kind) is expected
+def test_what_is_known_of_a_kind(api: str, kind: str, expected: KindStatus) -> None:
+    assert schema.kind_status(api, kind) is expected
 
 
 def broken(kind: str, api: str, **spec: Any) -> list[str]:

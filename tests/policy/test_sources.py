@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from generator.formats import yaml
-from generator.policy import vet
+from sweepledger.formats import yaml
+from sweepledger.policy import check_kustomization
 
 PLACE = "overlays/active/lr-b1-00000000"
 KUSTOMIZATION: Mapping[str, object] = {
@@ -45,7 +45,7 @@ def found(changes: Mapping[str, object] = {}, more: Mapping[str, str] = {}) -> l
         **{path: text for path, text in more.items() if "/" not in path},
     }
     below = {**BASES, **{path: text for path, text in more.items() if "/" in path}}
-    problems = vet(encoded(files), encoded(below), place=PLACE)
+    problems = check_kustomization(encoded(files), encoded(below), place=PLACE)
     assert {problem.code for problem in problems} <= {"kustomization-unsafe"}
     return [f"{problem.file}: {problem.path}: {problem.message}" for problem in problems]
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from generator import policy
-from generator.structs.settings import Dataset, Settings
-from generator.structs.sweep import Shape
+from sweepledger import policy
+from sweepledger.structs.run_config import Shape
+from sweepledger.structs.settings import Dataset, Settings
 from tests.policy import building
 from tests.policy.building import Rendered, container, job, mount, of_kind, pod
 from tests.sweeps import FULL_SETTINGS, POOLS, SETTINGS, a_full_sweep, a_sweep
@@ -49,7 +49,7 @@ def codes(
     name, original = batch
     manifests = copy.deepcopy(list(original))
     change(manifests)
-    found = policy.check(name, settings, tuple(manifests), place="x", image=image)
+    found = policy.check_batch(name, settings, tuple(manifests), file="x", image=image)
     assert len({(problem.path, problem.message) for problem in found}) == len(found)
     return {problem.code for problem in found}
 
@@ -276,7 +276,7 @@ def test_a_fault_is_told_once_and_in_the_words_of_yaml(change: Change, code: str
     manifests = copy.deepcopy(list(original))
     change(manifests)
 
-    found = policy.check(name, SETTINGS, tuple(manifests), place="x")
+    found = policy.check_batch(name, SETTINGS, tuple(manifests), file="x")
 
     assert [problem.code for problem in found] == [code]
     assert not {"True", "False", "None"} & set(found[0].message.split())

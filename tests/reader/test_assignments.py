@@ -4,19 +4,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generator.problems import Problem
-from generator.reader import read
-from generator.reader.assignments import Table, read_assignments
+from sweepledger.problems import Problem
+from sweepledger.reader import read_document
+from sweepledger.reader.configurations import ConfigurationTable, read_configurations
 
 
 def rows(text: str) -> list[dict[str, object]]:
-    table = read_assignments(text.encode(), "a.csv")
-    assert isinstance(table, Table), "\n".join(map(str, table))
+    table = read_configurations(text.encode(), "a.csv")
+    assert isinstance(table, ConfigurationTable), "\n".join(map(str, table))
     return [dict(row) for row in table.rows]
 
 
 def problems(content: bytes) -> tuple[Problem, ...]:
-    found = read_assignments(content, "a.csv")
+    found = read_configurations(content, "a.csv")
     assert isinstance(found, tuple)
     return found
 
@@ -51,10 +51,10 @@ def test_an_empty_cell_is_absent() -> None:
 
 
 def test_line_ends_and_byte_order_marks_of_windows_make_no_difference() -> None:
-    unix = read_assignments(b"a,b\n1,2\n", "a.csv")
+    unix = read_configurations(b"a,b\n1,2\n", "a.csv")
 
-    assert read_assignments(b"\xef\xbb\xbfa,b\r\n1,2\r\n", "a.csv") == unix
-    assert isinstance(unix, Table)
+    assert read_configurations(b"\xef\xbb\xbfa,b\r\n1,2\r\n", "a.csv") == unix
+    assert isinstance(unix, ConfigurationTable)
 
 
 @pytest.mark.parametrize(
@@ -130,10 +130,10 @@ BARE = st.text("ab5 :#-?.[]{}&*!|>%@`'=~<\t", min_size=1, max_size=6).map(str.st
 
 @given(BARE)
 def test_no_bare_cell_is_read_that_a_plain_scalar_of_yaml_is_not(cell: str) -> None:
-    table = read_assignments(f"a,b\n5,{cell}\n".encode(), "a.csv")
-    reading = read(f"b: {cell}\n".encode(), "a.yaml")
+    table = read_configurations(f"a,b\n5,{cell}\n".encode(), "a.csv")
+    reading = read_document(f"b: {cell}\n".encode(), "a.yaml")
 
-    if isinstance(table, Table):
+    if isinstance(table, ConfigurationTable):
         assert reading.problems == ()
         assert reading.document is not None
         assert reading.document.data == {"b": table.rows[0]["b"]}
@@ -141,9 +141,9 @@ def test_no_bare_cell_is_read_that_a_plain_scalar_of_yaml_is_not(cell: str) -> N
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_read_or_refused(content: bytes) -> None:
-    found = read_assignments(content, "a.csv")
+    found = read_configurations(content, "a.csv")
 
-    assert isinstance(found, Table) or found
+    assert isinstance(found, ConfigurationTable) or found
 
 
 @given(

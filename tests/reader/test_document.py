@@ -2,7 +2,7 @@
 
 import pytest
 
-from generator.reader import Document, Path, cut, dotted, read, shown
+from sweepledger.reader import Document, DocumentPath, format_path, read_document, safe_repr, truncate
 
 TEXT = b"""\
 # a comment
@@ -16,7 +16,7 @@ other: [a,  b]
 
 
 def document() -> Document:
-    found = read(TEXT, "f.yaml").document
+    found = read_document(TEXT, "f.yaml").document
     assert found is not None
     return found
 
@@ -38,7 +38,7 @@ def document() -> Document:
     ],
 )
 def test_every_path_leads_to_its_key_and_value_or_the_nearest_above(
-    path: Path, value_at: tuple[int, int], key_at: tuple[int, int]
+    path: DocumentPath, value_at: tuple[int, int], key_at: tuple[int, int]
 ) -> None:
     assert document().mark(path) == value_at
     assert document().key_mark(path) == key_at
@@ -57,7 +57,7 @@ def test_a_problem_names_file_place_and_path() -> None:
 
 
 def test_an_empty_document_is_at_the_top() -> None:
-    found = read(b"", "f.yaml").document
+    found = read_document(b"", "f.yaml").document
 
     assert found is not None
     assert found.mark(("a",)) == (1, 1)
@@ -73,8 +73,8 @@ def test_an_empty_document_is_at_the_top() -> None:
         (("a", "it's"), 'a["it\'s"]'),
     ],
 )
-def test_paths_are_written_with_dots_and_brackets(path: Path, text: str) -> None:
-    assert dotted(path) == text
+def test_paths_are_written_with_dots_and_brackets(path: DocumentPath, text: str) -> None:
+    assert format_path(path) == text
 
 
 @pytest.mark.parametrize(
@@ -93,10 +93,10 @@ def test_paths_are_written_with_dots_and_brackets(path: Path, text: str) -> None
     ],
 )
 def test_found_values_are_shown_by_repr_and_without_credentials(value: object, text: str) -> None:
-    assert shown(value) == text
+    assert safe_repr(value) == text
 
 
 def test_long_values_are_cut_and_say_how_long_they_were() -> None:
-    assert cut("x" * 60) == "x" * 60
-    assert cut("x" * 61) == "x" * 60 + "… (61 characters)"
-    assert shown("x" * 5000) == "'" + "x" * 59 + "… (5002 characters)"
+    assert truncate("x" * 60) == "x" * 60
+    assert truncate("x" * 61) == "x" * 60 + "… (61 characters)"
+    assert safe_repr("x" * 5000) == "'" + "x" * 59 + "… (5002 characters)"

@@ -2,9 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generator.reader.edits import with_item, with_value
-from generator.reader.reading import read
-from generator.reader.writing import block
+from sweepledger.reader.strict_yaml import read_document
+from sweepledger.reader.yaml_edit import append_item, format_block, set_value
 
 COMMENTED = """# of the platform
 version: 1
@@ -21,13 +20,13 @@ branch: main
 
 
 def test_a_value_is_replaced_and_every_comment_stays() -> None:
-    made = with_value(COMMENTED, ("images", "trainer", "digest"), "sha256:new")
+    made = set_value(COMMENTED, ("images", "trainer", "digest"), "sha256:new")
 
     assert made == COMMENTED.replace("sha256:old", "sha256:new")
 
 
 def test_a_value_of_a_flow_mapping_is_replaced() -> None:
-    made = with_value(COMMENTED, ("images", "other", "digest"), "sha256:new")
+    made = set_value(COMMENTED, ("images", "other", "digest"), "sha256:new")
 
     assert made == COMMENTED.replace('"sha256:x"', "sha256:new")
 
@@ -56,7 +55,7 @@ def test_a_value_of_a_flow_mapping_is_replaced() -> None:
 def test_a_key_is_set_in_the_style_of_its_mapping(
     text: str, path: tuple[str, ...], value: object, made: str
 ) -> None:
-    assert with_value(text, path, value) == made
+    assert set_value(text, path, value) == made
 
 
 @pytest.mark.parametrize(
@@ -71,7 +70,7 @@ def test_a_key_is_set_in_the_style_of_its_mapping(
     ],
 )
 def test_an_item_is_appended_in_the_style_of_its_list(text: str, made: str) -> None:
-    assert with_item(text, ("l",), "x") == made
+    assert append_item(text, ("l",), "x") == made
 
 
 @pytest.mark.parametrize(
@@ -88,12 +87,12 @@ def test_an_item_is_appended_in_the_style_of_its_list(text: str, made: str) -> N
 )
 def test_what_cannot_be_changed_safely_is_refused(text: str, path: tuple[str, ...]) -> None:
     with pytest.raises(ValueError, match=r"."):
-        with_value(text, path, 2)
+        set_value(text, path, 2)
 
 
 def test_an_item_is_put_into_lists_only() -> None:
     with pytest.raises(ValueError, match="must be a list, got 1"):
-        with_item("a: 1\n", ("a",), 2)
+        append_item("a: 1\n", ("a",), 2)
 
 
 KEYS = st.sampled_from(["a", "b", "c", "on", "1", "x y", "é"])
@@ -114,9 +113,9 @@ VALUES = st.recursive(
 def test_whatever_is_set_is_read_again_and_nothing_else_has_changed(
     data: dict[str, object], path: list[str], value: object
 ) -> None:
-    text = "".join(f"{block(key, one, 0)}  # kept\n" for key, one in data.items())
+    text = "".join(f"{format_block(key, one, 0)}  # kept\n" for key, one in data.items())
     try:
-        made = with_value(text, tuple(path), value)
+        made = set_value(text, tuple(path), value)
     except ValueError:
         # Only where the path leads through something that is no mapping.
         held: object = data
@@ -129,7 +128,7 @@ def test_whatever_is_set_is_read_again_and_nothing_else_has_changed(
             raise
         return
 
-    document = read(made.encode(), "x").document
+    document = read_document(made.encode(), "x").document
     assert document is not None
     found = document.data
     for key in path:

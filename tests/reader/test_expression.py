@@ -7,21 +7,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from generator.reader.expression import ARGUMENTS, DEPTH, NODES, ExpressionError, parse
-from generator.reader.tokens import LONGEST
-from generator.structs.expression import (
+from sweepledger.reader.expression import (
+    ARGUMENT_COUNTS,
+    MAX_DEPTH,
+    MAX_LENGTH,
+    MAX_NODES,
+    ExpressionError,
+    parse_expression,
+)
+from sweepledger.structs.expression import (
     Arithmetic,
+    BooleanOperation,
     Call,
     Comparison,
     Conditional,
     Expression,
-    Listed,
+    ListLiteral,
     Literal,
-    Logic,
     Name,
-    Sign,
+    UnaryOperation,
     children,
-    mentions,
+    names_in,
 )
 
 WORDS = [
@@ -128,9 +134,9 @@ def our_tree(node: Expression) -> object:  # noqa: PLR0911 - likewise
             return value
         case Name(name):
             return ("name", name)
-        case Listed():
+        case ListLiteral():
             return ["list", *parts]
-        case Sign(operator) | Arithmetic(operator) | Logic(operator):
+        case UnaryOperation(operator) | Arithmetic(operator) | BooleanOperation(operator):
             return (operator, *parts)
         case Comparison(_, steps):
             return ("compare", parts[0], *(operator for operator, _ in steps), *parts[1:])
@@ -142,7 +148,7 @@ def our_tree(node: Expression) -> object:  # noqa: PLR0911 - likewise
 
 def placeless(text: str) -> Expression:
     """Read one name or operator around names, all of them at offset 0."""
-    expression = parse(text)
+    expression = parse_expression(text)
     assert isinstance(expression, Name)
     return replace(expression, offset=0)
 
@@ -177,14 +183,14 @@ def placeless(text: str) -> Expression:
     ],
 )
 def test_a_text_means_what_it_means_in_python(text: str) -> None:
-    assert our_tree(parse(text)) == python_tree(ast.parse(text.strip(), mode="eval").body)
+    assert our_tree(parse_expression(text)) == python_tree(ast.parse(text.strip(), mode="eval").body)
 
 
 @given(some.lists(some.sampled_from(WORDS), min_size=1, max_size=14))
 def test_whatever_both_can_read_has_the_same_tree_as_in_python(words: list[str]) -> None:
     text = " ".join(words)
     try:
-        ours = our_tree(parse(text))
+        ours = our_tree(parse_expression(text))
     except ExpressionError:
         return
 
@@ -206,7 +212,7 @@ def test_whatever_both_can_read_has_the_same_tree_as_in_python(words: list[str])
     )
 )
 def test_brackets_around_every_part_change_nothing_but_places(text: str) -> None:
-    assert our_tree(parse(text)) == our_tree(parse(f"(({text}))"))
+    assert our_tree(parse_expression(text)) == our_tree(parse_expression(f"(({text}))"))
 
 
 @given(
@@ -215,7 +221,7 @@ def test_brackets_around_every_part_change_nothing_but_places(text: str) -> None
 )
 def test_any_text_is_an_expression_or_says_where_it_is_none(text: str) -> None:
     try:
-        parse(text)
+        parse_expression(text)
     except ExpressionError as error:
         assert 0 <= error.offset <= len(text), error.message  # noqa: PT017 - most texts are none, some are
 
@@ -235,7 +241,7 @@ def test_any_text_is_an_expression_or_says_where_it_is_none(text: str) -> None:
     ],
 )
 def test_a_literal_has_its_value_and_kind(text: str, value: object) -> None:
-    expression = parse(text)
+    expression = parse_expression(text)
 
     assert isinstance(expression, Literal)
     assert repr(expression.value) == repr(value)
@@ -252,7 +258,7 @@ def test_a_plain_name_needs_no_backticks(name: str) -> None:
 
 
 def test_every_name_knows_its_place() -> None:
-    found = list(mentions(parse("a + `max-lr` *  max(b, a)")))
+    found = list(names_in(parse_expression("a + `max-lr` *  max(b, a)")))
 
     assert found == [Name("a", 0), Name("max-lr", 4), Name("b", 20), Name("a", 23)]
 
@@ -328,25 +334,25 @@ REFUSED = {
 @pytest.mark.parametrize("text", REFUSED, ids=ascii)
 def test_a_mistake_is_said_with_its_place_and_what_to_write_instead(text: str) -> None:
     with pytest.raises(ExpressionError) as caught:
-        parse(text)
+        parse_expression(text)
 
     assert (caught.value.offset, caught.value.message, caught.value.hint) == REFUSED[text]
 
 
 def test_a_text_as_long_as_allowed_is_read_and_a_longer_one_is_not() -> None:
-    longest = "a".ljust(LONGEST)
+    longest = "a".ljust(MAX_LENGTH)
 
-    assert isinstance(parse(longest), Name)
+    assert isinstance(parse_expression(longest), Name)
     with pytest.raises(ExpressionError, match="must be at most 1000 characters, got 1001"):
-        parse(longest + " ")
+        parse_expression(longest + " ")
 
 
 def test_as_many_nodes_as_allowed_are_read_and_one_more_is_not() -> None:
-    most = f"[{','.join('1' * (NODES - 1))}]"
+    most = f"[{','.join('1' * (MAX_NODES - 1))}]"
 
-    assert isinstance(parse(most), Listed)
-    with pytest.raises(ExpressionError, match=f"must have at most {NODES} values, names and operators"):
-        parse(most.replace("[", "[1,"))
+    assert isinstance(parse_expression(most), ListLiteral)
+    with pytest.raises(ExpressionError, match=f"must have at most {MAX_NODES} values, names and operators"):
+        parse_expression(most.replace("[", "[1,"))
 
 
 @pytest.mark.parametrize(
@@ -354,20 +360,20 @@ def test_as_many_nodes_as_allowed_are_read_and_one_more_is_not() -> None:
     [("(", ")"), ("[", "]"), ("-", ""), ("not ", ""), ("1 ** ", ""), ("1 if 1 else ", ""), ("abs(", ")")],
 )
 def test_nesting_is_bounded_whatever_nests(before: str, after: str) -> None:
-    few = DEPTH // 2 - 1
+    few = MAX_DEPTH // 2 - 1
 
-    parse(f"{before * few}1{after * few}")
-    with pytest.raises(ExpressionError, match=f"must nest at most {DEPTH} levels deep"):
-        parse(f"{before * DEPTH}1{after * DEPTH}")
+    parse_expression(f"{before * few}1{after * few}")
+    with pytest.raises(ExpressionError, match=f"must nest at most {MAX_DEPTH} levels deep"):
+        parse_expression(f"{before * MAX_DEPTH}1{after * MAX_DEPTH}")
 
 
 def test_a_long_sum_is_not_deep() -> None:
-    assert len(list(mentions(parse(" + ".join(["a"] * 100))))) == 100
+    assert len(list(names_in(parse_expression(" + ".join(["a"] * 100))))) == 100
 
 
 def test_every_function_says_how_many_values_it_takes() -> None:
-    for function, (least, _) in ARGUMENTS.items():
-        expression = parse(f"{function}({', '.join(['a'] * least)})")
+    for function, (least, _) in ARGUMENT_COUNTS.items():
+        expression = parse_expression(f"{function}({', '.join(['a'] * least)})")
 
         assert isinstance(expression, Call)
         assert expression.function == function

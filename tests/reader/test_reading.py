@@ -4,19 +4,19 @@ import time
 
 import pytest
 
-from generator.problems import Problem
-from generator.reader import read
-from generator.reader.reading import BYTES, PROBLEMS
+from sweepledger.problems import Problem
+from sweepledger.reader import read_document
+from sweepledger.reader.strict_yaml import MAX_BYTES, MAX_PROBLEMS
 
 
 def problems(content: bytes | str) -> list[str]:
-    found = read(content.encode() if isinstance(content, str) else content, "f.yaml").problems
+    found = read_document(content.encode() if isinstance(content, str) else content, "f.yaml").problems
     assert list(found) == sorted(found)
     return [str(problem) for problem in found]
 
 
 def data(content: bytes | str) -> object:
-    reading = read(content.encode() if isinstance(content, str) else content, "f.yaml")
+    reading = read_document(content.encode() if isinstance(content, str) else content, "f.yaml")
     assert reading.problems == ()
     assert reading.document is not None
     return reading.document.data
@@ -48,7 +48,7 @@ def test_one_document_may_have_its_marks(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "# only a comment\n", "\n\n", "---\n", "null", "---\n...\n"])
 def test_an_empty_file_is_a_document_without_data(text: str) -> None:
-    reading = read(text.encode(), "f.yaml")
+    reading = read_document(text.encode(), "f.yaml")
 
     assert reading.problems == ()
     assert reading.document is not None
@@ -56,7 +56,7 @@ def test_an_empty_file_is_a_document_without_data(text: str) -> None:
 
 
 def test_a_file_with_one_refused_value_is_not_empty() -> None:
-    reading = read(b"~", "f.yaml")
+    reading = read_document(b"~", "f.yaml")
 
     assert reading.document is not None
     assert not reading.document.is_empty
@@ -66,9 +66,9 @@ def test_a_file_with_one_refused_value_is_not_empty() -> None:
 
 
 def test_a_byte_order_mark_and_windows_line_ends_change_nothing() -> None:
-    clean = read(b"a: 1\nb: [2,\n  3]\n", "f.yaml")
+    clean = read_document(b"a: 1\nb: [2,\n  3]\n", "f.yaml")
 
-    marked = read(b"\xef\xbb\xbfa: 1\r\nb: [2,\r\n  3]\r\n", "f.yaml")
+    marked = read_document(b"\xef\xbb\xbfa: 1\r\nb: [2,\r\n  3]\r\n", "f.yaml")
 
     assert marked == clean
 
@@ -121,7 +121,7 @@ def test_visible_characters_are_not(character: str) -> None:
 
 
 def test_escapes_cannot_bring_invisible_characters_back() -> None:
-    reading = read(b'a: "\\u202e"\nb: "\\ud800"\nc: "\\t\\n"\n"k\\0": 1\n', "f.yaml")
+    reading = read_document(b'a: "\\u202e"\nb: "\\ud800"\nc: "\\t\\n"\n"k\\0": 1\n', "f.yaml")
 
     rule = "must not hold an invisible character, got"
     assert [str(problem) for problem in reading.problems] == [
@@ -135,9 +135,9 @@ def test_escapes_cannot_bring_invisible_characters_back() -> None:
 
 
 def test_a_file_of_the_largest_size_is_read_and_one_byte_more_is_not() -> None:
-    largest = b"a: 1\n" + b"#" * (BYTES - 5)
+    largest = b"a: 1\n" + b"#" * (MAX_BYTES - 5)
 
-    assert BYTES == 262144
+    assert MAX_BYTES == 262144
     assert data(largest) == {"a": 1}
     assert problems(largest + b"#") == ["f.yaml: must be at most 262144 bytes, got 262145 [too-large]"]
 
@@ -180,7 +180,7 @@ HOSTILE = {
 def test_hostile_files_of_any_kind_are_judged_in_two_seconds(text: str) -> None:
     start = time.process_time()
 
-    read(text.encode()[:BYTES], "f.yaml")
+    read_document(text.encode()[:MAX_BYTES], "f.yaml")
 
     assert time.process_time() - start < 2
 
@@ -188,7 +188,7 @@ def test_hostile_files_of_any_kind_are_judged_in_two_seconds(text: str) -> None:
 def test_an_alias_bomb_is_refused_without_being_expanded() -> None:
     levels = [f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]" for n in range(1, 10)]
 
-    found = read("\n".join(["l0: &l0 lol", *levels]).encode(), "f.yaml")
+    found = read_document("\n".join(["l0: &l0 lol", *levels]).encode(), "f.yaml")
 
     assert {problem.code for problem in found.problems} == {"alias", "too-many-problems"}
     assert found.document is not None
@@ -202,7 +202,7 @@ MERGE_KEY = (
 
 
 def test_aliases_anchors_and_merge_keys_are_refused_and_the_rest_is_read() -> None:
-    reading = read(b"a: &x 1\nb: *x\nc: {<<: *x, d: 2}\ne: &y [1]\n*x : 3\n", "f.yaml")
+    reading = read_document(b"a: &x 1\nb: *x\nc: {<<: *x, d: 2}\ne: &y [1]\n*x : 3\n", "f.yaml")
 
     assert [str(problem) for problem in reading.problems] == [
         "f.yaml:1:4: a: must not have an anchor, got &x [alias]\n  hint: delete it and write values out",
@@ -227,7 +227,7 @@ def test_aliases_anchors_and_merge_keys_are_refused_and_the_rest_is_read() -> No
     ],
 )
 def test_tagged_scalars_are_refused_and_not_read(value: str, tag: str) -> None:
-    reading = read(f"a: {value}".encode(), "f.yaml")
+    reading = read_document(f"a: {value}".encode(), "f.yaml")
 
     assert [str(problem) for problem in reading.problems] == [
         f"f.yaml:1:4: a: must not have a tag, got {tag} [tag]\n  hint: delete it; quotes make a text"
@@ -254,7 +254,7 @@ def test_directives_are_refused_each_in_its_line() -> None:
 
 
 def test_a_second_document_is_refused_and_not_read() -> None:
-    reading = read(b"a: 1\n---\nb: on\n---\n[", "f.yaml")
+    reading = read_document(b"a: 1\n---\nb: on\n---\n[", "f.yaml")
 
     (problem,) = reading.problems
     assert str(problem) == (
@@ -266,7 +266,7 @@ def test_a_second_document_is_refused_and_not_read() -> None:
 
 
 def test_repeated_keys_are_refused_with_both_places_and_the_first_is_kept() -> None:
-    reading = read(b"a: {lr: 1, \"lr\": 2}\nb: 1\n'b': on\nb: 3\n", "f.yaml")
+    reading = read_document(b"a: {lr: 1, \"lr\": 2}\nb: 1\n'b': on\nb: 3\n", "f.yaml")
 
     rule = "must not repeat the key at line"
     assert [str(problem) for problem in reading.problems] == [
@@ -279,7 +279,7 @@ def test_repeated_keys_are_refused_with_both_places_and_the_first_is_kept() -> N
 
 
 def test_keys_that_are_no_text_are_refused() -> None:
-    reading = read(
+    reading = read_document(
         b"1: a\ntrue: b\n? [x]\n: c\n? {x: 1}\n: d\n: e\n1.5: f\n~: g\n'2': h\n.inf: i\n", "f.yaml"
     )
 
@@ -299,7 +299,7 @@ def test_keys_that_are_no_text_are_refused() -> None:
 
 
 def test_keys_that_readers_take_differently_are_refused_and_read_as_text() -> None:
-    reading = read(b"on: 1\n", "f.yaml")
+    reading = read_document(b"on: 1\n", "f.yaml")
 
     (problem,) = reading.problems
     assert str(problem) == (
@@ -317,7 +317,7 @@ def test_a_missing_value_is_reported_at_its_key() -> None:
 
 
 def test_every_refused_value_is_reported_with_path_line_and_column() -> None:
-    found = read(b"a:\n  - on\n  - {b: [1, 010]}\n'c d': +5\n", "f.yaml").problems
+    found = read_document(b"a:\n  - on\n  - {b: [1, 010]}\n'c d': +5\n", "f.yaml").problems
 
     assert [(problem.line, problem.column, problem.path, problem.code) for problem in found] == [
         (2, 5, "a[0]", "ambiguous-scalar"),
@@ -353,24 +353,24 @@ SYNTAX = {
 
 @pytest.mark.parametrize("text", SYNTAX, ids=repr)
 def test_what_is_no_yaml_is_refused_at_its_place(text: str) -> None:
-    reading = read(text.encode(), "f.yaml")
+    reading = read_document(text.encode(), "f.yaml")
 
     assert [str(problem) for problem in reading.problems] == [SYNTAX[text]]
     assert reading.document is None
 
 
 def test_problems_before_the_place_that_cannot_be_read_are_kept() -> None:
-    codes = [problem.code for problem in read("%A\n---\n# \u202e\na: [".encode(), "f.yaml").problems]
+    codes = [problem.code for problem in read_document("%A\n---\n# \u202e\na: [".encode(), "f.yaml").problems]
 
     assert codes == ["directive", "invisible-character", "yaml-syntax"]
 
 
 def test_no_more_problems_are_shown_than_a_person_wants_to_see() -> None:
-    assert PROBLEMS == 50
-    assert len(problems("[" + "on," * PROBLEMS + "]")) == PROBLEMS
+    assert MAX_PROBLEMS == 50
+    assert len(problems("[" + "on," * MAX_PROBLEMS + "]")) == MAX_PROBLEMS
 
-    found = read(("[" + "on," * (PROBLEMS + 2) + "]").encode(), "f.yaml").problems
+    found = read_document(("[" + "on," * (MAX_PROBLEMS + 2) + "]").encode(), "f.yaml").problems
 
-    assert len(found) == PROBLEMS + 1
+    assert len(found) == MAX_PROBLEMS + 1
     told = "at least 2 more problems are not shown"
     assert found[-1] == Problem("f.yaml", 1, 149, "", told, "too-many-problems")

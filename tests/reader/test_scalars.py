@@ -8,7 +8,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generator.reader.scalars import EXPONENT, Refusal, resolve
+from sweepledger.reader.scalars import EXPONENT, Refusal, resolve_scalar
 
 ACCEPTED: dict[str, object] = {
     "true": True,
@@ -64,14 +64,14 @@ ACCEPTED: dict[str, object] = {
 
 @pytest.mark.parametrize(("text", "value"), ACCEPTED.items(), ids=ACCEPTED)
 def test_what_all_readers_take_alike_has_that_meaning(text: str, value: object) -> None:
-    found = resolve(text)
+    found = resolve_scalar(text)
 
     assert found == value
     assert type(found) is type(value)
 
 
 def test_minus_zero_is_zero() -> None:
-    found = resolve("-0.0")
+    found = resolve_scalar("-0.0")
 
     assert isinstance(found, float)
     assert math.copysign(1, found) == 1
@@ -121,7 +121,7 @@ AMBIGUOUS = {
 
 @pytest.mark.parametrize("text", AMBIGUOUS)
 def test_what_readers_take_differently_is_refused_with_both_readings_and_the_way_out(text: str) -> None:
-    assert resolve(text) == ambiguous(text, *AMBIGUOUS[text])
+    assert resolve_scalar(text) == ambiguous(text, *AMBIGUOUS[text])
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,9 @@ def test_what_readers_take_differently_is_refused_with_both_readings_and_the_way
     ],
 )
 def test_numbers_in_unusual_forms_are_refused_with_the_decimal(text: str, hint: str) -> None:
-    assert resolve(text) == Refusal(f"must be a plain decimal number, got {text}", hint, code="number-form")
+    assert resolve_scalar(text) == Refusal(
+        f"must be a plain decimal number, got {text}", hint, code="number-form"
+    )
 
 
 @pytest.mark.parametrize(
@@ -148,12 +150,12 @@ def test_numbers_in_unusual_forms_are_refused_with_the_decimal(text: str, hint: 
 def test_numbers_that_are_not_finite_are_refused(text: str) -> None:
     found = Refusal(f"must be a finite number, got {text}", "in quotes it is text", code="not-finite")
 
-    assert resolve(text) == found
+    assert resolve_scalar(text) == found
 
 
 @pytest.mark.parametrize("text", ["9007199254740993", "-9007199254740993", "123456789012345678901234567890"])
 def test_integers_that_doubles_cannot_hold_are_refused(text: str) -> None:
-    assert resolve(text) == Refusal(
+    assert resolve_scalar(text) == Refusal(
         f"must be an integer from -2^53 to 2^53, got {text}",
         "readers that use doubles lose digits of larger ones; in quotes it is text",
         code="number-range",
@@ -162,7 +164,7 @@ def test_integers_that_doubles_cannot_hold_are_refused(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["1e-400", "-0.1e-999", "2e-324"])
 def test_numbers_that_would_become_zero_are_refused(text: str) -> None:
-    assert resolve(text) == Refusal(
+    assert resolve_scalar(text) == Refusal(
         f"must not be so small that it becomes 0, got {text}",
         "write 0, or a number of at least 5e-324",
         code="number-range",
@@ -173,7 +175,7 @@ def test_numbers_that_would_become_zero_are_refused(text: str) -> None:
 def test_a_missing_value_is_refused(text: str, shown: str) -> None:
     message = f"must have a value, got {shown}"
 
-    assert resolve(text) == Refusal(message, 'write null, or "" for empty text', code="empty-value")
+    assert resolve_scalar(text) == Refusal(message, 'write null, or "" for empty text', code="empty-value")
 
 
 @pytest.mark.parametrize(
@@ -191,7 +193,7 @@ def test_a_missing_value_is_refused(text: str, shown: str) -> None:
     ],
 )
 def test_numbers_of_thousands_of_digits_are_refused_in_a_short_message(text: str, code: str) -> None:
-    found = resolve(text)
+    found = resolve_scalar(text)
 
     assert isinstance(found, Refusal)
     assert found.code == code
@@ -200,12 +202,12 @@ def test_numbers_of_thousands_of_digits_are_refused_in_a_short_message(text: str
 
 
 def test_a_long_number_says_how_long_it_is_and_not_what_it_would_be() -> None:
-    found = resolve("1_" + "0" * 100)
+    found = resolve_scalar("1_" + "0" * 100)
 
     assert isinstance(found, Refusal)
     assert "YAML 1.1 reads a very long number" in found.message
     assert "(102 characters)" in found.message
-    assert resolve("1_" + "0" * 99) == ambiguous(
+    assert resolve_scalar("1_" + "0" * 99) == ambiguous(
         f"1_{'0' * 58}… (101 characters)",
         "1" + "0" * 99,
         "text",
@@ -223,7 +225,7 @@ plain = st.one_of(
 
 @given(plain)
 def test_an_accepted_scalar_means_the_same_to_a_reader_of_yaml_1_1(text: str) -> None:
-    found = resolve(text)
+    found = resolve_scalar(text)
 
     if isinstance(found, Refusal) or re.search(EXPONENT, text):
         return
@@ -239,11 +241,11 @@ def test_an_accepted_scalar_means_the_same_to_a_reader_of_yaml_1_1(text: str) ->
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_every_double_is_read_back_as_written(number: float) -> None:
-    found = resolve(repr(number))
+    found = resolve_scalar(repr(number))
 
     assert found == number
 
 
 @given(st.integers(-(2**53), 2**53))
 def test_every_exact_integer_is_read_back_as_written(number: int) -> None:
-    assert resolve(str(number)) == number
+    assert resolve_scalar(str(number)) == number

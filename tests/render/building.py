@@ -4,10 +4,10 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from generator.render.overlay import Overlay, overlay
-from generator.repo import files, kustomize
-from generator.structs.batch import Batch
-from generator.structs.settings import Settings
+from sweepledger.render.overlay import Overlay, overlay
+from sweepledger.repo import files, kustomize
+from sweepledger.structs.batch import Batch
+from sweepledger.structs.settings import Settings
 from tests.sweeps import BASE, SETTINGS, some_bases
 
 

@@ -3,11 +3,12 @@
 from dataclasses import replace
 from typing import Any
 
-from generator.formats import yaml
-from generator.render.platform import Source, platform
-from generator.structs.settings import Controller, Dataset, Image, Nfs, Node, Pool, Results, Settings
-from generator.structs.sweep import Shape
-from generator.structs.tree import FileTree
+from sweepledger.formats import yaml
+from sweepledger.render.platform import GitSource, platform_tree
+from sweepledger.structs.file_tree import FileTree
+from sweepledger.structs.node_pool import NodeCapacity, Pool
+from sweepledger.structs.run_config import Shape
+from sweepledger.structs.settings import Controller, Dataset, Image, Nfs, ResultsSettings, Settings
 from tests.sweeps import FULL_SETTINGS, real_bases
 
 URL = "https://git.example.org/team/sweeps.git"
@@ -21,25 +22,27 @@ PLATFORM_SETTINGS = replace(
     FULL_SETTINGS,
     controller=Controller.FLUX,
     images={**FULL_SETTINGS.images, "collector": COLLECTOR, "trainer": TRAINER},
-    results=Results("results", checkpoints="fast", artifacts="large", nfs=NFS),
+    results=ResultsSettings("results", checkpoints="fast", artifacts="large", nfs=NFS),
     datasets={"mnist": Dataset("mnist", "mnist-claim", "version:1", nfs=Nfs("nfs.example.org", "/export/m"))},
 )
 
 THREE_POOLS = {
-    "cpu": Pool("cpu", Node("16", "64Gi"), queue="cpu", max_nodes=4),
-    "gpu-light": Pool("gpu-light", Node("8", "32Gi", 1), queue="light", max_nodes=4, gpu_type="Tesla-T4"),
-    "gpu-heavy": Pool("gpu-heavy", Node("96", "1Ti", 8), queue="heavy", max_nodes=2, gpu_type="A100"),
+    "cpu": Pool("cpu", NodeCapacity("16", "64Gi"), queue="cpu", max_nodes=4),
+    "gpu-light": Pool(
+        "gpu-light", NodeCapacity("8", "32Gi", 1), queue="light", max_nodes=4, gpu_type="Tesla-T4"
+    ),
+    "gpu-heavy": Pool("gpu-heavy", NodeCapacity("96", "1Ti", 8), queue="heavy", max_nodes=2, gpu_type="A100"),
 }
 
 
-def a_source(**changes: Any) -> Source:
-    return replace(Source(URL, "main"), **changes)
+def a_source(**changes: Any) -> GitSource:
+    return replace(GitSource(URL, "main"), **changes)
 
 
 def a_platform(
-    settings: Settings = PLATFORM_SETTINGS, source: Source | None = None, active: tuple[str, ...] = ()
+    settings: Settings = PLATFORM_SETTINGS, source: GitSource | None = None, active: tuple[str, ...] = ()
 ) -> FileTree:
-    return platform(settings, source or a_source(), real_bases().files, active)
+    return platform_tree(settings, source or a_source(), real_bases().files, active)
 
 
 def manifests(tree: FileTree, below: str = "clusters/") -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from generator.structs.errands import PROOF
+from sweepledger.structs.kubernetes import DOCTOR_POD
 
 Manifest = dict[str, Any]
 Change = Callable[[Manifest], Any]
@@ -112,7 +112,7 @@ POD_FAULTS: dict[str, tuple[str, Change]] = {
     "the image's own command": ("starts the launcher", lambda pod: container(pod).pop("command")),
     "the doctor's command without its label": (
         "starts the launcher",
-        lambda pod: container(pod).update(command=[*PROOF.command]),
+        lambda pod: container(pod).update(command=[*DOCTOR_POD.command]),
     ),
     "sshd": (
         "starts the launcher",

@@ -10,19 +10,21 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from generator import policy, search
-from generator.search.limits.running import MOST_DISTRIBUTED
-from generator.spec import parse
-from generator.structs.batch import Batch
-from generator.structs.counting import MOST_TRIALS
-from generator.structs.labels import INDEX_LABEL
-from generator.structs.names import (
-    DISTRIBUTED_NAME_LENGTH,
-    LABEL_LENGTH,
-    LAST_BATCH,
-    SWEEP_NAME_LENGTH,
+from sweepledger import policy
+from sweepledger.search import expansion
+from sweepledger.search.limits import MAX_DISTRIBUTED
+from sweepledger.spec import parse
+from sweepledger.structs.batch import Batch
+from sweepledger.structs.combinations import MAX_TRIALS
+from sweepledger.structs.kubernetes import INDEX_LABEL
+from sweepledger.structs.names import (
+    MAX_BATCH_NUMBER,
+    MAX_DISTRIBUTED_NAME_LENGTH,
+    MAX_LABEL_LENGTH,
+    MAX_SWEEP_NAME_LENGTH,
 )
-from generator.structs.sweep import Shape, Sweep
+from sweepledger.structs.run_config import Shape
+from sweepledger.structs.sweep import Sweep
 from tests.render.building import built, rendered
 from tests.sweeps import FULL_SETTINGS, a_batch, a_program, a_sweep
 from tests.written_specs import a_spec, written
@@ -73,7 +75,7 @@ SEVERAL = st.fixed_dictionaries({}, optional={"nodes": st.integers(1, 4), "proce
 
 
 def longest_name(shape: Shape) -> str:
-    return "s" * (DISTRIBUTED_NAME_LENGTH if shape.is_distributed else SWEEP_NAME_LENGTH)
+    return "s" * (MAX_DISTRIBUTED_NAME_LENGTH if shape.is_distributed else MAX_SWEEP_NAME_LENGTH)
 
 
 def asked(shape: Shape, run: dict[str, Any], several: dict[str, int]) -> dict[str, Any]:
@@ -90,7 +92,7 @@ def pods(thing: Any) -> Iterator[str]:
     name, spec = thing["metadata"]["name"], thing["spec"]
     match thing["kind"]:
         case "Job" if INDEX_LABEL not in thing["metadata"]["labels"]:
-            yield f"{name}-{MOST_TRIALS - 1}"  # the hostname: of the pod's own name too much is cut off
+            yield f"{name}-{MAX_TRIALS - 1}"  # the hostname: of the pod's own name too much is cut off
         case "Job":
             yield name  # likewise: the server cuts a name that it ends itself
         case "TrainJob" | "JobSet":
@@ -104,7 +106,7 @@ def pods(thing: Any) -> Iterator[str]:
 def _last_of(name: str) -> str:
     batch, _, index = name.rpartition("-")
     assert index.isdigit()
-    return f"{batch}-{MOST_DISTRIBUTED - 1}"
+    return f"{batch}-{MAX_DISTRIBUTED - 1}"
 
 
 def accepted(spec: dict[str, Any]) -> Batch:
@@ -113,9 +115,9 @@ def accepted(spec: dict[str, Any]) -> Batch:
     assume(isinstance(sweep, Sweep))
     assert isinstance(sweep, Sweep)
     program = a_program(sweep, image=FULL_SETTINGS.image_of(sweep.run.image))
-    trials = search.expand(sweep, program)
+    trials = expansion.expand(sweep, program)
     assume(trials)
-    return Batch(sweep, LAST_BATCH, None, program, trials, sweep.run.shape or Shape.INDEXED)
+    return Batch(sweep, MAX_BATCH_NUMBER, None, program, trials, sweep.run.shape or Shape.INDEXED)
 
 
 @SHAPES
@@ -141,13 +143,13 @@ def test_any_accepted_spec_builds_passes_the_policy_and_has_names_that_fit(
     manifests = built(batch, tmp_path_factory.mktemp("any"), FULL_SETTINGS)
 
     name = rendered(batch, FULL_SETTINGS).name
-    assert policy.check(name, FULL_SETTINGS, manifests, place="x") == ()
+    assert policy.check_batch(name, FULL_SETTINGS, manifests, file="x") == ()
     names = Counter((manifest["kind"], manifest["metadata"]["name"]) for manifest in manifests)
     assert set(names.values()) == {1}
-    assert all(len(one) <= LABEL_LENGTH for _, one in names)
+    assert all(len(one) <= MAX_LABEL_LENGTH for _, one in names)
     running = trial_objects(manifests)
     assert len(running) == (1 if shape is Shape.INDEXED else len(batch.trials))
-    assert all(len(pod) <= LABEL_LENGTH for thing in running for pod in pods(thing))
+    assert all(len(pod) <= MAX_LABEL_LENGTH for thing in running for pod in pods(thing))
 
 
 @SHAPES

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from generator.formats import yaml
+from sweepledger.formats import yaml
 from tests.sweeps import BASE
 
 COMPONENTS = BASE / "components"

@@ -10,17 +10,18 @@ from typing import Any
 import pytest
 from jsonschema_rs import Draft202012Validator
 
-from generator import policy
-from generator.formats import yaml
-from generator.render import distributed, places
-from generator.render.bases import Bases
-from generator.render.overlay import overlay
-from generator.structs.batch import Batch
-from generator.structs.domain import Choice, Constant
-from generator.structs.names import DISTRIBUTED_NAME_LENGTH, LABEL_LENGTH
-from generator.structs.settings import Settings
-from generator.structs.space import Parameter, SearchSpace
-from generator.structs.sweep import Grid, Resources, Shape
+from sweepledger import policy
+from sweepledger.formats import yaml
+from sweepledger.render import distributed
+from sweepledger.render.base_files import Bases
+from sweepledger.render.overlay import overlay
+from sweepledger.structs.batch import Batch
+from sweepledger.structs.domain import Choice, Constant
+from sweepledger.structs.names import MAX_DISTRIBUTED_NAME_LENGTH, MAX_LABEL_LENGTH
+from sweepledger.structs.run_config import Resources, Shape
+from sweepledger.structs.search_block import GridSearch
+from sweepledger.structs.settings import Settings
+from sweepledger.structs.space import Parameter, SearchSpace
 from tests.render.building import built, named, rendered
 from tests.sweeps import FULL_SETTINGS, SETTINGS, a_batch, a_full_sweep, a_sweep, some_bases
 
@@ -79,7 +80,7 @@ def containers(batch: Batch) -> Iterator[dict[str, Any]]:
 def test_what_kustomize_renders_passes_the_policy(shape: Shape, nodes: int, tmp_path: Path) -> None:
     batch = a_trial_of_several_pods(shape, nodes)
 
-    assert policy.check(rendered(batch).name, SETTINGS, built(batch, tmp_path), place="x") == ()
+    assert policy.check_batch(rendered(batch).name, SETTINGS, built(batch, tmp_path), file="x") == ()
 
 
 @SHAPES
@@ -87,8 +88,8 @@ def test_what_kustomize_renders_passes_the_policy(shape: Shape, nodes: int, tmp_
 def test_all_options_together_pass_the_policy(shape: Shape, pool: str, tmp_path: Path) -> None:
     batch = a_batch(shape, sweep=a_full_sweep(pool, nodes=2))
 
-    found = policy.check(
-        rendered(batch, FULL_SETTINGS).name, FULL_SETTINGS, built(batch, tmp_path, FULL_SETTINGS), place="x"
+    found = policy.check_batch(
+        rendered(batch, FULL_SETTINGS).name, FULL_SETTINGS, built(batch, tmp_path, FULL_SETTINGS), file="x"
     )
 
     assert found == ()
@@ -96,7 +97,7 @@ def test_all_options_together_pass_the_policy(shape: Shape, pool: str, tmp_path:
 
 @cache
 def schemas() -> Any:
-    folder = ROOT / "generator/policy/schemas"
+    folder = ROOT / "generator/sweepledger/policy/schemas"
     core, custom = (
         json.loads((folder / name).read_bytes()) for name in ("kubernetes-1.30.json", "custom.json")
     )
@@ -217,12 +218,12 @@ def test_names_begin_with_the_batch_and_are_in_every_reference(shape: Shape) -> 
 
 @SHAPES
 def test_the_longest_name_of_a_pod_fits(shape: Shape) -> None:
-    sweep = a_sweep(name="x" * DISTRIBUTED_NAME_LENGTH, run=replace(a_sweep().run, nodes=100))
+    sweep = a_sweep(name="x" * MAX_DISTRIBUTED_NAME_LENGTH, run=replace(a_sweep().run, nodes=100))
     batch = replace(a_batch(shape, sweep=sweep), number=999)
 
     longest = f"{distributed.trial_name(rendered(batch).name, 49)}-node-0-99-abcde"
 
-    assert len(longest) == LABEL_LENGTH
+    assert len(longest) == MAX_LABEL_LENGTH
 
 
 @SHAPES
@@ -322,7 +323,7 @@ def test_two_batches_side_by_side_share_no_object(shape: Shape) -> None:
 
 def test_what_kubernetes_would_fill_in_is_escaped() -> None:
     space = SearchSpace((Parameter("text", Constant("a $(HOME) b $$ c")), Parameter("x", Choice((1, 2)))))
-    batch = a_batch(Shape.TF_JOB, sweep=a_sweep(blocks=(Grid(space),)))
+    batch = a_batch(Shape.TF_JOB, sweep=a_sweep(blocks=(GridSearch(space),)))
 
     (container, *_) = containers(batch)
 
@@ -331,8 +332,8 @@ def test_what_kubernetes_would_fill_in_is_escaped() -> None:
 
 
 def test_the_renderer_knows_no_kind() -> None:
-    folder = ROOT / "generator/render"
-    text = "".join((folder / name).read_text() for name in ("distributed.py", "places.py")).lower()
+    folder = ROOT / "generator/sweepledger/render"
+    text = "".join((folder / name).read_text() for name in ("distributed.py",)).lower()
 
     assert [word for word in ("pytorch", "tensorflow", "mpi", "jobset", "trainer") if word in text] == []
 
@@ -361,13 +362,13 @@ def test_another_kind_is_a_folder_and_no_code() -> None:
 @pytest.mark.parametrize("path", ["spec.none", "spec.none.deeper", "none"])
 def test_a_place_that_the_base_lacks_is_no_place(path: str) -> None:
     with pytest.raises(KeyError):
-        places.put({"spec": {}}, path, 1)
+        distributed.set_field({"spec": {}}, path, 1)
 
 
 def test_overlays_of_fifty_trials_stay_small() -> None:
     space = SearchSpace((Parameter("x", Choice(tuple(range(50)))),))
     batch = a_batch(
-        Shape.PYTORCH_JOB, sweep=a_sweep(blocks=(Grid(space),), run=replace(a_sweep().run, nodes=4))
+        Shape.PYTORCH_JOB, sweep=a_sweep(blocks=(GridSearch(space),), run=replace(a_sweep().run, nodes=4))
     )
 
     assert len(rendered(batch).tree["job.yaml"]) < 1024 * 1024

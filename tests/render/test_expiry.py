@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from generator.commands.lint import lint
-from generator.formats import yaml
-from generator.render.platform import secrets
-from generator.structs.settings import Controller, Egress, Image, Settings
+from sweepledger.commands.lint import lint
+from sweepledger.formats import yaml
+from sweepledger.render.platform import required_secrets
+from sweepledger.structs.settings import Controller, Egress, Image, Settings
 from tests.cluster.templates import pods
 from tests.render.judging import evaluated, refusals
 from tests.render.platforms import PLATFORM_SETTINGS, THREE_POOLS, a_platform, a_source, manifests, the
@@ -105,7 +105,7 @@ def test_it_has_no_rights_no_token_and_reads_git_only() -> None:
     assert "sweep-expiry" not in str(subjects)
     held = [volume["secret"]["secretName"] for volume in pod["spec"]["volumes"] if "secret" in volume]
     assert held == ["sweep-git-read"]
-    needed = [one for one in secrets(KEEPING, a_source()) if one.purpose == "expiry, read"]
+    needed = [one for one in required_secrets(KEEPING, a_source()) if one.purpose == "expiry, read"]
     assert [(one.namespace, one.name, one.keys) for one in needed] == [
         ("research", "sweep-git-read", ("username", "password"))
     ]
@@ -116,7 +116,9 @@ def test_a_public_repository_is_read_without_a_credential() -> None:
 
     assert "secret" not in str([volume.keys() for volume in job["spec"]["template"]["spec"]["volumes"]])
     assert "/sweep/git" not in str(job)
-    assert not [one for one in secrets(KEEPING, a_source(is_public=True)) if one.purpose == "expiry, read"]
+    assert not [
+        one for one in required_secrets(KEEPING, a_source(is_public=True)) if one.purpose == "expiry, read"
+    ]
     assert not is_judged(job, is_public=True)
 
 

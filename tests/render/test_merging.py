@@ -1,4 +1,4 @@
-from generator.render.merging import merge, merge_all
+from sweepledger.render.manifest import merge, merge_all
 
 
 def test_mappings_merge_and_lists_without_names_are_replaced() -> None:

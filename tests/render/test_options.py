@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from generator import policy
-from generator.formats import json, table, yaml
-from generator.render import components, indexed
-from generator.render.merging import merge_all
-from generator.structs.batch import Batch
-from generator.structs.labels import EGRESS_LABEL
-from generator.structs.settings import Egress, Results
-from generator.structs.sweep import CodeMode, Resources, Shape
+from sweepledger import policy
+from sweepledger.formats import hyperparams_csv, json, yaml
+from sweepledger.render import base_files
+from sweepledger.render.manifest import merge_all
+from sweepledger.structs.batch import Batch
+from sweepledger.structs.kubernetes import EGRESS_LABEL
+from sweepledger.structs.run_config import CodeMode, Resources, Shape
+from sweepledger.structs.settings import Egress, ResultsSettings
 from tests.render.building import built, job_of, named, pod_of, rendered, unordered
 from tests.sweeps import FULL_SETTINGS, a_batch, a_full_sweep, a_sweep, some_bases
 
@@ -31,22 +31,22 @@ def test_all_options_together_pass_the_policy(shape: Shape, pool: str, tmp_path:
     batch = a_batch(shape, sweep=a_full_sweep(pool))
     name = rendered(batch, FULL_SETTINGS).name
 
-    assert policy.check(name, FULL_SETTINGS, built(batch, tmp_path, FULL_SETTINGS), place="x") == ()
+    assert policy.check_batch(name, FULL_SETTINGS, built(batch, tmp_path, FULL_SETTINGS), file="x") == ()
 
 
 @POOLS
 def test_components_merged_here_are_what_kustomize_makes_of_them(pool: str, tmp_path: Path) -> None:
     batch = a_batch(sweep=a_full_sweep(pool))
     made = rendered(batch, FULL_SETTINGS)
-    base = yaml.load(some_bases().files[f"{indexed.BASE}/job.yaml"])
-    chosen = components.chosen(batch, FULL_SETTINGS)
+    base = yaml.load(some_bases().files[f"{base_files.SHAPE_FOLDERS[Shape.INDEXED]}/job.yaml"])
+    chosen = base_files.components_of(batch, FULL_SETTINGS)
 
     pod = job_of(built(batch, tmp_path, FULL_SETTINGS))["spec"]["template"]
 
     assert unordered(pod) == unordered(
         merge_all(
             base["spec"]["template"],
-            *(components.patch(some_bases(), name) for name in chosen),
+            *(base_files.component_patch(some_bases(), name) for name in chosen),
             yaml.load(made.tree["job.yaml"])["spec"]["template"],
         )
     )
@@ -56,7 +56,7 @@ def test_every_component_is_chosen_by_some_batch() -> None:
     chosen = {
         name
         for pool in ("queued", "sliced")
-        for name in components.chosen(a_batch(sweep=a_full_sweep(pool)), FULL_SETTINGS)
+        for name in base_files.components_of(a_batch(sweep=a_full_sweep(pool)), FULL_SETTINGS)
     }
 
     assert chosen == {
@@ -281,7 +281,7 @@ def test_a_sweep_that_bears_few_failures_says_so(tmp_path: Path) -> None:
 
 def test_clones_without_credentials_mount_no_secret(tmp_path: Path) -> None:
     assert FULL_SETTINGS.code
-    public = replace(FULL_SETTINGS, code=replace(FULL_SETTINGS.code, secret=None), results=Results())
+    public = replace(FULL_SETTINGS, code=replace(FULL_SETTINGS.code, secret=None), results=ResultsSettings())
     sweep = a_sweep(run=replace(a_sweep().run, code_mode=CodeMode.CLONE))
 
     pod = pod_of(built(a_batch(sweep=sweep), tmp_path, public))
@@ -296,7 +296,7 @@ def test_clones_without_credentials_mount_no_secret(tmp_path: Path) -> None:
 def test_a_table_of_several_shards_is_paid_for_in_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(table.shards, "__kwdefaults__", {"limit": 60})
+    monkeypatch.setattr(hyperparams_csv.split_rows, "__kwdefaults__", {"limit": 60})
     asked = a_sweep(run=replace(a_sweep().run, resources=Resources("1", "2Gi")))
 
     (container,) = pod_of(built(a_batch(sweep=asked), tmp_path))["containers"]

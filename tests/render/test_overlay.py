@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from generator import policy
-from generator.formats import launch, lock, table, yaml
-from generator.structs.domain import Choice
-from generator.structs.space import Parameter, SearchSpace
-from generator.structs.sweep import Grid, Shape
+from sweepledger import policy
+from sweepledger.formats import batch_yaml, hyperparams_csv, launch_json, yaml
+from sweepledger.structs.domain import Choice
+from sweepledger.structs.run_config import Shape
+from sweepledger.structs.search_block import GridSearch
+from sweepledger.structs.space import Parameter, SearchSpace
 from tests.render.building import built, job_of, rendered
 from tests.sweeps import FULL_SETTINGS, SETTINGS, a_batch, a_sweep
 
@@ -43,7 +44,7 @@ def test_the_name_ends_in_the_digest_of_all_that_is_rendered(shape: Shape) -> No
 def test_changing_one_value_renames_only_that_trial(shape: Shape) -> None:
     def ids(*rates: float) -> set[str]:
         space = SearchSpace((Parameter("learning_rate", Choice(rates)),))
-        return {trial.id for trial in a_batch(shape, sweep=a_sweep(blocks=(Grid(space),))).trials}
+        return {trial.id for trial in a_batch(shape, sweep=a_sweep(blocks=(GridSearch(space),))).trials}
 
     assert len(ids(0.1, 0.2) & ids(0.1, 0.3)) == 1
 
@@ -52,7 +53,7 @@ def test_changing_one_value_renames_only_that_trial(shape: Shape) -> None:
 def test_the_lock_holds_the_digests_of_all_other_files_and_the_name_of_their_digest(shape: Shape) -> None:
     made = rendered(a_batch(shape))
 
-    read = lock.read(made.tree["batch.yaml"])
+    read = batch_yaml.read(made.tree["batch.yaml"])
 
     assert read == made.lock
     assert dict(read.files) == {
@@ -68,7 +69,7 @@ def test_the_lock_names_the_pool_where_there_is_one(pool: str | None) -> None:
 
     assert made.lock.pool == pool
     assert ("\npool:" in made.tree["batch.yaml"].decode()) == (pool is not None)
-    assert lock.read(made.tree["batch.yaml"]) == made.lock
+    assert batch_yaml.read(made.tree["batch.yaml"]) == made.lock
 
 
 @SHAPES
@@ -100,7 +101,7 @@ def test_what_kustomize_renders_passes_the_policy(shape: Shape, tmp_path: Path) 
 
     manifests = built(batch, tmp_path)
 
-    assert policy.check(rendered(batch).name, SETTINGS, manifests, place="x") == ()
+    assert policy.check_batch(rendered(batch).name, SETTINGS, manifests, file="x") == ()
 
 
 def test_the_indexed_job_asks_for_every_row_once(tmp_path: Path) -> None:
@@ -251,19 +252,21 @@ def test_launch_json_holds_the_command_with_markers_and_no_dollar_brace() -> Non
 def test_the_table_reads_back_with_the_columns_of_launch_json() -> None:
     tree = rendered(a_batch()).tree
 
-    rows = table.parse(tree["hyperparams.csv"].decode(), launch.columns(tree["launch.json"]))
+    rows = hyperparams_csv.parse_shard(
+        tree["hyperparams.csv"].decode(), launch_json.read_table_layout(tree["launch.json"]).columns
+    )
 
     assert [dict(row.values) for row in rows] == [
         {"learning_rate": 0.1, "name": 'say "on"'},
         {"learning_rate": 1e-05, "name": 'say "on"'},
     ]
-    assert launch.shard_files(tree["launch.json"]) == ("hyperparams.csv",)
+    assert launch_json.read_table_layout(tree["launch.json"]).files == ("hyperparams.csv",)
 
 
 def test_a_table_of_several_shards_is_mounted_as_one_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(table.shards, "__kwdefaults__", {"limit": 60})
+    monkeypatch.setattr(hyperparams_csv.split_rows, "__kwdefaults__", {"limit": 60})
 
     manifests = built(a_batch(), tmp_path)
 
@@ -282,7 +285,7 @@ def test_a_table_of_several_shards_is_mounted_as_one_folder(
 )
 def test_what_is_no_lock_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"version|must be YAML"):
-        lock.read(text)
+        batch_yaml.read(text)
 
 
 @pytest.mark.parametrize("pool", ["3", "null", "[gpu]", "{name: gpu}"])
@@ -290,8 +293,8 @@ def test_a_lock_whose_pool_is_no_text_is_refused_with_its_line(pool: str) -> Non
     text = rendered(a_batch()).tree["batch.yaml"].decode()
     line = text.count("\n") + 1
 
-    with pytest.raises(lock.LockError, match=r"^pool must be text, got ") as refused:
-        lock.read(f"{text}pool: {pool}\n")
+    with pytest.raises(batch_yaml.LockError, match=r"^pool must be text, got ") as refused:
+        batch_yaml.read(f"{text}pool: {pool}\n")
 
     assert refused.value.line == line
 
@@ -299,9 +302,7 @@ def test_a_lock_whose_pool_is_no_text_is_refused_with_its_line(pool: str) -> Non
 @pytest.mark.parametrize("text", ["{}", '{"columns": [1], "shards": [1]}', "[]"])
 def test_what_is_no_launch_json_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"not a launch.json of version 1"):
-        launch.columns(text)
-    with pytest.raises(ValueError, match=r"not a launch.json of version 1"):
-        launch.shard_files(text)
+        launch_json.read_table_layout(text)
 
 
 def test_a_round_of_a_search_is_in_the_lock_and_other_batches_say_nothing_of_rounds() -> None:
@@ -311,7 +312,7 @@ def test_a_round_of_a_search_is_in_the_lock_and_other_batches_say_nothing_of_rou
 
     text = made.tree["batch.yaml"].decode()
     assert '\nround: 2\nmethod: "grid"\nengine: "optuna 4.6.0"\nparents:\n  "0": "t0123456789a"\n' in text
-    assert lock.read(text) == made.lock
+    assert batch_yaml.read(text) == made.lock
     plain = rendered(a_batch()).tree["batch.yaml"].decode()
     assert not {"round:", "engine:", "parents:"} & {line.split(" ")[0] for line in plain.splitlines()}
 
@@ -320,5 +321,5 @@ def test_a_round_of_a_search_is_in_the_lock_and_other_batches_say_nothing_of_rou
 def test_a_lock_whose_round_is_none_is_refused(line: str) -> None:
     text = rendered(a_batch()).tree["batch.yaml"].decode()
 
-    with pytest.raises(lock.LockError, match=line.partition(":")[0]):
-        lock.read(f"{text}{line}\n")
+    with pytest.raises(batch_yaml.LockError, match=line.partition(":")[0]):
+        batch_yaml.read(f"{text}{line}\n")

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from generator import policy
-from generator.structs.batch import Batch
-from generator.structs.settings import Settings
-from generator.structs.sweep import Shape
+from sweepledger import policy
+from sweepledger.structs.batch import Batch
+from sweepledger.structs.run_config import Shape
+from sweepledger.structs.settings import Settings
 from tests.render.building import built
 from tests.render.judging import refusals
 from tests.render.platforms import a_platform, the
@@ -82,7 +82,7 @@ def test_policy_and_admission_let_exactly_that_mount_through(
 ) -> None:
     name, made = plain if settings is SETTINGS else full
 
-    found = policy.check(name, settings, tuple(made), place="x", parent_folders={0: PARENT})
+    found = policy.check_batch(name, settings, tuple(made), file="x", parent_folders={0: PARENT})
 
     assert found == ()
     if settings is FULL_SETTINGS:
@@ -109,7 +109,7 @@ def test_nothing_like_it_is_let_through(fault: str, full: tuple[str, list[Any]])
     name, made = full[0], copy.deepcopy(full[1])
 
     FAULTS[fault](parents(first_of(made))[0])
-    found = policy.check(name, FULL_SETTINGS, tuple(made), place="x", parent_folders={0: PARENT})
+    found = policy.check_batch(name, FULL_SETTINGS, tuple(made), file="x", parent_folders={0: PARENT})
 
     assert {problem.code for problem in found} == {"volume-not-allowed"}
     if fault != "another trial's":  # which of its sweep's trials, admission cannot know
@@ -120,7 +120,7 @@ def test_nothing_like_it_is_let_through(fault: str, full: tuple[str, list[Any]])
 def test_a_trial_without_a_parent_may_read_no_ones(plain: tuple[str, list[Any]]) -> None:
     name, made = plain
 
-    found = policy.check(name, SETTINGS, tuple(made), place="x", parent_folders={1: PARENT})
+    found = policy.check_batch(name, SETTINGS, tuple(made), file="x", parent_folders={1: PARENT})
 
     assert {problem.code for problem in found} == {"volume-not-allowed"}
 

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from generator.formats import yaml
-from generator.render.platform import Source, secrets
-from generator.render.platform.collector import CREDENTIAL, CREDENTIAL_HELPER
-from generator.repo import kustomize
-from generator.repo.files import write_file
-from generator.repo.git import Repository
-from generator.structs.settings import Controller, Egress, ResultsMode, Settings
-from generator.structs.sweep import Shape
-from generator.structs.tree import FileTree
+from sweepledger.formats import yaml
+from sweepledger.render.platform import GitSource, required_secrets
+from sweepledger.render.platform.cron_jobs import CREDENTIAL, CREDENTIAL_HELPER
+from sweepledger.repo import kustomize
+from sweepledger.repo.git import Repository
+from sweepledger.storage import write_file
+from sweepledger.structs.file_tree import FileTree
+from sweepledger.structs.run_config import Shape
+from sweepledger.structs.settings import Controller, Egress, ResultsMode, Settings
 from tests.render.platforms import (
     DISTRIBUTED,
     PLATFORM_SETTINGS,
@@ -81,7 +81,7 @@ def test_the_platform_is_the_same_whoever_applies_it() -> None:
 def test_two_clusters_differ_in_values_alone() -> None:
     one = a_platform(replace(BARE, namespace="vision"))
     other = a_platform(
-        replace(BARE, namespace="speech"), Source("https://forge.example.net/lab/s.git", "stable")
+        replace(BARE, namespace="speech"), GitSource("https://forge.example.net/lab/s.git", "stable")
     )
 
     for path, content in other:
@@ -320,7 +320,7 @@ def test_the_collector_signs_whatever_way_its_commits_go(mode: ResultsMode) -> N
 
     assert "--config=commit.gpgSign=true" in clone_of(settings)["command"]
     assert "--config=user.signingKey=/sweep/git/signing" in clone_of(settings)["command"]
-    (needed,) = [one for one in secrets(settings, a_source()) if one.name == "sweep-git-write"]
+    (needed,) = [one for one in required_secrets(settings, a_source()) if one.name == "sweep-git-write"]
     assert "signing" in needed.keys
 
 

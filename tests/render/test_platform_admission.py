@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from generator.structs.settings import API_SERVER, Controller, Dataset, Defaults, Egress, Settings
-from generator.structs.sweep import Shape
+from sweepledger.structs.run_config import Shape
+from sweepledger.structs.settings import API_SERVER_EGRESS, Controller, Dataset, Defaults, Egress, Settings
 from tests.render.building import built
 from tests.render.judging import refusals
 from tests.render.platforms import DISTRIBUTED, PLATFORM_SETTINGS, THREE_POOLS, a_platform, a_source, the
@@ -121,11 +121,14 @@ def test_data_on_the_claim_of_the_results_is_read_or_lies_in_the_batchs_folder(j
 
 
 def test_an_egress_for_the_api_server_is_the_collectors_alone(job: Manifest) -> None:
-    egress = {**PLATFORM_SETTINGS.egress, API_SERVER: Egress(API_SERVER, ("192.0.2.1/32",), (6443,))}
+    egress = {
+        **PLATFORM_SETTINGS.egress,
+        API_SERVER_EGRESS: Egress(API_SERVER_EGRESS, ("192.0.2.1/32",), (6443,)),
+    }
     policy = jobs_policy(replace(PLATFORM_SETTINGS, egress=egress))
     faulty = deepcopy(job)
 
-    faulty["spec"]["template"]["metadata"]["labels"][f"sweepledger.dev/egress-{API_SERVER}"] = "true"
+    faulty["spec"]["template"]["metadata"]["labels"][f"sweepledger.dev/egress-{API_SERVER_EGRESS}"] = "true"
 
     assert refusals(policy, job) == set()
     assert "does not open" in refusals(policy, faulty).pop()

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from generator.engine.cluster import proof, reader_pod
-from generator.render.distributed import trial_name
-from generator.structs.settings import Settings
-from generator.structs.sweep import Shape
+from sweepledger.engine.cluster import helper_pods
+from sweepledger.render.distributed import trial_name
+from sweepledger.structs.run_config import Shape
+from sweepledger.structs.settings import Settings
 from tests.cluster.templates import pods
 from tests.render.building import built
 from tests.render.judging import is_judged, refusals
@@ -164,7 +164,7 @@ def test_a_pod_that_has_its_node_may_be_relabelled_but_none_chooses_one(tmp_path
 
 
 def test_the_doctors_proof_is_admitted_though_it_has_neither_batch_nor_queue() -> None:
-    job = proof.job("research", "results", IMAGE, "sweep-trial")
+    job = helper_pods.write_test_job("research", "results", IMAGE, "sweep-trial")
     stranger = deepcopy(job)
     stranger["spec"]["template"]["spec"]["containers"][0]["volumeMounts"][0]["subPath"] = "lr-b1-00000000/0"
 
@@ -175,7 +175,7 @@ def test_the_doctors_proof_is_admitted_though_it_has_neither_batch_nor_queue() -
 
 
 def test_the_reader_of_a_person_is_admitted_and_can_only_read() -> None:
-    pod = reader_pod.manifest("sweep-reader", "research", "results", IMAGE, "research")
+    pod = helper_pods.reader_pod_manifest("sweep-reader", "research", "results", IMAGE, "research")
     writes = deepcopy(pod)
     writes["spec"]["volumes"][0]["persistentVolumeClaim"]["readOnly"] = False
     other = deepcopy(pod)

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from generator.render.platform import Source, fault
-from generator.render.platform.flux import batch_file, batch_kustomization
-from generator.structs.settings import Controller, Settings
+from sweepledger.render.platform import GitSource, url_fault
+from sweepledger.render.platform.flux import batch_file, batch_kustomization
+from sweepledger.structs.settings import Controller, Settings
 from tests.render.platforms import (
     DISTRIBUTED,
     PLATFORM_SETTINGS,
@@ -249,7 +249,7 @@ def test_without_queues_there_is_nothing_for_kueue() -> None:
     ],
 )
 def test_a_url_of_a_repository_is_accepted(url: str) -> None:
-    assert fault(url) is None
+    assert url_fault(url) is None
 
 
 @pytest.mark.parametrize(
@@ -273,7 +273,7 @@ def test_a_url_of_a_repository_is_accepted(url: str) -> None:
     ],
 )
 def test_a_url_that_leaks_or_expands_is_refused(url: str, says: str) -> None:
-    found = fault(url)
+    found = url_fault(url)
 
     assert found is not None
     assert says in found
@@ -283,4 +283,4 @@ def test_a_url_that_leaks_or_expands_is_refused(url: str, says: str) -> None:
 @pytest.mark.parametrize("branch", ["", "-x", "a b", "a..b", "main/", "x.lock", "a'b"])
 def test_a_branch_that_is_no_plain_name_is_refused(branch: str) -> None:
     with pytest.raises(ValueError, match="branch"):
-        Source(URL, branch)
+        GitSource(URL, branch)

@@ -5,26 +5,26 @@ from pathlib import Path
 
 import pytest
 
-from generator.errors import StorageError
-from generator.repo import batches, contents, files
-from generator.repo.batches import StoredBatch
-from generator.repo.git import Repository
-from generator.structs.tree import Drift, FileTree
+from sweepledger.errors import StorageError
+from sweepledger.repo import batch_files, batches, files
+from sweepledger.repo.batches import StoredBatch
+from sweepledger.repo.git import Repository
+from sweepledger.structs.file_tree import Drift, FileTree
 from tests.repository import Sandbox
 
 
 @pytest.mark.parametrize("form", ["sha1", "sha256"])
 @pytest.mark.parametrize("content", [b"", b"text\n", b"\x00\xff\r\n" * 1000])
-def test_an_id_is_the_one_that_git_has(content: bytes, form: str, tmp_path: Path) -> None:
+def test_blob_ids_equal_those_of_git(content: bytes, form: str, tmp_path: Path) -> None:
     subprocess.run(["git", "init", "-q", f"--object-format={form}", str(tmp_path)], check=True)
     asked = ["git", "hash-object", "--stdin"]
     told = subprocess.run(asked, cwd=tmp_path, input=content, capture_output=True, check=True).stdout
     identity = told.decode().strip()
 
-    assert contents.blob_id(content, like=identity) == identity
+    assert batch_files.blob_id(content, like=identity) == identity
 
 
-def test_a_batch_in_git_and_its_checkout_are_told_to_be_the_same(sandbox: Sandbox) -> None:
+def test_a_committed_batch_equals_its_checkout(sandbox: Sandbox) -> None:
     sandbox.merged()
     (committed,) = batches.in_commit(Repository.find(sandbox.root), "HEAD")
     (lies,) = batches.in_work_tree(sandbox.root)
@@ -34,7 +34,7 @@ def test_a_batch_in_git_and_its_checkout_are_told_to_be_the_same(sandbox: Sandbo
     assert committed.lock == lies.lock
 
 
-def test_a_difference_is_told_by_content_whatever_the_index_was_told(sandbox: Sandbox) -> None:
+def test_differences_depend_on_content_and_not_on_the_index(sandbox: Sandbox) -> None:
     name = sandbox.merged()
     folder = sandbox.root / "overlays/active" / name
     for file in ("job.yaml", "launch.py"):
@@ -59,13 +59,13 @@ def test_reading_every_lock_of_a_commit_reads_no_table(sandbox: Sandbox) -> None
     assert [batch.lock.sweep for batch in stored] == ["one", "three", "two"]
 
     held = stored[0].contents
-    assert isinstance(held, contents.InCommit)
+    assert isinstance(held, batch_files.CommitFiles)
     assert len(held.blobs) == 3
-    batches.load(stored)
+    batches.prefetch(stored)
     assert len(held.blobs) > 3
 
 
-def test_a_batch_that_is_a_value_already_is_compared_like_any_other() -> None:
+def test_a_batch_in_memory_is_compared_like_any_other() -> None:
     left = StoredBatch("overlays/active/a-b1-00000000", FileTree({"x": b"1", "y": b"1"}))
     right = StoredBatch("overlays/active/a-b1-00000000", FileTree({"x": b"2", "z": b"1"}))
 
@@ -73,7 +73,7 @@ def test_a_batch_that_is_a_value_already_is_compared_like_any_other() -> None:
     assert left.contents.paths() == ("x", "y")
 
 
-def test_a_sparse_file_of_a_terabyte_is_refused_and_never_held(tmp_path: Path) -> None:
+def test_a_sparse_file_of_a_terabyte_is_refused_unread(tmp_path: Path) -> None:
     path = tmp_path / "huge"
     with path.open("wb") as file:
         file.truncate(2**40)
@@ -83,7 +83,7 @@ def test_a_sparse_file_of_a_terabyte_is_refused_and_never_held(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("kind", ["link", "pipe", "socket"])
-def test_what_is_no_file_is_refused_when_a_folder_is_listed(kind: str, tmp_path: Path) -> None:
+def test_listing_a_folder_refuses_links_and_devices(kind: str, tmp_path: Path) -> None:
     match kind:
         case "link":
             (tmp_path / "odd").symlink_to("/dev/zero")

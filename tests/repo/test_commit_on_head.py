@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from generator.errors import GeneratorError, RepositoryError, StorageError
-from generator.repo.git import Change, Repository, commit_here, fetch, publish
+from sweepledger.errors import GeneratorError, RepositoryError, StorageError
+from sweepledger.repo.git import Change, Repository, commit_on_head, fetch, publish, tracking_ref
 from tests.repository import Sandbox
 
 
@@ -16,8 +16,8 @@ def moved(_base: str) -> Change:
     return Change("move", {"code": b"now a file\n"}, moves={"code/train.py": "old/train.py"})
 
 
-def test_a_commit_here_moves_branch_index_and_work_tree(sandbox: Sandbox) -> None:
-    made = commit_here(Repository.find(sandbox.root), moved)
+def test_a_commit_on_head_updates_branch_index_and_work_tree(sandbox: Sandbox) -> None:
+    made = commit_on_head(Repository.find(sandbox.root), moved)
 
     assert sandbox.git("rev-parse", "HEAD").strip() == made
     assert sandbox.git("status", "--porcelain") == ""
@@ -25,74 +25,76 @@ def test_a_commit_here_moves_branch_index_and_work_tree(sandbox: Sandbox) -> Non
     assert (sandbox.root / "code").read_bytes() == b"now a file\n"
 
 
-def test_an_executable_stays_one(sandbox: Sandbox) -> None:
+def test_executable_files_stay_executable(sandbox: Sandbox) -> None:
     (sandbox.root / "code/train.py").chmod(0o755)
     sandbox.commit("Make it executable")
 
-    commit_here(Repository.find(sandbox.root), moved)
+    commit_on_head(Repository.find(sandbox.root), moved)
 
     assert sandbox.git("status", "--porcelain") == ""
 
 
 @pytest.mark.parametrize("staged", [False, True])
-def test_a_persons_edit_of_the_same_file_is_kept_and_told(sandbox: Sandbox, *, staged: bool) -> None:
+def test_uncommitted_changes_of_the_same_file_are_kept_and_reported(
+    sandbox: Sandbox, *, staged: bool
+) -> None:
     path = sandbox.write("sweepledger.yaml", "version: 1\n# mine\n")
     if staged:
         sandbox.git("add", "sweepledger.yaml")
     head = sandbox.git("rev-parse", "HEAD")
 
     with pytest.raises(RepositoryError, match=r"local changes would be overwritten: sweepledger\.yaml"):
-        commit_here(Repository.find(sandbox.root), change)
+        commit_on_head(Repository.find(sandbox.root), change)
 
     assert path.read_text() == "version: 1\n# mine\n"
     assert not (sandbox.root / "new").exists()
     assert sandbox.git("rev-parse", "HEAD") == head
 
 
-def test_edits_of_other_files_stay_as_they_are(sandbox: Sandbox) -> None:
+def test_uncommitted_changes_of_other_files_stay(sandbox: Sandbox) -> None:
     sandbox.write("code/train.py", "mine")
     sandbox.write("other", "mine")
     sandbox.git("add", "other")
 
-    commit_here(Repository.find(sandbox.root), change)
+    commit_on_head(Repository.find(sandbox.root), change)
 
     assert sandbox.git("status", "--porcelain").splitlines() == [" M code/train.py", "A  other"]
 
 
-def test_what_a_crash_left_half_done_is_gone_on_from(sandbox: Sandbox) -> None:
+def test_a_commit_that_a_crash_interrupted_is_completed(sandbox: Sandbox) -> None:
     sandbox.write("new/a", "a\n")
     sandbox.git("add", "new/a")
 
-    made = commit_here(Repository.find(sandbox.root), change)
+    made = commit_on_head(Repository.find(sandbox.root), change)
 
     assert sandbox.git("rev-parse", "HEAD").strip() == made
     assert sandbox.git("status", "--porcelain") == ""
 
 
-def test_a_link_in_the_way_is_not_followed(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_a_link_on_the_path_is_not_followed(sandbox: Sandbox, tmp_path: Path) -> None:
     (tmp_path / "outside").mkdir()
     (sandbox.root / "new").symlink_to(tmp_path / "outside")
     sandbox.git("config", "--local", "core.excludesFile", str(sandbox.write(".git/info/also", "/new\n")))
 
     with pytest.raises(GeneratorError, match="new"):
-        commit_here(Repository.find(sandbox.root), change)
+        commit_on_head(Repository.find(sandbox.root), change)
 
     assert list((tmp_path / "outside").iterdir()) == []
 
 
-def test_a_lock_of_gits_is_named_with_its_age_and_left_alone(sandbox: Sandbox) -> None:
+def test_a_lock_of_git_is_named_with_its_age_and_not_removed(sandbox: Sandbox) -> None:
     lock = sandbox.write(".git/index.lock", "")
 
     with pytest.raises(RepositoryError, match=r"index\.lock exists") as caught:
-        commit_here(Repository.find(sandbox.root), change)
+        commit_on_head(Repository.find(sandbox.root), change)
 
     assert f"{lock} is 0 s old: remove it" in (caught.value.hint or "")
     assert lock.exists()
     assert sandbox.git("status", "--porcelain") == ""
 
 
-@pytest.mark.parametrize("ref", ["refs/sweepledger/main", "refs/remotes/origin/main"])
-def test_a_lock_that_a_killed_git_left_of_a_ref_keeps_nobody_from_publishing(
+@pytest.mark.parametrize("ref", [tracking_ref("origin", "main"), "refs/remotes/origin/main"])
+def test_a_lock_on_a_ref_that_a_killed_git_left_does_not_prevent_publishing(
     sandbox: Sandbox, ref: str
 ) -> None:
     repository = Repository.find(sandbox.root)
@@ -107,9 +109,7 @@ def test_a_lock_that_a_killed_git_left_of_a_ref_keeps_nobody_from_publishing(
     assert "aside" not in sandbox.git("for-each-ref")
 
 
-def test_a_folder_without_room_for_gits_input_is_named(
-    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_temporary_folder_is_named(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "TemporaryFile", _full)
 
     with pytest.raises(StorageError, match=f"{tempfile.gettempdir()}: no space left") as caught:

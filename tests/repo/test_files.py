@@ -6,15 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generator.errors import StorageError
-from generator.repo import aside, files
-from generator.structs.tree import Drift, FileTree
+from sweepledger import storage
+from sweepledger.errors import StorageError
+from sweepledger.repo import files
+from sweepledger.structs.file_tree import Drift, FileTree
 
 PATHS = st.sampled_from(["a", "b", "c/d", "c/e"])
 TREES = st.dictionaries(PATHS, st.binary(max_size=4)).map(FileTree)
 
 
-def test_a_folder_appears_whole_and_reads_back(tmp_path: Path) -> None:
+def test_a_folder_is_written_atomically_and_reads_back(tmp_path: Path) -> None:
     tree = FileTree({"a": b"1", "b/c": b"2"})
 
     files.write_folder(tmp_path / "made", tree)
@@ -24,15 +25,15 @@ def test_a_folder_appears_whole_and_reads_back(tmp_path: Path) -> None:
     assert (tmp_path / "made/a").stat().st_mode & 0o777 == 0o644
 
 
-def test_writing_twice_changes_nothing_the_second_time(tmp_path: Path) -> None:
+def test_the_second_write_of_equal_content_changes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "x/file"
-    assert files.write_file(path, b"1")
+    assert storage.write_file(path, b"1")
     before = path.stat()
 
-    assert not files.write_file(path, b"1")
+    assert not storage.write_file(path, b"1")
 
     assert path.stat().st_mtime_ns == before.st_mtime_ns
-    assert files.write_file(path, b"2")
+    assert storage.write_file(path, b"2")
     assert path.read_bytes() == b"2"
 
 
@@ -56,19 +57,19 @@ def test_a_full_or_missing_disk_names_the_file_and_keeps_the_old_content(tmp_pat
     blocked = tmp_path / "file" / "below"
 
     with pytest.raises(StorageError, match="file"):
-        files.write_file(blocked, b"new")
+        storage.write_file(blocked, b"new")
 
     assert (tmp_path / "file").read_bytes() == b"old"
 
 
-def test_a_folder_that_cannot_be_written_whole_is_not_there(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_completely_does_not_appear(tmp_path: Path) -> None:
     with pytest.raises(StorageError):
         files.write_folder(tmp_path / "made", FileTree({"a": b"1", "a/b": b"2"}))
 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_removed_folder_is_gone(tmp_path: Path) -> None:
+def test_a_removed_folder_does_not_exist(tmp_path: Path) -> None:
     files.write_folder(tmp_path / "made", FileTree({"a": b"1"}))
 
     files.remove_folder(tmp_path / "made", staging=tmp_path / "staging")
@@ -78,7 +79,7 @@ def test_a_removed_folder_is_gone(tmp_path: Path) -> None:
 
 
 @given(TREES, TREES)
-def test_a_difference_says_what_to_add_change_and_remove(wanted: FileTree, found: FileTree) -> None:
+def test_a_difference_lists_added_changed_and_stale_files(wanted: FileTree, found: FileTree) -> None:
     drift = files.difference(wanted, found)
 
     patched = {path: content for path, content in found if path not in drift.stale}
@@ -94,7 +95,7 @@ def test_a_tree_does_not_differ_from_itself(tree: FileTree) -> None:
 
 
 @pytest.mark.parametrize("place", ["link", "link/below", "folder/../link/x"])
-def test_no_place_below_the_root_is_a_link(tmp_path: Path, place: str) -> None:
+def test_links_below_the_root_are_refused(tmp_path: Path, place: str) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "folder")
 
@@ -112,26 +113,26 @@ def test_nothing_is_written_into_gits_own_folder(tmp_path: Path, place: str) -> 
         files.refuse_outside(None, tmp_path / place)
 
 
-def test_what_a_crash_left_is_gone_after_the_next_writing(tmp_path: Path) -> None:
+def test_the_next_write_removes_what_a_crash_left(tmp_path: Path) -> None:
     for left in (".file.abc.tmp", ".made.abc.tmp/below"):
         path = tmp_path / left
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(b"half")
 
-    files.write_file(tmp_path / "file", b"whole")
+    storage.write_file(tmp_path / "file", b"whole")
     files.write_folder(tmp_path / "made", FileTree({"a": b"1"}))
 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "made"]
 
 
-def test_what_another_process_is_writing_is_not_cleared_away(tmp_path: Path) -> None:
-    descriptor, name = aside.new_file(tmp_path, "file")
+def test_files_that_another_process_is_writing_are_not_removed(tmp_path: Path) -> None:
+    descriptor, name = storage.temporary_file(tmp_path, "file")
 
-    files.write_file(tmp_path / "file", b"ours")
+    storage.write_file(tmp_path / "file", b"ours")
 
     assert name.is_file()
     os.close(descriptor)
-    files.write_file(tmp_path / "file", b"ours")
+    storage.write_file(tmp_path / "file", b"ours")
     assert not name.exists()
 
 
@@ -141,17 +142,17 @@ def test_an_error_names_the_file_that_was_to_be_written(
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", str(tmp_path / ".file.abc.tmp"))
 
-    monkeypatch.setattr(aside, "write", full)
+    monkeypatch.setattr(storage, "write_synced", full)
 
     with pytest.raises(StorageError, match=r"/file: no space left"):
-        files.write_file(tmp_path / "file", b"new")
+        storage.write_file(tmp_path / "file", b"new")
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("name", ["launch.py", f"/there/.a{aside.TEMPORARY}/launch.py", None, 7])
-def test_an_error_that_names_no_place_is_told_with_what_was_being_done(name: object) -> None:
+@pytest.mark.parametrize("name", ["launch.py", f"/there/.a{storage.TEMPORARY}/launch.py", None, 7])
+def test_an_error_without_a_useful_path_names_the_target(name: object) -> None:
     with (
         pytest.raises(StorageError, match=r"^/there/batch: read-only file system$"),
-        files.storage(Path("/there/batch")),
+        storage.storage_errors(Path("/there/batch")),
     ):
         raise OSError(errno.EROFS, "Read-only file system", name)

@@ -3,28 +3,49 @@ from pathlib import Path
 
 import pytest
 
-from generator.errors import RepositoryError
-from generator.repo.git import Repository, reachable_trees, uncommitted
-from generator.repo.git.redact import redact
+from sweepledger.errors import RepositoryError
+from sweepledger.process import redact
+from sweepledger.repo.git import Repository, reachable_trees, uncommitted_paths
 from tests.repository import Sandbox
 
 
-def test_outside_a_repository_it_is_said_so(tmp_path: Path) -> None:
+def test_outside_a_repository_an_error_says_so(tmp_path: Path) -> None:
     with pytest.raises(RepositoryError, match="is not inside a git repository"):
         Repository.find(tmp_path)
 
 
-def test_a_bare_repository_has_nothing_to_work_in(sandbox: Sandbox) -> None:
+def test_a_bare_repository_is_refused(sandbox: Sandbox) -> None:
     with pytest.raises(RepositoryError, match="bare repository"):
         Repository.find(sandbox.remote)
 
 
-def test_it_is_found_from_any_folder_inside(sandbox: Sandbox) -> None:
+def test_a_repository_is_found_from_any_folder_in_it(sandbox: Sandbox) -> None:
     assert Repository.find(sandbox.root / "code").folder == sandbox.root
 
 
+def test_a_linked_work_tree_is_its_own_root(sandbox: Sandbox, tmp_path: Path) -> None:
+    sandbox.git("worktree", "add", "-q", str(tmp_path / "linked"))
+
+    assert Repository.find(tmp_path / "linked").folder == tmp_path / "linked"
+
+
+@pytest.mark.parametrize("value", ["true", "yes", "1"])
+def test_a_repository_that_calls_itself_bare_has_nothing_to_work_in(sandbox: Sandbox, value: str) -> None:
+    sandbox.git("config", "core.bare", value)
+
+    with pytest.raises(RepositoryError, match="bare repository"):
+        Repository.find(sandbox.root)
+
+
+def test_a_folder_called_git_without_its_contents_is_no_repository(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+
+    with pytest.raises(RepositoryError, match="is not inside a git repository"):
+        Repository.find(tmp_path)
+
+
 @pytest.mark.parametrize("revision", ["nowhere", "--upload-pack=x", "-x", "$(id)", "", "HEAD:code", "a b"])
-def test_what_names_no_commit_is_none_and_never_an_option(sandbox: Sandbox, revision: str) -> None:
+def test_a_revision_that_names_no_commit_is_none_and_never_an_option(sandbox: Sandbox, revision: str) -> None:
     assert Repository.find(sandbox.root).commit(revision) is None
 
 
@@ -39,7 +60,7 @@ def test_unborn_and_detached_heads_are_states_not_errors(sandbox: Sandbox, tmp_p
     assert Repository.find(tmp_path / "new").files(None) == {}
 
 
-def test_names_with_spaces_newlines_and_other_letters_are_read_whole(sandbox: Sandbox) -> None:
+def test_names_with_spaces_newlines_and_other_letters_are_read(sandbox: Sandbox) -> None:
     for name in ("a b.txt", "new\nline", "ümlaut", "-rf", '"quoted"'):
         sandbox.write(f"odd/{name}", name)
     sandbox.commit("Odd names")
@@ -59,15 +80,15 @@ def test_content_comes_back_byte_for_byte(sandbox: Sandbox) -> None:
     assert Repository.find(sandbox.root).read("HEAD", "bytes")["bytes"] == b"\n\n\xff\x00 trailing \n\n"
 
 
-def test_changed_lists_edited_added_and_removed_files(sandbox: Sandbox) -> None:
+def test_uncommitted_paths_are_edited_added_and_removed_files(sandbox: Sandbox) -> None:
     sandbox.write("code/train.py", "other")
     sandbox.write("code/new file.py", "new")
 
-    assert uncommitted(Repository.find(sandbox.root), "code") == ("code/new file.py", "code/train.py")
-    assert uncommitted(Repository.find(sandbox.root), "sweeps") == ()
+    assert uncommitted_paths(Repository.find(sandbox.root), "code") == ("code/new file.py", "code/train.py")
+    assert uncommitted_paths(Repository.find(sandbox.root), "sweeps") == ()
 
 
-def test_a_tree_has_an_id_a_file_has_none(sandbox: Sandbox) -> None:
+def test_folders_have_tree_ids_and_files_do_not(sandbox: Sandbox) -> None:
     repository = Repository.find(sandbox.root)
 
     assert repository.tree_id("HEAD", "code/") == sandbox.git("rev-parse", "HEAD:code").strip()
@@ -75,7 +96,7 @@ def test_a_tree_has_an_id_a_file_has_none(sandbox: Sandbox) -> None:
     assert repository.tree_id("HEAD", "nowhere") is None
 
 
-def test_every_tree_that_a_path_ever_had_is_reachable(sandbox: Sandbox) -> None:
+def test_all_trees_in_the_history_of_a_path_are_reachable(sandbox: Sandbox) -> None:
     first = sandbox.git("rev-parse", "HEAD:code").strip()
     sandbox.write("code/train.py", "second")
     sandbox.commit("Second")
@@ -87,7 +108,7 @@ def test_every_tree_that_a_path_ever_had_is_reachable(sandbox: Sandbox) -> None:
     assert reachable_trees(Repository.find(sandbox.root), ("HEAD",), "nowhere") == frozenset()
 
 
-def test_credentials_in_urls_are_blanked() -> None:
+def test_credentials_in_urls_are_redacted() -> None:
     assert (
         redact("cannot read https://user:s3cret@host/x and ssh://git@host")
         == "cannot read https://***@host/x and ssh://***@host"
@@ -95,7 +116,7 @@ def test_credentials_in_urls_are_blanked() -> None:
     assert redact("nothing@here") == "nothing@here"
 
 
-def test_an_error_of_git_shows_its_words_without_the_secret(sandbox: Sandbox) -> None:
+def test_an_error_shows_gits_message_without_credentials(sandbox: Sandbox) -> None:
     with pytest.raises(RepositoryError, match="git fetch failed") as caught:
         Repository.find(sandbox.root).run("fetch", "https://user:canary@127.0.0.1:1/x")
 

@@ -2,14 +2,10 @@ from pathlib import Path
 
 import pytest
 
-from generator.errors import ToolError
-from generator.repo import kustomize
-from generator.repo.bases import base_folder
-
-
-@pytest.fixture(autouse=True)
-def _forget() -> None:
-    kustomize.command.cache_clear()
+from sweepledger.engine.cluster import kubectl
+from sweepledger.errors import ToolError
+from sweepledger.repo import kustomize
+from sweepledger.repo.package_data import base_folder
 
 
 def program(path: Path, script: str) -> Path:
@@ -18,7 +14,9 @@ def program(path: Path, script: str) -> Path:
     return path
 
 
-def test_missing_kustomize_names_the_ways_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_kustomize_the_hint_lists_the_ways_to_install_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
 
@@ -30,14 +28,32 @@ def test_missing_kustomize_names_the_ways_to_get_it(tmp_path: Path, monkeypatch:
         assert way in caught.value.hint
 
 
-def test_a_wrong_choice_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_choice_of_kustomize_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUSTOMIZE", "/nowhere/kustomize")
 
     with pytest.raises(ToolError, match=r"\$KUSTOMIZE names '/nowhere/kustomize'"):
         kustomize.command()
 
 
-def test_the_choice_comes_before_path_and_path_before_the_wheel(
+@pytest.mark.parametrize("variable", ["KUSTOMIZE", "KUBECTL"])
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [(" ", "must be a command, got ' '"), ("'open", "No closing quotation")],
+    ids=["blank", "unbalanced"],
+)
+def test_a_variable_without_a_command_is_named(
+    variable: str, value: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, value)
+
+    with pytest.raises(ToolError, match=message) as caught:
+        (kustomize if variable == "KUSTOMIZE" else kubectl).command()
+
+    assert str(caught.value).startswith(f"${variable} ")
+    assert caught.value.hint
+
+
+def test_the_variable_comes_before_path_and_path_before_the_wheel(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "chosen").mkdir()
@@ -47,11 +63,9 @@ def test_the_choice_comes_before_path_and_path_before_the_wheel(
 
     assert kustomize.command() == (str(on_path), "build")
 
-    kustomize.command.cache_clear()
     monkeypatch.setenv("KUSTOMIZE", str(chosen))
     assert kustomize.command() == (str(chosen), "kustomize")
 
-    kustomize.command.cache_clear()
     monkeypatch.delenv("KUSTOMIZE")
     on_path.unlink()
     found = kustomize.command()
@@ -64,12 +78,12 @@ def test_the_choice_comes_before_path_and_path_before_the_wheel(
     [
         ("echo no good >&2; exit 3", "ended with exit code 3:\n    no good"),
         ("true", "printed no manifests"),
-        ("echo 'a: ['", "printed something that is no YAML"),
+        ("echo 'a: ['", "printed invalid YAML"),
         ("echo text", "printed no manifests"),
     ],
     ids=["fails", "empty", "broken", "text"],
 )
-def test_a_broken_kustomize_is_told_in_its_own_words(
+def test_an_error_of_kustomize_shows_its_message(
     script: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KUSTOMIZE", str(program(tmp_path / "kustomize", script)))
@@ -100,5 +114,5 @@ def test_long_output_is_cut_to_its_end(tmp_path: Path, monkeypatch: pytest.Monke
     assert "line 59\n" not in str(caught.value)
 
 
-def test_the_bases_lie_beside_the_package_in_a_checkout() -> None:
+def test_the_bases_are_next_to_the_package_in_a_checkout() -> None:
     assert (base_folder() / "trial/v1/job.yaml").is_file()

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from generator.commands.bootstrap import Asked, bootstrap
-from generator.structs.settings import Controller
+from sweepledger.commands.scaffold.bootstrap import BootstrapRequest, bootstrap
+from sweepledger.structs.settings import Controller
 from tests.cluster import building
 from tests.cluster.overlays import CASES, laid_out
 from tests.repository import Sandbox
@@ -31,7 +31,7 @@ def version(command: tuple[str, ...]) -> str:
     return subprocess.run(argv, capture_output=True, check=True, text=True).stdout
 
 
-def test_the_versions_are_those_that_are_promised() -> None:
+def test_the_tested_kustomize_versions_are_the_documented_ones() -> None:
     assert "v5.5.0" in version(kustomize(building.OLDEST_KUSTOMIZE))
     assert "v5.8.1" in version(kustomize(building.NEWEST_KUSTOMIZE))
     assert "v5.8.1" in version(WHEELS)
@@ -49,7 +49,7 @@ def test_the_oldest_kustomize_renders_what_the_newest_renders(overlay: Path, tmp
 
 
 @pytest.mark.parametrize("overlay", CASES, ids=lambda path: path.parents[1].name)
-def test_the_wheels_kubectl_renders_what_kustomize_itself_renders(overlay: Path, tmp_path: Path) -> None:
+def test_the_wheels_kubectl_renders_what_kustomize_renders(overlay: Path, tmp_path: Path) -> None:
     alone = kustomize(building.NEWEST_KUSTOMIZE)
     folder = laid_out(tmp_path, overlay)
 
@@ -58,7 +58,7 @@ def test_the_wheels_kubectl_renders_what_kustomize_itself_renders(overlay: Path,
 
 @pytest.mark.parametrize("controller", [Controller.ARGOCD, Controller.FLUX], ids=str)
 def test_the_platform_is_the_same_in_every_kustomize(controller: Controller, sandbox: Sandbox) -> None:
-    bootstrap(sandbox.workspace, Asked(controller, "https://git.example/team/sweeps.git", "main"))
+    bootstrap(sandbox.workspace, BootstrapRequest(controller, "https://git.example/team/sweeps.git", "main"))
     commands = (kustomize(building.OLDEST_KUSTOMIZE), kustomize(building.NEWEST_KUSTOMIZE), WHEELS)
 
     for name in ("platform", str(controller)):

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from generator.errors import ContentionError, RepositoryError
-from generator.repo.git import Change, Repository, publish
+from sweepledger.errors import ContentionError, RepositoryError
+from sweepledger.repo.git import Change, Repository, fetch, publish, tracking_ref
 from tests.repository import Sandbox
 
 
@@ -62,7 +62,9 @@ def test_nothing_changed_is_no_commit(sandbox: Sandbox) -> None:
     assert subjects(sandbox) == ["Start"]
 
 
-def test_a_lost_race_is_run_again_on_what_stands_then(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_after_a_lost_race_the_change_is_made_again_from_the_new_commit(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
     other = tmp_path / "other"
     subprocess.run(["git", "clone", "-q", str(sandbox.remote), str(other)], check=True)
     seen: list[str] = []
@@ -80,7 +82,7 @@ def test_a_lost_race_is_run_again_on_what_stands_then(sandbox: Sandbox, tmp_path
     assert subjects(sandbox) == ["ours", "rival 3", "rival 2", "rival 1", "Start"]
 
 
-def test_losing_for_ever_ends_with_the_budget(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_endless_lost_races_end_with_the_time_budget(sandbox: Sandbox, tmp_path: Path) -> None:
     other = tmp_path / "other"
     subprocess.run(["git", "clone", "-q", str(sandbox.remote), str(other)], check=True)
     count = iter(range(1000))
@@ -90,13 +92,13 @@ def test_losing_for_ever_ends_with_the_budget(sandbox: Sandbox, tmp_path: Path) 
         publish(Repository.find(other), "origin", "main", lambda _: Change("rival", {f"r{number}": b"1"}))
         return Change("ours", {"ours": b"1"})
 
-    with pytest.raises(ContentionError, match="others kept winning main") as caught:
+    with pytest.raises(ContentionError, match="other writers pushed to main first") as caught:
         publish(Repository.find(sandbox.root), "origin", "main", make, budget=0.0)
 
     assert caught.value.exit_code == 4
 
 
-def test_a_refusal_by_the_server_is_told_once_in_its_own_words(sandbox: Sandbox) -> None:
+def test_a_refusal_shows_the_servers_message_once(sandbox: Sandbox) -> None:
     hook(sandbox, "pre-receive", 'echo "only robots may push here" >&2; exit 1')
     tries: list[str] = []
 
@@ -110,7 +112,7 @@ def test_a_refusal_by_the_server_is_told_once_in_its_own_words(sandbox: Sandbox)
     assert len(tries) == 1
 
 
-def test_a_push_whose_answer_is_lost_has_arrived_all_the_same(sandbox: Sandbox) -> None:
+def test_a_push_whose_response_is_lost_counts(sandbox: Sandbox) -> None:
     hook(sandbox, "post-receive", "kill -9 $PPID")
     seen: list[str] = []
 
@@ -125,7 +127,7 @@ def test_a_push_whose_answer_is_lost_has_arrived_all_the_same(sandbox: Sandbox) 
     assert subjects(sandbox) == ["ours", "Start"]
 
 
-def test_the_tool_commits_under_its_own_name_where_git_knows_nobody(sandbox: Sandbox) -> None:
+def test_without_an_identity_in_git_sweepledger_is_the_author(sandbox: Sandbox) -> None:
     made = publish(Repository.find(sandbox.root), "origin", "main", lambda _: Change("x", {"a": b"1"}))
 
     assert made
@@ -135,7 +137,7 @@ def test_the_tool_commits_under_its_own_name_where_git_knows_nobody(sandbox: San
     )
 
 
-def test_a_person_that_git_knows_is_the_author(sandbox: Sandbox) -> None:
+def test_the_identity_in_git_is_the_author(sandbox: Sandbox) -> None:
     sandbox.git("config", "user.name", "Ada")
     sandbox.git("config", "user.email", "ada@example.org")
 
@@ -155,3 +157,17 @@ def test_hooks_of_the_repository_never_run(sandbox: Sandbox) -> None:
     publish(Repository.find(sandbox.root), "origin", "main", lambda _: Change("x", {"a": b"1"}))
 
     assert not spy.exists()
+
+
+def test_branches_of_two_remotes_do_not_overwrite_each_other(sandbox: Sandbox, tmp_path: Path) -> None:
+    fork = tmp_path / "fork"
+    subprocess.run(["git", "clone", "-q", "--bare", str(sandbox.remote), str(fork)], check=True)
+    sandbox.git("remote", "add", "fork", str(fork))
+    repository = Repository.find(sandbox.root)
+    of_fork = publish(repository, "fork", "main", lambda _: Change("Of the fork", {"a": b"1"}))
+
+    of_origin = fetch(repository, "origin", "main")
+    assert fetch(repository, "fork", "main") == of_fork != of_origin
+
+    assert repository.commit(tracking_ref("origin", "main")) == of_origin
+    assert repository.commit(tracking_ref("fork", "main")) == of_fork

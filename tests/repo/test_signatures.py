@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from generator.errors import RepositoryError
-from generator.repo.git import Change, Repository, commit_here, publish, touches
+from sweepledger.errors import RepositoryError
+from sweepledger.repo.git import Change, Repository, commit_on_head, commit_signatures, publish
 from tests.repository import Sandbox
 
 pytestmark = pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="skipped: ssh-keygen not found")
@@ -29,11 +29,11 @@ def signed_commit(sandbox: Sandbox, made: Path, message: str) -> str:
 
 
 def verdicts(sandbox: Sandbox, since: str, signers: list[str]) -> dict[str, bool]:
-    found = touches(Repository.find(sandbox.root), since, "HEAD", ["results/"], signers=signers)
+    found = commit_signatures(Repository.find(sandbox.root), since, "HEAD", ["results/"], signers=signers)
     return {touch.id: touch.is_signed for touch in found}
 
 
-def test_only_a_listed_key_signs(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_only_the_signature_of_a_listed_key_is_valid(sandbox: Sandbox, tmp_path: Path) -> None:
     listed, foreign = key(tmp_path, "listed"), key(tmp_path, "foreign")
     since = sandbox.git("rev-parse", "HEAD").strip()
     sandbox.write("results/a", "1")
@@ -55,7 +55,7 @@ def told_to_sign(sandbox: Sandbox, signing_key: str, form: str = "ssh") -> None:
         sandbox.git("config", name, value)
 
 
-def test_every_commit_of_ours_is_signed_where_git_is_told_to_by_ssh(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_commits_are_signed_if_git_is_configured_to_sign_with_ssh(sandbox: Sandbox, tmp_path: Path) -> None:
     folder = tmp_path / "a folder"
     folder.mkdir()
     made = key(folder, "listed")
@@ -65,7 +65,7 @@ def test_every_commit_of_ours_is_signed_where_git_is_told_to_by_ssh(sandbox: San
 
     pushed = publish(repository, "origin", "main", lambda _: Change("Pushed", {"results/a": b"1"}))
     sandbox.pull()
-    here = commit_here(repository, lambda _: Change("Here", {"results/a": b"2"}))
+    here = commit_on_head(repository, lambda _: Change("Here", {"results/a": b"2"}))
     assert verdicts(sandbox, since, [line(made)]) == {pushed: True, here: True}
 
 
@@ -75,24 +75,22 @@ def test_without_a_key_in_a_file_nothing_is_signed_and_nothing_fails(
 ) -> None:
     told_to_sign(sandbox, str(tmp_path / "nothing is here"), form)
 
-    made = commit_here(Repository.find(sandbox.root), lambda _: Change("Here", {"results/a": b"2"}))
+    made = commit_on_head(Repository.find(sandbox.root), lambda _: Change("Here", {"results/a": b"2"}))
 
     assert made is not None
     assert "gpgsig" not in sandbox.git("cat-file", "commit", made)
 
 
-def test_a_key_that_cannot_sign_is_told(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_a_key_that_cannot_sign_is_reported(sandbox: Sandbox, tmp_path: Path) -> None:
     broken = tmp_path / "broken"
     broken.write_text("no key\n")
     told_to_sign(sandbox, str(broken))
 
     with pytest.raises(RepositoryError, match="commit-tree failed"):
-        commit_here(Repository.find(sandbox.root), lambda _: Change("Here", {"results/a": b"2"}))
+        commit_on_head(Repository.find(sandbox.root), lambda _: Change("Here", {"results/a": b"2"}))
 
 
-def test_what_a_repositorys_own_settings_say_makes_no_signature_good(
-    sandbox: Sandbox, tmp_path: Path
-) -> None:
+def test_settings_of_the_repository_cannot_make_a_signature_valid(sandbox: Sandbox, tmp_path: Path) -> None:
     foreign = key(tmp_path, "foreign")
     since = sandbox.git("rev-parse", "HEAD").strip()
     sandbox.write("results/a", "1")
@@ -109,7 +107,7 @@ def test_what_a_repositorys_own_settings_say_makes_no_signature_good(
     assert not Path(f"{liar}.ran").exists()
 
 
-def test_a_commit_that_touches_nothing_of_it_needs_no_signature(sandbox: Sandbox) -> None:
+def test_commits_that_change_other_paths_need_no_signature(sandbox: Sandbox) -> None:
     since = sandbox.git("rev-parse", "HEAD").strip()
     sandbox.write("code/train.py", "other")
     sandbox.commit("Other")
@@ -117,7 +115,7 @@ def test_a_commit_that_touches_nothing_of_it_needs_no_signature(sandbox: Sandbox
     assert verdicts(sandbox, since, []) == {}
 
 
-def test_a_clean_merge_touches_nothing_and_an_evil_one_does(sandbox: Sandbox) -> None:
+def test_a_clean_merge_changes_nothing_and_an_evil_merge_does(sandbox: Sandbox) -> None:
     since = sandbox.git("rev-parse", "HEAD").strip()
     sandbox.git("switch", "-q", "-c", "side")
     sandbox.write("results/side", "1")
@@ -136,13 +134,13 @@ def test_a_clean_merge_touches_nothing_and_an_evil_one_does(sandbox: Sandbox) ->
     assert set(verdicts(sandbox, since, [])) == {evil, side, main}
 
 
-def test_paths_of_any_letters_come_back_whole(sandbox: Sandbox) -> None:
+def test_paths_with_any_characters_are_parsed(sandbox: Sandbox) -> None:
     since = sandbox.git("rev-parse", "HEAD").strip()
     names = ["results/-rf", "results/a b", "results/ümlaut\nline", "results/:(glob)**"]
     for name in names:
         sandbox.write(name, "x")
     sandbox.commit("Odd")
 
-    (touch,) = touches(Repository.find(sandbox.root), since, "HEAD", ["results/"], signers=[])
+    (touch,) = commit_signatures(Repository.find(sandbox.root), since, "HEAD", ["results/"], signers=[])
 
     assert sorted(touch.paths) == sorted(names)

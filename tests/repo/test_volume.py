@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from generator.errors import StorageError
-from generator.repo.shelf import DEEPEST, Shelf
+from sweepledger.errors import StorageError
+from sweepledger.repo.volume import MAX_DEPTH, VolumeRoot
 
 
 @pytest.fixture
@@ -17,24 +17,24 @@ def volume(tmp_path: Path) -> Path:
     return made
 
 
-def test_records_are_read_and_links_devices_and_giants_passed_over(volume: Path, tmp_path: Path) -> None:
+def test_records_are_read_and_links_devices_and_large_files_ignored(volume: Path, tmp_path: Path) -> None:
     (tmp_path / "secret.json").write_text("secret")
     (volume / "a/0/link.json").symlink_to(tmp_path / "secret.json")
     (volume / "a/1").symlink_to(tmp_path)
     os.mkfifo(volume / "a/0/pipe.json")
     os.truncate(os.open(volume / "a/0/giant.json", os.O_CREAT | os.O_RDWR), 2**30)
 
-    with Shelf.opened(volume) as shelf:
+    with VolumeRoot.opened(volume) as shelf:
         assert list(shelf.records("a")) == [("0", b"record")]
 
 
-def test_the_newest_time_is_of_a_folder_too_and_of_a_link_itself(volume: Path, tmp_path: Path) -> None:
+def test_the_newest_time_includes_folders_and_links_themselves(volume: Path, tmp_path: Path) -> None:
     (tmp_path / "target").touch()
     (volume / "a/0/link").symlink_to(tmp_path / "target")
     for path in (volume / "a/0/uid.json", volume / "a/0/link", volume / "a/0", volume / "a"):
         os.utime(path, (1000, 1000), follow_symlinks=False)
 
-    with Shelf.opened(volume) as shelf:
+    with VolumeRoot.opened(volume) as shelf:
         assert shelf.newest("a") == 1000
         os.utime(volume / "a/0/link", (2000, 2000), follow_symlinks=False)
         assert shelf.newest("a") == 2000
@@ -42,12 +42,12 @@ def test_the_newest_time_is_of_a_folder_too_and_of_a_link_itself(volume: Path, t
         assert shelf.newest("a") == 3000
 
 
-def test_a_link_swapped_in_after_the_look_is_not_entered(volume: Path, tmp_path: Path) -> None:
+def test_a_link_that_replaces_a_folder_meanwhile_is_not_followed(volume: Path, tmp_path: Path) -> None:
     (tmp_path / "precious").mkdir()
     (tmp_path / "precious/file").touch()
 
-    with Shelf.opened(volume) as shelf:
-        assert shelf.holds("a")
+    with VolumeRoot.opened(volume) as shelf:
+        assert shelf.has_folder("a")
         (volume / "a").rename(tmp_path / "elsewhere")
         (volume / "a").symlink_to(tmp_path / "precious")
         with pytest.raises(StorageError, match="volume/a"):
@@ -59,7 +59,7 @@ def test_a_link_swapped_in_after_the_look_is_not_entered(volume: Path, tmp_path:
 def test_a_volume_that_is_mounted_elsewhere_meanwhile_is_still_the_one_that_was_opened(
     volume: Path, tmp_path: Path
 ) -> None:
-    with Shelf.opened(volume) as shelf:
+    with VolumeRoot.opened(volume) as shelf:
         volume.rename(tmp_path / "moved")
         (volume / "a").mkdir(parents=True)
         shelf.remove("a")
@@ -68,20 +68,20 @@ def test_a_volume_that_is_mounted_elsewhere_meanwhile_is_still_the_one_that_was_
     assert not (tmp_path / "moved/a").exists()
 
 
-def test_a_folder_never_takes_the_name_of_one_that_holds_something(volume: Path) -> None:
+def test_a_folder_is_never_renamed_onto_one_with_content(volume: Path) -> None:
     (volume / ".gone-a/1").mkdir(parents=True)
 
-    with Shelf.opened(volume) as shelf, pytest.raises(StorageError, match="not empty"):
+    with VolumeRoot.opened(volume) as shelf, pytest.raises(StorageError, match="not empty"):
         shelf.move("a", ".gone-a")
 
     assert (volume / "a/0/uid.json").exists()
 
 
 @pytest.mark.parametrize(("deeper", "is_read"), [(0, True), (1, False)])
-def test_folders_are_followed_down_to_a_limit(deeper: int, is_read: bool, volume: Path) -> None:  # noqa: FBT001
-    (volume / "/".join("a" * (DEEPEST + 1 + deeper))).mkdir(parents=True)
+def test_nested_folders_are_read_down_to_a_limit(deeper: int, is_read: bool, volume: Path) -> None:  # noqa: FBT001
+    (volume / "/".join("a" * (MAX_DEPTH + 1 + deeper))).mkdir(parents=True)
 
-    with Shelf.opened(volume) as shelf:
+    with VolumeRoot.opened(volume) as shelf:
         if is_read:
             assert shelf.newest("a") > 0
         else:

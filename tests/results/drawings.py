@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from xml.etree import ElementTree as ET
 
-from generator.results import BatchResults, summarise
-from generator.results.figures.style import BOLD, NARROW_SIZE, TITLE, WIDE_SIZE
-from generator.results.figures.svg import text_width
-from generator.results.report import report_files
+from sweepledger.results.figures.svg import BOLD, NARROW_SIZE, TITLE, WIDE_SIZE, text_width
+from sweepledger.results.outcomes import BatchRecords
+from sweepledger.results.summary import summarise
+from sweepledger.results.tree import report_files
 
 SVG = "{http://www.w3.org/2000/svg}"
 SIZES = {"wide": WIDE_SIZE, "narrow": NARROW_SIZE}
@@ -34,11 +34,11 @@ class Box:
         return self.left <= point[0] <= self.right and self.top <= point[1] <= self.bottom
 
 
-def source(name: str, *batches: BatchResults) -> str:
+def source(name: str, *batches: BatchRecords) -> str:
     return report_files(summarise(batches, description="", asked=lambda *_: True))[f"figures/{name}.svg"]
 
 
-def drawn(name: str, *batches: BatchResults) -> ET.Element:
+def drawn(name: str, *batches: BatchRecords) -> ET.Element:
     return ET.fromstring(source(name, *batches))  # noqa: S314 - our own
 
 

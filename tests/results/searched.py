@@ -5,12 +5,12 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from generator.results import BatchResults
-from generator.structs.record import Status
+from sweepledger.results.outcomes import BatchRecords
+from sweepledger.structs.record import Status
 from tests.builders import a_grid
 
 
-def with_curves(curves: Sequence[Sequence[float | None]], **lock: Any) -> BatchResults:
+def with_curves(curves: Sequence[Sequence[float | None]], **lock: Any) -> BatchRecords:
     """A trial a curve, ok with its last value; its seconds are its steps."""
     batch = a_grid({"a": list(range(len(curves)))}, lambda _: 0.0, **lock)
     metric = batch.lock.metric.name
@@ -27,7 +27,7 @@ def with_curves(curves: Sequence[Sequence[float | None]], **lock: Any) -> BatchR
     return replace(batch, records=records)
 
 
-def ended(batch: BatchResults, rules: Mapping[int, str]) -> BatchResults:
+def ended(batch: BatchRecords, rules: Mapping[int, str]) -> BatchRecords:
     """End some of its trials early, by row and rule."""
     records = []
     for record in batch.records:
@@ -42,7 +42,7 @@ def ended(batch: BatchResults, rules: Mapping[int, str]) -> BatchResults:
     return replace(batch, records=tuple(records))
 
 
-def a_search() -> tuple[BatchResults, BatchResults]:
+def a_search() -> tuple[BatchRecords, BatchRecords]:
     """Two rounds: six trials of three steps, of which the second goes on with two of them to nine."""
     first = with_curves([[0.1 * row, 0.1 * row + 0.05, 0.1 * row + 0.1] for row in range(6)])
     first = replace(first, lock=replace(first.lock, round=1, engine="optuna 5.0.0"))

@@ -1,7 +1,8 @@
 """The message of a results commit, word for word."""
 
-from generator.results import commit_message, summarise
-from generator.structs.sweep import Goal, Metric
+from sweepledger.results.commit_message import commit_message
+from sweepledger.results.summary import summarise
+from sweepledger.structs.metric import Goal, Metric
 from tests.builders import a_grid, a_program
 
 NAME = "mnist-grid-b1-3f9a1c2e"

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from types import MappingProxyType
 
-from generator.structs.sweep import Goal, Metric
+from sweepledger.structs.metric import Goal, Metric
 from tests.builders import a_grid
 from tests.results.drawings import SVG, classes, drawn, paths, seen, words
 from tests.results.test_figures import demo

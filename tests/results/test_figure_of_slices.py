@@ -4,9 +4,9 @@ import itertools
 
 import pytest
 
-from generator.structs.program import Code
-from generator.structs.sweep import Goal, Metric
-from generator.structs.values import Value
+from sweepledger.structs.metric import Goal, Metric
+from sweepledger.structs.program import Code
+from sweepledger.structs.values import Value
 from tests.builders import a_grid, a_program
 from tests.results.drawings import SVG, boxes, classes, drawn, marks, paths, seen, words
 from tests.results.test_figures import demo
@@ -29,9 +29,9 @@ def test_each_parameter_has_a_plot_with_every_trial_value_and_mean() -> None:
 
 
 def test_the_share_of_each_parameter_stands_beside_its_name() -> None:
-    told = [each for each in words(drawn("slices", demo())) if "share" in each]
+    told = [each for each in words(drawn("slices", demo())) if "%" in each]
 
-    assert told == ["log, share 94 %", "log, share 6 %"]
+    assert told == ["log, 94 %", "log, 6 %"]
 
 
 def test_it_is_described_for_those_who_do_not_see_it() -> None:
@@ -82,7 +82,7 @@ def test_many_numbers_have_means_of_neighbours() -> None:
     root = drawn("slices", a_grid({"a": list(range(100))}, lambda v: float(str(v["a"]))))
 
     assert len(marks(root, "level")) == 8
-    assert any("means are of neighbours" in each for each in words(root))
+    assert any("groups of neighbouring values" in each for each in words(root))
 
 
 @pytest.mark.parametrize(
@@ -113,4 +113,4 @@ def test_the_objective_of_an_outlier_is_drawn_at_the_edge_of_every_plot() -> Non
     root = drawn("slices", batch)
 
     assert len(paths(root, "beyond")) == 3, "one is the legend's"
-    assert "Means are of the trials as they are drawn." in words(root)
+    assert "Means use the positions of the trials on the axis." in words(root)

@@ -1,7 +1,7 @@
 """figures/trials.svg: every trial in its order, and the best so far."""
 
-from generator.structs.program import Code
-from generator.structs.sweep import Goal, Metric
+from sweepledger.structs.metric import Goal, Metric
+from sweepledger.structs.program import Code
 from tests.builders import a_grid, a_program
 from tests.results.drawings import SVG, boxes, drawn, explained, marks, paths, words
 
@@ -10,7 +10,7 @@ def test_each_trial_is_a_dot_with_its_number_and_its_story() -> None:
     root = drawn("trials", a_grid({"a": [1, 2], "b": [0, 1]}, lambda v: float(str(v["a"]))))
 
     assert len(marks(root, "trial")) == 4
-    assert {"1", "2", "3", "4", "trial, in the order of the table"} <= set(words(root))
+    assert {"1", "2", "3", "4", "trial, in the order of the summary"} <= set(words(root))
     told = [each.findtext(f"{SVG}title") for each in root.iter(f"{SVG}circle")]
     assert "t00000000002: test_accuracy 2 with a 2, b 0" in told
 
@@ -57,7 +57,7 @@ def test_trials_without_a_result_are_crosses() -> None:
     root = drawn("trials", a_grid({"a": [1, 2, 3, 4]}, lambda v: None if v["a"] == 2 else 0.5))
 
     assert len(paths(root, "cross")) == 2, "one is the legend's"
-    assert "not ok" in words(root)
+    assert "no result" in words(root)
 
 
 def test_without_results_it_says_so() -> None:
@@ -79,7 +79,7 @@ def test_trials_of_an_older_program_are_grey_and_behind_a_seam() -> None:
     assert len(marks(root, "retired")) == 2
     assert len(marks(root, "trial")) == 3
     assert len(paths(root, "seam")) == 1
-    assert {"not ranked", "trial, in the order of the table, batch by batch"} <= set(words(root))
+    assert {"not ranked", "trial, in the order of the summary, batch by batch"} <= set(words(root))
     assert marks(root, "ring") == [marks(root, "trial")[0]]
 
 
@@ -93,7 +93,7 @@ def test_an_outlier_is_a_mark_at_the_edge_and_is_told() -> None:
 
     assert len(marks(root, "trial")) == 19
     assert len(paths(root, "beyond")) == 2, "one is the legend's"
-    assert "Worse than the axis: 1 of 20, the worst 1e+09." in words(root)
+    assert "1 of 20 trials are beyond the axis, the worst at 1e+09." in words(root)
 
 
 def test_losses_of_many_orders_of_magnitude_have_a_logarithmic_axis_that_says_so() -> None:

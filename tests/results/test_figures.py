@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from generator.results import BatchResults, summarise
-from generator.results.report import report_files
-from generator.structs.sweep import Goal, Metric
-from generator.structs.values import Value
+from sweepledger.results.outcomes import BatchRecords
+from sweepledger.results.summary import summarise
+from sweepledger.results.tree import report_files
+from sweepledger.structs.metric import Goal, Metric
+from sweepledger.structs.values import Value
 from tests.builders import a_grid
 from tests.results.drawings import SVG, boxes, drawn, seen, source, texts
 from tests.results.searched import a_search, ended, with_curves
@@ -26,11 +27,11 @@ def score(values: Mapping[str, Value]) -> float:
     return 0.9 + 0.05 * float(str(values["learning_rate"])) - 1e-5 * float(str(values["batch_size"]))
 
 
-def demo() -> BatchResults:
+def demo() -> BatchRecords:
     return a_grid(GRID, score)
 
 
-def hostile() -> BatchResults:
+def hostile() -> BatchRecords:
     return a_grid({HOSTILE: [HOSTILE, "b"]}, lambda _: 0.5, metric=Metric(HOSTILE, Goal.MAXIMIZE))
 
 
@@ -54,7 +55,7 @@ SWEEPS = [
 
 @pytest.mark.parametrize("page", ["wide", "narrow"])
 @pytest.mark.parametrize("batch", SWEEPS)
-def test_labels_meet_neither_each_other_nor_a_frame_nor_the_edge(batch: BatchResults, page: str) -> None:
+def test_labels_meet_neither_each_other_nor_a_frame_nor_the_edge(batch: BatchRecords, page: str) -> None:
     for name in report_files(summarise([batch], description="")):
         if not name.endswith(".svg"):
             continue
@@ -134,7 +135,7 @@ def test_ten_thousand_trials_make_a_small_file_that_says_how_they_are_thinned(na
     assert {
         "trials": "10000 trials, counted in tiles of 6 by 6 pixels.",
         "slices": "10000 trials, counted in tiles of 6 by 6 pixels.",
-        "parallel": "158 of 10000 trials are drawn: the best 20, and by rank one in 72 of the others.",
+        "parallel": "158 of 10000 trials are drawn: the best 20, and one in 72 of the others by rank.",
     }[name] in said.replace("  ", " ")
 
 

@@ -7,19 +7,20 @@ from types import MappingProxyType
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generator.formats import lock as lock_format
-from generator.results import BatchResults, summarise
-from generator.results.front import front
-from generator.results.message import subject
-from generator.results.report import report_files
-from generator.structs.sweep import Goal, Metric
+from sweepledger.formats import batch_yaml as lock_format
+from sweepledger.results.commit_message import subject
+from sweepledger.results.outcomes import BatchRecords
+from sweepledger.results.pareto import pareto_front
+from sweepledger.results.summary import summarise
+from sweepledger.results.tree import report_files
+from sweepledger.structs.metric import Goal, Metric
 from tests.builders import a_grid, a_lock
 from tests.results.drawings import drawn, marks, words
 
 LOSS = (Metric("loss", Goal.MINIMIZE),)
 
 
-def measured(pairs: Sequence[tuple[float, float]]) -> BatchResults:
+def measured(pairs: Sequence[tuple[float, float]]) -> BatchRecords:
     """A trial a pair: the accuracy, which is to be large, and the loss."""
     batch = a_grid({"a": list(range(len(pairs)))}, lambda _: 0.0, other_metrics=LOSS)
     records = tuple(
@@ -33,7 +34,7 @@ FOUR = measured([(0.9, 3.0), (0.8, 1.0), (0.7, 2.0), (0.9, 3.5)])
 
 
 def test_the_front_is_what_no_other_beats_best_in_the_first_metric_first() -> None:
-    found = front(summarise([FOUR], description="", asked=lambda *_: True))
+    found = pareto_front(summarise([FOUR], description="", asked=lambda *_: True))
 
     assert [values for _, values in found] == [(0.9, 3.0), (0.8, 1.0)]
 
@@ -52,7 +53,7 @@ def test_the_readme_and_the_commit_tell_of_the_front_instead_of_a_best() -> None
     summary = summarise([FOUR], description="", asked=lambda *_: True)
     text = report_files(summary)["README.md"]
 
-    assert "Of 4 trials that ended ok no other beats **2** in all of `test_accuracy`, `loss`" in text
+    assert "The [Pareto front](#pareto-front) has **2** of 4 trials with a result: no other" in text
     assert "The best `test_accuracy` is" not in text
     assert "## Best trial by `test_accuracy`\n" in text
     assert "## Top 4 by `test_accuracy`\n" in text
@@ -63,7 +64,7 @@ def test_with_one_metric_there_is_none() -> None:
     files = report_files(summarise([a_grid({"a": [1, 2]}, lambda _: 0.5)], description=""))
 
     assert "figures/front.svg" not in files
-    assert "Front" not in files["README.md"]
+    assert "Pareto front" not in files["README.md"]
 
 
 def test_a_lock_with_several_metrics_reads_back_and_others_say_nothing_of_it() -> None:
@@ -75,7 +76,7 @@ def test_a_lock_with_several_metrics_reads_back_and_others_say_nothing_of_it() -
 
 @given(st.lists(st.tuples(st.sampled_from([0.1, 0.2, 0.3]), st.sampled_from([1.0, 2.0, 3.0])), min_size=1))
 def test_the_front_is_what_the_words_say(pairs: list[tuple[float, float]]) -> None:
-    found = front(summarise([measured(pairs)], description="", asked=lambda *_: True))
+    found = pareto_front(summarise([measured(pairs)], description="", asked=lambda *_: True))
 
     beaten = {
         (up, down)

@@ -1,4 +1,4 @@
-"""How much each parameter mattered: known effects, chance, and what cannot be told."""
+"""Importance and main effects of parameters: known effects, significance, and reasons why there is none."""
 
 import itertools
 import random
@@ -8,13 +8,19 @@ from types import MappingProxyType
 
 import pytest
 
-from generator.results import BatchResults, summarise
-from generator.results.additive import fit
-from generator.results.confounding import association
-from generator.results.importance import MOST_TRIALS, Importance, Share, importance
-from generator.results.spread import Spread
-from generator.structs.sweep import Goal, Metric
-from generator.structs.values import Value
+from sweepledger.results.importance import (
+    MOST_TRIALS,
+    Importance,
+    ParameterImportance,
+    cramers_v,
+    fit_additive_model,
+    importance,
+)
+from sweepledger.results.objective_scale import ObjectiveScale
+from sweepledger.results.outcomes import BatchRecords
+from sweepledger.results.summary import summarise
+from sweepledger.structs.metric import Goal, Metric
+from sweepledger.structs.values import Value
 from tests.builders import a_grid, a_record, an_expected_trial
 
 PUBLISHED = (
@@ -24,7 +30,7 @@ PUBLISHED = (
 """Test accuracies of NVIDIA's sixteen CIFAR-10 trainings, in the order of their grid."""
 
 
-def published() -> BatchResults:
+def published() -> BatchRecords:
     found = iter(PUBLISHED)
     grid: dict[str, list[Value]] = {
         "max_learning_rate": [0.4, 0.6],
@@ -37,7 +43,7 @@ def published() -> BatchResults:
 
 def listed(
     assignments: Iterable[Mapping[str, Value]], score: Callable[[Mapping[str, Value]], float]
-) -> BatchResults:
+) -> BatchRecords:
     """A batch of these assignments, all ok."""
     batch = a_grid({"a": [0]}, lambda _: 0.0)
     expected = [
@@ -49,15 +55,15 @@ def listed(
         for trial in expected
     ]
     lock = replace(batch.lock, trials=len(expected))
-    return BatchResults(lock, tuple(expected), tuple(records))
+    return BatchRecords(lock, tuple(expected), tuple(records))
 
 
-def found(batch: BatchResults) -> Importance:
+def found(batch: BatchRecords) -> Importance:
     return importance(summarise([batch], description=""))
 
 
-def by_name(batch: BatchResults) -> dict[str, Share]:
-    return {share.parameter: share for share in found(batch).shares}
+def by_name(batch: BatchRecords) -> dict[str, ParameterImportance]:
+    return {share.parameter: share for share in found(batch).parameters}
 
 
 def randomly(count: int, seed: int, **domains: Sequence[Value]) -> list[dict[str, Value]]:
@@ -75,13 +81,13 @@ def test_the_published_grid_is_told_as_an_analysis_of_variance_would() -> None:
 
     assert list(shares) == ["momentum", "batch_size", "cutout", "max_learning_rate"]
     assert [f"{share.share:.3f}" for share in shares.values()] == ["0.794", "0.122", "0.003", "0.001"]
-    assert [share.by_chance for share in shares.values()] == [False, False, True, True]
+    assert [share.is_significant for share in shares.values()] == [True, True, False, False]
     assert [round(group.mean, 4) for group in shares["momentum"].groups] == [0.9344, 0.8454]
 
 
 def test_what_effects_do_not_explain_is_the_rest() -> None:
     result = found(published())
-    told = [share.share for share in result.shares if share.share is not None]
+    told = [share.share for share in result.parameters if share.share is not None]
 
     assert result.rest == pytest.approx(1 - sum(told))
 
@@ -110,7 +116,7 @@ def test_a_parameter_without_effect_is_seldom_more_than_chance() -> None:
     seen = 0
     for seed in range(100):
         batch = listed(randomly(40, seed, a=[1, 2, 3], b=["x", "y"]), noise(seed))
-        seen += sum(not share.by_chance for share in found(batch).shares)
+        seen += sum(share.is_significant for share in found(batch).parameters)
 
     assert seen <= 20, "of 200"
 
@@ -118,16 +124,16 @@ def test_a_parameter_without_effect_is_seldom_more_than_chance() -> None:
 def test_few_trials_tell_nothing() -> None:
     shares = found(a_grid({"a": [1, 2, 3]}, lambda v: float(str(v["a"]))))
 
-    assert [(share.share, share.untold) for share in shares.shares] == [
-        (None, "3 ok trials are too few: it takes 8")
+    assert [(share.share, share.reason) for share in shares.parameters] == [
+        (None, "3 ok trials are too few, at least 8 are needed")
     ]
     assert shares.rest is None
 
 
 def test_equal_objectives_tell_nothing() -> None:
-    shares = found(a_grid({"a": [1, 2, 3, 4], "b": [1, 2, 3]}, lambda _: 0.5)).shares
+    shares = found(a_grid({"a": [1, 2, 3, 4], "b": [1, 2, 3]}, lambda _: 0.5)).parameters
 
-    assert {share.untold for share in shares} == {"all objectives are equal"}
+    assert {share.reason for share in shares} == {"all values of the objective are equal"}
 
 
 def test_parameters_that_moved_together_have_one_share() -> None:
@@ -135,11 +141,11 @@ def test_parameters_that_moved_together_have_one_share() -> None:
 
     shares = by_name(listed(pairs, lambda v: float(str(v["a"])) + 0.1 * float(str(v["c"]))))
 
-    assert shares["a"].together == ("b",)
+    assert shares["a"].confounded == ("b",)
     assert shares["a"].share == pytest.approx(0.99, abs=0.02)
     assert shares["b"].share is None
-    assert shares["b"].untold == "its values went with those of a"
-    assert shares["c"].together == ()
+    assert shares["b"].reason == "confounded with a"
+    assert shares["c"].confounded == ()
 
 
 def test_a_conditional_parameter_explains_only_where_it_is() -> None:
@@ -169,7 +175,7 @@ def test_the_shares_do_not_depend_on_the_order_of_trials() -> None:
     def score(v: Mapping[str, Value]) -> float:
         return float(str(v["a"])) + float(str(v["b"])) * float(str(v["c"]))
 
-    def rounded(batch: BatchResults) -> dict[str, str]:
+    def rounded(batch: BatchRecords) -> dict[str, str]:
         return {name: f"{share.share:.6f}" for name, share in by_name(batch).items()}
 
     assert rounded(listed(trials, score)) == rounded(listed(reversed(trials), score))
@@ -194,16 +200,18 @@ def test_an_outlier_does_not_decide() -> None:
 
     result = found(batch)
 
-    assert result.spread.beyond == 1
-    assert result.shares[0].parameter == "a"
-    assert (result.shares[0].share or 0) > 0.7
+    assert result.scale.beyond == 1
+    assert result.parameters[0].parameter == "a"
+    assert (result.parameters[0].share or 0) > 0.7
 
 
 def test_backfitting_finds_the_least_squares_of_an_unbalanced_design() -> None:
     # By hand: y = 1 + 2a + 4b, exactly, over cells with unequal counts.
     cells = [(0, 0), (0, 0), (0, 1), (1, 0), (1, 1), (1, 1), (1, 1)]
 
-    result = fit([1.0 + 2 * a + 4 * b for a, b in cells], [[a for a, _ in cells], [b for _, b in cells]])
+    result = fit_additive_model(
+        [1.0 + 2 * a + 4 * b for a, b in cells], [[a for a, _ in cells], [b for _, b in cells]]
+    )
 
     assert result.left == pytest.approx(0, abs=1e-9)
     assert result.explained == pytest.approx((4 * 12 / 7, 16 * 12 / 7), abs=1e-4)
@@ -213,8 +221,8 @@ def test_backfitting_finds_the_least_squares_of_an_unbalanced_design() -> None:
 def test_association_is_none_of_a_grid_and_one_of_twins() -> None:
     cells = list(itertools.product(range(3), range(4)))
 
-    assert association([a for a, _ in cells], [b for _, b in cells]) == 0
-    assert association([a for a, _ in cells], [2 - a for a, _ in cells]) == pytest.approx(1)
+    assert cramers_v([a for a, _ in cells], [b for _, b in cells]) == 0
+    assert cramers_v([a for a, _ in cells], [2 - a for a, _ in cells]) == pytest.approx(1)
 
 
 @pytest.mark.parametrize(
@@ -232,13 +240,77 @@ def test_association_is_none_of_a_grid_and_one_of_twins() -> None:
 def test_a_spread_is_what_tells_trials_apart(
     values: list[float], goal: Goal, stretch: tuple[float, float, bool, int]
 ) -> None:
-    spread = Spread.of(values, goal)
+    spread = ObjectiveScale.of(values, goal)
 
     assert (spread.low, spread.high, spread.log, spread.beyond) == stretch
 
 
 def test_places_on_a_spread_go_there_and_back() -> None:
-    for spread in (Spread.of([1e-3, 1.0], Goal.MINIMIZE), Spread.of([-1e308, 1e308], Goal.MAXIMIZE)):
+    for spread in (
+        ObjectiveScale.of([1e-3, 1.0], Goal.MINIMIZE),
+        ObjectiveScale.of([-1e308, 1e308], Goal.MAXIMIZE),
+    ):
         assert spread.part(spread.low) == 0
         assert spread.part(spread.high) == 1
         assert spread.part(spread.at(0.25)) == pytest.approx(0.25)
+
+
+# Main effects
+
+
+def test_without_shares_the_parameter_with_the_widest_means_is_first() -> None:
+    batch = a_grid(
+        {"small": [0, 1], "large": [3, 1], "same": [5]},
+        lambda values: 0.1 * float(str(values["small"])) + 0.3 * float(str(values["large"])),
+    )
+
+    first, second = found(batch).parameters
+
+    assert (first.parameter, second.parameter) == ("large", "small")
+    assert [(group.first, group.trials) for group in first.groups] == [(1, 2), (3, 2)]
+    assert [group.mean for group in first.groups] == pytest.approx([0.35, 0.95])
+
+
+def test_equal_means_keep_the_order_of_the_spec() -> None:
+    assert list(by_name(a_grid({"z": [0, 1], "a": [0, 1]}, lambda _: 0.5))) == ["z", "a"]
+
+
+def test_values_that_are_not_numbers_keep_the_order_of_the_table() -> None:
+    (optimizer,) = found(a_grid({"optimizer": ["sgd", "adam", True, 1]}, lambda _: 0.5)).parameters
+
+    assert [group.first for group in optimizer.groups] == ["sgd", "adam", True, 1]
+
+
+def test_trials_without_a_result_are_left_out_of_the_means() -> None:
+    batch = a_grid({"a": [0, 1, 2], "b": [0, 1]}, lambda values: None if values["a"] == 2 else 0.5)
+
+    parameters = by_name(batch)
+
+    assert [group.first for group in parameters["a"].groups] == [0, 1]
+    assert [group.trials for group in parameters["b"].groups] == [2, 2]
+
+
+def test_a_trial_without_the_parameter_is_in_none_of_its_groups() -> None:
+    batch = a_grid({"a": [0, 1, 2]}, lambda values: float(str(values["a"])))
+    expected = tuple(
+        replace(row, assignment=MappingProxyType({"x": row.index} if row.index else {}))
+        for row in batch.expected
+    )
+
+    (x,) = found(replace(batch, expected=expected)).parameters
+
+    assert [group.first for group in x.groups] == [1, 2]
+
+
+def test_huge_objectives_have_a_mean() -> None:
+    batch = a_grid({"a": [0, 1], "b": [0, 1]}, lambda values: 1.7e308 if values["a"] else -1.7e308)
+
+    assert [group.mean for group in by_name(batch)["a"].groups] == [-1.7e308, 1.7e308]
+
+
+def test_single_trials_are_not_means() -> None:
+    parameters = by_name(a_grid({"a": [1, 2], "b": [1, 2]}, lambda v: float(str(v["a"]))))
+    (single,) = found(a_grid({"a": [1, 2, 3]}, lambda v: float(str(v["a"])))).parameters
+
+    assert parameters["a"].has_means
+    assert not single.has_means

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, stats  # type: ignore[import-untyped]
 
-from generator.results import inference
-from generator.results.inference import Interval
+from sweepledger.results import inference
+from sweepledger.results.inference import Interval
 
 FINITE = st.floats(-1e6, 1e6)
 

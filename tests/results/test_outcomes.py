@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generator.formats.record import from_line, to_line
-from generator.results import BatchResults, judge, substitutes
-from generator.structs.record import NOTHING, PROCESS, Record, Status
+from sweepledger.formats.record_json import from_line, to_line
+from sweepledger.results.outcomes import BatchRecords, evaluate, substitute_records
+from sweepledger.structs.record import RAN_NOTHING, RAN_PROCESS, Record, Status
 from tests.builders import DATA, TREE, a_lock, a_program, a_record, an_expected_trial
 
 
-def a_batch(*records: Record, trials: int = 1, **lock: Any) -> BatchResults:
+def a_batch(*records: Record, trials: int = 1, **lock: Any) -> BatchRecords:
     expected = tuple(an_expected_trial(index) for index in range(trials))
-    return BatchResults(a_lock(trials=trials, **lock), expected, records)
+    return BatchRecords(a_lock(trials=trials, **lock), expected, records)
 
 
 def failed(**changes: Any) -> Record:
@@ -42,7 +42,7 @@ def diverged(**changes: Any) -> Record:
 
 
 def test_every_row_has_an_outcome_with_its_values_and_the_locks_program() -> None:
-    judged = judge(a_batch(a_record(1), trials=3))
+    judged = evaluate(a_batch(a_record(1), trials=3))
 
     assert [outcome.status for outcome in judged.outcomes] == [Status.MISSING, Status.OK, Status.MISSING]
     assert [outcome.index for outcome in judged.outcomes] == [0, 1, 2]
@@ -62,15 +62,15 @@ def test_every_row_has_an_outcome_with_its_values_and_the_locks_program() -> Non
             (failed(ran="registry/t@sha256:" + "a" * 64),), "a100", "a100", id="an image that failed"
         ),
         pytest.param((a_record(ran="registry/t@sha256:" + "a" * 64),), None, None, id="no pool"),
-        pytest.param((a_record(ran=PROCESS),), "a100", None, id="a process"),
-        pytest.param((failed(ran=NOTHING),), "a100", None, id="a container that never began"),
+        pytest.param((a_record(ran=RAN_PROCESS),), "a100", None, id="a process"),
+        pytest.param((failed(ran=RAN_NOTHING),), "a100", None, id="a container that never began"),
         pytest.param((), "a100", None, id="no record"),
     ],
 )
 def test_the_pool_is_told_of_trials_of_which_an_image_ran(
     records: tuple[Record, ...], pool: str | None, known: str | None
 ) -> None:
-    (outcome,) = judge(a_batch(*records, pool=pool)).outcomes
+    (outcome,) = evaluate(a_batch(*records, pool=pool)).outcomes
 
     assert outcome.node_class == known
 
@@ -105,7 +105,7 @@ def test_the_pool_is_told_of_trials_of_which_an_image_ran(
 )
 def test_of_several_attempts_one_counts(records: tuple[Record, ...], counts: Record) -> None:
     for order in itertools.permutations(records):
-        outcome = judge(a_batch(*order)).outcomes[0]
+        outcome = evaluate(a_batch(*order)).outcomes[0]
 
         assert outcome.record == counts
         assert outcome.attempts == len(records)
@@ -114,7 +114,7 @@ def test_of_several_attempts_one_counts(records: tuple[Record, ...], counts: Rec
 def test_equal_attempts_are_told_apart_by_content_not_by_order() -> None:
     twins = [a_record(uid=uid) for uid in ("a", "b", "c")]
 
-    chosen = [judge(a_batch(*order)).outcomes[0].record for order in itertools.permutations(twins)]
+    chosen = [evaluate(a_batch(*order)).outcomes[0].record for order in itertools.permutations(twins)]
 
     assert len({record.uid for record in chosen if record}) == 1
 
@@ -143,7 +143,7 @@ def test_order_and_duplicates_never_matter(records: list[Record], data: st.DataO
     shuffled = data.draw(st.permutations(records))
     repeated = data.draw(st.lists(st.sampled_from(records), max_size=4)) if records else []
 
-    assert judge(a_batch(*shuffled, *repeated, trials=3)) == judge(a_batch(*records, trials=3))
+    assert evaluate(a_batch(*shuffled, *repeated, trials=3)) == evaluate(a_batch(*records, trials=3))
 
 
 @settings(max_examples=80, deadline=None)
@@ -152,7 +152,7 @@ def test_a_record_more_can_only_improve_a_status(records: list[Record]) -> None:
     order = [Status.OK, Status.DIVERGED, Status.FAILED, Status.MISSING]
     ranks = []
     for number in range(len(records) + 1):
-        judged = judge(a_batch(*records[:number], trials=3))
+        judged = evaluate(a_batch(*records[:number], trials=3))
         ranks.append([order.index(outcome.status) for outcome in judged.outcomes])
 
     for before, after in itertools.pairwise(ranks):
@@ -172,7 +172,7 @@ def test_a_record_more_can_only_improve_a_status(records: list[Record]) -> None:
     ],
 )
 def test_a_failure_is_called_by_what_ended_it(reason: str | None, status: Status) -> None:
-    (outcome,) = judge(a_batch(failed(reason=reason))).outcomes
+    (outcome,) = evaluate(a_batch(failed(reason=reason))).outcomes
 
     assert (outcome.status, outcome.reason) == (status, reason)
     assert outcome.record is not None
@@ -182,20 +182,20 @@ def test_a_failure_is_called_by_what_ended_it(reason: str | None, status: Status
 def test_of_failures_the_earliest_counts_whatever_it_is_called() -> None:
     late = failed(uid="b", reason="oom", attempt=2, finished="2026-01-01T00:00:09Z")
 
-    assert judge(a_batch(late, failed(reason="timeout"))).outcomes[0].status is Status.TIMEOUT
+    assert evaluate(a_batch(late, failed(reason="timeout"))).outcomes[0].status is Status.TIMEOUT
 
 
 def test_a_trial_whose_files_cannot_be_used_has_a_record_of_the_collectors() -> None:
     batch = a_batch(a_record(1), a_record(3, row="0" * 64), trials=5, retries=2)
 
-    made = tuple(substitutes(batch, {0: ("truncated", "foreign"), 1: ("empty",), 2: ("foreign",) * 9}))
+    made = tuple(substitute_records(batch, {0: ("truncated", "foreign"), 1: ("empty",), 2: ("foreign",) * 9}))
 
     assert [(one.index, one.reason, one.attempt) for one in made] == [
         (0, "corrupt", 2),
         (2, "foreign", 3),
         (3, "foreign", 1),
     ]
-    outcomes = judge(replace(batch, records=(*batch.records, *made))).outcomes
+    outcomes = evaluate(replace(batch, records=(*batch.records, *made))).outcomes
     assert [(one.status, one.reason, one.record) for one in outcomes] == [
         (Status.CORRUPT, "foreign truncated", None),
         (Status.OK, None, a_record(1)),
@@ -206,18 +206,18 @@ def test_a_trial_whose_files_cannot_be_used_has_a_record_of_the_collectors() -> 
 
 
 def test_a_substitute_is_read_back_from_git_and_gives_way_to_a_record() -> None:
-    (made,) = substitutes(a_batch(), {0: ("wrong-type:metrics",)})
+    (made,) = substitute_records(a_batch(), {0: ("wrong-type:metrics",)})
 
     assert from_line(to_line(made)) == made
-    assert judge(a_batch(made)).outcomes[0].reason == "wrong-type:metrics"
+    assert evaluate(a_batch(made)).outcomes[0].reason == "wrong-type:metrics"
     for real in (a_record(), failed()):
-        assert judge(a_batch(made, real)).outcomes[0].record == real
+        assert evaluate(a_batch(made, real)).outcomes[0].record == real
 
 
 def test_a_trial_that_calls_itself_corrupt_chooses_no_words_of_the_summary() -> None:
     forged = failed(reason="corrupt", details={"passed_over": {"=cmd|'/C calc'!A0": 1, "empty\n": 1}})
 
-    (outcome,) = judge(a_batch(forged)).outcomes
+    (outcome,) = evaluate(a_batch(forged)).outcomes
 
     assert (outcome.status, outcome.reason) == (Status.CORRUPT, "corrupt")
 
@@ -237,7 +237,7 @@ def test_a_trial_that_calls_itself_corrupt_chooses_no_words_of_the_summary() -> 
 def test_a_foreign_record_is_counted_and_never_used(changes: dict[str, Any]) -> None:
     foreign = replace(a_record(0), **changes)
 
-    judged = judge(a_batch(foreign, foreign, trials=2))
+    judged = evaluate(a_batch(foreign, foreign, trials=2))
 
     assert judged.foreign == 1
     assert {outcome.status for outcome in judged.outcomes} == {Status.MISSING}
@@ -245,21 +245,21 @@ def test_a_foreign_record_is_counted_and_never_used(changes: dict[str, Any]) -> 
 
 
 def test_a_program_without_data_has_records_without() -> None:
-    judged = judge(a_batch(a_record(data=None), program=a_program(data=None)))
+    judged = evaluate(a_batch(a_record(data=None), program=a_program(data=None)))
 
     assert judged.foreign == 0
     assert judged.outcomes[0].data is None
 
 
 def test_ok_without_the_metric_is_a_failure() -> None:
-    outcome = judge(a_batch(a_record(metrics={"Test_Accuracy": 0.9}))).outcomes[0]
+    outcome = evaluate(a_batch(a_record(metrics={"Test_Accuracy": 0.9}))).outcomes[0]
 
     assert (outcome.status, outcome.reason) == (Status.FAILED, "metric-missing")
     assert outcome.metric("test_accuracy") is None
 
 
 def test_ok_with_a_metric_that_is_not_finite_diverged() -> None:
-    outcome = judge(a_batch(a_record(metrics={"test_accuracy": None}))).outcomes[0]
+    outcome = evaluate(a_batch(a_record(metrics={"test_accuracy": None}))).outcomes[0]
 
     assert (outcome.status, outcome.reason) == (Status.DIVERGED, "metric-not-finite")
 
@@ -267,7 +267,7 @@ def test_ok_with_a_metric_that_is_not_finite_diverged() -> None:
 def test_a_true_ok_beats_one_without_the_metric() -> None:
     hollow = a_record(metrics={}, uid="hollow", finished="2025-01-01T00:00:00Z")
 
-    outcome = judge(a_batch(hollow, a_record())).outcomes[0]
+    outcome = evaluate(a_batch(hollow, a_record())).outcomes[0]
 
     assert (outcome.status, outcome.record) == (Status.OK, a_record())
 
@@ -275,7 +275,7 @@ def test_a_true_ok_beats_one_without_the_metric() -> None:
 def test_attempts_are_listed_in_the_order_of_time() -> None:
     first, second = failed(attempt=1, uid="z"), a_record(attempt=2, uid="a")
 
-    judged = judge(a_batch(second, first))
+    judged = evaluate(a_batch(second, first))
 
     assert [attempt.record for attempt in judged.attempts[0]] == [first, second]
 
@@ -293,7 +293,7 @@ def test_attempts_without_a_record_are_counted_by_what_later_ones_say(
 ) -> None:
     records = [failed(attempt=number, uid=f"uid-{place}") for place, number in enumerate(numbers)]
 
-    (outcome,) = judge(a_batch(*records, retries=2)).outcomes
+    (outcome,) = evaluate(a_batch(*records, retries=2)).outcomes
 
     assert outcome.attempts == counted
 
@@ -317,12 +317,12 @@ def test_attempts_without_a_record_are_counted_by_what_later_ones_say(
 def test_in_a_cancelled_batch_what_came_to_its_own_end_keeps_it(
     records: tuple[Record, ...], status: Status, reason: str | None
 ) -> None:
-    (outcome,) = judge(replace(a_batch(*records), is_cancelled=True)).outcomes
+    (outcome,) = evaluate(replace(a_batch(*records), is_cancelled=True)).outcomes
 
     assert (outcome.status, outcome.reason) == (status, reason)
 
 
 def test_a_command_that_was_ended_otherwise_has_failed() -> None:
-    (outcome,) = judge(a_batch(failed(reason="signal-15"))).outcomes
+    (outcome,) = evaluate(a_batch(failed(reason="signal-15"))).outcomes
 
     assert outcome.status is Status.FAILED

@@ -6,14 +6,15 @@ from types import MappingProxyType
 
 from markdown_it import MarkdownIt
 
-from generator.results import BatchResults, summarise
-from generator.results.report import report_files
-from generator.structs.values import Value
+from sweepledger.results.outcomes import BatchRecords
+from sweepledger.results.summary import summarise
+from sweepledger.results.tree import report_files
+from sweepledger.structs.values import Value
 from tests.builders import a_grid, a_record, an_expected_trial
 from tests.results.drawings import drawn, marks, paths, words
 
 
-def replicated(results: Mapping[Value, Sequence[float]]) -> BatchResults:
+def replicated(results: Mapping[Value, Sequence[float]]) -> BatchRecords:
     """A batch of a trial for each result, by the value of its only parameter."""
     batch = a_grid({"a": [0]}, lambda _: 0.0)
     listed = [
@@ -27,42 +28,50 @@ def replicated(results: Mapping[Value, Sequence[float]]) -> BatchResults:
         a_record(index, metrics=MappingProxyType({"test_accuracy": result}))
         for index, (_, _, result) in enumerate(listed)
     )
-    return BatchResults(replace(batch.lock, trials=len(listed)), expected, records)
+    return BatchRecords(replace(batch.lock, trials=len(listed)), expected, records)
 
 
 CLEAR = replicated({"x": [0.9, 0.91, 0.92], "y": [0.5, 0.51, 0.52]})
 OVERLAP = replicated({"x": [0.9, 0.91, 0.92], "y": [0.89, 0.91, 0.91]})
 
 
-def written(batch: BatchResults) -> str:
+def written(batch: BatchRecords) -> str:
     return report_files(summarise([batch], description="", asked=lambda *_: True))["README.md"]
 
 
 def test_the_best_mean_is_told_with_its_interval_and_with_the_next_one() -> None:
     assert (
-        "The best mean `test_accuracy` is **0.91** (95 % interval 0.885 to 0.935, 3 trials) with `a` `x`;"
-        " the interval of the next best, 0.485 to 0.535, lies clear of it.\n"
+        "The best mean `test_accuracy` is **0.91** (95 % interval 0.885 to 0.935, 3 trials) with `a` `x`."
+        " The interval of the second best, 0.485 to 0.535, does not overlap it.\n"
     ) in written(CLEAR)
 
 
+def test_a_mean_has_the_same_digits_in_the_answer_and_in_the_table() -> None:
+    text = written(replicated({"x": [0.9, 0.92], "y": [0.5, 0.500002], "z": [0.1, 0.2, 0.3]}))
+
+    (row,) = [line for line in text.splitlines() if line.startswith("| 1 | ")]
+    mean, interval = (cell.strip() for cell in row.split("|")[2:4])
+    assert f"is **{mean}** (95 % interval {interval}, 2 trials)" in text
+
+
 def test_how_much_the_best_owes_to_luck_is_told() -> None:
-    assert "picked as the best, it looks better than it is by up to " in written(CLEAR)
+    assert "looks better than it is, because it was selected: by " in written(CLEAR)
 
 
 def test_where_intervals_overlap_there_is_no_winner_and_the_best_are_listed() -> None:
     text = written(OVERLAP)
 
-    assert "There is no winner: the 95 % intervals of the best two means" in text
+    assert "There is no best configuration: the 95 % intervals of the best two means" in text
     assert "## Best" not in text
     assert "sweep reproduce" not in text
-    assert "## Top 2 of 2 assignments" in text
+    assert "## Top 2 of 2 configurations" in text
     assert "| 1 | 0.91 | 0.885 to 0.935 | 3 | `x` | `t00000000000` |" in text
 
 
 def test_the_assignments_are_a_table() -> None:
     html = MarkdownIt("commonmark").enable("table").render(written(OVERLAP))
 
-    table = html.split("Top 2 of 2 assignments</h2>")[1].split("</table>")[0]
+    table = html.split("Top 2 of 2 configurations</h2>")[1].split("</table>")[0]
     assert table.count("<tr>") == 3
     assert table.count("<th ") + table.count("<th>") == table.count("<td") / 2 == 6
 

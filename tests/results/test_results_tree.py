@@ -5,16 +5,19 @@ import json
 import time
 from dataclasses import replace
 
-from generator.formats import record, summary
-from generator.results import BatchResults, records_path, result_files, results_folder, summarise
-from generator.structs.record import Record, Status
-from generator.structs.values import Value, bytes_digest
+from sweepledger.formats import record_json, summary_csv
+from sweepledger.results.outcomes import BatchRecords
+from sweepledger.results.paths import records_path, results_folder
+from sweepledger.results.summary import summarise
+from sweepledger.results.tree import result_files
+from sweepledger.structs.record import Record, Status
+from sweepledger.structs.values import Value, bytes_digest
 from tests.builders import DATA, TREE, a_grid, a_lock, a_program, a_record, an_expected_trial
 
 NAME = "mnist-grid-b1-3f9a1c2e"
 
 
-def files(*batches: BatchResults) -> dict[str, str]:
+def files(*batches: BatchRecords) -> dict[str, str]:
     made = result_files(summarise(batches, description="Why?"))
     return {path: content.decode() for path, content in made}
 
@@ -43,7 +46,7 @@ def test_a_batch_without_records_has_an_empty_file_and_all_its_rows() -> None:
     made = files(a_grid({"a": [1, 2]}, lambda _: None))
 
     assert made[records_path(NAME)] == ""
-    assert [row.status for row in summary.read(made["summary.csv"]).rows] == ["missing", "missing"]
+    assert [row.status for row in summary_csv.read(made["summary.csv"]).rows] == ["missing", "missing"]
 
 
 def test_the_files_are_rebuilt_from_the_records_in_git() -> None:
@@ -51,7 +54,7 @@ def test_the_files_are_rebuilt_from_the_records_in_git() -> None:
     stray = a_record(0, row="0" * 64)
     first = files(replace(batch, records=(*reversed(batch.records), stray, *batch.records)))
 
-    kept = record.read_lines(first[records_path(NAME)])
+    kept = record_json.read_lines(first[records_path(NAME)])
     rebuilt = files(replace(batch, records=tuple(each for each in kept if isinstance(each, Record))))
 
     assert rebuilt == first
@@ -61,7 +64,7 @@ def test_the_files_are_rebuilt_from_the_records_in_git() -> None:
 def test_provenance_is_exactly_this() -> None:
     expected = (an_expected_trial(0), an_expected_trial(1))
     failed = a_record(0, uid="first", status="failed", metrics={}, details={})
-    batch = BatchResults(a_lock(), expected, (a_record(0, attempt=2), failed))
+    batch = BatchRecords(a_lock(), expected, (a_record(0, attempt=2), failed))
 
     made = result_files(
         summarise(
@@ -138,6 +141,7 @@ def test_provenance_is_exactly_this() -> None:
         "inputs_digest": "sha256:" + hashlib.sha256(inputs.encode()).hexdigest(),
         "generated": "by `sweep collect` from git alone; do not edit",
         "metric": {"goal": "maximize", "name": "test_accuracy"},
+        "report": 2,
         "sweep": "mnist-grid",
         "version": 1,
     }
@@ -151,10 +155,10 @@ def test_ten_thousand_records_take_less_than_three_seconds() -> None:
         "c": [f"name {number}" for number in range(10)],
     }
     batch = a_grid(parameters, lambda v: float(str(v["a"])) / 7)
-    contents = [record.to_line(each).encode() for each in batch.records]
+    contents = [record_json.to_line(each).encode() for each in batch.records]
 
     before = time.process_time()
-    found = tuple(each for each in map(record.read, contents) if isinstance(each, Record))
+    found = tuple(each for each in map(record_json.read, contents) if isinstance(each, Record))
     result_files(summarise([replace(batch, records=found)], description="Why?"))
     spent = time.process_time() - before
 

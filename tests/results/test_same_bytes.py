@@ -8,10 +8,13 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generator.formats import record
-from generator.results import BatchResults, records_path, result_files, substitutes, summarise
-from generator.structs.record import ExpectedTrial, Record, Status
-from generator.structs.tree import FileTree
+from sweepledger.formats import record_json
+from sweepledger.results.outcomes import BatchRecords, substitute_records
+from sweepledger.results.paths import records_path
+from sweepledger.results.summary import summarise
+from sweepledger.results.tree import result_files
+from sweepledger.structs.file_tree import FileTree
+from sweepledger.structs.record import ExpectedTrial, Record, Status
 from tests.builders import a_lock, a_program, a_record, an_expected_trial
 
 NAMES = ("mnist-grid-b1-3f9a1c2e", "mnist-grid-b2-00000000")
@@ -47,15 +50,15 @@ def a_reading(draw: st.DrawFn, name: str) -> Record:
 READINGS = st.tuples(*(st.lists(a_reading(name), max_size=8) for name in NAMES))
 
 
-def batches(readings: Iterable[Iterable[Record]]) -> list[BatchResults]:
+def batches(readings: Iterable[Iterable[Record]]) -> list[BatchRecords]:
     made = []
     for number, (name, records) in enumerate(zip(NAMES, readings, strict=True), start=1):
         lock = a_lock(name=name, number=number, trials=ROWS, retries=1, program=PROGRAMS[number % 2])
-        made.append(BatchResults(lock, tuple(map(expected, range(ROWS))), tuple(records)))
+        made.append(BatchRecords(lock, tuple(map(expected, range(ROWS))), tuple(records)))
     return made
 
 
-def files(found: Iterable[BatchResults]) -> FileTree:
+def files(found: Iterable[BatchRecords]) -> FileTree:
     def asked(assignment: Mapping[str, Any], _: int) -> bool:
         return bool(assignment["learning_rate"] != 1)
 
@@ -65,7 +68,7 @@ def files(found: Iterable[BatchResults]) -> FileTree:
 def kept(tree: FileTree) -> list[list[Record]]:
     """Read the records back, as the next collector does."""
     return [
-        [one for one in record.read_lines(tree[records_path(name)].decode()) if isinstance(one, Record)]
+        [one for one in record_json.read_lines(tree[records_path(name)].decode()) if isinstance(one, Record)]
         for name in NAMES
     ]
 
@@ -108,7 +111,10 @@ def test_what_was_written_is_worked_out_again_from_what_was_written(
     readings: tuple[list[Record], ...],
 ) -> None:
     with_ours = [
-        replace(one, records=(*one.records, *substitutes(one, {0: ("truncated",), 2: ("foreign", "empty")})))
+        replace(
+            one,
+            records=(*one.records, *substitute_records(one, {0: ("truncated",), 2: ("foreign", "empty")})),
+        )
         for one in batches(readings)
     ]
     first = files(with_ours)

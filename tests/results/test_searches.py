@@ -5,11 +5,12 @@ from types import MappingProxyType
 
 import pytest
 
-from generator.formats import summary as summary_csv
-from generator.results import BatchResults, result_files, summarise
-from generator.results.early import Early, ended_early
-from generator.results.report import report_files
-from generator.structs.sweep import Goal, Metric
+from sweepledger.formats import summary_csv
+from sweepledger.results.early_stopping import EarlyStopping, early_stopping
+from sweepledger.results.outcomes import BatchRecords
+from sweepledger.results.summary import summarise
+from sweepledger.results.tree import report_files, result_files
+from sweepledger.structs.metric import Goal, Metric
 from tests.results.drawings import drawn, marks, paths, words
 from tests.results.searched import a_search, ended, with_curves
 from tests.results.test_readme_of_replicates import CLEAR, replicated
@@ -17,12 +18,12 @@ from tests.results.test_readme_of_replicates import CLEAR, replicated
 LONG = with_curves([[0.1, 0.2, 0.3, 0.4]] * 3 + [[0.1, 0.1]] * 3)
 
 
-def readme(*batches: BatchResults) -> str:
+def readme(*batches: BatchRecords) -> str:
     return report_files(summarise(batches, description="", asked=lambda *_: True))["README.md"]
 
 
-def early(batch: BatchResults) -> Early | None:
-    return ended_early(summarise([batch], description="").outcomes)
+def early(batch: BatchRecords) -> EarlyStopping | None:
+    return early_stopping(summarise([batch], description="").outcomes)
 
 
 # ------------------------------------------------------------------------------------------------ ended early
@@ -31,19 +32,19 @@ def early(batch: BatchResults) -> Early | None:
 def test_what_was_saved_is_what_whole_trials_took_at_the_own_pace_of_each() -> None:
     found = early(ended(LONG, {3: "median", 4: "median", 5: "target"}))
 
-    assert found == Early({"median": 2, "target": 1}, whole=4, steps=6, seconds=6.0)
+    assert found == EarlyStopping({"median": 2, "target": 1}, whole=4, steps=6, seconds=6.0)
 
 
 def test_without_a_whole_trial_nobody_can_say_what_was_saved() -> None:
     found = early(ended(LONG, dict.fromkeys(range(6), "hyperband")))
 
-    assert found == Early({"hyperband": 6}, whole=None, steps=0, seconds=0.0)
-    assert "cannot be told" in readme(ended(LONG, dict.fromkeys(range(6), "hyperband")))
+    assert found == EarlyStopping({"hyperband": 6}, whole=None, steps=0, seconds=0.0)
+    assert "saved is unknown" in readme(ended(LONG, dict.fromkeys(range(6), "hyperband")))
 
 
 def test_where_nothing_was_ended_nothing_is_said() -> None:
     assert early(LONG) is None
-    assert "Ended early" not in readme(LONG)
+    assert "Early stopping" not in readme(LONG)
 
 
 @pytest.mark.parametrize("told", ["x", {"rule": []}, {"rule": "median"}, {"rule": "<b>"}, {}, None, 7])
@@ -56,9 +57,9 @@ def test_what_a_trial_writes_into_its_details_is_no_rule(told: object) -> None:
 def test_the_readme_says_how_many_were_ended_and_that_it_is_an_estimate() -> None:
     text = readme(ended(LONG, {3: "median", 4: "median", 5: "target"}))
 
-    assert "- 2 trials by the rule `median`\n- 1 trial by the rule `target`\n" in text
-    assert "6 steps and 6.0 s more: an estimate, as nobody ran them.\n" in text
-    assert "Nothing: every trial ended well.\n" in text
+    assert "- 2 trials stopped by the rule `median`\n- 1 trial stopped by the rule `target`\n" in text
+    assert "6 more steps and 6.0 s. This is an estimate.\n" in text
+    assert "None: every trial ended ok or was stopped early.\n" in text
     assert "4 ok, 2 pruned, 0 diverged" in text.replace("0 diverged, 2 pruned", "2 pruned, 0 diverged")
 
 
@@ -77,7 +78,7 @@ def test_a_pruned_trial_never_wins() -> None:
 
 def test_the_readme_says_what_each_round_cost_found_and_kept() -> None:
     assert (
-        "| round | by | trials | ok | pruned | computing | best `test_accuracy` | gone on from |\n"
+        "| round | sampler | trials | ok | pruned | computing time | best `test_accuracy` | continued |\n"
         "|---:|---|---:|---:|---:|---:|---:|---:|\n"
         "| 1 | optuna 5.0.0 | 6 | 6 | 0 | 18.0 s | **0.6** | 2 |\n"
         "| 2 | optuna 5.0.0 | 2 | 2 | 0 | 18.0 s | 0.6 | 0 |\n"
@@ -87,12 +88,12 @@ def test_the_readme_says_what_each_round_cost_found_and_kept() -> None:
 def test_a_search_without_parents_has_no_column_of_them_and_another_sweep_no_rounds() -> None:
     first, _ = a_search()
 
-    assert "gone on from" not in readme(first)
+    assert "continued" not in readme(first)
     assert "| 1 | optuna 5.0.0 | 6 | 6 | 0 | 18.0 s | **0.6** |\n" in readme(first)
     assert "Rounds" not in readme(LONG)
 
 
-def with_epochs(batch: BatchResults, epochs: list[int]) -> BatchResults:
+def with_epochs(batch: BatchRecords, epochs: list[int]) -> BatchRecords:
     """Say what each trial got."""
     trials = [
         replace(one, assignment=MappingProxyType({**one.assignment, "epochs": amount}))
@@ -115,7 +116,7 @@ def test_where_a_round_is_a_rung_it_says_what_each_trial_of_it_got() -> None:
     text = of_rungs([1] * 6, [3] * 2)
 
     assert (
-        "| round | by | `epochs` | trials | ok | pruned | computing | best `test_accuracy` | gone on from |\n"
+        "| round | sampler | `epochs` | trials | ok | pruned | computing time | best `test_accuracy` | continued |\n"
         "|---:|---|---:|---:|---:|---:|---:|---:|---:|\n"
         "| 1 | optuna 5.0.0 | 1 | 6 | 6 | 0 | 18.0 s | **0.6** | 2 |\n"
         "| 2 | optuna 5.0.0 | 3 | 2 | 2 | 0 | 18.0 s | 0.6 | 0 |\n"
@@ -129,7 +130,7 @@ def test_where_a_round_has_several_rungs_each_is_told_of_over_all_rounds() -> No
     assert "| 1 | optuna 5.0.0 | 1, 3 | 6 | 6 | 0 | 18.0 s | **0.6** | 2 |\n" in text
     assert (
         "### Rungs\n\n"
-        "| `epochs` | trials | ok | pruned | computing | best `test_accuracy` | gone on from |\n"
+        "| `epochs` | trials | ok | pruned | computing time | best `test_accuracy` | continued |\n"
         "|---:|---:|---:|---:|---:|---:|---:|\n"
         "| 1 | 4 | 4 | 0 | 12.0 s | 0.4 | 0 |\n"
         "| 3 | 3 | 3 | 0 | 15.0 s | 0.6 | 2 |\n"
@@ -167,7 +168,7 @@ def test_a_trial_that_was_ended_early_ends_in_a_cross() -> None:
     root = drawn("curves", ended(LONG, {3: "median"}))
 
     assert len(paths(root, "cross")) == 2, "one is the legend's"
-    assert "ended early" in words(root)
+    assert "stopped early" in words(root)
 
 
 def test_points_that_are_not_finite_leave_no_line_and_one_point_is_no_curve() -> None:
@@ -206,7 +207,7 @@ def test_the_best_so_far_over_what_was_spent_is_a_searchs_alone() -> None:
     root = drawn("spent", *a_search())
 
     assert len(marks(root, "trial")) == 8
-    assert "minutes of computing, all trials together" in words(root)
+    assert "minutes of computing time, all trials together" in words(root)
     assert [path for path in paths(root, "record") if path.count("L") == 5]
     assert "figures/spent.svg" not in report_files(summarise([LONG], description=""))
 
@@ -215,4 +216,4 @@ def test_figures_of_a_wide_replicated_sweep_name_only_what_varies() -> None:
     many = replicated({f"a very long value {number} of many": [number, number + 1] for number in range(40)})
     root = drawn("intervals", many)
 
-    assert "The best 24 of 40 assignments." in words(root)
+    assert "The best 24 of 40 configurations." in words(root)

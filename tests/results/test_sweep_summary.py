@@ -1,27 +1,27 @@
-"""Counts, winner, top and main effects of a sweep (catalogue R9, R11)."""
+"""Counts, best trial and top of a sweep (catalogue R9, R11)."""
 
-import math
 import random
 from dataclasses import replace
-from types import MappingProxyType
 
 import pytest
 
-from generator.results import BatchResults, Summary, summarise
-from generator.structs.program import Code
-from generator.structs.record import Status
-from generator.structs.sweep import Goal, Metric
+from sweepledger.results.importance import importance
+from sweepledger.results.outcomes import BatchRecords
+from sweepledger.results.summary import Summary, summarise
+from sweepledger.structs.metric import Goal, Metric
+from sweepledger.structs.program import Code
+from sweepledger.structs.record import Status
 from tests.builders import a_grid, a_program, a_record
 
 LATER = {"number": 2, "name": "mnist-grid-b2-00000000"}
 NEW_CODE = a_program(code=Code("trainer", "beef" * 10))
 
 
-def of(*batches: BatchResults) -> Summary:
+def of(*batches: BatchRecords) -> Summary:
     return summarise(batches, description="Why?")
 
 
-def scores(*values: float | None, **lock: object) -> BatchResults:
+def scores(*values: float | None, **lock: object) -> BatchRecords:
     """Trials 0, 1, 2 … with these objectives."""
     numbered = dict(enumerate(values))
     return a_grid(
@@ -62,7 +62,7 @@ def test_equal_objectives_are_ranked_by_trial_id() -> None:
 def test_without_an_ok_trial_there_is_no_winner_and_that_is_said() -> None:
     summary = of(scores(None, None))
 
-    assert (summary.winner, summary.best, summary.top, summary.effects) == (None, None, (), ())
+    assert (summary.winner, summary.best, summary.top) == (None, None, ())
 
 
 def test_the_top_is_ten_best_first() -> None:
@@ -90,7 +90,7 @@ def test_only_the_newest_program_may_win() -> None:
 
     assert summary.best == 0.6
     assert len(summary.top) == 2
-    assert [level.mean for level in summary.effects[0].levels] == [0.5, 0.6]
+    assert [group.mean for group in importance(summary).parameters[0].groups] == [0.5, 0.6]
     assert summary.counts[Status.OK] == 4
     assert [summary.is_current(outcome) for outcome in summary.outcomes] == [False, False, True, True]
 
@@ -126,62 +126,6 @@ def test_a_retry_that_fails_too_takes_nothing_away() -> None:
     good, retry = scores(0.5), scores(None, **LATER)
 
     assert [outcome.batch for outcome in of(good, retry).outcomes] == [good.lock.name]
-
-
-def test_main_effects_are_means_by_value_the_widest_range_first() -> None:
-    batch = a_grid(
-        {"small": [0, 1], "large": [3, 1], "same": [5]},
-        lambda values: 0.1 * float(str(values["small"])) + 0.3 * float(str(values["large"])),
-    )
-
-    first, second = of(batch).effects
-
-    assert (first.parameter, second.parameter) == ("large", "small")
-    assert [(level.value, level.count) for level in first.levels] == [(1, 2), (3, 2)]
-    assert [level.mean for level in first.levels] == pytest.approx([0.35, 0.95])
-    assert first.range == pytest.approx(0.6)
-
-
-def test_equal_ranges_keep_the_order_of_the_spec() -> None:
-    effects = of(a_grid({"z": [0, 1], "a": [0, 1]}, lambda _: 0.5)).effects
-
-    assert [effect.parameter for effect in effects] == ["z", "a"]
-
-
-def test_values_that_are_no_numbers_keep_the_order_of_the_table() -> None:
-    effect = of(a_grid({"optimizer": ["sgd", "adam", True, 1]}, lambda _: 0.5)).effects[0]
-
-    assert [level.value for level in effect.levels] == ["sgd", "adam", True, 1]
-
-
-def test_trials_without_a_result_are_left_out_of_the_means() -> None:
-    batch = a_grid({"a": [0, 1, 2], "b": [0, 1]}, lambda values: None if values["a"] == 2 else 0.5)
-
-    levels = {effect.parameter: effect.levels for effect in of(batch).effects}
-
-    assert [level.value for level in levels["a"]] == [0, 1]
-    assert [level.count for level in levels["b"]] == [2, 2]
-
-
-def test_absent_parameters_have_no_value() -> None:
-    batch = scores(0.5, 0.6, 0.7)
-    expected = tuple(
-        replace(row, assignment=MappingProxyType({"x": row.index} if row.index else {}))
-        for row in batch.expected
-    )
-
-    effect = of(replace(batch, expected=expected)).effects[0]
-
-    assert [level.value for level in effect.levels] == [1, 2]
-
-
-def test_huge_objectives_have_a_mean() -> None:
-    batch = a_grid({"a": [0, 1], "b": [0, 1]}, lambda values: 1.7e308 if values["a"] else -1.7e308)
-
-    effects = {effect.parameter: effect for effect in of(batch).effects}
-
-    assert [level.mean for level in effects["a"].levels] == [-1.7e308, 1.7e308]
-    assert math.isinf(effects["a"].range)
 
 
 def test_means_do_not_depend_on_the_order_of_records() -> None:

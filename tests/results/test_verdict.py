@@ -7,13 +7,16 @@ from typing import Any
 
 import pytest
 
-from generator.formats.replicates import COLUMNS
-from generator.results import BatchResults, Summary, commit_message, result_files, summarise
-from generator.results.verdict import Verdict
-from generator.structs.program import Code
-from generator.structs.record import Status
-from generator.structs.sweep import Goal, Metric
-from generator.structs.values import Value, digest
+from sweepledger.formats.summary_csv import REPLICATES_COLUMNS
+from sweepledger.results.commit_message import commit_message
+from sweepledger.results.outcomes import BatchRecords
+from sweepledger.results.summary import Summary, summarise
+from sweepledger.results.tree import result_files
+from sweepledger.results.verdict import Verdict
+from sweepledger.structs.metric import Goal, Metric
+from sweepledger.structs.program import Code
+from sweepledger.structs.record import Status
+from sweepledger.structs.values import Value, digest
 from tests.builders import a_grid, a_lock, a_program, a_record, an_expected_trial
 
 LATER = {"number": 2, "name": "mnist-grid-b2-00000000"}
@@ -24,18 +27,18 @@ def everything(_: Mapping[str, Any], __: int) -> bool:
     return True
 
 
-def of(*batches: BatchResults, asked: Any = everything) -> Summary:
+def of(*batches: BatchRecords, asked: Any = everything) -> Summary:
     return summarise(batches, description="Why?", asked=asked)
 
 
-def scores(*values: float | None, **lock: object) -> BatchResults:
+def scores(*values: float | None, **lock: object) -> BatchRecords:
     numbered = dict(enumerate(values))
     return a_grid(
         {"number": list(numbered)}, lambda assignment: numbered[int(str(assignment["number"]))], **lock
     )
 
 
-def replicates(*samples: Sequence[float | None], **lock: Any) -> BatchResults:
+def replicates(*samples: Sequence[float | None], **lock: Any) -> BatchRecords:
     """Assignments 0, 1, 2 … with these objectives of replicates; None is a missing trial."""
     held = a_lock(**lock)
     listed = [
@@ -58,7 +61,7 @@ def replicates(*samples: Sequence[float | None], **lock: Any) -> BatchResults:
         for index, (_, replicate, value) in enumerate(listed)
         if value is not None
     )
-    return BatchResults(replace(held, trials=len(expected)), expected, records)
+    return BatchRecords(replace(held, trials=len(expected)), expected, records)
 
 
 def test_with_one_trial_an_assignment_the_best_wins_and_ties_go_to_the_id() -> None:
@@ -66,7 +69,7 @@ def test_with_one_trial_an_assignment_the_best_wins_and_ties_go_to_the_id() -> N
 
     assert summary.verdict is Verdict.BEST
     assert summary.winner is summary.outcomes[1]
-    assert summary.reason == "the best test_accuracy of 3 trial(s) that ended ok, one an assignment"
+    assert summary.reason == "the best test_accuracy of 3 trials, one per configuration"
     assert (summary.interval, summary.optimism, summary.replicated) == (None, None, ())
 
 
@@ -74,7 +77,7 @@ def test_without_a_result_there_is_no_winner_and_the_verdict_says_why() -> None:
     summary = of(scores(None, None))
 
     assert (summary.verdict, summary.winner, summary.best) == (Verdict.NOTHING_OK, None, None)
-    assert summary.reason == "none of 2 trial(s) of the newest program ended ok with a finite test_accuracy"
+    assert summary.reason == "no trial of the newest program ended ok with a finite test_accuracy (0 of 2)"
 
 
 def test_what_the_spec_no_longer_asks_for_never_wins_and_is_told() -> None:
@@ -85,8 +88,8 @@ def test_what_the_spec_no_longer_asks_for_never_wins_and_is_told() -> None:
     assert [outcome.index for outcome in summary.top] == [2, 0]
     (told,) = summary.warnings
     assert told == (
-        "trial t00000000001 (test_accuracy 0.9) is better than all that may win, "
-        "but today's spec does not ask for it"
+        "trial t00000000001 (test_accuracy 0.9) is better than all ranked trials, "
+        "but the current spec does not contain it"
     )
 
 
@@ -96,7 +99,7 @@ def test_where_nobody_knows_the_spec_everybody_may_win_and_it_is_told() -> None:
     assert {outcome.in_spec for outcome in summary.outcomes} == {None}
     assert summary.best == 0.9
     assert summary.warnings == (
-        "today's spec cannot be read or expanded: nobody can say which trials it still asks for",
+        "the current spec cannot be read or expanded, so trials that it no longer contains may be ranked",
     )
 
 
@@ -110,7 +113,7 @@ def test_a_better_trial_of_an_earlier_program_is_told(goal: Goal, old: float, *,
     summary = of(scores(old, metric=metric), scores(0.5, program=NEW_CODE, metric=metric, **LATER))
 
     assert summary.best == 0.5
-    than = "is better than all that may win, but it ran an earlier program"
+    than = "is better than all ranked trials, but it ran an earlier program"
     told = f"trial t00000000000 (test_accuracy {old}) {than}"
     assert summary.warnings == ((told,) if is_told else ())
 
@@ -124,8 +127,8 @@ def test_processes_and_containers_are_ranked_together_with_a_warning() -> None:
     assert of(mixed).best == 0.7
     (told,) = of(mixed).warnings
     assert told == (
-        "2 of the ranked trials ran as processes of `sweep local` and 1 in containers: "
-        "they may differ for that alone"
+        "2 of the ranked trials ran as processes of `sweep local` and 1 in containers, "
+        "which alone can make results differ"
     )
 
 
@@ -139,8 +142,8 @@ def test_trials_of_which_only_unusable_records_are_left_are_told() -> None:
     summary = of(replace(batch, records=(*batch.records, *made)))
 
     assert summary.warnings == (
-        "of 1 trial(s) nothing is known: the records in their place cannot be read",
-        "of 1 trial(s) nothing is known: the records in their place are not its own",
+        "1 trial left only records that cannot be read",
+        "1 trial left only records of other trials",
     )
 
 
@@ -161,7 +164,7 @@ def test_overlapping_intervals_leave_no_winner_and_the_numbers_are_told() -> Non
     assert (summary.verdict, summary.winner, summary.best) == (Verdict.OVERLAP, None, None)
     assert summary.reason == (
         "the 95 % intervals of the best two means of test_accuracy overlap: 0.792938 to 1.04706 "
-        "over 2 trials, and the next, 0.782938 to 1.03706 over 2"
+        "over 2 trials and 0.782938 to 1.03706 over 2"
     )
     assert summary.optimism == pytest.approx(0.0141421356 / 2**0.5 * 0.5641895835)
     assert "no winner" in commit_message(summary, recorded=[])
@@ -185,7 +188,8 @@ def test_a_single_result_has_no_interval_and_so_nobody_wins_over_it() -> None:
 
     assert (summary.verdict, summary.winner) == (Verdict.TOO_FEW, None)
     assert (
-        summary.reason == "the best two assignments have 1 and 2 result(s), and an interval takes two of each"
+        summary.reason
+        == "the best two configurations have 1 and 2 results, and an interval needs two of each"
     )
 
 
@@ -232,7 +236,7 @@ def test_replicates_have_a_table_best_first() -> None:
     files = dict(result_files(of(batch, asked=lambda assignment, _: assignment["number"] != 4)))
 
     assert files["replicates.csv"].decode() == (
-        f"params.number,{','.join(COLUMNS)}\n"
+        f"params.number,{','.join(REPLICATES_COLUMNS)}\n"
         '1,true,1,0.75,,,,"t00000000002 t00000000003"\n'
         '3,true,2,0.75,0.1767766952966369,-0.838275592,2.338275592,"t00000000006 t00000000007"\n'
         '0,true,2,0.5,0,0.5,0.5,"t00000000000 t00000000001"\n'

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from generator.results import words
-from generator.structs.values import Value
+from sweepledger.results import display
+from sweepledger.structs.values import Value
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ from generator.structs.values import Value
     ],
 )
 def test_a_number_is_as_short_as_six_digits_allow(number: float, text: str) -> None:
-    assert words.short(number) == text
+    assert display.format_number(number) == text
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_a_number_is_as_short_as_six_digits_allow(number: float, text: str) -> N
     ],
 )
 def test_a_hyperparameter_is_shown_exactly_on_one_line(value: Value, text: str) -> None:
-    assert words.plain(value) == text
+    assert display.format_value(value) == text
 
 
 @pytest.mark.parametrize(
@@ -62,22 +62,22 @@ def test_a_hyperparameter_is_shown_exactly_on_one_line(value: Value, text: str) 
 def test_a_number_among_others_has_the_digits_that_tell_them_apart(
     number: float, width: float, text: str
 ) -> None:
-    assert words.fine(number, width) == text
+    assert display.format_within(number, width) == text
 
 
 @pytest.mark.parametrize(
     ("part", "text"), [(0.0, "0 %"), (0.004, "< 1 %"), (0.01, "1 %"), (0.794, "79 %"), (1.0, "100 %")]
 )
 def test_a_part_is_told_in_percent(part: float, text: str) -> None:
-    assert words.percent(part) == text
+    assert display.format_percent(part) == text
 
 
 def test_what_is_invisible_becomes_visible() -> None:
-    assert words.one_line("a\u202eb\x1b[31m\u200bc\x00\ufffe\ud800") == (
+    assert display.one_line("a\u202eb\x1b[31m\u200bc\x00\ufffe\ud800") == (
         "a\\u202eb\\u001b[31m\\u200bc\\u0000\\ufffe\\ud800"
     )
-    assert words.one_line("  a\r\n\tb\u2028c ") == "a b c"
-    assert words.one_line("Grüße \U0001f469\u200d\U0001f52c") == "Grüße \U0001f469\u200d\U0001f52c"
+    assert display.one_line("  a\r\n\tb\u2028c ") == "a b c"
+    assert display.one_line("Grüße \U0001f469\u200d\U0001f52c") == "Grüße \U0001f469\u200d\U0001f52c"
 
 
 @pytest.mark.parametrize(
@@ -103,15 +103,15 @@ def test_what_is_invisible_becomes_visible() -> None:
     ],
 )
 def test_user_text_is_escaped(text: str, markdown: str) -> None:
-    assert words.markdown(text) == markdown
+    assert display.escape_markdown(text) == markdown
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.text("ab1 .)-+=*_`~|<>[]()!&#\\\n:/w@$", max_size=14))
 def test_user_text_renders_as_itself_alone_in_a_quote_and_in_a_cell(text: str) -> None:
-    shown = words.one_line(text)
+    shown = display.one_line(text)
     renderer = MarkdownIt("commonmark").enable("table")
-    escaped = words.markdown(text)
+    escaped = display.escape_markdown(text)
     source = f"> {escaped}\n\n| {escaped} | x |\n|---|---|\n| {escaped} | x |\n"
 
     tokens = renderer.parse(source)
@@ -139,7 +139,7 @@ def test_user_text_renders_as_itself_alone_in_a_quote_and_in_a_cell(text: str) -
 @settings(max_examples=200, deadline=None)
 @given(st.text("ab `|<>\\*&\n", min_size=1, max_size=10))
 def test_code_stays_in_its_cell_and_opens_no_markup(text: str) -> None:
-    source = f"| a | b |\n|---|---|\n| {words.code(text)} | x |\n"
+    source = f"| a | b |\n|---|---|\n| {display.markdown_code(text)} | x |\n"
 
     html = MarkdownIt("commonmark").enable("table").render(source)
 
@@ -152,8 +152,8 @@ def test_code_stays_in_its_cell_and_opens_no_markup(text: str) -> None:
 
 
 def test_code_of_a_plain_name_is_a_plain_span() -> None:
-    assert words.code("learning_rate") == "`learning_rate`"
-    assert words.code("a|b") == r"<code>a\|b</code>"
+    assert display.markdown_code("learning_rate") == "`learning_rate`"
+    assert display.markdown_code("a|b") == r"<code>a\|b</code>"
 
 
 def test_different_values_never_look_the_same() -> None:
@@ -174,14 +174,14 @@ def test_different_values_never_look_the_same() -> None:
     ]
     values += ["1", 1, "x=1", "1e3", 1000, "on", "[1]", [1], '"a"', ["a"], "a, b", "a ×1"]  # noqa: RUF001
 
-    shown = [words.one_line(words.plain(value)) for value in values]
+    shown = [display.one_line(display.format_value(value)) for value in values]
 
     assert len(set(shown)) == len(values)
 
 
 @pytest.mark.parametrize("value", ["::error ::x", "a::b", "a:::b", "##[error]x", ["::error::x"]])
 def test_no_value_holds_what_a_ci_runner_obeys_wherever_its_line_is_folded(value: Value) -> None:
-    shown = words.plain(value)
+    shown = display.format_value(value)
 
     assert "::" not in shown
     assert "##[" not in shown

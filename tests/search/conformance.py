@@ -2,8 +2,8 @@
 
 from itertools import islice
 
-from generator.search.drawing import candidates
-from generator.structs.domain import (
+from sweepledger.search.candidates import draw_candidates
+from sweepledger.structs.domain import (
     Beta,
     Choice,
     Constant,
@@ -15,9 +15,9 @@ from generator.structs.domain import (
     Quantized,
     Uniform,
 )
-from generator.structs.space import Parameter, SearchSpace
-from generator.structs.sweep import Draw, Sampler
-from generator.structs.values import Value, digest
+from sweepledger.structs.search_block import RandomSearch, Sampler
+from sweepledger.structs.space import Parameter, SearchSpace
+from sweepledger.structs.values import Value, digest
 
 DOMAINS: dict[str, Domain] = {
     "choice": Choice(("adam", "sgd", None, (1, 2))),
@@ -50,7 +50,7 @@ def drawn(
     sampler: Sampler, space: SearchSpace, count: int, *, seed: int = 1, cap: int | None = None
 ) -> list[dict[str, Value]]:
     """Take the first candidates of a block, whose cap is as many if nothing else is said."""
-    return list(islice(candidates(Draw(sampler, space, seed, cap or count)), count))
+    return list(islice(draw_candidates(RandomSearch(sampler, space, seed, cap or count)), count))
 
 
 def digest_of_draws(sampler: Sampler) -> str:

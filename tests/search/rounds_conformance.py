@@ -2,10 +2,11 @@
 
 from typing import Any
 
-from generator.search.adaptive import Round, next_round
-from generator.structs.adaptive import Method
-from generator.structs.sweep import Sweep
-from generator.structs.values import digest
+from sweepledger.search.adaptive import Round
+from sweepledger.search.adaptive.rounds import next_round
+from sweepledger.structs.search_block import Method
+from sweepledger.structs.sweep import Sweep
+from sweepledger.structs.values import digest
 from tests.search.searches import a_search, history, searched
 
 EPOCHS = {"parameter": "epochs", "min": 1, "max": 9, "eta": 3}
@@ -55,11 +56,11 @@ def digest_of_rounds(method: Method) -> str:
     """Sum up a search: its first rounds, and one after a longer history."""
     sweep = a_sweep_of(method)
     trials = searched(sweep, score, 3) if method is not Method.BAYES else []
-    seen: list[Any] = [[dict(one.assignment), one.parent] for one in trials]
+    seen: list[Any] = [[dict(one.configuration), one.parent] for one in trials]
     if method.is_sampler:
         found = next_round(
             sweep, history(sweep, score, 24), number=6
         )  # with a model, which takes ten trials to begin
         assert isinstance(found, Round)
-        seen += [dict(one.assignment) for one in found.suggestions]
+        seen += [dict(one.configuration) for one in found.suggestions]
     return digest(seen)[:16]

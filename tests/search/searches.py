@@ -1,14 +1,15 @@
-"""Searches by rounds and what came of their trials: valid by default, one change a test."""
+"""Adaptive searches and observations for tests: valid by default, one change per test."""
 
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from typing import Any
 
-from generator.search.adaptive import Finished, Observation, Round, next_round
-from generator.search.adaptive.chance import feasible
-from generator.structs.record import Status
-from generator.structs.sweep import Sweep
-from generator.structs.values import Value, digest
+from sweepledger.search.adaptive import Observation, Round, SearchEnd
+from sweepledger.search.adaptive.rounds import next_round
+from sweepledger.search.candidates import feasible_configurations
+from sweepledger.structs.record import Status
+from sweepledger.structs.sweep import Sweep
+from sweepledger.structs.values import Value, digest
 from tests.written_specs import good
 
 Score = Callable[[Mapping[str, Any]], float | tuple[float, ...] | None]
@@ -38,7 +39,7 @@ def a_search(**changes: Any) -> Sweep:
 def an_observation(assignment: Mapping[str, Value], value: Any = 1.0, **changes: Any) -> Observation:
     values = value if isinstance(value, tuple) else None if value is None else (float(value),)
     made: dict[str, Any] = {
-        "assignment": assignment,
+        "configuration": assignment,
         "replicate": 0,
         "status": Status.OK if values is not None else Status.FAILED,
         "values": values,
@@ -52,7 +53,7 @@ def an_observation(assignment: Mapping[str, Value], value: Any = 1.0, **changes:
 def recorded(found: Round, score: Score) -> list[Observation]:
     """Run a round's trials."""
     return [
-        an_observation(one.assignment, score(one.assignment), round=found.number, parent=one.parent)
+        an_observation(one.configuration, score(one.configuration), round=found.number, parent=one.parent)
         for one in found.suggestions
     ]
 
@@ -61,7 +62,7 @@ def history(sweep: Sweep, score: Score, count: int, *, seed: int = 1) -> list[Ob
     """Record assignments by chance, as rounds of the sweep's size."""
     assert sweep.search
     size = sweep.search.rounds.size
-    drawn = islice(feasible(sweep.search.space, seed), count)
+    drawn = islice(feasible_configurations(sweep.search.space, seed), count)
     return [an_observation(one, score(one), round=1 + at // size) for at, one in enumerate(drawn)]
 
 
@@ -73,7 +74,7 @@ def searched(
     first = max((one.round or 0 for one in observations), default=0) + 1
     for number in range(first, first + rounds):
         found = next_round(sweep, observations, number=number)
-        if isinstance(found, Finished):
+        if isinstance(found, SearchEnd):
             break
         observations += recorded(found, score)
     return observations

@@ -10,21 +10,21 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from generator.structs.domain import Choice, Constant, Domain, IntUniform, Quantized, Uniform
-from generator.structs.expression import (
+from sweepledger.structs.domain import Choice, Constant, Domain, IntUniform, Quantized, Uniform
+from sweepledger.structs.expression import (
+    BooleanOperation,
     Comparison,
     ComparisonOperator,
     Conditional,
     Expression,
-    Listed,
+    ListLiteral,
     Literal,
-    Logic,
     Name,
-    mentions,
+    names_in,
 )
-from generator.structs.space import Condition, Constraint, Derived, Parameter, SearchSpace
-from generator.structs.sweep import Grid, Listing
-from generator.structs.values import Value, canonical_json
+from sweepledger.structs.search_block import ConfigurationList, GridSearch
+from sweepledger.structs.space import Condition, Constraint, DerivedValue, Parameter, SearchSpace
+from sweepledger.structs.values import Value, canonical_json
 
 NAMES = ("a", "b.c", "d", "e", "f")
 POOL: tuple[Value, ...] = (0, 1, 2.0, 0.5, "x", "1", True, None, (1, "x"))
@@ -93,12 +93,12 @@ def conditions(
 
 
 @st.composite
-def derivations(draw: st.DrawFn, names: Sequence[str]) -> tuple[Derived, ...]:
-    known, made = list(names), list[Derived]()
+def derivations(draw: st.DrawFn, names: Sequence[str]) -> tuple[DerivedValue, ...]:
+    known, made = list(names), list[DerivedValue]()
     for name in ("y", "z")[: draw(st.integers(0, 2))]:
         yes = st.sampled_from(known).map(lambda one: Name(one, 0))
         expression = Conditional(draw(tests(known)), draw(yes), Literal(draw(st.sampled_from(ELSE))))
-        made.append(Derived(name, expression, name))
+        made.append(DerivedValue(name, expression, name))
         known.append(name)
     return tuple(made)
 
@@ -112,22 +112,24 @@ def tests(names: Sequence[str]) -> st.SearchStrategy[Expression]:
         lambda found: Comparison(found[0], ((found[1], found[2]),))
     )
     member = st.tuples(name, st.lists(literal, min_size=1, max_size=3)).map(
-        lambda found: Comparison(found[0], (("in", Listed(tuple(found[1]))),))
+        lambda found: Comparison(found[0], (("in", ListLiteral(tuple(found[1]))),))
     )
     simple = st.one_of(compared, member)
     both: st.SearchStrategy[Expression] = st.tuples(st.sampled_from(("and", "or")), simple, simple).map(
-        lambda found: Logic(found[0], (found[1], found[2]))  # type: ignore[arg-type]
+        lambda found: BooleanOperation(found[0], (found[1], found[2]))  # type: ignore[arg-type]
     )
     return st.one_of(simple, both)
 
 
 @st.composite
-def several_blocks(draw: st.DrawFn) -> tuple[Grid | Listing, ...]:
-    made: list[Grid | Listing] = [Grid(space) for space in draw(st.lists(spaces(), min_size=1, max_size=2))]
+def several_blocks(draw: st.DrawFn) -> tuple[GridSearch | ConfigurationList, ...]:
+    made: list[GridSearch | ConfigurationList] = [
+        GridSearch(space) for space in draw(st.lists(spaces(), min_size=1, max_size=2))
+    ]
     if draw(st.booleans()):
         assignments = st.dictionaries(st.sampled_from(NAMES), VALUES, min_size=1, max_size=3)
         constants = SearchSpace((Parameter("d", Constant(draw(VALUES))),))
-        made.append(Listing(constants, tuple(draw(st.lists(assignments, min_size=1, max_size=4)))))
+        made.append(ConfigurationList(constants, tuple(draw(st.lists(assignments, min_size=1, max_size=4)))))
     return tuple(draw(st.permutations(made)))
 
 
@@ -150,15 +152,15 @@ def hides(space: SearchSpace) -> bool:
     return any(parameter.when and parameter.name in zipped for parameter in space.parameters)
 
 
-def meaning(block: Grid | Listing) -> Meaning:
+def meaning(block: GridSearch | ConfigurationList) -> Meaning:
     space = block.space
     existing: dict[str, dict[str, Value]] = {}
     accepted: dict[str, dict[str, Value]] = {}
-    for candidate in product(space) if isinstance(block, Grid) else listed(block):
+    for candidate in product(space) if isinstance(block, GridSearch) else listed(block):
         kept = {name: value for name, value in candidate.items() if exists(name, candidate, space)}
         existing[canonical_json(kept)] = kept
         for derived in space.derived:
-            if all(one.name in kept for one in mentions(derived.expression)):
+            if all(one.name in kept for one in names_in(derived.expression)):
                 kept = {**kept, derived.name: evaluated(derived.expression, kept)}
         if all(holds(constraint, kept) for constraint in space.constraints):
             accepted.setdefault(canonical_json(kept), kept)
@@ -177,7 +179,7 @@ def product(space: SearchSpace) -> list[dict[str, Value]]:
     return found
 
 
-def listed(block: Listing) -> list[dict[str, Value]]:
+def listed(block: ConfigurationList) -> list[dict[str, Value]]:
     found: list[dict[str, Value]] = []
     for assignment in block.assignments:
         constants = {one.name: points(one.domain)[0] for one in block.space.parameters}
@@ -212,7 +214,7 @@ def exists(name: str, candidate: Mapping[str, Value], space: SearchSpace) -> boo
 
 
 def holds(constraint: Constraint, kept: Mapping[str, Value]) -> bool:
-    if any(one.name not in kept for one in mentions(constraint.expression)):
+    if any(one.name not in kept for one in names_in(constraint.expression)):
         return True
     return evaluated(constraint.expression, kept) is True
 
@@ -223,13 +225,13 @@ def evaluated(expression: Expression, kept: Mapping[str, Value]) -> Any:  # noqa
             return value
         case Name(name):
             return kept[name]
-        case Listed(items):
+        case ListLiteral(items):
             return [evaluated(item, kept) for item in items]
         case Conditional(test, yes, no):
             return evaluated(yes if evaluated(test, kept) else no, kept)
-        case Logic("and", terms):
+        case BooleanOperation("and", terms):
             return all(evaluated(term, kept) for term in terms)
-        case Logic("or", terms):
+        case BooleanOperation("or", terms):
             return any(evaluated(term, kept) for term in terms)
         case Comparison(first, ((sign, second),)):
             left, right = evaluated(first, kept), evaluated(second, kept)

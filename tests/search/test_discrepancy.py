@@ -1,10 +1,10 @@
-"""How evenly assignments lie: where they are in the unit cube, and one number for all of them."""
+"""Points of configurations in the unit cube, and their discrepancy."""
 
 import pytest
 
-from generator.search.discrepancy import coverage_points, discrepancy
-from generator.structs.domain import Choice, Constant, IntUniform, LogUniform, Uniform
-from generator.structs.sweep import Sampler
+from sweepledger.search.unit_cube import discrepancy, unit_points
+from sweepledger.structs.domain import Choice, Constant, IntUniform, LogUniform, Uniform
+from sweepledger.structs.search_block import Sampler
 from tests.search.conformance import a_space, drawn
 
 
@@ -18,31 +18,31 @@ def test_each_axis_gives_a_coordinate_and_constants_give_none() -> None:
         n=IntUniform(0, 9),
     )
 
-    points = coverage_points(space, [{"lr": 1e-3, "a": 1.0, "b": "y", "fixed": 3, "n": 2}])
+    points = unit_points(space, [{"lr": 1e-3, "a": 1.0, "b": "y", "fixed": 3, "n": 2}])
 
     assert points == [pytest.approx([0.5, 0.375, 0.25])]
 
 
-def test_a_parameter_that_not_every_assignment_has_is_no_axis() -> None:
+def test_a_parameter_that_some_configurations_lack_has_no_coordinate() -> None:
     space = a_space(("a", "b"), x=Uniform(0, 1), y=Uniform(0, 1), a=Choice((1, 2)), b=Choice((1, 2)))
     first = {"x": 0.25, "y": 0.5, "a": 1, "b": 1}
 
-    points = coverage_points(space, [first, {"x": 0.5, "a": 2}])
+    points = unit_points(space, [first, {"x": 0.5, "a": 2}])
 
     assert points == [[0.25], [0.5]]
 
 
-def test_values_that_are_not_zipped_with_each_other_have_no_place() -> None:
+def test_values_that_are_not_zipped_with_each_other_have_no_coordinate() -> None:
     space = a_space(("a", "b"), x=Uniform(0, 1), a=Choice((1, 2)), b=Choice((1, 2)))
 
-    assert coverage_points(space, [{"x": 0.25, "a": 1, "b": 2}]) == [[0.25]]
+    assert unit_points(space, [{"x": 0.25, "a": 1, "b": 2}]) == [[0.25]]
 
 
 @pytest.mark.parametrize("sampler", [Sampler.SOBOL, Sampler.HALTON, Sampler.LATIN_HYPERCUBE])
-def test_even_methods_have_less_discrepancy_than_chance(sampler: Sampler) -> None:
+def test_quasi_random_methods_have_less_discrepancy_than_random_draws(sampler: Sampler) -> None:
     space = a_space(x=Uniform(0, 1), lr=LogUniform(1e-5, 0.1))
     found = {
-        method: discrepancy(coverage_points(space, drawn(method, space, 256)))
+        method: discrepancy(unit_points(space, drawn(method, space, 256)))
         for method in (sampler, Sampler.RANDOM)
     }
 
@@ -52,6 +52,6 @@ def test_even_methods_have_less_discrepancy_than_chance(sampler: Sampler) -> Non
     assert even < random / 2
 
 
-def test_no_points_and_no_axes_are_not_measured() -> None:
+def test_discrepancy_requires_points_and_axes() -> None:
     assert discrepancy([]) is None
-    assert discrepancy(coverage_points(a_space(x=Constant(1)), [{"x": 1}])) is None
+    assert discrepancy(unit_points(a_space(x=Constant(1)), [{"x": 1}])) is None

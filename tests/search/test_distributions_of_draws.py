@@ -1,4 +1,4 @@
-"""Draws have the distributions that they claim, over a hundred seeds; references are SciPy's, not ours."""
+"""Draws follow their distributions, tested over a hundred seeds against SciPy."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -10,9 +10,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats  # type: ignore[import-untyped]
 
-from generator.search.distributions.quantiles import quantile_of
-from generator.search.draws import stream
-from generator.structs.domain import (
+from sweepledger.search.distributions import quantile_of
+from sweepledger.search.rng import stream
+from sweepledger.structs.domain import (
     Beta,
     Choice,
     Domain,
@@ -23,8 +23,8 @@ from generator.structs.domain import (
     Quantized,
     Uniform,
 )
-from generator.structs.sweep import Sampler
-from generator.structs.values import Value
+from sweepledger.structs.search_block import Sampler
+from sweepledger.structs.values import Value
 from tests.search.conformance import a_space, drawn
 
 SEEDS = range(100)
@@ -134,7 +134,7 @@ def test_quantized_draws_pass_a_chi_square_test(kind: str) -> None:
     assert rejections <= MOST_REJECTIONS
 
 
-def test_the_tests_reject_what_is_a_little_off() -> None:
+def test_the_statistical_tests_detect_small_deviations() -> None:
     _, cdf = CONTINUOUS["normal"]
     _, masses = DISCRETE["categorical"]
 

@@ -1,4 +1,4 @@
-"""Thresholds from recorded curves: what W&B's, Katib's and Optuna's words mean here."""
+"""Thresholds from recorded learning curves, with the meaning of W&B, Katib and Optuna."""
 
 import math
 import random
@@ -8,22 +8,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generator.search.stopping import MOST_THRESHOLDS, Curve, compiled
-from generator.structs.adaptive import HyperbandStop, PatienceStop, PercentileStop, TargetStop
-from generator.structs.stopping import Patience, Reach, Thresholds
-from generator.structs.sweep import Goal, Metric
+from sweepledger.search.early_stopping import MAX_THRESHOLDS, LearningCurve, compile_stop_rules
+from sweepledger.structs.early_stopping import (
+    HyperbandStop,
+    PatienceRule,
+    PatienceStop,
+    PercentileStop,
+    TargetRule,
+    TargetStop,
+    ThresholdRule,
+)
+from sweepledger.structs.metric import Goal, Metric
 
 UP, DOWN = Metric("accuracy", Goal.MAXIMIZE), Metric("loss", Goal.MINIMIZE)
 
 
-def a_curve(*values: float | None, whole: bool = True) -> Curve:
-    return Curve(tuple(enumerate(values, start=1)), whole)
+def a_curve(*values: float | None, whole: bool = True) -> LearningCurve:
+    return LearningCurve(tuple(enumerate(values, start=1)), whole)
 
 
-def thresholds(rule: Any, metric: Metric, *curves: Curve) -> dict[int, float]:
-    found = compiled(rule, metric, curves)
-    assert all(isinstance(one, Thresholds) for one in found)
-    return {step: limit for one in found if isinstance(one, Thresholds) for step, limit in one.points}
+def thresholds(rule: Any, metric: Metric, *curves: LearningCurve) -> dict[int, float]:
+    found = compile_stop_rules(rule, metric, curves)
+    assert all(isinstance(one, ThresholdRule) for one in found)
+    return {step: limit for one in found if isinstance(one, ThresholdRule) for step, limit in one.points}
 
 
 FIVE = tuple(a_curve(last / 20, last / 10) for last in (1, 2, 3, 4, 9))
@@ -39,7 +46,7 @@ def test_a_fall_after_the_best_does_not_lower_a_threshold() -> None:
     assert thresholds(PercentileStop(), UP, *curves) == {1: 0.5, 2: 0.9, 3: 0.9}
 
 
-def test_for_a_loss_small_is_good() -> None:
+def test_thresholds_of_a_loss_are_upper_bounds() -> None:
     assert thresholds(PercentileStop(percentile=25), DOWN, *FIVE) == {1: 0.2, 2: 0.2}
 
 
@@ -50,22 +57,22 @@ def test_a_percentile_counts_from_the_worst_up() -> None:
 
 def test_the_first_batch_stops_nothing() -> None:
     for rule in (PercentileStop(), HyperbandStop(min_iter=1)):
-        assert compiled(rule, UP, ()) == ()
-        assert compiled(rule, UP, [Curve((), True)]) == ()
+        assert compile_stop_rules(rule, UP, ()) == ()
+        assert compile_stop_rules(rule, UP, [LearningCurve((), True)]) == ()
 
 
 def test_fewer_curves_than_min_trials_stop_nothing() -> None:
-    assert compiled(PercentileStop(min_trials=6), UP, FIVE) == ()
-    assert compiled(PercentileStop(min_trials=5), UP, FIVE)
+    assert compile_stop_rules(PercentileStop(min_trials=6), UP, FIVE) == ()
+    assert compile_stop_rules(PercentileStop(min_trials=5), UP, FIVE)
 
 
-def test_only_steps_that_enough_trials_came_to_have_a_threshold() -> None:
+def test_only_steps_that_enough_trials_reached_have_a_threshold() -> None:
     short = [a_curve(0.1)] * 3
 
     assert thresholds(PercentileStop(min_trials=4), UP, *short, a_curve(0.1, 0.2)) == {1: 0.1}
 
 
-def test_only_what_ended_ok_is_a_measure_for_the_median() -> None:
+def test_the_median_uses_only_ok_trials() -> None:
     pruned = [a_curve(0.0, whole=False)] * 9
 
     assert thresholds(PercentileStop(), UP, *FIVE, *pruned) == {1: 0.15, 2: 0.3}
@@ -78,7 +85,7 @@ def test_thresholds_lie_between_min_iter_and_max_iter(first: int, last: int | No
     assert list(thresholds(PercentileStop(min_iter=first, max_iter=last), UP, *FIVE)) == steps
 
 
-def test_hyperband_asks_at_each_band_for_the_best_one_in_eta() -> None:
+def test_hyperbands_threshold_at_each_band_is_the_best_one_in_eta() -> None:
     curves = [a_curve(*[0.1 * rank + 0.01 * step for step in range(1, 10)]) for rank in range(9)]
 
     found = thresholds(HyperbandStop(max_iter=27, s=3), UP, *curves)
@@ -88,7 +95,7 @@ def test_hyperband_asks_at_each_band_for_the_best_one_in_eta() -> None:
     assert list(thresholds(HyperbandStop(min_iter=2, eta=2), UP, *curves)) == [2, 4, 8]
 
 
-def test_hyperband_counts_what_was_pruned_later_and_wants_eta_curves() -> None:
+def test_hyperband_counts_trials_pruned_later_and_requires_eta_curves() -> None:
     pruned = [a_curve(0.1, whole=False), a_curve(0.2, whole=False)]
 
     assert thresholds(HyperbandStop(min_iter=1), UP, *pruned) == {}
@@ -98,14 +105,14 @@ def test_hyperband_counts_what_was_pruned_later_and_wants_eta_curves() -> None:
 def test_strict_compares_the_value_at_the_band_and_not_the_best_before() -> None:
     curves = [a_curve(0.9, 0.5, 0.1 * rank) for rank in (1, 2, 3)]
 
-    (strict,) = compiled(HyperbandStop(min_iter=3, strict=True), UP, curves)
-    (usual,) = compiled(HyperbandStop(min_iter=3), UP, curves)
+    (strict,) = compile_stop_rules(HyperbandStop(min_iter=3, strict=True), UP, curves)
+    (usual,) = compile_stop_rules(HyperbandStop(min_iter=3), UP, curves)
 
-    assert strict == Thresholds("hyperband", ((3, 0.2),), of_last=True)
-    assert usual == Thresholds("hyperband", ((3, 0.9),))
+    assert strict == ThresholdRule("hyperband", ((3, 0.2),), of_last=True)
+    assert usual == ThresholdRule("hyperband", ((3, 0.9),))
 
 
-def test_what_was_not_finite_is_worse_than_anything_and_no_threshold() -> None:
+def test_a_value_that_is_not_finite_is_the_worst_and_no_threshold() -> None:
     nan = a_curve(None, None)
 
     assert thresholds(PercentileStop(), UP, nan, a_curve(0.1, 0.2), a_curve(0.3, 0.4)) == {1: 0.1, 2: 0.2}
@@ -114,20 +121,24 @@ def test_what_was_not_finite_is_worse_than_anything_and_no_threshold() -> None:
 
 
 def test_patience_and_target_need_no_curves() -> None:
-    assert compiled(PatienceStop(3, min_delta=0.01, min_iter=5, max_iter=9), UP, ()) == (
-        Patience(3, 0.01, 5, 9),
+    assert compile_stop_rules(PatienceStop(3, min_delta=0.01, min_iter=5, max_iter=9), UP, ()) == (
+        PatienceRule(3, 0.01, 5, 9),
     )
-    assert compiled(TargetStop(min_iter=2), Metric("a", Goal.MAXIMIZE, target=0.9), ()) == (Reach(0.9, 2),)
-    assert compiled(TargetStop(), UP, ()) == ()
+    assert compile_stop_rules(TargetStop(min_iter=2), Metric("a", Goal.MAXIMIZE, target=0.9), ()) == (
+        TargetRule(0.9, 2),
+    )
+    assert compile_stop_rules(TargetStop(), UP, ()) == ()
 
 
 def test_long_curves_give_no_more_thresholds_than_a_curve_has_points() -> None:
-    curves = [Curve(tuple((step, 0.5) for step in range(start, 5000, 7)), True) for start in (1, 2, 3)]
+    curves = [
+        LearningCurve(tuple((step, 0.5) for step in range(start, 5000, 7)), True) for start in (1, 2, 3)
+    ]
 
-    (found,) = compiled(PercentileStop(), UP, curves)
+    (found,) = compile_stop_rules(PercentileStop(), UP, curves)
 
-    assert isinstance(found, Thresholds)
-    assert len(found.points) <= MOST_THRESHOLDS
+    assert isinstance(found, ThresholdRule)
+    assert len(found.points) <= MAX_THRESHOLDS
 
 
 VALUES = st.lists(st.one_of(st.none(), st.floats(-1e3, 1e3)), min_size=1, max_size=8)

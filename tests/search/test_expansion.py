@@ -1,24 +1,34 @@
-"""What a sweep comes to: order, identity, counts, limits, and what is said of them."""
+"""Expansion of a sweep: order, identity, counts, limits, and their problems."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
-from generator import search
-from generator.errors import SpecError
-from generator.problems import Place, Problem, Severity
-from generator.search import Expansion
-from generator.structs import trial as trials_module
-from generator.structs.domain import Choice, Constant, Domain, IntUniform, Quantized, Uniform
-from generator.structs.expression import Arithmetic, Call, Comparison, Expression, Listed, Literal, Name
-from generator.structs.space import Condition, Constraint, Derived, Parameter, SearchSpace
-from generator.structs.sweep import Block, Budget, Draw, Grid, Listing, Resources, Run, Sampler, Shape, Sweep
-from generator.structs.values import Value
+from sweepledger import search
+from sweepledger.errors import SpecError
+from sweepledger.problems import Problem, Severity, SourcePosition
+from sweepledger.search import Expansion, expansion
+from sweepledger.structs import trial as trials_module
+from sweepledger.structs.domain import Choice, Constant, Domain, IntUniform, Quantized, Uniform
+from sweepledger.structs.expression import (
+    Arithmetic,
+    Call,
+    Comparison,
+    Expression,
+    ListLiteral,
+    Literal,
+    Name,
+)
+from sweepledger.structs.run_config import Resources, RunConfig, Shape
+from sweepledger.structs.search_block import Block, ConfigurationList, GridSearch, RandomSearch, Sampler
+from sweepledger.structs.space import Condition, Constraint, DerivedValue, Parameter, SearchSpace
+from sweepledger.structs.sweep import Budget, Sweep
+from sweepledger.structs.values import Value
 from tests.sweeps import a_program, a_sweep
 
-HERE = Place("method", 4, 1)
-THERE = Place("constraints[0]", 9, 5)
+HERE = SourcePosition("method", 4, 1)
+THERE = SourcePosition("constraints[0]", 9, 5)
 
 
 def a_space(*constraints: Constraint, **domains: Domain) -> SearchSpace:
@@ -26,7 +36,7 @@ def a_space(*constraints: Constraint, **domains: Domain) -> SearchSpace:
     return SearchSpace(parameters, constraints=constraints)
 
 
-def less(name: str, limit: float, place: Place = THERE) -> Constraint:
+def less(name: str, limit: float, place: SourcePosition = THERE) -> Constraint:
     return Constraint(Comparison(Name(name, 0), (("<", Literal(limit)),)), f"{name} < {limit}", place)
 
 
@@ -47,12 +57,12 @@ def problems(*blocks: Block, **changes: object) -> tuple[Problem, ...]:
 
 
 def values(expansion: Expansion) -> list[tuple[Value, ...]]:
-    return [tuple(assignment.values()) for assignment in expansion.assignments]
+    return [tuple(assignment.values()) for assignment in expansion.configurations]
 
 
 def ids(sweep: Sweep) -> list[str]:
     program = a_program(a_sweep())
-    return [trial.id for trial in search.expand(sweep, program)]
+    return [trial.id for trial in expansion.expand(sweep, program)]
 
 
 # Order
@@ -61,41 +71,41 @@ def ids(sweep: Sweep) -> list[str]:
 def test_the_last_parameter_varies_fastest() -> None:
     space = a_space(a=Choice((1, 2)), b=Choice(("x", "y")))
 
-    assert values(found(Grid(space))) == [(1, "x"), (1, "y"), (2, "x"), (2, "y")]
+    assert values(found(GridSearch(space))) == [(1, "x"), (1, "y"), (2, "x"), (2, "y")]
 
 
-def test_a_zip_stands_where_its_first_member_is_written() -> None:
+def test_a_zip_group_comes_where_its_first_member_is_written() -> None:
     space = replace(a_space(a=Choice((1, 2)), b=Choice(("x", "y")), c=Choice((3, 4))), zips=(("c", "a"),))
 
-    assert values(found(Grid(space))) == [(1, "x", 3), (1, "y", 3), (2, "x", 4), (2, "y", 4)]
+    assert values(found(GridSearch(space))) == [(1, "x", 3), (1, "y", 3), (2, "x", 4), (2, "y", 4)]
 
 
 def test_a_child_written_before_its_parent_keeps_the_written_order() -> None:
     child = Parameter("momentum", Choice((0.8, 0.9)), (Condition("optimizer", ("sgd",)),))
     space = SearchSpace((child, Parameter("optimizer", Choice(("adam", "sgd")))))
 
-    assert values(found(Grid(space))) == [("adam",), (0.8, "sgd"), (0.9, "sgd")]
+    assert values(found(GridSearch(space))) == [("adam",), (0.8, "sgd"), (0.9, "sgd")]
 
 
 def test_integers_step_by_one_and_multiples_of_q_stop_before_the_end() -> None:
-    assert values(found(Grid(a_space(n=IntUniform(3, 5))))) == [(3,), (4,), (5,)]
-    assert values(found(Grid(a_space(x=Quantized(Uniform(0.1, 0.4), 0.1))))) == [(0.1,), (0.2,), (0.3,)]
+    assert values(found(GridSearch(a_space(n=IntUniform(3, 5))))) == [(3,), (4,), (5,)]
+    assert values(found(GridSearch(a_space(x=Quantized(Uniform(0.1, 0.4), 0.1))))) == [(0.1,), (0.2,), (0.3,)]
 
 
 def derived(expression: Expression, *inputs: Value) -> list[object]:
     """Give what an expression of `a` makes of its values."""
-    space = replace(a_space(a=Choice(inputs)), derived=(Derived("b", expression, "…"),))
-    return [row[1] for row in values(found(Grid(space)))]
+    space = replace(a_space(a=Choice(inputs)), derived=(DerivedValue("b", expression, "…"),))
+    return [row[1] for row in values(found(GridSearch(space)))]
 
 
 A = Name("a", 0)
 
 
 def test_derived_values_come_last_and_are_rounded_to_fifteen_digits() -> None:
-    third = Derived("third", Arithmetic("/", A, Literal(3)), "a / 3")
+    third = DerivedValue("third", Arithmetic("/", A, Literal(3)), "a / 3")
     space = replace(a_space(a=Choice((1, 3))), derived=(third,))
 
-    assert values(found(Grid(space))) == [(1, 0.333333333333333), (3, 1)]
+    assert values(found(GridSearch(space))) == [(1, 0.333333333333333), (3, 1)]
     assert derived(Arithmetic("*", A, Literal(3)), 0.1) == [0.3]
 
 
@@ -106,13 +116,11 @@ def test_derived_values_come_last_and_are_rounded_to_fifteen_digits() -> None:
         (Arithmetic("/", Call("log2", (A,)), Literal(3)), 0.3333333333),
         (Arithmetic("**", A, Literal(0.5)), 1.414213562),
         (Call("sqrt", (A,)), 1.4142135623731),
-        (Listed((Call("exp", (A,)), A)), (7.389056099, 2)),
+        (ListLiteral((Call("exp", (A,)), A)), (7.389056099, 2)),
     ],
     ids=str,
 )
-def test_what_machines_compute_differently_is_rounded_to_ten_digits(
-    expression: Expression, value: object
-) -> None:
+def test_platform_dependent_results_are_rounded_to_ten_digits(expression: Expression, value: object) -> None:
     assert derived(expression, 2) == [value]
 
 
@@ -122,21 +130,21 @@ def test_derived_whole_numbers_keep_all_their_digits() -> None:
     assert quotients == [20000000001, 2**53]
 
 
-def test_derived_values_that_are_only_taken_are_not_rounded() -> None:
+def test_derived_values_that_copy_a_value_are_not_rounded() -> None:
     exact = 0.12345678901234567
 
     larger = Call("max", (A, Call("exp", (Literal(-9),))))
 
     assert derived(A, exact) == [exact]
     assert derived(larger, exact) == [exact]
-    assert derived(Listed((A, Literal(exact / 3))), exact) == [(exact, exact / 3)]
+    assert derived(ListLiteral((A, Literal(exact / 3))), exact) == [(exact, exact / 3)]
 
 
-def test_a_constraint_that_mentions_an_absent_parameter_holds() -> None:
+def test_a_constraint_that_mentions_an_absent_parameter_is_satisfied() -> None:
     child = Parameter("b", Constant(9), (Condition("a", (1,)),))
     space = SearchSpace((Parameter("a", Choice((1, 2))), child), constraints=(less("b", 5),))
 
-    assert values(found(Grid(space))) == [(2,)]
+    assert values(found(GridSearch(space))) == [(2,)]
 
 
 # Identity
@@ -145,48 +153,52 @@ def test_a_constraint_that_mentions_an_absent_parameter_holds() -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        of(Grid(a_space(b=Choice(("x", "y")), a=Choice((1, 2))))),
-        of(Grid(a_space(a=Choice((1, 2)), b=Choice(("x", "y")))), name="renamed", path="sweeps/renamed.yaml"),
-        of(Grid(a_space(a=Choice((0, 1, 2, 3)), b=Choice(("x", "y", "z"))))),
-        of(Grid(a_space(a=Choice((1.0, 2.0)), b=Choice(("x", "y"))))),
-        of(Grid(a_space(c=Choice((7,)))), Grid(a_space(a=Choice((1, 2)), b=Choice(("x", "y"))))),
-        of(Grid(a_space(a=Choice((1, 2)), b=Choice(("x", "y")))), replicates=3),
+        of(GridSearch(a_space(b=Choice(("x", "y")), a=Choice((1, 2))))),
+        of(
+            GridSearch(a_space(a=Choice((1, 2)), b=Choice(("x", "y")))),
+            name="renamed",
+            path="sweeps/renamed.yaml",
+        ),
+        of(GridSearch(a_space(a=Choice((0, 1, 2, 3)), b=Choice(("x", "y", "z"))))),
+        of(GridSearch(a_space(a=Choice((1.0, 2.0)), b=Choice(("x", "y"))))),
+        of(GridSearch(a_space(c=Choice((7,)))), GridSearch(a_space(a=Choice((1, 2)), b=Choice(("x", "y"))))),
+        of(GridSearch(a_space(a=Choice((1, 2)), b=Choice(("x", "y")))), replicates=3),
     ],
     ids=["order", "name", "values", "kind of number", "moved block", "replicates"],
 )
-def test_what_a_trial_is_called_depends_on_its_values_alone(other: Sweep) -> None:
-    sweep = of(Grid(a_space(a=Choice((1, 2)), b=Choice(("x", "y")))))
+def test_a_trial_id_depends_on_its_values_only(other: Sweep) -> None:
+    sweep = of(GridSearch(a_space(a=Choice((1, 2)), b=Choice(("x", "y")))))
 
     assert set(ids(sweep)) <= set(ids(other))
 
 
-def test_blocks_in_another_order_ask_for_the_same_trials() -> None:
-    grid = Grid(a_space(a=IntUniform(0, 9)))
-    draw = Draw(Sampler.RANDOM, a_space(a=IntUniform(0, 99)), seed=1, cap=30)
+def test_blocks_in_another_order_give_the_same_trials() -> None:
+    grid = GridSearch(a_space(a=IntUniform(0, 9)))
+    draw = RandomSearch(Sampler.RANDOM, a_space(a=IntUniform(0, 99)), seed=1, cap=30)
 
     assert set(ids(of(grid, draw))) == set(ids(of(draw, grid)))
 
 
-def test_more_draws_keep_those_that_were_there() -> None:
-    few = found(Draw(Sampler.RANDOM, a_space(less("a", 50), a=IntUniform(0, 99)), seed=1, cap=20))
-    many = found(Draw(Sampler.RANDOM, a_space(less("a", 50), a=IntUniform(0, 99)), seed=1, cap=40))
+def test_more_draws_keep_the_first_ones() -> None:
+    few = found(RandomSearch(Sampler.RANDOM, a_space(less("a", 50), a=IntUniform(0, 99)), seed=1, cap=20))
+    many = found(RandomSearch(Sampler.RANDOM, a_space(less("a", 50), a=IntUniform(0, 99)), seed=1, cap=40))
 
-    assert many.assignments[:20] == few.assignments
+    assert many.configurations[:20] == few.configurations
 
 
-def test_replicates_stand_beside_each_other_and_keep_the_first() -> None:
-    once = search.expand(of(Grid(a_space(a=Choice((1, 2))))), a_program(a_sweep()))
-    thrice = search.expand(of(Grid(a_space(a=Choice((1, 2)))), replicates=3), a_program(a_sweep()))
+def test_replicates_are_neighbours_and_more_of_them_keep_the_first() -> None:
+    once = expansion.expand(of(GridSearch(a_space(a=Choice((1, 2))))), a_program(a_sweep()))
+    thrice = expansion.expand(of(GridSearch(a_space(a=Choice((1, 2)))), replicates=3), a_program(a_sweep()))
 
     assert [trial.replicate for trial in thrice] == [0, 1, 2, 0, 1, 2]
     assert {trial.digest for trial in once} < {trial.digest for trial in thrice}
 
 
-def test_two_trials_with_one_id_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_trials_with_one_id_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trials_module, "ID_DIGITS", 1)
 
     with pytest.raises(SpecError) as caught:
-        ids(of(Grid(a_space(a=IntUniform(1, 17)))))
+        ids(of(GridSearch(a_space(a=IntUniform(1, 17)))))
 
     assert {problem.code for problem in caught.value.problems} == {"trial-id-collision"}
 
@@ -194,8 +206,8 @@ def test_two_trials_with_one_id_are_refused(monkeypatch: pytest.MonkeyPatch) -> 
 # Counts
 
 
-def test_what_blocks_share_is_counted_once_and_belongs_to_the_first() -> None:
-    both = found(Grid(a_space(a=Choice((1, 2)))), Grid(a_space(a=Choice((2, 3)))))
+def test_common_configurations_count_for_the_first_block() -> None:
+    both = found(GridSearch(a_space(a=Choice((1, 2)))), GridSearch(a_space(a=Choice((2, 3)))))
 
     assert values(both) == [(1,), (2,), (3,)]
     assert [(count.candidates, count.duplicates, count.kept) for count in both.blocks] == [
@@ -204,17 +216,17 @@ def test_what_blocks_share_is_counted_once_and_belongs_to_the_first() -> None:
     ]
 
 
-def test_a_list_takes_the_single_values_that_it_does_not_name() -> None:
+def test_a_list_adds_the_constants_that_it_does_not_name() -> None:
     space = a_space(b=Constant("same"))
 
-    listed = found(Listing(space, ({"a": 1}, {"a": 2, "b": "own"}, {"a": 1.0})))
+    listed = found(ConfigurationList(space, ({"a": 1}, {"a": 2, "b": "own"}, {"a": 1.0})))
 
-    assert [dict(one) for one in listed.assignments] == [{"b": "same", "a": 1}, {"b": "own", "a": 2}]
+    assert [dict(one) for one in listed.configurations] == [{"b": "same", "a": 1}, {"b": "own", "a": 2}]
     assert listed.blocks[0].duplicates == 1
 
 
-def test_every_constraint_is_counted_even_where_another_rejects() -> None:
-    listed = found(Grid(a_space(less("a", 3), less("b", 2), a=IntUniform(1, 4), b=IntUniform(1, 2))))
+def test_rejections_of_every_constraint_are_counted() -> None:
+    listed = found(GridSearch(a_space(less("a", 3), less("b", 2), a=IntUniform(1, 4), b=IntUniform(1, 2))))
 
     assert listed.blocks[0].rejected == 6
     assert listed.blocks[0].rejections == (4, 4)
@@ -227,44 +239,46 @@ def test_every_constraint_is_counted_even_where_another_rejects() -> None:
     ("block", "code", "message"),
     [
         (
-            Grid(a_space(less("a", 0), a=IntUniform(1, 4))),
+            GridSearch(a_space(less("a", 0), a=IntUniform(1, 4))),
             "constraint-nothing",
-            "must hold for some assignment, got none of 4 combinations: a < 0",
+            "must be true for at least one configuration, got none of 4 combinations: a < 0",
         ),
         (
-            Grid(a_space(less("a", 2), less("b", 2), a=Choice((1, 2)), b=Constant(3)), place=HERE),
+            GridSearch(a_space(less("a", 2), less("b", 2), a=Choice((1, 2)), b=Constant(3)), place=HERE),
             "constraint-nothing",
-            "must hold for some assignment, got none of 2 combinations: b < 2",
+            "must be true for at least one configuration, got none of 2 combinations: b < 2",
         ),
         (
-            Grid(a_space(Constraint(Name("a", 0), "a", THERE), a=Choice((1, 2)))),
+            GridSearch(a_space(Constraint(Name("a", 0), "a", THERE), a=Choice((1, 2)))),
             "expression-failed",
             "cannot be computed: ",
         ),
         (
-            Draw(Sampler.RANDOM, a_space(a=IntUniform(1, 4)), seed=1, cap=5, place=HERE),
+            RandomSearch(Sampler.RANDOM, a_space(a=IntUniform(1, 4)), seed=1, cap=5, place=HERE),
             "run-cap-unreached",
-            "run_cap asks for 5 assignments, the space has only 4 different ones",
+            "run_cap requests 5 configurations, the space has only 4 different ones",
         ),
         (
-            Draw(Sampler.RANDOM, a_space(less("a", 3), a=IntUniform(1, 9)), seed=1, cap=5, place=HERE),
+            RandomSearch(
+                Sampler.RANDOM, a_space(less("a", 3), a=IntUniform(1, 9)), seed=1, cap=5, place=HERE
+            ),
             "run-cap-unreached",
-            "run_cap asks for 5 assignments, 10000 draws gave only 2 different ones",
+            "run_cap requests 5 configurations, 10000 draws gave only 2 different ones",
         ),
         (
-            Grid(a_space(a=IntUniform(1, 4)), cap=3, place=HERE),
+            GridSearch(a_space(a=IntUniform(1, 4)), cap=3, place=HERE),
             "too-many-trials",
-            "must make at most run_cap = 3 assignments, got 4",
+            "must make at most run_cap = 3 configurations, got 4",
         ),
         (
-            Grid(a_space(a=IntUniform(1, 10**6), b=IntUniform(1, 10**6)), place=HERE),
+            GridSearch(a_space(a=IntUniform(1, 10**6), b=IntUniform(1, 10**6)), place=HERE),
             "too-many-trials",
             "must have at most 1000000 combinations, got 1000000000000",
         ),
     ],
     ids=["nothing", "one of two", "no test", "small space", "small rest", "cap of a grid", "million million"],
 )
-def test_a_block_that_has_nothing_to_offer_is_refused_at_its_place(
+def test_a_block_without_configurations_is_a_problem_at_its_position(
     block: Block, code: str, message: str
 ) -> None:
     (problem,) = problems(block)
@@ -274,27 +288,27 @@ def test_a_block_that_has_nothing_to_offer_is_refused_at_its_place(
     assert problem.hint
 
 
-def test_a_division_by_zero_shows_the_assignment() -> None:
+def test_a_division_by_zero_shows_the_configuration() -> None:
     quotient: Expression = Arithmetic("/", Literal(1), Name("a", 0))
-    space = replace(a_space(a=Choice((1, 0))), derived=(Derived("q", quotient, "1 / a", THERE),))
+    space = replace(a_space(a=Choice((1, 0))), derived=(DerivedValue("q", quotient, "1 / a", THERE),))
 
-    (problem,) = problems(Grid(space))
+    (problem,) = problems(GridSearch(space))
 
     assert problem.code == "expression-failed"
     assert problem.message.endswith("for a=0")
     assert (problem.line, problem.column) == (9, 5)
 
 
-def test_a_derived_value_is_not_told_to_wait_for_a_constraint() -> None:
+def test_the_hint_for_a_derived_value_suggests_no_constraint() -> None:
     quotient: Expression = Arithmetic("/", Literal(1), Name("a", 0))
     guard = Constraint(Comparison(Name("a", 0), (("!=", Literal(0)),)), "a != 0")
     test = Constraint(Comparison(quotient, (("<", Literal(2)),)), "1 / a < 2")
     zeros = a_space(a=Choice((1, 0)))
 
     (derived,) = problems(
-        Grid(replace(zeros, derived=(Derived("q", quotient, "1 / a"),), constraints=(guard,)))
+        GridSearch(replace(zeros, derived=(DerivedValue("q", quotient, "1 / a"),), constraints=(guard,)))
     )
-    (constraint,) = problems(Grid(replace(zeros, constraints=(test,))))
+    (constraint,) = problems(GridSearch(replace(zeros, constraints=(test,))))
 
     assert "`a / b if b != 0 else 0`" in str(derived.hint)
     assert "before this one" not in str(derived.hint)
@@ -306,11 +320,11 @@ def test_a_derived_value_is_not_told_to_wait_for_a_constraint() -> None:
     [(Comparison(Name("a", 0), ((">", Literal(0)),)), None), (Name("a", 0), 1)],
     ids=["null > 0", "1 as a test"],
 )
-def test_a_value_of_another_kind_gets_no_advice_on_division(expression: Expression, value: Value) -> None:
-    (problem,) = problems(Grid(a_space(Constraint(expression, "a"), a=Choice((value,)))))
+def test_the_hint_for_a_wrong_type_does_not_mention_division(expression: Expression, value: Value) -> None:
+    (problem,) = problems(GridSearch(a_space(Constraint(expression, "a"), a=Choice((value,)))))
 
     assert problem.code == "expression-failed"
-    assert "values of one kind, or ask first, as in `a != null and a > 0`" in str(problem.hint)
+    assert "values of one type, or test for null first, as in `a != null and a > 0`" in str(problem.hint)
     assert "b != 0" not in str(problem.hint)
 
 
@@ -318,7 +332,7 @@ def test_an_earlier_constraint_guards_a_later_one() -> None:
     guard = Constraint(Comparison(Name("a", 0), (("!=", Literal(0)),)), "a != 0")
     quotient = Comparison(Arithmetic("/", Literal(1), Name("a", 0)), (("<", Literal(1)),))
 
-    guarded = found(Grid(a_space(guard, Constraint(quotient, "1 / a < 1"), a=Choice((0, 1, 2)))))
+    guarded = found(GridSearch(a_space(guard, Constraint(quotient, "1 / a < 1"), a=Choice((0, 1, 2)))))
 
     assert values(guarded) == [(2,)]
 
@@ -327,39 +341,39 @@ def codes(said: Sequence[Problem]) -> list[str]:
     return [problem.code for problem in said]
 
 
-def test_a_constraint_that_rejects_nothing_is_worth_a_warning() -> None:
-    (warning,) = found(Grid(a_space(less("a", 9), a=IntUniform(1, 4)))).warnings
+def test_a_constraint_that_rejects_nothing_has_a_warning() -> None:
+    (warning,) = found(GridSearch(a_space(less("a", 9), a=IntUniform(1, 4)))).warnings
 
     assert (warning.code, warning.severity) == ("constraint-everything", Severity.WARNING)
     assert warning.message == "rejects none of 4 combinations: a < 9"
 
 
-def test_nothing_is_concluded_from_a_few_draws_or_from_a_persons_own_lines() -> None:
+def test_few_draws_and_listed_configurations_give_no_warning() -> None:
     space = a_space(less("a", 90), a=IntUniform(0, 50))
 
-    assert found(Draw(Sampler.RANDOM, space, seed=1, cap=8)).warnings == ()
-    assert found(Listing(a_space(less("a", 90)), ({"a": 1},))).warnings == ()
+    assert found(RandomSearch(Sampler.RANDOM, space, seed=1, cap=8)).warnings == ()
+    assert found(ConfigurationList(a_space(less("a", 90)), ({"a": 1},))).warnings == ()
 
 
-def test_a_latin_hypercube_that_loses_points_says_so() -> None:
+def test_a_latin_hypercube_that_loses_points_has_a_warning() -> None:
     space = a_space(less("a", 0.5), a=Uniform(0, 1))
 
-    halved = found(Draw(Sampler.LATIN_HYPERCUBE, space, seed=1, cap=10))
+    halved = found(RandomSearch(Sampler.LATIN_HYPERCUBE, space, seed=1, cap=10))
 
-    assert len(halved.assignments) == 5
+    assert len(halved.configurations) == 5
     assert codes(halved.warnings) == ["run-cap-short"]
 
 
-def test_a_count_that_spoils_a_sobol_sequence_is_worth_a_warning() -> None:
+def test_an_unbalanced_number_of_sobol_points_has_a_warning() -> None:
     space = a_space(a=Uniform(0, 1))
 
-    assert codes(found(Draw(Sampler.SOBOL, space, seed=1, cap=10)).warnings) == ["unbalanced-count"]
-    assert found(Draw(Sampler.SOBOL, space, seed=1, cap=16)).warnings == ()
+    assert codes(found(RandomSearch(Sampler.SOBOL, space, seed=1, cap=10)).warnings) == ["unbalanced-count"]
+    assert found(RandomSearch(Sampler.SOBOL, space, seed=1, cap=16)).warnings == ()
 
 
-def test_problems_of_all_blocks_are_told_at_once() -> None:
-    empty = Grid(a_space(less("a", 0), a=IntUniform(1, 4)))
-    large = Grid(a_space(a=IntUniform(1, 4)), cap=1, place=HERE)
+def test_problems_of_all_blocks_are_reported_together() -> None:
+    empty = GridSearch(a_space(less("a", 0), a=IntUniform(1, 4)))
+    large = GridSearch(a_space(a=IntUniform(1, 4)), cap=1, place=HERE)
 
     assert sorted(codes(problems(empty, large))) == ["constraint-nothing", "too-many-trials"]
 
@@ -372,14 +386,17 @@ def test_problems_of_all_blocks_are_told_at_once() -> None:
     [
         ({"replicates": 20_000}, "too-many-trials"),
         ({"budget": Budget(max_trials=9)}, "budget-exceeded"),
-        ({"budget": Budget(max_gpu_hours=9.9), "run": Run(resources=Resources(gpu=1))}, "budget-exceeded"),
-        ({"run": Run(shape=Shape.JOBS, parallelism=9)}, "shape-limit"),
-        ({"run": Run(shape=Shape.JOBS, parallelism=999), "replicates": 11}, "shape-limit"),
+        (
+            {"budget": Budget(max_gpu_hours=9.9), "run": RunConfig(resources=Resources(gpu=1))},
+            "budget-exceeded",
+        ),
+        ({"run": RunConfig(shape=Shape.JOBS, parallelism=9)}, "shape-limit"),
+        ({"run": RunConfig(shape=Shape.JOBS, parallelism=999), "replicates": 11}, "shape-limit"),
     ],
     ids=["trials", "budget", "hours", "parallelism", "objects"],
 )
-def test_a_sweep_beyond_a_limit_is_refused(changes: dict[str, object], code: str) -> None:
-    assert codes(problems(Grid(a_space(a=IntUniform(1, 10))), **changes)) == [code]
+def test_a_sweep_above_a_limit_is_rejected(changes: dict[str, object], code: str) -> None:
+    assert codes(problems(GridSearch(a_space(a=IntUniform(1, 10))), **changes)) == [code]
 
 
 @pytest.mark.parametrize(
@@ -387,24 +404,26 @@ def test_a_sweep_beyond_a_limit_is_refused(changes: dict[str, object], code: str
     [
         {"replicates": 10_000},
         {"budget": Budget(max_trials=10)},
-        {"budget": Budget(max_gpu_hours=10), "run": Run(resources=Resources(gpu=1))},
+        {"budget": Budget(max_gpu_hours=10), "run": RunConfig(resources=Resources(gpu=1))},
         {"budget": Budget(max_gpu_hours=1)},
-        {"run": Run(shape=Shape.JOBS, parallelism=10)},
-        {"run": Run(shape=Shape.JOBS, parallelism=100), "replicates": 10},
+        {"run": RunConfig(shape=Shape.JOBS, parallelism=10)},
+        {"run": RunConfig(shape=Shape.JOBS, parallelism=100), "replicates": 10},
     ],
     ids=["trials", "budget", "hours", "no gpu", "parallelism", "objects"],
 )
-def test_a_sweep_at_a_limit_is_not(changes: dict[str, object]) -> None:
-    assert len(found(Grid(a_space(a=IntUniform(1, 10))), **changes).assignments) == 10
+def test_a_sweep_at_a_limit_is_accepted(changes: dict[str, object]) -> None:
+    assert len(found(GridSearch(a_space(a=IntUniform(1, 10))), **changes).configurations) == 10
 
 
 @pytest.mark.parametrize("replicates", [1, 2])
-def test_a_plain_grid_is_held_against_its_budget_before_it_is_made(
+def test_a_plain_grid_is_compared_with_its_budget_before_the_expansion(
     replicates: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("generator.search.expansion.grid", None)  # not asked for a single combination
-    grid = Grid(a_space(a=IntUniform(1, 40_000)))
-    budget = Budget(max_trials=20, trials_place=Place("budget.max_trials", 6, 3))
+    monkeypatch.setattr(
+        "sweepledger.search.expansion.grid_candidates", None
+    )  # not asked for a single combination
+    grid = GridSearch(a_space(a=IntUniform(1, 40_000)))
+    budget = Budget(max_trials=20, trials_place=SourcePosition("budget.max_trials", 6, 3))
 
     (problem,) = problems(grid, budget=budget, replicates=replicates)
 
@@ -415,27 +434,27 @@ def test_a_plain_grid_is_held_against_its_budget_before_it_is_made(
 @pytest.mark.parametrize(
     "block",
     [
-        Grid(a_space(a=IntUniform(1, 200_000))),
-        Grid(a_space(a=IntUniform(1, 2_000_000))),
-        Grid(a_space(less("a", 150_000), a=IntUniform(1, 200_000))),
+        GridSearch(a_space(a=IntUniform(1, 200_000))),
+        GridSearch(a_space(a=IntUniform(1, 2_000_000))),
+        GridSearch(a_space(less("a", 150_000), a=IntUniform(1, 200_000))),
     ],
     ids=["trials", "combinations", "constrained"],
 )
-def test_a_sweep_beyond_all_limits_hears_of_its_budget_too(block: Block) -> None:
+def test_a_sweep_above_all_limits_reports_its_budget_too(block: Block) -> None:
     said = problems(block, budget=Budget(max_trials=20))
 
     assert sorted(codes(said)) == ["budget-exceeded", "too-many-trials"]
 
 
-def test_no_smaller_run_cap_is_proposed_where_fewer_draws_are_looked_at_for_it() -> None:
+def test_no_smaller_run_cap_is_suggested_if_it_would_examine_fewer_draws() -> None:
     space = a_space(less("a", 0.0004), a=Uniform(0, 1))
 
-    (problem,) = problems(Draw(Sampler.RANDOM, space, seed=0, cap=12))
+    (problem,) = problems(RandomSearch(Sampler.RANDOM, space, seed=0, cap=12))
 
     assert problem.code == "run-cap-unreached"
     assert "draws gave only" in problem.message
     assert "set run_cap" not in str(problem.hint)
-    assert str(problem.hint).endswith("at most 12000 draws are looked at for a run_cap of 12")
+    assert str(problem.hint).endswith("at most 12000 draws are examined for a run_cap of 12")
 
 
 @pytest.mark.parametrize(
@@ -447,23 +466,21 @@ def test_no_smaller_run_cap_is_proposed_where_fewer_draws_are_looked_at_for_it()
     ],
     ids=["all of them", "constrained", "weighted"],
 )
-def test_a_run_cap_is_proposed_only_where_arithmetic_vouches_for_it(
-    space: SearchSpace, *, proposed: bool
-) -> None:
-    (problem,) = problems(Draw(Sampler.RANDOM, space, seed=0, cap=5))
+def test_a_run_cap_is_suggested_only_if_it_is_certain_to_work(space: SearchSpace, *, proposed: bool) -> None:
+    (problem,) = problems(RandomSearch(Sampler.RANDOM, space, seed=0, cap=5))
 
     assert problem.code == "run-cap-unreached"
     assert ("set run_cap: 4" in str(problem.hint)) is proposed
 
 
 def test_drawn_numbers_that_rounding_makes_equal_are_explained() -> None:
-    (problem,) = problems(Draw(Sampler.RANDOM, a_space(a=Uniform(1e9, 1e9 + 1)), seed=0, cap=8))
+    (problem,) = problems(RandomSearch(Sampler.RANDOM, a_space(a=Uniform(1e9, 1e9 + 1)), seed=0, cap=8))
 
     assert "rounded to 10 significant digits" in str(problem.hint)
     assert "constraint" not in str(problem.hint)
 
 
-def test_a_run_cap_beyond_all_limits_is_one_problem() -> None:
-    draw = Draw(Sampler.RANDOM, a_space(a=Uniform(0, 1)), seed=1, cap=100_001)
+def test_a_run_cap_above_all_limits_is_one_problem() -> None:
+    draw = RandomSearch(Sampler.RANDOM, a_space(a=Uniform(0, 1)), seed=1, cap=100_001)
 
     assert codes(problems(draw)) == ["too-many-trials"]

@@ -1,21 +1,21 @@
-"""What a search costs is known before it is made, and what is hopeless is left soon."""
+"""Limits of work and size: estimated before the expansion, and hopeless blocks end early."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
-from generator import search
-from generator.problems import Problem, Severity
-from generator.search import Expansion
-from generator.search.axes import Axis, UndrawableError
-from generator.search.blocks import GLANCE
-from generator.search.distributions.exact import truncated_normal
-from generator.search.limits.work import MOST_WORK, price
-from generator.structs.domain import Beta, Choice, Constant, IntUniform, Normal, Quantized, Uniform
-from generator.structs.expression import Arithmetic, Comparison, Expression, Literal, Name
-from generator.structs.space import Condition, Constraint, Derived, Parameter, SearchSpace
-from generator.structs.sweep import Block, Draw, Grid, Listing, Sampler
+from sweepledger import search
+from sweepledger.problems import Problem, Severity
+from sweepledger.search import Expansion
+from sweepledger.search.blocks import EARLY_CHECK
+from sweepledger.search.estimates import MAX_WORK, estimate_work
+from sweepledger.search.exact_quantiles import truncated_normal
+from sweepledger.search.unit_cube import Axis, UndrawableError
+from sweepledger.structs.domain import Beta, Choice, Constant, IntUniform, Normal, Quantized, Uniform
+from sweepledger.structs.expression import Arithmetic, Comparison, Expression, Literal, Name
+from sweepledger.structs.search_block import Block, ConfigurationList, GridSearch, RandomSearch, Sampler
+from sweepledger.structs.space import Condition, Constraint, DerivedValue, Parameter, SearchSpace
 from tests.sweeps import a_sweep
 
 UNIT = Parameter("x", Uniform(0, 1))
@@ -37,8 +37,8 @@ def sum_of(names: Sequence[str]) -> Expression:
     return total
 
 
-def random(space: SearchSpace, cap: int) -> Draw:
-    return Draw(Sampler.RANDOM, space, seed=0, cap=cap)
+def random(space: SearchSpace, cap: int) -> RandomSearch:
+    return RandomSearch(Sampler.RANDOM, space, seed=0, cap=cap)
 
 
 def refused(*blocks: Block, **changes: object) -> list[Problem]:
@@ -64,12 +64,12 @@ def test_a_million_combinations_may_have_a_short_constraint_and_not_a_long_one()
     names = [parameter.name for parameter in tens(6)]
     short, long = below(sum_of(names), 3), below(sum_of(names * 4), 3)
 
-    assert price(Grid(SearchSpace(tens(6), constraints=(short,)))).work <= MOST_WORK
-    assert codes(refused(Grid(SearchSpace(tens(6), constraints=(long,))))) == ["too-much-work"]
+    assert estimate_work(GridSearch(SearchSpace(tens(6), constraints=(short,)))).work <= MAX_WORK
+    assert codes(refused(GridSearch(SearchSpace(tens(6), constraints=(long,))))) == ["too-much-work"]
 
 
 def test_the_work_of_all_blocks_is_counted_together() -> None:
-    grid = Grid(SearchSpace(tens(6), constraints=(below(Name("p0", 0), 3),)))
+    grid = GridSearch(SearchSpace(tens(6), constraints=(below(Name("p0", 0), 3),)))
 
     (found,) = refused(grid, grid, grid)
 
@@ -77,60 +77,60 @@ def test_the_work_of_all_blocks_is_counted_together() -> None:
     assert " in all blocks, " in found.message
 
 
-def test_lists_that_are_compared_are_paid_for_by_their_items() -> None:
+def test_the_work_of_comparing_lists_grows_with_their_items() -> None:
     values = (tuple(range(500)), tuple(range(501)))
     same = Constraint(Comparison(Name("l", 0), (("==", Name("l", 0)),)), "l == l")
     space = SearchSpace((Parameter("l", Choice(values)), *tens(5)), constraints=(same,))
 
-    assert codes(refused(Grid(space))) == ["too-much-work"]
+    assert codes(refused(GridSearch(space))) == ["too-much-work"]
 
 
-def test_numbers_that_need_exact_arithmetic_are_paid_for_as_such() -> None:
+def test_exact_arithmetic_counts_as_more_work() -> None:
     hard, easy = Normal(100, 50, 1e-6, 2e-6), Normal(100, 50, 1, 200)
 
-    dear, cheap = (price(random(SearchSpace((Parameter("x", one),)), 10)) for one in (hard, easy))
+    dear, cheap = (estimate_work(random(SearchSpace((Parameter("x", one),)), 10)) for one in (hard, easy))
 
     assert dear.steps > 10 * cheap.steps
 
 
-def test_draws_that_are_hopeless_are_left_early() -> None:
+def test_hopeless_draws_end_early() -> None:
     space = SearchSpace((UNIT,), constraints=(below(Name("x", 0), 1e-4),))
 
     (found,) = refused(random(space, 100_000))
 
     assert found.code == "run-cap-unreached"
     looked_at = int(found.message.split(" draws")[0].split()[-1])
-    assert GLANCE <= looked_at < 2 * GLANCE
+    assert EARLY_CHECK <= looked_at < 2 * EARLY_CHECK
 
 
-def test_a_hundred_hopeless_blocks_are_paid_out_of_one_purse() -> None:
+def test_a_hundred_hopeless_blocks_share_one_work_limit() -> None:
     space = SearchSpace((UNIT,), constraints=(below(Name("x", 0), 1e-12),))
 
     found = refused(*[random(space, 100)] * 100)
 
     looked_at = [int(one.message.split(" draws")[0].split()[-1]) for one in found]
     assert len(found) == 100
-    assert sum(looked_at) * price(random(space, 100)).steps <= 1.01 * MOST_WORK
+    assert sum(looked_at) * estimate_work(random(space, 100)).steps <= 1.01 * MAX_WORK
 
 
-def test_one_assignment_in_a_thousand_draws_is_found() -> None:
+def test_one_configuration_in_a_thousand_draws_is_enough() -> None:
     space = SearchSpace((UNIT,), constraints=(below(Name("x", 0), 0.0013),))
 
-    assert len(explored(random(space, 500)).assignments) == 500
+    assert len(explored(random(space, 500)).configurations) == 500
 
 
-def test_a_shuffled_grid_beyond_all_bounds_is_refused() -> None:
-    grid = Grid(SearchSpace(tens(31)), cap=3, seed=0)
+def test_a_shuffled_grid_above_the_limit_is_rejected() -> None:
+    grid = GridSearch(SearchSpace(tens(31)), cap=3, seed=0)
 
     assert codes(refused(grid)) == ["too-many-trials"]
-    assert len(explored(replace(grid, space=SearchSpace(tens(30)))).assignments) == 3
+    assert len(explored(replace(grid, space=SearchSpace(tens(30)))).configurations) == 3
 
 
 # Tables
 
 
 @pytest.mark.parametrize("replicates", [1, 10])
-def test_trials_times_columns_are_bounded(replicates: int) -> None:
+def test_trials_times_columns_are_limited(replicates: int) -> None:
     space = SearchSpace(tuple(Parameter(f"x{number}", Uniform(0, 1)) for number in range(21)))
 
     (found,) = refused(random(space, 100_000 // replicates), replicates=replicates)
@@ -140,30 +140,30 @@ def test_trials_times_columns_are_bounded(replicates: int) -> None:
 
 
 def test_derived_values_are_columns() -> None:
-    derived = tuple(Derived(f"d{number}", Name("p0", 0), "p0") for number in range(16))
+    derived = tuple(DerivedValue(f"d{number}", Name("p0", 0), "p0") for number in range(16))
 
-    assert codes(refused(Grid(SearchSpace(tens(5), derived=derived)))) == ["too-large-table"]
+    assert codes(refused(GridSearch(SearchSpace(tens(5), derived=derived)))) == ["too-large-table"]
 
 
-def test_columns_are_counted_where_only_the_search_knows_the_trials() -> None:
+def test_columns_are_counted_after_the_expansion_too() -> None:
     space = SearchSpace((*tens(5), *(Parameter(f"c{number}", Constant(1)) for number in range(25))))
     constrained = replace(space, constraints=(below(Name("p0", 0), 8),))
 
-    (found,) = refused(Grid(constrained))
+    (found,) = refused(GridSearch(constrained))
 
     assert found.code == "too-large-table"
 
 
-def test_a_long_text_in_every_trial_is_refused_by_arithmetic() -> None:
+def test_a_long_text_in_every_trial_is_rejected_before_the_expansion() -> None:
     space = SearchSpace((*tens(5), Parameter("text", Constant("x" * 4_000))))
 
-    (found,) = refused(Grid(space))
+    (found,) = refused(GridSearch(space))
 
     assert found.code == "too-large-table"
     assert "MiB = 100000 trials * 4002 bytes or more" in found.message
 
 
-def test_long_texts_in_some_trials_are_refused_once_they_are_found() -> None:
+def test_long_texts_in_some_trials_are_rejected_after_the_expansion() -> None:
     texts = Choice(("x", "y" * 4_000, "z" * 4_000))
     space = SearchSpace((UNIT, Parameter("text", texts)))
 
@@ -175,29 +175,29 @@ def test_long_texts_in_some_trials_are_refused_once_they_are_found() -> None:
 
 def test_blocks_that_repeat_each_other_count_once() -> None:
     texts = Parameter("text", Choice(("y" * 4_000, "z" * 4_000)))
-    grid = Grid(SearchSpace((*tens(3), texts), constraints=(below(Name("p0", 0), 99),)))
+    grid = GridSearch(SearchSpace((*tens(3), texts), constraints=(below(Name("p0", 0), 99),)))
 
-    assert len(explored(*[grid] * 20).assignments) == 2_000
+    assert len(explored(*[grid] * 20).configurations) == 2_000
 
 
 # Draws
 
 
-def test_a_bound_that_is_far_away_takes_no_longer_than_none() -> None:
+def test_a_distant_bound_takes_no_longer_than_no_bound() -> None:
     near = [truncated_normal(0.3, 0, 1, (-2, high), -0.5) for high in (1e308, None)]
 
     assert near[0] == near[1]
 
 
 @pytest.mark.parametrize("domain", [Beta(2, 1e300), Quantized(Beta(1e16, 1e308), 1)], ids=repr)
-def test_what_is_no_number_is_never_drawn(domain: Beta | Quantized) -> None:
+def test_only_finite_numbers_are_drawn(domain: Beta | Quantized) -> None:
     columns = Axis((Parameter("x", domain),)).columns()
 
     with pytest.raises(UndrawableError):
         columns([0.5, 0.25])
 
 
-def test_what_is_no_number_is_a_problem_of_the_sweep() -> None:
+def test_a_draw_that_is_not_finite_is_a_problem() -> None:
     (found,) = refused(random(SearchSpace((Parameter("x", Beta(2, 1e300)),)), 5))
 
     assert found.code == "out-of-range"
@@ -214,40 +214,40 @@ def conditional() -> SearchSpace:
     return SearchSpace((optimizer, a, b))
 
 
-def test_a_parameter_that_never_exists_is_told_of() -> None:
-    found = explored(Grid(conditional()))
+def test_a_parameter_that_never_exists_has_a_warning() -> None:
+    found = explored(GridSearch(conditional()))
 
     assert [(one.code, one.severity) for one in found.warnings] == [("never-present", Severity.WARNING)]
-    assert found.warnings[0].message == "exists in none of 3 assignments"
+    assert found.warnings[0].message == "exists in none of 3 configurations"
 
 
-def test_a_derived_value_that_never_exists_is_told_of() -> None:
-    space = replace(conditional(), derived=(Derived("d", sum_of("ab"), "a + b"),))
+def test_a_derived_value_that_never_exists_has_a_warning() -> None:
+    space = replace(conditional(), derived=(DerivedValue("d", sum_of("ab"), "a + b"),))
 
-    assert codes(explored(Grid(space)).warnings) == ["never-present", "never-present"]
+    assert codes(explored(GridSearch(space)).warnings) == ["never-present", "never-present"]
 
 
-def test_few_draws_do_not_tell_that_a_parameter_never_exists() -> None:
+def test_few_draws_do_not_show_that_a_parameter_never_exists() -> None:
     space = SearchSpace((UNIT, *conditional().parameters))
 
     assert codes(explored(random(space, 20)).warnings) == []
     assert codes(explored(random(space, 1_000)).warnings) == ["never-present"]
 
 
-def test_a_line_that_names_it_is_enough() -> None:
+def test_one_listed_value_shows_that_a_parameter_exists() -> None:
     parameters = (Parameter("c", Constant(1), (Condition("a", (2,)),)),)
-    never, once = (Listing(SearchSpace(parameters), ({"a": 1}, {"a": last})) for last in (3, 2))
+    never, once = (ConfigurationList(SearchSpace(parameters), ({"a": 1}, {"a": last})) for last in (3, 2))
 
     assert codes(explored(never).warnings) == ["never-present"]
     assert codes(explored(once).warnings) == []
 
 
-def test_a_constraint_that_is_never_asked_says_so() -> None:
+def test_a_constraint_that_is_never_evaluated_has_a_warning() -> None:
     space = replace(conditional(), constraints=(below(sum_of("ab"), 1), below(Name("a", 0), 2)))
 
-    found = explored(Grid(space))
+    found = explored(GridSearch(space))
 
     (told,) = [one for one in found.warnings if one.code == "constraint-everything"]
-    assert told.message.startswith("is asked of none of 3 combinations")
-    assert found.blocks[0].unasked == (3, 1)
+    assert told.message.startswith("is evaluated for none of 3 combinations")
+    assert found.blocks[0].unevaluated == (3, 1)
     assert found.blocks[0].rejections == (0, 1)

@@ -1,4 +1,4 @@
-"""Whether a sweep asks for an assignment: the same answer as a list of all of them gives."""
+"""Membership of configurations in a sweep: the same as in its expansion."""
 
 import time
 from dataclasses import replace
@@ -7,12 +7,13 @@ from types import MappingProxyType
 import pytest
 from hypothesis import given, settings
 
-from generator import spec
-from generator.search import Expansion, explore
-from generator.search.membership import membership
-from generator.structs.settings import Settings
-from generator.structs.space import SearchSpace
-from generator.structs.sweep import Grid, Sweep
+from sweepledger import spec
+from sweepledger.search import Expansion, explore
+from sweepledger.search.membership import membership
+from sweepledger.structs.search_block import GridSearch
+from sweepledger.structs.settings import Settings
+from sweepledger.structs.space import SearchSpace
+from sweepledger.structs.sweep import Sweep
 from tests.search.spaces import spaces
 from tests.written_specs import good
 
@@ -37,14 +38,14 @@ RANDOM = {"method": "random", "more": "seed: 3\nrun_cap: 6\n"}
 
 
 @pytest.mark.parametrize("written", [{}, RANDOM], ids=["grid", "random"])
-def test_it_asks_for_what_it_expands_to_and_nothing_else(written: dict[str, str]) -> None:
+def test_a_sweep_contains_exactly_its_expansion(written: dict[str, str]) -> None:
     asked = membership(sweep(**written))
     found = explore(sweep(**written))
 
     assert isinstance(found, Expansion)
     assert not isinstance(asked, tuple)
-    assert all(asked(one, 0) for one in found.assignments)
-    for one in found.assignments:
+    assert all(asked(one, 0) for one in found.configurations)
+    for one in found.configurations:
         assert not asked({**one, "m": 99}, 0)
         assert not asked({**one, "more": 1}, 0)
         assert not asked({"x": one["x"]}, 0)
@@ -63,14 +64,14 @@ def test_values_are_the_same_where_trials_are() -> None:
     assert not asked({"x": 1, "m": "2"}, 0)
 
 
-def test_replicates_are_asked_for_by_number() -> None:
+def test_a_sweep_contains_its_replicate_numbers() -> None:
     asked = membership(replace(sweep(), replicates=2))
 
     assert not isinstance(asked, tuple)
     assert [asked({"x": 1, "m": 1}, replicate) for replicate in range(3)] == [True, True, False]
 
 
-def test_what_asks_for_nothing_says_why() -> None:
+def test_a_sweep_without_configurations_has_problems() -> None:
     lost = sweep(more="constraints: [m > 9]\n")
 
     found = membership(lost)
@@ -81,14 +82,14 @@ def test_what_asks_for_nothing_says_why() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(spaces())
-def test_any_space_asks_for_its_own_assignments(space: SearchSpace) -> None:
-    any_sweep = replace(sweep(), blocks=(Grid(space),))
+def test_any_space_contains_its_configurations(space: SearchSpace) -> None:
+    any_sweep = replace(sweep(), blocks=(GridSearch(space),))
     found, asked = explore(any_sweep), membership(any_sweep)
 
     if not isinstance(found, Expansion):
         return
     assert not isinstance(asked, tuple)
-    assert all(asked(MappingProxyType(dict(one)), 0) for one in found.assignments)
+    assert all(asked(MappingProxyType(dict(one)), 0) for one in found.configurations)
 
 
 def test_a_large_grid_is_not_listed() -> None:
@@ -102,7 +103,7 @@ def test_a_large_grid_is_not_listed() -> None:
     assert time.process_time() - begun < 1
 
 
-def test_a_search_by_rounds_asks_for_all_that_its_space_has() -> None:
+def test_an_adaptive_search_contains_its_whole_space() -> None:
     asks = membership(
         good(
             method="halving",

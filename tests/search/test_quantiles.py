@@ -1,4 +1,4 @@
-"""From fractions to values: within bounds, without noise, alike on machines whose exp and log differ."""
+"""Quantile functions: within bounds, rounded, and equal on platforms whose exp and log differ."""
 
 import math
 from collections.abc import Callable
@@ -9,20 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generator.search.distributions.curves import ERROR, curve
-from generator.search.distributions.quantiles import (
-    continuous,
+from sweepledger.search.distributions import (
+    ERROR,
+    LEAST,
+    continuous_quantile,
+    coordinate_of,
     quantile_of,
-    quantized,
-    raw_quantile,
-    rounded,
+    quantized_quantile,
+    round_to_ten_digits,
+    rounded_quantile,
 )
-from generator.search.distributions.units import unit
-from generator.search.draws import stream
-from generator.structs.domain import (
+from sweepledger.search.rng import stream
+from sweepledger.structs.domain import (
     Beta,
     Choice,
-    Constant,
     Continuous,
     Domain,
     IntUniform,
@@ -32,7 +32,7 @@ from generator.structs.domain import (
     Quantized,
     Uniform,
 )
-from generator.structs.values import identity
+from sweepledger.structs.values import identity
 from tests.search.conformance import WITH_BETA
 
 FIRST, LAST = 0.0, 1 - 2.0**-53
@@ -110,8 +110,8 @@ def test_values_reach_the_bounds_and_never_cross_them(domain: Domain, low: float
 def test_real_numbers_have_ten_significant_digits() -> None:
     assert quantile_of(Uniform(0, 1))(1 / 3) == 0.3333333333
     assert quantile_of(LogUniform(1e-5, 1e-3))(1 / 3) == 4.641588834e-05
-    assert rounded(1234567.890123) == 1234567.890
-    assert str(rounded(-0.0)) == "0.0"
+    assert round_to_ten_digits(1234567.890123) == 1234567.890
+    assert str(round_to_ten_digits(-0.0)) == "0.0"
 
 
 def test_steps_are_exact_decimals() -> None:
@@ -152,8 +152,8 @@ def test_every_integer_of_the_widest_range_is_within_it() -> None:
 
 
 @pytest.mark.parametrize("domain", SETTLED.values(), ids=SETTLED)
-def test_fast_and_exact_quantiles_agree_within_what_the_curve_says(domain: Continuous) -> None:
-    found = curve(domain)
+def test_fast_and_exact_quantiles_agree_within_the_error_bound(domain: Continuous) -> None:
+    found = continuous_quantile(domain)
     assert found.exact
 
     for u in [2.0**-54, LAST, *stream(1, "x", purpose="test").uniforms(range(300))]:
@@ -166,21 +166,23 @@ def nudged(fast: Callable[[float], float], part: float) -> Callable[[float], flo
 
 
 @pytest.mark.parametrize("domain", SETTLED.values(), ids=SETTLED)
-def test_a_machine_whose_last_digits_differ_draws_the_same(domain: Continuous) -> None:
-    here = curve(domain)
+def test_a_platform_with_other_last_digits_draws_the_same_values(domain: Continuous) -> None:
+    here = continuous_quantile(domain)
     there = replace(here, fast=nudged(here.fast, ERROR / 4))
     draws = stream(1, "x", purpose="test").uniforms(range(20_000))
 
-    assert [*map(continuous(here), draws)] == [*map(continuous(there), draws)]
-    assert [*map(quantized(here, 1e-9), draws[:5000])] == [*map(quantized(there, 1e-9), draws[:5000])]
+    assert [*map(rounded_quantile(here), draws)] == [*map(rounded_quantile(there), draws)]
+    assert [*map(quantized_quantile(here, 1e-9), draws[:5000])] == [
+        *map(quantized_quantile(there, 1e-9), draws[:5000])
+    ]
 
 
-def test_without_exact_arithmetic_such_a_machine_would_draw_something_else() -> None:
-    here = replace(curve(Normal(0, 1)), exact=None)
+def test_without_exact_arithmetic_such_a_platform_would_draw_other_values() -> None:
+    here = replace(continuous_quantile(Normal(0, 1)), exact=None)
     there = replace(here, fast=nudged(here.fast, ERROR / 4))
     draws = stream(1, "x", purpose="test").uniforms(range(20_000))
 
-    assert [*map(continuous(here), draws)] != [*map(continuous(there), draws)]
+    assert [*map(rounded_quantile(here), draws)] != [*map(rounded_quantile(there), draws)]
 
 
 @given(fractions)
@@ -188,30 +190,42 @@ def test_rounding_changes_no_more_than_the_tenth_digit(u: float) -> None:
     for domain in SETTLED.values():
         value = quantile_of(domain)(u)
         assert isinstance(value, float)
-        assert math.isclose(value, raw_quantile(domain, u), rel_tol=6e-10)
+        assert math.isclose(value, continuous_quantile(domain).fast(u or LEAST), rel_tol=6e-10)
 
 
 @pytest.mark.parametrize("domain", WITH_BETA.values(), ids=WITH_BETA)
-def test_the_way_back_from_a_value_leads_to_the_same_value(domain: Domain) -> None:
+def test_the_quantile_of_a_coordinate_is_the_same_value(domain: Domain) -> None:
     for number in range(1, 100):
         value = quantile_of(domain)(number / 100)
-        back = unit(domain, value)
+        back = coordinate_of(domain)(value)
         assert back is not None
         again = quantile_of(domain)(min(back, LAST))
         assert again == (pytest.approx(value, rel=1e-6) if isinstance(value, float) else value)
 
 
-def test_what_a_domain_does_not_have_has_no_place_in_it() -> None:
-    assert unit(Constant(1), 1) is None
-    assert unit(Choice((1, 2)), 3) is None
-    assert unit(Choice((1, 2)), True) is None
-    assert unit(Uniform(0, 1), True) is None
-    assert unit(Uniform(0, 1), "0.5") is None
-    assert unit(Uniform(0, 1), 1.5) is None
-    assert unit(IntUniform(1, 3), 4) is None
-    assert [unit(domain, -1) for domain in (LogUniform(1, 2), LogNormal(0, 1), Beta(1, 1))] == [None] * 3
+def test_a_value_outside_a_domain_has_no_coordinate() -> None:
+    assert coordinate_of(Choice((1, 2)))(3) is None
+    assert coordinate_of(Choice((1, 2)))(True) is None
+    assert coordinate_of(Uniform(0, 1))(True) is None
+    assert coordinate_of(Uniform(0, 1))("0.5") is None
+    assert coordinate_of(Uniform(0, 1))(1.5) is None
+    assert coordinate_of(IntUniform(1, 3))(4) is None
+    assert [coordinate_of(domain)(-1) for domain in (LogUniform(1, 2), LogNormal(0, 1), Beta(1, 1))] == [
+        None
+    ] * 3
 
 
-def test_equal_values_have_one_place() -> None:
-    assert unit(Choice((1, 2)), 2.0) == 0.75
-    assert unit(Choice((1, 2, 3), (0.5, 0.25, 0.25)), 2) == 0.625
+def test_equal_values_have_one_coordinate() -> None:
+    assert coordinate_of(Choice((1, 2)))(2.0) == 0.75
+    assert coordinate_of(Choice((1, 2, 3), (0.5, 0.25, 0.25)))(2) == 0.625
+
+
+@pytest.mark.parametrize(("low", "high"), [(10, 11), (-11, -10), (30.0, None)], ids=["upper", "lower", "far"])
+def test_coordinates_keep_their_digits_in_the_tails_of_a_normal_distribution(
+    low: float, high: float | None
+) -> None:
+    domain = Normal(0, 1, low, high)
+    coordinate = coordinate_of(domain)
+
+    for u in (0.25, 0.5, 0.75):
+        assert coordinate(quantile_of(domain)(u)) == pytest.approx(u, abs=1e-6)

@@ -1,4 +1,4 @@
-"""Streams of chance: fixed for ever, found by number, even, and permutations made of them."""
+"""Random streams: permanent, with random access, uniform; and permutations made of them."""
 
 import hashlib
 import struct
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generator.search.draws import permutation, stream
+from sweepledger.search.rng import permutation, stream
 
 GOLDEN = [
     0.23074956518668444,
@@ -27,14 +27,14 @@ LONG = (65_537, 99_999, 1_000_000, 10**12, 2**53)
 """Counts whose permutations are mixed rather than listed."""
 
 
-def test_draws_are_the_same_for_ever() -> None:
+def test_draws_never_change() -> None:
     found = stream(7, "optimizer.lr", purpose="random")
 
     assert found.uniforms(range(5)) == GOLDEN
     assert found.uniforms(range(10**15, 10**15 + 1)) == [GOLDEN_FAR]
 
 
-def test_draws_are_what_the_module_says_they_are() -> None:
+def test_draws_follow_the_documented_rules() -> None:
     key = hashlib.blake2b(b'[7,"optimizer.lr","random"]').digest()
     block = hashlib.blake2b((12).to_bytes(8, "big"), key=key).digest()
     words = struct.unpack(">8Q", block)
@@ -45,7 +45,7 @@ def test_draws_are_what_the_module_says_they_are() -> None:
 
 
 @given(st.integers(0, 100), st.integers(0, 100))
-def test_a_draw_is_found_by_its_number_alone(start: int, count: int) -> None:
+def test_a_draw_depends_on_its_number_only(start: int, count: int) -> None:
     found = stream(1, "x", purpose="random")
 
     together = found.uniforms(range(start, start + count))
@@ -104,7 +104,7 @@ def test_neighbours_do_not_stay_neighbours_in_a_long_permutation() -> None:
     assert 0.31 < sum(gaps) / len(gaps) / 10**12 < 0.36  # a third, for independent numbers
 
 
-def test_permutations_are_the_same_for_ever_and_each_seed_has_its_own() -> None:
+def test_permutations_never_change_and_differ_between_seeds() -> None:
     short, long = permutation(7, "grid", 10), permutation(7, "grid", 10**12)
 
     assert [short(position) for position in range(10)] == GOLDEN_SHORT
@@ -112,7 +112,7 @@ def test_permutations_are_the_same_for_ever_and_each_seed_has_its_own() -> None:
     assert permutation(8, "grid", 10**12)(0) != long(0)
 
 
-def test_every_order_of_few_things_comes_equally_often() -> None:
+def test_all_orders_of_a_short_permutation_are_equally_likely() -> None:
     counts = Counter(tuple(map(permutation(seed, "x", 3), range(3))) for seed in range(6000))
 
     assert len(counts) == 6

@@ -1,4 +1,4 @@
-"""Rounds: pure, legal, new, and over when they should be."""
+"""Rounds of an adaptive search: deterministic, legal, new, and ended for a reason."""
 
 import random
 from dataclasses import replace
@@ -6,32 +6,34 @@ from typing import Any
 
 import pytest
 
-from generator.search import Expansion, explore
-from generator.search.adaptive import Finished, Round, next_round
-from generator.structs.adaptive import Resource, Rounds, Search
-from generator.structs.record import Status
-from generator.structs.settings import Limits
-from generator.structs.sweep import Budget, Resources, Run
-from generator.structs.values import canonical_json
+from sweepledger.search import Expansion, explore
+from sweepledger.search.adaptive import Round, SearchEnd
+from sweepledger.search.adaptive.rounds import next_round
+from sweepledger.structs.record import Status
+from sweepledger.structs.run_config import Resources, RunConfig
+from sweepledger.structs.search_block import AdaptiveSearch, Resource, Rounds
+from sweepledger.structs.settings import SweepLimits
+from sweepledger.structs.sweep import Budget
+from sweepledger.structs.values import canonical_json
 from tests.search.searches import MIXED, a_search, an_observation, history, loss, recorded, searched
 
 
-def test_a_search_asks_for_nothing_by_itself() -> None:
+def test_the_expansion_of_a_search_has_no_configurations() -> None:
     found = explore(a_search())
 
     assert isinstance(found, Expansion)
-    assert found.assignments == ()
+    assert found.configurations == ()
     assert [count.kept for count in found.blocks] == [0]
 
 
-def test_a_search_of_which_nothing_satisfies_the_constraints_is_refused() -> None:
+def test_a_search_without_a_feasible_configuration_is_rejected() -> None:
     found = explore(a_search(constraints=["width * depth > 10000"]))
 
     assert isinstance(found, tuple)
     assert [problem.code for problem in found] == ["constraint-nothing"]
 
 
-def test_the_order_in_which_records_are_listed_changes_nothing() -> None:
+def test_the_order_of_records_does_not_change_a_round() -> None:
     sweep = a_search()
     known = history(sweep, loss, 30)
     shuffled = random.Random(3).sample(known, len(known))  # noqa: S311 - an order, no secret
@@ -39,22 +41,22 @@ def test_the_order_in_which_records_are_listed_changes_nothing() -> None:
     assert next_round(sweep, known, number=9) == next_round(sweep, shuffled, number=9)
 
 
-def test_a_round_has_its_size_and_nothing_known() -> None:
+def test_a_round_has_its_size_and_only_new_configurations() -> None:
     sweep = a_search()
 
     observations = searched(sweep, loss, 5)
 
     assert len(observations) == 20
-    assert len({canonical_json(one.assignment) for one in observations}) == 20
+    assert len({canonical_json(one.configuration) for one in observations}) == 20
 
 
-def test_another_round_and_another_seed_propose_something_else() -> None:
+def test_another_round_or_seed_proposes_other_configurations() -> None:
     found = [next_round(a_search(seed=seed), (), number=number) for seed, number in [(1, 1), (2, 1), (1, 2)]]
 
     assert len({str(one.suggestions) for one in found if isinstance(one, Round)}) == 3
 
 
-def test_a_search_finds_what_is_good() -> None:
+def test_a_search_finds_good_values() -> None:
     sweep = a_search(parameters={name: MIXED[name] for name in ("momentum", "width", "depth")})
 
     late = [one.values or () for one in searched(sweep, loss, 20) if (one.round or 0) > 10]
@@ -74,18 +76,18 @@ def test_a_search_finds_what_is_good() -> None:
         ({"parameters": {"a": {"values": [1, 2, 3]}}}, "exhausted"),
     ],
 )
-def test_a_search_says_why_it_is_over(changes: dict[str, object], reason: str) -> None:
+def test_a_search_has_a_reason_to_end(changes: dict[str, object], reason: str) -> None:
     sweep = a_search(**changes)
     observations = searched(sweep, lambda _: 1.0, 3)
 
     found = next_round(sweep, observations, number=1 + max(one.round or 0 for one in observations))
 
-    assert isinstance(found, Finished)
+    assert isinstance(found, SearchEnd)
     assert found.reason == reason
     assert found.text
 
 
-def test_the_last_round_is_cut_to_what_is_left() -> None:
+def test_the_last_round_has_the_remaining_size() -> None:
     assert len(searched(a_search(run_cap=6), loss, 9)) == 6
     assert len(searched(a_search(budget={"max_trials": 7}, replicates=2), loss, 1)) == 3
 
@@ -94,39 +96,39 @@ def test_the_last_round_is_cut_to_what_is_left() -> None:
     ("changes", "says"),
     [
         ({"budget": Budget(max_trials=6)}, "at most 6 trials, got 7"),
-        ({"limits": Limits(max_trials=6)}, "at most 6 trials by the limits of sweepledger.yaml, got 7"),
+        ({"limits": SweepLimits(max_trials=6)}, "at most 6 trials by the limits of sweepledger.yaml, got 7"),
         ({"budget": Budget(max_gpu_hours=13.5)}, "at most 13.5 GPU hours, got 14 = 7 trials"),
-        ({"limits": Limits(max_gpu_hours=12)}, "at most 12 GPU hours by the limits of sweepledger.yaml"),
+        ({"limits": SweepLimits(max_gpu_hours=12)}, "at most 12 GPU hours by the limits of sweepledger.yaml"),
     ],
     ids=["budget", "limits", "hours", "hours by limits"],
 )
-def test_whatever_limits_a_sweep_cuts_the_last_round_and_then_ends_the_search_in_the_same_words(
+def test_every_limit_shortens_the_last_round_and_ends_the_search_with_its_message(
     changes: dict[str, Any], says: str
 ) -> None:
-    run = Run(resources=Resources(gpu=1), retries=1)
+    run = RunConfig(resources=Resources(gpu=1), retries=1)
     sweep = replace(a_search(), run=run, **changes)
 
     observations = searched(sweep, loss, 9)
     found = next_round(sweep, observations, number=3)
 
     assert len(observations) == 6
-    assert isinstance(found, Finished)
+    assert isinstance(found, SearchEnd)
     assert found.reason == "budget"
-    assert found.text.startswith("6 trials were asked for; with more it must ")
+    assert found.text.startswith("6 trials exist; with more, the sweep must ")
     assert says in found.text
 
 
-def test_a_space_that_is_nearly_known_gives_what_is_left_of_it() -> None:
+def test_a_nearly_exhausted_space_gives_its_remaining_configurations() -> None:
     sweep = a_search(parameters={"a": {"values": [1, 2, 3]}, "b": {"values": ["x", "y"]}})
 
     observations = searched(sweep, lambda _: 1.0, 5)
 
-    assert sorted((one.assignment["a"], one.assignment["b"]) for one in observations) == [
+    assert sorted((one.configuration["a"], one.configuration["b"]) for one in observations) == [
         (a, b) for a in (1, 2, 3) for b in ("x", "y")
     ]
 
 
-def test_what_another_sweep_ran_is_evidence_and_may_be_asked_for_here() -> None:
+def test_trials_of_another_sweep_are_evidence_and_may_be_proposed_here() -> None:
     sweep = a_search(parameters={"a": {"values": [1, 2]}}, rounds={"size": 2, "max": 1})
     elsewhere = [an_observation({"a": value}, 0.5, round=None) for value in (1, 2, 3)]
 
@@ -136,28 +138,29 @@ def test_what_another_sweep_ran_is_evidence_and_may_be_asked_for_here() -> None:
     assert len(found.suggestions) == 2
 
 
-def test_a_missing_trial_is_known_and_tells_nothing() -> None:
+def test_a_missing_trial_is_known_but_no_evidence() -> None:
     sweep = a_search(parameters={"a": {"values": [1, 2]}}, rounds={"size": 2, "max": 9})
     missing = an_observation({"a": 1}, None, status=Status.MISSING)
 
     found = next_round(sweep, [missing], number=2)
 
     assert isinstance(found, Round)
-    assert [dict(one.assignment) for one in found.suggestions] == [{"a": 2}]
+    assert [dict(one.configuration) for one in found.suggestions] == [{"a": 2}]
 
 
-def test_constraints_hold_whatever_is_proposed() -> None:
+def test_every_proposal_satisfies_the_constraints() -> None:
     sweep = a_search(constraints=["width * depth <= 256"], rounds={"size": 8, "max": 9})
 
     observations = searched(sweep, loss, 4)
 
     assert len(observations) == 32
     assert all(
-        int(str(one.assignment["width"])) * int(str(one.assignment["depth"])) <= 256 for one in observations
+        int(str(one.configuration["width"])) * int(str(one.configuration["depth"])) <= 256
+        for one in observations
     )
 
 
-def test_rounds_count_what_was_drawn_again() -> None:
+def test_rounds_count_redrawn_proposals() -> None:
     sweep = a_search(constraints=["width == 256 and depth == 6"], rounds={"size": 6, "max": 9})
     known = history(sweep, loss, 12)
 
@@ -176,11 +179,11 @@ def test_a_resource_has_rungs_that_end_at_its_maximum() -> None:
         Resource("epochs", 3, 3)
 
 
-def test_a_search_without_a_size_or_with_a_resource_too_many_cannot_be_made() -> None:
+def test_a_search_requires_a_size_and_only_methods_with_parents_a_resource() -> None:
     search = a_search().search
 
     assert search
     with pytest.raises(ValueError, match="size must be at least 1"):
         Rounds(0)
     with pytest.raises(ValueError, match="must not have a resource"):
-        Search(search.method, search.space, 1, search.rounds, resource=Resource("epochs", 1, 3))
+        AdaptiveSearch(search.method, search.space, 1, search.rounds, resource=Resource("epochs", 1, 3))

@@ -1,4 +1,4 @@
-"""A round is what Optuna itself proposes from the same trials: the way a space is put to it costs nothing."""
+"""Rounds equal the proposals of Optuna itself for the same trials: the encoding of the space loses nothing."""
 
 import math
 import warnings
@@ -16,10 +16,12 @@ from optuna.distributions import (
 )
 from optuna.samplers import BaseSampler, GPSampler, TPESampler
 
-from generator.search.adaptive import Observation, Round, next_round
-from generator.search.adaptive.chance import seed_of
-from generator.search.adaptive.coding import DECIMALS
-from generator.search.adaptive.engines import CANDIDATES, SEED_LIMIT
+from sweepledger.search.adaptive import Observation, Round
+from sweepledger.search.adaptive.model_based import SEED_LIMIT
+from sweepledger.search.adaptive.optuna_samplers import CANDIDATES
+from sweepledger.search.adaptive.rounds import next_round
+from sweepledger.search.encoding import DECIMALS
+from sweepledger.search.rng import derive_seed
 from tests.search.searches import a_search, history
 
 SEED, SIZE = 7, 4
@@ -73,8 +75,8 @@ def optunas(
     study = optuna.create_study(sampler=sampler)
     for one in sorted(known, key=attrgetter("round", "trial")):
         assert one.values
-        distributions = {name: distribution(parameters[name]) for name in one.assignment}
-        params = dict(one.assignment)
+        distributions = {name: distribution(parameters[name]) for name in one.configuration}
+        params = dict(one.configuration)
         study.add_trial(optuna.create_trial(params=params, distributions=distributions, value=one.values[0]))
     proposed = list[dict[str, Any]]()
     for _ in range(SIZE):
@@ -117,12 +119,12 @@ def test_a_round_is_what_optuna_proposes_from_the_same_trials(
     found = next_round(sweep, known, number=number)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        wanted = optunas(parameters, known, sampler(seed_of(SEED, number, "engine") % SEED_LIMIT))
+        wanted = optunas(parameters, known, sampler(derive_seed(SEED, number, "engine") % SEED_LIMIT))
 
     assert isinstance(found, Round)
-    assert [one.assignment.keys() for one in found.suggestions] == [one.keys() for one in wanted]
+    assert [one.configuration.keys() for one in found.suggestions] == [one.keys() for one in wanted]
     far = [
-        (name, apart(parameters[name], left.assignment[name], value))
+        (name, apart(parameters[name], left.configuration[name], value))
         for left, right in zip(found.suggestions, wanted, strict=True)
         for name, value in right.items()
     ]

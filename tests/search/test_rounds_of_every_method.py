@@ -1,4 +1,4 @@
-"""Every method by rounds: legal, new, the same everywhere, whoever lists the records."""
+"""Rounds of every adaptive method: legal, new, and independent of platform and order."""
 
 import os
 import random
@@ -12,14 +12,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from generator.search.adaptive import Finished, Round, next_round
-from generator.search.adaptive.coding import coded
-from generator.search.settling import settling
-from generator.structs.adaptive import Method
-from generator.structs.record import Status
-from generator.structs.space import SearchSpace
-from generator.structs.sweep import Sweep
-from generator.structs.values import canonical_json
+from sweepledger.search.adaptive import Round, SearchEnd
+from sweepledger.search.adaptive.rounds import next_round
+from sweepledger.search.configurations import configuration_builder
+from sweepledger.search.encoding import encode_space
+from sweepledger.structs.record import Status
+from sweepledger.structs.search_block import Method
+from sweepledger.structs.space import SearchSpace
+from sweepledger.structs.sweep import Sweep
+from sweepledger.structs.values import canonical_json
 from tests.search.rounds_conformance import NUMBERS, a_sweep_of, digest_of_rounds, score
 from tests.search.searches import a_search, an_observation, history, recorded, searched
 from tests.search.spaces import spaces
@@ -37,8 +38,10 @@ def is_legal(sweep: Sweep, assignment: Mapping[str, Any]) -> bool:
     resource = search.resource.parameter if search.resource else None
     own = {name: value for name, value in assignment.items() if name != resource}
     parameters = {parameter.name for parameter in search.space.parameters}
-    settled = settling(search.space)({name: value for name, value in own.items() if name in parameters})
-    return settled == own and coded(search.space).encode(own) is not None
+    settled = configuration_builder(search.space)(
+        {name: value for name, value in own.items() if name in parameters}
+    )
+    return settled == own and encode_space(search.space).encode(own) is not None
 
 
 @every_method
@@ -48,13 +51,13 @@ def test_every_suggestion_is_legal_and_new(method: Method) -> None:
     trials = searched(sweep, score, 3)
 
     assert len(trials) >= 7
-    assert len({canonical_json(one.assignment) for one in trials}) == len(trials)
-    assert all(is_legal(sweep, one.assignment) for one in trials)
-    assert all(abs(one.assignment["decay"] - one.assignment["rate"] / 10) < 1e-12 for one in trials)  # type: ignore[operator]
+    assert len({canonical_json(one.configuration) for one in trials}) == len(trials)
+    assert all(is_legal(sweep, one.configuration) for one in trials)
+    assert all(abs(one.configuration["decay"] - one.configuration["rate"] / 10) < 1e-12 for one in trials)  # type: ignore[operator]
 
 
 @every_method
-def test_the_order_of_records_has_no_say(method: Method) -> None:
+def test_rounds_do_not_depend_on_the_order_of_records(method: Method) -> None:
     sweep = a_sweep_of(method)
     known = searched(sweep, score, 1)
     mixed = random.Random(5).sample(known, len(known))  # noqa: S311 - an order, no secret
@@ -65,14 +68,14 @@ def test_the_order_of_records_has_no_say(method: Method) -> None:
 
 
 @every_method
-def test_trials_that_failed_diverged_or_left_nothing_stop_no_search(method: Method) -> None:
+def test_failed_diverged_and_missing_trials_do_not_end_a_search(method: Method) -> None:
     sweep = a_sweep_of(method, rounds={"size": 9, "max": 6})
     first = next_round(sweep, (), number=1)
     assert isinstance(first, Round)
     ends = [Status.FAILED, Status.DIVERGED, Status.MISSING, Status.OOM, Status.CANCELLED]
     known = [
         an_observation(
-            one.assignment, one.values if at >= 5 else None, status=Status.OK if at >= 5 else ends[at]
+            one.configuration, one.values if at >= 5 else None, status=Status.OK if at >= 5 else ends[at]
         )
         for at, one in enumerate(recorded(first, score))
     ]
@@ -80,12 +83,12 @@ def test_trials_that_failed_diverged_or_left_nothing_stop_no_search(method: Meth
     found = next_round(sweep, known, number=2)
 
     assert isinstance(found, Round)
-    names = {canonical_json(one.assignment) for one in known}
-    assert not names & {canonical_json(one.assignment) for one in found.suggestions}
+    names = {canonical_json(one.configuration) for one in known}
+    assert not names & {canonical_json(one.configuration) for one in found.suggestions}
 
 
 @every_method
-def test_a_round_says_what_made_it(method: Method) -> None:
+def test_a_round_names_its_library(method: Method) -> None:
     found = next_round(a_sweep_of(method), (), number=1)
 
     assert isinstance(found, Round)
@@ -95,18 +98,18 @@ def test_a_round_says_what_made_it(method: Method) -> None:
 
 
 PROGRAM = """
-from generator.structs.adaptive import Method
+from sweepledger.structs.search_block import Method
 from tests.search.rounds_conformance import digest_of_rounds
 print(*(digest_of_rounds(method) for method in Method))
 """
 
 
-def test_no_hash_seed_no_locale_and_no_number_of_threads_has_a_say() -> None:
+def test_rounds_do_not_depend_on_hash_seed_locale_or_threads() -> None:
     found = set()
     for hash_seed, language, threads in [("0", "C", "1"), ("4294967295", "C.UTF-8", "2")]:
         environment = {
             "PATH": os.environ["PATH"],
-            "PYTHONPATH": str(ROOT),
+            "PYTHONPATH": str(ROOT / "generator"),
             "PYTHONHASHSEED": hash_seed,
             "LC_ALL": language,
             "OMP_NUM_THREADS": threads,
@@ -127,7 +130,7 @@ def test_no_hash_seed_no_locale_and_no_number_of_threads_has_a_say() -> None:
 
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(space=spaces(), method=st.sampled_from([Method.TPE, Method.NSGA2, Method.CMA_ES]), data=st.data())
-def test_any_space_is_searched_within_its_bounds_and_without_repetition(
+def test_rounds_of_any_space_are_legal_and_without_repetition(
     space: SearchSpace, method: Method, data: st.DataObject
 ) -> None:
     sweep = with_space(a_search(method=str(method), parameters=NUMBERS, rounds={"size": 3, "max": 9}), space)
@@ -136,26 +139,43 @@ def test_any_space_is_searched_within_its_bounds_and_without_repetition(
 
     found = next_round(sweep, known, number=3)
 
-    names = [canonical_json(one.assignment) for one in known]
-    if isinstance(found, Finished):
+    names = [canonical_json(one.configuration) for one in known]
+    if isinstance(found, SearchEnd):
         assert found.reason == "exhausted"
     else:
-        names += [canonical_json(one.assignment) for one in found.suggestions]
-        assert all(is_legal(sweep, one.assignment) for one in found.suggestions)
+        names += [canonical_json(one.configuration) for one in found.suggestions]
+        assert all(is_legal(sweep, one.configuration) for one in found.suggestions)
         assert next_round(sweep, known[::-1], number=3) == found
     assert len(set(names)) == len(names)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(space=spaces(), seed=st.integers(0, 2**40))
-def test_every_assignment_of_a_space_has_a_place_that_gives_it_back(space: SearchSpace, seed: int) -> None:
+def test_decoding_the_coordinates_of_a_configuration_gives_it_back(space: SearchSpace, seed: int) -> None:
     sweep = with_space(a_search(parameters=NUMBERS), space)
-    code, settle = coded(space), settling(space)
+    code, settle = encode_space(space), configuration_builder(space)
 
     for one in history(sweep, lambda _: 0.0, 5, seed=seed):
-        places = code.encode(one.assignment)
+        places = code.encode(one.configuration)
         assert places is not None
-        assert settle(code.decode(lambda dimension: places[dimension.name])) == one.assignment  # noqa: B023
+        assert settle(code.decode(lambda dimension: places[dimension.name])) == one.configuration  # noqa: B023
+
+
+@every_method
+def test_a_round_of_which_one_trial_is_ok_has_a_next_round(method: Method) -> None:
+    sweep = a_sweep_of(method)
+    first = next_round(sweep, [], number=1)
+    assert isinstance(first, Round)
+    configurations = [suggestion.configuration for suggestion in first.suggestions]
+    known = [
+        an_observation(configuration, 0.5 if at == 0 else None)
+        for at, configuration in enumerate(configurations)
+    ]
+
+    second = next_round(sweep, known, number=2)
+
+    assert isinstance(second, Round)
+    assert second.suggestions
 
 
 def with_space(sweep: Sweep, space: SearchSpace) -> Sweep:
@@ -165,7 +185,7 @@ def with_space(sweep: Sweep, space: SearchSpace) -> Sweep:
     return replace(sweep, blocks=(replace(sweep.search, space=space),))
 
 
-def test_a_front_is_looked_for_with_several_metrics() -> None:
+def test_a_search_with_several_metrics_improves_the_pareto_front() -> None:
     metrics = [{"name": "loss"}, {"name": "accuracy", "goal": "maximize"}]
     for method in (Method.TPE, Method.NSGA2):
         sweep = a_sweep_of(method, metric=..., metrics=metrics, rounds={"size": 8, "max": 20})
@@ -179,7 +199,7 @@ def test_a_front_is_looked_for_with_several_metrics() -> None:
         )
 
 
-def test_a_strategy_needs_two_numbers_to_adapt_to() -> None:
+def test_cma_es_requires_two_numeric_parameters() -> None:
     ranges = {"a": {"min": 0.0, "max": 1.0}, "b": {"values": ["x", "y"]}}
 
     assert ("parameters", "search-space") in bad(

@@ -1,7 +1,6 @@
-"""What every method that draws must do, and what some of them promise beyond it."""
+"""Properties of every sampler, and special properties of some."""
 
 import os
-import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -12,11 +11,12 @@ import numpy as np
 import pytest
 from scipy.stats import qmc  # type: ignore[import-untyped]
 
-from generator.search.drawing import candidates, unbalanced
-from generator.search.sampling import halton, sobol
-from generator.search.sampling.points import chunks
-from generator.structs.domain import Choice, Constant, Domain, IntUniform, LogUniform, Uniform
-from generator.structs.sweep import Draw, Sampler
+from sweepledger.search import Expansion, explore, samplers
+from sweepledger.search.candidates import draw_candidates
+from sweepledger.search.samplers import index_chunks
+from sweepledger.structs.domain import Choice, Constant, Domain, IntUniform, LogUniform, Uniform
+from sweepledger.structs.search_block import RandomSearch, Sampler
+from tests.pythons import require_python
 from tests.search.conformance import (
     PREFIX_STABLE,
     WITH_BETA,
@@ -24,9 +24,9 @@ from tests.search.conformance import (
     digest_of_draws,
     drawn,
 )
+from tests.sweeps import a_sweep
 
 ROOT = Path(__file__).parent.parent.parent
-VERSIONS = Path.home() / ".pyenv" / "versions"
 UNIT = Uniform(0, 1)
 COUNT = 300
 
@@ -67,7 +67,7 @@ def test_values_lie_within_their_domains(sampler: Sampler) -> None:
 
 
 @every_sampler
-def test_the_same_seed_draws_the_same_and_another_one_something_else(sampler: Sampler) -> None:
+def test_a_seed_determines_the_draws(sampler: Sampler) -> None:
     space = a_space(**WITH_BETA)
 
     first, again = (drawn(sampler, space, COUNT, seed=1) for _ in range(2))
@@ -85,7 +85,7 @@ def test_no_point_comes_twice(sampler: Sampler) -> None:
 
 
 @every_sampler
-def test_an_added_parameter_leaves_the_others_alone(sampler: Sampler) -> None:
+def test_an_added_parameter_does_not_change_the_others(sampler: Sampler) -> None:
     few = drawn(sampler, a_space(x=UNIT, y=Choice((1, 2, 3))), COUNT)
 
     more = drawn(sampler, a_space(x=UNIT, y=Choice((1, 2, 3)), z=UNIT, fixed=Constant(1)), COUNT)
@@ -94,7 +94,7 @@ def test_an_added_parameter_leaves_the_others_alone(sampler: Sampler) -> None:
 
 
 @pytest.mark.parametrize("sampler", [Sampler.RANDOM, Sampler.LATIN_HYPERCUBE])
-def test_parameters_that_change_places_keep_their_values(sampler: Sampler) -> None:
+def test_reordered_parameters_keep_their_values(sampler: Sampler) -> None:
     found = drawn(sampler, a_space(x=UNIT, y=UNIT), COUNT)
 
     turned = drawn(sampler, a_space(y=UNIT, x=UNIT), COUNT)
@@ -152,7 +152,7 @@ def test_raising_the_count_keeps_the_first_candidates(sampler: Sampler) -> None:
 
 
 @pytest.mark.parametrize("sampler", PREFIX_STABLE)
-def test_there_are_more_candidates_than_the_cap_for_constraints_to_choose_from(sampler: Sampler) -> None:
+def test_there_are_more_candidates_than_the_cap(sampler: Sampler) -> None:
     assert len(drawn(sampler, a_space(x=UNIT), 5000, cap=2)) == 5000
 
 
@@ -162,9 +162,9 @@ def test_a_latin_hypercube_has_exactly_as_many_points_as_its_cap() -> None:
 
 @every_sampler
 def test_a_space_of_constants_has_one_candidate(sampler: Sampler) -> None:
-    block = Draw(sampler, a_space(x=Constant(1)), seed=1, cap=10)
+    block = RandomSearch(sampler, a_space(x=Constant(1)), seed=1, cap=10)
 
-    assert list(candidates(block)) == [{"x": 1}]
+    assert list(draw_candidates(block)) == [{"x": 1}]
 
 
 @pytest.mark.parametrize("sampler", [Sampler.SOBOL, Sampler.LATIN_HYPERCUBE])
@@ -181,7 +181,7 @@ def test_each_stratum_of_each_dimension_has_one_point(sampler: Sampler, seed: in
 
 @pytest.mark.parametrize("seed", range(3))
 def test_scrambled_sobol_points_are_still_a_net(seed: int) -> None:
-    found = next(sobol.points(seed, ["x", "y"]))
+    found = next(samplers.sobol_points(seed, ["x", "y"]))
     points = list(zip(*found, strict=True))
 
     for split in range(7):
@@ -191,37 +191,37 @@ def test_scrambled_sobol_points_are_still_a_net(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_scrambled_halton_points_still_fill_the_boxes_of_their_bases(seed: int) -> None:
-    x, y, _ = next(halton.points(seed, ["x", "y", "z"]))
+    x, y, _ = next(samplers.halton_points(seed, ["x", "y", "z"]))
 
     boxes = Counter((int(left * 4), int(right * 9)) for left, right in list(zip(x, y, strict=True))[:36])
 
     assert len(boxes) == 36
 
 
-def test_without_its_scrambling_halton_is_what_scipy_has() -> None:
+def test_unscrambled_halton_points_are_scipys() -> None:
     plain = qmc.Halton(5, scramble=False).random(2000)
 
-    for axis, base in zip(range(5), halton.primes(), strict=False):
-        identity = [list(range(base))] * halton.places(base)
-        ours = halton.mirrored(np.arange(2000), identity)
+    for axis, base in zip(range(5), samplers.primes(), strict=False):
+        identity = [list(range(base))] * samplers.digit_count(base)
+        ours = samplers.radical_inverse(np.arange(2000), identity)
         assert abs(ours - plain[:, axis]).max() < 1e-15
 
 
-def test_without_its_scrambling_sobol_is_what_scipy_has() -> None:
+def test_unscrambled_sobol_points_are_scipys() -> None:
     plain = (qmc.Sobol(1, scramble=False).random(64)[:, 0] * 2**30).astype(np.int64)
     identity = [1 << (52 - number) for number in range(30)]
 
-    assert (sobol.scrambled(plain, identity, 0) == plain << 23).all()
+    assert (samplers.scramble_digits(plain, identity, 0) == plain << 23).all()
 
 
-def test_scipys_points_are_those_that_draws_were_made_of() -> None:
+def test_scipys_sobol_points_never_change() -> None:
     plain = qmc.Sobol(8, scramble=False).random(64)
 
     assert (plain[63] * 2**30).astype(int).tolist() == SOBOL_63
 
 
 def test_chunks_follow_each_other_and_are_powers_of_two() -> None:
-    found = [chunk for chunk, _ in zip(chunks(), range(12), strict=False)]
+    found = [chunk for chunk, _ in zip(index_chunks(), range(12), strict=False)]
 
     assert found[0].start == 0
     assert all(left.stop == right.start for left, right in pairwise(found))
@@ -230,21 +230,26 @@ def test_chunks_follow_each_other_and_are_powers_of_two() -> None:
 
 @every_sampler
 def test_only_sobol_counts_that_are_no_power_of_two_are_unbalanced(sampler: Sampler) -> None:
-    blocks = {cap: Draw(sampler, a_space(x=UNIT), 1, cap) for cap in (1, 64, 100)}
+    blocks = {cap: RandomSearch(sampler, a_space(x=UNIT), 1, cap) for cap in (1, 64, 100)}
 
-    said = {cap: unbalanced(block) for cap, block in blocks.items()}
+    expansions = {cap: explore(a_sweep(blocks=(block,))) for cap, block in blocks.items()}
 
-    text = "sobol points are even at powers of two only: must be 64 or 128, got 100"
-    assert said == {1: None, 64: None, 100: text if sampler is Sampler.SOBOL else None}
+    messages = {
+        cap: [problem.message for problem in expansion.warnings]
+        for cap, expansion in expansions.items()
+        if isinstance(expansion, Expansion)
+    }
+    message = "must be a power of two, such as 64 or 128, for balanced sobol points, got 100"
+    assert messages == {1: [], 64: [], 100: [message] if sampler is Sampler.SOBOL else []}
 
 
 @every_sampler
-def test_draws_are_the_same_for_ever(sampler: Sampler) -> None:
+def test_draws_never_change(sampler: Sampler) -> None:
     assert digest_of_draws(sampler) == DIGESTS[sampler]
 
 
 PROGRAM = """
-from generator.structs.sweep import Sampler
+from sweepledger.structs.search_block import Sampler
 from tests.search.conformance import digest_of_draws
 print(*(digest_of_draws(sampler) for sampler in Sampler if sampler in {samplers!r}))
 """
@@ -255,7 +260,7 @@ def digests_in(python: str, *samplers: Sampler, **environment: str) -> str:
     process = subprocess.run(
         [python, "-B", "-c", program],
         cwd=ROOT,
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), **environment},
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT / "generator"), **environment},
         capture_output=True,
         text=True,
         check=False,
@@ -266,17 +271,12 @@ def digests_in(python: str, *samplers: Sampler, **environment: str) -> str:
 @pytest.mark.parametrize(
     ("hash_seed", "language"), [("0", "C"), ("1", "C.UTF-8"), ("2", "C"), ("4294967295", "C.UTF-8")]
 )
-def test_draws_depend_on_no_hash_seed_and_no_locale(hash_seed: str, language: str) -> None:
+def test_draws_do_not_depend_on_hash_seed_and_locale(hash_seed: str, language: str) -> None:
     found = digests_in(sys.executable, *Sampler, PYTHONHASHSEED=hash_seed, LC_ALL=language)
 
     assert found == " ".join(DIGESTS.values())
 
 
 @pytest.mark.parametrize("version", ["3.12", "3.13", "3.14"])
-def test_another_python_draws_the_same_at_random_and_needs_no_package_for_it(version: str) -> None:
-    named = sorted(VERSIONS.glob(f"{version}.*/bin/python{version}"))
-    python = str(named[0]) if named else shutil.which(f"python{version}")
-    if not python:
-        pytest.skip(f"skipped: no Python {version} on this machine")
-
-    assert digests_in(python, Sampler.RANDOM) == DIGESTS[Sampler.RANDOM]
+def test_another_python_draws_the_same_random_points_without_any_package(version: str) -> None:
+    assert digests_in(require_python(version), Sampler.RANDOM) == DIGESTS[Sampler.RANDOM]

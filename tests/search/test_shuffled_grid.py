@@ -1,26 +1,26 @@
-"""A grid in shuffled order: a part of it that anyone can find again, however large the whole is."""
+"""A shuffled grid: a reproducible part of a grid of any size."""
 
-from generator import search
-from generator.search import Expansion
-from generator.structs.domain import Choice, IntUniform
-from generator.structs.space import Condition, Parameter, SearchSpace
-from generator.structs.sweep import Grid
+from sweepledger import search
+from sweepledger.search import Expansion
+from sweepledger.structs.domain import Choice, IntUniform
+from sweepledger.structs.search_block import GridSearch
+from sweepledger.structs.space import Condition, Parameter, SearchSpace
 from tests.sweeps import a_sweep
 
 SPACE = SearchSpace((Parameter("a", IntUniform(1, 5)), Parameter("b", Choice(("x", "y", "z")))))
 
 
 def found(space: SearchSpace, cap: int | None, seed: int | None) -> Expansion:
-    made = search.explore(a_sweep(blocks=(Grid(space, cap, seed),)))
+    made = search.explore(a_sweep(blocks=(GridSearch(space, cap, seed),)))
     assert isinstance(made, Expansion), made
     return made
 
 
 def rows(expansion: Expansion) -> list[str]:
-    return [repr(dict(assignment)) for assignment in expansion.assignments]
+    return [repr(dict(assignment)) for assignment in expansion.configurations]
 
 
-def test_shuffling_changes_the_order_and_nothing_else() -> None:
+def test_shuffling_changes_only_the_order() -> None:
     written, shuffled = rows(found(SPACE, None, None)), rows(found(SPACE, None, 1))
 
     assert shuffled != written
@@ -35,11 +35,11 @@ def test_another_seed_is_another_order() -> None:
     assert rows(found(SPACE, None, 1)) != rows(found(SPACE, None, 2))
 
 
-def test_a_cap_above_the_whole_takes_the_whole() -> None:
-    assert len(found(SPACE, 99, 1).assignments) == 15
+def test_a_cap_above_the_size_takes_the_whole_grid() -> None:
+    assert len(found(SPACE, 99, 1).configurations) == 15
 
 
-def test_a_few_of_a_million_million_take_no_longer() -> None:
+def test_a_cap_on_a_huge_grid_takes_no_longer() -> None:
     space = SearchSpace(tuple(Parameter(name, IntUniform(1, 1000)) for name in "abcd"))
 
     few = found(space, 50, 1)
@@ -48,11 +48,11 @@ def test_a_few_of_a_million_million_take_no_longer() -> None:
     assert few.blocks[0].candidates == 50
 
 
-def test_what_differs_only_in_what_does_not_exist_counts_once() -> None:
+def test_candidates_that_differ_only_in_absent_parameters_count_once() -> None:
     child = Parameter("c", IntUniform(1, 9), (Condition("b", ("x",)),))
     space = SearchSpace((Parameter("b", Choice(("x", "y"))), child))
 
     shuffled = found(space, None, 1)
 
-    assert len(shuffled.assignments) == 10
+    assert len(shuffled.configurations) == 10
     assert shuffled.blocks[0].duplicates == 8

@@ -1,4 +1,4 @@
-"""Sizes: what just fits and what just does not, by arithmetic before anything is listed."""
+"""Limits of lists and grids, computed before anything is listed."""
 
 from typing import Any
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from generator.structs.domain import Constant
-from generator.structs.space import Parameter
+from sweepledger.structs.domain import Constant
+from sweepledger.structs.space import Parameter
 from tests.written_specs import a_spec, bad, good, messages, parsed
 
 
@@ -35,11 +35,11 @@ def test_other_commands_are_refused(command: Any, problem: str) -> None:
 
 
 SIGNS = {
-    "{{": "Helm, ApplicationSets and workflows fill in {{ … }} wherever a manifest has it",
-    "}}": "Helm, ApplicationSets and workflows fill in {{ … }} wherever a manifest has it",
-    "{%": "template engines run {% … %} wherever a manifest has it",
-    "$(": "Kubernetes fills in $(NAME) wherever a manifest has it",
-    "${": "Flux fills in ${NAME} wherever a manifest has it",
+    "{{": "Helm, ApplicationSets and workflows fill in {{ … }} in every manifest",
+    "}}": "Helm, ApplicationSets and workflows fill in {{ … }} in every manifest",
+    "{%": "template engines run {% … %} in every manifest",
+    "$(": "Kubernetes fills in $(NAME) in every manifest",
+    "${": "Flux fills in ${NAME} in every manifest",
 }
 
 
@@ -58,7 +58,7 @@ def test_template_syntax_is_refused_wherever_it_could_be_filled_in(sign: str) ->
         "description",
     }
     assert {(problem.code, problem.message, problem.hint) for problem in found} == {
-        ("template-syntax", f"must not hold {sign!r}, got {text!r}", SIGNS[sign])
+        ("template-syntax", f"must not contain {sign!r}, got {text!r}", SIGNS[sign])
     }
 
 
@@ -123,10 +123,10 @@ def test_replicates_that_do_not_get_their_seed_are_a_warning() -> None:
     assert warned(replicates=1) == []
 
 
-def test_the_warning_of_an_unused_seed_says_when_nothing_need_be_done() -> None:
+def test_the_warning_of_an_unused_seed_names_programs_that_need_no_change() -> None:
     (warning,) = good(replicates=3).warnings
 
-    assert str(warning.hint).startswith("nothing need be done if the program reads SWEEP_SEED")
+    assert str(warning.hint).startswith("no change is needed if the program reads SWEEP_SEED")
 
 
 def test_template_syntax_is_found_in_blocks_and_lists() -> None:

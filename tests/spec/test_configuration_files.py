@@ -1,12 +1,13 @@
-"""The CSV file of assignments beside a spec."""
+"""The CSV file of configurations next to a spec."""
 
 from typing import Any
 
 import pytest
 
-from generator.problems import Problem
-from generator.spec import parse
-from generator.structs.sweep import Listing, Sweep
+from sweepledger.problems import Problem
+from sweepledger.spec import parse
+from sweepledger.structs.search_block import ConfigurationList
+from sweepledger.structs.sweep import Sweep
 from tests.written_specs import SETTINGS, a_spec, written
 
 SPEC = {"method": "list", "parameters": {"epochs": {"value": 2}}, "file": "points.csv"}
@@ -21,7 +22,7 @@ def assignments(content: bytes) -> list[dict[str, Any]]:
     sweep = listed(content)
     assert isinstance(sweep, Sweep), "\n".join(map(str, sweep))
     (block,) = sweep.blocks
-    assert isinstance(block, Listing)
+    assert isinstance(block, ConfigurationList)
     return [dict(assignment) for assignment in block.assignments]
 
 
@@ -57,8 +58,8 @@ def test_what_is_wrong_with_a_value_is_told_at_its_place_in_the_csv() -> None:
         '  hint: write true or "on" for the text'
     )
     assert template == (
-        "sweeps/points.csv:3:5: mode: must not hold '${', got '${HOME}' [template-syntax]\n"
-        "  hint: Flux fills in ${NAME} wherever a manifest has it"
+        "sweeps/points.csv:3:5: mode: must not contain '${', got '${HOME}' [template-syntax]\n"
+        "  hint: Flux fills in ${NAME} in every manifest"
     )
 
 
@@ -71,7 +72,7 @@ def test_a_value_is_no_document() -> None:
 def test_a_file_that_is_not_there_is_told_in_the_spec() -> None:
     (problem,) = told(None)
 
-    assert "file: must be a file beside the spec, but there is no 'sweeps/points.csv' [list-file]" in problem
+    assert "file: must be a file next to the spec, but there is no 'sweeps/points.csv' [list-file]" in problem
     assert problem.startswith("sweeps/lr.yaml:")
 
 

@@ -1,11 +1,11 @@
-"""The forms of a parameter, the keys of each, and numbers at their bounds."""
+"""The forms of a parameter, the keys of each, and limits of numbers."""
 
 from typing import Any
 
 import pytest
 
-from generator.spec.rules.forms import DISTRIBUTIONS
-from generator.structs.sweep import Sweep
+from sweepledger.spec.rules.domains import DISTRIBUTIONS
+from sweepledger.structs.sweep import Sweep
 from tests.written_specs import a_spec, good, hints, parsed
 
 VALUES: dict[str, Any] = {"value": 1, "values": [1, 2], "min": 1, "max": 2, "probabilities": [0.5, 0.5]}

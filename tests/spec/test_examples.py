@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from generator.problems import Problem
-from generator.search import Expansion, explore
-from generator.spec import parse, parse_settings
-from generator.structs.settings import Controller, Dataset, Limits, Settings
-from generator.structs.sweep import Sweep
-from generator.structs.values import Value
+from sweepledger.problems import Problem
+from sweepledger.search import Expansion, explore
+from sweepledger.spec import parse, parse_settings
+from sweepledger.structs.settings import Controller, Dataset, Settings, SweepLimits
+from sweepledger.structs.sweep import Sweep
+from sweepledger.structs.values import Value
 from tests import written_specs
 
 SPECS = Path(__file__).parent.parent / "specs"
@@ -25,7 +25,7 @@ SETTINGS = replace(
     written_specs.SETTINGS,
     code=None,
     datasets={"mnist": Dataset("mnist", "mnist", "sha256:" + "0" * 64)},
-    limits=Limits(max_trials=90_000, max_gpu_hours=4e9),
+    limits=SweepLimits(max_trials=90_000, max_gpu_hours=4e9),
 )
 
 
@@ -62,12 +62,12 @@ def asked_for(path: Path) -> Iterator[str]:
     assert isinstance(sweep, Sweep)
     expansion = explore(sweep)
     assert isinstance(expansion, Expansion)
-    yield f"{len(expansion.assignments) * sweep.replicates} trials, {sweep.replicates} an assignment"
+    yield f"{len(expansion.configurations) * sweep.replicates} trials, {sweep.replicates} an assignment"
     for block, count in zip(sweep.blocks, expansion.blocks, strict=True):
         yield f"{block.method}: {count.kept} of {count.candidates}, {count.rejected} rejected"
-    if expansion.assignments:  # a search by rounds has them a round at a time
-        yield f"first {line(expansion.assignments[0])}"
-        yield f"last {line(expansion.assignments[-1])}"
+    if expansion.configurations:  # a search by rounds has them a round at a time
+        yield f"first {line(expansion.configurations[0])}"
+        yield f"last {line(expansion.configurations[-1])}"
 
 
 def line(assignment: Mapping[str, Value]) -> str:

@@ -1,53 +1,53 @@
-"""What is wrong with an expression whatever the values: said once, at a name, and never by mistake."""
+"""Type errors of expressions: reported once, at a name, and never for valid expressions."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from generator.reader.expression import ExpressionError, parse
-from generator.search.expressions.computing import ComputeError, compile_expression
-from generator.spec.kinds import Finding, Kind, Kinds, check, kind_of
-from generator.structs.values import Value
+from sweepledger.reader.expression import ExpressionError, parse_expression
+from sweepledger.search.expressions import ComputeError, compile_expression
+from sweepledger.spec.expression_types import TypeProblem, ValueType, ValueTypes, check_types, type_of
+from sweepledger.structs.values import Value
 
-KNOWN: dict[str, Kinds] = {
-    "lr": frozenset({Kind.NUMBER}),
-    "width": frozenset({Kind.NUMBER}),
-    "optimizer": frozenset({Kind.TEXT}),
-    "flag": frozenset({Kind.BOOLEAN}),
-    "layers": frozenset({Kind.LIST}),
-    "mixed": frozenset({Kind.NUMBER, Kind.TEXT, Kind.NULL}),
-    "optimizer.beta": frozenset({Kind.NUMBER}),
-    "max-lr": frozenset({Kind.NUMBER}),
+KNOWN: dict[str, ValueTypes] = {
+    "lr": frozenset({ValueType.NUMBER}),
+    "width": frozenset({ValueType.NUMBER}),
+    "optimizer": frozenset({ValueType.TEXT}),
+    "flag": frozenset({ValueType.BOOLEAN}),
+    "layers": frozenset({ValueType.LIST}),
+    "mixed": frozenset({ValueType.NUMBER, ValueType.TEXT, ValueType.NULL}),
+    "optimizer.beta": frozenset({ValueType.NUMBER}),
+    "max-lr": frozenset({ValueType.NUMBER}),
 }
 
 
 def findings(text: str) -> list[tuple[int | None, str, str | None]]:
-    found, _ = check(parse(text), KNOWN)
+    found, _ = check_types(parse_expression(text), KNOWN)
     return [(finding.offset, finding.message, finding.hint) for finding in found]
 
 
 @pytest.mark.parametrize(
     ("text", "kinds"),
     [
-        ("lr * 2 + width", {Kind.NUMBER}),
-        ("lr < 0.1 and not flag", {Kind.BOOLEAN}),
-        ("optimizer", {Kind.TEXT}),
-        ("null", {Kind.NULL}),
-        ("[lr, flag]", {Kind.LIST}),
-        ("mixed", {Kind.NUMBER, Kind.TEXT, Kind.NULL}),
-        ("lr if flag else optimizer", {Kind.NUMBER, Kind.TEXT}),
-        ("max(layers) + max(lr, 1) + len(optimizer) + len(layers)", {Kind.NUMBER}),
-        ("-lr", {Kind.NUMBER}),
-        ("optimizer in ['adam'] or 'a' in optimizer or lr not in layers", {Kind.BOOLEAN}),
-        ("optimizer < 'b' <= mixed", {Kind.BOOLEAN}),
-        ("mixed + 1 < mixed", {Kind.BOOLEAN}),
-        ("optimizer == 1", {Kind.BOOLEAN}),
-        ("flag == lr != null", {Kind.BOOLEAN}),
-        ("'a' in mixed", {Kind.BOOLEAN}),
+        ("lr * 2 + width", {ValueType.NUMBER}),
+        ("lr < 0.1 and not flag", {ValueType.BOOLEAN}),
+        ("optimizer", {ValueType.TEXT}),
+        ("null", {ValueType.NULL}),
+        ("[lr, flag]", {ValueType.LIST}),
+        ("mixed", {ValueType.NUMBER, ValueType.TEXT, ValueType.NULL}),
+        ("lr if flag else optimizer", {ValueType.NUMBER, ValueType.TEXT}),
+        ("max(layers) + max(lr, 1) + len(optimizer) + len(layers)", {ValueType.NUMBER}),
+        ("-lr", {ValueType.NUMBER}),
+        ("optimizer in ['adam'] or 'a' in optimizer or lr not in layers", {ValueType.BOOLEAN}),
+        ("optimizer < 'b' <= mixed", {ValueType.BOOLEAN}),
+        ("mixed + 1 < mixed", {ValueType.BOOLEAN}),
+        ("optimizer == 1", {ValueType.BOOLEAN}),
+        ("flag == lr != null", {ValueType.BOOLEAN}),
+        ("'a' in mixed", {ValueType.BOOLEAN}),
     ],
 )
-def test_what_can_succeed_is_not_reported_and_its_kinds_are_known(text: str, kinds: set[Kind]) -> None:
-    assert check(parse(text), KNOWN) == ((), frozenset(kinds))
+def test_what_can_succeed_is_not_reported_and_its_kinds_are_known(text: str, kinds: set[ValueType]) -> None:
+    assert check_types(parse_expression(text), KNOWN) == ((), frozenset(kinds))
 
 
 FOUND = {
@@ -60,7 +60,7 @@ FOUND = {
     "max < 1": (
         0,
         "must be the name of a parameter or a derived value, got 'max'",
-        "a name with a hyphen stands in backticks: `max-lr`",
+        "write a name with a hyphen in backticks: `max-lr`",
     ),
     "optimizer + 1": (0, "+ must have a number, got a text", None),
     "1 - flag": (4, "- must have a number, got a boolean", None),
@@ -70,10 +70,10 @@ FOUND = {
     "'abc' < lr": (8, "< must compare two numbers or two texts, got a text and a number", None),
     "0 < lr < optimizer": (4, "< must compare two numbers or two texts, got a number and a text", None),
     "flag >= 1": (0, ">= must compare two numbers or two texts, got a boolean and a number", None),
-    "1 in lr": (5, "in must look into a list, or for a text in a text, got a number and a number", None),
+    "1 in lr": (5, "in needs a list, or two texts, got a number and a number", None),
     "lr not in optimizer": (
         10,
-        "not in must look into a list, or for a text in a text, got a number and a text",
+        "not in needs a list, or two texts, got a number and a text",
         None,
     ),
     "lr and flag": (0, "and must have a boolean, got a number", None),
@@ -95,7 +95,9 @@ def test_what_can_never_succeed_is_reported_at_the_nearest_name(text: str) -> No
 
 
 def test_every_mistake_is_found_and_none_because_of_another() -> None:
-    found, kinds = check(parse("(optimizer + 1) * 2 < 'x' or gone or not missing < lr"), KNOWN)
+    found, kinds = check_types(
+        parse_expression("(optimizer + 1) * 2 < 'x' or gone or not missing < lr"), KNOWN
+    )
 
     assert [finding.message.partition(",")[0] for finding in found] == [
         "+ must have a number",
@@ -103,8 +105,8 @@ def test_every_mistake_is_found_and_none_because_of_another() -> None:
         "must be the name of a parameter or a derived value",
         "must be the name of a parameter or a derived value",
     ]
-    assert kinds == {Kind.BOOLEAN}
-    assert all(isinstance(finding, Finding) for finding in found)
+    assert kinds == {ValueType.BOOLEAN}
+    assert all(isinstance(finding, TypeProblem) for finding in found)
 
 
 VALUES: dict[str, list[Value]] = {
@@ -139,13 +141,13 @@ def test_what_computes_has_no_finding_where_it_was_looked_at_and_a_kind_foretold
 ) -> None:
     values = {name: data.draw(some.sampled_from(choices)) for name, choices in VALUES.items()}
     try:
-        expression = parse(text)
+        expression = parse_expression(text)
         value = compile_expression(expression)(values)
     except (ExpressionError, ComputeError):
         return
 
-    found, kinds = check(expression, KNOWN)
+    found, kinds = check_types(expression, KNOWN)
 
-    assert kind_of(value) in kinds
+    assert type_of(value) in kinds
     # `and`, `or` and `if` may pass by what could never succeed.
     assert not found or any(word in text for word in (" and ", " or ", " if ", " < "))

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from generator.spec import parse
-from generator.structs.sweep import Sweep
+from sweepledger.spec import parse
+from sweepledger.structs.sweep import Sweep
 from tests.written_specs import SETTINGS, a_spec, bad, good, hints, written
 
 DRAWS = ["random", "sobol", "halton", "latin-hypercube"]
@@ -88,7 +88,7 @@ def test_a_shared_parameter_is_reported_once() -> None:
 
 @pytest.mark.parametrize("key", ["project", "entity"])
 def test_keys_of_wandb_lead_to_the_importer(key: str) -> None:
-    assert hints(**{key: "x"}) == ["this is a key of W&B: `sweep import wandb FILE` makes a spec of its file"]
+    assert hints(**{key: "x"}) == ["this is a key of W&B: convert the file with `sweep import wandb FILE`"]
 
 
 def listed(**changes: Any) -> list[tuple[str, str]]:

@@ -1,10 +1,9 @@
-"""Source, format and reduction of a metric: what fits together, and what is kept of it."""
+"""Source, format and reduction of a metric, and which combinations are valid."""
 
 import pytest
 
-from generator.formats import lock
-from generator.structs.reporting import MetricFormat, MetricSource, Reduce
-from generator.structs.sweep import Metric
+from sweepledger.formats import batch_yaml
+from sweepledger.structs.metric import Metric, MetricFormat, MetricSource, Reduce
 from tests.builders import a_lock
 from tests.written_specs import bad, good
 
@@ -54,6 +53,6 @@ def test_a_lock_keeps_how_the_metric_was_reported() -> None:
         held.metric,
         Metric("loss", held.metric.goal, MetricSource.STDOUT, MetricFormat.JSONL, Reduce.MIN),
     ):
-        written = lock.write(a_lock(metric=metric), banner="a banner")
+        written = batch_yaml.write(a_lock(metric=metric), banner="a banner")
 
-        assert lock.read(written).metric == metric
+        assert batch_yaml.read(written).metric == metric

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from generator.structs.domain import Choice
+from sweepledger.structs.domain import Choice
 from tests.written_specs import bad, good, messages
 
 
@@ -38,8 +38,8 @@ def test_a_third_parameter_of_the_same_variable_is_held_against_the_first() -> N
     found = messages(parameters={"a_b": {"value": 1}, "a-b": {"value": 1}, "A_B": {"value": 1}})
 
     assert found == [
-        "must differ from 'a_b' (line 8) in more than case and signs, got 'a-b'",
-        "must differ from 'a_b' (line 8) in more than case and signs, got 'A_B'",
+        "must differ from 'a_b' (line 8) in more than case and punctuation, got 'a-b'",
+        "must differ from 'a_b' (line 8) in more than case and punctuation, got 'A_B'",
     ]
 
 

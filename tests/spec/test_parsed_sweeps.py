@@ -1,11 +1,12 @@
-"""What a valid spec gives."""
+"""The Sweep of a valid spec."""
 
-from generator.spec import parse
-from generator.structs.domain import Choice, Constant
-from generator.structs.reporting import MetricSource
-from generator.structs.space import Parameter
-from generator.structs.sweep import Goal, Metric, Resources, Run, Shape, Sweep
-from generator.structs.values import bytes_digest
+from sweepledger.spec import parse
+from sweepledger.structs.domain import Choice, Constant
+from sweepledger.structs.metric import Goal, Metric, MetricSource
+from sweepledger.structs.run_config import Resources, RunConfig, Shape
+from sweepledger.structs.space import Parameter
+from sweepledger.structs.sweep import Sweep
+from sweepledger.structs.values import bytes_digest
 from tests.written_specs import DIGEST, SETTINGS, a_spec, good, written
 
 
@@ -13,7 +14,7 @@ def test_defaults_are_those_of_the_values() -> None:
     sweep = good()
 
     assert sweep.metric == Metric("accuracy", Goal.MINIMIZE, MetricSource.RESULT)
-    assert sweep.run == Run()
+    assert sweep.run == RunConfig()
     assert sweep.description == ""
     assert sweep.blocks[0].method == "grid"
     assert sweep.path == "sweeps/lr.yaml"
@@ -45,7 +46,7 @@ def test_everything_given_is_in_the_sweep() -> None:
         Parameter("a", Choice((None, True, 0.5, (2,)))),
     )
     assert sweep.command == ("train", "${args}")
-    assert sweep.run == Run(
+    assert sweep.run == RunConfig(
         image="registry.example.org/train@" + DIGEST,
         interpreter="python3.11",
         code_path="src/train",

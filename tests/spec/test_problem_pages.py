@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
-GENERATOR = ROOT / "generator"
+GENERATOR = ROOT / "generator/sweepledger"
 PAGE = (ROOT / "docs/problems.md").read_text(encoding="utf-8")
 ENTRY = re.compile(
     r"### `(?P<code>[a-z0-9-]+)`\n\n"
@@ -48,7 +48,7 @@ FORM = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
 def codes(folder: Path) -> frozenset[str]:
-    """Collect `code="…"` of any call, the sixth argument of Problem, constants CODE, and the rules' texts."""
+    """Return the codes: `code="…"` of calls, the sixth argument of Problem, constants CODE, and the texts of rules."""
     return frozenset(code for path in folder.rglob("*.py") for code in codes_of(path)) - NO_CODES
 
 
@@ -77,7 +77,7 @@ def given(node: ast.AST) -> Iterator[ast.expr]:
             yield from (word.value for word in keywords if word.arg == "code")
             if isinstance(func, ast.Name) and func.id == "Problem":
                 yield from arguments[CODE_POSITION : CODE_POSITION + 1]
-        case ast.Assign([ast.Name("CODE")], value):
+        case ast.Assign([ast.Name("CODE" | "PROBLEM_CODE")], value):
             yield value
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generator.spec.ranges import (
+from sweepledger.spec.ranges import (
     Spacing,
     exponential,
     exponentially_spaced,

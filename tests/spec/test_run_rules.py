@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from generator import search
-from generator.problems import Problem
-from generator.search import Expansion
-from generator.spec import parse
-from generator.structs.beside import Retry
-from generator.structs.record import Status
-from generator.structs.settings import Controller, Defaults, Egress, Limits, Settings
-from generator.structs.sweep import CodeMode, Resources, Run, Shape, Sweep
+from sweepledger import search
+from sweepledger.problems import Problem
+from sweepledger.search import Expansion
+from sweepledger.spec import parse
+from sweepledger.structs.record import Status
+from sweepledger.structs.run_config import CodeMode, Resources, RunConfig, Shape
+from sweepledger.structs.settings import Controller, Defaults, Egress, Settings, SweepLimits
+from sweepledger.structs.sweep import Retry, Sweep
 from tests.written_specs import (
     DIGEST,
     SETTINGS,
@@ -200,7 +200,7 @@ def test_without_datasets_the_settings_are_named() -> None:
     found = parse(written(a_spec(run={"data": "x"})), "sweeps/lr.yaml", Settings())
 
     assert isinstance(found, tuple)
-    assert found[0].hint == "the settings name none: add it to datasets in sweepledger.yaml"
+    assert found[0].hint == "the settings have none: add it to datasets in sweepledger.yaml"
 
 
 def test_no_trial_asks_for_the_api_server_whose_address_is_for_the_collector() -> None:
@@ -237,7 +237,7 @@ def test_a_run_says_all_that_it_can() -> None:
         "processes": 2,
     }
 
-    assert good(run=run).run == Run(
+    assert good(run=run).run == RunConfig(
         image="train",
         interpreter="python3.12",
         code_path="code",
@@ -341,7 +341,7 @@ def test_the_nodes_of_a_trial_count() -> None:
 
 
 def test_no_sweep_exceeds_the_limits_of_the_settings() -> None:
-    tight = replace(SETTINGS, limits=Limits(max_trials=1, max_gpu_hours=0.5))
+    tight = replace(SETTINGS, limits=SweepLimits(max_trials=1, max_gpu_hours=0.5))
 
     sweep = with_settings(tight, resources={"gpu": 1}, pool="gpu-light")
 

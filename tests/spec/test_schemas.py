@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from generator.spec.later import later_keys
-from generator.spec.rules.cluster import DIGEST, LABEL
-from generator.spec.rules.forms import DISTRIBUTIONS
-from generator.spec.rules.names import METRIC_NAME
-from generator.spec.rules.program import INTERPRETER
-from generator.spec.schemas import schema, schema_text
-from generator.structs.names import PARAMETER_NAME, SWEEP_NAME
+from sweepledger.spec.rules.cluster import DNS_LABEL
+from sweepledger.spec.rules.domains import DISTRIBUTIONS
+from sweepledger.spec.rules.program import DIGEST, INTERPRETER
+from sweepledger.spec.schemas import load_schema, schema_text
+from sweepledger.spec.structure import planned_keys
+from sweepledger.structs.metric import METRIC_NAME
+from sweepledger.structs.names import PARAMETER_NAME, SWEEP_NAME
 
 NAMES = ("settings", "sweep")
 
@@ -31,19 +31,19 @@ def parts(part: dict[str, Any], place: str) -> Iterator[tuple[str, dict[str, Any
             yield from parts(part[key], f"{place}.{key}")
 
 
-PARTS = [found for name in NAMES for found in parts(schema(name), name)]
+PARTS = [found for name in NAMES for found in parts(load_schema(name), name)]
 
 
 def validator(part: dict[str, Any], place: str) -> Draft202012Validator:
     """Check values by a part of a schema, which may refer to other parts."""
-    return Draft202012Validator({**part, "$defs": schema(place.partition(".")[0]).get("$defs", {})})
+    return Draft202012Validator({**part, "$defs": load_schema(place.partition(".")[0]).get("$defs", {})})
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_schema_is_valid_draft_2020_12(name: str) -> None:
-    assert schema(name)["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    assert load_schema(name)["$schema"] == "https://json-schema.org/draft/2020-12/schema"
 
-    Draft202012Validator.check_schema(schema(name))
+    Draft202012Validator.check_schema(load_schema(name))
 
 
 @pytest.mark.parametrize(("place", "part"), PARTS, ids=[place for place, _ in PARTS])
@@ -62,7 +62,7 @@ def test_every_mapping_refuses_unknown_keys(place: str, part: dict[str, Any]) ->
 
 
 def pattern(name: str, *path: str) -> str:
-    found: Any = schema(name)
+    found: Any = load_schema(name)
     for key in path:
         found = found[key]
     return str(found["pattern"])
@@ -75,10 +75,13 @@ def pattern(name: str, *path: str) -> str:
         (pattern("sweep", "properties", "metric", "properties", "name"), METRIC_NAME),
         (pattern("sweep", "$defs", "parameters", "propertyNames"), PARAMETER_NAME),
         (pattern("sweep", "properties", "run", "properties", "interpreter"), INTERPRETER),
-        (pattern("settings", "properties", "namespace"), LABEL),
-        (pattern("settings", "properties", "results", "properties", "claim"), LABEL),
-        (pattern("settings", "properties", "datasets", "propertyNames"), LABEL),
-        (pattern("settings", "properties", "datasets", "additionalProperties", "properties", "claim"), LABEL),
+        (pattern("settings", "properties", "namespace"), DNS_LABEL),
+        (pattern("settings", "properties", "results", "properties", "claim"), DNS_LABEL),
+        (pattern("settings", "properties", "datasets", "propertyNames"), DNS_LABEL),
+        (
+            pattern("settings", "properties", "datasets", "additionalProperties", "properties", "claim"),
+            DNS_LABEL,
+        ),
         (
             pattern("settings", "properties", "datasets", "additionalProperties", "properties", "digest"),
             DIGEST,
@@ -90,7 +93,7 @@ def test_editors_and_rules_hold_names_to_the_same_pattern(found: str, rule: re.P
 
 
 def test_top_and_blocks_have_the_same_search_keys() -> None:
-    top, block = schema("sweep")["properties"], schema("sweep")["$defs"]["searchKeys"]["properties"]
+    top, block = load_schema("sweep")["properties"], load_schema("sweep")["$defs"]["searchKeys"]["properties"]
 
     assert set(block) <= set(top)
     assert {top[key]["$ref"] for key in block} == {
@@ -100,18 +103,18 @@ def test_top_and_blocks_have_the_same_search_keys() -> None:
 
 
 def test_the_rules_know_every_distribution_that_editors_offer() -> None:
-    offered = schema("sweep")["$defs"]["parameter"]["properties"]["distribution"]["enum"]
+    offered = load_schema("sweep")["$defs"]["parameter"]["properties"]["distribution"]["enum"]
 
     assert sorted(offered) == sorted(DISTRIBUTIONS)
 
 
 def test_no_key_is_offered_that_no_spec_can_use() -> None:
-    known = schema("sweep")
+    known = load_schema("sweep")
 
-    assert not later_keys("sweep", ()) & set(known["properties"])
-    assert not later_keys("sweep", ("run",)) & set(known["properties"]["run"]["properties"])
+    assert not planned_keys("sweep", ()) & set(known["properties"])
+    assert not planned_keys("sweep", ("run",)) & set(known["properties"]["run"]["properties"])
 
 
 def test_the_text_is_what_is_read() -> None:
-    assert json.loads(schema_text("sweep")) == schema("sweep")
+    assert json.loads(schema_text("sweep")) == load_schema("sweep")
     assert schema_text("sweep").endswith("}\n")

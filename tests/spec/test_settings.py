@@ -4,27 +4,25 @@ from pathlib import Path
 
 import pytest
 
-from generator.spec import parse_settings
-from generator.structs.settings import (
-    Allowance,
+from sweepledger.spec import parse_settings
+from sweepledger.structs.node_pool import NodeCapacity, Pool, Toleration
+from sweepledger.structs.settings import (
     CodeSource,
     Controller,
     Dataset,
     Defaults,
     Egress,
-    Generate,
+    GenerateMode,
     Image,
-    Limits,
-    Next,
+    NextRoundMode,
     Nfs,
-    Node,
-    Pool,
-    Results,
     ResultsMode,
-    Secret,
+    ResultsSettings,
+    SecretReference,
     Settings,
-    Submit,
-    Toleration,
+    SubmitSettings,
+    SweepLimits,
+    TeamBudget,
 )
 from tests.written_specs import DIGEST
 
@@ -104,9 +102,9 @@ def test_settings_say_all_that_they_can() -> None:
         branch="release/1.x",
         remote="upstream",
         controller=Controller.ARGOCD,
-        generate=Generate.ON_MERGE,
-        next=Next.COLLECTOR,
-        results=Results(
+        generate=GenerateMode.ON_MERGE,
+        next=NextRoundMode.COLLECTOR,
+        results=ResultsSettings(
             "records",
             "checkpoints",
             "artifacts",
@@ -116,13 +114,13 @@ def test_settings_say_all_that_they_can() -> None:
             keep_days=90,
             nfs=Nfs("nfs.example.org", "/export/results"),
         ),
-        limits=Limits(1000, 50.5),
+        limits=SweepLimits(1000, 50.5),
         currency="EUR",
         budgets={
-            "vision": Allowance("vision", ("vision-*",), 100, 20.5),
-            "everybody": Allowance("everybody", ("*",), None, 500),
+            "vision": TeamBudget("vision", ("vision-*",), 100, 20.5),
+            "everybody": TeamBudget("everybody", ("*",), None, 500),
         },
-        submit=Submit(172_800),
+        submit=SubmitSettings(172_800),
         code=CodeSource("https://git.example.org/team/sweeps.git", "train", "code-read"),
         images={"train": Image("train", "registry.example.org:5000/team/train", DIGEST, "1.4")},
         datasets={
@@ -133,9 +131,9 @@ def test_settings_say_all_that_they_can() -> None:
                 "cifar", "c", "version:torchvision-1", nfs=Nfs("192.0.2.7", "/"), examples=50_000
             ),
         },
-        secrets={"wandb": Secret("wandb", "wandb-account", "api.key", "WANDB_API_KEY")},
+        secrets={"wandb": SecretReference("wandb", "wandb-account", "api.key", "WANDB_API_KEY")},
         egress={"store": Egress("store", ("203.0.113.0/24", "2001:db8::/32"), (443, 8443))},
-        pools={"gpu": GPUS, "heavy": Pool("heavy", Node("96", "800Gi"), queue="heavy")},
+        pools={"gpu": GPUS, "heavy": Pool("heavy", NodeCapacity("96", "800Gi"), queue="heavy")},
         labels={"example.org/team": "vision"},
         image_pull_secret="registry-read",  # noqa: S106 - the name of one
         priority_class="batch-low",
@@ -146,7 +144,7 @@ def test_settings_say_all_that_they_can() -> None:
 
 GPUS = Pool(
     "gpu",
-    Node("7.5", "28Gi", 7),
+    NodeCapacity("7.5", "28Gi", 7),
     selector={"example.org/pool": "gpu"},
     tolerations=(Toleration("nvidia.com/gpu"), Toleration("spot", "yes", "NoExecute")),
     gpu_resource="nvidia.com/mig-1g.5gb",
@@ -167,7 +165,7 @@ def test_settings_with_one_key_keep_the_other_defaults() -> None:
 def test_names_in_the_cluster_are_dns_labels(name: str) -> None:
     found = settings(f'namespace: "{name}"\nresults: {{claim: "{name}"}}')
 
-    assert found == Settings(namespace=name, results=Results(claim=name))
+    assert found == Settings(namespace=name, results=ResultsSettings(claim=name))
 
 
 @pytest.mark.parametrize("name", ["", "A", "a_b", "-a", "a-", "a.b", "a" * 64])

@@ -1,12 +1,12 @@
-"""What a space, a block and a sweep are made of."""
+"""Values of search spaces, blocks and sweeps, and their invariants."""
 
 from typing import Any
 
 import pytest
 
-from generator.problems import Place
-from generator.spec.building.domains import domain
-from generator.structs.domain import (
+from sweepledger.problems import SourcePosition
+from sweepledger.spec.space_builder import build_domain
+from sweepledger.structs.domain import (
     Beta,
     Choice,
     Constant,
@@ -18,8 +18,9 @@ from generator.structs.domain import (
     Quantized,
     Uniform,
 )
-from generator.structs.space import Condition, Parameter, SearchSpace
-from generator.structs.sweep import Budget, Draw, Grid, Listing, Sampler
+from sweepledger.structs.search_block import ConfigurationList, GridSearch, RandomSearch, Sampler
+from sweepledger.structs.space import Condition, Parameter, SearchSpace
+from sweepledger.structs.sweep import Budget
 from tests.written_specs import bad, good
 
 E = 2.718281828459045
@@ -83,7 +84,7 @@ E = 2.718281828459045
     ids=str,
 )
 def test_each_form_becomes_one_domain(written: dict[str, Any], built: Domain) -> None:
-    assert domain(written) == built
+    assert build_domain(written) == built
 
 
 def space(**changes: Any) -> SearchSpace:
@@ -130,8 +131,8 @@ def test_constraints_know_where_they_were_written() -> None:
 
     assert [constraint.text for constraint in found.constraints] == ["rate < 0.2", "rate > 0"]
     assert [constraint.place for constraint in found.constraints] == [
-        Place("constraints[0]", 20, 3),
-        Place("constraints[1]", 21, 3),
+        SourcePosition("constraints[0]", 20, 3),
+        SourcePosition("constraints[1]", 21, 3),
     ]
 
 
@@ -148,7 +149,7 @@ def test_zipped_parameters_are_named_in_groups() -> None:
 def test_a_method_that_draws_has_its_seed_and_its_cap(method: Sampler) -> None:
     (block,) = good(method=str(method), seed=7.0, run_cap=8.0).blocks
 
-    assert isinstance(block, Draw)
+    assert isinstance(block, RandomSearch)
     assert (block.sampler, repr(block.seed), repr(block.cap)) == (method, "7", "8")
     assert block.place.path == "parameters"
 
@@ -157,8 +158,8 @@ def test_a_grid_is_in_the_order_written_unless_it_is_shuffled() -> None:
     (written,) = good(run_cap=5).blocks
     (shuffled,) = good(grid_order="shuffled", seed=3, run_cap=1).blocks
 
-    assert isinstance(written, Grid)
-    assert isinstance(shuffled, Grid)
+    assert isinstance(written, GridSearch)
+    assert isinstance(shuffled, GridSearch)
     assert (written.cap, written.seed) == (5, None)
     assert (shuffled.cap, shuffled.seed) == (1, 3)
 
@@ -170,7 +171,7 @@ def test_a_list_has_the_assignments_as_written() -> None:
         assignments=[{"a": 1, "b": [1, 2]}, {"b": None, "epochs": 3}],
     ).blocks
 
-    assert isinstance(block, Listing)
+    assert isinstance(block, ConfigurationList)
     assert [dict(assignment) for assignment in block.assignments] == [
         {"a": 1, "b": (1, 2)},
         {"b": None, "epochs": 3},
@@ -198,8 +199,8 @@ def test_blocks_share_parameters_and_seed_and_may_have_their_own() -> None:
     )
     assert random.space.parameters == (Parameter("rate", Uniform(0, 0.5)), Parameter("epochs", Constant(2)))
     assert sobol.space.names == ("rate", "epochs", "x")
-    assert isinstance(random, Draw)
-    assert isinstance(sobol, Draw)
+    assert isinstance(random, RandomSearch)
+    assert isinstance(sobol, RandomSearch)
     assert (random.seed, sobol.seed) == (1, 5)
     assert [block.place.path for block in sweep.blocks] == ["blocks[0]", "blocks[1]", "blocks[2]"]
 

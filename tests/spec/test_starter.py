@@ -5,19 +5,20 @@ import sys
 
 import pytest
 
-from generator.spec import parse
-from generator.spec.starter import MNIST, PLAIN, starter
-from generator.structs.domain import Choice, Constant
-from generator.structs.settings import Dataset, Settings
-from generator.structs.space import Parameter
-from generator.structs.sweep import Goal, Sweep
+from sweepledger.spec import parse
+from sweepledger.spec.starter import MNIST, PLAIN, starter_spec
+from sweepledger.structs.domain import Choice, Constant
+from sweepledger.structs.metric import Goal
+from sweepledger.structs.settings import Dataset, Settings
+from sweepledger.structs.space import Parameter
+from sweepledger.structs.sweep import Sweep
 
 SETTINGS = Settings(datasets={"mnist": Dataset("mnist", "mnist", "sha256:" + "0" * 64)})
 
 
 @pytest.mark.parametrize("name", ["lr", "a" * 36])
 def test_the_starter_is_a_valid_grid_over_the_trainer(name: str) -> None:
-    sweep = parse(starter(name, example=MNIST).encode(), f"sweeps/{name}.yaml", SETTINGS)
+    sweep = parse(starter_spec(name, example=MNIST).encode(), f"sweeps/{name}.yaml", SETTINGS)
 
     assert isinstance(sweep, Sweep)
     assert sweep.name == name
@@ -31,7 +32,7 @@ def test_the_starter_is_a_valid_grid_over_the_trainer(name: str) -> None:
 
 
 def test_the_starter_explains_itself_in_lines_that_fit_a_screen() -> None:
-    text = starter("lr")
+    text = starter_spec("lr")
 
     assert text.startswith("# yaml-language-server: $schema=.schema.json\n# A sweep")
     assert "sweep generate lr" in text
@@ -40,14 +41,14 @@ def test_the_starter_explains_itself_in_lines_that_fit_a_screen() -> None:
 
 
 def test_the_plain_starter_is_valid_in_a_repository_without_settings() -> None:
-    sweep = parse(starter("lr", example=PLAIN).encode(), "sweeps/lr.yaml", Settings())
+    sweep = parse(starter_spec("lr", example=PLAIN).encode(), "sweeps/lr.yaml", Settings())
 
     assert isinstance(sweep, Sweep)
     assert sweep.run.code_path == "code"
 
 
 def test_neither_ruamel_nor_jsonschema_is_imported_before_a_spec_is_read() -> None:
-    script = "import sys, generator.spec; print({'ruamel.yaml', 'jsonschema'} & set(sys.modules))"
+    script = "import sys, sweepledger.spec; print({'ruamel.yaml', 'jsonschema'} & set(sys.modules))"
 
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
 

@@ -1,15 +1,20 @@
 """Structure: keys, kinds, what is not supported yet, and all mistakes at once."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
-from generator.spec import parse
-from generator.spec.schemas import schema
-from generator.structs.sweep import Sweep
+from sweepledger.reader import read_document
+from sweepledger.spec import parse
+from sweepledger.spec.schemas import load_schema
+from sweepledger.spec.structure import conforms
+from sweepledger.structs.sweep import Sweep
 from tests.written_specs import SETTINGS, a_spec, bad, good, hints, messages, parsed
 
-METHODS = sorted(schema("sweep")["$defs"]["searchKeys"]["properties"]["method"]["enum"])
+ROOT = Path(__file__).parent.parent.parent
+METHODS = sorted(load_schema("sweep")["$defs"]["searchKeys"]["properties"]["method"]["enum"])
 
 
 @pytest.mark.parametrize(
@@ -35,10 +40,71 @@ def test_later_keys_are_known_at_their_place(change: dict[str, Any], path: str) 
     assert bad(**change) == [(path, "not-supported-yet")]
 
 
+SPECS = sorted((ROOT / "tests/specs").glob("*/*.yaml"))
+
+
+@pytest.mark.parametrize("path", SPECS, ids=lambda path: path.stem)
+def test_the_quick_check_accepts_what_jsonschema_accepts(path: Path) -> None:
+    schema = without_patterns(load_schema("sweep"))
+    document = read_document(path.read_bytes(), path.name).document
+    data = None if document is None else document.data
+
+    assert conforms(data, schema, schema) is Draft202012Validator(schema).is_valid(data)
+
+
+@pytest.mark.parametrize("value", [True, 1, 1.5, "", "abc", None, [], [1, "x"], {}, {"a": 1}, {"aa": {}}])
+@pytest.mark.parametrize(
+    "rules",
+    [
+        *({"type": kind} for kind in ("object", "array", "string", "integer", "number", "boolean", "null")),
+        {"type": ["integer", "null"]},
+        {"enum": [1, "abc", None]},
+        {"const": 1},
+        {"required": ["a"]},
+        {"minimum": 1.5},
+        {"maximum": 1},
+        {"exclusiveMinimum": 1},
+        {"minLength": 1},
+        {"maxLength": 2},
+        {"minItems": 1},
+        {"maxItems": 1},
+        {"minProperties": 1},
+        {"maxProperties": 0},
+        {"items": {"type": "integer"}},
+        {"properties": {"a": {"type": "string"}}},
+        {"properties": {"a": True}, "additionalProperties": False},
+        {"propertyNames": {"maxLength": 1}},
+        {
+            "additionalProperties": {"$ref": "#/$defs/number", "minimum": 2},
+            "$defs": {"number": {"type": "number"}},
+        },
+    ],
+    ids=str,
+)
+def test_the_quick_check_agrees_on_each_keyword(rules: dict[str, Any], value: object) -> None:
+    assert conforms(value, rules, rules) is Draft202012Validator(rules).is_valid(value)
+
+
+def test_the_quick_check_leaves_other_keywords_to_jsonschema() -> None:
+    assert not conforms(1, {"multipleOf": 1}, {})
+
+
+def without_patterns(rules: Any) -> Any:
+    if isinstance(rules, list):
+        return [without_patterns(item) for item in rules]
+    if not isinstance(rules, dict):
+        return rules
+    return {
+        key: without_patterns(item)
+        for key, item in rules.items()
+        if key != "pattern" or not isinstance(item, str)
+    }
+
+
 @pytest.mark.parametrize("key", ["project", "entity"])
 def test_keys_of_wandb_alone_lead_to_the_importer(key: str) -> None:
     assert bad(**{key: "a"}) == [(key, "unknown-key")]
-    assert hints(**{key: "a"}) == ["this is a key of W&B: `sweep import wandb FILE` makes a spec of its file"]
+    assert hints(**{key: "a"}) == ["this is a key of W&B: convert the file with `sweep import wandb FILE`"]
 
 
 @pytest.mark.parametrize(
@@ -175,8 +241,8 @@ def test_an_empty_spec_is_refused(text: str) -> None:
     assert isinstance(found, tuple)
     (problem,) = found
     assert str(problem) == (
-        "sweeps/lr.yaml: must hold a sweep, got an empty file [empty-file]\n"
-        "  hint: `sweep new NAME` writes one to start from"
+        "sweeps/lr.yaml: must contain a sweep, got an empty file [empty-file]\n"
+        "  hint: `sweep new NAME` writes a starter spec"
     )
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from generator.spec import units
+from sweepledger.spec import units
 
 
 @pytest.mark.parametrize(

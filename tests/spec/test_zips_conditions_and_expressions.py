@@ -1,11 +1,11 @@
-"""What ties parameters together: zip groups, conditions, constraints, derived values."""
+"""Zip groups, conditions, constraints and derived values."""
 
 from typing import Any
 
 import pytest
 
-from generator import search
-from generator.structs.sweep import Sweep
+from sweepledger import search
+from sweepledger.structs.sweep import Sweep
 from tests.written_specs import a_spec, bad, good, hints, messages, parsed
 
 PARAMETERS: dict[str, Any] = {
@@ -165,7 +165,7 @@ def test_a_shared_condition_may_be_unreachable_in_some_blocks() -> None:
     made = search.explore(sweep)
 
     assert isinstance(made, search.Expansion)
-    assert len(made.assignments) == 4
+    assert len(made.configurations) == 4
 
 
 def test_a_shared_condition_that_no_block_can_meet_is_said_once() -> None:
@@ -271,7 +271,7 @@ def test_the_place_in_a_text_is_said() -> None:
 
 
 def test_a_text_without_quotes_is_recognised() -> None:
-    assert hints(parameters=PARAMETERS, constraints=["opt == sgd"]) == ["a text stands in quotes: 'sgd'"]
+    assert hints(parameters=PARAMETERS, constraints=["opt == sgd"]) == ["write text in quotes: 'sgd'"]
 
 
 def test_derived_values_use_each_other_in_any_order_but_not_in_circles() -> None:

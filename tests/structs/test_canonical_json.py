@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generator.structs.values import Value, canonical, canonical_json, identity
+from sweepledger.structs.values import Value, canonical, canonical_json, identity
 
 SCALAR = (
     st.none()

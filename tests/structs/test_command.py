@@ -2,7 +2,7 @@
 
 import pytest
 
-from generator.structs.command import MACROS, SPREADING, Macro, MacroError, parse_element
+from sweepledger.structs.program import LIST_MACROS, MACROS, Macro, MacroError, parse_element
 
 KNOWN = (
     "${args}, ${args_json}, ${args_json_file}, ${args_no_boolean_flags}, ${args_no_hyphens}, "
@@ -66,7 +66,7 @@ def test_what_no_launcher_could_fill_in_is_refused_with_a_way_out(text: str) -> 
     assert (str(caught.value), caught.value.hint) == REFUSED[text]
 
 
-@pytest.mark.parametrize("name", sorted(SPREADING))
+@pytest.mark.parametrize("name", sorted(LIST_MACROS))
 @pytest.mark.parametrize("around", ["--all={}", "{}x", "{}${{seed}}", "{0}{0}"])
 def test_a_macro_that_yields_several_arguments_stands_alone(name: str, around: str) -> None:
     macro = f"${{{name}}}"

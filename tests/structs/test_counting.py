@@ -2,9 +2,8 @@
 
 import pytest
 
-from generator.structs.counting import combinations
-from generator.structs.dimensions import Steps, size
-from generator.structs.domain import (
+from sweepledger.structs.combinations import StepRange, count_combinations, grid_size
+from sweepledger.structs.domain import (
     Beta,
     Choice,
     Constant,
@@ -14,7 +13,7 @@ from generator.structs.domain import (
     Quantized,
     Uniform,
 )
-from generator.structs.space import Condition, Parameter, SearchSpace
+from sweepledger.structs.space import Condition, Parameter, SearchSpace
 
 
 @pytest.mark.parametrize(
@@ -34,11 +33,11 @@ from generator.structs.space import Condition, Parameter, SearchSpace
     ids=str,
 )
 def test_a_domain_has_as_many_values_as_a_grid_would_try(domain: Domain, count: int | None) -> None:
-    assert size(domain) == count
+    assert grid_size(domain) == count
 
 
 def test_steps_are_exact_decimals() -> None:
-    steps = Steps.between(0, 1, 0.1)
+    steps = StepRange.between(0, 1, 0.1)
 
     assert [steps[at] for at in range(10)] == [0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
     assert 0.3 in steps
@@ -50,11 +49,11 @@ def test_a_million_million_combinations_are_counted_by_arithmetic() -> None:
     parents = [Parameter(f"p{at}", IntUniform(1, 1000)) for at in range(8)]
     children = [Parameter(f"c{at}", IntUniform(1, 10), (Condition(f"p{at}", (5, 6)),)) for at in range(8)]
 
-    assert combinations(SearchSpace((*parents, *children))) == (998 + 2 * 10) ** 8
+    assert count_combinations(SearchSpace((*parents, *children))) == (998 + 2 * 10) ** 8
 
 
 def test_too_many_ways_for_conditions_to_turn_out_give_an_upper_bound() -> None:
     parents = [Parameter(f"p{at}", IntUniform(0, 1)) for at in range(16)]
     when = tuple(Condition(parent.name, (1,)) for parent in parents)
 
-    assert combinations(SearchSpace((*parents, Parameter("c", IntUniform(1, 10), when)))) == 2**16 * 10
+    assert count_combinations(SearchSpace((*parents, Parameter("c", IntUniform(1, 10), when)))) == 2**16 * 10

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from generator.structs.domain import (
+from sweepledger.structs.domain import (
     Beta,
     Choice,
     Domain,
@@ -15,7 +15,7 @@ from generator.structs.domain import (
     Quantized,
     Uniform,
 )
-from generator.structs.space import Parameter, SearchSpace
+from sweepledger.structs.space import Parameter, SearchSpace
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,14 @@ import pkgutil
 
 import pytest
 
-import generator.structs
-from generator.structs.names import RESERVED_SWEEP_NAMES
-from generator.structs.reporting import MetricSource
-from generator.structs.sweep import Goal, Shape
+import sweepledger.structs
+from sweepledger.structs.metric import Goal, MetricSource
+from sweepledger.structs.names import RESERVED_SWEEP_NAMES
+from sweepledger.structs.run_config import Shape
 
-MODULES = [module.name for module in pkgutil.iter_modules(generator.structs.__path__, "generator.structs.")]
+MODULES = [
+    module.name for module in pkgutil.iter_modules(sweepledger.structs.__path__, "sweepledger.structs.")
+]
 
 
 @pytest.mark.parametrize("name", MODULES)

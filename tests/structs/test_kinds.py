@@ -1,11 +1,11 @@
 """The one table of kinds is whole."""
 
-from generator.structs.kinds import JOB, MPI_JOB, RUNNERS, TRAIN_JOB, TRAINING_RUNTIME
-from generator.structs.sweep import Shape
+from sweepledger.structs.kubernetes import JOB, MPI_JOB, TRAIN_JOB, TRAINING_RUNTIME, WORKLOAD_KINDS
+from sweepledger.structs.run_config import Shape
 
 
 def test_every_shape_has_a_kind_that_runs_its_trials() -> None:
-    assert set(RUNNERS) == set(Shape)
+    assert set(WORKLOAD_KINDS) == set(Shape)
 
 
 def test_a_kind_is_named_as_manifests_and_as_kubectl_name_it() -> None:

@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generator.structs import names
+from sweepledger.structs import names
 
-LONGEST = "a" * names.SWEEP_NAME_LENGTH
+LONGEST = "a" * names.MAX_SWEEP_NAME_LENGTH
 
 
 @pytest.mark.parametrize("name", ["a", "lr", "mnist-grid", "a1", "a--b", LONGEST])
@@ -43,7 +43,7 @@ def test_the_longest_name_still_gives_dns_labels() -> None:
 
     assert len(f"{batch}-t0123456789a") == 63
     assert len(f"{batch}-99999") <= 63
-    assert names.SWEEP_NAME_LENGTH == 36
+    assert names.MAX_SWEEP_NAME_LENGTH == 36
 
 
 def test_a_batch_is_named_after_sweep_number_and_digest() -> None:

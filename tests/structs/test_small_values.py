@@ -1,11 +1,14 @@
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
-from generator.problems import Problem
-from generator.structs.program import Code, Program
-from generator.structs.record import UNFINISHED, Outcome, Record, Status
-from generator.structs.reporting import MetricSource
-from generator.structs.sweep import Goal, Metric, Resources, Run
-from generator.structs.tree import Drift, FileTree
+from sweepledger.problems import Problem, Severity
+from sweepledger.structs.file_tree import Drift, FileTree
+from sweepledger.structs.metric import Goal, Metric, MetricSource
+from sweepledger.structs.program import Code, Program
+from sweepledger.structs.record import RETRYABLE_STATUSES, Record, Status, TrialResult
+from sweepledger.structs.run_config import Resources, RunConfig
 
 
 def test_a_tree_is_sorted_and_digests_every_byte_and_path() -> None:
@@ -50,7 +53,8 @@ def test_the_goal_says_which_is_better(goal: Goal, left: float, right: float, *,
 
 
 @pytest.mark.parametrize(
-    ("cpu", "threads"), [("1", 1), ("2", 2), ("1.5", 2), ("500m", 1), ("2500m", 3), ("0.1", 1)]
+    ("cpu", "threads"),
+    [("1", 1), ("2", 2), ("1.5", 2), ("500m", 1), ("2500m", 3), ("0.1", 1), ("1k", 1000), ("1e1", 10)],
 )
 def test_a_trial_has_a_thread_for_each_cpu(cpu: str, threads: int) -> None:
     assert Resources(cpu=cpu).threads == threads
@@ -60,11 +64,11 @@ def test_a_trial_has_a_thread_for_each_cpu(cpu: str, threads: int) -> None:
     ("cpu", "processes", "threads"), [("24", 1, 24), ("24", 4, 6), ("2", 4, 1), ("10", 3, 3)]
 )
 def test_the_processes_of_a_pod_share_its_cpus(cpu: str, processes: int, threads: int) -> None:
-    assert Run(resources=Resources(cpu=cpu), processes=processes).threads == threads
+    assert RunConfig(resources=Resources(cpu=cpu), processes=processes).threads == threads
 
 
 def test_the_defaults_of_a_run() -> None:
-    run = Run()
+    run = RunConfig()
 
     assert (run.image, run.interpreter, run.code_path, run.data) == (None, "python3", "trainer", None)
     assert (run.parallelism, run.retries, run.timeout_seconds, run.seed_base, run.shape) == (
@@ -100,7 +104,15 @@ def test_every_end_is_of_a_kind_that_specs_and_commands_know() -> None:
         Status.CORRUPT: Status.MISSING,
         Status.FOREIGN: Status.MISSING,
     }
-    assert {Status.FAILED, Status.MISSING, Status.CANCELLED} == UNFINISHED
+    assert {Status.FAILED, Status.MISSING, Status.CANCELLED} == RETRYABLE_STATUSES
+
+
+@pytest.mark.parametrize("change", [{"severity": Severity.WARNING}, {"hint": ""}, {"code": "x"}])
+def test_unequal_problems_have_an_order(change: dict[str, Any]) -> None:
+    problem = Problem("a.yaml", 2, 1, "x", "must be 1, got 2", "wrong")
+    other = replace(problem, **change)
+
+    assert (problem < other) is not (other < problem)
 
 
 def test_problems_sort_by_place_and_show_place_rule_and_way_out() -> None:
@@ -136,8 +148,8 @@ def test_a_program_as_data_has_the_keys_of_the_lock() -> None:
     }
 
 
-def outcome(status: Status, record: Record | None) -> Outcome:
-    return Outcome("t1", "b", 0, {}, status, None, 1, record, "p", "c", None)
+def outcome(status: Status, record: Record | None) -> TrialResult:
+    return TrialResult("t1", "b", 0, {}, status, None, 1, record, "p", "c", None)
 
 
 def test_only_an_ok_trial_has_a_metric_to_rank() -> None:

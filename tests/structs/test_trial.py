@@ -2,10 +2,10 @@ from itertools import pairwise
 
 import pytest
 
-from generator.structs.domain import Choice, Constant
-from generator.structs.program import Code, Data, Program
-from generator.structs.space import Parameter, SearchSpace
-from generator.structs.trial import Trial, trial_id
+from sweepledger.structs.domain import Choice, Constant
+from sweepledger.structs.program import Code, Data, Program
+from sweepledger.structs.space import Parameter, SearchSpace
+from sweepledger.structs.trial import Trial, trial_id
 
 PROGRAM = Program(
     "local", ("python", "train.py"), Code("trainer", "a" * 40), Data("mnist", "sha256:" + "b" * 64)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generator.structs.values import bytes_digest, canonical, canonical_json, digest
+from sweepledger.structs.values import bytes_digest, canonical, canonical_json, digest
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

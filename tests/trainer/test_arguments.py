@@ -6,24 +6,23 @@ from trainer.contract import BAD_HYPERPARAMETERS, BAD_SWEEP, TrialError
 from trainer.hyperparameters import (
     NETWORKS,
     WORKLOADS,
+    Configuration,
     Eidf,
-    Knobs,
     Resnet9,
-    Running,
+    RunOptions,
     Small,
-    knobs_of,
+    format_value,
+    hyperparameters_of,
     parse,
 )
-from trainer.knobs import shown
 
-KNOBS = knobs_of("mnist", "small")
 ALL = [(workload, network) for workload, able in WORKLOADS.items() for network in able]
 
 
 def small(*arguments: str) -> Small:
-    found = parse("mnist", arguments).network
-    assert isinstance(found, Small)
-    return found
+    network = parse("mnist", arguments).network
+    assert isinstance(network, Small)
+    return network
 
 
 def refusal(*arguments: str, workload: str = "mnist") -> TrialError:
@@ -46,10 +45,10 @@ def test_both_forms_of_arguments_mean_the_same() -> None:
 def test_no_arguments_mean_the_workloads_first_network_and_its_defaults(
     workload: str, network: Small | Resnet9
 ) -> None:
-    assert parse(workload, []) == Knobs(workload, network, Running())
+    assert parse(workload, []) == Configuration(workload, network, RunOptions())
 
 
-def test_the_resnets_defaults_are_the_examples_and_the_five_searched_knobs_have_its_names() -> None:
+def test_the_resnets_defaults_are_the_examples_and_the_five_searched_hyperparameters_have_its_names() -> None:
     searched = ["max_learning_rate", "data_aug_cutout_size", "batch_size", "momentum", "batch_norm"]
 
     values = [str(value) for value in (0.6, 12, 128, 0.99, "off")]
@@ -79,43 +78,37 @@ def test_a_switch_that_is_on_is_on_however_it_is_written(text: str) -> None:
     assert parse("cifar10", [f"--batch_norm={text}"]).network == Resnet9(batch_norm=True)
 
 
-def test_what_is_no_state_of_a_switch_makes_the_sweep_bad() -> None:
+def test_a_value_that_is_not_a_switch_makes_the_sweep_bad() -> None:
     error = refusal("--batch_norm=maybe", workload="cifar10")
 
     assert str(error) == "--batch_norm: must be on or off, got 'maybe'"
     assert error.exit_code == BAD_SWEEP
 
 
-def test_a_word_that_is_none_of_those_allowed_is_refused_with_them() -> None:
+def test_an_unknown_word_is_rejected_with_the_allowed_ones() -> None:
     assert str(refusal("--precision=fp8")) == "--precision: must be auto, bf16, fp32, got 'fp8'"
 
 
-def test_a_network_that_does_not_take_the_workloads_images_is_refused() -> None:
+def test_a_network_that_does_not_take_the_workloads_images_is_rejected() -> None:
     error = refusal("--network=eidf", workload="cifar10")
 
     assert str(error) == "--network: must be resnet9, got 'eidf'"
 
 
-def test_the_knobs_of_another_network_are_unknown() -> None:
-    assert "is no hyperparameter" in str(refusal("--gamma=0.5"))
+def test_hyperparameters_of_another_network_are_unknown() -> None:
+    assert "is not a hyperparameter" in str(refusal("--gamma=0.5"))
     assert parse("mnist", ["--gamma=0.5", "--network=eidf"]).network == Eidf(gamma=0.5)
 
 
 @pytest.mark.parametrize(("workload", "network"), ALL)
 def test_every_default_written_as_text_is_read_as_itself(workload: str, network: str) -> None:
-    knobs = knobs_of(workload, network)
+    known = list(hyperparameters_of(workload, network).values())
+    defaults = [f"--{each.name}={format_value(each.default)}" for each in known if each.name != "network"]
 
-    found = parse(
-        workload,
-        [
-            "--network",
-            network,
-            *(f"--{knob.name}={shown(knob.default)}" for knob in knobs.values() if knob.name != "network"),
-        ],
-    )
+    configuration = parse(workload, ["--network", network, *defaults])
 
-    assert found == Knobs(workload, NETWORKS[network](), Running())
-    assert all(knob.unit and knob.meaning for knob in knobs.values())
+    assert configuration == Configuration(workload, NETWORKS[network](), RunOptions())
+    assert all(each.unit and each.meaning for each in known)
 
 
 @given(st.floats(min_value=0, exclude_min=True, allow_infinity=False))
@@ -152,7 +145,7 @@ def test_a_whole_number_may_be_written_in_any_way(text: str) -> None:
         ("--width=513", "--width: must be from 1 to 512, got '513'"),
     ],
 )
-def test_a_value_that_cannot_be_trained_names_place_rule_and_value(argument: str, message: str) -> None:
+def test_a_value_that_cannot_be_trained_names_location_rule_and_value(argument: str, message: str) -> None:
     error = refusal(argument)
 
     assert str(error) == message
@@ -162,37 +155,39 @@ def test_a_value_that_cannot_be_trained_names_place_rule_and_value(argument: str
 @pytest.mark.parametrize(
     "text", ["fast", "", "nan", "inf", "None", "True", "1_0", " 1", "0x1", "٣", "9" * 41]
 )
-def test_what_is_no_number_makes_the_sweep_bad(text: str) -> None:
+def test_text_that_is_not_a_number_makes_the_sweep_bad(text: str) -> None:
     error = refusal(f"--learning_rate={text}")
 
     assert str(error) == f"--learning_rate: must be a number, got {text[:40]!r}"
     assert error.exit_code == BAD_SWEEP
 
 
-def test_a_fraction_is_no_count() -> None:
+def test_a_fraction_is_not_a_count() -> None:
     error = refusal("--batch_size=6.5")
 
     assert str(error) == "--batch_size: must be a whole number, got '6.5'"
     assert error.exit_code == BAD_SWEEP
 
 
-def test_a_misspelt_knob_is_refused_with_the_nearest_name() -> None:
+def test_a_misspelled_hyperparameter_is_rejected_with_the_nearest_name() -> None:
     error = refusal("--learning-rate=0.1")
 
     assert str(error) == (
-        "--learning-rate: is no hyperparameter of this trainer\n  hint: did you mean --learning_rate?"
+        "--learning-rate: is not a hyperparameter of this trainer\n  hint: did you mean --learning_rate?"
     )
     assert error.exit_code == BAD_SWEEP
 
 
-def test_an_unlike_knob_is_refused_with_all_names() -> None:
-    assert str(refusal("--zzz=1")).endswith(f"hint: there are {', '.join(sorted(KNOBS))}")
+def test_an_unknown_hyperparameter_is_rejected_with_all_names() -> None:
+    assert str(refusal("--zzz=1")).endswith(
+        f"hint: known are {', '.join(sorted(hyperparameters_of('mnist', 'small')))}"
+    )
 
 
-def test_all_problems_are_told_at_once_and_a_bad_sweep_outweighs_bad_values() -> None:
+def test_all_problems_are_reported_at_once_and_a_bad_sweep_outweighs_bad_values() -> None:
     error = refusal("--lerning_rate=1", "--batch_size=0", "--epochs", "--epochs=2", "--momentum=x", "stray")
 
-    assert [problem.place for problem in error.problems] == [
+    assert [problem.location for problem in error.problems] == [
         "--lerning_rate",
         "--batch_size",
         "--epochs",
@@ -203,18 +198,18 @@ def test_all_problems_are_told_at_once_and_a_bad_sweep_outweighs_bad_values() ->
     assert error.exit_code == BAD_SWEEP
 
 
-def test_a_knob_without_a_value_shows_one() -> None:
+def test_a_hyperparameter_without_a_value_shows_an_example() -> None:
     assert str(refusal("--epochs")) == "--epochs: must have a value, such as --epochs=2"
     assert str(refusal("--epochs", "--width=8")) == "--epochs: must have a value, such as --epochs=2"
 
 
-def test_a_knob_given_twice_is_refused() -> None:
-    assert str(refusal("--epochs=1", "--epochs=1")) == "--epochs: must be given once, got it again"
+def test_a_hyperparameter_given_twice_is_rejected() -> None:
+    assert str(refusal("--epochs=1", "--epochs=1")) == "--epochs: must be given only once"
 
 
 def test_a_negative_number_after_a_space_is_a_value() -> None:
     assert refusal("--learning_rate", "-1").exit_code == BAD_HYPERPARAMETERS
 
 
-def test_a_word_that_belongs_to_no_knob_is_told_as_it_was_typed() -> None:
+def test_a_stray_word_is_reported_as_it_was_typed() -> None:
     assert str(refusal("epochs=2")) == "epochs=2: must have the form --name=value"

@@ -10,14 +10,14 @@ from trainer.files import write
 
 @pytest.fixture
 def a_full_disk() -> Iterator[None]:
-    """Let no file grow beyond 100 bytes, which fails in the middle of a write as a full disk does."""
+    """Limit files to 100 bytes, which fails in the middle of a write as a full disk does."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
     yield
     resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-def test_a_file_is_replaced_as_a_whole_and_folders_are_made(tmp_path: Path) -> None:
+def test_a_file_is_replaced_as_a_whole_and_folders_are_created(tmp_path: Path) -> None:
     path = tmp_path / "a" / "b" / "file"
 
     write(path, b"longer than the next")

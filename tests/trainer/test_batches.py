@@ -3,28 +3,30 @@ import itertools
 import pytest
 import torch
 
-from trainer.batches import Changes, Epochs, Pictures, pictures
-from trainer.data import Dataset, Images
+from trainer.batches import Changes, Epochs, ImageTensors, to_tensors
+from trainer.files import Dataset, Images
 from trainer.hyperparameters import Eidf, Resnet9, Small
 
 CPU = torch.device("cpu")
-COLOURS = Images(bytes(range(256)) * 60, bytes(range(5)), channels=3, side=32)
-NOTHING = Resnet9(crop_padding=0, data_aug_cutout_size=0, flip=0.0, batch_size=2)
+COLORS = Images(bytes(range(256)) * 60, bytes(range(5)), channels=3, side=32)
+UNCHANGED = Resnet9(crop_padding=0, data_aug_cutout_size=0, flip=0.0, batch_size=2)
 
 
-def some(count: int = 5, side: int = 32) -> Pictures:
-    return pictures(Images(bytes(count * side**2), bytes(count), channels=1, side=side), "mnist", 32, CPU)
+def some(count: int = 5, side: int = 32) -> ImageTensors:
+    return to_tensors(
+        Images(bytes(count * side**2), bytes(count), channels=1, side=side), "mnist", side=32, device=CPU
+    )
 
 
-def test_images_become_normalised_numbers_and_classes(few: Dataset) -> None:
-    found = pictures(few.train, "mnist", 28, CPU)
-    inputs = found.normalised(found.pixels)
+def test_images_become_normalized_numbers_and_classes(few: Dataset) -> None:
+    tensors = to_tensors(few.train, "mnist", side=28, device=CPU)
+    inputs = tensors.normalized(tensors.pixels)
 
     assert inputs.shape == (200, 1, 28, 28)
     assert inputs.is_contiguous(memory_format=torch.channels_last)
     assert abs(inputs.mean().item()) < 0.05
     assert abs(inputs.std().item() - 1) < 0.05
-    assert found.labels.tolist() == list(few.train.labels)
+    assert tensors.labels.tolist() == list(few.train.labels)
 
 
 @pytest.mark.parametrize(
@@ -43,16 +45,16 @@ def test_black_and_white_have_the_values_of_the_workloads_constants(
     workload: str, black: list[float], white: list[float]
 ) -> None:
     channels = len(black)
-    found = pictures(Images(b"\0\xff" * 2 * channels, b"\0", channels, 2), workload, 2, CPU)
+    tensors = to_tensors(Images(b"\0\xff" * 2 * channels, b"\0", channels, 2), workload, side=2, device=CPU)
 
-    inputs = found.normalised(found.pixels)
+    inputs = tensors.normalized(tensors.pixels)
 
     assert inputs[0, :, 0, 0].tolist() == pytest.approx(black)
     assert inputs[0, :, 0, 1].tolist() == pytest.approx(white)
 
 
 def test_a_smaller_image_gets_a_black_frame(few: Dataset) -> None:
-    framed, plain = (pictures(few.train, "mnist", side, CPU).pixels for side in (32, 28))
+    framed, plain = (to_tensors(few.train, "mnist", side=side, device=CPU).pixels for side in (32, 28))
 
     assert framed.shape == (200, 1, 32, 32)
     assert framed.sum() == plain.sum()
@@ -60,14 +62,14 @@ def test_a_smaller_image_gets_a_black_frame(few: Dataset) -> None:
 
 
 def test_fewer_images_lie_evenly_among_all(few: Dataset) -> None:
-    found = pictures(few.train, "mnist", 28, CPU, most=20)
+    tensors = to_tensors(few.train, "mnist", side=28, device=CPU, limit=20)
 
-    assert sorted(found.labels.tolist()) == sorted(list(range(10)) * 2)  # the file is sorted by class
-    assert pictures(few.train, "mnist", 28, CPU, most=900).count == 200
+    assert sorted(tensors.labels.tolist()) == sorted(list(range(10)) * 2)  # the file is sorted by class
+    assert to_tensors(few.train, "mnist", side=28, device=CPU, limit=900).count == 200
 
 
 def test_an_epoch_sees_every_image_once_and_the_next_in_another_order() -> None:
-    first, second = itertools.islice(Epochs(some(), Small(batch_size=2), seed=1), 2)
+    first, second = itertools.islice(Epochs(some(), Small(batch_size=2).recipe, seed=1), 2)
 
     assert sorted(first.order.tolist()) == [0, 1, 2, 3, 4]
     assert first.order.tolist() != second.order.tolist()
@@ -75,61 +77,61 @@ def test_an_epoch_sees_every_image_once_and_the_next_in_another_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("network", "steps"), [(Small(batch_size=2), 3), (Eidf(batch_size=2), 3), (NOTHING, 2)], ids=str
+    ("network", "steps"), [(Small(batch_size=2), 3), (Eidf(batch_size=2), 3), (UNCHANGED, 2)], ids=str
 )
 def test_only_the_resnet_drops_the_last_partial_batch(network: Small | Eidf | Resnet9, steps: int) -> None:
-    assert Epochs(some(), network, seed=0).steps == steps
+    assert Epochs(some(), network.recipe, seed=0).steps == steps
 
 
 def test_the_example_has_ninety_seven_steps_an_epoch_of_cifar10() -> None:
-    many = pictures(Images(bytes(50_000), bytes(50_000), channels=1, side=1), "mnist", 1, CPU)
+    many = to_tensors(Images(bytes(50_000), bytes(50_000), channels=1, side=1), "mnist", side=1, device=CPU)
 
-    assert Epochs(many, Resnet9(), seed=0).steps == 97
-    assert Epochs(many, Resnet9(batch_size=128), seed=0).steps == 390
+    assert Epochs(many, Resnet9().recipe, seed=0).steps == 97
+    assert Epochs(many, Resnet9(batch_size=128).recipe, seed=0).steps == 390
 
 
 def test_the_shares_of_several_processes_are_the_batch() -> None:
-    whole = next(iter(Epochs(some(), Small(batch_size=4), seed=1)))
-    shares = [next(iter(Epochs(some(), Small(batch_size=4), 1, part, 3))) for part in range(3)]
+    whole = next(iter(Epochs(some(), Small(batch_size=4).recipe, seed=1)))
+    shares = [next(iter(Epochs(some(), Small(batch_size=4).recipe, 1, part, 3))) for part in range(3)]
 
-    assert [share.of.steps for share in shares] == [1, 1, 1]  # one image is too few for three
+    assert [share.epochs.steps for share in shares] == [1, 1, 1]  # one image is too few for three
     assert sum(len(share.batch(0)[1]) for share in shares) == len(whole.batch(0)[1]) == 4
 
 
-def padded_and_cut(picture: torch.Tensor, top: int, left: int) -> torch.Tensor:
-    """Crop as the example does: pad all around by reflection, then cut out."""
-    padded = torch.nn.functional.pad(picture[None].float(), (4, 4, 4, 4), mode="reflect")[0]
+def padded_and_cut(image: torch.Tensor, top: int, left: int) -> torch.Tensor:
+    """Crop as the example does: pad by reflection, then cut out."""
+    padded = torch.nn.functional.pad(image[None].float(), (4, 4, 4, 4), mode="reflect")[0]
     return padded[:, 4 + top : 36 + top, 4 + left : 36 + left]
 
 
 @pytest.mark.parametrize(("top", "left"), [(0, 0), (-4, 4), (4, -4), (3, 1), (-2, -3)])
 @pytest.mark.parametrize("mirrored", [False, True])
 def test_a_crop_is_that_of_an_image_padded_by_reflection(top: int, left: int, *, mirrored: bool) -> None:
-    found = pictures(COLOURS, "cifar10", 32, CPU)
+    tensors = to_tensors(COLORS, "cifar10", side=32, device=CPU)
     offsets = torch.tensor([[top], [left]]).expand(2, 5)
     changes = Changes(offsets, torch.full((5,), mirrored), torch.zeros(2, 5, dtype=torch.long), 0)
 
-    inputs = changes.applied(found, torch.tensor([3]))
+    inputs = changes.apply(tensors, torch.tensor([3]))
 
-    expected = padded_and_cut(found.pixels[3], top, left)
+    expected = padded_and_cut(tensors.pixels[3], top, left)
     expected = expected.flip(2) if mirrored else expected
-    torch.testing.assert_close(inputs[0], found.normalised(expected[None].byte())[0], rtol=0, atol=0)
+    torch.testing.assert_close(inputs[0], tensors.normalized(expected[None].byte())[0], rtol=0, atol=0)
 
 
-def test_a_hole_has_the_mean_colour_and_lies_within_the_image() -> None:
-    found = pictures(COLOURS, "cifar10", 32, CPU)
+def test_a_hole_has_the_mean_color_and_lies_within_the_image() -> None:
+    tensors = to_tensors(COLORS, "cifar10", side=32, device=CPU)
     holes = torch.tensor([[2] * 5, [27] * 5])
     changes = Changes(torch.zeros(2, 5, dtype=torch.long), torch.zeros(5, dtype=torch.bool), holes, 5)
 
-    inputs = changes.applied(found, torch.tensor([1]))[0]
+    inputs = changes.apply(tensors, torch.tensor([1]))[0]
 
-    expected = found.normalised(found.pixels[1:2])[0]
+    expected = tensors.normalized(tensors.pixels[1:2])[0]
     expected[:, 2:7, 27:32] = 0.0
     torch.testing.assert_close(inputs, expected, rtol=0, atol=0)
 
 
 def test_changes_are_drawn_once_an_epoch_within_their_limits() -> None:
-    epochs = iter(Epochs(some(2000), Resnet9(data_aug_cutout_size=12), seed=0))
+    epochs = iter(Epochs(some(2000), Resnet9(data_aug_cutout_size=12).recipe, seed=0))
     first, second = (images.changes for images in itertools.islice(epochs, 2))
 
     assert first is not None
@@ -141,17 +143,17 @@ def test_changes_are_drawn_once_an_epoch_within_their_limits() -> None:
 
 
 def test_without_padding_flip_and_hole_an_image_stays_as_it_is() -> None:
-    found = pictures(COLOURS, "cifar10", 32, CPU)
-    images = next(iter(Epochs(found, NOTHING, seed=0)))
+    tensors = to_tensors(COLORS, "cifar10", side=32, device=CPU)
+    epoch = next(iter(Epochs(tensors, UNCHANGED.recipe, seed=0)))
 
-    inputs, labels = images.batch(0)
+    inputs, labels = epoch.batch(0)
 
-    torch.testing.assert_close(inputs, found.normalised(found.pixels[images.order[:2]]), rtol=0, atol=0)
-    assert labels.tolist() == images.order[:2].tolist()
+    torch.testing.assert_close(inputs, tensors.normalized(tensors.pixels[epoch.order[:2]]), rtol=0, atol=0)
+    assert labels.tolist() == epoch.order[:2].tolist()
 
 
-def test_a_batch_is_the_same_whenever_it_is_asked_for() -> None:
-    found = pictures(COLOURS, "cifar10", 32, CPU)
-    images = next(iter(Epochs(found, Resnet9(batch_size=2), seed=0)))
+def test_a_batch_is_the_same_every_time() -> None:
+    tensors = to_tensors(COLORS, "cifar10", side=32, device=CPU)
+    epoch = next(iter(Epochs(tensors, Resnet9(batch_size=2).recipe, seed=0)))
 
-    assert torch.equal(images.batch(1)[0], images.batch(1)[0])
+    assert torch.equal(epoch.batch(1)[0], epoch.batch(1)[0])

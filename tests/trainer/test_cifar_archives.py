@@ -6,16 +6,15 @@ import pytest
 
 from tests.trainer import archives
 from tests.trainer.archives import BATCH, BINARY, IMAGE, PYTHON, batches, members, packed, pickled
-from trainer import pickles
-from trainer.cifar import CIFAR10, Archive, Manifest, load
 from trainer.contract import BAD_SWEEP, TrialError
-from trainer.files import sha256
+from trainer.data import CIFAR10
+from trainer.files import CifarArchive, CifarManifest, RefusedPickleError, sha256, unpickle
 
 TRAIN, TEST = range(5 * BATCH), range(5 * BATCH, 5 * BATCH + 2)
 
 
 @pytest.fixture(scope="module")
-def published() -> Manifest:
+def published() -> CifarManifest:
     return archives.manifest(members(BINARY), members(PYTHON))
 
 
@@ -32,18 +31,18 @@ def unpacked(folder: Path, form: str, changed: Mapping[str, bytes] | None = None
     return folder
 
 
-def refusal(folder: Path, manifest: Manifest) -> str:
+def refusal(folder: Path, manifest: CifarManifest) -> str:
     with pytest.raises(TrialError) as caught:
-        load(folder, manifest)
+        manifest.load(folder)
     assert caught.value.exit_code == BAD_SWEEP
     return str(caught.value)
 
 
 @pytest.mark.parametrize("form", [BINARY, PYTHON])
 def test_both_archives_give_every_image_with_its_class_in_order(
-    tmp_path: Path, published: Manifest, form: str
+    tmp_path: Path, published: CifarManifest, form: str
 ) -> None:
-    dataset = load(archive(tmp_path, form), published)
+    dataset = published.load(archive(tmp_path, form))
 
     assert dataset is not None
     assert dataset.train.pixels == b"".join(map(archives.pixels, TRAIN))
@@ -53,10 +52,10 @@ def test_both_archives_give_every_image_with_its_class_in_order(
     assert (dataset.name, dataset.train.channels, dataset.train.side) == ("cifar10", 3, 32)
 
 
-def test_the_digest_says_which_archive_the_images_came_from(tmp_path: Path, published: Manifest) -> None:
-    python = load(archive(tmp_path, PYTHON), published)
+def test_the_digest_says_which_archive_the_images_came_from(tmp_path: Path, published: CifarManifest) -> None:
+    python = published.load(archive(tmp_path, PYTHON))
     # The binary one is preferred: it is no program.
-    both = load(archive(tmp_path, BINARY), published)
+    both = published.load(archive(tmp_path, BINARY))
 
     assert python is not None
     assert both is not None
@@ -64,16 +63,16 @@ def test_the_digest_says_which_archive_the_images_came_from(tmp_path: Path, publ
     assert len(set(published.digests)) == 2
 
 
-def test_unpacked_pickles_are_the_archive_they_came_from(tmp_path: Path, published: Manifest) -> None:
-    dataset = load(unpacked(tmp_path, PYTHON), published)
+def test_unpacked_pickles_are_the_archive_they_came_from(tmp_path: Path, published: CifarManifest) -> None:
+    dataset = published.load(unpacked(tmp_path, PYTHON))
 
     assert dataset is not None
     assert dataset.digest == published.python.digest
     assert dataset.train.labels == archives.classes(TRAIN)
 
 
-def test_unpacked_records_are_refused_because_nothing_vouches_for_them(
-    tmp_path: Path, published: Manifest
+def test_unpacked_records_are_rejected_because_they_cannot_be_verified(
+    tmp_path: Path, published: CifarManifest
 ) -> None:
     message = refusal(unpacked(tmp_path, BINARY), published)
 
@@ -81,12 +80,14 @@ def test_unpacked_records_are_refused_because_nothing_vouches_for_them(
     assert "put cifar-10-binary.tar.gz" in message
 
 
-def test_nothing_there_is_nothing_found(tmp_path: Path, published: Manifest) -> None:
-    assert load(tmp_path, published) is None
+def test_an_empty_folder_has_no_dataset(tmp_path: Path, published: CifarManifest) -> None:
+    assert published.load(tmp_path) is None
 
 
 @pytest.mark.parametrize("form", [BINARY, PYTHON])
-def test_an_archive_with_a_wrong_sum_is_not_opened(tmp_path: Path, published: Manifest, form: str) -> None:
+def test_an_archive_with_a_wrong_sum_is_not_opened(
+    tmp_path: Path, published: CifarManifest, form: str
+) -> None:
     path = next(archive(tmp_path, form).iterdir())
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
@@ -96,7 +97,9 @@ def test_an_archive_with_a_wrong_sum_is_not_opened(tmp_path: Path, published: Ma
 
 
 @pytest.mark.parametrize("form", [BINARY, PYTHON])
-def test_a_truncated_archive_is_told_by_its_length(tmp_path: Path, published: Manifest, form: str) -> None:
+def test_a_truncated_archive_is_reported_by_its_length(
+    tmp_path: Path, published: CifarManifest, form: str
+) -> None:
     path = next(archive(tmp_path, form).iterdir())
     whole = path.read_bytes()
     path.write_bytes(whole[:-100])
@@ -108,7 +111,7 @@ def test_a_truncated_archive_is_told_by_its_length(tmp_path: Path, published: Ma
 
 @pytest.mark.parametrize("damage", [b"", b"\x00"], ids=["shorter", "longer"])
 def test_an_unpacked_pickle_that_is_not_the_published_one_is_named(
-    tmp_path: Path, published: Manifest, damage: bytes
+    tmp_path: Path, published: CifarManifest, damage: bytes
 ) -> None:
     right = members(PYTHON)["data_batch_3"]
     unpacked(tmp_path, PYTHON, {"data_batch_3": right + damage if damage else right[:-1]})
@@ -118,14 +121,14 @@ def test_an_unpacked_pickle_that_is_not_the_published_one_is_named(
     assert message.startswith(f"{tmp_path}/{PYTHON}/data_batch_3: must have {len(right)} bytes and MD5 ")
 
 
-def test_a_hostile_pickle_is_refused_before_it_does_anything(tmp_path: Path) -> None:
-    marker = tmp_path / "obeyed"
+def test_a_hostile_pickle_is_rejected_before_it_runs(tmp_path: Path) -> None:
+    marker = tmp_path / "created"
     contents = members(PYTHON, {"data_batch_2": archives.hostile(marker)})
     manifest = archives.manifest(members(BINARY), contents)
 
     message = refusal(archive(tmp_path, PYTHON, contents), manifest)
 
-    assert "data_batch_2 must be a pickle of numbers, text and arrays alone" in message
+    assert "data_batch_2 must be a pickle of numbers, text and arrays only" in message
     assert "but it holds posix.mkdir" in message
     assert not marker.exists()
     pickle.loads(archives.hostile(marker))  # noqa: S301 the danger is real
@@ -135,19 +138,19 @@ def test_a_hostile_pickle_is_refused_before_it_does_anything(tmp_path: Path) -> 
 def test_an_array_of_columns_is_read_row_by_row() -> None:
     images = range(3)
 
-    found = pickles.load(pickled(images, columns_first=True))
+    batch = unpickle(pickled(images, columns_first=True))
 
-    assert isinstance(found, dict)
-    assert found[b"data"].content == b"".join(map(archives.pixels, images))
+    assert isinstance(batch, dict)
+    assert batch[b"data"].content == b"".join(map(archives.pixels, images))
 
 
-def test_numpy_of_today_reads_the_same_from_these_pickles() -> None:
+def test_current_numpy_reads_the_same_from_these_pickles() -> None:
     images = range(4)
     numpy = pytest.importorskip("numpy")
 
     theirs = pickle.loads(pickled(images), encoding="bytes")[b"data"]  # noqa: S301 made here
 
-    ours = pickles.load(pickled(images))
+    ours = unpickle(pickled(images))
     assert isinstance(ours, dict)
     assert theirs.dtype == numpy.uint8
     assert (theirs.shape, theirs.tobytes()) == (ours[b"data"].shape, ours[b"data"].content)
@@ -163,7 +166,7 @@ def test_numpy_of_today_reads_the_same_from_these_pickles() -> None:
         (b"cnumpy\nndarray\n)R(K\x01K\x02K\x03tb", "it holds an array in an unknown form"),
         (
             b"cnumpy\nndarray\n)R(K\x01K\x02\x85NK\x00U\x01xtb",
-            "it holds an array of something else than bytes",
+            "it holds an array of something other than bytes",
         ),
         (
             b"cnumpy\nndarray\n)R(K\x01K\x02\x85cnumpy\ndtype\nU\x02u1\x85R\x89U\x01xtb",
@@ -174,7 +177,7 @@ def test_numpy_of_today_reads_the_same_from_these_pickles() -> None:
         (b"", "must hold an array named data"),
     ],
 )
-def test_anything_else_in_a_pickle_is_refused_by_name(tmp_path: Path, array: bytes, message: str) -> None:
+def test_anything_else_in_a_pickle_is_rejected_by_name(tmp_path: Path, array: bytes, message: str) -> None:
     contents = members(PYTHON, {"test_batch": pickled(TEST, array=array or b"N")})
     manifest = archives.manifest(members(BINARY), contents)
 
@@ -183,8 +186,8 @@ def test_anything_else_in_a_pickle_is_refused_by_name(tmp_path: Path, array: byt
 
 @pytest.mark.parametrize("cut", [1, 10, 100, 1000])
 def test_a_pickle_that_ends_too_soon_is_damaged(cut: int) -> None:
-    with pytest.raises(pickles.RefusedError):
-        pickles.load(pickled(range(4))[:-cut])
+    with pytest.raises(RefusedPickleError):
+        unpickle(pickled(range(4))[:-cut])
 
 
 @pytest.mark.parametrize(
@@ -216,23 +219,23 @@ def test_a_batch_that_is_not_what_it_should_be_is_named(
     assert message in refusal(archive(tmp_path, form, contents), manifest)
 
 
-def test_an_archive_without_one_of_its_batches_is_refused(tmp_path: Path, published: Manifest) -> None:
+def test_an_archive_without_one_of_its_batches_is_rejected(tmp_path: Path, published: CifarManifest) -> None:
     contents = members(BINARY)
     del contents["data_batch_4.bin"]
     archive(tmp_path, BINARY, contents)
-    found = archives.manifest(contents | {"data_batch_4.bin": b""}, members(PYTHON))
+    manifest = archives.manifest(contents | {"data_batch_4.bin": b""}, members(PYTHON))
     shorter = packed(BINARY, contents)
-    binary = Archive(
-        found.binary.file,
+    binary = CifarArchive(
+        manifest.binary.file,
         len(shorter),
         sha256(shorter),
         BINARY,
         published.binary.train,
         published.binary.test,
     )
-    manifest = Manifest("cifar10", binary, published.python, published.layout)
+    shortened = CifarManifest("cifar10", binary, published.python, published.layout)
 
-    assert f"must hold {BINARY}/data_batch_4.bin in its whole length" in refusal(tmp_path, manifest)
+    assert f"must hold {BINARY}/data_batch_4.bin in its full length" in refusal(tmp_path, shortened)
 
 
 def test_the_published_manifest_is_of_sixty_thousand_images_in_two_archives() -> None:

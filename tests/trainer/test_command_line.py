@@ -15,7 +15,8 @@ from tests.launcher.folders import launch
 from trainer import data
 from trainer.__main__ import main
 from trainer.contract import BAD_HYPERPARAMETERS, BAD_SWEEP, STORAGE_FAILED
-from trainer.digits import ROWS_FILE, ROWS_SHA256
+from trainer.data import ROWS_FILE, ROWS_SHA256
+from trainer.hyperparameters import WORKLOADS, hyperparameters_of
 
 ROOT = Path(__file__).resolve().parents[2]
 QUICK = (
@@ -26,23 +27,7 @@ QUICK = (
     "--width=2",
     "--precision=fp32",
 )
-Capture = pytest.CaptureFixture[str]
-
-
-def trainer(
-    *arguments: str, options: tuple[str, ...] = (), **environ: str
-) -> subprocess.CompletedProcess[str]:
-    """Run the trainer as a trial does: a process with a nearly empty environment."""
-    return subprocess.run(
-        [sys.executable, *options, "-m", "trainer", *arguments],
-        cwd=ROOT,
-        env={"PATH": os.environ["PATH"], **environ},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
+TRAININGS = [(workload, network) for workload, networks in WORKLOADS.items() for network in networks]
 LINGERS = """
 import os, runpy, sys, threading
 
@@ -53,31 +38,29 @@ def lingers():
 threading.Thread(target=lingers).start()
 runpy.run_module("trainer", run_name="__main__", alter_sys=True)
 """
+Capture = pytest.CaptureFixture[str]
 
 
-@pytest.mark.parametrize(("arguments", "code"), [(("--help",), 0), (("mnist", "--seed=x"), BAD_SWEEP)])
-def test_threads_that_outlive_the_training_change_nothing_of_its_end(
-    arguments: tuple[str, ...], code: int
-) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", LINGERS, *arguments], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-
-    assert done.returncode == code, done.stderr
-    assert (done.stdout + done.stderr).endswith("\n")
-
-
-def refused(done: subprocess.CompletedProcess[str]) -> list[str]:
-    assert done.stdout == ""
-    assert "Traceback" not in done.stderr
-    return done.stderr.splitlines()
+def problems(capsys: Capture, *arguments: str, **environ: str) -> tuple[int, list[str]]:
+    """Return the exit code and the lines of standard error; standard output must be empty."""
+    code = main(arguments, environ)
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    return code, captured.err.splitlines()
 
 
 @pytest.fixture(scope="module")
 def trial(tmp_path_factory: pytest.TempPathFactory) -> tuple[subprocess.CompletedProcess[str], Path]:
-    """Run one quick trial with a result file; every Python warning is an error."""
+    """A process with a nearly empty environment, as in a pod; warnings are errors, imports are listed."""
     path = tmp_path_factory.mktemp("trial") / "new folder" / "result.json"
-    done = trainer(*QUICK, options=("-W", "error"), SWEEP_RESULT=str(path), SWEEP_SEED="5")
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-X", "importtime", "-m", "trainer", *QUICK],
+        cwd=ROOT,
+        env={"PATH": os.environ["PATH"], "SWEEP_RESULT": str(path), "SWEEP_SEED": "5"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     return done, path
 
 
@@ -88,14 +71,14 @@ def result(trial: tuple[subprocess.CompletedProcess[str], Path]) -> dict[str, An
     return content
 
 
-def test_a_trial_ends_well_with_a_line_an_epoch_and_without_a_warning(
+def test_a_trial_prints_a_line_per_epoch_and_no_warning(
     trial: tuple[subprocess.CompletedProcess[str], Path], result: dict[str, Any]
 ) -> None:
     done, _ = trial
 
     first, epoch, last = done.stdout.splitlines()
     assert done.returncode == 0
-    assert done.stderr == ""
+    assert not [line for line in done.stderr.splitlines() if not line.startswith("import time:")]
     assert first == (
         "mnist-5k: 4000 images to train with, 1000 to test with; network small, seed 5, 1 thread(s)"
     )
@@ -103,7 +86,26 @@ def test_a_trial_ends_well_with_a_line_an_epoch_and_without_a_warning(
     assert json.loads(last) == result
 
 
-def test_the_result_holds_numbers_and_what_they_came_from(result: dict[str, Any]) -> None:
+def test_a_trial_does_not_load_torchs_compiler(
+    trial: tuple[subprocess.CompletedProcess[str], Path],
+) -> None:
+    assert "trainer.train" in trial[0].stderr
+    assert "torch._dynamo" not in trial[0].stderr, "loading it takes longer than a trial"
+
+
+@pytest.mark.parametrize(("arguments", "code"), [(("--help",), 0), (("mnist", "--seed=x"), BAD_SWEEP)])
+def test_threads_that_outlive_the_training_do_not_change_its_exit(
+    arguments: tuple[str, ...], code: int
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LINGERS, *arguments], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == code, done.stderr
+    assert (done.stdout + done.stderr).endswith("\n")
+
+
+def test_the_result_holds_metrics_and_what_they_came_from(result: dict[str, Any]) -> None:
     metrics, seconds = result.pop("metrics"), result.pop("cpu_seconds")
 
     assert sorted(metrics) == [
@@ -155,19 +157,7 @@ def test_the_result_is_alone_in_its_folder(
     assert list(trial[1].parent.iterdir()) == [trial[1]]
 
 
-def test_the_same_seed_gives_the_same_bits_in_another_process_without_loading_the_compiler(
-    result: dict[str, Any],
-) -> None:
-    done = trainer(*QUICK, options=("-X", "importtime"), SWEEP_SEED="5")
-
-    again = json.loads(done.stdout.splitlines()[-1])["metrics"]
-    for name in ("test_accuracy", "test_loss", "train_loss"):
-        assert again[name] == result["metrics"][name]
-    assert "trainer.train" in done.stderr
-    assert "torch._dynamo" not in done.stderr, "loading it takes longer than a trial"
-
-
-def test_a_prepared_folder_trains_as_the_package_does(
+def test_the_same_seed_gives_the_same_bits_in_another_process_and_from_a_prepared_folder(
     capsys: Capture, tmp_path: Path, result: dict[str, Any]
 ) -> None:
     environ = {"SWEEP_DATA": str(tmp_path), "SWEEP_SEED": "5"}
@@ -178,47 +168,46 @@ def test_a_prepared_folder_trains_as_the_package_does(
     assert codes == (0, 0)
     assert lines[0] == f"prepare: wrote {tmp_path}/{ROWS_FILE} (5000 MNIST digits, sha256:{ROWS_SHA256})"
     again = json.loads(lines[-1])
-    assert again["metrics"]["test_loss"] == result["metrics"]["test_loss"]
     assert again["data"] == result["data"]
+    for name in ("test_accuracy", "test_loss", "train_loss"):
+        assert again["metrics"][name] == result["metrics"][name]
 
 
-def test_unknown_knobs_are_told_all_at_once_and_make_the_sweep_bad() -> None:
-    done = trainer("mnist", "--lerning_rate=0.1", "--bach_size=3", "--epochs=0")
+def test_unknown_hyperparameters_are_reported_at_once_and_make_the_sweep_bad(capsys: Capture) -> None:
+    code, lines = problems(capsys, "mnist", "--lerning_rate=0.1", "--bach_size=3", "--epochs=0")
 
-    assert refused(done) == [
-        "trainer: --lerning_rate: is no hyperparameter of this trainer",
+    assert lines == [
+        "trainer: --lerning_rate: is not a hyperparameter of this trainer",
         "  hint: did you mean --learning_rate?",
-        "trainer: --bach_size: is no hyperparameter of this trainer",
+        "trainer: --bach_size: is not a hyperparameter of this trainer",
         "  hint: did you mean --batch_size?",
         "trainer: --epochs: must be at least 1 and finite, got '0'",
     ]
-    assert done.returncode == BAD_SWEEP
+    assert code == BAD_SWEEP
 
 
-def test_bad_values_have_an_exit_code_of_their_own() -> None:
-    done = trainer("mnist", "--learning_rate=-1", "--batch_size", "0")
+def test_bad_values_have_their_own_exit_code(capsys: Capture) -> None:
+    code, lines = problems(capsys, "mnist", "--learning_rate=-1", "--batch_size", "0")
 
-    assert refused(done) == [
+    assert lines == [
         "trainer: --learning_rate: must be greater than 0 and finite, got '-1'",
         "trainer: --batch_size: must be at least 1 and finite, got '0'",
     ]
-    assert done.returncode == BAD_HYPERPARAMETERS
+    assert code == BAD_HYPERPARAMETERS
 
 
 def test_a_damaged_data_file_stops_the_sweep_in_one_sentence(
-    folder_with: Callable[[str, bytes], Path], rows: bytes
+    capsys: Capture, folder_with: Callable[[str, bytes], Path], rows: bytes
 ) -> None:
     folder = folder_with(ROWS_FILE, rows[:1000])
 
-    done = trainer("mnist", SWEEP_DATA=str(folder))
+    code, lines = problems(capsys, "mnist", SWEEP_DATA=str(folder))
 
-    assert refused(done)[0].startswith(
-        f"trainer: {folder}/{ROWS_FILE}: must have SHA-256 {ROWS_SHA256}, got "
-    )
-    assert done.returncode == BAD_SWEEP
+    assert lines[0].startswith(f"trainer: {folder}/{ROWS_FILE}: must have SHA-256 {ROWS_SHA256}, got ")
+    assert code == BAD_SWEEP
 
 
-def test_a_diverged_trial_ends_well_and_reports_nan(capsys: Capture, tmp_path: Path) -> None:
+def test_a_diverged_trial_succeeds_and_reports_nan(capsys: Capture, tmp_path: Path) -> None:
     path = tmp_path / "result.json"
 
     code = main(["mnist", "--learning_rate=1e30", "--width=1"], {"SWEEP_RESULT": str(path)})
@@ -257,7 +246,7 @@ def test_a_misused_command_says_what_it_expects(capsys: Capture, arguments: list
     assert message in capsys.readouterr().err
 
 
-def test_help_lists_every_knob_with_its_default(capsys: Capture) -> None:
+def test_help_lists_every_hyperparameter_with_its_default(capsys: Capture) -> None:
     code = main(["mnist", "-h"], {})
 
     said = capsys.readouterr().out
@@ -282,6 +271,53 @@ def test_a_seed_may_be_an_argument(capsys: Capture) -> None:
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["running"]["seed"] == 7
 
 
-def test_an_argument_that_is_no_seed_is_refused_as_one(capsys: Capture) -> None:
+def test_an_argument_that_is_not_a_seed_is_rejected(capsys: Capture) -> None:
     assert main([*QUICK, "--seed=x"], {}) == BAD_SWEEP
     assert "SWEEP_SEED: must be a whole number" in capsys.readouterr().err
+
+
+def described(capsys: Capture, *arguments: str) -> str:
+    assert main([*arguments, "--describe"], {}) == 0
+    return capsys.readouterr().out
+
+
+def test_a_description_lists_layers_shapes_and_sizes(capsys: Capture) -> None:
+    lines = described(capsys, "cifar10").splitlines()
+
+    assert lines[0] == "cifar10, network resnet9: 6,573,120 parameters"
+    assert "residual3.second.conv   Conv2d       512 x 4 x 4     2,359,296" in lines
+    assert "max_learning_rate     0.4        per step     peak of the schedule, for a mean" in lines
+
+
+def test_a_description_uses_the_given_values(capsys: Capture) -> None:
+    said = described(capsys, "mnist", "--network=resnet9", "--width=1", "--batch_norm=off")
+
+    assert "BatchNorm2d" not in said
+    assert "1 x 32 x 32" in said
+
+
+@pytest.mark.parametrize(("workload", "network"), TRAININGS)
+def test_every_training_is_described_for_people_and_for_programs(
+    capsys: Capture, workload: str, network: str
+) -> None:
+    said = described(capsys, workload, f"--network={network}")
+    data = json.loads(described(capsys, workload, f"--network={network}", "--format=json"))
+
+    names = list(hyperparameters_of(workload, network))
+    assert all(len(line) <= 80 for line in said.splitlines())
+    assert all(any(line.startswith(f"{name} ") for line in said.splitlines()) for name in names)
+    assert [knob["name"] for knob in data["knobs"]] == names
+    assert all(knob["unit"] and knob["meaning"] and knob["rule"] for knob in data["knobs"])
+    assert data["parameters"] == sum(layer["parameters"] for layer in data["layers"])
+    assert data["layers"][-1]["output"] == [10]
+
+
+def test_the_format_may_be_a_separate_argument(capsys: Capture) -> None:
+    data = json.loads(described(capsys, "mnist", "--width=2", "--format", "json"))
+
+    assert {knob["name"]: knob["value"] for knob in data["knobs"]}["width"] == 2
+
+
+def test_another_format_is_rejected(capsys: Capture) -> None:
+    assert main(["mnist", "--describe", "--format=xml"], {}) == BAD_SWEEP
+    assert capsys.readouterr().err == "trainer: --format: must be text or json, got 'xml'\n"

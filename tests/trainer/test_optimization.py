@@ -4,15 +4,14 @@ import pytest
 import torch
 from torch import nn
 
-from trainer.hyperparameters import Eidf, Network, Resnet9, Small
-from trainer.optimizer import optimizer
-from trainer.schedule import learning_rate, rise_and_fall
+from trainer.hyperparameters import Eidf, Network, Resnet9, Small, Triangle
+from trainer.schedule import learning_rate, optimizer, triangle
 
 
 def test_the_resnets_rate_rises_to_epoch_five_and_is_zero_at_epoch_twenty_four() -> None:
     def rate(epoch: float) -> float:
-        """The rate of the step that ends there, times the batch, as the example counts."""
-        return 512 * learning_rate(Resnet9(), round(epoch * 97) - 1, steps_an_epoch=97)
+        """Return the rate of the step that ends at an epoch, times the batch size, as in the example."""
+        return 512 * learning_rate(Resnet9().recipe, round(epoch * 97) - 1, steps_per_epoch=97)
 
     assert rate(1 / 97) == pytest.approx(0.4 / 5 / 97)
     assert rate(2.5 + 0.5 / 97) == pytest.approx(0.4 * (2.5 + 0.5 / 97) / 5)
@@ -22,21 +21,24 @@ def test_the_resnets_rate_rises_to_epoch_five_and_is_zero_at_epoch_twenty_four()
 
 
 def test_a_shorter_training_peaks_at_the_same_share() -> None:
-    rates = [learning_rate(Resnet9(epochs=12, batch_size=1), step, steps_an_epoch=10) for step in range(120)]
+    rates = [
+        learning_rate(Resnet9(epochs=12, batch_size=1).recipe, step, steps_per_epoch=10)
+        for step in range(120)
+    ]
 
     assert rates.index(max(rates)) == 24
     assert rates[-1] == 0
 
 
 def test_the_eidf_networks_rate_shrinks_after_every_epoch() -> None:
-    rates = [learning_rate(Eidf(), step, steps_an_epoch=3) for step in range(9)]
+    rates = [learning_rate(Eidf().recipe, step, steps_per_epoch=3) for step in range(9)]
 
     assert rates == pytest.approx([1, 1, 1, 0.7, 0.7, 0.7, 0.49, 0.49, 0.49])
-    assert learning_rate(Eidf(step_size=2), 5, steps_an_epoch=3) == 1
+    assert learning_rate(Eidf(step_size=2).recipe, 5, steps_per_epoch=3) == 1
 
 
-def test_the_learning_rate_rises_in_a_line_and_falls_in_a_line() -> None:
-    rates = [rise_and_fall(step, 100, peak=2.0, warmup=0.2) for step in range(100)]
+def test_the_learning_rate_rises_and_falls_linearly() -> None:
+    rates = [triangle((step + 0.5) / 100, Triangle(2.0, 0.2, sampled_at=0.5)) for step in range(100)]
 
     assert rates[0] == pytest.approx(2 * 0.005 / 0.2)
     assert max(rates) == pytest.approx(2, rel=0.03)
@@ -47,7 +49,7 @@ def test_the_learning_rate_rises_in_a_line_and_falls_in_a_line() -> None:
 
 
 def test_without_warmup_the_learning_rate_only_falls() -> None:
-    rates = [rise_and_fall(step, 10, peak=1.0, warmup=0.0) for step in range(10)]
+    rates = [triangle((step + 0.5) / 10, Triangle(1.0, 0.0, sampled_at=0.5)) for step in range(10)]
 
     assert rates == sorted(rates, reverse=True)
     assert rates[0] == pytest.approx(0.95)
@@ -79,7 +81,7 @@ def test_an_optimizer_takes_the_steps_of_torchs_own(network: Network, theirs: ob
     torch.manual_seed(0)
     mine, reference = nn.Linear(4, 3), nn.Linear(4, 3)
     reference.load_state_dict(mine.state_dict())
-    ours = optimizer(network, mine.parameters())
+    ours = optimizer(network.recipe.optimizer, mine.parameters())
     torchs = theirs(reference.parameters())  # type: ignore[operator]
 
     for _ in range(5):
@@ -89,5 +91,5 @@ def test_an_optimizer_takes_the_steps_of_torchs_own(network: Network, theirs: ob
         reference(inputs).square().mean().backward()
         torchs.step()
 
-    for found, expected in zip(mine.parameters(), reference.parameters(), strict=True):
-        torch.testing.assert_close(found, expected)
+    for parameter, expected in zip(mine.parameters(), reference.parameters(), strict=True):
+        torch.testing.assert_close(parameter, expected)

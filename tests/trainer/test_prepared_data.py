@@ -6,15 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from generator.engine.datasets import folder_digest
-from generator.formats import yaml
+from sweepledger.engine.datasets import folder_digest
+from sweepledger.formats import yaml
 from tests.trainer import archives
 from tests.trainer.archives import BINARY, PYTHON, members, packed
-from trainer import data, idx, prepared
+from trainer import data
 from trainer.__main__ import main
 from trainer.contract import BAD_SWEEP, STORAGE_FAILED, TrialError
-from trainer.data import Manifest
-from trainer.prepare import prepare
+from trainer.data import HEADER, MNIST, Manifest, prepare
 
 ROOT = Path(__file__).parents[2]
 NAME = "cifar10"
@@ -33,37 +32,37 @@ def folder(tmp_path: Path) -> Path:
 
 
 def settings_digest(name: str) -> str:
-    (found,) = yaml.load_all((ROOT / "sweepledger.yaml").read_bytes())
-    return str(dict(found)["datasets"][name]["digest"])
+    (settings,) = yaml.load_all((ROOT / "sweepledger.yaml").read_bytes())
+    return str(dict(settings)["datasets"][name]["digest"])
 
 
 def refusal(folder: Path, manifests: Mapping[str, Manifest]) -> TrialError:
     with pytest.raises(TrialError) as caught:
-        data.load(NAME, folder, manifests)
+        data.load(NAME, folder, manifests=manifests)
     return caught.value
 
 
 def test_the_prepared_file_gives_what_the_archive_gives(
     folder: Path, manifests: Mapping[str, Manifest]
 ) -> None:
-    before = data.load(NAME, folder, manifests)
+    before = data.load(NAME, folder, manifests=manifests)
 
     said = prepare(NAME, folder, manifests=manifests)
     (folder / "cifar-10-binary.tar.gz").unlink()
 
     assert said == f"wrote {folder}/cifar10.u8 (22 images of cifar10, {before.digest})"
-    assert data.load(NAME, folder, manifests) == before
+    assert data.load(NAME, folder, manifests=manifests) == before
     assert [path.name for path in folder.iterdir()] == ["cifar10.u8"]
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="/proc tells which pages are shared")
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc lists the shared pages")
 def test_the_pixels_are_pages_of_the_file_and_nothing_written_reaches_it(
     folder: Path, manifests: Mapping[str, Manifest]
 ) -> None:
     prepare(NAME, folder, manifests=manifests)
     written = (folder / "cifar10.u8").read_bytes()
 
-    dataset = data.load(NAME, folder, manifests)
+    dataset = data.load(NAME, folder, manifests=manifests)
     mapped = Path("/proc/self/maps").read_text()
     assert isinstance(dataset.train.pixels, memoryview)
     dataset.train.pixels[0] ^= 255
@@ -72,13 +71,13 @@ def test_the_pixels_are_pages_of_the_file_and_nothing_written_reaches_it(
     assert (folder / "cifar10.u8").read_bytes() == written
 
 
-def test_the_published_files_can_lie_elsewhere_and_are_only_read(
+def test_the_published_files_can_be_elsewhere_and_are_only_read(
     folder: Path, manifests: Mapping[str, Manifest], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     volume = tmp_path_factory.mktemp("volume")
     before = sorted((path.name, path.stat().st_mtime_ns) for path in folder.iterdir())
 
-    prepare(NAME, volume, folder, manifests)
+    prepare(NAME, volume, source=folder, manifests=manifests)
 
     assert [path.name for path in volume.iterdir()] == ["cifar10.u8"]
     assert sorted((path.name, path.stat().st_mtime_ns) for path in folder.iterdir()) == before
@@ -88,14 +87,14 @@ def test_preparing_again_touches_nothing(folder: Path, manifests: Mapping[str, M
     prepare(NAME, folder, manifests=manifests)
     before = (folder / "cifar10.u8").stat()
 
-    assert prepare(NAME, folder, manifests=manifests) == f"nothing to do: {folder}/cifar10.u8 is right"
+    assert prepare(NAME, folder, manifests=manifests) == f"nothing to do: {folder}/cifar10.u8 is up to date"
 
     after = (folder / "cifar10.u8").stat()
     assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
 
 
 def a_pixel(content: bytearray) -> None:
-    content[prepared.HEADER + 5] ^= 1
+    content[HEADER + 5] ^= 1
 
 
 def a_header(content: bytearray) -> None:
@@ -111,7 +110,7 @@ def its_end(content: bytearray) -> None:
 
 
 @pytest.mark.parametrize("damage", [a_pixel, a_header, another_dataset, its_end])
-def test_a_damaged_prepared_file_is_refused_and_can_be_made_anew(
+def test_a_damaged_prepared_file_is_rejected_and_can_be_replaced(
     folder: Path, manifests: Mapping[str, Manifest], damage: Callable[[bytearray], None]
 ) -> None:
     prepare(NAME, folder, manifests=manifests)
@@ -125,18 +124,18 @@ def test_a_damaged_prepared_file_is_refused_and_can_be_made_anew(
 
     assert str(error).startswith(f"{path}: must ")
     assert error.exit_code == BAD_SWEEP
-    assert prepare(NAME, folder, manifests=manifests).startswith(f"replaced a damaged file by {path} ")
+    assert prepare(NAME, folder, manifests=manifests).startswith(f"replaced a damaged file with {path} ")
     assert path.read_bytes() == right
 
 
-def test_a_known_sum_outweighs_what_the_file_says_of_itself(
+def test_a_published_checksum_outweighs_the_files_own(
     folder: Path, manifests: Mapping[str, Manifest]
 ) -> None:
     prepare(NAME, folder, manifests=manifests)
     known = archives.manifest(members(BINARY), members(PYTHON))
     pinned = type(known)(known.name, known.binary, known.python, known.layout, prepared="0" * 64)
 
-    assert "must be what is prepared of cifar10, got other bytes" in str(refusal(folder, {NAME: pinned}))
+    assert "must be the prepared file of cifar10, got other bytes" in str(refusal(folder, {NAME: pinned}))
 
 
 def test_damaged_originals_are_never_prepared(folder: Path, manifests: Mapping[str, Manifest]) -> None:
@@ -146,7 +145,7 @@ def test_damaged_originals_are_never_prepared(folder: Path, manifests: Mapping[s
     with pytest.raises(TrialError, match="must have SHA-256"):
         prepare(NAME, folder, manifests=manifests)
 
-    assert [found.name for found in folder.iterdir()] == [path.name]
+    assert [file.name for file in folder.iterdir()] == [path.name]
 
 
 @pytest.mark.skipif(os.getuid() == 0 and sys.platform != "linux", reason="needs a folder that cannot be made")
@@ -156,12 +155,12 @@ def test_a_volume_that_cannot_be_written_is_one_sentence(
     (folder / "file").touch()
 
     with pytest.raises(TrialError) as caught:
-        prepare(NAME, folder / "file" / "volume", folder, manifests)
+        prepare(NAME, folder / "file" / "volume", source=folder, manifests=manifests)
 
     assert caught.value.exit_code == STORAGE_FAILED
 
 
-def test_a_write_that_is_broken_off_leaves_no_prepared_file(
+def test_an_interrupted_write_leaves_no_prepared_file(
     folder: Path, manifests: Mapping[str, Manifest], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(_: int) -> None:
@@ -188,25 +187,25 @@ def test_the_whole_of_mnist_is_prepared_and_its_digest_is_that_of_its_four_files
 
     dataset = data.load("mnist", volume)
     assert code == 0
-    assert dataset.digest == idx.MNIST.digest == folder_digest(mnist_files)
+    assert dataset.digest == MNIST.digest == folder_digest(mnist_files)
     assert f"wrote {volume}/mnist.u8 (70000 images of mnist, {dataset.digest})" in capsys.readouterr().out
-    assert dataset == idx.load(mnist_files, idx.MNIST)
+    assert dataset == MNIST.load(mnist_files)
     assert folder_digest(volume) == settings_digest("mnist-60k")
 
 
 def test_fashion_mnist_is_read_as_debian_packs_it_and_prepared(fashion_files: Path, tmp_path: Path) -> None:
     published = data.load("fashion-mnist", fashion_files)
 
-    prepare("fashion-mnist", tmp_path, fashion_files)
+    prepare("fashion-mnist", tmp_path, source=fashion_files)
 
     dataset = data.load("fashion-mnist", tmp_path)
     assert (dataset.name, dataset.train.count, dataset.test.count) == ("fashion-mnist", 60_000, 10_000)
     assert dataset == published
-    assert dataset.digest != idx.MNIST.digest
+    assert dataset.digest != MNIST.digest
     assert folder_digest(tmp_path) == settings_digest("fashion-mnist")
 
 
-def test_files_of_another_dataset_under_the_same_names_are_refused(
+def test_files_of_another_dataset_under_the_same_names_are_rejected(
     fashion_files: Path, tmp_path: Path
 ) -> None:
     shutil.copytree(fashion_files, tmp_path / "mnist")

@@ -1,4 +1,4 @@
-"""CIFAR-10 itself, for whoever has it: no package does, so nobody's test run can fetch it."""
+"""Tests on the real CIFAR-10, which no package contains: they run only where a copy exists."""
 
 import json
 import os
@@ -9,10 +9,10 @@ import pytest
 from tests.trainer import sources
 from trainer import data
 from trainer.__main__ import main
-from trainer.cifar import CIFAR10, load
+from trainer.data import CIFAR10
 
 LEAST = 0.6
-"""A loose floor, for a tenth of the images and of the epochs' work; chance is 0.1."""
+"""Minimum accuracy after training on a tenth of the images; chance is 0.1."""
 
 
 @pytest.fixture(scope="module")
@@ -20,13 +20,11 @@ def cifar10() -> Path:
     folder = Path(os.environ.get("CIFAR10", sources.HELD / "cifar10"))
     forms = (CIFAR10.binary.file, CIFAR10.python.file, CIFAR10.python.folder, "cifar10.u8")
     if not any((folder / form).exists() for form in forms):
-        pytest.skip(
-            f"CIFAR-10 is not here: {folder} holds none of {', '.join(forms)}; $CIFAR10 may name another"
-        )
+        pytest.skip(f"no CIFAR-10: {folder} holds none of {', '.join(forms)}; set $CIFAR10 to another folder")
     return folder
 
 
-def test_real_cifar10_has_the_colours_that_its_images_are_normalised_by(cifar10: Path) -> None:
+def test_real_cifar10_has_the_means_that_its_images_are_normalized_by(cifar10: Path) -> None:
     dataset = data.load("cifar10", cifar10)
 
     size = dataset.train.side**2
@@ -39,10 +37,10 @@ def test_real_cifar10_has_the_colours_that_its_images_are_normalised_by(cifar10:
 
 def test_both_forms_of_real_cifar10_hold_the_same_images(cifar10: Path, tmp_path: Path) -> None:
     if not all((cifar10 / archive.file).exists() for archive in (CIFAR10.binary, CIFAR10.python)):
-        pytest.skip("only one of the two archives of CIFAR-10 is here")
+        pytest.skip("only one of the two archives of CIFAR-10 is present")
     (tmp_path / CIFAR10.python.file).symlink_to(cifar10 / CIFAR10.python.file)
 
-    binary, python = load(cifar10, CIFAR10), load(tmp_path, CIFAR10)
+    binary, python = CIFAR10.load(cifar10), CIFAR10.load(tmp_path)
 
     assert binary is not None
     assert python is not None

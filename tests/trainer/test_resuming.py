@@ -14,10 +14,11 @@ import pytest
 import torch
 
 from tests.trainer.trainings import a_training, numbers, run
+from trainer import __main__ as command
 from trainer import checkpoint
 from trainer.checkpoint import FILE, StoppedError
-from trainer.contract import BAD_HYPERPARAMETERS, STOPPED, STORAGE_FAILED, Surroundings, TrialError
-from trainer.data import Dataset
+from trainer.contract import BAD_HYPERPARAMETERS, STOPPED, STORAGE_FAILED, Environment, TrialError
+from trainer.files import Dataset
 from trainer.hyperparameters import Eidf, Network, Resnet9, Small
 from trainer.train import Training
 
@@ -30,72 +31,72 @@ NETWORKS = pytest.mark.parametrize("network", [SMALL, EIDF, RESNET], ids=["small
 
 @pytest.fixture(autouse=True)
 def _signals() -> Iterator[None]:
-    """A training takes SIGTERM for itself."""
+    """Restore the handler of SIGTERM, which a training replaces."""
     before = signal.getsignal(signal.SIGTERM)
     yield
     signal.signal(signal.SIGTERM, before)
 
 
 class Killed(BaseException):
-    """Stands for kill -9: nothing in the trainer may take note of it."""
+    """Simulates kill -9: nothing in the trainer may handle it."""
 
 
 def kill_after(training: Training, steps: int) -> None:
-    """Let the training die behind so many steps."""
-    due, left = training.setting.keeper.due, iter(range(steps))
+    """Let the training die after a number of steps."""
+    due, left = training.saver.is_due, iter(range(steps))
 
     def dies() -> bool:
         if next(left, None) is None:
             raise Killed
         return due()
 
-    training.setting.keeper.due = dies  # type: ignore[method-assign]
+    training.saver.is_due = dies  # type: ignore[method-assign]
 
 
-def in_pieces(network: Network, dataset: Dataset, given: Surroundings, pieces: list[int]) -> Training:
-    """Train, killed again and again, saving after every other step; the last piece goes to the end."""
+def in_pieces(network: Network, dataset: Dataset, environment: Environment, pieces: list[int]) -> Training:
+    """Train, killed after each of the pieces, saving after every step; then train to the end."""
     for steps in pieces:
-        training = a_training(network, dataset, given=given, checkpoint_every=0)
+        training = a_training(network, dataset, environment=environment, checkpoint_every=0)
         kill_after(training, steps)
         with pytest.raises(Killed):
             training.run(lambda _: None)
-    training = a_training(network, dataset, given=given)
+    training = a_training(network, dataset, environment=environment)
     training.run(lambda _: None)
     return training
 
 
 @NETWORKS
-def test_a_training_killed_at_random_steps_ends_as_an_unbroken_one(
+def test_a_training_killed_at_random_steps_ends_like_an_uninterrupted_one(
     few: Dataset, tmp_path: Path, network: Network
 ) -> None:
-    unbroken = run(network, few, given=Surroundings(seed=1))
+    uninterrupted = run(network, few, environment=Environment(seed=1))
     chance = random.Random(7)  # noqa: S311
 
-    given = Surroundings(seed=1, checkpoints=tmp_path)
-    training = in_pieces(network, few, given, [chance.randint(1, 4) for _ in range(2)])
+    environment = Environment(seed=1, checkpoints=tmp_path)
+    training = in_pieces(network, few, environment, [chance.randint(1, 4) for _ in range(2)])
 
-    assert numbers(training.progress.epochs) == numbers(unbroken)
+    assert numbers(training.progress.epochs) == numbers(uninterrupted)
     assert training.history.resumed == 2
     assert [path.name for path in tmp_path.iterdir()] == [FILE]
 
 
 @NETWORKS
-@pytest.mark.parametrize("asked_at", ["a step", "a test"])
-def test_a_training_asked_to_end_saves_and_goes_on_alike(
-    few: Dataset, tmp_path: Path, network: Network, asked_at: str
+@pytest.mark.parametrize("stopped_at", ["a step", "a test"])
+def test_a_stopped_training_saves_and_resumes_to_the_same_numbers(
+    few: Dataset, tmp_path: Path, network: Network, stopped_at: str
 ) -> None:
-    unbroken = run(network, few)
-    given = Surroundings(checkpoints=tmp_path)
-    stopped = a_training(network, few, given=given, checkpoint_every=1e9)
-    if asked_at == "a step":
+    uninterrupted = run(network, few)
+    environment = Environment(checkpoints=tmp_path)
+    stopped = a_training(network, few, environment=environment, checkpoint_every=1e9)
+    if stopped_at == "a step":
         step = stopped._step  # noqa: SLF001
 
-        def asked(images: Any, number: int) -> Any:
+        def stop_at_two(images: Any, number: int) -> Any:
             if number == 2:
                 os.kill(os.getpid(), signal.SIGTERM)
             return step(images, number)
 
-        stopped._step = asked  # type: ignore[assignment, method-assign]  # noqa: SLF001
+        stopped._step = stop_at_two  # type: ignore[assignment, method-assign]  # noqa: SLF001
     else:
         stopped.model.register_forward_pre_hook(
             lambda module, _: None if module.training else os.kill(os.getpid(), signal.SIGTERM)
@@ -103,11 +104,11 @@ def test_a_training_asked_to_end_saves_and_goes_on_alike(
 
     with pytest.raises(StoppedError) as caught:
         stopped.run(lambda _: None)
-    epochs = run(network, few, given=given)
+    epochs = run(network, few, environment=environment)
 
     assert caught.value.exit_code == STOPPED
     assert "saved after 0 epochs" in str(caught.value)
-    assert numbers(epochs) == numbers(unbroken)
+    assert numbers(epochs) == numbers(uninterrupted)
 
 
 def trainer(folder: Path, **environ: str) -> subprocess.Popen[str]:
@@ -122,30 +123,53 @@ def trainer(folder: Path, **environ: str) -> subprocess.Popen[str]:
     )
 
 
-def test_a_process_that_is_killed_or_asked_to_end_goes_on_to_the_same_metrics(tmp_path: Path) -> None:
-    """Real signals, at random moments; fsync and rename are what the file has to survive."""
+@pytest.mark.full_suite
+def test_a_killed_or_stopped_process_resumes_to_the_same_metrics(tmp_path: Path) -> None:
+    """Real signals, at random moments, which the file must survive."""
     results: list[dict[str, float]] = []
-    for blows in ([], [signal.SIGKILL, signal.SIGTERM]):
-        folder = tmp_path / f"{len(blows)} blows"
+    for signals in ([], [signal.SIGKILL, signal.SIGTERM]):
+        folder = tmp_path / f"{len(signals)} signals"
         folder.mkdir()
-        for blow in blows:
+        for sent in signals:
             running = trainer(folder, SWEEP_CHECKPOINTS=str(folder / "kept"))
             assert running.stdout
             for _ in range(3):  # the first line, and two epochs
                 running.stdout.readline()
-            time.sleep(random.Random(blow).uniform(0, 0.05))  # noqa: S311
-            running.send_signal(blow)
+            time.sleep(random.Random(sent).uniform(0, 0.05))  # noqa: S311
+            running.send_signal(sent)
             _, errors = running.communicate()
-            assert running.returncode == (STOPPED if blow == signal.SIGTERM else -blow)
-            assert errors.startswith("trainer: SIGTERM: saved after ") == (blow == signal.SIGTERM)
+            assert running.returncode == (STOPPED if sent == signal.SIGTERM else -sent)
+            assert errors.startswith("trainer: SIGTERM: saved after ") == (sent == signal.SIGTERM)
         last = trainer(folder, SWEEP_CHECKPOINTS=str(folder / "kept"))
         assert last.communicate()[1] == ""
         document = json.loads((folder / "result").read_text())
-        assert document["running"]["resumed"] == len(blows)
+        assert document["running"]["resumed"] == len(signals)
         results.append(document["metrics"])
 
     names = ("test_accuracy", "test_loss", "train_loss")
     assert [results[0][name] for name in names] == [results[1][name] for name in names]
+
+
+def test_a_stopped_trial_ends_with_its_own_exit_code_and_resumes(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    arguments = ["mnist", "--train_images=100", "--test_images=100", "--epochs=2", "--width=1"]
+    environ = {"SWEEP_CHECKPOINTS": str(tmp_path)}
+    printed = command.print_line
+
+    def stop_after_an_epoch(line: str) -> None:
+        printed(line)
+        if line.startswith('{"step": 1,'):
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(command, "print_line", stop_after_an_epoch)
+        code = command.main(arguments, environ)
+
+    assert code == STOPPED
+    assert capsys.readouterr().err.startswith("trainer: SIGTERM: saved after 1 epochs and 1 steps; ")
+    assert command.main(arguments, environ) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["running"]["resumed"] == 1
 
 
 def test_without_a_folder_sigterm_is_left_alone(few: Dataset) -> None:
@@ -157,9 +181,9 @@ def test_without_a_folder_sigterm_is_left_alone(few: Dataset) -> None:
 
 
 def test_a_finished_training_is_not_trained_again(few: Dataset, tmp_path: Path) -> None:
-    given = Surroundings(checkpoints=tmp_path)
-    first = run(SMALL, few, given=given)
-    again = a_training(SMALL, few, given=given)
+    environment = Environment(checkpoints=tmp_path)
+    first = run(SMALL, few, environment=environment)
+    again = a_training(SMALL, few, environment=environment)
     again._step = None  # type: ignore[method-assign, assignment]  # noqa: SLF001
 
     again.run(lambda _: None)
@@ -170,18 +194,18 @@ def test_a_finished_training_is_not_trained_again(few: Dataset, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("network", "seed"), [(replace(SMALL, momentum=0.8), 0), (SMALL, 1)], ids=["values", "seed"]
 )
-def test_the_checkpoint_of_another_training_is_no_beginning(
+def test_the_checkpoint_of_another_training_is_ignored(
     few: Dataset, tmp_path: Path, network: Network, seed: int
 ) -> None:
-    run(SMALL, few, given=Surroundings(checkpoints=tmp_path))
+    run(SMALL, few, environment=Environment(checkpoints=tmp_path))
 
-    epochs = run(network, few, given=Surroundings(seed=seed, checkpoints=tmp_path))
+    epochs = run(network, few, environment=Environment(seed=seed, checkpoints=tmp_path))
 
-    assert numbers(epochs) == numbers(run(network, few, given=Surroundings(seed=seed)))
+    assert numbers(epochs) == numbers(run(network, few, environment=Environment(seed=seed)))
 
 
-def test_saving_waits_for_its_time(few: Dataset, tmp_path: Path) -> None:
-    training = a_training(SMALL, few, given=Surroundings(checkpoints=tmp_path), checkpoint_every=1e9)
+def test_saving_waits_for_its_interval(few: Dataset, tmp_path: Path) -> None:
+    training = a_training(SMALL, few, environment=Environment(checkpoints=tmp_path), checkpoint_every=1e9)
     kill_after(training, 5)
 
     with pytest.raises(Killed):
@@ -193,17 +217,19 @@ def test_saving_waits_for_its_time(few: Dataset, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content", [b"", b"nonsense", b"PK\x03\x04" + bytes(100)], ids=["empty", "text", "zip"]
 )
-def test_a_damaged_checkpoint_is_told_in_one_sentence(few: Dataset, tmp_path: Path, content: bytes) -> None:
+def test_a_damaged_checkpoint_is_reported_in_one_sentence(
+    few: Dataset, tmp_path: Path, content: bytes
+) -> None:
     (tmp_path / FILE).write_bytes(content)
 
     with pytest.raises(TrialError) as caught:
-        a_training(SMALL, few, given=Surroundings(checkpoints=tmp_path))
+        a_training(SMALL, few, environment=Environment(checkpoints=tmp_path))
 
     assert str(caught.value).startswith(f"{tmp_path / FILE}: must be a checkpoint of this trainer, but ")
     assert caught.value.exit_code == STORAGE_FAILED
 
 
-def test_a_checkpoint_cannot_run_anything(few: Dataset, tmp_path: Path) -> None:
+def test_a_checkpoint_cannot_run_code(few: Dataset, tmp_path: Path) -> None:
     class Harm:
         def __reduce__(self) -> tuple[Any, ...]:
             return (os.mkdir, (str(tmp_path / "harm"),))
@@ -211,18 +237,18 @@ def test_a_checkpoint_cannot_run_anything(few: Dataset, tmp_path: Path) -> None:
     torch.save({"about": Harm()}, tmp_path / FILE)
 
     with pytest.raises(TrialError, match="must be a checkpoint of this trainer"):
-        a_training(SMALL, few, given=Surroundings(checkpoints=tmp_path))
+        a_training(SMALL, few, environment=Environment(checkpoints=tmp_path))
     assert not (tmp_path / "harm").exists()
 
 
 @NETWORKS
-def test_a_promoted_trial_goes_on_where_its_parent_stood(
+def test_a_promoted_trial_continues_after_its_parents_last_epoch(
     few: Dataset, tmp_path: Path, network: Network
 ) -> None:
-    parent = run(network, few, given=Surroundings(checkpoints=tmp_path))
+    parent = run(network, few, environment=Environment(checkpoints=tmp_path))
     longer = replace(network, epochs=network.epochs + 2)
 
-    child = a_training(longer, few, given=Surroundings(parent=tmp_path))
+    child = a_training(longer, few, environment=Environment(parent=tmp_path))
     reported: list[int] = []
     child.run(lambda epochs: reported.append(epochs[-1].number))
 
@@ -232,63 +258,63 @@ def test_a_promoted_trial_goes_on_where_its_parent_stood(
 
 def test_without_a_schedule_a_promoted_trial_is_the_longer_training(few: Dataset, tmp_path: Path) -> None:
     """Adadelta's rate depends on the epoch alone, so parent and child together are one training."""
-    run(EIDF, few, given=Surroundings(checkpoints=tmp_path))
+    run(EIDF, few, environment=Environment(checkpoints=tmp_path))
 
-    child = run(replace(EIDF, epochs=4), few, given=Surroundings(parent=tmp_path))
+    child = run(replace(EIDF, epochs=4), few, environment=Environment(parent=tmp_path))
 
     assert numbers(child) == numbers(run(replace(EIDF, epochs=4), few))
 
 
-def test_a_trial_that_asks_for_no_more_epochs_begins_anew_from_its_parents_weights(
+def test_a_trial_without_more_epochs_starts_anew_from_its_parents_weights(
     few: Dataset, tmp_path: Path
 ) -> None:
-    given = Surroundings(checkpoints=tmp_path)
-    parent = run(SMALL, few, given=given)
+    environment = Environment(checkpoints=tmp_path)
+    parent = run(SMALL, few, environment=environment)
 
-    child = a_training(replace(SMALL, learning_rate=0.02), few, given=Surroundings(parent=tmp_path))
-    order = next(iter(child.setting.epochs)).order
+    child = a_training(replace(SMALL, learning_rate=0.02), few, environment=Environment(parent=tmp_path))
+    order = next(iter(child.epochs)).order
     child.run(lambda _: None)
 
     assert [epoch.number for epoch in child.progress.epochs] == [1, 2, 3]
     assert child.progress.epochs[0].loss < parent[0].loss * 0.75
     assert child.history.leg == 1
-    assert not torch.equal(order, next(iter(a_training(SMALL, few).setting.epochs)).order)
+    assert not torch.equal(order, next(iter(a_training(SMALL, few).epochs)).order)
 
 
-def test_a_retry_of_a_child_goes_on_from_its_own_checkpoint(few: Dataset, tmp_path: Path) -> None:
+def test_a_retry_of_a_child_resumes_from_its_own_checkpoint(few: Dataset, tmp_path: Path) -> None:
     folders = [tmp_path / name for name in ("parent", "child")]
-    run(SMALL, few, given=Surroundings(checkpoints=folders[0]))
-    unbroken = run(SMALL, few, given=Surroundings(parent=folders[0]))
+    run(SMALL, few, environment=Environment(checkpoints=folders[0]))
+    uninterrupted = run(SMALL, few, environment=Environment(parent=folders[0]))
 
-    training = in_pieces(SMALL, few, Surroundings(checkpoints=folders[1], parent=folders[0]), [4, 3])
+    training = in_pieces(SMALL, few, Environment(checkpoints=folders[1], parent=folders[0]), [4, 3])
 
-    assert numbers(training.progress.epochs) == numbers(unbroken)
+    assert numbers(training.progress.epochs) == numbers(uninterrupted)
 
 
 def test_a_parent_of_another_network_is_a_bad_value(few: Dataset, tmp_path: Path) -> None:
-    run(SMALL, few, given=Surroundings(checkpoints=tmp_path))
+    run(SMALL, few, environment=Environment(checkpoints=tmp_path))
 
-    with pytest.raises(TrialError, match="holds weights of another network") as caught:
-        a_training(replace(SMALL, width=3), few, given=Surroundings(parent=tmp_path))
+    with pytest.raises(TrialError, match="holds the weights of a different network") as caught:
+        a_training(replace(SMALL, width=3), few, environment=Environment(parent=tmp_path))
 
     assert caught.value.exit_code == BAD_HYPERPARAMETERS
 
 
-def test_a_parent_without_a_checkpoint_is_no_reason_to_begin_at_nothing(few: Dataset, tmp_path: Path) -> None:
-    with pytest.raises(TrialError, match="must hold the parent's checkpoint, but holds none") as caught:
-        a_training(SMALL, few, given=Surroundings(parent=tmp_path))
+def test_a_parent_without_a_checkpoint_is_an_error(few: Dataset, tmp_path: Path) -> None:
+    with pytest.raises(TrialError, match="must hold the parent's checkpoint, but has none") as caught:
+        a_training(SMALL, few, environment=Environment(parent=tmp_path))
 
     assert caught.value.exit_code == STORAGE_FAILED
 
 
-def test_the_precisions_of_all_attempts_are_told(few: Dataset, tmp_path: Path) -> None:
-    given = Surroundings(checkpoints=tmp_path)
-    first = a_training(SMALL, few, given=given, checkpoint_every=0)
+def test_the_precisions_of_all_attempts_are_recorded(few: Dataset, tmp_path: Path) -> None:
+    environment = Environment(checkpoints=tmp_path)
+    first = a_training(SMALL, few, environment=environment, checkpoint_every=0)
     kill_after(first, 3)
     with pytest.raises(Killed):
         first.run(lambda _: None)
 
-    second = a_training(SMALL, few, given=given, precision="bf16")
+    second = a_training(SMALL, few, environment=environment, precision="bf16")
 
     assert second.history.precisions == ("bf16", "fp32")
     assert checkpoint.read(tmp_path) is not None

@@ -8,13 +8,15 @@ import torch
 from torch.nn import functional
 
 from tests.trainer.trainings import a_training, numbers, run
-from trainer import machine
-from trainer.batches import Pictures
-from trainer.contract import BAD_HYPERPARAMETERS, Surroundings, TrialError
-from trainer.data import Dataset, load
+from trainer.batches import ImageTensors
+from trainer.checkpoint import EpochMetrics
+from trainer.compute import Device
+from trainer.contract import BAD_HYPERPARAMETERS, Environment, TrialError
+from trainer.data import load
 from trainer.evaluate import evaluate
+from trainer.files import Dataset
 from trainer.hyperparameters import Eidf, Network, Resnet9, Small
-from trainer.progress import Epoch, metrics
+from trainer.result import metrics
 
 QUICK = Small(learning_rate=0.05, batch_size=30, epochs=2, width=2)
 QUICK_RESNET = Resnet9(batch_size=50, epochs=1, width=2)
@@ -28,19 +30,19 @@ QUICK_EIDF = Eidf(batch_size=50, epochs=1, width=2, hidden=8)
 )
 @pytest.mark.parametrize("network", [QUICK, QUICK_EIDF, QUICK_RESNET], ids=["small", "eidf", "resnet9"])
 def test_same_seed_same_bits(few: Dataset, network: Network, precision: str, threads: int) -> None:
-    given = Surroundings(seed=3, threads=threads)
+    environment = Environment(seed=3, threads=threads)
 
-    first = run(network, few, given=given, precision=precision)
-    again = run(network, few, given=given, precision=precision)
+    first = run(network, few, environment=environment, precision=precision)
+    again = run(network, few, environment=environment, precision=precision)
 
     assert numbers(first) == numbers(again)
 
 
 def test_another_seed_gives_other_numbers(few: Dataset) -> None:
-    assert numbers(run(QUICK, few, given=Surroundings(seed=3))) != numbers(run(QUICK, few))
+    assert numbers(run(QUICK, few, environment=Environment(seed=3))) != numbers(run(QUICK, few))
 
 
-def test_a_fixed_batch_has_the_summed_loss_that_a_hand_computes(few: Dataset) -> None:
+def test_a_fixed_batch_has_the_summed_loss_that_a_manual_computation_gives(few: Dataset) -> None:
     network = replace(QUICK_RESNET, data_aug_cutout_size=0, batch_size=200)
     training = a_training(network, few)
     with torch.no_grad():
@@ -54,7 +56,7 @@ def test_a_fixed_batch_has_the_summed_loss_that_a_hand_computes(few: Dataset) ->
 def test_a_step_follows_the_sum_over_the_batch_scaled_by_rate_and_decay(few: Dataset) -> None:
     network = replace(QUICK_RESNET, batch_size=200, momentum=0.0, warmup=0.0, epochs=2, label_smoothing=0.1)
     training = a_training(network, few)
-    images = next(iter(training.setting.epochs))
+    images = next(iter(training.epochs))
     before = training.model.get_parameter("linear.weight").detach().clone()
     inputs, targets = images.batch(0)
     loss = functional.cross_entropy(training.model(inputs), targets, label_smoothing=0.1, reduction="sum")
@@ -87,9 +89,9 @@ def test_a_step_follows_the_sum_over_the_batch_scaled_by_rate_and_decay(few: Dat
             logit_scale=1.0,
         ),
     ],
-    ids=["small", "eidf", "resnet9", "resnet9 without normalisation"],
+    ids=["small", "eidf", "resnet9", "resnet9 without normalization"],
 )
-def test_one_batch_can_be_learnt_by_heart(few: Dataset, network: Network) -> None:
+def test_one_batch_can_be_memorized(few: Dataset, network: Network) -> None:
     epochs = run(network, few, train_images=network.batch_size, test_every=1000)
 
     assert epochs[-1].loss < 0.05
@@ -172,7 +174,9 @@ RESNET_CHANGES: list[dict[str, Any]] = [
         else type(each).__name__
     ),
 )
-def test_every_knob_changes_the_training(few: Dataset, network: Network, change: dict[str, Any]) -> None:
+def test_every_hyperparameter_changes_the_training(
+    few: Dataset, network: Network, change: dict[str, Any]
+) -> None:
     base = run(network, few)
 
     changed = run(replace(network, **change), few)
@@ -181,7 +185,7 @@ def test_every_knob_changes_the_training(few: Dataset, network: Network, change:
 
 
 @pytest.mark.parametrize("change", [{"gamma": 0.5}, {"step_size": 2}], ids=str)
-def test_the_knobs_of_later_epochs_change_them(few: Dataset, change: dict[str, Any]) -> None:
+def test_the_hyperparameters_of_later_epochs_change_them(few: Dataset, change: dict[str, Any]) -> None:
     two = replace(QUICK_EIDF, epochs=2)
 
     base, changed = run(two, few), run(replace(two, **change), few)
@@ -193,23 +197,23 @@ def test_the_knobs_of_later_epochs_change_them(few: Dataset, change: dict[str, A
 def test_a_training_that_diverges_ends_early_with_nan(few: Dataset) -> None:
     epochs = run(Small(learning_rate=1e30, batch_size=30, epochs=50, width=2), few)
 
-    found = metrics(epochs)
+    measured = metrics(epochs)
     assert sum(epoch.images for epoch in epochs) < 400
-    assert all(math.isnan(found[name]) for name in ("test_accuracy", "test_loss", "train_loss"))
-    assert math.isfinite(found["train_seconds"])
+    assert all(math.isnan(measured[name]) for name in ("test_accuracy", "test_loss", "train_loss"))
+    assert math.isfinite(measured["train_seconds"])
 
 
-def test_a_wreck_found_only_at_the_end_has_no_accuracy_either() -> None:
-    found = metrics([Epoch(1, 10, 0.5, 0.9, 1.0, test_accuracy=0.1, test_loss=math.nan)])
+def test_a_divergence_that_only_the_test_shows_has_no_accuracy_either() -> None:
+    measured = metrics([EpochMetrics(1, 10, 0.5, 0.9, 1.0, test_accuracy=0.1, test_loss=math.nan)])
 
-    assert math.isnan(found["test_accuracy"])
-    assert found["train_loss"] == 0.5
+    assert math.isnan(measured["test_accuracy"])
+    assert measured["train_loss"] == 0.5
 
 
 def test_speed_and_time_are_those_of_all_epochs() -> None:
-    found = metrics([Epoch(1, 200, 0.5, 0.9, 1.5), Epoch(2, 200, 0.25, 0.9, 2.5, 0.8, 0.6)])
+    measured = metrics([EpochMetrics(1, 200, 0.5, 0.9, 1.5), EpochMetrics(2, 200, 0.25, 0.9, 2.5, 0.8, 0.6)])
 
-    assert found == {
+    assert measured == {
         "images_per_second": 100,
         "test_accuracy": 0.8,
         "test_loss": 0.6,
@@ -233,7 +237,7 @@ def test_speed_and_time_are_those_of_all_epochs() -> None:
     ],
     ids=["batch", "cutout", "padding"],
 )
-def test_values_that_do_not_fit_the_images_are_bad_ones(few: Dataset, network: Network, message: str) -> None:
+def test_values_that_do_not_fit_the_images_are_rejected(few: Dataset, network: Network, message: str) -> None:
     with pytest.raises(TrialError) as caught:
         a_training(network, few)
 
@@ -241,16 +245,16 @@ def test_values_that_do_not_fit_the_images_are_bad_ones(few: Dataset, network: N
     assert caught.value.exit_code == BAD_HYPERPARAMETERS
 
 
-def test_evaluation_counts_all_images_whatever_the_passes() -> None:
+def test_evaluation_counts_all_images_whatever_the_size_of_a_pass() -> None:
     right = torch.arange(2500) % 10
     labels = torch.where(torch.arange(2500) < 2000, right, (right + 1) % 10)
     pixels = functional.one_hot(right, 10).to(torch.uint8).mul(255).view(2500, 10, 1, 1)
-    pictures = Pictures(pixels, labels, torch.zeros(1, 10, 1, 1), torch.ones(1, 10, 1, 1))
+    images = ImageTensors(pixels, labels, torch.zeros(1, 10, 1, 1), torch.ones(1, 10, 1, 1))
 
-    found = evaluate(torch.nn.Flatten(), pictures, machine.Machine(torch.device("cpu"), "fp32", 1))
+    evaluation = evaluate(torch.nn.Flatten(), images, device=Device(torch.device("cpu"), "fp32", 1))
 
-    assert found.accuracy == 0.8
-    assert found.loss == pytest.approx(math.log(math.e + 9) - 0.8)
+    assert evaluation.accuracy == 0.8
+    assert evaluation.loss == pytest.approx(math.log(math.e + 9) - 0.8)
 
 
 @pytest.mark.parametrize(
@@ -269,7 +273,7 @@ def test_a_network_learns_real_digits(mnist_5k: Dataset, network: Network, image
     assert epochs[-1].test_accuracy >= least
 
 
-def test_resnet9_learns_real_clothes(fashion_files: Path) -> None:
+def test_resnet9_learns_real_fashion_images(fashion_files: Path) -> None:
     dataset = load("fashion-mnist", fashion_files)
     network = Resnet9(batch_size=128, epochs=3, width=8)
     sizes = {"train_images": 2000, "test_images": 1000}

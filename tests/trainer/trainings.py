@@ -1,14 +1,13 @@
-"""Trainings of few images, begun and run in this process."""
+"""Trainings of few images, run in this process."""
 
 from typing import Any
 
-from trainer import machine, trial
-from trainer.contract import Surroundings
-from trainer.data import Dataset
-from trainer.group import Group
-from trainer.hyperparameters import Knobs, Network, Running
-from trainer.progress import Epoch
-from trainer.train import Training
+from trainer.checkpoint import EpochMetrics
+from trainer.compute import Group, set_up_device
+from trainer.contract import Environment
+from trainer.files import Dataset
+from trainer.hyperparameters import Configuration, Network, RunOptions
+from trainer.train import Setup, Training, begin, check
 
 
 def a_training(
@@ -16,25 +15,24 @@ def a_training(
     dataset: Dataset,
     *,
     workload: str = "mnist",
-    given: Surroundings | None = None,
-    group: Group | None = None,
-    **running: Any,
+    environment: Environment | None = None,
+    **options: Any,
 ) -> Training:
-    """Begin a training; in fp32 unless told otherwise, which every machine can do."""
-    given, group = given or Surroundings(), group or Group()
-    knobs = Knobs(workload, network, Running(**{"precision": "fp32", **running}))
-    trial.check(knobs, dataset, group)
-    computer = machine.prepare(given, knobs.running, 0)
-    return trial.begin(knobs, dataset, given, computer, group)
+    """Begin a training; in fp32 unless another precision is given, because every machine supports it."""
+    environment, group = environment or Environment(), Group()
+    configuration = Configuration(workload, network, RunOptions(**{"precision": "fp32", **options}))
+    check(configuration, dataset, group=group)
+    device = set_up_device(environment, configuration.options)
+    return begin(Setup(configuration, dataset, environment, device, group))
 
 
-def run(network: Network, dataset: Dataset, **changes: Any) -> list[Epoch]:
-    """Train to the end."""
+def run(network: Network, dataset: Dataset, **changes: Any) -> list[EpochMetrics]:
+    """Train to the last epoch."""
     training = a_training(network, dataset, **changes)
     training.run(lambda _: None)
     return training.progress.epochs
 
 
-def numbers(epochs: list[Epoch]) -> list[tuple[float | None, ...]]:
-    """All that a machine gives again with the same seed."""
+def numbers(epochs: list[EpochMetrics]) -> list[tuple[float | None, ...]]:
+    """Return everything that is the same for the same seed on one machine."""
     return [(epoch.loss, epoch.accuracy, epoch.test_accuracy, epoch.test_loss) for epoch in epochs]

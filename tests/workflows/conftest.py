@@ -1,36 +1,62 @@
-"""Machines of a code host, with `sweep` and its libraries installed once for all tests."""
+"""Machines of a code host, with `sweep` and its libraries installed once for all tests.
+
+`installed_machine` has real programs. `machine` has a `sweep` that runs in forks of one process, and a pip that finds
+everything installed: for tests of what a workflow's steps do, and not of how they install it.
+"""
 
 import subprocess
 import sys
-import sysconfig
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from generator import __version__
+from sweepledger import __version__
 from tests.repository import Sandbox
 from tests.workflows.runner import ROOT, Host
+from tests.workflows.sweep_server import CLIENT
 
-SITE = sysconfig.get_path("purelib")
+PACKAGES = [path for path in sys.path if Path(path).name == "site-packages"]
 
 
 @pytest.fixture(scope="session")
-def machine(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def installed_machine(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Give a folder of programs: a Python with the pinned libraries, `sweep` as it is here, and a `gh`."""
     folder = tmp_path_factory.mktemp("machine")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder / "python")], check=True)
     (site,) = (folder / "python/lib").glob("python*/site-packages")
     # What `pip install` of the lock would have brought: pip itself finds it here, and fetches nothing.
-    (site / "all.pth").write_text(f"{SITE}\n{ROOT}\n")
+    (site / "all.pth").write_text("".join(f"{path}\n" for path in (*PACKAGES, ROOT / "generator")))
     programs = folder / "python/bin"
     for name, text in {
-        "sweep": f"#!{programs}/python\nfrom generator.cli.app import main\nmain()\n",
+        "sweep": f"#!{programs}/python\nfrom sweepledger.cli.app import main\nmain()\n",
         "gh": '#!/bin/sh\n[ "$1 $2" = "auth setup-git" ]\n',
     }.items():
         (programs / name).write_text(text)
         (programs / name).chmod(0o755)
     return programs
+
+
+@pytest.fixture(scope="session")
+def machine(installed_machine: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Give a folder of programs that start quickly."""
+    programs = tmp_path_factory.mktemp("quick")
+    address = f"{programs}/socket"
+    for name, text in {
+        "sweep": CLIENT.format(python=sys.executable, address=address),
+        "python3": f"#!/bin/sh\n[ \"$1 $2\" = '-m pip' ] || exec '{installed_machine}/python3' \"$@\"\n",
+        "gh": (installed_machine / "gh").read_text(),
+    }.items():
+        (programs / name).write_text(text)
+        (programs / name).chmod(0o755)
+    serve = [sys.executable, "-m", "tests.workflows.sweep_server", address]
+    with subprocess.Popen(serve, cwd=ROOT, stdout=subprocess.PIPE) as server:
+        try:
+            assert server.stdout
+            assert server.stdout.readline() == b"ready\n"
+            yield programs
+        finally:
+            server.terminate()
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ def main() -> None:
         elif event == "exec" and getattr(arguments[0], "co_filename", "").startswith(f"{root}/"):
             counts["code of the change"] += 1
 
-    from generator.cli import app, check  # noqa: F401, PLC0415 - what is not the change's is loaded before
+    from sweepledger.cli import app  # noqa: PLC0415 - what is not the change's is loaded before
 
     os.chdir(root)
     sys.addaudithook(seen)
@@ -47,7 +47,7 @@ def main() -> None:
 def _checked(app: Any, arguments: list[str], counts: Counter[str]) -> dict[str, Any]:
     said = io.StringIO()
     with redirect_stdout(said), redirect_stderr(said):
-        code = app._run(["check", *arguments])  # noqa: SLF001 - as `main` runs it, without its signals
+        code = app._run_command_line(["check", *arguments])  # noqa: SLF001 - as `main` runs it, without its signals
     try:
         left = os.waitpid(-1, os.WNOHANG)[0]
         counts["children"] += 1

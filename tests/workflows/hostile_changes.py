@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from generator.commands.generate import generate
+from sweepledger.commands.generate import generate
 from tests.hostile.test_specs import ACCEPTED, REFUSED
 from tests.repository import Sandbox
 
@@ -31,8 +31,8 @@ PLANTED = {
     "conftest.py": SPY,
     "sitecustomize.py": SPY,
     "usercustomize.py": SPY,
-    "generator/__init__.py": SPY,
-    "generator/cli/__init__.py": SPY,
+    "generator/sweepledger/__init__.py": SPY,
+    "generator/sweepledger/cli/__init__.py": SPY,
     "yaml/__init__.py": SPY,
     "git.py": SPY,
     "typer.py": SPY,

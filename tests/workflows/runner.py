@@ -20,7 +20,7 @@ from tests.workflows.expressions import Expressions
 
 ROOT = Path(__file__).parents[2]
 OURS = ROOT / ".github/workflows"
-TEAMS = ROOT / "generator/workflows/.github/workflows"
+TEAMS = ROOT / "generator/sweepledger/workflows/.github/workflows"
 
 COMMAND = re.compile(r"(?:^|\n)::(?P<name>[a-z-]+)(?: (?P<properties>[^:]*?))?::(?P<message>[^\n]*)")
 SHELL = ("bash", "--noprofile", "--norc", "-eo", "pipefail", "-c")

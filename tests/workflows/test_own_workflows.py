@@ -14,13 +14,14 @@ import pytest
 import yaml
 
 from benchmarks import workflows as long_form
-from generator import __version__
+from sweepledger import __version__
 from tests.workflows.runner import OURS, ROOT, Host
 
 RUN_HERE = {("release", "build"), ("release", "publish"), ("scheduled", "audit"), ("test", "workflows")}
 RUN_AS_A_TEAMS = {("generate", "generate"), ("results", "verify")}
 """They differ from a team's in how the generator is installed alone: `test_rules.py` says so."""
 AUDIT = "Ask about actions and libraries"
+installs = pytest.mark.full_suite("a real package index")
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +53,7 @@ def test_every_job_of_ours_is_run_somewhere() -> None:
     assert jobs == RUN_HERE | RUN_AS_A_TEAMS | set(long_form.JOBS)
 
 
+@installs
 def test_a_tag_becomes_packages_that_are_checked_listed_and_published(host: Host, tmp_path: Path) -> None:
     built = host.run(OURS / "release.yaml", head(), job="build")
     published = host.run(OURS / "release.yaml", head(), job="publish", after=built)
@@ -70,6 +72,7 @@ def test_a_tag_becomes_packages_that_are_checked_listed_and_published(host: Host
     assert [path.name for path in tmp_path.iterdir()] == [wheel]
 
 
+@installs
 def test_the_workflows_are_held_against_the_rules(host: Host) -> None:
     ran = host.run(OURS / "test.yaml", head(), job="workflows")
 
@@ -84,6 +87,7 @@ def without_network(host: Host) -> Host:
     return Host(host.remote, host.folder, host.tools, environment=environment)
 
 
+@installs
 def test_the_audit_says_what_it_found_or_why_it_could_not_look(without_network: Host) -> None:
     ran = without_network.run(OURS / "scheduled.yaml", {**head(), "token": "canary-29cc"})
 
@@ -95,6 +99,7 @@ def test_the_audit_says_what_it_found_or_why_it_could_not_look(without_network: 
     assert "canary-29cc" not in ran.output
 
 
+@installs
 def test_an_audit_that_may_not_ask_is_no_audit(without_network: Host) -> None:
     ran = without_network.run(OURS / "scheduled.yaml", {**head(), "token": ""})
 

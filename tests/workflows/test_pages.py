@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from generator import __version__
+from sweepledger import __version__
 from tests.pages import Person, told
 from tests.workflows.runner import ROOT, Host
 

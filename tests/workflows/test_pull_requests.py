@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from generator.commands.generate import generate
+from sweepledger.commands.generate import generate
 from tests.commands.test_budgets import ask, budget
 from tests.commands.test_read import recorded
 from tests.repository import Sandbox
@@ -32,7 +32,7 @@ def test_a_good_pull_request_is_green_and_its_summary_is_the_plan(
 
     assert ran.is_green, ran.output
     assert ran.annotations == ()
-    assert ran.summary.startswith("## May be merged\n\n## peak: 3 trials\n")
+    assert ran.summary.startswith("## Ready to merge\n\n## peak: 3 trials\n")
     assert json.loads((ran.artifact("check") / "check.json").read_text())["status"] == "ok"
     assert not (ran.artifact("check") / "mend.patch").exists()
 
@@ -51,7 +51,7 @@ def test_a_bad_spec_is_annotated_on_its_lines_and_the_good_one_is_planned_all_th
         ("error", "sweeps/bad.yaml", 4),
         ("error", "sweeps/bad.yaml", 13),
     }
-    assert ran.summary.startswith("## Not yet: 2 problems\n")
+    assert ran.summary.startswith("## Not ready to merge: 2 problems\n")
 
 
 def test_a_missing_overlay_comes_with_the_patch_that_writes_it(

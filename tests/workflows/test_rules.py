@@ -142,7 +142,9 @@ def test_a_teams_workflows_are_ours_but_for_where_the_generator_comes_from() -> 
 
 
 def test_the_ruleset_demands_the_jobs_by_the_names_that_they_have() -> None:
-    rules = json.loads((ROOT / "generator/workflows/.github/rulesets/main.json").read_text())["rules"]
+    rules = json.loads((ROOT / "generator/sweepledger/workflows/.github/rulesets/main.json").read_text())[
+        "rules"
+    ]
     (checks,) = [rule["parameters"] for rule in rules if rule["type"] == "required_status_checks"]
 
     for one in checks["required_status_checks"]:

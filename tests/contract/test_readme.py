@@ -1,0 +1,72 @@
+"""The README is short, its script and spec are the files that it says, and its commands run."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCK = re.compile(
+    r"(?:as `(?P<path>[^`]+)`[^`]*?)?^```(?P<type>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
+)
+PERSON = {
+    f"GIT_{role}_{key}": "ada@example.org" for role in ("AUTHOR", "COMMITTER") for key in ("NAME", "EMAIL")
+}
+
+
+def section(title: str) -> str:
+    _, _, text = README.partition(f"\n## {title}\n")
+    assert text, title
+    return text.partition("\n## ")[0]
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> Path:
+    """A folder with `sweep` of this checkout."""
+    folder = tmp_path / "programs"
+    folder.mkdir()
+    sweep = folder / "sweep"
+    sweep.write_text(
+        f'#!/bin/sh\nPYTHONPATH="{ROOT}/generator" exec "{sys.executable}" -m sweepledger.cli "$@"\n'
+    )
+    sweep.chmod(0o755)
+    return folder
+
+
+def test_the_readme_is_short() -> None:
+    assert len(README.split()) <= 1300
+
+
+def test_the_ten_line_script_is_the_example() -> None:
+    script = (ROOT / "examples/ten_lines.py").read_text()
+
+    assert script in section("A ten-line script and its sweep on a laptop")
+
+
+def test_the_sweep_on_a_laptop_runs_as_shown(tmp_path: Path, programs: Path) -> None:
+    environment = {**os.environ, **PERSON, "PATH": f"{programs}:{os.environ['PATH']}", "HOME": str(tmp_path)}
+    folder, output = tmp_path, ""
+    for block in BLOCK.finditer(section("A ten-line script and its sweep on a laptop")):
+        if block["type"] != "console":
+            (folder / block["path"]).write_text(block["text"])
+            continue
+        done = subprocess.run(
+            ["bash", "-eo", "pipefail", "-c", f"{block['text']}\npwd > ~/folder\n"],
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, f"{block['text']}\n{done.stdout}{done.stderr}"
+        folder, output = Path((tmp_path / "folder").read_text().strip()), done.stdout
+
+    assert "wrote overlays/active/score-b1-" in output
+    assert "[8/8]" in output
+    best = output.splitlines()[-3].split()
+    assert best[0] == "1"
+    assert "1" in best[2:], "the best score"

@@ -1,0 +1,91 @@
+"""The `prepare` command of a dataset, as a real process."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from sweepledger.engine import datasets
+from sweepledger.errors import ToolError
+from sweepledger.structs.settings import Dataset
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from sweepledger.engine.datasets import verified_folder
+from sweepledger.structs.settings import Dataset
+folder, *prepare = sys.argv[1:]
+verified_folder(Dataset("digits", "claim", "version:1", prepare=tuple(prepare)), Path(folder), code=Path.cwd())
+"""
+
+
+def dataset(script: str) -> Dataset:
+    return Dataset("digits", "claim", "version:1", prepare=("sh", "-c", script))
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except FileNotFoundError:
+        return False
+
+
+def test_a_missing_folder_is_filled_by_the_command(tmp_path: Path) -> None:
+    folder = tmp_path / "data/digits"
+
+    found = datasets.verified_folder(
+        dataset("echo 1 > $SWEEP_DATA/a; pwd > $SWEEP_DATA/b"), folder, code=tmp_path
+    )
+
+    assert found == folder
+    assert sorted(path.name for path in folder.iterdir()) == ["a", "b"]
+    assert (folder / "b").read_text().strip() == str(tmp_path)
+    assert [path.name for path in folder.parent.iterdir()] == ["digits"]
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        ("echo no space >&2; exit 3", "ended with exit code 3:\n    no space"),
+        ("sleep 60", "was stopped after 0.2 s"),
+        ("yes", "was stopped because it printed more than 1 MiB"),
+    ],
+    ids=["fails", "hangs", "prints without end"],
+)
+def test_a_command_that_fails_leaves_no_folder(
+    script: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(datasets, "PREPARE_SECONDS", 0.2 if "sleep" in script else 20)
+    monkeypatch.setattr(datasets, "PREPARE_OUTPUT_BYTES", 1 << 20)
+
+    with pytest.raises(ToolError) as caught:
+        datasets.verified_folder(dataset(script), tmp_path / "data/digits", code=tmp_path)
+
+    assert message in str(caught.value)
+    assert list((tmp_path / "data").iterdir()) == []
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs /proc to look at processes")
+def test_an_interrupt_ends_the_command_and_all_that_it_started(tmp_path: Path) -> None:
+    note = tmp_path / "pid"
+    script = f"sleep 60 & echo $! > {note}.new; mv {note}.new {note}; wait"
+    argv = [sys.executable, "-c", PROGRAM, str(tmp_path / "data/digits"), "sh", "-c", script]
+    with subprocess.Popen(argv, stderr=subprocess.DEVNULL, cwd=tmp_path) as program:
+        give_up = time.monotonic() + 20
+        while not note.exists():
+            assert time.monotonic() < give_up
+            time.sleep(0.02)
+        child = int(note.read_text())
+
+        os.kill(program.pid, signal.SIGINT)
+        program.wait(20)
+
+    give_up = time.monotonic() + 5
+    while is_running(child) and time.monotonic() < give_up:
+        time.sleep(0.02)
+    assert not is_running(child)
+    assert list((tmp_path / "data").iterdir()) == []

@@ -1,0 +1,150 @@
+"""Values of Hydra's overrides: what they become, what is refused, and texts that Hydra reads back."""
+
+import random
+import sys
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sweepledger.errors import ToolError
+from sweepledger.exchange.hydra import grammar
+from sweepledger.exchange.hydra.grammar import Choices, Glob, Interval, Range, parse_value
+from sweepledger.exchange.hydra.overrides import as_argument
+from sweepledger.formats.foreign_yaml import ForeignError
+
+VALUES: dict[str, Any] = {
+    "": "",
+    "1": 1,
+    "1_000": 1000,
+    "007": "007",
+    "1.5e+3": 1500.0,
+    "1x": "1x",
+    "-inf": float("-inf"),
+    "TRUE": True,
+    "null": None,
+    "'1'": "1",
+    r"'it\'s'": "it's",
+    r"a\,b": "a,b",
+    "http://x.y/z": "http://x.y/z",
+    "${oc.env:USER,me}": "${oc.env:USER,me}",
+    "[a,'b c',[1,2]]": ["a", "b c", [1, 2]],
+    "{a:{b:'1'}}": {"a": {"b": "1"}},
+    "sort([3,1,2])": [1, 2, 3],
+    "int({a:1.5})": {"a": 1},
+    "1, b ,'2'": Choices((1, "b", "2")),
+    "choice(a,[1,2])": Choices(("a", [1, 2])),
+    "sort(3,1,2,reverse=true)": Choices((3, 2, 1)),
+    "shuffle(1,2)": Choices((1, 2), is_shuffled=True),
+    "tag(x,choice(a,b))": Choices(("a", "b")),
+    "range(5)": Range(0, 5, 1),
+    "range(start=1,stop=10,step=3)": Range(1, 10, 3),
+    "shuffle(range(3))": Range(0, 3, 1, is_shuffled=True),
+    "int(range(1.0,4.0))": Range(1, 4, 1),
+    "interval(1,10)": Interval(1.0, 10.0),
+    "int(interval(1,10))": Interval(1, 10),
+    "tag(log,interval(1,10))": Interval(1.0, 10.0, frozenset({"log"})),
+    "glob([a*,b*],exclude=ab)": Glob(),
+}
+
+REFUSED = [
+    "a,",
+    "(a)",
+    "[1,2",
+    "{a}",
+    "'a'b",
+    "choice()",
+    "choice(choice(a,b))",
+    "nothing(1)",
+    "range(a)",
+    "interval(1)",
+    "int(a)",
+    "bool(maybe)",
+    "tag(1,range(2))",
+    "a=b",
+    "a#b",
+    "é",
+    "9" * 5000,
+    "[" * 500 + "]" * 500,
+    "a" + " a" * 10_000,
+]
+
+
+@pytest.mark.parametrize("text", VALUES)
+def test_a_value_becomes_plain_data_or_a_sweep(text: str) -> None:
+    value = parse_value(text)
+
+    assert (type(value), value) == (type(VALUES[text]), VALUES[text])
+
+
+@pytest.mark.parametrize("text", REFUSED, ids=lambda text: text[:20])
+def test_a_value_that_hydra_refuses_is_an_error_of_the_file(text: str) -> None:
+    with pytest.raises(ForeignError, match=r"must be (a value that Hydra reads, got|at most 20000)"):
+        parse_value(text)
+
+
+def test_the_app_receives_the_texts_of_a_function_without_their_quotes() -> None:
+    assert parse_value("choice('1','a b')") == Choices((1, "a b"))
+    assert parse_value("'1','null'") == Choices(("1", "null"))
+
+
+def test_a_shuffled_list_keeps_its_order_so_that_equal_files_give_equal_specs() -> None:
+    random.seed(0)
+
+    assert {tuple(parse_value("shuffle([1,2,3,4,5,6])")) for _ in range(5)} == {(1, 2, 3, 4, 5, 6)}
+    assert parse_value("shuffle(list=[1,2])") == [1, 2]
+
+
+def test_a_range_of_floats_has_the_values_that_hydra_runs() -> None:
+    types = pytest.importorskip("hydra.core.override_parser.types")
+
+    for start, stop, step in [(0, 1, 0.1), (0.1, 0.7, 0.1), (1.0, 4, 1), (10, 1, -3), (5, 1, 1)]:
+        expected = list(types.RangeSweep(start=start, stop=stop, step=step).range())
+        assert list(Range(start, stop, step).values()) == expected
+
+
+def test_a_range_with_too_many_values_is_refused() -> None:
+    with pytest.raises(ForeignError, match="at most 100000 values"):
+        Range(0, 100_001, 1).values()
+
+
+def test_a_missing_parser_is_named_with_the_extra_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "hydra.core.override_parser", None)
+    grammar.load_parser.cache_clear()
+
+    with pytest.raises(ToolError, match="hydra-core, which is not installed") as caught:
+        parse_value("1,2")
+
+    assert caught.value.hint == "`pip install 'sweepledger[hydra]'`"
+
+
+PIECES = st.sampled_from(
+    [
+        *"a1-_ ,'\"[]{}:()=/+0",
+        ".5",
+        "e3",
+        "\\,",
+        "\\\\",
+        "true",
+        "null",
+        "inf",
+        "${x}",
+        "range(",
+        "choice(",
+        "int(",
+    ]
+)
+
+
+@given(st.lists(PIECES, max_size=8).map("".join))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    try:
+        parse_value(text)
+    except ForeignError as error:
+        assert "Hydra reads" in str(error)  # noqa: PT017 - either is right
+
+
+@given(st.text(alphabet="ab1.-_ ,:'\"\\()[]{}=$+/\téx", max_size=10))
+def test_a_text_reaches_hydra_as_that_text(text: str) -> None:
+    assert parse_value(as_argument(text)) == text

@@ -1,0 +1,41 @@
+"""Cells of CSV lines: bare, quoted, padded with blanks, and malformed."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sweepledger.formats import csv_cells
+
+TEXTS = st.text(st.characters(exclude_characters="\n"))
+
+
+@given(st.lists(TEXTS, min_size=1))
+def test_quoted_texts_are_read_back(texts: list[str]) -> None:
+    cells = csv_cells.split_written_line(",".join(map(csv_cells.quote, texts)))
+
+    assert cells is not None
+    assert [cell.quoted for cell in cells] == texts
+
+
+@given(TEXTS)
+def test_a_split_loses_nothing_of_the_line(line: str) -> None:
+    assert ",".join(csv_cells.split_raw(line)) == line
+
+
+def test_blanks_around_a_cell_do_not_count() -> None:
+    cells = csv_cells.split_line(' a , "b" ,,')
+
+    assert cells is not None
+    assert [(cell.column, cell.quoted, cell.bare) for cell in cells] == [
+        (2, None, "a"),
+        (6, "b", ""),
+        (11, None, ""),
+        (12, None, ""),
+    ]
+    assert csv_cells.split_written_line(' a , "b" ,,') is None
+
+
+@pytest.mark.parametrize("line", ['a"b', '"a', '"a"b', '"a""', 'a,"', '"a" "b"'])
+def test_a_misplaced_quote_is_no_line(line: str) -> None:
+    assert csv_cells.split_line(line) is None
+    assert csv_cells.split_raw(line) == [line]

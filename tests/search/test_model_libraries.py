@@ -1,0 +1,75 @@
+"""The libraries that propose: limited to versions whose private names exist, and each required only by its methods."""
+
+import sys
+import tomllib
+from importlib.metadata import version
+from pathlib import Path
+
+import cmaes
+import numpy as np
+import pytest
+from optuna.samplers import NSGAIISampler
+from optuna.trial import Trial
+from packaging.requirements import Requirement
+
+from sweepledger.errors import ToolError
+from sweepledger.search.adaptive import Round, next_round
+from sweepledger.structs.search_block import Method
+from tests.search.rounds_conformance import a_sweep_of
+
+ROOT = Path(__file__).parent.parent.parent
+MODULES = ("optuna_samplers", "nsga2", "cma_es")
+
+
+def limits(library: str) -> list[Requirement]:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    requirements = [Requirement(text) for extra in extras.values() for text in extra]
+    return [requirement for requirement in requirements if requirement.name == library]
+
+
+@pytest.mark.parametrize("library", ["optuna", "cmaes"])
+def test_the_installed_version_is_within_limits_that_exclude_the_next_minor_version(library: str) -> None:
+    major, minor = version(library).split(".")[:2]
+
+    for requirement in limits(library):
+        assert requirement.specifier.contains(version(library))
+        assert not requirement.specifier.contains(f"{major}.{int(minor) + 1}.0")
+    assert limits(library)
+
+
+def test_the_private_names_that_the_proposers_use_exist() -> None:
+    optimizer = cmaes.CMA(mean=np.zeros(2), sigma=1.0)
+
+    assert hasattr(Trial, "_suggest")
+    assert hasattr(NSGAIISampler(), "_elite_population_selection_strategy")
+    assert hasattr(optimizer, "_rng")
+
+
+def hide(monkeypatch: pytest.MonkeyPatch, library: str) -> None:
+    """Make a library look as if it were not installed."""
+    for module in [name for name in sys.modules if name.split(".")[0] == library]:
+        monkeypatch.setitem(sys.modules, module, None)
+    for name in MODULES:
+        monkeypatch.delitem(sys.modules, f"sweepledger.search.adaptive.{name}", raising=False)
+
+
+def test_cma_es_does_not_require_optuna(monkeypatch: pytest.MonkeyPatch) -> None:
+    hide(monkeypatch, "optuna")
+
+    assert isinstance(next_round(a_sweep_of(Method.CMA_ES), [], number=1), Round)
+
+
+@pytest.mark.parametrize(
+    ("method", "library"), [(Method.TPE, "optuna"), (Method.NSGA2, "optuna"), (Method.CMA_ES, "cmaes")]
+)
+def test_a_missing_library_is_named_with_the_command_that_installs_it(
+    method: Method, library: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hide(monkeypatch, library)
+
+    with pytest.raises(ToolError, match="which is not installed") as caught:
+        next_round(a_sweep_of(method), [], number=1)
+
+    assert str(method) in str(caught.value)
+    assert library in str(caught.value).lower()
+    assert "pip install 'sweepledger[adaptive]'" in str(caught.value.hint)

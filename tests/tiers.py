@@ -1,0 +1,42 @@
+"""Which tests run when: `make test` leaves out what is marked `full_suite`, and says what that was.
+
+A test belongs to `make test-full` if it needs more than Python and git (Go, root, a package registry, another
+Python), or if it tries at length what a shorter test already covers.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+
+import pytest
+
+API_SERVER = "the real API server"
+_NEEDS = {"apiserver": API_SERVER, "another_python": "other Python versions"}
+"""Fixtures that only `make test-full` provides, and what they stand for."""
+left_out: Counter[str] = Counter()
+"""How many tests this run left out, by reason."""
+
+
+def mark(items: Iterable[pytest.Item]) -> None:
+    """Mark each test that uses a fixture of the full suite, or that lies in tests/cluster."""
+    for item in items:
+        needs = [_NEEDS[name] for name in getattr(item, "fixturenames", ()) if name in _NEEDS]
+        if needs:
+            item.add_marker(pytest.mark.full_suite(needs[0]))
+        elif item.nodeid.startswith("tests/cluster/"):
+            item.add_marker(pytest.mark.full_suite("parts of a cluster"))
+
+
+def count(items: Iterable[pytest.Item]) -> None:
+    """Remember the reasons of tests that were deselected."""
+    for item in items:
+        for marker in item.iter_markers("full_suite"):
+            left_out[marker.args[0] if marker.args else "long or thorough"] += 1
+            break
+
+
+def summary() -> str | None:
+    """Return a line on what this run left out; None if it left out nothing."""
+    if not left_out:
+        return None
+    reasons = ", ".join(f"{reason} {number}" for reason, number in sorted(left_out.items()))
+    return f"left to make test-full: {sum(left_out.values())} tests ({reasons}); left to make e2e: whole clusters"
