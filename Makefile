@@ -15,18 +15,18 @@ UNTIL = $(if $(DEADLINE),--deadline $(DEADLINE))
 
 # Whatever a cluster needs ends with its box, which takes root; without one, the tests say by themselves why they skip.
 BOX = $(if $(filter 0,$(shell id -u)),$(BIN)/python -m tests.cluster.box)
-E2E = $(BOX) $(BIN)/python -m pytest tests/e2e -rs -vv --tb=short $(TESTFLAGS)
+E2E = $(BOX) $(BIN)/python -m pytest tests/e2e -m "" -rs -vv --tb=short $(TESTFLAGS)
 
 # A CPU build of torch is smaller; its lock is used where one has been made (see CONTRIBUTING.md).
 TORCH_LOCK ?= $(firstword $(wildcard locks/torch-cpu.lock) locks/torch.lock)
 
 JUDGES := $(VENV)/workflows/bin
 RELEASE := $(VENV)/release/bin
-WORKFLOWS := $(wildcard .github/workflows/*.yaml generator/workflows/.github/workflows/*.yaml)
+WORKFLOWS := $(wildcard .github/workflows/*.yaml generator/sweepledger/workflows/.github/workflows/*.yaml)
 AUDITED := locks/sweep.lock locks/torch.lock locks/release.lock
 
 .DEFAULT_GOAL := help
-.PHONY: help demo sweep test check format workflows audit token dist checkov api-tools apiserver apiserver-down
+.PHONY: help demo sweep test test-full check format workflows audit token dist checkov api-tools apiserver apiserver-down
 .PHONY: cluster-tools e2e e2e-argocd e2e-flux e2e-full cluster cluster-shell cluster-down bench-cluster mutants bench
 .PHONY: faults fuzz brute locks schemas clean bench-workflows bench-training
 
@@ -38,9 +38,13 @@ demo: $(STAMPS)/sweep $(STAMPS)/torch $(STAMPS)/data ## run a sweep of sixteen n
 
 sweep: $(STAMPS)/sweep ## the command alone, as .venv/bin/sweep
 
-test: check $(STAMPS)/checkov $(STAMPS)/images $(STAMPS)/workflows api-tools ## format, lint, strict types, and every test but those on a whole cluster
+test: check ## format, lint, strict types and every behaviour, in minutes; needs neither Go nor root
 	@echo "==> tests"
 	@$(BIN)/python -m pytest -n 2 --ignore=tests/e2e $(TESTFLAGS)
+
+test-full: test $(STAMPS)/checkov $(STAMPS)/images $(STAMPS)/workflows api-tools ## and what takes longer: a real API server, other Pythons, checkov, real registries
+	@echo "==> the tests that make test leaves out"
+	@$(BIN)/python -m pytest -n 2 --ignore=tests/e2e -m full_suite -rs $(TESTFLAGS)
 
 check: $(STAMPS)/test $(STAMPS)/torch $(STAMPS)/data ## format, lint and strict types, without the tests
 	@echo "==> format, lint, types"
@@ -55,15 +59,15 @@ format: $(STAMPS)/test ## rewrite the sources in the one format
 
 workflows: $(STAMPS)/workflows $(STAMPS)/sweep ## the workflows, before four judges from outside and our own rules
 	@$(BIN)/python -m tools.workflows
-	@$(JUDGES)/zizmor --quiet --offline --persona auditor --strict-collection .github generator/workflows
+	@$(JUDGES)/zizmor --quiet --offline --persona auditor --strict-collection .github generator/sweepledger/workflows
 	@$(JUDGES)/actionlint -shellcheck $(JUDGES)/shellcheck $(WORKFLOWS)
 	@$(JUDGES)/check-jsonschema --quiet --builtin-schema vendor.github-workflows $(WORKFLOWS)
 	@$(JUDGES)/check-jsonschema --quiet --builtin-schema custom.github-workflows-require-timeout $(WORKFLOWS)
 	@$(JUDGES)/check-jsonschema --quiet --builtin-schema vendor.dependabot .github/dependabot.yml
-	@$(JUDGES)/yamllint --strict .github generator/workflows .pre-commit-hooks.yaml .yamllint.yaml
+	@$(JUDGES)/yamllint --strict .github generator/sweepledger/workflows .pre-commit-hooks.yaml .yamllint.yaml
 
 audit: token $(STAMPS)/workflows ## what only the network knows: vanished and vulnerable actions, vulnerable libraries (needs GH_TOKEN)
-	@$(JUDGES)/zizmor --persona auditor --strict-collection .github generator/workflows
+	@$(JUDGES)/zizmor --persona auditor --strict-collection .github generator/sweepledger/workflows
 	@for lock in $(AUDITED); do $(JUDGES)/pip-audit --strict --disable-pip --require-hashes -r $$lock || exit; done
 
 # Without it zizmor leaves out what needs the network, and finds nothing there.
@@ -84,7 +88,7 @@ sbom/trainer.json: $(TORCH_LOCK) $(STAMPS)/release
 	@$(RELEASE)/cyclonedx-py requirements --output-reproducible --output-file $@ $<
 
 checkov: $(STAMPS)/checkov $(STAMPS)/test ## a judge from outside, on rendered overlays and on the platform
-	@$(BIN)/python -m pytest -rA tests/contract/test_checkov.py
+	@$(BIN)/python -m pytest -rA -m "" tests/contract/test_checkov.py
 
 api-tools: $(STAMPS)/test ## build a real API server and two kustomizes for the tests, once (some 8 minutes; needs Go)
 	@$(BIN)/python -m tests.cluster.building $(UNTIL)
@@ -114,7 +118,7 @@ e2e-full: $(STAMPS)/test $(STAMPS)/data ## every hazard, with both, and then ben
 	@echo "==> every hazard, with Flux"
 	@$(E2E) --controller flux --full
 	@echo "==> controllers by themselves, a queue, fake nodes"
-	@for file in controllers kueue kwok; do $(BOX) $(BIN)/python -m pytest -rs tests/cluster/test_$$file.py || exit; done
+	@for file in controllers kueue kwok; do $(BOX) $(BIN)/python -m pytest -m "" -rs tests/cluster/test_$$file.py || exit; done
 	@$(MAKE) --no-print-directory bench-cluster
 
 cluster: cluster-tools $(STAMPS)/data ## start a whole cluster, for a person to try things on (CONTROLLER=argocd or flux)
@@ -140,8 +144,8 @@ faults: $(STAMPS)/test ## kills, failing disks, two hundred writers and a thousa
 	@$(BIN)/python benchmarks/mutations.py
 
 bench-workflows: $(STAMPS)/test ## every hostile pull request of the catalogue, measured; our own workflows, from their YAML, with real installs
-	@PYTHONPATH=. $(BIN)/python benchmarks/pull_requests.py
-	@PYTHONPATH=. $(BIN)/python benchmarks/workflows.py
+	@PYTHONPATH=generator:. $(BIN)/python benchmarks/pull_requests.py
+	@PYTHONPATH=generator:. $(BIN)/python benchmarks/workflows.py
 
 bench: $(STAMPS)/sweep ## CPU seconds of the commands people wait for, and of ten and a hundred thousand trials
 	@$(BIN)/python benchmarks/commands.py

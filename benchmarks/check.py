@@ -13,9 +13,9 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.commands import cpu_seconds  # noqa: E402
-from generator.commands.generate import generate  # noqa: E402
-from generator.commands.workspace import Workspace  # noqa: E402
-from generator.structs.values import bytes_digest  # noqa: E402
+from sweepledger.commands.generate import generate  # noqa: E402
+from sweepledger.commands.repository.workspace import Workspace  # noqa: E402
+from sweepledger.structs.values import bytes_digest  # noqa: E402
 from tests.repository import SPEC, Sandbox  # noqa: E402
 
 RUNS = 3
@@ -91,7 +91,7 @@ def main() -> int:
         late = False
         bars = {"check": size.bar, "generate --check model": size.bar, "plan model": PLAN_BAR}
         for words, bar in bars.items():
-            argv = [sys.executable, "-m", "generator.cli", *words.split()]
+            argv = [sys.executable, "-m", "sweepledger.cli", *words.split()]
             seconds = min(cpu_seconds(argv, sandbox.root) for _ in range(RUNS))
             late |= seconds > bar
             print(f"sweep {words:30} {seconds:7.2f}   bar {bar}")

@@ -7,11 +7,11 @@ from pathlib import Path
 from types import MappingProxyType
 
 from benchmarks.scaling import TEN, Used, git, grid, measured, repository, sweep
-from generator.commands.recorded import expected
-from generator.formats.record import to_line
-from generator.repo import batches
-from generator.repo.batches import StoredBatch
-from generator.structs.record import ExpectedTrial, Record, Status
+from sweepledger.commands.repository.batch_records import expected_trials
+from sweepledger.formats.record_json import to_line
+from sweepledger.repo import batches
+from sweepledger.repo.batches import StoredBatch
+from sweepledger.structs.record import ExpectedTrial, Record, Status
 
 PRINTED = "epoch 1: loss=0.5\n" * 20
 """Of each trial: the collector lists such files and opens none."""
@@ -33,7 +33,7 @@ def finished(folder: Path) -> tuple[Path, Path]:
 
 def leave(results: Path, batch: StoredBatch, uids: Mapping[int, str] | None = None) -> None:
     """Leave what the launcher leaves of each trial: lock, record, output. `uids` are those of the pods."""
-    for trial in expected(batch):
+    for trial in expected_trials(batch):
         folder = results / batch.name / str(trial.index)
         folder.mkdir(parents=True)
         uid = uids[trial.index] if uids else f"3f9a1c2e-0000-4000-8000-{trial.index:012}"
@@ -71,7 +71,7 @@ def collected() -> Used:
     """Give the CPU seconds and the memory of one collection, and see that it recorded every trial."""
     with tempfile.TemporaryDirectory() as scratch:
         clone, results = finished(Path(scratch))
-        command = [sys.executable, "-m", "generator.cli", "collect", "--push", f"--results={results}"]
+        command = [sys.executable, "-m", "sweepledger.cli", "collect", "--push", f"--results={results}"]
         used = measured(command, clone)
         git(clone, "pull", "-q", "--ff-only")
         (records,) = (clone / "results/big/records").iterdir()

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from benchmarks import cluster_collect
 from benchmarks.cluster_meter import Jobs, Meter, objects, requests
 from benchmarks.scaling import measured
-from generator.repo import batches
+from sweepledger.repo import batches
 from tests.cluster import controller_files, fleet
 from tests.cluster.argocd import Pace
 from tests.cluster.control_plane import Tuning
@@ -77,7 +77,7 @@ def _recorded(made: Fleet, what: str) -> Iterator[Row]:
     (batch,) = batches.in_work_tree(made.team.root)
     results = made.machine.folder / "results"
     cluster_collect.leave(results, batch, {int(index): uid for _, index, uid in _pods(made)})
-    sweep = [sys.executable, "-m", "generator.cli"]
+    sweep = [sys.executable, "-m", "sweepledger.cli"]
     os.environ["KUBECONFIG"] = str(made.machine.server.kubeconfig)
     for words, bars in (
         (["status", "--cluster"], (None, None)),

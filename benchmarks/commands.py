@@ -29,7 +29,7 @@ def cpu_seconds(argv: list[str], cwd: Path) -> float:
 def main() -> int:
     """Measure in a repository that holds the demo's spec and its overlay."""
     sys.path.insert(0, str(ROOT))
-    from generator.repo import kustomize  # noqa: PLC0415
+    from sweepledger.repo import kustomize  # noqa: PLC0415
 
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
@@ -44,7 +44,7 @@ def main() -> int:
         (work / "trainer/__init__.py").touch()
         for command in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "Start"]):
             subprocess.run([*git, *command], cwd=work, check=True)
-        sweep = [sys.executable, "-m", "generator.cli"]
+        sweep = [sys.executable, "-m", "sweepledger.cli"]
         subprocess.run(
             [*sweep, "generate"],
             cwd=work,

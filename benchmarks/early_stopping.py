@@ -22,10 +22,10 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks import grids  # noqa: E402 - only now on the path
-from generator.formats.launch import stop_rules  # noqa: E402 - likewise
-from generator.search.stopping import Curve, compiled  # noqa: E402 - likewise
-from generator.structs.adaptive import EarlyStop, HyperbandStop, PercentileStop  # noqa: E402
-from generator.structs.sweep import Goal, Metric  # noqa: E402 - likewise
+from sweepledger.formats.launch_json import write_stop_rules  # noqa: E402 - likewise
+from sweepledger.search.early_stopping import LearningCurve, compile_stop_rules  # noqa: E402 - likewise
+from sweepledger.structs.early_stopping import EarlyStop, HyperbandStop, PercentileStop  # noqa: E402
+from sweepledger.structs.metric import Goal, Metric  # noqa: E402 - likewise
 
 METRIC = Metric(grids.METRIC, Goal.MAXIMIZE)
 LAUNCH: Mapping[str, Any] = runpy.run_path(str(ROOT / "base/launcher/v1/launch.py"), run_name="launch")
@@ -50,16 +50,16 @@ class Replay:
 
 def replay(curves: Sequence[grids.Curve], rule: EarlyStop, size: int) -> Replay:
     """Ask for the trials batch by batch, in the order given."""
-    left: list[Curve] = []
+    left: list[LearningCurve] = []
     trained, whole, best = 0, 0, max(curve.values[-1] for curve in curves)
     kept = False
     for first in range(0, len(curves), size):
-        rules = stop_rules(compiled(rule, METRIC, left), METRIC.goal)
+        rules = write_stop_rules(compile_stop_rules(rule, METRIC, left), METRIC.goal)
         ended = [(curve, *ends(curve, rules)) for curve in curves[first : first + size]]
         for curve, step, is_whole in ended:
             trained, whole = trained + step, whole + len(curve.values)
             kept = kept or (step == len(curve.values) and curve.values[-1] == best)
-            left.append(Curve(tuple(enumerate(curve.values[:step], start=1)), is_whole))
+            left.append(LearningCurve(tuple(enumerate(curve.values[:step], start=1)), is_whole))
     return Replay(1 - trained / whole, kept)
 
 

@@ -19,12 +19,13 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks import grids  # noqa: E402 - only now on the path
-from generator.search.adaptive import Finished, Observation, Suggestion, next_round  # noqa: E402 - likewise
-from generator.spec import parse  # noqa: E402 - likewise
-from generator.structs.record import Status  # noqa: E402 - likewise
-from generator.structs.settings import Settings  # noqa: E402 - likewise
-from generator.structs.sweep import Sweep  # noqa: E402 - likewise
-from generator.structs.trial import Trial  # noqa: E402 - likewise
+from sweepledger.search.adaptive import Observation, SearchEnd, Suggestion  # noqa: E402 - likewise
+from sweepledger.search.adaptive.rounds import next_round  # noqa: E402 - likewise
+from sweepledger.spec import parse  # noqa: E402 - likewise
+from sweepledger.structs.record import Status  # noqa: E402 - likewise
+from sweepledger.structs.settings import Settings  # noqa: E402 - likewise
+from sweepledger.structs.sweep import Sweep  # noqa: E402 - likewise
+from sweepledger.structs.trial import Trial  # noqa: E402 - likewise
 
 SPEC = """name: halving
 method: halving
@@ -50,17 +51,17 @@ def a_sweep(size: int, seed: int) -> Sweep:
 
 def train(folder: Path, checkpoints: Path, suggestion: Suggestion) -> tuple[Observation, int]:
     """Run a trial; give what came of it, and how many epochs it trained itself."""
-    trial = Trial(suggestion.assignment, PROGRAM)
+    trial = Trial(suggestion.configuration, PROGRAM)
     own = checkpoints / trial.id
     own.mkdir()
     variables = {"SWEEP_CHECKPOINTS": str(own)}
     if suggestion.parent is not None:
         variables["SWEEP_PARENT"] = str(checkpoints / suggestion.parent)
-    curve = grids.run("fashion-mnist", folder, dict(suggestion.assignment), variables)  # type: ignore[arg-type]
+    curve = grids.run("fashion-mnist", folder, dict(suggestion.configuration), variables)  # type: ignore[arg-type]
     before = 0 if suggestion.parent is None else PARENTS[suggestion.parent]
-    PARENTS[trial.id] = int(str(suggestion.assignment["epochs"]))
+    PARENTS[trial.id] = int(str(suggestion.configuration["epochs"]))
     observed = Observation(
-        suggestion.assignment, 0, Status.OK, (curve[-1],), 1, trial.digest, suggestion.parent
+        suggestion.configuration, 0, Status.OK, (curve[-1],), 1, trial.digest, suggestion.parent
     )
     return observed, PARENTS[trial.id] - before
 
@@ -84,7 +85,7 @@ def main() -> int:
     ):
         for number in range(1, 100):
             asked = next_round(sweep, observations, number=number)
-            if isinstance(asked, Finished):
+            if isinstance(asked, SearchEnd):
                 print(f"finished: {asked.reason}")
                 break
             play = partial(train, chosen.folder.resolve(), Path(scratch))

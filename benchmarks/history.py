@@ -13,11 +13,12 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.commands import cpu_seconds  # noqa: E402
-from generator.formats import lock as locks  # noqa: E402
-from generator.formats.summary import FIRST_COLUMNS, LAST_COLUMNS  # noqa: E402
-from generator.structs.batch import Lock  # noqa: E402
-from generator.structs.program import Code, Program  # noqa: E402
-from generator.structs.sweep import Goal, Metric, Shape  # noqa: E402
+from sweepledger.formats import batch_yaml as locks  # noqa: E402
+from sweepledger.formats.summary_csv import FIRST_COLUMNS, LAST_COLUMNS  # noqa: E402
+from sweepledger.structs.batch import BatchLock  # noqa: E402
+from sweepledger.structs.metric import Goal, Metric  # noqa: E402
+from sweepledger.structs.program import Code, Program  # noqa: E402
+from sweepledger.structs.run_config import Shape  # noqa: E402
 
 COMMITS = 2000
 SWEEPS = 20
@@ -57,11 +58,11 @@ def summary(sweep: int, done: int) -> str:
     return "".join(f"{row}\n" for row in rows)
 
 
-def lock(sweep: int, number: int) -> Lock:
+def lock(sweep: int, number: int) -> BatchLock:
     """Make a lock as `sweep generate` does; every batch has one."""
     name = f"s{sweep}-b{number}-01234567"
     digest = "sha256:" + "0" * 64
-    return Lock(
+    return BatchLock(
         name=name,
         digest=digest,
         sweep=f"s{sweep}",
@@ -127,7 +128,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         make(Path(folder), commits)
         for words in (["log"], ["log", "s7"], ["log", "--format", "json"]):
-            argv = [sys.executable, "-m", "generator.cli", *words]
+            argv = [sys.executable, "-m", "sweepledger.cli", *words]
             seconds = min(cpu_seconds(argv, Path(folder)) for _ in range(RUNS))
             late |= seconds > BAR_SECONDS
             print(

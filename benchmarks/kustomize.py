@@ -49,13 +49,14 @@ CASES = (
 
 def write(case: Case, work: Path) -> None:
     """Write an overlay and what it is built from."""
-    from generator import search  # noqa: PLC0415
-    from generator.render.overlay import overlay  # noqa: PLC0415
-    from generator.repo import files  # noqa: PLC0415
-    from generator.structs.batch import Batch  # noqa: PLC0415
-    from generator.structs.domain import Choice  # noqa: PLC0415
-    from generator.structs.space import Parameter, SearchSpace  # noqa: PLC0415
-    from generator.structs.sweep import Grid, Shape  # noqa: PLC0415
+    from sweepledger.render.overlay import overlay  # noqa: PLC0415
+    from sweepledger.repo import files  # noqa: PLC0415
+    from sweepledger.search import expansion  # noqa: PLC0415
+    from sweepledger.structs.batch import Batch  # noqa: PLC0415
+    from sweepledger.structs.domain import Choice  # noqa: PLC0415
+    from sweepledger.structs.run_config import Shape  # noqa: PLC0415
+    from sweepledger.structs.search_block import GridSearch  # noqa: PLC0415
+    from sweepledger.structs.space import Parameter, SearchSpace  # noqa: PLC0415
     from tests.sweeps import (  # noqa: PLC0415
         FULL_SETTINGS,
         SETTINGS,
@@ -69,10 +70,10 @@ def write(case: Case, work: Path) -> None:
     space = SearchSpace(
         (Parameter("learning_rate", Choice(rates)), Parameter("width", Choice(tuple(range(case.widths)))))
     )
-    sweep = replace(a_full_sweep() if case.options else a_sweep(), blocks=(Grid(space),))
+    sweep = replace(a_full_sweep() if case.options else a_sweep(), blocks=(GridSearch(space),))
     sweep = replace(sweep, run=replace(sweep.run, parallelism=case.rates * case.widths))
     program = a_program(sweep)
-    batch = Batch(sweep, 1, None, program, search.expand(sweep, program), Shape(case.shape))
+    batch = Batch(sweep, 1, None, program, expansion.expand(sweep, program), Shape(case.shape))
     made = overlay(batch, real_bases(), FULL_SETTINGS if case.options else SETTINGS)
     for name in made.lock.bases:
         files.write_folder(work / "base" / name, files.read_folder(ROOT / "base" / name))
@@ -103,13 +104,16 @@ def cost(argv: Sequence[str], variables: Mapping[str, str]) -> tuple[float, floa
 def main() -> int:
     """Measure every case against its bar."""
     sys.path.insert(0, str(ROOT))
-    from generator.repo import kustomize  # noqa: PLC0415
+    from sweepledger.repo import kustomize  # noqa: PLC0415
 
     missed = False
     for number, case in enumerate(CASES):
         with tempfile.TemporaryDirectory() as folder:
             target = written(number, Path(folder))
-            runs = [cost([*kustomize.command(), str(target)], kustomize.environment()) for _ in range(RUNS)]
+            runs = [
+                cost([*kustomize.command(), str(target)], kustomize.isolated_environment())
+                for _ in range(RUNS)
+            ]
         seconds, memory = (statistics.median(column) for column in zip(*runs, strict=True))
         is_within = (case.bar is None or seconds <= case.bar) and memory <= MEBIBYTES
         missed = missed or not is_within

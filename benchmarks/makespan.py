@@ -19,16 +19,16 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from generator.commands.generate import generate
-from generator.commands.local import Options, local
-from generator.commands.recorded import records_file
-from generator.commands.workspace import Workspace
-from generator.engine.local.events import JobCreated, PodEnded
-from generator.formats import record
-from generator.plan import Asked, forecast, past
-from generator.repo import batches
-from generator.repo.batches import StoredBatch
-from generator.structs.record import Record
+from sweepledger.commands.generate import generate
+from sweepledger.commands.local import Options, local
+from sweepledger.commands.repository.batch_records import records_file
+from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.engine.local.events import JobCreated, PodEnded
+from sweepledger.formats import record_json
+from sweepledger.plan import Workload, forecast, timing_history
+from sweepledger.repo import batches
+from sweepledger.repo.batches import StoredBatch
+from sweepledger.structs.record import Record
 from tests.repository import Sandbox
 
 RUNS = 16
@@ -107,7 +107,7 @@ def recorded(root: Path) -> list[Held]:
     found = []
     for batch in batches.in_work_tree(root):
         text = (root / records_file(batch)).read_text()
-        lines = record.read_lines(text)
+        lines = record_json.read_lines(text)
         found.append((batch, tuple(one for one in lines if isinstance(one, Record))))
     return found
 
@@ -121,7 +121,9 @@ def judged(root: Path, held: Sequence[Held], measured: Mapping[str, float]) -> b
     for batch, _ in held:
         others = [(name, pairs) for name, pairs in timed.items() if name != batch.name]
         run = specs[batch.sweep].run
-        told = forecast(Asked(run, [row.values for row in batch.rows], None, past(others)), seed=1).done
+        told = forecast(
+            Workload(run, [row.values for row in batch.rows], None, timing_history(others)), seed=1
+        ).completion
         assert told is not None
         took = measured[batch.sweep]
         inside.append(told.low <= took <= told.high)

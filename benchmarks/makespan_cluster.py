@@ -20,9 +20,9 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from benchmarks.cluster_collect import a_record
 from benchmarks.makespan import PROGRAM, RUNS, Held, drawn, judged, recorded
-from generator.commands.recorded import expected
-from generator.repo import batches
-from generator.structs.record import Record
+from sweepledger.commands.repository.batch_records import expected_trials
+from sweepledger.repo import batches
+from sweepledger.structs.record import Record
 from tests.cluster import fleet, kwok, machine
 from tests.cluster.apiserver import NoClusterToolsError
 from tests.cluster.children import until
@@ -102,7 +102,7 @@ def _ended(team: Team, batch: Batch) -> float:
 def _told(team: Team, batch: Batch) -> Held:
     """Make records of a batch's trials, of the times of their pods."""
     (stored,) = (one for one in batches.in_work_tree(team.root) if one.name == batch.name)
-    trials = {trial.index: trial for trial in expected(stored)}
+    trials = {trial.index: trial for trial in expected_trials(stored)}
     records: list[Record] = []
     for pod in team.pods(batch):
         trial = trials[int(pod["metadata"]["labels"]["batch.kubernetes.io/job-completion-index"])]

@@ -24,9 +24,9 @@ from queue import Empty, Queue
 ROOT = Path(__file__).parent.parent
 
 SUITES = {
-    "generator/structs": ["tests/structs", "tests/formats", "tests/render"],
-    "generator/formats": ["tests/formats", "tests/render", "tests/results", "tests/golden"],
-    "generator/spec": ["tests/spec"],
+    "generator/sweepledger/structs": ["tests/structs", "tests/formats", "tests/render"],
+    "generator/sweepledger/formats": ["tests/formats", "tests/render", "tests/results", "tests/golden"],
+    "generator/sweepledger/spec": ["tests/spec"],
     "base/launcher": ["tests/launcher"],
 }
 BAR = 0.8

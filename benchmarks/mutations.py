@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from generator.commands.verify import State, verify  # noqa: E402
+from sweepledger.commands.verify import VerificationState, verify  # noqa: E402
 from tests.commands.mutating import mutate  # noqa: E402
 from tests.commands.test_read import recorded  # noqa: E402
 from tests.repository import Sandbox  # noqa: E402
@@ -42,11 +42,11 @@ def main() -> int:
             sandbox.commit("Edit it")
             (found,) = verify(sandbox.workspace, "peak", revision="HEAD").sweeps
             tally[f"{kind}: made"] += 1
-            tally[f"{kind}: found"] += found.state is State.DIFFERS
+            tally[f"{kind}: found"] += found.state is VerificationState.DIFFERS
             told = done.is_told_somewhere if kind == "squashed" else done.is_told
             is_named = told(found.differences)
             tally[f"{kind}: named"] += is_named
-            if found.state is not State.DIFFERS or not is_named:
+            if found.state is not VerificationState.DIFFERS or not is_named:
                 print(f"missed: {number} {done} {found.differences[:3]}")
     for name, number in sorted(tally.items()):
         print(f"{name:16} {number}")

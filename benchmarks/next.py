@@ -21,16 +21,16 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from generator.commands.batching import Asked, rendered  # noqa: E402
-from generator.commands.foundation import bases  # noqa: E402
-from generator.commands.recorded import expected  # noqa: E402
-from generator.commands.workspace import Workspace  # noqa: E402
-from generator.formats.record import to_line  # noqa: E402
-from generator.repo.batches import StoredBatch  # noqa: E402
-from generator.structs.names import LAST_BATCH  # noqa: E402
-from generator.structs.program import Code, Program  # noqa: E402
-from generator.structs.sweep import Sweep  # noqa: E402
-from generator.structs.trial import Trial  # noqa: E402
+from sweepledger.commands.repository.base_files import read_bases  # noqa: E402
+from sweepledger.commands.repository.batch_builder import BatchRequest, build_overlay  # noqa: E402
+from sweepledger.commands.repository.batch_records import expected_trials  # noqa: E402
+from sweepledger.commands.repository.workspace import Workspace  # noqa: E402
+from sweepledger.formats.record_json import to_line  # noqa: E402
+from sweepledger.repo.batches import StoredBatch  # noqa: E402
+from sweepledger.structs.names import MAX_BATCH_NUMBER  # noqa: E402
+from sweepledger.structs.program import Code, Program  # noqa: E402
+from sweepledger.structs.sweep import Sweep  # noqa: E402
+from sweepledger.structs.trial import Trial  # noqa: E402
 from tests.builders import a_record  # noqa: E402
 from tests.repository import Sandbox  # noqa: E402
 
@@ -84,13 +84,15 @@ def write(sandbox: Sandbox, records: int) -> None:
     (sweep,) = workspace.sweeps(["long"])
     tree = sandbox.git("rev-parse", "HEAD:code").strip()
     program = Program("local", sweep.command, Code("code", tree), None)
-    size = max(SIZE, -(-records // (LAST_BATCH - 1)))
+    size = max(SIZE, -(-records // (MAX_BATCH_NUMBER - 1)))
     old: list[StoredBatch] = []
     drawn = assignments()
     for number in range(1, records // size + 1):
         trials = tuple(Trial(next(drawn), program.digest) for _ in range(size))
         old.append(
-            round_of(sandbox, workspace, sweep, Asked(sweep, program, trials, number, ENGINE), old[-1:])
+            round_of(
+                sandbox, workspace, sweep, BatchRequest(sweep, program, trials, number, ENGINE), old[-1:]
+            )
         )
     for place in ("active", "archive"):
         sandbox.write(f"overlays/{place}/.gitkeep", "")
@@ -99,10 +101,10 @@ def write(sandbox: Sandbox, records: int) -> None:
 
 
 def round_of(
-    sandbox: Sandbox, workspace: Workspace, sweep: Sweep, asked: Asked, before: list[StoredBatch]
+    sandbox: Sandbox, workspace: Workspace, sweep: Sweep, asked: BatchRequest, before: list[StoredBatch]
 ) -> StoredBatch:
     """Write a recorded round."""
-    made = rendered(asked, before, bases(workspace.root), workspace.settings)
+    made = build_overlay(asked, before, read_bases(workspace.root), workspace.settings)
     batch = StoredBatch(f"overlays/archive/{made.name}", made.tree)
     for path, content in made.tree:
         target = sandbox.root / batch.folder / path
@@ -120,7 +122,7 @@ def round_of(
                 metrics={"score": score(one.assignment)},
             )
         )
-        for one in expected(batch)
+        for one in expected_trials(batch)
     )
     sandbox.write(f"results/{sweep.name}/records/{made.name}.jsonl", "".join(f"{line}\n" for line in lines))
     return batch
@@ -129,7 +131,7 @@ def round_of(
 def measured(root: Path) -> tuple[float, float]:
     """Ask for the next round; give CPU seconds of the process tree, and the most memory in MiB."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    command = [sys.executable, "-m", "generator.cli", "next", "long", "--check"]
+    command = [sys.executable, "-m", "sweepledger.cli", "next", "long", "--check"]
     done = subprocess.run(
         command, cwd=root, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False, stdout=subprocess.DEVNULL
     )

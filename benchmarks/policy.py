@@ -17,11 +17,11 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from generator import policy  # noqa: E402 - the repository is on the path only now
-from generator.formats import yaml  # noqa: E402
-from generator.reader import manifests as reader  # noqa: E402
-from generator.render.overlay import overlay  # noqa: E402
-from generator.structs.sweep import Shape  # noqa: E402
+from sweepledger import policy  # noqa: E402 - the repository is on the path only now
+from sweepledger.formats import yaml  # noqa: E402
+from sweepledger.reader import manifests as reader  # noqa: E402
+from sweepledger.render.overlay import overlay  # noqa: E402
+from sweepledger.structs.run_config import Shape  # noqa: E402
 from tests.sweeps import SETTINGS, a_batch, some_bases  # noqa: E402
 
 BAR_SECONDS = 1.5
@@ -36,8 +36,8 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1000)
     wanted = parser.parse_args().jobs
     name, rendered = many(wanted)
-    assert policy.check(name, SETTINGS, rendered, place="overlay") == ()
-    seconds = cpu(lambda: policy.check(name, SETTINGS, rendered, place="overlay"))
+    assert policy.check_batch(name, SETTINGS, rendered, file="overlay") == ()
+    seconds = cpu(lambda: policy.check_batch(name, SETTINGS, rendered, file="overlay"))
     print(f"policy on {wanted} Jobs: {seconds:.2f} s CPU (bar {BAR_SECONDS} s for 1000)")
     text = yaml.dump(*rendered).encode()
     documents = reader.read(text, "x").documents

@@ -74,7 +74,7 @@ def _measured(sandbox: Sandbox, scratch: Path, row: str, what: Change | State | 
     brought(sandbox, what)
     report = scratch / "report"
     boxed = ["unshare", "--net", "--"] if os.geteuid() == 0 else []
-    argv = [sys.executable, "-P", "-m", "generator.cli", "check", "--base", "main"]
+    argv = [sys.executable, "-P", "-m", "sweepledger.cli", "check", "--base", "main"]
     process = subprocess.Popen(
         [*boxed, *argv, "--format", "github", "--report", str(report)],
         cwd=sandbox.root,

@@ -18,9 +18,9 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from generator.formats import record  # noqa: E402
-from generator.formats.record import Corrupt, to_line  # noqa: E402
-from generator.repo import volume  # noqa: E402
+from sweepledger.formats import record_json  # noqa: E402
+from sweepledger.formats.record_json import CorruptRecord, to_line  # noqa: E402
+from sweepledger.repo import volume  # noqa: E402
 from tests.builders import a_record  # noqa: E402
 
 BATCH = "lr-b1-3f9a1c2e"
@@ -70,8 +70,8 @@ def read(results: Path, files: int) -> Counter[str]:
     """Read it as the collector does; count what is found."""
     found = Counter[str]()
     for index in range(files):
-        for judged in map(record.read, volume.attempts(results, BATCH, index)):
-            found[judged.reason if isinstance(judged, Corrupt) else "record"] += 1
+        for judged in map(record_json.read, volume.attempt_records(results, BATCH, index)):
+            found[judged.reason if isinstance(judged, CorruptRecord) else "record"] += 1
     return found
 
 

@@ -127,7 +127,7 @@ def measured(argv: list[str], folder: Path) -> Used:
 
 def sweep(folder: Path, *arguments: str) -> Used:
     """Run the command `sweep` in a folder."""
-    return measured([sys.executable, "-m", "generator.cli", *arguments], folder)
+    return measured([sys.executable, "-m", "sweepledger.cli", *arguments], folder)
 
 
 def git(folder: Path, *arguments: str) -> None:

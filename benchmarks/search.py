@@ -27,14 +27,15 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.functions import FUNCTIONS, LOG, Function, Values  # noqa: E402 - only now on the path
-from generator.search.adaptive import Finished, Observation, next_round  # noqa: E402
-from generator.search.adaptive.chance import feasible  # noqa: E402
-from generator.search.adaptive.engines import CANDIDATES  # noqa: E402
-from generator.spec import parse  # noqa: E402
-from generator.structs.record import Status  # noqa: E402
-from generator.structs.settings import Settings  # noqa: E402
-from generator.structs.sweep import Sweep  # noqa: E402
-from generator.structs.values import digest  # noqa: E402
+from sweepledger.search.adaptive import Observation, SearchEnd  # noqa: E402
+from sweepledger.search.adaptive.optuna_samplers import CANDIDATES  # noqa: E402
+from sweepledger.search.adaptive.rounds import next_round  # noqa: E402
+from sweepledger.search.candidates import feasible_configurations  # noqa: E402
+from sweepledger.spec import parse  # noqa: E402
+from sweepledger.structs.record import Status  # noqa: E402
+from sweepledger.structs.settings import Settings  # noqa: E402
+from sweepledger.structs.sweep import Sweep  # noqa: E402
+from sweepledger.structs.values import digest  # noqa: E402
 
 BATCH = 8
 TIMED = (("tpe", 1_000), ("tpe", 10_000), ("bayes", 500), ("cma-es", 10_000), ("nsga2", 10_000))
@@ -81,11 +82,11 @@ def one_round(method: str, count: int) -> None:
     before = time.process_time()
     known = [
         observed(one, float(at % 97), 1 + at // BATCH)
-        for at, one in enumerate(islice(feasible(sweep.search.space, 3), count))
+        for at, one in enumerate(islice(feasible_configurations(sweep.search.space, 3), count))
     ]
     recording = time.process_time() - before
     found = next_round(sweep, known, number=1 + -(-count // BATCH))
-    assert not isinstance(found, Finished)
+    assert not isinstance(found, SearchEnd)
     assert len(found.suggestions) == BATCH
     print(f"{time.process_time() - recording:.2f}")
 
@@ -105,9 +106,10 @@ def ours(method: str, function: Function, seed: int, trials: int) -> float:
     sweep, known = a_sweep(method, function.parameters, seed=seed), list[Observation]()
     for number in range(1, 1 + trials // BATCH):
         found = next_round(sweep, known, number=number)
-        assert not isinstance(found, Finished)
+        assert not isinstance(found, SearchEnd)
         known += [
-            observed(one.assignment, function.value(one.assignment), number) for one in found.suggestions
+            observed(one.configuration, function.value(one.configuration), number)
+            for one in found.suggestions
         ]
     return min(one.values[0] for one in known if one.values) - function.best
 
@@ -115,7 +117,9 @@ def ours(method: str, function: Function, seed: int, trials: int) -> float:
 def by_chance(function: Function, seed: int, trials: int) -> float:
     search = a_sweep("tpe", function.parameters).search
     assert search
-    return min(map(function.value, islice(feasible(search.space, seed), trials))) - function.best
+    return (
+        min(map(function.value, islice(feasible_configurations(search.space, seed), trials))) - function.best
+    )
 
 
 def theirs(which: "Compared", function: Function, seed: int) -> float:

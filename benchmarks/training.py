@@ -27,8 +27,7 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
 from tests.trainer import sources  # noqa: E402 - the repository is on the path only now
-from trainer import idx  # noqa: E402
-from trainer.prepare import prepare  # noqa: E402
+from trainer.data import FASHION_MNIST, MNIST, prepare  # noqa: E402
 
 REFERENCE = str(ROOT / "benchmarks/training_reference.py")
 ALIVE = 50
@@ -209,18 +208,18 @@ def gpu(rounds: int) -> None:
 
 def child(arguments: Sequence[str]) -> None:
     """Run a trial in this process, and print its images a CPU second between the first and the last epoch."""
-    from trainer import data, group, trial  # noqa: PLC0415 - what the child alone needs
-    from trainer.contract import surroundings  # noqa: PLC0415
+    from trainer import compute, data, train  # noqa: PLC0415 - only the child needs torch
+    from trainer.contract import read_environment  # noqa: PLC0415
     from trainer.hyperparameters import parse  # noqa: PLC0415
 
-    given, knobs = surroundings(os.environ), parse(arguments[0], arguments[1:])
+    environment, configuration = read_environment(os.environ), parse(arguments[0], arguments[1:])
     marks: list[tuple[float, int]] = []
-    trial.run(
-        knobs,
-        data.load(knobs.workload, given.data),
-        given,
-        group.join(os.environ),
-        lambda epochs: marks.append((time.process_time(), epochs[-1].images)),
+    train.train(
+        configuration,
+        data.load(configuration.workload, environment.data),
+        environment=environment,
+        group=compute.join_group(os.environ),
+        report=lambda epochs: marks.append((time.process_time(), epochs[-1].images)),
     )
     images = sum(images for _, images in marks[1:-1])
     print(json.dumps({"images_per_cpu_second": images / (marks[-2][0] - marks[0][0])}))
@@ -252,8 +251,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         folders = {name: Path(folder) / name for name in ("mnist-5k", "mnist", "fashion-mnist")}
         prepare("mnist-5k", folders["mnist-5k"])
-        for manifest in (idx.MNIST, idx.FASHION_MNIST):
-            prepare(manifest.name, folders[manifest.name], sources.folder(manifest))
+        for manifest in (MNIST, FASHION_MNIST):
+            prepare(manifest.name, folders[manifest.name], source=sources.folder(manifest))
         for name in wanted.what or measures:
             measures[name](folders, wanted.rounds) if name in measures else gpu(wanted.rounds)
 

@@ -8,10 +8,10 @@ import statistics
 import sys
 from pathlib import Path
 
-from trainer import data, group, trial
-from trainer.contract import Surroundings, TrialError
+from trainer import compute, data, result, train
+from trainer.contract import Environment, TrialError
+from trainer.files import Dataset, Images
 from trainer.hyperparameters import parse
-from trainer.images import Dataset, Images
 
 NOISE = "noise"
 RECIPE = ("--max_learning_rate=0.4", "--data_aug_cutout_size=8", "--batch_size=512", "--test_every=99")
@@ -31,9 +31,15 @@ def measure(folder: Path, seeds: int, *more: str) -> None:
 
 def run(dataset: Dataset, seed: int, *more: str) -> tuple[float, float]:
     """Train once; give the seconds of training and the test accuracy."""
-    knobs = parse("cifar10", [*RECIPE, *more])
-    document = trial.run(knobs, dataset, Surroundings(seed=seed), group.join(os.environ), lambda _: None)
-    return document["metrics"]["train_seconds"], document["metrics"]["test_accuracy"]
+    training = train.train(
+        parse("cifar10", [*RECIPE, *more]),
+        dataset,
+        environment=Environment(seed=seed),
+        group=compute.join_group(os.environ),
+        report=lambda _: None,
+    )
+    metrics = result.metrics(training.progress.epochs)
+    return metrics["train_seconds"], metrics["test_accuracy"]
 
 
 def images(folder: Path) -> Dataset:

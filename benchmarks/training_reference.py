@@ -23,7 +23,7 @@ from torch.utils.data import DataLoader, Dataset
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from trainer import data
-from trainer.images import Images
+from trainer.files import Images
 
 Transform = Callable[[Tensor], Tensor]
 

@@ -18,13 +18,18 @@ from typing import Any
 
 import yaml
 
-from generator.structs import versions
+from sweepledger.structs import kubernetes as structs_kubernetes
 
-TARGET = Path(__file__).parent.parent / "generator/policy/schemas"
+TARGET = Path(__file__).parent.parent / "generator/sweepledger/policy/schemas"
 
 WHEEL = "kubernetes-validate==1.37.0"
 WHEEL_DIGEST = "85136d018a27b50ec7fc049d902bfa5193f5976807e6c0f408e3ab6fe078cad9"
-RELEASES = tuple(map(versions.shown, (versions.OLDEST, versions.NEWEST)))
+RELEASES = tuple(
+    map(
+        structs_kubernetes.format_version,
+        (structs_kubernetes.OLDEST_VERSION, structs_kubernetes.NEWEST_VERSION),
+    )
+)
 
 KINDS = {
     "v1": (

@@ -16,7 +16,7 @@ import yaml
 from tools.workflow_rules import ACTIONS, KEYS, LONGEST_MINUTES, PUSHES, RULES, RUNNER, THIS_MONTH, Allowed
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = (Path(".github/workflows"), Path("generator/workflows/.github/workflows"))
+FOLDERS = (Path(".github/workflows"), Path("generator/sweepledger/workflows/.github/workflows"))
 
 EXPRESSION = re.compile(r"\$\{\{\s*(.*?)\s*\}\}", re.DOTALL)
 USES = re.compile(r"(?P<action>[\w.-]+/[\w.-]+)@(?P<commit>[0-9a-f]{40}) # (?P<version>v\d+\.\d+\.\d+)")
@@ -45,13 +45,14 @@ def findings_of(name: str, text: str) -> tuple[str, ...]:
         return ("is no workflow that we know: say in tools/workflows.py what it may ask for",)
     try:
         # Every scalar is text: `on` is a key and no truth, and `false` is what stands there.
-        document = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 - the loader that builds nothing
-        twice = tuple(_twice(yaml.compose(text, yaml.BaseLoader)))
+        loader = yaml.BaseLoader(text)
+        node = loader.get_single_node()
+        document = None if node is None else loader.construct_document(node)
     except yaml.YAMLError as error:
         return (f"is no YAML: {str(error).splitlines()[0]}",)
     if not isinstance(document, dict):
         return ("the workflow must be a mapping",)
-    return (*twice, *_workflow(name, allowed, document, text))
+    return (*_twice(node), *_workflow(name, allowed, document, text))
 
 
 def _twice(node: yaml.Node | None) -> Found:
