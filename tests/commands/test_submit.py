@@ -164,7 +164,7 @@ def test_of_two_who_submit_at_the_same_moment_one_is_refused(
         tries = [people.submit(submit, sandbox.workspace, batch, Kubectl()) for _ in range(2)]
         refused = [one.exception() for one in tries if one.exception()]
 
-    assert ["somebody else" in str(error) for error in refused] == [True]
+    assert ["another user" in str(error) for error in refused] == [True]
     assert len(held(apiserver, cluster)) == 3
 
 

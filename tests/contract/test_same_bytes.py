@@ -19,7 +19,7 @@ def digests(python: str, **environment: str) -> dict[str, str]:
     """Let a Python render every example from nothing."""
     made = subprocess.run(
         [python, str(PROGRAM), str(EXAMPLES)],
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT / "generator"), **environment},
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": f"{ROOT / 'generator'}:{ROOT}", **environment},
         capture_output=True,
         check=True,
         text=True,
