@@ -104,6 +104,7 @@ print(*(digest_of_rounds(method) for method in Method))
 """
 
 
+@pytest.mark.full_suite("every hash seed and locale")
 def test_rounds_do_not_depend_on_hash_seed_locale_or_threads() -> None:
     found = set()
     for hash_seed, language, threads in [("0", "C", "1"), ("4294967295", "C.UTF-8", "2")]:
