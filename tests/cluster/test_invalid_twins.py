@@ -60,8 +60,9 @@ def _verdicts(server: Server, folder: Path, side: str) -> dict[str, str]:
     at_once = judged(server, whole)
     for row in (row for row in ROWS if at_once.why(row) is None):
         # As a client reads it, which resolves the aliases and tags that we refuse.
-        text = (whole / f"{row}.yaml").read_bytes()
-        made = [one for one in yaml.safe_load_all(text) if isinstance(one, dict)]
+        made = [
+            one for one in yaml.safe_load_all((whole / f"{row}.yaml").read_text()) if isinstance(one, dict)
+        ]
         written(parts, row, [pod for manifest in made for pod in pods(manifest)])
     at_pod = judged(server, parts)
     return {row: _verdict(at_once.why(row), at_pod.why(row)) for row in ROWS}
