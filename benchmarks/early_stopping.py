@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks import grids  # noqa: E402 - only now on the path
 from sweepledger.formats.launch_json import write_stop_rules  # noqa: E402 - likewise
-from sweepledger.search.early_stopping import LearningCurve, compile_stop_rules  # noqa: E402 - likewise
+from sweepledger.search.stop_rules import LearningCurve, compile_stop_rules  # noqa: E402 - likewise
 from sweepledger.structs.early_stopping import EarlyStop, HyperbandStop, PercentileStop  # noqa: E402
 from sweepledger.structs.metric import Goal, Metric  # noqa: E402 - likewise
 

@@ -16,7 +16,7 @@ PACKAGE = ROOT / "generator/sweepledger"
 PAGE = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
 
 LAYERS = (
-    {"errors", "problems", "safe_open", "process", "process_tree", "storage"},
+    {"errors", "problems", "safe_open", "process", "process_tree", "quantiles", "storage"},
     {"structs"},
     {"formats"},
     {"reader"},

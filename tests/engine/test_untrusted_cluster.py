@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from sweepledger.engine.cluster import archive, helper_pods, kubectl, pods, workloads
+from sweepledger.engine.cluster import helper_pods, kubectl, pods, untrusted_tar, workloads
 from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
 from sweepledger.formats.record_json import LARGEST_TRIAL_FILE
 from sweepledger.structs.run_config import Shape
@@ -210,7 +210,7 @@ def packed(*names: str) -> bytes:
 def test_an_endless_archive_is_stopped_and_nothing_is_kept(
     fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(archive, "LARGEST_ARCHIVE", 1 << 20)
+    monkeypatch.setattr(untrusted_tar, "LARGEST_ARCHIVE", 1 << 20)
     (tmp_path / "sent").write_bytes(packed("./0/a.json"))
     fake(reader(f"cat {tmp_path}/sent; exec yes"))
 

@@ -45,7 +45,7 @@ ELSEWHERE = {
     "tests/results/test_outcomes.py::test_a_failure_is_called_by_what_ended_it",
     "R10": "tests/results/test_outcomes.py::test_ok_without_the_metric_is_a_failure, "
     "tests/launcher/test_launcher_results.py::test_a_result_without_the_metric_names_the_numbers_it_has",
-    "R11": "tests/results/test_verdict.py"
+    "R11": "tests/results/test_best_trial.py"
     "::test_with_one_trial_an_assignment_the_best_wins_and_ties_go_to_the_id, "
     "tests/results/test_sweep_summary.py::test_without_an_ok_trial_there_is_no_winner_and_that_is_said",
     "R13 writers": "tests/launcher/test_launcher_records.py"

@@ -6,7 +6,7 @@ from types import MappingProxyType
 import pytest
 
 from sweepledger.formats import summary_csv
-from sweepledger.results.early_stopping import EarlyStopping, early_stopping
+from sweepledger.results.early_stopping_savings import EarlyStopping, early_stopping
 from sweepledger.results.outcomes import BatchRecords
 from sweepledger.results.summary import summarise
 from sweepledger.results.tree import report_files, result_files

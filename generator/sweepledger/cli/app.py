@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from sweepledger import __version__
-from sweepledger.cli.audit import compare, fetch, reproduce, verify
 from sweepledger.cli.author import export, generate, import_, new, schema, try_, update, validate
 from sweepledger.cli.lifecycle import cancel, collect, collect_by_pod, expire, local, next_, retry, submit
 from sweepledger.cli.options import AUTHOR, PLATFORM, READ, RUN
@@ -17,6 +16,7 @@ from sweepledger.cli.platform import bootstrap, data_commands, doctor, init, lin
 from sweepledger.cli.response import EXIT_INTERRUPTED, ignore_broken_pipe, report_usage_error
 from sweepledger.cli.results import budget, log, logs, results, show, status
 from sweepledger.cli.review import check, plan
+from sweepledger.cli.verification import compare, fetch, reproduce, verify
 
 COMMANDS: Mapping[str, Mapping[str, Callable[..., None]]] = {
     AUTHOR: {

@@ -27,8 +27,8 @@ from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.commands.rounds.next_round import RoundBlocked
 from sweepledger.commands.rounds.round_commit import PushedRound, push_idle_rounds
 from sweepledger.engine.cluster import helper_pods
+from sweepledger.engine.cluster.collector_lease import LAST_COMMIT, LEASE_NAME, Lease
 from sweepledger.engine.cluster.kubectl import Kubectl
-from sweepledger.engine.cluster.lease import LAST_COMMIT, LEASE_NAME, Lease
 from sweepledger.engine.local.store import batch_conditions
 from sweepledger.errors import RepositoryError
 from sweepledger.render.platform import Names

@@ -8,7 +8,7 @@ from pathlib import Path
 from sweepledger.commands.collection import results_commit
 from sweepledger.commands.collection.results_commit import UnrecordedError
 from sweepledger.commands.repository import at_commit, batch_records, catalog, workspace
-from sweepledger.commands.repository.batch_manifests import locked_data_folder, parse_at
+from sweepledger.commands.repository.rendered_manifests import locked_data_folder, parse_at
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds.next_round import RoundBlocked
 from sweepledger.commands.rounds.round_commit import PushedRound, push_idle_rounds

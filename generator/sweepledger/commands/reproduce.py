@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from sweepledger.commands.repository import at_commit, batch_records
-from sweepledger.commands.repository.batch_manifests import locked_data_folder, parse_at
 from sweepledger.commands.repository.catalog import CountedTrial, counted_trial
+from sweepledger.commands.repository.rendered_manifests import locked_data_folder, parse_at
 from sweepledger.commands.repository.workspace import STATE, Workspace
 from sweepledger.engine.local import machine
 from sweepledger.engine.local.engine import LocalEngine

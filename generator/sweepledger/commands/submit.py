@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from sweepledger.commands.repository import batch_records
-from sweepledger.commands.repository.batch_manifests import render_at
 from sweepledger.commands.repository.batch_records import records_file
+from sweepledger.commands.repository.rendered_manifests import render_at
 from sweepledger.commands.repository.workspace import SETTINGS_FILE, Workspace
 from sweepledger.engine.cluster import submission
 from sweepledger.engine.cluster.api_objects import object_names

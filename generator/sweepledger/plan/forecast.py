@@ -12,9 +12,9 @@ from statistics import NormalDist
 
 from sweepledger.plan.durations import NO_HISTORY, DurationModel, TimingHistory, fit_durations
 from sweepledger.plan.pool_simulation import PoolCapacity, QueuedBatch, last_end, simulate
+from sweepledger.quantiles import interpolated_quantile
 from sweepledger.structs import node_pool
 from sweepledger.structs.node_pool import Pool
-from sweepledger.structs.quantiles import interpolated_quantile
 from sweepledger.structs.run_config import RunConfig
 from sweepledger.structs.values import SECONDS_PER_HOUR, Value
 

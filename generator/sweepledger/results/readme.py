@@ -16,9 +16,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from sweepledger.formats.hyperparams_csv import REPLICATE_COLUMN
 from sweepledger.formats.summary_csv import parameter_names
 from sweepledger.results import display
+from sweepledger.results.best_trial import Verdict
 from sweepledger.results.commit_message import count_statuses
 from sweepledger.results.configurations import ConfigurationResults
-from sweepledger.results.early_stopping import EarlyStopping, early_stopping
+from sweepledger.results.early_stopping_savings import EarlyStopping, early_stopping
 from sweepledger.results.figures.catalog import (
     CURVES_FILE,
     FRONT_FILE,
@@ -35,7 +36,6 @@ from sweepledger.results.outcomes import EvaluatedBatch
 from sweepledger.results.pareto import metrics, pareto_front
 from sweepledger.results.rounds import RoundSummary, RungSummary, TrialTotals, rounds, rungs
 from sweepledger.results.summary import TOP, Summary
-from sweepledger.results.verdict import Verdict
 from sweepledger.structs.metric import Goal
 from sweepledger.structs.record import Status, TrialResult
 from sweepledger.structs.values import Value

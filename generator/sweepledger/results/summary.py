@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from sweepledger.results.best_trial import Ranking, Verdict, decide, ranking_warnings, verdict_reason
 from sweepledger.results.configurations import ConfigurationResults, group_configurations
 from sweepledger.results.inference import Interval, optimism
 from sweepledger.results.outcomes import BatchRecords, EvaluatedBatch, InSpec, evaluate, one_per_trial
 from sweepledger.results.paths import LOCKS, records_path, results_folder
-from sweepledger.results.verdict import Ranking, Verdict, decide, ranking_warnings, verdict_reason
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.metric import Metric
 from sweepledger.structs.record import Status, TrialResult

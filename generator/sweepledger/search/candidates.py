@@ -11,7 +11,7 @@ from math import prod
 from operator import attrgetter, itemgetter
 from typing import assert_never
 
-from sweepledger.search import samplers
+from sweepledger.search import point_sets
 from sweepledger.search.configurations import (
     Candidate,
     Configuration,
@@ -19,8 +19,8 @@ from sweepledger.search.configurations import (
     Rejected,
     configuration_builder,
 )
+from sweepledger.search.point_sets import Points
 from sweepledger.search.rng import permutation
-from sweepledger.search.samplers import Points
 from sweepledger.search.unit_cube import axes
 from sweepledger.structs.combinations import (
     ABSENT,
@@ -162,13 +162,13 @@ def draw_candidates(block: RandomSearch) -> Iterator[dict[str, Value]]:
 def _points(block: RandomSearch, names: list[str]) -> Points:
     match block.sampler:
         case Sampler.RANDOM:
-            return samplers.random_points(block.seed, names)
+            return point_sets.random_points(block.seed, names)
         case Sampler.SOBOL:
-            return samplers.sobol_points(block.seed, names)
+            return point_sets.sobol_points(block.seed, names)
         case Sampler.HALTON:
-            return samplers.halton_points(block.seed, names)
+            return point_sets.halton_points(block.seed, names)
         case Sampler.LATIN_HYPERCUBE:
-            return samplers.latin_hypercube_points(block.seed, names, block.cap)
+            return point_sets.latin_hypercube_points(block.seed, names, block.cap)
         case _:
             assert_never(block.sampler)
 

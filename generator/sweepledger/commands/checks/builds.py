@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from sweepledger import policy
 from sweepledger.commands.checks.context import CheckContext, load_references, referenced_bases
-from sweepledger.commands.repository import base_files, batch_builder, batch_manifests
+from sweepledger.commands.repository import base_files, batch_builder, rendered_manifests
 from sweepledger.errors import RepositoryError, ToolError
 from sweepledger.problems import Problem
 from sweepledger.render.overlay import Overlay
@@ -84,7 +84,7 @@ def check_unwritten(context: CheckContext, spec: str, overlay: Overlay) -> Itera
     settings = context.workspace.settings
     folders = batch_builder.parent_folders(overlay.lock.parents, context.present)
     try:
-        rendered = batch_manifests.render_tree(
+        rendered = rendered_manifests.render_tree(
             overlay.lock, overlay.tree, bases, settings, parent_folders=folders
         )
     except ToolError as error:

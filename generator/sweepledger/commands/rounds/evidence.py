@@ -11,7 +11,7 @@ from sweepledger.repo.git import Repository
 from sweepledger.results.outcomes import BatchRecords, evaluate, one_per_trial
 from sweepledger.results.paths import results_folder
 from sweepledger.search.adaptive import Observation
-from sweepledger.search.early_stopping import LearningCurve, compile_stop_rules
+from sweepledger.search.stop_rules import LearningCurve, compile_stop_rules
 from sweepledger.structs.early_stopping import StopRule
 from sweepledger.structs.record import Record, Status, TrialResult
 from sweepledger.structs.sweep import Sweep

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sweepledger.engine.cluster import archive
+from sweepledger.engine.cluster import untrusted_tar
 from sweepledger.engine.cluster.api_objects import has_condition
 from sweepledger.engine.cluster.health import HealthFinding, HealthStatus
 from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
@@ -214,10 +214,10 @@ class ReaderPod:
             folder.mkdir()
             try:
                 with self._reading(
-                    "sh", "-c", SEND_SCRIPT, f"{RESULTS_PATH}/{batch}", limit=archive.LARGEST_ARCHIVE
+                    "sh", "-c", SEND_SCRIPT, f"{RESULTS_PATH}/{batch}", limit=untrusted_tar.LARGEST_ARCHIVE
                 ) as source:
-                    archive.unpack(source, folder)
-            except archive.ArchiveError as error:
+                    untrusted_tar.unpack(source, folder)
+            except untrusted_tar.ArchiveError as error:
                 message = f"the reader pod sent an invalid archive of {batch}: {error}"
                 raise ClusterError(message, hint="check that its image is the intended one") from error
             except OSError as error:

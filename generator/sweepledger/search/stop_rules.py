@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import assert_never
 
+from sweepledger.quantiles import interpolated_quantile
 from sweepledger.structs.early_stopping import (
     EarlyStop,
     HyperbandStop,
@@ -24,7 +25,6 @@ from sweepledger.structs.early_stopping import (
     ThresholdRule,
 )
 from sweepledger.structs.metric import Goal, Metric
-from sweepledger.structs.quantiles import interpolated_quantile
 
 MAX_THRESHOLDS = 200
 """The largest number of points in a recorded curve."""

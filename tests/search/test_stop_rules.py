@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweepledger.search.early_stopping import MAX_THRESHOLDS, LearningCurve, compile_stop_rules
+from sweepledger.search.stop_rules import MAX_THRESHOLDS, LearningCurve, compile_stop_rules
 from sweepledger.structs.early_stopping import (
     HyperbandStop,
     PatienceRule,

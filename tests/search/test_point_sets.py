@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from scipy.stats import qmc  # type: ignore[import-untyped]
 
-from sweepledger.search import Expansion, explore, samplers
+from sweepledger.search import Expansion, explore, point_sets
 from sweepledger.search.candidates import draw_candidates
-from sweepledger.search.samplers import index_chunks
+from sweepledger.search.point_sets import index_chunks
 from sweepledger.structs.domain import Choice, Constant, Domain, IntUniform, LogUniform, Uniform
 from sweepledger.structs.search_block import RandomSearch, Sampler
 from tests.pythons import require_python
@@ -181,7 +181,7 @@ def test_each_stratum_of_each_dimension_has_one_point(sampler: Sampler, seed: in
 
 @pytest.mark.parametrize("seed", range(3))
 def test_scrambled_sobol_points_are_still_a_net(seed: int) -> None:
-    found = next(samplers.sobol_points(seed, ["x", "y"]))
+    found = next(point_sets.sobol_points(seed, ["x", "y"]))
     points = list(zip(*found, strict=True))
 
     for split in range(7):
@@ -191,7 +191,7 @@ def test_scrambled_sobol_points_are_still_a_net(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_scrambled_halton_points_still_fill_the_boxes_of_their_bases(seed: int) -> None:
-    x, y, _ = next(samplers.halton_points(seed, ["x", "y", "z"]))
+    x, y, _ = next(point_sets.halton_points(seed, ["x", "y", "z"]))
 
     boxes = Counter((int(left * 4), int(right * 9)) for left, right in list(zip(x, y, strict=True))[:36])
 
@@ -201,9 +201,9 @@ def test_scrambled_halton_points_still_fill_the_boxes_of_their_bases(seed: int) 
 def test_unscrambled_halton_points_are_scipys() -> None:
     plain = qmc.Halton(5, scramble=False).random(2000)
 
-    for axis, base in zip(range(5), samplers.primes(), strict=False):
-        identity = [list(range(base))] * samplers.digit_count(base)
-        ours = samplers.radical_inverse(np.arange(2000), identity)
+    for axis, base in zip(range(5), point_sets.primes(), strict=False):
+        identity = [list(range(base))] * point_sets.digit_count(base)
+        ours = point_sets.radical_inverse(np.arange(2000), identity)
         assert abs(ours - plain[:, axis]).max() < 1e-15
 
 
@@ -211,7 +211,7 @@ def test_unscrambled_sobol_points_are_scipys() -> None:
     plain = (qmc.Sobol(1, scramble=False).random(64)[:, 0] * 2**30).astype(np.int64)
     identity = [1 << (52 - number) for number in range(30)]
 
-    assert (samplers.scramble_digits(plain, identity, 0) == plain << 23).all()
+    assert (point_sets.scramble_digits(plain, identity, 0) == plain << 23).all()
 
 
 def test_scipys_sobol_points_never_change() -> None:

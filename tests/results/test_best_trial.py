@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from sweepledger.formats.summary_csv import REPLICATES_COLUMNS
+from sweepledger.results.best_trial import Verdict
 from sweepledger.results.commit_message import commit_message
 from sweepledger.results.outcomes import BatchRecords
 from sweepledger.results.summary import Summary, summarise
 from sweepledger.results.tree import result_files
-from sweepledger.results.verdict import Verdict
 from sweepledger.structs.metric import Goal, Metric
 from sweepledger.structs.program import Code
 from sweepledger.structs.record import Status

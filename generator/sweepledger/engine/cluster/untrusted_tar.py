@@ -40,7 +40,7 @@ def unpack(source: ByteSource, into: Path) -> int:
     """Unpack the records and outputs of an archive into a new folder; return their number.
 
     A link, a device, another name or a larger file is passed over: a trial owns its folder and can put
-    anything there. What no trial can bring about (a file twice, a sparse one, a cut) raises Refused,
+    anything there. What no trial can bring about (a file twice, a sparse one, a cut) raises ArchiveError,
     and nothing is kept.
     """
     count = 0

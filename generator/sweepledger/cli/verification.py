@@ -69,7 +69,7 @@ def verify(
     """
 
     def work() -> Response:
-        from sweepledger.cli.text import audit
+        from sweepledger.cli.text import verification
 
         verdict = _run_verify(name, at, since, signers)
         data = {
@@ -79,7 +79,7 @@ def verify(
             "stray": [difference.as_data() for difference in verdict.stray],
         }
         code = 0 if verdict.is_good else EXIT_DRIFT
-        return Response(data, audit.verification_text(verdict), exit_code=code)
+        return Response(data, verification.verification_text(verdict), exit_code=code)
 
     response.respond("verify", form, work)
 
@@ -114,17 +114,17 @@ def reproduce(
     """
 
     def work() -> Response:
-        from sweepledger.cli.text import audit
+        from sweepledger.cli.text import verification
         from sweepledger.commands import reproduce as command
         from sweepledger.commands.repository.workspace import Workspace
 
         workspace = Workspace.find(response.current_folder())
         if not run:
             recipe = command.recipe(workspace, trial)
-            return Response(recipe.as_data(), audit.recipe_text(recipe))
+            return Response(recipe.as_data(), verification.recipe_text(recipe))
         reproduction = command.reproduce(workspace, trial)
         code = 0 if reproduction.is_equal else EXIT_PROBLEMS
-        return Response(reproduction.as_data(), audit.reproduction_text(reproduction), exit_code=code)
+        return Response(reproduction.as_data(), verification.reproduction_text(reproduction), exit_code=code)
 
     response.respond("reproduce", form, work)
 
@@ -136,12 +136,12 @@ def compare(a: SweepAtCommitArgument, b: SweepAtCommitArgument, form: FormatOpti
     """
 
     def work() -> Response:
-        from sweepledger.cli.text import audit
+        from sweepledger.cli.text import verification
         from sweepledger.commands.reports import compare as command
         from sweepledger.commands.repository.workspace import Workspace
 
         comparison = command.compare(Workspace.find(response.current_folder()), a, b)
-        return Response(comparison.as_data(), audit.comparison_text(comparison))
+        return Response(comparison.as_data(), verification.comparison_text(comparison))
 
     response.respond("compare", form, work)
 
@@ -166,7 +166,7 @@ def fetch(
     """
 
     def work() -> Response:
-        from sweepledger.cli.text import audit
+        from sweepledger.cli.text import verification
         from sweepledger.commands.reports import outputs as command
         from sweepledger.commands.repository import catalog
         from sweepledger.commands.repository.workspace import Workspace
@@ -177,6 +177,6 @@ def fetch(
         target = to.absolute() if to else None
         state_folder = catalog.state_folder(workspace, state)
         artifacts = command.fetch(workspace, trial, into=target, state=state_folder, pod=pod)
-        return Response(artifacts.as_data(), audit.fetched_text(artifacts))
+        return Response(artifacts.as_data(), verification.fetched_text(artifacts))
 
     response.respond("fetch", form, work)

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.engine.cluster import archive
-from sweepledger.engine.cluster.archive import ArchiveError, unpack
+from sweepledger.engine.cluster import untrusted_tar
+from sweepledger.engine.cluster.untrusted_tar import ArchiveError, unpack
 from sweepledger.formats.record_json import LARGEST_TRIAL_FILE
 
-END = bytes(2 * archive.BLOCK)
+END = bytes(2 * untrusted_tar.BLOCK)
 
 
 def packed(*members: tarfile.TarInfo, form: int = tarfile.GNU_FORMAT) -> bytes:
@@ -154,7 +154,7 @@ def test_endless_headers_use_neither_memory_nor_stack(
 
 
 def test_endless_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archive, "MOST_FILES", 10)
+    monkeypatch.setattr(untrusted_tar, "MOST_FILES", 10)
     sent = packed(*(member(f"./{number}/a.json") for number in range(11)))
 
     with pytest.raises(ArchiveError, match="more than 10 files"):
