@@ -173,7 +173,7 @@ def _pod(pod: Fields, primary: str | None, names: Mapping[str, str], trial: Impo
         _container(container, names, trial)
     others = [found for found in containers if found not in chosen]
     trial.losses += [
-        Loss(f"{found.path}: {show_value(found.data.get('name'))}", "only one container runs here here")
+        Loss(f"{found.path}: {show_value(found.data.get('name'))}", "only one container runs here")
         for found in others
     ]
     trial.losses += [*pod.inner("metadata").rest(), *spec.rest(), *pod.rest()]

@@ -6,7 +6,7 @@ They are built with a private index, so that neither the work tree nor its chang
 import os
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -33,6 +33,7 @@ class Change:
 
 
 SIGNING_SETTINGS = ("commit.gpgsign", "gpg.format", "user.signingkey")
+SETTINGS = ("user.name", "user.email", *SIGNING_SETTINGS)
 
 
 def create_commit(repository: Repository, base: str, change: Change) -> str | None:
@@ -46,16 +47,16 @@ def create_commit(repository: Repository, base: str, change: Change) -> str | No
         storage_errors(Path(tempfile.gettempdir())),
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch,
     ):
-        environment = {"GIT_INDEX_FILE": str(Path(scratch) / "index"), **_identity(repository)}
+        settings = _settings(repository)
+        environment = {"GIT_INDEX_FILE": str(Path(scratch) / "index"), **_identity(settings)}
         repository.run("read-tree", base, env=environment)
         lines = []
         for source, target in sorted(change.moves.items()):
             lines.append(f"0 {NO_OBJECT}\t{source}")
             lines.append(f"{entries[source].mode} {entries[source].id}\t{target}")
         lines += [f"0 {NO_OBJECT}\t{path}" for path in sorted(change.removes)]
-        for path, content in sorted(change.writes.items()):
-            blob = repository.run("hash-object", "-w", "--stdin", content=content).strip()
-            lines.append(f"100644 {blob}\t{path}")
+        blobs = _write_blobs(repository, change.writes.values(), Path(scratch))
+        lines += [f"100644 {blob}\t{path}" for path, blob in zip(change.writes, blobs, strict=True)]
         repository.run(
             "update-index",
             "-z",
@@ -67,7 +68,7 @@ def create_commit(repository: Repository, base: str, change: Change) -> str | No
         tree = repository.run("write-tree", env=environment).strip()
         if tree == repository.run("rev-parse", f"{base}^{{tree}}").strip():
             return None
-        key = _signing_key(repository)
+        key = _signing_key(repository, settings)
         signed = [f"-S{key}"] if key else []
         return repository.run(
             "commit-tree", *signed, tree, "-p", base, env=environment, content=change.message.encode()
@@ -80,43 +81,52 @@ def create_repository(folder: Path, branch: str, message: str) -> str:
     repository.run("init", "--quiet", f"--initial-branch={branch}", "--template=")
     repository.run("add", "--all")
     tree = repository.run("write-tree").strip()
-    commit = repository.run("commit-tree", tree, env=_identity(repository), content=message.encode()).strip()
+    commit = repository.run(
+        "commit-tree", tree, env=_identity(_settings(repository)), content=message.encode()
+    ).strip()
     repository.run("update-ref", f"refs/heads/{branch}", commit)
     return commit
 
 
-def _identity(repository: Repository) -> dict[str, str]:
+def _write_blobs(repository: Repository, contents: Iterable[bytes], scratch: Path) -> list[str]:
+    """Write contents as blobs with one process, and return their ids."""
+    listed = b""
+    for number, content in enumerate(contents):
+        file = scratch / f"blob-{number}"
+        file.write_bytes(content)
+        listed += os.fsencode(file) + b"\n"
+    if not listed:
+        return []
+    return repository.run("hash-object", "-w", "--no-filters", "--stdin-paths", content=listed).split()
+
+
+def _settings(repository: Repository) -> Mapping[str, str]:
+    """Return git's settings of who commits, and whether and how commits are signed."""
+    try:
+        listed = repository.run("config", "-z", "--get-regexp", f"^({'|'.join(map(re.escape, SETTINGS))})$")
+    except RepositoryError:
+        return {}
+    return dict(line.partition("\n")[::2] for line in listed.split("\0") if line)
+
+
+def _identity(settings: Mapping[str, str]) -> dict[str, str]:
     """Return the environment that names the author and committer: those that git knows, else sweepledger."""
     environment = {}
     for key, fallback in (("name", IDENTITY_NAME), ("email", IDENTITY_EMAIL)):
         author, committer = (f"GIT_{role}_{key.upper()}" for role in ("AUTHOR", "COMMITTER"))
-        value = os.environ.get(author) or _config(repository, f"user.{key}") or fallback
+        value = os.environ.get(author) or settings.get(f"user.{key}") or fallback
         environment[author] = value
         environment[committer] = os.environ.get(committer) or value
     return environment
 
 
-def _signing_key(repository: Repository) -> Path | None:
+def _signing_key(repository: Repository, settings: Mapping[str, str]) -> Path | None:
     """Return the file of the signing key; None if git is not configured to sign, or the file does not exist.
 
     The collector's Secret may be empty at first, and unsigned results are better than none.
     """
-    try:
-        listed = repository.run(
-            "config", "-z", "--get-regexp", f"^({'|'.join(map(re.escape, SIGNING_SETTINGS))})$"
-        )
-    except RepositoryError:
-        return None
-    values = dict(line.partition("\n")[::2] for line in listed.split("\0") if line)
-    signs, signature_format, key_name = (values.get(name, "") for name in SIGNING_SETTINGS)
+    signs, signature_format, key_name = (settings.get(name, "") for name in SIGNING_SETTINGS)
     if signs.lower() not in TRUE_VALUES or signature_format != "ssh" or not key_name:
         return None
     key = repository.folder / Path(key_name).expanduser()
     return key if key.is_file() else None
-
-
-def _config(repository: Repository, key: str) -> str:
-    try:
-        return repository.run("config", "--get", key).strip()
-    except RepositoryError:
-        return ""

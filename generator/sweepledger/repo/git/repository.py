@@ -113,6 +113,12 @@ _BARE = re.compile(rb"\bbare\b(?!\s*=\s*false\b)")
 
 LOCK_MESSAGE = re.compile(r"nable to create '(?P<path>[^'\n]+\.lock)': File exists")
 TREE_MODE = "040000"
+_COMMIT_ID = re.compile(r"[0-9a-f]{40}")
+
+MAX_LISTED = 20_000
+"""Files in the listings that a repository keeps; commands list the same folders of the same commit many times."""
+MAX_KEPT_BLOB, MAX_KEPT_BLOBS = 32 * 1024, 500
+"""Bytes and number of the blobs that a repository keeps: specs, settings and locks, at most 16 MB in all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +135,10 @@ class Repository:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         """The root of the work tree, or the bare repository."""
+        self._listings: dict[tuple[str, tuple[str, ...]], dict[str, Entry]] = {}
+        """Files of commits, which never change; the oldest listing is dropped first."""
+        self._blobs: dict[str, bytes] = {}
+        """Small blobs, which never change either."""
         forget_redirections()
 
     @classmethod
@@ -238,6 +248,15 @@ class Repository:
         """Return the files of a commit, all or those below some paths, without submodules."""
         if commit is None:
             return {}
+        if _COMMIT_ID.fullmatch(commit) is None:
+            return self._list(commit, below)
+        if (commit, below) not in self._listings:
+            self._listings[commit, below] = self._list(commit, below)
+            while sum(map(len, self._listings.values())) > MAX_LISTED and len(self._listings) > 1:
+                del self._listings[next(iter(self._listings))]
+        return dict(self._listings[commit, below])
+
+    def _list(self, commit: str, below: tuple[str, ...]) -> dict[str, Entry]:
         listed = self.run("ls-tree", "-r", "-z", "--full-tree", commit, "--", *below)
         entries = {}
         for line in filter(None, listed.split("\0")):
@@ -283,19 +302,27 @@ class Repository:
 
     def blobs(self, identities: Iterable[str]) -> dict[str, bytes]:
         """Read many blobs with one process."""
-        wanted = sorted(set(identities))
-        if not wanted:
-            return {}
-        request = "".join(f"{identity}\n" for identity in wanted).encode()
+        wanted = set(identities)
+        contents = {identity: self._blobs[identity] for identity in wanted if identity in self._blobs}
+        missing = sorted(wanted - contents.keys())
+        if not missing:
+            return contents
+        request = "".join(f"{identity}\n" for identity in missing).encode()
         output = self.run_bytes("cat-file", "--batch", content=request)
-        contents: dict[str, bytes] = {}
         at = 0
-        for identity in wanted:
+        for identity in missing:
             end = output.index(b"\n", at)
             size = int(output[at:end].split(b" ")[2])
             contents[identity] = output[end + 1 : end + 1 + size]
             at = end + 1 + size + 1
+        self._keep({name: contents[name] for name in missing if len(contents[name]) <= MAX_KEPT_BLOB})
         return contents
+
+    def _keep(self, blobs: Mapping[str, bytes]) -> None:
+        if len(blobs) <= MAX_KEPT_BLOBS:
+            self._blobs.update(blobs)
+        while len(self._blobs) > MAX_KEPT_BLOBS:
+            del self._blobs[next(iter(self._blobs))]
 
     def read(self, commit: str | None, *below: str) -> dict[str, bytes]:
         """Read the files of a commit below some paths."""
