@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import BinaryIO, NoReturn
+from typing import BinaryIO, NoReturn, cast
 
 import sweepledger
 from sweepledger.results import readme
@@ -33,17 +33,19 @@ IMPORTED_LATE = (
 """Libraries that sweepledger, or Typer, imports where it uses them."""
 
 
-def run_sweep(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+def run_sweep(
+    *arguments: str, cwd: Path, stdin: bytes = b"", **environment: str
+) -> subprocess.CompletedProcess[str]:
     """Run `sweep` and return its exit code and output."""
     if any(name.startswith(OF_THE_INTERPRETER) for name in environment):
+        assert not stdin
         return run_sweep_process(*arguments, cwd=cwd, **environment)
     import_sweep()
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, _input(stdin) as given:
         child = os.fork()
         if child == 0:
-            with open(os.devnull, "rb") as nothing:  # noqa: PTH123 - a descriptor is wanted
-                os.environ.update(environment)
-                become_sweep(arguments, cwd, (nothing.fileno(), out.fileno(), err.fileno()))
+            os.environ.update(environment)
+            become_sweep(arguments, cwd, (given.fileno(), out.fileno(), err.fileno()))
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         out.seek(0)
         err.seek(0)
@@ -60,6 +62,16 @@ def run_sweep_process(*arguments: str, cwd: Path, **environment: str) -> subproc
         text=True,
         check=False,
     )
+
+
+def _input(content: bytes) -> BinaryIO:
+    """Return a file to read the content from; as without input, the null device, if there is none."""
+    if not content:
+        return open(os.devnull, "rb")  # noqa: PTH123 - the caller closes it
+    file = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
+    file.write(content)
+    file.seek(0)
+    return cast("BinaryIO", file)
 
 
 def _text(file: BinaryIO) -> str:

@@ -2,13 +2,13 @@
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from sweepledger.commands.scaffold.bootstrap import BootstrapRequest, bootstrap
 from sweepledger.structs.settings import Controller
+from tests.command_line import run_sweep
 from tests.repository import Sandbox
 
 PAIRS = Path(__file__).parent.parent / "policy/manifests"
@@ -20,9 +20,7 @@ SECRET_POD = PAIRS / "valid/mount-twice.yaml"
 def lint(
     *arguments: str, cwd: Path, stdin: bytes = b"", form: str = "text"
 ) -> subprocess.CompletedProcess[str]:
-    argv = [sys.executable, "-m", "sweepledger.cli", "lint", f"--format={form}", *arguments]
-    done = subprocess.run(argv, cwd=cwd, input=stdin, capture_output=True, check=False)
-    return subprocess.CompletedProcess(argv, done.returncode, done.stdout.decode(), done.stderr.decode())
+    return run_sweep("lint", f"--format={form}", *arguments, cwd=cwd, stdin=stdin)
 
 
 def test_valid_manifests_are_counted_and_exit_with_0_outside_a_repository(tmp_path: Path) -> None:
