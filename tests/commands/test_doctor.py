@@ -104,13 +104,13 @@ def test_what_was_changed_in_the_cluster_is_wrong(platform: str, sandbox: Sandbo
     found = looked(sandbox)
 
     assert found[f"CronJob {platform}-collector/sweep-collector"].state is HealthStatus.WRONG
-    assert "restricted" in found[f"Namespace {platform}"].says
+    assert "restricted" in found[f"Namespace {platform}"].details
 
 
 def test_a_claim_that_no_volume_fits_is_wrong(platform: str, sandbox: Sandbox) -> None:
     found = looked(sandbox)
 
-    assert "not 'Bound'" in found[f"PersistentVolumeClaim {platform}/sweep-results"].says
+    assert "not 'Bound'" in found[f"PersistentVolumeClaim {platform}/sweep-results"].details
 
 
 MORE = f"""images: {{collector: {{repository: registry.example/sweep, digest: 'sha256:{"c" * 64}'}}}}
@@ -238,7 +238,7 @@ def test_each_change_in_the_cluster_is_found_and_nothing_else(
         f"Secret {complete}/tracker": HealthStatus.WRONG,
         f"PersistentVolumeClaim {complete}/digits": HealthStatus.WRONG,
     }
-    assert "4 nodes" in found[f"PersistentVolumeClaim {complete}/digits"].says
+    assert "4 nodes" in found[f"PersistentVolumeClaim {complete}/digits"].details
     assert all(one.hint for one in found.values())
 
 
@@ -246,7 +246,7 @@ def test_tools_are_named_with_their_versions(platform: str, sandbox: Sandbox) ->
     found = looked(sandbox)
 
     for tool in ("kustomize", "kubectl", "git"):
-        assert re.match(r"v?[0-9]+\.[0-9]+", found[tool].says), found[tool]
+        assert re.match(r"v?[0-9]+\.[0-9]+", found[tool].details), found[tool]
 
 
 def test_secrets_are_looked_at_by_key_and_never_by_value(
@@ -271,7 +271,7 @@ def test_a_proof_that_no_node_runs_ends_in_time_and_leaves_nothing(
 
     left = apiserver.kubectl("get", "jobs", "--namespace", platform, "--output=name").stdout
     assert found.state is HealthStatus.NOT_CHECKED
-    assert "no node ran the Job in time" in found.says
+    assert "no node ran the Job in time" in found.details
     assert left == ""
 
 

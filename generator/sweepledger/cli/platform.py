@@ -255,7 +255,7 @@ def doctor(
 def _finding_text(finding: "HealthFinding") -> "Text":
     from rich.text import Text
 
-    details = f": {finding.says}" if finding.says else ""
+    details = f": {finding.details}" if finding.details else ""
     hint = f"\n  hint: {finding.hint}" if finding.hint and finding.state != "ok" else ""
     return Text(
         response.escape_control_characters(f"{finding.state}: {finding.part}: {finding.what}{details}{hint}")

@@ -56,7 +56,7 @@ def verified_folder(dataset: Dataset, folder: Path, *, code: Path) -> Path:
 
 
 def _prepare(dataset: Dataset, folder: Path, code: Path) -> None:
-    """Run the `prepare` command on a temporary folder next to the final one, and rename that."""
+    """Run the `prepare` command on a temporary folder next to the final folder, and rename it."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     staging = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.", suffix=".tmp"))
     environment = {
@@ -70,9 +70,8 @@ def _prepare(dataset: Dataset, folder: Path, code: Path) -> None:
         try:
             staging.rename(folder)
         except OSError:
-            if (
-                not folder.is_dir()
-            ):  # else another command was faster, and its folder is verified like this one
+            # If another command was faster, its folder is verified like this one.
+            if not folder.is_dir():
                 raise
     finally:
         shutil.rmtree(staging, ignore_errors=True)

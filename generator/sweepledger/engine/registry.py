@@ -91,7 +91,7 @@ HUB_LOGIN = "https://index.docker.io/v1/"
 TIMEOUT_SECONDS = 30.0
 """For all requests together, name resolution and login included."""
 LARGEST_MANIFEST = 4 << 20
-"""Bytes; the specification advises registries to accept no larger one."""
+"""Bytes; the specification advises registries to accept no larger manifest."""
 LARGEST_TOKEN = 1 << 20
 
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
@@ -222,7 +222,7 @@ class _Session:
         raise self._refusal(error, url) from error
 
     def _send(self, method: str, url: str, headers: Mapping[str, str], limit: int) -> _Response:
-        request = urllib.request.Request(url, headers=dict(headers), method=method)  # noqa: S310 - see Careful
+        request = urllib.request.Request(url, headers=dict(headers), method=method)  # noqa: S310 - see SafeRedirectHandler
         if self._authorization is not None:
             # Not sent to the target of a redirect, which is often another company's storage.
             request.add_unredirected_header("Authorization", self._authorization)

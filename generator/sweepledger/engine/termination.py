@@ -46,7 +46,7 @@ REASONS_BY_CODE = {
 
 @dataclass(frozen=True, slots=True)
 class ExpectedRecord:
-    """What an attempt was asked for."""
+    """The values that the record of an attempt must have."""
 
     batch: str
     index: int
@@ -149,6 +149,6 @@ def reason_for_exit_code(code: int) -> str:
 
 def exit_code_for_reason(reason: str | None) -> int:
     """Return the exit code of a launcher that records a reason."""
-    if found := NUMBERED_REASON.fullmatch(reason or ""):
-        return int(found[2]) + (128 if found[1] == "signal" else 0)
+    if match := NUMBERED_REASON.fullmatch(reason or ""):
+        return int(match[2]) + (128 if match[1] == "signal" else 0)
     return EXIT_CODES.get(reason or "", 1)

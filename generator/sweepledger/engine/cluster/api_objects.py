@@ -78,49 +78,49 @@ Predicate = Callable[[Any], bool]
 
 
 class UnexpectedAnswerError(Exception):
-    """The response is not one of Kubernetes; the text describes it."""
+    """The response is not from a Kubernetes API; the text describes it."""
 
 
 def parse_object(output: bytes) -> dict[str, Any]:
-    """Return the JSON object in an output. Raises UnexpectedAnswerError."""
+    """Return the JSON object that kubectl printed. Raises UnexpectedAnswerError."""
     try:
         if output.count(b"{") + output.count(b"[") > MAX_BRACKETS:
             raise UnexpectedAnswerError(f"{len(output)} bytes with more than {MAX_BRACKETS} brackets")
-        found = json.loads(output)
+        response = json.loads(output)
     except (ValueError, RecursionError) as error:
         raise UnexpectedAnswerError(f"invalid JSON: {excerpt(output)}") from error
-    if not isinstance(found, dict) or _is_deep(found):
+    if not isinstance(response, dict) or _is_deep(response):
         raise UnexpectedAnswerError(f"something that is not a Kubernetes object: {excerpt(output)}")
-    return found
+    return response
 
 
-def require_text(found: Mapping[str, Any], *path: str) -> str:
+def require_text(response: Mapping[str, Any], *path: str) -> str:
     """Return the text at a path. Raises UnexpectedAnswerError."""
-    node: Any = found
+    node: Any = response
     for name in path:
         node = node.get(name) if isinstance(node, dict) else None
     if not isinstance(node, str):
-        raise UnexpectedAnswerError(f"an object without {'.'.join(path)}: {_excerpt_json(found)}")
+        raise UnexpectedAnswerError(f"an object without {'.'.join(path)}: {_excerpt_json(response)}")
     return node
 
 
-def require_object(found: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return an object after a check of its kind and common fields. Raises UnexpectedAnswerError."""
-    require_text(found, "kind")
-    return _require_shape(found)
+def require_object(response: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a response that is an object with a kind and valid common fields. Raises UnexpectedAnswerError."""
+    require_text(response, "kind")
+    return _require_shape(response)
 
 
-def require_list(found: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
-    """Return the objects of a list response. Raises UnexpectedAnswerError."""
-    items = found.get("items")
+def require_list(response: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
+    """Return the objects of a response that is a list. Raises UnexpectedAnswerError."""
+    items = response.get("items")
     if not isinstance(items, list):
-        raise UnexpectedAnswerError(f"something that is not a list of objects: {_excerpt_json(found)}")
+        raise UnexpectedAnswerError(f"something that is not a list of objects: {_excerpt_json(response)}")
     return tuple(map(_require_shape, items))
 
 
-def continue_token(found: Mapping[str, Any]) -> str | None:
+def continue_token(response: Mapping[str, Any]) -> str | None:
     """Return the token that requests the next page of a list; None at its end."""
-    metadata = found.get("metadata")
+    metadata = response.get("metadata")
     token = metadata.get("continue") if isinstance(metadata, dict) else None
     return token if isinstance(token, str) and token else None
 
@@ -132,25 +132,25 @@ def excerpt(output: bytes) -> str:
     )
 
 
-def _excerpt_json(found: Any) -> str:
+def _excerpt_json(value: Any) -> str:
     # A large value is not encoded completely for its first characters.
     encoder = json.JSONEncoder()
     text = ""
-    for part in encoder.iterencode(found):
+    for part in encoder.iterencode(value):
         text += part[: EXCERPT_LENGTH + 1]
         if len(text) > EXCERPT_LENGTH:
             break
     return excerpt(text.encode(errors="replace"))
 
 
-def _require_shape(found: Any) -> Mapping[str, Any]:
-    require_text(found if isinstance(found, dict) else {"": found}, "metadata", "name")
-    for path, is_right in SHAPE:
-        for node in _nodes_at(found, path):
+def _require_shape(value: Any) -> Mapping[str, Any]:
+    require_text(value if isinstance(value, dict) else {"": value}, "metadata", "name")
+    for path, has_type in SHAPE:
+        for node in _nodes_at(value, path):
             # A controller may write null for an empty field, except for the two that are read without a check.
-            if not is_right(node) and (node is not None or path in NEVER_NULL):
+            if not has_type(node) and (node is not None or path in NEVER_NULL):
                 raise UnexpectedAnswerError(f"an object with {'.'.join(path)} {_excerpt_json(node)}")
-    checked: Mapping[str, Any] = found
+    checked: Mapping[str, Any] = value
     return checked
 
 
@@ -162,8 +162,8 @@ def _nodes_at(node: Any, path: tuple[str, ...]) -> Iterator[Any]:
     yield node
 
 
-def _is_deep(found: Any) -> bool:
-    level = [found]
+def _is_deep(value: Any) -> bool:
+    level = [value]
     for _ in range(MAX_DEPTH):
         children = (node.values() if type(node) is dict else node for node in level)
         level = [child for group in children for child in group if type(child) in NESTED]

@@ -1,4 +1,4 @@
-"""The collector's Lease: the collector that is running, and the last commit that one has seen on the branch.
+"""The collector's Lease: which collector is running, and the last commit that a collector has seen on the branch.
 
 It avoids duplicate work. It does not protect git: a push that loses a race is refused there.
 """
@@ -43,17 +43,17 @@ class Lease:
     def acquire(
         self, *, clock: Callable[[], float] = time.time, pause: Callable[[float], None] = time.sleep
     ) -> str | None:
-        """Acquire the lease if it is free or expired, and wait for that; return an error text, or None."""
+        """Wait until the lease is free or expired, and acquire it; return an error text, or None."""
         deadline = clock() + LEASE_SECONDS
         while True:
             try:
-                found = self.kubectl.get(LEASE_KIND, LEASE_NAME, self.namespace)
-                if found is None:
+                lease = self.kubectl.get(LEASE_KIND, LEASE_NAME, self.namespace)
+                if lease is None:
                     return f"the Lease {self.namespace}/{LEASE_NAME} does not exist"
-                if _is_held(found, clock()) and clock() < deadline:
+                if _is_held(lease, clock()) and clock() < deadline:
                     pause(PAUSE_SECONDS)
                     continue
-                self.held = self.kubectl.replace(_changed(found, self._spec(clock())))
+                self.held = self.kubectl.replace(_changed(lease, self._spec(clock())))
             except ClusterError as error:
                 if error.reason != "Conflict" or clock() >= deadline:
                     return str(error)
@@ -93,8 +93,8 @@ def _changed(
     return {**lease, "metadata": metadata, "spec": spec}
 
 
-def _is_held(found: Manifest, now: float) -> bool:
-    spec = found.get("spec") or {}
+def _is_held(lease: Manifest, now: float) -> bool:
+    spec = lease.get("spec") or {}
     renewed = api_objects.time_at(spec, "renewTime")
-    # Also a holder whose clock is ahead has the lease for its duration only.
+    # `abs`, so that a holder whose clock is ahead does not keep the lease beyond its duration.
     return bool(spec.get("holderIdentity")) and renewed is not None and abs(now - renewed) < LEASE_SECONDS

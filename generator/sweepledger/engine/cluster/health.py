@@ -21,14 +21,14 @@ REPORTING: Mapping[str, tuple[str | None, tuple[str, ...]]] = {
     "Kustomization": ("Ready", ()),
     "Receiver": ("Ready", ()),
 }
-"""Kinds of controllers → the condition that must be True, and the conditions that must not be."""
+"""Kind of a controller's object → the condition that must be True, and those that must not be True."""
 
 COMPARED_FIELDS = ("spec", "rules", "roleRef", "subjects", "data", "automountServiceAccountToken")
 """Fields that are compared; the cluster manages all others."""
 
 
 class HealthStatus(StrEnum):
-    """The result of one check of the cluster."""
+    """The result of one check."""
 
     OK = "ok"
     MISSING = "missing"
@@ -45,7 +45,7 @@ class HealthFinding:
     """tools, repository, cluster, controller or storage."""
     what: str
     state: HealthStatus
-    says: str = ""
+    details: str = ""
     hint: str | None = None
 
     @property
@@ -59,60 +59,60 @@ class HealthFinding:
             "part": self.part,
             "what": self.what,
             "state": str(self.state),
-            "says": self.says,
+            "says": self.details,
             "hint": self.hint,
         }
 
 
-def check_object(wanted: Manifest, found: Manifest | None, *, nodes: int, apply: str) -> HealthFinding:
+def check_object(desired: Manifest, observed: Manifest | None, *, nodes: int, apply: str) -> HealthFinding:
     """Compare an object with the platform's files; `nodes` is the size of the largest pool, `apply` the hint."""
-    part = _part(wanted)
-    what = object_title(wanted)
-    if found is None:
+    part = _part(desired)
+    what = object_title(desired)
+    if observed is None:
         return HealthFinding(part, what, HealthStatus.MISSING, "the cluster does not have it", apply)
-    different = next(_differences(wanted, found), None)
-    if different is not None:
-        return HealthFinding(part, what, HealthStatus.WRONG, different, apply)
-    return _by_kind(found, part, nodes=nodes)
+    difference = next(_differences(desired, observed), None)
+    if difference is not None:
+        return HealthFinding(part, what, HealthStatus.WRONG, difference, apply)
+    return _by_kind(observed, part, nodes=nodes)
 
 
-def _by_kind(found: Manifest, part: str, *, nodes: int) -> HealthFinding:
-    what = object_title(found)
-    match str(found["kind"]):
+def _by_kind(manifest: Manifest, part: str, *, nodes: int) -> HealthFinding:
+    what = object_title(manifest)
+    match str(manifest["kind"]):
         case "Namespace":
-            return _check_namespace(found)
+            return _check_namespace(manifest)
         case "PersistentVolumeClaim":
-            return check_claim(found, nodes=nodes)
-        case "PersistentVolume" if "nfs" in found.get("spec", {}):
-            says = "NFS with root_squash is not supported, and cannot be detected from outside"
+            return check_claim(manifest, nodes=nodes)
+        case "PersistentVolume" if "nfs" in manifest.get("spec", {}):
+            details = "NFS with root_squash is not supported, and cannot be detected from outside"
             hint = "`sweep doctor --prove` writes as a trial would"
-            return HealthFinding(part, what, HealthStatus.NOT_CHECKED, says, hint)
-        case "CronJob" if found.get("spec", {}).get("suspend"):
+            return HealthFinding(part, what, HealthStatus.NOT_CHECKED, details, hint)
+        case "CronJob" if manifest.get("spec", {}).get("suspend"):
             return HealthFinding(
                 part, what, HealthStatus.WRONG, "it is suspended", "set its spec.suspend to false"
             )
         case kind if kind in REPORTING and part == "controller":
-            return _check_conditions(found, part)
+            return _check_conditions(manifest, part)
     return HealthFinding(part, what, HealthStatus.OK)
 
 
-def check_claim(found: Manifest, *, nodes: int) -> HealthFinding:
+def check_claim(claim: Manifest, *, nodes: int) -> HealthFinding:
     """Check that a claim is bound, and that all nodes of its pods can mount it."""
-    what = object_title(found)
-    phase = (found.get("status") or {}).get("phase")
-    modes = frozenset(found.get("spec", {}).get("accessModes") or ())
+    what = object_title(claim)
+    phase = (claim.get("status") or {}).get("phase")
+    modes = frozenset(claim.get("spec", {}).get("accessModes") or ())
     if nodes > 1 and not modes & SHARED_ACCESS_MODES:
-        says = f"its access modes are {sorted(modes)}, but a pool has {nodes} nodes, of which only one can mount it"
+        details = f"its access modes are {sorted(modes)}, but a pool has {nodes} nodes, of which only one can mount it"
         return HealthFinding(
-            "storage", what, HealthStatus.WRONG, says, "use a storage class with ReadWriteMany"
+            "storage", what, HealthStatus.WRONG, details, "use a storage class with ReadWriteMany"
         )
     if phase != "Bound":
-        says = f"its phase is {phase!r}, not 'Bound'"
+        details = f"its phase is {phase!r}, not 'Bound'"
         return HealthFinding(
             "storage",
             what,
             HealthStatus.WRONG,
-            says,
+            details,
             "run `kubectl describe` on it: no volume fits the claim yet",
         )
     return HealthFinding("storage", what, HealthStatus.OK, ", ".join(sorted(modes)))
@@ -132,38 +132,38 @@ def _part(manifest: Manifest) -> str:
     return "storage" if str(manifest["kind"]).startswith("PersistentVolume") else "cluster"
 
 
-def _check_namespace(found: Manifest) -> HealthFinding:
-    level = found["metadata"].get("labels", {}).get(ENFORCE)
+def _check_namespace(namespace: Manifest) -> HealthFinding:
+    level = namespace["metadata"].get("labels", {}).get(ENFORCE)
     if level != RESTRICTED:
-        says = f"{ENFORCE} is {level!r}, not {RESTRICTED!r}"
+        details = f"{ENFORCE} is {level!r}, not {RESTRICTED!r}"
         hint = "set the label, because trials are untrusted code"
-        return HealthFinding("cluster", object_title(found), HealthStatus.WRONG, says, hint)
-    return HealthFinding("cluster", object_title(found), HealthStatus.OK, f"{RESTRICTED} enforced")
+        return HealthFinding("cluster", object_title(namespace), HealthStatus.WRONG, details, hint)
+    return HealthFinding("cluster", object_title(namespace), HealthStatus.OK, f"{RESTRICTED} enforced")
 
 
-def _check_conditions(found: Manifest, part: str) -> HealthFinding:
+def _check_conditions(manifest: Manifest, part: str) -> HealthFinding:
     """Check the conditions that a controller reports on its object."""
-    if found["kind"] == "Application":
-        return _check_application(found, part)
-    good, bad = REPORTING[str(found["kind"])]
-    what = object_title(found)
+    if manifest["kind"] == "Application":
+        return _check_application(manifest, part)
+    good, bad = REPORTING[str(manifest["kind"])]
+    what = object_title(manifest)
     for name in bad:
-        if has_condition(found, name):
+        if has_condition(manifest, name):
             return HealthFinding(
-                part, what, HealthStatus.WRONG, _message(found, name), "fix the reported error"
+                part, what, HealthStatus.WRONG, _message(manifest, name), "fix the reported error"
             )
-    if good is None or has_condition(found, good):
+    if good is None or has_condition(manifest, good):
         return HealthFinding(part, what, HealthStatus.OK)
-    if not condition(found, good):
+    if not condition(manifest, good):
         return HealthFinding(
             part, what, HealthStatus.WRONG, "no controller has processed it", "install the controller"
         )
-    return HealthFinding(part, what, HealthStatus.WRONG, _message(found, good), "fix the reported error")
+    return HealthFinding(part, what, HealthStatus.WRONG, _message(manifest, good), "fix the reported error")
 
 
-def _check_application(found: Manifest, part: str) -> HealthFinding:
+def _check_application(application: Manifest, part: str) -> HealthFinding:
     """Check an Application, whose conditions are only errors."""
-    status, what = found.get("status") or {}, object_title(found)
+    status, what = application.get("status") or {}, object_title(application)
     synced = (status.get("sync") or {}).get("status")
     if synced == "Synced":
         return HealthFinding(part, what, HealthStatus.OK)
@@ -177,35 +177,35 @@ def _check_application(found: Manifest, part: str) -> HealthFinding:
     )
 
 
-def _message(found: Manifest, name: str) -> str:
-    return f"{name}: {condition(found, name).get('message', '')}"
+def _message(manifest: Manifest, name: str) -> str:
+    return f"{name}: {condition(manifest, name).get('message', '')}"
 
 
-def _differences(wanted: Manifest, found: Manifest) -> Iterator[str]:
+def _differences(desired: Manifest, observed: Manifest) -> Iterator[str]:
     for name in COMPARED_FIELDS:
-        if name in wanted:
-            yield from _compare(wanted[name], found.get(name), name)
-    labels = {name: value for name, value in wanted["metadata"].get("labels", {}).items() if name == ENFORCE}
-    yield from _compare(labels, found["metadata"].get("labels", {}), "metadata.labels")
+        if name in desired:
+            yield from _compare(desired[name], observed.get(name), name)
+    labels = {name: value for name, value in desired["metadata"].get("labels", {}).items() if name == ENFORCE}
+    yield from _compare(labels, observed["metadata"].get("labels", {}), "metadata.labels")
 
 
-def _compare(wanted: Any, found: Any, path: str) -> Iterator[str]:
+def _compare(desired: Any, observed: Any, path: str) -> Iterator[str]:
     """Yield the differences; fields that the cluster added are ignored."""
-    if isinstance(wanted, Mapping) and isinstance(found, Mapping):
-        for name, value in wanted.items():
-            yield from _compare(value, found.get(name), f"{path}.{name}")
-    elif isinstance(wanted, list) and isinstance(found, list) and len(wanted) == len(found):
-        for number, (wanted_item, found_item) in enumerate(zip(wanted, found, strict=True)):
-            yield from _compare(wanted_item, found_item, f"{path}[{number}]")
-    elif not _is_same(wanted, found):
-        yield f"{path} must be {wanted!r}, the cluster has {found!r}"
+    if isinstance(desired, Mapping) and isinstance(observed, Mapping):
+        for name, value in desired.items():
+            yield from _compare(value, observed.get(name), f"{path}.{name}")
+    elif isinstance(desired, list) and isinstance(observed, list) and len(desired) == len(observed):
+        for number, (desired_item, observed_item) in enumerate(zip(desired, observed, strict=True)):
+            yield from _compare(desired_item, observed_item, f"{path}[{number}]")
+    elif not _is_same(desired, observed):
+        yield f"{path} must be {desired!r}, the cluster has {observed!r}"
 
 
-def _is_same(wanted: Any, found: Any) -> bool:
+def _is_same(desired: Any, observed: Any) -> bool:
     """Compare values: the server omits empty ones, and normalizes quantities."""
-    if wanted == found or (found is None and wanted in ({}, [], "", None, False, 0)):
+    if desired == observed or (observed is None and desired in ({}, [], "", None, False, 0)):
         return True
     try:
-        return quantities.parse_quantity(wanted) == quantities.parse_quantity(found)
+        return quantities.parse_quantity(desired) == quantities.parse_quantity(observed)
     except (ValueError, ArithmeticError, TypeError):
         return False

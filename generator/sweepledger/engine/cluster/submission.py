@@ -29,26 +29,26 @@ def project_queue(namespace: str) -> str:
 
 def prepare_manifest(manifest: Manifest, *, ttl: int, queue: str) -> dict[str, Any]:
     """Return a rendered object adapted to the cluster; objects that others refer to are unchanged."""
-    made = copy.deepcopy(dict(manifest))
-    if made["kind"] in KEPT_NAME_KINDS:
-        return made
-    metadata = made["metadata"]
+    adapted = copy.deepcopy(dict(manifest))
+    if adapted["kind"] in KEPT_NAME_KINDS:
+        return adapted
+    metadata = adapted["metadata"]
     metadata["generateName"] = f"{metadata.pop('name')}-"
     metadata["labels"] = {**metadata.get("labels", {})}
     metadata["labels"].setdefault(QUEUE_LABEL, queue)
-    kind = WORKLOAD_KINDS_BY_NAME[made["kind"]]
+    kind = WORKLOAD_KINDS_BY_NAME[adapted["kind"]]
     if kind.has_ttl:
-        parent = made
+        parent = adapted
         for key in kind.policy:
             parent = parent.setdefault(key, {})
         parent[TTL_FIELD] = ttl
-    for container in _containers(made["spec"]):
+    for container in _containers(adapted["spec"]):
         _set_resources(container)
-    return made
+    return adapted
 
 
 def trial_of(manifest: Manifest) -> str | None:
-    """Return the trial that an object runs; None if it runs all trials of its batch."""
+    """Return the id of the trial that an object runs; None if it runs all trials of its batch."""
     trial = manifest["metadata"].get("labels", {}).get(TRIAL_LABEL)
     return None if trial is None else str(trial)
 

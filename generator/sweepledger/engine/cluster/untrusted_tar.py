@@ -39,9 +39,9 @@ class ArchiveError(Exception):
 def unpack(source: ByteSource, into: Path) -> int:
     """Unpack the records and outputs of an archive into a new folder; return their number.
 
-    A link, a device, another name or a larger file is passed over: a trial owns its folder and can put
-    anything there. What no trial can bring about (a file twice, a sparse one, a cut) raises ArchiveError,
-    and nothing is kept.
+    Links, devices, larger files and files with other names are skipped, because a trial can write anything to
+    its folder. Raises ArchiveError for what no trial can cause: a repeated file, a sparse file, a truncated
+    archive. The caller then discards the folder.
     """
     count = 0
     while (member := _next(source)) is not None:
@@ -61,7 +61,7 @@ def unpack(source: ByteSource, into: Path) -> int:
 
 
 def _next(source: ByteSource) -> tarfile.TarInfo | None:
-    """Read a header; None at the end mark."""
+    """Return the next header; None at the end mark."""
     block = _exactly(source, BLOCK)
     if not any(block):
         return None

@@ -48,7 +48,7 @@ def read_attempts(folder: Path, expected: ExpectedRecord, codes: Mapping[str, in
 
 
 def find_record(folder: Path, expected: ExpectedRecord, uid: str) -> Record | None:
-    """Return the record of a pod; None if it has no valid one."""
+    """Return the record of a pod; None if it has no valid record."""
     return _read_record(folder / f"{uid}.json", expected, uid)
 
 
@@ -68,7 +68,7 @@ def _read_record(path: Path, expected: ExpectedRecord, uid: str) -> Record | Non
 def write_substitute(
     folder: Path, expected: ExpectedRecord, ending: Termination, *, termination_log: Path
 ) -> Record:
-    """Write the record that a pod could not write: from its termination log, else from what the engine observed."""
+    """Write and return the record that a pod could not write: its termination log, else what the engine observed."""
     record = _read_record(termination_log, expected, ending.uid) or termination.substitute_record(
         expected, ending
     )

@@ -1,4 +1,4 @@
-"""The controller's loop and the node's, on one machine: observe, decide (`reconcile`), act.
+"""The loop of controller and node on one machine: observe, decide (`reconcile`), act.
 
 The state of a trial is read from its records, at the start and again before a pod is started, because an
 earlier engine may have been killed at any time.
@@ -148,9 +148,10 @@ class LocalEngine:
     def step(
         self, desired: Sequence[DesiredBatch], *, untouched: Collection[str] = ()
     ) -> tuple[EngineEvent, ...]:
-        """Do everything that is possible now without waiting. Jobs of `untouched` batches are not changed.
+        """Do everything that is possible now without waiting, and return the events.
 
-        Raises StorageError and RepositoryError; it is safe to call it again, also in a new engine.
+        Jobs of `untouched` batches are not changed. Raises StorageError and RepositoryError; it is safe to
+        call it again, also in a new engine.
         """
         if self._without_gpu:
             desired = [replace(item, batch=machine.without_gpus(item.batch)) for item in desired]

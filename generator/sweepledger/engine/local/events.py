@@ -55,7 +55,7 @@ class PodEnded:
     output: str
     """The end of its stderr if it failed."""
     attempts: int | None = None
-    """Number of attempts that its trial may have, if another one follows; None if this is the last."""
+    """Number of attempts that its trial may have, if another attempt follows; None if this is the last."""
 
 
 @dataclass(frozen=True, slots=True)

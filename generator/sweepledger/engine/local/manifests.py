@@ -70,7 +70,7 @@ class ManifestNode:
         return self._data.get(key)
 
     def text(self, key: str, default: str = "") -> str:
-        """Return a text; the default if it is absent."""
+        """Return the text of a key; the default if it is absent."""
         value = self.take(key)
         if value is None or isinstance(value, str):
             return default if value is None else value
@@ -78,7 +78,7 @@ class ManifestNode:
         return default
 
     def count(self, key: str) -> int | None:
-        """Return a whole number that is not negative; None if it is absent."""
+        """Return the whole number of a key, which must not be negative; None if it is absent."""
         value = self.take(key)
         if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 0):
             return value
@@ -86,7 +86,7 @@ class ManifestNode:
         return None
 
     def texts(self, key: str) -> tuple[str, ...]:
-        """Return a list of texts."""
+        """Return the list of texts of a key; empty if it is absent."""
         value = self.take(key)
         if value is None:
             return ()
@@ -96,7 +96,7 @@ class ManifestNode:
         return ()
 
     def table(self, key: str) -> dict[str, str]:
-        """Return a mapping of text to text."""
+        """Return the mapping of text to text of a key; empty if it is absent."""
         value = self.take(key)
         if value is None:
             return {}
@@ -106,13 +106,13 @@ class ManifestNode:
         return {}
 
     def child(self, key: str) -> "ManifestNode":
-        """Return a mapping in this one; empty if it is absent."""
+        """Return the mapping of a key; empty if it is absent."""
         return ManifestNode(
             self.take(key), f"{self.path}.{key}" if self.path else key, self._file, self._problems
         )
 
     def children(self, key: str) -> Iterator["ManifestNode"]:
-        """Yield the mappings of a list."""
+        """Yield the mappings in the list of a key."""
         value = self.take(key)
         if value is not None and not isinstance(value, list | tuple):
             self.refuse(key, f"must be a list, got {value!r}")
@@ -156,7 +156,7 @@ DEFAULT_GRACE = 30.0
 
 
 def parse_pod(template: ManifestNode) -> PodSpec:
-    """Parse a pod template, adding problems."""
+    """Return the pod of a template; problems are added to the node."""
     metadata = template.child("metadata")
     labels, annotations = metadata.table("labels"), metadata.table("annotations")
     metadata.meaningless("creationTimestamp")
@@ -193,7 +193,7 @@ def parse_pod(template: ManifestNode) -> PodSpec:
 
 def _container(container: ManifestNode, volumes: Mapping[str, PodVolume]) -> PodSpec:
     container.text("name")
-    # No image is used, which records state; the launcher finds its termination log by a variable.
+    # No image is used, which records show; a variable tells the launcher where its termination log is.
     container.meaningless("image", "imagePullPolicy", "securityContext")
     container.meaningless("terminationMessagePath", "terminationMessagePolicy")
     command, arguments = container.texts("command"), container.texts("args")
@@ -361,7 +361,7 @@ DEFAULT_RETRIES = 6
 def parse_batch(
     name: str, manifests: Sequence[Mapping[str, Any]], *, file: str | None = None
 ) -> BatchSpec | tuple[Problem, ...]:
-    """Parse the manifests of a batch; return all problems if there are any."""
+    """Return the parsed manifests of a batch, or all problems if there are any."""
     problems: list[Problem] = []
     nodes = [_manifest_node(manifest, file or f"overlays/active/{name}", problems) for manifest in manifests]
     config_maps = dict(_config_map(node) for node in nodes if node.take("kind") == "ConfigMap")
@@ -384,7 +384,7 @@ def parse_batch(
 
 
 def _without_repeats(problems: Iterable[Problem]) -> Iterator[Problem]:
-    """Keep only the first of equal problems of different Jobs."""
+    """Yield the problems; of equal problems in different Jobs, only the first."""
     seen: set[tuple[str, str]] = set()
     for problem in sorted(problems):
         key = (problem.path.partition(".")[2], problem.message)
@@ -527,7 +527,7 @@ def _rules(policy: ManifestNode) -> tuple[ExitCodeRule, ...]:
 
 
 def _disruption(node: ManifestNode, action: str) -> None:
-    """Accept only that a disruption does not count: a pod that is killed with its engine never counts."""
+    """Accept only Ignore for disruptions: a pod that is killed with its engine never counts as a failure."""
     for condition in node.children("onPodConditions"):
         condition.only("type", "DisruptionTarget")
         condition.only("status", "True")

@@ -21,7 +21,7 @@ from sweepledger.engine.local.environment import POD_UID_VARIABLE
 from sweepledger.errors import RepositoryError
 
 KILL_SECONDS = 10.0
-"""Time for killed processes to end; one that hangs in the kernel may never do so."""
+"""Time for killed processes to end; a process that hangs in the kernel may never end."""
 CLOSE_SECONDS = 15.0
 """Longer than a supervisor needs to kill its pod."""
 
@@ -45,7 +45,7 @@ def find_pod_processes(uids: Collection[str]) -> tuple[int, ...]:
 def kill_pod_processes(uids: Collection[str]) -> int:
     """Kill every process of these pods and wait until none is left; return their number.
 
-    Raises RepositoryError if one does not end: a trial must not run twice at the same time.
+    Raises RepositoryError if a process does not end: a trial must not run twice at the same time.
     """
     killed = process_tree.kill_until_none(lambda: find_pod_processes(uids), seconds=KILL_SECONDS, pause=0.01)
     if left := find_pod_processes(uids):
@@ -103,7 +103,7 @@ class PodExit:
 
 
 class Node:
-    """The running pods."""
+    """Starts, stops and waits for the running pods."""
 
     def __init__(self) -> None:
         self._supervisors: dict[str, subprocess.Popen[bytes]] = {}

@@ -27,7 +27,7 @@ POLL_SECONDS = 0.25
 SCRATCH_SECONDS = 5.0
 """Longer, because walking a folder costs more than reading /proc."""
 KILL_SECONDS = 10.0
-"""Time for killed processes to end; one that hangs in the kernel may never do so."""
+"""Time for killed processes to end; a process that hangs in the kernel may never end."""
 STDERR_BYTES = 1 << 20
 """The pod's own stderr is truncated beyond this size; the launcher keeps the trial's output."""
 
@@ -48,7 +48,7 @@ def prctl(option: int, value: int) -> bool:
 
 
 def exceeds_memory(limit: int) -> bool:
-    """Return whether the pod uses more memory than its limit: by the quick measure, then by the fair one."""
+    """Return whether the pod uses more memory than its limit: by a quick measure, then by an exact one."""
     pids = list(process_tree.descendants(os.getpid()))
     return all(
         sum(map(measure, pids)) > limit
@@ -171,7 +171,7 @@ class PodSupervisor:
                 os.truncate(self.instructions["stderr"], 0)
 
     def run(self, wakeup: int) -> Report:
-        """Run the pod until its last process has ended."""
+        """Run the pod until its last process has ended, and return the report."""
         try:
             self.start()
         except (OSError, subprocess.SubprocessError) as error:
@@ -200,7 +200,7 @@ def read_instructions() -> dict[str, Any] | None:
 
 
 def signal_pipe() -> int:
-    """Return a pipe that signals write to. They get handlers, because ignored signals stay ignored in the trial."""
+    """Return a pipe that signals write to. Signals get handlers, because the trial would inherit ignored ones."""
     reader, writer = os.pipe()
     os.set_blocking(reader, False)
     os.set_blocking(writer, False)
@@ -212,7 +212,7 @@ def signal_pipe() -> int:
 
 
 def main() -> int:
-    """Run one pod and report how it ended."""
+    """Run one pod, report how it ended, and return the exit code."""
     instructions = read_instructions()
     if instructions is None:
         return 1

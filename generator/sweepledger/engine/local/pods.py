@@ -1,4 +1,4 @@
-"""A pod of the local engine: its devices, the process that it is started as, and what its end means."""
+"""A pod of the local engine: its devices, its process, and the event and record of its end."""
 
 import socket
 import sys
