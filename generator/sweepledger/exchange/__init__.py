@@ -1,1 +1,1 @@
-"""Other tools' files: one module or package per format; `read` makes a spec of one, `write` makes one."""
+"""Other tools' files: one module or package per format, in which `read` imports a file and `write` exports one."""

@@ -22,7 +22,7 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """A spec made from another tool's file, not yet validated."""
+    """A spec for another tool's file, not yet validated."""
 
     spec: dict[str, Any]
     """Plain data with the keys of a spec, in the order to be written."""

@@ -19,7 +19,7 @@ from sweepledger.structs.combinations import MAX_TRIALS
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import Value, canonical
 
-# Possessive throughout: a cell is read in one way or none, so no file takes more than linear time.
+# Possessive quantifiers throughout: a cell matches in at most one way, so that every file takes linear time.
 CELL = re.compile(
     r'[ \t]*+(?:"(?P<quoted>[^"]*+(?:""[^"]*+)*+)"[ \t]*+|(?P<bare>[^",\r\n]*+))(?P<end>,|\r?\n|\r|\Z)'
 )
@@ -74,18 +74,18 @@ def _lines(text: str) -> Iterator[tuple[int, list[Cell]]]:
     position, number, cells = 0, 1, []
     first = number
     while position < len(text):
-        found = CELL.match(text, position)
-        if found is None:
+        match = CELL.match(text, position)
+        if match is None:
             raise ForeignError(
                 "a quote is in the wrong position", line=number, hint='a quote within quotes is written ""'
             )
-        quoted = found["quoted"]
-        cells.append((found["bare"].strip(), False) if quoted is None else (quoted.replace('""', '"'), True))
+        quoted = match["quoted"]
+        cells.append((match["bare"].strip(), False) if quoted is None else (quoted.replace('""', '"'), True))
         if len(cells) > MAX_COLUMNS:
             raise ForeignError(f"must have at most {MAX_COLUMNS} columns, got more", line=number)
-        number += found[0].count("\n")
-        position = found.end()
-        if found["end"] != ",":
+        number += match[0].count("\n")
+        position = match.end()
+        if match["end"] != ",":
             if cells != [("", False)]:
                 yield first, cells
             cells, first = [], number
@@ -142,10 +142,10 @@ class _Reading:
         key = (column, cell)
         if key in self.known:
             return self.known[key]
-        found = self._text(column, cell[0]) if cell[1] else self._bare(column, cell[0])
+        value = self._text(column, cell[0]) if cell[1] else self._bare(column, cell[0])
         if len(self.known) < MAX_CACHED_CELLS:
-            self.known[key] = found
-        return found
+            self.known[key] = value
+        return value
 
     def _text(self, column: str, text: str) -> str:
         if text and isinstance(resolve_scalar(text), int | float):
@@ -154,11 +154,11 @@ class _Reading:
         return text
 
     def _bare(self, column: str, text: str) -> Value:
-        found = resolve_scalar(text)
-        if not isinstance(found, Refusal):
-            return found
-        why = f"read as text, because it {found.message}"
-        self.losses.setdefault((column, found.code), Loss(f"{column}: {text[:40]}", why))
+        value = resolve_scalar(text)
+        if not isinstance(value, Refusal):
+            return value
+        why = f"read as text, because it {value.message}"
+        self.losses.setdefault((column, value.code), Loss(f"{column}: {text[:40]}", why))
         return text
 
 

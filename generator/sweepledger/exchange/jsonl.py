@@ -25,11 +25,11 @@ def read(content: bytes, *, name: str) -> Imported:
     if len(content) > MAX_FILE_BYTES or content.count(b"\n") > MAX_TRIALS:
         raise ForeignError(f"must have at most {MAX_FILE_BYTES} bytes and {MAX_TRIALS} lines, got more")
     lines = enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1)
-    found = [_row(line, number) for number, line in lines if line.strip()]
-    if not found:
+    rows = [_row(line, number) for number, line in lines if line.strip()]
+    if not rows:
         raise ForeignError("must contain at least one object, got none")
-    kept, repeated = configuration_list.distinct_configurations(values for values, _ in found)
-    nested = any(is_nested for _, is_nested in found)
+    kept, repeated = configuration_list.distinct_configurations(values for values, _ in rows)
+    nested = any(is_nested for _, is_nested in rows)
     return Imported(
         configuration_list.spec_frame(
             name, "list", assignments=configuration_list.inline_configurations(kept)
@@ -48,7 +48,7 @@ def _object(line: bytes, number: int) -> dict[str, Any]:
     if len(line) > MAX_LINE_BYTES:
         raise ForeignError(f"must have at most {MAX_LINE_BYTES} bytes a line, got {len(line)}", line=number)
     try:
-        found = _DECODER.decode(line.decode())
+        value = _DECODER.decode(line.decode())
     except UnicodeDecodeError as error:
         raise ForeignError("must be UTF-8", line=number) from error
     except RecursionError as error:
@@ -57,18 +57,18 @@ def _object(line: bytes, number: int) -> dict[str, Any]:
         raise ForeignError(f"must be a JSON object: {error.msg.lower()}", line=number) from error
     except ValueError as error:
         raise ForeignError(str(error), line=number) from error
-    if not isinstance(found, dict):
-        raise ForeignError(f"must be a JSON object, got {found!r}"[:200], line=number)
-    return found
+    if not isinstance(value, dict):
+        raise ForeignError(f"must be a JSON object, got {value!r}"[:200], line=number)
+    return value
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) < len(pairs):
+    mapping = dict(pairs)
+    if len(mapping) < len(pairs):
         counts = Counter(name for name, _ in pairs)
         repeated = next(name for name, times in counts.items() if times > 1)
         raise ValueError(f"must not repeat the key {repeated!r}")
-    return made
+    return mapping
 
 
 def _finite(text: str) -> float:
@@ -86,7 +86,7 @@ def _row(line: bytes, number: int) -> tuple[dict[str, Value], bool]:
     item = _object(line, number)
     try:
         flat = _flat(item)
-    except RecursionError as error:  # some Pythons decode deeper than they can walk
+    except RecursionError as error:  # some versions of Python decode more levels than they can traverse
         raise ForeignError("nests too deep", line=number) from error
     nested = any(isinstance(value, dict) for value in item.values())
     return configuration_list.checked_configuration(flat, f"line {number}"), nested

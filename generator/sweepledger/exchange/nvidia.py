@@ -85,13 +85,13 @@ def _order(axes: Mapping[str, list[Value]], rows: Rows) -> Loss:
 
 
 def _exponents(rows: Rows) -> tuple[Loss, ...]:
-    found = dict(pair for pair in configuration_list.text_values(rows) if EXPONENT.fullmatch(pair[1]))
+    texts = dict(pair for pair in configuration_list.text_values(rows) if EXPONENT.fullmatch(pair[1]))
     return tuple(
         Loss(
             f"{name}: {text}",
             "text, because PyYAML reads it as text for the example's scripts; a number needs a decimal point: 1.0e-3",
         )
-        for name, text in found.items()
+        for name, text in texts.items()
     )
 
 

@@ -11,7 +11,7 @@ from sweepledger.exchange.conversion import Loss
 from sweepledger.structs.metric import MAX_METRIC_NAME_LENGTH, METRIC_NAME
 
 PLACEHOLDER_METRIC = "objective"
-"""Metric of an imported spec whose file names none."""
+"""Metric of an imported spec whose file names no metric."""
 
 
 def metric_name(text: str) -> str:
@@ -37,7 +37,7 @@ class ScriptLocation:
     losses: tuple[Loss, ...]
 
     def as_spec(self) -> dict[str, Any]:
-        """Return the keys of a spec for it."""
+        """Return the keys of a spec for the script."""
         return {"program": self.program, "run": {"code": {"path": self.folder}}}
 
 
@@ -66,7 +66,7 @@ def find_script(command: Sequence[str]) -> int | None:
 
 
 def space_size(parameters: Mapping[str, Any]) -> int | None:
-    """Count the combinations of a space; None if a parameter has infinitely many values."""
+    """Return the number of combinations of a space; None if a parameter has infinitely many values."""
     sizes = [_value_count(keys) for keys in parameters.values()]
     return None if None in sizes else math.prod(size for size in sizes if size is not None)
 

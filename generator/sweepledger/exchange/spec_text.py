@@ -30,7 +30,7 @@ PLAIN = re.compile(r"[A-Za-z0-9_./](?:[A-Za-z0-9_./+*@%~ -]*[A-Za-z0-9_./+*@%~-]
 def spec_text(imported: Imported, source: str) -> str:
     """Return the spec as YAML; `source` describes its origin, such as `the W&B file sweep.yaml`.
 
-    Raises ForeignError for a number that no file can hold.
+    Raises ForeignError for a number that cannot be written.
     """
     header = [f"Imported from {source}."]
     if imported.losses:
@@ -117,5 +117,5 @@ def _flow(value: Any) -> str:
 def _text(text: str) -> str:
     if PLAIN.fullmatch(text) and resolve_scalar(text) == text:
         return text
-    # Escapes of JSON are escapes of YAML; what nobody could see is shown, and our reader refuses it.
+    # YAML reads JSON's escapes. Invisible characters are escaped to show them; the spec reader refuses them.
     return json.dumps(text, ensure_ascii=characters.INVISIBLE.search(text) is not None)

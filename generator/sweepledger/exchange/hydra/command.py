@@ -59,7 +59,7 @@ def command_overrides(command: Sequence[str]) -> CommandOverrides:
 
 
 def _literal(command: Sequence[str]) -> Iterator[tuple[str, str | None]]:
-    """Yield the app's constant overrides; the value is None if a key is deleted with any value."""
+    """Yield the app's constant overrides as key and value; None for a key that is deleted with any value."""
     program = find_script(command)
     for part in command if program is None else command[program + 1 :]:
         if "${" in part or part.startswith(("-", "~/", "hydra.", "hydra/")):
@@ -67,5 +67,5 @@ def _literal(command: Sequence[str]) -> Iterator[tuple[str, str | None]]:
         try:
             override = split_override(part)
         except ForeignError:
-            continue  # the interpreter, the program: no override
+            continue  # the interpreter or the program
         yield override.key, override.text if "=" in part else None

@@ -110,12 +110,12 @@ def parse_value(text: str) -> Any:
 
 @cache
 def load_parser() -> "OverrideParser":
-    """Return the one parser of this process. Raises ToolError if hydra-core is missing."""
+    """Return the parser, which is created once per process. Raises ToolError if hydra-core is missing."""
     return OverrideParser()
 
 
 class OverrideParser:
-    """hydra-core's parser of overrides, except that it shuffles no lists: equal files give equal specs."""
+    """hydra-core's parser of overrides, which does not shuffle lists here, so that equal files give equal specs."""
 
     def __init__(self) -> None:
         try:

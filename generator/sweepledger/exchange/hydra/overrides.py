@@ -48,7 +48,7 @@ def split_override(written: str) -> Override:
 
 
 def override_parameter(override: Override, *, has_ends: bool = False) -> SweptParameter:
-    """Return the parameter of an override: its sweep, or its one value."""
+    """Return the parameter of an override: its sweep, or its single value."""
     try:
         swept = parse_value(override.text.lstrip(" \t"))
     except ForeignError as error:
@@ -61,8 +61,8 @@ def override_parameter(override: Override, *, has_ends: bool = False) -> SweptPa
             return _interval(override, swept)
         case Range():
             numbers = swept.values_to_end() if has_ends else swept.values()
-            made = _choice(override, list(numbers), is_shuffled=swept.is_shuffled)
-            return SweptParameter(_abridged(numbers, made.keys), made.losses)
+            parameter = _choice(override, list(numbers), is_shuffled=swept.is_shuffled)
+            return SweptParameter(_abridged(numbers, parameter.keys), parameter.losses)
         case Choices(values):
             return _choice(override, list(values), is_shuffled=swept.is_shuffled)
         case _:
@@ -106,7 +106,7 @@ def _abridged(numbers: tuple[int | float, ...], keys: dict[str, Any] | None) -> 
 
 
 def _argument(given: Any, key: str, losses: list[Loss]) -> Value:
-    """Return the value of a spec that Hydra reads from the command line as the same value."""
+    """Return a value for a spec that Hydra reads from the command line as the given value."""
     if given is None:
         losses.append(Loss(f"{key}: null", "written as the text null, which Hydra reads as null"))
         return "null"
@@ -141,8 +141,8 @@ def as_texts(keys: dict[str, Any]) -> dict[str, Any]:
     return keys
 
 
-def _bare(each: Any) -> str:
-    return each if isinstance(each, str) else hydra_text(each)
+def _bare(value: Any) -> str:
+    return value if isinstance(value, str) else hydra_text(value)
 
 
 def as_argument(text: str) -> str:

@@ -39,19 +39,19 @@ def read(content: bytes, *, name: str) -> Imported:
             hint="sweeps of the command line are in multirun.yaml",
         )
     config: dict[str, Any] = hydra["sweeper"] if isinstance(hydra.get("sweeper"), dict) else {}
-    who = find_sweeper(data, config)
-    found = _SweptOverrides()
+    sweeper = find_sweeper(data, config)
+    swept = _SweptOverrides()
     for written in _overrides(hydra, config):
-        _take(written, found, has_ends=who.has_ends)
-    if not found.parameters:
+        _add_override(written, swept, has_ends=sweeper.has_ends)
+    if not swept.parameters:
         raise ForeignError("must sweep over something in hydra.sweeper.params, got nothing")
-    if hydra_command.are_renamed(found.keys):
-        found.parameters = {key: as_texts(keys) for key, keys in found.parameters.items()}
-    searched = method_keys(who, space_size(found.parameters), found.losses)
-    spec = {"name": name} | searched | {"metric": _metric(config, found.losses)}
-    spec |= {"parameters": found.parameters} | _program(hydra, found)
-    found.losses += _other_losses(data, hydra, config)
-    return Imported(spec, tuple(found.losses))
+    if hydra_command.are_renamed(swept.keys):
+        swept.parameters = {key: as_texts(keys) for key, keys in swept.parameters.items()}
+    search = method_keys(sweeper, space_size(swept.parameters), swept.losses)
+    spec = {"name": name} | search | {"metric": _metric(config, swept.losses)}
+    spec |= {"parameters": swept.parameters} | _program(hydra, swept)
+    swept.losses += _other_losses(data, hydra, config)
+    return Imported(spec, tuple(swept.losses))
 
 
 def _overrides(hydra: Mapping[str, Any], sweeper: Mapping[str, Any]) -> Iterator[str]:
@@ -63,30 +63,30 @@ def _overrides(hydra: Mapping[str, Any], sweeper: Mapping[str, Any]) -> Iterator
         if isinstance(value, dict | list):
             hint = "write it as text: choice(1, 2)"
             raise ForeignError(f"hydra.sweeper.params.{key} must be text", hint=hint)
-        # As Hydra does: a null of YAML becomes the text None there, too. Only `~key:` has nothing to say.
+        # Hydra also reads a YAML null as the text None, except after `~key:`, which needs no value.
         yield str(key) if value is None and str(key).startswith("~") else f"{key}={value}"
     overrides = hydra.get("overrides")
     task = overrides.get("task") if isinstance(overrides, dict) else None
     yield from map(str, task if isinstance(task, list) else ())
 
 
-def _take(written: str, found: _SweptOverrides, *, has_ends: bool) -> None:
-    """Convert an override to a parameter or to a part of the command."""
+def _add_override(written: str, swept: _SweptOverrides, *, has_ends: bool) -> None:
+    """Add an override to the parameters, or to the literal parts of the command."""
     override = split_override(written)
     if override.name is None:
-        found.literal.append(written)
+        swept.literal.append(written)
         return
-    made = override_parameter(override, has_ends=has_ends)
-    found.losses += made.losses
-    if made.keys is None:
+    parameter = override_parameter(override, has_ends=has_ends)
+    swept.losses += parameter.losses
+    if parameter.keys is None:
         return
-    if override.key != override.name and "value" in made.keys:
-        found.literal.append(written)
-        found.parameters.pop(override.name, None)
-        found.keys.pop(override.name, None)
+    if override.key != override.name and "value" in parameter.keys:
+        swept.literal.append(written)
+        swept.parameters.pop(override.name, None)
+        swept.keys.pop(override.name, None)
         return
-    found.parameters[override.name] = made.keys
-    found.keys[override.name] = override.key
+    swept.parameters[override.name] = parameter.keys
+    swept.keys[override.name] = override.key
 
 
 def _metric(sweeper: Mapping[str, Any], losses: list[Loss]) -> dict[str, Any]:
@@ -105,7 +105,7 @@ def _metric(sweeper: Mapping[str, Any], losses: list[Loss]) -> dict[str, Any]:
     return {"name": PLACEHOLDER_METRIC, **goal, "source": "stdout"}
 
 
-def _program(hydra: Mapping[str, Any], found: _SweptOverrides) -> dict[str, Any]:
+def _program(hydra: Mapping[str, Any], swept: _SweptOverrides) -> dict[str, Any]:
     job, sweeper = hydra.get("job"), hydra.get("sweeper")
     named = job.get("name") if isinstance(job, dict) else None
     is_named = isinstance(named, str) and bool(named)
@@ -114,11 +114,11 @@ def _program(hydra: Mapping[str, Any], found: _SweptOverrides) -> dict[str, Any]
         f"the file does not name the path of the app; written as {CODE_DIR}/{program}: this folder is locked, "
         "so set run.code.path to yours, or move the app"
     )
-    found.losses.append(Loss(f"program: {program}" if is_named else "program", why))
+    swept.losses.append(Loss(f"program: {program}" if is_named else "program", why))
     is_multirun = str(hydra.get("mode", "")).upper() == "MULTIRUN"
-    command = hydra_command.app_command(found.keys, found.literal, is_multirun=is_multirun)
+    command = hydra_command.app_command(swept.keys, swept.literal, is_multirun=is_multirun)
     why = "Hydra names folders by the second, so two trials could share one; written as the trial's artifacts folder"
-    found.losses.append(Loss("hydra.run.dir", why))
+    swept.losses.append(Loss("hydra.run.dir", why))
     jobs = sweeper.get("n_jobs") if isinstance(sweeper, dict) else None
     at_once = {"parallelism": jobs} if isinstance(jobs, int) and jobs > 0 else {}
     return {"program": program, "command": command, "run": {"code": {"path": CODE_DIR}, **at_once}}
@@ -180,7 +180,7 @@ class Sweeper:
 
 
 def find_sweeper(data: Mapping[str, Any], config: Mapping[str, Any]) -> Sweeper:
-    """Return the sweeper by its target, the defaults list, or keys that only Optuna's has."""
+    """Return the sweeper that the target, the defaults list, or keys of Optuna's sweeper name."""
     chosen = _default_options(data)
     sampler = config.get("sampler")
     sampler = sampler if isinstance(sampler, dict) else {}
@@ -200,12 +200,12 @@ def find_sweeper(data: Mapping[str, Any], config: Mapping[str, Any]) -> Sweeper:
 def _default_options(data: Mapping[str, Any]) -> dict[str, str]:
     """Return the options of `hydra/sweeper` and `hydra/sweeper/sampler` in the defaults list."""
     defaults = data.get("defaults")
-    found: dict[str, str] = {}
+    options: dict[str, str] = {}
     for entry in defaults if isinstance(defaults, list) else ():
         for key, option in entry.items() if isinstance(entry, dict) else ():
             if match := SWEEPER_KEY.fullmatch(str(key)):
-                found["sampler" if match["sampler"] else "sweeper"] = str(option)
-    return found
+                options["sampler" if match["sampler"] else "sweeper"] = str(option)
+    return options
 
 
 def _class_name(config: Mapping[str, Any]) -> str:
@@ -225,9 +225,9 @@ def method_keys(sweeper: Sweeper, size: int | None, losses: list[Loss]) -> dict[
     if sweeper.is_grid and size is not None:
         return {"method": "grid", "grid_order": "shuffled", **drawn}
     if sweeper.sampler not in {"random", "RandomSampler"} and not sweeper.is_basic:
-        learns = sweeper.sampler or sweeper.name
+        sampler = sweeper.sampler or sweeper.name
         losses.append(
-            Loss(f"hydra.sweeper: {learns}", "adaptive samplers are not converted; written as random")
+            Loss(f"hydra.sweeper: {sampler}", "adaptive samplers are not converted; written as random")
         )
     return {"method": "random", **drawn}
 

@@ -124,7 +124,7 @@ def _distribution(parameter: Parameter, block: Block) -> str | None:
     """Return Hydra's function for a distribution; None if its values must be listed."""
     match parameter.domain:
         case IntUniform(low, high) if isinstance(block, RandomSearch):
-            # `interval` alone is of floats, and to Optuna a range has its end.
+            # `interval` alone has floats, and Optuna includes the end of a range.
             return f"int(interval({low},{high}))"
         case IntUniform(low, high):
             return f"range({low},{high + 1})"
@@ -151,11 +151,11 @@ def _values(parameter: Parameter, losses: list[Loss]) -> Sequence[Value] | None:
 
 def _columns(assignments: Assignments) -> dict[str, list[Value]]:
     """Return each parameter's distinct values, in order of first appearance."""
-    found: dict[str, dict[str, Value]] = {}
+    columns: dict[str, dict[str, Value]] = {}
     for assignment in assignments:
         for name, each in assignment.items():
-            found.setdefault(name, {}).setdefault(canonical_json(each), each)
-    return {name: list(values.values()) for name, values in found.items()}
+            columns.setdefault(name, {}).setdefault(canonical_json(each), each)
+    return {name: list(values.values()) for name, values in columns.items()}
 
 
 def _combination_losses(texts: Iterable[str], trials: int) -> Iterator[Loss]:
@@ -198,12 +198,12 @@ def choice_text(name: str, values: Sequence[Value], losses: list[Loss], *, is_hy
 
 def _is_override(text: str) -> bool:
     """Return whether a text is written for Hydra to parse, such as `null` or `'1'`, as imports write."""
-    found = _read(text)
-    return found is None or isinstance(found, dict | list) or (text.startswith(QUOTES) and found != text)
+    value = _read(text)
+    return value is None or isinstance(value, dict | list) or (text.startswith(QUOTES) and value != text)
 
 
 def _bare(given: Value) -> str:
-    """Return a value unchanged if Hydra reads it as one value, else quoted."""
+    """Return a value unchanged if Hydra reads it as a single value, else quoted."""
     if (
         isinstance(given, str)
         and given.strip() == given != ""
@@ -216,10 +216,10 @@ def _bare(given: Value) -> str:
 def _read(text: str) -> Any:
     """Return the single value that Hydra reads from a text."""
     try:
-        found = parse_value(text)
+        value = parse_value(text)
     except ForeignError:
         return NoSingleValue()
-    return NoSingleValue() if isinstance(found, Choices | Range | Interval | Glob) else found
+    return NoSingleValue() if isinstance(value, Choices | Range | Interval | Glob) else value
 
 
 def _plain(given: Value) -> Any:

@@ -44,12 +44,12 @@ class Fields:
 
     def items(self, key: str) -> list[Any]:
         """Return the list of a key; empty if it is absent."""
-        found = self.take(key)
-        if found is None:
+        items = self.take(key)
+        if items is None:
             return []
-        if not isinstance(found, list):
-            raise ForeignError(f"{self.at(key)} must be a list, got {show_value(found)}")
-        return found
+        if not isinstance(items, list):
+            raise ForeignError(f"{self.at(key)} must be a list, got {show_value(items)}")
+        return items
 
     def each(self, key: str) -> list["Fields"]:
         """Return the fields of each mapping in a key's list."""
@@ -57,19 +57,19 @@ class Fields:
 
     def text(self, key: str) -> str | None:
         """Return the text of a key, also if YAML reads another scalar; None if it is absent or empty."""
-        found = self.take(key)
-        if isinstance(found, dict | list):
-            raise ForeignError(f"{self.at(key)} must be text, got {show_value(found)}")
-        return None if found in {None, ""} else scalar_text(found)
+        value = self.take(key)
+        if isinstance(value, dict | list):
+            raise ForeignError(f"{self.at(key)} must be text, got {show_value(value)}")
+        return None if value in {None, ""} else scalar_text(value)
 
     def whole(self, key: str) -> int | None:
         """Return the integer of a key; None if it is absent."""
-        found = self.take(key)
-        if found is None:
+        value = self.take(key)
+        if value is None:
             return None
-        if isinstance(found, bool) or not isinstance(found, int):
-            raise ForeignError(f"{self.at(key)} must be a whole number, got {show_value(found)}")
-        return found
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise ForeignError(f"{self.at(key)} must be a whole number, got {show_value(value)}")
+        return value
 
     def lost(self, key: str, why: str) -> Iterator[Loss]:
         """Yield a loss for a key if it is present."""

@@ -62,11 +62,11 @@ class ImportedParameter:
                 return None
 
 
-def read_parameters(found: Sequence[Fields], *, draws: bool) -> tuple[ImportedParameter, ...]:
-    """Read all parameters. Raises ForeignError."""
+def read_parameters(entries: Sequence[Fields], *, draws: bool) -> tuple[ImportedParameter, ...]:
+    """Return all parameters. Raises ForeignError."""
     taken: set[str] = set()
-    made = []
-    for fields in found:
+    parameters = []
+    for fields in entries:
         foreign = fields.text("name")
         if foreign is None:
             raise ForeignError(f"{fields.path} must have a name")
@@ -74,8 +74,8 @@ def read_parameters(found: Sequence[Fields], *, draws: bool) -> tuple[ImportedPa
         taken.add(name)
         domain, losses = _domain(fields, foreign, draws=draws)
         renamed = [] if name == foreign else [Loss(f"{fields.path}.name: {foreign}", f"is named {name} here")]
-        made.append(ImportedParameter(foreign, name, domain, (*renamed, *losses, *fields.rest())))
-    return tuple(made)
+        parameters.append(ImportedParameter(foreign, name, domain, (*renamed, *losses, *fields.rest())))
+    return tuple(parameters)
 
 
 def _name(foreign: str, taken: set[str]) -> str:
@@ -161,7 +161,7 @@ def _uniform(
         plain = not whole and _is_whole(low) and _is_whole(high)
         return ends | ({"distribution": "uniform"} if plain else {}), []
     losses = [Loss(f"{space.at('step')}: {step}", STEPS_FROM_MIN)] if draws else []
-    # More steps than a spec may have values: its own rules say so, and Decimal could not divide them.
+    # More steps than a spec may have values are left to the rules of specs; Decimal could not divide them.
     if step > 0 and 0 < (high - low) / step < MOST_STEPS and (high - low) % step:
         last = low + (high - low) // step * step
         why = f"the steps from min end at {spec_number(last)}, which is written as max"
@@ -228,9 +228,9 @@ def spec_number(number: Decimal) -> int | float:
     return int(number) if _is_whole(number) and abs(number) <= 2**53 else float(number)
 
 
-def parameter_losses(found: Sequence[ImportedParameter]) -> Iterator[Loss]:
+def parameter_losses(parameters: Sequence[ImportedParameter]) -> Iterator[Loss]:
     """Yield the losses of all parameters."""
-    for parameter in found:
+    for parameter in parameters:
         yield from parameter.losses
 
 
@@ -250,7 +250,7 @@ class FeasibleSpace:
 
 
 def argument_text(value: Value) -> str:
-    """Write a value as `${args}` does."""
+    """Return a value as text, as `${args}` writes it."""
     return str(canonical(value))
 
 
@@ -336,5 +336,5 @@ def observed_space(name: str, assignments: Sequence[Mapping[str, Value]]) -> Fea
     for assignment in assignments:
         if name in assignment:
             values.setdefault(argument_text(assignment[name]), assignment[name])
-    found = list(values.values())
-    return found[0] if len(found) == 1 else listed_space(name, found)
+    distinct = list(values.values())
+    return distinct[0] if len(distinct) == 1 else listed_space(name, distinct)

@@ -54,7 +54,7 @@ class ImportedAlgorithm:
 
 
 def read_algorithm(algorithm: Fields) -> ImportedAlgorithm:
-    """Read which method an Experiment means. Raises ForeignError for searches of architectures."""
+    """Return the method of an Experiment. Raises ForeignError for searches of neural architectures."""
     name = algorithm.text("algorithmName") or ""
     place = f"{algorithm.at('algorithmName')}: {name}"
     if name in ARCHITECTURES:
@@ -88,17 +88,17 @@ def unused_settings(algorithm: ImportedAlgorithm) -> list[Loss]:
 
 
 def adaptive_keys(
-    algorithm: ImportedAlgorithm, found: Sequence[ImportedParameter], size: int | None
+    algorithm: ImportedAlgorithm, imported: Sequence[ImportedParameter], size: int | None
 ) -> tuple[dict[str, Any], list[Loss]]:
     """Return the keys of an adaptive search; `size` is the number of trials that Katib runs at once."""
     size = size or USUAL_ROUND
     losses = [Loss("rounds", f"Katib requests one trial whenever one ends; here a round requests {size}")]
     match algorithm.method:
         case "hyperband":
-            return _hyperband(algorithm, found)
+            return _hyperband(algorithm, imported)
         case "pbt":
             return _population(algorithm)
-        case "cma-es" if sum(map(_is_number, found)) < FEWEST_NUMBERS:
+        case "cma-es" if sum(map(_is_number, imported)) < FEWEST_NUMBERS:
             losses.append(Loss(algorithm.place, "needs two numeric parameters; written as tpe"))
             return {"method": "tpe", "rounds": {"size": size}}, losses
         case method:
@@ -110,13 +110,13 @@ def _is_number(parameter: ImportedParameter) -> bool:
 
 
 def _hyperband(
-    algorithm: ImportedAlgorithm, found: Sequence[ImportedParameter]
+    algorithm: ImportedAlgorithm, imported: Sequence[ImportedParameter]
 ) -> tuple[dict[str, Any], list[Loss]]:
     most, eta = _whole(algorithm, "r_l"), _whole(algorithm, "eta") or USUAL_ETA
     setting = algorithm.settings.pop("resource_name", None)
     foreign = setting.text("value") if setting else None
-    name = next((parameter.name for parameter in found if parameter.foreign == foreign), None)
-    if most is None or name is None or most <= eta or eta < 2:  # noqa: PLR2004 - what halves at least
+    name = next((parameter.name for parameter in imported if parameter.foreign == foreign), None)
+    if most is None or name is None or most <= eta or eta < 2:  # noqa: PLR2004 - eta is at least 2
         why = "needs r_l, more than eta, and the resource_name of a parameter; written as tpe"
         return {"method": "tpe", "rounds": {"size": USUAL_ROUND}}, [Loss(algorithm.place, why)]
     steps = int(math.log(most, eta) + 1e-9)
@@ -201,19 +201,19 @@ def read(content: bytes, *, name: str) -> Imported:
     metric = _metric(fields, losses, is_searched=method.method in ADAPTIVE_METHODS)
     search, more = _search(method)
     stopping = _stopping(algorithm, fields, losses)
-    found = parameters.read_parameters(fields.each("parameters"), draws=search["method"] != "grid")
-    if not found:
+    imported = parameters.read_parameters(fields.each("parameters"), draws=search["method"] != "grid")
+    if not imported:
         why = "neural architecture search is not supported" if fields.data.get("nasConfig") else "it has none"
         raise ForeignError(f"spec.parameters must contain at least one parameter: {why}")
     spec: dict[str, Any] = {"name": name, "method": search.pop("method"), "metric": metric}
     if method.method in ADAPTIVE_METHODS:
         at_once = fields.whole("parallelTrialCount")
-        rounds, round_losses = adaptive_keys(method, found, at_once)
+        rounds, round_losses = adaptive_keys(method, imported, at_once)
         search |= rounds
         spec["method"] = search.pop("method")
         losses += round_losses
     resource = search.get("resource", {}).get("parameter")
-    chosen = [parameter for parameter in found if parameter.name != resource]
+    chosen = [parameter for parameter in imported if parameter.name != resource]
     spec["parameters"] = {parameter.name: parameter.domain for parameter in chosen}
     losses += [
         *method.losses,
@@ -223,7 +223,7 @@ def read(content: bytes, *, name: str) -> Imported:
         *parameters.parameter_losses(chosen),
     ]
     spec |= search | _limit(fields, chosen, spec["method"], losses) | stopping
-    trial = trial_template.read_trial_template(fields.inner("trialTemplate"), found)
+    trial = trial_template.read_trial_template(fields.inner("trialTemplate"), imported)
     spec |= trial.as_spec()
     losses += trial.losses
     _parallelism(fields, spec, losses)
@@ -312,11 +312,11 @@ def _collector(collector: Fields, losses: list[Loss]) -> None:
 
 
 def _limit(
-    fields: Fields, found: Sequence[parameters.ImportedParameter], method: str, losses: list[Loss]
+    fields: Fields, chosen: Sequence[parameters.ImportedParameter], method: str, losses: list[Loss]
 ) -> dict[str, Any]:
-    """Return the limit of trials; a grid has one only if Katib would stop before its end."""
+    """Return the limit of trials; a grid has a limit only if Katib would stop before its end."""
     limit = fields.whole("maxTrialCount")
-    counts = [parameter.count for parameter in found]
+    counts = [parameter.count for parameter in chosen]
     size = None if None in counts else prod(count for count in counts if count is not None)
     if method not in {"grid", "hyperband", "pbt"} and limit is None:
         losses.append(Loss("spec.maxTrialCount", f"the file sets no limit; written as {DEFAULT_TRIALS}"))

@@ -43,13 +43,13 @@ class ImportedTrial:
         self.losses: list[Loss] = []
 
     def as_spec(self) -> dict[str, Any]:
-        """Return the keys of a spec for it."""
+        """Return the keys of a spec for the trial."""
         command = {"program": PROGRAM} if self.command is None else {"command": self.command}
         return {**command, "run": self.run}
 
 
 def read_trial_template(template: Fields, parameters: Sequence[ImportedParameter]) -> ImportedTrial:
-    """Read `spec.trialTemplate` of either version. Raises ForeignError."""
+    """Return the trial of `spec.trialTemplate`, in either version. Raises ForeignError."""
     trial = ImportedTrial()
     if template.data.get("goTemplate") is not None:
         _go_template(template.inner("goTemplate"), parameters, trial)
@@ -104,15 +104,15 @@ def _go_template(template: Fields, parameters: Sequence[ImportedParameter], tria
 
 
 def _config_map(template: Fields, key: str, trial: ImportedTrial) -> None:
-    found = template.inner(key)
-    if found.data:
+    reference = template.inner(key)
+    if reference.data:
         where = "/".join(
-            str(found.take(part))
+            str(reference.take(part))
             for part in ("configMapNamespace", "configMapName", "templatePath")
-            if found.data.get(part) is not None
+            if reference.data.get(part) is not None
         )
-        trial.losses.append(Loss(f"{found.path}: {where}", "the manifest is only in the cluster"))
-        trial.losses += found.rest()
+        trial.losses.append(Loss(f"{reference.path}: {where}", "the manifest is only in the cluster"))
+        trial.losses += reference.rest()
 
 
 def _manifest(manifest: Fields, primary: str | None, names: Mapping[str, str], trial: ImportedTrial) -> None:
@@ -167,14 +167,16 @@ def _pod(pod: Fields, primary: str | None, names: Mapping[str, str], trial: Impo
     containers = spec.each("containers")
     if spec.data.get("restartPolicy") == "Never":
         spec.taken.add("restartPolicy")
-    named = [found for found in containers if found.data.get("name") == primary]
+    named = [container for container in containers if container.data.get("name") == primary]
     chosen = (named or containers)[:1] if trial.command is None else []
     for container in chosen:
         _container(container, names, trial)
-    others = [found for found in containers if found not in chosen]
+    others = [container for container in containers if container not in chosen]
     trial.losses += [
-        Loss(f"{found.path}: {show_value(found.data.get('name'))}", "only one container runs here")
-        for found in others
+        Loss(
+            f"{container.path}: {show_value(container.data.get('name'))}", "only one container runs here"
+        )
+        for container in others
     ]
     trial.losses += [*pod.inner("metadata").rest(), *spec.rest(), *pod.rest()]
 
@@ -205,16 +207,16 @@ def _container(container: Fields, names: Mapping[str, str], trial: ImportedTrial
 
 def _resources(resources: Fields, trial: ImportedTrial) -> None:
     limits, requests = resources.inner("limits"), resources.inner("requests")
-    found = {
-        ours: value
-        for ours, key in (("cpu", "cpu"), ("memory", "memory"), ("gpu", GPU_RESOURCE))
+    amounts = {
+        name: value
+        for name, key in (("cpu", "cpu"), ("memory", "memory"), ("gpu", GPU_RESOURCE))
         if (value := limits.take(key)) is not None or (value := requests.data.get(key)) is not None
     }
     for key in list(requests.data):
         if requests.data[key] == limits.data.get(key) or limits.data.get(key) is None:
             requests.taken |= {key} & {"cpu", "memory", GPU_RESOURCE}
-    if found:
-        trial.run["resources"] = {key: _quantity(value, key) for key, value in found.items()}
+    if amounts:
+        trial.run["resources"] = {key: _quantity(value, key) for key, value in amounts.items()}
     trial.losses += [*limits.rest(), *requests.rest("requests are equal to limits here"), *resources.rest()]
 
 
@@ -255,7 +257,7 @@ class CommandTranslator:
     """Translates a container's command to macros, and collects its losses."""
 
     names: Mapping[str, str]
-    """Our parameters by the names of Katib's placeholders."""
+    """Parameters of the sweep by the names of Katib's placeholders."""
     variables: Mapping[str, str]
     """Variables of the container, whose values may contain Katib's placeholders."""
     path: str
@@ -278,39 +280,39 @@ class CommandTranslator:
         return ["${env}", *settings, *written] if settings else written
 
     def text(self, text: str, where: str) -> str:
-        """Translate one element."""
+        """Return an element of the command with macros for Katib's placeholders."""
         # Shell variables are replaced before macros, which have the same syntax, are inserted.
-        text = SHELL.sub(lambda found: self._shell(found, where), text)
-        text = META.sub(lambda found: self._meta(found, where), text)
-        text = PLACEHOLDER.sub(lambda found: self._parameter(found, where), text)
-        return KUBERNETES.sub(lambda found: self._kubernetes(found, where), text)
+        text = SHELL.sub(lambda match: self._shell(match, where), text)
+        text = META.sub(lambda match: self._meta(match, where), text)
+        text = PLACEHOLDER.sub(lambda match: self._parameter(match, where), text)
+        return KUBERNETES.sub(lambda match: self._kubernetes(match, where), text)
 
-    def _parameter(self, found: re.Match[str], where: str) -> str:
-        foreign = found["parameter"]
+    def _parameter(self, match: re.Match[str], where: str) -> str:
+        foreign = match["parameter"]
         if foreign in self.names:
             return f"${{envvar:{environment_name(self.names[foreign])}}}"
-        self.losses.append(Loss(f"{where}: {found[0]}", "is not a parameter of the search; left out"))
+        self.losses.append(Loss(f"{where}: {match[0]}", "is not a parameter of the search; left out"))
         return ""
 
-    def _meta(self, found: re.Match[str], where: str) -> str:
-        if found["meta"] == "Name":
-            self.losses.append(Loss(f"{where}: {found[0]}", f"replaced by the trial's id: {TRIAL}"))
+    def _meta(self, match: re.Match[str], where: str) -> str:
+        if match["meta"] == "Name":
+            self.losses.append(Loss(f"{where}: {match[0]}", f"replaced by the trial's id: {TRIAL}"))
             return TRIAL
-        self.losses.append(Loss(f"{where}: {found[0]}", "has no counterpart here; left out"))
+        self.losses.append(Loss(f"{where}: {match[0]}", "has no counterpart here; left out"))
         return ""
 
-    def _shell(self, found: re.Match[str], where: str) -> str:
+    def _shell(self, match: re.Match[str], where: str) -> str:
         why = "replaced before the command starts, because `${` begins a macro here"
-        self.losses.append(Loss(f"{where}: {found[0]}", why))
-        return f"${{envvar:{found['variable']}}}"
+        self.losses.append(Loss(f"{where}: {match[0]}", why))
+        return f"${{envvar:{match['variable']}}}"
 
-    def _kubernetes(self, found: re.Match[str], where: str) -> str:
-        if found["escaped"]:
+    def _kubernetes(self, match: re.Match[str], where: str) -> str:
+        if match["escaped"]:
             self.losses.append(
                 Loss(f"{where}: $(", "is not allowed in a command: move shell code to a script")
             )
             return "$("
-        name = found["variable"]
+        name = match["variable"]
         return self.settings.get(name, f"${{envvar:{name}}}")
 
 
@@ -329,19 +331,19 @@ def plain_manifest(text: str, foreign_names: Sequence[str], *, path: str) -> tup
     losses: list[Loss] = []
     dashed = all(name.startswith("--") for name in foreign_names)
 
-    def pair(found: re.Match[str]) -> str:
-        if dashed or found["dashes"]:
+    def pair(match: re.Match[str]) -> str:
+        if dashed or match["dashes"]:
             return ARGS
         if any(name.startswith("-") for name in foreign_names):
-            losses.append(Loss(f"{path}: {found[0]}", f"written {ARGS}, which puts -- before every name"))
+            losses.append(Loss(f"{path}: {match[0]}", f"written {ARGS}, which puts -- before every name"))
             return ARGS
         return NO_HYPHENS
 
-    def action(found: re.Match[str]) -> str:
-        if found["action"] in {".Trial", ".NameSpace"}:
+    def action(match: re.Match[str]) -> str:
+        if match["action"] in {".Trial", ".NameSpace"}:
             return "trial"
         losses.append(
-            Loss(f"{path}: {found[0]}", "an action of the template that has no counterpart; left out")
+            Loss(f"{path}: {match[0]}", "an action of the template that has no counterpart; left out")
         )
         return ""
 
@@ -355,11 +357,11 @@ NO_IMAGE = "registry.example/replace-me"
 
 @dataclass(slots=True)
 class MacroFiller:
-    """The replacements of macros, and the losses of those without one."""
+    """Replaces macros, and collects a loss for each macro without a replacement."""
 
     run: RunConfig
     placeholders: Mapping[str, str]
-    """Our parameter to `${trialParameters.name}`."""
+    """Placeholders `${trialParameters.name}` by parameter."""
     constants: Mapping[str, Value]
     order: Sequence[str]
     """Names of the parameters in the order of the arguments."""
@@ -367,7 +369,7 @@ class MacroFiller:
 
     @property
     def single(self) -> dict[str, str]:
-        """Return the replacements of macros with one text."""
+        """Return the replacements of the macros that yield a single text."""
         return {
             "env": "/usr/bin/env",
             "interpreter": self.run.interpreter,
@@ -383,16 +385,16 @@ class MacroFiller:
         return {name: texts[name] for name in self.order if name in texts}
 
     def arguments(self, command: Sequence[str]) -> list[str]:
-        """Translate a command."""
-        made: list[str] = []
+        """Return a command for Katib, with the macros replaced."""
+        translated: list[str] = []
         for element in command:
             parts = parse_element(element)
             match parts:
                 case (Macro(name),) if name in LIST_MACROS:
-                    made += self._spread(name)
+                    translated += self._spread(name)
                 case _:
-                    made.append("".join(map(self._part, parts)))
-        return made
+                    translated.append("".join(map(self._part, parts)))
+        return translated
 
     def _spread(self, macro: str) -> list[str]:
         texts = self.texts()
@@ -436,7 +438,7 @@ class MacroFiller:
 def write_trial_template(
     sweep: Sweep, references: Mapping[str, str], constants: Mapping[str, Value]
 ) -> tuple[dict[str, Any], list[Loss]]:
-    """Write `trialTemplate`; references give each of our parameters its name among the trialParameters."""
+    """Return `trialTemplate` and its losses; `references` are the names of the parameters in `trialParameters`."""
     placeholders = {name: f"${{trialParameters.{alias}}}" for name, alias in references.items()}
     filling = MacroFiller(sweep.run, placeholders, constants, sweep.columns)
     arguments = filling.arguments(sweep.command)

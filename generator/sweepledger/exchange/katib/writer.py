@@ -44,7 +44,7 @@ class KatibSearch:
 
 
 def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
-    """Return the Experiment."""
+    """Return the sweep as an Experiment."""
     search = _search(sweep, assignments)
     template, losses = trial_template.write_trial_template(
         sweep, _references(search.dimensions), search.constants
@@ -59,7 +59,7 @@ def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
             "algorithm": search.algorithm,
             "maxTrialCount": count,
             "parallelTrialCount": min(sweep.run.parallelism, count),
-            # A failed trial stops no other in a sweep.
+            # In a sweep, a failed trial does not stop others.
             "maxFailedTrialCount": count,
             "metricsCollectorSpec": {"collector": {"kind": "StdOut"}},
             "parameters": [
@@ -178,9 +178,10 @@ def _columns(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Iterat
 def _split(
     spaces: Mapping[str, FeasibleSpace | Value],
 ) -> tuple[dict[str, FeasibleSpace], dict[str, Value]]:
-    """Return varying parameters and constants: Katib has no parameter with one value, so its command contains those.
+    """Return the varying parameters, and the constants, which become part of the command.
 
-    An Experiment needs a parameter all the same; where nothing varies, all are lists of one.
+    Katib has no parameters with one value, but an Experiment needs at least one parameter: if nothing varies, all
+    parameters are lists with one value.
     """
     varying = {name: space for name, space in spaces.items() if isinstance(space, FeasibleSpace)}
     constant = {name: space for name, space in spaces.items() if not isinstance(space, FeasibleSpace)}

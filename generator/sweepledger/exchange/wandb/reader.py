@@ -22,7 +22,7 @@ from sweepledger.structs.values import canonical_json
 
 METHODS = frozenset({"grid", "random", "bayes"})
 ROUND = 4
-"""Trials per round; W&B proposes one whenever a trial ends."""
+"""Trials per round; W&B proposes a trial whenever one ends."""
 LOST_KEYS = {
     "project": "a project at W&B; here results are committed to this repository",
     "entity": "an account at W&B; here results are committed to this repository",
@@ -103,8 +103,8 @@ def _size(
 
 def _cap(cap: Any, size: int | None, losses: list[Loss]) -> Any:
     """Return the number of trials, at most the size of the space."""
-    found = DEFAULT_RUN_CAP if cap is None else cap
-    if size is not None and isinstance(found, int) and 0 < size < found:
+    trials = DEFAULT_RUN_CAP if cap is None else cap
+    if size is not None and isinstance(trials, int) and 0 < size < trials:
         why = f"W&B would repeat configurations; written as run_cap: {size}, which is all of them"
         losses.append(Loss("run_cap", why))
         return size
@@ -112,7 +112,7 @@ def _cap(cap: Any, size: int | None, losses: list[Loss]) -> Any:
         losses.append(
             Loss("run_cap", f"W&B draws until the user stops it; written as run_cap: {DEFAULT_RUN_CAP}")
         )
-    return found
+    return trials
 
 
 def _metric(data: Mapping[str, Any], losses: list[Loss], method: str) -> dict[str, Any]:
@@ -209,15 +209,15 @@ class ParameterTranslator:
             raise ForeignError(f"{place} must be a mapping, got {data!r}", hint=hint)
         for key in sorted(data.keys() - set(PARAMETER_KEYS)):
             self._lose(f"{place}.{key}", "is not a key of W&B's parameters; left out")
-        found = dict(self._keys(data, place))
-        if "parameters" in found:
+        keys = dict(self._keys(data, place))
+        if "parameters" in keys:
             why = "W&B passes a mapping; a trial receives each value under its full name, as in --a.b=1"
             self._lose(place, why)
-        _say_uniform(found)
-        if not self.is_grid and found.get("distribution") in QUANTIZED:
+        _set_uniform(keys)
+        if not self.is_grid and keys.get("distribution") in QUANTIZED:
             why = "rounding to q can leave [min, max] in W&B; here the value stays inside"
             self._lose(place, why)
-        return found
+        return keys
 
     def _keys(self, data: Mapping[str, Any], place: str) -> Iterator[tuple[str, Any]]:
         for key in PARAMETER_KEYS:
@@ -236,7 +236,7 @@ class ParameterTranslator:
                 yield key, value
 
     def _values(self, values: list[Any], weights: object, place: str) -> Iterator[tuple[str, Any]]:
-        """Return the values, each once: a repeated one is twice as likely in W&B."""
+        """Yield the values, each once, and their probabilities: in W&B a repeated value is twice as likely."""
         here = f"{place}.values"
         numeric = all(coerce_number(value) is not None for value in values)
         plain = [self._value(self._numeric(value, here) if numeric else value, here) for value in values]
@@ -266,29 +266,29 @@ class ParameterTranslator:
 
     def _numeric(self, value: Any, place: str) -> Any:
         """Return the number for texts such as `1e-3`, and other values unchanged."""
-        found = coerce_number(value) if isinstance(value, str) else None
-        if found is None:
+        number = coerce_number(value) if isinstance(value, str) else None
+        if number is None:
             return value
         self._lose(
-            f"{place}: {value}", f"is text to W&B, whose YAML needs a decimal point; written as {found!r}"
+            f"{place}: {value}", f"is text to W&B, whose YAML needs a decimal point; written as {number!r}"
         )
-        return found
+        return number
 
     def _lose(self, what: str, why: str) -> None:
         self.losses.append(Loss(what, why))
 
 
-def _say_uniform(found: dict[str, Any]) -> None:
-    """Write `uniform` for integral bounds with a decimal point, as W&B reads them: specs normalize such numbers."""
-    bounds = [found.get("min"), found.get("max")]
-    if "distribution" in found or not any(isinstance(bound, float) for bound in bounds):
+def _set_uniform(keys: dict[str, Any]) -> None:
+    """Set `uniform` for integral bounds with a decimal point, as W&B reads them: specs normalize such numbers."""
+    bounds = [keys.get("min"), keys.get("max")]
+    if "distribution" in keys or not any(isinstance(bound, float) for bound in bounds):
         return
     if all(isinstance(bound, int | float) and bound == int(bound) for bound in bounds):
-        found["distribution"] = "uniform"
+        keys["distribution"] = "uniform"
 
 
 def _shares(weights: object, names: Sequence[str]) -> dict[str, list[float]] | None:
-    """Collect the probabilities of each value; None if there is not one for each."""
+    """Return the probabilities of each value; None if their number is not that of the values."""
     if weights is None:
         weights = [1 / max(1, len(names))] * len(names)
     if not isinstance(weights, list) or len(weights) != len(names):

@@ -126,17 +126,19 @@ def _bayes(method: Method, cap: int | None, losses: list[Loss]) -> dict[str, Any
 
 def _listed(assignments: Sequence[Mapping[str, Value]], losses: list[Loss]) -> dict[str, Any]:
     """Return each parameter with its values in the list."""
-    found: dict[str, dict[str, Value]] = {}
+    columns: dict[str, dict[str, Value]] = {}
     for assignment in assignments:
         for name, value in assignment.items():
-            found.setdefault(name, {})[canonical_json(value)] = value
+            columns.setdefault(name, {})[canonical_json(value)] = value
     size = 1
-    for values in found.values():
+    for values in columns.values():
         size *= len(values)
-    if size > len(assignments) or any(len(found) > len(assignment) for assignment in assignments):
+    if size > len(assignments) or any(len(columns) > len(assignment) for assignment in assignments):
         why = f"W&B cannot list configurations: it runs all {size} combinations, not these {len(assignments)}"
         losses.append(Loss("method: list", why))
-    return {name: {"values": [_plain(value) for value in values.values()]} for name, values in found.items()}
+    return {
+        name: {"values": [_plain(value) for value in values.values()]} for name, values in columns.items()
+    }
 
 
 def _parameters(block: Block, losses: list[Loss]) -> Iterator[tuple[str, dict[str, Any]]]:
