@@ -1,4 +1,4 @@
-"""Rendered manifests in, problems out: what no schema and no admission controller would tell in time."""
+"""Checks rendered manifests and returns problems that schemas and admission controllers miss or report too late."""
 
 from sweepledger.policy.batch_check import check_batch
 from sweepledger.policy.kustomization import base_folders, check_kustomization

@@ -33,7 +33,7 @@ def check_batch(
     image: str | None = None,
     parent_folders: Mapping[int, str] = NO_PARENTS,
 ) -> tuple[Problem, ...]:
-    """Return what is wrong with the manifests that a batch renders; problems name `file`.
+    """Return the problems of the manifests that a batch renders; problems name `file`.
 
     `image` is the image that its containers must run; None if the caller compares images with the lock.
     `parent_folders` are the folders whose checkpoints trials may read, by index.
@@ -56,7 +56,7 @@ def check_batch(
 
 
 def _inspect(obj: Object, form: Form, pods: Form, trials: BatchContext) -> Inspection:
-    """Check an object against the allowed keys, its schema and the rules: each relies on those before it."""
+    """Return the findings in an object: of allowed keys, schema and rules, each of which relies on those before it."""
     if form is None:
         message = f"must be a kind that batches have, got {safe_repr(obj.kind)} of {safe_repr(obj.api)}"
         hint = "ConfigMaps, Jobs, and the kinds of distributed trials"
@@ -102,7 +102,7 @@ def _below(path: DocumentPath, finding: Finding) -> Finding:
 
 
 def batch_findings(obj: Object, trials: BatchContext) -> Iterator[Finding]:
-    """Yield what an object and its pods must have as parts of a batch, and do not."""
+    """Yield the findings of the rules for objects of a batch."""
     if obj.kind == "ConfigMap" and obj.data.get("immutable") is not True:
         yield Finding(("immutable",), "must be true: a running Job reads it", "config-map-mutable")
     if obj.kind == "Job":

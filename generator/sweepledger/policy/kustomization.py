@@ -1,4 +1,4 @@
-"""Check of kustomizations before a build: nothing may leave the repository or run a program.
+"""Checks kustomizations before a build: they must not read outside the repository or run programs.
 
 The overlay and its bases are checked before kustomize starts: a URL would cause a request, and a YAML alias
 could expand to gigabytes.
@@ -33,17 +33,17 @@ KEYS = frozenset(
         "generatorOptions",
     }
 )
-"""Those the generator writes. Others fetch, run plug-ins or read files from anywhere."""
+"""Keys that the generator writes. Others download, run plug-ins or read files from anywhere."""
 
 BASE_KEYS = frozenset({"apiVersion", "kind", "resources", "patches", "labels", "generatorOptions"})
-"""Those of a base or component: it has its own files only."""
+"""Keys of a base or component, which refers only to files in its own folder."""
 
 PATCH_KEYS = frozenset({"path", "target", "options"})
-"""No `patch`: what stands in a file can be looked at."""
+"""Without `patch`, because only patches in files can be checked."""
 TARGET_KEYS = frozenset({"group", "version", "kind", "name"})
 PATCH_OPTIONS = frozenset({"allowNameChange", "allowKindChange"})
 LABEL_KEYS = frozenset({"pairs", "includeTemplates"})
-"""No `includeSelectors`: a Job's selector is the cluster's."""
+"""Without `includeSelectors`, because the cluster sets the selector of a Job."""
 IMAGE_KEYS = frozenset({"name", "newName", "newTag", "digest"})
 GENERATOR_KEYS = frozenset({"name", "namespace", "files"})
 
@@ -56,9 +56,9 @@ class _Folder:
     """The files that a kustomization may refer to."""
 
     files: Mapping[str, bytes]
-    """Of its own folder."""
+    """Files of its own folder."""
     bases: Mapping[str, bytes]
-    """Below `base/`; empty for one that may not name any."""
+    """Files below `base/`; empty if the kustomization must not refer to bases."""
     keys: frozenset[str]
     kind: str
 
@@ -66,14 +66,14 @@ class _Folder:
 def check_kustomization(
     files: Mapping[str, bytes], bases: Mapping[str, bytes], *, place: str
 ) -> tuple[Problem, ...]:
-    """Yield what is wrong with the files that kustomize reads: of an overlay, and of the bases it builds on."""
+    """Return the problems of the files that kustomize reads: of an overlay, and of the bases that it builds on."""
     listed = _check_folder(_Folder(files, bases, KEYS, "Kustomization"), place)
-    found = [*listed.problems]
+    problems = [*listed.problems]
     for folder in listed.folders:
         own = _below(bases, folder)
         kind = "Component" if folder.startswith("components/") else "Kustomization"
-        found += _check_folder(_Folder(own, {}, BASE_KEYS, kind), f"base/{folder}").problems
-    return tuple(found)
+        problems += _check_folder(_Folder(own, {}, BASE_KEYS, kind), f"base/{folder}").problems
+    return tuple(problems)
 
 
 def base_folders(content: bytes) -> tuple[str, ...]:
@@ -85,14 +85,14 @@ def base_folders(content: bytes) -> tuple[str, ...]:
     if not isinstance(listed, dict):
         return ()
     named = [*_list(listed.get("resources")), *_list(listed.get("components"))]
-    return tuple(found for found in map(_folder_of, named) if found)
+    return tuple(folder for folder in map(_folder_of, named) if folder)
 
 
 @dataclass(frozen=True, slots=True)
 class _Listed:
     problems: tuple[Problem, ...]
     folders: tuple[str, ...] = ()
-    """Below `base/`."""
+    """Folders below `base/`."""
 
 
 def _check_folder(folder: _Folder, place: str) -> _Listed:
@@ -107,13 +107,13 @@ def _check_folder(folder: _Folder, place: str) -> _Listed:
         return _Listed((Problem(f"{place}/{FILE}", 0, 0, "", message, CODE),))
     findings = [(FILE, path, message) for path, message in _findings(listed, folder)]
     for name in sorted(set(_own_files(listed)) & folder.files.keys()):
-        harm = yaml.find_hazard(folder.files[name])
-        findings += [(name, "", harm.message)] if harm else []
+        hazard = yaml.find_hazard(folder.files[name])
+        findings += [(name, "", hazard.message)] if hazard else []
     named = [*_list(listed.get("resources")), *_list(listed.get("components"))]
     matches = (_folder_of(entry) for entry in named)
     return _Listed(
         tuple(Problem(f"{place}/{file}", 0, 0, path, message, CODE) for file, path, message in findings),
-        tuple(found for found in matches if found and f"{found}/{FILE}" in folder.bases),
+        tuple(base for base in matches if base and f"{base}/{FILE}" in folder.bases),
     )
 
 
@@ -136,10 +136,10 @@ def _findings(listed: dict[str, Any], folder: _Folder) -> Iterator[tuple[str, st
 
 def _references(listed: dict[str, Any], folder: _Folder) -> Iterator[tuple[str, str]]:
     for entry in _list(listed.get("resources")):
-        if entry not in _files(folder) and not _stands(entry, BASE, folder):
+        if entry not in _files(folder) and not _base_exists(entry, BASE, folder):
             yield "resources", f"must be a file beside it or a base of the repository, got {entry!r}"
     for entry in _list(listed.get("components")):
-        if not _stands(entry, COMPONENT, folder):
+        if not _base_exists(entry, COMPONENT, folder):
             yield "components", f"must be a component of the repository, got {entry!r}"
 
 
@@ -151,9 +151,9 @@ def _patches(listed: dict[str, Any], folder: _Folder) -> Iterator[tuple[str, str
         if entry.get("path") not in _files(folder):
             yield "patches", f"must be a file beside it, got {entry.get('path')!r}"
         for key, allowed in (("target", TARGET_KEYS), ("options", PATCH_OPTIONS)):
-            held = entry.get(key, {})
-            if not isinstance(held, dict) or set(held) - allowed:
-                yield f"patches.{key}", f"must hold {', '.join(sorted(allowed))} only, got {held!r}"
+            value = entry.get(key, {})
+            if not isinstance(value, dict) or set(value) - allowed:
+                yield f"patches.{key}", f"must hold {', '.join(sorted(allowed))} only, got {value!r}"
 
 
 def _config_maps(listed: dict[str, Any], folder: _Folder) -> Iterator[tuple[str, str]]:
@@ -165,7 +165,7 @@ def _config_maps(listed: dict[str, Any], folder: _Folder) -> Iterator[tuple[str,
 
 
 def _own_files(listed: dict[str, Any]) -> Iterator[str]:
-    """Return the files that kustomize reads as YAML; files of ConfigMaps are text."""
+    """Yield the files that kustomize reads as YAML; files of ConfigMaps are text."""
     yield from (entry for entry in _list(listed.get("resources")) if isinstance(entry, str))
     for entry in _list(listed.get("patches")):
         if isinstance(entry, dict) and isinstance(entry.get("path"), str):
@@ -177,15 +177,15 @@ def _files(folder: _Folder) -> tuple[str, ...]:
     return tuple(name for name in folder.files if "/" not in name and name != FILE)
 
 
-def _stands(entry: Any, form: re.Pattern[str], folder: _Folder) -> bool:
+def _base_exists(entry: Any, form: re.Pattern[str], folder: _Folder) -> bool:
     """Return whether a base exists: kustomize would treat any other path as a remote URL."""
-    found = form.fullmatch(entry) if isinstance(entry, str) else None
-    return found is not None and f"{found['folder']}/{FILE}" in folder.bases
+    match = form.fullmatch(entry) if isinstance(entry, str) else None
+    return match is not None and f"{match['folder']}/{FILE}" in folder.bases
 
 
 def _folder_of(entry: Any) -> str | None:
-    found = (BASE.fullmatch(entry) or COMPONENT.fullmatch(entry)) if isinstance(entry, str) else None
-    return found["folder"] if found else None
+    match = (BASE.fullmatch(entry) or COMPONENT.fullmatch(entry)) if isinstance(entry, str) else None
+    return match["folder"] if match else None
 
 
 def _below(bases: Mapping[str, bytes], folder: str) -> dict[str, bytes]:

@@ -1,4 +1,4 @@
-"""Lint of manifests that this project did not generate, or that are checked without their batch.
+"""Checks manifests that this project did not generate, or that are checked without their batch.
 
 Applies the general rules in `rules/` and locates their findings in files. What a batch requires in addition
 is in `batch_rules/` and is not checked here.
@@ -24,7 +24,7 @@ SOURCES = "kustomize.config.k8s.io/"
 """API group of files that are next to manifests in a repository and never reach a cluster."""
 
 MANIFEST_KEYS = frozenset({"apiversion", "kind", "metadata", "spec"})
-"""A document with none of these keys, in upper or lower case, is not meant for a cluster."""
+"""A document with none of these keys, in upper or lower case, is not a manifest."""
 REST = "the other rules are applied once its fields are valid"
 
 
@@ -80,17 +80,17 @@ class _Group(Enum):
 
 
 def lint(documents: Sequence[Document], settings: Settings | None = None) -> LintReport:
-    """Check documents, which are one set of rendered manifests, against all general rules."""
+    """Return the result of all general rules for documents, which are one set of rendered manifests."""
     groups: dict[_Group, list[str]] = {group: [] for group in _Group}
     problems: list[Problem | None] = []
     usable: list[tuple[_Placed, Object]] = []
-    for each in (each for document in documents for each in _objects(document)):
-        group, inspection = _inspect(each.obj)
-        groups[group].append(each.document.file if group is _Group.OTHER else each.obj.title)
-        problems += map(each.problem, inspection.findings)
+    for placed in (placed for document in documents for placed in _objects(document)):
+        group, inspection = _inspect(placed.obj)
+        groups[group].append(placed.document.file if group is _Group.OTHER else placed.obj.title)
+        problems += map(placed.problem, inspection.findings)
         if inspection.usable is not None:
-            usable.append((each, inspection.usable))
-            problems += map(each.problem, _unlisted_secrets(inspection.usable, settings))
+            usable.append((placed, inspection.usable))
+            problems += map(placed.problem, _unlisted_secrets(inspection.usable, settings))
     known = {("ServiceAccount", TRIAL_ACCOUNT)}
     objects = [obj for _, obj in usable]
     for index, finding in names.check_references(objects, known=known, severity=Severity.WARNING):
@@ -124,7 +124,7 @@ def _object(data: Any) -> Object:
 
 
 def _inspect(obj: Object) -> tuple[_Group, Inspection]:
-    """Check an object against its schema, and its usable part against the rules."""
+    """Return how far an object was checked, and the findings of its schema and of the rules."""
     if not isinstance(obj.data.get("apiVersion"), str) or not isinstance(obj.data.get("kind"), str):
         return _nameless(obj)
     if obj.api.startswith(SOURCES):
@@ -152,7 +152,7 @@ def _nameless(obj: Object) -> tuple[_Group, Inspection]:
 
 
 def _is_meant(data: Any) -> bool:
-    """Return whether a document is a manifest with a missing or misspelt key."""
+    """Return whether a document is probably a manifest with a missing or misspelt key."""
     if isinstance(data, dict):
         return any(str(key).casefold() in MANIFEST_KEYS for key in data) or _is_meant(data.get("items"))
     return isinstance(data, list) and any(isinstance(item, dict) and _is_meant(item) for item in data)
@@ -173,7 +173,7 @@ def _apply_rules(obj: Object, group: _Group, findings: tuple[Finding, ...]) -> t
 
 
 def _with_rest_hint(malformed: tuple[Finding, ...]) -> Iterator[Finding]:
-    """Yield the findings; the hint of the first that hides others says so."""
+    """Yield the findings; the hint of the first that prevents other checks explains that."""
     first = next(finding for finding in malformed if not finding.is_surplus)
     for finding in malformed:
         hint = "; ".join(part for part in (finding.hint, REST) if part)

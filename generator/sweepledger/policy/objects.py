@@ -1,4 +1,4 @@
-"""Rendered objects as the rules see them: kind, names, all pods and Jobs they would start; and findings."""
+"""Rendered objects with what the rules read of them: kind, names, and all pods and Jobs that they start; findings."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -84,14 +84,14 @@ class Pod:
     @property
     def security(self) -> Manifest:
         """Its security context."""
-        found: Manifest = self.spec.get("securityContext") or {}
-        return found
+        context: Manifest = self.spec.get("securityContext") or {}
+        return context
 
     @property
     def volumes(self) -> list[Manifest]:
         """Its volumes."""
-        found: list[Manifest] = self.spec.get("volumes") or []
-        return found
+        volumes: list[Manifest] = self.spec.get("volumes") or []
+        return volumes
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class Object:
 
     data: Manifest
     is_known: bool = True
-    """Whether its schema was checked. If not, a `Job` may be anything."""
+    """Whether its schema was checked. Without a schema, a kind called `Job` may be anything."""
 
     @cached_property
     def api(self) -> str:
@@ -124,8 +124,8 @@ class Object:
     @cached_property
     def metadata(self) -> Manifest:
         """Names, labels and annotations; empty if there are none."""
-        found = self.data.get("metadata")
-        return found if isinstance(found, Mapping) else {}
+        metadata = self.data.get("metadata")
+        return metadata if isinstance(metadata, Mapping) else {}
 
     @property
     def name(self) -> str:
@@ -134,7 +134,7 @@ class Object:
 
     @property
     def title(self) -> str:
-        """Kind and name as `kubectl` writes them, as far as it has them."""
+        """Kind and name as `kubectl` writes them; empty parts are left out."""
         kind = self.data.get("kind")
         return "/".join([*([kind] if isinstance(kind, str) else []), *([self.name] if self.name else [])])
 
@@ -144,12 +144,12 @@ class Object:
         if self.kind in PODLESS:
             return ()
         known = TEMPLATES.get(self.kind)
-        found = _search(self.data) if known is None else _at(self.data, known)
-        return tuple(_pod(path, template) for path, template in found)
+        templates = _search(self.data) if known is None else _at(self.data, known)
+        return tuple(_pod(path, template) for path, template in templates)
 
     @cached_property
     def containers(self) -> tuple[Container, ...]:
-        """Every container that it would start, and its changes to those of another object."""
+        """Every container that it would start, and a TrainJob's changes to the containers of its runtime."""
         trainer = (self.data.get("spec") or {}).get("trainer") if self.kind == "TrainJob" else None
         partial = () if trainer is None else (Container(("spec", "trainer"), trainer, "trainer"),)
         return (*partial, *(container for pod in self.pods for container in pod.containers))

@@ -1,6 +1,6 @@
-"""Objects against the schemas of the oldest and the newest Kubernetes, and of custom kinds' releases.
+"""Checks objects against the schemas of the oldest and the newest Kubernetes, and of releases of custom kinds.
 
-The files in schemas/ are written by tools/schemas.py. What has no schema is skipped, never said to be right.
+The files in schemas/ are written by tools/schemas.py. Objects without a schema are skipped, never reported as valid.
 """
 
 import json
@@ -48,9 +48,9 @@ class KindStatus(Enum):
 
     KNOWN = auto()
     SKIPPED = auto()
-    """There is such a kind, or may be; its schema is not here."""
+    """The kind exists, or may exist, but its schema is not included."""
     UNKNOWN = auto()
-    """No supported Kubernetes has it."""
+    """No supported Kubernetes has the kind."""
 
 
 def kind_status(api: str, kind: str) -> KindStatus:
@@ -64,7 +64,7 @@ def kind_status(api: str, kind: str) -> KindStatus:
 
 
 def findings(api: str, kind: str, data: Any) -> Iterator[Finding]:
-    """Yield what breaks the schema of a known kind: in both versions of Kubernetes, or all of a custom kind."""
+    """Yield the violations of a known kind's schemas: of either version of Kubernetes, or of all custom releases."""
     name = f"{api} {kind}"
     failed = [check for check in _checks(name) if not check[1].is_valid(data)]
     is_custom = name in _file(CUSTOM)["kinds"]
@@ -72,26 +72,26 @@ def findings(api: str, kind: str, data: Any) -> Iterator[Finding]:
         return
     release, check = failed[-1]
     product = release if is_custom else f"Kubernetes {release}"
-    yield from _found(check, data, product)
+    yield from _schema_findings(check, data, product)
 
 
 def template_findings(template: Any) -> Iterator[Finding]:
-    """Yield what breaks the schema of pod templates, for kinds without a schema."""
-    yield from _found(_part(TEMPLATE), template, "a pod")
+    """Yield the violations of the schema of pod templates, for kinds without a schema."""
+    yield from _schema_findings(_part(TEMPLATE), template, "a pod")
 
 
 def metadata_findings(data: Mapping[str, Any]) -> Iterator[Finding]:
-    """Yield what breaks the schema of metadata."""
-    for found in _found(_part(METADATA), data.get("metadata", {}), "an object"):
-        yield replace(found, path=("metadata", *found.path))
+    """Yield the violations of the schema of metadata."""
+    for finding in _schema_findings(_part(METADATA), data.get("metadata", {}), "an object"):
+        yield replace(finding, path=("metadata", *finding.path))
 
 
 def usable_part(
     obj: Object, malformed: Iterable[Finding], check: Callable[[Object], Iterable[Finding]]
 ) -> Object | None:
-    """Return an object without the fields that its schema does not know, so that rules can rely on the rest.
+    """Return an object without the fields that its schema does not have, so that rules can rely on the rest.
 
-    None if `check` still finds something.
+    None if `check` still yields a finding.
     """
     data = obj.data
     for path in dict.fromkeys(finding.path for finding in malformed if finding.is_surplus):
@@ -102,15 +102,15 @@ def usable_part(
 
 def _without_path(data: Any, path: Place) -> Any:
     key, *below = path
-    made: Any = dict(data) if isinstance(data, Mapping) else [*data]
+    copy: Any = dict(data) if isinstance(data, Mapping) else [*data]
     if below:
-        made[key] = _without_path(made[key], tuple(below))
+        copy[key] = _without_path(copy[key], tuple(below))
     else:
-        del made[key]
-    return made
+        del copy[key]
+    return copy
 
 
-def _found(check: Draft202012Validator, data: Any, product: str) -> Iterator[Finding]:
+def _schema_findings(check: Draft202012Validator, data: Any, product: str) -> Iterator[Finding]:
     if check.is_valid(data):
         return
     for error in check.iter_errors(data):
@@ -127,17 +127,17 @@ def _found(check: Draft202012Validator, data: Any, product: str) -> Iterator[Fin
 
 
 def _message(kind: Any, error: ValidationError) -> str:
-    found = safe_repr(error.instance)
+    value = safe_repr(error.instance)
     match kind:
         case ValidationErrorKind.Type(types):
-            return f"must be {' or '.join(TYPE_NAMES[each] for each in types)}, got {found}"
+            return f"must be {' or '.join(TYPE_NAMES[each] for each in types)}, got {value}"
         case ValidationErrorKind.Enum(options):
-            return f"must be one of {', '.join(map(repr, options))}, got {found}"
+            return f"must be one of {', '.join(map(repr, options))}, got {value}"
         case ValidationErrorKind.Pattern(pattern):
-            return f"must match {pattern}, got {found}"
+            return f"must match {pattern}, got {value}"
         case _:
             limit = next(iter(kind.as_dict().values()), None)
-            return f"breaks {kind.name} {limit}, got {found}"
+            return f"breaks {kind.name} {limit}, got {value}"
 
 
 def _hint(path: Place, value: Any) -> str | None:
@@ -149,11 +149,11 @@ def _hint(path: Place, value: Any) -> str | None:
 
 @cache
 def _checks(name: str) -> tuple[tuple[str, Draft202012Validator], ...]:
-    made = []
+    checks = []
     for file in (*CORE, CUSTOM):
         for release, definition in _file(file)["kinds"].get(name, ()):
-            made.append((release, _compiled(file, definition)))
-    return tuple(made)
+            checks.append((release, _compiled(file, definition)))
+    return tuple(checks)
 
 
 @cache

@@ -1,6 +1,6 @@
 """The keys that a batch's objects may have: those that the bases and the renderer write.
 
-This lists what is allowed, because a list of what is forbidden would miss what Kubernetes adds next year.
+Allowed keys are listed, because a list of forbidden keys would miss what Kubernetes adds later.
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,7 +30,7 @@ class Anything:
 
 
 Form: TypeAlias = "Mapping[str, Form] | tuple[Form] | Anything | None"
-"""A mapping with these keys, a list of such, anything, or (None) a plain value."""
+"""A mapping with these keys, a list of items of one form, anything, or (None) a plain value."""
 
 ANY_KEY = "*"
 ANYTHING = Anything()
@@ -66,7 +66,7 @@ DISTRIBUTED = tuple(
         kubernetes.TRAINING_RUNTIME,
     )
 )
-"""Kinds whose pods have a form of ours; what is around the pods, their schemas judge."""
+"""Kinds whose pods are checked against allowed keys; a schema checks everything around the pods."""
 
 TRAIN_JOB = (kubernetes.TRAIN_JOB.api_version, kubernetes.TRAIN_JOB.kind)
 _TRAIN_JOB: Form = {
@@ -74,7 +74,7 @@ _TRAIN_JOB: Form = {
     "suspend": None,
     "trainer": ANYTHING,
 }
-"""Nothing that would loosen what the runtime's pods are."""
+"""Contains no key that could weaken the restrictions of the runtime's pods."""
 
 _VOLUME: Form = {
     "name": None,
@@ -92,18 +92,18 @@ _RULE: Form = {
 
 
 def labels(settings: Settings) -> Mapping[str, Form]:
-    """List the labels of objects: ours, and the platform's own."""
+    """Return the labels that objects may have: those of the generator and of the settings."""
     return dict.fromkeys((*LABELS, *QUEUE, *settings.labels))
 
 
 def _pod_labels(settings: Settings, *, distributed: bool) -> Mapping[str, Form]:
-    """List the labels of pods: NetworkPolicies go by them, and queues by those of what starts the pods."""
+    """Return the labels that pods may have: NetworkPolicies select by them, queues by labels of the pods' owners."""
     egress = (f"{EGRESS_LABEL}{name}" for name in settings.egress)
     return dict.fromkeys((*LABELS, *egress, *((PEERS,) if distributed else ()), *settings.labels))
 
 
 def objects(settings: Settings) -> Mapping[tuple[str, str], Form]:
-    """List the kinds of objects that a batch may have, and what may stand in them."""
+    """Return the kinds of objects that a batch may have, and the keys of each kind."""
     metadata: Form = {
         "name": None,
         "namespace": None,
@@ -194,27 +194,27 @@ def _container(settings: Settings, *, distributed: bool) -> Form:
     }
 
 
-def compare(found: Any, form: Form, path: DocumentPath = ()) -> Iterator[Finding]:
+def compare(data: Any, form: Form, path: DocumentPath = ()) -> Iterator[Finding]:
     """Yield keys that are not allowed, and values of another type."""
     if isinstance(form, Anything):
         return
     if isinstance(form, Mapping):
-        if not isinstance(found, Mapping):
-            yield Finding(path, f"must be a mapping, got {safe_json(found)}", MALFORMED)
+        if not isinstance(data, Mapping):
+            yield Finding(path, f"must be a mapping, got {safe_json(data)}", MALFORMED)
             return
-        for key, value in found.items():
+        for key, value in data.items():
             if key in form or ANY_KEY in form:
                 yield from compare(value, form.get(key), (*path, key))
             else:
                 yield Finding((*path, key), f"must be absent, got {safe_json(value)}", _code((*path, key)))
     elif isinstance(form, tuple):
-        if not isinstance(found, list):
-            yield Finding(path, f"must be a list, got {safe_json(found)}", MALFORMED)
+        if not isinstance(data, list):
+            yield Finding(path, f"must be a list, got {safe_json(data)}", MALFORMED)
             return
-        for index, item in enumerate(found):
+        for index, item in enumerate(data):
             yield from compare(item, form[0], (*path, index))
-    elif found is None or isinstance(found, Mapping | list):
-        yield Finding(path, f"must be a plain value, got {safe_json(found)}", MALFORMED)
+    elif data is None or isinstance(data, Mapping | list):
+        yield Finding(path, f"must be a plain value, got {safe_json(data)}", MALFORMED)
 
 
 def _code(path: DocumentPath) -> str:

@@ -24,21 +24,21 @@ from sweepledger.structs.names import split_batch_name
 from sweepledger.structs.settings import Settings
 
 RUNTIME_KIND = "TrainingRuntime"
-"""The kind with the pod template of all trials; the objects that start them set the index."""
+"""The kind with the pod template of all trials; the objects that start the trials set the index."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchContext:
-    """What a batch's objects are compared with."""
+    """The values that a batch's objects are compared with."""
 
     batch: str
     settings: Settings
     config_maps: frozenset[str]
     """Names of the ConfigMaps in the same batch."""
     image: str | None = None
-    """Image that its containers must run by the batch's lock; None: not known."""
+    """Image in the batch's lock, which the containers must run; None: not known."""
     parent_folders: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
-    """By index, the folder of the trial whose checkpoints it may read."""
+    """Folders of parent trials, whose checkpoints a trial may read, by the index of the trial that continues them."""
 
 
 def is_indexed(obj: Object) -> bool:
@@ -48,8 +48,8 @@ def is_indexed(obj: Object) -> bool:
 
 def trial_index(obj: Object) -> str | None:
     """Return the index of an object's trial, by its label."""
-    found = (obj.metadata.get("labels") or {}).get(INDEX_LABEL)
-    return None if found is None else str(found)
+    index = (obj.metadata.get("labels") or {}).get(INDEX_LABEL)
+    return None if index is None else str(index)
 
 
 LABEL_CODE = "label-not-ours"
@@ -80,8 +80,10 @@ def _known(trials: BatchContext) -> dict[str, str | None]:
     }
 
 
-def _values(found: Mapping[str, Any], known: Mapping[str, str | None], at: DocumentPath) -> Iterator[Finding]:
-    for key, value in found.items():
+def _values(
+    labels: Mapping[str, Any], known: Mapping[str, str | None], at: DocumentPath
+) -> Iterator[Finding]:
+    for key, value in labels.items():
         wanted = "true" if key.startswith(EGRESS_LABEL) else known.get(key, value)
         if value != wanted:
             yield Finding((*at, key), f"must be {safe_repr(wanted)}, got {safe_repr(value)}", LABEL_CODE)
@@ -101,12 +103,12 @@ def check_duplicates(objects: list[Object]) -> Iterator[tuple[Object, Finding]]:
 
 
 def check_metadata(obj: Object, trials: BatchContext) -> Iterator[Finding]:
-    """Yield a finding for a name, namespace or label that is not the batch's own."""
+    """Yield a finding for a name or namespace that is not that of the batch."""
     name, batch, namespace = obj.name, trials.batch, trials.settings.namespace
     if name != batch and not name.startswith(f"{batch}-"):
         message = f"must begin with the batch's name {batch!r}, got {safe_repr(name)}"
         yield Finding(("metadata", "name"), message, "name-not-ours")
-    found = obj.metadata.get("namespace")
-    if found != namespace:
-        message = f"must be {namespace!r}, got {safe_repr(found)}"
+    actual = obj.metadata.get("namespace")
+    if actual != namespace:
+        message = f"must be {namespace!r}, got {safe_repr(actual)}"
         yield Finding(("metadata", "namespace"), message, "namespace-wrong")

@@ -26,7 +26,7 @@ def check(obj: Object, trials: BatchContext) -> Iterator[Finding]:
     if PRIORITY_LABEL in own and queue is None:
         message = f"must be absent without a queue, got {safe_repr(own[PRIORITY_LABEL])}"
         yield Finding(("metadata", "labels", PRIORITY_LABEL), message, CODE)
-    if obj.kind != RUNTIME_KIND:  # the queue of its pods stands on the objects that start them
+    if obj.kind != RUNTIME_KIND:  # the objects that start its pods have the queue
         pools = tuple(pool for pool in pools if pool.queue == queue)
     for pod in obj.pods:
         yield from _nodes(pod, pools, queue)
@@ -34,22 +34,22 @@ def check(obj: Object, trials: BatchContext) -> Iterator[Finding]:
 
 
 def _nodes(pod: Pod, pools: tuple[Pool, ...], queue: str | None) -> Iterator[Finding]:
-    found = {key: pod.spec[key] for key in KEYS if key in pod.spec}
+    fields = {key: pod.spec[key] for key in KEYS if key in pod.spec}
     devices = {name for container in pod.containers for name in _limits(container.data) if "/" in name}
-    is_plain = not found and queue is None and devices <= {GPU_RESOURCE}
-    if not is_plain and not any(_fits(pool, found, devices) for pool in pools):
-        asked = found | dict.fromkeys(sorted(devices), "a device")
-        message = f"must ask for nodes as one pool of the settings does, got {safe_json(asked)}"
+    is_plain = not fields and queue is None and devices <= {GPU_RESOURCE}
+    if not is_plain and not any(_fits(pool, fields, devices) for pool in pools):
+        requested = fields | dict.fromkeys(sorted(devices), "a device")
+        message = f"must ask for nodes as one pool of the settings does, got {safe_json(requested)}"
         yield Finding(pod.at, message, CODE, POOLS)
 
 
 def _limits(container: Mapping[str, Any]) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = (container.get("resources") or {}).get("limits") or {}
-    return found
+    limits: Mapping[str, Any] = (container.get("resources") or {}).get("limits") or {}
+    return limits
 
 
-def _fits(pool: Pool, found: Mapping[str, Any], devices: set[str]) -> bool:
-    return devices <= {pool.gpu_resource} and scheduling_fields(pool, has_gpus=bool(devices)) == found
+def _fits(pool: Pool, fields: Mapping[str, Any], devices: set[str]) -> bool:
+    return devices <= {pool.gpu_resource} and scheduling_fields(pool, has_gpus=bool(devices)) == fields
 
 
 def _named(pod: Pod, trials: BatchContext) -> Iterator[Finding]:

@@ -29,7 +29,7 @@ PLAIN = frozenset({"clone", "code", "launcher", "scratch", "shared-memory", "tab
 WRITABLE = frozenset({ARTIFACTS_VOLUME, CHECKPOINTS_VOLUME, RESULTS_VOLUME})
 DATA = "data"
 CREDENTIALS = "clone-credentials"
-SECRET = "secret-"  # noqa: S105 - how the volume of a secret is called
+SECRET = "secret-"  # noqa: S105 - prefix of the name of a volume
 SUBPATHS = ("subPath", "subPathExpr")
 
 Volume = Mapping[str, Any]
@@ -73,14 +73,14 @@ def _parents(obj: Object, trials: BatchContext) -> Volume | None:
 def _mount(
     mount: Volume, claim: str, own: Mapping[str, str], trials: BatchContext, at: DocumentPath
 ) -> Iterator[Finding]:
-    found = {key: mount[key] for key in SUBPATHS if key in mount}
+    subpaths = {key: mount[key] for key in SUBPATHS if key in mount}
     if mount.get("name") != DATA:
-        if found != own:
-            message = f"must have {safe_json(dict(own))}, the trial's own folder, got {safe_json(found)}"
+        if subpaths != own:
+            message = f"must have {safe_json(dict(own))}, the trial's own folder, got {safe_json(subpaths)}"
             yield Finding(at, message, CODE)
         return
     paths = [*_datasets(claim, trials)]
-    if mount.get("readOnly") is not True or found not in paths:
+    if mount.get("readOnly") is not True or subpaths not in paths:
         options = " or ".join(map(safe_json, paths)) or "none"
         message = f"must be read-only and the folder of a dataset ({options}), got {safe_json(dict(mount))}"
         yield Finding(at, message, CODE)
@@ -103,8 +103,8 @@ def _volume(volume: Volume, trials: BatchContext, at: DocumentPath) -> Iterator[
             yield Finding(at, f"must be a ConfigMap of the batch, got {safe_repr(named)}", CODE)
     claim = volume.get("persistentVolumeClaim")
     if claim is not None and claim.get("claimName") not in _claims(name, trials):
-        found = safe_repr(claim.get("claimName"))
-        message = f"must be a claim that the settings give to {safe_repr(name)}, got {found}"
+        actual = safe_repr(claim.get("claimName"))
+        message = f"must be a claim that the settings give to {safe_repr(name)}, got {actual}"
         yield Finding((*at, "persistentVolumeClaim"), message, CODE)
     secret = volume.get("secret")
     if secret is not None and not _is_listed(name, secret, trials):
@@ -133,8 +133,8 @@ def _is_listed(volume: str, source: Volume, trials: BatchContext) -> bool:
     code = trials.settings.code
     if volume == CREDENTIALS:
         return code is not None and code.secret is not None and source.get("secretName") == code.secret
-    asked = trials.settings.secrets.get(volume.removeprefix(SECRET))
-    if asked is None or not volume.startswith(SECRET):
+    listed = trials.settings.secrets.get(volume.removeprefix(SECRET))
+    if listed is None or not volume.startswith(SECRET):
         return False
-    only = [{"key": asked.key, "path": asked.key}]
-    return source.get("secretName") == asked.secret and source.get("items") == only
+    only = [{"key": listed.key, "path": listed.key}]
+    return source.get("secretName") == listed.secret and source.get("items") == only

@@ -36,7 +36,7 @@ JOB_COUNTS = {
 
 
 def check_job(manifest: Manifest) -> Iterator[Finding]:
-    """Yield what is wrong with a Job, except for its pod."""
+    """Yield the findings in a Job, except for its pod."""
     spec = manifest.get("spec") or {}
     is_indexed = spec.get("completionMode") == "Indexed"
     yield from _counts(spec, is_indexed=is_indexed)
@@ -44,7 +44,7 @@ def check_job(manifest: Manifest) -> Iterator[Finding]:
 
 
 def _counts(spec: Manifest, *, is_indexed: bool) -> Iterator[Finding]:
-    """Yield missing and invalid counts, which Kubernetes reads as once, never or without limit."""
+    """Yield missing and invalid counts, which Kubernetes reads as one, none or no limit."""
     least = {"completions": 1, "parallelism": 1}
     least |= {"backoffLimitPerIndex": 0, "maxFailedIndexes": 1} if is_indexed else {"backoffLimit": 0}
     for key, bound in least.items():
@@ -57,9 +57,9 @@ def _counts(spec: Manifest, *, is_indexed: bool) -> Iterator[Finding]:
     for key in sorted(JOB_COUNTS & spec.keys() - known):
         yield Finding(("spec", key), f"must be absent in this shape, got {safe_repr(spec[key])}", JOB_CODE)
     if not is_indexed and spec.get("completions") != 1:
-        found = spec.get("completions")
+        completions = spec.get("completions")
         yield Finding(
-            ("spec", "completions"), f"must be 1 without an index, got {safe_repr(found)}", JOB_CODE
+            ("spec", "completions"), f"must be 1 without an index, got {safe_repr(completions)}", JOB_CODE
         )
 
 
@@ -69,9 +69,9 @@ def _failures(spec: Manifest, *, is_indexed: bool) -> Iterator[Finding]:
         wanted = [lost, _on_exit("FailIndex", BAD_HYPERPARAMETERS), _on_exit("FailJob", BAD_SWEEP)]
     else:
         wanted = [lost, _on_exit("FailJob", BAD_HYPERPARAMETERS, BAD_SWEEP)]
-    found = (spec.get("podFailurePolicy") or {}).get("rules")
-    if found != wanted:
-        message = f"must be {safe_json(wanted)}, got {safe_json(found)}"
+    rules = (spec.get("podFailurePolicy") or {}).get("rules")
+    if rules != wanted:
+        message = f"must be {safe_json(wanted)}, got {safe_json(rules)}"
         yield Finding(("spec", "podFailurePolicy", "rules"), message, JOB_CODE)
     replaced = spec.get("podReplacementPolicy")
     if replaced != "Failed":  # two pods of one trial would run side by side
@@ -90,7 +90,7 @@ CONTAINER, PODS, UNEQUAL = "container-not-ours", "pod-not-ours", "resources-uneq
 
 
 def check_pods(obj: Object, trials: BatchContext) -> Iterator[Finding]:
-    """Yield what is wrong with the pods of an object, and with its changes to those of another object."""
+    """Yield the findings in the pods of an object, and in a TrainJob's changes to the pods of its runtime."""
     for pod in obj.pods:
         yield from _pod(pod)
         yield from _containers(obj, pod, trials)
@@ -114,9 +114,9 @@ def _pod(pod: Pod) -> Iterator[Finding]:
 
 def _containers(obj: Object, pod: Pod, trials: BatchContext) -> Iterator[Finding]:
     wanted = CONTAINER_NAMES.get(obj.kind, "trial")
-    found = [each.data.get("name") for each in pod.containers if each.sort == "containers"]
-    if found != [wanted]:
-        message = f"must be the one container {wanted!r}, got {safe_json(found)}"
+    names = [each.data.get("name") for each in pod.containers if each.sort == "containers"]
+    if names != [wanted]:
+        message = f"must be the one container {wanted!r}, got {safe_json(names)}"
         yield Finding((*pod.at, "containers"), message, CONTAINER)
     for container in pod.containers:
         resources = container.data.get("resources") or {}
@@ -133,17 +133,17 @@ def _containers(obj: Object, pod: Pod, trials: BatchContext) -> Iterator[Finding
 def _clone(container: Container, trials: BatchContext) -> Iterator[Finding]:
     code = trials.settings.code
     image = None if code is None else trials.settings.image_of(code.image)
-    name, found = container.data.get("name"), container.data.get("image")
-    if name != CODE_CONTAINER or found != image:
+    name, actual = container.data.get("name"), container.data.get("image")
+    if name != CODE_CONTAINER or actual != image:
         wanted = f"{CODE_CONTAINER!r} with the image of code.image ({safe_repr(image)})"
-        message = f"must be {wanted}, got {safe_repr(name)} with {safe_repr(found)}"
+        message = f"must be {wanted}, got {safe_repr(name)} with {safe_repr(actual)}"
         yield Finding(container.path, message, CONTAINER)
 
 
 def _image(container: Container, wanted: str | None) -> Iterator[Finding]:
-    found = container.data.get("image")
-    if wanted is not None and found != wanted:
-        message = f"must be the image that the batch has locked, {safe_repr(wanted)}, got {safe_repr(found)}"
+    image = container.data.get("image")
+    if wanted is not None and image != wanted:
+        message = f"must be the image that the batch has locked, {safe_repr(wanted)}, got {safe_repr(image)}"
         yield Finding((*container.path, "image"), message, CONTAINER)
 
 
@@ -176,16 +176,16 @@ def _row(obj: Object, container: Container) -> Iterator[Finding]:
     wanted = {COMPLETION_INDEX_VARIABLE: None, INDEX_VARIABLE: None if shared else trial_index(obj)}
     for name, value in wanted.items():
         if (name in variables, variables.get(name)) != (value is not None, value):
-            found = safe_repr(variables[name]) if name in variables else "none"
+            actual = safe_repr(variables[name]) if name in variables else "none"
             must = f"must set {name} to {safe_repr(value)}" if value is not None else f"must not set {name}"
-            yield Finding((*container.path, "env"), f"{must}, got {found}", CONTAINER)
+            yield Finding((*container.path, "env"), f"{must}, got {actual}", CONTAINER)
 
 
 def _trainer(obj: Object, container: Container, trials: BatchContext) -> Iterator[Finding]:
-    """Yield what is wrong with a TrainJob's changes to its runtime's containers."""
+    """Yield the findings in a TrainJob's changes to its runtime's containers."""
     if "command" in container.data:
-        found = safe_json(container.data["command"])
-        message = f"must be absent: the runtime starts the launcher, got {found}"
+        command = safe_json(container.data["command"])
+        message = f"must be absent: the runtime starts the launcher, got {command}"
         yield Finding((*container.path, "command"), message, CONTAINER)
     yield from _arguments(container)
     yield from _row(obj, container)

@@ -1,1 +1,1 @@
-"""Rules for any manifests, one module per subject. They rely on the schema, which is checked first."""
+"""Rules for all manifests, one module per subject. They rely on the schema, which is checked first."""

@@ -22,21 +22,21 @@ REFERENCE = re.compile(
     re.ASCII,
 )
 NOWHERE = ".invalid/"
-"""No registry can ever answer to this: it stands where a program has no image."""
+"""No registry can have this name, which is written if a program has no image."""
 
 
 def check_images(obj: Object) -> Iterator[Finding]:
-    """Check the image of every container."""
+    """Yield the findings in the image of every container."""
     for container in obj.containers:
         if "image" in container.data or container.sort != "trainer":
             yield from _image((*container.path, "image"), container.data.get("image"))
 
 
 def _image(path: tuple[str | int, ...], image: object) -> Iterator[Finding]:
-    found = REFERENCE.fullmatch(image) if isinstance(image, str) else None
-    if found is None:
+    match = REFERENCE.fullmatch(image) if isinstance(image, str) else None
+    if match is None:
         yield Finding(path, f"must be an image's reference, got {safe_repr(image)}", IMAGE_CODE)
-    elif found["digest"] is None and NOWHERE not in found[0]:
+    elif match["digest"] is None and NOWHERE not in match[0]:
         hint = "write name@sha256:…; a tag may be another image tomorrow"
         yield Finding(path, f"must have a digest, got {safe_repr(image)}", IMAGE_CODE, hint)
 
@@ -49,7 +49,7 @@ AS_FILE = "mount the Secret as a read-only volume and let the program read the f
 
 
 def check_environment(obj: Object) -> Iterator[Finding]:
-    """Check the variables of every container, and what ConfigMaps and Secrets in git hold."""
+    """Yield the findings in the variables of every container, and secrets in ConfigMaps and Secrets."""
     for container in obj.containers:
         yield from _variables(container)
     if obj.kind == "Secret" and (obj.data.get("data") or obj.data.get("stringData")):

@@ -1,4 +1,4 @@
-"""Fields that make a controller, or a substitution, do something other than git declares."""
+"""Fields with which a controller or a substitution does something else than git declares."""
 
 import json
 from collections.abc import Iterator
@@ -24,14 +24,14 @@ REWRITING = ("Force=true", "Replace=true")
 LIFETIME = "ttlSecondsAfterFinished"
 MARKS = {"${": "Flux replaces it where substitution is on", "{{": "templates replace it"}
 TEMPLATES = frozenset({"ApplicationSet", "ConfigMap", "Receiver"})
-"""Kinds whose texts may hold anything, or are templates themselves."""
+"""Kinds whose texts may contain anything, or are templates themselves."""
 
 
 def check(obj: Object) -> Iterator[Finding]:
-    """Check one object for what controllers act upon."""
+    """Yield the fields of an object that change what controllers do."""
     if "generateName" in obj.metadata:
-        found = safe_repr(obj.metadata["generateName"])
-        message = f"must be absent: each sync would make another object, got {found}"
+        name = safe_repr(obj.metadata["generateName"])
+        message = f"must be absent: each sync would make another object, got {name}"
         yield Finding(("metadata", "generateName"), message, CODE, "write a name")
     for key, value in (obj.metadata.get("annotations") or {}).items():
         rewrites = key == OPTIONS and any(option in str(value) for option in REWRITING)
@@ -58,9 +58,9 @@ def _text(obj: Object) -> Iterator[Finding]:
         return
     for mark, why in MARKS.items():
         if mark in text:
-            for path, found in _texts(obj.data, ()):
-                if mark in found:
-                    yield Finding(path, f"must not hold {mark!r}: {why}, got {safe_repr(found)}", CODE)
+            for path, value in _texts(obj.data, ()):
+                if mark in value:
+                    yield Finding(path, f"must not hold {mark!r}: {why}, got {safe_repr(value)}", CODE)
 
 
 def _texts(value: Any, path: DocumentPath) -> Iterator[tuple[DocumentPath, str]]:

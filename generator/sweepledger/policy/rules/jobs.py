@@ -10,18 +10,18 @@ from sweepledger.structs.kubernetes import RUN_POLICY_PATH, WORKLOAD_KINDS
 CODE, DEADLINE = "job-invalid", "deadline-missing"
 
 MANY = 100_000
-"""More completions than these are allowed only with less at a time."""
+"""Above this number of completions, Kubernetes allows only `AT_A_TIME` at the same time."""
 AT_A_TIME = 10_000
 RULES = 20
 EXIT_CODES = 255
 COUNTS = ("backoffLimit", "backoffLimitPerIndex", "completions", "maxFailedIndexes", "parallelism")
 
 RUN_POLICIES = frozenset(kind.kind for kind in WORKLOAD_KINDS.values() if kind.policy == RUN_POLICY_PATH)
-"""Kinds whose deadline may stand in `runPolicy`."""
+"""Kinds whose deadline may be in `runPolicy`."""
 
 
 def check(obj: Object) -> Iterator[Finding]:
-    """Check every Job that an object is or would start, and the deadlines of others that must end."""
+    """Yield the findings in every Job that an object is or would start, and in the deadlines of other workloads."""
     for job in obj.jobs:
         yield from _counts(job)
         yield from _indexed(job)
@@ -50,8 +50,8 @@ def _counts(job: Job) -> Iterator[Finding]:
 def _indexed(job: Job) -> Iterator[Finding]:
     spec = job.spec
     if spec.get("completionMode", "NonIndexed") not in {"Indexed", "NonIndexed"}:
-        found = safe_repr(spec["completionMode"])
-        yield Finding((*job.path, "completionMode"), f"must be 'Indexed' or 'NonIndexed', got {found}", CODE)
+        mode = safe_repr(spec["completionMode"])
+        yield Finding((*job.path, "completionMode"), f"must be 'Indexed' or 'NonIndexed', got {mode}", CODE)
     if spec.get("completionMode") != "Indexed":
         for key in ("backoffLimitPerIndex", "maxFailedIndexes", "successPolicy"):
             if key in spec:
@@ -137,7 +137,7 @@ def _exit_codes(job: Job, wanted: Mapping[str, Any], at: tuple[str | int, ...]) 
     if wanted.get("operator") not in {"In", "NotIn"}:
         message = f"must be 'In' or 'NotIn', got {safe_repr(wanted.get('operator'))}"
         yield Finding((*at, "operator"), message, CODE)
-    known = {each.data.get("name") for each in job.pod.containers} if job.pod else set()
+    known = {container.data.get("name") for container in job.pod.containers} if job.pod else set()
     name = wanted.get("containerName")
     if name is not None and name not in known:
         message = (

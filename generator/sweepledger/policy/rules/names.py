@@ -1,6 +1,6 @@
-"""Names, labels and annotations that the API server accepts.
+"""Rules for names, labels and annotations, as the API server has them.
 
-Checks a rendered set as a whole, too: objects are unique, and references name objects that exist.
+Also for a rendered set as a whole: objects are unique, and references name objects that exist.
 """
 
 import re
@@ -27,11 +27,11 @@ LONGEST = {"CronJob": 52, "Job": MAX_LABEL_LENGTH, "Namespace": MAX_LABEL_LENGTH
 """A Job's name becomes a label of its pods; a CronJob adds eleven digits."""
 
 RIGHTS = frozenset({"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"})
-"""Their names are parts of a URL and nothing more."""
+"""Kinds whose names must only be valid in a URL."""
 
 
 def check_names(obj: Object) -> Iterator[Finding]:
-    """Check an object's own names and labels, and those within its pods."""
+    """Yield the findings in names and labels of an object and of its pods."""
     yield from _name(obj)
     yield from _pairs(obj.metadata, ("metadata",))
     for pod in obj.pods:
@@ -64,7 +64,7 @@ def _name(obj: Object) -> Iterator[Finding]:
 
 
 def _children(obj: Object) -> Iterator[Finding]:
-    """Pods are named after their owner, and a name that is too long stops them one by one."""
+    """Yield a finding if the names of pods, which contain their owner's name, would be too long."""
     child = max(_named_after(obj), key=len, default="")
     if len(child) > MAX_LABEL_LENGTH:
         message = f"must leave room: its {safe_repr(child)} would have {len(child)} characters of {MAX_LABEL_LENGTH}"
@@ -154,21 +154,20 @@ ROOT_CERTIFICATES = "kube-root-ca.crt"
 """Kubernetes puts this ConfigMap into every namespace."""
 
 KindAndName = tuple[str, str]
-"""A kind and a name."""
 
 
 def check_references(
     objects: Sequence[Object], *, known: Collection[KindAndName], severity: Severity
 ) -> Iterator[tuple[int, Finding]]:
-    """Check a rendered set as a whole; `known` objects are elsewhere."""
+    """Yield the findings in a rendered set, by index of the object; `known` objects exist elsewhere."""
     counts = Counter(map(_identity, objects))
-    there = {(obj.kind, obj.name) for obj in objects} | {*known, ("ConfigMap", ROOT_CERTIFICATES)}
+    existing = {(obj.kind, obj.name) for obj in objects} | {*known, ("ConfigMap", ROOT_CERTIFICATES)}
     for index, obj in enumerate(objects):
         if counts[_identity(obj)] > 1:
             message = f"must stand once, got {counts[_identity(obj)]}"
             yield index, Finding(("metadata", "name"), message, DUPLICATE)
         for path, kind, name in _references(obj):
-            if (kind, name) not in there:
+            if (kind, name) not in existing:
                 message = f"must be among what is rendered with it, got {kind} {safe_repr(name)}"
                 yield index, Finding(path, message, DANGLING, severity=severity)
 
@@ -195,15 +194,15 @@ def _pod_references(pod: Pod) -> Iterator[tuple[DocumentPath, str, str]]:
         listed = (volume.get("projected") or {}).get("sources") or ()
         sources += [((*at, "projected", "sources", number), each) for number, each in enumerate(listed)]
         for path, source in sources:
-            found = source.get("configMap")
-            if found and not found.get("optional"):
-                yield (*path, "configMap"), "ConfigMap", str(found.get("name"))
+            reference = source.get("configMap")
+            if reference and not reference.get("optional"):
+                yield (*path, "configMap"), "ConfigMap", str(reference.get("name"))
     for container in pod.containers:
         for index, variable in enumerate(container.data.get("env") or ()):
-            found = (variable.get("valueFrom") or {}).get("configMapKeyRef")
-            if found and not found.get("optional"):
-                yield (*container.path, "env", index, "valueFrom"), "ConfigMap", str(found.get("name"))
+            reference = (variable.get("valueFrom") or {}).get("configMapKeyRef")
+            if reference and not reference.get("optional"):
+                yield (*container.path, "env", index, "valueFrom"), "ConfigMap", str(reference.get("name"))
         for index, source in enumerate(container.data.get("envFrom") or ()):
-            found = source.get("configMapRef")
-            if found and not found.get("optional"):
-                yield (*container.path, "envFrom", index), "ConfigMap", str(found.get("name"))
+            reference = source.get("configMapRef")
+            if reference and not reference.get("optional"):
+                yield (*container.path, "envFrom", index), "ConfigMap", str(reference.get("name"))

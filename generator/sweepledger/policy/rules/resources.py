@@ -1,4 +1,4 @@
-"""Resources: quantities that parse, requests within limits, and limits for all that nodes share."""
+"""Rules for resources: valid quantities, requests within limits, and limits for everything that nodes share."""
 
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
@@ -21,7 +21,7 @@ ELSEWHERE: Mapping[str, tuple[DocumentPath, ...]] = {
 
 
 def check(obj: Object) -> Iterator[Finding]:
-    """Check the amounts of every container, volume and quota."""
+    """Yield the findings in the amounts of every container, volume and quota."""
     for pod in obj.pods:
         for container in pod.containers:
             yield from _container(container)
@@ -37,8 +37,8 @@ def check(obj: Object) -> Iterator[Finding]:
 def _below(data: Any, path: DocumentPath) -> Mapping[str, Any]:
     for key in path:
         data = data.get(key) or {}
-    found: Mapping[str, Any] = data
-    return found
+    mapping: Mapping[str, Any] = data
+    return mapping
 
 
 def _parsed(amounts: Mapping[str, Any], at: DocumentPath) -> Iterator[Finding]:
@@ -64,14 +64,14 @@ def _container(container: Container) -> Iterator[Finding]:
 
 
 def _compared(limits: Mapping[str, Any], requests: Mapping[str, Any], at: DocumentPath) -> Iterator[Finding]:
-    for name, asked in requests.items():
-        if _is_extended(name) and limits.get(name) != asked:
-            message = f"must equal the limit: {name} is never shared, got {safe_repr(asked)}"
+    for name, requested in requests.items():
+        if _is_extended(name) and limits.get(name) != requested:
+            message = f"must equal the limit: {name} is never shared, got {safe_repr(requested)}"
             yield Finding((*at, "requests", name), message, UNEQUAL, f"write limits.{name} as well")
             continue
-        wanted, allowed = _read(asked), _read(limits.get(name))
+        wanted, allowed = _read(requested), _read(limits.get(name))
         if wanted is not None and allowed is not None and wanted > allowed:
-            message = f"must be at most the limit {safe_repr(limits[name])}, got {safe_repr(asked)}"
+            message = f"must be at most the limit {safe_repr(limits[name])}, got {safe_repr(requested)}"
             yield Finding((*at, "requests", name), message, UNEQUAL)
     for name, amount in limits.items():
         allowed = _read(amount)

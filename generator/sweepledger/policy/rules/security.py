@@ -1,4 +1,4 @@
-"""Security: the Pod Security level "restricted", hardening beyond it, and RBAC without escalation.
+"""Rules for security: the Pod Security level "restricted", hardening beyond it, and RBAC without escalation.
 
 Pod Security is evaluated as the oldest supported API server does:
 https://kubernetes.io/docs/concepts/security/pod-security-standards/
@@ -41,14 +41,14 @@ SYSCTLS = frozenset(
         "net.ipv4.tcp_syncookies",
     }
 )
-"""Those that the oldest supported Kubernetes takes for safe."""
+"""Sysctls that the oldest supported Kubernetes allows as safe."""
 APPARMOR = "container.apparmor.security.beta.kubernetes.io/"
 PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 WINDOWS = "windows"
 
 
 def check_restricted(obj: Object) -> Iterator[Finding]:
-    """Evaluate every pod that an object is or would start."""
+    """Yield the violations of "restricted" in every pod that an object is or would start."""
     for pod in obj.pods:
         yield from _host(pod)
         yield from _volumes(pod)
@@ -64,8 +64,8 @@ def check_restricted(obj: Object) -> Iterator[Finding]:
 
 
 def _is_windows(pod: Pod) -> bool:
-    found = (pod.spec.get("os") or {}).get("name")
-    return bool(found == WINDOWS)
+    name = (pod.spec.get("os") or {}).get("name")
+    return bool(name == WINDOWS)
 
 
 def _host(pod: Pod) -> Iterator[Finding]:
@@ -93,7 +93,7 @@ def _apparmor_annotations(pod: Pod) -> Iterator[Finding]:
 
 
 def _profiles(context: Mapping[str, Any], at: DocumentPath) -> Iterator[Finding]:
-    """Check what pods and containers may both say."""
+    """Yield the findings in fields that pods and containers have in common."""
     for key in ("appArmorProfile", "seccompProfile"):
         profile = context.get(key)
         if profile is not None and profile.get("type") not in SECCOMP:
@@ -121,8 +121,8 @@ def _container(container: Container, *, is_windows: bool) -> Iterator[Finding]:
         yield Finding((*at, "procMount"), message, RESTRICTED_CODE)
     if not is_windows:
         if context.get("allowPrivilegeEscalation") is not False:
-            found = safe_repr(context.get("allowPrivilegeEscalation"))
-            yield Finding((*at, "allowPrivilegeEscalation"), f"must be false, got {found}", RESTRICTED_CODE)
+            value = safe_repr(context.get("allowPrivilegeEscalation"))
+            yield Finding((*at, "allowPrivilegeEscalation"), f"must be false, got {value}", RESTRICTED_CODE)
         yield from _capabilities(context.get("capabilities") or {}, (*at, "capabilities"))
     for index, port in enumerate(container.data.get("ports") or ()):
         if port.get("hostPort"):
@@ -131,10 +131,10 @@ def _container(container: Container, *, is_windows: bool) -> Iterator[Finding]:
     yield from _handlers(container)
 
 
-def _capabilities(found: Mapping[str, Any], at: DocumentPath) -> Iterator[Finding]:
-    if "ALL" not in (found.get("drop") or ()):
-        yield Finding((*at, "drop"), f"must hold 'ALL', got {found.get('drop')!r}", RESTRICTED_CODE)
-    for name in found.get("add") or ():
+def _capabilities(capabilities: Mapping[str, Any], at: DocumentPath) -> Iterator[Finding]:
+    if "ALL" not in (capabilities.get("drop") or ()):
+        yield Finding((*at, "drop"), f"must hold 'ALL', got {capabilities.get('drop')!r}", RESTRICTED_CODE)
+    for name in capabilities.get("add") or ():
         if name != "NET_BIND_SERVICE":
             yield Finding(
                 (*at, "add"), f"must hold NET_BIND_SERVICE at most, got {safe_repr(name)}", RESTRICTED_CODE
@@ -142,11 +142,11 @@ def _capabilities(found: Mapping[str, Any], at: DocumentPath) -> Iterator[Findin
 
 
 def _handlers(container: Container) -> Iterator[Finding]:
-    """A probe or hook with a host lets the node ask anyone."""
-    found = [((*container.path, key), container.data.get(key)) for key in PROBES]
+    """Yield the hosts of probes and hooks, with which a node would send requests anywhere."""
+    handlers = [((*container.path, key), container.data.get(key)) for key in PROBES]
     hooks = container.data.get("lifecycle") or {}
-    found += [((*container.path, "lifecycle", key), hooks.get(key)) for key in ("postStart", "preStop")]
-    for path, handler in found:
+    handlers += [((*container.path, "lifecycle", key), hooks.get(key)) for key in ("postStart", "preStop")]
+    for path, handler in handlers:
         for key in ("httpGet", "tcpSocket"):
             host = ((handler or {}).get(key) or {}).get("host")
             if host:
@@ -154,15 +154,15 @@ def _handlers(container: Container) -> Iterator[Finding]:
 
 
 def _either(pod: Pod) -> Iterator[Finding]:
-    """Check what the pod may say for all containers, or each for itself."""
-    contexts = [(each.path, each.data.get("securityContext") or {}) for each in pod.containers]
+    """Yield the findings in fields that the pod sets for all containers, or each container for itself."""
+    contexts = [(container.path, container.data.get("securityContext") or {}) for container in pod.containers]
     default = pod.security.get("runAsNonRoot")
     for path, context in contexts:
-        said = context.get("runAsNonRoot", default)
-        if said is not True:
+        value = context.get("runAsNonRoot", default)
+        if value is not True:
             at = (*path, "securityContext", "runAsNonRoot")
             yield Finding(
-                at, f"must be true here or in the pod's context, got {safe_repr(said)}", RESTRICTED_CODE
+                at, f"must be true here or in the pod's context, got {safe_repr(value)}", RESTRICTED_CODE
             )
         if not _is_windows(pod) and "seccompProfile" not in context and "seccompProfile" not in pod.security:
             message = "must have a seccompProfile of RuntimeDefault here or in the pod's context"
@@ -174,13 +174,13 @@ def _either(pod: Pod) -> Iterator[Finding]:
 HARDENING_CODE = "pod-not-hardened"
 
 LOWEST_USER = 10_000
-"""Below, a number may be somebody's on the node."""
+"""Lower numbers may belong to a user of the node."""
 KNOWN_USER = {"MPIJob": 1000}
-"""sshd asks the image who runs it, and images for MPI know this one."""
+"""sshd needs a user that the image has, and images for MPI have this user."""
 
 
 def check_hardening(obj: Object) -> Iterator[Finding]:
-    """Check every pod that an object is or would start."""
+    """Yield the hardening that is missing in every pod that an object is or would start."""
     for pod in obj.pods:
         for key in ("automountServiceAccountToken", "enableServiceLinks"):
             if pod.spec.get(key) is not False:
@@ -203,9 +203,9 @@ def _containers(pod: Pod, lowest: int) -> Iterator[Finding]:
         context = container.data.get("securityContext") or {}
         at = (*container.path, "securityContext")
         if context.get("readOnlyRootFilesystem") is not True:
-            found = safe_repr(context.get("readOnlyRootFilesystem"))
+            value = safe_repr(context.get("readOnlyRootFilesystem"))
             hint = "mount an emptyDir where it must write"
-            yield Finding((*at, "readOnlyRootFilesystem"), f"must be true, got {found}", HARDENING_CODE, hint)
+            yield Finding((*at, "readOnlyRootFilesystem"), f"must be true, got {value}", HARDENING_CODE, hint)
         user = context.get("runAsUser", pod.security.get("runAsUser"))
         if user is None or 0 < user < lowest:  # 0 is refused elsewhere
             message = f"must be at least {lowest}, here or in the pod's context, got {safe_repr(user)}"
@@ -230,7 +230,7 @@ EVERYBODY = frozenset(
 
 
 def check_rbac(obj: Object) -> Iterator[Finding]:
-    """Check a role's rules, or whom a binding gives what."""
+    """Yield the findings in the rules of a role, or in the role and subjects of a binding."""
     if obj.kind in {"ClusterRole", "Role"}:
         for index, rule in enumerate(obj.data.get("rules") or ()):
             yield from _rule(rule, index)
@@ -258,7 +258,7 @@ def _rule(rule: Mapping[str, Any], index: int) -> Iterator[Finding]:
     if rule.get("resourceNames"):
         return
     for resource in sorted(set(rule.get("resources") or ()) & SENSITIVE.keys()):
-        found = verbs & SENSITIVE[resource]
-        if found:
-            message = f"must not allow {', '.join(sorted(found))} on {resource} without resourceNames"
+        sensitive = verbs & SENSITIVE[resource]
+        if sensitive:
+            message = f"must not allow {', '.join(sorted(sensitive))} on {resource} without resourceNames"
             yield Finding(("rules", index, "resources"), message, RBAC_CODE)

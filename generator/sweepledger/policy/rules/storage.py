@@ -1,4 +1,4 @@
-"""Storage: volumes and mounts that match, stable paths, and the keys and size of ConfigMaps."""
+"""Rules for storage: matching volumes and mounts, stable paths, and the keys and size of ConfigMaps."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -11,11 +11,11 @@ from sweepledger.structs.kubernetes import COMPLETION_INDEX_VARIABLE
 MOUNT_CODE = "mount-dangling"
 REFERENCE = re.compile(r"\$\(([^)]*)\)")
 FILLED_IN = frozenset({"ClusterTrainingRuntime", "TrainingRuntime"})
-"""Kinds whose containers get further variables by another object."""
+"""Kinds whose containers get further variables from another object."""
 
 
 def check_volumes(obj: Object) -> Iterator[Finding]:
-    """Check the volumes and mounts of every pod."""
+    """Yield the findings in the volumes and mounts of every pod."""
     for pod in obj.pods:
         names = [str(volume.get("name")) for volume in pod.volumes]
         yield from _volumes(pod, names)
@@ -100,7 +100,7 @@ CONFIG_MAP_BYTES = 1024 * 1024
 
 
 def check_config_maps(obj: Object) -> Iterator[Finding]:
-    """Check a ConfigMap's keys and size."""
+    """Yield the findings in the keys and the size of a ConfigMap."""
     if obj.kind != "ConfigMap":
         return
     size = 0
