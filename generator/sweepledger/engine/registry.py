@@ -112,7 +112,7 @@ class ImageRepository:
 
     @classmethod
     def of(cls, reference: str) -> "ImageRepository":
-        """Parse a reference as container tools do: without a host it is on Docker Hub."""
+        """Return the repository of a reference, read as container tools do: without a host it is on Docker Hub."""
         host, slash, rest = reference.partition("/")
         if not slash or not ("." in host or ":" in host or host == "localhost"):
             return cls(DOCKER_HUB, reference if slash else f"library/{reference}")
@@ -197,7 +197,7 @@ class _Session:
         self._opener = urllib.request.build_opener(*handlers)
 
     def request(self, method: str, url: str) -> _Response:
-        """Request a manifest, a second time with credentials if the first request is refused.
+        """Return the response for a manifest, requested again with credentials if the first request is refused.
 
         The response to a HEAD request that is redirected is empty.
         """

@@ -65,7 +65,7 @@ class HealthFinding:
 
 
 def check_object(desired: Manifest, observed: Manifest | None, *, nodes: int, apply: str) -> HealthFinding:
-    """Compare an object with the platform's files; `nodes` is the size of the largest pool, `apply` the hint."""
+    """Return the finding for an object of the platform; `nodes` is the size of the largest pool, `apply` the hint."""
     part = _part(desired)
     what = object_title(desired)
     if observed is None:
@@ -97,7 +97,7 @@ def _by_kind(manifest: Manifest, part: str, *, nodes: int) -> HealthFinding:
 
 
 def check_claim(claim: Manifest, *, nodes: int) -> HealthFinding:
-    """Check that a claim is bound, and that all nodes of its pods can mount it."""
+    """Return the finding for a claim, which must be bound, and which all nodes of its pods must be able to mount."""
     what = object_title(claim)
     phase = (claim.get("status") or {}).get("phase")
     modes = frozenset(claim.get("spec", {}).get("accessModes") or ())
@@ -142,7 +142,7 @@ def _check_namespace(namespace: Manifest) -> HealthFinding:
 
 
 def _check_conditions(manifest: Manifest, part: str) -> HealthFinding:
-    """Check the conditions that a controller reports on its object."""
+    """Return the finding for the conditions that a controller reports on its object."""
     if manifest["kind"] == "Application":
         return _check_application(manifest, part)
     good, bad = REPORTING[str(manifest["kind"])]
@@ -162,7 +162,7 @@ def _check_conditions(manifest: Manifest, part: str) -> HealthFinding:
 
 
 def _check_application(application: Manifest, part: str) -> HealthFinding:
-    """Check an Application, whose conditions are only errors."""
+    """Return the finding for an Application, whose conditions are only errors."""
     status, what = application.get("status") or {}, object_title(application)
     synced = (status.get("sync") or {}).get("status")
     if synced == "Synced":
@@ -202,7 +202,7 @@ def _compare(desired: Any, observed: Any, path: str) -> Iterator[str]:
 
 
 def _is_same(desired: Any, observed: Any) -> bool:
-    """Compare values: the server omits empty ones, and normalizes quantities."""
+    """Return whether two values are equal: the server omits empty values and normalizes quantities."""
     if desired == observed or (observed is None and desired in ({}, [], "", None, False, 0)):
         return True
     try:

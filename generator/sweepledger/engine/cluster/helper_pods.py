@@ -226,7 +226,7 @@ class ReaderPod:
 
     @contextmanager
     def opened(self, path: str, size: int) -> Iterator[ProcessStream]:
-        """Open a file of the volume with a recorded size; at most one byte more is read.
+        """Yield the content of a file of the volume; at most one byte more than `size` is read.
 
         The caller must verify its checksum: `cat` follows links, which a trial can create in its folder.
         """

@@ -54,7 +54,7 @@ class PathTranslation:
         self._folders = sorted(folders.items(), key=lambda pair: -len(pair[0]))
 
     def __call__(self, text: str) -> str:
-        """Translate a text that is, or begins with, a path of the container; return others unchanged."""
+        """Return a text with the path of the container that it is, or begins with, translated; others unchanged."""
         for path, folder in self._folders:
             if text == path or text.startswith(f"{path}/"):
                 return str(folder) + text[len(path) :]

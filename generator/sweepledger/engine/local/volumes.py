@@ -43,11 +43,11 @@ class StateFolders:
         return self.state / "pods"
 
     def pod(self, uid: str) -> Path:
-        """Files of a pod, which are deleted with it."""
+        """Return the folder for the files of a pod, which are deleted with it."""
         return self.pods / uid
 
     def config(self, job: str) -> Path:
-        """The ConfigMaps of a Job, one folder per volume."""
+        """Return the folder for the ConfigMaps of a Job, with one folder per volume."""
         return self.state / "jobs" / job
 
 
