@@ -173,9 +173,7 @@ def _pod(pod: Fields, primary: str | None, names: Mapping[str, str], trial: Impo
         _container(container, names, trial)
     others = [container for container in containers if container not in chosen]
     trial.losses += [
-        Loss(
-            f"{container.path}: {show_value(container.data.get('name'))}", "only one container runs here"
-        )
+        Loss(f"{container.path}: {show_value(container.data.get('name'))}", "only one container runs here")
         for container in others
     ]
     trial.losses += [*pod.inner("metadata").rest(), *spec.rest(), *pod.rest()]
