@@ -519,7 +519,7 @@ def test_a_comment_fits_a_pull_request() -> None:
     parameters = [Parameter(f"p{number}" + "_" * 300, Constant(values[0])) for number in range(300)]
     review = a_review(of_parameters(*parameters, Parameter("x", Choice(values)), description="ü|" * 9999))
 
-    text = comment(*[review] * 12)
+    text = comment(*[review] * 8)
 
     assert len(text.encode()) <= plan_markdown.COMMENT_BYTES
     assert "more lines were cut" in text.splitlines()[-1]

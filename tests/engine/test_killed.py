@@ -51,15 +51,20 @@ def assert_all_was_done_once(machine: Machine, words: list[str]) -> None:
 @pytest.mark.parametrize(
     "die_at",
     [
-        "volumes.write_configs:1",  # creating a Job
-        "store.save_jobs:1",  # it is created, and nobody wrote that down
-        "pods.prepare_launch:2",
-        "node.Node.start:3",
+        "store.save_jobs:1",  # a Job is created, and nobody wrote that down
         "node.Node.wait:1",  # pods have just been started
         "pods.settle_pod:1",  # a record is there, and nobody read it
-        "pods.settle_pod:4",
-        "volumes.remove_pod:2",
         "store.save_jobs:2",  # all records are there, and the Job's end is not
+        *(
+            pytest.param(step, marks=pytest.mark.full_suite("more kills"))
+            for step in (
+                "volumes.write_configs:1",
+                "pods.prepare_launch:2",
+                "node.Node.start:3",
+                "pods.settle_pod:4",
+                "volumes.remove_pod:2",
+            )
+        ),
     ],
 )
 def test_an_engine_killed_at_any_step_is_continued_by_the_next(machine: Machine, die_at: str) -> None:

@@ -111,7 +111,7 @@ def nearly_records(draw: st.DrawFn) -> dict[str, Any]:
     return made
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(nearly_records())
 @example({**VALID, "metrics": {f"m{number}": 1 for number in range(102)}})
 @example({**VALID, "artifacts": VALID["artifacts"] * 1001})

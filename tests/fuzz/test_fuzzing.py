@@ -1,4 +1,4 @@
-"""Some hostile input by default, a minute of it in the full suite, and proof that it would find something."""
+"""Some hostile input by default; in the full suite a minute of it, and proof that it would find something."""
 
 import shutil
 from dataclasses import dataclass
@@ -62,6 +62,7 @@ def test_half_a_minute_of_hostile_input_finds_nothing(target: str, tmp_path: Pat
     assert executions(done) > 100
 
 
+@pytest.mark.full_suite("planted bugs")
 @pytest.mark.parametrize("target", sorted(PLANTS))
 def test_a_bug_planted_in_a_copy_is_found(target: str, tmp_path: Path) -> None:
     plant = PLANTS[target]

@@ -4,6 +4,7 @@ import itertools
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
@@ -119,14 +120,19 @@ def test_a_figure_asks_for_nothing_from_elsewhere(name: str) -> None:
     assert not re.search(r"<script|<image|<use|@import|url\(|\bon\w+=", text)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_ten_thousand_trials_make_a_small_file_that_says_how_they_are_thinned(name: str) -> None:
+@cache
+def ten_thousand_trials() -> BatchRecords:
     parameters: dict[str, list[Value]] = {
         "a": list(range(100)),
         "b": list(range(10)),
         "c": list("abcdefghij"),
     }
-    batch = a_grid(parameters, lambda v: float(str(v["a"])) / 7 + float(str(v["b"])) % 3)
+    return a_grid(parameters, lambda v: float(str(v["a"])) / 7 + float(str(v["b"])) % 3)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_ten_thousand_trials_make_a_small_file_that_says_how_they_are_thinned(name: str) -> None:
+    batch = ten_thousand_trials()
 
     root = drawn(name, batch)
 

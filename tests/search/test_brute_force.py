@@ -1,5 +1,6 @@
 """Expansion against its meaning computed naively; benchmarks/brute_force.py tries a hundred times more."""
 
+import pytest
 from hypothesis import given, settings
 
 from sweepledger import search
@@ -50,13 +51,13 @@ def agrees_on_several(blocks: tuple[GridSearch | ConfigurationList, ...]) -> Non
 
 
 @given(spaces())
-@settings(max_examples=1000)
+@settings(max_examples=300)
 def test_a_grid_is_the_product_without_duplicates(space: SearchSpace) -> None:
     agrees_on_a_space(space)
 
 
 @given(spaces())
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_the_computed_count_equals_the_number_of_configurations(space: SearchSpace) -> None:
     existing = meaning(GridSearch(space)).existing
 
@@ -69,8 +70,22 @@ def test_the_computed_count_equals_the_number_of_configurations(space: SearchSpa
 
 
 @given(several_blocks())
-@settings(max_examples=200)
+@settings(max_examples=60)
 def test_blocks_come_in_order_and_common_configurations_count_once(
     blocks: tuple[GridSearch | ConfigurationList, ...],
 ) -> None:
+    agrees_on_several(blocks)
+
+
+@pytest.mark.full_suite("more random spaces")
+@given(spaces())
+@settings(max_examples=2000)
+def test_more_grids_are_the_product_without_duplicates(space: SearchSpace) -> None:
+    agrees_on_a_space(space)
+
+
+@pytest.mark.full_suite("more random spaces")
+@given(several_blocks())
+@settings(max_examples=500)
+def test_more_blocks_come_in_order(blocks: tuple[GridSearch | ConfigurationList, ...]) -> None:
     agrees_on_several(blocks)

@@ -129,7 +129,7 @@ def test_rounds_do_not_depend_on_hash_seed_locale_or_threads() -> None:
     assert found == {" ".join(map(digest_of_rounds, Method)) + "\n"}
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(space=spaces(), method=st.sampled_from([Method.TPE, Method.NSGA2, Method.CMA_ES]), data=st.data())
 def test_rounds_of_any_space_are_legal_and_without_repetition(
     space: SearchSpace, method: Method, data: st.DataObject

@@ -2,7 +2,8 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -47,24 +48,30 @@ NEVER_SHOWN = {
 FORM = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
+@cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    """Return all nodes of a module."""
+    return tuple(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+
+
+@cache
 def codes(folder: Path) -> frozenset[str]:
     """Return the codes: `code="…"` of calls, the sixth argument of Problem, constants CODE, and the texts of rules."""
     return frozenset(code for path in folder.rglob("*.py") for code in codes_of(path)) - NO_CODES
 
 
 def codes_of(path: Path) -> Iterator[str]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    found = (value for node in ast.walk(tree) for value in given(node))
-    yield from (text for value in found if isinstance(value, ast.Constant) for text in texts(value))
+    values = (value for node in nodes(path) for value in given(node))
+    yield from (text for value in values if isinstance(value, ast.Constant) for text in texts([value]))
     if any(path.is_relative_to(folder) for folder in RULES):
-        named = {text for text in texts(tree) if "-" in text and FORM.fullmatch(text)}
+        named = {text for text in texts(nodes(path)) if "-" in text and FORM.fullmatch(text)}
         yield from named
 
 
 def failures() -> frozenset[str]:
     """Name the codes of the exceptions, which the command line makes of their names."""
-    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in GENERATOR.rglob("*.py")]
-    classes = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    paths = GENERATOR.rglob("*.py")
+    classes = [node for path in paths for node in nodes(path) if isinstance(node, ast.ClassDef)]
     kinds = ["GeneratorError"]
     for parent in kinds:  # grows while it is walked: the children of children
         kinds += [node.name for node in classes if parent in {ast.unparse(base) for base in node.bases}]
@@ -81,8 +88,8 @@ def given(node: ast.AST) -> Iterator[ast.expr]:
             yield value
 
 
-def texts(tree: ast.AST) -> Iterator[str]:
-    for node in ast.walk(tree):
+def texts(tree: Iterable[ast.AST]) -> Iterator[str]:
+    for node in tree:
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.value
 
@@ -99,8 +106,7 @@ def test_every_code_has_an_entry() -> None:
 
 
 def test_every_entry_is_whole_stands_once_and_has_a_code_in_the_source() -> None:
-    trees = (ast.parse(path.read_text(encoding="utf-8")) for path in GENERATOR.rglob("*.py"))
-    literals = {text for tree in trees for text in texts(tree)}
+    literals = {text for path in GENERATOR.rglob("*.py") for text in texts(nodes(path))}
 
     assert re.findall(r"^### `(.+)`$", PAGE, re.MULTILINE) == ENTRIES
     assert len(set(ENTRIES)) == len(ENTRIES)

@@ -262,7 +262,10 @@ def test_evaluation_counts_all_images_whatever_the_size_of_a_pass() -> None:
     [
         (Small(learning_rate=0.1, batch_size=32, epochs=2), 0, 0.95),
         (Eidf(batch_size=32, epochs=1), 2000, 0.8),
-        (Resnet9(batch_size=64, epochs=4, width=8), 2000, 0.75),
+        pytest.param(
+            *(Resnet9(batch_size=64, epochs=4, width=8), 2000, 0.75),
+            marks=pytest.mark.full_suite("larger networks"),
+        ),
     ],
     ids=["small", "eidf", "resnet9"],
 )
