@@ -12,7 +12,7 @@ from sweepledger.policy.batch_rules import allowed_keys, identity, placement, vo
 from sweepledger.policy.batch_rules.allowed_keys import Form, compare
 from sweepledger.policy.batch_rules.identity import BatchContext, check_duplicates, check_metadata
 from sweepledger.policy.objects import Finding, Inspection, Object, to_problem
-from sweepledger.policy.rules import names, registry
+from sweepledger.policy.rules import references, registry
 from sweepledger.policy.schema import MALFORMED
 from sweepledger.problems import Problem, Severity
 from sweepledger.reader.document import DocumentPath
@@ -49,7 +49,7 @@ def check_batch(
         problems += [to_problem(obj, finding, file) for finding in inspection.findings]
         usable += [inspection.usable] if inspection.usable is not None else []
     known = {("ServiceAccount", TRIAL_ACCOUNT)}
-    together = names.check_references(usable, known=known, severity=Severity.ERROR)
+    together = references.check_references(usable, known=known, severity=Severity.ERROR)
     problems += [to_problem(usable[number], finding, file) for number, finding in together]
     problems += [to_problem(obj, finding, file) for obj, finding in check_duplicates(usable)]
     return tuple(dict.fromkeys(problems))

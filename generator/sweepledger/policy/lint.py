@@ -11,7 +11,7 @@ from typing import Any
 
 from sweepledger.policy import schema
 from sweepledger.policy.objects import Finding, Inspection, Object, to_problem
-from sweepledger.policy.rules import names, registry
+from sweepledger.policy.rules import references, registry
 from sweepledger.policy.schema import MALFORMED, SKIPPED, UNKNOWN, KindStatus
 from sweepledger.problems import Problem, Severity
 from sweepledger.reader.document import DOCUMENT_START, Document, DocumentPath, Mark
@@ -93,7 +93,7 @@ def lint(documents: Sequence[Document], settings: Settings | None = None) -> Lin
             problems += map(placed.problem, _unlisted_secrets(inspection.usable, settings))
     known = {("ServiceAccount", TRIAL_ACCOUNT)}
     objects = [obj for _, obj in usable]
-    for index, finding in names.check_references(objects, known=known, severity=Severity.WARNING):
+    for index, finding in references.check_references(objects, known=known, severity=Severity.WARNING):
         problems.append(usable[index][0].problem(finding))
     return LintReport(
         objects=tuple(groups[_Group.CHECKED]),
