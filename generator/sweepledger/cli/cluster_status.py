@@ -60,14 +60,14 @@ def cluster_status_response(statuses: "tuple[SweepStatus, ...]", *lines: Text) -
             **envelopes.sweep_status_data(status),
             **{name.replace(" ", "_"): status.counts[name] for name in values.CLUSTER_COUNTS},
             "remarks": [
-                {"batch": remark.batch, "what": remark.what, "says": remark.says, "hint": remark.hint}
+                {"batch": remark.batch, "what": remark.what, "says": remark.text, "hint": remark.hint}
                 for remark in status.remarks
             ],
         }
         for status in statuses
     ]
     remark_lines = (
-        _batch_line(remark.batch, remark.what, remark.says, remark.hint)
+        _batch_line(remark.batch, remark.what, remark.text, remark.hint)
         for status in statuses
         for remark in status.remarks
     )

@@ -74,14 +74,14 @@ class SweepVerification:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What was found at a commit."""
+    """The verification of one or more sweeps at a commit."""
 
     commit: str
     signers: int
     """Number of lines of allowed signers; with none, no signature can be checked."""
     sweeps: tuple[SweepVerification, ...]
     stray: tuple[FileDifference, ...] = ()
-    """What results commits since a given one changed and must not."""
+    """Changes that results commits since a given one must not make."""
 
     @property
     def is_good(self) -> bool:
@@ -141,7 +141,7 @@ def verify_since(
             raise UsageError(f"{name} is not a commit", hint="try a branch, a tag or HEAD~1")
     before, until = (names[name] or "" for name in (since, revision or "HEAD"))
     touched = audit_paths(repository, before, until)
-    lines = _signers(workspace, before, signers)  # who changes the keys is judged by those that stood
+    lines = _signers(workspace, before, signers)  # a change of the keys is verified with the earlier keys
     stored = batches.in_commit(repository, until)
     verifying = _Verification(workspace, until, stored, lines, with_work_tree=False)
     changed = tuple(
@@ -182,24 +182,24 @@ class _Verification:
     def sweep(self, sweep: str) -> SweepVerification | None:
         """Verify one sweep; None if nothing of it is recorded."""
         repository, folder = self.workspace.repository, results_folder(sweep)
-        held = repository.files(self.commit, folder)
+        entries = repository.files(self.commit, folder)
         archived = [batch for batch in batches.of_sweep(self.stored, sweep) if not batch.is_active]
-        seen = audit_signatures(repository, self.commit, held, folder, self.signers)
-        if not held and not seen.commits:
+        signatures = audit_signatures(repository, self.commit, entries, folder, self.signers)
+        if not entries and not signatures.commits:
             return None
-        listed = {path: entry for path, entry in held.items() if path.startswith(f"{folder}/")}
+        listed = {path: entry for path, entry in entries.items() if path.startswith(f"{folder}/")}
         contents = repository.read(self.commit, folder)
         done = recorded_batches(repository, self.commit, sweep, listed)
         batches.prefetch(done)
-        found = set(self._found(sweep, done, listed, contents))
-        if found:
-            found.update(batch_audit.summary_differences(sweep, done, contents))
+        differences = set(self._differences(sweep, done, listed, contents))
+        if differences:
+            differences.update(batch_audit.summary_differences(sweep, done, contents))
         if self.with_work_tree:
-            found.update(self._work_tree(folder, *(batch.folder for batch in archived)))
+            differences.update(self._work_tree(folder, *(batch.folder for batch in archived)))
         rows = sum(map(_locked_trials, done))
-        return SweepVerification(sweep, len(done), rows, tuple(sorted(found)), seen)
+        return SweepVerification(sweep, len(done), rows, tuple(sorted(differences)), signatures)
 
-    def _found(
+    def _differences(
         self,
         sweep: str,
         done: tuple[StoredBatch, ...],

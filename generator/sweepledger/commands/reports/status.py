@@ -9,8 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from sweepledger.commands.collection.attempts import BatchAttempts
-from sweepledger.commands.collection.cluster_evidence import find_cluster_batches as look_at
-from sweepledger.commands.collection.cluster_evidence import stalled_batches
+from sweepledger.commands.collection.cluster_evidence import find_cluster_batches, stalled_batches
 from sweepledger.commands.repository import batch_records, catalog
 from sweepledger.commands.repository.workspace import SPECS, SUFFIX, Workspace
 from sweepledger.commands.rounds import next_round
@@ -59,7 +58,7 @@ class TrialState(StrEnum):
     """Only in batches that are not on the branch that controllers follow."""
 
 
-STATE_RANKS = {standing: rank for rank, standing in enumerate(TrialState)}
+STATE_RANKS = {state: rank for rank, state in enumerate(TrialState)}
 
 
 MOST_NODES = 5
@@ -72,17 +71,17 @@ PHASE_STATES = {
     PodPhase.WAITING: TrialState.PENDING,
 }
 PHASE_RANKS = {phase: rank for rank, phase in enumerate(PHASE_STATES)}
-"""Of several pods of a trial the first counts."""
+"""The pod with the lowest rank counts if a trial has several."""
 
 
 @dataclass(frozen=True)
 class Remark:
-    """What the user should know of a batch in the cluster."""
+    """A remark on a batch in the cluster."""
 
     batch: str
     what: str
     """node lost, stalled or waiting."""
-    says: str
+    text: str
     hint: str
 
 
@@ -90,7 +89,7 @@ class Remark:
 class LiveBatch:
     """The observed state of a batch in the cluster."""
 
-    standings: Mapping[str, TrialState]
+    states: Mapping[str, TrialState]
     """States by trial id."""
     remarks: tuple[Remark, ...] = ()
 
@@ -100,37 +99,37 @@ def live_batches(
 ) -> dict[str, LiveBatch]:
     """Return the states of the trials of active batches, if these can be read. Raises ClusterError."""
     settings = workspace.settings
-    seen = look_at(kubectl, settings.namespace, active)
-    held = [(batch, seen.workloads[batch.name]) for batch in seen.active]
+    observed = find_cluster_batches(kubectl, settings.namespace, active)
+    active_workloads = [(batch, observed.workloads[batch.name]) for batch in observed.active]
     stuck = {
         stalled.batch: stalled
-        for stalled in stalled_batches(workspace.repository, tip, held, results=None, now=now)
+        for stalled in stalled_batches(workspace.repository, tip, active_workloads, results=None, now=now)
     }
-    found = {}
-    for batch, runners in held:
+    live = {}
+    for batch, workloads in active_workloads:
         try:
             trials = [row.trial for row in batch.rows]
         except UnreadableError:
             continue
-        about = _LiveTrials(runners, batch.lock.trials, is_stalled=batch.name in stuck)
-        if runners.workloads:
-            about.hear(pods.batch_pods(kubectl, settings.namespace, batch.name, pods.NOT_SUCCEEDED), now)
-        remarks = [*about.remarks(batch.name)]
-        if batch.name in stuck:
-            one = stuck[batch.name]
-            hint = (
-                f"the collector records it if every trial left a record; else {one.hint(settings.controller)}"
+        live_trials = _LiveTrials(workloads, batch.lock.trials, is_stalled=batch.name in stuck)
+        if workloads.workloads:
+            live_trials.add_pods(
+                pods.batch_pods(kubectl, settings.namespace, batch.name, pods.NOT_SUCCEEDED), now
             )
-            remarks.append(Remark(batch.name, str(TrialState.STALLED), one.lacks, hint))
-        found[batch.name] = LiveBatch(dict(zip(trials, about.standings(), strict=True)), tuple(remarks))
-    return found
+        remarks = [*live_trials.remarks(batch.name)]
+        if batch.name in stuck:
+            lost = stuck[batch.name]
+            hint = f"the collector records it if every trial left a record; else {lost.hint(settings.controller)}"
+            remarks.append(Remark(batch.name, str(TrialState.STALLED), lost.lacks, hint))
+        live[batch.name] = LiveBatch(dict(zip(trials, live_trials.states(), strict=True)), tuple(remarks))
+    return live
 
 
 @dataclass
 class _LiveTrials:
-    """What is known of a batch's trials, by index."""
+    """The observed states of a batch's trials, by index."""
 
-    held: BatchWorkloads
+    workloads: BatchWorkloads
     trials: int
     is_stalled: bool
     _phases: dict[int, PodPhase] = field(default_factory=dict)
@@ -138,13 +137,13 @@ class _LiveTrials:
     _failed: set[int] = field(default_factory=set)
     """Trials with a failed attempt."""
     _lost: Counter[str] = field(default_factory=Counter)
-    """Pods by their node."""
+    """Number of pods by lost node."""
     _waiting: Counter[str] = field(default_factory=Counter)
-    """Pods by the reason that they wait for."""
+    """Number of waiting pods by reason."""
 
-    def hear(self, found: Iterable[TrialPod], now: float) -> None:
-        """Add pods."""
-        for pod in found:
+    def add_pods(self, trial_pods: Iterable[TrialPod], now: float) -> None:
+        """Take account of some pods."""
+        for pod in trial_pods:
             phase = pod.phase(now)
             if pod.failures or phase is PodPhase.FAILED:
                 self._failed.add(pod.index)
@@ -158,39 +157,39 @@ class _LiveTrials:
             elif phase is PodPhase.WAITING and pod.waits_for:
                 self._waiting[pod.waits_for] += 1
 
-    def standings(self) -> Sequence[TrialState]:
+    def states(self) -> Sequence[TrialState]:
         """Return the state of each trial, in the order of the table."""
-        over = self.held.ended(self.trials)
-        queued = self.held.suspended(self.trials)
+        over = self.workloads.ended(self.trials)
+        queued = self.workloads.suspended(self.trials)
         rest = TrialState.STALLED if self.is_stalled else TrialState.PENDING
         return [
             TrialState.ENDED
             if index in over
-            else self._standing(index, TrialState.QUEUED if index in queued else rest)
+            else self._state(index, TrialState.QUEUED if index in queued else rest)
             for index in range(self.trials)
         ]
 
-    def _standing(self, index: int, rest: TrialState) -> TrialState:
+    def _state(self, index: int, rest: TrialState) -> TrialState:
         phase = self._phases.get(index)
-        found = rest if phase is None else PHASE_STATES[phase]
-        is_tried = found in {TrialState.RUNNING, TrialState.PENDING}
-        return TrialState.RETRYING if is_tried and index in self._failed else found
+        state = rest if phase is None else PHASE_STATES[phase]
+        is_tried = state in {TrialState.RUNNING, TrialState.PENDING}
+        return TrialState.RETRYING if is_tried and index in self._failed else state
 
     def remarks(self, batch: str) -> Iterator[Remark]:
         """Yield what prevents trials from continuing."""
         if self._lost:
             names = sorted(self._lost)
             shown = ", ".join(names[:MOST_NODES]) + (" …" if len(names) > MOST_NODES else "")
-            says = f"{self._lost.total()} pod(s) are on {shown}, of which nothing is heard"
+            message = f"{self._lost.total()} pod(s) are on {shown}, of which nothing is heard"
             hint = (
                 "they go on when the node is back; if it is not to come back, `kubectl delete node NAME`, "
                 f"or `kubectl taint node NAME {OUT_OF_SERVICE}`, and their trials are tried again"
             )
-            yield Remark(batch, str(TrialState.NODE_LOST), says, hint)
+            yield Remark(batch, str(TrialState.NODE_LOST), message, hint)
         if self._waiting:
-            told = ", ".join(f"{count} for {reason}" for reason, count in sorted(self._waiting.items()))
+            reasons = ", ".join(f"{count} for {reason}" for reason, count in sorted(self._waiting.items()))
             hint = f"`kubectl describe pods -l sweepledger.dev/batch={batch}` says more"
-            yield Remark(batch, "waiting", f"pods wait: {told}", hint)
+            yield Remark(batch, "waiting", f"pods wait: {reasons}", hint)
 
 
 PULL_REQUEST_NUMBER = re.compile(r"(?:\(#|[Pp]ull request #|!)([0-9]{1,9})\b", re.ASCII)
@@ -200,7 +199,7 @@ README = "README.md"
 
 @dataclass(frozen=True)
 class Origin:
-    """Files that the user may want to open, relative to the repository."""
+    """Paths of a sweep's files, relative to the repository."""
 
     spec: str | None
     batches: tuple[tuple[str, int | None], ...]
@@ -215,8 +214,8 @@ def find_origins(
     subjects = addition_subjects(workspace.repository, tip, ACTIVE) if tip else {}
     folders: dict[str, list[tuple[str, int | None]]] = {}
     for batch in stored:
-        told = PULL_REQUEST_NUMBER.search(subjects.get(f"{ACTIVE}/{batch.name}/{LOCK_FILE}", ""))
-        folders.setdefault(batch.sweep, []).append((batch.folder, int(told[1]) if told else None))
+        number = PULL_REQUEST_NUMBER.search(subjects.get(f"{ACTIVE}/{batch.name}/{LOCK_FILE}", ""))
+        folders.setdefault(batch.sweep, []).append((batch.folder, int(number[1]) if number else None))
     return {
         sweep: Origin(
             _existing_path(workspace, f"{SPECS}/{sweep}{SUFFIX}"),
@@ -265,28 +264,28 @@ class SweepStatus:
 
     @property
     def planned(self) -> int:
-        """Trials that no merged batch lists."""
+        """Number of trials that no merged batch lists."""
         return self.counts[TrialState.PLANNED]
 
     @property
     def running(self) -> int:
-        """Trials at work."""
+        """Number of running trials."""
         return self.counts[TrialState.RUNNING]
 
     @property
     def pending(self) -> int:
-        """Trials that are merged and have not started."""
+        """Number of merged trials that have not started."""
         return self.counts[TrialState.PENDING]
 
     @property
     def missing(self) -> int:
-        """Trials that ended without a record."""
+        """Number of trials that ended without a record."""
         return self.counts[TrialState.MISSING]
 
 
 def status(
     workspace: Workspace,
-    asked: str | None = None,
+    reference: str | None = None,
     *,
     state: Path,
     kubectl: Kubectl | None = None,
@@ -299,23 +298,25 @@ def status(
     """
     stored = batches.in_work_tree(workspace.root)
     known = catalog.sweep_names(workspace, stored)
-    wanted = known if asked is None else {catalog.choose_sweep(workspace, asked, known)}
+    wanted = known if reference is None else {catalog.choose_sweep(workspace, reference, known)}
     tip = workspace.base_commit(None)
     followed = catalog.batch_names(workspace.repository, tip)
-    look = _TrialCounter(workspace, followed, state / "results")
+    counter = _TrialCounter(workspace, followed, state / "results")
     if kubectl is not None:
         running = [
             batch for batch in stored if batch.is_active and batch.name in followed and batch.sweep in wanted
         ]
-        look = replace(look, live=live_batches(workspace, kubectl, running, tip=tip, now=clock()))
-    found = find_origins(workspace, tip, stored, wanted) if asked is not None else {}
-    come = dict(_search_progress(workspace, wanted, tip, stored))
+        counter = replace(counter, live=live_batches(workspace, kubectl, running, tip=tip, now=clock()))
+    origins = find_origins(workspace, tip, stored, wanted) if reference is not None else {}
+    progress = dict(_search_progress(workspace, wanted, tip, stored))
     return tuple(
         replace(
-            _sweep_status(workspace, sweep, replace(look, stored=batches.of_sweep(stored, sweep))),
-            mistakes=_spec_problems(workspace, sweep) if asked or not batches.of_sweep(stored, sweep) else (),
-            search=come.get(sweep),
-            origin=found.get(sweep),
+            _sweep_status(workspace, sweep, replace(counter, stored=batches.of_sweep(stored, sweep))),
+            mistakes=_spec_problems(workspace, sweep)
+            if reference or not batches.of_sweep(stored, sweep)
+            else (),
+            search=progress.get(sweep),
+            origin=origins.get(sweep),
         )
         for sweep in sorted(wanted)
     )
@@ -333,33 +334,35 @@ def _search_progress(
 ) -> Iterator[tuple[str, SearchProgress]]:
     """Return the progress of each search whose spec can be read."""
     searches = [search for search in next_round.searches_in_work_tree(workspace) if search.name in wanted]
-    standing = batches.in_commit(workspace.repository, tip) if searches else ()
-    held = {batch.name for batch in standing}
+    merged = batches.in_commit(workspace.repository, tip) if searches else ()
+    merged_names = {batch.name for batch in merged}
     for sweep in searches:
         here = batches.readable(batches.of_sweep(stored, sweep.name))
-        new = [batch for batch in here if batch.name not in held]
-        yield sweep.name, search_progress(workspace, sweep, tip, batches.of_sweep(standing, sweep.name), new)
+        new = [batch for batch in here if batch.name not in merged_names]
+        yield sweep.name, search_progress(workspace, sweep, tip, batches.of_sweep(merged, sweep.name), new)
 
 
-def _sweep_status(workspace: Workspace, sweep: str, look: "_TrialCounter") -> SweepStatus:
-    active = tuple(batch.name for batch in look.stored if batch.is_active)
-    table = catalog.read_summary(workspace, sweep) if look.stored else None
+def _sweep_status(workspace: Workspace, sweep: str, counter: "_TrialCounter") -> SweepStatus:
+    active = tuple(batch.name for batch in counter.stored if batch.is_active)
+    table = catalog.read_summary(workspace, sweep) if counter.stored else None
     rows = table.rows if table else ()
-    counts, problems = look.counts(rows)
-    readable = batches.readable(look.stored)
-    held = readable[-1].lock if readable else None
-    metric = held.metric if held else None
-    able = catalog.eligible_rows(rows, readable)
-    best = catalog.rank_rows(able, metric.name, metric.goal) if metric else ()
+    counts, problems = counter.counts(rows)
+    readable = batches.readable(counter.stored)
+    newest = readable[-1].lock if readable else None
+    metric = newest.metric if newest else None
+    eligible = catalog.eligible_rows(rows, readable)
+    best = catalog.rank_rows(eligible, metric.name, metric.goal) if metric else ()
     return SweepStatus(
         sweep,
-        batches=len(look.stored),
+        batches=len(counter.stored),
         active=active,
         counts=counts,
         metric=metric.name if metric else "",
         best=best[0] if best else None,
-        front=catalog.pareto_rows(able, held),
-        remarks=tuple(remark for name in active if name in look.live for remark in look.live[name].remarks),
+        front=catalog.pareto_rows(eligible, newest),
+        remarks=tuple(
+            remark for name in active if name in counter.live for remark in counter.live[name].remarks
+        ),
         problems=problems,
     )
 
@@ -380,21 +383,21 @@ class _TrialCounter:
     def counts(self, rows: tuple[SummaryRow, ...]) -> tuple[Counter[str], tuple[Problem, ...]]:
         """Count the trials by state; return why those of some batches are missing."""
         listed = Counter(row.batch for row in rows)
-        found: dict[str, TrialState] = {}
+        states: dict[str, TrialState] = {}
         problems: list[Problem] = []
-        _keep_highest(found, ((row.trial, TrialState(row.status.kind)) for row in rows))
+        _keep_highest(states, ((row.trial, TrialState(row.status.kind)) for row in rows))
         for batch in self.stored:
             try:
-                _keep_highest(found, self._standings(batch.vetted(), listed[batch.name]))
+                _keep_highest(states, self._states(batch.vetted(), listed[batch.name]))
             except UnreadableError as error:
                 problems += error.problems
-        return Counter[str](found.values()), tuple(problems)
+        return Counter[str](states.values()), tuple(problems)
 
-    def _standings(self, batch: StoredBatch, listed: int) -> Iterable[tuple[str, TrialState]]:
+    def _states(self, batch: StoredBatch, listed: int) -> Iterable[tuple[str, TrialState]]:
         """Return the states of a batch's trials, given those in the summary. Raises UnreadableError."""
         if batch.is_active:
             live = self.live.get(batch.name)
-            return self._here(batch) if live is None else live.standings.items()
+            return self._local_states(batch) if live is None else live.states.items()
         if self._is_pending(batch):
             return ((row.trial, TrialState.CANCELLED) for row in batch.rows)
         return ((row.trial, TrialState.MISSING) for row in batch.rows if listed < batch.lock.trials)
@@ -403,12 +406,12 @@ class _TrialCounter:
         """Return whether an archived batch was cancelled, and is not yet recorded."""
         return not (self.workspace.root / batch_records.records_file(batch)).is_file()
 
-    def _here(self, batch: StoredBatch) -> Iterator[tuple[str, TrialState]]:
-        """Return the records of an active batch on this machine's results volume."""
-        judged = evaluate(BatchAttempts.read(self.results, batch).results)
+    def _local_states(self, batch: StoredBatch) -> Iterator[tuple[str, TrialState]]:
+        """Return the states of an active batch's trials by this machine's results volume."""
+        evaluated = evaluate(BatchAttempts.read(self.results, batch).results)
         unknown = TrialState.PENDING if batch.name in self.followed else TrialState.PLANNED
-        for outcome, attempts in zip(judged.outcomes, judged.attempts, strict=True):
-            # The launcher starts nothing over a record that is final to it, whatever we think of its metric.
+        for outcome, attempts in zip(evaluated.outcomes, evaluated.attempts, strict=True):
+            # The launcher starts no attempt after a final record, even if the metric of that record is not usable.
             if len(attempts) > batch.lock.retries or any(
                 record.record.status.is_final for record in attempts
             ):
@@ -419,9 +422,9 @@ class _TrialCounter:
                 yield outcome.trial, unknown
 
 
-def _keep_highest(found: dict[str, TrialState], news: Iterable[tuple[str, TrialState]]) -> None:
+def _keep_highest(states: dict[str, TrialState], new: Iterable[tuple[str, TrialState]]) -> None:
     """Keep the highest state of each trial."""
-    for trial, standing in news:
-        known = found.get(trial)
-        if known is None or STATE_RANKS[standing] < STATE_RANKS[known]:
-            found[trial] = standing
+    for trial, state in new:
+        previous = states.get(trial)
+        if previous is None or STATE_RANKS[state] < STATE_RANKS[previous]:
+            states[trial] = state

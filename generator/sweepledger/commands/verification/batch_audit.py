@@ -1,4 +1,4 @@
-"""Recorded batches, each compared with its lock, its table, its records and the summary."""
+"""Compares recorded batches with their locks, tables, records and summaries."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -29,28 +29,30 @@ RECORDS = "records"
 
 @dataclass(frozen=True)
 class BatchAudit:
-    """A commit, and where to look for what stood before."""
+    """Compares batches at a commit with their locks and with earlier commits."""
 
     repository: Repository
     commit: str
 
     def batch(self, batch: StoredBatch) -> Iterator[FileDifference]:
-        """Hold a batch's files against its lock, the lock against the batch's name, the trials' ids."""
+        """Compare the files of a batch with its lock, and the lock with the name and the trial ids."""
         path = f"{batch.folder}/{LOCK_FILE}"
         try:
-            held = batch.lock
+            lock = batch.lock
         except RepositoryError as error:
             yield FileDifference(path, "", "", str(error).removeprefix(f"{path}").lstrip(": "))
-            yield from self._as_it_was(batch, LOCK_FILE, lambda content: _is_lock_of(batch.name, content))
+            yield from self._earlier_version_differences(
+                batch, LOCK_FILE, lambda content: _is_lock_of(batch.name, content)
+            )
             return
         drift = batch.hand_edits()
         for name in (*drift.added, *drift.changed):
-            said = held.files[name]
-            told = list(self._as_it_was(batch, name, _digests_to(said)))
+            digest = lock.files[name]
+            differences = list(self._earlier_version_differences(batch, name, _digests_to(digest)))
             got = bytes_digest(batch.tree[name]) if name in batch.tree.files else "nothing"
-            yield from told or [
+            yield from differences or [
                 FileDifference(
-                    f"{batch.folder}/{name}", "", "", f"must have the digest {said} by the lock, got {got}"
+                    f"{batch.folder}/{name}", "", "", f"must have the digest {digest} by the lock, got {got}"
                 )
             ]
         for name in drift.added:
@@ -62,16 +64,18 @@ class BatchAudit:
             yield from self._lock(batch)
 
     def _lock(self, batch: StoredBatch) -> Iterator[FileDifference]:
-        """The batch's name ends in the digest of all of it."""
-        path, held = f"{batch.folder}/{LOCK_FILE}", batch.lock
-        digest = batch_digest(batch.tree, held.name, held.digest)
-        if held.name == batch.name and digest == held.digest and _ends_in(batch.name, digest):
+        """Compare the lock with the name of the batch, which ends in the digest of its files."""
+        path, lock = f"{batch.folder}/{LOCK_FILE}", batch.lock
+        digest = batch_digest(batch.tree, lock.name, lock.digest)
+        if lock.name == batch.name and digest == lock.digest and _ends_in(batch.name, digest):
             return
-        told = list(self._as_it_was(batch, LOCK_FILE, lambda content: _fits(batch, content)))
-        message = (
-            f"must be of {batch.name}, whose files have the digest {digest[:19]}, got {held.digest[:19]}"
+        differences = list(
+            self._earlier_version_differences(batch, LOCK_FILE, lambda content: _fits(batch, content))
         )
-        yield from told or [FileDifference(path, "", "digest", message)]
+        message = (
+            f"must be of {batch.name}, whose files have the digest {digest[:19]}, got {lock.digest[:19]}"
+        )
+        yield from differences or [FileDifference(path, "", "digest", message)]
 
     def _rows(self, batch: StoredBatch) -> Iterator[FileDifference]:
         try:
@@ -87,28 +91,29 @@ class BatchAudit:
             message = f"must have {batch.lock.trials} trials by the lock, got {len(batch.rows)}"
             yield FileDifference(batch.folder, "", "", message)
 
-    def _as_it_was(
-        self, batch: StoredBatch, name: str, is_it: Callable[[bytes], bool]
+    def _earlier_version_differences(
+        self, batch: StoredBatch, name: str, matches: Callable[[bytes], bool]
     ) -> tuple[FileDifference, ...]:
-        """Compare a file with the version in history that fits; of none nothing can be said."""
+        """Compare a file with the newest version in history that matches; empty without such a version."""
         places = [f"{place}/{batch.name}/{name}" for place in (ARCHIVE, ACTIVE)]
-        found = at_commit.earlier_version(self.repository, self.commit, places, is_it)
-        if found is None:
+        version = at_commit.earlier_version(self.repository, self.commit, places, matches)
+        if version is None:
             return ()
-        commit, content = found
+        commit, content = version
         because = f"as in commit {commit[:12]}"
         return file_differences(
             f"{batch.folder}/{name}", content, batch.tree.files.get(name), because=because
         )
 
-    def inputs(self, sweep: str, held: Mapping[str, Entry]) -> Iterator[FileDifference]:
-        """Compare what results were made of with the same files in the commit that brought the results."""
+    def inputs(self, sweep: str, entries: Mapping[str, Entry]) -> Iterator[FileDifference]:
+        """Compare the inputs of the results with the same files in the commit that added the results."""
         folder = results_folder(sweep)
         origin = at_commit.commit_of_version(self.repository, self.commit, f"{folder}/{PROVENANCE_FILE}")
         if origin is None or origin == self.commit:
             return
         then, now = (
-            summary_inputs(sweep, files) for files in (self.repository.files(origin, RESULTS, ARCHIVE), held)
+            summary_inputs(sweep, files)
+            for files in (self.repository.files(origin, RESULTS, ARCHIVE), entries)
         )
         changed = sorted(path for path in {*then, *now} if then.get(path) != now.get(path))
         contents = self.repository.blobs(
@@ -120,52 +125,52 @@ class BatchAudit:
 
 
 def summary_inputs(sweep: str, files: Mapping[str, Entry]) -> dict[str, Entry]:
-    """Choose the files that a sweep's results are made of: records, and the overlays that have some."""
+    """Return the files that the results are computed from: records and the overlays of recorded batches."""
     folder = f"{results_folder(sweep)}/{RECORDS}/"
-    found = {path: entry for path, entry in files.items() if path.startswith(folder)}
-    overlays = {f"{ARCHIVE}/{path.removeprefix(folder).removesuffix('.jsonl')}" for path in found}
+    records = {path: entry for path, entry in files.items() if path.startswith(folder)}
+    overlays = {f"{ARCHIVE}/{path.removeprefix(folder).removesuffix('.jsonl')}" for path in records}
     archived = {path: entry for path, entry in files.items() if path.startswith(f"{ARCHIVE}/")}
-    return found | {
+    return records | {
         path: entry for path, entry in archived.items() if "/".join(path.split("/")[:3]) in overlays
     }
 
 
 def record_differences(batch: StoredBatch, content: bytes) -> Iterator[FileDifference]:
-    """Say which records of a batch cannot be read, or are none of its trials'."""
+    """Report the records that are corrupt or do not belong to a trial of the batch."""
     path = batch_records.records_file(batch)
     try:
         rows = {trial.index: trial for trial in batch_records.expected_trials(batch)}
         data = None if batch.lock.program.data is None else batch.lock.program.data.digest
         code = batch.lock.program.code.tree
     except (RepositoryError, KeyError, ValueError):
-        return  # the overlay has been told of
+        return  # `batch` reports the overlay
     lines = content.decode(errors="replace").split("\n")
     for number, line in enumerate(lines, start=1):
-        found = record_json.from_line(line) if line else None
-        if isinstance(found, CorruptRecord):
+        record = record_json.from_line(line) if line else None
+        if isinstance(record, CorruptRecord):
             yield FileDifference(
-                path, f"line {number}", "", f"must be a record, got one that is {found.reason}"
+                path, f"line {number}", "", f"must be a record, got one that is {record.reason}"
             )
-        elif found is not None:
-            yield from _belongs(path, found, rows.get(found.index), (batch.name, code, data))
+        elif record is not None:
+            yield from _row_differences(path, record, rows.get(record.index), (batch.name, code, data))
 
 
-def _belongs(
-    path: str, found: Record, row: ExpectedTrial | None, of: tuple[str, str, str | None]
+def _row_differences(
+    path: str, record: Record, row: ExpectedTrial | None, of: tuple[str, str, str | None]
 ) -> Iterator[FileDifference]:
     if row is None:
-        yield FileDifference(path, found.trial, "index", f"must be a row of the table, got {found.index}")
+        yield FileDifference(path, record.trial, "index", f"must be a row of the table, got {record.index}")
         return
     must = dict(zip(("trial", "row", "batch", "code", "data"), (row.trial, row.row, *of), strict=True))
     for column, value in must.items():
-        if getattr(found, column) != value:
-            message = f"must be {value!r} by the table and its lock, got {getattr(found, column)!r}"
+        if getattr(record, column) != value:
+            message = f"must be {value!r} by the table and its lock, got {getattr(record, column)!r}"
             yield FileDifference(path, row.trial, column, message)
 
 
-def mode_differences(held: Mapping[str, Entry]) -> Iterator[FileDifference]:
-    """Say which files are links, or programs: the collector writes none."""
-    for path, entry in held.items():
+def mode_differences(entries: Mapping[str, Entry]) -> Iterator[FileDifference]:
+    """Report the files that are links or executable: the collector writes neither."""
+    for path, entry in entries.items():
         if entry.mode != PLAIN_MODE:
             yield FileDifference(path, "", "", f"must have the mode {PLAIN_MODE}, got {entry.mode}")
 
@@ -180,28 +185,28 @@ def _ends_in(name: str, digest: str) -> bool:
 
 def _is_lock_of(name: str, content: bytes) -> bool:
     try:
-        held = batch_yaml.read(content)
+        lock = batch_yaml.read(content)
     except ValueError:
         return False
-    return held.name == name and _ends_in(name, held.digest)
+    return lock.name == name and _ends_in(name, lock.digest)
 
 
 def _fits(batch: StoredBatch, content: bytes) -> bool:
-    """Return whether a lock is the one that a batch's other files were named with."""
+    """Return whether a lock and the other files of a batch have the digest in the batch's name."""
     if not _is_lock_of(batch.name, content):
         return False
-    tree, held = FileTree({**batch.tree.files, LOCK_FILE: content}), batch_yaml.read(content)
-    return batch_digest(tree, held.name, held.digest) == held.digest
+    tree, lock = FileTree({**batch.tree.files, LOCK_FILE: content}), batch_yaml.read(content)
+    return batch_digest(tree, lock.name, lock.digest) == lock.digest
 
 
 REPEATED_COLUMNS = ("status", "reason", "ran", "started", "finished")
-"""Members of a record that the summary shows as they are."""
+"""Members of a record that the summary repeats unchanged."""
 
 
 def summary_differences(
     sweep: str, done: tuple[StoredBatch, ...], contents: Mapping[str, bytes]
 ) -> Iterator[FileDifference]:
-    """Hold tables and records of recorded batches against what the summary, itself unproven, says of them."""
+    """Compare tables and records of recorded batches with the summary, which is not verified itself."""
     folder = results_folder(sweep)
     rows = _summary_rows(contents.get(f"{folder}/{SUMMARY_FILE}", b"").decode(errors="replace"))
     provenance = _provenance_batches(contents.get(f"{folder}/{PROVENANCE_FILE}", b""))
@@ -215,31 +220,31 @@ def summary_differences(
 
 
 def _table_differences(batch: StoredBatch, rows: list[dict[str, str]]) -> Iterator[FileDifference]:
-    """Compare a table that is not the lock's, cell by cell. One in several files is told of as a whole."""
+    """Compare an edited table with the summary, cell by cell. A table in several files is not compared."""
     tables = [path for path in batch.hand_edits().changed if path.endswith(".csv")]
     if len(tables) != 1 or "hyperparams.csv" not in tables:
         return
-    found = batch.tree[tables[0]]
-    head = found.split(b"\n", maxsplit=1)[0].decode(errors="replace").split(",")
+    table = batch.tree[tables[0]]
+    head = table.split(b"\n", maxsplit=1)[0].decode(errors="replace").split(",")
     mine = [row for row in rows if row.get("batch") == batch.name]
     lines = [",".join(_repeated(row, name) for name in head) for row in mine]
-    wanted = "".join(f"{line}\n" for line in (",".join(head), *lines)).encode()
+    expected = "".join(f"{line}\n" for line in (",".join(head), *lines)).encode()
     yield from file_differences(
-        f"{batch.folder}/{tables[0]}", wanted, found, because=f"as {SUMMARY_FILE} repeats it"
+        f"{batch.folder}/{tables[0]}", expected, table, because=f"as {SUMMARY_FILE} repeats it"
     )
 
 
 def _repeated(row: Mapping[str, str], name: str) -> str:
     if name in {"trial", REPLICATE_COLUMN}:
         return row.get(name, "")
-    # A spreadsheet's guard against formulas is the summary's own.
+    # The summary adds a guard against spreadsheet formulas.
     return row.get(f"{PARAMETER_PREFIX}{name}", "").replace("\"'", '"', 1)
 
 
 def _provenance_differences(
     batch: StoredBatch, provenance: Any, content: bytes, rows: list[dict[str, str]]
 ) -> Iterator[FileDifference]:
-    """Say which records are not those that the provenance was made of."""
+    """Compare the records of a batch with the digests in the provenance."""
     try:
         listed = {
             attempt["record"]: trial["trial"]
@@ -247,7 +252,7 @@ def _provenance_differences(
             for attempt in trial.get("attempts", ())
         }
     except (KeyError, TypeError, AttributeError):
-        return  # it was told of as what it is
+        return  # the rebuild reports an unreadable provenance
     path, known = batch_records.records_file(batch), set[str]()
     for number, line in enumerate(content.split(b"\n"), start=1):
         digest = bytes_digest(line)
@@ -267,7 +272,7 @@ def _provenance_differences(
 def _column_differences(
     path: str, values: Mapping[str, Any], rows: list[dict[str, str]]
 ) -> Iterator[FileDifference]:
-    """Compare what a record says in words with its trial's one row, as far as both say it."""
+    """Compare the text members of a record with the summary row of a trial that has one attempt."""
     if len(rows) != 1 or rows[0].get("attempts") != "1":
         return
     for column in REPEATED_COLUMNS:
@@ -278,20 +283,20 @@ def _column_differences(
 
 
 def _parse_record(line: bytes) -> tuple[str, Mapping[str, Any]]:
-    """Return a record's trial and members; nothing of a line that is none."""
+    """Return the trial and the members of a record; both empty if the line is not a record."""
     try:
-        found = json.loads(line)
+        record = json.loads(line)
     except (ValueError, RecursionError):
         return "", {}
-    return (str(found.get("trial", "")), found) if isinstance(found, dict) else ("", {})
+    return (str(record.get("trial", "")), record) if isinstance(record, dict) else ("", {})
 
 
 def _provenance_batches(content: bytes) -> Mapping[str, Any]:
     try:
-        found = json.loads(content)["batches"]
+        batches = json.loads(content)["batches"]
     except (ValueError, RecursionError, KeyError, TypeError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return batches if isinstance(batches, dict) else {}
 
 
 def _summary_rows(text: str) -> list[dict[str, str]]:

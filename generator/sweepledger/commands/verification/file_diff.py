@@ -1,6 +1,6 @@
-"""Where two versions of a results or overlay file differ: row and column, not only bytes. Pure.
+"""Differences between two versions of a results or overlay file, by row and column. Pure.
 
-A row is a trial if the file has trials, otherwise a line; a column is a heading, a member or a byte.
+A row is a trial if the file lists trials, otherwise a line; a column is a heading, a member or a byte.
 """
 
 import json
@@ -14,7 +14,7 @@ from sweepledger.formats import yaml
 from sweepledger.formats.csv_cells import split_raw
 
 MOST_PER_FILE = 20
-"""Limit of differences reported for one file: a sorted one has as many as cells."""
+"""Maximum number of differences reported for one file."""
 LONGEST_SHOWN = 80
 ROW_NAME_COLUMNS = ("trial", "assignment")
 """Members and headings that name a row."""
@@ -22,7 +22,7 @@ ROW_NAME_COLUMNS = ("trial", "assignment")
 
 @dataclass(frozen=True, slots=True, order=True)
 class FileDifference:
-    """One thing that is otherwise than it must be."""
+    """One difference between a file and its expected content."""
 
     path: str
     """Path from the repository's root."""
@@ -30,7 +30,7 @@ class FileDifference:
     """A trial, `line 3`, or empty for the whole file."""
     column: str
     message: str
-    """Rule, and the value that was found."""
+    """The rule and the actual value."""
 
     def __str__(self) -> str:
         place = ": ".join(part for part in (self.path, self.row, self.column) if part)
@@ -42,17 +42,17 @@ class FileDifference:
 
 
 def file_differences(
-    path: str, wanted: bytes | None, found: bytes | None, *, because: str
+    path: str, expected: bytes | None, actual: bytes | None, *, because: str
 ) -> tuple[FileDifference, ...]:
     """Return how a file differs from its expected content; `because` names the source: `by the records`."""
-    if wanted == found:
+    if expected == actual:
         return ()
-    if found is None:
+    if actual is None:
         return (FileDifference(path, "", "", f"must be there {because}, and is missing"),)
-    if wanted is None:
+    if expected is None:
         return (FileDifference(path, "", "", f"must not be there {because}, and is"),)
     listed = []
-    for row, column, must, got in _places(path, wanted, found):
+    for row, column, must, got in _places(path, expected, actual):
         listed.append(
             FileDifference(
                 path, row, column, f"must be {_format_value(must)} {because}, got {_format_value(got)}"
@@ -68,22 +68,22 @@ _Place = tuple[str, str, Any, Any]
 ABSENT = object()
 
 
-def _places(path: str, wanted: bytes, found: bytes) -> Iterator[_Place]:
+def _places(path: str, expected: bytes, actual: bytes) -> Iterator[_Place]:
     readers = {"csv": _csv_places, "json": _json_places, "jsonl": _jsonl_places, "yaml": _yaml_places}
     reader = readers.get(path.rpartition(".")[2])
-    told = False
+    has_places = False
     try:
-        for place in reader(wanted.decode(), found.decode()) if reader else ():
-            told = True
+        for place in reader(expected.decode(), actual.decode()) if reader else ():
+            has_places = True
             yield place
-    except (ValueError, RecursionError):  # no text, or none of its kind: nobody can name its columns
+    except (ValueError, RecursionError):  # not text, or not of this format: it has no columns
         pass
-    if not told:  # spaces, an order, an escape: the values are the same and the bytes are not
-        yield from _text_places(wanted, found)
+    if not has_places:  # equal values in other bytes: spaces, order or escapes
+        yield from _text_places(expected, actual)
 
 
-def _csv_places(wanted: str, found: str) -> Iterator[_Place]:
-    (head, *must), (other, *got) = cells_of(wanted), cells_of(found)
+def _csv_places(expected: str, actual: str) -> Iterator[_Place]:
+    (head, *must), (other, *got) = cells_of(expected), cells_of(actual)
     for column in (*(Counter(head) - Counter(other)), *(Counter(other) - Counter(head))):
         yield "line 1", column, head.count(column), other.count(column)
     if head != other and Counter(head) == Counter(other):
@@ -120,7 +120,7 @@ def _named(rows: Iterable[Sequence[str]], head: Sequence[str]) -> list[tuple[str
 def _aligned(
     must: Sequence[tuple[str, Any]], got: Sequence[tuple[str, Any]]
 ) -> Iterator[tuple[str, Any | None, Any | None]]:
-    """Pair rows of one name; a name that was changed leaves its row in its line."""
+    """Pair rows by name, and rows without a partner by line: a renamed row stays on its line."""
     left, right = _grouped(must), _grouped(got)
     lost, new = _left_over(left, right), _left_over(right, left)
     for name in left:
@@ -135,15 +135,15 @@ _Groups = Mapping[str, list[tuple[int, Any]]]
 
 
 def _grouped(rows: Iterable[tuple[str, Any]]) -> _Groups:
-    """Gather the rows of each name, with their lines."""
-    found: dict[str, list[tuple[int, Any]]] = {}
+    """Return the rows of each name, with their lines."""
+    groups: dict[str, list[tuple[int, Any]]] = {}
     for line, (name, row) in enumerate(rows):
-        found.setdefault(name, []).append((line, row))
-    return found
+        groups.setdefault(name, []).append((line, row))
+    return groups
 
 
 def _left_over(rows: _Groups, others: _Groups) -> dict[int, tuple[str, Any]]:
-    """Return by their lines the rows that have no partner."""
+    """Return the rows without a partner, by line."""
     return {
         line: (name, row)
         for name, listed in rows.items()
@@ -151,8 +151,8 @@ def _left_over(rows: _Groups, others: _Groups) -> dict[int, tuple[str, Any]]:
     }
 
 
-def _jsonl_places(wanted: str, found: str) -> Iterator[_Place]:
-    must, got = _records(wanted), _records(found)
+def _jsonl_places(expected: str, actual: str) -> Iterator[_Place]:
+    must, got = _records(expected), _records(actual)
     for row, mine, theirs in _aligned(must, got):
         if mine is None or theirs is None:
             yield row, "", _line(mine), _line(theirs)
@@ -165,24 +165,24 @@ def _line(value: Any) -> Any:
 
 
 def _records(text: str) -> list[tuple[str, Any]]:
-    """Read lines; one that is not JSON is a text, so that the others can be compared."""
-    found: list[tuple[str, Any]] = []
+    """Return the lines by trial; a line that is not JSON is text, so that the others can be compared."""
+    records: list[tuple[str, Any]] = []
     for number, line in enumerate(text.split("\n"), start=1):
         if line:
             try:
                 value = json.loads(line)
             except ValueError:
                 value = line
-            found.append((_trial(value) or f"line {number}", value))
-    return found
+            records.append((_trial(value) or f"line {number}", value))
+    return records
 
 
-def _json_places(wanted: str, found: str) -> Iterator[_Place]:
-    yield from _members("", json.loads(wanted), json.loads(found))
+def _json_places(expected: str, actual: str) -> Iterator[_Place]:
+    yield from _members("", json.loads(expected), json.loads(actual))
 
 
-def _yaml_places(wanted: str, found: str) -> Iterator[_Place]:
-    yield from _members("", yaml.load(wanted), yaml.load(found))
+def _yaml_places(expected: str, actual: str) -> Iterator[_Place]:
+    yield from _members("", yaml.load(expected), yaml.load(actual))
 
 
 def _members(row: str, must: Any, got: Any, column: str = "") -> Iterator[_Place]:
@@ -193,8 +193,8 @@ def _members(row: str, must: Any, got: Any, column: str = "") -> Iterator[_Place
         return
     if isinstance(must, dict):
         pairs = [(str(key), must.get(key, ABSENT), got.get(key, ABSENT)) for key in {**must, **got}]
-    elif all(_trial(one) for one in (*must, *got)):
-        trials = ([(_trial(one), one) for one in part] for part in (must, got))
+    elif all(_trial(item) for item in (*must, *got)):
+        trials = ([(_trial(item), item) for item in part] for part in (must, got))
         pairs = [
             ("", ABSENT if mine is None else mine, ABSENT if theirs is None else theirs)
             for _, mine, theirs in _aligned(*trials)
@@ -212,8 +212,8 @@ def _trial(value: Any) -> str:
     return name if isinstance(name, str) else ""
 
 
-def _text_places(wanted: bytes, found: bytes) -> Iterator[_Place]:
-    must, got = wanted.splitlines(keepends=True), found.splitlines(keepends=True)
+def _text_places(expected: bytes, actual: bytes) -> Iterator[_Place]:
+    must, got = expected.splitlines(keepends=True), actual.splitlines(keepends=True)
     for number, (mine, theirs) in enumerate(zip_longest(must, got), start=1):
         if mine != theirs:
             left, right = (part or b"" for part in (mine, theirs))

@@ -1,4 +1,4 @@
-"""Everything below `results/<sweep>/`, recomputed from git alone: no cluster, no volume, no work tree.
+"""Recomputes the files below `results/<sweep>/` from git alone, without cluster, volume or work tree.
 
 Numbers are always recomputed from the records. So are the README and the figures if this version of sweepledger
 wrote them; those of another report version are read from the commit that recorded the results.
@@ -52,18 +52,18 @@ def rebuild_results(repository: Repository, commit: str, sweep: str) -> RebuiltR
     The spec is the one that provenance.json names by its digest, looked up at the commit, then in the history
     of its path. Raises RepositoryError if nothing is recorded, or a file cannot be read or is missing.
     """
-    held = repository.read(commit, results_folder(sweep))
-    stored = recorded_batches(repository, commit, sweep, held)
+    contents = repository.read(commit, results_folder(sweep))
+    stored = recorded_batches(repository, commit, sweep, contents)
     if not stored:
         raise RepositoryError(
             f"{results_folder(sweep)}: no archived batch of {sweep} has records at {commit[:12]}",
             hint="name a commit that holds them: `git log -- overlays/archive`",
         )
-    provenance = parse_provenance(held.get(f"{results_folder(sweep)}/{PROVENANCE_FILE}", b""))
+    provenance = parse_provenance(contents.get(f"{results_folder(sweep)}/{PROVENANCE_FILE}", b""))
     spec = _summarised_spec(repository, commit, sweep, provenance)
     batches.prefetch(stored)
     results = [
-        batch_records.batch_results(batch, held, is_cancelled=batch.name in spec.cancelled)
+        batch_records.batch_results(batch, contents, is_cancelled=batch.name in spec.cancelled)
         for batch in stored
     ]
     try:
@@ -108,12 +108,12 @@ def _results_commit(
 
 
 def recorded_batches(
-    repository: Repository, commit: str, sweep: str, held: Container[str]
+    repository: Repository, commit: str, sweep: str, paths: Container[str]
 ) -> tuple[StoredBatch, ...]:
     """Return the archived batches of a sweep that have records among some files, by number."""
     stored = batches.of_sweep(batches.in_commit(repository, commit), sweep)
     return tuple(
-        batch for batch in stored if not batch.is_active and batch_records.records_file(batch) in held
+        batch for batch in stored if not batch.is_active and batch_records.records_file(batch) in paths
     )
 
 
@@ -150,13 +150,13 @@ def _spec_in_provenance(provenance: Mapping[str, Any]) -> tuple[str, str | None]
 
 def _find_spec(repository: Repository, commit: str, path: str, digest: str) -> tuple[str, bytes]:
     """Find the content with a digest in the history of a path. Raises RepositoryError."""
-    found = at_commit.earlier_version(
+    version = at_commit.earlier_version(
         repository, commit, [path], lambda content: bytes_digest(content) == digest
     )
-    if found is None:
+    if version is None:
         raise RepositoryError(
             f"{path}: no commit in the history of {commit[:12]} holds the content {digest[:19]}, "
             "from which the results were summarised",
             hint="fetch the branch that held it, or all of a shallow clone: `git fetch --unshallow`",
         )
-    return found
+    return version
