@@ -241,7 +241,7 @@ expected = tuple(
     ExpectedRecord("a-b1-00000000", i, f"t{i:011x}", f"{i:064x}", code, None, 0) for i in range(10_000)
 )
 account = PodAccount(expected)
-account.hear(pods.batch_pods(Kubectl(), "a", "a-b1-00000000", pods.NOT_SUCCEEDED), 0.0)
+account.add_pods(pods.batch_pods(Kubectl(), "a", "a-b1-00000000", pods.NOT_SUCCEEDED), 0.0)
 print(len(list(account.records())))
 print(re.search(r"VmHWM:\\s+([0-9]+) kB", Path("/proc/self/status").read_text())[1])
 """

@@ -73,7 +73,7 @@ def test_a_trial_comes_out_as_recorded_whatever_became_of_the_code(
     found = reproduce(sandbox.workspace, batch.rows[1].trial)
 
     assert found.is_equal
-    assert [(one.name, one.recorded, one.found) for one in found.metrics] == [("score", 0.5, 0.5)]
+    assert [(one.name, one.recorded, one.measured) for one in found.metrics] == [("score", 0.5, 0.5)]
     assert sandbox.git("status", "--porcelain") == ""
     assert sandbox.git("worktree", "list").count("\n") == 1
 

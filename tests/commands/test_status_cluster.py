@@ -39,7 +39,7 @@ def test_a_batch_that_is_not_applied_yet_is_pending_and_then_stalled(
     assert counts(sandbox) == {"pending": 3}
     assert counts(sandbox, after=FRESH_SECONDS + 60) == {"stalled": 3}
     (remark,) = tally(sandbox, after=FRESH_SECONDS + 60).remarks
-    assert (remark.what, remark.says) == ("stalled", "the cluster has 0 of its 1 Job(s)")
+    assert (remark.what, remark.text) == ("stalled", "the cluster has 0 of its 1 Job(s)")
     assert "`sweep cancel peak" in remark.hint
 
 
@@ -83,7 +83,7 @@ def test_each_trial_stands_where_its_pod_is(sandbox: Sandbox, cluster: Cluster) 
         "running": 1,
         "pending": 2,
     }
-    assert [(one.what, one.says) for one in found.remarks] == [
+    assert [(one.what, one.text) for one in found.remarks] == [
         ("waiting", "pods wait: 1 for ImagePullBackOff")
     ]
 
@@ -105,7 +105,7 @@ def test_trials_on_a_node_that_does_not_answer_are_lost_and_the_node_is_named(
 
     assert (found.counts["node lost"], found.pending) == (1, 2)
     (remark,) = found.remarks
-    assert (remark.what, "node-9" in remark.says) == ("node lost", True)
+    assert (remark.what, "node-9" in remark.text) == ("node lost", True)
     assert "kubectl delete node" in remark.hint
     assert "out-of-service" in remark.hint
 

@@ -278,7 +278,7 @@ def lint(
         stdin = sys.stdin.buffer.read(MAX_MANIFEST_BYTES + 1) if command.STDIN in files else b""
         result = command.lint(files, stdin, response.current_folder())
         code = EXIT_DRIFT * response.has_errors(result.problems) if result.is_read else EXIT_PROBLEMS
-        report = result.found
+        report = result.report
         line = f"{len(report.objects)} object(s) checked, {len(report.skipped)} skipped"
         line += f", {len(report.partly)} by schema alone" if report.partly else ""
         line += f"; {len(report.others)} document(s) are not manifests" if report.others else ""

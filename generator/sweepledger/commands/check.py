@@ -55,7 +55,7 @@ def check(
     problems += merged_problems
     if any(
         problem.severity is Severity.ERROR for problem in merged_problems
-    ):  # a plan over edited batches, or their history, would only repeat what was just said
+    ):  # a plan of edited batches would only repeat these problems
         problems += recorded_history.check_recorded_history(
             context, sweeps, places=recorded_history.RESULTS_FOLDERS
         )

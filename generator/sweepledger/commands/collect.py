@@ -164,7 +164,7 @@ def _collect_under_lease(
         kubectl, namespace, active, batch_records.unrecorded_batches(repository, tip, stored)
     )
     collection = record_ended(target, results, ClusterObserver(kubectl, namespace, cluster, clock()), tip=tip)
-    # Last: what has ended comes first, and what goes wrong here is told beside it.
+    # Last: ended batches are recorded first, and errors here are reported in addition.
     return replace(
         collection,
         rounds=tuple(push_idle_rounds(target)),

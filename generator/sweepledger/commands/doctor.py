@@ -1,4 +1,4 @@
-"""`sweep doctor`: whether tools, repository and cluster are set up.
+"""`sweep doctor`: check the setup of tools, repository and cluster.
 
 Changes nothing except for the temporary Job of `--prove`. A check that cannot run is reported as skipped.
 """
@@ -51,7 +51,7 @@ def examine_cluster(workspace: Workspace, kubectl: Kubectl) -> Iterator[HealthFi
 
 
 def prove_storage(settings: Settings, kubectl: Kubectl, *, patience: float) -> HealthFinding:
-    """Let a throw-away Job write to the results volume as a trial would."""
+    """Run a temporary Job that writes to the results volume like a trial."""
     image = settings.image_of(None)
     if image == LOCAL_IMAGE:
         text = "settings name no image for a pod"
@@ -75,7 +75,7 @@ def _platform_manifests(workspace: Workspace) -> list[Mapping[str, Any]]:
         for manifest in _documents(path, content)
         if isinstance(manifest, dict) and "name" in manifest.get("metadata", {})
     ]
-    return sorted(manifests, key=lambda one: one["kind"] != "Namespace")
+    return sorted(manifests, key=lambda manifest: manifest["kind"] != "Namespace")
 
 
 def _documents(path: str, content: bytes) -> tuple[Any, ...]:
@@ -88,7 +88,7 @@ def _documents(path: str, content: bytes) -> tuple[Any, ...]:
 
 
 def _minimal_manifests(settings: Settings) -> list[Mapping[str, Any]]:
-    """Return the objects that a cluster needs and that no file in the repository describes."""
+    """Return the objects that a cluster needs if the repository has no manifests for it."""
     return [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": settings.namespace}}]
 
 
@@ -97,7 +97,7 @@ def _object_finding(
 ) -> HealthFinding:
     apply = _apply_hint(settings)
     try:
-        found = kubectl.find(manifest)
+        observed = kubectl.find(manifest)
     except ClusterError as error:
         if error.reason == "UnknownKind":
             group = str(manifest["apiVersion"]).partition("/")[0]
@@ -107,7 +107,7 @@ def _object_finding(
                 "controller", health.object_title(manifest), HealthStatus.MISSING, text, install
             )
         return _unchecked_finding(health.object_title(manifest), error)
-    return health.check_object(manifest, found, nodes=nodes, apply=apply)
+    return health.check_object(manifest, observed, nodes=nodes, apply=apply)
 
 
 def _apply_hint(settings: Settings) -> str:
@@ -127,24 +127,26 @@ def _claim_names(settings: Settings) -> list[str]:
 def _claim_finding(name: str, settings: Settings, kubectl: Kubectl, *, nodes: int) -> HealthFinding:
     label = f"PersistentVolumeClaim {settings.namespace}/{name}"
     try:
-        found = kubectl.get("persistentvolumeclaims", name, settings.namespace)
+        claim = kubectl.get("persistentvolumeclaims", name, settings.namespace)
     except ClusterError as error:
         return _unchecked_finding(label, error, part="storage")
-    if found is None:
+    if claim is None:
         hint = "make it, or name another in sweepledger.yaml"
         return HealthFinding("storage", label, HealthStatus.MISSING, "the cluster does not have it", hint)
-    return health.check_claim(found, nodes=nodes)
+    return health.check_claim(claim, nodes=nodes)
 
 
 def _needed_secrets(workspace: Workspace) -> tuple[RequiredSecret, ...]:
-    """Return every Secret that an object waits for, as `sweep bootstrap` lists them."""
+    """Return the Secrets that the cluster needs, as `sweep bootstrap` lists them."""
     settings = workspace.settings
     held = workspace.repository.read(workspace.base_commit(None), bootstrap_yaml.BOOTSTRAP_FILE)
     content = held.get(bootstrap_yaml.BOOTSTRAP_FILE)
     if content is not None:
-        with suppress(ValueError):  # what it should say is told where it is read to be changed
-            asked = bootstrap_yaml.read(content)
-            source = GitSource(asked.url, asked.branch, asked.shapes, is_public=asked.is_public)
+        with suppress(ValueError):  # `sweep bootstrap` reports an invalid file
+            bootstrap = bootstrap_yaml.read(content)
+            source = GitSource(
+                bootstrap.url, bootstrap.branch, bootstrap.shapes, is_public=bootstrap.is_public
+            )
             return platform.required_secrets(settings, source)
     nowhere = GitSource("https://unknown.invalid/repository", settings.branch, is_public=True)
     trials = platform.Names.of(settings).trials
@@ -173,7 +175,7 @@ def _secret_finding(needed: RequiredSecret, kubectl: Kubectl) -> HealthFinding:
 def _queue_finding(name: str, settings: Settings, kubectl: Kubectl) -> HealthFinding:
     what = f"LocalQueue {settings.namespace}/{name}"
     try:
-        found = kubectl.get("localqueues.kueue.x-k8s.io", name, settings.namespace)
+        queue = kubectl.get("localqueues.kueue.x-k8s.io", name, settings.namespace)
     except ClusterError as error:
         if error.reason == "UnknownKind":
             return HealthFinding(
@@ -184,7 +186,7 @@ def _queue_finding(name: str, settings: Settings, kubectl: Kubectl) -> HealthFin
                 INSTALL_HINTS["kueue.x-k8s.io"],
             )
         return _unchecked_finding(what, error)
-    if found is None:
+    if queue is None:
         hint = "make it, or name another at the pool: clusters/optional/kueue.yaml is a sample"
         return HealthFinding("cluster", what, HealthStatus.MISSING, "trials would wait for ever", hint)
     return HealthFinding("cluster", what, HealthStatus.OK)
@@ -221,37 +223,41 @@ class Diagnosis:
 def doctor(
     workspace: Workspace, kubectl: Kubectl, *, prove: bool = False, patience: float = 300.0
 ) -> Diagnosis:
-    """Look at tools, repository and cluster; `prove` also lets a throw-away Job write as a trial would."""
-    found = [*_tools(), *_repository(workspace)]
+    """Check tools, repository and cluster; with `prove`, a temporary Job also writes like a trial."""
+    findings = [*_tools(), *_repository(workspace)]
     server = _server(kubectl)
-    found.append(server)
+    findings.append(server)
     if server.state is HealthStatus.MISSING:
-        found.append(
+        findings.append(
             HealthFinding("cluster", "everything in it", HealthStatus.NOT_CHECKED, "no cluster answers")
         )
     else:
-        found += examine_cluster(workspace, kubectl)
-        found.append(_proof(workspace, kubectl, patience if prove else None))
-    return Diagnosis(tuple(found))
+        findings += examine_cluster(workspace, kubectl)
+        findings.append(_proof(workspace, kubectl, patience if prove else None))
+    return Diagnosis(tuple(findings))
 
 
 def _tools() -> Iterator[HealthFinding]:
-    yield _tried("tools", "kustomize", lambda: f"{kustomize.version()} ({' '.join(kustomize.command())})")
-    yield _tried("tools", "kubectl", lambda: f"{client.version()} ({' '.join(client.command())})")
+    yield _tool_finding(
+        "tools", "kustomize", lambda: f"{kustomize.version()} ({' '.join(kustomize.command())})"
+    )
+    yield _tool_finding("tools", "kubectl", lambda: f"{client.version()} ({' '.join(client.command())})")
 
 
-def _tried(part: str, what: str, look: Callable[[], str]) -> HealthFinding:
+def _tool_finding(part: str, what: str, check: Callable[[], str]) -> HealthFinding:
     try:
-        return HealthFinding(part, what, HealthStatus.OK, look())
+        return HealthFinding(part, what, HealthStatus.OK, check())
     except GeneratorError as error:
         return HealthFinding(part, what, HealthStatus.MISSING, str(error), error.hint)
 
 
 def _repository(workspace: Workspace) -> Iterator[HealthFinding]:
     settings, repository = workspace.settings, workspace.repository
-    yield _tried("tools", "git", lambda: repository.run("--version").strip().removeprefix("git version "))
+    yield _tool_finding(
+        "tools", "git", lambda: repository.run("--version").strip().removeprefix("git version ")
+    )
     followed = f"{settings.remote}/{settings.branch}"
-    remote = _tried(
+    remote = _tool_finding(
         "repository", f"remote {settings.remote}", lambda: _without_credential(workspace.remote_url())
     )
     yield remote
@@ -271,7 +277,7 @@ def _repository(workspace: Workspace) -> Iterator[HealthFinding]:
 
 def _without_credential(url: str) -> str:
     parts = urlsplit(url)
-    is_ssh = parts.scheme == "ssh" and parts.password is None  # its user is no secret
+    is_ssh = parts.scheme == "ssh" and parts.password is None  # the user in an ssh URL is not secret
     return url if is_ssh else parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
@@ -283,8 +289,8 @@ def _branch(workspace: Workspace, followed: str) -> HealthFinding:
     except GeneratorError as error:
         return HealthFinding("repository", f"branch {followed}", HealthStatus.MISSING, str(error), error.hint)
     if not listed.strip():
-        says = "the remote answers, and has no such branch"
-        return HealthFinding("repository", f"branch {followed}", HealthStatus.MISSING, says, "push it")
+        text = "the remote answers, and has no such branch"
+        return HealthFinding("repository", f"branch {followed}", HealthStatus.MISSING, text, "push it")
     return HealthFinding("repository", f"branch {followed}", HealthStatus.OK, listed[:8])
 
 
@@ -309,8 +315,8 @@ def _server(kubectl: Kubectl) -> HealthFinding:
 def _proof(workspace: Workspace, kubectl: Kubectl, patience: float | None) -> HealthFinding:
     what = "a trial may write results"
     if patience is None:
-        says = "only a pod can tell how the volume's root is owned"
+        text = "only a pod can tell how the volume's root is owned"
         return HealthFinding(
-            "storage", what, HealthStatus.NOT_CHECKED, says, "`sweep doctor --prove` runs one for a moment"
+            "storage", what, HealthStatus.NOT_CHECKED, text, "`sweep doctor --prove` runs one for a moment"
         )
     return prove_storage(workspace.settings, kubectl, patience=patience)

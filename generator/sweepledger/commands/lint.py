@@ -19,21 +19,21 @@ STDIN_NAME = "<stdin>"
 """The name of standard input in problems."""
 SUFFIXES = (".json", ".yaml", ".yml")
 MOST_FILES = 10_000
-"""More than a folder of manifests has; another folder named by mistake may have any number."""
+"""Maximum number of files: a larger folder was probably named by mistake."""
 
 
 @dataclass(frozen=True)
 class LintReport:
     """The policy's report, and the problems of the files."""
 
-    found: policy.LintReport
+    report: policy.LintReport
     problems: tuple[Problem, ...]
     is_read: bool
-    """Whether every file could be read to its end, and means the same to every reader."""
+    """Whether every file could be parsed and is unambiguous."""
 
 
 def lint(names: Sequence[str], stdin: bytes, start: Path) -> LintReport:
-    """Judge files, folders and (as `-`) the standard input as one rendered set. Raises UsageError."""
+    """Check files, folders and (as `-`) the standard input as one rendered set. Raises UsageError."""
     documents: list[Document] = []
     problems: list[Problem] = []
     for name in dict.fromkeys(names):

@@ -1,4 +1,4 @@
-"""`sweep reproduce`: the exact recipe of a recorded trial, and whether it has the same result here."""
+"""`sweep reproduce`: the recipe of a recorded trial, and whether a rerun has the same result."""
 
 import re
 import shlex
@@ -83,13 +83,13 @@ def _desired_state(workspace: Workspace, batch: StoredBatch, index: int, state: 
 
 
 def _single_trial(batch: BatchSpec, index: int) -> BatchSpec:
-    """Keep one index, and one attempt at it."""
+    """Return a batch of one trial with one attempt."""
     (job,) = (job for job in batch.jobs if index in job.indexes)
     return replace(batch, jobs=(replace(job, indexes=(index,), parallelism=1, retries=0, max_failed=None),))
 
 
 def _batch_commit(workspace: Workspace, batch: StoredBatch) -> str:
-    """Return the commit that added a batch: its settings and bases are those that the batch was made from."""
+    """Return the commit that added a batch, which has the settings and bases of the batch."""
     paths = (f"{place}/{batch.name}/{LOCK_FILE}" for place in (ACTIVE, ARCHIVE))
     commits = [commit for commit, _ in at_commit.file_versions(workspace.repository, "HEAD", *paths)]
     if not commits:
@@ -109,7 +109,7 @@ TIMING_NAME = re.compile(
 
 @dataclass(frozen=True)
 class Recipe:
-    """All that a trial was: who has these has the trial."""
+    """Everything that is needed to run a trial again."""
 
     trial: str
     index: int
@@ -121,7 +121,7 @@ class Recipe:
     command: tuple[str, ...]
     """The trial's command; values that only a pod knows are in angle brackets."""
     ran: str | None
-    """What ran it: an image, or `process`; None while it is not recorded."""
+    """The image that ran it, or `process`; None while it is not recorded."""
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -158,20 +158,20 @@ class MetricComparison:
 
     name: str
     recorded: float | None
-    found: float | None
+    measured: float | None
     where: str
     """The file with the recorded value."""
     is_timing: bool = False
-    """The name is that of a duration or a rate, which never repeats and is not compared."""
+    """Whether the metric is a duration or a rate, which differs in every run and is not compared."""
 
     @property
     def is_equal(self) -> bool:
         """Return whether both are the same to the last bit."""
-        return _bits(self.recorded) == _bits(self.found)
+        return _bits(self.recorded) == _bits(self.measured)
 
     @property
     def differs(self) -> bool:
-        """Return whether it is another number, and that means something."""
+        """Return whether the values differ and the metric is not a timing."""
         return not self.is_equal and not self.is_timing
 
 
@@ -202,7 +202,7 @@ class Reproduction:
                 {
                     "name": metric.name,
                     "recorded": metric.recorded,
-                    "found": metric.found,
+                    "found": metric.measured,
                     "file": metric.where,
                     "equal": metric.is_equal,
                     "timing": metric.is_timing,
@@ -223,27 +223,27 @@ def reproduce(workspace: Workspace, trial: str) -> Reproduction:
     Raises UsageError if no attempt is recorded, and as `rerun` does.
     """
     counted = counted_trial(workspace, trial)
-    batch, record, row = counted.found.batch, counted.record, counted.row
+    batch, record, row = counted.trial.batch, counted.record, counted.row
     if record is None:
         raise UsageError(
-            f"no attempt at {counted.found.id} is recorded, so there is nothing to compare with",
-            hint=f"`sweep show {counted.found.id}` shows its state; `sweep try` runs a trial of the current spec",
+            f"no attempt at {counted.trial.id} is recorded, so there is nothing to compare with",
+            hint=f"`sweep show {counted.trial.id}` shows its state; `sweep try` runs a trial of the current spec",
         )
-    rerun_record, output = rerun(workspace, batch, counted.found.index)
+    rerun_record, output = rerun(workspace, batch, counted.trial.index)
     metrics = tuple(_metric_comparisons(batch, record, row, rerun_record))
     status = str(row.status) if row else str(record.status)
     return Reproduction(_recipe(workspace, counted), rerun_record, output, status, metrics)
 
 
 def _recipe(workspace: Workspace, counted: CountedTrial) -> Recipe:
-    batch, index = counted.found.batch, counted.found.index
+    batch, index = counted.trial.batch, counted.trial.index
     lock, values = batch.lock, batch.rows[index]
     instructions = batch.tree[LAUNCH_FILE]
     order = [column.name for column in launch_json.read_table_layout(instructions).columns]
     seed = lock.seed_base + values.replicate
     context_values = (str(json.load(instructions)["interpreter"]), seed)
     return Recipe(
-        trial=counted.found.id,
+        trial=counted.trial.id,
         index=index,
         lock=lock,
         commit=at_commit.commit_with_tree(
@@ -272,5 +272,5 @@ def _metric_comparisons(
 
 
 def _bits(value: float | None) -> bytes | None:
-    # As it is recorded: there is no minus zero in a record.
+    # Adding 0.0 turns -0.0 into 0.0, as records do.
     return None if value is None else struct.pack(">d", value + 0.0)

@@ -191,8 +191,8 @@ def trial_text(details: TrialDetails) -> tuple[RenderableType, ...]:
     if details.parent:
         add("parent", details.parent)
     add("status", status_with_reason(result.status, result.reason) if result else styled_status("missing"))
-    if details.said:
-        add("error", escape_control_characters(details.said))
+    if details.message:
+        add("error", escape_control_characters(details.message))
     if result:
         add("attempts", result.attempts)
     for name, number in (result.metrics if result else {}).items():

@@ -106,7 +106,7 @@ def _reproduction_parts(reproduction: Reproduction) -> Iterator[RenderableType]:
     recorded = reproduction.recorded
     table.add_row("status", recorded, status, _equality_text(equal=status == recorded))
     for metric in reproduction.metrics:
-        cells = (metric.name, _exact_number(metric.recorded), _exact_number(metric.found))
+        cells = (metric.name, _exact_number(metric.recorded), _exact_number(metric.measured))
         result = Text("timing", "dim") if metric.is_timing else _equality_text(equal=metric.is_equal)
         table.add_row(*(Text(escape_control_characters(cell)) for cell in cells), result)
     yield table
@@ -134,11 +134,11 @@ def _exact_number(value: float | None) -> str:
 
 
 def _difference_text(metric: MetricComparison) -> str:
-    recorded, measured = _exact_number(metric.recorded), _exact_number(metric.found)
+    recorded, measured = _exact_number(metric.recorded), _exact_number(metric.measured)
     text = f"{escape_control_characters(metric.name)} must be {recorded}, got {measured}"
-    if metric.recorded is None or metric.found is None:
+    if metric.recorded is None or metric.measured is None:
         return text
-    return f"{text} ({metric.found - metric.recorded:+.3g})"
+    return f"{text} ({metric.measured - metric.recorded:+.3g})"
 
 
 def comparison_text(comparison: Comparison) -> tuple[RenderableType, ...]:

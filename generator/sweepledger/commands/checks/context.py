@@ -74,8 +74,10 @@ class CheckContext:
 
     def settings_of(self, batch: StoredBatch) -> Settings:
         """Return the settings that a batch is checked by: a merged one by those of the base commit."""
-        stands = SETTINGS_FILE in self.base_entries and any(batch.name == one.name for one in self.merged)
-        return self.settings if stands else self.workspace.settings
+        is_merged = SETTINGS_FILE in self.base_entries and any(
+            batch.name == merged.name for merged in self.merged
+        )
+        return self.settings if is_merged else self.workspace.settings
 
     @cached_property
     def bases(self) -> FileTree:

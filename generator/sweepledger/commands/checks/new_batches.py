@@ -114,7 +114,7 @@ def check_new_batches(context: CheckContext, sweeps: tuple[Sweep, ...]) -> Itera
     """
     stored = StoredBatches(context.base, context.merged, context.present)
     unreadable = {
-        sweep.name: found for sweep in sweeps if (found := tuple(_unreadable_merged(context, sweep)))
+        sweep.name: problems for sweep in sweeps if (problems := tuple(_unreadable_merged(context, sweep)))
     }
     for problems in unreadable.values():
         yield from problems
@@ -129,7 +129,7 @@ def check_new_batches(context: CheckContext, sweeps: tuple[Sweep, ...]) -> Itera
         yield from _plan_problems(context, generated)
     yield from check_budgets(context, planned)
     yield from _orphans(context, planned)
-    yield from _asked_twice(context, {generated.batch.name for generated in planned if generated.batch})
+    yield from _duplicate_trials(context, {generated.batch.name for generated in planned if generated.batch})
     yield from _unreachable_code(context)
 
 
@@ -212,7 +212,7 @@ def _orphans(context: CheckContext, planned: Iterable[Generated]) -> Iterator[Pr
             yield Problem(batch.folder, 0, 0, "", message, "drift", "add the spec, or remove the folder")
 
 
-def _asked_twice(context: CheckContext, planned: Collection[str]) -> Iterator[Problem]:
+def _duplicate_trials(context: CheckContext, planned: Collection[str]) -> Iterator[Problem]:
     """Yield a problem for each new batch with a known trial that its spec does not request again."""
     for batch in context.added:
         if batch.name in planned:

@@ -19,12 +19,12 @@ from sweepledger.results.paths import results_folder
 from sweepledger.structs.record import Record, Status
 
 FOREIGN = "foreign"
-"""The reason for ignoring a record of another trial, or of none."""
+"""The reason for ignoring a record that does not belong to the trial."""
 
 
 @dataclass(frozen=True)
 class BatchAttempts:
-    """The records of a batch; the volume is read once, whatever happens to the branch meanwhile."""
+    """The records of a batch; the volume is read once, even if the branch changes meanwhile."""
 
     batch: StoredBatch
     records: tuple[Record, ...]
@@ -33,7 +33,7 @@ class BatchAttempts:
 
     @classmethod
     def read(cls, results: Path, batch: StoredBatch, *, only: Iterable[int] | None = None) -> "BatchAttempts":
-        """Read the attempts on the results volume, of some trials or of all.
+        """Return the attempts of all trials, or of some, on the results volume.
 
         Raises StorageError, UnreadableError for a broken batch.
 
@@ -44,11 +44,11 @@ class BatchAttempts:
         passed_over: dict[int, tuple[str, ...]] = {}
         trials = range(len(batch.vetted().rows))
         for index in trials if only is None else only:
-            for found in map(record_json.read, volume.attempt_records(results, batch.name, index)):
-                if isinstance(found, Record) and found.index == index:
-                    records.append(found)
+            for read in map(record_json.read, volume.attempt_records(results, batch.name, index)):
+                if isinstance(read, Record) and read.index == index:
+                    records.append(read)
                 else:
-                    why = FOREIGN if isinstance(found, Record) else found.reason
+                    why = FOREIGN if isinstance(read, Record) else read.reason
                     passed_over[index] = (*passed_over.get(index, ()), why)
         return cls(batch, tuple(records), passed_over)
 
@@ -59,15 +59,15 @@ class BatchAttempts:
 
     @property
     def results(self) -> BatchRecords:
-        """Return the records in the form that results are evaluated from."""
+        """Return the records as input of `evaluate`."""
         return BatchRecords(self.batch.lock, expected_trials(self.batch), self.records)
 
     @property
     def concluded(self) -> BatchRecords:
         """Return the records to commit, with a substitute for each trial without a usable record."""
-        found = self.results
-        records = (*found.records, *substitute_records(found, self.passed_over))
-        return replace(found, records=records, lock_digest=lock_digest(self.batch))
+        results = self.results
+        records = (*results.records, *substitute_records(results, self.passed_over))
+        return replace(results, records=records, lock_digest=lock_digest(self.batch))
 
     def is_settled(self, over: Container[int] = ()) -> bool:
         """Return whether every trial is finished, in `over`, or has used all its attempts, by valid records."""
@@ -85,16 +85,16 @@ class BatchAttempts:
 LOOK_BACK_SECONDS = 30 * 86400
 """Seconds after the start of a batch's last trial during which late records are looked for.
 
-A file comes late if a node or a network was down. After a month, it is not expected any more.
+A record is late if a node or a network was down. After a month, it is not expected any more.
 """
 MISSING_MARKS = (f",{Status.MISSING},".encode(), NO_RECORD.encode())
-"""A summary without these words lacks nothing, and is not read any further."""
+"""A summary without these words has all records and is not parsed."""
 
 
 def late_attempts(
     repository: Repository, tip: str | None, results: Path, stored: Iterable[StoredBatch]
 ) -> Iterator[BatchAttempts]:
-    """Read the current attempts of trials that are recorded as missing. Raises StorageError.
+    """Yield the current attempts of trials that are recorded as missing. Raises StorageError.
 
     A summary or batch that cannot be read is skipped: the next results commit of the sweep reports it.
     """
@@ -124,8 +124,8 @@ def with_late_records(recorded: BatchRecords, late: Iterable[Record]) -> BatchRe
         for record in recorded.records
         if record.reason != NO_RECORD or (record.index, record.uid) not in new
     )
-    whole = replace(recorded, records=(*kept, *news))
-    return None if _trial_ends(whole) == _trial_ends(recorded) else whole
+    merged = replace(recorded, records=(*kept, *news))
+    return None if _trial_ends(merged) == _trial_ends(recorded) else merged
 
 
 def _trial_ends(attempts: BatchRecords) -> list[tuple[Status, str | None]]:

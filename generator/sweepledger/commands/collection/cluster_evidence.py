@@ -1,4 +1,4 @@
-"""What a cluster shows of batches: objects that run, ended, vanished or stalled, and records from pods."""
+"""The observed state of batches in a cluster: running, ended, missing and stalled objects, and records from pods."""
 
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import InitVar, dataclass, field, replace
@@ -45,7 +45,7 @@ class StalledBatch:
 
     @property
     def lacks(self) -> str:
-        """Return what the cluster lacks."""
+        """Return which objects the cluster lacks."""
         return f"the cluster has {self.objects} of its {self.wanted} {self.kind}(s)"
 
     @property
@@ -81,12 +81,12 @@ def stalled_batches(
             batch.name,
             batch.lock.sweep,
             WORKLOAD_KINDS[batch.lock.shape].kind,
-            len(found.workloads),
+            len(observed.workloads),
             expected_objects(batch),
         )
-        for batch, found in active
-        if not found.is_running
-        and len(found.workloads) < expected_objects(batch)
+        for batch, observed in active
+        if not observed.is_running
+        and len(observed.workloads) < expected_objects(batch)
         and (_has_begun(results, batch) or _is_old(repository, tip, batch, now))
     )
 
@@ -127,14 +127,14 @@ class PendingRecords:
 def add_pod_records(
     kubectl: Kubectl, namespace: str, attempts: BatchAttempts, objects: BatchWorkloads, *, now: float
 ) -> BatchAttempts | PendingRecords:
-    """Add to a batch's records what its pods show, or return what is pending. Raises ClusterError."""
+    """Add the records that pods show, or return what is pending. Raises ClusterError."""
     trials, name = attempts.batch.lock.trials, attempts.batch.name
     account = PodAccount(expected_records(attempts.batch), attempts.records)
-    account.hear(pods.batch_pods(kubectl, namespace, name, pods.NOT_SUCCEEDED), now)
+    account.add_pods(pods.batch_pods(kubectl, namespace, name, pods.NOT_SUCCEEDED), now)
     succeeded = objects.succeeded(trials)
     missing = succeeded - account.final.keys()
     if missing:
-        account.hear(pods.batch_pods(kubectl, namespace, name, pods.SUCCEEDED), now, only=missing)
+        account.add_pods(pods.batch_pods(kubectl, namespace, name, pods.SUCCEEDED), now, only=missing)
         missing = succeeded - account.final.keys()
     until = (objects.finished or 0.0) + LAG_SECONDS
     alive = 0 if objects.is_running else account.alive
@@ -164,68 +164,71 @@ def expected_records(batch: StoredBatch) -> tuple[ExpectedRecord, ...]:
 
 @dataclass
 class PodAccount:
-    """What records and pods show of a batch's attempts; keeps only what is needed of each pod."""
+    """The evidence of a batch's attempts in records and pods; keeps only what is needed of each pod."""
 
     expected: tuple[ExpectedRecord, ...]
     known: InitVar[Iterable[Record]] = ()
     final: dict[int, Status] = field(default_factory=dict)
-    """The trials that are decided, by a record to believe."""
+    """Final statuses of trials, from valid records."""
     alive: int = 0
     """Pods that have not ended."""
     _known: set[tuple[int, str]] = field(default_factory=set)
     """Attempts with a record, by index and pod: a trial could name another trial's pod."""
     _causes: dict[tuple[int, str], str | None] = field(default_factory=dict)
-    """What their launchers could not know of their end."""
+    """Why pods ended, if their launchers could not know it, by index and pod."""
     _begun: dict[int, list[float]] = field(default_factory=dict)
     """Start times of the attempts at a trial, as far as they are known."""
-    _told: list[Record] = field(default_factory=list)
+    _reported: list[Record] = field(default_factory=list)
+    """Records that pods reported and the volume does not have."""
     _silent: list[tuple[int, float, Termination]] = field(default_factory=list)
-    """Pods without a record: their trial, when they were made, how they ended."""
+    """Pods without a record: index of the trial, creation time, end."""
 
     def __post_init__(self, known: Iterable[Record]) -> None:
         for record in known:
             if record.index < len(self.expected) and self.expected[record.index].expects(record):
-                self._take(record)
+                self._add_record(record)
 
-    def hear(self, witnesses: Iterable[TrialPod], now: float, *, only: Container[int] | None = None) -> None:
-        """Add pods to the account."""
-        for pod in witnesses:
+    def add_pods(
+        self, observed: Iterable[TrialPod], now: float, *, only: Container[int] | None = None
+    ) -> None:
+        """Add the evidence of some pods."""
+        for pod in observed:
             if pod.index >= len(self.expected) or (only is not None and pod.index not in only):
                 continue
             phase = pod.phase(now)
             if not phase.is_over:
-                # One that waits for a node or an image writes nothing any more.
+                # A pod that waits for a node or an image will not write a record.
                 self.alive += phase is not PodPhase.WAITING
             elif (pod.index, pod.uid) in self._known:
                 self._causes[pod.index, pod.uid] = pod_termination.external_cause(pod)
             else:
-                self._judge(pod)
+                self._add_ended_pod(pod)
 
     def explained(self, record: Record) -> Record:
-        """Return a record with the cause that the cluster knows."""
+        """Return a record with the cause that the cluster reports."""
         return termination.with_cause(record, self._causes.get((record.index, record.uid)))
 
     def records(self) -> Iterator[Record]:
         """Yield a record for each attempt without one on the volume."""
-        yield from self._told
+        yield from self._reported
         for index, created, ended in self._silent:
             if ended.reason is None and ended.code == SILENT_CODES.get(self.final.get(index, Status.MISSING)):
-                continue  # it found its trial decided, and did nothing
+                continue  # its trial had a final record already
             number = ended.attempt or 1 + sum(begun < created for begun in self._begun[index])
             record = pod_termination.substitute_record(self.expected[index], replace(ended, attempt=number))
             if record is not None:
                 yield record
 
-    def _judge(self, pod: TrialPod) -> None:
+    def _add_ended_pod(self, pod: TrialPod) -> None:
         record = pod_termination.read_record(pod, self.expected[pod.index])
         if record is not None:
-            self._told.append(termination.with_cause(record, pod_termination.external_cause(pod)))
-            self._take(record)
+            self._reported.append(termination.with_cause(record, pod_termination.external_cause(pod)))
+            self._add_record(record)
         else:
             self._begun.setdefault(pod.index, []).append(pod.created)
             self._silent.append((pod.index, pod.created, pod_termination.read_termination(pod)))
 
-    def _take(self, record: Record) -> None:
+    def _add_record(self, record: Record) -> None:
         self._known.add((record.index, record.uid))
         began = api_objects.time_at({"at": record.started}, "at")
         self._begun.setdefault(record.index, []).append(began or 0.0)
@@ -274,12 +277,12 @@ def find_cluster_batches(
     shapes = {batch.lock.shape for batch in (*running, *stopped)}
     by_batch = workloads.list_workloads(kubectl, namespace, shapes)
 
-    def of(batch: StoredBatch) -> BatchWorkloads:
+    def workloads_of(batch: StoredBatch) -> BatchWorkloads:
         return by_batch.get((batch.name, workloads.api_path(batch.lock.shape)), BatchWorkloads())
 
     gone = frozenset(
         batch.name
         for batch in stopped
-        if not of(batch).workloads and not pods.has_pods(kubectl, namespace, batch.name)
+        if not workloads_of(batch).workloads and not pods.has_pods(kubectl, namespace, batch.name)
     )
-    return ClusterBatches(running, {batch.name: of(batch) for batch in running}, AllExcept(gone))
+    return ClusterBatches(running, {batch.name: workloads_of(batch) for batch in running}, AllExcept(gone))

@@ -31,7 +31,7 @@ class ResultsCommit:
     summary: Summary
     """The summary of the whole sweep, these batches included."""
     corrupt: tuple[str, ...] = ()
-    """Why record files were ignored, one word each: not readable, or of no trial of their batch."""
+    """Why record files were ignored, one word each: unreadable, or not of a trial of their batch."""
     commit: str = ""
     step: Step | RoundBlocked | None = None
     """The next step of a search that the collector continues; the same commit adds a round that is due."""
@@ -46,7 +46,7 @@ class UnrecordedError(SeveralError):
 
 
 CompleteAttempts = Callable[[BatchAttempts], BatchAttempts | None]
-"""Adds other evidence of a batch's attempts; returns None if the batch is not to be recorded yet."""
+"""Adds other evidence of the attempts of a batch; returns None if the batch must not be recorded yet."""
 
 
 def commit_results(
@@ -83,7 +83,7 @@ def commit_results(
         except RepositoryError as error:
             failures.append(_with_sweep_name(sweep, error))
             if isinstance(error, ContentionError):
-                break  # whoever wins the branch wins it from every sweep
+                break  # the commits of all other sweeps would lose to the same writers
     try:
         _withdraw_proposals(
             target, tip, (*active, *cancelled, *(late_or_new.batch for late_or_new in now.values()))
@@ -110,29 +110,29 @@ class _AttemptsReader:
         attempts: dict[str, BatchAttempts] = {}
         for batch in stored:
             try:
-                found = self.at(batch)
+                read = self.at(batch)
             except UnreadableError as error:
                 self.failures.append(error)
             else:
-                attempts |= {} if found is None else {batch.name: found}
+                attempts |= {} if read is None else {batch.name: read}
         return attempts
 
     def at(self, batch: StoredBatch) -> BatchAttempts | None:
-        """Read the attempts at a batch; None if it is not to be recorded. Raises UnreadableError."""
+        """Return the attempts of a batch; None if it is not to be recorded. Raises UnreadableError."""
         name = batch.vetted().name
         if not batch.is_active:
             return None if name in self.alive else BatchAttempts.read(self.results, batch)
         if name not in self.ended and not (self.results / name).is_dir():
             return None
-        found = BatchAttempts.read(self.results, batch)
+        read = BatchAttempts.read(self.results, batch)
         if self.complete is not None:
-            return self.complete(found)
-        return found if name in self.ended or found.is_settled() else None
+            return self.complete(read)
+        return read if name in self.ended or read.is_settled() else None
 
 
 def _commit_sweep(target: Target, sweep: str, now: Mapping[str, BatchAttempts]) -> Iterator[ResultsCommit]:
     """Make the results commit of a sweep, if there is anything to record. Raises RepositoryError."""
-    attempts = {name: found for name, found in now.items() if found.batch.sweep == sweep}
+    attempts = {name: read for name, read in now.items() if read.batch.sweep == sweep}
     recording = _Recording(target.repository, attempts, sweep)
     folder = results_folder(sweep)
     try:
@@ -154,9 +154,9 @@ def _with_sweep_name(sweep: str, error: RepositoryError) -> RepositoryError:
 
 
 def _withdraw_proposals(target: Target, tip: str | None, waiting: Iterable[StoredBatch]) -> None:
-    """Take away the branches that were merged or that have a successor; after the successor is there.
+    """Delete the proposal branches that were merged or replaced.
 
-    Whoever is killed in between leaves two, and the next run takes the older one away.
+    Runs after the replacement was pushed: if it is interrupted, the next run deletes the older branch.
     """
     if not target.is_reviewed or target.remote is None or tip is None:
         return
@@ -170,7 +170,8 @@ class _Recording:
     """Computes the results commit of one sweep, for any base commit."""
 
     repository: Repository
-    found: Mapping[str, BatchAttempts]
+    attempts: Mapping[str, BatchAttempts]
+    """The attempts to record, by batch."""
     sweep: str
     refused: RepositoryError | None = None
     """Why a commit that also added a round was refused; None: a round may be added."""
@@ -185,11 +186,11 @@ class _Recording:
         stored = batches.of_sweep(batches.in_commit(self.repository, base), self.sweep)
         pending = batch_records.unrecorded_batches(self.repository, base, stored)
         files = self.repository.read(base, results_folder(self.sweep))
-        late = self._came_late(stored, files)
+        late = self._late_records(stored, files)
         recorded = [
             batch
             for batch in stored
-            if batch.name in self.found and (batch.is_active or batch in pending or batch.name in late)
+            if batch.name in self.attempts and (batch.is_active or batch in pending or batch.name in late)
         ]
         if not recorded:
             return None, None
@@ -197,7 +198,7 @@ class _Recording:
             batch for batch in stored if batch not in recorded and (batch.is_active or batch in pending)
         ]
         records = [
-            late.get(batch.name) or self.found[batch.name].concluded
+            late.get(batch.name) or self.attempts[batch.name].concluded
             if batch in recorded
             else batch_records.batch_results(batch, files)
             for batch in stored
@@ -205,7 +206,7 @@ class _Recording:
         ]
         summary = self._summary(base, records, recorded, pending)
         names = tuple(batch.name for batch in recorded)
-        corrupt = tuple(reason for name in names for reason in self.found[name].corrupt)
+        corrupt = tuple(reason for name in names for reason in self.attempts[name].corrupt)
         foreign = sum(judged.foreign for judged in summary.batches if judged.lock.name in names)
         step = round_commit.step_after(self.repository, base, self.sweep, records, refused=self.refused)
         writes, removes = changed_files(summary)
@@ -225,7 +226,7 @@ class _Recording:
     def _summary(
         self,
         base: str,
-        told: Iterable[BatchRecords],
+        records: Iterable[BatchRecords],
         recorded: Collection[StoredBatch],
         pending: Iterable[StoredBatch],
     ) -> Summary:
@@ -236,18 +237,18 @@ class _Recording:
         cancelled = {*spec.cancelled, *(batch.name for batch in pending)}
         return spec.summarised(
             replace(recorded_batch, is_cancelled=recorded_batch.lock.name in cancelled)
-            for recorded_batch in told
+            for recorded_batch in records
         )
 
-    def _came_late(
+    def _late_records(
         self, stored: Iterable[StoredBatch], files: Mapping[str, bytes]
     ) -> dict[str, BatchRecords]:
         """Return the recorded batches that late records change, by name."""
         late: dict[str, BatchRecords] = {}
         for batch in stored:
-            if batch.name in self.found and batch_records.records_file(batch) in files:
+            if batch.name in self.attempts and batch_records.records_file(batch) in files:
                 completed = with_late_records(
-                    batch_records.batch_results(batch, files), self.found[batch.name].records
+                    batch_records.batch_results(batch, files), self.attempts[batch.name].records
                 )
                 late |= {} if completed is None else {batch.name: completed}
         return late

@@ -129,7 +129,7 @@ def compare(workspace: Workspace, a: str, b: str) -> Comparison:
 
     Raises UsageError for an unknown name or commit, RepositoryError if nothing is recorded there.
     """
-    first, second = (_side(workspace, asked) for asked in (a, b))
+    first, second = (_side(workspace, reference) for reference in (a, b))
     refused = tuple(_refusals(first, second))
     pairs = [_pair(first, second, key, ranked=not refused) for key in first.rows if key in second.rows]
     if not refused:

@@ -22,7 +22,7 @@ LONGEST_REASON = 200
 
 @dataclass(frozen=True)
 class LogEntry:
-    """One thing that a commit did to a sweep."""
+    """A change of a sweep by one commit."""
 
     sweep: str
     kind: str
@@ -31,22 +31,22 @@ class LogEntry:
     text: str
     best: float | None = None
     change: float | None = None
-    """Difference of the best metric to the results before."""
+    """Difference between the best metric and that of the previous results."""
 
 
 @dataclass(frozen=True)
 class SweepLog:
-    """A story, of one sweep or of all."""
+    """The history of one sweep, or of all."""
 
     sweep: str | None
     entries: tuple[LogEntry, ...]
 
 
 def log(workspace: Workspace, reference: str | None = None) -> SweepLog:
-    """Tell a sweep's story, or all of them, oldest first. Raises UsageError for one that there never was."""
+    """Return the history of one sweep, or of all, oldest first. Raises UsageError for an unknown sweep."""
     history = commits(workspace.repository, SPECS, ACTIVE, RESULTS)
-    story = _LogReader(workspace, history)
-    entries = tuple(entry for commit in history for entry in story.entries(commit))
+    reader = _LogReader(workspace, history)
+    entries = tuple(entry for commit in history for entry in reader.entries(commit))
     if reference is None:
         return SweepLog(None, entries)
     present = catalog.sweep_names(workspace, batches.in_work_tree(workspace.root))
@@ -57,24 +57,24 @@ def log(workspace: Workspace, reference: str | None = None) -> SweepLog:
 class _LogReader:
     """Reads files of commits, oldest first, and remembers earlier values."""
 
-    def __init__(self, workspace: Workspace, found: tuple[Commit, ...]) -> None:
-        self._asked: dict[str, LockExcerpt] = {}
+    def __init__(self, workspace: Workspace, history: tuple[Commit, ...]) -> None:
+        self._locks: dict[str, LockExcerpt] = {}
         self._best: dict[str, float] = {}
-        self._contents = _contents(workspace, found)
+        self._contents = _contents(workspace, history)
 
     def entries(self, commit: Commit) -> Iterator[LogEntry]:
-        """Yield what one commit did: specs first, then batches, then results."""
+        """Yield the entries of one commit: specs first, then batches, then results."""
         for path in commit.files:
             if sweep := _spec_at(path):
                 yield LogEntry(sweep, "spec", commit, commit.subject)
         for path, blob in commit.files.items():
             if batch := _batch_at(path):
-                yield self._told(commit, "batch", batch, blob)
+                yield self._entry(commit, "batch", batch, blob)
         for path, blob in commit.files.items():
             if sweep := _summary_at(path):
-                yield self._told(commit, "results", sweep, blob)
+                yield self._entry(commit, "results", sweep, blob)
 
-    def _told(self, commit: Commit, kind: str, name: str, blob: str) -> LogEntry:
+    def _entry(self, commit: Commit, kind: str, name: str, blob: str) -> LogEntry:
         """Return the entry for one file; a file that cannot be read has an entry, too, as history cannot be fixed."""
         sweep = (split_batch_name(name) or (name,))[0]
         try:
@@ -90,24 +90,24 @@ class _LogReader:
             return LogEntry(sweep, kind, commit, f"{file} cannot be read: {reason}")
 
     def _batch(self, commit: Commit, sweep: str, name: str, content: bytes) -> LogEntry:
-        held = self._asked[sweep] = read_lock_excerpt(content)
-        told = f", {held.round}" if held.round else ""
-        return LogEntry(sweep, "batch", commit, f"{name}: {held.trials} trials{told}")
+        lock = self._locks[sweep] = read_lock_excerpt(content)
+        suffix = f", {lock.round}" if lock.round else ""
+        return LogEntry(sweep, "batch", commit, f"{name}: {lock.trials} trials{suffix}")
 
     def _results(self, commit: Commit, sweep: str, content: bytes) -> LogEntry:
-        by = self._asked.get(sweep)
-        seen = read_summary_excerpt(content.decode(), by)
-        if by is None or seen.value is None:
-            return LogEntry(sweep, "results", commit, f"{seen.ok}/{seen.trials} trials ok, no winner")
-        done, spent = f"{seen.ok}/{seen.trials} trials ok", ""
-        if by.round:
-            spent = f", {format_duration(seen.seconds)} spent"
-        if by.others:
-            names = ", ".join(metric.name for metric in (by.metric, *by.others))
-            return LogEntry(sweep, "results", commit, f"{done}, front of {seen.front} by {names}{spent}")
-        before, value = self._best.get(sweep), seen.value
+        lock = self._locks.get(sweep)
+        summary = read_summary_excerpt(content.decode(), lock)
+        if lock is None or summary.value is None:
+            return LogEntry(sweep, "results", commit, f"{summary.ok}/{summary.trials} trials ok, no winner")
+        done, spent = f"{summary.ok}/{summary.trials} trials ok", ""
+        if lock.round:
+            spent = f", {format_duration(summary.seconds)} spent"
+        if lock.others:
+            names = ", ".join(metric.name for metric in (lock.metric, *lock.others))
+            return LogEntry(sweep, "results", commit, f"{done}, front of {summary.front} by {names}{spent}")
+        before, value = self._best.get(sweep), summary.value
         self._best[sweep] = value
-        text = f"{done}, best {by.metric.name} {value:.6g} ({seen.trial}){spent}"
+        text = f"{done}, best {lock.metric.name} {value:.6g} ({summary.trial}){spent}"
         return LogEntry(sweep, "results", commit, text, value, None if before is None else value - before)
 
 

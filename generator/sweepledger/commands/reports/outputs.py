@@ -95,30 +95,30 @@ def fetch(
     if record is None or not record.artifacts:
         why = "no attempt at it is recorded" if record is None else "its record names none"
         raise IdleError(
-            f"there are no artifacts of {counted.found.id}: {why}",
+            f"there are no artifacts of {counted.trial.id}: {why}",
             hint="a trial's artifacts are the files that it writes below $SWEEP_ARTIFACTS",
         )
-    folder = into or workspace.root / "artifacts" / counted.found.id
+    folder = into or workspace.root / "artifacts" / counted.trial.id
     places = [(artifact, artifacts.artifact_path(artifact, folder)) for artifact in record.artifacts]
     wanted = [(artifact, place) for artifact, place in places if not artifacts.is_copied(artifact, place)]
     if wanted and pod is not None:
         _fetch_by_pod(pod, counted, record, wanted)
     elif wanted:
-        name, index = counted.found.batch.name, str(counted.found.index)
+        name, index = counted.trial.batch.name, str(counted.trial.index)
         roots = [state / volume / name / index for volume in ("results", "artifacts")]
         for artifact, place in wanted:
             with artifacts.open_artifact(roots, record.uid, artifact) as source:
                 artifacts.copy_verified(source, artifact, place)
     left_out = record.details.get("artifacts_left_out", 0)
     return FetchedArtifacts(
-        counted.found.id, record.uid, folder, record.artifacts, left_out if isinstance(left_out, int) else 0
+        counted.trial.id, record.uid, folder, record.artifacts, left_out if isinstance(left_out, int) else 0
     )
 
 
 def _fetch_by_pod(
     pod: ReaderPod, counted: CountedTrial, record: Record, wanted: list[tuple[Artifact, Path]]
 ) -> None:
-    below = f"{counted.found.batch.name}/{counted.found.index}/artifacts/{record.uid}"
+    below = f"{counted.trial.batch.name}/{counted.trial.index}/artifacts/{record.uid}"
     with pod.running() as reader:
         for artifact, place in wanted:
             with reader.opened(f"{below}/{artifact.path}", artifact.bytes) as source:

@@ -25,7 +25,7 @@ ERROR_DETAILS = ("error", "said")
 
 @dataclass(frozen=True)
 class TrialDetails:
-    """All that git knows of a trial."""
+    """A trial with its result and its commits, from git."""
 
     trial: str
     index: int
@@ -35,7 +35,7 @@ class TrialDetails:
     """None while it is not recorded."""
     commits: tuple[tuple[str, Commit], ...]
     """What each commit did: requested, generated, recorded."""
-    said: str | None = None
+    message: str | None = None
     """Why its last attempt did not succeed, as launcher or engine report it."""
 
     @property
@@ -45,24 +45,24 @@ class TrialDetails:
 
     def as_data(self) -> dict[str, Any]:
         """Return the JSON data."""
-        held, result = self.batch.lock, self.result
+        lock, result = self.batch.lock, self.result
         return {
             "trial": self.trial,
-            "sweep": held.sweep,
-            "batch": held.name,
+            "sweep": lock.sweep,
+            "batch": lock.name,
             "index": self.index,
             "assignment": dict(self.assignment),
-            "round": held.round,
+            "round": lock.round,
             "parent": self.parent,
             "status": result.status if result else "missing",
             "reason": result.reason if result else None,
-            "said": self.said,
+            "said": self.message,
             "attempts": result.attempts if result else 0,
             "metrics": dict(result.metrics) if result else {},
             "provenance": {
-                "spec": {"path": held.spec_path, "digest": held.spec_digest},
-                "program": held.program.as_data() | {"digest": held.program.digest},
-                "generator": held.generator,
+                "spec": {"path": lock.spec_path, "digest": lock.spec_digest},
+                "program": lock.program.as_data() | {"digest": lock.program.digest},
+                "generator": lock.generator,
                 "seed": result.seed if result else None,
                 "ran": result.ran if result else None,
                 "started": result.started if result else None,
@@ -97,31 +97,31 @@ def _last_error(workspace: Workspace, trial: catalog.ListedTrial) -> str | None:
     path = workspace.root / records_file(trial.batch)
     lines = record_json.read_lines(read_file(path).decode(errors="replace")) if path.is_file() else ()
     attempts = [line for line in lines if isinstance(line, Record) and line.trial == trial.id]
-    last = max(attempts, key=lambda one: one.attempt, default=None)
-    message = (
+    last = max(attempts, key=lambda record: record.attempt, default=None)
+    messages = (
         [last.details.get(name) for name in ERROR_DETAILS] if last and not last.status.is_success else []
     )
-    return next((text for text in message if isinstance(text, str)), None)
+    return next((text for text in messages if isinstance(text, str)), None)
 
 
-def _batch_commits(workspace: Workspace, folders: BatchLock) -> Iterator[tuple[str, Commit]]:
+def _batch_commits(workspace: Workspace, batch_lock: BatchLock) -> Iterator[tuple[str, Commit]]:
     """Return the commits that requested a batch, generated it and recorded it, as far as they exist."""
-    spec = folders.spec_path
-    lock = f"{ACTIVE}/{folders.name}/{LOCK_FILE}"
-    records = f"{results_folder(folders.sweep)}/{records_path(folders.name)}"
+    spec = batch_lock.spec_path
+    lock = f"{ACTIVE}/{batch_lock.name}/{LOCK_FILE}"
+    records = f"{results_folder(batch_lock.sweep)}/{records_path(batch_lock.name)}"
     history = commits(workspace.repository, spec, lock, records)
     generated = next((place for place, commit in enumerate(history) if lock in commit.files), len(history))
-    # The spec may have been touched after the batch, and even been put back to what it was.
+    # The spec may have changed after the batch, and may even have been restored.
     before = [commit for commit in history[: generated + 1] if spec in commit.files]
     after = [commit for commit in history[generated + 1 :] if spec in commit.files]
     contents = workspace.repository.blobs(commit.files[spec] for commit in before + after)
     digests = {identity: bytes_digest(content) for identity, content in contents.items()}
     same, same_after = (
-        [commit for commit in part if digests[commit.files[spec]] == folders.spec_digest]
+        [commit for commit in part if digests[commit.files[spec]] == batch_lock.spec_digest]
         for part in (before, after)
     )
-    for asked in (same or same_after or before)[-1:]:
-        yield "asked", asked
+    for commit in (same or same_after or before)[-1:]:
+        yield "asked", commit
     yield from (("generated", commit) for commit in history[generated : generated + 1])
     yield from (
         ("recorded", commit) for commit in [commit for commit in history if records in commit.files][:1]

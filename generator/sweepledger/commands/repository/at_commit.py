@@ -45,7 +45,7 @@ class SpecAtCommit:
     """A spec at a commit, which may be unreadable."""
 
     sweep: Sweep | None
-    """None if it cannot be read: then nothing is refused or requested because of it."""
+    """None if it cannot be read."""
     content: bytes | None
     """None if there is no such file."""
 
@@ -61,8 +61,8 @@ class SpecAtCommit:
         """Return the names of the cancelled batches."""
         return self.sweep.cancel if self.sweep else ()
 
-    def asked(self, batches: Iterable[BatchRecords]) -> InSpec | None:
-        """Return which trials of these batches the spec contains; None if it cannot be expanded.
+    def in_spec(self, batches: Iterable[BatchRecords]) -> InSpec | None:
+        """Return a function that tells which trials the spec contains; None if it cannot be expanded.
 
         Batches that were generated from the same spec, and the same file beside it, list only its trials:
         then the spec is not expanded, which for some methods needs more memory than all the results.
@@ -80,14 +80,14 @@ class SpecAtCommit:
         summary = summarise(
             records,
             description=self.sweep.description if self.sweep else "",
-            asked=self.asked(records),
+            in_spec=self.in_spec(records),
             spec_digest=None if self.content is None else bytes_digest(self.content),
         )
         return replace(summary, resource=search.resource.parameter) if search and search.resource else summary
 
 
 def file_versions(repository: Repository, commit: str, *paths: str) -> Iterator[tuple[str, str]]:
-    """Yield commit and blob of each version of a file in a history, at any of its places, the last first."""
+    """Yield commit and blob of each version of a file in a history, at any of its paths, newest first."""
     for version in reversed(commits(repository, *paths, revision=commit)):
         yield from ((version.id, version.files[path]) for path in paths if path in version.files)
 
@@ -97,12 +97,12 @@ def earlier_version(
 ) -> tuple[str, bytes] | None:
     """Return the newest version of a file that matches, with its commit."""
     seen: set[str] = set()
-    for one, blob in file_versions(repository, commit, *paths):
+    for version, blob in file_versions(repository, commit, *paths):
         if blob not in seen:
             seen.add(blob)
             content = repository.blobs([blob])[blob]
             if matches(content):
-                return one, content
+                return version, content
     return None
 
 
@@ -111,7 +111,9 @@ def commit_of_version(repository: Repository, commit: str, path: str) -> str | N
     entry = repository.files(commit, path).get(path)
     if entry is None:
         return None
-    return next((one for one, blob in file_versions(repository, commit, path) if blob == entry.id), commit)
+    return next(
+        (version for version, blob in file_versions(repository, commit, path) if blob == entry.id), commit
+    )
 
 
 def commit_with_tree(repository: Repository, tree: str, path: str) -> str | None:
@@ -121,4 +123,4 @@ def commit_with_tree(repository: Repository, tree: str, path: str) -> str | None
     names = listed.split()
     queries = "".join(f"{name}^{{tree}}\n" if root else f"{name}:{path.rstrip('/')}\n" for name in names)
     answers = repository.run("cat-file", "--batch-check=%(objectname)", content=queries.encode()).splitlines()
-    return next((one for one, found in zip(names, answers, strict=True) if found == tree), None)
+    return next((name for name, identity in zip(names, answers, strict=True) if identity == tree), None)

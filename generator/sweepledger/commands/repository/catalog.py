@@ -1,4 +1,4 @@
-"""Sweeps, batches, trials and summaries of the work tree, looked up by name, and the ranking of trials."""
+"""Lookup of sweeps, batches, trials and summaries of the work tree, and the ranking of trials."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -137,7 +137,7 @@ def find_trial(workspace: Workspace, reference: str) -> ListedTrial:
     if len(sweeps) > 1:
         ways = ", ".join(f"{name}/{ids[0]}" for name in sweeps)
         raise UsageError(f"trial {ids[0]} is of several sweeps: {', '.join(sweeps)}", hint=f"ask for {ways}")
-    return max(matches, key=lambda one: one.batch.lock.number)
+    return max(matches, key=lambda listed: listed.batch.lock.number)
 
 
 def matching_trials(
@@ -166,7 +166,7 @@ def state_folder(workspace: Workspace, chosen: Path | None) -> Path:
 class CountedTrial:
     """A trial, in the batch with the attempt that counts."""
 
-    found: ListedTrial
+    trial: ListedTrial
     row: SummaryRow | None
     """None while it is not recorded."""
     record: Record | None
@@ -174,21 +174,21 @@ class CountedTrial:
 
 
 def counted_trial(workspace: Workspace, trial: str) -> CountedTrial:
-    """Find a trial and its attempt. Raises UsageError, RepositoryError."""
+    """Return a trial and the attempt that counts. Raises UsageError, RepositoryError."""
     newest = find_trial(workspace, trial)
     row = summary_row(workspace, newest)
-    # Of a trial that was asked for more than once, the batch whose attempt counts.
+    # If several batches list the trial, the batch whose attempt counts.
     matches = (
         candidate
         for candidate in matching_trials(workspace, newest.sweep, newest.id, [])
         if candidate.id == newest.id
     )
-    one = next((listed for listed in matches if row and listed.batch.name == row.batch), newest)
-    path = batch_records.records_file(one.batch)
+    counted = next((listed for listed in matches if row and listed.batch.name == row.batch), newest)
+    path = batch_records.records_file(counted.batch)
     file = workspace.root / path
     content = {path: file.read_bytes()} if file.is_file() else {}
-    outcome = evaluate(batch_records.batch_results(one.batch, content)).outcomes[one.index]
-    return CountedTrial(one, row, outcome.record)
+    outcome = evaluate(batch_records.batch_results(counted.batch, content)).outcomes[counted.index]
+    return CountedTrial(counted, row, outcome.record)
 
 
 def summary_row(workspace: Workspace, listed: ListedTrial) -> SummaryRow | None:

@@ -94,7 +94,7 @@ class EvidenceSource:
 
     def evidence(self, sweep: Sweep, program: str) -> Evidence:
         """Return the evidence of a search. Raises RepositoryError, UnreadableError for a broken batch."""
-        counted = tuple(batch for batch in self._asked(sweep) if batch.name not in self.hidden)
+        counted = tuple(batch for batch in self._evidence_batches(sweep) if batch.name not in self.hidden)
         batches.prefetch(counted)
         files = self.repository.read(self.commit, results_folder(sweep.name))
         waiting = tuple(batch.name for batch in counted if not self._is_recorded(batch, files))
@@ -119,7 +119,7 @@ class EvidenceSource:
             batch, files, is_cancelled=is_cancelled
         )
 
-    def _asked(self, sweep: Sweep) -> tuple[StoredBatch, ...]:
+    def _evidence_batches(self, sweep: Sweep) -> tuple[StoredBatch, ...]:
         if self.batches is not None:
             return self.batches
         return batches.of_sweep(batches.in_commit(self.repository, self.commit), sweep.name)

@@ -28,49 +28,49 @@ CLUSTERS_FOLDER = "clusters"
 
 @dataclass(frozen=True)
 class PlatformComparison:
-    """The files that settings and record give, and the existing ones."""
+    """The expected and the existing platform files."""
 
-    wanted: FileTree
-    found: Mapping[str, bytes]
+    expected: FileTree
+    existing: Mapping[str, bytes]
     recorded: frozenset[str]
-    """What was written last time."""
+    """Paths that the last bootstrap wrote."""
     owned: frozenset[str]
-    """What is still as it was written."""
+    """Paths whose content is unchanged since."""
 
     @property
     def missing(self) -> tuple[str, ...]:
         """Return the files that do not exist."""
-        return tuple(path for path, _ in self.wanted if path not in self.found)
+        return tuple(path for path, _ in self.expected if path not in self.existing)
 
     @property
     def changed(self) -> tuple[str, ...]:
-        """Return the files that the settings now give with other content; files of merged batches never change."""
+        """Return the unedited files whose expected content changed; files of merged batches never change."""
         return tuple(
             path
-            for path, content in self.wanted
-            if self.found.get(path, content) != content
+            for path, content in self.expected
+            if self.existing.get(path, content) != content
             and (path in self.owned or path == BOOTSTRAP_FILE)
             and not is_batch_file(path)
         )
 
     @property
     def stale(self) -> tuple[str, ...]:
-        """Return the files that the settings no longer give."""
-        return tuple(sorted(path for path in self.owned if path not in self.wanted.files))
+        """Return the unedited files that are no longer expected."""
+        return tuple(sorted(path for path in self.owned if path not in self.expected.files))
 
     @property
     def edited(self) -> tuple[str, ...]:
         """Return the files that were edited."""
-        ours = {*self.wanted.files, *self.recorded} - self.owned - {BOOTSTRAP_FILE}
+        ours = {*self.expected.files, *self.recorded} - self.owned - {BOOTSTRAP_FILE}
         return tuple(
             path
-            for path in sorted(ours & self.found.keys())
-            if self.found[path] != self.wanted.files.get(path) and not is_batch_file(path)
+            for path in sorted(ours & self.existing.keys())
+            if self.existing[path] != self.expected.files.get(path) and not is_batch_file(path)
         )
 
 
 def read_bootstrap(root: Path) -> Bootstrap | None:
-    """Return what was requested last time. Raises RepositoryError."""
+    """Return the record of the last bootstrap. Raises RepositoryError."""
     path = root / BOOTSTRAP_FILE
     if not path.exists():
         return None
@@ -121,7 +121,7 @@ def _bootstrap_file(settings: Settings, source: GitSource, rendered: FileTree) -
 def _unedited_files(
     settings: Settings, recorded: Mapping[str, str], existing: Mapping[str, bytes]
 ) -> frozenset[str]:
-    """Return the files that are as this command, or `sweep generate`, once wrote them."""
+    """Return the files that are unchanged since this command or `sweep generate` wrote them."""
     owned = {path for path, content in existing.items() if recorded.get(path) == bytes_digest(content)}
     for path in filter(is_batch_file, existing):
         name = path.removeprefix(f"{flux.ACTIVE}/").removesuffix(".yaml")
@@ -203,9 +203,9 @@ def bootstrap(workspace: Workspace, request: BootstrapRequest) -> Bootstrapped:
     compared = compare_platform(workspace.root, settings, source, recorded)
     kept = () if request.force else compared.edited
     due = {*compared.missing, *compared.changed, *(compared.edited if request.force else ())}
-    written = tuple(sorted(due & compared.wanted.files.keys()))
+    written = tuple(sorted(due & compared.expected.files.keys()))
     for path in written:
-        storage.write_file(workspace.root / path, compared.wanted[path])
+        storage.write_file(workspace.root / path, compared.expected[path])
     for path in compared.stale:
         with storage.storage_errors(workspace.root / path):
             (workspace.root / path).unlink()
