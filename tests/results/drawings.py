@@ -35,7 +35,7 @@ class Box:
 
 
 def source(name: str, *batches: BatchRecords) -> str:
-    return report_files(summarise(batches, description="", asked=lambda *_: True))[f"figures/{name}.svg"]
+    return report_files(summarise(batches, description="", in_spec=lambda *_: True))[f"figures/{name}.svg"]
 
 
 def drawn(name: str, *batches: BatchRecords) -> ET.Element:

@@ -27,8 +27,8 @@ def everything(_: Mapping[str, Any], __: int) -> bool:
     return True
 
 
-def of(*batches: BatchRecords, asked: Any = everything) -> Summary:
-    return summarise(batches, description="Why?", asked=asked)
+def of(*batches: BatchRecords, in_spec: Any = everything) -> Summary:
+    return summarise(batches, description="Why?", in_spec=in_spec)
 
 
 def scores(*values: float | None, **lock: object) -> BatchRecords:
@@ -81,7 +81,7 @@ def test_without_a_result_there_is_no_winner_and_the_verdict_says_why() -> None:
 
 
 def test_what_the_spec_no_longer_asks_for_never_wins_and_is_told() -> None:
-    summary = of(scores(0.5, 0.9, 0.7), asked=lambda assignment, _: assignment["number"] != 1)
+    summary = of(scores(0.5, 0.9, 0.7), in_spec=lambda assignment, _: assignment["number"] != 1)
 
     assert [outcome.in_spec for outcome in summary.outcomes] == [True, False, True]
     assert summary.best == 0.7
@@ -94,7 +94,7 @@ def test_what_the_spec_no_longer_asks_for_never_wins_and_is_told() -> None:
 
 
 def test_where_nobody_knows_the_spec_everybody_may_win_and_it_is_told() -> None:
-    summary = of(scores(0.5, 0.9), asked=None)
+    summary = of(scores(0.5, 0.9), in_spec=None)
 
     assert {outcome.in_spec for outcome in summary.outcomes} == {None}
     assert summary.best == 0.9
@@ -223,8 +223,8 @@ def test_rows_of_one_assignment_are_taken_together_though_a_table_calls_each_the
 def test_replicates_are_counted_only_as_far_as_the_spec_asks_for_them() -> None:
     batch = replicates((0.5, 0.6, 0.9), (0.4, 0.3, 0.2))
 
-    fewer = of(batch, asked=lambda _, replicate: replicate < 2)
-    single = of(batch, asked=lambda _, replicate: replicate < 1)
+    fewer = of(batch, in_spec=lambda _, replicate: replicate < 2)
+    single = of(batch, in_spec=lambda _, replicate: replicate < 1)
 
     assert [one.values for one in fewer.replicated] == [(0.5, 0.6), (0.4, 0.3)]
     assert (single.replicated, single.best, single.verdict) == ((), 0.5, Verdict.BEST)
@@ -233,7 +233,7 @@ def test_replicates_are_counted_only_as_far_as_the_spec_asks_for_them() -> None:
 def test_replicates_have_a_table_best_first() -> None:
     batch = replicates((0.5, 0.5), (0.75, None), (None, None), (0.625, 0.875), (1.0, 1.0))
 
-    files = dict(result_files(of(batch, asked=lambda assignment, _: assignment["number"] != 4)))
+    files = dict(result_files(of(batch, in_spec=lambda assignment, _: assignment["number"] != 4)))
 
     assert files["replicates.csv"].decode() == (
         f"params.number,{','.join(REPLICATES_COLUMNS)}\n"

@@ -34,13 +34,16 @@ FOUR = measured([(0.9, 3.0), (0.8, 1.0), (0.7, 2.0), (0.9, 3.5)])
 
 
 def test_the_front_is_what_no_other_beats_best_in_the_first_metric_first() -> None:
-    found = pareto_front(summarise([FOUR], description="", asked=lambda *_: True))
+    found = pareto_front(summarise([FOUR], description="", in_spec=lambda *_: True))
 
     assert [values for _, values in found] == [(0.9, 3.0), (0.8, 1.0)]
 
 
 def test_it_is_listed_and_drawn() -> None:
-    root, text = drawn("front", FOUR), report_files(summarise([FOUR], description="", asked=lambda *_: True))
+    root, text = (
+        drawn("front", FOUR),
+        report_files(summarise([FOUR], description="", in_spec=lambda *_: True)),
+    )
 
     assert (len(marks(root, "best")), len(marks(root, "trial"))) == (2, 2)
     assert {"test_accuracy (higher is better)", "loss (lower is better)"} <= set(words(root))
@@ -50,7 +53,7 @@ def test_it_is_listed_and_drawn() -> None:
 
 
 def test_the_readme_and_the_commit_tell_of_the_front_instead_of_a_best() -> None:
-    summary = summarise([FOUR], description="", asked=lambda *_: True)
+    summary = summarise([FOUR], description="", in_spec=lambda *_: True)
     text = report_files(summary)["README.md"]
 
     assert "The [Pareto front](#pareto-front) has **2** of 4 trials with a result: no other" in text
@@ -76,7 +79,7 @@ def test_a_lock_with_several_metrics_reads_back_and_others_say_nothing_of_it() -
 
 @given(st.lists(st.tuples(st.sampled_from([0.1, 0.2, 0.3]), st.sampled_from([1.0, 2.0, 3.0])), min_size=1))
 def test_the_front_is_what_the_words_say(pairs: list[tuple[float, float]]) -> None:
-    found = pareto_front(summarise([measured(pairs)], description="", asked=lambda *_: True))
+    found = pareto_front(summarise([measured(pairs)], description="", in_spec=lambda *_: True))
 
     beaten = {
         (up, down)

@@ -36,7 +36,7 @@ OVERLAP = replicated({"x": [0.9, 0.91, 0.92], "y": [0.89, 0.91, 0.91]})
 
 
 def written(batch: BatchRecords) -> str:
-    return report_files(summarise([batch], description="", asked=lambda *_: True))["README.md"]
+    return report_files(summarise([batch], description="", in_spec=lambda *_: True))["README.md"]
 
 
 def test_the_best_mean_is_told_with_its_interval_and_with_the_next_one() -> None:

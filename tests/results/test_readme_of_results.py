@@ -19,7 +19,7 @@ from tests.builders import a_grid, a_program, a_record
 
 
 def written(*batches: BatchRecords, description: str = "Does the rate matter?") -> str:
-    return report_files(summarise(batches, description=description, asked=lambda *_: True))[README_FILE]
+    return report_files(summarise(batches, description=description, in_spec=lambda *_: True))[README_FILE]
 
 
 def table_of(text: str, heading: str) -> list[list[str]]:
@@ -112,7 +112,7 @@ def test_trials_that_are_not_ranked_are_counted_by_reason() -> None:
         name="mnist-grid-b2-00000000",
         program=a_program(code=Code("src/train", "beef" * 10)),
     )
-    summary = summarise([old, new], description="", asked=lambda values, _: values["a"] != 6)
+    summary = summarise([old, new], description="", in_spec=lambda values, _: values["a"] != 6)
 
     text = report_files(summary)[README_FILE]
 

@@ -59,10 +59,10 @@ def batches(readings: Iterable[Iterable[Record]]) -> list[BatchRecords]:
 
 
 def files(found: Iterable[BatchRecords]) -> FileTree:
-    def asked(assignment: Mapping[str, Any], _: int) -> bool:
+    def in_spec(assignment: Mapping[str, Any], _: int) -> bool:
         return bool(assignment["learning_rate"] != 1)
 
-    return result_files(summarise(found, description="Why?", asked=asked, spec_digest="sha256:0"))
+    return result_files(summarise(found, description="Why?", in_spec=in_spec, spec_digest="sha256:0"))
 
 
 def kept(tree: FileTree) -> list[list[Record]]:

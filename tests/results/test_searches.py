@@ -19,7 +19,7 @@ LONG = with_curves([[0.1, 0.2, 0.3, 0.4]] * 3 + [[0.1, 0.1]] * 3)
 
 
 def readme(*batches: BatchRecords) -> str:
-    return report_files(summarise(batches, description="", asked=lambda *_: True))["README.md"]
+    return report_files(summarise(batches, description="", in_spec=lambda *_: True))["README.md"]
 
 
 def early(batch: BatchRecords) -> EarlyStopping | None:
@@ -65,7 +65,7 @@ def test_the_readme_says_how_many_were_ended_and_that_it_is_an_estimate() -> Non
 
 def test_a_pruned_trial_never_wins() -> None:
     summary = summarise(
-        [ended(LONG, dict.fromkeys(range(3), "median"))], description="", asked=lambda *_: True
+        [ended(LONG, dict.fromkeys(range(3), "median"))], description="", in_spec=lambda *_: True
     )
 
     assert summary.winner is not None
@@ -107,7 +107,7 @@ def of_rungs(first: list[int], second: list[int]) -> str:
     summary = summarise(
         [with_epochs(begun, first), with_epochs(went_on, second)],
         description="",
-        asked=lambda *_: True,
+        in_spec=lambda *_: True,
     )
     return report_files(replace(summary, resource="epochs"))["README.md"]
 

@@ -96,8 +96,8 @@ def _both(ranked: Sequence[ConfigurationResults]) -> str:
     return f"{first} over {ranked[0].count} trials and {second} over {ranked[1].count}"
 
 
-def _shown(found: Interval | None) -> str:
-    return "" if found is None else f"{format_number(found.low)} to {format_number(found.high)}"
+def _shown(interval: Interval | None) -> str:
+    return "" if interval is None else f"{format_number(interval.low)} to {format_number(interval.high)}"
 
 
 def ranking_warnings(field: Ranking, outcomes: Iterable[TrialResult]) -> Iterator[str]:

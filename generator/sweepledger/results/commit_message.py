@@ -40,14 +40,14 @@ def best_result(summary: Summary) -> str:
         return f"front of {len(unbeaten)} by {', '.join(one_line(one.name) for one in metrics(summary))}"
     if summary.winner is None or summary.best is None:
         return "no winner"
-    found = f"best {one_line(summary.metric.name)} {format_number(summary.best)}"
+    text = f"best {one_line(summary.metric.name)} {format_number(summary.best)}"
     if summary.interval is not None:
         reach = (summary.interval.high - summary.interval.low) / 2
-        found += f" ± {format_number(reach)} over {summary.replicated[0].count} replicates"
-    return f"{found} ({summary.winner.trial})"
+        text += f" ± {format_number(reach)} over {summary.replicated[0].count} replicates"
+    return f"{text} ({summary.winner.trial})"
 
 
 def count_statuses(summary: Summary) -> str:
     """Return the trials by status: `16 ok, 0 diverged, 0 failed, 0 missing`; other statuses if present."""
-    told = [status for status in Status if status in ALWAYS_COUNTED or summary.counts[status]]
-    return ", ".join(f"{summary.counts[status]} {status}" for status in told)
+    statuses = [status for status in Status if status in ALWAYS_COUNTED or summary.counts[status]]
+    return ", ".join(f"{summary.counts[status]} {status}" for status in statuses)

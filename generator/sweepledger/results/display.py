@@ -14,7 +14,7 @@ MOST_DECIMALS = 15
 MINUTE = 60
 HOUR = 3600
 
-UNCLEAR = re.compile(r"::|##\[|[=×…]|^[\"'\[{]|, ")  # noqa: RUF001 - what stands between values
+UNCLEAR = re.compile(r"::|##\[|[=×…]|^[\"'\[{]|, ")  # noqa: RUF001 - separators of values
 RISKY = re.compile(r"::+|##\[|(?<= ) +")
 """What a CI runner may execute after a line break, and repeated blanks."""
 
@@ -65,23 +65,25 @@ def format_value(value: Value) -> str:
 def quote_value(value: Value) -> str:
     """Return a value as JSON that shows every character, and that no CI runner executes."""
     text = json.dumps(canonical(value), ensure_ascii=False, separators=(",", ":"))
-    text = RISKY.sub(lambda found: "".join(f"\\u{ord(one):04x}" for one in found[0]), text)
-    return "".join(one if one.isprintable() else canonical_json(one)[1:-1] for one in text)
+    text = RISKY.sub(lambda match: "".join(f"\\u{ord(character):04x}" for character in match[0]), text)
+    return "".join(
+        character if character.isprintable() else canonical_json(character)[1:-1] for character in text
+    )
 
 
 def _is_clear(text: str) -> bool:
     """Return whether text without quotes is visible as a whole and cannot be read as anything else."""
     if not text.isprintable() or text != " ".join(text.split()) or UNCLEAR.search(text):
         return False
-    # Of what our reader refuses, `on` is how no value is shown; `010` a person takes for a number.
-    found = resolve_scalar(text)
-    return found == text or (isinstance(found, Refusal) and text[:1].isalpha())
+    # Text that the reader refuses is clear if it begins with a letter: `on` is, and `010` looks like a number.
+    resolved = resolve_scalar(text)
+    return resolved == text or (isinstance(resolved, Refusal) and text[:1].isalpha())
 
 
 def one_line(text: str) -> str:
     """Return text on one line with escapes for invisible characters, which could hide or reorder it."""
     line = "".join(_visible(character) for character in " ".join(text.split()))
-    return line.replace("##[", "\\u0023#[")  # a CI runner would take what follows for a command
+    return line.replace("##[", "\\u0023#[")  # a CI runner would run what follows as a command
 
 
 def _visible(character: str) -> str:
@@ -98,9 +100,9 @@ def escape_markdown(text: str) -> str:
     return _LIST.sub(_without_list, escaped)
 
 
-def _without_list(found: re.Match[str]) -> str:
-    # A digit cannot be escaped, the point after it can.
-    return f"{found[0]}\\" if found[0].isdigit() else f"\\{found[0]}"
+def _without_list(match: re.Match[str]) -> str:
+    # A digit cannot be escaped, but the point after it can.
+    return f"{match[0]}\\" if match[0].isdigit() else f"\\{match[0]}"
 
 
 def markdown_code(text: str) -> str:

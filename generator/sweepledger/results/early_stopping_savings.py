@@ -57,6 +57,6 @@ def _rule(outcome: TrialResult) -> str:
     """Return the rule that stopped a trial early; empty if none did. Details are untrusted: only known names count."""
     if outcome.status is Status.PRUNED:
         return outcome.reason or str(Status.PRUNED)
-    told = outcome.record.details.get(EARLY) if outcome.record is not None else None
-    rule = told.get("rule") if isinstance(told, Mapping) else None
+    details = outcome.record.details.get(EARLY) if outcome.record is not None else None
+    rule = details.get("rule") if isinstance(details, Mapping) else None
     return next((known for known in GOOD_ENDS if known == rule), "") if outcome.status is Status.OK else ""

@@ -90,7 +90,7 @@ class Attempt:
 
         Attempts that finished within the same second are ordered by their number.
         """
-        # Without the Z a second sorts before its own fractions.
+        # Without the Z, a time without fractions sorts before the fractions of the same second.
         finished = self.record.finished.removesuffix("Z")
         digest = hashlib.sha256(self.line.encode()).hexdigest()
         return (RANKS[self.status], finished, self.record.attempt, digest)
@@ -112,27 +112,27 @@ class EvaluatedBatch:
     """SHA-256 of the lock's file at the commit."""
 
 
-def evaluate(batch: BatchRecords, asked: InSpec | None = None) -> EvaluatedBatch:
+def evaluate(batch: BatchRecords, in_spec: InSpec | None = None) -> EvaluatedBatch:
     """Return the result of each row of a batch; trials without a valid record are `missing`."""
     lock, program = batch.lock, batch.lock.program.digest
     rows = {trial.index: trial for trial in batch.expected}
-    found: dict[int, dict[str, Attempt]] = {index: {} for index in rows}
+    valid: dict[int, dict[str, Attempt]] = {index: {} for index in rows}
     foreign: set[str] = set()
     for record in batch.records:
         line = to_line(record)
         if _belongs(record, lock, rows.get(record.index)):
-            found[record.index][line] = _attempt(record, line, lock.metric)
+            valid[record.index][line] = _attempt(record, line, lock.metric)
         else:
             foreign.add(line)
     attempts = tuple(
-        tuple(sorted(found[trial.index].values(), key=lambda a: (a.record.attempt, a.record.started, a.line)))
+        tuple(sorted(valid[trial.index].values(), key=lambda a: (a.record.attempt, a.record.started, a.line)))
         for trial in batch.expected
     )
     outcomes = tuple(
         _outcome(lock, program, trial, tried) for trial, tried in zip(batch.expected, attempts, strict=True)
     )
-    if asked is not None:
-        outcomes = tuple(replace(one, in_spec=asked(one.assignment, one.replicate)) for one in outcomes)
+    if in_spec is not None:
+        outcomes = tuple(replace(one, in_spec=in_spec(one.assignment, one.replicate)) for one in outcomes)
     if batch.is_cancelled:
         outcomes = tuple(map(_cancelled, outcomes, attempts))
     return EvaluatedBatch(lock, batch.expected, outcomes, attempts, len(foreign), batch.lock_digest)
@@ -183,16 +183,16 @@ def _outcome(lock: BatchLock, program: str, trial: ExpectedTrial, attempts: Sequ
 
 
 def _passed_over(attempt: Attempt) -> str | None:
-    """Return what was wrong with a trial's files, in words of a closed set."""
-    found = attempt.record.details.get(PASSED_OVER)
-    words = sorted(found) if isinstance(found, Mapping) else []
+    """Return why the files of a trial were ignored, in known words."""
+    reasons = attempt.record.details.get(PASSED_OVER)
+    words = sorted(reasons) if isinstance(reasons, Mapping) else []
     return " ".join(word for word in words if _WORD.fullmatch(word))[:LONGEST_REASON] or attempt.reason
 
 
 def _counted(lock: BatchLock, attempts: Sequence[Attempt]) -> int:
-    """Return the number of attempts: of records, or the number in a record, because deleted pods leave none."""
-    said = max((one.record.attempt for one in attempts), default=0)
-    return max(len(attempts), min(said, lock.retries + 1))
+    """Return the number of attempts: of records, or the highest number in one, as deleted pods leave no record."""
+    highest = max((one.record.attempt for one in attempts), default=0)
+    return max(len(attempts), min(highest, lock.retries + 1))
 
 
 def _cancelled(outcome: TrialResult, attempts: Sequence[Attempt]) -> TrialResult:

@@ -15,19 +15,19 @@ def metrics(summary: Summary) -> tuple[Metric, ...]:
 
 def trials_with_all_metrics(summary: Summary) -> list[TrialMetrics]:
     """Return the eligible trials that reported every metric."""
-    found = []
-    for one in summary.outcomes:
-        if one.record is not None and one.status is Status.OK and summary.is_eligible(one):
-            values = [one.record.metrics.get(metric.name) for metric in metrics(summary)]
+    trials = []
+    for outcome in summary.outcomes:
+        if outcome.record is not None and outcome.status is Status.OK and summary.is_eligible(outcome):
+            values = [outcome.record.metrics.get(metric.name) for metric in metrics(summary)]
             finite = tuple(value for value in values if value is not None)
-            found += [(one, finite)] if len(finite) == len(values) else []
-    return found
+            trials += [(outcome, finite)] if len(finite) == len(values) else []
+    return trials
 
 
 def pareto_front(summary: Summary) -> list[TrialMetrics]:
     """Return the trials of the front, best in the first metric first; empty with one metric."""
-    asked = metrics(summary)
-    if len(asked) == 1:
+    objectives = metrics(summary)
+    if len(objectives) == 1:
         return []
     known = sorted(trials_with_all_metrics(summary), key=lambda each: each[0].trial)
-    return [known[place] for place in pareto_indices([values for _, values in known], asked)]
+    return [known[place] for place in pareto_indices([values for _, values in known], objectives)]

@@ -81,13 +81,13 @@ def _trial(outcome: TrialResult, row: str, attempts: tuple[Attempt, ...]) -> dic
         "data": outcome.data,
         "status": str(outcome.status),
         "reason": outcome.reason,
-        # So that an edit names its record even where history has lost what stood there before.
+        # With the attempts, `sweep verify` can name an edited record without earlier versions of the file.
         "attempts": [_attempt(attempt) for attempt in attempts],
     }
     if record is None:
         return data
-    told = {name: record.details[name] for name in REPORTED_DETAILS if name in record.details}
-    return {**data, "uid": record.uid, "ran": record.ran, "seed": record.seed, **told}
+    details = {name: record.details[name] for name in REPORTED_DETAILS if name in record.details}
+    return {**data, "uid": record.uid, "ran": record.ran, "seed": record.seed, **details}
 
 
 def _attempt(attempt: Attempt) -> dict[str, Any]:

@@ -54,8 +54,8 @@ def rungs(summary: Summary) -> tuple[RungSummary, ...]:
         return ()
     current = [one for one in summary.outcomes if summary.is_current(one)]
     parents = _parents(batches)
-    found = _by_amount(summary, current)
-    return tuple(RungSummary(amount, _totals(summary, found[amount], parents)) for amount in sorted(found))
+    trials = _by_amount(summary, current)
+    return tuple(RungSummary(amount, _totals(summary, trials[amount], parents)) for amount in sorted(trials))
 
 
 def _batches(summary: Summary) -> list[EvaluatedBatch]:
@@ -84,12 +84,12 @@ def _round_summaries(summary: Summary, batches: Sequence[EvaluatedBatch]) -> Ite
 
 def _by_amount(summary: Summary, outcomes: Iterable[TrialResult]) -> dict[int, list[TrialResult]]:
     """Return trials by amount of the resource; trials of an earlier spec may have none."""
-    found: dict[int, list[TrialResult]] = {}
+    trials: dict[int, list[TrialResult]] = {}
     for one in outcomes:
         amount = one.assignment.get(summary.resource or "")
         if isinstance(amount, int) and not isinstance(amount, bool):
-            found.setdefault(amount, []).append(one)
-    return found
+            trials.setdefault(amount, []).append(one)
+    return trials
 
 
 def _totals(summary: Summary, outcomes: Sequence[TrialResult], parents: set[str]) -> TrialTotals:

@@ -39,7 +39,7 @@ def inputs_digest(batches: Iterable[EvaluatedBatch], spec_path: str, spec_digest
     if spec_digest is not None:
         files[spec_path] = spec_digest
     listed = "".join(
-        f"{found.removeprefix(DIGEST_PREFIX)}  {path}\n" for path, found in sorted(files.items())
+        f"{digest.removeprefix(DIGEST_PREFIX)}  {path}\n" for path, digest in sorted(files.items())
     )
     return DIGEST_PREFIX + hashlib.sha256(listed.encode()).hexdigest()
 
@@ -82,7 +82,7 @@ class Summary:
     reason: str
     """The verdict in words, with its numbers."""
     warnings: tuple[str, ...]
-    """What a reader must know before relying on the best trial."""
+    """Reasons not to rely on the best trial."""
     interval: Interval | None
     """95 % interval of the best mean; None without replicates, and for a single result."""
     optimism: float | None
@@ -119,17 +119,17 @@ def summarise(
     batches: Iterable[BatchRecords],
     *,
     description: str,
-    asked: InSpec | None = None,
+    in_spec: InSpec | None = None,
     spec_digest: str | None = None,
 ) -> Summary:
     """Return the summary of all batches of one sweep, in any order. Raises ValueError if there is none.
 
-    `asked` returns whether the current spec contains a configuration with a replicate; None if that is unknown.
-    `spec_digest` is the SHA-256 of that spec's file, which lies where the newest lock says.
+    `in_spec` returns whether the current spec contains a configuration with a replicate; None if that is unknown.
+    `spec_digest` is the SHA-256 of that spec's file, at the path in the newest lock.
     """
-    judged = _evaluated(batches, asked)
-    lock = judged[-1].lock
-    outcomes = one_per_trial(outcome for batch in judged for outcome in batch.outcomes)
+    evaluated = _evaluated(batches, in_spec)
+    lock = evaluated[-1].lock
+    outcomes = one_per_trial(outcome for batch in evaluated for outcome in batch.outcomes)
     current = [outcome for outcome in outcomes if outcome.program == lock.program.digest]
     eligible = [outcome for outcome in current if outcome.in_spec is not False]
     field = _ranking(outcomes, eligible, lock)
@@ -139,10 +139,10 @@ def summarise(
         sweep=lock.sweep,
         description=description,
         spec_digest=spec_digest,
-        inputs_digest=inputs_digest(judged, lock.spec_path, spec_digest),
+        inputs_digest=inputs_digest(evaluated, lock.spec_path, spec_digest),
         metric=lock.metric,
         program=lock.program.digest,
-        batches=judged,
+        batches=evaluated,
         outcomes=outcomes,
         counts=_counts(outcomes),
         winner=None if first is None else first.trial,
@@ -150,30 +150,34 @@ def summarise(
         reason=verdict_reason(verdict, field),
         warnings=tuple(ranking_warnings(field, outcomes)),
         interval=None if first is None else first.interval,
-        optimism=optimism([one.values for one in field.ranked]),
+        optimism=optimism([configuration.values for configuration in field.ranked]),
         replicated=group_configurations(current, lock.metric) if field.has_replicates else (),
         top=tuple(_ranked(eligible, lock.metric)[:TOP]),
     )
 
 
-def _evaluated(batches: Iterable[BatchRecords], asked: InSpec | None) -> tuple[EvaluatedBatch, ...]:
-    found = tuple(evaluate(batch, asked) for batch in sorted(batches, key=lambda batch: batch.lock.number))
-    if not found or len({batch.lock.sweep for batch in found}) > 1:
+def _evaluated(batches: Iterable[BatchRecords], in_spec: InSpec | None) -> tuple[EvaluatedBatch, ...]:
+    evaluated = tuple(
+        evaluate(batch, in_spec) for batch in sorted(batches, key=lambda batch: batch.lock.number)
+    )
+    if not evaluated or len({batch.lock.sweep for batch in evaluated}) > 1:
         raise ValueError("the batches must be of one sweep, and at least one")
-    return found
+    return evaluated
 
 
 def _ranking(outcomes: Iterable[TrialResult], eligible: Sequence[TrialResult], lock: BatchLock) -> Ranking:
-    """Return the configurations, by whether they are eligible."""
-    found, program = group_configurations(outcomes, lock.metric), lock.program.digest
-    current = [one for one in found if one.trial.program == program]
+    """Return the configurations, grouped into ranked ones and those that are not eligible."""
+    configurations, program = group_configurations(outcomes, lock.metric), lock.program.digest
+    current = [configuration for configuration in configurations if configuration.trial.program == program]
     return Ranking(
-        ranked=tuple(one for one in current if one.is_ranked),
-        outside=tuple(one for one in current if one.in_spec is False),
-        earlier=tuple(one for one in found if one.trial.program != program),
+        ranked=tuple(configuration for configuration in current if configuration.is_ranked),
+        outside=tuple(configuration for configuration in current if configuration.in_spec is False),
+        earlier=tuple(
+            configuration for configuration in configurations if configuration.trial.program != program
+        ),
         metric=lock.metric,
         trials=len(eligible),
-        # Two rows of one assignment are repetitions, too, whatever number a table made by hand gives them.
+        # Two rows of one assignment are replicates, too, even if a manual table gives them the same number.
         has_replicates=any(one.replicate for one in eligible)
         or any(len(one.trials) > 1 for one in current if one.in_spec is not False),
     )

@@ -121,8 +121,8 @@ def draw_over_time(summary: Summary) -> str:
     """Return the figure of the best value so far over the computing time, in the order in which trials ended."""
     ran = sorted(_ran(summary), key=lambda one: (one.record.finished if one.record else "", one.trial))
     costs = list(accumulate(one.record.seconds for one in ran if one.record is not None))
-    found = [value for one in ran if (value := one.metric(summary.metric.name)) is not None]
-    spread = ObjectiveScale.of(found, summary.metric.goal)
+    values = [value for one in ran if (value := one.metric(summary.metric.name)) is not None]
+    spread = ObjectiveScale.of(values, summary.metric.goal)
     unit, name = (HOUR, "hours") if costs and costs[-1] >= LONG else (MINUTE, "minutes")
     description = f"{len(ran)} trials took {costs[-1] / unit if costs else 0:.3g} {name} of computing."
     root, top = open_figure(

@@ -108,19 +108,19 @@ class Plot:
     def marks(self, placed: Iterable[Placed], *, tiled: bool) -> Marks:
         """Return the marks of these trials. With tiles, most trials only count."""
         best = winners(self.summary)
-        found = Marks()
+        marks = Marks()
         for item in placed:
             x, trial = item
             if not self.spread.holds(trial.objective):
-                found.beyond.append(x)
+                marks.beyond.append(x)
             elif tiled:
                 row = int(self.axis.at(trial.objective) - self.frame.top) // TILE
-                found.cells[trial.ranked][int(x - self.frame.left) // TILE, row] += 1
+                marks.cells[trial.ranked][int(x - self.frame.left) // TILE, row] += 1
             else:
-                found.dots.append(item)
+                marks.dots.append(item)
             if trial.ranked and trial.outcome.trial in best:
-                found.best.append(item)
-        return found
+                marks.best.append(item)
+        return marks
 
     def trials(self, marks: Marks, steps: Sequence[int]) -> None:
         """Draw marks, in grey for trials that are not eligible; tiles get darker at `steps` of trials."""
@@ -223,9 +223,9 @@ def remarks(
         worst = display.format_number(spread.worst)
         yield f"{count} of {len(drawn)} trials are beyond the axis, the worst at {worst}."
     if steps:
-        told = ", ".join(map(str, steps))
+        thresholds = ", ".join(map(str, steps))
         yield f"{len(drawn)} trials, counted in tiles of {TILE} by {TILE} pixels."
-        yield f"Tiles get darker at {told} trials."
+        yield f"Tiles get darker at {thresholds} trials."
     if any(not summary.is_current(trial.outcome) for trial in drawn):
         yield "Trials of an earlier program are not ranked."
     if any(trial.outcome.in_spec is False for trial in drawn):

@@ -157,11 +157,11 @@ def _values(outcomes: Sequence[TrialResult], name: str) -> list[Value]:
 
 def _name(plot: Plot, share: ParameterImportance, *, log: bool) -> None:
     frame, y = plot.frame, plot.frame.top - 12
-    told = [
+    notes = [
         *["log"] * log,
         *([] if share.share is None else [display.format_percent(share.share)]),
     ]
-    for kind, size, aside in (("wide", WIDE_SIZE, ", ".join(told)), ("narrow", NARROW_SIZE, "log" * log)):
+    for kind, size, aside in (("wide", WIDE_SIZE, ", ".join(notes)), ("narrow", NARROW_SIZE, "log" * log)):
         room = frame.width - svg.text_width(aside, size) - 14
         svg.text(
             plot.part, cut_name(share.parameter, room / BOLD, size), (frame.left, y), kind=f"head {kind}"
