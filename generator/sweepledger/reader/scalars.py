@@ -120,9 +120,9 @@ def _refusal(text: str) -> Refusal | None:
         return _not_finite(text)
     old, new = _yaml_1_1_reading(text), _yaml_1_2_reading(text)
     if old != new:
-        found = f"got {truncate(text)}: YAML 1.1 reads {old}, YAML 1.2 reads {new}"
+        readings = f"got {truncate(text)}: YAML 1.1 reads {old}, YAML 1.2 reads {new}"
         return Refusal(
-            f"must mean the same to every YAML reader, {found}",
+            f"must mean the same to every YAML reader, {readings}",
             _instead(text, old, new),
             code="ambiguous-scalar",
         )

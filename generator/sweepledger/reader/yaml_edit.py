@@ -108,21 +108,21 @@ def _canonical(data: Any) -> str:
 
 
 def _change(text: str, path: tuple[str, ...], value: Any, *, append: bool) -> str:
-    # Late: `--help` and most commands edit no YAML.
+    # Imported late: `--help` and most commands edit no YAML.
     from ruamel.yaml import YAML  # noqa: PLC0415
 
     node = YAML(typ="safe", pure=True).compose(text)
     if not hasattr(node, "flow_style"):  # nothing but comments, or an empty document
         missing = format_block(path[0], _nested(path[1:], [value] if append else value), 0)
         return f"{text}{'' if text.endswith(NEW_LINE) or not text else NEW_LINE}{missing}\n"
-    found: Any = None
+    pair: Any = None
     for position, key in enumerate(path):
-        found = next((pair for pair in node.value if pair[0].value == key), None)
-        if found is None:
+        pair = next((item for item in node.value if item[0].value == key), None)
+        if pair is None:
             rest = _nested(path[position + 1 :], [value] if append else value)
             return _added(text, node, key, rest)
-        node = found[1]
-    return _appended(text, node, value) if append else _replaced(text, found[0], node, value)
+        node = pair[1]
+    return _appended(text, node, value) if append else _replaced(text, pair[0], node, value)
 
 
 def _nested(path: Sequence[str], value: Any) -> Any:
