@@ -19,7 +19,7 @@ from sweepledger.structs.run_config import Resources, RunConfig, Shape
 
 @dataclass(frozen=True, slots=True)
 class SummaryExcerpt:
-    """Counts, and the best of the trials that are ok."""
+    """Counts of a summary, and its best trial."""
 
     trials: int
     ok: int
@@ -48,12 +48,12 @@ class LockExcerpt:
 
 def read_lock_excerpt(content: bytes) -> LockExcerpt:
     """Return some fields of a lock that this program wrote. Raises ValueError."""
-    found = {block[1]: block[0] for block in _BLOCK.finditer(content.decode())}
+    blocks = {block[1]: block[0] for block in _BLOCK.finditer(content.decode())}
     try:
-        trials = int(found["trials"].removeprefix("trials:"))
-        others = _others(found.get("other_metrics", ""))
+        trials = int(blocks["trials"].removeprefix("trials:"))
+        others = _others(blocks.get("other_metrics", ""))
         return LockExcerpt(
-            trials, _metric(found["metric"]), _program(found["program"]), _round(found), others
+            trials, _metric(blocks["metric"]), _program(blocks["program"]), _round(blocks), others
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"not a lock file of version 1: {error!r}") from error
@@ -75,12 +75,14 @@ def _others(text: str) -> tuple[Metric, ...]:
 
 @lru_cache(maxsize=1024)
 def _program(text: str) -> str:
-    """Return the digest of a program; most batches have the previous one's."""
+    """Return the digest of a program; most batches have that of the batch before."""
     return Program.from_data(yaml.load(text)["program"]).digest
 
 
-def _round(found: dict[str, str]) -> str:
-    number, method = (found.get(key, "").partition(": ")[2].strip().strip('"') for key in ("round", "method"))
+def _round(blocks: dict[str, str]) -> str:
+    number, method = (
+        blocks.get(key, "").partition(": ")[2].strip().strip('"') for key in ("round", "method")
+    )
     return f"round {number}, {method}" if number else ""
 
 
@@ -88,7 +90,7 @@ _BLOCK = re.compile(r"^(trials|metric|other_metrics|program|round|method):.*\n(?
 """A top-level key with everything that is indented below it."""
 
 
-def read_summary_excerpt(text: str, by: LockExcerpt | None) -> SummaryExcerpt:
+def read_summary_excerpt(text: str, lock: LockExcerpt | None) -> SummaryExcerpt:
     """Return counts, and the best trial of the newest batch's program. Raises ValueError."""
     head, *rows = text.split("\n")
     if not rows or rows.pop() != "":
@@ -96,9 +98,9 @@ def read_summary_excerpt(text: str, by: LockExcerpt | None) -> SummaryExcerpt:
     names = split_raw(head)
     if not {"trial", "status", "program"}.issubset(names):
         raise ValueError(f"line 1: not the columns of a summary: {head[:200]!r}")
-    columns = _columns(names, by)
+    columns = _columns(names, lock)
     trial, status, program = (names.index(name) for name in ("trial", "status", "program"))
-    sign = -1.0 if by and by.metric.goal is Goal.MAXIMIZE else 1.0
+    sign = -1.0 if lock and lock.metric.goal is Goal.MAXIMIZE else 1.0
     took = names.index("seconds") if "seconds" in names else None
     ok, spent, ranked = 0, 0.0, list[tuple[str, tuple[float, ...]]]()
     for number, row in enumerate(rows, start=2):
@@ -110,22 +112,24 @@ def read_summary_excerpt(text: str, by: LockExcerpt | None) -> SummaryExcerpt:
         if cells[status] != Status.OK:
             continue
         ok += 1
-        if by and columns and cells[columns[0]] and cells[program] == by.program:
+        if lock and columns and cells[columns[0]] and cells[program] == lock.program:
             values = tuple(float(cells[column]) for column in columns if cells[column])
             ranked.append((cells[trial], values))
-    value, best = min(((sign * values[0], one) for one, values in ranked), default=(None, None))
-    seen = SummaryExcerpt(len(rows), ok, best, None if value is None else sign * value, spent)
-    return replace(seen, front=_front_size(by, ranked)) if by and by.others else seen
+    value, best = min(((sign * values[0], trial_id) for trial_id, values in ranked), default=(None, None))
+    excerpt = SummaryExcerpt(len(rows), ok, best, None if value is None else sign * value, spent)
+    return replace(excerpt, front=_front_size(lock, ranked)) if lock and lock.others else excerpt
 
 
-def _columns(names: Sequence[str], by: LockExcerpt | None) -> list[int]:
+def _columns(names: Sequence[str], lock: LockExcerpt | None) -> list[int]:
     """Return the columns of the metrics, the objective first; empty without the objective."""
-    wanted = [text_cell(METRIC_PREFIX + one.name) for one in (by.metric, *by.others)] if by else []
-    return [names.index(name) for name in wanted if name in names] if {*wanted[:1]} & {*names} else []
+    metrics = (
+        [text_cell(METRIC_PREFIX + metric.name) for metric in (lock.metric, *lock.others)] if lock else []
+    )
+    return [names.index(name) for name in metrics if name in names] if {*metrics[:1]} & {*names} else []
 
 
-def _front_size(by: LockExcerpt, ranked: Iterable[tuple[str, tuple[float, ...]]]) -> int:
-    metrics = (by.metric, *by.others)
+def _front_size(lock: LockExcerpt, ranked: Iterable[tuple[str, tuple[float, ...]]]) -> int:
+    metrics = (lock.metric, *lock.others)
     return len(pareto_indices([values for _, values in ranked if len(values) == len(metrics)], metrics))
 
 
@@ -136,17 +140,17 @@ _NODE_COUNTS = {
     Shape.TRAIN_JOB: re.compile(r"^ +numNodes: (\d+)$", re.MULTILINE),
     Shape.JOB_SET: re.compile(r"^ +parallelism: (\d+)$", re.MULTILINE),
 }
-"""Where one number states the pods of a trial; other shapes have replicas per role."""
+"""Where a manifest states the number of pods of a trial; other shapes have replicas per role."""
 _REPLICAS = re.compile(r"^ +replicas: (\d+)$", re.MULTILINE)
 _OTHERS = frozenset({"cpu", "memory", "ephemeral-storage"})
-"""Every other resource is a GPU, whatever the pool calls it."""
+"""Resources that are not GPUs; GPU resources have different names in different pools."""
 
 
 def read_run_config(manifests: bytes, launch: bytes, shape: Shape, *, trials: int) -> RunConfig | None:
     """Read resources, pods, parallelism and timeout of a batch; None where they cannot be read."""
     text = manifests.decode(errors="replace")
     amounts = [
-        dict(_AMOUNT.findall(found[2])) for found in _REQUESTS.finditer(text[:MAX_SEARCHED_CHARACTERS])
+        dict(_AMOUNT.findall(match[2])) for match in _REQUESTS.finditer(text[:MAX_SEARCHED_CHARACTERS])
     ]
     try:
         trial = amounts[0]

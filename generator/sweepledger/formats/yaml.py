@@ -178,10 +178,10 @@ def line_of_key(text: str | bytes, *path: str) -> int:
     node, line = yaml.compose(text, Loader=_Loader), 1
     for name in path:
         pairs = node.value if isinstance(node, yaml.MappingNode) else ()
-        found = next(((key, value) for key, value in pairs if key.value == name), None)
-        if found is None:
+        pair = next(((key, value) for key, value in pairs if key.value == name), None)
+        if pair is None:
             break
-        line, node = found[0].start_mark.line + 1, found[1]
+        line, node = pair[0].start_mark.line + 1, pair[1]
     return line
 
 
