@@ -170,18 +170,20 @@ def prefetch(stored: Iterable[StoredBatch], *names: str) -> None:
         )
 
 
-def difference(wanted: StoredBatch, found: StoredBatch) -> Drift:
+def difference(expected: StoredBatch, actual: StoredBatch) -> Drift:
     """Return how the files of a batch differ from those of another, without reading equal files."""
-    wanted_ids = wanted.contents.blob_ids()
-    found_ids = found.contents.blob_ids(like=next(iter(wanted_ids.values()), ""))
+    expected_ids = expected.contents.blob_ids()
+    actual_ids = actual.contents.blob_ids(like=next(iter(expected_ids.values()), ""))
     return Drift(
-        added=tuple(sorted(wanted_ids.keys() - found_ids.keys())),
+        added=tuple(sorted(expected_ids.keys() - actual_ids.keys())),
         changed=tuple(
             sorted(
-                path for path in wanted_ids.keys() & found_ids.keys() if wanted_ids[path] != found_ids[path]
+                path
+                for path in expected_ids.keys() & actual_ids.keys()
+                if expected_ids[path] != actual_ids[path]
             )
         ),
-        stale=tuple(sorted(found_ids.keys() - wanted_ids.keys())),
+        stale=tuple(sorted(actual_ids.keys() - expected_ids.keys())),
     )
 
 

@@ -187,12 +187,12 @@ def read_sources(path: Path) -> FileTree:
     return FileTree({name: read_file(path / name) for name in names})
 
 
-def difference(wanted: FileTree, found: FileTree) -> Drift:
+def difference(expected: FileTree, actual: FileTree) -> Drift:
     """Return how a folder differs from the tree that it should contain."""
     return Drift(
-        added=tuple(path for path, _ in wanted if path not in found.files),
+        added=tuple(path for path, _ in expected if path not in actual.files),
         changed=tuple(
-            path for path, content in wanted if path in found.files and found.files[path] != content
+            path for path, content in expected if path in actual.files and actual.files[path] != content
         ),
-        stale=tuple(path for path, _ in found if path not in wanted.files),
+        stale=tuple(path for path, _ in actual if path not in expected.files),
     )

@@ -1,4 +1,4 @@
-"""Kustomize as a process: found, run within limits, its output parsed."""
+"""Runs kustomize within limits and parses its output."""
 
 import json
 import os
