@@ -49,10 +49,10 @@ def trial_environment(trial: Trial, columns: Sequence[Column]) -> list[Manifest]
 def trial_arguments(batch: Batch, trial: Trial) -> list[str]:
     """Return the command with the trial's values, as arguments of a container."""
     seed = batch.run.seed_base + trial.replicate
-    found = expand_command(
+    words = expand_command(
         batch.program.command, trial.assignment, batch.columns, (batch.run.interpreter, seed)
     )
-    return [escape_variables(argument) for argument in found]
+    return [escape_variables(argument) for argument in words]
 
 
 def expand_command(
@@ -60,12 +60,12 @@ def expand_command(
 ) -> list[str]:
     """Return the words of a command with a trial's values, interpreter and seed.
 
-    What only its pod can know is shown in angle brackets.
+    Values that only the pod knows are in angle brackets.
     """
-    # As the launcher reads them back from the table: in its order, whole numbers without a fraction.
+    # Like the launcher reads the table: in the order of its columns, whole numbers without a fraction.
     values: dict[str, Any] = {name: canonical(assignment[name]) for name in order if name in assignment}
     interpreter, seed = known
-    told = {
+    macro_values = {
         "args_json": json.dumps(values),
         "args_json_file": "<args_json_file>",
         "env": "/usr/bin/env",
@@ -80,7 +80,7 @@ def expand_command(
                 for parameter, value in values.items():
                     shown += ARGUMENT_MACROS[name](parameter, value)
             case _:
-                shown.append("".join(_text(part, told) for part in parts))
+                shown.append("".join(_text(part, macro_values) for part in parts))
     return shown
 
 

@@ -210,8 +210,8 @@ def _is_there(manifest: Manifest, path: str) -> bool:
 
 def _pod(base: Manifest, template: PodTemplatePath, pods: _Pods) -> Manifest:
     """Return a pod template of the base, merged with those of the batch and the trial."""
-    said = [_called(partial, template) for partial in (pods.shared, pods.own)]
-    return merge_all(base, *said)
+    templates = [_called(partial, template) for partial in (pods.shared, pods.own)]
+    return merge_all(base, *templates)
 
 
 def _called(partial: Manifest, template: PodTemplatePath) -> Manifest:

@@ -34,7 +34,7 @@ def _mappings(base: Mapping[str, Any], partial: Mapping[str, Any]) -> Manifest:
     merged = {key: copy.deepcopy(value) for key, value in base.items() if key not in partial}
     changed = {key: _values(key, base[key], value) for key, value in partial.items() if key in base}
     added = {key: copy.deepcopy(value) for key, value in partial.items() if key not in base}
-    # The base's order is what its author found readable.
+    # Keeps the order of the base, which its author chose.
     return {key: changed[key] if key in changed else merged[key] for key in base} | added
 
 

@@ -241,11 +241,11 @@ def _volumes(name: str, batch: Batch, settings: Settings, shards: tuple[Shard, .
     if batch.run.resources.shared_memory is not None:
         limit = {"medium": "Memory", "sizeLimit": batch.run.resources.shared_memory}
         volumes.append({"name": "shared-memory", "emptyDir": limit})
-    for asked in sorted(batch.run.secrets):
-        secret = settings.secrets[asked]
+    for secret_name in sorted(batch.run.secrets):
+        secret = settings.secrets[secret_name]
         only = [{"key": secret.key, "path": secret.key}]
         source = {"secretName": secret.secret, "defaultMode": 0o440, "items": only}
-        volumes.append({"name": f"secret-{asked}", "secret": source})
+        volumes.append({"name": f"secret-{secret_name}", "secret": source})
     if batch.run.code_mode is CodeMode.CLONE and settings.code is not None and settings.code.secret:
         source = {"secretName": settings.code.secret, "defaultMode": 0o440}
         volumes.append({"name": "clone-credentials", "secret": source})

@@ -128,11 +128,11 @@ def job_rules(settings: Settings, source: GitSource) -> tuple[Rule, ...]:
 def custom_kind_rules(kind: Kind, settings: Settings) -> tuple[Rule, ...]:
     """Return the rules for a custom kind; its Jobs and pods are checked when they are created."""
     rules = [_name_rule(kind.kind)]
-    says = f"a {kind.kind} that git asks for has no TTL: deleted, it would run again"
+    message = f"a {kind.kind} that git asks for has no TTL: deleted, it would run again"
     if kind.kind == "JobSet":
-        rules.append(Rule(says, f"!has(object.spec.{TTL})"))
+        rules.append(Rule(message, f"!has(object.spec.{TTL})"))
     if kind.replicas is not None:
-        rules.append(Rule(says, f"!has(object.spec.runPolicy) || !has(object.spec.runPolicy.{TTL})"))
+        rules.append(Rule(message, f"!has(object.spec.runPolicy) || !has(object.spec.runPolicy.{TTL})"))
         pods = f"object.spec.{kind.replicas}"
         spec = f"{pods}[r].template.spec"
         rules.append(

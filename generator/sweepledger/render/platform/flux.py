@@ -47,7 +47,7 @@ def batch_kustomization(name: str, settings: Settings) -> bytes:
     """Write the Kustomization that applies one batch, and prunes its objects when this file goes.
 
     It never waits and never forces: a Job is created once, and what cannot be applied stops no other batch.
-    Of the settings only the namespace matters: a batch that stands is not written anew for a label.
+    Of the settings only the namespace matters: an active batch is not written again because of a label.
     """
     made = manifest(
         KUSTOMIZATION,
@@ -66,7 +66,7 @@ def batch_kustomization(name: str, settings: Settings) -> bytes:
         },
     )
     return dump_objects(
-        made, says=f"Flux applies batch {name} from here; the collector removes this file.", banner=BANNER
+        made, purpose=f"Flux applies batch {name} from here; the collector removes this file.", banner=BANNER
     )
 
 
@@ -110,7 +110,7 @@ def root(settings: Settings) -> Manifest:
 
 
 def receiver(settings: Settings, source: GitSource) -> Manifest:
-    """Be told of a push at once."""
+    """Return the objects by which Flux learns of a push immediately."""
     form = next((word for word in SIGNED_OTHERWISE if word in (source.host or "")), "github")
     return manifest(
         "notification.toolkit.fluxcd.io/v1/Receiver",

@@ -65,7 +65,7 @@ def _quota(settings: Settings) -> dict[str, str]:
 
 
 def _capacity(pools: Iterable[Pool]) -> dict[str, str]:
-    """Add up the nodes of all pools; nothing while one of them has no end."""
+    """Return the capacity of all pools; empty if a pool has no maximum number of nodes."""
     known = list(pools)
     if not known or any(pool.max_nodes is None for pool in known):
         return {}
@@ -75,9 +75,9 @@ def _capacity(pools: Iterable[Pool]) -> dict[str, str]:
     for pool in known:
         if pool.node.gpu:
             gpus[pool.gpu_resource] = gpus.get(pool.gpu_resource, 0) + pool.node.gpu * (pool.max_nodes or 0)
-    asked = {"cpu": quantities.format_cpus(cpu), "memory": quantities.format_bytes(memory)}
-    asked |= {name: str(count) for name, count in sorted(gpus.items())}
-    return {f"requests.{name}": amount for name, amount in asked.items()}
+    requests = {"cpu": quantities.format_cpus(cpu), "memory": quantities.format_bytes(memory)}
+    requests |= {name: str(count) for name, count in sorted(gpus.items())}
+    return {f"requests.{name}": amount for name, amount in requests.items()}
 
 
 def _limits(settings: Settings) -> list[Manifest]:

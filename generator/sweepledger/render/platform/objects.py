@@ -81,18 +81,18 @@ BANNER = (
 )
 
 
-def dump_objects(*manifests: Manifest, says: str, banner: str = BANNER) -> bytes:
-    """Write the objects of a file under a banner that says what it is for."""
-    return yaml.dump(*manifests, banner=f"{says}\n{banner}").encode()
+def dump_objects(*manifests: Manifest, purpose: str, banner: str = BANNER) -> bytes:
+    """Return the content of a file with these objects, below a banner with its purpose."""
+    return yaml.dump(*manifests, banner=f"{purpose}\n{banner}").encode()
 
 
 def batch_kinds(source: GitSource) -> tuple[Kind, ...]:
-    """List what overlays may hold in this cluster."""
+    """Return the kinds that overlays may contain in this cluster."""
     return (JOB, CONFIG_MAP, *custom_kinds(source))
 
 
 def custom_kinds(source: GitSource) -> tuple[Kind, ...]:
-    """List the custom kinds that the cluster has controllers for."""
+    """Return the custom kinds that the cluster has controllers for."""
     return tuple(
         kind
         for shape in sorted(source.shapes)

@@ -43,9 +43,9 @@ def platform_tree(
         case _:
             raise ValueError(f"no controller to write files for, but got {settings.controller!r}")
     files = {path: content for name, listed in folders.items() for path, content in _folder(name, listed)}
-    for name, says, made in _optional(settings):
+    for name, purpose, made in _optional(settings):
         if made:
-            files[f"clusters/optional/{name}"] = dump_objects(*made, says=says)
+            files[f"clusters/optional/{name}"] = dump_objects(*made, purpose=purpose)
     if settings.controller is Controller.FLUX:
         files[f"{flux.ACTIVE}/.gitkeep"] = b""
         files |= {flux.batch_file(name): flux.batch_kustomization(name, settings) for name in active}
@@ -167,9 +167,9 @@ def _optional(settings: Settings) -> list[File]:
 
 
 def _folder(name: str, listed: list[File]) -> Iterable[tuple[str, bytes]]:
-    held = [(file, says, made) for file, says, made in listed if made]
-    for file, says, made in held:
-        yield f"clusters/{name}/{file}", dump_objects(*made, says=says)
+    held = [(file, purpose, made) for file, purpose, made in listed if made]
+    for file, purpose, made in held:
+        yield f"clusters/{name}/{file}", dump_objects(*made, purpose=purpose)
     kustomization = {
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",
