@@ -1,1 +1,1 @@
-"""One verb a module: composes the packages below it and returns a frozen outcome. Nothing here prints."""
+"""One module per verb: it composes the packages below and returns a frozen outcome. Nothing here prints."""

@@ -22,13 +22,13 @@ from sweepledger.structs.sweep import Sweep
 
 @dataclass(frozen=True)
 class CheckReport:
-    """What was checked, and the problems."""
+    """The problems of a change, and what was checked."""
 
     specs: int
     builds: Builds
     problems: tuple[Problem, ...]
     rooms: tuple[tuple[str, PoolUsage], ...] = ()
-    """What each new batch takes of its pool, by the batch's name."""
+    """The capacity that each new batch takes of its pool, by batch name."""
     untracked: tuple[str, ...] = ()
     """Files and folders that were checked and that git does not track: a merge would not include them."""
 
@@ -43,7 +43,7 @@ def check(
     """
     context = CheckContext(workspace, workspace.base_commit(base), month)
     problems = list(layout.check_layout(context)) or list(new_batches.unreadable_batches(context))
-    if problems:  # nothing is opened through a link
+    if problems:  # otherwise a link in the tree might be followed
         return CheckReport(0, Builds(), tuple(sorted(problems)))
     paths = workspace.spec_paths()
     sweeps = workspace.read(paths if everything else specs_to_read(context, paths))

@@ -41,7 +41,7 @@ from sweepledger.structs.settings import Settings
 def collector_lease(kubectl: Kubectl, namespace: str, target: Target) -> Iterator[tuple[str, ...]]:
     """Hold the collector's Lease, if there is one, for a block; yield remarks for the user.
 
-    Without it the block runs, too: git refuses the slower of two writers, so results are right, and only the
+    The block also runs without it: git refuses the slower of two writers, so results are correct, and only the
     record of the last commit is missing. Raises RepositoryError if the branch lost a commit seen before.
     """
     if target.remote is None:
@@ -85,12 +85,12 @@ class Collection:
     rounds: tuple[PushedRound | RoundBlocked, ...] = ()
     """Rounds of searches that were pushed as separate commits, and reasons why others could not be."""
     remarks: tuple[str, ...] = field(default=(), compare=False)
-    """What the user should know about the collection itself."""
+    """Remarks on the collection itself."""
 
 
 @dataclass
 class ClusterObserver:
-    """Completes attempts with what objects and pods in the cluster show."""
+    """Adds the evidence of objects and pods in the cluster to attempts."""
 
     kubectl: Kubectl
     namespace: str
@@ -105,7 +105,7 @@ class ClusterObserver:
         name = attempts.batch.name
         workloads = self.seen.workloads.get(name)
         if workloads is None or (workloads.is_running and not attempts.is_final):
-            return None  # the first was merged after the look
+            return None  # the first was merged after the cluster was observed
         if workloads.workloads:
             completed = add_pod_records(self.kubectl, self.namespace, attempts, workloads, now=self.now)
             if isinstance(completed, PendingRecords):
@@ -122,7 +122,7 @@ class ClusterObserver:
 
 
 def collect_from_state(target: Target, results: Path, state: Path) -> Collection:
-    """Record what the local engine's state shows to have ended, then push due rounds.
+    """Record the batches that have ended in the local engine, then push due rounds.
 
     Raises RepositoryError, StorageError.
     """
@@ -144,7 +144,7 @@ def collect_from_cluster(
     *,
     clock: Callable[[], float] = time.time,
 ) -> Collection:
-    """Record what has ended in the cluster from its results volume, while holding the Lease.
+    """Record the batches that have ended in the cluster from its results volume, while holding the Lease.
 
     Raises ClusterError, and as `commit_results` and `collector_lease` do.
     """
@@ -159,7 +159,7 @@ def _collect_under_lease(
     repository, tip = target.repository, target.tip()
     stored = batches.in_commit(repository, tip)
     active = [batch for batch in stored if batch.is_active]
-    # Looked at before the volume is read: what ends in between is recorded next time, none too early.
+    # Observed before the volume is read: a batch that ends in between is recorded next time, never too early.
     cluster = find_cluster_batches(
         kubectl, namespace, active, batch_records.unrecorded_batches(repository, tip, stored)
     )
@@ -220,7 +220,7 @@ def collect_by_pod(
         reader_queue(settings),
     )
     with tempfile.TemporaryDirectory(prefix="sweep-results-") as scratch:
-        # Looked at before the reading: what ends in between is recorded next time, none too early.
+        # Observed before the volume is read: a batch that ends in between is recorded next time, never too early.
         cluster = find_cluster_batches(kubectl, settings.namespace, active)
         helper_pods.copy_batches(
             kubectl, manifest, [batch.name for batch in active], Path(scratch), patience=patience

@@ -15,18 +15,18 @@ from sweepledger.storage import storage_errors
 from sweepledger.structs.settings import Image
 
 UNKNOWN_DIGEST = f"sha256:{'0' * 64}"
-"""A placeholder for a digest while the rest of an image is checked."""
+"""A placeholder for the digest while the rest of an image reference is checked."""
 
 
 @dataclass(frozen=True)
 class Pinned:
-    """An image by content."""
+    """An image with the digest of its content."""
 
     name: str
     reference: str
     digest: str
     before: str
-    """The digest before; empty if there was none."""
+    """The previous digest; empty if there was none."""
     is_new: bool
     """Whether the settings changed."""
 

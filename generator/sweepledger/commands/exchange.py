@@ -22,13 +22,13 @@ from sweepledger.structs.settings import Settings
 from sweepledger.structs.sweep import Sweep
 
 LARGEST_IMPORT = 64 * 1024 * 1024
-"""Bytes of a file to import; each format has a smaller limit of its own."""
+"""Maximum number of bytes of a file to import; each format has a smaller limit."""
 
 DEFAULT_NAME = "imported"
 """The name of a sweep if neither its file nor the user names it."""
 
 UNWRITTEN_FILE = "<imported>"
-"""Stands for the file of a spec that is only shown."""
+"""The file name in problems of a spec that is only printed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +51,14 @@ class ForeignFile:
 
 @dataclass(frozen=True, slots=True)
 class ImportedSpec:
-    """A spec made of a foreign file."""
+    """A spec converted from a foreign file."""
 
     text: str
     losses: tuple[Loss, ...]
     problems: tuple[Problem, ...]
     """Problems of the spec, which is returned nevertheless, so that the user can fix it."""
     path: str
-    """Where it was written, or would be written."""
+    """The path to which it was written, or would be written."""
     is_written: bool
 
     def as_data(self) -> dict[str, Any]:
@@ -95,7 +95,7 @@ def import_(
 
 
 def _require_new(root: Path | None, output: Path | None) -> None:
-    """Refuse an output file that exists, or that is behind a link. Raises UsageError, StorageError."""
+    """Refuse an output file that exists, or that is reached through a link. Raises UsageError, StorageError."""
     if output is None:
         return
     if os.path.lexists(output):
@@ -111,7 +111,7 @@ def _not_in_a_file(problem: Problem, path: str, source: ForeignFile) -> Problem:
 
 
 def _read_foreign(format_name: str, source: ForeignFile, name: str | None) -> tuple[Imported, str]:
-    """Make a spec, and its text."""
+    """Return a spec and its text."""
     stem = PurePosixPath(source.name).stem
     try:
         imported = READERS[format_name](source.content, name=name or suggest_sweep_name(stem) or DEFAULT_NAME)
@@ -126,7 +126,7 @@ def _read_foreign(format_name: str, source: ForeignFile, name: str | None) -> tu
 
 
 def _find_repository(folder: Path) -> tuple[Path | None, Settings]:
-    """Find the repository around, if there is one, and its settings."""
+    """Return the repository around the current folder, if there is one, and its settings."""
     try:
         workspace = Workspace.find(folder)
     except RepositoryError:
@@ -155,7 +155,7 @@ class ExportedSweep:
     losses: tuple[Loss, ...]
     warnings: tuple[Problem, ...]
     path: str | None
-    """Where it was written; None if it was printed."""
+    """The path to which it was written; None if it was printed."""
 
     def as_data(self) -> dict[str, Any]:
         """Return the JSON data."""
@@ -164,11 +164,11 @@ class ExportedSweep:
 
 
 SEARCH_FORMATS = frozenset({"katib", "wandb"})
-"""Formats of tools that search by themselves."""
+"""Formats of tools that run the search themselves."""
 
 
 def export(workspace: Workspace, format_name: str, name: str, *, output: Path | None = None) -> ExportedSweep:
-    """Write a sweep for another tool. Raises SpecError, UsageError."""
+    """Convert a sweep to the format of another tool. Raises SpecError, UsageError."""
     _require_new(workspace.root, output)
     (sweep,) = workspace.sweeps([name])
     if sweep.search is not None and format_name not in SEARCH_FORMATS:

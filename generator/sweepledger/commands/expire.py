@@ -30,16 +30,16 @@ RESULTS_VOLUME = "results"
 
 
 class FolderState(StrEnum):
-    """What became of a batch's folders."""
+    """The outcome for the folders of a batch."""
 
     EXPIRED = "expired"
-    """They are gone, or would be."""
+    """They were deleted, or would be."""
     KEPT = "kept"
     """They are not old enough."""
     LATE = "late"
     """A record of a trial is not in git: the user decides."""
     FAILED = "failed"
-    """The storage refused."""
+    """The storage failed."""
 
 
 Reason = tuple[FolderState, str]
@@ -98,24 +98,24 @@ class ExpiryCase:
     volumes: Mapping[str, VolumeRoot]
     """Volumes with a folder of the batch; `results` is last, in case the run is interrupted."""
     before: float
-    """What is younger stays."""
+    """Younger folders stay."""
 
     @property
     def deleting_name(self) -> str:
-        """What the folders are called while they go."""
+        """The name of the folders while they are deleted."""
         return f"{DELETING_PREFIX}{self.batch}"
 
     @property
     def records(self) -> str:
-        """Where an archived batch's records are in the repository."""
+        """The path of an archived batch's records in the repository."""
         return batch_records.records_file(self.branch.archived[self.batch])
 
     def holding(self, name: str) -> tuple[VolumeRoot, ...]:
-        """Return the volumes that have a folder of this name."""
+        """Return the volumes that have a folder with this name."""
         return tuple(shelf for shelf in self.volumes.values() if shelf.has_folder(name))
 
     def why_not(self, *names: str) -> Reason | None:
-        """Return why folders of these names must stay, if they must; the branch is checked first."""
+        """Return why folders with these names must stay; None if they may be deleted. The branch is checked first."""
         return self._unsettled() or self._young(names) or self._late(names)
 
     def _unsettled(self) -> Reason | None:
@@ -132,7 +132,7 @@ class ExpiryCase:
         return None
 
     def _young(self, names: Iterable[str]) -> Reason | None:
-        """Demand that nothing has been written for as long: of two clocks one may be wrong."""
+        """Require that no file is younger: one of the two clocks may be wrong."""
         times = [shelf.newest(name) for name in names for shelf in self.holding(name)]
         newest = max(times, default=self.before)
         return (
@@ -142,7 +142,7 @@ class ExpiryCase:
         )
 
     def _late(self, names: Iterable[str]) -> Reason | None:
-        """Demand that git has every record that the collector would take."""
+        """Require that git has every record that the collector would record."""
         volume = self.volumes.get(RESULTS_VOLUME)
         if volume is None:
             return None
@@ -187,7 +187,7 @@ def expire_batch(case: ExpiryCase, *, dry_run: bool) -> BatchExpiry:
 
 
 def _remove(case: ExpiryCase) -> Reason | None:
-    """Finish an interrupted run; then rename the folders, check again, and delete them.
+    """Finish an interrupted deletion; then rename the folders, check them again, and delete them.
 
     A pod that still had one open may have written after the first check.
     """
@@ -220,7 +220,7 @@ def _format_time(time: float | None) -> str:
         return "at a time that nobody can tell"
     try:
         return f"at {datetime.fromtimestamp(int(time), UTC):%Y-%m-%d %H:%M} UTC"
-    except (OverflowError, ValueError, OSError):  # a trial may say what it likes
+    except (OverflowError, ValueError, OSError):  # trials may write anything
         return "at a time that no calendar has"
 
 
@@ -229,12 +229,12 @@ DAY = 86_400
 
 @dataclass(frozen=True)
 class Expired:
-    """What happened to the folders on the volumes."""
+    """The outcome for the folders on the volumes."""
 
     keep_days: int
     batches: tuple[BatchExpiry, ...]
     unknown: tuple[str, ...]
-    """What is no batch's folder, by its path: never touched."""
+    """Paths that are not folders of batches: never touched."""
 
     def in_state(self, state: FolderState) -> tuple[BatchExpiry, ...]:
         """Return the batches in a state."""
@@ -244,7 +244,7 @@ class Expired:
 def expire(
     workspace: Workspace, volumes: Mapping[str, Path], *, remote: str, now: float, dry_run: bool = False
 ) -> Expired:
-    """Delete what has been in git for `results.keep`; `volumes` has `results` and may have others.
+    """Delete folders whose records have been in git for `results.keep`; `volumes` has `results` and may have others.
 
     Only the remote's branch decides, its settings included, not the work tree. Raises IdleError if they set
     no time, SpecError, RepositoryError, StorageError.
@@ -267,7 +267,7 @@ def expire(
 
 
 def _keep_days(branch: BranchRecords, followed: str, name: str) -> int:
-    """Ask the branch itself how long folders are kept. Raises IdleError, SpecError, RepositoryError."""
+    """Return how long the branch's settings keep folders. Raises IdleError, SpecError, RepositoryError."""
     settings = at_commit.read_settings(branch.repository, branch.tip)
     if not isinstance(settings, Settings):
         raise SpecError(settings)

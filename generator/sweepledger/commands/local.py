@@ -38,7 +38,7 @@ class RefusedBatch:
 
 @dataclass
 class DesiredState:
-    """Turns commits into desired state. A batch never changes, so each is rendered once."""
+    """Computes the desired state of commits. A batch never changes, so each is rendered once."""
 
     mirror: Mirror
     state: Path
@@ -103,9 +103,9 @@ class Options:
     branch: str
     state: Path
     once: bool = False
-    """Stop when nothing is active any more."""
+    """Whether to stop when no batch is active."""
     jobs: int | None = None
-    """Most pods at once; None: as many as fit."""
+    """Maximum number of pods at once; None: as many as fit."""
     without_gpu: bool = False
     workspace: Workspace | None = None
     """The user's repository, to report batches there that are not on the branch."""
@@ -163,7 +163,7 @@ class RemoteFailed:
 
 @dataclass(frozen=True, slots=True)
 class ResultsPushed:
-    """A results commit landed."""
+    """A results commit was pushed."""
 
     commit: results_commit.ResultsCommit
 
@@ -214,7 +214,7 @@ class _Loop:
     last_commit: str | None = None
     """The commit fetched last."""
     unfollowed: frozenset[str] = frozenset()
-    """The work tree's batches that this commit did not have."""
+    """Batches of the work tree that are not in this commit."""
     announced: dict[str, type] = field(default_factory=dict)
     """The type of the event reported last, by batch."""
 
@@ -223,13 +223,13 @@ class _Loop:
         while True:
             yield Fetching(self.options.branch)
             try:
-                yield from self._look()
+                yield from self._fetch_and_run()
             except RepositoryError as error:
                 if self.last_commit is None or (self.options.once and self.engine.is_settled):
                     raise
                 yield RemoteFailed(
                     str(error)
-                )  # trials that run go on; the next look may find the remote again
+                )  # running trials continue; the remote may respond at the next fetch
             yield from self._until_news()
             try:
                 collected = self._collect()
@@ -246,7 +246,7 @@ class _Loop:
                     raise SpecError([problem for refused in self.refused for problem in refused.problems])
                 return
 
-    def _look(self) -> Iterator[Event]:
+    def _fetch_and_run(self) -> Iterator[Event]:
         commit = self.mirror.fetch()
         if commit != self.last_commit:
             for pushed in push_idle_rounds(self._target):
@@ -274,7 +274,7 @@ class _Loop:
         self.unfollowed = unfollowed
 
     def _is_idle(self) -> bool:
-        """Return whether nothing runs, and nothing that could run is without its end."""
+        """Return whether nothing runs, and every batch that can run here has ended."""
         conditions = batch_conditions(self.options.state)
         return not self.pending and all(conditions.get(desired.batch.name) for desired in self.desired)
 

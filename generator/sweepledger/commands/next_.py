@@ -96,7 +96,7 @@ def _searches(workspace: Workspace, names: Iterable[str]) -> tuple[Sweep, ...]:
 
 
 def engine_warnings(step: Step | RoundBlocked) -> Iterator[Problem]:
-    """Warn if another engine version draws this round than the one before: it may draw other trials."""
+    """Warn if a different engine version draws this round: it may draw other trials."""
     if isinstance(step, RoundDue):
         before = step.evidence.engines[-1:]
         if before and before != (step.round.engine,):
@@ -114,7 +114,7 @@ class EvidenceWeight:
     use: str
     trials: int
     rounds: tuple[int, ...]
-    """Empty: of other sweeps, or of an earlier program."""
+    """Empty for other sweeps, and for an earlier program."""
 
 
 WEIGHTS = {

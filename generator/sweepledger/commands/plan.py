@@ -86,7 +86,7 @@ def _best_recorded(
 
 
 MOST_POINTS = 2048
-"""Limit of points: the measure compares every pair, which takes a tenth of a second for this many."""
+"""Maximum number of points: the measure compares every pair, which takes 0.1 s for this many."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class Planned:
     problems: tuple[Problem, ...] = ()
     """Problems of specs; a wrong spec does not hide the others."""
     currency: str = ""
-    """What prices are in."""
+    """The currency of prices."""
     month: str = ""
     """The month of the budgets."""
 
@@ -211,14 +211,14 @@ class _PlanContext:
 
     @cached_property
     def ledger(self) -> costs.MonthLedger:
-        """The month as the base has it."""
+        """The month at the base commit."""
         repository, settings = self.workspace.repository, self.workspace.settings
         return costs.month_ledger(repository, self.base, settings, self.month, merged=self.merged)
 
     def forecast(
         self, sweep: Sweep, new: Sequence[Configuration | None], program: Program, bounds: RoundBounds | None
     ) -> Forecast | None:
-        """Return when new trials are done and what they cost, by what is recorded at the base commit.
+        """Return the forecast of new trials by the records at the base commit: completion time and cost.
 
         For a search these are the trials of its further rounds, one after the other, with unknown values.
         """
@@ -283,7 +283,7 @@ class _PlanContext:
 
     @cached_property
     def vanished(self) -> tuple[str, ...]:
-        """Specs at the base that the work tree lacks: one of them may have got another name."""
+        """Specs of the base commit that the work tree lacks: one of them may have been renamed."""
         kept = {self.workspace.display_path(path) for path in self.workspace.spec_paths()}
         return tuple(path for path in sorted(self.specs) if path.endswith(".yaml") and path not in kept)
 
@@ -328,10 +328,10 @@ def _block_reviews(sweep: Sweep, expansion: Expansion) -> Iterator[BlockReview]:
 
 
 def _block_discrepancy(block: Block, rejected: int, kept: Sequence[Configuration]) -> Discrepancy | None:
-    """Measure quasi-random points. Those of constrained spaces have no yardstick."""
+    """Return the discrepancy of quasi-random points. For constrained spaces there is no reference value."""
     if not isinstance(block, RandomSearch) or block.sampler is Sampler.RANDOM or rejected:
         return None
-    # The first points of a sequence are even by themselves; of a Latin hypercube only all of them are.
+    # Each prefix of a sequence is evenly distributed; of a Latin hypercube only all points are.
     if block.sampler is Sampler.LATIN_HYPERCUBE and len(kept) > MOST_POINTS:
         return None
     space = SearchSpace(

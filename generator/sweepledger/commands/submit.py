@@ -22,11 +22,11 @@ from sweepledger.structs.settings import Controller, Settings
 
 @dataclass(frozen=True)
 class Submitted:
-    """What became of one batch."""
+    """The outcome for one batch."""
 
     batch: str
     created: tuple[str, ...]
-    """Names that the cluster chose; in a dry run, such as it would."""
+    """Names that the cluster chose, or in a dry run would choose."""
     running: tuple[str, ...]
     """Objects of the batch that existed already."""
     recorded: int
@@ -59,7 +59,7 @@ class _Plan:
 
     batch: StoredBatch
     shared: tuple[Manifest, ...]
-    """What Jobs refer to."""
+    """Objects that Jobs refer to."""
     jobs: tuple[Manifest, ...]
     present: tuple[Manifest, ...]
     """Jobs of the batch in the cluster."""
@@ -156,15 +156,15 @@ def _refuse(plan: _Plan, server: str, *, again: bool) -> None:
 
 
 def _create(plan: _Plan, settings: Settings, kubectl: Kubectl, *, dry_run: bool) -> Submitted:
-    """Create what Jobs refer to, then Jobs, so that an interruption leaves no Job that starts incomplete."""
+    """Create the objects that Jobs refer to, then the Jobs, so that no Job starts without its objects."""
     for manifest in plan.shared:
         try:
             kubectl.create(manifest, dry_run=dry_run)
         except ClusterError as error:
             if error.reason != "AlreadyExists":
                 raise
-            # Immutable, and its name holds its digest: it is the same. But if it was not there a moment ago,
-            # somebody else submits the batch now, and their Jobs are about to come.
+            # It is immutable and its name contains its digest, so it is equal. But if it did not exist a moment ago,
+            # somebody else is submitting the batch, and their Jobs will follow.
             if not plan.was_begun:
                 raise RepositoryError(
                     f"{plan.batch.name} is being submitted by another user at the moment",

@@ -1,4 +1,4 @@
-"""`sweep try`: one trial from the work tree, here and now. Commits nothing, records nothing."""
+"""`sweep try`: run one trial from the work tree immediately. Commits and records nothing."""
 
 import os
 import sys
@@ -104,7 +104,7 @@ def _run(workspace: Workspace, batch: Batch, scratch: Path, *, quiet: bool) -> t
     )
     file = scratch / "results" / f"{environment['SWEEP_POD_UID']}.json"
     content = file.read_bytes() if file.is_file() else b""
-    # A record has to name a trial by an id.
+    # A record requires a trial id.
     named = content.replace(f'"trial":"{PLACEHOLDER_ID}"'.encode(), f'"trial":"{identity}"'.encode())
     record = records.read(named) if content else None
     return record if isinstance(record, Record) else None, exit_code
@@ -140,7 +140,7 @@ def _interpreter(sweep: Sweep) -> str:
 
 
 def _environment(workspace: Workspace, batch: Batch, scratch: Path, code: Path) -> Mapping[str, str]:
-    """Return a pod's environment variables, and of the user's own only PATH."""
+    """Return the environment variables of a pod, with the user's PATH."""
     for folder in ("results", "scratch"):
         (scratch / folder).mkdir()
     environment = {

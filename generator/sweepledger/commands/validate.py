@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ReadSpecs:
-    """The specs that are right, with their assignments, and the problems of the others."""
+    """The valid specs with their assignments, and the problems of the others."""
 
     sweeps: tuple[tuple[Sweep, Expansion], ...]
     problems: tuple[Problem, ...]
 
 
 def read_specs(workspace: Workspace, names: Iterable[str] = ()) -> ReadSpecs:
-    """Read specs by sweep name or path, all of `sweeps/` if none is named; a wrong spec hides no other."""
+    """Read specs by sweep name or path, all of `sweeps/` if none is named; a wrong spec does not hide the others."""
     sweeps: list[tuple[Sweep, Expansion]] = []
     problems: list[Problem] = []
     for path in workspace.spec_paths(names):
@@ -39,7 +39,7 @@ def read_specs(workspace: Workspace, names: Iterable[str] = ()) -> ReadSpecs:
 
 @dataclass(frozen=True)
 class Validated:
-    """The specs that are right, with their number of trials or its bounds, and the problems of the others."""
+    """The valid specs with their number of trials or its bounds, and the problems of the others."""
 
     sweeps: "tuple[tuple[Sweep, int | RoundBounds], ...]"
     problems: tuple[Problem, ...]
@@ -63,7 +63,7 @@ def validate(workspace: Workspace, names: Iterable[str] = ()) -> Validated:
 
 def _trial_count(sweep: Sweep, expansion: Expansion) -> "int | RoundBounds":
     if sweep.search is not None:
-        # Late: other sweeps need neither the plan nor a search's methods.
+        # Imported late: other sweeps need neither the plan nor the methods of a search.
         from sweepledger.commands.rounds.bounds import total_bounds  # noqa: PLC0415
 
         return total_bounds(sweep, sweep.search)

@@ -1,1 +1,1 @@
-"""What must hold of a repository before a merge: one module per subject; each yields problems."""
+"""Checks of a repository before a merge: one module per subject; each yields problems."""

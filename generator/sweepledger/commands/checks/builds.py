@@ -46,11 +46,11 @@ def check_builds(context: CheckContext, *, everything: bool = False) -> Builds:
 
 
 def _is_as_merged(context: CheckContext, batch: StoredBatch, merged: Mapping[str, StoredBatch]) -> bool:
-    """Return whether every file the build reads is the base commit's: then the build is, too."""
+    """Return whether every file that the build reads equals the base commit's: then the build is equal, too."""
     original = merged.get(batch.folder)
     if original is None or batches.difference(original, batch):
         return False
-    # Most changes leave every base alone, and then no lock need be read to know it.
+    # Most changes do not touch any base; then no lock needs to be read.
     return not any(
         path.startswith(f"{base}/") for path in context.changed_bases for base in referenced_bases(original)
     )

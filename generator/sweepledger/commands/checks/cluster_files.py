@@ -19,7 +19,7 @@ FLUX_FILE_CODE = "flux-file"
 
 
 def check_flux_files(context: CheckContext) -> Iterator[Problem]:
-    """Compare `clusters/flux/active/` with the active batches. Files that equal the base commit are right."""
+    """Compare `clusters/flux/active/` with the active batches. Files that equal the base commit are valid."""
     root = context.workspace.root
     is_flux = context.workspace.settings.controller is Controller.FLUX
     expected = {
@@ -34,7 +34,7 @@ def check_flux_files(context: CheckContext) -> Iterator[Problem]:
         yield Problem(path, 0, 0, "", message, FLUX_FILE_CODE, "run `sweep generate`")
     merged = {flux.batch_file(batch.name) for batch in context.merged if batch.is_active}
     for path in sorted(existing - expected.keys() - {f"{flux.ACTIVE}/{KEEP_FILE}"}):
-        # Whoever merged one past the check must stop no other change.
+        # A merge that ignored this check must not block other changes.
         is_left = is_flux and path in merged
         is_new = is_left or not context.is_merged_content(path, files.read_file(root / path))
         if is_flux or is_new:

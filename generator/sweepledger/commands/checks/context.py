@@ -1,4 +1,4 @@
-"""What every check reads: the base commit, its batches, the work tree's, and the specs that changed."""
+"""The input of every check: the base commit and its batches, those of the work tree, and the changed specs."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -114,7 +114,7 @@ class CheckContext:
         return entry is not None and entry.id == blob_id(content, like=entry.id)
 
     def _mended(self, merged: StoredBatch, present: StoredBatch) -> StoredBatch:
-        """Choose the work tree's version if the base's is broken, and its history once had this one."""
+        """Return the work tree's version if the merged batch is broken and its history contains this version."""
         if not (batches.difference(merged, present) and is_broken(merged) and batches.readable([present])):
             return merged
         repository = self.workspace.repository
@@ -140,7 +140,7 @@ def referenced_bases(batch: StoredBatch) -> tuple[str, ...]:
     """
     try:
         names = {LAUNCHER, SHAPE_FOLDERS[batch.lock.shape], *batch.lock.bases}
-    except RepositoryError:  # whatever it was made from
+    except RepositoryError:  # an unreadable lock: any shape is possible
         names = {LAUNCHER, *SHAPE_FOLDERS.values()}
     if KUSTOMIZATION in batch.contents.paths():
         names.update(policy.base_folders(batch.contents.read(KUSTOMIZATION)))
@@ -169,7 +169,7 @@ def _newest_batches(context: CheckContext) -> dict[str, StoredBatch]:
 
 
 def _was_made_from(batch: StoredBatch, spec: bytes) -> bool:
-    """Search the lock for the spec's digest: a merged lock need not be parsed to be believed."""
+    """Return whether a lock contains the digest of the spec, without parsing the merged lock."""
     try:
         return bytes_digest(spec).encode() in batch.contents.read(LOCK_FILE)
     except KeyError:

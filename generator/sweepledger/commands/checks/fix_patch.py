@@ -34,7 +34,7 @@ def build_fix(workspace: Workspace, problems: Iterable[Problem], *, base: str | 
         planned = next_batch.plan_batches(
             workspace, sweeps, base=context.base, stored=StoredBatches(context.base, context.merged, kept)
         )
-    except EditedError:  # of what is merged: that is mended by restoring it
+    except EditedError:  # an edited merged batch must be restored from git instead
         return b""
     return write_patch(*_before_and_after(workspace, planned, unsound))
 
@@ -42,7 +42,7 @@ def build_fix(workspace: Workspace, problems: Iterable[Problem], *, base: str | 
 def _is_sound(batch: StoredBatch) -> bool:
     try:
         return not batch.hand_edits()
-    except RepositoryError:  # it does not even say what it should be
+    except RepositoryError:  # an unreadable lock cannot be compared
         return False
 
 

@@ -14,7 +14,7 @@ FILES = frozenset({PLAIN, "100755"})
 KINDS = {"120000": "a symbolic link", "160000": "a submodule", "100755": "an executable file"}
 
 LARGEST_CHANGE = 96 * 2**20
-"""Limit in bytes for the changed files that are read; more than the largest batch has."""
+"""Maximum total size in bytes of the changed files that are read; the largest batch is smaller."""
 READ = (".gitattributes", "sweepledger.yaml", "overlays/", "base/", "sweeps/", "clusters/")
 
 SIDE_FILE = re.compile(

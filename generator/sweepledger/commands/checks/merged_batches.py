@@ -119,14 +119,14 @@ def _overlay_layout(context: CheckContext) -> Iterator[Problem]:
         for entry in sorted(folder.iterdir()) if folder.is_dir() else ():
             path = f"{root}/{entry.name}"
             if entry.name != KEEP_FILE and path not in folders:
-                # Whoever merged it past the check must stop no other change, nor its own removal.
+                # A merge that ignored this check must not block other changes, or the removal of the entry.
                 severity = Severity.WARNING if _is_as_merged(context, path) else Severity.ERROR
                 hint = "remove it from overlays/"
                 yield Problem(path, 0, 0, "", "is not a batch", "overlay-layout", hint, severity)
 
 
 def _is_as_merged(context: CheckContext, path: str) -> bool:
-    """Return whether a path, and everything below it, is what the base commit has."""
+    """Return whether a path, and everything below it, equals the base commit."""
     merged = _below(context.base_entries, path)
     is_same = bool(merged) and merged == _below(context.index, path)
     return is_same and not uncommitted_paths(context.workspace.repository, path)
@@ -144,7 +144,7 @@ def check_frozen_bases(context: CheckContext) -> Iterator[Problem]:
     """Compare the bases that the base commit's overlays, active or archived, and platform refer to."""
     changed = [path for path in sorted(context.changed_bases) if _is_merged_version(context, path)]
     if not changed:
-        return  # new versions only: no lock of thousands need be read
+        return  # only new versions: no lock needs to be read
     load_references(context.merged)
     frozen = {
         folder: "merged overlays refer to it"
@@ -161,6 +161,6 @@ def check_frozen_bases(context: CheckContext) -> Iterator[Problem]:
 
 
 def _is_merged_version(context: CheckContext, path: str) -> bool:
-    """Return whether the version folder around a path is one of the base commit."""
+    """Return whether the version folder that contains a path exists at the base commit."""
     match = BASE_VERSION.match(path)
     return match is None or match[0] in context.versions

@@ -82,7 +82,7 @@ def _balances(
 
 
 def _seconds_recorded(context: CheckContext, batch: StoredBatch, month: str) -> float:
-    """Sum the seconds of the month that the change itself records of a batch."""
+    """Return the seconds of the month that the change itself records of a batch."""
     path = context.workspace.root / batch_records.records_file(batch)
     return costs.seconds_in(files.read_file(path), month) if path.is_file() else 0.0
 
@@ -158,11 +158,11 @@ def _plan_problems(context: CheckContext, generated: Generated) -> Iterator[Prob
             yield Problem(path, 0, 0, "", message, "pending", None, Severity.WARNING)
             yield from builds.check_unwritten(context, path, generated.batch)
         elif _was_never_generated(context, generated.sweep):
-            # It was merged so, as a new repository's example is: that must stop nobody else's merge.
+            # The spec was merged without a batch, like that of a new repository: do not block other merges.
             message = f"{count} trial(s) that no batch lists yet; {generated.batch.name} is missing"
             yield Problem(path, 0, 0, "", message, "pending", hint, Severity.WARNING)
         elif generated.retried == count:
-            # A results commit may be what makes them due: that must stop nobody else's merge, either.
+            # A results commit may have made them due: do not block other merges.
             message = f"{count} trial(s) are due again; {generated.batch.name} is missing"
             yield Problem(path, 0, 0, "", message, "pending", hint, Severity.WARNING)
         else:
@@ -203,7 +203,7 @@ def _why_not(step: Step) -> str:
 
 
 def _orphans(context: CheckContext, planned: Iterable[Generated]) -> Iterator[Problem]:
-    """Yield a problem for each new batch that no spec plans, whatever its lock contains."""
+    """Yield a problem for each new batch that is not planned by a spec, regardless of its lock."""
     names = {generated.batch.name for generated in planned if generated.batch}
     names |= {batch.name for generated in planned for batch in generated.stale}
     for batch in context.added:

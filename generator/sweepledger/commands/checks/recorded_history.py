@@ -1,4 +1,4 @@
-"""Results and archive are written by the collector alone: any other change there is signed, or refused."""
+"""Only the collector writes results and the archive: any other change there must be signed."""
 
 from collections.abc import Iterable, Iterator
 
@@ -38,7 +38,7 @@ def check_recorded_history(
     ):
         paths = sorted(changed.intersection(touch.paths))
         newest = repository.files(touch.id, *places) if touch.is_signed and paths else {}
-        # A merge may take an older version, and no commit shows that as a change.
+        # A merge may restore an older version; no commit shows this as a change.
         unsigned.update(
             path
             for path in paths

@@ -25,9 +25,9 @@ class ReaderPod:
     kubectl: Kubectl
     image: str | None
     patience: float
-    """Seconds for a node to run it."""
+    """Seconds to wait until a node runs it."""
     claim: str | None = None
-    """None: that of the results."""
+    """The claim; None: that of the results."""
 
     @contextmanager
     def running(self) -> Iterator[helper_pods_ReaderPod]:
@@ -58,6 +58,6 @@ def reader_image(settings: Settings, image: str | None) -> str:
 
 
 def reader_queue(settings: Settings) -> str | None:
-    """Choose the queue that lets it in."""
+    """Return the queue that admits the pod."""
     pools = [pool.queue for _, pool in sorted(settings.pools.items()) if pool.queue is not None]
     return pools[0] if pools else submission.project_queue(settings.namespace)

@@ -28,7 +28,7 @@ from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.trial import Trial
 
 DIFFERENCE_LINES = 20
-"""Lines shown of an edited file: enough to recognise the edit."""
+"""Maximum number of lines shown of an edited file: enough to recognise the edit."""
 
 
 class EditedError(RepositoryError):
@@ -79,16 +79,16 @@ class NextBatch:
 
 @dataclass(frozen=True)
 class SearchProposal:
-    """A search, with its merged batches and those that the work tree proposes."""
+    """A search, with its merged batches and the proposed ones of the work tree."""
 
     workspace: Workspace
     sweep: Sweep
     program: Program
     base: str | None
     merged: Sequence[StoredBatch]
-    """Its batches at the base."""
+    """Its batches at the base commit."""
     proposed: Sequence[StoredBatch]
-    """Its batches that only the work tree has."""
+    """Its batches that only the work tree contains."""
 
     def wanted(self, retried: Collection[str], *, propose: bool) -> NextBatch:
         """Return what the search needs; `retried` are digests of trials that its spec requests again.
@@ -132,7 +132,7 @@ class SearchProposal:
         is_ahead = head is not None and (self.base is None or repository.contains(head, self.base))
         hidden = frozenset(batch.name for batch in self.proposed)
         commit = head if is_ahead else self.base
-        # The same commit's batches need not be read twice: a long search has a thousand.
+        # Batches of the same commit are not read twice: a long search has a thousand.
         source = EvidenceSource(
             repository, commit, batches=tuple(self.merged) if commit == self.base else None, hidden=hidden
         )
@@ -160,13 +160,13 @@ class Generated:
     batch: Overlay | None
     """The batch that the work tree must have besides the merged ones; None if nothing is new."""
     stale: tuple[StoredBatch, ...]
-    """New batches that the spec does not give any more."""
+    """New batches that the spec no longer requests."""
     is_written: bool
-    """Whether the work tree had all of it already."""
+    """Whether the work tree contained the batch already."""
     retried: int = 0
     """Trials of the batch that an earlier batch lists."""
     warnings: tuple[Problem, ...] = ()
-    """What the spec's author may want to know; it stops nothing."""
+    """Warnings for the author of the spec."""
     step: Step | None = None
     """The next step of a search whose next round was requested or proposed."""
 
@@ -187,7 +187,7 @@ def write_batches(workspace: Workspace, planned: Sequence[Generated]) -> None:
     staging = staging_folder(workspace)
     for generated in planned:
         for stored in generated.stale:
-            # What points to the folder goes first and comes last: a crash leaves nothing dangling.
+            # References to a folder are removed before it and written after it: a crash leaves none dangling.
             batch_builder.remove_flux_files(workspace, stored.name)
             files.remove_folder(workspace.root / stored.folder, staging=staging)
         if generated.batch and not generated.is_written:
@@ -226,7 +226,7 @@ def plan_batches(
 
 
 def expand_sweeps(sweeps: Iterable[Sweep]) -> tuple[tuple[Sweep, Expansion], ...]:
-    """Find the assignments of every sweep. Raises SpecError with the problems of all."""
+    """Return the assignments of every sweep. Raises SpecError with the problems of all."""
     expansions = [(sweep, search.explore(sweep)) for sweep in sweeps]
     problems = [problem for _, one in expansions if not isinstance(one, Expansion) for problem in one]
     if problems:
@@ -236,10 +236,10 @@ def expand_sweeps(sweeps: Iterable[Sweep]) -> tuple[tuple[Sweep, Expansion], ...
 
 @dataclass(frozen=True, slots=True)
 class StoredBatches:
-    """The batches that are there before anything is planned."""
+    """The existing batches, before anything is planned."""
 
     commit: str | None
-    """The base."""
+    """The base commit."""
     merged: tuple[StoredBatch, ...]
     """The batches at the base commit."""
     present: tuple[StoredBatch, ...]
@@ -247,7 +247,7 @@ class StoredBatches:
 
 
 def stored_batches(workspace: Workspace, base: str | None) -> StoredBatches:
-    """Return the batches that are there. Raises StorageError, UsageError for an unknown base."""
+    """Return the existing batches. Raises StorageError, UsageError for an unknown base."""
     commit = workspace.base_commit(base)
     merged = batches.in_commit(workspace.repository, commit)
     return StoredBatches(commit, merged, batches.in_work_tree(workspace.root))

@@ -62,7 +62,7 @@ def spec_change_problems(
     merged: Sequence[StoredBatch],
     program: Program,
 ) -> Iterator[Problem]:
-    """Yield a problem for each change that makes a batch that cannot run, or with trials not of the spec."""
+    """Yield a problem for each change that would give a batch that cannot run or has trials outside the spec."""
     yield from _missing_image(settings.controller, sweep, program)
     yield from _changed_hypercube(repository, settings, sweep, merged)
 
@@ -81,7 +81,7 @@ def _missing_image(controller: Controller, sweep: Sweep, program: Program) -> It
 def _changed_hypercube(
     repository: Repository, settings: Settings, sweep: Sweep, merged: Sequence[StoredBatch]
 ) -> Iterator[Problem]:
-    """Refuse another number of points in a Latin hypercube that has batches: all points would move."""
+    """Refuse a changed number of points in a Latin hypercube that has batches: all points would move."""
     hypercubes = [block for block in sweep.blocks if _is_hypercube(block)]
     if not hypercubes or not merged:
         return

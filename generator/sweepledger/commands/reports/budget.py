@@ -12,7 +12,7 @@ from sweepledger.structs.settings import Settings
 
 @dataclass(frozen=True)
 class SweepShare:
-    """What one sweep has of a month."""
+    """What one sweep has used and reserved in a month."""
 
     sweep: str
     used: Charge
@@ -23,7 +23,7 @@ class SweepShare:
 
 @dataclass(frozen=True)
 class MonthBudget:
-    """A month, as a commit has it."""
+    """A month at a commit."""
 
     base: str | None
     month: str

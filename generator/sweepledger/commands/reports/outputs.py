@@ -1,4 +1,4 @@
-"""`sweep logs` and `sweep fetch`: what a trial printed, and the files it kept, with their checksums."""
+"""`sweep logs` and `sweep fetch`: the output of a trial, and its artifacts with their checksums."""
 
 import tempfile
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from sweepledger.structs.record import Artifact, Record
 
 @dataclass(frozen=True)
 class AttemptOutput:
-    """What one attempt printed, its middle cut if it was long."""
+    """The output of one attempt, without its middle if it was long."""
 
     uid: str
     out: str
@@ -25,7 +25,7 @@ class AttemptOutput:
 
 @dataclass(frozen=True)
 class Logs:
-    """A trial's kept output, an attempt at a time."""
+    """The kept output of a trial, by attempt."""
 
     trial: str
     batch: str
@@ -62,7 +62,7 @@ def logs_by_pod(workspace: Workspace, trial: str, pod: ReaderPod) -> Logs:
 
 @dataclass(frozen=True)
 class FetchedArtifacts:
-    """The files that were copied, and where they are."""
+    """The copied files and their folder."""
 
     trial: str
     uid: str

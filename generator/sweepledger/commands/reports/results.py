@@ -25,11 +25,11 @@ from sweepledger.structs.metric import Goal, Metric
 from sweepledger.structs.record import Status
 
 SECONDS = "seconds"
-"""What trials can be sorted by beside their metrics; a metric of that name goes first."""
+"""Trials can be sorted by this besides metrics; a metric with this name takes precedence."""
 
 
 class Ineligibility(StrEnum):
-    """Why a trial is not ranked, whatever it reported."""
+    """Why a trial is not ranked."""
 
     SPEC = "not in spec"
     PROGRAM = "older program"
@@ -37,11 +37,11 @@ class Ineligibility(StrEnum):
 
 @dataclass(frozen=True)
 class RankedTrials:
-    """A sweep's trials in an order."""
+    """The sorted trials of a sweep."""
 
     sweep: str
     metric: Metric
-    """Metrics of the sweep; `by` is the one that rows are sorted by."""
+    """The objective; rows are sorted by the metric `by`."""
     by: str
     table: SummaryTable
     rows: tuple[SummaryRow, ...]
@@ -121,13 +121,13 @@ def _is_elsewhere(workspace: Workspace, sweep: str) -> bool:
 
 
 def _fastest(rows: Iterable[SummaryRow]) -> tuple[SummaryRow, ...]:
-    """Sort the trials that are ok by time: a failed one was not fast."""
+    """Return the ok trials, fastest first; a failed trial was not fast."""
     timed = [row for row in rows if row.status is Status.OK and row.seconds is not None]
     return tuple(sorted(timed, key=lambda row: (row.seconds, row.trial)))
 
 
 class ResultsFormat(StrEnum):
-    """A form that other programs read."""
+    """A format that other programs read."""
 
     CSV = "csv"
     JSON = "json"
@@ -135,9 +135,9 @@ class ResultsFormat(StrEnum):
 
 
 def encode_results(workspace: Workspace, table: RankedTrials, form: ResultsFormat) -> bytes:
-    """Write listed trials, each with every column of the summary. Raises ToolError for want of pyarrow.
+    """Return the listed trials in a format, with every column of the summary. Raises ToolError without pyarrow.
 
-    CSV has the summary's own lines, so it reads back to the last bit.
+    CSV contains the lines of the summary unchanged, with exact numbers.
     """
     if form is ResultsFormat.CSV:
         path = workspace.root / results_folder(table.sweep) / SUMMARY_FILE

@@ -14,7 +14,7 @@ from sweepledger.repo.package_data import base_folder
 BASE = "base/"
 KEEP_FILE = ".gitkeep"
 KEEP_FILES = (f"{ACTIVE}/{KEEP_FILE}", f"{ARCHIVE}/{KEEP_FILE}")
-"""Empty files in the folders that controllers watch: a controller prunes only while its folder exists."""
+"""Empty files in the folders that controllers watch: a controller prunes only if its folder exists."""
 
 
 def read_bases(root: Path) -> Bases:
@@ -25,7 +25,7 @@ def read_bases(root: Path) -> Bases:
 
 
 def read_bases_at(repository: Repository, commit: str) -> Bases:
-    """Read the same files from a commit."""
+    """Return these files at a commit."""
     own = {path.removeprefix(BASE): held for path, held in repository.read(commit, BASE).items()}
     return Bases(MappingProxyType({**files.read_sources(base_folder()).files, **own}))
 

@@ -1,4 +1,4 @@
-"""From trials to the files of a sweep's next batch: number, workload type, parent folders, overlay, Flux file."""
+"""Builds the files of a sweep's next batch: number, workload type, parent folders, overlay, Flux file."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -72,7 +72,7 @@ def flux_files(settings: Settings, batch: str) -> dict[str, bytes]:
 
 
 def has_flux_files(workspace: Workspace, batch: str) -> bool:
-    """Return whether the work tree has a batch's Flux files as they must be."""
+    """Return whether the Flux files of a batch in the work tree are up to date."""
     return all(
         (workspace.root / path).is_file() and (workspace.root / path).read_bytes() == content
         for path, content in flux_files(workspace.settings, batch).items()
@@ -80,21 +80,21 @@ def has_flux_files(workspace: Workspace, batch: str) -> bool:
 
 
 def write_flux_files(workspace: Workspace, batch: str) -> None:
-    """Write them. Raises StorageError."""
+    """Write a batch's Flux files. Raises StorageError."""
     for path, content in flux_files(workspace.settings, batch).items():
         files.refuse_links(workspace.root, path)
         storage.write_file(workspace.root / path, content)
 
 
 def remove_flux_files(workspace: Workspace, batch: str) -> None:
-    """Remove a batch's Flux files, whatever the controller is now. Raises StorageError."""
+    """Remove a batch's Flux files, under any controller. Raises StorageError."""
     path = flux.batch_file(batch)
     files.refuse_links(workspace.root, path)
     storage.remove_file(workspace.root / path)
 
 
 READABLE_JOBS = 20
-"""Up to here a reviewer reads single Jobs with pleasure, if all of them may run at once."""
+"""Up to this number of trials, single Jobs are easy to review, if all of them may run at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class BatchRequest:
     parents: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
     """The parent trial's id, by row."""
     stop: tuple[StopRule, ...] = ()
-    """What ends a trial before its time."""
+    """The early-stopping rules."""
 
 
 def build_overlay(
@@ -159,7 +159,7 @@ def shape_of(sweep: Sweep, trials: int, *, queued: bool = False) -> Shape:
     if sweep.run.shape is not None:
         return sweep.run.shape
     if sweep.search is not None and sweep.search.method.has_parents:
-        return Shape.JOBS  # each trial mounts another folder
+        return Shape.JOBS  # each trial mounts a different folder
     if sweep.run.max_failed is not None:  # only an Indexed Job counts the failures of all its trials
         return Shape.INDEXED
     at_once = trials if queued else sweep.run.parallelism

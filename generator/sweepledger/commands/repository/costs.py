@@ -1,4 +1,4 @@
-"""Time and money at a commit: durations of recorded trials, GPU hours and prices of a month."""
+"""Durations of recorded trials at a commit, and GPU hours and prices of a month."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -39,7 +39,7 @@ from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import Value
 
 MOST_RECORDS = 5000
-"""Limit of records for one program: more do not improve a forecast, and take time to read."""
+"""Maximum number of records per program: more take time to read and do not improve a forecast."""
 MOST_BATCHES = 200
 MANIFESTS = "job.yaml"
 
@@ -101,7 +101,7 @@ def run_of(batch: StoredBatch) -> RunConfig | None:
 
 
 def _lock_contains(batch: StoredBatch, text: bytes) -> bool:
-    """Search a lock for some words: to parse thousands takes seconds."""
+    """Return whether a lock contains some words; parsing thousands of locks would take seconds."""
     try:
         return text in batch.contents.read(LOCK_FILE)
     except KeyError:
@@ -137,7 +137,7 @@ FILES_AT_ONCE = 200
 
 @dataclass(frozen=True)
 class MonthLedger:
-    """One month."""
+    """The charges of one month."""
 
     month: str
     used: tuple[Charge, ...] = ()
@@ -171,7 +171,7 @@ def month_ledger(
     merged: Iterable[StoredBatch],
     leaving: Mapping[str, float] | None = None,
 ) -> MonthLedger:
-    """Sum up a month at a commit.
+    """Return the charges of a month at a commit.
 
     Batches in `leaving` reserve nothing any more, but have used these seconds of the month.
     """
@@ -250,7 +250,7 @@ def seconds_in(records: bytes, month: str) -> float:
 
 
 def _attempt_seconds(records: bytes, month: str) -> Iterator[float]:
-    """Look only at lines that name the month at all: there are years of others."""
+    """Yield the seconds of attempts that ended in a month, parsing only lines that contain the month."""
     named = f'"{month}-'.encode()
     for line in records.split(b"\n"):
         if named not in line:

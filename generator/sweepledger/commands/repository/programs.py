@@ -1,6 +1,6 @@
 """The program that a sweep's next batch runs, and whether its code has the files that the spec names.
 
-The locked program is kept while it answers the spec; otherwise the current one is locked.
+The locked program is kept if it satisfies the spec; otherwise the current one is locked.
 """
 
 import os
@@ -70,7 +70,10 @@ def locked_program(workspace: Workspace, sweep: Sweep, newest: Program | None) -
 def locked_program_at(
     repository: Repository, commit: str, settings: Settings, sweep: Sweep, newest: Program | None
 ) -> Program:
-    """Keep the newest batch's program likewise, else lock the code of a commit. Raises RepositoryError."""
+    """Return the newest batch's program if it satisfies the spec, else one with the code of a commit.
+
+    Raises RepositoryError.
+    """
     kept = _reusable_program(settings, sweep, newest)
     if kept is not None:
         return kept

@@ -1,4 +1,4 @@
-"""What a merged batch runs: manifests, built by kustomize and checked against policy, and its dataset."""
+"""The rendered and checked manifests of a merged batch, and its dataset."""
 
 import tempfile
 from collections.abc import Iterable, Mapping

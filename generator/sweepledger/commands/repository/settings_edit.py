@@ -1,4 +1,4 @@
-"""Changes of sweepledger.yaml in its text, so that comments stay."""
+"""Edits of sweepledger.yaml that preserve comments."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

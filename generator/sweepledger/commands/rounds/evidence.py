@@ -42,7 +42,7 @@ def _curves(sweep: Sweep, batch: BatchRecords) -> Iterator[LearningCurve]:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What is known of a search before its next round is drawn."""
+    """The input of the next round of a search."""
 
     sweep: Sweep
     program: str
@@ -52,7 +52,7 @@ class Evidence:
     pending: tuple[str, ...] = ()
     """Batches without recorded results."""
     observations: tuple[Observation, ...] = ()
-    """What is recorded, the sweep's own first; trials of an earlier program count like a warm start."""
+    """Recorded trials, the sweep's own first; trials of an earlier program count like a warm start."""
     stop: tuple[StopRule, ...] = ()
     """Early-stopping rules for the trials of the next round."""
 
@@ -68,7 +68,7 @@ class Evidence:
 
     @property
     def engines(self) -> tuple[str, ...]:
-        """What drew the rounds so far, each once, the last one last."""
+        """Return the engines that drew the rounds, without duplicates, the last one last."""
         newest_first = (
             batch.lock.engine for batch in reversed(self.batches) if batch.lock.engine is not None
         )
@@ -86,7 +86,7 @@ class EvidenceSource:
     repository: Repository
     commit: str | None
     fresh: Mapping[str, BatchRecords] = field(default_factory=dict)
-    """What the commit that is being made records, by batch."""
+    """Records that the current commit adds, by batch."""
     batches: tuple[StoredBatch, ...] | None = None
     """The sweep's batches of the commit, if they are known already."""
     hidden: Collection[str] = ()

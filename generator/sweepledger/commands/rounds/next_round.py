@@ -44,7 +44,7 @@ class RoundDue:
 
 @dataclass(frozen=True)
 class ResultsPending:
-    """The next round is a function of results that are not there yet."""
+    """The next round depends on results that are pending."""
 
     evidence: Evidence
 
@@ -64,7 +64,7 @@ Step = RoundDue | ResultsPending | SearchEnded
 
 @dataclass(frozen=True, slots=True)
 class RenderInputs:
-    """What a batch is rendered with."""
+    """The inputs of rendering a batch."""
 
     program: Program
     bases: Bases
@@ -114,7 +114,7 @@ def _batch_request(evidence: Evidence, proposal: Round, program: Program) -> Bat
         for replicate in range(sweep.replicates)
     )
     _refuse_known_trials(evidence, trials)
-    # No spec has both parents and replicates, so a suggestion's place is its trial's row.
+    # No spec has both parents and replicates, so the index of a suggestion is the row of its trial.
     parents = {
         row: suggestion.parent
         for row, suggestion in enumerate(proposal.suggestions)
@@ -124,7 +124,7 @@ def _batch_request(evidence: Evidence, proposal: Round, program: Program) -> Bat
 
 
 def _refuse_known_trials(evidence: Evidence, trials: tuple[Trial, ...]) -> None:
-    """Stop before a trial of the sweep is paid for twice, or two share a name."""
+    """Refuse a round that requests a known trial, or two trials with one id."""
     listed = {row.trial for batch in evidence.batches for row in batch.rows}
     ids = [trial.id for trial in trials]
     if listed & {*ids} or len({*ids}) < len(ids):
@@ -136,7 +136,7 @@ def _refuse_known_trials(evidence: Evidence, trials: tuple[Trial, ...]) -> None:
 
 
 SEARCH_KEY = b"rounds"
-"""The key that every search has."""
+"""A key that the spec of every search has."""
 
 
 @dataclass(frozen=True)

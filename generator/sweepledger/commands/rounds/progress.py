@@ -22,9 +22,9 @@ class SearchState(StrEnum):
 
     DUE = "due"
     PROPOSED = "proposed"
-    """The work tree has it, and it is not merged."""
+    """The work tree contains it, and it is not merged."""
     WAITING = "waiting"
-    """For results."""
+    """It waits for results."""
     OVER = "over"
     BLOCKED = "blocked"
     """Its input cannot be read: the user has to fix it."""
@@ -44,9 +44,9 @@ class SearchProgress:
     """Largest number of rounds; None: only records bound it."""
     recorded: int = 0
     most: int | None = None
-    """Trials at most; None likewise."""
+    """Maximum number of trials; None: only records bound it."""
     reason: str | None = None
-    """Why it has ended: a stable word."""
+    """Why it has ended, as a word that does not change."""
 
 
 def search_progress(
@@ -117,6 +117,6 @@ def _next_state(
         NextRoundMode.WORKFLOW: "a workflow asks for it",
         NextRoundMode.COLLECTOR: "the collector asks for it",
     }
-    # Whoever else asks leaves the first round of a new program to a person.
+    # Only a person requests the first round of a new program.
     requester = requesters[workspace.settings.next if evidence.rounds else NextRoundMode.REVIEW]
     return SearchState.DUE, f"round {number} is due: {requester}", None

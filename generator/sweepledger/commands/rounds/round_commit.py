@@ -29,7 +29,7 @@ PROPOSAL_PREFIX = "next"
 
 @dataclass(frozen=True)
 class PushedRound:
-    """A commit that requests a round, and nothing else."""
+    """A commit that only requests a round."""
 
     due: RoundDue
     commit: str
@@ -51,7 +51,7 @@ def step_after(
         return RoundBlocked(sweep, f"the round was refused: {refused}"[:LONGEST_REASON], hint)
     try:
         return next_step_at(repository, base, sweep, {records.lock.name: records for records in fresh})
-    except Exception as error:  # noqa: BLE001 - whatever a sampler raises, results are recorded all the same
+    except Exception as error:  # noqa: BLE001 - results are recorded even if a sampler fails
         return RoundBlocked(sweep, f"the round could not be drawn: {error!r}"[:LONGEST_REASON], hint)
 
 
@@ -124,7 +124,7 @@ def _round_message(due: RoundDue) -> str:
 
 
 def push_idle_rounds(target: Target) -> Iterator[PushedRound | RoundBlocked]:
-    """Push the round of every search that waits for nothing else, if settings leave that to the collector.
+    """Push every round that is due, if the settings leave that to the collector.
 
     Such a round is due after a change of the spec, or if an earlier collector could not draw it. A failure
     affects only its search, and is yielded. Raises RepositoryError.

@@ -149,7 +149,7 @@ class BootstrapRequest:
 
 @dataclass(frozen=True)
 class Bootstrapped:
-    """What was written, and what remains manual."""
+    """The written files and the manual steps."""
 
     settings: Settings
     source: GitSource
@@ -166,12 +166,12 @@ class Bootstrapped:
 
     @property
     def gaps(self) -> tuple[str, ...]:
-        """Return what the settings leave open, and what the platform lacks because of it."""
+        """Return settings that are missing, and what the platform lacks because of them."""
         return unset_settings(self.settings, self.source)
 
     @property
     def results_folder(self) -> tuple[str, ...]:
-        """Return the commands that make the root of the results export."""
+        """Return the commands that create the root of the results export."""
         return platform.results_folder_commands(self.settings)
 
     @property
@@ -181,12 +181,12 @@ class Bootstrapped:
 
     @property
     def key_pair(self) -> tuple[str, ...]:
-        """Return the commands that make the collector's key for signing, and its line of `signers`."""
+        """Return the commands that create the collector's signing key, and its line of `signers`."""
         return platform.key_pair_commands()
 
     @property
     def owners(self) -> tuple[str, ...]:
-        """Return the lines of CODEOWNERS that have the platform team review its own files."""
+        """Return the lines of CODEOWNERS that make the platform team review its files."""
         return platform.codeowners()
 
 
@@ -216,7 +216,7 @@ def bootstrap(workspace: Workspace, request: BootstrapRequest) -> Bootstrapped:
 
 
 def unset_settings(settings: Settings, source: GitSource) -> tuple[str, ...]:
-    """Return what the settings leave open."""
+    """Return settings that are missing."""
     gaps = []
     names = platform.Names.of(settings)
     if "collector" not in settings.images:

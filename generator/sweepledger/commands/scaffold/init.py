@@ -25,7 +25,7 @@ REPOSITORY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
 
 ON_MERGE = ".github/workflows/generate.yaml"
 BY_WORKFLOW = ".github/workflows/next.yaml"
-"""The two workflows that write to the branch: only if this was chosen."""
+"""The two workflows that write to the branch; optional."""
 
 COPIED_BASES = re.compile(r"(?:trial|jobs|launcher|components/[a-z0-9-]+)/v[1-9][0-9]*/", re.ASCII)
 """Bases of any batch. Those of distributed shapes come with their first batch, and those of the platform with
@@ -121,7 +121,7 @@ def _repository_around(folder: Path) -> Path | None:
 def new(workspace: Workspace, name: str) -> Path:
     """Write `sweeps/<name>.yaml`, and the schema that editors explain its keys by.
 
-    Raises UsageError if the name is no name or taken, StorageError if `sweeps/` is a link.
+    Raises UsageError if the name is invalid or taken, StorageError if `sweeps/` is a link.
     """
     if name in RESERVED_SWEEP_NAMES:
         raise UsageError(f"{name!r} is reserved", hint="choose another name")
@@ -137,7 +137,7 @@ def new(workspace: Workspace, name: str) -> Path:
     settings = workspace.settings
     has_mnist = "mnist" in settings.datasets and (workspace.root / "trainer").is_dir()
     text = starter_spec(name, example=MNIST if has_mnist else PLAIN, clones=settings.code is not None)
-    # Committed beside the specs, so that every clone has it, offline, in the version that wrote them.
+    # Committed beside the specs, so that every clone has the right version offline.
     storage.write_file(path.with_name(SCHEMA_FILE), schema_text("sweep").encode())
     storage.write_file(path, text.encode())
     return path
