@@ -245,9 +245,9 @@ def test_a_trial_of_another_batch_is_found_and_one_of_the_broken_is_explained(
     trials = {name: path.read_text().splitlines()[1].split(",")[0] for name, path in ids.items()}
     break_lock(sandbox, two[0])
 
-    assert find_trial(sandbox.workspace, f"good/{trials[two[1]]}").batch.name == two[1]
+    assert find_trial(sandbox.workspace.root, f"good/{trials[two[1]]}").batch.name == two[1]
     with pytest.raises(UnreadableError, match=r"batch\.yaml:12"):
-        find_trial(sandbox.workspace, "broken/t00000000000")
+        find_trial(sandbox.workspace.root, "broken/t00000000000")
 
 
 def test_sweep_local_records_the_others_and_says_of_the_broken_why(sandbox: Sandbox, tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def programs(sandbox: Sandbox, tmp_path: Path) -> Sandbox:
 
 def test_only_trials_of_the_newest_recorded_program_that_the_spec_asks_for_may_win(programs: Sandbox) -> None:
     stored = batches.in_work_tree(programs.root)
-    table = catalog.read_summary(programs.workspace, "peak")
+    table = catalog.read_summary(programs.workspace.root, "peak")
     assert table is not None
 
     def told(rows: tuple[SummaryRow, ...]) -> list[tuple[str, object]]:

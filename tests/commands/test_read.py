@@ -240,7 +240,7 @@ def test_of_two_batches_of_a_sweep_the_newest_counts(sandbox: Sandbox) -> None:
     trial = trial_of(newest(sandbox))
     copied(sandbox, old, "peak-b10-00000000")
 
-    assert catalog.find_trial(sandbox.workspace, trial).batch.name == "peak-b10-00000000"
+    assert catalog.find_trial(sandbox.workspace.root, trial).batch.name == "peak-b10-00000000"
 
 
 def test_of_two_sweeps_none_is_taken_and_the_way_out_is_told(sandbox: Sandbox) -> None:
@@ -249,13 +249,13 @@ def test_of_two_sweeps_none_is_taken_and_the_way_out_is_told(sandbox: Sandbox) -
     copied(sandbox, old, "tower-b1-00000000")
 
     with pytest.raises(UsageError, match="is of several sweeps: peak, tower") as caught:
-        catalog.find_trial(sandbox.workspace, trial[:6])
+        catalog.find_trial(sandbox.workspace.root, trial[:6])
 
     assert caught.value.hint == f"ask for peak/{trial}, tower/{trial}"
-    assert catalog.find_trial(sandbox.workspace, f"tower/{trial}").batch.name == "tower-b1-00000000"
-    assert catalog.find_trial(sandbox.workspace, f"peak/{trial[:6]}").batch.name == old
+    assert catalog.find_trial(sandbox.workspace.root, f"tower/{trial}").batch.name == "tower-b1-00000000"
+    assert catalog.find_trial(sandbox.workspace.root, f"peak/{trial[:6]}").batch.name == old
     with pytest.raises(UsageError, match="no trial 'nobody/"):
-        catalog.find_trial(sandbox.workspace, f"nobody/{trial}")
+        catalog.find_trial(sandbox.workspace.root, f"nobody/{trial}")
 
 
 # results
@@ -332,7 +332,7 @@ def test_many_trials_are_sorted_in_no_time(sandbox: Sandbox) -> None:
     sandbox.write("results/peak/summary.csv", "\n".join([head, *rows, ""]))
     workspace = sandbox.workspace
     begun = time.process_time()
-    table = catalog.read_summary(workspace, "peak")
+    table = catalog.read_summary(workspace.root, "peak")
     reading = time.process_time() - begun
 
     begun = time.process_time()

@@ -83,7 +83,7 @@ def local(
             branch=branch or workspace.settings.branch,
             followed=f"{remote or workspace.settings.remote}/{branch or workspace.settings.branch}",
             workspace=workspace,
-            state=catalog.state_folder(workspace, state),
+            state=catalog.state_folder(workspace.root, state),
             once=once,
             jobs=jobs,
             without_gpu=without_gpu,
@@ -141,7 +141,7 @@ def collect(
         from sweepledger.commands.repository.workspace import Workspace, results_target
 
         workspace = Workspace.find(response.current_folder())
-        folder = catalog.state_folder(workspace, state)
+        folder = catalog.state_folder(workspace.root, state)
         target = results_target(workspace, remote, branch, push=push)
         volume = _require_volume(results) if results else folder / "results"
         if cluster:

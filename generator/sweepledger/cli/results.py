@@ -59,7 +59,7 @@ def status(
 
         workspace = Workspace.find(response.current_folder())
         kubectl = Kubectl(context) if cluster or context is not None else None
-        state_folder = catalog.state_folder(workspace, state)
+        state_folder = catalog.state_folder(workspace.root, state)
         statuses = command.status(workspace, name, state=state_folder, kubectl=kubectl)
         branch_lines = tuple(_progress_branch_lines(workspace, statuses))
         if kubectl is not None:
@@ -177,7 +177,7 @@ def logs(
             pod = reader_pod(workspace, context, image, patience)
             logs = command.logs_by_pod(workspace, trial, pod)
         else:
-            logs = command.logs(workspace, trial, state=catalog.state_folder(workspace, state))
+            logs = command.logs(workspace, trial, state=catalog.state_folder(workspace.root, state))
         attempts = [
             {"uid": attempt.uid, "stdout": attempt.out, "stderr": attempt.err} for attempt in logs.attempts
         ]

@@ -175,7 +175,7 @@ def fetch(
         claim = workspace.settings.results.artifacts
         pod = reader_pod(workspace, context, image, patience, claim=claim) if by_pod else None
         target = to.absolute() if to else None
-        state_folder = catalog.state_folder(workspace, state)
+        state_folder = catalog.state_folder(workspace.root, state)
         artifacts = command.fetch(workspace, trial, into=target, state=state_folder, pod=pod)
         return Response(artifacts.as_data(), verification.fetched_text(artifacts))
 

@@ -267,7 +267,7 @@ class _Loop:
             return
         head = workspace.repository.commit("HEAD")
         committed = catalog.batch_names(workspace.repository, head, ACTIVE)
-        present = committed | catalog.active_batches_here(workspace)
+        present = committed | catalog.active_batches_here(workspace.root)
         unfollowed = present - catalog.batch_names(self.mirror.repository, commit)
         if unfollowed - self.unfollowed:
             yield Unpushed(tuple(sorted(unfollowed)), self.options.followed, unfollowed <= committed)

@@ -250,13 +250,13 @@ class _PlanContext:
                 self.workspace, sweep, newest.lock.program if newest else None
             ), None
         except RepositoryError as error:
-            return programs.requested_program(self.workspace, sweep), str(error)
+            return programs.requested_program(self.workspace.settings, sweep), str(error)
 
     def missing(self, sweep: Sweep, program: Program | None) -> Iterator[Problem]:
         """Return which scripts the locked code lacks, or the work tree while no code is locked."""
         if program is None:
-            return programs.missing_scripts_here(self.workspace, sweep)
-        return programs.missing_scripts(self.workspace, sweep, program)
+            return programs.missing_scripts_here(self.workspace.root, sweep)
+        return programs.missing_scripts(self.workspace.repository, sweep, program)
 
     def outdated(self, sweep: Sweep, program: Program) -> tuple[OutdatedPart, ...]:
         """Compare the program with the one that `sweep update` would lock."""
@@ -265,7 +265,7 @@ class _PlanContext:
             head = repository.commit("HEAD")
             self.trees[path] = repository.tree_id(head, path) if head else None
         return outdated_parts(
-            program, programs.requested_program(self.workspace, sweep, tree=self.trees[path] or "")
+            program, programs.requested_program(self.workspace.settings, sweep, tree=self.trees[path] or "")
         )
 
     def difference(

@@ -214,7 +214,7 @@ class Reproduction:
 
 def recipe(workspace: Workspace, trial: str) -> Recipe:
     """Return a trial's recipe. Raises UsageError, RepositoryError."""
-    return _recipe(workspace, counted_trial(workspace, trial))
+    return _recipe(workspace, counted_trial(workspace.root, trial))
 
 
 def reproduce(workspace: Workspace, trial: str) -> Reproduction:
@@ -222,7 +222,7 @@ def reproduce(workspace: Workspace, trial: str) -> Reproduction:
 
     Raises UsageError if no attempt is recorded, and as `rerun` does.
     """
-    counted = counted_trial(workspace, trial)
+    counted = counted_trial(workspace.root, trial)
     batch, record, row = counted.trial.batch, counted.record, counted.row
     if record is None:
         raise UsageError(

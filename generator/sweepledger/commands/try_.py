@@ -72,7 +72,7 @@ def try_(workspace: Workspace, name: str, number: int, *, quiet: bool) -> Tried:
     Raises SpecError, UsageError for a trial that does not exist, StorageError for wrong data, ToolError.
     """
     (sweep,) = _without_controller(workspace).sweeps([name])
-    program = programs.requested_program(workspace, sweep, tree=WORK_TREE)
+    program = programs.requested_program(workspace.settings, sweep, tree=WORK_TREE)
     trials = expansion.expand(sweep, program)
     of = len(trials)
     if not 0 <= number < of:

@@ -54,7 +54,7 @@ def validate(workspace: Workspace, names: Iterable[str] = ()) -> Validated:
         for problem in (
             *sweep.warnings,
             *expansion.warnings,
-            *programs.missing_scripts_here(workspace, sweep),
+            *programs.missing_scripts_here(workspace.root, sweep),
         )
     ]
     sizes = tuple((sweep, _trial_count(sweep, expansion)) for sweep, expansion in specs.sweeps)

@@ -115,7 +115,7 @@ def verify(
     names = (
         sorted(present)
         if reference is None
-        else [catalog.choose_sweep(workspace, reference, _known_sweeps(workspace, present))]
+        else [catalog.choose_sweep(workspace.root, reference, _known_sweeps(workspace, present))]
     )
     lines = _signers(workspace, commit, signers)
     verifying = _Verification(workspace, commit, stored, lines, with_work_tree=revision is None)

@@ -188,7 +188,7 @@ def write_batches(workspace: Workspace, planned: Sequence[Generated]) -> None:
     for generated in planned:
         for stored in generated.stale:
             # References to a folder are removed before it and written after it: a crash leaves none dangling.
-            batch_builder.remove_flux_files(workspace, stored.name)
+            batch_builder.remove_flux_files(workspace.root, stored.name)
             files.remove_folder(workspace.root / stored.folder, staging=staging)
         if generated.batch and not generated.is_written:
             target = workspace.root / ACTIVE / generated.batch.name
@@ -287,7 +287,7 @@ def _plan_sweep(
     if overlay is not None and existing and existing[0].tree != overlay.tree:
         raise EditedError.of(existing[0], files.difference(overlay.tree, existing[0].tree), overlay.tree)
     written = overlay is None or (bool(existing) and batch_builder.has_flux_files(workspace, overlay.name))
-    missing = programs.missing_scripts(workspace, sweep, program) if overlay else ()
+    missing = programs.missing_scripts(workspace.repository, sweep, program) if overlay else ()
     refusals = (
         spec_change.spec_change_problems(workspace.repository, workspace.settings, sweep, merged, program)
         if overlay

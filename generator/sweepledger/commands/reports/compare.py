@@ -155,12 +155,12 @@ def _side(workspace: Workspace, reference: str) -> Side:
             f"{reference!r}: {revision or 'HEAD'} is not a commit",
             hint="write NAME@REV: a branch, tag or HEAD~1",
         )
-    sweep = catalog.sweep_name(workspace, name)
+    sweep = catalog.sweep_name(workspace.root, name)
     path = f"{results_folder(sweep)}/{SUMMARY_FILE}"
     content = repository.read(commit, path).get(path)
     if content is None:
         stored = batches.in_commit(repository, commit)
-        catalog.choose_sweep(workspace, sweep, catalog.sweep_names(workspace, stored))
+        catalog.choose_sweep(workspace.root, sweep, catalog.sweep_names(workspace, stored))
         raise RepositoryError(
             f"{path}: nothing is recorded of {sweep!r} at {commit[:12]}",
             hint=f"`sweep log {sweep}` lists the commits that recorded it",

@@ -50,7 +50,7 @@ def log(workspace: Workspace, reference: str | None = None) -> SweepLog:
     if reference is None:
         return SweepLog(None, entries)
     present = catalog.sweep_names(workspace, batches.in_work_tree(workspace.root))
-    name = catalog.choose_sweep(workspace, reference, present | {entry.sweep for entry in entries})
+    name = catalog.choose_sweep(workspace.root, reference, present | {entry.sweep for entry in entries})
     return SweepLog(name, tuple(entry for entry in entries if entry.sweep == name))
 
 

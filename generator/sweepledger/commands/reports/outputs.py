@@ -34,7 +34,7 @@ class Logs:
 
 def logs(workspace: Workspace, trial: str, *, state: Path) -> Logs:
     """Return a trial's output on this machine. Raises UsageError if there is none."""
-    listed = catalog.find_trial(workspace, trial)
+    listed = catalog.find_trial(workspace.root, trial)
     kept = volume.attempt_output(state / "results", listed.batch.name, listed.index)
     if not kept:
         raise UsageError(
@@ -52,7 +52,7 @@ def logs_by_pod(workspace: Workspace, trial: str, pod: ReaderPod) -> Logs:
 
     Raises UsageError if there is none, ClusterError, StorageError.
     """
-    batch = catalog.find_trial(workspace, trial).batch.name
+    batch = catalog.find_trial(workspace.root, trial).batch.name
     with tempfile.TemporaryDirectory(prefix="sweep-logs-") as folder:
         results = Path(folder) / "results"
         results.mkdir()
@@ -90,7 +90,7 @@ def fetch(
     Files that exist with the recorded checksum stay. Raises IdleError if there is nothing to copy,
     UsageError, StorageError for a file that is missing or differs from its record, ClusterError.
     """
-    counted = counted_trial(workspace, trial)
+    counted = counted_trial(workspace.root, trial)
     record = counted.record
     if record is None or not record.artifacts:
         why = "no attempt at it is recorded" if record is None else "its record names none"

@@ -67,9 +67,9 @@ def results(
     others upwards. Raises IdleError if nothing is recorded, UsageError.
     """
     present = batches.in_work_tree(workspace.root)
-    name = catalog.choose_sweep(workspace, reference, catalog.sweep_names(workspace, present))
+    name = catalog.choose_sweep(workspace.root, reference, catalog.sweep_names(workspace, present))
     stored = batches.of_sweep(present, name)
-    table = catalog.read_summary(workspace, name)
+    table = catalog.read_summary(workspace.root, name)
     if not stored or table is None:
         settings = workspace.settings
         hint = f"`sweep status {name}` says where it stands"

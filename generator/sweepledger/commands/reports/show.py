@@ -83,8 +83,8 @@ class TrialDetails:
 
 def show(workspace: Workspace, trial: str) -> TrialDetails:
     """Return a trial by its id or the beginning of it. Raises UsageError, RepositoryError."""
-    listed = catalog.find_trial(workspace, trial)
-    values, result = listed.batch.rows[listed.index].values, summary_row(workspace, listed)
+    listed = catalog.find_trial(workspace.root, trial)
+    values, result = listed.batch.rows[listed.index].values, summary_row(workspace.root, listed)
     generated_by, message = (
         tuple(_batch_commits(workspace, listed.batch.lock)),
         _last_error(workspace, listed),

@@ -24,7 +24,7 @@ from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.problems import Problem
 from sweepledger.repo import batches
 from sweepledger.repo.batches import ACTIVE, StoredBatch
-from sweepledger.repo.git import addition_subjects
+from sweepledger.repo.git import Repository, addition_subjects
 from sweepledger.results.outcomes import evaluate
 from sweepledger.results.paths import results_folder
 
@@ -208,26 +208,26 @@ class Origin:
 
 
 def find_origins(
-    workspace: Workspace, tip: str | None, stored: Iterable[StoredBatch], sweeps: Iterable[str]
+    repository: Repository, tip: str | None, stored: Iterable[StoredBatch], sweeps: Iterable[str]
 ) -> Mapping[str, Origin]:
     """Find for each sweep its spec, its batches and its results."""
-    subjects = addition_subjects(workspace.repository, tip, ACTIVE) if tip else {}
+    subjects = addition_subjects(repository, tip, ACTIVE) if tip else {}
     folders: dict[str, list[tuple[str, int | None]]] = {}
     for batch in stored:
         number = PULL_REQUEST_NUMBER.search(subjects.get(f"{ACTIVE}/{batch.name}/{LOCK_FILE}", ""))
         folders.setdefault(batch.sweep, []).append((batch.folder, int(number[1]) if number else None))
     return {
         sweep: Origin(
-            _existing_path(workspace, f"{SPECS}/{sweep}{SUFFIX}"),
+            _existing_path(repository.folder, f"{SPECS}/{sweep}{SUFFIX}"),
             tuple(folders.get(sweep, ())),
-            _existing_path(workspace, f"{results_folder(sweep)}/{README}"),
+            _existing_path(repository.folder, f"{results_folder(sweep)}/{README}"),
         )
         for sweep in sweeps
     }
 
 
-def _existing_path(workspace: Workspace, path: str) -> str | None:
-    return path if (workspace.root / path).is_file() else None
+def _existing_path(root: Path, path: str) -> str | None:
+    return path if (root / path).is_file() else None
 
 
 @dataclass(frozen=True)
@@ -298,20 +298,20 @@ def status(
     """
     stored = batches.in_work_tree(workspace.root)
     known = catalog.sweep_names(workspace, stored)
-    wanted = known if reference is None else {catalog.choose_sweep(workspace, reference, known)}
+    wanted = known if reference is None else {catalog.choose_sweep(workspace.root, reference, known)}
     tip = workspace.base_commit(None)
     followed = catalog.batch_names(workspace.repository, tip)
-    counter = _TrialCounter(workspace, followed, state / "results")
+    counter = _TrialCounter(workspace.root, followed, state / "results")
     if kubectl is not None:
         running = [
             batch for batch in stored if batch.is_active and batch.name in followed and batch.sweep in wanted
         ]
         counter = replace(counter, live=live_batches(workspace, kubectl, running, tip=tip, now=clock()))
-    origins = find_origins(workspace, tip, stored, wanted) if reference is not None else {}
+    origins = find_origins(workspace.repository, tip, stored, wanted) if reference is not None else {}
     progress = dict(_search_progress(workspace, wanted, tip, stored))
     return tuple(
         replace(
-            _sweep_status(workspace, sweep, replace(counter, stored=batches.of_sweep(stored, sweep))),
+            _sweep_status(sweep, replace(counter, stored=batches.of_sweep(stored, sweep))),
             mistakes=_spec_problems(workspace, sweep)
             if reference or not batches.of_sweep(stored, sweep)
             else (),
@@ -342,9 +342,9 @@ def _search_progress(
         yield sweep.name, search_progress(workspace, sweep, tip, batches.of_sweep(merged, sweep.name), new)
 
 
-def _sweep_status(workspace: Workspace, sweep: str, counter: "_TrialCounter") -> SweepStatus:
+def _sweep_status(sweep: str, counter: "_TrialCounter") -> SweepStatus:
     active = tuple(batch.name for batch in counter.stored if batch.is_active)
-    table = catalog.read_summary(workspace, sweep) if counter.stored else None
+    table = catalog.read_summary(counter.root, sweep) if counter.stored else None
     rows = table.rows if table else ()
     counts, problems = counter.counts(rows)
     readable = batches.readable(counter.stored)
@@ -371,7 +371,7 @@ def _sweep_status(workspace: Workspace, sweep: str, counter: "_TrialCounter") ->
 class _TrialCounter:
     """A sweep's batches, and where the states of their trials come from."""
 
-    workspace: Workspace
+    root: Path
     followed: frozenset[str]
     """Batches that controllers see."""
     results: Path
@@ -404,7 +404,7 @@ class _TrialCounter:
 
     def _is_pending(self, batch: StoredBatch) -> bool:
         """Return whether an archived batch was cancelled, and is not yet recorded."""
-        return not (self.workspace.root / batch_records.records_file(batch)).is_file()
+        return not (self.root / batch_records.records_file(batch)).is_file()
 
     def _local_states(self, batch: StoredBatch) -> Iterator[tuple[str, TrialState]]:
         """Return the states of an active batch's trials by this machine's results volume."""

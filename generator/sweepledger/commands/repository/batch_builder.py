@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import MappingProxyType
 
 from sweepledger import storage
@@ -86,11 +87,11 @@ def write_flux_files(workspace: Workspace, batch: str) -> None:
         storage.write_file(workspace.root / path, content)
 
 
-def remove_flux_files(workspace: Workspace, batch: str) -> None:
+def remove_flux_files(root: Path, batch: str) -> None:
     """Remove a batch's Flux files, under any controller. Raises StorageError."""
     path = flux.batch_file(batch)
-    files.refuse_links(workspace.root, path)
-    storage.remove_file(workspace.root / path)
+    files.refuse_links(root, path)
+    storage.remove_file(root / path)
 
 
 READABLE_JOBS = 20

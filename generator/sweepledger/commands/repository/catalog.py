@@ -28,19 +28,19 @@ def sweep_names(workspace: Workspace, stored: Iterable[StoredBatch]) -> frozense
     return frozenset(specs | {(split_batch_name(batch.name) or ("",))[0] for batch in stored})
 
 
-def choose_sweep(workspace: Workspace, reference: str, existing: Iterable[str]) -> str:
+def choose_sweep(root: Path, reference: str, existing: Iterable[str]) -> str:
     """Return the name of a sweep, given by name or by the path of its spec. Raises UsageError."""
-    name = sweep_name(workspace, reference)
+    name = sweep_name(root, reference)
     names = sorted(existing)
     if name not in names:
         raise UsageError(f"no sweep {reference!r}", hint=f"sweeps: {', '.join(names) or 'none yet'}")
     return name
 
 
-def sweep_name(workspace: Workspace, reference: str) -> str:
+def sweep_name(root: Path, reference: str) -> str:
     """Return the sweep's name if a path of a spec is given, else the argument unchanged."""
     path = Path(reference)
-    is_spec = path.suffix == SUFFIX and (path.is_file() or path.absolute().parent == workspace.root / SPECS)
+    is_spec = path.suffix == SUFFIX and (path.is_file() or path.absolute().parent == root / SPECS)
     return path.stem if is_spec else reference
 
 
@@ -51,15 +51,15 @@ def batch_names(repository: Repository, commit: str | None, *below: str) -> froz
     return frozenset(name for name in names if split_batch_name(name))
 
 
-def active_batches_here(workspace: Workspace) -> frozenset[str]:
+def active_batches_here(root: Path) -> frozenset[str]:
     """Return the active batches of the work tree, including uncommitted ones."""
-    locks = (workspace.root / ACTIVE).glob(f"*/{LOCK_FILE}")
+    locks = (root / ACTIVE).glob(f"*/{LOCK_FILE}")
     return frozenset(lock.parent.name for lock in locks if split_batch_name(lock.parent.name))
 
 
-def read_summary(workspace: Workspace, sweep: str) -> SummaryTable | None:
+def read_summary(root: Path, sweep: str) -> SummaryTable | None:
     """Read a sweep's summary from the work tree; None while nothing is recorded. Raises RepositoryError."""
-    path = workspace.root / results_folder(sweep) / SUMMARY_FILE
+    path = root / results_folder(sweep) / SUMMARY_FILE
     if not path.is_file():
         return None
     with storage_errors(path):
@@ -68,7 +68,7 @@ def read_summary(workspace: Workspace, sweep: str) -> SummaryTable | None:
         return summaries.read(content.decode())
     except ValueError as error:
         raise RepositoryError(
-            f"{workspace.display_path(path)}: {error}",
+            f"{results_folder(sweep)}/{SUMMARY_FILE}: {error}",
             hint="restore it from git: only the collector writes it",
         ) from error
 
@@ -116,15 +116,15 @@ class ListedTrial:
         return self.batch.lock.sweep
 
 
-def find_trial(workspace: Workspace, reference: str) -> ListedTrial:
+def find_trial(root: Path, reference: str) -> ListedTrial:
     """Return a trial by its id, the beginning of it, or either after `SWEEP/`.
 
     If several batches of its sweep list it, the newest counts. Raises UsageError, UnreadableError.
     """
     prefix, _, trial = reference.rpartition("/")
-    sweep = sweep_name(workspace, prefix)
+    sweep = sweep_name(root, prefix)
     unreadable: list[UnreadableError] = []
-    matches = list(matching_trials(workspace, sweep, trial, unreadable))
+    matches = list(matching_trials(root, sweep, trial, unreadable))
     ids = sorted({listed.id for listed in matches})
     if not ids and unreadable:
         raise unreadable[0]
@@ -141,10 +141,10 @@ def find_trial(workspace: Workspace, reference: str) -> ListedTrial:
 
 
 def matching_trials(
-    workspace: Workspace, sweep: str, trial: str, unreadable: list[UnreadableError]
+    root: Path, sweep: str, trial: str, unreadable: list[UnreadableError]
 ) -> Iterator[ListedTrial]:
     """Yield the rows that list a trial; collect why batches cannot be read."""
-    for batch in batches.in_work_tree(workspace.root):
+    for batch in batches.in_work_tree(root):
         if sweep not in {"", batch.sweep}:
             continue
         try:
@@ -157,9 +157,9 @@ def matching_trials(
                 yield ListedTrial(batch, index, row.trial)
 
 
-def state_folder(workspace: Workspace, chosen: Path | None) -> Path:
+def state_folder(root: Path, chosen: Path | None) -> Path:
     """Return the state folder of `sweep local`."""
-    return chosen.absolute() if chosen else workspace.root / STATE
+    return chosen.absolute() if chosen else root / STATE
 
 
 @dataclass(frozen=True)
@@ -173,27 +173,27 @@ class CountedTrial:
     """None if no attempt has a record."""
 
 
-def counted_trial(workspace: Workspace, trial: str) -> CountedTrial:
+def counted_trial(root: Path, trial: str) -> CountedTrial:
     """Return a trial and the attempt that counts. Raises UsageError, RepositoryError."""
-    newest = find_trial(workspace, trial)
-    row = summary_row(workspace, newest)
+    newest = find_trial(root, trial)
+    row = summary_row(root, newest)
     # If several batches list the trial, the batch whose attempt counts.
     matches = (
         candidate
-        for candidate in matching_trials(workspace, newest.sweep, newest.id, [])
+        for candidate in matching_trials(root, newest.sweep, newest.id, [])
         if candidate.id == newest.id
     )
     counted = next((listed for listed in matches if row and listed.batch.name == row.batch), newest)
     path = batch_records.records_file(counted.batch)
-    file = workspace.root / path
+    file = root / path
     content = {path: file.read_bytes()} if file.is_file() else {}
     outcome = evaluate(batch_records.batch_results(counted.batch, content)).outcomes[counted.index]
     return CountedTrial(counted, row, outcome.record)
 
 
-def summary_row(workspace: Workspace, listed: ListedTrial) -> SummaryRow | None:
+def summary_row(root: Path, listed: ListedTrial) -> SummaryRow | None:
     """Return a trial's row of the summary; None while it is not recorded. Raises RepositoryError."""
-    summary = read_summary(workspace, listed.sweep)
+    summary = read_summary(root, listed.sweep)
     program = listed.batch.lock.program.digest
     rows = summary.rows if summary else ()
     return next((row for row in rows if row.trial == listed.id and row.program == program), None)

@@ -22,12 +22,8 @@ UNKNOWN_TREE = ""
 """A placeholder for the code tree if only the rest of a program matters."""
 
 
-def requested_program(workspace: Workspace, sweep: Sweep, *, tree: str = UNKNOWN_TREE) -> Program:
+def requested_program(settings: Settings, sweep: Sweep, *, tree: str = UNKNOWN_TREE) -> Program:
     """Return the program that spec and settings require, given its code tree."""
-    return _requested_program(workspace.settings, sweep, tree)
-
-
-def _requested_program(settings: Settings, sweep: Sweep, tree: str) -> Program:
     run = sweep.run
     dataset = None if run.data is None else settings.datasets[run.data]
     return Program(
@@ -59,7 +55,7 @@ def current_program(workspace: Workspace, sweep: Sweep) -> Program:
             f"{path}/ is not a folder in the last commit, so no code can be locked",
             hint=f"commit it, or set the code's folder: `run: {{code: {{path: …}}}}` in {sweep.path}",
         )
-    return requested_program(workspace, sweep, tree=tree)
+    return requested_program(workspace.settings, sweep, tree=tree)
 
 
 def locked_program(workspace: Workspace, sweep: Sweep, newest: Program | None) -> Program:
@@ -84,12 +80,12 @@ def locked_program_at(
             f"{path}/ is not a folder in {commit[:12]}, so no code can be locked",
             hint=f"commit it, or set the code's folder: `run: {{code: {{path: …}}}}` in {sweep.path}",
         )
-    return _requested_program(settings, sweep, tree)
+    return requested_program(settings, sweep, tree=tree)
 
 
 def _reusable_program(settings: Settings, sweep: Sweep, newest: Program | None) -> Program | None:
     named = sweep.run.image is not None
-    requested = _requested_program(settings, sweep, UNKNOWN_TREE)
+    requested = requested_program(settings, sweep)
     return newest if newest is not None and newest.answers(requested, image_named=named) else None
 
 
@@ -102,18 +98,18 @@ ListFolder = Callable[[PurePosixPath], frozenset[str] | None]
 """Returns the files in a folder of the code; None if unknown."""
 
 
-def missing_scripts(workspace: Workspace, sweep: Sweep, program: Program) -> Iterator[Problem]:
+def missing_scripts(repository: Repository, sweep: Sweep, program: Program) -> Iterator[Problem]:
     """Yield a problem for each script that a program's code lacks: an error if the sweep cannot run without it."""
     if sweep.scripts:
-        list_folder = _list_committed(workspace, program.code.tree)
-        yield from _missing_scripts(workspace, sweep, list_folder, "committed file")
+        list_folder = _list_committed(repository, program.code.tree)
+        yield from _missing_scripts(repository.folder, sweep, list_folder, "committed file")
 
 
-def missing_scripts_here(workspace: Workspace, sweep: Sweep) -> Iterator[Problem]:
+def missing_scripts_here(root: Path, sweep: Sweep) -> Iterator[Problem]:
     """Yield a warning for each script that the work tree lacks: it may still be written."""
-    folder = workspace.root / sweep.run.code_path
+    folder = root / sweep.run.code_path
     if os.path.isdir(folder):  # noqa: PTH112 - Path.is_dir raises where a parent may not be entered
-        problems = _missing_scripts(workspace, sweep, _list_work_tree(folder), "file")
+        problems = _missing_scripts(root, sweep, _list_work_tree(folder), "file")
         yield from (replace(problem, severity=Severity.WARNING) for problem in problems)
         return
     message = f"{sweep.run.code_path}/ is not a folder here, and it should contain the code"
@@ -124,14 +120,14 @@ def missing_scripts_here(workspace: Workspace, sweep: Sweep) -> Iterator[Problem
 
 
 def _missing_scripts(
-    workspace: Workspace, sweep: Sweep, list_folder: ListFolder, description: str
+    root: Path, sweep: Sweep, list_folder: ListFolder, description: str
 ) -> Iterator[Problem]:
     for script in sweep.scripts:
         if not script.is_inside:
             yield _outside_code(sweep, script, list_folder)
         elif not _has_script(list_folder, script.path):
             message = f"must name a {description} of {sweep.run.code_path}/, got {safe_repr(script.path)}"
-            hint = _missing_script_hint(workspace, sweep, script, list_folder)
+            hint = _missing_script_hint(root, sweep, script, list_folder)
             yield Problem.at(
                 sweep.path,
                 script.place,
@@ -165,11 +161,9 @@ def _has_script(list_folder: ListFolder, script: str) -> bool:
     return names is None or path.name in names or START_FILE in (list_folder(path) or ())
 
 
-def _missing_script_hint(
-    workspace: Workspace, sweep: Sweep, script: Script, list_folder: ListFolder
-) -> str | None:
+def _missing_script_hint(root: Path, sweep: Sweep, script: Script, list_folder: ListFolder) -> str | None:
     folder = sweep.run.code_path
-    if _has_script(_list_work_tree(workspace.root / folder), script.path):
+    if _has_script(_list_work_tree(root / folder), script.path):
         return f"it exists here: commit it, then `sweep update {sweep.name}` locks the new code"
     inside = script.path.removeprefix(f"{folder}/")
     if inside != script.path and _has_script(list_folder, inside):
@@ -178,9 +172,9 @@ def _missing_script_hint(
     return did_you_mean(path.name, list_folder(path.parent) or ())
 
 
-def _list_committed(workspace: Workspace, tree: str) -> ListFolder:
+def _list_committed(repository: Repository, tree: str) -> ListFolder:
     try:
-        entries = workspace.repository.files(tree)
+        entries = repository.files(tree)
     except RepositoryError:  # a shallow clone may lack what was locked long ago
         return lambda _: None
     folders: dict[str, set[str]] = {}

@@ -88,7 +88,7 @@ def _after_first_round(
     )
     evidence = source.evidence(sweep, program.digest)
     bounds = remaining_bounds(sweep, search, merged, program)
-    state, text, reason = _next_state(workspace, evidence, new)
+    state, text, reason = _next_state(workspace.settings.next, evidence, new)
     return SearchProgress(
         str(search.method),
         state,
@@ -102,7 +102,7 @@ def _after_first_round(
 
 
 def _next_state(
-    workspace: Workspace, evidence: Evidence, new: Sequence[str]
+    mode: NextRoundMode, evidence: Evidence, new: Sequence[str]
 ) -> tuple[SearchState, str, str | None]:
     if evidence.pending:
         return SearchState.WAITING, f"waits for the results of {', '.join(evidence.pending)}", None
@@ -118,5 +118,5 @@ def _next_state(
         NextRoundMode.COLLECTOR: "the collector asks for it",
     }
     # Only a person requests the first round of a new program.
-    requester = requesters[workspace.settings.next if evidence.rounds else NextRoundMode.REVIEW]
+    requester = requesters[mode if evidence.rounds else NextRoundMode.REVIEW]
     return SearchState.DUE, f"round {number} is due: {requester}", None
