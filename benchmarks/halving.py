@@ -21,7 +21,7 @@ sys.path.insert(0, str(ROOT))
 from benchmarks import grids  # noqa: E402 - only now on the path
 from sweepledger.search.adaptive import Observation, SearchEnd, Suggestion  # noqa: E402 - likewise
 from sweepledger.search.adaptive.rounds import next_round  # noqa: E402 - likewise
-from sweepledger.spec import parse  # noqa: E402 - likewise
+from sweepledger.spec import ParsedSpec, parse  # noqa: E402 - likewise
 from sweepledger.structs.record import Status  # noqa: E402 - likewise
 from sweepledger.structs.settings import Settings  # noqa: E402 - likewise
 from sweepledger.structs.sweep import Sweep  # noqa: E402 - likewise
@@ -45,8 +45,8 @@ def a_sweep(size: int, seed: int) -> Sweep:
     parameters = "".join(f"  {name}: {{values: {list(values)}}}\n" for name, values in grids.GRID.items())
     text = SPEC.format(seed=seed, size=size, epochs=grids.EPOCHS, parameters=parameters.rstrip())
     found = parse(text.encode(), "sweeps/halving.yaml", Settings())
-    assert isinstance(found, Sweep), found
-    return found
+    assert isinstance(found, ParsedSpec), found
+    return found.sweep
 
 
 def train(folder: Path, checkpoints: Path, suggestion: Suggestion) -> tuple[Observation, int]:

@@ -31,7 +31,7 @@ from sweepledger.search.adaptive import Observation, SearchEnd  # noqa: E402
 from sweepledger.search.adaptive.optuna_samplers import CANDIDATES  # noqa: E402
 from sweepledger.search.adaptive.rounds import next_round  # noqa: E402
 from sweepledger.search.candidates import feasible_configurations  # noqa: E402
-from sweepledger.spec import parse  # noqa: E402
+from sweepledger.spec import ParsedSpec, parse  # noqa: E402
 from sweepledger.structs.record import Status  # noqa: E402
 from sweepledger.structs.settings import Settings  # noqa: E402
 from sweepledger.structs.sweep import Sweep  # noqa: E402
@@ -64,8 +64,8 @@ def a_sweep(method: str, parameters: Values, *, seed: int = 1, size: int = BATCH
         "command": ["train", "${args}"],
     }
     found = parse(json.dumps(spec, indent=1).encode(), "sweeps/bench.yaml", Settings())
-    assert isinstance(found, Sweep), found
-    return found
+    assert isinstance(found, ParsedSpec), found
+    return found.sweep
 
 
 def observed(assignment: Values, value: float, number: int) -> Observation:

@@ -4,7 +4,8 @@ import json
 from typing import Any
 
 from sweepledger.problems import Problem
-from sweepledger.spec import parse
+from sweepledger.spec import ParsedSpec, parse
+from sweepledger.spec.configuration_files import SiblingReader, no_files
 from sweepledger.structs.node_pool import NodeCapacity, Pool
 from sweepledger.structs.settings import (
     CodeSource,
@@ -56,13 +57,26 @@ def written(spec: dict[str, Any]) -> bytes:
 
 
 def parsed(spec: dict[str, Any], *, path: str = "sweeps/lr.yaml") -> Sweep | tuple[Problem, ...]:
-    return parse(written(spec), path, SETTINGS)
+    return parse_sweep(written(spec), path, SETTINGS)
+
+
+def parse_sweep(
+    content: bytes, path: str, settings: Settings, *, beside: SiblingReader = no_files
+) -> Sweep | tuple[Problem, ...]:
+    """Parse a spec for tests that ask for no position of what was read."""
+    found = parse(content, path, settings, beside=beside)
+    return found.sweep if isinstance(found, ParsedSpec) else found
+
+
+def good_spec(**changes: Any) -> ParsedSpec:
+    path = f"sweeps/{changes.get('name', 'lr')}.yaml"
+    found = parse(written(a_spec(**changes)), path, SETTINGS)
+    assert isinstance(found, ParsedSpec), "\n".join(map(str, found))
+    return found
 
 
 def good(**changes: Any) -> Sweep:
-    found = parsed(a_spec(**changes), path=f"sweeps/{changes.get('name', 'lr')}.yaml")
-    assert isinstance(found, Sweep), "\n".join(map(str, found))
-    return found
+    return good_spec(**changes).sweep
 
 
 def bad(**changes: Any) -> list[tuple[str, str]]:

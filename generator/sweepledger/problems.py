@@ -1,6 +1,7 @@
 """Problems in inputs, as values that sort by location. Standard library only."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -115,6 +116,42 @@ class Problem:
             "hint": self.hint,
             "severity": str(self.severity),
         }
+
+
+SourcePath = tuple[str | int, ...]
+"""The path of a part in a sweep, such as `("blocks", 0, "constraints", 2)`; empty for the whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceMap:
+    """Positions of the parts of a sweep in its spec, for problems that are found after the spec was read."""
+
+    file: str
+    """Path of the spec, relative to the repository."""
+    positions: Mapping[SourcePath, SourcePosition] = field(default_factory=dict)
+    root: SourcePath = ()
+    """The part that this map is about."""
+
+    def part(self, *path: str | int) -> "SourceMap":
+        """Return the map of one part, in which paths begin at that part."""
+        return SourceMap(self.file, self.positions, (*self.root, *path))
+
+    def position(self, *path: str | int) -> SourcePosition:
+        """Return the position of a part, else of the nearest part that contains it, else NO_POSITION."""
+        whole = (*self.root, *path)
+        known = (whole[:end] for end in range(len(whole), -1, -1) if whole[:end] in self.positions)
+        return next((self.positions[part] for part in known), NO_POSITION)
+
+    def problem(
+        self,
+        message: str,
+        *path: str | int,
+        code: str,
+        hint: str | None = None,
+        severity: Severity = Severity.ERROR,
+    ) -> Problem:
+        """Return a problem at the position of a part."""
+        return Problem.at(self.file, self.position(*path), message, code=code, hint=hint, severity=severity)
 
 
 def escape_line(text: str) -> str:

@@ -16,6 +16,7 @@ from sweepledger.commands.repository.spec_edit import SpecEdit
 from sweepledger.commands.retry import retry
 from sweepledger.errors import IdleError, RepositoryError, UsageError
 from sweepledger.repo import batches
+from sweepledger.spec import ParsedSpec
 from sweepledger.structs.sweep import Sweep
 from tests.commands.test_collect import leave, target
 from tests.repository import Sandbox, followed_by
@@ -36,7 +37,7 @@ def commit_between(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     append = SpecEdit.append
     calls: list[object] = []
 
-    def append_then_commit(self: SpecEdit, *items: tuple[str, object]) -> tuple[Sweep, bytes]:
+    def append_then_commit(self: SpecEdit, *items: tuple[str, object]) -> tuple[ParsedSpec, bytes]:
         edit = append(self, *items)
         if not calls:
             path = sandbox.root / "sweeps/peak.yaml"

@@ -15,7 +15,7 @@ from sweepledger.problems import Problem
 from sweepledger.repo import files
 from sweepledger.repo.git import Repository
 from sweepledger.repo.package_data import base_folder
-from sweepledger.structs.sweep import Sweep
+from sweepledger.spec import ParsedSpec
 from tests.repository import Sandbox, followed_by
 
 FORGED = "zz-b1-deadbeef"
@@ -417,7 +417,7 @@ def test_where_every_spec_is_as_merged_none_is_read(
     read: list[Path] = []
     parse = Workspace.parse
 
-    def noted(self: Workspace, path: Path) -> Sweep | tuple[Problem, ...]:
+    def noted(self: Workspace, path: Path) -> ParsedSpec | tuple[Problem, ...]:
         read.append(path)
         return parse(self, path)
 

@@ -9,13 +9,13 @@ from sweepledger.render.base_files import Bases
 from sweepledger.render.overlay import overlay
 from sweepledger.repo import files
 from sweepledger.search import expansion
-from sweepledger.spec import parse
 from sweepledger.structs.batch import Batch
 from sweepledger.structs.program import Code, Data, Program
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import SweepLimits
 from sweepledger.structs.sweep import Sweep
 from tests.written_specs import SETTINGS as LIMITED
+from tests.written_specs import parse_sweep
 
 SETTINGS = replace(LIMITED, limits=SweepLimits())
 """Every value that a spec may have, at once, is more than any budget."""
@@ -25,7 +25,7 @@ BASES = Bases(files.read_folder(Path(__file__).parents[2] / "base").files)
 def digest_of(path: Path) -> str:
     """Render the batch of a spec and digest every byte of it."""
     spec, name = path.read_bytes(), f"sweeps/{path.name}"
-    found = parse(spec, name, SETTINGS, beside=lambda file: (path.parent / file).read_bytes())
+    found = parse_sweep(spec, name, SETTINGS, beside=lambda file: (path.parent / file).read_bytes())
     assert isinstance(found, Sweep), "\n".join(map(str, found))
     data = (
         None if found.run.data is None else Data(found.run.data, SETTINGS.datasets[found.run.data].identity)

@@ -10,10 +10,10 @@ import pytest
 
 from sweepledger import search
 from sweepledger.search import Expansion
-from sweepledger.spec import parse, parse_settings
+from sweepledger.spec import parse_settings
 from sweepledger.structs.settings import Settings
 from sweepledger.structs.sweep import Sweep
-from tests.written_specs import SETTINGS
+from tests.written_specs import SETTINGS, parse_sweep
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/spec.md").read_text()
@@ -63,7 +63,7 @@ def completed(text: str) -> tuple[str, str]:
 def test_an_example_makes_as_many_trials_as_it_says(text: str, tables: list[str]) -> None:
     whole, name = completed(text)
 
-    sweep = parse(
+    sweep = parse_sweep(
         whole.encode(),
         f"sweeps/{name}.yaml",
         SETTINGS,

@@ -8,13 +8,13 @@ from sweepledger import search
 from sweepledger.exchange.conversion import Imported, Loss
 from sweepledger.exchange.spec_text import spec_text
 from sweepledger.search import Expansion
-from sweepledger.spec import parse
 from sweepledger.structs.domain import Choice, Constant
 from sweepledger.structs.search_block import ConfigurationList, GridSearch
 from sweepledger.structs.settings import Settings
 from sweepledger.structs.space import Parameter, SearchSpace
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import Value
+from tests.written_specs import parse_sweep
 
 Assignments = Sequence[Mapping[str, Value]]
 
@@ -22,7 +22,7 @@ Assignments = Sequence[Mapping[str, Value]]
 def sweep_of(found: Imported, *, beside: Callable[[str], bytes | None] = lambda _: None) -> Sweep:
     """Read an imported spec as the repository would."""
     text = spec_text(found, "a test")
-    sweep = parse(text.encode(), f"sweeps/{found.spec['name']}.yaml", Settings(), beside=beside)
+    sweep = parse_sweep(text.encode(), f"sweeps/{found.spec['name']}.yaml", Settings(), beside=beside)
     assert isinstance(sweep, Sweep), "\n".join([text, *map(str, sweep)])
     return sweep
 

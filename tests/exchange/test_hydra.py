@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import yaml
 
-from sweepledger import spec
 from sweepledger.exchange import hydra
 from sweepledger.exchange.conversion import Imported
 from sweepledger.exchange.spec_parts import DEFAULT_RUN_CAP
@@ -21,6 +20,7 @@ from sweepledger.structs.settings import Settings
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import Value
 from tests.repository import Sandbox
+from tests.written_specs import parse_sweep
 
 parsers = pytest.importorskip("hydra.core.override_parser.overrides_parser")
 basic = pytest.importorskip("hydra._internal.core_plugins.basic_sweeper")
@@ -33,7 +33,7 @@ def read(params: object, **sweeper: Any) -> Imported:
 
 
 def parsed(text: str, name: str = "multirun") -> Sweep:
-    found = spec.parse(text.encode(), f"sweeps/{name}.yaml", Settings())
+    found = parse_sweep(text.encode(), f"sweeps/{name}.yaml", Settings())
     assert isinstance(found, Sweep), "\n".join(map(str, found))
     return found
 

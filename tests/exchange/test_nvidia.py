@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from sweepledger.exchange import nvidia
 from sweepledger.formats import hyperparams_yaml
 from sweepledger.formats.foreign_yaml import ForeignError
-from sweepledger.spec import parse
 from sweepledger.structs.settings import Settings
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import Value, canonical_json
 from tests.exchange.imported import a_grid, assignments_of, combinations, sweep_of, whats
 from tests.sweeps import a_sweep
+from tests.written_specs import parse_sweep
 
 FILES = Path(__file__).parent / "files/nvidia"
 
@@ -54,7 +54,7 @@ NAMES = st.one_of(
 
 
 def a_spec(name: str) -> Sweep:
-    sweep = parse((FILES / f"{name}.yaml").read_bytes(), f"sweeps/{name}.yaml", Settings())
+    sweep = parse_sweep((FILES / f"{name}.yaml").read_bytes(), f"sweeps/{name}.yaml", Settings())
     assert isinstance(sweep, Sweep)
     return sweep
 

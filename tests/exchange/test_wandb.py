@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import yaml
 
-from sweepledger import spec
 from sweepledger.exchange import wandb
 from sweepledger.exchange.conversion import Imported
 from sweepledger.exchange.spec_parts import DEFAULT_RUN_CAP
@@ -32,6 +31,7 @@ from sweepledger.structs.metric import MetricSource
 from sweepledger.structs.search_block import GridSearch, RandomSearch
 from sweepledger.structs.settings import Settings
 from sweepledger.structs.sweep import Sweep
+from tests.written_specs import parse_sweep
 
 KINDS: dict[str, tuple[dict[str, Any], Domain]] = {
     "constant": ({"distribution": "constant", "value": 3}, Constant(3)),
@@ -97,7 +97,7 @@ def read(data: object) -> Imported:
 
 def parsed(imported: Imported) -> Sweep:
     text = spec_text(imported, "a test")
-    found = spec.parse(text.encode(), f"sweeps/{imported.spec['name']}.yaml", Settings())
+    found = parse_sweep(text.encode(), f"sweeps/{imported.spec['name']}.yaml", Settings())
     assert isinstance(found, Sweep), "\n".join(map(str, found))
     return found
 
@@ -410,7 +410,7 @@ command: [python, trainer/x.py, "${args}", --seed, "${seed}"]
 
 
 def test_what_wandb_cannot_say_is_named_on_the_way_out() -> None:
-    sweep = spec.parse(ODD.encode(), "sweeps/odd.yaml", Settings())
+    sweep = parse_sweep(ODD.encode(), "sweeps/odd.yaml", Settings())
     assert isinstance(sweep, Sweep)
 
     found = wandb.write(sweep, ())
@@ -431,7 +431,7 @@ def test_what_wandb_cannot_say_is_named_on_the_way_out() -> None:
 @pytest.mark.parametrize("method", ["sobol", "halton", "latin-hypercube"])
 def test_other_ways_to_draw_become_random_and_are_named(method: str) -> None:
     text = f"{{name: q, metric: {{name: l}}, method: {method}, seed: 1, run_cap: 4, command: [x],"
-    sweep = spec.parse(
+    sweep = parse_sweep(
         f"{text} parameters: {{x: {{min: 0.5, max: 1}}}}}}".encode(), "sweeps/q.yaml", Settings()
     )
     assert isinstance(sweep, Sweep)
@@ -446,7 +446,7 @@ def test_a_list_goes_out_as_the_grid_of_its_values() -> None:
     text = (
         "{name: q, metric: {name: l}, method: list, command: [x], assignments: [{a: 1, b: 2}, {a: 3, b: 4}]}"
     )
-    sweep = spec.parse(text.encode(), "sweeps/q.yaml", Settings())
+    sweep = parse_sweep(text.encode(), "sweeps/q.yaml", Settings())
     assert isinstance(sweep, Sweep)
     found = explore(sweep)
     assert isinstance(found, Expansion)
@@ -462,7 +462,7 @@ def test_further_blocks_are_named() -> None:
         "{name: q, metric: {name: l}, command: [x], blocks: [{method: grid, parameters: {a: {values: [1]}}}, "
         "{method: grid, parameters: {a: {values: [2]}}}]}"
     )
-    sweep = spec.parse(text.encode(), "sweeps/q.yaml", Settings())
+    sweep = parse_sweep(text.encode(), "sweeps/q.yaml", Settings())
     assert isinstance(sweep, Sweep)
 
     assert "block 2 (grid)" in [loss.what for loss in wandb.write(sweep, ()).losses]

@@ -18,7 +18,7 @@ from sweepledger.commands.generate import generate
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import SpecError, StorageError
 from sweepledger.problems import Problem
-from sweepledger.structs.sweep import Sweep
+from sweepledger.spec import ParsedSpec
 from tests.repository import SPEC, Sandbox
 
 ROOT = Path(__file__).parents[2]
@@ -363,7 +363,7 @@ def test_g13_ten_thousand_specs_that_stand_are_not_read(
     read: list[str] = []
     parse = Workspace.parse
 
-    def noted(self: Workspace, path: Path) -> Sweep | tuple[Problem, ...]:
+    def noted(self: Workspace, path: Path) -> ParsedSpec | tuple[Problem, ...]:
         read.append(path.name)
         return parse(self, path)
 

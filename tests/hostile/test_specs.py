@@ -17,11 +17,11 @@ from sweepledger.commands.generate import generate
 from sweepledger.errors import SpecError
 from sweepledger.render.overlay import overlay
 from sweepledger.search import Expansion
-from sweepledger.spec import parse
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import canonical_json
 from tests.repository import Sandbox
 from tests.sweeps import SETTINGS, a_batch, real_bases
+from tests.written_specs import parse_sweep
 
 SPEC = """\
 name: lr
@@ -330,7 +330,7 @@ def test_a_hostile_spec_is_refused_in_its_place_and_nothing_is_written(
 
 @pytest.mark.parametrize(("content", "wanted"), MEANT)
 def test_an_odd_spec_that_is_right_means_one_thing(content: bytes, wanted: Any) -> None:
-    sweep = parse(content, "sweeps/lr.yaml", SETTINGS)
+    sweep = parse_sweep(content, "sweeps/lr.yaml", SETTINGS)
 
     assert isinstance(sweep, Sweep), "\n".join(map(str, sweep))
     found = search.explore(sweep)
@@ -343,7 +343,7 @@ def test_text_that_a_shell_would_obey_arrives_byte_by_byte(text: str, tmp_path: 
     content = value(json.dumps(text)).replace(
         b"[train,", f"[{json.dumps(sys.executable)}, probe.py,".encode()
     )
-    sweep = parse(content, "sweeps/lr.yaml", SETTINGS)
+    sweep = parse_sweep(content, "sweeps/lr.yaml", SETTINGS)
     assert isinstance(sweep, Sweep)
     made = overlay(a_batch(sweep=sweep, data=None), real_bases(), SETTINGS)
     for path, held in made.tree:

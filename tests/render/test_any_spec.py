@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from sweepledger import policy
 from sweepledger.search import expansion
 from sweepledger.search.limits import MAX_DISTRIBUTED
-from sweepledger.spec import parse
 from sweepledger.structs.batch import Batch
 from sweepledger.structs.combinations import MAX_TRIALS
 from sweepledger.structs.kubernetes import INDEX_LABEL
@@ -27,7 +26,7 @@ from sweepledger.structs.run_config import Shape
 from sweepledger.structs.sweep import Sweep
 from tests.render.building import built, rendered
 from tests.sweeps import FULL_SETTINGS, a_batch, a_program, a_sweep
-from tests.written_specs import a_spec, written
+from tests.written_specs import a_spec, parse_sweep, written
 
 SHAPES = pytest.mark.parametrize("shape", Shape, ids=str)
 HASH = "-abcde"
@@ -111,7 +110,7 @@ def _last_of(name: str) -> str:
 
 def accepted(spec: dict[str, Any]) -> Batch:
     """Give the batch of a spec, if its checks let it pass."""
-    sweep = parse(written(spec), f"sweeps/{spec['name']}.yaml", FULL_SETTINGS)
+    sweep = parse_sweep(written(spec), f"sweeps/{spec['name']}.yaml", FULL_SETTINGS)
     assume(isinstance(sweep, Sweep))
     assert isinstance(sweep, Sweep)
     program = a_program(sweep, image=FULL_SETTINGS.image_of(sweep.run.image))
@@ -161,7 +160,7 @@ def test_the_generated_specs_are_mostly_accepted(shape: Shape) -> None:
     def look(parameters: dict[str, Any], run: dict[str, Any], several: dict[str, int]) -> None:
         name = longest_name(shape)
         spec = a_spec(name=name, parameters=parameters, run=asked(shape, run, several))
-        seen.append(isinstance(parse(written(spec), f"sweeps/{name}.yaml", FULL_SETTINGS), Sweep))
+        seen.append(isinstance(parse_sweep(written(spec), f"sweeps/{name}.yaml", FULL_SETTINGS), Sweep))
 
     look()
 

@@ -7,7 +7,7 @@ import pytest
 
 from sweepledger import search
 from sweepledger.errors import SpecError
-from sweepledger.problems import Problem, Severity, SourcePosition
+from sweepledger.problems import Problem, Severity, SourceMap, SourcePosition
 from sweepledger.search import Expansion, expansion
 from sweepledger.structs import trial as trials_module
 from sweepledger.structs.domain import Choice, Constant, Domain, IntUniform, Quantized, Uniform
@@ -27,8 +27,16 @@ from sweepledger.structs.sweep import Budget, Sweep
 from sweepledger.structs.values import Value
 from tests.sweeps import a_program, a_sweep
 
-HERE = SourcePosition("method", 4, 1)
-THERE = SourcePosition("constraints[0]", 9, 5)
+SOURCE = SourceMap(
+    "sweeps/lr.yaml",
+    {
+        ("blocks", 0): SourcePosition("parameters", 4, 1),
+        ("blocks", 0, "constraints", 0): SourcePosition("constraints[0]", 9, 5),
+        ("blocks", 0, "constraints", 1): SourcePosition("constraints[1]", 10, 5),
+        ("blocks", 0, "derived", "q"): SourcePosition("derived.q", 7, 3),
+        ("budget", "max_trials"): SourcePosition("budget.max_trials", 6, 3),
+    },
+)
 
 
 def a_space(*constraints: Constraint, **domains: Domain) -> SearchSpace:
@@ -36,8 +44,8 @@ def a_space(*constraints: Constraint, **domains: Domain) -> SearchSpace:
     return SearchSpace(parameters, constraints=constraints)
 
 
-def less(name: str, limit: float, place: SourcePosition = THERE) -> Constraint:
-    return Constraint(Comparison(Name(name, 0), (("<", Literal(limit)),)), f"{name} < {limit}", place)
+def less(name: str, limit: float) -> Constraint:
+    return Constraint(Comparison(Name(name, 0), (("<", Literal(limit)),)), f"{name} < {limit}")
 
 
 def of(*blocks: Block, **changes: object) -> Sweep:
@@ -51,7 +59,7 @@ def found(*blocks: Block, **changes: object) -> Expansion:
 
 
 def problems(*blocks: Block, **changes: object) -> tuple[Problem, ...]:
-    made = search.explore(of(*blocks, **changes))
+    made = search.explore(of(*blocks, **changes), SOURCE)
     assert isinstance(made, tuple), made
     return made
 
@@ -244,34 +252,32 @@ def test_rejections_of_every_constraint_are_counted() -> None:
             "must be true for at least one configuration, got none of 4 combinations: a < 0",
         ),
         (
-            GridSearch(a_space(less("a", 2), less("b", 2), a=Choice((1, 2)), b=Constant(3)), place=HERE),
+            GridSearch(a_space(less("a", 2), less("b", 2), a=Choice((1, 2)), b=Constant(3))),
             "constraint-nothing",
             "must be true for at least one configuration, got none of 2 combinations: b < 2",
         ),
         (
-            GridSearch(a_space(Constraint(Name("a", 0), "a", THERE), a=Choice((1, 2)))),
+            GridSearch(a_space(Constraint(Name("a", 0), "a"), a=Choice((1, 2)))),
             "expression-failed",
             "cannot be computed: ",
         ),
         (
-            RandomSearch(Sampler.RANDOM, a_space(a=IntUniform(1, 4)), seed=1, cap=5, place=HERE),
+            RandomSearch(Sampler.RANDOM, a_space(a=IntUniform(1, 4)), seed=1, cap=5),
             "run-cap-unreached",
             "run_cap requests 5 configurations, the space has only 4 different ones",
         ),
         (
-            RandomSearch(
-                Sampler.RANDOM, a_space(less("a", 3), a=IntUniform(1, 9)), seed=1, cap=5, place=HERE
-            ),
+            RandomSearch(Sampler.RANDOM, a_space(less("a", 3), a=IntUniform(1, 9)), seed=1, cap=5),
             "run-cap-unreached",
             "run_cap requests 5 configurations, 10000 draws gave only 2 different ones",
         ),
         (
-            GridSearch(a_space(a=IntUniform(1, 4)), cap=3, place=HERE),
+            GridSearch(a_space(a=IntUniform(1, 4)), cap=3),
             "too-many-trials",
             "must make at most run_cap = 3 configurations, got 4",
         ),
         (
-            GridSearch(a_space(a=IntUniform(1, 10**6), b=IntUniform(1, 10**6)), place=HERE),
+            GridSearch(a_space(a=IntUniform(1, 10**6), b=IntUniform(1, 10**6))),
             "too-many-trials",
             "must have at most 1000000 combinations, got 1000000000000",
         ),
@@ -290,13 +296,13 @@ def test_a_block_without_configurations_is_a_problem_at_its_position(
 
 def test_a_division_by_zero_shows_the_configuration() -> None:
     quotient: Expression = Arithmetic("/", Literal(1), Name("a", 0))
-    space = replace(a_space(a=Choice((1, 0))), derived=(DerivedValue("q", quotient, "1 / a", THERE),))
+    space = replace(a_space(a=Choice((1, 0))), derived=(DerivedValue("q", quotient, "1 / a"),))
 
     (problem,) = problems(GridSearch(space))
 
     assert problem.code == "expression-failed"
     assert problem.message.endswith("for a=0")
-    assert (problem.line, problem.column) == (9, 5)
+    assert (problem.path, problem.line, problem.column) == ("derived.q", 7, 3)
 
 
 def test_the_hint_for_a_derived_value_suggests_no_constraint() -> None:
@@ -373,7 +379,7 @@ def test_an_unbalanced_number_of_sobol_points_has_a_warning() -> None:
 
 def test_problems_of_all_blocks_are_reported_together() -> None:
     empty = GridSearch(a_space(less("a", 0), a=IntUniform(1, 4)))
-    large = GridSearch(a_space(a=IntUniform(1, 4)), cap=1, place=HERE)
+    large = GridSearch(a_space(a=IntUniform(1, 4)), cap=1)
 
     assert sorted(codes(problems(empty, large))) == ["constraint-nothing", "too-many-trials"]
 
@@ -423,7 +429,7 @@ def test_a_plain_grid_is_compared_with_its_budget_before_the_expansion(
         "sweepledger.search.expansion.grid_candidates", None
     )  # not asked for a single combination
     grid = GridSearch(a_space(a=IntUniform(1, 40_000)))
-    budget = Budget(max_trials=20, trials_place=SourcePosition("budget.max_trials", 6, 3))
+    budget = Budget(max_trials=20)
 
     (problem,) = problems(grid, budget=budget, replicates=replicates)
 

@@ -7,7 +7,6 @@ from types import MappingProxyType
 import pytest
 from hypothesis import given, settings
 
-from sweepledger import spec
 from sweepledger.search import Expansion, explore
 from sweepledger.search.membership import membership
 from sweepledger.structs.search_block import GridSearch
@@ -15,7 +14,7 @@ from sweepledger.structs.settings import Settings
 from sweepledger.structs.space import SearchSpace
 from sweepledger.structs.sweep import Sweep
 from tests.search.spaces import spaces
-from tests.written_specs import good
+from tests.written_specs import good, parse_sweep
 
 SPEC = """\
 name: peak
@@ -29,7 +28,7 @@ program: train.py
 
 
 def sweep(method: str = "grid", more: str = "", n: str = "min: 1, max: 4") -> Sweep:
-    found = spec.parse(SPEC.format(method=method, more=more, n=n).encode(), "sweeps/peak.yaml", Settings())
+    found = parse_sweep(SPEC.format(method=method, more=more, n=n).encode(), "sweeps/peak.yaml", Settings())
     assert isinstance(found, Sweep), found
     return found
 

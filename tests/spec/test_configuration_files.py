@@ -5,17 +5,16 @@ from typing import Any
 import pytest
 
 from sweepledger.problems import Problem
-from sweepledger.spec import parse
 from sweepledger.structs.search_block import ConfigurationList
 from sweepledger.structs.sweep import Sweep
-from tests.written_specs import SETTINGS, a_spec, written
+from tests.written_specs import SETTINGS, a_spec, parse_sweep, written
 
 SPEC = {"method": "list", "parameters": {"epochs": {"value": 2}}, "file": "points.csv"}
 
 
 def listed(content: bytes | None, **changes: Any) -> Sweep | tuple[Problem, ...]:
     files = {} if content is None else {"points.csv": content}
-    return parse(written(a_spec(**{**SPEC, **changes})), "sweeps/lr.yaml", SETTINGS, beside=files.get)
+    return parse_sweep(written(a_spec(**{**SPEC, **changes})), "sweeps/lr.yaml", SETTINGS, beside=files.get)
 
 
 def assignments(content: bytes) -> list[dict[str, Any]]:
@@ -84,7 +83,7 @@ def test_no_file_is_opened_but_a_csv_beside_the_spec(name: str) -> None:
         asked.append(name)
         return b"a\n1\n"
 
-    found = parse(written(a_spec(**{**SPEC, "file": name})), "sweeps/lr.yaml", SETTINGS, beside=beside)
+    found = parse_sweep(written(a_spec(**{**SPEC, "file": name})), "sweeps/lr.yaml", SETTINGS, beside=beside)
 
     assert isinstance(found, tuple)
     assert [problem.code for problem in found] == ["list-file"]
@@ -107,7 +106,7 @@ def test_each_block_may_have_a_file() -> None:
     )
     files = {"a.csv": b"x\n1\n", "b.csv": b"y\n2\n"}
 
-    sweep = parse(written(spec), "sweeps/lr.yaml", SETTINGS, beside=files.get)
+    sweep = parse_sweep(written(spec), "sweeps/lr.yaml", SETTINGS, beside=files.get)
 
     assert isinstance(sweep, Sweep)
     assert sweep.columns == ("x", "y")
@@ -129,7 +128,7 @@ def test_a_file_that_many_blocks_name_is_read_once_and_counts_each_time() -> Non
     blocks = [{"method": "list", "file": "a.csv"}] * 100
     spec = a_spec(method=..., parameters=..., blocks=blocks)
 
-    found = parse(written(spec), "sweeps/lr.yaml", SETTINGS, beside=beside)
+    found = parse_sweep(written(spec), "sweeps/lr.yaml", SETTINGS, beside=beside)
 
     assert isinstance(found, tuple)
     assert asked == ["a.csv"]

@@ -11,9 +11,8 @@ import pytest
 
 from sweepledger.problems import Problem
 from sweepledger.search import Expansion, explore
-from sweepledger.spec import parse, parse_settings
+from sweepledger.spec import ParsedSpec, parse, parse_settings
 from sweepledger.structs.settings import Controller, Dataset, Settings, SweepLimits
-from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import Value
 from tests import written_specs
 
@@ -34,7 +33,7 @@ IN_A_CLUSTER = "image-missing"
 """Examples of this name are wrong only where a controller applies overlays."""
 
 
-def read(path: Path) -> Sweep | Settings | tuple[Problem, ...]:
+def read(path: Path) -> ParsedSpec | Settings | tuple[Problem, ...]:
     def beside(name: str) -> bytes | None:
         return (path.parent / name).read_bytes() if (path.parent / name).is_file() else None
 
@@ -49,18 +48,18 @@ def problems(path: Path) -> tuple[Problem, ...]:
     found = read(path)
     if isinstance(found, Settings):
         return found.warnings
-    if not isinstance(found, Sweep):
+    if not isinstance(found, ParsedSpec):
         return found
-    expansion = explore(found)
+    expansion = explore(found.sweep, found.source)
     explored = expansion.warnings if isinstance(expansion, Expansion) else expansion
-    return tuple(sorted((*found.warnings, *explored)))
+    return tuple(sorted((*found.sweep.warnings, *explored)))
 
 
 def asked_for(path: Path) -> Iterator[str]:
     """Write down what a sweep comes to: how many trials, of which blocks, the first and the last."""
-    sweep = read(path)
-    assert isinstance(sweep, Sweep)
-    expansion = explore(sweep)
+    found = read(path)
+    assert isinstance(found, ParsedSpec)
+    sweep, expansion = found.sweep, explore(found.sweep)
     assert isinstance(expansion, Expansion)
     yield f"{len(expansion.configurations) * sweep.replicates} trials, {sweep.replicates} an assignment"
     for block, count in zip(sweep.blocks, expansion.blocks, strict=True):

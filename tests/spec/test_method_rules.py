@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from sweepledger.spec import parse
 from sweepledger.structs.sweep import Sweep
-from tests.written_specs import SETTINGS, a_spec, bad, good, hints, written
+from tests.written_specs import SETTINGS, a_spec, bad, good, hints, parse_sweep, written
 
 DRAWS = ["random", "sobol", "halton", "latin-hypercube"]
 
@@ -144,7 +143,7 @@ def test_listed_names_are_names() -> None:
 
 def from_file(content: bytes, **changes: Any) -> list[tuple[str, int, str]]:
     spec = a_spec(**{"method": "list", "parameters": ..., "file": "x.csv", **changes})
-    found = parse(written(spec), "sweeps/lr.yaml", SETTINGS, beside=lambda _: content)
+    found = parse_sweep(written(spec), "sweeps/lr.yaml", SETTINGS, beside=lambda _: content)
     problems = found.warnings if isinstance(found, Sweep) else found
     return [(problem.file, problem.line, problem.code) for problem in problems]
 

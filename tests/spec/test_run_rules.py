@@ -8,7 +8,6 @@ import pytest
 from sweepledger import search
 from sweepledger.problems import Problem
 from sweepledger.search import Expansion
-from sweepledger.spec import parse
 from sweepledger.structs.record import Status
 from sweepledger.structs.run_config import CodeMode, Resources, RunConfig, Shape
 from sweepledger.structs.settings import Controller, Defaults, Egress, Settings, SweepLimits
@@ -22,6 +21,7 @@ from tests.written_specs import (
     good,
     hints,
     messages,
+    parse_sweep,
     parsed,
     written,
 )
@@ -82,7 +82,7 @@ IMAGES = [
 
 def unlisted(image: str) -> Sweep | tuple[Problem, ...]:
     """Parse a spec under settings that list no images."""
-    return parse(
+    return parse_sweep(
         written(a_spec(run={"image": image})), "sweeps/lr.yaml", replace(SETTINGS, images={}, code=None)
     )
 
@@ -197,7 +197,7 @@ def test_a_dataset_is_one_of_the_settings() -> None:
 
 
 def test_without_datasets_the_settings_are_named() -> None:
-    found = parse(written(a_spec(run={"data": "x"})), "sweeps/lr.yaml", Settings())
+    found = parse_sweep(written(a_spec(run={"data": "x"})), "sweeps/lr.yaml", Settings())
 
     assert isinstance(found, tuple)
     assert found[0].hint == "the settings have none: add it to datasets in sweepledger.yaml"
@@ -207,7 +207,7 @@ def test_no_trial_asks_for_the_api_server_whose_address_is_for_the_collector() -
     known = {name: Egress(name, ("192.0.2.1/32",), (6443,)) for name in ("api-server", "store")}
     spec = a_spec(run={"egress": ["store", "api-server"]})
 
-    found = parse(written(spec), "sweeps/lr.yaml", replace(SETTINGS, egress=known))
+    found = parse_sweep(written(spec), "sweeps/lr.yaml", replace(SETTINGS, egress=known))
 
     assert isinstance(found, tuple)
     assert [(one.path, one.code, one.hint) for one in found] == [
@@ -262,7 +262,7 @@ def test_a_run_says_all_that_it_can() -> None:
 
 
 def with_settings(settings: Settings, **run: Any) -> Sweep | list[str]:
-    found = parse(written(a_spec(run=run)), "sweeps/lr.yaml", settings)
+    found = parse_sweep(written(a_spec(run=run)), "sweeps/lr.yaml", settings)
     return found if isinstance(found, Sweep) else [problem.code for problem in found]
 
 

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from sweepledger.problems import SourcePosition
 from sweepledger.spec.space_builder import build_domain
 from sweepledger.structs.domain import (
     Beta,
@@ -123,17 +122,12 @@ def test_derived_values_stand_after_those_they_use_and_else_as_written() -> None
 
     assert [derived.name for derived in found.derived] == ["a", "c", "b", "d"]
     assert found.derived[3].text == "c + b"
-    assert found.derived[3].place.path == "derived.d"
 
 
-def test_constraints_know_where_they_were_written() -> None:
+def test_constraints_keep_their_order() -> None:
     found = space(constraints=["rate < 0.2", "rate > 0"])
 
     assert [constraint.text for constraint in found.constraints] == ["rate < 0.2", "rate > 0"]
-    assert [constraint.place for constraint in found.constraints] == [
-        SourcePosition("constraints[0]", 20, 3),
-        SourcePosition("constraints[1]", 21, 3),
-    ]
 
 
 def test_zipped_parameters_are_named_in_groups() -> None:
@@ -151,7 +145,6 @@ def test_a_method_that_draws_has_its_seed_and_its_cap(method: Sampler) -> None:
 
     assert isinstance(block, RandomSearch)
     assert (block.sampler, repr(block.seed), repr(block.cap)) == (method, "7", "8")
-    assert block.place.path == "parameters"
 
 
 def test_a_grid_is_in_the_order_written_unless_it_is_shuffled() -> None:
@@ -202,7 +195,6 @@ def test_blocks_share_parameters_and_seed_and_may_have_their_own() -> None:
     assert isinstance(random, RandomSearch)
     assert isinstance(sobol, RandomSearch)
     assert (random.seed, sobol.seed) == (1, 5)
-    assert [block.place.path for block in sweep.blocks] == ["blocks[0]", "blocks[1]", "blocks[2]"]
 
 
 def test_the_program_is_written_out_and_has_a_command() -> None:
@@ -213,15 +205,13 @@ def test_the_program_is_written_out_and_has_a_command() -> None:
     assert own.command == ("python", "-u", "trainer/train.py", "${args}")
 
 
-def test_replicates_and_budget_are_numbers_with_a_place() -> None:
+def test_replicates_and_budget_are_numbers() -> None:
     sweep = good(
         replicates=2.0, budget={"max_trials": 10, "max_gpu_hours": 3}, command=["train", "${seed}", "${args}"]
     )
 
     assert repr(sweep.replicates) == "2"
-    assert sweep.budget == Budget(10, 3.0, sweep.budget.trials_place, sweep.budget.hours_place)
-    assert sweep.budget.trials_place.path == "budget.max_trials"
-    assert sweep.budget.hours_place.path == "budget.max_gpu_hours"
+    assert sweep.budget == Budget(10, 3.0)
     assert good().budget == Budget()
 
 

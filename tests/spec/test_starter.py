@@ -5,20 +5,20 @@ import sys
 
 import pytest
 
-from sweepledger.spec import parse
 from sweepledger.spec.starter import MNIST, PLAIN, starter_spec
 from sweepledger.structs.domain import Choice, Constant
 from sweepledger.structs.metric import Goal
 from sweepledger.structs.settings import Dataset, Settings
 from sweepledger.structs.space import Parameter
 from sweepledger.structs.sweep import Sweep
+from tests.written_specs import parse_sweep
 
 SETTINGS = Settings(datasets={"mnist": Dataset("mnist", "mnist", "sha256:" + "0" * 64)})
 
 
 @pytest.mark.parametrize("name", ["lr", "a" * 36])
 def test_the_starter_is_a_valid_grid_over_the_trainer(name: str) -> None:
-    sweep = parse(starter_spec(name, example=MNIST).encode(), f"sweeps/{name}.yaml", SETTINGS)
+    sweep = parse_sweep(starter_spec(name, example=MNIST).encode(), f"sweeps/{name}.yaml", SETTINGS)
 
     assert isinstance(sweep, Sweep)
     assert sweep.name == name
@@ -41,7 +41,7 @@ def test_the_starter_explains_itself_in_lines_that_fit_a_screen() -> None:
 
 
 def test_the_plain_starter_is_valid_in_a_repository_without_settings() -> None:
-    sweep = parse(starter_spec("lr", example=PLAIN).encode(), "sweeps/lr.yaml", Settings())
+    sweep = parse_sweep(starter_spec("lr", example=PLAIN).encode(), "sweeps/lr.yaml", Settings())
 
     assert isinstance(sweep, Sweep)
     assert sweep.run.code_path == "code"

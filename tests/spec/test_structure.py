@@ -7,11 +7,10 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from sweepledger.reader import read_document
-from sweepledger.spec import parse
 from sweepledger.spec.schemas import load_schema
 from sweepledger.spec.structure import conforms
 from sweepledger.structs.sweep import Sweep
-from tests.written_specs import SETTINGS, a_spec, bad, good, hints, messages, parsed
+from tests.written_specs import SETTINGS, a_spec, bad, good, hints, messages, parse_sweep, parsed
 
 ROOT = Path(__file__).parent.parent.parent
 METHODS = sorted(load_schema("sweep")["$defs"]["searchKeys"]["properties"]["method"]["enum"])
@@ -187,7 +186,7 @@ command: [train, "${arg}"]
 runs: {}
 run: {timeout: 10 minutes, parallelism: "4"}
 """
-    found = parse(text.encode(), "sweeps/lr.yaml", SETTINGS)
+    found = parse_sweep(text.encode(), "sweeps/lr.yaml", SETTINGS)
 
     assert isinstance(found, tuple)
     assert [(problem.line, problem.column, problem.code) for problem in found] == [
@@ -207,7 +206,7 @@ run: {timeout: 10 minutes, parallelism: "4"}
 def test_of_a_place_that_could_not_be_read_nothing_more_is_said() -> None:
     text = "name: *x\nmethod: on\nmetric: !!map\nparameters: ~\ncommand: [010]\n1: 2\n"
     text += "run:\n  data: yes\n  timeout:\n"
-    found = parse(text.encode(), "sweeps/lr.yaml", SETTINGS)
+    found = parse_sweep(text.encode(), "sweeps/lr.yaml", SETTINGS)
 
     assert isinstance(found, tuple)
     assert {problem.code for problem in found} == {
@@ -236,7 +235,7 @@ def test_the_version_is_one(version: Any, accepted: bool) -> None:  # noqa: FBT0
 
 @pytest.mark.parametrize("text", ["", "# only a comment\n", "null"])
 def test_an_empty_spec_is_refused(text: str) -> None:
-    found = parse(text.encode(), "sweeps/lr.yaml", SETTINGS)
+    found = parse_sweep(text.encode(), "sweeps/lr.yaml", SETTINGS)
 
     assert isinstance(found, tuple)
     (problem,) = found
@@ -248,7 +247,7 @@ def test_an_empty_spec_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["[1]", "x", "5", "true"])
 def test_a_spec_is_a_mapping(text: str) -> None:
-    found = parse(text.encode(), "sweeps/lr.yaml", SETTINGS)
+    found = parse_sweep(text.encode(), "sweeps/lr.yaml", SETTINGS)
 
     assert isinstance(found, tuple)
     assert [(problem.code, problem.line, problem.hint) for problem in found] == [("wrong-type", 1, None)]

@@ -46,7 +46,8 @@ def check(
     if problems:  # otherwise a link in the tree might be followed
         return CheckReport(0, Builds(), tuple(sorted(problems)))
     paths = workspace.spec_paths()
-    sweeps = workspace.read(paths if everything else specs_to_read(context, paths))
+    specs = workspace.read(paths if everything else specs_to_read(context, paths))
+    sweeps = [parsed.sweep for parsed in specs]
     problems += new_batches.check_settings_unchanged(context)
     merged_problems = [
         *merged_batches.check_merged_batches(context, sweeps),
@@ -60,10 +61,10 @@ def check(
             context, sweeps, places=recorded_history.RESULTS_FOLDERS
         )
     else:
-        problems += new_batches.check_new_batches(context, sweeps)
+        problems += new_batches.check_new_batches(context, specs)
         problems += recorded_history.check_recorded_history(context, sweeps)
     problems += cluster_files.check_flux_files(context)
-    problems += cluster_files.check_platform(context, sweeps)
+    problems += cluster_files.check_platform(context, specs)
     built = builds.check_builds(context, everything=everything)
     usage = tuple(_pool_room(context, sweeps))
     untracked = git.untracked_paths(workspace.repository, SETTINGS_FILE, *layout.GENERATED_FOLDERS)

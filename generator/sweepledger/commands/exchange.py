@@ -16,10 +16,10 @@ from sweepledger.problems import Problem
 from sweepledger.repo.files import refuse_outside
 from sweepledger.safe_open import read_regular
 from sweepledger.search import Expansion
+from sweepledger.spec import ParsedSpec
 from sweepledger.storage import storage_errors, write_file
 from sweepledger.structs.names import suggest_sweep_name
 from sweepledger.structs.settings import Settings
-from sweepledger.structs.sweep import Sweep
 
 LARGEST_IMPORT = 64 * 1024 * 1024
 """Maximum number of bytes of a file to import; each format has a smaller limit."""
@@ -139,12 +139,12 @@ def _spec_problems(text: str, path: str, settings: Settings, source: ForeignFile
         """A table too large for a spec goes beside it: the source itself, as yet under another name."""
         return source.content if name.endswith(".csv") else None
 
-    sweep = spec.parse(text.encode(), path, settings, beside=beside)
-    if not isinstance(sweep, Sweep):
-        return sweep
-    expansion = search.explore(sweep)
+    parsed = spec.parse(text.encode(), path, settings, beside=beside)
+    if not isinstance(parsed, ParsedSpec):
+        return parsed
+    expansion = search.explore(parsed.sweep, parsed.source)
     problems = expansion.warnings if isinstance(expansion, Expansion) else expansion
-    return tuple(sorted([*sweep.warnings, *problems]))
+    return tuple(sorted([*parsed.sweep.warnings, *problems]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,13 +170,14 @@ SEARCH_FORMATS = frozenset({"katib", "wandb"})
 def export(workspace: Workspace, format_name: str, name: str, *, output: Path | None = None) -> ExportedSweep:
     """Convert a sweep to the format of another tool. Raises SpecError, UsageError."""
     _require_new(workspace.root, output)
-    (sweep,) = workspace.sweeps([name])
+    (parsed,) = workspace.specs([name])
+    sweep = parsed.sweep
     if sweep.search is not None and format_name not in SEARCH_FORMATS:
         raise UsageError(
             f"{name} is an adaptive search, and {format_name} lists known configurations",
             hint=f"export {' or '.join(sorted(SEARCH_FORMATS))}; `sweep results --output csv` has what ran",
         )
-    expansion = search.explore(sweep)
+    expansion = search.explore(sweep, parsed.source)
     if not isinstance(expansion, Expansion):
         raise SpecError(expansion)
     exported = WRITERS[format_name](sweep, expansion.configurations)

@@ -23,8 +23,8 @@ def generate(
     Raises SpecError for wrong specs, and RepositoryError if a generated file was edited by hand; nothing is
     written then.
     """
-    sweeps = workspace.sweeps(names)
-    planned = plan_batches(workspace, sweeps, base=base)
+    specs = workspace.specs(names)
+    planned = plan_batches(workspace, specs, base=base)
     if not check:
         write_batches(workspace, planned)
     return planned
@@ -35,7 +35,7 @@ def update(workspace: Workspace, name: str, *, base: str | None = None) -> Gener
 
     Nothing is written if the current program is the locked one. Raises as generate does.
     """
-    planned = plan_batches(workspace, workspace.sweeps([name]), base=base, update=True)
+    planned = plan_batches(workspace, workspace.specs([name]), base=base, update=True)
     write_batches(workspace, planned)
     return planned[0]
 
@@ -63,7 +63,7 @@ def _batch_commit(
 ) -> tuple[Change | None, tuple[Generated, ...]]:
     """Return the change that adds the missing batches to a commit that is checked out, and these batches."""
     _require_on_merge(workspace)
-    planned = plan_batches(workspace, workspace.sweeps(names), base=commit)
+    planned = plan_batches(workspace, workspace.specs(names), base=commit)
     new = tuple(generated for generated in planned if generated.batch)
     writes = {
         path: content for generated in new for path, content in added_files(workspace, generated).items()

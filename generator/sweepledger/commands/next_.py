@@ -11,6 +11,7 @@ from sweepledger.commands.rounds.next_round import ResultsPending, RoundBlocked,
 from sweepledger.commands.rounds.round_commit import PushedRound
 from sweepledger.errors import IdleError, UsageError
 from sweepledger.problems import Problem, Severity
+from sweepledger.spec import ParsedSpec
 from sweepledger.structs.record import Status
 from sweepledger.structs.sweep import Sweep
 
@@ -65,7 +66,7 @@ def push_next(workspace: Workspace, target: Target, names: Iterable[str] = ()) -
 
     The branch decides; the work tree is not touched. Raises as `next_` does, ContentionError.
     """
-    return tuple(_push_search(target, sweep) for sweep in _searches(workspace, names))
+    return tuple(_push_search(target, search.sweep) for search in _searches(workspace, names))
 
 
 def _push_search(target: Target, sweep: Sweep) -> SearchStep:
@@ -80,16 +81,16 @@ def _push_search(target: Target, sweep: Sweep) -> SearchStep:
     return SearchStep(sweep.name, step)
 
 
-def _searches(workspace: Workspace, names: Iterable[str]) -> tuple[Sweep, ...]:
+def _searches(workspace: Workspace, names: Iterable[str]) -> tuple[ParsedSpec, ...]:
     selected = tuple(names)
-    sweeps = workspace.sweeps(selected)
-    for sweep in sweeps if selected else ():
+    specs = workspace.specs(selected)
+    for sweep in (parsed.sweep for parsed in specs if selected):
         if sweep.search is None:
             raise UsageError(
                 f"{sweep.name} has no rounds: its method is {sweep.blocks[0].method}",
                 hint=f"`sweep generate {sweep.name}` requests all of its trials",
             )
-    searches = tuple(sweep for sweep in sweeps if sweep.search is not None)
+    searches = tuple(parsed for parsed in specs if parsed.sweep.search is not None)
     if not searches:
         raise IdleError("no sweep here is an adaptive search", hint="a search has a method such as tpe")
     return searches

@@ -44,6 +44,7 @@ from sweepledger.repo.batches import StoredBatch
 from sweepledger.results.paths import results_folder
 from sweepledger.search import Configuration, Expansion
 from sweepledger.search.unit_cube import discrepancy, unit_points
+from sweepledger.spec import ParsedSpec
 from sweepledger.structs.domain import Continuous
 from sweepledger.structs.program import Program
 from sweepledger.structs.search_block import Block, RandomSearch, Sampler
@@ -111,17 +112,17 @@ def plan(
 ) -> Planned:
     """Review sweeps before anything is spent; without names, those that a merge would change."""
     selected = tuple(dict.fromkeys(names))
-    specs = read_specs(workspace, selected)
+    read = read_specs(workspace, selected)
     commit = workspace.base_commit(base)
     context = _PlanContext(workspace, commit, costs.month_of(workspace.repository, commit, month))
     batches.prefetch(
-        batch for sweep, _ in specs.sweeps for batch in batches.of_sweep(context.merged, sweep.name)
+        batch for parsed, _ in read.specs for batch in batches.of_sweep(context.merged, parsed.sweep.name)
     )
-    reviews = [context.review(sweep, expansion) for sweep, expansion in specs.sweeps]
+    reviews = [context.review(parsed, expansion) for parsed, expansion in read.specs]
     settled = () if selected else tuple(review.sweep.name for review in reviews if not review.is_change)
     news = tuple(review for review in reviews if selected or review.is_change)
     return Planned(
-        context.base, news, settled, tuple(sorted(specs.problems)), workspace.settings.currency, context.month
+        context.base, news, settled, tuple(sorted(read.problems)), workspace.settings.currency, context.month
     )
 
 
@@ -158,7 +159,8 @@ class _PlanContext:
         settings = at_commit.read_settings(self.workspace.repository, self.base)
         return settings if isinstance(settings, Settings) else self.workspace.settings
 
-    def review(self, sweep: Sweep, expansion: Expansion) -> Review:
+    def review(self, parsed: ParsedSpec, expansion: Expansion) -> Review:
+        sweep = parsed.sweep
         program, unlocked = self.program(sweep)
         trials = search.trials(sweep, expansion, program)
         merged = batches.of_sweep(self.merged, sweep.name)
@@ -173,10 +175,10 @@ class _PlanContext:
         new = tuple(trial for trial in trials if trial.digest not in listed or trial.digest in retried)
         bounds = remaining_bounds(sweep, sweep.search, merged, program) if sweep.search else None
         counts = counts if bounds is None else _round_counts(merged, bounds.trials or 0)
-        missing = self.missing(sweep, None if unlocked else program) if counts.new else ()
+        missing = self.missing(parsed, None if unlocked else program) if counts.new else ()
         refusals = (
             spec_change.spec_change_problems(
-                self.workspace.repository, self.workspace.settings, sweep, merged, program
+                self.workspace.repository, self.workspace.settings, parsed, merged, program
             )
             if counts.new
             else ()
@@ -252,11 +254,11 @@ class _PlanContext:
         except RepositoryError as error:
             return programs.requested_program(self.workspace.settings, sweep), str(error)
 
-    def missing(self, sweep: Sweep, program: Program | None) -> Iterator[Problem]:
+    def missing(self, parsed: ParsedSpec, program: Program | None) -> Iterator[Problem]:
         """Return which scripts the locked code lacks, or the work tree while no code is locked."""
         if program is None:
-            return programs.missing_scripts_here(self.workspace.root, sweep)
-        return programs.missing_scripts(self.workspace.repository, sweep, program)
+            return programs.missing_scripts_here(self.workspace.root, parsed)
+        return programs.missing_scripts(self.workspace.repository, parsed, program)
 
     def outdated(self, sweep: Sweep, program: Program) -> tuple[OutdatedPart, ...]:
         """Compare the program with the one that `sweep update` would lock."""
@@ -290,12 +292,13 @@ class _PlanContext:
     def compared(
         self, path: str, sweep: Sweep, trials: tuple[Trial, ...], program: Program
     ) -> Difference | UnreadableSpec:
-        former = at_commit.read_sweep(self.workspace.repository, self.base, path, self.settings)
-        if not isinstance(former, Sweep):
-            return UnreadableSpec(path, former)
+        parsed = at_commit.read_spec(self.workspace.repository, self.base, path, self.settings)
+        if not isinstance(parsed, ParsedSpec):
+            return UnreadableSpec(path, parsed)
+        former = parsed.sweep
         if former.digest == sweep.digest:
             return Difference(path, (), (), len(trials), is_same_text=True)
-        expansion = search.explore(former)
+        expansion = search.explore(former, parsed.source)
         if not isinstance(expansion, Expansion):
             return UnreadableSpec(path, expansion)
         return difference(path, search.trials(former, expansion, program), trials)

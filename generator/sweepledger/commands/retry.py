@@ -62,13 +62,13 @@ def retry(
 def _plan_retry(edit: SpecEdit, batch: str | None, statuses: frozenset[Status]) -> tuple[Change, Generated]:
     names = _batches_to_retry(edit, statuses, batch)
     _refuse_other_statuses(edit, names, statuses)
-    sweep, text = edit.append(
+    parsed, text = edit.append(
         *(("retry", _entry(name, statuses)) for name in _batches_to_add(edit, names, statuses))
     )
-    (planned,) = next_batch.plan_batches(edit.workspace, [sweep])
+    (planned,) = next_batch.plan_batches(edit.workspace, [parsed])
     if planned.batch is None or not planned.retried:
         raise IdleError(
-            f"nothing to retry: the spec of {sweep.name} contains none of these trials any more",
+            f"nothing to retry: the spec of {edit.sweep.name} contains none of these trials any more",
             hint="with another program or other values they are other trials: `sweep generate`",
         )
     _refuse_unpushed(edit, planned)

@@ -71,9 +71,10 @@ def try_(workspace: Workspace, name: str, number: int, *, quiet: bool) -> Tried:
 
     Raises SpecError, UsageError for a trial that does not exist, StorageError for wrong data, ToolError.
     """
-    (sweep,) = _without_controller(workspace).sweeps([name])
+    (parsed,) = _without_controller(workspace).specs([name])
+    sweep = parsed.sweep
     program = programs.requested_program(workspace.settings, sweep, tree=WORK_TREE)
-    trials = expansion.expand(sweep, program)
+    trials = expansion.expand(sweep, program, parsed.source)
     of = len(trials)
     if not 0 <= number < of:
         raise UsageError(f"{sweep.name} has trials 0 to {of - 1}, got {number}")

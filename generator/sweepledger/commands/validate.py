@@ -9,6 +9,7 @@ from sweepledger.commands.repository import programs
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.problems import Problem
 from sweepledger.search import Expansion
+from sweepledger.spec import ParsedSpec
 from sweepledger.structs.sweep import Sweep
 
 if TYPE_CHECKING:
@@ -19,22 +20,25 @@ if TYPE_CHECKING:
 class ReadSpecs:
     """The valid specs with their assignments, and the problems of the others."""
 
-    sweeps: tuple[tuple[Sweep, Expansion], ...]
+    specs: tuple[tuple[ParsedSpec, Expansion], ...]
     problems: tuple[Problem, ...]
 
 
 def read_specs(workspace: Workspace, names: Iterable[str] = ()) -> ReadSpecs:
     """Read specs by sweep name or path, all of `sweeps/` if none is named; a wrong spec does not hide the others."""
-    sweeps: list[tuple[Sweep, Expansion]] = []
+    specs: list[tuple[ParsedSpec, Expansion]] = []
     problems: list[Problem] = []
     for path in workspace.spec_paths(names):
-        sweep = workspace.parse(path)
-        expansion = search.explore(sweep) if isinstance(sweep, Sweep) else sweep
-        if isinstance(sweep, Sweep) and isinstance(expansion, Expansion):
-            sweeps.append((sweep, expansion))
-        elif not isinstance(expansion, Expansion):
+        parsed = workspace.parse(path)
+        if not isinstance(parsed, ParsedSpec):
+            problems += parsed
+            continue
+        expansion = search.explore(parsed.sweep, parsed.source)
+        if isinstance(expansion, Expansion):
+            specs.append((parsed, expansion))
+        else:
             problems += expansion
-    return ReadSpecs(tuple(sweeps), tuple(problems))
+    return ReadSpecs(tuple(specs), tuple(problems))
 
 
 @dataclass(frozen=True)
@@ -47,18 +51,18 @@ class Validated:
 
 def validate(workspace: Workspace, names: Iterable[str] = ()) -> Validated:
     """Read specs, and warn of programs that the work tree lacks."""
-    specs = read_specs(workspace, names)
+    read = read_specs(workspace, names)
     warnings = [
         problem
-        for sweep, expansion in specs.sweeps
+        for parsed, expansion in read.specs
         for problem in (
-            *sweep.warnings,
+            *parsed.sweep.warnings,
             *expansion.warnings,
-            *programs.missing_scripts_here(workspace.root, sweep),
+            *programs.missing_scripts_here(workspace.root, parsed),
         )
     ]
-    sizes = tuple((sweep, _trial_count(sweep, expansion)) for sweep, expansion in specs.sweeps)
-    return Validated(sizes, tuple(sorted([*workspace.settings.warnings, *specs.problems, *warnings])))
+    sizes = tuple((parsed.sweep, _trial_count(parsed.sweep, expansion)) for parsed, expansion in read.specs)
+    return Validated(sizes, tuple(sorted([*workspace.settings.warnings, *read.problems, *warnings])))
 
 
 def _trial_count(sweep: Sweep, expansion: Expansion) -> "int | RoundBounds":

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import assert_never
 
-from sweepledger.problems import Problem, Severity, SourcePosition
+from sweepledger.problems import Problem, Severity, SourceMap, SourcePath
 from sweepledger.reader.messages import truncate
 from sweepledger.search.candidates import (
     draw_candidates,
@@ -32,7 +32,7 @@ from sweepledger.structs.search_block import (
     RandomSearch,
     Sampler,
 )
-from sweepledger.structs.space import Constraint, DerivedValue, Parameter
+from sweepledger.structs.space import Constraint, DerivedValue
 from sweepledger.structs.values import canonical_json
 
 EARLY_CHECK = 100_000
@@ -173,32 +173,37 @@ def _block_candidates(block: Block) -> Iterator[Candidate]:
             assert_never(block)
 
 
-def block_problems(explored: Exploration, file: str) -> Iterator[Problem]:
-    """Yield the errors and warnings of an explored block."""
+def block_problems(explored: Exploration, source: SourceMap) -> Iterator[Problem]:
+    """Yield the errors and warnings of an explored block; `source` is the map of the block."""
     if explored.failure is not None:
-        yield _expression_failed(explored.failure, file)
+        yield _expression_failed(explored, explored.failure, source)
     elif explored.undrawable is not None:
         message = f"must give finite numbers, got another value for {explored.undrawable!r}"
         hint = "choose less extreme parameters for the distribution"
-        yield Problem.at(file, explored.block.place, message, code="out-of-range", hint=hint)
+        yield source.problem(message, code="out-of-range", hint=hint)
     elif not explored.distinct and explored.rejected:
-        yield from _all_rejected(explored, file)
+        yield from _all_rejected(explored, source)
     else:
-        yield from _cap_problems(explored, file)
-        yield from _unbalanced_count(explored, file)
-        yield from _useless_constraints(explored, file)
-        yield from _absent_names(explored, file)
+        yield from _cap_problems(explored, source)
+        yield from _unbalanced_count(explored, source)
+        yield from _useless_constraints(explored, source)
+        yield from _absent_names(explored, source)
 
 
-def _warning(file: str, position: SourcePosition, message: str, *, code: str, hint: str) -> Problem:
-    return Problem.at(file, position, message, code=code, hint=hint, severity=Severity.WARNING)
+def _warning(source: SourceMap, message: str, *part: str | int, code: str, hint: str) -> Problem:
+    return source.problem(message, *part, code=code, hint=hint, severity=Severity.WARNING)
 
 
-def _expression_failed(failure: ExpressionFailure, file: str) -> Problem:
+def _expression_failed(explored: Exploration, failure: ExpressionFailure, source: SourceMap) -> Problem:
     message = f"cannot be computed: {failure.reason}, for {_format_configuration(failure.configuration)}"
-    source = failure.expression
-    hint = _type_hint(source) if failure.is_type_error else _exclusion_hint(source)
-    return Problem.at(file, source.place, message, code="expression-failed", hint=hint)
+    failed = failure.expression
+    hint = _type_hint(failed) if failure.is_type_error else _exclusion_hint(failed)
+    match failed:
+        case DerivedValue(name):
+            part: SourcePath = ("derived", name)
+        case Constraint():
+            part = ("constraints", explored.block.space.constraints.index(failed))
+    return source.problem(message, *part, code="expression-failed", hint=hint)
 
 
 def _type_hint(source: Constraint | DerivedValue) -> str:
@@ -224,7 +229,7 @@ def _format_configuration(configuration: Configuration) -> str:
 _LOOSEN = "widen the domains, or loosen the constraint"
 
 
-def _all_rejected(explored: Exploration, file: str) -> Iterator[Problem]:
+def _all_rejected(explored: Exploration, source: SourceMap) -> Iterator[Problem]:
     constraints = explored.block.space.constraints
     examined = _examined(explored)
     alone = [number for number, count in explored.rejections.items() if count == explored.candidates]
@@ -233,7 +238,7 @@ def _all_rejected(explored: Exploration, file: str) -> Iterator[Problem]:
             f"must be true for at least one configuration, got none of {examined}: "
             f"{truncate(constraints[number].text)}"
         )
-        yield Problem.at(file, constraints[number].place, message, code="constraint-nothing", hint=_LOOSEN)
+        yield source.problem(message, "constraints", number, code="constraint-nothing", hint=_LOOSEN)
     if not alone:
         counts = "; ".join(
             f"{truncate(constraint.text)} rejects {explored.rejections[number]}"
@@ -242,7 +247,7 @@ def _all_rejected(explored: Exploration, file: str) -> Iterator[Problem]:
         message = (
             f"must have a configuration that satisfies all constraints, got none of {examined}: {counts}"
         )
-        yield Problem.at(file, explored.block.place, message, code="constraint-nothing", hint=_LOOSEN)
+        yield source.problem(message, code="constraint-nothing", hint=_LOOSEN)
 
 
 def _examined(explored: Exploration) -> str:
@@ -260,7 +265,7 @@ def _candidate_noun(explored: Exploration) -> str:
     return f"{noun}s" if explored.candidates > 1 else noun
 
 
-def _cap_problems(explored: Exploration, file: str) -> Iterator[Problem]:
+def _cap_problems(explored: Exploration, source: SourceMap) -> Iterator[Problem]:
     block, kept = explored.block, len(explored.distinct)
     match block:
         case _ if explored.is_too_large:
@@ -268,26 +273,26 @@ def _cap_problems(explored: Exploration, file: str) -> Iterator[Problem]:
         case GridSearch(cap=int(cap), seed=None) if kept > cap:
             message = f"must make at most run_cap = {cap} configurations, got {kept}"
             hint = f"raise run_cap, or choose {cap} of them at random with `grid_order: shuffled` and a seed"
-            yield Problem.at(file, block.place, message, code="too-many-trials", hint=hint)
+            yield source.problem(message, code="too-many-trials", hint=hint)
         case RandomSearch(sampler=Sampler.LATIN_HYPERCUBE, cap=cap) if kept < cap:
             message = f"run_cap requests {cap} configurations, of which {kept} remain: {_losses(explored)}"
             hint = "a Latin hypercube draws no replacements; raise run_cap, or use random or sobol"
-            yield _warning(file, block.place, message, code="run-cap-short", hint=hint)
+            yield _warning(source, message, code="run-cap-short", hint=hint)
         case RandomSearch(cap=cap) if kept < cap:
-            yield _unreached_cap(explored, file, cap)
+            yield _unreached_cap(explored, source, cap)
         case GridSearch(cap=int(cap), seed=int()) if kept < cap and not explored.is_exhausted:
-            yield _unreached_cap(explored, file, cap)
+            yield _unreached_cap(explored, source, cap)
         case _:
             pass
 
 
-def _unreached_cap(explored: Exploration, file: str, cap: int) -> Problem:
+def _unreached_cap(explored: Exploration, source: SourceMap, cap: int) -> Problem:
     message = (
         f"run_cap requests {cap} configurations, {_examined(explored)} gave only {len(explored.distinct)} "
         f"different ones: {_losses(explored)}"
     )
     hint = "; ".join(_cap_hints(explored, cap))
-    return Problem.at(file, explored.block.place, message, code="run-cap-unreached", hint=hint)
+    return source.problem(message, code="run-cap-unreached", hint=hint)
 
 
 def _cap_hints(explored: Exploration, cap: int) -> Iterator[str]:
@@ -305,18 +310,18 @@ def _losses(explored: Exploration) -> str:
     return f"constraints rejected {explored.rejected}, {explored.duplicates} were duplicates"
 
 
-def _unbalanced_count(explored: Exploration, file: str) -> Iterator[Problem]:
+def _unbalanced_count(explored: Exploration, source: SourceMap) -> Iterator[Problem]:
     match explored.block:
         case RandomSearch(sampler=Sampler.SOBOL, cap=cap) if cap.bit_count() != 1:
             lower = 1 << (cap.bit_length() - 1)
             message = f"must be a power of two, such as {lower} or {2 * lower}, for balanced sobol points, got {cap}"
             hint = "other counts work, but cover the space less evenly"
-            yield _warning(file, explored.block.place, message, code="unbalanced-count", hint=hint)
+            yield _warning(source, message, code="unbalanced-count", hint=hint)
         case _:
             pass
 
 
-def _useless_constraints(explored: Exploration, file: str) -> Iterator[Problem]:
+def _useless_constraints(explored: Exploration, source: SourceMap) -> Iterator[Problem]:
     if isinstance(explored.block, ConfigurationList) or not _is_significant(explored):
         return  # constraints guard the author's own lines
     examined = _examined(explored)
@@ -332,7 +337,7 @@ def _useless_constraints(explored: Exploration, file: str) -> Iterator[Problem]:
         else:
             continue
         message += f": {truncate(constraint.text)}"
-        yield _warning(file, constraint.place, message, code="constraint-everything", hint=hint)
+        yield _warning(source, message, "constraints", number, code="constraint-everything", hint=hint)
 
 
 def _is_significant(explored: Exploration) -> bool:
@@ -348,17 +353,17 @@ def _is_significant(explored: Exploration) -> bool:
             assert_never(explored.block)
 
 
-def _absent_names(explored: Exploration, file: str) -> Iterator[Problem]:
+def _absent_names(explored: Exploration, source: SourceMap) -> Iterator[Problem]:
     """Yield a warning for each name that no configuration has."""
     if not explored.distinct or not _is_significant(explored):
         return
     space, count = explored.block.space, len(explored.distinct)
-    named: tuple[Parameter | DerivedValue, ...] = (*space.parameters, *space.derived)
-    for named_value in named:
-        if named_value.name in explored.never_present:
-            message = f"exists in none of {count} configuration{'s' * (count > 1)}"
-            if isinstance(named_value, Parameter):
-                hint = "its conditions, and those of the parameters they mention, are never true together"
-            else:
-                hint = "the values that it is computed from never exist together"
-            yield _warning(file, named_value.place, message, code="never-present", hint=hint)
+    message = f"exists in none of {count} configuration{'s' * (count > 1)}"
+    for parameter in space.parameters:
+        if parameter.name in explored.never_present:
+            hint = "its conditions, and those of the parameters they mention, are never true together"
+            yield _warning(source, message, "parameters", parameter.name, code="never-present", hint=hint)
+    for derived in space.derived:
+        if derived.name in explored.never_present:
+            hint = "the values that it is computed from never exist together"
+            yield _warning(source, message, "derived", derived.name, code="never-present", hint=hint)

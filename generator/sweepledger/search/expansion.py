@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from sweepledger.errors import SpecError
-from sweepledger.problems import Problem, Severity
+from sweepledger.problems import Problem, Severity, SourceMap
 from sweepledger.search import limits
 from sweepledger.search.blocks import Exploration, ExplorationLimits, block_problems, explore_block
 from sweepledger.search.candidates import grid_candidates
@@ -52,14 +52,16 @@ class Expansion:
     warnings: tuple[Problem, ...] = ()
 
 
-def explore(sweep: Sweep) -> Expansion | tuple[Problem, ...]:
+def explore(sweep: Sweep, source: SourceMap | None = None) -> Expansion | tuple[Problem, ...]:
     """Return a sweep's configurations, or all errors that prevent it from having any.
 
-    The rounds of an adaptive search add its configurations later; here its space is only checked.
+    The rounds of an adaptive search add its configurations later; here its space is only checked. Without
+    a source map, no problem has a position.
     """
+    source = source or SourceMap(sweep.path)
     if sweep.search is not None:
-        return _explore_search(sweep, sweep.search)
-    errors = tuple(limits.problems_before(sweep))
+        return _explore_search(sweep, source, sweep.search)
+    errors = tuple(limits.problems_before(sweep, source))
     if errors:
         return errors
     match sweep.blocks:
@@ -68,18 +70,20 @@ def explore(sweep: Sweep) -> Expansion | tuple[Problem, ...]:
             expansion = Expansion(configurations, (BlockCount(len(configurations), 0, 0),))
             problems: list[Problem] = []
         case _:
-            expansion, problems = _explore_blocks(sweep)
-    problems += limits.problems_after(sweep, expansion.configurations)
+            expansion, problems = _explore_blocks(sweep, source)
+    problems += limits.problems_after(sweep, source, expansion.configurations)
     return _errors(problems) or replace(expansion, warnings=tuple(sorted(problems)))
 
 
-def _explore_search(sweep: Sweep, search: AdaptiveSearch) -> Expansion | tuple[Problem, ...]:
+def _explore_search(
+    sweep: Sweep, source: SourceMap, search: AdaptiveSearch
+) -> Expansion | tuple[Problem, ...]:
     """Check that one random configuration of the space exists, and that the largest round keeps the limits."""
-    probe = RandomSearch(Sampler.RANDOM, search.space, search.seed, cap=1, place=search.place)
-    expansion = explore(replace(sweep, blocks=(probe,)))
+    probe = RandomSearch(Sampler.RANDOM, search.space, search.seed, cap=1)
+    expansion = explore(replace(sweep, blocks=(probe,)), source)
     if not isinstance(expansion, Expansion):
         return expansion
-    round_problems = limits.round_problems(sweep, search.largest_round * sweep.replicates)
+    round_problems = limits.round_problems(sweep, source, search.largest_round * sweep.replicates)
     problems = {*expansion.warnings, *round_problems}
     return _errors(problems) or Expansion((), (BlockCount(0, 0, 0),), tuple(sorted(problems)))
 
@@ -103,7 +107,7 @@ def _key_function(sweep: Sweep) -> Callable[[Configuration], Hashable]:
     return key
 
 
-def _explore_blocks(sweep: Sweep) -> tuple[Expansion, list[Problem]]:
+def _explore_blocks(sweep: Sweep, source: SourceMap) -> tuple[Expansion, list[Problem]]:
     """Explore blocks in order; configurations of an earlier block are not added again.
 
     All blocks share one work limit: a hundred hopeless blocks take no longer than one.
@@ -115,7 +119,7 @@ def _explore_blocks(sweep: Sweep) -> tuple[Expansion, list[Problem]]:
     configurations: dict[Hashable, Configuration] = {}
     counts, total_bytes = list[BlockCount](), 0
     problems: list[Problem] = []
-    for block, estimate in zip(sweep.blocks, estimates, strict=True):
+    for number, (block, estimate) in enumerate(zip(sweep.blocks, estimates, strict=True)):
         max_block_candidates = _candidate_limit(block, estimate, spare_work)
         explored = explore_block(block, key, ExplorationLimits(most, max_block_candidates, max_bytes))
         spare_work -= max(0, explored.candidates - estimate.candidates) * estimate.steps
@@ -123,7 +127,7 @@ def _explore_blocks(sweep: Sweep) -> tuple[Expansion, list[Problem]]:
         for configuration_key, configuration in explored.distinct.items():
             configurations.setdefault(configuration_key, configuration)
         counts.append(_block_count(explored, len(configurations) - before))
-        problems += block_problems(explored, sweep.path)
+        problems += block_problems(explored, source.part("blocks", number))
         total_bytes += explored.bytes
         if max_bytes is not None and total_bytes > max_bytes:
             total_bytes = table_bytes(configurations.values())
@@ -177,9 +181,9 @@ def _describe(trial: Trial) -> str:
     return f"{dict(trial.assignment)!r} (replicate {trial.replicate})"
 
 
-def expand(sweep: Sweep, program: Program) -> tuple[Trial, ...]:
+def expand(sweep: Sweep, program: Program, source: SourceMap | None = None) -> tuple[Trial, ...]:
     """Return the trials of a sweep under a program. Raises SpecError."""
-    expansion = explore(sweep)
+    expansion = explore(sweep, source)
     if not isinstance(expansion, Expansion):
         raise SpecError(expansion)
     return trials(sweep, expansion, program)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import assert_never
 
-from sweepledger.problems import Problem, Severity, SourcePosition
+from sweepledger.problems import Problem, Severity, SourceMap, SourcePath
 from sweepledger.search.configurations import Configuration
 from sweepledger.search.estimates import (
     MAX_BYTES,
@@ -50,48 +50,50 @@ MAX_DISTRIBUTED = 50
 """The same for objects with several pods."""
 
 
-def problems_before(sweep: Sweep) -> Iterator[Problem]:
+def problems_before(sweep: Sweep, source: SourceMap) -> Iterator[Problem]:
     """Yield the problems of spaces that are too large or too small, computed without examining candidates."""
-    sizes = tuple(_size_problems(sweep))
+    sizes = tuple(_size_problems(sweep, source))
     yield from sizes
     trials, is_all = max(map(_grid_size, sweep.blocks)) * sweep.replicates, len(sweep.blocks) == 1
-    over_budget = tuple(budget_problems(sweep, trials, is_all=is_all))
+    over_budget = tuple(budget_problems(sweep, source, trials, is_all=is_all))
     yield from over_budget
     if not sizes and trials > MAX_TRIALS:
-        yield from _too_many_trials(sweep, trials // sweep.replicates)
+        yield from _too_many_trials(sweep, source, trials // sweep.replicates)
     elif not sizes and not over_budget:
-        tables = tuple(_table_problems(sweep))
-        yield from tables or _work_problems(sweep)
+        tables = tuple(_table_problems(sweep, source))
+        yield from tables or _work_problems(sweep, source)
 
 
-def problems_after(sweep: Sweep, configurations: Collection[Configuration]) -> Iterator[Problem]:
+def problems_after(
+    sweep: Sweep, source: SourceMap, configurations: Collection[Configuration]
+) -> Iterator[Problem]:
     """Yield the problems of a sweep with these configurations."""
-    trials, block = len(configurations) * sweep.replicates, sweep.blocks[-1]
+    trials, last = len(configurations) * sweep.replicates, _last_block(sweep, source)
     if trials > MAX_TRIALS:
-        yield from _too_many_trials(sweep, len(configurations))
-        yield from budget_problems(sweep, trials, is_all=False)
+        yield from _too_many_trials(sweep, source, len(configurations))
+        yield from budget_problems(sweep, source, trials, is_all=False)
         return
     if trials * len(sweep.columns) > MAX_CELLS:
-        yield _too_many_cells(sweep, block, f"{trials} trials or more")
+        yield _too_many_cells(sweep, last, f"{trials} trials or more")
         return
     if max_table_bytes(sweep) is not None:
         total = table_bytes(configurations) * sweep.replicates
         if total > MAX_BYTES:
-            yield _too_many_bytes(sweep, block, f"{total // 2**20} MiB or more")
+            yield _too_many_bytes(last, f"{total // 2**20} MiB or more")
             return
-    yield from budget_problems(sweep, trials, is_all=True)
-    yield from shape_problems(sweep, trials)
-    yield from pool_problems(sweep, trials)
+    yield from budget_problems(sweep, source, trials, is_all=True)
+    yield from shape_problems(sweep, source, trials)
+    yield from pool_problems(sweep, source, trials)
 
 
-def round_problems(sweep: Sweep, trials: int) -> Iterator[Problem]:
+def round_problems(sweep: Sweep, source: SourceMap, trials: int) -> Iterator[Problem]:
     """Yield the problems of a search whose largest round has this number of trials."""
     if trials > MAX_TRIALS:
-        yield from _too_many_trials(sweep, trials // sweep.replicates)
+        yield from _too_many_trials(sweep, source, trials // sweep.replicates)
         return
-    yield from budget_problems(sweep, trials, is_all=False)
-    yield from shape_problems(sweep, trials)
-    yield from pool_problems(sweep, trials)
+    yield from budget_problems(sweep, source, trials, is_all=False)
+    yield from shape_problems(sweep, source, trials)
+    yield from pool_problems(sweep, source, trials)
 
 
 def max_configurations(sweep: Sweep) -> int:
@@ -117,34 +119,40 @@ def _grid_size(block: Block) -> int:
             return 0
 
 
-def _size_problems(sweep: Sweep) -> Iterator[Problem]:
-    for block in sweep.blocks:
+def _last_block(sweep: Sweep, source: SourceMap) -> SourceMap:
+    """Return the map of the block that completes the sweep, for problems of all blocks together."""
+    return source.part("blocks", len(sweep.blocks) - 1)
+
+
+def _size_problems(sweep: Sweep, source: SourceMap) -> Iterator[Problem]:
+    for number, block in enumerate(sweep.blocks):
+        block_source = source.part("blocks", number)
         match block:
             case GridSearch(space, _, int()) if (
                 prod(dimension.size for dimension in list_dimensions(space)) > MAX_SHUFFLED
             ):
                 message = "must have at most 10^30 combinations, even if few are chosen, got more"
                 hint = "use method: random, or fewer values"
-                yield _too_many(sweep, block, message, hint)
+                yield _too_many(block_source, message, hint)
             case GridSearch(space, cap, seed) if cap is None or seed is None:
                 total = count_combinations(space)
                 if total > MAX_COMBINATIONS:
                     message = f"must have at most {MAX_COMBINATIONS} combinations, got {total}"
                     hint = "try fewer values, or set run_cap with `grid_order: shuffled` and a seed"
-                    yield _too_many(sweep, block, message, hint)
+                    yield _too_many(block_source, message, hint)
             case RandomSearch(sampler, space, _, cap) if sampler is not Sampler.LATIN_HYPERCUBE:
                 distinct = count_distinct(space)
                 if distinct is not None and distinct < cap:
-                    yield _too_few(sweep, block, distinct, cap)
+                    yield _too_few(block_source, block, distinct, cap)
             case _:
                 pass
 
 
-def _too_many(sweep: Sweep, block: Block, message: str, hint: str) -> Problem:
-    return Problem.at(sweep.path, block.place, message, code="too-many-trials", hint=hint)
+def _too_many(source: SourceMap, message: str, hint: str) -> Problem:
+    return source.problem(message, code="too-many-trials", hint=hint)
 
 
-def _too_few(sweep: Sweep, block: Block, distinct: int, cap: int) -> Problem:
+def _too_few(source: SourceMap, block: Block, distinct: int, cap: int) -> Problem:
     message = f"run_cap requests {cap} configurations, the space has only {distinct} different ones"
     parameters = block.space.parameters
     domains = [parameter.domain for parameter in parameters]
@@ -154,18 +162,19 @@ def _too_few(sweep: Sweep, block: Block, distinct: int, cap: int) -> Problem:
         hint = "use method: grid, which needs no run_cap, or widen the domains"
     else:
         hint = f"set run_cap: {distinct}, use method: grid, or widen the domains"
-    return Problem.at(sweep.path, block.place, message, code="run-cap-unreached", hint=hint)
+    return source.problem(message, code="run-cap-unreached", hint=hint)
 
 
-def _too_many_trials(sweep: Sweep, configurations: int) -> Iterator[Problem]:
+def _too_many_trials(sweep: Sweep, source: SourceMap, configurations: int) -> Iterator[Problem]:
     factors = (
         f"{configurations} configurations * {sweep.replicates} replicates" if sweep.replicates > 1 else "more"
     )
     message = f"must make at most {MAX_TRIALS} trials, got {factors}"
-    yield _too_many(sweep, sweep.blocks[-1], message, "try fewer values, set run_cap, or split the sweep")
+    hint = "try fewer values, set run_cap, or split the sweep"
+    yield _too_many(_last_block(sweep, source), message, hint)
 
 
-def _work_problems(sweep: Sweep) -> Iterator[Problem]:
+def _work_problems(sweep: Sweep, source: SourceMap) -> Iterator[Problem]:
     """Yield a problem if even the smallest number of candidates takes too long to examine."""
     estimates = [estimate_work(block) for block in sweep.blocks]
     total = sum(estimate.work for estimate in estimates)
@@ -174,7 +183,7 @@ def _work_problems(sweep: Sweep) -> Iterator[Problem]:
     worst = max(range(len(estimates)), key=lambda number: estimates[number].work)
     message = f"must take at most {MAX_WORK} steps to expand, got {_format_work(estimates[worst], total)}"
     hint = "try fewer values or a smaller run_cap, fewer or shorter expressions, or several sweeps"
-    yield Problem.at(sweep.path, sweep.blocks[worst].place, message, code="too-much-work", hint=hint)
+    yield source.problem(message, "blocks", worst, code="too-much-work", hint=hint)
 
 
 def _format_work(worst: WorkEstimate, total: int) -> str:
@@ -184,17 +193,18 @@ def _format_work(worst: WorkEstimate, total: int) -> str:
     return f"{total} in all blocks, {worst.work} = {factors} in this block"
 
 
-def _table_problems(sweep: Sweep) -> Iterator[Problem]:
+def _table_problems(sweep: Sweep, source: SourceMap) -> Iterator[Problem]:
     """Yield a problem for the first block whose table is certainly too large."""
-    for block in sweep.blocks:
+    for number, block in enumerate(sweep.blocks):
+        block_source = source.part("blocks", number)
         trials, columns = _min_configurations(block) * sweep.replicates, len(sweep.columns)
         if trials > MAX_TRIALS:
             continue  # the problem about the number of trials is enough
         if trials * columns > MAX_CELLS:
-            yield _too_many_cells(sweep, block, f"{trials} trials")
+            yield _too_many_cells(sweep, block_source, f"{trials} trials")
         elif (row := min_row_bytes(block)) * trials > MAX_BYTES:
             size = f"{row * trials // 2**20} MiB = {trials} trials * {row} bytes or more"
-            yield _too_many_bytes(sweep, block, size)
+            yield _too_many_bytes(block_source, size)
         else:
             continue
         return
@@ -219,77 +229,85 @@ def _min_configurations(block: Block) -> int:
             assert_never(block)
 
 
-def _too_many_cells(sweep: Sweep, block: Block, trials: str) -> Problem:
+def _too_many_cells(sweep: Sweep, source: SourceMap, trials: str) -> Problem:
     message = f"must make a table of at most {MAX_CELLS} values, got {trials} * {len(sweep.columns)} columns"
-    return _too_large(sweep, block, message)
+    return _too_large(source, message)
 
 
-def _too_many_bytes(sweep: Sweep, block: Block, size: str) -> Problem:
-    return _too_large(sweep, block, f"must make a table of at most {MAX_BYTES // 2**20} MiB, got {size}")
+def _too_many_bytes(source: SourceMap, size: str) -> Problem:
+    return _too_large(source, f"must make a table of at most {MAX_BYTES // 2**20} MiB, got {size}")
 
 
-def _too_large(sweep: Sweep, block: Block, message: str) -> Problem:
+def _too_large(source: SourceMap, message: str) -> Problem:
     hint = "try fewer trials, or move constants and derived values into the program"
-    return Problem.at(sweep.path, block.place, message, code="too-large-table", hint=hint)
+    return source.problem(message, code="too-large-table", hint=hint)
 
 
 @dataclass(frozen=True, slots=True)
 class _BudgetLimit:
-    """One source of limits."""
+    """Limits of trials and GPU hours, of the spec or of the settings."""
 
     trials: int | None
     hours: float | None
-    trials_position: SourcePosition
-    hours_position: SourcePosition
+    trials_part: SourcePath
+    hours_part: SourcePath
     origin: str
     """Names the settings in messages; empty for the spec."""
     raise_hint: str
     """The beginning of a hint: the author may raise the limits of the spec, but not those of the settings."""
 
 
-def budget_problems(sweep: Sweep, trials: int, *, is_all: bool) -> Iterator[Problem]:
+@dataclass(frozen=True, slots=True)
+class BudgetExcess:
+    """A number of trials or GPU hours above a limit."""
+
+    limit: SourcePath
+    """The part of the sweep that the author may change."""
+    message: str
+    hint: str
+
+
+def budget_problems(sweep: Sweep, source: SourceMap, trials: int, *, is_all: bool) -> Iterator[Problem]:
     """Compare trials and their upper bound with the limits of the spec and of the settings."""
-    own, limits, last = sweep.budget, sweep.limits, sweep.blocks[-1].place
+    for excess in budget_excesses(sweep, trials, is_all=is_all):
+        yield source.problem(excess.message, *excess.limit, code="budget-exceeded", hint=excess.hint)
+
+
+def budget_excesses(sweep: Sweep, trials: int, *, is_all: bool = True) -> Iterator[BudgetExcess]:
+    """Yield the limits of the spec and of the settings that trials or their upper bound exceed."""
+    own, limits, last = sweep.budget, sweep.limits, ("blocks", len(sweep.blocks) - 1)
+    max_trials, max_hours = ("budget", "max_trials"), ("budget", "max_gpu_hours")
     origin = " by the limits of sweepledger.yaml"
-    sources = (
-        _BudgetLimit(own.max_trials, own.max_gpu_hours, own.trials_place, own.hours_place, "", "raise it, "),
+    for limit in (
+        _BudgetLimit(own.max_trials, own.max_gpu_hours, max_trials, max_hours, "", "raise it, "),
         _BudgetLimit(limits.max_trials, limits.max_gpu_hours, last, last, origin, ""),
-    )
-    for source in sources:
-        yield from _budget_limit_problems(sweep, source, trials, more="" if is_all else " or more")
+    ):
+        yield from _excesses(sweep, limit, trials, more="" if is_all else " or more")
 
 
-def _budget_limit_problems(
-    sweep: Sweep, source: _BudgetLimit, trials: int, *, more: str
-) -> Iterator[Problem]:
+def _excesses(sweep: Sweep, limit: _BudgetLimit, trials: int, *, more: str) -> Iterator[BudgetExcess]:
     run = sweep.run
-    if source.trials is not None and trials > source.trials:
-        message = f"must make at most {source.trials} trials{source.origin}, got {trials}{more}"
-        hint = f"{source.raise_hint}or try fewer values" if source.raise_hint else "try fewer values"
-        yield _over_budget(sweep, source.trials_position, message, hint)
+    if limit.trials is not None and trials > limit.trials:
+        message = f"must make at most {limit.trials} trials{limit.origin}, got {trials}{more}"
+        hint = f"{limit.raise_hint}or try fewer values" if limit.raise_hint else "try fewer values"
+        yield BudgetExcess(limit.trials_part, message, hint)
     hours, gpus = run.timeout_seconds / SECONDS_PER_HOUR, run.resources.gpu * run.nodes
     bound = prod([trials, run.attempts, hours, gpus])
-    if source.hours is not None and bound > source.hours:
+    if limit.hours is not None and bound > limit.hours:
         message = (
-            f"must take at most {source.hours:g} GPU hours{source.origin}, got {bound:g}{more} = "
+            f"must take at most {limit.hours:g} GPU hours{limit.origin}, got {bound:g}{more} = "
             f"{trials} trials * {run.attempts} attempts * {hours:g} hours * {gpus} GPUs"
         )
-        hint = f"{source.raise_hint}lower run.timeout or run.retries, or try fewer values"
-        yield _over_budget(sweep, source.hours_position, message, hint)
-
-
-def _over_budget(sweep: Sweep, position: SourcePosition, message: str, hint: str) -> Problem:
-    return Problem.at(sweep.path, position, message, code="budget-exceeded", hint=hint)
+        hint = f"{limit.raise_hint}lower run.timeout or run.retries, or try fewer values"
+        yield BudgetExcess(limit.hours_part, message, hint)
 
 
 def affordable_trials(sweep: Sweep, trials: int) -> int:
     """Return the largest number of trials, up to `trials`, that all budget limits allow."""
-    return bisect_left(
-        range(1, trials + 1), x=True, key=lambda count: any(budget_problems(sweep, count, is_all=True))
-    )
+    return bisect_left(range(1, trials + 1), x=True, key=lambda count: any(budget_excesses(sweep, count)))
 
 
-def shape_problems(sweep: Sweep, trials: int) -> Iterator[Problem]:
+def shape_problems(sweep: Sweep, source: SourceMap, trials: int) -> Iterator[Problem]:
     """Yield a problem if the shape does not support this number of trials, the sweep's name, or its method."""
     shape = sweep.run.shape
     if sweep.search is not None and sweep.search.method.has_parents:
@@ -302,7 +320,7 @@ def shape_problems(sweep: Sweep, trials: int) -> Iterator[Problem]:
         limit = _early_stopping_limit(sweep) or _distributed_limit(sweep, trials)
     if limit:
         message, hint = limit
-        yield Problem.at(sweep.path, sweep.shape_place, message, code="shape-limit", hint=hint)
+        yield source.problem(message, "run", "shape", code="shape-limit", hint=hint)
 
 
 def _continuation_limit(sweep: Sweep, search: AdaptiveSearch, trials: int) -> tuple[str, str] | None:
@@ -379,7 +397,7 @@ def _starts_too_many(sweep: Sweep, trials: int) -> bool:
     return sweep.run.parallelism < trials and not is_queued
 
 
-def pool_problems(sweep: Sweep, trials: int) -> Iterator[Problem]:
+def pool_problems(sweep: Sweep, source: SourceMap, trials: int) -> Iterator[Problem]:
     """Yield a warning if the trials need more nodes than the pool has: the rest waits while timeouts count."""
     run, pool = sweep.run, sweep.pool
     if pool is None or pool.max_nodes is None or node_pool.pods_per_node(run, pool.node) == 0:
@@ -392,6 +410,4 @@ def pool_problems(sweep: Sweep, trials: int) -> Iterator[Problem]:
         )
         hint = f"set parallelism: {at_once} to fill the pool"
         severity = Severity.WARNING
-        yield Problem.at(
-            sweep.path, sweep.pool_place, message, code="pool-nodes", hint=hint, severity=severity
-        )
+        yield source.problem(message, "run", "parallelism", code="pool-nodes", hint=hint, severity=severity)

@@ -2,5 +2,6 @@
 
 from sweepledger.spec.parser import parse, parse_settings
 from sweepledger.spec.starter import starter_spec
+from sweepledger.spec.sweep_builder import ParsedSpec
 
-__all__ = ["parse", "parse_settings", "starter_spec"]
+__all__ = ["ParsedSpec", "parse", "parse_settings", "starter_spec"]

@@ -1,4 +1,4 @@
-"""Parsing: the bytes of a file become a Sweep or Settings, or all problems of the file.
+"""Parsing: the bytes of a file become a Sweep with its source map, or Settings, or all problems of the file.
 
 The reader, the structure and the rules run in this order.
 """
@@ -15,17 +15,17 @@ from sweepledger.spec.rules import program
 from sweepledger.spec.rules.bounds import distinct_points
 from sweepledger.spec.rules.registry import SETTINGS_RULES, SWEEP_RULES
 from sweepledger.spec.settings_builder import build_settings
-from sweepledger.spec.sweep_builder import build_sweep
+from sweepledger.spec.sweep_builder import ParsedSpec, build_spec
 from sweepledger.structs.settings import Settings
-from sweepledger.structs.sweep import Sweep
 
 
 def parse(
     content: bytes, path: str, settings: Settings, *, beside: SiblingReader = no_files
-) -> Sweep | tuple[Problem, ...]:
-    """Return the sweep of a spec, or its problems; `path` is its path in the repository, such as `sweeps/lr.yaml`.
+) -> ParsedSpec | tuple[Problem, ...]:
+    """Return the sweep of a spec with its source map, or its problems.
 
-    `beside` reads files in the spec's folder. Warnings are in the sweep, or among the problems.
+    `path` is its path in the repository, such as `sweeps/lr.yaml`; `beside` reads files in the spec's folder.
+    Warnings are in the sweep, or among the problems.
     """
     reading = read_document(content, path)
     document = reading.document
@@ -46,7 +46,7 @@ def parse(
         return limit_problems(list(all_problems))
     if equal := tuple(distinct_points(draft)):
         return limit_problems([*all_problems, *equal])
-    return build_sweep(draft, warnings=limit_problems(list(all_problems)))
+    return build_spec(draft, warnings=limit_problems(list(all_problems)))
 
 
 def parse_settings(content: bytes, path: str, *, unpinned: bool = False) -> Settings | tuple[Problem, ...]:

@@ -142,18 +142,17 @@ def _parameter(draft: Draft, leaf: Leaf) -> Parameter:
         for path in leaf.conditions
         for name, wanted in _mapping(draft, path).items()
     )
-    place = draft.place(leaf.path, at_key=True)
-    return Parameter(leaf.name, build_domain(_mapping(draft, leaf.path)), tuple(conditions), place)
+    return Parameter(leaf.name, build_domain(_mapping(draft, leaf.path)), tuple(conditions))
 
 
 def _constraints(draft: Draft, path: DocumentPath) -> Iterator[Constraint]:
-    for place, text in draft.items(*path):
-        yield Constraint(parse_expression(text), text, draft.place(place))
+    for _, text in draft.items(*path):
+        yield Constraint(parse_expression(text), text)
 
 
 def _derived(draft: Draft, path: DocumentPath) -> Iterator[DerivedValue]:
     for name, text in _mapping(draft, path).items():
-        yield DerivedValue(name, parse_expression(text), text, draft.place((*path, name)))
+        yield DerivedValue(name, parse_expression(text), text)
 
 
 def _ordered(derived: tuple[DerivedValue, ...]) -> tuple[DerivedValue, ...]:

@@ -1,16 +1,17 @@
-"""The Sweep of a draft without problems: blocks, metrics, early stopping, command and run."""
+"""The Sweep of a draft without problems, with its source map: blocks, metrics, early stopping, command and run."""
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from sweepledger.problems import NO_POSITION, Problem, Severity, SourcePosition
+from sweepledger.problems import Problem, Severity, SourceMap
 from sweepledger.reader import DocumentPath
 from sweepledger.spec import units
 from sweepledger.spec.draft import Draft, RawMapping
 from sweepledger.spec.sections import Section, is_shuffled, sections
+from sweepledger.spec.source_map import build_source_map
 from sweepledger.spec.space_builder import build_space, frozen_value
 from sweepledger.structs.early_stopping import (
     DEFAULT_ETA,
@@ -106,7 +107,7 @@ def _metric(section: RawMapping) -> Metric:
 
 
 def build_search(data: RawMapping, space: SearchSpace, seed: int) -> AdaptiveSearch:
-    """Build an adaptive search; the caller adds its position and its cap."""
+    """Build an adaptive search; the caller adds its cap."""
     rounds, resource = data["rounds"], data.get("resource")
     return AdaptiveSearch(
         Method(data["method"]),
@@ -156,13 +157,21 @@ PROGRAM_SUFFIXES = frozenset({"R", "bash", "jl", "js", "lua", "pl", "py", "r", "
 """Suffixes of files that are started rather than read."""
 
 
-def build_sweep(draft: Draft, warnings: tuple[Problem, ...] = ()) -> Sweep:
-    """Build the sweep of a draft without problems."""
+@dataclass(frozen=True, slots=True)
+class ParsedSpec:
+    """A sweep, and where its parts are in the spec."""
+
+    sweep: Sweep
+    source: SourceMap
+
+
+def build_spec(draft: Draft, warnings: tuple[Problem, ...] = ()) -> ParsedSpec:
+    """Build the sweep of a draft without problems, and its source map."""
     document, data = draft.document, draft.document.data
     blocks = tuple(_block(draft, section) for section in sections(draft))
     run = _with_whole_rounds(build_run(data.get("run", {}), draft.settings), draft, blocks)
-    metrics = build_metrics(data)
-    return Sweep(
+    metrics, scripts = build_metrics(data), tuple(_scripts(draft, run))
+    sweep = Sweep(
         name=data["name"],
         description=data.get("description", ""),
         metric=metrics[0],
@@ -177,14 +186,12 @@ def build_sweep(draft: Draft, warnings: tuple[Problem, ...] = ()) -> Sweep:
         retry=tuple(map(_retry, data.get("retry", ()))),
         limits=draft.settings.limits,
         pool=draft.settings.pools.get(run.pool or ""),
-        pool_place=_pool_place(draft),
-        shape_place=draft.place(("run", "shape")) if run.shape else NO_POSITION,
-        code_place=_code_place(draft),
-        scripts=tuple(_scripts(draft, run)),
+        scripts=tuple(script for _, script in scripts),
         warnings=warnings,
         other_metrics=metrics[1:],
         early_stop=build_early_stop(data.get("early_terminate")),
     )
+    return ParsedSpec(sweep, build_source_map(draft, [path for path, _ in scripts]))
 
 
 def _with_whole_rounds(run: RunConfig, draft: Draft, blocks: tuple[Block, ...]) -> RunConfig:
@@ -212,54 +219,40 @@ def _command(data: Mapping[str, Any], run: RunConfig) -> tuple[str, ...]:
     return tuple(element.replace(PROGRAM_MACRO, program) for element in elements)
 
 
-def _code_place(draft: Draft) -> SourcePosition:
-    if draft.get("run", "code", "path", kind=str) is not None:
-        return draft.place(("run", "code", "path"))
-    return draft.place(("program" if "program" in draft.names() else "command",), at_key=True)
-
-
-def _scripts(draft: Draft, run: RunConfig) -> Iterator[Script]:
-    """Yield the files of the code that a trial starts or may read."""
+def _scripts(draft: Draft, run: RunConfig) -> Iterator[tuple[DocumentPath, Script]]:
+    """Yield the files of the code that a trial starts or may read, and where the spec names them."""
     program, folder = draft.get("program", kind=str), f"{run.code_path}/"
     if program is not None:
-        yield Script(program, draft.place(("program",)), Severity.ERROR)
+        yield ("program",), Script(program, Severity.ERROR)
     starts = program is not None
     for path, text in draft.texts("command"):
         inside = text.removeprefix(folder)
         if inside != text:
             starts = True
             if SCRIPT_PATH.fullmatch(inside):
-                yield Script(inside, draft.place(path), Severity.WARNING)
+                yield path, Script(inside, Severity.WARNING)
         elif not starts and SCRIPT_PATH.fullmatch(text) and text.rpartition(".")[2] in PROGRAM_SUFFIXES:
             starts = True  # what comes after the program are its arguments
-            yield Script(text, draft.place(path), Severity.WARNING, is_inside=False)
+            yield path, Script(text, Severity.WARNING, is_inside=False)
 
 
 def _block(draft: Draft, section: Section) -> Block:
-    found, place = build_space(draft, section), _place(draft, section.path)
+    found = build_space(draft, section)
     seed = _integer_at(draft, (*section.path, "seed"))
     seed = _integer_at(draft, ("seed",)) if seed is None else seed
     cap = _integer_at(draft, (*section.path, "run_cap"))
     match section.method:
         case "grid":
-            return GridSearch(found, cap, seed if is_shuffled(draft, section) else None, place)
+            return GridSearch(found, cap, seed if is_shuffled(draft, section) else None)
         case "list":
-            return ConfigurationList(found, _assignments(draft, section.path), place)
+            return ConfigurationList(found, _assignments(draft, section.path))
         case method if method in ADAPTIVE_METHODS:
             assert seed is not None
-            return replace(build_search(draft.document.data, found, seed), cap=cap, place=place)
+            return replace(build_search(draft.document.data, found, seed), cap=cap)
         case method:
             assert seed is not None
             assert cap is not None
-            return RandomSearch(Sampler(method or ""), found, seed, cap, place)
-
-
-def _place(draft: Draft, path: DocumentPath) -> SourcePosition:
-    """Return the position for problems of a whole search: its block, else its parameters."""
-    if path:
-        return draft.place(path)
-    keys = [key for key in ("parameters", "assignments", "file") if key in draft.names()]
-    return draft.place((keys[0],), at_key=True)
+            return RandomSearch(Sampler(method or ""), found, seed, cap)
 
 
 def _integer_at(draft: Draft, path: DocumentPath) -> int | None:
@@ -278,17 +271,7 @@ def _assignments(draft: Draft, path: DocumentPath) -> tuple[Mapping[str, Value],
 
 def _budget(draft: Draft) -> Budget:
     most, hours = _integer_at(draft, ("budget", "max_trials")), draft.number("budget", "max_gpu_hours")
-    written = draft.names("budget")
-    trials_place, hours_place = (
-        draft.place(("budget", key), at_key=True) if key in written else NO_POSITION
-        for key in ("max_trials", "max_gpu_hours")
-    )
-    return Budget(most, None if hours is None else float(hours), trials_place, hours_place)
-
-
-def _pool_place(draft: Draft) -> SourcePosition:
-    keys = [key for key in ("parallelism", "nodes", "pool") if key in draft.names("run")]
-    return draft.place(("run", *keys[:1])) if keys else NO_POSITION
+    return Budget(most, None if hours is None else float(hours))
 
 
 def _retry(written: str | Mapping[str, Any]) -> Retry:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from math import ceil
 
-from sweepledger.problems import NO_POSITION, SourcePosition
 from sweepledger.structs.space import SearchSpace
 from sweepledger.structs.values import Value
 
@@ -122,7 +121,6 @@ class AdaptiveSearch:
     """Given for methods with parent trials, and only for these."""
     cap: int | None = None
     """Limit of configurations in all rounds together."""
-    place: SourcePosition = NO_POSITION
 
     def __post_init__(self) -> None:
         if (self.resource is None) is not self.method.is_sampler:
@@ -160,7 +158,6 @@ class GridSearch:
     """Limit of configurations; only a shuffled grid may have more combinations."""
     seed: int | None = None
     """Seed of the order; None: the order of the spec."""
-    place: SourcePosition = NO_POSITION
 
     @property
     def method(self) -> str:
@@ -177,7 +174,6 @@ class RandomSearch:
     seed: int
     cap: int
     """Number of configurations after constraints and without duplicates."""
-    place: SourcePosition = NO_POSITION
 
     @property
     def method(self) -> str:
@@ -191,7 +187,6 @@ class ConfigurationList:
 
     space: SearchSpace
     assignments: tuple[Mapping[str, Value], ...]
-    place: SourcePosition = NO_POSITION
 
     @property
     def method(self) -> str:

@@ -6,10 +6,9 @@ configuration if every constraint is true. Equal configurations count once.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeVar
 
-from sweepledger.problems import NO_POSITION, SourcePosition
 from sweepledger.structs.domain import Choice, Constant, Domain
 from sweepledger.structs.expression import Expression
 from sweepledger.structs.values import Value, canonical_json, identity
@@ -31,7 +30,6 @@ class Parameter:
     domain: Domain
     when: tuple[Condition, ...] = ()
     """All of them must be true."""
-    place: SourcePosition = field(default=NO_POSITION, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +39,6 @@ class DerivedValue:
     name: str
     expression: Expression
     text: str
-    place: SourcePosition = NO_POSITION
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +47,6 @@ class Constraint:
 
     expression: Expression
     text: str
-    place: SourcePosition = NO_POSITION
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from sweepledger.problems import NO_POSITION, Problem, Severity, SourcePosition
+from sweepledger.problems import Problem, Severity
 from sweepledger.structs.early_stopping import EarlyStop
 from sweepledger.structs.metric import Metric
 from sweepledger.structs.node_pool import Pool
@@ -18,7 +18,6 @@ class Script:
 
     path: str
     """Relative to the code path."""
-    place: SourcePosition
     severity: Severity
     """Severity of its absence: the file of `program` must exist, while an argument may only look like a path."""
     is_inside: bool = True
@@ -41,8 +40,6 @@ class Budget:
     max_trials: int | None = None
     max_gpu_hours: float | None = None
     """Compared with trials * (retries + 1) * timeout * GPUs."""
-    trials_place: SourcePosition = NO_POSITION
-    hours_place: SourcePosition = NO_POSITION
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +68,6 @@ class Sweep:
     """The limits of the repository, which apply in addition to the sweep's budget."""
     pool: Pool | None = None
     """The pool of the settings that it runs in."""
-    pool_place: SourcePosition = NO_POSITION
-    """Position of the parallelism; the required nodes are checked when the trials are counted."""
-    shape_place: SourcePosition = NO_POSITION
-    """Position of the shape, which is checked when the trials are counted."""
-    code_place: SourcePosition = NO_POSITION
-    """Position of the code path, or of the program if there is none."""
     scripts: tuple[Script, ...] = ()
     warnings: tuple[Problem, ...] = ()
     """Warnings about the spec."""

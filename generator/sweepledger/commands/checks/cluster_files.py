@@ -12,8 +12,8 @@ from sweepledger.problems import Problem, Severity
 from sweepledger.render.platform import GitSource, flux
 from sweepledger.repo import files
 from sweepledger.repo.batches import StoredBatch
+from sweepledger.spec import ParsedSpec
 from sweepledger.structs.settings import Controller, Settings
-from sweepledger.structs.sweep import Sweep
 
 FLUX_FILE_CODE = "flux-file"
 
@@ -56,7 +56,7 @@ def _settings_for(context: CheckContext, batch: StoredBatch) -> Settings:
 CONTROLLERS = (Controller.ARGOCD, Controller.FLUX)
 
 
-def check_platform(context: CheckContext, sweeps: Iterable[Sweep]) -> Iterator[Problem]:
+def check_platform(context: CheckContext, specs: Iterable[ParsedSpec]) -> Iterator[Problem]:
     """Compare the platform's files with settings and record; nothing if `sweep bootstrap` never ran."""
     settings = context.workspace.settings
     yield from settings.warnings
@@ -88,7 +88,7 @@ def check_platform(context: CheckContext, sweeps: Iterable[Sweep]) -> Iterator[P
     yield from _file_problems(
         bootstrap.compare_platform(context.workspace.root, settings, source, recorded), way_out
     )
-    yield from _shape_problems(context, sweeps, recorded, way_out)
+    yield from _shape_problems(context, specs, recorded, way_out)
 
 
 def _file_problems(compared: bootstrap.PlatformComparison, fix: str) -> Iterator[Problem]:
@@ -111,15 +111,15 @@ def _file_problems(compared: bootstrap.PlatformComparison, fix: str) -> Iterator
 
 
 def _shape_problems(
-    context: CheckContext, sweeps: Iterable[Sweep], recorded: Bootstrap, fix: str
+    context: CheckContext, specs: Iterable[ParsedSpec], recorded: Bootstrap, fix: str
 ) -> Iterator[Problem]:
     """Yield a problem for each shape that the controller may not apply: its batch would be pending forever."""
     allowed = {None, *recorded.shapes}
-    for sweep in sweeps:
-        shape = sweep.run.shape
+    for parsed in specs:
+        shape = parsed.sweep.run.shape
         if shape not in allowed and shape is not None and shape.is_distributed:
             message = f"is a shape that the files in clusters/ do not allow, got {str(shape)!r}"
-            yield Problem.at(sweep.path, sweep.shape_place, message, code="shape-not-allowed", hint=fix)
+            yield parsed.source.problem(message, "run", "shape", code="shape-not-allowed", hint=fix)
     entry = context.base_entries.get(BOOTSTRAP_FILE)
     is_merged = entry is not None and context.index.get(BOOTSTRAP_FILE) == entry
     for batch in context.added if is_merged else context.present:

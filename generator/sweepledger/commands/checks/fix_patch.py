@@ -29,10 +29,10 @@ def build_fix(workspace: Workspace, problems: Iterable[Problem], *, base: str | 
     merged = {batch.name for batch in context.merged}
     unsound = tuple(batch for batch in context.present if batch.name not in merged and not _is_sound(batch))
     kept = tuple(batch for batch in context.present if batch not in unsound)
-    sweeps = workspace.read(specs_to_read(context, workspace.spec_paths()))
+    specs = workspace.read(specs_to_read(context, workspace.spec_paths()))
     try:
         planned = next_batch.plan_batches(
-            workspace, sweeps, base=context.base, stored=StoredBatches(context.base, context.merged, kept)
+            workspace, specs, base=context.base, stored=StoredBatches(context.base, context.merged, kept)
         )
     except EditedError:  # an edited merged batch must be restored from git instead
         return b""

@@ -18,6 +18,7 @@ from sweepledger.repo import batches, files
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.files import read_input
 from sweepledger.repo.git import reachable_trees
+from sweepledger.spec import ParsedSpec
 from sweepledger.structs.settings import GenerateMode, Settings
 from sweepledger.structs.sweep import Sweep
 
@@ -107,20 +108,22 @@ def unreadable_batches(context: CheckContext) -> Iterator[Problem]:
             yield Problem(f"{batch.folder}/{LOCK_FILE}", 0, 0, "", str(error), "batch-forged", hint)
 
 
-def check_new_batches(context: CheckContext, sweeps: tuple[Sweep, ...]) -> Iterator[Problem]:
+def check_new_batches(context: CheckContext, specs: Sequence[ParsedSpec]) -> Iterator[Problem]:
     """Compare the work tree's new batches with the specs. Raises as `plan_batches` does.
 
     Warnings are repeated only while trials are new: the reviewer of merged trials has read them.
     """
     stored = StoredBatches(context.base, context.merged, context.present)
     unreadable = {
-        sweep.name: problems for sweep in sweeps if (problems := tuple(_unreadable_merged(context, sweep)))
+        parsed.sweep.name: problems
+        for parsed in specs
+        if (problems := tuple(_unreadable_merged(context, parsed.sweep)))
     }
     for problems in unreadable.values():
         yield from problems
-    planned_sweeps = tuple(sweep for sweep in sweeps if sweep.name not in unreadable)
+    readable = [parsed for parsed in specs if parsed.sweep.name not in unreadable]
     try:
-        planned = next_batch.plan_batches(context.workspace, planned_sweeps, base=context.base, stored=stored)
+        planned = next_batch.plan_batches(context.workspace, readable, base=context.base, stored=stored)
     except EditedError as error:
         for path in error.paths:
             yield Problem(path, 0, 0, "", "is not what the generator writes", "batch-forged", error.hint)

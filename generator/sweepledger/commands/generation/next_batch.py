@@ -22,6 +22,7 @@ from sweepledger.render.overlay import Overlay
 from sweepledger.repo import batches, files
 from sweepledger.repo.batches import ACTIVE, StoredBatch
 from sweepledger.search import Expansion
+from sweepledger.spec import ParsedSpec
 from sweepledger.structs.file_tree import Drift, FileTree
 from sweepledger.structs.program import Program
 from sweepledger.structs.sweep import Sweep
@@ -199,7 +200,7 @@ def write_batches(workspace: Workspace, planned: Sequence[Generated]) -> None:
 
 def plan_batches(
     workspace: Workspace,
-    sweeps: Iterable[Sweep],
+    specs: Iterable[ParsedSpec],
     *,
     base: str | None = None,
     stored: "StoredBatches | None" = None,
@@ -211,13 +212,14 @@ def plan_batches(
     With `next_round` a search gets its next round; else only its first, and what the work tree proposes.
     Raises SpecError with the problems of all sweeps, RepositoryError if a generated file was edited by hand.
     """
-    expansions = expand_sweeps(sweeps)
+    expansions = expand_specs(specs)
     known = stored or stored_batches(workspace, base)
-    batches.prefetch(batch for sweep, _ in expansions for batch in batches.of_sweep(known.merged, sweep.name))
+    names = [parsed.sweep.name for parsed, _ in expansions]
+    batches.prefetch(batch for name in names for batch in batches.of_sweep(known.merged, name))
     refuse_edits(known.merged, known.present)
     planned = tuple(
-        _plan_sweep(workspace, sweep, expansion, known, _PlanOptions(update, next_round))
-        for sweep, expansion in expansions
+        _plan_sweep(workspace, parsed, expansion, known, _PlanOptions(update, next_round))
+        for parsed, expansion in expansions
     )
     problems = [problem for generated in planned for problem in generated.warnings]
     if any(problem.severity is Severity.ERROR for problem in problems):
@@ -225,13 +227,13 @@ def plan_batches(
     return planned
 
 
-def expand_sweeps(sweeps: Iterable[Sweep]) -> tuple[tuple[Sweep, Expansion], ...]:
+def expand_specs(specs: Iterable[ParsedSpec]) -> tuple[tuple[ParsedSpec, Expansion], ...]:
     """Return the assignments of every sweep. Raises SpecError with the problems of all."""
-    expansions = [(sweep, search.explore(sweep)) for sweep in sweeps]
+    expansions = [(parsed, search.explore(parsed.sweep, parsed.source)) for parsed in specs]
     problems = [problem for _, one in expansions if not isinstance(one, Expansion) for problem in one]
     if problems:
         raise SpecError(problems)
-    return tuple((sweep, one) for sweep, one in expansions if isinstance(one, Expansion))
+    return tuple((parsed, one) for parsed, one in expansions if isinstance(one, Expansion))
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,8 +262,13 @@ class _PlanOptions:
 
 
 def _plan_sweep(
-    workspace: Workspace, sweep: Sweep, expansion: Expansion, stored: StoredBatches, options: _PlanOptions
+    workspace: Workspace,
+    parsed: ParsedSpec,
+    expansion: Expansion,
+    stored: StoredBatches,
+    options: _PlanOptions,
 ) -> Generated:
+    sweep = parsed.sweep
     merged = batches.of_sweep(stored.merged, sweep.name)
     new = tuple(
         batch
@@ -287,9 +294,9 @@ def _plan_sweep(
     if overlay is not None and existing and existing[0].tree != overlay.tree:
         raise EditedError.of(existing[0], files.difference(overlay.tree, existing[0].tree), overlay.tree)
     written = overlay is None or (bool(existing) and batch_builder.has_flux_files(workspace, overlay.name))
-    missing = programs.missing_scripts(workspace.repository, sweep, program) if overlay else ()
+    missing = programs.missing_scripts(workspace.repository, parsed, program) if overlay else ()
     refusals = (
-        spec_change.spec_change_problems(workspace.repository, workspace.settings, sweep, merged, program)
+        spec_change.spec_change_problems(workspace.repository, workspace.settings, parsed, merged, program)
         if overlay
         else ()
     )

@@ -8,6 +8,7 @@ from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository, commits
 from sweepledger.results.outcomes import evaluate
 from sweepledger.results.paths import results_folder
+from sweepledger.spec import ParsedSpec
 from sweepledger.structs.program import LOCAL_IMAGE, Program
 from sweepledger.structs.record import Status
 from sweepledger.structs.search_block import RandomSearch, Sampler
@@ -58,13 +59,13 @@ def recorded_outcomes(
 def spec_change_problems(
     repository: Repository,
     settings: Settings,
-    sweep: Sweep,
+    parsed: ParsedSpec,
     merged: Sequence[StoredBatch],
     program: Program,
 ) -> Iterator[Problem]:
     """Yield a problem for each change that would give a batch that cannot run or has trials outside the spec."""
-    yield from _missing_image(settings.controller, sweep, program)
-    yield from _changed_hypercube(repository, settings, sweep, merged)
+    yield from _missing_image(settings.controller, parsed.sweep, program)
+    yield from _changed_hypercube(repository, settings, parsed, merged)
 
 
 def _missing_image(controller: Controller, sweep: Sweep, program: Program) -> Iterator[Problem]:
@@ -79,15 +80,15 @@ def _missing_image(controller: Controller, sweep: Sweep, program: Program) -> It
 
 
 def _changed_hypercube(
-    repository: Repository, settings: Settings, sweep: Sweep, merged: Sequence[StoredBatch]
+    repository: Repository, settings: Settings, parsed: ParsedSpec, merged: Sequence[StoredBatch]
 ) -> Iterator[Problem]:
     """Refuse a changed number of points in a Latin hypercube that has batches: all points would move."""
-    hypercubes = [block for block in sweep.blocks if _is_hypercube(block)]
+    hypercubes = [(number, block) for number, block in enumerate(parsed.sweep.blocks) if _is_hypercube(block)]
     if not hypercubes or not merged:
         return
     digests = {batch.lock.spec_digest for batch in merged}
-    for former in _former_specs(repository, settings, sweep, digests):
-        for block in hypercubes:
+    for former in _former_specs(repository, settings, parsed.sweep, digests):
+        for number, block in hypercubes:
             for before in filter(_is_hypercube, former.blocks):
                 assert isinstance(block, RandomSearch)
                 assert isinstance(before, RandomSearch)
@@ -96,7 +97,7 @@ def _changed_hypercube(
                         f"must stay {before.cap} for a latin-hypercube that has batches, got {block.cap}"
                     )
                     hint = "other counts draw other points: use sobol, or add a block with another seed"
-                    yield Problem.at(sweep.path, block.place, message, code="hypercube-count", hint=hint)
+                    yield parsed.source.problem(message, "blocks", number, code="hypercube-count", hint=hint)
 
 
 def _is_hypercube(block: object) -> bool:

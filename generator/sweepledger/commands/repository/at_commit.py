@@ -11,6 +11,7 @@ from sweepledger.repo.git import Repository, commits
 from sweepledger.results.outcomes import BatchRecords, InSpec
 from sweepledger.results.summary import Summary, summarise
 from sweepledger.search.membership import membership
+from sweepledger.spec import ParsedSpec
 from sweepledger.structs.settings import Settings
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import bytes_digest
@@ -31,6 +32,14 @@ def settings_or_defaults(repository: Repository, commit: str | None) -> Settings
 def read_sweep(
     repository: Repository, commit: str | None, path: str, settings: Settings
 ) -> Sweep | tuple[Problem, ...]:
+    """Return the sweep of a spec at a commit."""
+    parsed = read_spec(repository, commit, path, settings)
+    return parsed.sweep if isinstance(parsed, ParsedSpec) else parsed
+
+
+def read_spec(
+    repository: Repository, commit: str | None, path: str, settings: Settings
+) -> ParsedSpec | tuple[Problem, ...]:
     """Return a spec at a commit; the files that it names are read from the same commit."""
 
     def beside(name: str) -> bytes | None:

@@ -13,6 +13,7 @@ from sweepledger.errors import RepositoryError
 from sweepledger.problems import Problem, Severity
 from sweepledger.reader import safe_repr
 from sweepledger.repo.git import Repository, uncommitted_paths
+from sweepledger.spec import ParsedSpec
 from sweepledger.spec.suggestions import did_you_mean
 from sweepledger.structs.program import Code, Data, Program
 from sweepledger.structs.settings import Settings
@@ -98,49 +99,47 @@ ListFolder = Callable[[PurePosixPath], frozenset[str] | None]
 """Returns the files in a folder of the code; None if unknown."""
 
 
-def missing_scripts(repository: Repository, sweep: Sweep, program: Program) -> Iterator[Problem]:
+def missing_scripts(repository: Repository, parsed: ParsedSpec, program: Program) -> Iterator[Problem]:
     """Yield a problem for each script that a program's code lacks: an error if the sweep cannot run without it."""
-    if sweep.scripts:
+    if parsed.sweep.scripts:
         list_folder = _list_committed(repository, program.code.tree)
-        yield from _missing_scripts(repository.folder, sweep, list_folder, "committed file")
+        yield from _missing_scripts(repository.folder, parsed, list_folder, "committed file")
 
 
-def missing_scripts_here(root: Path, sweep: Sweep) -> Iterator[Problem]:
+def missing_scripts_here(root: Path, parsed: ParsedSpec) -> Iterator[Problem]:
     """Yield a warning for each script that the work tree lacks: it may still be written."""
-    folder = root / sweep.run.code_path
+    code_path = parsed.sweep.run.code_path
+    folder = root / code_path
     if os.path.isdir(folder):  # noqa: PTH112 - Path.is_dir raises where a parent may not be entered
-        problems = _missing_scripts(root, sweep, _list_work_tree(folder), "file")
+        problems = _missing_scripts(root, parsed, _list_work_tree(folder), "file")
         yield from (replace(problem, severity=Severity.WARNING) for problem in problems)
         return
-    message = f"{sweep.run.code_path}/ is not a folder here, and it should contain the code"
+    message = f"{code_path}/ is not a folder here, and it should contain the code"
     hint = "set the code's folder: `run: {code: {path: …}}`; the default is trainer"
-    yield Problem.at(
-        sweep.path, sweep.code_place, message, code=MISSING_SCRIPT_CODE, hint=hint, severity=Severity.WARNING
+    yield parsed.source.problem(
+        message, "run", "code_path", code=MISSING_SCRIPT_CODE, hint=hint, severity=Severity.WARNING
     )
 
 
 def _missing_scripts(
-    root: Path, sweep: Sweep, list_folder: ListFolder, description: str
+    root: Path, parsed: ParsedSpec, list_folder: ListFolder, description: str
 ) -> Iterator[Problem]:
-    for script in sweep.scripts:
+    sweep, folder = parsed.sweep, parsed.sweep.run.code_path
+    for number, script in enumerate(sweep.scripts):
         if not script.is_inside:
-            yield _outside_code(sweep, script, list_folder)
+            message, hint = _outside_code(folder, script, list_folder)
         elif not _has_script(list_folder, script.path):
-            message = f"must name a {description} of {sweep.run.code_path}/, got {safe_repr(script.path)}"
+            message = f"must name a {description} of {folder}/, got {safe_repr(script.path)}"
             hint = _missing_script_hint(root, sweep, script, list_folder)
-            yield Problem.at(
-                sweep.path,
-                script.place,
-                message,
-                code=MISSING_SCRIPT_CODE,
-                hint=hint,
-                severity=script.severity,
-            )
+        else:
+            continue
+        yield parsed.source.problem(
+            message, "scripts", number, code=MISSING_SCRIPT_CODE, hint=hint, severity=script.severity
+        )
 
 
-def _outside_code(sweep: Sweep, script: Script, list_folder: ListFolder) -> Problem:
-    """Return a warning for a script outside the code folder, which only an image could contain."""
-    folder = sweep.run.code_path
+def _outside_code(folder: str, script: Script, list_folder: ListFolder) -> tuple[str, str | None]:
+    """Return message and hint for a script outside the code folder, which only an image could contain."""
     path = f"{folder}/{script.path}"
     message = (
         f"must begin with {folder}/, since a trial starts beside that folder, got {safe_repr(script.path)}"
@@ -150,9 +149,7 @@ def _outside_code(sweep: Sweep, script: Script, list_folder: ListFolder) -> Prob
         if _has_script(list_folder, script.path)
         else f"of the repository a trial has {folder}/ alone; what only the image holds has an absolute path"
     )
-    return Problem.at(
-        sweep.path, script.place, message, code=MISSING_SCRIPT_CODE, hint=hint, severity=script.severity
-    )
+    return message, hint
 
 
 def _has_script(list_folder: ListFolder, script: str) -> bool:

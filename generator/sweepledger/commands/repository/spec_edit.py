@@ -10,6 +10,7 @@ from sweepledger.reader.yaml_edit import append_item
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import uncommitted_paths
+from sweepledger.spec import ParsedSpec
 from sweepledger.structs.sweep import Sweep
 
 
@@ -75,8 +76,8 @@ class SpecEdit:
                 hint=f"update it: `git pull {settings.remote} {settings.branch}`",
             )
 
-    def append(self, *items: tuple[str, object]) -> tuple[Sweep, bytes]:
-        """Append items to lists of the spec; return the resulting sweep and the text.
+    def append(self, *items: tuple[str, object]) -> tuple[ParsedSpec, bytes]:
+        """Append items to lists of the spec; return the resulting spec and its text.
 
         Raises SpecError, and RepositoryError if the text cannot be changed safely.
         """
@@ -90,9 +91,9 @@ class SpecEdit:
                 f"{self.sweep.path} cannot be changed automatically: {error}",
                 hint=f"add it by hand: {', '.join(f'{key}: {item}' for key, item in items)}",
             ) from error
-        sweep = spec.parse(
+        parsed = spec.parse(
             text.encode(), self.sweep.path, self.workspace.settings, beside=self.workspace.beside(path)
         )
-        if isinstance(sweep, tuple):
-            raise SpecError(sweep)
-        return sweep, text.encode()
+        if isinstance(parsed, tuple):
+            raise SpecError(parsed)
+        return parsed, text.encode()

@@ -17,6 +17,7 @@ from sweepledger.reader.configurations import MAX_LIST_BYTES
 from sweepledger.repo.files import read_input, refuse_links
 from sweepledger.repo.git import Change, Repository, commit_on_head, fetch, propose, publish
 from sweepledger.safe_open import read_regular
+from sweepledger.spec import ParsedSpec
 from sweepledger.storage import clear_leftovers, storage_errors, write_file
 from sweepledger.structs.settings import ResultsMode, Settings
 from sweepledger.structs.sweep import Sweep
@@ -94,7 +95,7 @@ class Workspace:
             f"no sweep {name!r}: neither {SPECS}/{name}.yaml nor a file", hint=f"sweeps: {existing}"
         )
 
-    def parse(self, path: Path) -> Sweep | tuple[Problem, ...]:
+    def parse(self, path: Path) -> ParsedSpec | tuple[Problem, ...]:
         """Read one spec and the files that it names. Raises StorageError."""
         if not PLAIN_NAME.fullmatch(path.name) or not self.display_path(path).isprintable():
             message = f"must have a name of letters, digits and dashes, got {path.name!r}"
@@ -116,16 +117,20 @@ class Workspace:
         return read
 
     def sweeps(self, names: Iterable[str] = ()) -> tuple[Sweep, ...]:
+        """Read the sweeps of specs. Raises SpecError."""
+        return tuple(parsed.sweep for parsed in self.specs(names))
+
+    def specs(self, names: Iterable[str] = ()) -> tuple[ParsedSpec, ...]:
         """Read specs; every problem of every file at once. Raises SpecError."""
         return self.read(self.spec_paths(names))
 
-    def read(self, paths: Iterable[Path]) -> tuple[Sweep, ...]:
+    def read(self, paths: Iterable[Path]) -> tuple[ParsedSpec, ...]:
         """Read the specs at these paths. Raises SpecError with the problems of all."""
         read = [self.parse(path) for path in paths]
         problems = [problem for item in read if isinstance(item, tuple) for problem in item]
         if problems:
             raise SpecError(problems)
-        return tuple(item for item in read if isinstance(item, Sweep))
+        return tuple(item for item in read if isinstance(item, ParsedSpec))
 
     def display_path(self, path: Path) -> str:
         """Return a path relative to the repository, as the user would type it."""

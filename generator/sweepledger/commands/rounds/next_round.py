@@ -21,6 +21,7 @@ from sweepledger.repo.git import Repository
 from sweepledger.results.outcomes import BatchRecords
 from sweepledger.search.adaptive import Round, SearchEnd
 from sweepledger.search.adaptive.rounds import find_end, next_round
+from sweepledger.spec import ParsedSpec
 from sweepledger.structs.program import LOCAL_IMAGE, Program
 from sweepledger.structs.settings import Controller, Settings
 from sweepledger.structs.sweep import Sweep
@@ -166,8 +167,9 @@ def searches_at(repository: Repository, commit: str, settings: Settings) -> tupl
 def searches_in_work_tree(workspace: Workspace) -> tuple[Sweep, ...]:
     """Return the searches of the work tree whose specs can be read."""
     paths = (path for path in workspace.spec_paths() if path.is_file())
-    sweeps = (workspace.parse(path) for path in paths if SEARCH_KEY in read_input(path))
-    return tuple(sweep for sweep in sweeps if isinstance(sweep, Sweep) and sweep.search is not None)
+    read = (workspace.parse(path) for path in paths if SEARCH_KEY in read_input(path))
+    sweeps = (parsed.sweep for parsed in read if isinstance(parsed, ParsedSpec))
+    return tuple(sweep for sweep in sweeps if sweep.search is not None)
 
 
 def next_step_at(

@@ -17,10 +17,10 @@ from sweepledger.formats.bootstrap_yaml import BOOTSTRAP_FILE, Bootstrap
 from sweepledger.render import platform
 from sweepledger.render.platform import GitSource, RequiredSecret, flux
 from sweepledger.repo import batches, files
+from sweepledger.spec import ParsedSpec
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import API_SERVER_EGRESS, GIT_EGRESS, Controller, ResultsMode, Settings
-from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import bytes_digest
 
 CLUSTERS_FOLDER = "clusters"
@@ -101,7 +101,7 @@ def shapes_in_use(workspace: Workspace) -> frozenset[Shape]:
     """Return the distributed shapes of active batches and of specs; wrong specs are ignored."""
     active = (batch.lock.shape for batch in batches.in_work_tree(workspace.root) if batch.is_active)
     read = (workspace.parse(path) for path in workspace.spec_paths())
-    requested = (sweep.run.shape for sweep in read if isinstance(sweep, Sweep))
+    requested = (parsed.sweep.run.shape for parsed in read if isinstance(parsed, ParsedSpec))
     return frozenset(shape for shape in (*active, *requested) if shape is not None and shape.is_distributed)
 
 

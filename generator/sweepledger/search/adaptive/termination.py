@@ -29,8 +29,8 @@ def find_end(
     known = count_configurations(own)
     if search.cap is not None and known >= search.cap:
         return SearchEnd("run-cap", f"{known} of run_cap {search.cap} configurations are used")
-    for problem in limits.budget_problems(sweep, len(own) + sweep.replicates, is_all=True):
-        return SearchEnd("budget", f"{len(own)} trials exist; with more, the sweep {problem.message}")
+    for excess in limits.budget_excesses(sweep, len(own) + sweep.replicates):
+        return SearchEnd("budget", f"{len(own)} trials exist; with more, the sweep {excess.message}")
     return None
 
 
