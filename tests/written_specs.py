@@ -68,6 +68,12 @@ def parse_sweep(
     return found.sweep if isinstance(found, ParsedSpec) else found
 
 
+def problems_of(spec: dict[str, Any], *, beside: SiblingReader = no_files) -> tuple[Problem, ...]:
+    """Return all problems of a spec: warnings alone if it is valid."""
+    found = parse(written(spec), "sweeps/lr.yaml", SETTINGS, beside=beside)
+    return found.warnings if isinstance(found, ParsedSpec) else found
+
+
 def good_spec(**changes: Any) -> ParsedSpec:
     path = f"sweeps/{changes.get('name', 'lr')}.yaml"
     found = parse(written(a_spec(**changes)), path, SETTINGS)

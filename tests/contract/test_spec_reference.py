@@ -10,10 +10,9 @@ import pytest
 
 from sweepledger import search
 from sweepledger.search import Expansion
-from sweepledger.spec import parse_settings
+from sweepledger.spec import ParsedSpec, parse, parse_settings
 from sweepledger.structs.settings import Settings
-from sweepledger.structs.sweep import Sweep
-from tests.written_specs import SETTINGS, parse_sweep
+from tests.written_specs import SETTINGS
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/spec.md").read_text()
@@ -63,16 +62,16 @@ def completed(text: str) -> tuple[str, str]:
 def test_an_example_makes_as_many_trials_as_it_says(text: str, tables: list[str]) -> None:
     whole, name = completed(text)
 
-    sweep = parse_sweep(
+    parsed = parse(
         whole.encode(),
         f"sweeps/{name}.yaml",
         SETTINGS,
         beside=lambda _: tables[0].encode() if tables else None,
     )
 
-    assert isinstance(sweep, Sweep), "\n".join(map(str, sweep))
-    assert not sweep.warnings
-    found = search.explore(sweep)
+    assert isinstance(parsed, ParsedSpec), "\n".join(map(str, parsed))
+    assert not parsed.warnings
+    sweep, found = parsed.sweep, search.explore(parsed.sweep)
     assert isinstance(found, Expansion), "\n".join(map(str, found))
     assert not found.warnings
     promised = re.match(r"# (\d+) trials", text)

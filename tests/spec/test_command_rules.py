@@ -6,7 +6,7 @@ import pytest
 
 from sweepledger.structs.domain import Constant
 from sweepledger.structs.space import Parameter
-from tests.written_specs import a_spec, bad, good, messages, parsed
+from tests.written_specs import a_spec, bad, good, good_spec, messages, parsed
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_shell_text_is_data(text: str) -> None:
 
 
 def warned(**changes: Any) -> list[tuple[str, str]]:
-    return [(problem.path, problem.code) for problem in good(**changes).warnings]
+    return [(problem.path, problem.code) for problem in good_spec(**changes).warnings]
 
 
 def test_a_program_needs_no_command() -> None:
@@ -124,7 +124,7 @@ def test_replicates_that_do_not_get_their_seed_are_a_warning() -> None:
 
 
 def test_the_warning_of_an_unused_seed_names_programs_that_need_no_change() -> None:
-    (warning,) = good(replicates=3).warnings
+    (warning,) = good_spec(replicates=3).warnings
 
     assert str(warning.hint).startswith("no change is needed if the program reads SWEEP_SEED")
 

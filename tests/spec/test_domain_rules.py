@@ -5,16 +5,14 @@ from typing import Any
 import pytest
 
 from sweepledger.spec.rules.domains import DISTRIBUTIONS
-from sweepledger.structs.sweep import Sweep
-from tests.written_specs import a_spec, good, hints, parsed
+from tests.written_specs import a_spec, good, hints, parsed, problems_of
 
 VALUES: dict[str, Any] = {"value": 1, "values": [1, 2], "min": 1, "max": 2, "probabilities": [0.5, 0.5]}
 
 
 def said(domain: dict[str, Any]) -> list[tuple[str, str]]:
     """Draw from one parameter; give places within it, and codes."""
-    found = parsed(a_spec(method="random", seed=0, run_cap=5, parameters={"a": domain}))
-    problems = found.warnings if isinstance(found, Sweep) else found
+    problems = problems_of(a_spec(method="random", seed=0, run_cap=5, parameters={"a": domain}))
     return [(problem.path.removeprefix("parameters.a").lstrip("."), problem.code) for problem in problems]
 
 

@@ -52,7 +52,7 @@ def problems(path: Path) -> tuple[Problem, ...]:
         return found
     expansion = explore(found.sweep, found.source)
     explored = expansion.warnings if isinstance(expansion, Expansion) else expansion
-    return tuple(sorted((*found.sweep.warnings, *explored)))
+    return tuple(sorted((*found.warnings, *explored)))
 
 
 def asked_for(path: Path) -> Iterator[str]:

@@ -4,8 +4,14 @@ from typing import Any
 
 import pytest
 
-from sweepledger.structs.sweep import Sweep
-from tests.written_specs import SETTINGS, a_spec, bad, good, hints, parse_sweep, written
+from tests.written_specs import (
+    a_spec,
+    bad,
+    good,
+    good_spec,
+    hints,
+    problems_of,
+)
 
 DRAWS = ["random", "sobol", "halton", "latin-hypercube"]
 
@@ -143,8 +149,7 @@ def test_listed_names_are_names() -> None:
 
 def from_file(content: bytes, **changes: Any) -> list[tuple[str, int, str]]:
     spec = a_spec(**{"method": "list", "parameters": ..., "file": "x.csv", **changes})
-    found = parse_sweep(written(spec), "sweeps/lr.yaml", SETTINGS, beside=lambda _: content)
-    problems = found.warnings if isinstance(found, Sweep) else found
+    problems = problems_of(spec, beside=lambda _: content)
     return [(problem.file, problem.line, problem.code) for problem in problems]
 
 
@@ -170,7 +175,7 @@ DRAWN = {"method": "random", "seed": 0, "run_cap": 2}
 def test_two_integer_bounds_with_nothing_between_are_a_warning(method: str, low: int, high: int) -> None:
     domain = {"min": low, "max": high}
 
-    (warning,) = good(**DRAWN | {"method": method}, parameters={"dropout": domain}).warnings
+    (warning,) = good_spec(**DRAWN | {"method": method}, parameters={"dropout": domain}).warnings
 
     assert (warning.path, warning.code) == ("parameters.dropout", "integer-bounds")
     assert warning.message == f"two integer bounds mean integers: {low} or {high}"
@@ -196,16 +201,16 @@ def test_two_integer_bounds_with_nothing_between_are_a_warning(method: str, low:
 def test_bounds_that_say_what_they_mean_are_no_warning(domain: dict[str, Any]) -> None:
     space = {"dropout": domain, "rate": {"min": 0.0, "max": 1.0}}
 
-    assert good(**DRAWN, parameters=space).warnings == ()
+    assert good_spec(**DRAWN, parameters=space).warnings == ()
 
 
 def test_a_grid_of_two_integers_is_no_warning() -> None:
-    assert good(parameters={"dropout": {"min": 0, "max": 1}}).warnings == ()
+    assert good_spec(parameters={"dropout": {"min": 0, "max": 1}}).warnings == ()
 
 
 def test_shared_bounds_are_warned_of_once() -> None:
     blocks = [DRAWN, DRAWN | {"method": "sobol"}]
 
-    found = good(method=..., parameters={"dropout": {"min": 0, "max": 1}}, blocks=blocks).warnings
+    found = good_spec(method=..., parameters={"dropout": {"min": 0, "max": 1}}, blocks=blocks).warnings
 
     assert [(problem.path, problem.code) for problem in found] == [("parameters.dropout", "integer-bounds")]

@@ -20,7 +20,7 @@ from sweepledger.structs.domain import (
 from sweepledger.structs.search_block import ConfigurationList, GridSearch, RandomSearch, Sampler
 from sweepledger.structs.space import Condition, Parameter, SearchSpace
 from sweepledger.structs.sweep import Budget
-from tests.written_specs import bad, good
+from tests.written_specs import bad, good, good_spec
 
 E = 2.718281828459045
 
@@ -215,11 +215,11 @@ def test_replicates_and_budget_are_numbers() -> None:
     assert good().budget == Budget()
 
 
-def test_warnings_stop_nothing_and_are_in_the_sweep() -> None:
-    sweep = good(replicates=2)
+def test_warnings_stop_nothing_and_are_beside_the_sweep() -> None:
+    spec = good_spec(replicates=2)
 
-    assert [str(warning.severity) for warning in sweep.warnings] == ["warning"]
-    assert good().warnings == ()
+    assert [str(warning.severity) for warning in spec.warnings] == ["warning"]
+    assert good_spec().warnings == ()
 
 
 @pytest.mark.parametrize(

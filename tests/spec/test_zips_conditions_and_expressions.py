@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from sweepledger import search
-from sweepledger.structs.sweep import Sweep
-from tests.written_specs import a_spec, bad, good, hints, messages, parsed
+from tests.written_specs import a_spec, bad, good, good_spec, hints, messages, problems_of
 
 PARAMETERS: dict[str, Any] = {
     "opt": {"values": ["sgd", "adam"]},
@@ -22,9 +21,7 @@ def with_(name: str, when: Any, **more: Any) -> dict[str, Any]:
 
 
 def warned(**changes: Any) -> list[tuple[str, str]]:
-    found = parsed(a_spec(**changes))
-    assert isinstance(found, Sweep)
-    return [(problem.path, problem.code) for problem in found.warnings]
+    return [(problem.path, problem.code) for problem in good_spec(**changes).warnings]
 
 
 @pytest.mark.parametrize(
@@ -74,9 +71,8 @@ def test_the_values_there_are_stand_in_the_hint() -> None:
 
 @pytest.mark.parametrize("parent", [{"linspace": [0, 1, 3]}, {"values": [1, [{}]]}, 5], ids=str)
 def test_of_a_parent_that_cannot_be_listed_no_value_is_refused(parent: Any) -> None:
-    found = parsed(a_spec(parameters=with_("x", {"p": 0.5}, p=parent)))
+    problems = problems_of(a_spec(parameters=with_("x", {"p": 0.5}, p=parent)))
 
-    problems = found.warnings if isinstance(found, Sweep) else found
     assert "when-unreachable" not in {problem.code for problem in problems}
 
 

@@ -144,7 +144,7 @@ def _spec_problems(text: str, path: str, settings: Settings, source: ForeignFile
         return parsed
     expansion = search.explore(parsed.sweep, parsed.source)
     problems = expansion.warnings if isinstance(expansion, Expansion) else expansion
-    return tuple(sorted([*parsed.sweep.warnings, *problems]))
+    return tuple(sorted([*parsed.warnings, *problems]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,5 +183,5 @@ def export(workspace: Workspace, format_name: str, name: str, *, output: Path | 
     exported = WRITERS[format_name](sweep, expansion.configurations)
     if output is not None:
         write_file(output, exported.text.encode())
-    warnings = tuple(sorted([*sweep.warnings, *expansion.warnings]))
+    warnings = tuple(sorted([*parsed.warnings, *expansion.warnings]))
     return ExportedSweep(exported.text, exported.losses, warnings, output.as_posix() if output else None)

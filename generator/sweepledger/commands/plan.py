@@ -191,7 +191,7 @@ class _PlanContext:
             blocks,
             coverage(sweep, expansion.configurations),
             self.difference(sweep, trials, program),
-            tuple(sorted((*sweep.warnings, *expansion.warnings, *missing, *refusals))),
+            tuple(sorted((*parsed.warnings, *expansion.warnings, *missing, *refusals))),
             () if unlocked else self.outdated(sweep, program),
             unlocked,
             self.forecast(sweep, [trial.assignment for trial in new], program, bounds),

@@ -56,7 +56,7 @@ def validate(workspace: Workspace, names: Iterable[str] = ()) -> Validated:
         problem
         for parsed, expansion in read.specs
         for problem in (
-            *parsed.sweep.warnings,
+            *parsed.warnings,
             *expansion.warnings,
             *programs.missing_scripts_here(workspace.root, parsed),
         )

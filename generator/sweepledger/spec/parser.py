@@ -25,7 +25,7 @@ def parse(
     """Return the sweep of a spec with its source map, or its problems.
 
     `path` is its path in the repository, such as `sweeps/lr.yaml`; `beside` reads files in the spec's folder.
-    Warnings are in the sweep, or among the problems.
+    Warnings are beside the sweep, or among the problems.
     """
     reading = read_document(content, path)
     document = reading.document

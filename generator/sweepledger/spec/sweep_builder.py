@@ -159,14 +159,15 @@ PROGRAM_SUFFIXES = frozenset({"R", "bash", "jl", "js", "lua", "pl", "py", "r", "
 
 @dataclass(frozen=True, slots=True)
 class ParsedSpec:
-    """A sweep, and where its parts are in the spec."""
+    """A sweep, where its parts are in the spec, and the warnings about the spec."""
 
     sweep: Sweep
     source: SourceMap
+    warnings: tuple[Problem, ...] = ()
 
 
-def build_spec(draft: Draft, warnings: tuple[Problem, ...] = ()) -> ParsedSpec:
-    """Build the sweep of a draft without problems, and its source map."""
+def build_spec(draft: Draft, warnings: tuple[Problem, ...]) -> ParsedSpec:
+    """Build the sweep of a draft without errors, and its source map."""
     document, data = draft.document, draft.document.data
     blocks = tuple(_block(draft, section) for section in sections(draft))
     run = _with_whole_rounds(build_run(data.get("run", {}), draft.settings), draft, blocks)
@@ -187,11 +188,10 @@ def build_spec(draft: Draft, warnings: tuple[Problem, ...] = ()) -> ParsedSpec:
         limits=draft.settings.limits,
         pool=draft.settings.pools.get(run.pool or ""),
         scripts=tuple(script for _, script in scripts),
-        warnings=warnings,
         other_metrics=metrics[1:],
         early_stop=build_early_stop(data.get("early_terminate")),
     )
-    return ParsedSpec(sweep, build_source_map(draft, [path for path, _ in scripts]))
+    return ParsedSpec(sweep, build_source_map(draft, [path for path, _ in scripts]), warnings)
 
 
 def _with_whole_rounds(run: RunConfig, draft: Draft, blocks: tuple[Block, ...]) -> RunConfig:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from sweepledger.problems import Problem, Severity
+from sweepledger.problems import Severity
 from sweepledger.structs.early_stopping import EarlyStop
 from sweepledger.structs.metric import Metric
 from sweepledger.structs.node_pool import Pool
@@ -69,8 +69,6 @@ class Sweep:
     pool: Pool | None = None
     """The pool of the settings that it runs in."""
     scripts: tuple[Script, ...] = ()
-    warnings: tuple[Problem, ...] = ()
-    """Warnings about the spec."""
     other_metrics: tuple[Metric, ...] = ()
     """Further metrics of a multi-objective search, reported like the first."""
     early_stop: EarlyStop | None = None

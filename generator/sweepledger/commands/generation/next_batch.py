@@ -308,7 +308,7 @@ def _plan_sweep(
         stale,
         written,
         retried=sum(trial.digest in retried for trial in needed.new),
-        warnings=(*sweep.warnings, *expansion.warnings, *missing, *refusals),
+        warnings=(*parsed.warnings, *expansion.warnings, *missing, *refusals),
         step=needed.step,
     )
 
