@@ -25,7 +25,7 @@ from sweepledger.commands.repository.batch_records import records_file
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine.local.events import JobCreated, PodEnded
 from sweepledger.formats import record_json
-from sweepledger.plan import Workload, forecast, timing_history
+from sweepledger.plan import PlannedTrials, forecast, timing_history
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.structs.record import Record
@@ -122,7 +122,7 @@ def judged(root: Path, held: Sequence[Held], measured: Mapping[str, float]) -> b
         others = [(name, pairs) for name, pairs in timed.items() if name != batch.name]
         run = specs[batch.sweep].run
         told = forecast(
-            Workload(run, [row.values for row in batch.rows], None, timing_history(others)), seed=1
+            PlannedTrials(run, [row.values for row in batch.rows], None, timing_history(others)), seed=1
         ).completion
         assert told is not None
         took = measured[batch.sweep]

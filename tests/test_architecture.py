@@ -3,6 +3,7 @@
 import ast
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -236,6 +237,13 @@ def test_every_module_has_a_docstring() -> None:
     trees = {**sources("generator/sweepledger"), **sources("trainer")}
 
     assert [str(path) for path, tree in trees.items() if not ast.get_docstring(tree)] == []
+
+
+def test_no_two_public_classes_have_the_same_name() -> None:
+    trees = sources("generator/sweepledger").values()
+    names = Counter(node.name for tree in trees for node in tree.body if isinstance(node, ast.ClassDef))
+
+    assert [name for name, number in names.items() if number > 1 and not name.startswith("_")] == []
 
 
 def test_no_folder_is_crowded() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.collection.reader_pod import ReaderPod
+from sweepledger.commands.collection.reader_pod import ReaderPodOptions
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.reports.outputs import fetch, logs_by_pod
 from sweepledger.commands.repository.workspace import Target
@@ -76,12 +76,12 @@ def recorded(sandbox: Sandbox, state: Path, listed: list[dict[str, object]]) -> 
 
 
 @pytest.fixture
-def pod(sandbox: Sandbox, state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ReaderPod:
+def pod(sandbox: Sandbox, state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ReaderPodOptions:
     script = tmp_path / "cluster.py"
     script.write_text(CLUSTER)
     monkeypatch.setenv("KUBECTL", shlex.join([sys.executable, str(script), str(state / "results")]))
     sandbox.write("sweepledger.yaml", f"version: 1\ndefaults: {{image: '{IMAGE}'}}\n")
-    return ReaderPod(sandbox.workspace, Kubectl(), None, 5)
+    return ReaderPodOptions(sandbox.workspace, Kubectl(), None, 5)
 
 
 def lie(folder: Path) -> dict[str, bytes]:
@@ -101,7 +101,7 @@ def test_files_come_from_the_state_folder(
 
 
 def test_files_come_through_a_pod(
-    sandbox: Sandbox, batch: StoredBatch, state: Path, tmp_path: Path, pod: ReaderPod
+    sandbox: Sandbox, batch: StoredBatch, state: Path, tmp_path: Path, pod: ReaderPodOptions
 ) -> None:
     fetch(sandbox.workspace, batch.rows[1].trial, into=tmp_path / "got", state=tmp_path, pod=pod)
 
@@ -118,7 +118,7 @@ def test_what_is_not_as_recorded_is_not_kept(
     batch: StoredBatch,
     state: Path,
     tmp_path: Path,
-    pod: ReaderPod,
+    pod: ReaderPodOptions,
     content: bytes,
     *,
     by_pod: bool,

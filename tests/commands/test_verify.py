@@ -11,7 +11,7 @@ import pytest
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.commands.verification.rebuild import rebuild_results
-from sweepledger.commands.verify import Verdict, VerificationState, verify
+from sweepledger.commands.verify import Verification, VerificationState, verify
 from sweepledger.errors import IdleError, RepositoryError, UsageError
 from sweepledger.repo.batches import StoredBatch
 from tests.commands.test_collect import leave
@@ -28,7 +28,7 @@ def batch(sandbox: Sandbox, tmp_path: Path) -> StoredBatch:
     return recorded(sandbox, tmp_path / "volume")
 
 
-def told(found: Verdict) -> set[tuple[str, str, str]]:
+def told(found: Verification) -> set[tuple[str, str, str]]:
     """Give file, row and column of all that differs."""
     return {(one.path, one.row, one.column) for sweep in found.sweeps for one in sweep.differences}
 

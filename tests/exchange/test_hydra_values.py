@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sweepledger.errors import ToolError
 from sweepledger.exchange.hydra import grammar
-from sweepledger.exchange.hydra.grammar import Choices, Glob, Interval, Range, parse_value
+from sweepledger.exchange.hydra.grammar import Choices, Glob, IntervalSweep, Range, parse_value
 from sweepledger.exchange.hydra.overrides import as_argument
 from sweepledger.formats.foreign_yaml import ForeignError
 
@@ -42,9 +42,9 @@ VALUES: dict[str, Any] = {
     "range(start=1,stop=10,step=3)": Range(1, 10, 3),
     "shuffle(range(3))": Range(0, 3, 1, is_shuffled=True),
     "int(range(1.0,4.0))": Range(1, 4, 1),
-    "interval(1,10)": Interval(1.0, 10.0),
-    "int(interval(1,10))": Interval(1, 10),
-    "tag(log,interval(1,10))": Interval(1.0, 10.0, frozenset({"log"})),
+    "interval(1,10)": IntervalSweep(1.0, 10.0),
+    "int(interval(1,10))": IntervalSweep(1, 10),
+    "tag(log,interval(1,10))": IntervalSweep(1.0, 10.0, frozenset({"log"})),
     "glob([a*,b*],exclude=ab)": Glob(),
 }
 

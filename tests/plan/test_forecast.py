@@ -7,8 +7,8 @@ import pytest
 from sweepledger.plan.durations import TimedTrial, TimingHistory
 from sweepledger.plan.forecast import (
     DurationSource,
+    PlannedTrials,
     Quantiles,
-    Workload,
     forecast,
     forecast_rounds,
     hourly_price,
@@ -28,9 +28,9 @@ def exactly(value: float) -> Quantiles:
 
 def a_workload(
     count: int = 16, history: TimingHistory = STEADY, pool: Pool | None = THREE, **run: object
-) -> Workload:
+) -> PlannedTrials:
     made = RunConfig(**{"parallelism": count, "resources": GPU, **run})  # type: ignore[arg-type]
-    return Workload(made, [{"x": place % 5} for place in range(count)], pool, history)
+    return PlannedTrials(made, [{"x": place % 5} for place in range(count)], pool, history)
 
 
 def test_without_records_and_expectation_the_duration_is_unknown() -> None:
@@ -169,7 +169,7 @@ def test_the_plan_of_the_published_grid_on_three_gpus_predicts_its_makespan_from
     )
     grid = [{"batch_size": size, "lr": lr} for lr in (0.4, 0.6) for size in (512, 128) for _ in range(4)]
 
-    found = forecast(Workload(RunConfig(parallelism=16, resources=GPU), grid, THREE, recorded))
+    found = forecast(PlannedTrials(RunConfig(parallelism=16, resources=GPU), grid, THREE, recorded))
 
     assert found.parameters == ("batch_size",)
     assert found.trial_seconds is not None

@@ -11,7 +11,7 @@ from sweepledger.search import Expansion, expansion
 from sweepledger.search.blocks import EARLY_CHECK
 from sweepledger.search.estimates import MAX_WORK, estimate_work
 from sweepledger.search.exact_quantiles import truncated_normal
-from sweepledger.search.unit_cube import Axis, UndrawableError
+from sweepledger.search.unit_cube import ParameterAxis, UndrawableError
 from sweepledger.structs.domain import Beta, Choice, Constant, IntUniform, Normal, Quantized, Uniform
 from sweepledger.structs.expression import Arithmetic, Comparison, Expression, Literal, Name
 from sweepledger.structs.search_block import Block, ConfigurationList, GridSearch, RandomSearch, Sampler
@@ -193,7 +193,7 @@ def test_a_distant_bound_takes_no_longer_than_no_bound() -> None:
 
 @pytest.mark.parametrize("domain", [Beta(2, 1e300), Quantized(Beta(1e16, 1e308), 1)], ids=repr)
 def test_only_finite_numbers_are_drawn(domain: Beta | Quantized) -> None:
-    columns = Axis((Parameter("x", domain),)).columns()
+    columns = ParameterAxis((Parameter("x", domain),)).columns()
 
     with pytest.raises(UndrawableError):
         columns([0.5, 0.25])

@@ -9,7 +9,7 @@ from sweepledger.cli import completion
 from sweepledger.cli.response import Format
 
 if TYPE_CHECKING:
-    from sweepledger.commands.collection.reader_pod import ReaderPod
+    from sweepledger.commands.collection.reader_pod import ReaderPodOptions
     from sweepledger.commands.repository.workspace import Workspace
 
 AUTHOR = "Write sweeps"
@@ -121,9 +121,9 @@ def reader_pod(
     patience: float,
     *,
     claim: str | None = None,
-) -> "ReaderPod":
+) -> "ReaderPodOptions":
     """Return the description of a pod that reads a volume: by default, the results volume."""
-    from sweepledger.commands.collection.reader_pod import ReaderPod
+    from sweepledger.commands.collection.reader_pod import ReaderPodOptions
     from sweepledger.engine.cluster.kubectl import Kubectl
 
-    return ReaderPod(workspace, Kubectl(context), image, patience, claim)
+    return ReaderPodOptions(workspace, Kubectl(context), image, patience, claim)

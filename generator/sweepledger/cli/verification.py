@@ -20,7 +20,7 @@ from sweepledger.cli.options import (
 from sweepledger.cli.response import EXIT_DRIFT, EXIT_PROBLEMS, Format, Response
 
 if TYPE_CHECKING:
-    from sweepledger.commands.verify import Verdict
+    from sweepledger.commands.verify import Verification
 
 SweepAtCommitArgument = Annotated[
     str,
@@ -84,7 +84,7 @@ def verify(
     response.respond("verify", form, work)
 
 
-def _run_verify(name: str | None, at: str | None, since: str | None, signers: Path | None) -> "Verdict":
+def _run_verify(name: str | None, at: str | None, since: str | None, signers: Path | None) -> "Verification":
     from sweepledger.commands import verify as command
     from sweepledger.commands.repository.workspace import Workspace
     from sweepledger.errors import UsageError

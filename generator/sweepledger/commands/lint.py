@@ -23,7 +23,7 @@ MOST_FILES = 10_000
 
 
 @dataclass(frozen=True)
-class LintReport:
+class LintedFiles:
     """The policy's report, and the problems of the files."""
 
     report: policy.LintReport
@@ -32,7 +32,7 @@ class LintReport:
     """Whether every file could be parsed and is unambiguous."""
 
 
-def lint(names: Sequence[str], stdin: bytes, start: Path) -> LintReport:
+def lint(names: Sequence[str], stdin: bytes, start: Path) -> LintedFiles:
     """Check files, folders and (as `-`) the standard input as one rendered set. Raises UsageError."""
     documents: list[Document] = []
     problems: list[Problem] = []
@@ -46,7 +46,7 @@ def lint(names: Sequence[str], stdin: bytes, start: Path) -> LintReport:
         message = "must contain an object: nothing was checked"
         listed = ", ".join(STDIN_NAME if name == STDIN else name for name in names)
         problems.append(Problem(listed, 0, 0, "", message, "empty-file"))
-    return LintReport(report, tuple(sorted([*problems, *report.problems])), not problems)
+    return LintedFiles(report, tuple(sorted([*problems, *report.problems])), not problems)
 
 
 def _settings(start: Path) -> Settings | None:

@@ -23,12 +23,12 @@ from sweepledger.plan import (
     Forecast,
     Note,
     OutdatedPart,
+    PlannedTrials,
     Rejection,
     Review,
     RoundBounds,
     TrialCounts,
     UnreadableSpec,
-    Workload,
     count_trials,
     counts_towards,
     coverage,
@@ -230,7 +230,7 @@ class _PlanContext:
         if not new:
             return None
         history, pool = self.timing.past(program, sweep.name), sweep.pool
-        workload = Workload(sweep.run, new, pool, history)
+        workload = PlannedTrials(sweep.run, new, pool, history)
         estimate = forecast(workload, self.timing.ahead(pool) if pool else (), seed=len(new))
         return estimate if rounds == 1 else forecast_rounds(estimate, rounds)
 

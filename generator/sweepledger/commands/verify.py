@@ -73,7 +73,7 @@ class SweepVerification:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Verification:
     """The verification of one or more sweeps at a commit."""
 
     commit: str
@@ -100,7 +100,7 @@ def verify(
     *,
     revision: str | None = None,
     signers: Path | None = None,
-) -> Verdict:
+) -> Verification:
     """Verify one sweep's results or all, at HEAD with the work tree, or at another commit.
 
     `signers` is a file of git's allowed signers that replaces those of the settings at the commit: an author
@@ -124,12 +124,12 @@ def verify(
         raise IdleError(
             f"nothing is recorded of {names[0]!r} at {commit[:12]}", hint="`sweep status` shows the state"
         )
-    return Verdict(commit, len(lines), checked)
+    return Verification(commit, len(lines), checked)
 
 
 def verify_since(
     workspace: Workspace, since: str, *, revision: str | None = None, signers: Path | None = None
-) -> Verdict:
+) -> Verification:
     """Verify the sweeps whose results changed since a commit, and that no results commit changed anything else.
 
     Raises UsageError for a revision that does not exist.
@@ -147,7 +147,7 @@ def verify_since(
     changed = tuple(
         verification for verification in map(verifying.sweep, touched.sweeps) if verification is not None
     )
-    return Verdict(until, len(lines), changed, touched.stray)
+    return Verification(until, len(lines), changed, touched.stray)
 
 
 def _known_sweeps(workspace: Workspace, present: set[str]) -> set[str]:

@@ -66,7 +66,7 @@ class DurationSource(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Workload:
+class PlannedTrials:
     """Trials that are to run."""
 
     run: RunConfig
@@ -122,7 +122,7 @@ class DurationEstimate:
         return random.choice(self.history.overheads) if self.history.overheads else 0.0
 
 
-def estimate_durations(workload: Workload) -> DurationEstimate | str:
+def estimate_durations(workload: PlannedTrials) -> DurationEstimate | str:
     """Estimate the durations of trials, or return why they are unknown."""
     model = fit_durations(workload.history)
     estimate = _estimate_from_records(workload, model) if model else "no trial of this program is recorded"
@@ -136,7 +136,7 @@ def estimate_durations(workload: Workload) -> DurationEstimate | str:
     return estimate
 
 
-def _estimate_from_records(workload: Workload, model: DurationModel) -> DurationEstimate | str:
+def _estimate_from_records(workload: PlannedTrials, model: DurationModel) -> DurationEstimate | str:
     finished, means = workload.history.finished, []
     for at, values in enumerate(workload.trials):
         # Configurations that are not chosen yet are assumed to be like recorded ones.
@@ -183,7 +183,7 @@ class Forecast:
     """Why the estimate is unavailable."""
 
 
-def forecast(workload: Workload, ahead: Sequence[Workload] = (), *, seed: int = 0) -> Forecast:
+def forecast(workload: PlannedTrials, ahead: Sequence[PlannedTrials] = (), *, seed: int = 0) -> Forecast:
     """Forecast trials that start after the active workloads of their pool."""
     estimate, size = estimate_durations(workload), len(workload.trials)
     if isinstance(estimate, str) or not size:
@@ -239,7 +239,9 @@ class _Draw:
     """Seconds of some trials."""
 
 
-def _simulate_draws(workloads: Sequence[tuple[Workload, DurationEstimate]], random: Random) -> list[_Draw]:
+def _simulate_draws(
+    workloads: Sequence[tuple[PlannedTrials, DurationEstimate]], random: Random
+) -> list[_Draw]:
     """Simulate the first workload, which starts after the others, as often as time allows."""
     (workload, estimate), size = workloads[0], sum(len(other.trials) for other, _ in workloads)
     count = max(MIN_DRAWS, min(MAX_DRAWS, MAX_STARTS // size))
@@ -276,7 +278,7 @@ def _slot_seconds(
     return slot_seconds, (sum(seconds) + sum(lost.values())) / SECONDS_PER_HOUR
 
 
-def _remaining_seconds(workload: Workload, estimate: DurationEstimate, random: Random) -> list[float]:
+def _remaining_seconds(workload: PlannedTrials, estimate: DurationEstimate, random: Random) -> list[float]:
     """Draw the remaining trials of an active batch, whose progress git does not contain."""
     seconds = estimate.draw_seconds(random, shift=random.gauss())
     slot_seconds, _ = _slot_seconds(workload.run, estimate, seconds, random)
@@ -287,7 +289,7 @@ def _is_limited(pool: Pool | None) -> bool:
     return pool is not None and pool.max_nodes is not None
 
 
-def _pool_capacity(workloads: Sequence[Workload]) -> tuple[PoolCapacity, list[int]]:
+def _pool_capacity(workloads: Sequence[PlannedTrials]) -> tuple[PoolCapacity, list[int]]:
     """Divide the pool's nodes into units so that each trial takes a whole number of them."""
     pool = workloads[0].pool
     if pool is None or pool.max_nodes is None:

@@ -23,7 +23,7 @@ class UndrawableError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
+class ParameterAxis:
     """One parameter, or zipped parameters with one common index."""
 
     members: tuple[Parameter, ...]
@@ -86,10 +86,10 @@ def _quantile_columns(member: Parameter) -> ColumnFunction:
     return columns
 
 
-def axes(space: SearchSpace) -> tuple[Axis, ...]:
+def axes(space: SearchSpace) -> tuple[ParameterAxis, ...]:
     """List a space's axes in the order written; a zip group comes where its first member is."""
     return tuple(
-        Axis(members)
+        ParameterAxis(members)
         for members in space.groups
         if len(members) > 1 or not isinstance(members[0].domain, Constant)
     )

@@ -14,10 +14,10 @@ from sweepledger.cli.text.values import configuration_text, number_text
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from sweepledger.commands.reports.compare import Comparison
+    from sweepledger.commands.reports.compare import SweepComparison
     from sweepledger.commands.reports.outputs import FetchedArtifacts
     from sweepledger.commands.reproduce import MetricComparison, Recipe, Reproduction
-    from sweepledger.commands.verify import SweepVerification, Verdict
+    from sweepledger.commands.verify import SweepVerification, Verification
 
 STATE_STYLES = {"verified": "green", "differs": "red", "unsigned": "yellow"}
 MOST_UNSIGNED = 10
@@ -32,7 +32,7 @@ NO_SIGNERS = (
 )
 
 
-def verification_text(verdict: Verdict) -> tuple[RenderableType, ...]:
+def verification_text(verdict: Verification) -> tuple[RenderableType, ...]:
     """Return the verified state of each sweep, and its differences."""
     stray = tuple(Text(escape_control_characters(str(difference)), "red") for difference in verdict.stray)
     if not verdict.sweeps:
@@ -40,7 +40,7 @@ def verification_text(verdict: Verdict) -> tuple[RenderableType, ...]:
     return (*_verification_parts(verdict), *stray)
 
 
-def _verification_parts(verdict: Verdict) -> Iterator[RenderableType]:
+def _verification_parts(verdict: Verification) -> Iterator[RenderableType]:
     table = new_table("sweep", "state", "batches", "trials", "commits", "signed", "differences")
     for sweep in verdict.sweeps:
         counts = (
@@ -141,12 +141,12 @@ def _difference_text(metric: MetricComparison) -> str:
     return f"{text} ({metric.measured - metric.recorded:+.3g})"
 
 
-def comparison_text(comparison: Comparison) -> tuple[RenderableType, ...]:
+def comparison_text(comparison: SweepComparison) -> tuple[RenderableType, ...]:
     """Return the trials that two sweeps share, and those of only one of them."""
     return tuple(_comparison_parts(comparison))
 
 
-def _comparison_parts(comparison: Comparison) -> Iterator[RenderableType]:
+def _comparison_parts(comparison: SweepComparison) -> Iterator[RenderableType]:
     a, b = comparison.a, comparison.b
     metric = a.lock.metric.name if a.lock.metric.name == b.lock.metric.name else "objective"
     replicate = ["replicate"] * any(pair.replicate for pair in comparison.pairs)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sweepledger.commands.repository.workspace import SETTINGS_FILE, Workspace
 from sweepledger.engine.cluster import helper_pods, submission
-from sweepledger.engine.cluster.helper_pods import ReaderPod as helper_pods_ReaderPod
+from sweepledger.engine.cluster.helper_pods import ReaderPod
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.errors import RepositoryError
 from sweepledger.structs.program import LOCAL_IMAGE
@@ -18,7 +18,7 @@ READER_POD = "sweep-reader"
 
 
 @dataclass(frozen=True)
-class ReaderPod:
+class ReaderPodOptions:
     """How to start a reader pod."""
 
     workspace: Workspace
@@ -30,7 +30,7 @@ class ReaderPod:
     """The claim; None: that of the results."""
 
     @contextmanager
-    def running(self) -> Iterator[helper_pods_ReaderPod]:
+    def running(self) -> Iterator[ReaderPod]:
         """Start the pod for a block. Raises ClusterError, RepositoryError if no image is known."""
         settings = self.workspace.settings
         claim = self.claim or settings.results.claim

@@ -14,7 +14,7 @@ from sweepledger.commands.repository import base_files, batch_builder, programs
 from sweepledger.commands.repository.base_files import read_bases, write_bases
 from sweepledger.commands.repository.batch_builder import BatchRequest, batch_files, build_overlay
 from sweepledger.commands.repository.workspace import Workspace, staging_folder
-from sweepledger.commands.rounds.evidence import Evidence, EvidenceSource
+from sweepledger.commands.rounds.evidence import EvidenceSource, RoundEvidence
 from sweepledger.commands.rounds.next_round import RenderInputs, RoundDue, Step, next_step
 from sweepledger.errors import RepositoryError, SpecError
 from sweepledger.problems import Problem, Severity
@@ -126,7 +126,7 @@ class SearchProposal:
     def _rendered(self, request: BatchRequest) -> Overlay:
         return build_overlay(request, self.merged, self._ground.bases, self.workspace.settings)
 
-    def _evidence(self) -> Evidence:
+    def _evidence(self) -> RoundEvidence:
         """Read the evidence from HEAD if it contains the base commit, because HEAD may record a round."""
         repository = self.workspace.repository
         head = repository.commit("HEAD")

@@ -71,7 +71,7 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class SweepComparison:
     """Two sides, their common configurations, and those of one side only."""
 
     a: Side
@@ -124,7 +124,7 @@ def _row_data(row: SummaryRow) -> dict[str, Any]:
     return {"trial": row.trial, "assignment": dict(row.assignment), "replicate": row.replicate}
 
 
-def compare(workspace: Workspace, a: str, b: str) -> Comparison:
+def compare(workspace: Workspace, a: str, b: str) -> SweepComparison:
     """Join two recorded sweeps, each `NAME` or `NAME@REV`, on their common configurations.
 
     Raises UsageError for an unknown name or commit, RepositoryError if nothing is recorded there.
@@ -135,7 +135,7 @@ def compare(workspace: Workspace, a: str, b: str) -> Comparison:
     if not refused:
         sign = -1 if first.lock.metric.goal is Goal.MAXIMIZE else 1
         pairs.sort(key=lambda one: (one.difference is None, sign * (one.difference or 0.0), one.a.trial))
-    return Comparison(
+    return SweepComparison(
         first,
         second,
         tuple(pairs),

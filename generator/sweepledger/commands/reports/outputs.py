@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sweepledger.commands.collection.reader_pod import ReaderPod
+from sweepledger.commands.collection.reader_pod import ReaderPodOptions
 from sweepledger.commands.repository import catalog
 from sweepledger.commands.repository.catalog import CountedTrial, counted_trial
 from sweepledger.commands.repository.workspace import Workspace
@@ -47,7 +47,7 @@ def logs(workspace: Workspace, trial: str, *, state: Path) -> Logs:
     )
 
 
-def logs_by_pod(workspace: Workspace, trial: str, pod: ReaderPod) -> Logs:
+def logs_by_pod(workspace: Workspace, trial: str, pod: ReaderPodOptions) -> Logs:
     """Return a trial's output from a volume that only pods can read.
 
     Raises UsageError if there is none, ClusterError, StorageError.
@@ -83,7 +83,7 @@ class FetchedArtifacts:
 
 
 def fetch(
-    workspace: Workspace, trial: str, *, into: Path | None, state: Path, pod: ReaderPod | None = None
+    workspace: Workspace, trial: str, *, into: Path | None, state: Path, pod: ReaderPodOptions | None = None
 ) -> FetchedArtifacts:
     """Copy the artifacts of the attempt that counts, from a folder, or with `pod` from a cluster's volume.
 
@@ -116,7 +116,7 @@ def fetch(
 
 
 def _fetch_by_pod(
-    pod: ReaderPod, counted: CountedTrial, record: Record, wanted: list[tuple[Artifact, Path]]
+    pod: ReaderPodOptions, counted: CountedTrial, record: Record, wanted: list[tuple[Artifact, Path]]
 ) -> None:
     below = f"{counted.trial.batch.name}/{counted.trial.index}/artifacts/{record.uid}"
     with pod.running() as reader:

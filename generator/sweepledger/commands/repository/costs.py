@@ -16,8 +16,8 @@ from sweepledger.formats.launch_json import LAUNCH_FILE
 from sweepledger.plan import (
     Balance,
     Charge,
+    PlannedTrials,
     TimingHistory,
-    Workload,
     balances,
     charge,
     counts_towards,
@@ -61,14 +61,14 @@ class Timing:
             self._pasts[digest] = self._past(program, sweep)
         return self._pasts[digest]
 
-    def ahead(self, pool: Pool) -> tuple[Workload, ...]:
+    def ahead(self, pool: Pool) -> tuple[PlannedTrials, ...]:
         """Return the active workloads of a pool."""
         named = f'\npool: "{pool.name}"\n'.encode()
         active = [batch for batch in self.merged if batch.is_active and _lock_contains(batch, named)]
         batches.prefetch(active)
         timed = ((batch, run_of(batch)) for batch in batches.readable(active))
         return tuple(
-            Workload(
+            PlannedTrials(
                 run, [row.values for row in batch.rows], pool, self.past(batch.lock.program, batch.sweep)
             )
             for batch, run in timed

@@ -41,7 +41,7 @@ def _curves(sweep: Sweep, batch: BatchRecords) -> Iterator[LearningCurve]:
 
 
 @dataclass(frozen=True)
-class Evidence:
+class RoundEvidence:
     """The input of the next round of a search."""
 
     sweep: Sweep
@@ -92,7 +92,7 @@ class EvidenceSource:
     hidden: Collection[str] = ()
     """Batches of the commit that do not count: they are only proposed."""
 
-    def evidence(self, sweep: Sweep, program: str) -> Evidence:
+    def evidence(self, sweep: Sweep, program: str) -> RoundEvidence:
         """Return the evidence of a search. Raises RepositoryError, UnreadableError for a broken batch."""
         counted = tuple(batch for batch in self._evidence_batches(sweep) if batch.name not in self.hidden)
         batches.prefetch(counted)
@@ -103,7 +103,7 @@ class EvidenceSource:
         observations = [*_observations(sweep, results, program)]
         observations += [one for other in warm_start for one in _observations(sweep, other, program=None)]
         stop = stop_rules(sweep, program, results, chain.from_iterable(warm_start))
-        return Evidence(sweep, program, counted, waiting, tuple(observations), stop)
+        return RoundEvidence(sweep, program, counted, waiting, tuple(observations), stop)
 
     def stop(self, sweep: Sweep, program: str) -> tuple[StopRule, ...]:
         """Return the early-stopping rules for new trials; reads nothing if the sweep has no early stopping."""

@@ -10,7 +10,7 @@ from sweepledger.commands.repository import at_commit, costs, programs
 from sweepledger.commands.repository.base_files import read_bases_at
 from sweepledger.commands.repository.batch_builder import BatchRequest, build_overlay
 from sweepledger.commands.repository.workspace import SPECS, SUFFIX, Workspace
-from sweepledger.commands.rounds.evidence import Evidence, EvidenceSource
+from sweepledger.commands.rounds.evidence import EvidenceSource, RoundEvidence
 from sweepledger.errors import GeneratorError, RepositoryError
 from sweepledger.plan import counts_towards
 from sweepledger.render.base_files import Bases
@@ -32,7 +32,7 @@ from sweepledger.structs.trial import Trial
 class RoundDue:
     """A round is due."""
 
-    evidence: Evidence
+    evidence: RoundEvidence
     round: Round
     trials: tuple[Trial, ...]
     batch: Overlay
@@ -47,14 +47,14 @@ class RoundDue:
 class ResultsPending:
     """The next round depends on results that are pending."""
 
-    evidence: Evidence
+    evidence: RoundEvidence
 
 
 @dataclass(frozen=True)
 class SearchEnded:
     """The search has ended."""
 
-    evidence: Evidence
+    evidence: RoundEvidence
     reason: str
     """A stable word: `rounds`, `run-cap`, `budget`, `target`, `patience`, `cancelled` …"""
     text: str
@@ -72,7 +72,7 @@ class RenderInputs:
     settings: Settings
 
 
-def next_step(evidence: Evidence, inputs: RenderInputs) -> Step:
+def next_step(evidence: RoundEvidence, inputs: RenderInputs) -> Step:
     """Return the next step. Raises UsageError after a sweep's last possible batch, RepositoryError."""
     if evidence.pending:
         return ResultsPending(evidence)
@@ -91,14 +91,14 @@ def next_step(evidence: Evidence, inputs: RenderInputs) -> Step:
     )
 
 
-def search_end(evidence: Evidence) -> SearchEnded | None:
+def search_end(evidence: RoundEvidence) -> SearchEnded | None:
     """Return why a search is over, as far as that is known before its next round is drawn."""
     end = find_end(evidence.sweep, evidence.observations, number=evidence.rounds + 1)
     ended = None if end is None else SearchEnded(evidence, end.reason, end.text)
     return _ended_by_cancel(evidence) or ended
 
 
-def _ended_by_cancel(evidence: Evidence) -> SearchEnded | None:
+def _ended_by_cancel(evidence: RoundEvidence) -> SearchEnded | None:
     """Return the end of a search whose last batch was cancelled, unless its trials are requested again."""
     last = evidence.batches[-1].name if evidence.batches else None
     retried = {retry.batch for retry in evidence.sweep.retry}
@@ -107,7 +107,7 @@ def _ended_by_cancel(evidence: Evidence) -> SearchEnded | None:
     return SearchEnded(evidence, "cancelled", f"{last} was cancelled, and nothing asks for its trials again")
 
 
-def _batch_request(evidence: Evidence, proposal: Round, program: Program) -> BatchRequest:
+def _batch_request(evidence: RoundEvidence, proposal: Round, program: Program) -> BatchRequest:
     sweep, digest = evidence.sweep, program.digest
     trials = tuple(
         Trial(suggestion.configuration, digest, replicate)
@@ -124,7 +124,7 @@ def _batch_request(evidence: Evidence, proposal: Round, program: Program) -> Bat
     return BatchRequest(sweep, program, trials, proposal.number, proposal.engine, parents, evidence.stop)
 
 
-def _refuse_known_trials(evidence: Evidence, trials: tuple[Trial, ...]) -> None:
+def _refuse_known_trials(evidence: RoundEvidence, trials: tuple[Trial, ...]) -> None:
     """Refuse a round that requests a known trial, or two trials with one id."""
     listed = {row.trial for batch in evidence.batches for row in batch.rows}
     ids = [trial.id for trial in trials]

@@ -7,7 +7,7 @@ from enum import StrEnum
 from sweepledger.commands.repository import programs
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds.bounds import remaining_bounds, total_bounds
-from sweepledger.commands.rounds.evidence import Evidence, EvidenceSource
+from sweepledger.commands.rounds.evidence import EvidenceSource, RoundEvidence
 from sweepledger.commands.rounds.next_round import search_end
 from sweepledger.errors import GeneratorError
 from sweepledger.repo import batches
@@ -102,7 +102,7 @@ def _after_first_round(
 
 
 def _next_state(
-    mode: NextRoundMode, evidence: Evidence, new: Sequence[str]
+    mode: NextRoundMode, evidence: RoundEvidence, new: Sequence[str]
 ) -> tuple[SearchState, str, str | None]:
     if evidence.pending:
         return SearchState.WAITING, f"waits for the results of {', '.join(evidence.pending)}", None

@@ -81,7 +81,7 @@ class Range:
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
+class IntervalSweep:
     """An interval sweep: any number from start to end."""
 
     start: Number
@@ -95,7 +95,7 @@ class Glob:
 
 
 def parse_value(text: str) -> Any:
-    """Return the value of an override: plain data, Choices, Range, Interval or Glob.
+    """Return the value of an override: plain data, Choices, Range, IntervalSweep or Glob.
 
     Raises ForeignError if Hydra does not accept the text, and ToolError if hydra-core is missing.
     """
@@ -158,7 +158,7 @@ class OverrideParser:
             case types.RangeSweep():
                 return Range(value.start, value.stop, value.step, is_shuffled=value.shuffle)
             case types.IntervalSweep():
-                return Interval(value.start, value.end, frozenset(value.tags))
+                return IntervalSweep(value.start, value.end, frozenset(value.tags))
             case types.Glob():
                 return Glob()
             case _:

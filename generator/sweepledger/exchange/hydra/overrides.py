@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sweepledger.exchange.conversion import Loss
-from sweepledger.exchange.hydra.grammar import Choices, Glob, Interval, Range, parse_value
+from sweepledger.exchange.hydra.grammar import Choices, Glob, IntervalSweep, Range, parse_value
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.structs.names import PARAMETER_NAME
 from sweepledger.structs.values import Value, canonical_json
@@ -57,7 +57,7 @@ def override_parameter(override: Override, *, has_ends: bool = False) -> SweptPa
         case Glob():
             why = "the options of a config group are only in the app's files; write them as values: [a, b]"
             return SweptParameter(None, (Loss(f"{override.key}={override.text}", f"{why}; left out"),))
-        case Interval():
+        case IntervalSweep():
             return _interval(override, swept)
         case Range():
             numbers = swept.values_to_end() if has_ends else swept.values()
@@ -70,7 +70,7 @@ def override_parameter(override: Override, *, has_ends: bool = False) -> SweptPa
             return SweptParameter({"value": _argument(swept, override.key, losses)}, tuple(losses))
 
 
-def _interval(override: Override, interval: Interval) -> SweptParameter:
+def _interval(override: Override, interval: IntervalSweep) -> SweptParameter:
     whole = isinstance(interval.start, int) and isinstance(interval.end, int)
     kind = "log_uniform_values" if "log" in interval.tags else "int_uniform" if whole else "uniform"
     keys: dict[str, Any] = {"distribution": kind, "min": interval.start, "max": interval.end}

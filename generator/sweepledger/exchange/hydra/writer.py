@@ -7,7 +7,7 @@ from typing import Any
 from sweepledger.exchange.conversion import Exported, Loss, block_losses, export_banner, run_losses
 from sweepledger.exchange.hydra import command as hydra_command
 from sweepledger.exchange.hydra.command import CommandOverrides
-from sweepledger.exchange.hydra.grammar import Choices, Glob, Interval, Range, parse_value
+from sweepledger.exchange.hydra.grammar import Choices, Glob, IntervalSweep, Range, parse_value
 from sweepledger.exchange.hydra.overrides import hydra_text
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.formats.yaml import dump
@@ -219,7 +219,7 @@ def _read(text: str) -> Any:
         value = parse_value(text)
     except ForeignError:
         return NoSingleValue()
-    return NoSingleValue() if isinstance(value, Choices | Range | Interval | Glob) else value
+    return NoSingleValue() if isinstance(value, Choices | Range | IntervalSweep | Glob) else value
 
 
 def _plain(given: Value) -> Any:

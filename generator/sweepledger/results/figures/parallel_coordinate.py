@@ -45,7 +45,7 @@ ABSENT = "absent"
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ParallelAxis:
     """An axis across the figure, and the position at which each drawn trial crosses it."""
 
     name: str
@@ -102,7 +102,7 @@ def _remarks(
         yield f"{importance.scale.beyond} trials beyond the last axis are drawn at its end."
 
 
-def _row(name: str, drawn: Sequence[PlottedTrial], frame: Frame, y: float, towards: int) -> Row:
+def _row(name: str, drawn: Sequence[PlottedTrial], frame: Frame, y: float, towards: int) -> ParallelAxis:
     values = {
         canonical_json(t.outcome.assignment[name]): t.outcome.assignment[name]
         for t in sorted(drawn, key=lambda trial: trial.place)
@@ -114,7 +114,7 @@ def _row(name: str, drawn: Sequence[PlottedTrial], frame: Frame, y: float, towar
     keys = [_key(trial, name) for trial in drawn]
     places = across.places if everywhere else {**across.places, "": frame.left + 46}
     absent = () if everywhere else ((places[""], ABSENT),)
-    return Row(
+    return ParallelAxis(
         name,
         ("log scale",) * across.log,
         y,
@@ -139,19 +139,21 @@ def _spread(keys: Sequence[str], places: dict[str, float], across: Levels, towar
         seen[key] += 1
 
 
-def _objective(summary: Summary, importance: Importance, drawn: Sequence[PlottedTrial], frame: Frame) -> Row:
+def _objective(
+    summary: Summary, importance: Importance, drawn: Sequence[PlottedTrial], frame: Frame
+) -> ParallelAxis:
     spread = importance.scale
     axis = objective_axis(spread, frame.left, frame.right)
     ticks = tuple((axis.at(tick), tick) for tick in axis.ticks)
     crossings = tuple(axis.at(spread.at(spread.part(trial.objective))) for trial in drawn)
     asides = (direction(summary.metric.goal), *("log scale",) * spread.log)
-    return Row(summary.metric.name, asides, frame.bottom, ticks, crossings)
+    return ParallelAxis(summary.metric.name, asides, frame.bottom, ticks, crossings)
 
 
 def _lines(
     root: Element,
     summary: Summary,
-    rows: Sequence[Row],
+    rows: Sequence[ParallelAxis],
     drawn: Sequence[PlottedTrial],
     ranked: Sequence[PlottedTrial],
 ) -> None:
@@ -177,7 +179,7 @@ def _curve(points: Sequence[svg.Point]) -> str:
     return "".join(steps)
 
 
-def _axis(root: Element, row: Row, frame: Frame) -> None:
+def _axis(root: Element, row: ParallelAxis, frame: Frame) -> None:
     part = svg.group(root)
     svg.line(part, "axis", (frame.left, row.y), (frame.right, row.y))
     for x, _ in row.ticks:
