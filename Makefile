@@ -4,6 +4,9 @@
 # The folders of root's tools, such as chroot and mkfs, are not in the PATH of every root shell.
 export PATH := $(PATH):/usr/sbin:/sbin
 
+# Without compiled files, each process that the tests start would compile the whole package again.
+unexport PYTHONDONTWRITEBYTECODE
+
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin

@@ -4,6 +4,7 @@ import gc
 import os
 import signal
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,15 @@ settings.load_profile("suite")
 # Hypothesis also draws constants of the modules that it takes for the project's own. Which modules those are
 # depends on the path of the clone and on earlier imports: the same test would draw other examples elsewhere.
 HypothesisProvider._local_constants = Constants()  # type: ignore[assignment, method-assign] # noqa: SLF001
+
+# Much of what is tested waits for a disk until it holds what was written. Temporary files lie in memory where there is
+# room, and where programs may run.
+MEMORY = Path("/dev/shm")  # noqa: S108 - pytest makes a folder for this user only
+if "TMPDIR" not in os.environ and os.access(MEMORY, os.W_OK):
+    memory = os.statvfs(MEMORY)
+    if memory.f_bavail * memory.f_frsize >= 2 * 2**30 and not memory.f_flag & os.ST_NOEXEC:
+        os.environ["TMPDIR"] = str(MEMORY)
+        tempfile.tempdir = None
 
 # In the background, or under nohup, these are ignored, and so they would be by every process started here.
 for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
@@ -73,19 +83,27 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(line)
 
 
+@pytest.fixture(scope="session")
+def git_settings(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write settings of git that name no person, and start no upkeep of repositories that live for a second."""
+    path = tmp_path_factory.mktemp("git") / "config"
+    path.write_text("[maintenance]\n\tauto = false\n[gc]\n\tauto = 0\n[receive]\n\tautogc = false\n")
+    return path
+
+
 @pytest.fixture(autouse=True)
-def _nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+def _nobody(monkeypatch: pytest.MonkeyPatch, git_settings: Path) -> None:
     """Give every test a git that knows no person, so that none depends on one."""
     for name in [name for name in os.environ if name.startswith("GIT_")]:
         monkeypatch.delenv(name)
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(git_settings))
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
 
 
 @pytest.fixture
-def sandbox(tmp_path: Path) -> Sandbox:
+def sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sandbox:
     """A clone of a bare remote: settings, a little code, no sweep yet."""
-    return Sandbox.create(tmp_path)
+    return Sandbox.create(tmp_path, is_patched=lambda: bool(monkeypatch._setattr))  # noqa: SLF001
 
 
 @pytest.fixture(scope="session")

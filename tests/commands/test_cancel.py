@@ -266,8 +266,9 @@ def test_the_command_says_what_it_did_and_what_comes_next(
 
 
 def test_a_running_batch_is_ended_and_recorded_by_the_local_engine(
-    sandbox: Sandbox, needs_kustomize: None
+    sandbox: Sandbox, needs_kustomize: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("sweepledger.commands.local.POLL_SECONDS", 0.5)
     path = sandbox.root / "code/train.py"
     slow = "import time, argparse\n_first = __import__('sys').argv\n"
     slow += "if '--x=1' not in _first and '1' not in _first: time.sleep(60)\n"

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from sweepledger.cli import app
-from tests.command_line import import_sweep
 from tests.faults import writers
 from tests.faults.shim import Page
+from tests.sweep_server import import_sweep
 
 SUBREAPER = 36
 """PR_SET_CHILD_SUBREAPER: whatever a killed command leaves behind becomes a child of this process."""

@@ -445,7 +445,13 @@ def test_g14_a_whole_check_needs_no_network(sandbox: Sandbox, needs_kustomize: N
     assert "1 overlay(s) built" in done.stdout
 
 
-@pytest.mark.parametrize("place", ["clean", "base", "overlay"])
+@pytest.mark.parametrize(
+    "place",
+    [
+        "overlay",
+        *(pytest.param(place, marks=pytest.mark.full_suite("more places")) for place in ("clean", "base")),
+    ],
+)
 def test_g14_no_socket_is_opened(sandbox: Sandbox, tmp_path: Path, needs_kustomize: None, place: str) -> None:
     trace = tmp_path / "trace"
     words = ["strace", "-f", "-qq", "-e", "trace=socket,connect", "-o", str(trace)]

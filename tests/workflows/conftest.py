@@ -6,15 +6,15 @@ everything installed: for tests of what a workflow's steps do, and not of how th
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from sweepledger import __version__
+from tests import sweep_server
 from tests.repository import Sandbox
 from tests.workflows.runner import ROOT, Host
-from tests.workflows.sweep_server import CLIENT
 
 PACKAGES = [path for path in sys.path if Path(path).name == "site-packages"]
 
@@ -38,25 +38,17 @@ def installed_machine(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def machine(installed_machine: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def machine(installed_machine: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Give a folder of programs that start quickly."""
     programs = tmp_path_factory.mktemp("quick")
-    address = f"{programs}/socket"
     for name, text in {
-        "sweep": CLIENT.format(python=sys.executable, address=address),
+        "sweep": sweep_server.CLIENT.format(python=sys.executable, address=sweep_server.address()),
         "python3": f"#!/bin/sh\n[ \"$1 $2\" = '-m pip' ] || exec '{installed_machine}/python3' \"$@\"\n",
         "gh": (installed_machine / "gh").read_text(),
     }.items():
         (programs / name).write_text(text)
         (programs / name).chmod(0o755)
-    serve = [sys.executable, "-m", "tests.workflows.sweep_server", address]
-    with subprocess.Popen(serve, cwd=ROOT, stdout=subprocess.PIPE) as server:
-        try:
-            assert server.stdout
-            assert server.stdout.readline() == b"ready\n"
-            yield programs
-        finally:
-            server.terminate()
+    return programs
 
 
 @pytest.fixture

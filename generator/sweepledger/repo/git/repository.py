@@ -19,7 +19,7 @@ SILENCE_SECONDS = 300
 SAFE_SETTINGS = (
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
-    "gc.auto=0",
+    *("gc.auto=0", "maintenance.auto=false"),
     "advice.pushUpdateRejected=false",
     "protocol.ext.allow=never",
     "gpg.ssh.program=ssh-keygen",
