@@ -249,6 +249,7 @@ PADDING: dict[str, Any] = {f"f:{number}": {"f:value": {}} for number in range(30
 """As much as the server says of who wrote which field."""
 
 
+@pytest.mark.full_suite("large inputs")
 def test_the_evidence_of_ten_thousand_pods_is_read_in_little_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

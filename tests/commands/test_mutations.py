@@ -17,7 +17,13 @@ SHORT = 25
 """`python benchmarks/mutations.py` makes a thousand."""
 
 
-@pytest.mark.parametrize("squashed", [False, True], ids=["after", "squashed"])
+@pytest.mark.parametrize(
+    "squashed",
+    [
+        pytest.param(False, id="after"),
+        pytest.param(True, id="squashed", marks=pytest.mark.full_suite("more edits")),
+    ],
+)
 def test_every_later_edit_is_found_by_row_and_column(
     sandbox: Sandbox, tmp_path: Path, *, squashed: bool
 ) -> None:

@@ -144,7 +144,12 @@ def little_memory() -> Iterator[None]:
 
 
 @pytest.mark.parametrize(
-    "kind", [tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.DIRTYPE], ids=["pax", "long", "folder"]
+    "kind",
+    [
+        pytest.param(tarfile.XHDTYPE, id="pax"),
+        pytest.param(tarfile.GNUTYPE_LONGNAME, id="long", marks=pytest.mark.full_suite("large inputs")),
+        pytest.param(tarfile.DIRTYPE, id="folder", marks=pytest.mark.full_suite("large inputs")),
+    ],
 )
 def test_endless_headers_use_neither_memory_nor_stack(
     kind: bytes, tmp_path: Path, little_memory: None

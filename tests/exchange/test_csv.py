@@ -173,6 +173,7 @@ def test_a_text_that_a_spreadsheet_would_run_is_named() -> None:
     assert [loss.what for loss in sent.losses if "formula" in loss.why] == ["a"]
 
 
+@pytest.mark.full_suite("large inputs")
 def test_a_foreign_table_is_bounded() -> None:
     header = ",".join(f"a{number}" for number in range(70))
 

@@ -239,6 +239,7 @@ def test_what_is_no_such_file_is_refused_with_its_place(text: str, said: str) ->
     assert said in str(refused.value)
 
 
+@pytest.mark.full_suite("large inputs")
 def test_a_large_file_is_read_in_parts_and_an_error_in_it_has_its_own_line() -> None:
     rows = combinations(a=list(range(60)), b=list(range(60)), c=["x" * 40, "y" * 40, "z" * 40])
     text = hyperparams_yaml.write(rows)

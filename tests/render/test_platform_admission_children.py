@@ -55,7 +55,9 @@ def a_job(folder: Path, pool: str = "queued") -> Manifest:
     return objects(Shape.INDEXED, folder, pool)[0]
 
 
-@pytest.mark.parametrize("pool", ["queued", "chosen"])
+@pytest.mark.parametrize(
+    "pool", ["queued", pytest.param("chosen", marks=pytest.mark.full_suite("more options"))]
+)
 @pytest.mark.parametrize("shape", list(Shape))
 def test_objects_of_every_shape_are_admitted_and_so_are_their_pods(
     shape: Shape, pool: str, tmp_path: Path

@@ -181,6 +181,7 @@ def test_the_shares_do_not_depend_on_the_order_of_trials() -> None:
     assert rounded(listed(trials, score)) == rounded(listed(reversed(trials), score))
 
 
+@pytest.mark.full_suite("large inputs")
 def test_of_very_many_trials_enough_are_taken() -> None:
     grid: dict[str, list[Value]] = {"a": list(range(10)), "b": list(range(MOST_TRIALS // 10 + 1))}
 

@@ -5,6 +5,8 @@ import json
 import time
 from dataclasses import replace
 
+import pytest
+
 from sweepledger.formats import record_json, summary_csv
 from sweepledger.results.outcomes import BatchRecords
 from sweepledger.results.paths import records_path, results_folder
@@ -148,6 +150,7 @@ def test_provenance_is_exactly_this() -> None:
     assert text == json.dumps(expected_data, indent=1, sort_keys=True) + "\n"
 
 
+@pytest.mark.full_suite("large inputs")
 def test_ten_thousand_records_take_less_than_three_seconds() -> None:
     parameters: dict[str, list[Value]] = {
         "a": list(range(100)),

@@ -117,6 +117,8 @@ _COMMIT_ID = re.compile(r"[0-9a-f]{40}")
 
 MAX_LISTED = 20_000
 """Files in the listings that a repository keeps; commands list the same folders of the same commit many times."""
+SMALL_INDEX = 512 * 1024
+"""Bytes of the index of about five thousand files: listing all of them takes as long as starting git twice."""
 MAX_KEPT_BLOB, MAX_KEPT_BLOBS = 32 * 1024, 500
 """Bytes and number of the blobs that a repository keeps: specs, settings and locks, at most 16 MB in all."""
 
@@ -129,13 +131,32 @@ class Entry:
     id: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Listing:
+    """Files and folders of a commit."""
+
+    files: dict[str, Entry]
+    folders: dict[str, str]
+
+    def below(self, *paths: str) -> "_Listing":
+        """Return the part at and below some paths."""
+        places = tuple(path.rstrip("/") for path in paths)
+        folders = tuple(f"{place}/" for place in places)
+        chosen = {
+            path: entry for path, entry in self.files.items() if path in places or path.startswith(folders)
+        }
+        return _Listing(chosen, {})
+
+
 class Repository:
     """A repository on this machine, with a work tree or bare."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         """The root of the work tree, or the bare repository."""
-        self._listings: dict[tuple[str, tuple[str, ...]], dict[str, Entry]] = {}
+        self._commits: dict[str, str] = {}
+        """Commits by ids that are known to name one."""
+        self._listings: dict[tuple[str, tuple[str, ...]], _Listing] = {}
         """Files of commits, which never change; the oldest listing is dropped first."""
         self._blobs: dict[str, bytes] = {}
         """Small blobs, which never change either."""
@@ -212,12 +233,16 @@ class Repository:
 
     def commit(self, revision: str) -> str | None:
         """Resolve a revision that may come from a user; None if it names no commit."""
+        if revision in self._commits:
+            return self._commits[revision]
         try:
-            return self.run(
+            commit = self.run(
                 "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}"
             ).strip()
         except RepositoryError:
             return None
+        self._commits[commit] = commit
+        return commit
 
     def branch(self) -> str | None:
         """Return the branch that is checked out; None if HEAD is detached."""
@@ -237,6 +262,8 @@ class Repository:
         """Return the id of the folder at a path in a commit; None if there is none."""
         if path.rstrip("/") == ".":
             return self.run("rev-parse", f"{commit}^{{tree}}").strip()
+        if self._is_listed_whole(commit):
+            return self._listing(commit, ()).folders.get(path.rstrip("/"))
         listed = self.run("ls-tree", "-z", commit, "--", path.rstrip("/"))
         for line in listed.split("\0"):
             meta, _, name = line.partition("\t")
@@ -249,22 +276,41 @@ class Repository:
         if commit is None:
             return {}
         if _COMMIT_ID.fullmatch(commit) is None:
-            return self._list(commit, below)
+            return self._list(commit, below).files
+        if below and self._is_listed_whole(commit):
+            return self._listing(commit, ()).below(*below).files
+        return dict(self._listing(commit, below).files)
+
+    def _is_listed_whole(self, commit: str) -> bool:
+        """Return whether all files of a commit are listed at once, because they are few."""
+        if _COMMIT_ID.fullmatch(commit) is None:
+            return False
+        try:
+            return (self.folder / ".git" / "index").stat().st_size <= SMALL_INDEX
+        except OSError:  # a bare repository, or a linked work tree
+            return False
+
+    def _listing(self, commit: str, below: tuple[str, ...]) -> _Listing:
+        """Return a listing of a commit by its full id, from memory if possible."""
         if (commit, below) not in self._listings:
             self._listings[commit, below] = self._list(commit, below)
-            while sum(map(len, self._listings.values())) > MAX_LISTED and len(self._listings) > 1:
+            while sum(
+                len(one.files) for one in self._listings.values()
+            ) > MAX_LISTED and self._listings.keys() - {(commit, below)}:
                 del self._listings[next(iter(self._listings))]
-        return dict(self._listings[commit, below])
+        return self._listings[commit, below]
 
-    def _list(self, commit: str, below: tuple[str, ...]) -> dict[str, Entry]:
-        listed = self.run("ls-tree", "-r", "-z", "--full-tree", commit, "--", *below)
-        entries = {}
+    def _list(self, commit: str, below: tuple[str, ...]) -> _Listing:
+        listed = self.run("ls-tree", "-r", "-t", "-z", "--full-tree", commit, "--", *below)
+        listing = _Listing({}, {})
         for line in filter(None, listed.split("\0")):
             meta, _, name = line.partition("\t")
             mode, kind, identity = meta.split(" ")
             if kind == "blob":
-                entries[name] = Entry(mode, identity)
-        return entries
+                listing.files[name] = Entry(mode, identity)
+            elif kind == "tree":
+                listing.folders[name] = identity
+        return listing
 
     def index(self) -> dict[str, Entry]:
         """Return the entries of the index, submodules and links included."""
