@@ -153,7 +153,7 @@ def test_a_remote_that_fails_for_a_while_stops_no_running_trial(
 ) -> None:
     monkeypatch.setattr("sweepledger.commands.local.POLL_SECONDS", 0.3)
     path = sandbox.root / "code/train.py"
-    path.write_text("import time; time.sleep(2)\n" + path.read_text())
+    path.write_text("import time; time.sleep(1)\n" + path.read_text())
     sandbox.commit("Take a while")
     sandbox.push()
     sandbox.merged()

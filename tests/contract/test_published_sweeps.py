@@ -63,6 +63,7 @@ def test_each_plans_its_published_number_of_trials(published: Sandbox) -> None:
     }
 
 
+@pytest.mark.full_suite("larger examples")
 @pytest.mark.usefixtures("needs_kustomize")
 def test_pending_sweeps_are_no_problem_and_generated_ones_check(published: Sandbox) -> None:
     pending = run_sweep("check", cwd=published.root)

@@ -322,7 +322,7 @@ def test_without_rules_nothing_follows_and_nothing_is_looked_at_twice(trial_fold
 
 def test_following_costs_no_busy_loop(trial_folder: TrialFolder) -> None:
     trial_folder.changes = {"metric": JSONL, "stop": [MEDIAN]}
-    trial_folder.command = shell("sleep 3; echo '{\"test_accuracy\": 1}' > $SWEEP_RESULT")
+    trial_folder.command = shell("sleep 1.5; echo '{\"test_accuracy\": 1}' > $SWEEP_RESULT")
     before = os.times()
     began = time.monotonic()
 

@@ -49,6 +49,7 @@ def team(tmp_path: Path, machine: Path) -> Path:
     return remote
 
 
+@pytest.mark.full_suite("whole tutorials")
 def test_the_tutorial_leads_from_a_fork_to_a_results_commit_in_a_repository_made_by_the_guide(
     tmp_path: Path, machine: Path, team: Path, needs_kustomize: None
 ) -> None:
