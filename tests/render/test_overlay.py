@@ -7,6 +7,7 @@ import pytest
 
 from sweepledger import policy
 from sweepledger.formats import batch_yaml, hyperparams_csv, launch_json, yaml
+from sweepledger.render.overlay import batch_digest
 from sweepledger.structs.domain import Choice
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.search_block import GridSearch
@@ -38,6 +39,19 @@ def test_the_name_ends_in_the_digest_of_all_that_is_rendered(shape: Shape) -> No
 
     assert len(names) == 5
     assert all(re.fullmatch(r"lr-b[12]-[0-9a-f]{8}", name) for name in names)
+
+
+@SHAPES
+def test_text_of_the_spec_that_looks_like_the_name_without_its_digest_stays(shape: Shape) -> None:
+    unnamed = "lr-b1-00000000"
+    variables = {"PREVIOUS": unnamed}
+
+    made = rendered(a_batch(shape, sweep=a_sweep(run=replace(a_sweep().run, environment=variables))))
+
+    assert re.fullmatch(r"lr-b1-[1-9a-f][0-9a-f]{7}", made.name)
+    assert unnamed in made.tree["job.yaml"].decode()
+    assert made.tree["job.yaml"].decode().count(made.name) > 1
+    assert batch_digest(made.tree, made.name, made.lock.digest) == made.lock.digest
 
 
 @SHAPES

@@ -3,7 +3,7 @@
 `batch_digest` computes the digest again from the files alone, without spec, bases or the original version.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from sweepledger import __version__
@@ -43,20 +43,44 @@ def overlay(batch: Batch, bases: Bases, settings: Settings) -> Overlay:
     rows = [Row(trial.id, trial.assignment, trial.replicate) for trial in batch.trials]
     columns = hyperparams_csv.choose_columns(batch.columns, rows)
     written = Table(columns, hyperparams_csv.split_rows(rows, columns))
-    blank = _render("", batch, bases, settings, written)
-    return _render(f"sha256:{blank.tree.digest}", batch, bases, settings, written)
+    unnamed = batch_name(batch.sweep.name, batch.number, PLACEHOLDER_DIGEST)
+    blank = _with_lock(unnamed, "", batch, settings, _files(unnamed, batch, bases, settings, written))
+    digest = f"sha256:{blank.tree.digest}"
+    name = batch_name(batch.sweep.name, batch.number, blank.tree.digest)
+    if _mentions(unnamed, batch, bases, settings, written):
+        files = _files(name, batch, bases, settings, written)
+    else:
+        files = {
+            path: content.replace(unnamed.encode(), name.encode())
+            for path, content in blank.tree
+            if path != LOCK_FILE
+        }
+    return _with_lock(name, digest, batch, settings, files)
 
 
-def _render(digest: str, batch: Batch, bases: Bases, settings: Settings, written: Table) -> Overlay:
-    own = digest.removeprefix("sha256:") or PLACEHOLDER_DIGEST
-    name = batch_name(batch.sweep.name, batch.number, own)
+def _mentions(name: str, batch: Batch, bases: Bases, settings: Settings, written: Table) -> bool:
+    """Return whether a name occurs in what a batch is rendered from, where it must stay as it is."""
+    texts = (
+        repr(replace(batch, trials=())),
+        repr(bases),
+        repr(settings),
+        *(one.text for one in written.shards),
+    )
+    return any(name in text for text in texts)
+
+
+def _with_lock(name: str, digest: str, batch: Batch, settings: Settings, files: dict[str, bytes]) -> Overlay:
+    locked = _lock(name, digest, batch, settings, FileTree(files))
+    lock = batch_yaml.write(locked, banner=_banner(batch)).encode()
+    return Overlay(locked, FileTree({**files, LOCK_FILE: lock}))
+
+
+def _files(name: str, batch: Batch, bases: Bases, settings: Settings, written: Table) -> dict[str, bytes]:
+    """Render all files but the lock."""
     files = {shard.file: shard.text.encode() for shard in written.shards}
     files[LAUNCHER_FILE] = bases.launcher
     manifests = _manifests(name, batch, bases, settings, written)
-    files |= {file: text.encode() for file, text in manifests.items()}
-    locked = _lock(name, digest, batch, settings, FileTree(files))
-    files[LOCK_FILE] = batch_yaml.write(locked, banner=_banner(batch)).encode()
-    return Overlay(locked, FileTree(files))
+    return files | {file: text.encode() for file, text in manifests.items()}
 
 
 def _manifests(name: str, batch: Batch, bases: Bases, settings: Settings, written: Table) -> dict[str, str]:
