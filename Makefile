@@ -110,6 +110,9 @@ e2e: $(STAMPS)/test $(STAMPS)/data ## run the end-to-end tests on a cluster, wit
 	@echo "==> end-to-end tests with Argo CD and with Flux, in parallel, because they mostly wait"
 	@$(MAKE) --no-print-directory --keep-going --jobs=2 e2e-argocd e2e-flux
 
+# Nodes, containers and volumes lie on a disk, unlike the temporary files of other tests (tests/conftest.py).
+e2e-argocd e2e-flux e2e-full bench-cluster: export TMPDIR := $(or $(TMPDIR),/tmp)
+
 e2e-argocd e2e-flux: SHELL := /bin/bash -o pipefail
 e2e-argocd e2e-flux: e2e-%: $(STAMPS)/test $(STAMPS)/data # with one controller
 	@$(E2E) --controller $* 2>&1 | sed --unbuffered 's/^/$*: /'
