@@ -401,6 +401,8 @@ def test_where_a_person_merges_a_workflow_asks_on_a_branch_once(sandbox: Sandbox
 
     assert asked.pushed is not None
     assert again.pushed is None
+    assert isinstance(again.step, RoundDue), "it is due, and proposed already"
+    assert again.step.batch.name == asked.pushed.due.batch.name
     head = sandbox.git("rev-parse", "HEAD").strip()
     listed = sandbox.git("ls-remote", "origin", "refs/heads/next/*").split()
     assert listed == [asked.pushed.commit, f"refs/heads/next/hill/{head[:12]}"]

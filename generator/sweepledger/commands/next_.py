@@ -7,7 +7,14 @@ from sweepledger.commands.generation import next_batch
 from sweepledger.commands.generation.next_batch import Generated
 from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.commands.rounds import round_commit
-from sweepledger.commands.rounds.next_round import ResultsPending, RoundBlocked, RoundDue, SearchEnded, Step
+from sweepledger.commands.rounds.next_round import (
+    ResultsPending,
+    RoundBlocked,
+    RoundDue,
+    SearchEnded,
+    Step,
+    next_step_at,
+)
 from sweepledger.commands.rounds.round_commit import PushedRound
 from sweepledger.errors import IdleError, UsageError
 from sweepledger.problems import Problem, Severity
@@ -70,7 +77,7 @@ def push_next(workspace: Workspace, target: Target, names: Iterable[str] = ()) -
 
 
 def _push_search(target: Target, sweep: Sweep) -> SearchStep:
-    step = round_commit.push_round(target, sweep.name)
+    step = round_commit.push_round(target, sweep.name) or _next_step_now(target, sweep.name)
     if step is None:
         first = f"`sweep generate {sweep.name}` writes its first round"
         return SearchStep(
@@ -79,6 +86,12 @@ def _push_search(target: Target, sweep: Sweep) -> SearchStep:
     if isinstance(step, PushedRound):
         return SearchStep(sweep.name, step.due, pushed=step)
     return SearchStep(sweep.name, step)
+
+
+def _next_step_now(target: Target, sweep: str) -> Step | RoundBlocked | None:
+    """Return the next step at the tip of the branch; a round that is due there is proposed already."""
+    tip = target.tip()
+    return None if tip is None else next_step_at(target.repository, tip, sweep)
 
 
 def _searches(workspace: Workspace, names: Iterable[str]) -> tuple[ParsedSpec, ...]:
