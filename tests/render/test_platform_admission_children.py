@@ -240,4 +240,4 @@ def test_from_git_no_operators_init_container_is_taken(shape: Shape, tmp_path: P
     for pod in pods(made):
         pod["spec"].setdefault("initContainers", []).append({"name": "init-pytorch"})
 
-    assert "an operator's" in refusals(policy(f"{made['kind'].lower()}s"), made).pop()
+    assert "belongs to an operator" in refusals(policy(f"{made['kind'].lower()}s"), made).pop()

@@ -77,7 +77,7 @@ def choose_columns(names: Sequence[str], rows: Iterable[Row]) -> tuple[Column, .
     for row in rows:
         replicated = replicated or row.replicate > 0
         for name, value in row.values.items():
-            types_of[name].add(TYPES_OF_SCALARS.get(type(value)) or _type_of(value))
+            types_of[name].add(_type_of(value))
     parameters = (
         Column(name, types.pop() if len(types) == 1 else ColumnType.JSON) for name, types in types_of.items()
     )
@@ -88,15 +88,9 @@ TYPES_OF_SCALARS = {bool: ColumnType.BOOLEAN, int: ColumnType.NUMBER, float: Col
 
 
 def _type_of(value: Value) -> ColumnType:
-    match value:
-        case bool():
-            return ColumnType.BOOLEAN
-        case int() | float():
-            return ColumnType.NUMBER
-        case str() if value.isprintable():
-            return ColumnType.STRING
-        case _:
-            return ColumnType.JSON
+    if isinstance(value, str) and value.isprintable():
+        return ColumnType.STRING
+    return TYPES_OF_SCALARS.get(type(value), ColumnType.JSON)
 
 
 def format_header(table: Sequence[Column]) -> str:

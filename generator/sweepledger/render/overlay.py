@@ -44,29 +44,20 @@ def overlay(batch: Batch, bases: Bases, settings: Settings) -> Overlay:
     columns = hyperparams_csv.choose_columns(batch.columns, rows)
     written = Table(columns, hyperparams_csv.split_rows(rows, columns))
     unnamed = batch_name(batch.sweep.name, batch.number, PLACEHOLDER_DIGEST)
-    blank = _with_lock(unnamed, "", batch, settings, _files(unnamed, batch, bases, settings, written))
-    digest = f"sha256:{blank.tree.digest}"
-    name = batch_name(batch.sweep.name, batch.number, blank.tree.digest)
+    files = _files(unnamed, batch, bases, settings, written)
+    digest = _with_lock(unnamed, "", batch, settings, files).tree.digest
+    name = batch_name(batch.sweep.name, batch.number, digest)
     if _mentions(unnamed, batch, bases, settings, written):
         files = _files(name, batch, bases, settings, written)
     else:
-        files = {
-            path: content.replace(unnamed.encode(), name.encode())
-            for path, content in blank.tree
-            if path != LOCK_FILE
-        }
-    return _with_lock(name, digest, batch, settings, files)
+        files = {path: content.replace(unnamed.encode(), name.encode()) for path, content in files.items()}
+    return _with_lock(name, f"sha256:{digest}", batch, settings, files)
 
 
 def _mentions(name: str, batch: Batch, bases: Bases, settings: Settings, written: Table) -> bool:
     """Return whether a name occurs in what a batch is rendered from, where it must stay as it is."""
-    texts = (
-        repr(replace(batch, trials=())),
-        repr(bases),
-        repr(settings),
-        *(one.text for one in written.shards),
-    )
-    return any(name in text for text in texts)
+    inputs = repr((replace(batch, trials=()), bases, settings))
+    return name in inputs or any(name in shard.text for shard in written.shards)
 
 
 def _with_lock(name: str, digest: str, batch: Batch, settings: Settings, files: dict[str, bytes]) -> Overlay:

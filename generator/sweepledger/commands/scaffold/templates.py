@@ -9,7 +9,7 @@ EXAMPLE = "peak"
 """The name of the first sweep of a new repository."""
 
 PROGRAM = '''\
-"""A program that knows nothing of sweeps: arguments in, one line `score=…` out. Put your own here."""
+"""A program without sweepledger: it reads arguments and prints one line `score=…`. Replace it with your own."""
 
 import argparse
 
@@ -21,15 +21,15 @@ print(f"score={1 - (arguments.x - 2) ** 2 - arguments.rate}")
 '''
 
 SETTINGS = """\
-# Settings of this repository, for every sweep in it. A spec may choose among what is named here only.
-# `sweep schema settings` prints every key; what is not set has a default.
+# Settings of this repository, for every sweep in it. A spec can only use images, data and nodes that are named here.
+# `sweep schema settings` prints every key; keys that are not set have a default.
 version: 1
 namespace: sweeps          # where trials run
 controller: {controller}
 generate: {generate}  # or on-merge: when overlays are written
-next: {next}             # or workflow, collector: who asks for the next round of a search
+next: {next}             # or workflow, collector: who requests the next round of a search
 
-# What holds for sweeps that say nothing else. `local`: programs run from the locked code, without an image.
+# Defaults for all sweeps. The image `local`: programs run from the locked code, without an image.
 # defaults: {{image: trainer, pool: cpu, retries: 1, timeout: 1h}}
 
 # Images by name; `sweep pin trainer --tag v1` asks the registry for the digest and writes it here.
@@ -52,20 +52,19 @@ README = """\
 # {name}
 
 Hyperparameter sweeps as reviewed commits, made with sweepledger {version}.
-What to try stands in `sweeps/`, what runs in `overlays/active/`, what came of it in `results/`; `git log` is
-the history.
+`sweeps/` holds the specs, `overlays/active/` the batches that run, and `results/` the results; `git log` is the
+history.
 
 ## Five commands
 
-They need sweepledger {version}: whoever works here installs the same version, since another one may write
-other files.
+Everyone who works on this repository needs sweepledger {version}: another version may write other files.
 
 ```
 git remote add origin URL && git push -u origin main
 
 sweep try {example}              # one trial, here and now
 sweep generate {example}         # writes the next batch; commit it in a pull request
-sweep check                 # everything that must hold before a merge; exit code 5: something does not
+sweep check                 # checks everything that is required for a merge; exit code 5: a check failed
 {run}
 sweep results {example}          # the trials, best first
 ```
@@ -75,8 +74,8 @@ and nothing else.
 {platform}
 ## Pull requests
 
-`.github/workflows/` checks each on GitHub: what is wrong stands on its lines, the plan in the summary. Once,
-before the first one, name the version that does so, with the hashes of all it needs, and demand the check:
+`.github/workflows/` checks each on GitHub: problems are shown on their lines, and the plan in the summary. Once,
+before the first pull request, pin the version that checks and the hashes of its dependencies, and require the check:
 
 ```
 uv pip compile --generate-hashes --universal .github/sweep.in --output-file .github/sweep.lock
@@ -92,13 +91,13 @@ gh api --method POST 'repos/{{owner}}/{{repo}}/rulesets' --input .github/ruleset
 | `sweepledger.yaml` | settings: images, data, nodes, limits | the platform team |
 | `.github/` | the check of pull requests, owners, the rules of `main` | the platform team |
 | `base/` | Kubernetes building blocks; frozen once a batch refers to them | `sweep`, the platform team |
-| `overlays/active/` | one folder a batch: what the cluster is asked to run | `sweep generate` |
+| `overlays/active/` | one folder for each batch that the cluster is to run | `sweep generate` |
 | `overlays/archive/` | the same folders, recorded or cancelled | the collector, `sweep cancel` |
 | `results/` | records, summary, report and figure | the collector alone |
 """
 
 RUNS = {
-    Controller.NONE: "sweep local --once          # runs what main asks for, and records it; then `git pull`",
+    Controller.NONE: "sweep local --once          # runs the active batches of main and records them; then `git pull`",
     Controller.ARGOCD: "sweep status {example}           # once merged, Argo CD runs it and it is recorded",
     Controller.SUBMIT: "sweep submit {example}           # once merged: creates it with your kubeconfig",
     Controller.FLUX: "sweep status {example}           # once merged, Flux runs it and it is recorded",
@@ -108,8 +107,8 @@ FIRST = """
 ## First: an image
 
 A cluster starts pods, and a pod is started from an image: name one before the first `sweep generate`, and
-let `defaults.image` in `sweepledger.yaml` choose it. Only `sweep try` works without. Merge that first:
-settings and the batches that are judged by them come in two changes.
+set `defaults.image` in `sweepledger.yaml` to it. Only `sweep try` works without an image. Merge this change first:
+batches are checked against settings that are already merged.
 
 ```
 sweep pin trainer --repository REGISTRY/PATH --tag TAG    # asks the registry for the digest, and writes both
@@ -119,20 +118,20 @@ sweep pin trainer --repository REGISTRY/PATH --tag TAG    # asks the registry fo
 PLATFORM = """
 ## The cluster
 
-`sweep bootstrap {controller} --repo URL --branch main` writes `clusters/`: what the controller is pointed at,
+`sweep bootstrap {controller} --repo URL --branch main` writes `clusters/`: the objects for the controller,
 and the platform that trials need.
 """
 
 SUBMIT = """
 ## The cluster
 
-It is no place for GitOps: `sweep submit {example}` creates a merged batch with your own kubeconfig, once, and
-`sweep collect-by-pod` records what it left.
+It does not use GitOps: `sweep submit {example}` creates a merged batch with your own kubeconfig, once, and
+`sweep collect-by-pod` records its results.
 """
 
 OWNERS = """\
-# Who must approve what. Nobody does as long as these names are no team of yours, which GitHub says on this
-# page: put yours in their place, and demand a review from code owners where branches are protected.
+# Who must approve which files. Replace the names with your own teams: until then nobody has to approve, and GitHub
+# shows an error on this page. Require a review from code owners in the rules of protected branches.
 /sweepledger.yaml  @YOUR-ORG/YOUR-PLATFORM-TEAM
 /base/             @YOUR-ORG/YOUR-PLATFORM-TEAM
 /clusters/         @YOUR-ORG/YOUR-PLATFORM-TEAM
@@ -144,7 +143,7 @@ PULL_REQUEST = """\
 
 What should this sweep answer, and what decides when it is enough?
 
-- [ ] `sweep plan` says what it comes to: trials, hours, GPU hours
+- [ ] `sweep plan` shows what it costs: trials, hours, GPU hours
 - [ ] `sweep check` finds nothing
 """
 

@@ -1,7 +1,7 @@
 """Objects of the Kubernetes API as JSON: strict checks of their shape, and lenient access to their fields.
 
-A proxy or a wrapper may be between kubectl and a server, so a response may have any shape. A field that is
-absent, or of another type, reads as empty.
+A proxy or a wrapper may change what a server sends, so a response may have any shape. A field that is missing
+or has another type is read as empty.
 """
 
 import json
@@ -58,7 +58,7 @@ def has_condition(node: object, name: str) -> bool:
 
 
 def time_at(node: object, *path: str) -> float | None:
-    """Return the time at a path in seconds since 1970; None also for 1970 itself, by which runtimes mean unknown."""
+    """Return the time at a path in seconds since 1970; None if it is unknown, which runtimes write as 1970."""
     try:
         seconds = datetime.fromisoformat(text_at(node, *path)).timestamp()
     except (ValueError, OverflowError):
@@ -67,9 +67,9 @@ def time_at(node: object, *path: str) -> float | None:
 
 
 MAX_DEPTH = 128
-"""Levels of nesting; objects of Kubernetes and controllers have far fewer."""
+"""Maximum levels of nesting; objects of Kubernetes and its controllers have far fewer."""
 MAX_BRACKETS = 4_000_000
-"""Lists and objects in one response: 20,000 Jobs have half as many."""
+"""Maximum number of lists and objects in one response; 20,000 Jobs have half as many."""
 NESTED = frozenset({dict, list})
 EXCERPT_LENGTH = 80
 
@@ -78,7 +78,7 @@ Predicate = Callable[[Any], bool]
 
 
 class UnexpectedAnswerError(Exception):
-    """The response is not from a Kubernetes API; the text describes it."""
+    """The response is not one of a Kubernetes API. The text describes the response."""
 
 
 def parse_object(output: bytes) -> dict[str, Any]:
@@ -90,7 +90,7 @@ def parse_object(output: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise UnexpectedAnswerError(f"invalid JSON: {excerpt(output)}") from error
     if not isinstance(response, dict) or _is_deep(response):
-        raise UnexpectedAnswerError(f"something that is not a Kubernetes object: {excerpt(output)}")
+        raise UnexpectedAnswerError(f"no Kubernetes object: {excerpt(output)}")
     return response
 
 
@@ -114,7 +114,7 @@ def require_list(response: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
     """Return the objects of a response that is a list. Raises UnexpectedAnswerError."""
     items = response.get("items")
     if not isinstance(items, list):
-        raise UnexpectedAnswerError(f"something that is not a list of objects: {_excerpt_json(response)}")
+        raise UnexpectedAnswerError(f"no list of objects: {_excerpt_json(response)}")
     return tuple(map(_require_shape, items))
 
 
@@ -133,7 +133,7 @@ def excerpt(output: bytes) -> str:
 
 
 def _excerpt_json(value: Any) -> str:
-    # A large value is not encoded completely for its first characters.
+    # The beginning is enough: a large value is not encoded to its end.
     encoder = json.JSONEncoder()
     text = ""
     for part in encoder.iterencode(value):
@@ -147,7 +147,7 @@ def _require_shape(value: Any) -> Mapping[str, Any]:
     require_text(value if isinstance(value, dict) else {"": value}, "metadata", "name")
     for path, has_type in SHAPE:
         for node in _nodes_at(value, path):
-            # A controller may write null for an empty field, except for the two that are read without a check.
+            # Controllers write null for some empty fields. Two fields are used unchecked and must not be null.
             if not has_type(node) and (node is not None or path in NEVER_NULL):
                 raise UnexpectedAnswerError(f"an object with {'.'.join(path)} {_excerpt_json(node)}")
     checked: Mapping[str, Any] = value
@@ -197,7 +197,7 @@ SHAPE: tuple[tuple[tuple[str, ...], Predicate], ...] = (
     (("status", "conditions"), _are_objects),
     (("status", "sync"), _is_object),
 )
-"""Fields that are read without a check of their type, and the type that they must have if present."""
+"""Fields whose type is not checked where they are used, and the type that each must have if it is present."""
 NEVER_NULL = frozenset({("metadata", "labels"), ("spec",)})
 
 

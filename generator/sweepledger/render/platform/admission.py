@@ -27,14 +27,14 @@ CHANGES_SPEC = (
     "request.operation == 'CREATE' || object.spec != oldObject.spec"
     f" || {LABELS.format('object')} != {LABELS.format('oldObject')}"
 )
-"""An update that asks for nothing is let through: what stands since other settings must come to its end,
-and a finalizer is taken off by an update."""
+"""Updates that change neither spec nor labels are allowed: objects created under earlier settings must be able to
+finish, and removing a finalizer is an update."""
 
 
 def trial_policies(settings: Settings, source: GitSource, bases: Mapping[str, bytes]) -> list[Manifest]:
-    """Judge Jobs, where a person reads the refusal, and pods, whoever makes them.
+    """Return the policies for Jobs, which people create and see refused, and for pods, whatever creates them.
 
-    Custom kinds are judged by themselves alone: the Jobs and pods that they start are judged as any other.
+    A policy for a custom kind checks only the object itself; the Jobs and pods that it creates have their own policies.
     """
     names = Names.of(settings)
     jobs = (
@@ -57,7 +57,7 @@ def trial_policies(settings: Settings, source: GitSource, bases: Mapping[str, by
 
 
 def kustomization_policies(settings: Settings) -> list[Manifest]:
-    """Judge what Flux is asked for: one without a service account would be applied with Flux's own rights."""
+    """Return the policies for Kustomizations: one without a service account is applied with Flux's own rights."""
     names = Names.of(settings)
     rules = kustomization_rules()
     policy = _policy(f"{names.trials}-flux-batches", KUSTOMIZATION, rules, settings)
@@ -69,7 +69,7 @@ def _policy(
 ) -> Manifest:
     matched = {
         "apiGroups": [kind.group],
-        # A custom kind has versions that come and go; beware: the server checks no types then.
+        # Versions of custom kinds come and go. Beware: for all versions, the server does not check types.
         "apiVersions": ["*" if template is None else "v1"],
         "operations": ["CREATE", "UPDATE"],
         "resources": [kind.plural],
@@ -109,7 +109,7 @@ KUSTOMIZATION_KEYS = (
     *("deletionPolicy", "force", "interval", "path", "prune", "retryInterval"),
     *("serviceAccountName", "sourceRef", "suspend", "timeout", "wait"),
 )
-"""Fields that a Kustomization may have: other fields of Flux change what is applied, or where."""
+"""Fields that a Kustomization may have; Flux's other fields change what is applied, or where."""
 
 
 def job_rules(settings: Settings, source: GitSource) -> tuple[Rule, ...]:
@@ -117,7 +117,7 @@ def job_rules(settings: Settings, source: GitSource) -> tuple[Rule, ...]:
     unqueued = owned_by(owner_kinds(source)) if source.shapes else "false"
     return (
         Rule(
-            "a Job that git asks for has no TTL: deleted, it would run again",
+            "a Job in git must not have a TTL: once deleted, it would run again",
             f"!has(object.spec.{TTL})",
         ),
         _name_rule("Job"),
@@ -128,7 +128,7 @@ def job_rules(settings: Settings, source: GitSource) -> tuple[Rule, ...]:
 def custom_kind_rules(kind: Kind, settings: Settings) -> tuple[Rule, ...]:
     """Return the rules for a custom kind; its Jobs and pods are checked when they are created."""
     rules = [_name_rule(kind.kind)]
-    message = f"a {kind.kind} that git asks for has no TTL: deleted, it would run again"
+    message = f"a {kind.kind} in git must not have a TTL: once deleted, it would run again"
     if kind.kind == "JobSet":
         rules.append(Rule(message, f"!has(object.spec.{TTL})"))
     if kind.replicas is not None:
@@ -137,7 +137,7 @@ def custom_kind_rules(kind: Kind, settings: Settings) -> tuple[Rule, ...]:
         spec = f"{pods}[r].template.spec"
         rules.append(
             Rule(
-                f"an init container is called {CODE_CONTAINER}: any other is an operator's",
+                f"an init container must be named {CODE_CONTAINER}: any other belongs to an operator",
                 f"{pods}.all(r, !has({spec}.initContainers)"
                 f" || {spec}.initContainers.all(c, c.name == {literal(CODE_CONTAINER)}))",
             )
@@ -146,7 +146,8 @@ def custom_kind_rules(kind: Kind, settings: Settings) -> tuple[Rule, ...]:
         runtime = "object.spec.runtimeRef.kind"
         rules.append(
             Rule(
-                "a TrainJob uses a runtime of its batch", f"has({runtime}) && {runtime} == 'TrainingRuntime'"
+                "a TrainJob must use a runtime of its batch",
+                f"has({runtime}) && {runtime} == 'TrainingRuntime'",
             )
         )
     if kind.kind != "TrainingRuntime":
@@ -161,7 +162,7 @@ def kustomization_rules() -> tuple[Rule, ...]:
     batch = (
         f"{account} == {literal(APPLIER_ACCOUNT)} && {path} == './overlays/active/' + object.metadata.name"
     )
-    # Of the two, that of the name's own: a batch called like the root could not be told from it.
+    # The name decides which of the two applies: a batch with the name of the root could pass for it.
     is_root = f"object.metadata.name == {literal(SOURCE_NAME)}"
     deleted = "object.spec.deletionPolicy"
     return (
@@ -176,11 +177,11 @@ def kustomization_rules() -> tuple[Rule, ...]:
             " && !has(object.spec.sourceRef.namespace)",
         ),
         Rule(
-            f"a Kustomization here says nothing but {', '.join(KUSTOMIZATION_KEYS)}: git is applied as it is, here",
+            f"a Kustomization here may only set {', '.join(KUSTOMIZATION_KEYS)}: git is applied unchanged",
             f"object.spec.all(k, k in {list_literal(KUSTOMIZATION_KEYS)})",
         ),
         Rule(
-            "a Kustomization here never forces, and prunes",
+            "a Kustomization here must prune and must not force",
             "(!has(object.spec.force) || object.spec.force == false)"
             " && has(object.spec.prune) && object.spec.prune == true"
             f" && (!has({deleted}) || {deleted} == 'Delete')",
@@ -190,15 +191,15 @@ def kustomization_rules() -> tuple[Rule, ...]:
 
 def _name_rule(kind: str) -> Rule:
     return Rule(
-        f"a {kind} has the name that git gives it, not a generated one",
+        f"a {kind} must have the name that is in git, not a generated one",
         "!has(object.metadata.generateName) || object.metadata.generateName == ''",
     )
 
 
 def _queue_rules(kind: str, unqueued: str, settings: Settings) -> tuple[Rule, ...]:
-    """Where every pool has a queue nothing may go past them; no other queue may be named in any case.
+    """Return the rule for queues: only configured ones, and one is required if every pool has one.
 
-    `unqueued`: what Kueue holds back by its owner, and the tool's own.
+    `unqueued` is an expression for objects that need no queue: Kueue holds back their owner, or sweepledger owns them.
     """
     queues = sorted({pool.queue for pool in settings.pools.values() if pool.queue is not None})
     if not queues:

@@ -19,7 +19,8 @@ SILENCE_SECONDS = 300
 SAFE_SETTINGS = (
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
-    *("gc.auto=0", "maintenance.auto=false"),
+    "gc.auto=0",
+    "maintenance.auto=false",
     "advice.pushUpdateRejected=false",
     "protocol.ext.allow=never",
     "gpg.ssh.program=ssh-keygen",
@@ -138,14 +139,13 @@ class _Listing:
     files: dict[str, Entry]
     folders: dict[str, str]
 
-    def below(self, *paths: str) -> "_Listing":
-        """Return the part at and below some paths."""
+    def files_below(self, *paths: str) -> dict[str, Entry]:
+        """Return the files at and below some paths."""
         places = tuple(path.rstrip("/") for path in paths)
         folders = tuple(f"{place}/" for place in places)
-        chosen = {
+        return {
             path: entry for path, entry in self.files.items() if path in places or path.startswith(folders)
         }
-        return _Listing(chosen, {})
 
 
 class Repository:
@@ -154,8 +154,8 @@ class Repository:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         """The root of the work tree, or the bare repository."""
-        self._commits: dict[str, str] = {}
-        """Commits by ids that are known to name one."""
+        self._commits: set[str] = set()
+        """Full ids of commits that exist."""
         self._listings: dict[tuple[str, tuple[str, ...]], _Listing] = {}
         """Files of commits, which never change; the oldest listing is dropped first."""
         self._blobs: dict[str, bytes] = {}
@@ -234,14 +234,14 @@ class Repository:
     def commit(self, revision: str) -> str | None:
         """Resolve a revision that may come from a user; None if it names no commit."""
         if revision in self._commits:
-            return self._commits[revision]
+            return revision
         try:
             commit = self.run(
                 "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}"
             ).strip()
         except RepositoryError:
             return None
-        self._commits[commit] = commit
+        self._commits.add(commit)
         return commit
 
     def branch(self) -> str | None:
@@ -278,7 +278,7 @@ class Repository:
         if _COMMIT_ID.fullmatch(commit) is None:
             return self._list(commit, below).files
         if below and self._is_listed_whole(commit):
-            return self._listing(commit, ()).below(*below).files
+            return self._listing(commit, ()).files_below(*below)
         return dict(self._listing(commit, below).files)
 
     def _is_listed_whole(self, commit: str) -> bool:
@@ -294,9 +294,10 @@ class Repository:
         """Return a listing of a commit by its full id, from memory if possible."""
         if (commit, below) not in self._listings:
             self._listings[commit, below] = self._list(commit, below)
-            while sum(
-                len(one.files) for one in self._listings.values()
-            ) > MAX_LISTED and self._listings.keys() - {(commit, below)}:
+            while (
+                len(self._listings) > 1
+                and sum(len(one.files) for one in self._listings.values()) > MAX_LISTED
+            ):
                 del self._listings[next(iter(self._listings))]
         return self._listings[commit, below]
 
