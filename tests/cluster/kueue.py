@@ -5,10 +5,13 @@ the node's address, as nothing in the box answers cluster IPs. It makes its cert
 """
 
 import base64
+import subprocess
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
+
+import yaml as pyyaml
 
 from sweepledger.formats import yaml
 from sweepledger.repo import kustomize
@@ -31,10 +34,16 @@ LAST = frozenset({"MutatingWebhookConfiguration", "ValidatingWebhookConfiguratio
 Manifest = dict[str, Any]
 
 
+def _built(folder: Path) -> list[Manifest]:
+    """Build Kueue's own manifests, whose definitions are deeper than what the product reads of a repository."""
+    done = subprocess.run([*kustomize.command(), str(folder)], check=True, capture_output=True)
+    return [one for one in pyyaml.load_all(done.stdout, Loader=pyyaml.CSafeLoader) if one]
+
+
 def start(machine: Machine) -> None:
     """Install Kueue, start its controller and wait until its webhooks answer. Raises NoClusterToolsError."""
     program = tool(building.KUEUE, "kueue")
-    made = [_placed(one) for one in kustomize.build(program.parent / "config/default")]
+    made = [_placed(one) for one in _built(program.parent / "config/default")]
     kept = [one for one in made if one["kind"] not in LEFT_OUT | LAST]
     machine.server.apply(*(one for one in kept if one["kind"] in {"Namespace", "CustomResourceDefinition"}))
     machine.server.until_served("crd", "--all")

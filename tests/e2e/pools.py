@@ -31,6 +31,4 @@ def have_pools(team: Team) -> None:
     team.write("sweepledger.yaml", settings + POOLS)
     team.sweep("bootstrap", team.controller)
     team.commit("Say which nodes there are")
-    # Argo CD does it, too, and would be in conflict with another's hand.
-    manager = ("--field-manager=argocd-controller",) if team.controller == "argocd" else ()
-    team.server.kubectl("apply", "--server-side", *manager, "-k", str(team.root / "clusters/platform"))
+    team.apply_platform()

@@ -161,6 +161,11 @@ class Team:
         """Take what was pushed."""
         self.git("pull", "-q", "--ff-only", "origin", "main")
 
+    def apply_platform(self) -> None:
+        """Apply the platform of the work tree as its guide says, under the name of Argo CD, which keeps it."""
+        manager = ("--field-manager=argocd-controller",) if self.controller == "argocd" else ()
+        self.server.kubectl("apply", "--server-side", *manager, "-k", str(self.root / "clusters/platform"))
+
     def batch(self, sweep: str, where: str = "active") -> Batch:
         """Give a sweep's newest batch."""
         found = [path for path in (self.root / "overlays" / where).glob(f"{sweep}-b*-*") if path.is_dir()]

@@ -173,8 +173,7 @@ def _bootstrap(team: Team, mode: str) -> None:
     url = team.forge.url(REPOSITORY)
     team.sweep("bootstrap", team.controller, "--repo", url, "--branch", "main", "--results-mode", mode)
     team.commit(f"Let results come by {mode}")
-    platform = str(team.root / "clusters/platform")
-    team.server.kubectl("apply", "--server-side", "--force-conflicts", "-k", platform)
+    team.apply_platform()
     team.forge.install_rule(REPOSITORY, (team.root / "clusters/pre-receive.sh").read_text())
 
 

@@ -181,7 +181,7 @@ def test_an_image_that_nobody_has_ends_at_the_pods_deadline_and_the_row_says_tha
     assert endings.row("ends-nowhere", "well") == Row("failed", "start-failed", 2, 2)
     for record in endings.records["ends-nowhere"]:
         assert record["ran"] == "nothing"
-        assert "no image" in record["details"]["said"]
+        assert "never started" in record["details"]["said"]
 
 
 def test_a_bad_sweep_stops_its_batch_in_shape_indexed(endings: Endings) -> None:

@@ -143,3 +143,20 @@ def test_a_stream_with_aliases_tags_or_great_depth_is_refused(text: str) -> None
         yaml.load_all(text)
     with pytest.raises(TextError):
         yaml.load_all(text.encode())
+
+
+def test_documents_above_a_limit_are_not_parsed() -> None:
+    large = b"a: " + b"x" * (2 << 20)
+
+    assert yaml.find_hazard(large) is None
+    assert yaml.find_hazard(large, max_bytes=len(large)) is None
+    found = yaml.find_hazard(large, max_bytes=len(large) - 1)
+    assert found is not None
+    assert found.message == "must have at most 2 MiB of YAML, got 2"
+    assert yaml.find_hazard(b" " * yaml.MAX_BYTES) is None
+    assert yaml.find_hazard(b" " * (yaml.MAX_BYTES + 1)) is not None
+
+
+def test_a_document_has_at_most_32_levels() -> None:
+    assert yaml.find_hazard(b"[" * 32 + b"]" * 32) is None
+    assert yaml.find_hazard(b"[" * 33 + b"]" * 33) is not None

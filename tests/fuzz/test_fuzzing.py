@@ -47,7 +47,10 @@ PLANTS = {
 
 @pytest.mark.parametrize(
     "target",
-    ["reader", pytest.param("expression", marks=pytest.mark.full_suite("half a minute of hostile input"))],
+    [
+        pytest.param(target, marks=() if target == "reader" else pytest.mark.full_suite("more hostile input"))
+        for target in sorted(WORDS)
+    ],
 )
 def test_some_hostile_input_finds_nothing(target: str, tmp_path: Path) -> None:
     done = fuzz(target, tmp_path, FEW, "-seed=1", root=ROOT)

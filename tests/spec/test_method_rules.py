@@ -214,3 +214,41 @@ def test_shared_bounds_are_warned_of_once() -> None:
     found = good_spec(method=..., parameters={"dropout": {"min": 0, "max": 1}}, blocks=blocks).warnings
 
     assert [(problem.path, problem.code) for problem in found] == [("parameters.dropout", "integer-bounds")]
+
+
+CURVE = {"name": "accuracy", "source": "stdout"}
+
+
+@pytest.mark.parametrize(
+    ("keys", "whole"),
+    [
+        ({"min_iter": 3}, True),
+        ({"max_iter": 27, "s": 2}, True),
+        ({"min_iter": 3, "max_iter": 27}, True),
+        ({}, False),
+        ({"s": 2}, False),
+        ({"max_iter": 27}, False),
+        ({"min_iter": 3, "s": 2}, False),
+        ({"min_iter": 3, "max_iter": 27, "s": 2}, False),
+    ],
+    ids=str,
+)
+def test_hyperband_has_min_iter_or_max_iter_and_s(keys: dict[str, int], *, whole: bool) -> None:
+    spec = {**DRAWN, "metric": CURVE, "early_terminate": {"type": "hyperband", **keys}}
+
+    found = [] if whole else [("early_terminate", "early-stop")]
+    assert (bad(**spec) if not whole else list(good_spec(**spec).warnings)) == found
+
+
+def test_a_metrics_target_needs_a_method_or_a_stop_that_uses_it() -> None:
+    metric = {**CURVE, "target": 0.99}
+
+    assert bad(**DRAWN, metric=metric) == [("metric.target", "method-key")]
+    assert hints(**DRAWN, metric=metric) == [
+        "it belongs to adaptive methods, and to early_terminate: {type: target}"
+    ]
+    assert good(**DRAWN, metric=metric, early_terminate={"type": "target"})
+    stopped = {"early_terminate": {"type": "target"}, "metric": {**metric, "impute": "worst"}}
+    assert bad(**DRAWN, **stopped) == [("metric.impute", "method-key")]
+    assert bad(**DRAWN, metric={**CURVE, "impute": "worst"}) == [("metric.impute", "method-key")]
+    assert hints(**DRAWN, metric={**CURVE, "impute": "worst"}) == ["it belongs to adaptive methods"]

@@ -357,6 +357,14 @@ def test_variables_have_plain_names(name: str) -> None:
     assert good(run={"environment": {name: "x"}}).run.environment == {name: "x"}
 
 
+@pytest.mark.parametrize("name", ["MASTER_ADDR", "OMPI_X", "PET_NNODES", "JOBSET_NAME"])
+def test_variables_of_operators_are_refused_where_one_sets_them(name: str) -> None:
+    run = {"shape": "pytorch-job", "workers": 2, "environment": {name: "x"}}
+
+    assert ("run.environment." + name, "environment-name") in bad(run=run)
+    assert good(run={"environment": {name: "x"}}).run.environment == {name: "x"}
+
+
 @pytest.mark.parametrize(
     "name", ["", "1A", "A-B", "A.B", "Ä", "A B", "PATH", "HOME", "JOB_ID", "SWEEP_X", "a" * 129]
 )

@@ -38,6 +38,23 @@ def test_everything_else_is_no_sweep_name(name: str) -> None:
     assert not names.is_sweep_name(name)
 
 
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("lr", "lr"),
+        ("My Sweep_2", "my-sweep-2"),
+        ("2024-01 lr!", "lr"),
+        ("a" * 40, LONGEST),
+        ("a" * 35 + " b", "a" * 35),
+        ("main", None),
+        ("2024", None),
+        ("\u0436", None),
+    ],
+)
+def test_a_sweep_is_named_after_any_text_that_has_letters(text: str, name: str | None) -> None:
+    assert names.suggest_sweep_name(text) == name
+
+
 def test_the_longest_name_still_gives_dns_labels() -> None:
     batch = names.batch_name(LONGEST, 999, "f" * 64)
 
