@@ -45,6 +45,8 @@ SIZES = {
 
 def build(sandbox: Sandbox, size: Size) -> None:
     """Multiply one generated batch under other names; what stands at the base is believed to be generated."""
+    sandbox.git("config", "maintenance.auto", "false")  # it would run beside the `git gc` of below
+    sandbox.git("config", "gc.auto", "0")
     name = sandbox.merged("model")
     folder = sandbox.root / "overlays/active" / name
     files = {path.name: path.read_text() for path in folder.iterdir()}

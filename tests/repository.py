@@ -78,10 +78,10 @@ class Sandbox:
     def create(cls, folder: Path, is_patched: Callable[[], bool] = lambda: True) -> "Sandbox":
         """Return a fresh sandbox: a copy of one that each process makes once, in a tenth of the time."""
         made = cls(folder / "remote.git", folder / "work tree", is_patched)
-        made.copy(_template())
+        made.copy_from(_template())
         return made
 
-    def copy(self, other: "Sandbox") -> None:
+    def copy_from(self, other: "Sandbox") -> None:
         """Become a copy of another sandbox."""
         for path, source in ((self.remote, other.remote), (self.root, other.root)):
             shutil.rmtree(path, ignore_errors=True)
@@ -148,14 +148,15 @@ class Sandbox:
         if state is None:
             return self._merge(name, xs, parallelism)
         key = (state, name, xs, parallelism)
-        if key not in _merged:
-            kept = Sandbox.create(_temporary_folder())
-            batch = self._merge(name, xs, parallelism)
-            kept.copy(self)
-            _merged[key] = kept, batch
+        if key in _merged:
+            kept, batch = _merged[key]
+            self.copy_from(kept)
             return batch
-        kept, batch = _merged[key]
-        self.copy(kept)
+        batch = self._merge(name, xs, parallelism)
+        folder = _temporary_folder()
+        kept = Sandbox(folder / "remote.git", folder / "work tree")
+        kept.copy_from(self)
+        _merged[key] = kept, batch
         return batch
 
     def _merge(self, name: str, xs: str, parallelism: int) -> str:

@@ -465,6 +465,41 @@ def test_code_that_changed_since_the_lock_is_reported(changed: Sandbox, run_swee
     assert (outdated["part"], outdated["name"]) == ("code", "code/")
     assert outdated["locked"].startswith(before)
     assert outdated["current"].startswith(after)
+    (code,) = data["data"]["sweeps"][0]["code"]
+    removed = before_lines(changed)
+    assert code == {
+        "since": None,
+        "count": 1,
+        "files": [{"path": "code/train.py", "added": 1, "removed": removed}],
+    }
+    assert (
+        f"  code   changed since the lock, and this does not run: 1 file: code/train.py +1 -{removed}\n"
+        in text
+    )
+    assert "code/train.py +1" in markdown
+
+
+def before_lines(changed: Sandbox) -> int:
+    """Return how many lines the program had before the last commit."""
+    return changed.git("show", "HEAD~1:code/train.py").count("\n")
+
+
+def test_a_plan_shows_how_the_code_differs_from_what_the_sweep_ran(sandbox: Sandbox, run_sweep: Run) -> None:
+    batch = sandbox.merged()
+    (sandbox.root / "code/data.bin").write_bytes(b"\0\1")
+    for number in range(7):
+        sandbox.write(f"code/more {number}.py", "pass\n")
+    sandbox.commit("Add files")
+    assert run_sweep("update", "peak", cwd=sandbox.root).returncode == 0
+
+    text = run_sweep("plan", "peak", cwd=sandbox.root).stdout
+    data = json.loads(run_sweep("plan", "peak", "--format", "json", cwd=sandbox.root).stdout)
+
+    listed = ", ".join(f"code/more {number}.py +1 -0" for number in range(4))
+    assert f"differs from {batch}: 8 files: code/data.bin (not text), {listed} and 3 more\n" in text
+    (code,) = data["data"]["sweeps"][0]["code"]
+    assert (code["since"], code["count"], len(code["files"])) == (batch, 8, 8)
+    assert code["files"][0] == {"path": "code/data.bin", "added": None, "removed": None}
 
 
 def test_the_cost_shows_its_factors_and_the_wall_time(

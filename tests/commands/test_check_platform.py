@@ -56,14 +56,21 @@ def test_a_file_that_vanished_is_drift(standing: Sandbox) -> None:
     assert (found.file, found.message, found.code) == (NETWORK, "is missing", "drift")
 
 
-def test_a_file_that_was_edited_is_its_editors_and_every_check_says_so(standing: Sandbox) -> None:
+def test_an_edit_is_refused_where_the_platform_changes_and_shown_elsewhere(standing: Sandbox) -> None:
     standing.write(NETWORK, "# mine\n")
 
     (found,) = problems(standing)
 
-    assert (found.file, found.code, found.severity) == (NETWORK, "platform-edited", Severity.WARNING)
+    assert (found.file, found.code, found.severity) == (NETWORK, "platform-edited", Severity.ERROR)
     bootstrap(standing.workspace, BootstrapRequest(standing.workspace.settings.controller))
     assert [one.code for one in problems(standing)] == ["platform-edited"]
+    standing.commit("Past the check")
+    standing.push()
+    standing.spec(xs="1, 2, 3, 4")
+    generate(standing.workspace)
+    assert [(one.code, one.severity) for one in problems(standing)] == [("platform-edited", Severity.WARNING)]
+    settings(standing, "budgets: {everybody: {gpu_hours: 100000}}\n")
+    assert ("platform-edited", Severity.ERROR) in {(one.code, one.severity) for one in problems(standing)}
 
 
 def test_an_edit_that_is_entered_into_the_record_is_drift_all_the_same(standing: Sandbox) -> None:

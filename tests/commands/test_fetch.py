@@ -17,7 +17,7 @@ from sweepledger.commands.reports.outputs import fetch, logs_by_pod
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
 from sweepledger.errors import IdleError, StorageError
-from sweepledger.repo.artifacts import artifact_path
+from sweepledger.repo.artifacts import artifact_paths
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.structs.record import Artifact
 from tests.commands.test_collect import leave
@@ -147,7 +147,7 @@ def test_no_link_and_no_path_leads_out(sandbox: Sandbox, state: Path, tmp_path: 
 @pytest.mark.parametrize("path", ["../model.bin", "/etc/passwd", "a/../../b", "a//b", "line\nend"])
 def test_a_hostile_name_is_refused(tmp_path: Path, path: str) -> None:
     with pytest.raises(StorageError, match="must be a plain path"):
-        artifact_path(Artifact(path, 1, "0" * 64), tmp_path)
+        artifact_paths([Artifact(path, 1, "0" * 64)], tmp_path)
 
 
 def test_another_file_in_the_way_stays(
@@ -171,6 +171,7 @@ def test_the_command_says_what_it_brought(
 
     assert [one["path"] for one in json.loads(done.stdout)["data"]["files"]] == sorted(FILES)
     assert lie(sandbox.root / "artifacts" / trial) == FILES
+    assert sandbox.git("status", "--porcelain", "--untracked-files=all", "artifacts") == ""
     nothing = run_sweep("fetch", batch.rows[0].trial, cwd=sandbox.root)
     assert (nothing.returncode, "its record names none" in nothing.stdout) == (0, True)
     with pytest.raises(IdleError):

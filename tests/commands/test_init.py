@@ -65,7 +65,7 @@ def test_a_new_repository_is_whole_and_clean(tmp_path: Path, controller: str) ->
     assert not any(path.startswith(("generator/", "clusters/", "tests/")) for path in made.files)
     assert Workspace.find(root).settings.controller is Controller(controller)
     page = (root / "README.md").read_text()
-    assert f"They need sweepledger {__version__}" in page
+    assert f"needs sweepledger {__version__}" in page
     assert (f"sweep bootstrap {controller}" in page) is (controller in {"argocd", "flux"})
     assert ("## First: an image" in page) is (controller != "none")
     if controller == "none":

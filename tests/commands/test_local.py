@@ -172,8 +172,8 @@ MOMENTS = [
     "ResultsPushed",
     "JobPruned",
 ]
-SHORTLY = ("JobCreated", "Record")
-"""One moment before the trials and one during them; the full suite tries the others."""
+SHORTLY = ("JobCreated", "Record", "ResultsPushed")
+"""One moment before, one during and one after the trials; the full suite tries the others."""
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,7 @@ namespace: team-a
 defaults: {{image: train, pool: gpu, retries: 2, timeout: 30m}}
 branch: release/1.x
 remote: upstream
+repository: https://git.example/team/sweeps.git
 controller: argocd
 generate: on-merge
 next: collector
@@ -101,6 +102,7 @@ def test_settings_say_all_that_they_can() -> None:
         defaults=Defaults("train", "gpu", 2, 1800),
         branch="release/1.x",
         remote="upstream",
+        repository="https://git.example/team/sweeps.git",
         controller=Controller.ARGOCD,
         generate=GenerateMode.ON_MERGE,
         next=NextRoundMode.COLLECTOR,
@@ -177,6 +179,14 @@ def test_other_names_in_the_cluster_are_refused(name: str) -> None:
     assert isinstance(found, list)
     assert [code for _, code in found] == ["cluster-name"] * 4
     assert [path for path, _ in found][:2] == ["namespace", "results.claim"]
+
+
+@pytest.mark.parametrize("mapping", ["images", "datasets", "secrets", "egress", "pools"])
+def test_names_that_specs_refer_to_are_dns_labels(mapping: str) -> None:
+    found = settings(f"{mapping}: {{A_b: {{}}}}")
+
+    assert isinstance(found, list)
+    assert (f"{mapping}.A_b", "cluster-name") in found
 
 
 @pytest.mark.parametrize("name", ["default", "kube-system", "kube-public"])

@@ -137,8 +137,12 @@ while read -r old new ref; do
   if [ -z "${old##*[!0]*}" ]; then
     git merge-base --is-ancestor "$old" "$new" || refuse "$ref would be forced"
   fi
-  # Every commit counts, not only the last: what is undone again is in the history all the same.
-  for commit in $(git rev-list --reverse "$new" --not --all); do
+  # Every commit that the ref gets counts, not only the last: what is undone again is in the history all the same.
+  # What other refs hold counts too, since anybody may have pushed it there: only `$old` was let in here before.
+  was="$old"
+  [ -z "${old##*[!0]*}" ] || was="refs/heads/$branch"
+  commits="$(git rev-list --reverse "$new" "^$was")" || refuse "the commits of $ref cannot be listed"
+  for commit in $commits; do
     parent="$(git rev-parse --quiet --verify "$commit^1")" || refuse "$commit has no parent"
     git rev-parse --quiet --verify "$commit^2" >/dev/null && refuse "$commit is a merge"
     git diff-tree -r --no-renames --raw --no-abbrev "$parent" "$commit" |

@@ -74,8 +74,8 @@ def local(
 
     def work() -> Response:
         from sweepledger.commands import local as command
-        from sweepledger.commands.repository import catalog
         from sweepledger.commands.repository.workspace import Workspace
+        from sweepledger.repo.state import create_state
 
         workspace = Workspace.find(response.current_folder())
         options = command.Options(
@@ -83,7 +83,7 @@ def local(
             branch=branch or workspace.settings.branch,
             followed=f"{remote or workspace.settings.remote}/{branch or workspace.settings.branch}",
             workspace=workspace,
-            state=catalog.state_folder(workspace.root, state),
+            state=create_state(workspace.repository, state),
             once=once,
             jobs=jobs,
             without_gpu=without_gpu,
@@ -137,12 +137,12 @@ def collect(
 
     def work() -> Response:
         from sweepledger.cli import cluster_status
-        from sweepledger.commands.repository import catalog
         from sweepledger.commands.repository.workspace import Workspace, results_target
+        from sweepledger.repo.state import state_folder
 
         workspace = Workspace.find(response.current_folder())
-        folder = catalog.state_folder(workspace.root, state)
         target = results_target(workspace, remote, branch, push=push)
+        folder = state_folder(workspace.repository, state)
         volume = _require_volume(results) if results else folder / "results"
         if cluster:
             return cluster_status.collected_response(

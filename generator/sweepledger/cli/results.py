@@ -53,14 +53,14 @@ def status(
     def work() -> Response:
         from sweepledger.cli import cluster_status
         from sweepledger.commands.reports import status as command
-        from sweepledger.commands.repository import catalog
         from sweepledger.commands.repository.workspace import Workspace
         from sweepledger.engine.cluster.kubectl import Kubectl
+        from sweepledger.repo.state import state_folder
 
         workspace = Workspace.find(response.current_folder())
         kubectl = Kubectl(context) if cluster or context is not None else None
-        state_folder = catalog.state_folder(workspace.root, state)
-        statuses = command.status(workspace, name, state=state_folder, kubectl=kubectl)
+        folder = state_folder(workspace.repository, state)
+        statuses = command.status(workspace, name, state=folder, kubectl=kubectl)
         branch_lines = tuple(_progress_branch_lines(workspace, statuses))
         if kubectl is not None:
             return cluster_status.cluster_status_response(statuses, *branch_lines)
@@ -169,15 +169,15 @@ def logs(
     def work() -> Response:
         from sweepledger.cli.text import results as text
         from sweepledger.commands.reports import outputs as command
-        from sweepledger.commands.repository import catalog
         from sweepledger.commands.repository.workspace import Workspace
+        from sweepledger.repo.state import state_folder
 
         workspace = Workspace.find(response.current_folder())
         if by_pod:
             pod = reader_pod(workspace, context, image, patience)
             logs = command.logs_by_pod(workspace, trial, pod)
         else:
-            logs = command.logs(workspace, trial, state=catalog.state_folder(workspace.root, state))
+            logs = command.logs(workspace, trial, state=state_folder(workspace.repository, state))
         attempts = [
             {"uid": attempt.uid, "stdout": attempt.out, "stderr": attempt.err} for attempt in logs.attempts
         ]

@@ -168,15 +168,15 @@ def fetch(
     def work() -> Response:
         from sweepledger.cli.text import verification
         from sweepledger.commands.reports import outputs as command
-        from sweepledger.commands.repository import catalog
         from sweepledger.commands.repository.workspace import Workspace
+        from sweepledger.repo.state import state_folder
 
         workspace = Workspace.find(response.current_folder())
         claim = workspace.settings.results.artifacts
         pod = reader_pod(workspace, context, image, patience, claim=claim) if by_pod else None
         target = to.absolute() if to else None
-        state_folder = catalog.state_folder(workspace.root, state)
-        artifacts = command.fetch(workspace, trial, into=target, state=state_folder, pod=pod)
+        folder = state_folder(workspace.repository, state)
+        artifacts = command.fetch(workspace, trial, into=target, state=folder, pod=pod)
         return Response(artifacts.as_data(), verification.fetched_text(artifacts))
 
     response.respond("fetch", form, work)

@@ -42,13 +42,16 @@ def check(
     wrong; all other problems are in the report.
     """
     context = CheckContext(workspace, workspace.base_commit(base), month)
-    problems = list(layout.check_layout(context)) or list(new_batches.unreadable_batches(context))
+    problems = [*layout.check_state(context), *layout.check_layout(context)] or list(
+        new_batches.unreadable_batches(context)
+    )
     if problems:  # otherwise a link in the tree might be followed
         return CheckReport(0, Builds(), tuple(sorted(problems)))
     paths = workspace.spec_paths()
     specs = workspace.read(paths if everything else specs_to_read(context, paths))
     sweeps = [parsed.sweep for parsed in specs]
     problems += new_batches.check_settings_unchanged(context)
+    problems += new_batches.check_bases_apart(context)
     merged_problems = [
         *merged_batches.check_merged_batches(context, sweeps),
         *merged_batches.check_frozen_bases(context),

@@ -24,6 +24,7 @@ from sweepledger.problems import Problem
 from sweepledger.repo import batches
 from sweepledger.repo.batches import ACTIVE, StoredBatch
 from sweepledger.repo.git import REMOTE, Mirror
+from sweepledger.repo.state import DATA, state_folder
 from sweepledger.structs.metric import Metric
 from sweepledger.structs.settings import Settings
 
@@ -86,7 +87,7 @@ class DesiredState:
         parsed = parse_at(self.mirror.repository, commit, batch, settings)
         program = batch.lock.program
         code = self.mirror.code(program.code.tree, program.code.path)
-        data = locked_data_folder(batch, (settings,), self.state / "data", code=code)
+        data = locked_data_folder(batch, (settings,), self.state / DATA, code=code)
         return DesiredBatch(parsed, code, data)
 
 
@@ -247,6 +248,9 @@ class _Loop:
                 return
 
     def _fetch_and_run(self) -> Iterator[Event]:
+        if self.options.workspace is not None:
+            # The user may have pulled a commit with files of the state since the last time.
+            state_folder(self.options.workspace.repository, self.options.state)
         commit = self.mirror.fetch()
         if commit != self.last_commit:
             for pushed in push_idle_rounds(self._target):

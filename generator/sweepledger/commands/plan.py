@@ -18,8 +18,10 @@ from sweepledger.plan import (
     Balance,
     BestTrial,
     BlockReview,
+    CodeChange,
     Difference,
     Discrepancy,
+    FileChange,
     Forecast,
     Note,
     OutdatedPart,
@@ -41,6 +43,7 @@ from sweepledger.plan import (
 from sweepledger.problems import Problem
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
+from sweepledger.repo.git import changed_lines
 from sweepledger.results.paths import results_folder
 from sweepledger.search import Configuration, Expansion
 from sweepledger.search.unit_cube import discrepancy, unit_points
@@ -193,6 +196,7 @@ class _PlanContext:
             self.difference(sweep, trials, program),
             tuple(sorted((*parsed.warnings, *expansion.warnings, *missing, *refusals))),
             () if unlocked else self.outdated(sweep, program),
+            () if unlocked else tuple(self.code_changes(sweep, program, merged)),
             unlocked,
             self.forecast(sweep, [trial.assignment for trial in new], program, bounds),
             self.balances(sweep, counts.new if bounds else len(new)),
@@ -262,12 +266,37 @@ class _PlanContext:
 
     def outdated(self, sweep: Sweep, program: Program) -> tuple[OutdatedPart, ...]:
         """Compare the program with the one that `sweep update` would lock."""
-        path, repository = sweep.run.code_path, self.workspace.repository
+        tree = self.current_tree(sweep.run.code_path) or ""
+        return outdated_parts(program, programs.requested_program(self.workspace.settings, sweep, tree=tree))
+
+    def current_tree(self, path: str) -> str | None:
+        """Return the code tree of the last commit at a path; None if it has none."""
         if path not in self.trees:
-            head = repository.commit("HEAD")
-            self.trees[path] = repository.tree_id(head, path) if head else None
-        return outdated_parts(
-            program, programs.requested_program(self.workspace.settings, sweep, tree=self.trees[path] or "")
+            head = self.workspace.repository.commit("HEAD")
+            self.trees[path] = self.workspace.repository.tree_id(head, path) if head else None
+        return self.trees[path]
+
+    def code_changes(
+        self, sweep: Sweep, program: Program, merged: Sequence[StoredBatch]
+    ) -> Iterator[CodeChange]:
+        """Compare the code of new trials with that of the last merged batch, and with that of the last commit."""
+        code, last = program.code, batches.newest(merged)
+        former = last.lock.program.code if last else None
+        if last and former and former.path == code.path and former.tree != code.tree:
+            yield CodeChange(last.name, self.changed_files(code.path, former.tree, code.tree))
+        current = self.current_tree(sweep.run.code_path)
+        if current is not None and code.path == sweep.run.code_path and current != code.tree:
+            yield CodeChange(None, self.changed_files(code.path, code.tree, current))
+
+    def changed_files(self, folder: str, old: str, new: str) -> tuple[FileChange, ...] | None:
+        """List what differs between two trees of a folder; None if this clone lacks one of them."""
+        try:
+            changed = changed_lines(self.workspace.repository, old, new)
+        except RepositoryError:
+            return None
+        prefix = "" if folder == "." else f"{folder}/"
+        return tuple(
+            FileChange(f"{prefix}{path}", *(lines or (None, None))) for path, lines in changed.items()
         )
 
     def difference(

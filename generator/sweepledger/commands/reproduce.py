@@ -12,7 +12,7 @@ from typing import Any
 from sweepledger.commands.repository import at_commit, batch_records
 from sweepledger.commands.repository.catalog import CountedTrial, counted_trial
 from sweepledger.commands.repository.rendered_manifests import locked_data_folder, parse_at
-from sweepledger.commands.repository.workspace import STATE, Workspace
+from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine.local import machine
 from sweepledger.engine.local.engine import LocalEngine
 from sweepledger.engine.local.job_spec import BatchSpec
@@ -26,6 +26,7 @@ from sweepledger.render.command import expand_command
 from sweepledger.repo import volume
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
 from sweepledger.repo.git import Mirror
+from sweepledger.repo.state import DATA, state_folder
 from sweepledger.results.paths import results_folder
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.record import Record
@@ -77,7 +78,7 @@ def _desired_state(workspace: Workspace, batch: StoredBatch, index: int, state: 
     mirror = Mirror(state, str(workspace.root), workspace.settings.branch)
     mirror.borrow(repository)
     code = mirror.code(program.code.tree, program.code.path)
-    cache = workspace.root / STATE / "data"
+    cache = state_folder(workspace.repository) / DATA
     data = locked_data_folder(batch, (settings, workspace.settings), cache, code=code)
     return DesiredBatch(_single_trial(parsed, index), code, data)
 

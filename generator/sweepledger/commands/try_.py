@@ -12,13 +12,14 @@ from typing import Any
 from sweepledger import process, storage
 from sweepledger.commands.repository import programs
 from sweepledger.commands.repository.base_files import read_bases
-from sweepledger.commands.repository.workspace import STATE, Workspace
+from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine import datasets
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.formats import record_json as records
 from sweepledger.formats.launch_json import GRACE_SECONDS, LAUNCH_FILE, read_table_layout
 from sweepledger.render.base_files import LAUNCHER_FILE
 from sweepledger.render.overlay import overlay
+from sweepledger.repo.state import DATA, state_folder
 from sweepledger.search import expansion
 from sweepledger.structs.batch import Batch
 from sweepledger.structs.file_tree import FileTree
@@ -159,6 +160,6 @@ def _environment(workspace: Workspace, batch: Batch, scratch: Path, code: Path) 
     }
     if batch.run.data is not None:
         dataset = workspace.settings.datasets[batch.run.data]
-        data = workspace.root / STATE / "data" / dataset.name
+        data = state_folder(workspace.repository) / DATA / dataset.name
         environment["SWEEP_DATA"] = str(datasets.verified_folder(dataset, data, code=code))
     return environment

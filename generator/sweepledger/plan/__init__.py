@@ -9,7 +9,15 @@ from sweepledger.plan.budgets import (
     counts_towards,
     reservation,
 )
-from sweepledger.plan.changes import Difference, OutdatedPart, UnreadableSpec, difference, outdated_parts
+from sweepledger.plan.changes import (
+    CodeChange,
+    Difference,
+    FileChange,
+    OutdatedPart,
+    UnreadableSpec,
+    difference,
+    outdated_parts,
+)
 from sweepledger.plan.coverage import (
     Coverage,
     Discrepancy,
@@ -40,11 +48,13 @@ __all__ = [
     "BlockReview",
     "BudgetUnit",
     "Charge",
+    "CodeChange",
     "Cost",
     "Coverage",
     "Difference",
     "Discrepancy",
     "DurationSource",
+    "FileChange",
     "Forecast",
     "Histogram",
     "Note",

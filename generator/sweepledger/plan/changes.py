@@ -56,6 +56,27 @@ class OutdatedPart:
     """Empty if the part does not exist any more."""
 
 
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """A file that differs between two versions of the code."""
+
+    path: str
+    """Relative to the repository."""
+    added: int | None
+    """Number of lines; None for a file that is not text."""
+    removed: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class CodeChange:
+    """What differs between two versions of the code."""
+
+    since: str | None
+    """The merged batch that runs the former version; None: the later version is the last commit's, and does not run."""
+    files: tuple[FileChange, ...] | None
+    """None if this clone lacks one of the versions."""
+
+
 def outdated_parts(locked: Program, current: Program) -> tuple[OutdatedPart, ...]:
     """Compare the program of a batch with the program that `sweep update` would lock."""
     return tuple(part for part in _parts(locked, current) if part.locked != part.current)

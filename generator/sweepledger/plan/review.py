@@ -5,7 +5,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from sweepledger.plan.budgets import Balance
-from sweepledger.plan.changes import Difference, OutdatedPart, UnreadableSpec
+from sweepledger.plan.changes import CodeChange, Difference, OutdatedPart, UnreadableSpec
 from sweepledger.plan.coverage import Coverage, Discrepancy
 from sweepledger.plan.forecast import Forecast
 from sweepledger.plan.upper_bounds import Cost, PoolUsage, RoundBounds, cost, pool_usage
@@ -91,6 +91,8 @@ class Review:
     """Warnings, and a missing program."""
     outdated: tuple[OutdatedPart, ...] = ()
     """Outdated parts of the locked program: new trials will not run the current ones."""
+    code: tuple[CodeChange, ...] = ()
+    """What new trials run beside the last merged batch, and what the last commit has beside the lock."""
     unlocked: str | None = None
     """Why no program can be locked yet: until then all trials count as new, and ids may change."""
     forecast: Forecast | None = None

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import Any, assert_never
 
 from sweepledger.plan.budgets import Balance
-from sweepledger.plan.changes import Difference, OutdatedPart, UnreadableSpec
+from sweepledger.plan.changes import CodeChange, Difference, OutdatedPart, UnreadableSpec
 from sweepledger.plan.coverage import Discrepancy, Histogram, ParameterCoverage, ValueCounts
 from sweepledger.plan.forecast import Forecast, Quantiles
 from sweepledger.plan.review import BlockReview, Review
@@ -41,6 +41,9 @@ def _quantiles(quantiles: Quantiles | None) -> dict[str, float] | None:
 MAX_TRIALS = 1000
 """Limit for the lists of added and of removed trials; the counts include all."""
 
+MAX_FILES = 1000
+"""Limit for the list of changed files."""
+
 
 def review_as_data(review: Review) -> dict[str, Any]:
     """Return a review as JSON data."""
@@ -57,6 +60,7 @@ def review_as_data(review: Review) -> dict[str, Any]:
         "recorded": review.counts.recorded,
         "unlocked": review.unlocked,
         "outdated": [_outdated(part) for part in review.outdated],
+        "code": [_code_change(change) for change in review.code],
         "cost": {
             "all": _cost(review.whole_cost),
             "new": _cost(review.new_cost),
@@ -122,6 +126,11 @@ def pool_usage_as_data(usage: PoolUsage | None) -> dict[str, Any] | None:
 
 def _outdated(part: OutdatedPart) -> dict[str, str]:
     return {"part": part.part, "name": part.name, "locked": part.locked, "current": part.current}
+
+
+def _code_change(change: CodeChange) -> dict[str, Any]:
+    files = change.files if change.files is None else [asdict(file) for file in change.files[:MAX_FILES]]
+    return {"since": change.since, "count": len(change.files or ()), "files": files}
 
 
 def _block(block: BlockReview) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -12,23 +13,53 @@ from sweepledger.errors import StorageError
 from sweepledger.process import ByteSource
 from sweepledger.safe_open import FILE_FLAGS, FOLDER_FLAGS
 from sweepledger.storage import storage_error
+from sweepledger.structs.names import file_system_name
 from sweepledger.structs.record import Artifact
 
 CHUNK_BYTES = 1 << 20
+BY_HAND = "the trial chose this name, and nothing was copied; copy what you trust from the volume manually"
 
 
-def artifact_path(artifact: Artifact, into: Path) -> Path:
-    """Return the path of an artifact's copy in a folder. Raises StorageError for a path that leads out of it.
+OBEYED = re.compile(
+    r"""\.git.*|git~\d+|\.hg|\.svn|\.bzr|\.lfsconfig|\.mailmap|\.pre-commit-config\.ya?ml
+    |\.env.*|\.direnv|\.mise.*|mise(\..*)?\.toml|\.tool-versions|\.python-version|\.autoenv.*|\.in|\.out
+    |\.bash.*|\.profile|\.z(shrc|shenv|profile|login|logout)|\.k?shrc|\.[kt]?cshrc|\.login|\.logout|\.inputrc
+    |\.n?vimrc|\.g?vimrc|\.nvim\.lua|\.exrc|\.emacs.*|\.dir-locals(-2)?\.el|\.vscode|\.idea|\.devcontainer.*|.+\.code-workspace
+    |\.npmrc|\.yarnrc.*|\.gdbinit|\.lldbinit|\.pdbrc""",
+    re.VERBOSE,
+)
+"""Names of files and folders that git, shells, direnv, mise, editors or debuggers obey where they find them."""
 
-    The record's paths are untrusted: the trial chose them.
+
+def artifact_paths(artifacts: Iterable[Artifact], into: Path) -> tuple[Path, ...]:
+    """Return the paths of the copies in a folder. Raises StorageError that names the first unsafe one.
+
+    The record's paths are untrusted, because the trial chose them: none may lead out of the folder, and none may
+    be obeyed by a program that is only started there.
     """
-    parts = artifact.path.split("/")
-    if {"", ".", ".."}.intersection(parts) or not artifact.path.isprintable() or "\\" in artifact.path:
-        raise StorageError(
-            f"artifact {artifact.path!r}: must be a plain path below its folder",
-            hint="the trial chose this name; copy the file from the volume manually if you trust it",
-        )
-    return into.joinpath(*parts)
+    paths = [artifact.path for artifact in artifacts]
+    entries: dict[str, dict[str, bool]] = {}
+    """The names in each folder, and which are files."""
+    for path in paths:
+        parts = path.split("/")
+        if {"", ".", ".."}.intersection(parts) or not path.isprintable() or "\\" in path:
+            raise StorageError(f"artifact {path!r}: must be a plain path below its folder", hint=BY_HAND)
+        names = [file_system_name(part) for part in parts]
+        obeyed = next((part for part, name in zip(parts, names, strict=True) if OBEYED.fullmatch(name)), None)
+        if obeyed is not None:
+            raise StorageError(
+                f"artifact {path!r}: must have no part that git, a shell or an editor obeys, got {obeyed!r}",
+                hint=BY_HAND,
+            )
+        for depth, name in enumerate(names):
+            entries.setdefault("/".join(names[:depth]), {})[name] = depth == len(names) - 1
+    for folder, found in entries.items():
+        if found.get("head") and ({"objects", "refs"} <= found.keys() or "commondir" in found):
+            raise StorageError(
+                f"artifacts in {folder or 'their folder'!r}: must not be a git repository, got HEAD, objects, refs",
+                hint=BY_HAND,
+            )
+    return tuple(into.joinpath(*path.split("/")) for path in paths)
 
 
 def is_copied(artifact: Artifact, path: Path) -> bool:

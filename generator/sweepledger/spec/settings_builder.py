@@ -62,6 +62,7 @@ def build_settings(document: Document) -> Settings:
         defaults=_defaults(data.get("defaults", {})),
         branch=data.get("branch", default.branch),
         remote=data.get("remote", default.remote),
+        repository=data.get("repository"),
         controller=Controller(data.get("controller", default.controller)),
         generate=GenerateMode(data.get("generate", default.generate)),
         next=NextRoundMode(data.get("next", default.next)),

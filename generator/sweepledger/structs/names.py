@@ -1,6 +1,7 @@
 """Names of sweeps, batches, parameters and environment variables, with the limits that Kubernetes sets."""
 
 import re
+import unicodedata
 
 MAX_LABEL_LENGTH = 63
 """DNS-1123 label, and the longest value of a Kubernetes label."""
@@ -39,6 +40,18 @@ def suggest_sweep_name(text: str) -> str | None:
     """Return the sweep name nearest to a text; None if no part of the text can be one."""
     name = re.sub(r"[^a-z0-9]+", "-", text.lower()).lstrip("-0123456789")[:MAX_SWEEP_NAME_LENGTH].strip("-")
     return name if is_sweep_name(name) else None
+
+
+def file_system_name(name: str) -> str:
+    """Return the plainest name that a file system may take for one part of a path.
+
+    macOS ignores letter case, Unicode form and invisible characters; Windows also dots, blanks and the name of a
+    stream at the end. `git` refuses the same forms of `.git`.
+    """
+    if name.isascii():
+        return name.lower().partition(":")[0].rstrip(" .")
+    visible = "".join(character for character in name if unicodedata.category(character) != "Cf")
+    return unicodedata.normalize("NFKC", visible).casefold().partition(":")[0].rstrip(" .")
 
 
 def batch_name(sweep: str, number: int, digest: str) -> str:

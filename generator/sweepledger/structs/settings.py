@@ -221,6 +221,8 @@ class Settings:
     defaults: Defaults = Defaults()
     branch: str = "main"
     remote: str = "origin"
+    repository: str | None = None
+    """Address from which the cluster fetches the repository; None: the first bootstrap's."""
     controller: Controller = Controller.NONE
     generate: GenerateMode = GenerateMode.IN_PULL_REQUEST
     next: NextRoundMode = NextRoundMode.REVIEW

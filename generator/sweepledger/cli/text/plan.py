@@ -14,9 +14,11 @@ from sweepledger.cli.text.style import new_table
 from sweepledger.cli.text.values import amount_text, count_text, percent_text, timeout_text, value_text
 from sweepledger.commands.plan import Planned
 from sweepledger.plan import (
+    CodeChange,
     Cost,
     Difference,
     Discrepancy,
+    FileChange,
     Histogram,
     ParameterCoverage,
     PoolUsage,
@@ -49,6 +51,8 @@ LONGEST_LINE = 500
 
 MOST_VALUES = 12
 """Values of a parameter that are shown; JSON has all."""
+CHANGED_FILES = 5
+"""Files of the code that are named."""
 FEW_TRIALS = 5
 """Added trials, and removed trials, that are shown."""
 
@@ -167,6 +171,23 @@ def outdated_text(review: Review) -> str:
     ]
     hint = f"`sweep update {review.sweep.name}` runs all trials with the new version"
     return f"{parts} changed since the lock ({', '.join(changes)}): {hint}"
+
+
+def code_text(change: CodeChange) -> str:
+    """Return which files of the code differ from those that ran, or from those that will run."""
+    after = (
+        f"differs from {change.since}" if change.since else "changed since the lock, and this does not run"
+    )
+    if change.files is None:
+        return f"{after}; this clone lacks one version: `git fetch --unshallow`"
+    names = [f"{one_line(file.path)} {_lines_text(file)}" for file in change.files[:CHANGED_FILES]]
+    more = len(change.files) - len(names)
+    listed = ", ".join(names) + (f" and {more} more" if more else "")
+    return f"{after}: {count_text(len(change.files), 'file')}: {listed}"
+
+
+def _lines_text(file: FileChange) -> str:
+    return "(not text)" if file.added is None else f"+{file.added} -{file.removed}"
 
 
 def _short_digest(text: str) -> str:
@@ -292,6 +313,7 @@ def summary_rows(review: Review, planned: Planned) -> Iterator[tuple[str, str]]:
     yield from (("budget", line) for line in forecast.budget_lines(review, planned.month, planned.currency))
     if limit := limit_text(review):
         yield "limit", limit
+    yield from (("code", shorten(code_text(change))) for change in review.code)
     yield from (("note", shorten(note.text)) for note in review.notes)
 
 

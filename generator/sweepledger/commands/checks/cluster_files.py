@@ -5,17 +5,21 @@ from collections.abc import Iterable, Iterator
 from sweepledger.commands.checks.context import CheckContext
 from sweepledger.commands.repository import batch_builder
 from sweepledger.commands.repository.base_files import KEEP_FILE
+from sweepledger.commands.repository.workspace import SETTINGS_FILE
 from sweepledger.commands.scaffold import bootstrap
 from sweepledger.errors import RepositoryError
+from sweepledger.formats import bootstrap_yaml
 from sweepledger.formats.bootstrap_yaml import BOOTSTRAP_FILE, Bootstrap
 from sweepledger.problems import Problem, Severity
 from sweepledger.render.platform import GitSource, flux
 from sweepledger.repo import files
 from sweepledger.repo.batches import StoredBatch
+from sweepledger.repo.git import uncommitted_paths
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.settings import Controller, Settings
 
 FLUX_FILE_CODE = "flux-file"
+EXTRA = bootstrap.EXTRA_FOLDER
 
 
 def check_flux_files(context: CheckContext) -> Iterator[Problem]:
@@ -85,13 +89,48 @@ def check_platform(context: CheckContext, specs: Iterable[ParsedSpec]) -> Iterat
         message = f"follows branch {recorded.branch!r}, but the settings say {settings.branch!r}"
         other_hint = f"run `sweep bootstrap {settings.controller} --branch` with the one that is meant"
         yield Problem(BOOTSTRAP_FILE, 0, 0, "", message, "drift", other_hint)
-    yield from _file_problems(
-        bootstrap.compare_platform(context.workspace.root, settings, source, recorded), way_out
-    )
+    yield from _source_problems(context, recorded)
+    compared = bootstrap.compare_platform(context.workspace.root, settings, source, recorded)
+    # Whoever changes the platform answers for all of it; who only adds a sweep does not.
+    severity = Severity.ERROR if _touches_platform(context) else Severity.WARNING
+    yield from _file_problems(compared, way_out, severity)
     yield from _shape_problems(context, specs, recorded, way_out)
 
 
-def _file_problems(compared: bootstrap.PlatformComparison, fix: str) -> Iterator[Problem]:
+def _source_problems(context: CheckContext, recorded: Bootstrap) -> Iterator[Problem]:
+    """Refuse an address that no setting names: the collector would offer its credential there."""
+    named = context.workspace.settings.repository
+    if named == recorded.url:
+        return
+    hint = f"`sweep bootstrap {recorded.controller} --repo URL` writes both"
+    if named is not None:
+        message = f"follows {recorded.url}, but {SETTINGS_FILE} names {named}"
+        yield Problem(BOOTSTRAP_FILE, 0, 0, "url", message, "repository-changed", hint)
+        return
+    content = context.workspace.repository.read(context.base, BOOTSTRAP_FILE).get(BOOTSTRAP_FILE)
+    try:
+        merged = bootstrap_yaml.read(content) if content is not None else None
+    except ValueError:
+        return  # nothing was followed by a record that cannot be read
+    if merged is not None and merged.url != recorded.url:
+        message = f"follows {recorded.url} instead of {merged.url}, which no setting explains"
+        hint = f"set `repository: {recorded.url}` in {SETTINGS_FILE} if it is meant"
+        yield Problem(BOOTSTRAP_FILE, 0, 0, "url", message, "repository-changed", hint)
+
+
+def _touches_platform(context: CheckContext) -> bool:
+    """Return whether the change touches what sets the cluster up; files of batches do not."""
+    places = (SETTINGS_FILE, f"{bootstrap.CLUSTERS_FOLDER}/")
+    changed = set(uncommitted_paths(context.workspace.repository, *places)) | {
+        path
+        for path in context.index.keys() | context.base_entries.keys()
+        if path.startswith(places) and context.index.get(path) != context.base_entries.get(path)
+    }
+    own = {path for path in changed if not bootstrap.is_batch_file(path) and not path.startswith(EXTRA)}
+    return bool(own or context.edited_bases)
+
+
+def _file_problems(compared: bootstrap.PlatformComparison, fix: str, severity: Severity) -> Iterator[Problem]:
     """Yield the problems of the platform's files; files of batches are checked elsewhere."""
     by_message = {
         "is missing": compared.missing,
@@ -104,10 +143,13 @@ def _file_problems(compared: bootstrap.PlatformComparison, fix: str) -> Iterator
                 yield Problem(path, 0, 0, "", message, "drift", fix)
     for path in compared.edited:
         message = "was edited by hand: no setting reaches it any more"
-        platform_hint = (
-            "say it in sweepledger.yaml and run `sweep bootstrap` with --force, or look after it yourself"
+        hint = f"set it in {SETTINGS_FILE} and run `sweep bootstrap` with --force; your own objects go to {EXTRA}"
+        yield Problem(path, 0, 0, "", message, "platform-edited", hint, severity)
+    for path in compared.foreign:
+        message = "is not a file of the platform, but a cluster may apply it"
+        yield Problem(
+            path, 0, 0, "", message, "platform-edited", f"move it to {EXTRA}, or remove it", severity
         )
-        yield Problem(path, 0, 0, "", message, "platform-edited", platform_hint, Severity.WARNING)
 
 
 def _shape_problems(

@@ -17,12 +17,14 @@ from sweepledger.repo.batch_files import blob_id
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.files import read_input
 from sweepledger.repo.git import Entry, reachable_trees, uncommitted_paths
+from sweepledger.repo.package_data import base_folder
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.settings import Settings
 from sweepledger.structs.values import bytes_digest
 
 BASE = "base/"
 KUSTOMIZATION = "kustomization.yaml"
+SPEC_IN_LOCK = re.compile(rb'^spec:\n  path: "([^"\\]*)"\n  digest: "([^"\\]*)"$', re.MULTILINE)
 BASE_VERSION = re.compile(r"base/(?:[^/]+/)+?v[0-9]+(?=/)", re.ASCII)
 
 
@@ -95,6 +97,15 @@ class CheckContext:
         )
 
     @cached_property
+    def edited_bases(self) -> tuple[str, ...]:
+        """Those of them that are not as the generator has them; its own come with the first batch that uses them."""
+        if not self.changed_bases:
+            return ()
+        packaged, present = files.read_sources(base_folder()).files, self.bases.files
+        names = {path: path.removeprefix(BASE) for path in self.changed_bases}
+        return tuple(sorted(path for path, name in names.items() if present.get(name) != packaged.get(name)))
+
+    @cached_property
     def versions(self) -> frozenset[str]:
         """The version folders below `base/` of the base commit, such as `base/trial/v1`."""
         matches = (BASE_VERSION.match(path) for path in self.base_entries)
@@ -159,7 +170,10 @@ def specs_to_read(context: CheckContext, paths: Iterable[Path]) -> Iterator[Path
     for path in paths:
         name = path.name.removesuffix(SUFFIX)
         batch = None if name in growing else newest.get(name)
-        if batch is None or not _was_made_from(batch, read_input(path)):
+        location, content = context.workspace.display_path(path), read_input(path)
+        # Earlier bytes that a batch was made from are a change as any other: they may lack a cancellation.
+        is_proven = batch is not None and _was_made_from(batch, location, content)
+        if not is_proven or not context.is_merged_content(location, content):
             yield path
 
 
@@ -168,12 +182,13 @@ def _newest_batches(context: CheckContext) -> dict[str, StoredBatch]:
     return {batch.sweep: batch for batch in context.merged}
 
 
-def _was_made_from(batch: StoredBatch, spec: bytes) -> bool:
-    """Return whether a lock contains the digest of the spec, without parsing the merged lock."""
+def _was_made_from(batch: StoredBatch, path: str, content: bytes) -> bool:
+    """Return whether a merged lock names a spec by its path and digest, without parsing the lock."""
     try:
-        return bytes_digest(spec).encode() in batch.contents.read(LOCK_FILE)
+        named = SPEC_IN_LOCK.search(batch.contents.read(LOCK_FILE))
     except KeyError:
         return False
+    return named is not None and named.groups() == (path.encode(), bytes_digest(content).encode())
 
 
 def _same_settings(context: CheckContext) -> bool:

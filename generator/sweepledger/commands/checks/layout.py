@@ -1,12 +1,15 @@
 """What may be in git: plain files with plain names, and no file that a controller would interpret."""
 
+import os
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 
 from sweepledger.commands.checks.context import CheckContext
 from sweepledger.problems import Problem
 from sweepledger.repo.files import PYTHON_CACHE
-from sweepledger.repo.git import Entry
+from sweepledger.repo.git import Entry, index_attributes
+from sweepledger.repo.state import STATE, leads_into_state
 
 GENERATED_FOLDERS = ("overlays/", "base/", "sweeps/", "results/", "clusters/")
 PLAIN = "100644"
@@ -18,17 +21,51 @@ LARGEST_CHANGE = 96 * 2**20
 READ = (".gitattributes", "sweepledger.yaml", "overlays/", "base/", "sweeps/", "clusters/")
 
 SIDE_FILE = re.compile(
-    r"(?:.*/)?(?:\.sourceignore|\.argocd-source[^/]*|\.gitmodules|\.krmignore)|.+/\.gitattributes",
+    r"(?:.*/)?(?:\.sourceignore|\.argocd-source[^/]*|\.gitmodules|\.krmignore|\.lfsconfig)|.+/\.gitattributes",
     re.IGNORECASE,
 )
 """Flux ignores the files in `.sourceignore`, Argo CD reads parameters from `.argocd-source*` and fetches
-submodules, and git changes file content according to `.gitattributes`.
+submodules, git changes file content according to `.gitattributes`, and git-lfs takes addresses from `.lfsconfig`.
 """
 
 ATTRIBUTES = ".gitattributes"
 REWRITES = frozenset({b"filter", b"ident", b"export-subst", b"export-ignore", b"working-tree-encoding"})
 """Attributes that make a checkout or an archive differ from the reviewed content."""
 MACRO = b"[attr]"
+BLANKS = b" \t\r"
+QUOTED = re.compile(rb'"(?:[^"\\]|\\.)*"')
+LINE_ENDS = frozenset({("eol", "crlf"), ("crlf", "set"), ("crlf", "input")})
+"""Attributes, with their values, by which a checkout changes the ends of lines."""
+
+
+LINK = "120000"
+LONGEST_TARGET = 4096
+"""Bytes of a link's target that an operating system follows."""
+
+
+def check_state(context: CheckContext) -> Iterator[Problem]:
+    """Refuse every path of the next commit that is, or leads into, the state folder of a clone."""
+    targets = _link_targets(context)
+    for path in sorted(context.index):
+        if not leads_into_state(path) and not leads_into_state(targets.get(path, "")):
+            continue
+        if path in targets and not leads_into_state(path):
+            message = f"must not be a link into {STATE}, got {targets[path]!r}"
+        else:
+            message = f"must not be in git: a clone keeps what it runs and records in {STATE}"
+        hint = f"`git rm --cached {shlex.quote(path)}`, and commit the removal"
+        yield Problem(path, 0, 0, "", message, "state-in-git", hint)
+
+
+def _link_targets(context: CheckContext) -> dict[str, str]:
+    repository = context.workspace.repository
+    links = {path: entry.id for path, entry in context.index.items() if entry.mode == LINK}
+    sizes = repository.sizes(links.values())
+    short = {
+        path: identity for path, identity in links.items() if 0 < sizes.get(identity, 0) <= LONGEST_TARGET
+    }
+    blobs = repository.blobs(short.values())
+    return {path: os.fsdecode(blobs[identity]) for path, identity in short.items()}
 
 
 def check_layout(context: CheckContext) -> Iterator[Problem]:
@@ -37,8 +74,10 @@ def check_layout(context: CheckContext) -> Iterator[Problem]:
         path: entry for path, entry in context.index.items() if context.base_entries.get(path) != entry
     }
     yield from _size_problems(context, changed)
+    if any(path.rpartition("/")[2].lower() == ATTRIBUTES for path in changed):
+        yield from _obeyed_attributes(context)
     for path, entry in changed.items():
-        if path == "sweepledger.yaml" or path.startswith(GENERATED_FOLDERS):
+        if _is_guarded(path):
             yield from _entry_problems(path, entry)
         if SIDE_FILE.fullmatch(path):
             message = "must not exist: git or a controller would interpret it"
@@ -64,13 +103,35 @@ def _size_problems(context: CheckContext, changed: Mapping[str, Entry]) -> Itera
         )
 
 
+def _obeyed_attributes(context: CheckContext) -> Iterator[Problem]:
+    """Ask git which attributes its checkout would obey on generated files and settings."""
+    guarded = sorted(path for path in context.index if _is_guarded(path))
+    for path, found in index_attributes(context.workspace.repository, guarded).items():
+        obeyed = [name for name, _ in found if name.encode() in REWRITES]
+        obeyed += [f"{name}={value}" for name, value in found if (name, value) in LINE_ENDS]
+        if obeyed:
+            message = f"must be checked out as it was reviewed, but {ATTRIBUTES} sets {', '.join(obeyed)}"
+            yield Problem(path, 0, 0, "", message, "side-file", "remove these attributes")
+            return  # one path is enough to find the line
+
+
+def _is_guarded(path: str) -> bool:
+    return path == "sweepledger.yaml" or path.startswith(GENERATED_FOLDERS)
+
+
 def _rewrites(content: bytes) -> bool:
-    """Return whether attributes change file content; `#` starts a comment only at the start of a line, as in git."""
-    for line in content.removeprefix(b"\xef\xbb\xbf").split(b"\n"):
-        words = line.split()
-        if not words or words[0].startswith(b"#"):
+    """Return whether attributes change file content, for any path: those of results do not exist yet.
+
+    As in git, `#` starts a comment only at the start of a line, and nothing needs to separate a quoted pattern from
+    its attributes.
+    """
+    for line in (line.strip(BLANKS) for line in content.removeprefix(b"\xef\xbb\xbf").split(b"\n")):
+        if not line or line.startswith(b"#"):
             continue
-        if MACRO in words[0] or any(word.partition(b"=")[0] in REWRITES for word in words[1:]):
+        pattern, *words = line.split()
+        if quoted := QUOTED.match(line):
+            words += line[quoted.end() :].split()
+        if MACRO in pattern or any(word.partition(b"=")[0] in REWRITES for word in words):
             return True
     return False
 

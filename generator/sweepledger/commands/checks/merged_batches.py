@@ -99,13 +99,22 @@ def _removed_cancellations(context: CheckContext, sweeps: Iterable[Sweep]) -> It
 
 
 def _removed_specs(context: CheckContext) -> Iterator[Problem]:
-    """Yield a problem for each removed spec that has an active batch: only the spec can cancel it."""
-    paths = {f"{SPECS}/{batch.sweep}{SUFFIX}" for batch in context.present if batch.is_active}
-    for path in sorted(paths & context.base_entries.keys()):
-        if not (context.workspace.root / path).is_file():
-            message = "must stay while a batch of it is active"
-            hint = "restore it; to stop the batch, name it under `cancel`, and merge that before the removal"
-            yield Problem(path, 0, 0, "", message, "spec-removed", hint)
+    """Yield a problem for each removed spec with an unrecorded batch: only a spec says which batch is cancelled."""
+    removed = {
+        path
+        for path in context.base_entries
+        if path.startswith(f"{SPECS}/") and not (context.workspace.root / path).is_file()
+    }
+    needed = {
+        path
+        for batch in context.present
+        if (path := f"{SPECS}/{batch.sweep}{SUFFIX}") in removed
+        if batch.is_active or not _records_path(context, batch).is_file()
+    }
+    for path in sorted(needed):
+        message = "must stay until each batch of it is recorded"
+        hint = "restore it; to stop a batch, name it under `cancel`, and merge that before the removal"
+        yield Problem(path, 0, 0, "", message, "spec-removed", hint)
 
 
 def _overlay_layout(context: CheckContext) -> Iterator[Problem]:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from sweepledger.commands.checks import builds
-from sweepledger.commands.checks.context import CheckContext
+from sweepledger.commands.checks.context import CheckContext, load_references, referenced_bases
 from sweepledger.commands.generation import next_batch
 from sweepledger.commands.generation.next_batch import EditedError, Generated, StoredBatches
 from sweepledger.commands.repository import batch_records, costs
@@ -35,6 +35,20 @@ def check_settings_unchanged(context: CheckContext) -> Iterator[Problem]:
         )
         hint = "merge the settings first, then ask for the batches"
         yield Problem(SETTINGS_FILE, 0, 0, "", message, "settings-changed", hint)
+
+
+def check_bases_apart(context: CheckContext) -> Iterator[Problem]:
+    """Refuse new batches together with changes of a base that they use, unless it is the generator's own."""
+    if not context.added or not context.edited_bases:
+        return
+    load_references(context.added)
+    for batch in context.added:
+        for folder in referenced_bases(batch):
+            for path in context.edited_bases:
+                if path.startswith(f"{folder}/"):
+                    message = f"must not change together with {batch.name}, which is made from it"
+                    hint = "merge the base first, then generate the batch"
+                    yield Problem(path, 0, 0, "", message, "base-with-batch", hint)
 
 
 OVERDRAWN_CODE = "budget-overdrawn"
@@ -133,7 +147,7 @@ def check_new_batches(context: CheckContext, specs: Sequence[ParsedSpec]) -> Ite
     yield from check_budgets(context, planned)
     yield from _orphans(context, planned)
     yield from _duplicate_trials(context, {generated.batch.name for generated in planned if generated.batch})
-    yield from _unreachable_code(context)
+    yield from _code_problems(context)
 
 
 def _unreadable_merged(context: CheckContext, sweep: Sweep) -> Iterator[Problem]:
@@ -230,17 +244,25 @@ def _duplicate_trials(context: CheckContext, planned: Collection[str]) -> Iterat
                 break
 
 
-def _unreachable_code(context: CheckContext) -> Iterator[Problem]:
-    """Yield a problem for each locked code tree that no merged commit contains: it would be lost with its branch."""
+def _code_problems(context: CheckContext) -> Iterator[Problem]:
+    """Yield a problem for each new batch whose code is not what the change shows.
+
+    A reviewer sees the code of the next commit, and knows what the sweep's last merged batch runs. Any other tree was
+    at most in a commit in between, of which the change shows nothing.
+    """
+    repository = context.workspace.repository
     for batch in context.added:
         code = batch.lock.program.code
-        if code.tree not in reachable_trees(context.workspace.repository, ("HEAD", context.base), code.path):
-            yield Problem(
-                f"{batch.folder}/{LOCK_FILE}",
-                0,
-                0,
-                "program.code.tree",
-                f"{code.path}/ at {code.tree[:12]} is in no commit that will be merged",
-                "code-unreachable",
-                f"run `sweep update {batch.sweep}`",
+        place, hint = f"{batch.folder}/{LOCK_FILE}", f"run `sweep update {batch.sweep}`"
+        if code.tree == repository.tree_id("HEAD", code.path):
+            continue
+        merged = batches.newest(batches.of_sweep(context.merged, batch.sweep))
+        if code.tree not in reachable_trees(repository, ("HEAD", context.base), code.path):
+            message = f"{code.path}/ at {code.tree[:12]} is in no commit that will be merged"
+            yield Problem(place, 0, 0, "program.code.tree", message, "code-unreachable", hint)
+        elif merged is None or code != merged.lock.program.code:
+            known = "the last commit's" if merged is None else f"the last commit's or that of {merged.name}"
+            message = (
+                f"must be {known}, so that the change shows what runs; got {code.path}/ at {code.tree[:12]}"
             )
+            yield Problem(place, 0, 0, "program.code.tree", message, "code-not-shown", hint)

@@ -1,5 +1,6 @@
 """`sweep logs` and `sweep fetch`: the output of a trial, and its artifacts with their checksums."""
 
+import os
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,8 @@ from sweepledger.commands.repository.catalog import CountedTrial, counted_trial
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import IdleError, UsageError
 from sweepledger.repo import artifacts, volume
+from sweepledger.repo.files import refuse_links
+from sweepledger.storage import write_file
 from sweepledger.structs.record import Artifact, Record
 
 
@@ -98,8 +101,9 @@ def fetch(
             f"there are no artifacts of {counted.trial.id}: {why}",
             hint="a trial's artifacts are the files that it writes below $SWEEP_ARTIFACTS",
         )
-    folder = into or workspace.root / "artifacts" / counted.trial.id
-    places = [(artifact, artifacts.artifact_path(artifact, folder)) for artifact in record.artifacts]
+    folder = into or _artifacts_folder(workspace.root) / counted.trial.id
+    paths = artifacts.artifact_paths(record.artifacts, folder)
+    places = list(zip(record.artifacts, paths, strict=True))
     wanted = [(artifact, place) for artifact, place in places if not artifacts.is_copied(artifact, place)]
     if wanted and pod is not None:
         _fetch_by_pod(pod, counted, record, wanted)
@@ -113,6 +117,16 @@ def fetch(
     return FetchedArtifacts(
         counted.trial.id, record.uid, folder, record.artifacts, left_out if isinstance(left_out, int) else 0
     )
+
+
+def _artifacts_folder(root: Path) -> Path:
+    """Return the folder of fetched artifacts, which git ignores: `git add --all` must not commit what trials wrote."""
+    folder = root / "artifacts"
+    refuse_links(root, folder.relative_to(root))
+    ignored = folder / ".gitignore"
+    if not os.path.lexists(ignored):
+        write_file(ignored, b"*\n")
+    return folder
 
 
 def _fetch_by_pod(

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from sweepledger.commands.repository import catalog
-from sweepledger.commands.repository.workspace import STATE, Workspace
+from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import IdleError, UsageError
 from sweepledger.formats import json, parquet
 from sweepledger.formats.summary_csv import (
@@ -20,6 +20,7 @@ from sweepledger.formats.summary_csv import (
 )
 from sweepledger.repo import batches, files
 from sweepledger.repo.git import REMOTE, Mirror, Repository, tracking_ref
+from sweepledger.repo.state import state_folder
 from sweepledger.results.paths import results_folder
 from sweepledger.structs.metric import Goal, Metric
 from sweepledger.structs.record import Status
@@ -113,7 +114,7 @@ def _is_elsewhere(workspace: Workspace, sweep: str) -> bool:
     path = f"{results_folder(sweep)}/{SUMMARY_FILE}"
     if workspace.repository.files(workspace.base_commit(None), path):
         return True
-    mirror = workspace.root / STATE / Mirror.FOLDER
+    mirror = state_folder(workspace.repository) / Mirror.FOLDER
     if not mirror.is_dir():
         return False
     kept = Repository(mirror)

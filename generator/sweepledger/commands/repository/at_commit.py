@@ -70,16 +70,13 @@ class SpecAtCommit:
         """Return the names of the cancelled batches."""
         return self.sweep.cancel if self.sweep else ()
 
-    def in_spec(self, batches: Iterable[BatchRecords]) -> InSpec | None:
+    def in_spec(self) -> InSpec | None:
         """Return a function that tells which trials the spec contains; None if it cannot be expanded.
 
-        Batches that were generated from the same spec, and the same file beside it, list only its trials:
-        then the spec is not expanded, which for some methods needs more memory than all the results.
+        The spec itself is asked, because a lock can claim to be made from it.
         """
         if self.sweep is None:
             return None
-        if all(batch.lock.spec_digest == self.sweep.digest for batch in batches):
-            return lambda _assignment, _replicate: True
         members = membership(self.sweep)
         return None if isinstance(members, tuple) else members
 
@@ -89,7 +86,7 @@ class SpecAtCommit:
         summary = summarise(
             records,
             description=self.sweep.description if self.sweep else "",
-            in_spec=self.in_spec(records),
+            in_spec=self.in_spec(),
             spec_digest=None if self.content is None else bytes_digest(self.content),
         )
         return replace(summary, resource=search.resource.parameter) if search and search.resource else summary

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sweepledger.commands.repository import batch_records
-from sweepledger.commands.repository.workspace import SPECS, STATE, SUFFIX, Workspace
+from sweepledger.commands.repository.workspace import SPECS, SUFFIX, Workspace
 from sweepledger.errors import RepositoryError, UnreadableError, UsageError
 from sweepledger.formats import summary_csv as summaries
 from sweepledger.formats.batch_yaml import LOCK_FILE
@@ -155,11 +155,6 @@ def matching_trials(
         for index, row in enumerate(rows):
             if row.trial.startswith(trial) and trial:
                 yield ListedTrial(batch, index, row.trial)
-
-
-def state_folder(root: Path, chosen: Path | None) -> Path:
-    """Return the state folder of `sweep local`."""
-    return chosen.absolute() if chosen else root / STATE
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,10 @@ from sweepledger.problems import Problem
 from sweepledger.reader.configurations import MAX_LIST_BYTES
 from sweepledger.repo.files import read_input, refuse_links
 from sweepledger.repo.git import Change, Repository, commit_on_head, fetch, propose, publish
+from sweepledger.repo.state import create_state
 from sweepledger.safe_open import read_regular
 from sweepledger.spec import ParsedSpec
-from sweepledger.storage import clear_leftovers, storage_errors, write_file
+from sweepledger.storage import clear_leftovers, storage_errors
 from sweepledger.structs.settings import ResultsMode, Settings
 from sweepledger.structs.sweep import Sweep
 
@@ -29,9 +30,6 @@ SPECS = "sweeps"
 SUFFIX = ".yaml"
 PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_. -]*", re.ASCII)
 """File names that fit into a line unquoted; every sweep name does."""
-
-STATE = ".sweepledger"
-"""The state folder: files of this machine that are not in git."""
 
 
 @dataclass(frozen=True)
@@ -163,11 +161,10 @@ def parse_settings(path: Path, *, unpinned: bool = False) -> Settings:
 
 def staging_folder(workspace: Workspace) -> Path:
     """Return a folder on the repository's file system that git and controllers never read."""
-    folder = workspace.root / STATE
-    refuse_links(workspace.root, Path(STATE, "staging"))
-    write_file(folder / ".gitignore", b"*\n")
-    clear_leftovers(folder / "staging")
-    return folder / "staging"
+    staging = create_state(workspace.repository) / "staging"
+    refuse_links(workspace.root, staging.relative_to(workspace.root))
+    clear_leftovers(staging)
+    return staging
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,8 @@ from sweepledger.structs.settings import API_SERVER_EGRESS, GIT_EGRESS, Controll
 from sweepledger.structs.values import bytes_digest
 
 CLUSTERS_FOLDER = "clusters"
+EXTRA_FOLDER = f"{CLUSTERS_FOLDER}/extra/"
+"""A team's own files: nothing here writes, compares or applies them."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,16 @@ class PlatformComparison:
             path
             for path in sorted(ours & self.existing.keys())
             if self.existing[path] != self.expected.files.get(path) and not is_batch_file(path)
+        )
+
+    @property
+    def foreign(self) -> tuple[str, ...]:
+        """Return the files that are neither the platform's nor in the folder for a team's own."""
+        known = {*self.expected.files, *self.recorded}
+        return tuple(
+            path
+            for path in sorted(self.existing.keys() - known)
+            if not path.startswith(EXTRA_FOLDER) and not is_batch_file(path)
         )
 
 
@@ -198,7 +210,8 @@ def bootstrap(workspace: Workspace, request: BootstrapRequest) -> Bootstrapped:
     files.refuse_links(workspace.root, CLUSTERS_FOLDER, flux.ACTIVE, SETTINGS_FILE)
     recorded = read_bootstrap(workspace.root)
     source = _source(workspace, request, recorded)
-    edit = edit_settings(read_settings_text(workspace.root), _edits(workspace.settings, request, source))
+    edits = _edits(workspace.settings, request, source, recorded)
+    edit = edit_settings(read_settings_text(workspace.root), edits)
     settings = edit.settings
     compared = compare_platform(workspace.root, settings, source, recorded)
     kept = () if request.force else compared.edited
@@ -261,7 +274,8 @@ def _source(workspace: Workspace, request: BootstrapRequest, recorded: Bootstrap
 
     Shapes in use are always allowed.
     """
-    url = request.url or (recorded.url if recorded else workspace.remote_url())
+    former = workspace.settings.repository or (recorded.url if recorded else None)
+    url = request.url or former or workspace.remote_url()
     branch = request.branch or (recorded.branch if recorded else workspace.settings.branch)
     shapes = {*(request.shapes if request.shapes is not None else (recorded.shapes if recorded else ()))}
     in_use = shapes_in_use(workspace)
@@ -279,10 +293,15 @@ def _source(workspace: Workspace, request: BootstrapRequest, recorded: Bootstrap
     return source
 
 
-def _edits(settings: Settings, request: BootstrapRequest, source: GitSource) -> Mapping[tuple[str, ...], str]:
-    """Return the values to set, by key."""
+def _edits(
+    settings: Settings, request: BootstrapRequest, source: GitSource, recorded: Bootstrap | None
+) -> Mapping[tuple[str, ...], str]:
+    """Return the values to set, by key. Another address than before is set, so that a reviewer sees it."""
     mode = request.mode or settings.results.mode
     edits = {("controller",): request.controller.value, ("results", "mode"): mode.value}
     if settings.branch != source.branch:
         edits["branch",] = source.branch
+    former = settings.repository or (recorded.url if recorded else source.url)
+    if source.url != former:
+        edits["repository",] = source.url
     return edits

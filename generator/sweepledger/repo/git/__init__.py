@@ -4,6 +4,7 @@ from sweepledger.repo.git.commit import Change, create_repository
 from sweepledger.repo.git.history import (
     Commit,
     addition_subjects,
+    changed_lines,
     commit_time,
     commits,
     last_change_time,
@@ -23,7 +24,12 @@ from sweepledger.repo.git.proposal import (
 from sweepledger.repo.git.remote import fetch, publish, tracking_ref
 from sweepledger.repo.git.repository import Entry, Repository
 from sweepledger.repo.git.signatures import CommitSignature, commit_signatures
-from sweepledger.repo.git.work_tree import commit_on_head, uncommitted_paths, untracked_paths
+from sweepledger.repo.git.work_tree import (
+    commit_on_head,
+    index_attributes,
+    uncommitted_paths,
+    untracked_paths,
+)
 
 __all__ = [
     "REMOTE",
@@ -34,6 +40,7 @@ __all__ = [
     "Mirror",
     "Repository",
     "addition_subjects",
+    "changed_lines",
     "commit_on_head",
     "commit_signatures",
     "commit_time",
@@ -41,6 +48,7 @@ __all__ = [
     "create_repository",
     "delete_branches",
     "fetch",
+    "index_attributes",
     "last_change_time",
     "present_since",
     "proposals",

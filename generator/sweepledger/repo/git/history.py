@@ -25,6 +25,18 @@ def reachable_trees(repository: Repository, revisions: Iterable[str | None], pat
     return frozenset(line.split(" ")[1] for line in output.splitlines() if line.startswith("tree "))
 
 
+def changed_lines(repository: Repository, old: str, new: str) -> dict[str, tuple[int, int] | None]:
+    """Return how many lines each file of a tree gained and lost, by path; None for a file that is not text.
+
+    Raises RepositoryError if a tree is missing, as in a shallow clone.
+    """
+    listed = repository.run("diff-tree", "-r", "-z", "--numstat", "--no-renames", old, new).split("\0")
+    counts = (entry.split("\t", 2) for entry in listed if entry)
+    return {
+        path: (int(added), int(removed)) if added.isdecimal() else None for added, removed, path in counts
+    }
+
+
 def remote_contains(repository: Repository, remote: str, branch: str, tip: str, before: str) -> bool:
     """Return whether the branch of a remote, with its commit `tip`, contains an earlier commit.
 

@@ -36,8 +36,6 @@ class Mirror:
         folder = state / self.FOLDER
         with storage_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
-            # `git add` must not add the engine's state to the user's repository.
-            (state / ".gitignore").write_text("*\n", encoding="utf-8")
         self.repository = Repository(folder)
         self.repository.run("init", "--quiet", "--bare")
         if self.repository.remote_url(REMOTE) is None:

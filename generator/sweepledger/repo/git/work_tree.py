@@ -33,6 +33,23 @@ def untracked_paths(repository: Repository, *below: str) -> tuple[str, ...]:
     return tuple(sorted(path for path in listed.split("\0") if path))
 
 
+def index_attributes(repository: Repository, paths: Iterable[str]) -> dict[str, tuple[tuple[str, str], ...]]:
+    """Return the attributes that the index sets for some paths, as git reads them; unset ones are left out."""
+    request = "".join(f"{path}\0" for path in paths).encode("utf-8", "surrogateescape")
+    if not request:
+        return {}
+    words = repository.run(
+        *("-c", "core.attributesFile=/dev/null", "check-attr", "--cached", "--all", "-z", "--stdin"),
+        env={"GIT_ATTR_NOSYSTEM": "1"},
+        content=request,
+    ).split("\0")
+    found: dict[str, tuple[tuple[str, str], ...]] = {}
+    for path, name, value in zip(words[::3], words[1::3], words[2::3], strict=False):
+        if value != "unset":
+            found[path] = (*found.get(path, ()), (name, value))
+    return found
+
+
 def _without_repository_filters(repository: Repository) -> tuple[str, ...]:
     """Return options that disable filters in the repository's own configuration, which git would run to compare files.
 

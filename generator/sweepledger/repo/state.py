@@ -1,0 +1,152 @@
+"""The state folder of a clone: what this machine caches and runs, and git must never bring.
+
+A commit can bring files to any path of a work tree. State is believed without review: the code that trials run, the
+results that are recorded, configuration that git obeys. So only state that this clone has created is used: its mark
+is in git's own folder too, where no commit can write.
+"""
+
+import os
+import re
+import secrets
+import stat
+from contextlib import suppress
+from pathlib import Path
+
+from sweepledger.errors import StorageError
+from sweepledger.repo.git.repository import Repository
+from sweepledger.safe_open import read_regular
+from sweepledger.storage import (
+    TEMPORARY,
+    remove_file,
+    storage_errors,
+    temporary_file,
+    write_file,
+    write_synced,
+)
+from sweepledger.structs.names import file_system_name
+
+STATE = ".sweepledger"
+DATA = "data"
+"""Folder of datasets, which users fill, and whose content is compared with the spec before each use."""
+MARK = "clone-id"
+MARK_IN_GIT = "sweepledger/clone-id"
+MARK_BYTES = 64
+SHORT_NAME = re.compile(r"sweepl~[0-9]+")
+"""How Windows abbreviates the name."""
+HINT = "results in git are safe: remove the folder, and it is created again; trials that run here start again"
+
+
+def is_state_name(name: str) -> bool:
+    """Return whether a file system may take one part of a path for the state folder."""
+    plain = file_system_name(name)
+    return plain == STATE or SHORT_NAME.fullmatch(plain) is not None
+
+
+def leads_into_state(path: str) -> bool:
+    """Return whether a path, or the target of a link, names the state folder."""
+    if path.isascii() and "sweepl" not in path.lower():
+        return False  # nearly always
+    return any(map(is_state_name, re.split(r"[/\\]", path)))
+
+
+def state_folder(repository: Repository, chosen: Path | None = None) -> Path:
+    """Return the state folder, which may not exist. Raises StorageError if this clone has not created it.
+
+    A `chosen` folder outside of the work tree has no mark, because no commit can write there.
+    """
+    folder = repository.folder / STATE if chosen is None else chosen.absolute()
+    inside = folder.is_relative_to(repository.folder)
+    if inside:
+        _refuse_links(repository.folder, folder)
+        _refuse_tracked(repository, folder)
+    with storage_errors(folder):
+        try:
+            found = folder.lstat()
+        except FileNotFoundError:
+            return folder
+        if not stat.S_ISDIR(found.st_mode):
+            raise StorageError(f"{folder}: the state must be a folder, not a link or a file", hint=HINT)
+        if found.st_uid != os.geteuid():
+            raise StorageError(
+                f"{folder} belongs to another user (uid {found.st_uid})",
+                hint="run sweep as that user, or choose another folder with --state",
+            )
+    if inside and not _is_marked(repository, folder) and not _is_blank(folder):
+        raise StorageError(
+            f"{folder} was not created by this clone, so it may contain code and results that nobody reviewed",
+            hint=HINT,
+        )
+    return folder
+
+
+def create_state(repository: Repository, chosen: Path | None = None) -> Path:
+    """Create the state folder of this clone if it does not exist, and return it. Raises as `state_folder` does."""
+    folder = state_folder(repository, chosen)
+    if folder.is_relative_to(repository.folder):
+        write_file(folder / MARK, _clone_id(repository))
+    # `git add` must not add the state to the user's repository.
+    write_file(folder / ".gitignore", b"*\n")
+    return folder
+
+
+def _refuse_links(root: Path, folder: Path) -> None:
+    path = root
+    for part in folder.relative_to(root).parts:
+        path /= part
+        if path.is_symlink():
+            raise StorageError(f"{path}: the state must be a folder, not a symbolic link", hint=HINT)
+
+
+def _refuse_tracked(repository: Repository, folder: Path) -> None:
+    """Refuse a folder in which git has files, and withdraw its mark: what git has written there may remain."""
+    place = folder.relative_to(repository.folder).as_posix()
+    tracked = repository.run("ls-files", "-z", "--", f":(top,icase,literal){place}").split("\0")[0]
+    if tracked:
+        with suppress(StorageError):
+            remove_file(_mark_in_git(repository))
+        raise StorageError(
+            f"{tracked}: git has files of the state folder {folder}, which nobody reviews",
+            hint=f"`git rm -r --force {place}` and commit that; then remove the folder",
+        )
+
+
+def _is_marked(repository: Repository, folder: Path) -> bool:
+    mark = _mark(folder / MARK)
+    return mark is not None and mark == _mark(_mark_in_git(repository))
+
+
+def _is_blank(folder: Path) -> bool:
+    """Return whether a folder has nothing that is believed: a kill left it unmarked, or a user put data there."""
+    with storage_errors(folder):
+        names = {path.name for path in folder.iterdir()} - {".gitignore", DATA}
+    return all(name.endswith(TEMPORARY) for name in names)
+
+
+def _mark(path: Path) -> bytes | None:
+    with storage_errors(path):
+        mark = read_regular(path, MARK_BYTES)
+    return mark if mark is not None and len(mark) == MARK_BYTES else None
+
+
+def _clone_id(repository: Repository) -> bytes:
+    """Return the mark of this clone, which the first process that needs it draws."""
+    path = _mark_in_git(repository)
+    mark = _mark(path)
+    if mark is None:
+        with storage_errors(path):
+            path.parent.mkdir(exist_ok=True)
+            descriptor, drawn = temporary_file(path.parent, path.name)
+            with os.fdopen(descriptor, "wb") as file:
+                write_synced(file.fileno(), secrets.token_hex(MARK_BYTES // 2).encode())
+            with suppress(FileExistsError):
+                os.link(drawn, path)  # unlike a rename, it keeps the mark of a process that was faster
+            drawn.unlink()
+        mark = _mark(path)
+    if mark is None:
+        raise StorageError(f"{path}: must be a file", hint="remove it")
+    return mark
+
+
+def _mark_in_git(repository: Repository) -> Path:
+    path = repository.run("rev-parse", "--git-path", MARK_IN_GIT).removesuffix("\n")
+    return repository.folder / path

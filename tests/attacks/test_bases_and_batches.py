@@ -1,0 +1,87 @@
+"""A base is edited in the same change that uses it: what runs stands beside what a reviewer looks at."""
+
+from pathlib import Path
+
+import pytest
+
+from sweepledger.commands.check import check
+from sweepledger.commands.generate import generate
+from sweepledger.repo.package_data import base_folder
+from tests.repository import Sandbox
+
+MANY = ", ".join(map(str, range(30)))
+
+
+def problems(sandbox: Sandbox) -> set[tuple[str, str]]:
+    return {(one.file, one.code) for one in check(sandbox.workspace, base="origin/main").problems}
+
+
+def edited(sandbox: Sandbox, path: str, old: str, new: str) -> None:
+    file = sandbox.root / path
+    if not file.exists():  # before the first batch of a shape, its base is written as the generator has it
+        file.parent.mkdir(parents=True, exist_ok=True)
+        for source in (base_folder() / Path(path).parent.relative_to("base")).iterdir():
+            (file.parent / source.name).write_bytes(source.read_bytes())
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new, 1))
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new", "values"),
+    [
+        ("base/launcher/v1/launch.py", "import ", "import os as _evil\nimport ", "1, 2"),
+        ("base/launcher/v1/launch.py", "import ", "import os as _evil\nimport ", MANY),
+        ("base/trial/v1/job.yaml", "runAsNonRoot: true", "runAsNonRoot: true # still", MANY),
+        ("base/trial/v1/job.yaml", "privileged: false", "privileged: true", MANY),
+        ("base/trial/v1/kustomization.yaml", "kind:", "# a remark\nkind:", MANY),
+    ],
+)
+def test_a_base_is_not_edited_and_used_in_one_change(
+    sandbox: Sandbox, path: str, old: str, new: str, values: str
+) -> None:
+    edited(sandbox, path, old, new)
+    sandbox.spec(xs=values)
+    generate(sandbox.workspace)
+    sandbox.commit("Ask for a sweep")
+
+    assert (path, "base-with-batch") in problems(sandbox)
+
+
+def test_the_commit_in_between_frees_nothing(sandbox: Sandbox) -> None:
+    edited(sandbox, "base/launcher/v1/launch.py", "import ", "import os as _evil\nimport ")
+    sandbox.commit("Tidy up")
+    sandbox.spec()
+    generate(sandbox.workspace)
+    sandbox.commit("Ask for a sweep")
+
+    assert problems(sandbox) == {("base/launcher/v1/launch.py", "base-with-batch")}
+
+
+def test_a_base_that_was_merged_before_is_used(sandbox: Sandbox) -> None:
+    edited(sandbox, "base/launcher/v1/launch.py", "import ", "import os as _reviewed\nimport ")
+    sandbox.commit("A change of the launcher")
+    sandbox.push()
+    sandbox.spec()
+    generate(sandbox.workspace)
+    sandbox.commit("Ask for a sweep")
+
+    assert problems(sandbox) == set()
+
+
+def test_the_generators_own_bases_come_with_the_first_batch(sandbox: Sandbox) -> None:
+    sandbox.spec(xs=MANY)
+    generate(sandbox.workspace)
+    sandbox.commit("Ask for a sweep")
+
+    assert "base/trial/v1/job.yaml" in sandbox.git("diff", "--name-only", "origin/main", "HEAD")
+    assert problems(sandbox) == set()
+
+
+def test_a_base_that_the_batch_does_not_use_may_come_with_it(sandbox: Sandbox) -> None:
+    sandbox.write("base/trial/v9/job.yaml", "apiVersion: batch/v1\nkind: Job\n")
+    sandbox.spec(xs=MANY)
+    generate(sandbox.workspace)
+    sandbox.commit("Ask for a sweep")
+
+    assert "base-with-batch" not in {code for _, code in problems(sandbox)}

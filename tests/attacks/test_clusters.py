@@ -1,0 +1,122 @@
+"""The platform is changed beside what a reviewer expects: another repository, weaker policies, further objects."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sweepledger.commands.check import check
+from sweepledger.commands.scaffold.bootstrap import BootstrapRequest, bootstrap
+from sweepledger.problems import Severity
+from sweepledger.structs.settings import Controller
+from tests.commands.test_bootstrap import URL
+from tests.repository import Sandbox
+
+SETTINGS = f"defaults: {{image: registry.example.org/trainer@sha256:{'1' * 64}}}\n"
+OTHER = "https://other.example/sweeps.git"
+
+
+@pytest.fixture(params=[Controller.ARGOCD, Controller.FLUX])
+def standing(sandbox: Sandbox, request: pytest.FixtureRequest) -> Sandbox:
+    """A repository with a merged batch and a platform."""
+    sandbox.write("sweepledger.yaml", SETTINGS)
+    sandbox.merged()
+    bootstrap(sandbox.workspace, BootstrapRequest(request.param, URL, "main"))
+    sandbox.commit("Bootstrap")
+    sandbox.push()
+    return sandbox
+
+
+def errors(sandbox: Sandbox) -> set[str]:
+    sandbox.git("add", "--all")
+    found = check(sandbox.workspace, base="origin/main").problems
+    return {one.code for one in found if one.severity is Severity.ERROR}
+
+
+def replaced(path: str, old: str, new: str) -> Callable[[Path], None]:
+    def change(root: Path) -> None:
+        text = (root / path).read_text()
+        assert old in text
+        (root / path).write_text(text.replace(old, new))
+
+    return change
+
+
+def added(path: str, text: str) -> Callable[[Path], None]:
+    def change(root: Path) -> None:
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+
+    return change
+
+
+def policies(root: Path) -> None:
+    for path in (root / "clusters").rglob("*.yaml"):
+        text = path.read_text()
+        if "failurePolicy:" in text:
+            path.write_text(text.replace('failurePolicy: "Fail"', 'failurePolicy: "Ignore"'))
+
+
+BINDING = """apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: sweep-admin}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}
+subjects: [{kind: ServiceAccount, name: sweep-trial, namespace: sweeps}]
+"""
+REMOTE = "resources: [https://evil.example/platform?ref=main]\n"
+CHANGES = {
+    "a policy that fails open": policies,
+    "a binding": added("clusters/platform/binding.yaml", BINDING),
+    "a binding in a folder of its own": added("clusters/more/binding.yaml", BINDING),
+    "a remote resource": added("clusters/platform/kustomization.yaml", REMOTE),
+    "kustomization.yml": added("clusters/platform/kustomization.yml", REMOTE),
+    "Kustomization": added("clusters/platform/Kustomization", REMOTE),
+    "the hook": added("clusters/pre-receive.sh", "#!/bin/sh\nexit 0\n"),
+    "an emptied hook": added("clusters/pre-receive.sh", ""),
+    "a patch beside it": added("clusters/platform/patch.json", "[]\n"),
+    "a chart": added("clusters/platform/Chart.yaml", "name: x\n"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_no_setting_gives_is_refused(standing: Sandbox, change: str) -> None:
+    CHANGES[change](standing.root)
+
+    assert errors(standing) == {"platform-edited"}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_so_it_is_with_settings_that_change(standing: Sandbox, change: str) -> None:
+    CHANGES[change](standing.root)
+    settings = standing.root / "sweepledger.yaml"
+    settings.write_text(settings.read_text() + "budgets: {everybody: {gpu_hours: 10}}\n")
+
+    assert "platform-edited" in errors(standing)
+
+
+def test_a_teams_own_files_have_a_folder(standing: Sandbox) -> None:
+    added("clusters/extra/binding.yaml", BINDING)(standing.root)
+
+    assert errors(standing) == set()
+
+
+def test_another_repository_is_named_by_the_settings(standing: Sandbox) -> None:
+    controller = standing.workspace.settings.controller
+    bootstrap(standing.workspace, BootstrapRequest(controller, OTHER))
+    settings = standing.root / "sweepledger.yaml"
+
+    assert f"repository: {OTHER}" in settings.read_text()
+    assert errors(standing) == set()
+
+    settings.write_text(settings.read_text().replace(f"repository: {OTHER}\n", ""))
+    assert "repository-changed" in errors(standing)
+    settings.write_text(settings.read_text() + f"repository: {URL}\n")
+    assert "repository-changed" in errors(standing)
+
+
+def test_another_repository_in_the_record_alone_is_refused(standing: Sandbox) -> None:
+    for path in (standing.root / "clusters").rglob("*"):
+        if path.is_file() and URL in path.read_text():
+            path.write_text(path.read_text().replace(URL, OTHER))
+
+    assert "repository-changed" in errors(standing)

@@ -1,0 +1,115 @@
+"""A trial keeps a git repository, or files that a shell obeys: they must not act on whoever fetches them."""
+
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from sweepledger.commands.reports.outputs import fetch
+from sweepledger.errors import StorageError
+from sweepledger.repo.artifacts import artifact_paths
+from sweepledger.structs.record import Artifact
+from tests.commands.test_fetch import FILES, record, recorded
+from tests.repository import Sandbox
+
+CONFIG = '[core]\n\trepositoryformatversion = 0\n\tfsmonitor = "touch {proof}; false"\n'
+
+
+def listed(paths: Sequence[str]) -> list[Artifact]:
+    return [Artifact(path, 1, "0" * 64) for path in paths]
+
+
+@pytest.mark.parametrize(
+    "inside", [".git/", "", "model/"], ids=["a .git folder", "a bare repository", "one below"]
+)
+def test_a_repository_with_a_command_in_its_configuration_is_not_fetched(
+    sandbox: Sandbox, tmp_path: Path, inside: str
+) -> None:
+    proof = tmp_path / "proof"
+    hostile = {
+        f"{inside}HEAD": b"ref: refs/heads/main\n",
+        f"{inside}config": CONFIG.format(proof=proof).encode(),
+        f"{inside}objects/x": b"",
+        f"{inside}refs/x": b"",
+        ".envrc": b"touch proof\n",
+    }
+    names = [name for name in hostile if name != ".envrc" or inside == ".git/"]
+    batch = recorded(sandbox, tmp_path / "state", [record(name, hostile[name]) for name in names])
+    kept = tmp_path / "state/results" / batch.name / "1/artifacts/uid-1"
+    for name in names:
+        (kept / name).parent.mkdir(parents=True, exist_ok=True)
+        (kept / name).write_bytes(hostile[name])
+
+    with pytest.raises(StorageError, match=r"obeys|must not be a git repository") as refused:
+        fetch(sandbox.workspace, batch.rows[1].trial, into=tmp_path / "got", state=tmp_path / "state")
+
+    assert refused.value.hint
+    assert not (tmp_path / "got").exists()
+    subprocess.run(["git", "status"], cwd=tmp_path, check=False, capture_output=True)
+    assert not proof.exists()
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *(".git", ".GIT/config", "a/.git/HEAD", "GIT~1/config", ".git./config", ".git::$INDEX_ALLOCATION/x"),
+        *(".g\u200cit/config", "\uff0egit/x", ".gitattributes", ".gitmodules", ".GitIgnore", ".gitconfig"),
+        *(
+            ".envrc",
+            ".ENVRC",
+            ".env",
+            ".env.local",
+            "a/.bashrc",
+            ".bash_profile",
+            ".profile",
+            ".zshenv",
+            ".zshrc",
+        ),
+        *(".vimrc", ".exrc", ".vscode/tasks.json", ".gdbinit", ".mise.toml", "mise.toml", ".tool-versions"),
+        *(".hg/hgrc", ".pre-commit-config.yaml", ".emacs.d/init.el", ".inputrc", ".autoenv.zsh", ".direnv/x"),
+    ],
+)
+def test_names_that_programs_obey_are_refused(tmp_path: Path, path: str) -> None:
+    with pytest.raises(StorageError, match=r"must have no part that|must be a plain path"):
+        artifact_paths(listed(["model.bin", path]), tmp_path)
+
+
+@pytest.mark.parametrize(
+    "paths",
+    [
+        ["HEAD", "objects/ab", "refs/heads/main"],
+        ["a/HEAD", "a/objects/ab", "a/refs/heads/main"],
+        ["a/head", "a/Objects/ab", "a/REFS/x"],
+        ["HEAD", "commondir"],
+    ],
+)
+def test_files_that_make_a_repository_are_refused(tmp_path: Path, paths: list[str]) -> None:
+    with pytest.raises(StorageError, match="must not be a git repository"):
+        artifact_paths(listed(paths), tmp_path)
+
+
+@pytest.mark.parametrize(
+    "paths",
+    [
+        ["model.bin", "plots/loss.svg"],
+        [".hydra/config.yaml", ".hydra/overrides.yaml"],
+        ["environment.yaml", "git.txt", "digit/1.png", "my.git.md", "profile", "bashrc.txt"],
+        ["head/weights.bin", "objects/1.bin", "refs/1.bin"],
+        ["HEAD", "objects/1.bin"],
+        [".ipynb_checkpoints/a.ipynb", ".config.json"],
+    ],
+)
+def test_other_names_are_fetched(tmp_path: Path, paths: list[str]) -> None:
+    assert artifact_paths(listed(paths), tmp_path) == tuple(tmp_path / path for path in paths)
+
+
+def test_a_committed_link_in_the_place_of_the_folder_is_refused(sandbox: Sandbox, tmp_path: Path) -> None:
+    batch = recorded(sandbox, tmp_path / "state", [record(*item) for item in FILES.items()])
+    (tmp_path / "elsewhere").mkdir()
+    (sandbox.root / "artifacts").symlink_to(tmp_path / "elsewhere")
+
+    with pytest.raises(StorageError, match="not a symbolic link"):
+        fetch(sandbox.workspace, batch.rows[1].trial, into=None, state=tmp_path / "state")
+
+    assert list((tmp_path / "elsewhere").iterdir()) == []

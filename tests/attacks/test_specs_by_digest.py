@@ -1,0 +1,105 @@
+"""Bytes that a lock happens to name are put in the place of a spec, and rows under a lock that claims its spec."""
+
+from pathlib import Path
+
+import pytest
+
+from sweepledger.commands.cancel import cancel
+from sweepledger.commands.check import check
+from sweepledger.commands.collection.results_commit import commit_results
+from sweepledger.commands.generate import generate
+from sweepledger.errors import SpecError
+from tests.commands.test_check_hostile import resign
+from tests.commands.test_collect import column, leave, stored, target
+from tests.repository import Sandbox
+
+
+def codes(sandbox: Sandbox) -> set[str]:
+    return {problem.code for problem in check(sandbox.workspace, base="origin/main").problems}
+
+
+@pytest.fixture
+def cancelled(sandbox: Sandbox) -> Sandbox:
+    """A batch that its merged spec cancels, after the spec that it was made from."""
+    sandbox.merged()
+    cancel(sandbox.workspace, "peak")
+    sandbox.push()
+    return sandbox
+
+
+def test_the_spec_from_before_a_cancellation_is_not_put_back(cancelled: Sandbox) -> None:
+    cancelled.git("checkout", "-q", "HEAD~1", "--", "sweeps/peak.yaml")
+    cancelled.commit("Tidy up")
+
+    assert codes(cancelled) == {"cancel-removed"}
+
+
+def test_nor_is_it_removed_before_the_batch_is_recorded(cancelled: Sandbox) -> None:
+    cancelled.git("rm", "-q", "sweeps/peak.yaml")
+    cancelled.commit("Tidy up")
+
+    assert codes(cancelled) == {"spec-removed"}
+
+
+@pytest.mark.parametrize("entry", ["cancel: []", "cancel: [peak-b9-00000000]", "# cancel: none"])
+def test_nor_is_an_entry_replaced(cancelled: Sandbox, entry: str) -> None:
+    lines = (cancelled.root / "sweeps/peak.yaml").read_text().splitlines()
+    kept = [line for line in lines if "cancel" not in line and "peak-b1" not in line]
+    cancelled.write("sweeps/peak.yaml", "\n".join([*kept, entry]) + "\n")
+    cancelled.commit("Tidy up")
+
+    assert "cancel-removed" in codes(cancelled)
+
+
+def test_a_further_cancellation_is_allowed(cancelled: Sandbox) -> None:
+    cancelled.merged(xs="1, 2, 3, 4")
+    cancel(cancelled.workspace, "peak")
+
+    assert codes(cancelled) == set()
+
+
+@pytest.mark.parametrize(
+    "file", ["launch.json", "batch.yaml", "hyperparams.csv", "kustomization.yaml", "job.yaml", "launch.py"]
+)
+def test_another_file_that_the_lock_names_is_no_spec(sandbox: Sandbox, file: str) -> None:
+    batch = sandbox.merged()
+    content = (sandbox.root / "overlays/active" / batch / file).read_bytes()
+    (sandbox.root / "sweeps/peak.yaml").write_bytes(content)
+    sandbox.commit("Tidy up")
+
+    with pytest.raises(SpecError):
+        check(sandbox.workspace, base="origin/main")
+
+
+def test_a_spec_of_another_sweep_is_no_spec_of_this_one(sandbox: Sandbox) -> None:
+    sandbox.merged("other")
+    sandbox.merged()
+    other = (sandbox.root / "sweeps/other.yaml").read_bytes()
+    (sandbox.root / "sweeps/peak.yaml").write_bytes(other)
+    sandbox.commit("Tidy up")
+
+    with pytest.raises(SpecError):
+        check(sandbox.workspace, base="origin/main")
+
+
+def test_a_row_that_the_spec_cannot_produce_is_not_in_it_whatever_its_lock_claims(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    sandbox.spec(xs="1, 2, 99")
+    (forged,) = [one.batch for one in generate(sandbox.workspace) if one.batch]
+    sandbox.spec(xs="1, 2, 3")
+    lock = sandbox.root / "overlays/active" / forged.name / "batch.yaml"
+    claimed = forged.lock.spec_digest
+    honest = sandbox.workspace.sweeps()[0].digest
+    lock.write_text(lock.read_text().replace(claimed, honest))
+    resign(lock.parent)
+    sandbox.commit("Past the check")
+    sandbox.push()
+    batch = stored(sandbox)
+    assert batch.lock.spec_digest == honest
+    for index in range(3):
+        leave(tmp_path / "results", batch, index)
+
+    commit_results(target(sandbox), tmp_path / "results", {batch.name})
+
+    assert column(sandbox, "in_spec") == ["true", "true", "false"]
