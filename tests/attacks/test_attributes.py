@@ -24,6 +24,9 @@ SPELLINGS = [
     "\ufeff* filter=lfs",
     "* text\tfilter=lfs\r",
     "sweepledger.yaml export-subst",
+    "\x0b* filter=lfs",
+    "\x0b# x filter",
+    "\x0c\n* ident",
 ]
 
 
@@ -57,6 +60,8 @@ def test_line_ends_of_reviewed_files_stay(sandbox: Sandbox, text: str) -> None:
         "filter text",
         '"my filter" text',
         "# * filter=lfs",
+        "\x0b",
+        "\x0c \x0b",
         "",
     ],
 )

@@ -8,23 +8,13 @@ import pytest
 from sweepledger.commands.check import check
 from sweepledger.commands.scaffold.bootstrap import BootstrapRequest, bootstrap
 from sweepledger.problems import Severity
-from sweepledger.structs.settings import Controller
 from tests.commands.test_bootstrap import URL
+from tests.commands.test_check_platform import standing
 from tests.repository import Sandbox
 
-SETTINGS = f"defaults: {{image: registry.example.org/trainer@sha256:{'1' * 64}}}\n"
+__all__ = ["standing"]  # the fixture
+
 OTHER = "https://other.example/sweeps.git"
-
-
-@pytest.fixture(params=[Controller.ARGOCD, Controller.FLUX])
-def standing(sandbox: Sandbox, request: pytest.FixtureRequest) -> Sandbox:
-    """A repository with a merged batch and a platform."""
-    sandbox.write("sweepledger.yaml", SETTINGS)
-    sandbox.merged()
-    bootstrap(sandbox.workspace, BootstrapRequest(request.param, URL, "main"))
-    sandbox.commit("Bootstrap")
-    sandbox.push()
-    return sandbox
 
 
 def errors(sandbox: Sandbox) -> set[str]:

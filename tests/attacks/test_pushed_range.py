@@ -33,7 +33,7 @@ def evil(sandbox: Sandbox) -> str:
 def test_what_another_ref_holds_is_looked_at_all_the_same(guarded: Sandbox, ref: str) -> None:
     before = guarded.git("rev-parse", "origin/main").strip()
     commit = evil(guarded)
-    # Whoever may push branches, or open a pull request, brings the commit to the server first.
+    # The commit comes to the server first, as a branch or a pull request, for which few rights are needed.
     subprocess.run(["git", "fetch", "-q", str(guarded.root), f"main:{ref}"], cwd=guarded.remote, check=True)
 
     assert "code/train.py" in push(guarded)

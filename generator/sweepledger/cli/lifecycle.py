@@ -142,13 +142,13 @@ def collect(
 
         workspace = Workspace.find(response.current_folder())
         target = results_target(workspace, remote, branch, push=push)
-        folder = state_folder(workspace.repository, state)
-        volume = _require_volume(results) if results else folder / "results"
+        repository = workspace.repository
+        volume = _require_volume(results) if results else state_folder(repository, state) / "results"
         if cluster:
             return cluster_status.collected_response(
                 workspace, _collect_from_cluster(workspace, target, volume)
             )
-        return _collect_here(target, volume, folder)
+        return _collect_here(target, volume, state_folder(repository, state))
 
     response.respond("collect", form, work)
 

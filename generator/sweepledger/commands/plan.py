@@ -187,6 +187,7 @@ class _PlanContext:
             else ()
         )
         blocks = tuple(_block_reviews(sweep, expansion))
+        outdated = () if unlocked else self.outdated(sweep, program)
         return Review(
             sweep,
             trials,
@@ -195,8 +196,8 @@ class _PlanContext:
             coverage(sweep, expansion.configurations),
             self.difference(sweep, trials, program),
             tuple(sorted((*parsed.warnings, *expansion.warnings, *missing, *refusals))),
-            () if unlocked else self.outdated(sweep, program),
-            () if unlocked else tuple(self.code_changes(sweep, program, merged)),
+            outdated,
+            () if unlocked else tuple(self.code_changes(program, merged, outdated)),
             unlocked,
             self.forecast(sweep, [trial.assignment for trial in new], program, bounds),
             self.balances(sweep, counts.new if bounds else len(new)),
@@ -266,27 +267,25 @@ class _PlanContext:
 
     def outdated(self, sweep: Sweep, program: Program) -> tuple[OutdatedPart, ...]:
         """Compare the program with the one that `sweep update` would lock."""
-        tree = self.current_tree(sweep.run.code_path) or ""
-        return outdated_parts(program, programs.requested_program(self.workspace.settings, sweep, tree=tree))
-
-    def current_tree(self, path: str) -> str | None:
-        """Return the code tree of the last commit at a path; None if it has none."""
+        path, repository = sweep.run.code_path, self.workspace.repository
         if path not in self.trees:
-            head = self.workspace.repository.commit("HEAD")
-            self.trees[path] = self.workspace.repository.tree_id(head, path) if head else None
-        return self.trees[path]
+            head = repository.commit("HEAD")
+            self.trees[path] = repository.tree_id(head, path) if head else None
+        return outdated_parts(
+            program, programs.requested_program(self.workspace.settings, sweep, tree=self.trees[path] or "")
+        )
 
     def code_changes(
-        self, sweep: Sweep, program: Program, merged: Sequence[StoredBatch]
+        self, program: Program, merged: Sequence[StoredBatch], outdated: Sequence[OutdatedPart]
     ) -> Iterator[CodeChange]:
         """Compare the code of new trials with that of the last merged batch, and with that of the last commit."""
         code, last = program.code, batches.newest(merged)
         former = last.lock.program.code if last else None
         if last and former and former.path == code.path and former.tree != code.tree:
             yield CodeChange(last.name, self.changed_files(code.path, former.tree, code.tree))
-        current = self.current_tree(sweep.run.code_path)
-        if current is not None and code.path == sweep.run.code_path and current != code.tree:
-            yield CodeChange(None, self.changed_files(code.path, code.tree, current))
+        for part in outdated:
+            if part.part == "code" and part.current:
+                yield CodeChange(None, self.changed_files(code.path, code.tree, part.current))
 
     def changed_files(self, folder: str, old: str, new: str) -> tuple[FileChange, ...] | None:
         """List what differs between two trees of a folder; None if this clone lacks one of them."""

@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from sweepledger.errors import StorageError
+from sweepledger.repo.files import refuse_links
 from sweepledger.repo.git.repository import Repository
 from sweepledger.safe_open import read_regular
 from sweepledger.storage import (
@@ -57,7 +58,7 @@ def state_folder(repository: Repository, chosen: Path | None = None) -> Path:
     folder = repository.folder / STATE if chosen is None else chosen.absolute()
     inside = folder.is_relative_to(repository.folder)
     if inside:
-        _refuse_links(repository.folder, folder)
+        refuse_links(repository.folder, folder.relative_to(repository.folder))
         _refuse_tracked(repository, folder)
     with storage_errors(folder):
         try:
@@ -87,14 +88,6 @@ def create_state(repository: Repository, chosen: Path | None = None) -> Path:
     # `git add` must not add the state to the user's repository.
     write_file(folder / ".gitignore", b"*\n")
     return folder
-
-
-def _refuse_links(root: Path, folder: Path) -> None:
-    path = root
-    for part in folder.relative_to(root).parts:
-        path /= part
-        if path.is_symlink():
-            raise StorageError(f"{path}: the state must be a folder, not a symbolic link", hint=HINT)
 
 
 def _refuse_tracked(repository: Repository, folder: Path) -> None:

@@ -91,7 +91,7 @@ def check_platform(context: CheckContext, specs: Iterable[ParsedSpec]) -> Iterat
         yield Problem(BOOTSTRAP_FILE, 0, 0, "", message, "drift", other_hint)
     yield from _source_problems(context, recorded)
     compared = bootstrap.compare_platform(context.workspace.root, settings, source, recorded)
-    # Whoever changes the platform answers for all of it; who only adds a sweep does not.
+    # A change of the platform must leave it as it is generated; a change that only adds a sweep need not repair it.
     severity = Severity.ERROR if _touches_platform(context) else Severity.WARNING
     yield from _file_problems(compared, way_out, severity)
     yield from _shape_problems(context, specs, recorded, way_out)
@@ -121,11 +121,7 @@ def _source_problems(context: CheckContext, recorded: Bootstrap) -> Iterator[Pro
 def _touches_platform(context: CheckContext) -> bool:
     """Return whether the change touches what sets the cluster up; files of batches do not."""
     places = (SETTINGS_FILE, f"{bootstrap.CLUSTERS_FOLDER}/")
-    changed = set(uncommitted_paths(context.workspace.repository, *places)) | {
-        path
-        for path in context.index.keys() | context.base_entries.keys()
-        if path.startswith(places) and context.index.get(path) != context.base_entries.get(path)
-    }
+    changed = context.changed_paths(*places) | set(uncommitted_paths(context.workspace.repository, *places))
     own = {path for path in changed if not bootstrap.is_batch_file(path) and not path.startswith(EXTRA)}
     return bool(own or context.edited_bases)
 

@@ -119,6 +119,11 @@ class CheckContext:
             return False
         return not repository.contains("HEAD", self.base)
 
+    def changed_paths(self, *places: str) -> frozenset[str]:
+        """Return the paths that start with one of some places and differ between the base commit and the next one."""
+        paths = (path for path in self.index.keys() | self.base_entries.keys() if path.startswith(places))
+        return frozenset(path for path in paths if self.index.get(path) != self.base_entries.get(path))
+
     def is_merged_content(self, path: str, content: bytes) -> bool:
         """Return whether a file of the base commit has this content."""
         entry = self.base_entries.get(path)

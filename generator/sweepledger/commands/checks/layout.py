@@ -37,8 +37,6 @@ QUOTED = re.compile(rb'"(?:[^"\\]|\\.)*"')
 LINE_ENDS = frozenset({("eol", "crlf"), ("crlf", "set"), ("crlf", "input")})
 """Attributes, with their values, by which a checkout changes the ends of lines."""
 
-
-LINK = "120000"
 LONGEST_TARGET = 4096
 """Bytes of a link's target that an operating system follows."""
 
@@ -47,19 +45,19 @@ def check_state(context: CheckContext) -> Iterator[Problem]:
     """Refuse every path of the next commit that is, or leads into, the state folder of a clone."""
     targets = _link_targets(context)
     for path in sorted(context.index):
-        if not leads_into_state(path) and not leads_into_state(targets.get(path, "")):
-            continue
-        if path in targets and not leads_into_state(path):
+        if leads_into_state(path):
+            message = f"must not be in git: a clone keeps what it runs and records in {STATE}"
+        elif leads_into_state(targets.get(path, "")):
             message = f"must not be a link into {STATE}, got {targets[path]!r}"
         else:
-            message = f"must not be in git: a clone keeps what it runs and records in {STATE}"
+            continue
         hint = f"`git rm --cached {shlex.quote(path)}`, and commit the removal"
         yield Problem(path, 0, 0, "", message, "state-in-git", hint)
 
 
 def _link_targets(context: CheckContext) -> dict[str, str]:
     repository = context.workspace.repository
-    links = {path: entry.id for path, entry in context.index.items() if entry.mode == LINK}
+    links = {path: entry.id for path, entry in context.index.items() if entry.is_link}
     sizes = repository.sizes(links.values())
     short = {
         path: identity for path, identity in links.items() if 0 < sizes.get(identity, 0) <= LONGEST_TARGET
@@ -126,12 +124,12 @@ def _rewrites(content: bytes) -> bool:
     its attributes.
     """
     for line in (line.strip(BLANKS) for line in content.removeprefix(b"\xef\xbb\xbf").split(b"\n")):
-        if not line or line.startswith(b"#"):
+        words = line.split()
+        if not words or line.startswith(b"#"):
             continue
-        pattern, *words = line.split()
-        if quoted := QUOTED.match(line):
-            words += line[quoted.end() :].split()
-        if MACRO in pattern or any(word.partition(b"=")[0] in REWRITES for word in words):
+        quoted = QUOTED.match(line)
+        attributes = [*words[1:], *(line[quoted.end() :].split() if quoted else ())]
+        if MACRO in words[0] or any(word.partition(b"=")[0] in REWRITES for word in attributes):
             return True
     return False
 

@@ -28,7 +28,7 @@ def check_recorded_history(
         return
     repository = context.workspace.repository
     edited = set(uncommitted_paths(repository, *places))
-    changed = (_changed(context, places) | edited) - {*KEEP_FILES, *_cancelled(context, sweeps)}
+    changed = (context.changed_paths(*places) | edited) - {*KEEP_FILES, *_cancelled(context, sweeps)}
     if not changed:
         return
     unsigned = set(_left_behind(context, changed)) if context.is_behind else set()
@@ -61,13 +61,6 @@ def _left_behind(context: CheckContext, changed: Iterable[str]) -> Iterator[str]
     if len(bases) == 1:
         former = repository.files(bases[0], *GUARDED_FOLDERS)
         yield from (path for path in changed if former.get(path) == context.index.get(path))
-
-
-def _changed(context: CheckContext, places: tuple[str, ...]) -> set[str]:
-    """Return the paths that differ between the base commit and the next commit."""
-    merged = {path: entry for path, entry in context.base_entries.items() if path.startswith(places)}
-    next_files = {path: entry for path, entry in context.index.items() if path.startswith(places)}
-    return {path for path in merged.keys() | next_files.keys() if merged.get(path) != next_files.get(path)}
 
 
 def _cancelled(context: CheckContext, sweeps: Iterable[Sweep]) -> Iterator[str]:

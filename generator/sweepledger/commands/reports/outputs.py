@@ -16,6 +16,9 @@ from sweepledger.repo.files import refuse_links
 from sweepledger.storage import write_file
 from sweepledger.structs.record import Artifact, Record
 
+ARTIFACTS = "artifacts"
+"""Folder of fetched artifacts in a work tree."""
+
 
 @dataclass(frozen=True)
 class AttemptOutput:
@@ -101,10 +104,14 @@ def fetch(
             f"there are no artifacts of {counted.trial.id}: {why}",
             hint="a trial's artifacts are the files that it writes below $SWEEP_ARTIFACTS",
         )
-    folder = into or _artifacts_folder(workspace.root) / counted.trial.id
+    folder = into or workspace.root / ARTIFACTS / counted.trial.id
     paths = artifacts.artifact_paths(record.artifacts, folder)
     places = list(zip(record.artifacts, paths, strict=True))
+    if into is None:
+        refuse_links(workspace.root, ARTIFACTS)
     wanted = [(artifact, place) for artifact, place in places if not artifacts.is_copied(artifact, place)]
+    if wanted and into is None:
+        _ignore_artifacts(workspace.root)
     if wanted and pod is not None:
         _fetch_by_pod(pod, counted, record, wanted)
     elif wanted:
@@ -119,14 +126,11 @@ def fetch(
     )
 
 
-def _artifacts_folder(root: Path) -> Path:
-    """Return the folder of fetched artifacts, which git ignores: `git add --all` must not commit what trials wrote."""
-    folder = root / "artifacts"
-    refuse_links(root, folder.relative_to(root))
-    ignored = folder / ".gitignore"
+def _ignore_artifacts(root: Path) -> None:
+    """Let git ignore the folder of artifacts: `git add --all` must not commit what trials wrote."""
+    ignored = root / ARTIFACTS / ".gitignore"
     if not os.path.lexists(ignored):
         write_file(ignored, b"*\n")
-    return folder
 
 
 def _fetch_by_pod(

@@ -93,7 +93,6 @@ def _reusable_program(settings: Settings, sweep: Sweep, newest: Program | None) 
 MISSING_SCRIPT_CODE = "program-missing"
 START_FILE = "__main__.py"
 """A folder with it can be started as if it were a file."""
-LINK_MODE = "120000"
 
 ListFolder = Callable[[PurePosixPath], frozenset[str] | None]
 """Returns the files in a folder of the code; None if unknown."""
@@ -178,7 +177,7 @@ def _list_committed(repository: Repository, tree: str) -> ListFolder:
     for path in entries:
         folder, _, name = path.rpartition("/")
         folders.setdefault(folder or ".", set()).add(name)
-    links = {path for path, entry in entries.items() if entry.mode == LINK_MODE}
+    links = {path for path, entry in entries.items() if entry.is_link}
 
     def look(folder: PurePosixPath) -> frozenset[str] | None:
         if links & {str(folder), *map(str, folder.parents)}:

@@ -274,8 +274,7 @@ def _source(workspace: Workspace, request: BootstrapRequest, recorded: Bootstrap
 
     Shapes in use are always allowed.
     """
-    former = workspace.settings.repository or (recorded.url if recorded else None)
-    url = request.url or former or workspace.remote_url()
+    url = request.url or _followed_url(workspace.settings, recorded) or workspace.remote_url()
     branch = request.branch or (recorded.branch if recorded else workspace.settings.branch)
     shapes = {*(request.shapes if request.shapes is not None else (recorded.shapes if recorded else ()))}
     in_use = shapes_in_use(workspace)
@@ -293,6 +292,11 @@ def _source(workspace: Workspace, request: BootstrapRequest, recorded: Bootstrap
     return source
 
 
+def _followed_url(settings: Settings, recorded: Bootstrap | None) -> str | None:
+    """Return the address that the cluster follows so far; None before the first bootstrap."""
+    return settings.repository or (recorded.url if recorded else None)
+
+
 def _edits(
     settings: Settings, request: BootstrapRequest, source: GitSource, recorded: Bootstrap | None
 ) -> Mapping[tuple[str, ...], str]:
@@ -301,7 +305,6 @@ def _edits(
     edits = {("controller",): request.controller.value, ("results", "mode"): mode.value}
     if settings.branch != source.branch:
         edits["branch",] = source.branch
-    former = settings.repository or (recorded.url if recorded else source.url)
-    if source.url != former:
+    if source.url != (_followed_url(settings, recorded) or source.url):
         edits["repository",] = source.url
     return edits

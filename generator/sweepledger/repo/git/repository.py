@@ -114,6 +114,7 @@ _BARE = re.compile(rb"\bbare\b(?!\s*=\s*false\b)")
 
 LOCK_MESSAGE = re.compile(r"nable to create '(?P<path>[^'\n]+\.lock)': File exists")
 TREE_MODE = "040000"
+LINK_MODE = "120000"
 _COMMIT_ID = re.compile(r"[0-9a-f]{40}")
 
 MAX_LISTED = 20_000
@@ -130,6 +131,11 @@ class Entry:
 
     mode: str
     id: str
+
+    @property
+    def is_link(self) -> bool:
+        """Return whether it is a symbolic link; its blob is the target."""
+        return self.mode == LINK_MODE
 
 
 @dataclass(frozen=True, slots=True)
