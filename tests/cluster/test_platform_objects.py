@@ -129,6 +129,24 @@ def test_the_server_admits_what_the_tool_starts_by_itself(platform: Server) -> N
     assert "denied request" not in platform.refuses(reader)
 
 
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {"env": [{"name": "PATH", "value": "/sweep/results/lr-b1-3f9a1c2e/0"}]},
+        {"volumeMounts": [{"name": "results", "mountPath": "/usr/bin", "readOnly": True}]},
+    ],
+    ids=["PATH", "mount"],
+)
+def test_the_server_refuses_a_reader_whose_program_a_trial_wrote(
+    fault: dict[str, Any], platform: Server, job: dict[str, Any]
+) -> None:
+    assert platform.refuses(job) == ""  # so the policies are at work
+    reader = helper_pods.reader_pod_manifest("sweep-reader", NAMESPACE, "results", IMAGE, None)
+    reader["spec"]["containers"][0] |= fault
+
+    assert "starts the launcher" in platform.refuses(reader)
+
+
 def test_the_server_refuses_a_ttl_and_a_foreign_queue(platform: Server, job: dict[str, Any]) -> None:
     lasting, foreign = deepcopy(job), deepcopy(job)
 

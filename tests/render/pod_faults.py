@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from sweepledger.structs.kubernetes import DOCTOR_POD
+from sweepledger.structs.kubernetes import DOCTOR_POD, GPU_PRODUCT_LABEL
 
 Manifest = dict[str, Any]
 Change = Callable[[Manifest], Any]
@@ -45,6 +45,20 @@ def its_claim(name: str, **changes: Any) -> Change:
 
 def an_init_container(**changes: Any) -> Change:
     return lambda pod: pod["initContainers"][0].update(changes)
+
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+AROUND = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "database"}}}
+
+
+def a_term(label: str, value: str, operator: str = "In", key: str = "matchExpressions") -> Manifest:
+    return {key: [{"key": label, "operator": operator, "values": [value]}]}
+
+
+def an_affinity(label: str, value: str, **more: str) -> Change:
+    terms = {"nodeSelectorTerms": [a_term(label, value, **more)]}
+    return lambda pod: pod.update(affinity={"nodeAffinity": {REQUIRED: terms}})
 
 
 TRAINER = "registry.example.org/team/trainer"
@@ -109,6 +123,10 @@ POD_FAULTS: dict[str, tuple[str, Change]] = {
         "starts the launcher",
         lambda pod: container(pod).update(command=["sh", "-c", "id; /sweep/launcher/launch.py"]),
     ),
+    "an interpreter of the trial's": (
+        "starts the launcher",
+        lambda pod: container(pod).update(command=["/sweep/results/python3", "/sweep/launcher/launch.py"]),
+    ),
     "the image's own command": ("starts the launcher", lambda pod: container(pod).pop("command")),
     "the doctor's command without its label": (
         "starts the launcher",
@@ -132,6 +150,29 @@ POD_FAULTS: dict[str, tuple[str, Change]] = {
     "another priority": ("priority class", lambda pod: pod.update(priorityClassName="system-node-critical")),
     "a node by name": ("no node by name", lambda pod: pod.update(nodeName="control-plane")),
     "nodes of no pool": ("chooses nodes", lambda pod: pod.update(nodeSelector={"pool": "other"})),
+    "nodes beside another pod": (
+        "no affinity",
+        lambda pod: pod.update(
+            affinity={"podAffinity": {PREFERRED: [{"weight": 1, "podAffinityTerm": AROUND}]}}
+        ),
+    ),
+    "nodes without another pod": (
+        "no affinity",
+        lambda pod: pod.update(affinity={"podAntiAffinity": {REQUIRED: [AROUND]}}),
+    ),
+    "nodes of another GPU": ("no affinity", an_affinity(GPU_PRODUCT_LABEL, "Tesla-T4")),
+    "nodes by another label": ("no affinity", an_affinity("node-role.kubernetes.io/control-plane", "")),
+    "nodes without a GPU type": ("no affinity", an_affinity(GPU_PRODUCT_LABEL, "Tesla-T4", operator="NotIn")),
+    "a node by its name in an affinity": (
+        "no affinity",
+        an_affinity("metadata.name", "control-plane", key="matchFields"),
+    ),
+    "nodes that are preferred": (
+        "no affinity",
+        lambda pod: pod.update(
+            affinity={"nodeAffinity": {PREFERRED: [{"weight": 1, "preference": a_term("pool", "other")}]}}
+        ),
+    ),
     "every taint": ("tolerates", lambda pod: pod.update(tolerations=EVERYWHERE)),
     "a pool's taint with any value": (
         "tolerates",

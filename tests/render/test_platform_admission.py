@@ -152,7 +152,9 @@ def test_a_job_with_a_generated_name_is_refused(job: Manifest) -> None:
 
 def test_where_every_pool_has_a_queue_no_job_goes_past_them(job: Manifest) -> None:
     policy = jobs_policy(replace(PLATFORM_SETTINGS, pools=THREE_POOLS))
-    past, wrong, through = deepcopy(job), deepcopy(job), deepcopy(job)
+    anywhere = deepcopy(job)
+    del anywhere["spec"]["template"]["spec"]["affinity"]  # for the GPUs of another pool
+    past, wrong, through = deepcopy(anywhere), deepcopy(anywhere), deepcopy(anywhere)
 
     past["metadata"]["labels"].pop("kueue.x-k8s.io/queue-name")
     wrong["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "somebody-elses"

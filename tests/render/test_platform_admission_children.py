@@ -188,6 +188,35 @@ def test_the_reader_of_a_person_is_admitted_and_can_only_read() -> None:
         assert any("starts the launcher" in message for message in refusals(policy("trial-pods"), faulty))
 
 
+HELPER_FAULTS: dict[str, Manifest] = {
+    "a PATH": {"env": [{"name": "PATH", "value": "/sweep/results/lr-b1-3f9a1c2e/0"}]},
+    "a library": {"env": [{"name": "LD_PRELOAD", "value": "/sweep/results/lr-b1-3f9a1c2e/0/evil.so"}]},
+    "a start file of Python": {"env": [{"name": "PYTHONSTARTUP", "value": "/sweep/results/evil.py"}]},
+    "variables of a ConfigMap": {"envFrom": [{"configMapRef": {"name": "evil"}}]},
+    "a folder to start in": {"workingDir": "/sweep/results/lr-b1-3f9a1c2e/0"},
+    "programs of the results": {"volumeMounts": [{"name": "results", "mountPath": "/usr/bin"}]},
+    "a program of the results": {
+        "volumeMounts": [{"name": "results", "mountPath": "/bin/sleep", "subPath": "lr-b1-3f9a1c2e/0/sleep"}]
+    },
+    "arguments": {"args": ["1"]},
+    "an absolute program": {"command": ["/sweep/results/lr-b1-3f9a1c2e/0/sleep", "1800"]},
+}
+
+
+@pytest.mark.parametrize("fault", HELPER_FAULTS)
+def test_a_helper_whose_program_could_be_another_is_none(fault: str) -> None:
+    pod = helper_pods.reader_pod_manifest("sweep-reader", "research", "results", IMAGE, "research")
+    job = helper_pods.write_test_job("research", "results", IMAGE, "sweep-trial")
+    template = job["spec"]["template"]
+
+    for judged in (pod, template):
+        judged["spec"]["containers"][0] |= HELPER_FAULTS[fault]
+
+    assert any("starts the launcher" in message for message in refusals(policy("trial-pods"), pod))
+    assert any("starts the launcher" in message for message in refusals(policy("trial-pods"), template))
+    assert any("starts the launcher" in message for message in refusals(policy("trial-jobs"), job))
+
+
 def test_an_mpi_worker_waits_in_sshd_and_a_plain_job_does_not(tmp_path: Path) -> None:
     made = objects(Shape.MPI_JOB, tmp_path)[0]
     template = made["spec"]["mpiReplicaSpecs"]["Worker"]["template"]

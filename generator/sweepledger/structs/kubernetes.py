@@ -151,6 +151,9 @@ class HelperPod:
     command: tuple[str, ...]
 
 
+RESULTS_PATH = "/sweep/results"
+"""Where pods mount the results volume."""
+
 DOCTOR_POD = HelperPod(
     "sweep-doctor",
     ("python3", "-c", "import os; p = '/sweep/results/written'; open(p, 'w').close(); os.remove(p)"),

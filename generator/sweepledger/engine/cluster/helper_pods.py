@@ -26,6 +26,7 @@ from sweepledger.structs.kubernetes import (
     QUEUE_LABEL,
     READER_POD,
     READER_POD_SECONDS,
+    RESULTS_PATH,
     TRIAL_USER,
 )
 
@@ -85,9 +86,7 @@ def write_test_job(namespace: str, claim: str, image: str, account: str) -> dict
         "image": image,
         "command": [*DOCTOR_POD.command],
         "resources": container_resources("100m", "64Mi"),
-        "volumeMounts": [
-            {"name": "results", "mountPath": "/sweep/results", "subPath": f"{WRITE_TEST_NAME}/0"}
-        ],
+        "volumeMounts": [{"name": "results", "mountPath": RESULTS_PATH, "subPath": f"{WRITE_TEST_NAME}/0"}],
     }
     volumes = [{"name": "results", "persistentVolumeClaim": {"claimName": claim}}]
     pod = hardened_pod_spec(
@@ -153,7 +152,6 @@ def _poll(read: Callable[[], T], patience: float, clock: Callable[[], float]) ->
         time.sleep(1)
 
 
-RESULTS_PATH = "/sweep/results"
 TRANSFER_SECONDS = 1200
 
 SEND_SCRIPT = """\

@@ -4,7 +4,8 @@ They apply to the template of a Job and to the pod itself, whichever controller 
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from sweepledger.formats import yaml
 from sweepledger.formats.launch_json import LAUNCHER_PATH
@@ -14,6 +15,7 @@ from sweepledger.structs.kubernetes import (
     CHECKPOINTS_FOLDER,
     CODE_CONTAINER,
     EGRESS_LABEL,
+    GPU_PRODUCT_LABEL,
     MPI_WORKER_COMMAND,
     PARENT_PATH,
     QUEUE_LABEL,
@@ -240,7 +242,7 @@ def _images(settings: Settings) -> tuple[Rule, ...]:
 
 def _commands(settings: Settings, bases: Mapping[str, bytes], shapes: Sequence[Shape]) -> tuple[Rule, ...]:
     """Return the rules that allow only the launcher and the init container that fetches the code."""
-    starts = [f"(c.command.size() == 2 && c.command[1] == {literal(LAUNCHER_PATH)})"]
+    starts = [f"c.command == {list_literal(command)}" for command in _launcher_commands(bases)]
     if Shape.MPI_JOB in shapes:
         command, arguments = MPI_WORKER_COMMAND
         starts.append(
@@ -275,11 +277,50 @@ def _commands(settings: Settings, bases: Mapping[str, bytes], shapes: Sequence[S
     )
 
 
+def _launcher_commands(bases: Mapping[str, bytes]) -> list[list[str]]:
+    """Return the commands that start the launcher in every frozen version, each once."""
+    documents = [
+        yaml.load_all(content)
+        for path, content in bases.items()
+        if path.endswith(".yaml") and LAUNCHER_PATH.encode() in content
+    ]
+    commands = [node["command"] for node in _mappings(documents) if "command" in node]
+    started = {tuple(command) for command in commands if command[1:] == [LAUNCHER_PATH]}
+    return [list(command) for command in sorted(started)]
+
+
+def _mappings(node: Any) -> Iterator[Mapping[str, Any]]:
+    """Yield every mapping in YAML data, at any depth."""
+    if isinstance(node, dict):
+        yield node
+        node = node.values()
+    if not isinstance(node, str | bytes | None) and isinstance(node, Iterable):
+        for part in node:
+            yield from _mappings(part)
+
+
 def _clones(bases: Mapping[str, bytes]) -> list[list[str]]:
     """Find the command in every frozen version: batches that stand use an old one."""
     patches = [yaml.load(content) for path, content in sorted(bases.items()) if CLONE_PATCH.fullmatch(path)]
     containers = [one for patch in patches for one in patch["spec"]["template"]["spec"]["initContainers"]]
     return [one["command"] for one in containers if one["name"] == CODE_CONTAINER]
+
+
+def _has_affinity_of(settings: Settings) -> str:
+    """Return the condition that the affinity of a pod only requires the GPU type of a pool."""
+    types = sorted({pool.gpu_type for pool in settings.pools.values() if pool.gpu_type is not None})
+    nodes = "variables.pod.affinity.nodeAffinity"
+    required = f"{nodes}.requiredDuringSchedulingIgnoredDuringExecution"
+    expression = (
+        f"e.key == {literal(GPU_PRODUCT_LABEL)} && e.operator == 'In'"
+        f" && has(e.values) && e.values.all(v, v in {list_literal(types)})"
+    )
+    return (
+        "(!has(variables.pod.affinity.podAffinity) && !has(variables.pod.affinity.podAntiAffinity)"
+        f" && has({nodes}) && !has({nodes}.preferredDuringSchedulingIgnoredDuringExecution) && has({required})"
+        f" && {required}.nodeSelectorTerms.all(t, !has(t.matchFields)"
+        f" && has(t.matchExpressions) && t.matchExpressions.all(e, {expression})))"
+    )
 
 
 def _places(settings: Settings, placed: str, judged: str) -> tuple[Rule, ...]:
@@ -307,6 +348,10 @@ def _places(settings: Settings, placed: str, judged: str) -> tuple[Rule, ...]:
             "a trial chooses nodes as a pool of sweepledger.yaml does",
             f"{placed} || !has(variables.pod.nodeSelector) || variables.pod.nodeSelector.all(k,"
             f" (k + '=' + variables.pod.nodeSelector[k]) in {list_literal(sorted(selectors))})",
+        ),
+        Rule(
+            "a trial has no affinity but that of a pool of sweepledger.yaml",
+            f"{placed} || !has(variables.pod.affinity) || {_has_affinity_of(settings)}",
         ),
         Rule(
             "a trial tolerates what a pool of sweepledger.yaml tolerates",

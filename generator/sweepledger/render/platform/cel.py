@@ -8,7 +8,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from sweepledger.render.manifest import Manifest
-from sweepledger.structs.kubernetes import BATCH_LABEL, COMPONENT_LABEL, DOCTOR_POD, READER_POD
+from sweepledger.structs.kubernetes import (
+    BATCH_LABEL,
+    COMPONENT_LABEL,
+    DOCTOR_POD,
+    READER_POD,
+    RESULTS_PATH,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +45,16 @@ def variables(template: str) -> list[Manifest]:
 
 
 def _errand(component: str, command: Sequence[str]) -> str:
-    """Know a pod of the tool's own: by its label alone anybody could call a pod so."""
+    """Return the condition that a pod is the helper of this component, whose label anybody could give to a pod.
+
+    The runtime looks for the program in the container's PATH, so no variable may change it, and no mounted file may
+    take its place.
+    """
     return (
         f"{_label(COMPONENT_LABEL)} == {literal(component)} && variables.containers.size() == 1"
-        " && variables.containers.all(c, !has(c.args)"
-        f" && has(c.command) && c.command == {list_literal(command)})"
+        " && variables.containers.all(c, !has(c.args) && !has(c.env) && !has(c.envFrom) && !has(c.workingDir)"
+        f" && has(c.command) && c.command == {list_literal(command)}"
+        f" && (!has(c.volumeMounts) || c.volumeMounts.all(m, m.mountPath == {literal(RESULTS_PATH)})))"
     )
 
 
