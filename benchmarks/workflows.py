@@ -97,7 +97,7 @@ def checked(host: Host, clone: Path) -> Ran:
     tree = git(clone, "write-tree")
     merge = git(clone, "commit-tree", tree, "-p", base, "-m", "Merge the proposal")
     git(clone, "push", "--quiet", "--force", "origin", f"{merge}:refs/pull/1/merge")
-    event = {"pull_request": {"base": {"sha": base}}}
+    event = {"pull_request": {"base": {"ref": "main", "sha": base}}}
     return host.run(OURS / "check.yaml", {"sha": merge, "ref": "refs/pull/1/merge", "event": event})
 
 

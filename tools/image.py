@@ -1,7 +1,7 @@
 """Build an image of `images/` twice to the same id, and push it. Needs buildah.
 
     python tools/image.py build trainer
-    python tools/image.py push trainer registry.example.org/vision/trainer:v1
+    python tools/image.py push trainer registry.example.org/vision/trainer:v1 [--checksums FILE]
 
 The base is named, by digest, in `images/base.txt`; $BASE names another, $BUILD_FLAGS gives buildah more.
 """
@@ -25,9 +25,15 @@ def main() -> int:
     push = verbs.add_parser("push")
     push.add_argument("image", choices=IMAGES)
     push.add_argument("place")
+    push.add_argument(
+        "--checksums", type=Path, help="a file for the digest and the name, as sha256sum writes them"
+    )
     asked = parser.parse_args()
     if asked.verb == "push":
-        print(pushed(asked.image, asked.place))
+        name = pushed(asked.image, asked.place)
+        if asked.checksums:
+            asked.checksums.write_text(checksum_line(name), encoding="utf-8")
+        print(name)
         return 0
     first, second = built(asked.image), built(asked.image)
     print(f"{asked.image}: {first}")
@@ -66,6 +72,13 @@ def pushed(image: str, place: str) -> str:
         argv = ["buildah", "push", "--quiet", "--digestfile", str(told), local(image), f"docker://{place}"]
         subprocess.run(argv, check=True)
         return f"{place}@{told.read_text(encoding='utf-8').strip()}"
+
+
+def checksum_line(name: str) -> str:
+    """Return the digest of an image and its name without tag, as `sha256sum` writes those of files."""
+    place, _, digest = name.partition("@sha256:")
+    folder, slash, last = place.rpartition("/")
+    return f"{digest}  {folder}{slash}{last.partition(':')[0]}\n"
 
 
 def local(image: str) -> str:

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 ACTIONS = {
-    "actions/attest-build-provenance": (
-        "a2bbfa25375fe432b6a289bc6b6cd05ecd0c4c32",
-        "v4.1.0",
-        {"subject-path"},
+    "actions/attest": (
+        "1e69f48acb82d1966a394da916b4c1698aa569d6",
+        "v4.2.2",
+        {"subject-path", "subject-checksums", "sbom-path"},
     ),
     "actions/checkout": (
         "de0fac2e4500dabe0009e67214ff5f5447ce83dd",
@@ -27,7 +27,9 @@ ACTIONS = {
 }
 """Commit, version, and what may be said to it: no token, no cache, no submodules."""
 
-BASE_SHA = "github.event.merge_group.base_sha || github.event.pull_request.base.sha"
+GROUP = "github.event.merge_group.base_sha"
+TRUSTED = f"{GROUP} || 'main'"
+BASE = f"{GROUP} || github.event.pull_request.base.ref == 'main' && 'HEAD^1' || 'origin/main'"
 READ = MappingProxyType({"contents": "read"})
 THIS_MONTH = ' --month "$(date -u +%Y-%m)"'
 """The one command that may stand within another: a base that nobody merges upon stays in its own month."""
@@ -58,7 +60,7 @@ RULES = {
     "check.yaml": Allowed(
         frozenset({"pull_request", "merge_group"}),
         {"check": READ},
-        frozenset({"github.ref", "github.event.merge_group.base_sha || 'HEAD^1'", BASE_SHA, "!cancelled()"}),
+        frozenset({"github.ref", BASE, TRUSTED, "!cancelled()"}),
         (
             *INSTALL,
             *(
@@ -67,7 +69,7 @@ RULES = {
                 for verb in ("check", "plan")
             ),
         ),
-        references=frozenset({f"${{{{ {BASE_SHA} }}}}"}),
+        references=frozenset({f"${{{{ {TRUSTED} }}}}"}),
     ),
     "results.yaml": Allowed(
         frozenset({"push"}),
@@ -105,7 +107,7 @@ RULES = {
         frozenset({"push"}),
         {"build": READ, "publish": {"id-token": "write", "attestations": "write"}},
         frozenset(),
-        ("make dist",),
+        ('git merge-base --is-ancestor "$GITHUB_SHA" origin/main', "make dist"),
         environments={"publish": "pypi"},
     ),
     "scheduled.yaml": Allowed(
@@ -117,7 +119,7 @@ RULES = {
     "image.yaml": Allowed(
         frozenset({"push"}),
         {
-            "build": {"contents": "read", "packages": "write"},
+            "build": {"contents": "read", "packages": "write", "id-token": "write", "attestations": "write"},
             "propose": {"contents": "write", "packages": "read"},
         },
         frozenset({"matrix.image", "github.repository", "github.sha", "github.token"}),

@@ -79,7 +79,7 @@ def propose(sandbox: Sandbox) -> Callable[[], dict[str, object]]:
         return {
             "sha": merge,
             "ref": "refs/pull/1/merge",
-            "event": {"pull_request": {"base": {"sha": base}}},
+            "event": {"pull_request": {"base": {"ref": "main", "sha": base}}},
         }
 
     return proposed

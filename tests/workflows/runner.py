@@ -5,6 +5,7 @@ has the environment that the host gives it, and nothing of whoever runs the test
 """
 
 import itertools
+import json
 import os
 import re
 import shutil
@@ -23,6 +24,7 @@ OURS = ROOT / ".github/workflows"
 TEAMS = ROOT / "generator/sweepledger/workflows/.github/workflows"
 
 COMMAND = re.compile(r"(?:^|\n)::(?P<name>[a-z-]+)(?: (?P<properties>[^:]*?))?::(?P<message>[^\n]*)")
+CHECKSUM = re.compile(r"[0-9a-f]{64}  [a-z0-9./-]+(:[0-9]+/[a-z0-9./-]+)?")
 SHELL = ("bash", "--noprofile", "--norc", "-eo", "pipefail", "-c")
 """As the host starts `shell: bash`."""
 
@@ -165,8 +167,8 @@ class _Running:
                     assert said["if-no-files-found"] == "ignore", f"{said['path']} is not there"
             case "actions/download-artifact":
                 shutil.copytree(self.done.artifact(said["name"]), self.work / said["path"])
-            case "actions/attest-build-provenance":
-                assert list(self.work.glob(said["subject-path"])), "there is nothing to attest"
+            case "actions/attest":
+                self._attest(said)
             case "pypa/gh-action-pypi-publish":
                 # An index that pip takes by --find-links: a folder of packages.
                 shutil.copytree(self.work / "dist", self.host.folder / "index")
@@ -174,6 +176,17 @@ class _Running:
                 assert action in {"actions/setup-python", "actions/setup-go"}, (
                     f"nobody said what {action} does"
                 )
+
+    def _attest(self, said: Mapping[str, str]) -> None:
+        if "subject-path" in said:
+            assert list(self.work.glob(said["subject-path"])), "there is nothing to attest"
+        else:
+            lines = (self.work / said["subject-checksums"]).read_text(encoding="utf-8").splitlines()
+            assert lines, "there is nothing to attest"
+            assert all(CHECKSUM.fullmatch(line) for line in lines), lines
+        if "sbom-path" in said:
+            sbom = json.loads((self.work / said["sbom-path"]).read_text(encoding="utf-8"))
+            assert sbom["bomFormat"] == "CycloneDX"
 
     def _check_out(self, place: Path, reference: str) -> None:
         place.mkdir(parents=True, exist_ok=True)

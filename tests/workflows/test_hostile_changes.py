@@ -146,10 +146,10 @@ def test_w3_nothing_that_lies_in_the_change_is_run_by_the_workflows_steps(plante
     assert not list(ran.folder.rglob(MARK))
 
 
-def test_w2_what_installs_the_checker_is_the_bases(planted: tuple[Any, Path]) -> None:
+def test_w2_what_installs_the_checker_is_mains(planted: tuple[Any, Path]) -> None:
     ran, _ = planted
 
-    assert ran.steps["Install the generator of the base"] == 0
+    assert ran.steps["Install the generator of main"] == 0
     assert "evil" not in ran.output
 
 

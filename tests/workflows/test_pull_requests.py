@@ -12,7 +12,7 @@ from tests.commands.test_budgets import ask, budget
 from tests.commands.test_read import recorded
 from tests.repository import Sandbox
 from tests.searches import begun, record
-from tests.workflows.runner import TEAMS, Host
+from tests.workflows.runner import OURS, TEAMS, Host
 
 Propose = Callable[[], dict[str, object]]
 CHECK = TEAMS / "check.yaml"
@@ -127,6 +127,40 @@ def test_g9_different_sweeps_pass_one_upon_the_other(sandbox: Sandbox, host: Hos
     ran = host.run(CHECK, {"sha": group, "event": {"merge_group": {"base_sha": first["sha"]}}})
 
     assert ran.is_green, ran.output
+
+
+def test_a_pull_request_for_another_branch_is_judged_as_if_it_were_for_main(
+    sandbox: Sandbox, host: Host, propose: Propose
+) -> None:
+    """It can name main afterwards, and keeps its green check: what its base has counts as its own."""
+    sandbox.spec()
+    sandbox.write("sweepledger.yaml", "egress: {any: {cidrs: [0.0.0.0/0], ports: [443]}}\n")
+    sandbox.git("rm", "-q", ".github/sweep.lock")
+    base = sandbox.commit("A base that nobody reviewed: a spec without its batch, and another generator")
+    sandbox.git("push", "-q", "origin", f"{base}:refs/heads/base")
+    sandbox.git("commit", "-q", "--allow-empty", "-m", "Merge the proposal")
+    merge = sandbox.git("rev-parse", "HEAD").strip()
+    sandbox.git("push", "-q", "origin", f"{merge}:refs/pull/1/merge")
+    event = {"pull_request": {"base": {"ref": "base", "sha": base}}}
+
+    ran = host.run(CHECK, {"sha": merge, "ref": "refs/pull/1/merge", "event": event})
+
+    assert ran.steps["Install the generator of main"] == 0, ran.output
+    assert ran.steps[CHECKED] == 5
+    assert "drift" in {one.title for one in ran.annotations}
+
+
+def test_a_release_is_made_of_a_commit_on_main_alone(sandbox: Sandbox, host: Host) -> None:
+    refused = "Refuse a commit that is not on main"
+    on_main = sandbox.git("rev-parse", "origin/main").strip()
+    sandbox.write("beside.txt", "not on main\n")
+    beside = sandbox.commit("Beside main")
+    sandbox.git("push", "-q", "origin", f"{beside}:refs/heads/beside")
+
+    ran = [host.run(OURS / "release.yaml", {"sha": sha}, job="build") for sha in (on_main, beside)]
+
+    assert [one.steps[refused] != 0 for one in ran] == [False, True]
+    assert list(ran[1].steps)[-1] == refused
 
 
 def test_results_commits_are_verified_on_main_and_on_branches(
