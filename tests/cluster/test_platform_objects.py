@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 
 from sweepledger.engine.cluster import helper_pods
+from sweepledger.render.platform import GitSource, platform_tree
 from sweepledger.structs.settings import Controller
 from tests.cluster.apiserver import Server
 from tests.cluster.templates import pods
 from tests.render.building import built
 from tests.render.platforms import PLATFORM_SETTINGS, a_platform, manifests, the
 from tests.render.pod_faults import LABEL_FAULTS, POD_FAULTS
-from tests.sweeps import FULL_SETTINGS, a_batch, a_full_sweep
+from tests.sweeps import FULL_SETTINGS, a_batch, a_full_sweep, real_bases
 
 IMAGE = "registry.example.org/team/trainer@sha256:" + "a" * 64
 NAMESPACE = "platform-test"
@@ -144,7 +145,25 @@ def test_the_server_refuses_a_reader_whose_program_a_trial_wrote(
     reader = helper_pods.reader_pod_manifest("sweep-reader", NAMESPACE, "results", IMAGE, None)
     reader["spec"]["containers"][0] |= fault
 
-    assert "starts the launcher" in platform.refuses(reader)
+    assert "a trial runs as service account" in platform.refuses(reader)  # the first rule for trials
+
+
+def test_the_server_gives_no_object_to_another_repository(platform: Server, job: dict[str, Any]) -> None:
+    assert platform.refuses(job) == ""  # so the policies are at work
+    source = GitSource("https://git.example.org/other/sweeps.git", "main")
+    theirs = platform_tree(SETTINGS, source, real_bases().files)
+    ours = [one for one in manifests(a_platform(SETTINGS), "clusters/platform/") if "kind" in one]
+
+    assert [platform.refuses(one) for one in ours] == [""] * len(ours)
+    for one in manifests(theirs, "clusters/platform/"):
+        if one["kind"] not in {
+            "ValidatingAdmissionPolicy",
+            "ValidatingAdmissionPolicyBinding",
+            "Kustomization",
+        }:
+            assert "belongs to the repository https://git.example.org/team/sweeps.git" in platform.refuses(
+                one
+            )
 
 
 def test_the_server_refuses_a_ttl_and_a_foreign_queue(platform: Server, job: dict[str, Any]) -> None:

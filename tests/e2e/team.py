@@ -15,6 +15,7 @@ from typing import Any
 
 import yaml
 
+from tests.cluster import platforms
 from tests.cluster.apiserver import Server, kubectl
 from tests.cluster.children import until
 from tests.cluster.forge import Forge
@@ -162,9 +163,17 @@ class Team:
         self.git("pull", "-q", "--ff-only", "origin", "main")
 
     def apply_platform(self) -> None:
-        """Apply the platform of the work tree as its guide says, under the name of Argo CD, which keeps it."""
-        manager = ("--field-manager=argocd-controller",) if self.controller == "argocd" else ()
-        self.server.kubectl("apply", "--server-side", *manager, "-k", str(self.root / "clusters/platform"))
+        """Apply the platform of the work tree as its page says."""
+        self.server.kubectl(
+            *("apply", "--server-side", self.field_manager("platform")),
+            *("-k", str(self.root / "clusters/platform")),
+        )
+
+    def field_manager(self, folder: str) -> str:
+        """Return the option by which the platform's page applies a folder of `clusters/`."""
+        (step,) = [step for step in platforms.steps(self.root) if step[-1] == f"clusters/{folder}"]
+        (option,) = [word for word in step if word.startswith("--field-manager=")]
+        return option
 
     def batch(self, sweep: str, where: str = "active") -> Batch:
         """Give a sweep's newest batch."""

@@ -1,9 +1,11 @@
 """Hazard: the rights that the pages ask for suffice, for persons and controllers, and allow nothing else."""
 
 import json
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import pytest
 
@@ -59,12 +61,54 @@ def test_a_platform_is_applied_and_applied_again_by_an_account_with_the_document
 
     for command in rights.steps(team):
         if "apply" in command:
-            team.run(command)
+            forced = ["--force-conflicts"] if command[-1] == "clusters/argocd" else []  # as the page says
+            team.run([*command, *forced])
     # What was just applied, Argo CD may not have looked at yet.
     until("nothing is absent", lambda: not _absent(_findings(team)), seconds=PATIENCE, pause=2)
 
     unseen = {one["what"] for one in _findings(team) if one["state"] == "not checked"}
     assert {what.partition(" ")[0] for what in unseen} <= {"Secret", "PersistentVolume", "a"}
+
+
+def test_two_teams_that_follow_the_pages_have_no_object_in_common(applied: Applied, team: Team) -> None:
+    owners = {one.root: _owners(one) for one in (team, applied.team)}
+
+    assert all(owners.values())
+    assert not owners[team.root].keys() & owners[applied.team.root].keys()
+    for found in owners.values():
+        assert len(set(found.values())) == 1, "objects of one platform belong to one repository"
+    assert set(owners[team.root].values()) != set(owners[applied.team.root].values())
+
+
+def test_a_repository_with_the_namespace_of_another_takes_none_of_its_objects(
+    applied: Applied, tmp_path: Path
+) -> None:
+    before = _owners(applied.team)
+    fork = replace(applied.team, root=tmp_path / "fork")
+    shutil.copytree(applied.team.root, fork.root)
+    said = fork.sweep("bootstrap", fork.controller, "--repo", "https://git.example.org/fork.git").stdout
+    folder = ("-k", str(fork.root / "clusters" / fork.controller))
+
+    first = fork.server.kubectl(
+        *("apply", "--server-side", fork.field_manager(fork.controller), *folder), check=False
+    )
+    forced = fork.server.kubectl("apply", "--server-side", "--force-conflicts", *folder, check=False)
+
+    assert "delete validatingadmissionpolicybinding" in said
+    assert "conflict" in first.stdout + first.stderr
+    assert "belongs to the repository" in forced.stdout + forced.stderr
+    assert _owners(applied.team) == before
+
+
+def _owners(team: Team) -> dict[tuple[str, str, str], str]:
+    """Return the owner that the cluster has for each object of a team's platform."""
+    found = {}
+    for folder in ("platform", team.controller):
+        written = team.server.kubectl("get", "-o", "json", "-k", str(team.root / "clusters" / folder)).stdout
+        for one in json.loads(written)["items"]:
+            name = one["kind"], one["metadata"].get("namespace", ""), one["metadata"]["name"]
+            found[name] = one["metadata"]["annotations"]["sweepledger.dev/repository"]
+    return found
 
 
 def _findings(team: Team) -> list[dict[str, str]]:

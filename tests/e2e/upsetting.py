@@ -172,5 +172,5 @@ def _apply_again(team: Team, folder: str, kind: str) -> None:
     """Apply one kind of what the bootstrap wrote, as its page says, whoever has changed it meanwhile."""
     written = team.server.kubectl("kustomize", str(team.root / "clusters" / folder)).stdout
     wanted = [one for one in yaml.safe_load_all(written) if one["kind"] == kind]
-    options = ("--server-side", "--force-conflicts", "--filename=-")
+    options = ("--server-side", team.field_manager(folder), "--force-conflicts", "--filename=-")
     team.server.kubectl("apply", *options, given=wanted)

@@ -8,9 +8,13 @@ from cel_expr_python import cel  # type: ignore[import-untyped]
 Manifest = dict[str, Any]
 
 
-def refusals(policy: Manifest, manifest: Manifest, operation: str = "CREATE") -> set[str]:
-    """Give the messages of the rules that do not hold."""
+def refusals(
+    policy: Manifest, manifest: Manifest, operation: str = "CREATE", *, old: Manifest | None = None
+) -> set[str]:
+    """Return the messages of the rules that do not hold."""
     given: dict[str, Any] = {"object": manifest, "request": {"operation": operation}, "variables": {}}
+    if old is not None:
+        given["oldObject"] = old
     for variable in policy["spec"].get("variables", ()):
         given["variables"][variable["name"]] = evaluated(variable["expression"], given)
     return {

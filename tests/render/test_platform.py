@@ -10,6 +10,7 @@ import pytest
 from sweepledger.formats import yaml
 from sweepledger.render.platform import GitSource, required_secrets
 from sweepledger.render.platform.cron_jobs import CREDENTIAL, CREDENTIAL_HELPER
+from sweepledger.render.platform.manual_setup import apply_command
 from sweepledger.repo import kustomize
 from sweepledger.repo.git import Repository
 from sweepledger.storage import write_file
@@ -87,7 +88,13 @@ def test_two_clusters_differ_in_values_alone() -> None:
     for path, content in other:
         text = content.decode().replace("https://forge.example.net/lab/s.git", URL)
         text = text.replace("stable", "main").replace("forge.example.net", "git.example.org")
+        text = text.replace(manager("https://forge.example.net/lab/s.git"), manager(URL))
         assert text.replace("speech", "vision") == one[path].decode(), path
+
+
+def manager(url: str) -> str:
+    command = apply_command(a_source(url=url), "-k clusters/platform")
+    return command.partition("--field-manager=")[2].partition(" ")[0]
 
 
 def test_nothing_is_written_that_a_controller_would_expand_by_accident() -> None:

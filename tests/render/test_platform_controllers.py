@@ -37,7 +37,10 @@ def test_argo_cd_makes_one_application_a_batch_and_never_a_job_twice() -> None:
     assert {"ServerSideApply=true", "RespectIgnoreDifferences=true"} <= set(
         template["spec"]["syncPolicy"]["syncOptions"]
     )
-    assert template["metadata"]["annotations"] == {"argocd.argoproj.io/manifest-generate-paths": "."}
+    assert template["metadata"]["annotations"] == {
+        "argocd.argoproj.io/manifest-generate-paths": ".",
+        "sweepledger.dev/repository": URL,
+    }
     assert template["metadata"]["finalizers"] == ["resources-finalizer.argocd.argoproj.io"]
     # Longer, and a batch of which one Job is refused could not be cancelled meanwhile.
     assert template["spec"]["syncPolicy"]["retry"]["backoff"]["maxDuration"] == "1m"

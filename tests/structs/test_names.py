@@ -108,3 +108,20 @@ def test_parameter_names(name: str) -> None:
 @pytest.mark.parametrize("name", ["", "1a", "_a", "-a", "a b", "a=b", "é", "a" * 64])
 def test_what_is_no_parameter_name(name: str) -> None:
     assert names.PARAMETER_NAME.fullmatch(name) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "namespace"),
+    [
+        ("vision", "vision-sweeps"),
+        ("Speech_2.x", "speech-2-x-sweeps"),
+        ("sweeps", "sweeps"),
+        ("vision-sweeps", "vision-sweeps"),
+        ("kube-system", "in-kube-system-sweeps"),
+        ("a" * 100, f"{'a' * 40}-sweeps"),
+        ("-".join("a" * 100), "-".join("a" * 20) + "-sweeps"),
+        ("...", "sweeps"),
+    ],
+)
+def test_the_namespace_of_a_new_repository_comes_from_its_name(name: str, namespace: str) -> None:
+    assert names.repository_namespace(name) == namespace

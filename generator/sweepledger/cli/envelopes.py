@@ -185,6 +185,7 @@ def bootstrap_data(result: "Bootstrapped") -> dict[str, Any]:
         "ruleset": result.ruleset,
         "owners": list(result.owners),
         "gaps": list(result.gaps),
+        "former_url": result.former_url,
     }
 
 

@@ -190,12 +190,25 @@ def _bootstrap_lines(result: "Bootstrapped") -> list[str]:
     kept = [f"kept {path}: edited manually, so settings do not change it" for path in result.kept]
     kept += ["--force overwrites edited files"] if kept else []
     lines = [*(changes or ["nothing to write: all files are up to date"]), *kept]
+    if result.former_url:
+        lines += _former_owner(result, result.former_url)
     lines += _manual_steps(result) if changes else _required_secrets(result)
     if result.gaps:
         lines += ["", "Missing in sweepledger.yaml:"]
         lines += [f"  {gap}" for gap in result.gaps]
     next_step = ["", "next: commit and push, then apply the files in the order given in clusters/README.md"]
     return [*lines, *next_step] if changes else lines
+
+
+def _former_owner(result: "Bootstrapped", former: str) -> list[str]:
+    """Say what another address means: the cluster gives no object to another repository."""
+    return [
+        "",
+        f"The files belonged to {former}. The cluster does not give its objects to another repository:",
+        "  if that repository still runs sweeps, set another `namespace` in sweepledger.yaml and run this again;",
+        "  if it has moved, an administrator removes this before the files are applied, and applying them restores it:",
+        f"    kubectl delete validatingadmissionpolicybinding {result.owner_binding}",
+    ]
 
 
 def _manual_steps(result: "Bootstrapped") -> list[str]:

@@ -4,7 +4,6 @@ Changes nothing except for the temporary Job of `--prove`. A check that cannot r
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -38,8 +37,9 @@ def examine_cluster(workspace: Workspace, kubectl: Kubectl) -> Iterator[HealthFi
     settings = workspace.settings
     nodes = max((pool.max_nodes or 2 for pool in settings.pools.values()), default=2)
     expected = _platform_manifests(workspace) or _minimal_manifests(settings)
+    apply = _apply_hint(settings, _followed_source(workspace))
     for manifest in expected:
-        yield _object_finding(manifest, kubectl, nodes=nodes, settings=settings)
+        yield _object_finding(manifest, kubectl, nodes=nodes, apply=apply)
     names = {(manifest["kind"], manifest["metadata"]["name"]) for manifest in expected}
     for name in _claim_names(settings):
         if ("PersistentVolumeClaim", name) not in names:
@@ -93,9 +93,8 @@ def _minimal_manifests(settings: Settings) -> list[Mapping[str, Any]]:
 
 
 def _object_finding(
-    manifest: Mapping[str, Any], kubectl: Kubectl, *, nodes: int, settings: Settings
+    manifest: Mapping[str, Any], kubectl: Kubectl, *, nodes: int, apply: str
 ) -> HealthFinding:
-    apply = _apply_hint(settings)
     try:
         observed = kubectl.find(manifest)
     except ClusterError as error:
@@ -110,14 +109,27 @@ def _object_finding(
     return health.check_object(manifest, observed, nodes=nodes, apply=apply)
 
 
-def _apply_hint(settings: Settings) -> str:
-    if settings.controller not in {Controller.ARGOCD, Controller.FLUX}:
+def _apply_hint(settings: Settings, source: GitSource | None) -> str:
+    if source is None or settings.controller not in {Controller.ARGOCD, Controller.FLUX}:
         return "ask the platform team"
     platform, controller = (
-        manual_setup.apply_platform_command(settings),
-        manual_setup.apply_controller_command(settings),
+        manual_setup.apply_platform_command(settings, source),
+        manual_setup.apply_controller_command(settings, source),
     )
     return f"`{platform}`, then `{controller}`"
+
+
+def _followed_source(workspace: Workspace) -> GitSource | None:
+    """Return what the bootstrap that the cluster follows was made for; None without one that can be read."""
+    held = workspace.repository.read(workspace.base_commit(None), bootstrap_yaml.BOOTSTRAP_FILE)
+    content = held.get(bootstrap_yaml.BOOTSTRAP_FILE)
+    if content is None:
+        return None
+    try:
+        recorded = bootstrap_yaml.read(content)
+        return GitSource(recorded.url, recorded.branch, recorded.shapes, is_public=recorded.is_public)
+    except ValueError:
+        return None  # `sweep bootstrap` reports an invalid file
 
 
 def _claim_names(settings: Settings) -> list[str]:
@@ -138,16 +150,9 @@ def _claim_finding(name: str, settings: Settings, kubectl: Kubectl, *, nodes: in
 
 def _needed_secrets(workspace: Workspace) -> tuple[RequiredSecret, ...]:
     """Return the Secrets that the cluster needs, as `sweep bootstrap` lists them."""
-    settings = workspace.settings
-    held = workspace.repository.read(workspace.base_commit(None), bootstrap_yaml.BOOTSTRAP_FILE)
-    content = held.get(bootstrap_yaml.BOOTSTRAP_FILE)
-    if content is not None:
-        with suppress(ValueError):  # `sweep bootstrap` reports an invalid file
-            bootstrap = bootstrap_yaml.read(content)
-            source = GitSource(
-                bootstrap.url, bootstrap.branch, bootstrap.shapes, is_public=bootstrap.is_public
-            )
-            return platform.required_secrets(settings, source)
+    settings, source = workspace.settings, _followed_source(workspace)
+    if source is not None:
+        return platform.required_secrets(settings, source)
     nowhere = GitSource("https://unknown.invalid/repository", settings.branch, is_public=True)
     trials = platform.Names.of(settings).trials
     return tuple(

@@ -26,6 +26,9 @@ GENERATOR_LABELS: Mapping[str, str] = MappingProxyType(
 )
 """Labels of every object that sweepledger writes."""
 
+OWNER_ANNOTATION = "sweepledger.dev/repository"
+"""On objects of a platform: the address of the repository that they belong to."""
+
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
 GPU_PRODUCT_LABEL = "nvidia.com/gpu.product"

@@ -3,6 +3,8 @@
 import re
 import unicodedata
 
+MAX_REPOSITORY_PART = 40
+"""Characters of a repository's name in its namespace: names of other objects begin with the namespace."""
 MAX_LABEL_LENGTH = 63
 """DNS-1123 label, and the longest value of a Kubernetes label."""
 
@@ -40,6 +42,18 @@ def suggest_sweep_name(text: str) -> str | None:
     """Return the sweep name nearest to a text; None if no part of the text can be one."""
     name = re.sub(r"[^a-z0-9]+", "-", text.lower()).lstrip("-0123456789")[:MAX_SWEEP_NAME_LENGTH].strip("-")
     return name if is_sweep_name(name) else None
+
+
+def repository_namespace(name: str) -> str:
+    """Return the Kubernetes namespace of a new repository with this name, such as `vision-sweeps`.
+
+    It is written into the settings once: a repository that is renamed keeps its namespace.
+    """
+    plain = re.sub(r"[^a-z0-9]+", "-", name.lower())[:MAX_REPOSITORY_PART].strip("-")
+    if plain.endswith("sweeps"):
+        return plain
+    # Names of the cluster's own namespaces begin with `kube-`.
+    return "-".join(filter(None, ("in" if plain.startswith("kube") else "", plain, "sweeps")))
 
 
 def file_system_name(name: str) -> str:

@@ -170,11 +170,18 @@ class Bootstrapped:
     kept: tuple[str, ...]
     """Files that were edited: the settings no longer change them."""
     changed_settings: tuple[str, ...]
+    former_url: str | None = None
+    """The repository to which the platform's objects belonged, if it is another."""
 
     @property
     def secrets(self) -> tuple[RequiredSecret, ...]:
         """Return the Secrets to create manually."""
         return platform.required_secrets(self.settings, self.source)
+
+    @property
+    def owner_binding(self) -> str:
+        """Return the name of the admission policy, and of its binding, by which objects keep their owner."""
+        return platform.owner_policy_name(self.settings)
 
     @property
     def gaps(self) -> tuple[str, ...]:
@@ -225,7 +232,16 @@ def bootstrap(workspace: Workspace, request: BootstrapRequest) -> Bootstrapped:
     base_files.write_bases(workspace.root, PLATFORM_BASES)
     if edit.changes:
         storage.write_file(workspace.root / SETTINGS_FILE, edit.text.encode())
-    return Bootstrapped(settings, source, written, compared.stale, kept, edit.changes)
+    former = _followed_url(workspace.settings, recorded)
+    return Bootstrapped(
+        settings,
+        source,
+        written,
+        compared.stale,
+        kept,
+        edit.changes,
+        former_url=former if former != source.url else None,
+    )
 
 
 def unset_settings(settings: Settings, source: GitSource) -> tuple[str, ...]:

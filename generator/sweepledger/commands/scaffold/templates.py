@@ -3,6 +3,7 @@
 from typing import assert_never
 
 from sweepledger import __version__
+from sweepledger.structs.names import repository_namespace
 from sweepledger.structs.settings import Controller, GenerateMode, NextRoundMode
 
 EXAMPLE = "peak"
@@ -24,7 +25,7 @@ SETTINGS = """\
 # Settings of this repository, for every sweep in it. A spec can only use images, data and nodes that are named here.
 # `sweep schema settings` prints every key; keys that are not set have a default.
 version: 1
-namespace: sweeps          # where trials run
+namespace: {namespace}  # where trials run: of this repository alone, as are the objects whose names begin so
 controller: {controller}
 generate: {generate}  # or on-merge: when overlays are written
 next: {next}             # or workflow, collector: who requests the next round of a search
@@ -178,7 +179,9 @@ def first_files(
         ".gitignore": IGNORED,
         "README.md": readme,
         "code/train.py": PROGRAM,
-        "sweepledger.yaml": SETTINGS.format(controller=controller, generate=generate, next=next_),
+        "sweepledger.yaml": SETTINGS.format(
+            namespace=repository_namespace(name), controller=controller, generate=generate, next=next_
+        ),
     }
     return {path: text.encode() for path, text in texts.items()}
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from sweepledger.engine.cluster.api_objects import condition, has_condition
 from sweepledger.structs import quantities
-from sweepledger.structs.kubernetes import Manifest
+from sweepledger.structs.kubernetes import OWNER_ANNOTATION, Manifest
 
 RESTRICTED = "restricted"
 ENFORCE = "pod-security.kubernetes.io/enforce"
@@ -70,10 +70,20 @@ def check_object(desired: Manifest, observed: Manifest | None, *, nodes: int, ap
     what = object_title(desired)
     if observed is None:
         return HealthFinding(part, what, HealthStatus.MISSING, "the cluster does not have it", apply)
+    owner, other = _owner(desired), _owner(observed)
+    if owner and other and owner != other:
+        hint = (
+            "set another `namespace` in sweepledger.yaml and run `sweep bootstrap`, before you apply anything"
+        )
+        return HealthFinding(part, what, HealthStatus.WRONG, f"it belongs to the repository {other}", hint)
     difference = next(_differences(desired, observed), None)
     if difference is not None:
         return HealthFinding(part, what, HealthStatus.WRONG, difference, apply)
     return _by_kind(observed, part, nodes=nodes)
+
+
+def _owner(manifest: Manifest) -> str:
+    return str((manifest["metadata"].get("annotations") or {}).get(OWNER_ANNOTATION, ""))
 
 
 def _by_kind(manifest: Manifest, part: str, *, nodes: int) -> HealthFinding:

@@ -1,6 +1,7 @@
 """What a cluster needs besides the batches: `clusters/`, data, one module a subject."""
 
 from sweepledger.render.platform import manual_setup
+from sweepledger.render.platform.admission import owner_policy_name
 from sweepledger.render.platform.cron_jobs import SIGNING_KEY
 from sweepledger.render.platform.manual_setup import (
     RequiredSecret,
@@ -24,6 +25,7 @@ __all__ = [
     "codeowners",
     "key_pair_commands",
     "manual_setup",
+    "owner_policy_name",
     "platform_tree",
     "ports_to_anywhere",
     "required_secrets",

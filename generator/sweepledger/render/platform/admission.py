@@ -10,12 +10,14 @@ from sweepledger.render.platform.flux import ACTIVE, SOURCE_NAME
 from sweepledger.render.platform.objects import (
     APPLIER_ACCOUNT,
     NAMESPACE_LABEL,
+    PART_OF,
+    PLATFORM,
     ROOT_ACCOUNT,
     Names,
     manifest,
 )
 from sweepledger.render.platform.source import GitSource
-from sweepledger.structs.kubernetes import CODE_CONTAINER, JOB, QUEUE_LABEL, Kind
+from sweepledger.structs.kubernetes import CODE_CONTAINER, JOB, OWNER_ANNOTATION, QUEUE_LABEL, Kind
 from sweepledger.structs.settings import Settings
 
 REGISTRATION = "admissionregistration.k8s.io/v1"
@@ -62,6 +64,68 @@ def kustomization_policies(settings: Settings) -> list[Manifest]:
     rules = kustomization_rules()
     policy = _policy(f"{names.trials}-flux-batches", KUSTOMIZATION, rules, settings)
     return [policy, _binding(policy, names.flux, settings)]
+
+
+def owner_policy_name(settings: Settings) -> str:
+    """Return the name of the policy, and of its binding, by which objects keep their owner."""
+    return f"{Names.of(settings).trials}-owner"
+
+
+def owner_policy(settings: Settings, objects: Sequence[Manifest]) -> list[Manifest]:
+    """Return the policy that no object of a platform changes its owner, with its binding.
+
+    It holds for the platform of every repository, whichever applied the policy: two with the same namespace have the
+    same objects. The API server asks no policy about policies: `sweep doctor` compares their owners.
+    """
+    kinds: dict[str, set[str]] = {}
+    for made in objects:
+        group = made["apiVersion"].rpartition("/")[0]
+        if made["apiVersion"] != REGISTRATION:
+            kinds.setdefault(group, set()).add(_plural(made["kind"]))
+    rules = [
+        {"apiGroups": [group], "apiVersions": ["*"], "operations": ["UPDATE"], "resources": sorted(plurals)}
+        for group, plurals in sorted(kinds.items())
+    ]
+    key = literal(OWNER_ANNOTATION)
+    has_owner = "has({0}.metadata.annotations) && " + key + " in {0}.metadata.annotations"
+    same = f"object.metadata.annotations[{key}] == oldObject.metadata.annotations[{key}]"
+    policy = manifest(
+        f"{REGISTRATION}/ValidatingAdmissionPolicy",
+        owner_policy_name(settings),
+        settings,
+        spec={
+            "failurePolicy": "Fail",
+            "matchConstraints": {
+                "matchPolicy": "Equivalent",
+                "objectSelector": {"matchLabels": {PART_OF: PLATFORM}},
+                "resourceRules": rules,
+            },
+            "matchConditions": [{"name": "has-an-owner", "expression": has_owner.format("oldObject")}],
+            "validations": [
+                {
+                    "expression": f"{has_owner.format('object')} && {same}",
+                    "messageExpression": f"'belongs to the repository ' + oldObject.metadata.annotations[{key}]"
+                    " + '; a platform of another one needs another namespace in sweepledger.yaml'",
+                    "message": "belongs to another repository",
+                    "reason": "Forbidden",
+                }
+            ],
+        },
+    )
+    name = policy["metadata"]["name"]
+    binding = manifest(
+        f"{REGISTRATION}/ValidatingAdmissionPolicyBinding",
+        name,
+        settings,
+        spec={"policyName": name, "validationActions": ["Deny"]},
+    )
+    return [policy, binding]
+
+
+def _plural(kind: str) -> str:
+    """Return the name of a resource by its kind, as Kubernetes forms it."""
+    name = kind.lower()
+    return f"{name.removesuffix('y')}ies" if name.endswith("y") else f"{name}s"
 
 
 def _policy(

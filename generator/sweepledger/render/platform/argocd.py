@@ -4,7 +4,7 @@ from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform import objects
 from sweepledger.render.platform.objects import Names, labels, manifest
 from sweepledger.render.platform.source import GitSource
-from sweepledger.structs.kubernetes import Kind
+from sweepledger.structs.kubernetes import OWNER_ANNOTATION, Kind
 from sweepledger.structs.names import MAX_LABEL_LENGTH, PLACEHOLDER_DIGEST
 from sweepledger.structs.settings import Settings
 
@@ -95,7 +95,10 @@ def application_set(settings: Settings, source: GitSource) -> Manifest:
                     "name": "{{ .path.basename }}",
                     "labels": labels(settings),
                     # Bases are frozen, so that only the batch's own folder can change what it renders to.
-                    "annotations": {"argocd.argoproj.io/manifest-generate-paths": "."},
+                    "annotations": {
+                        "argocd.argoproj.io/manifest-generate-paths": ".",
+                        OWNER_ANNOTATION: source.url,
+                    },
                     "finalizers": [FINALIZER],
                 },
                 "spec": _application(settings, source),

@@ -16,6 +16,7 @@ from sweepledger.render.platform.objects import (
 from sweepledger.render.platform.source import GitSource
 from sweepledger.structs.kubernetes import TRIAL_USER
 from sweepledger.structs.settings import Controller, ResultsMode, Settings
+from sweepledger.structs.values import bytes_digest
 
 HOOK_BASE = "collector/v1/pre-receive.sh"
 HOOK_FILE = "clusters/pre-receive.sh"
@@ -159,23 +160,25 @@ def codeowners() -> tuple[str, ...]:
     return tuple(f"{path} @<the platform team>" for path in OWNED_PATHS)
 
 
-APPLY = "kubectl apply --server-side"
+def apply_command(source: GitSource, what: str) -> str:
+    """Return the command that applies files for the first time.
+
+    Each repository has a field manager of its own: objects that another one has applied are a conflict.
+    """
+    manager = f"sweepledger-{bytes_digest(source.url.encode()).removeprefix('sha256:')[:8]}"
+    return f"kubectl apply --server-side --field-manager={manager} {what}"
 
 
-def apply_platform_command(settings: Settings) -> str:
+def apply_platform_command(settings: Settings, source: GitSource) -> str:
     """Return the command that applies `clusters/platform`.
 
     What two managers own stays in the cluster when one takes it out of git: Argo CD is to be the only one.
     """
-    is_argocd = settings.controller is Controller.ARGOCD
-    return f"{APPLY}{' --field-manager=argocd-controller' if is_argocd else ''} -k clusters/platform"
+    if settings.controller is Controller.ARGOCD:
+        return "kubectl apply --server-side --field-manager=argocd-controller -k clusters/platform"
+    return apply_command(source, "-k clusters/platform")
 
 
-def apply_controller_command(settings: Settings) -> str:
-    """Return the command that applies the objects that the controller reads.
-
-    Argo CD writes into its own ApplicationSet, which a second apply would call a conflict.
-    """
-    is_argocd = settings.controller is Controller.ARGOCD
-    again = " --force-conflicts" if is_argocd else ""
-    return f"{APPLY}{again} -k clusters/{settings.controller.value}"
+def apply_controller_command(settings: Settings, source: GitSource) -> str:
+    """Return the command that applies the objects that the controller reads."""
+    return apply_command(source, f"-k clusters/{settings.controller.value}")

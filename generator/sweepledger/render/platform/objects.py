@@ -31,6 +31,8 @@ GIT_WRITE_SECRET = "sweep-git-write"  # noqa: S105 - likewise
 WEBHOOK_SECRET = "sweep-webhook"  # noqa: S105 - likewise
 
 PART_OF = "app.kubernetes.io/part-of"
+PLATFORM = "sweepledger-platform"
+"""Label of every object of a platform."""
 NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 
 
@@ -61,7 +63,7 @@ def labels(settings: Settings, **more: str) -> dict[str, str]:
     """Label an object of the platform; the repository's own labels never replace ours."""
     ours = {
         **GENERATOR_LABELS,
-        PART_OF: "sweepledger-platform",
+        PART_OF: PLATFORM,
     }
     return {**dict(sorted(settings.labels.items())), **ours, **more}
 

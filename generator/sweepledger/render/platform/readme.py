@@ -14,6 +14,7 @@ FILES = {
     "platform/access.yaml": "service accounts and their rights",
     "platform/volumes.yaml": "results and datasets over NFS",
     "platform/admission.yaml": "what the API server refuses to run as a trial",
+    "platform/owner.yaml": "no object of this platform is given to another repository",
     "platform/collector.yaml": "the CronJob that commits results",
     "platform/expiry.yaml": "the CronJob that deletes old results from the volumes",
     "argocd/projects.yaml": "what batches and platform may consist of",
@@ -43,7 +44,7 @@ def text(settings: Settings, source: GitSource, paths: list[str]) -> str:
         if path in FILES
     ]
     listed = "\n".join(["| file | what it is for |", "|---|---|", *rows])
-    steps = "\n".join(f"{number}. {step}" for number, step in enumerate(_steps(settings), 1))
+    steps = "\n".join(f"{number}. {step}" for number, step in enumerate(_steps(settings, source), 1))
     return (
         f"<!-- {BANNER} -->\n\n# The platform of namespace `{settings.namespace}`\n\n"
         f"What a cluster needs to run the sweeps of `{source.url}`, branch `{source.branch}`.\n\n"
@@ -80,21 +81,27 @@ def _signed(settings: Settings) -> str:
     )
 
 
-def _steps(settings: Settings) -> list[str]:
+def _steps(settings: Settings, source: GitSource) -> list[str]:
     names = Names.of(settings)
+    apply = manual_setup.apply_platform_command(settings, source)
     steps = [
-        f"`{manual_setup.apply_platform_command(settings)}`: namespaces `{names.trials}` and `{names.collector}`.",
+        f"`{apply}`: namespaces `{names.trials}` and `{names.collector}`.",
         "The Secrets that `sweep bootstrap` lists, from files outside of the clone; they are never in git.",
         "The folder of the results export, made and owned as `sweep bootstrap` says.",
-        f"`{manual_setup.apply_controller_command(settings)}`: from here on the cluster follows the branch.",
+        f"`{manual_setup.apply_controller_command(settings, source)}`: from here on the cluster follows the branch.",
         "`sweep doctor`: says what of this is in place.",
     ]
     if settings.controller is Controller.FLUX:
-        steps[0] += f" And `kubectl apply --server-side -f clusters/flux/namespace.yaml`: `{names.flux}`."
+        space = manual_setup.apply_command(source, "-f clusters/flux/namespace.yaml")
+        steps[0] += f" And `{space}`: `{names.flux}`."
     if settings.controller is Controller.ARGOCD:
-        steps[3] += " Argo CD then keeps `platform/` applied; apply `argocd/` again when it changes."
+        steps[3] += (
+            " Argo CD then keeps `platform/` applied. When `argocd/` changes, apply it again with "
+            "`--force-conflicts`: Argo CD writes into its ApplicationSet."
+        )
     if any(pool.queue and pool.max_nodes for pool in settings.pools.values()):
         steps.insert(
-            1, "`kubectl apply --server-side -f clusters/optional/kueue.yaml`, with your quotas in it."
+            1,
+            f"`{manual_setup.apply_command(source, '-f clusters/optional/kueue.yaml')}`, with your quotas in it.",
         )
     return steps

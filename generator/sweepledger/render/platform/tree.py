@@ -21,6 +21,7 @@ from sweepledger.render.platform import (
 from sweepledger.render.platform.objects import BANNER, Names, dump_objects
 from sweepledger.render.platform.source import GitSource
 from sweepledger.structs.file_tree import FileTree
+from sweepledger.structs.kubernetes import OWNER_ANNOTATION
 from sweepledger.structs.settings import Controller, Settings
 
 File = tuple[str, str, list[Manifest]]
@@ -34,15 +35,26 @@ def platform_tree(
 
     `active` names the batches that stand: Flux needs a Kustomization for each.
     """
-    folders = {"platform": _platform(settings, source, bases)}
+    folders = {
+        "platform": _platform(settings, source, bases),
+        "argocd": _argocd(settings, source),
+        "flux": _flux(settings, source, bases),
+    }
+    owned = [made for listed in folders.values() for _, _, objects in listed for made in objects]
+    owner = admission.owner_policy(settings, owned)
+    folders["platform"].append(
+        ("owner.yaml", "No object of this platform is given to another repository.", owner)
+    )
     match settings.controller:
         case Controller.ARGOCD:
-            folders["argocd"] = _argocd(settings, source)
+            del folders["flux"]
         case Controller.FLUX:
-            folders["flux"] = _flux(settings, source, bases)
+            del folders["argocd"]
         case _:
             raise ValueError(f"no controller to write files for, but got {settings.controller!r}")
-    files = {path: content for name, listed in folders.items() for path, content in _folder(name, listed)}
+    files = {
+        path: content for name, listed in folders.items() for path, content in _folder(name, listed, source)
+    }
     for name, purpose, made in _optional(settings):
         if made:
             files[f"clusters/optional/{name}"] = dump_objects(*made, purpose=purpose)
@@ -54,6 +66,13 @@ def platform_tree(
     files[manual_setup.HOOK_FILE] = manual_setup.pre_receive_hook(settings, source, bases)
     files["clusters/README.md"] = readme.text(settings, source, sorted([*files, BOOTSTRAP_FILE])).encode()
     return FileTree(files)
+
+
+def _with_owner(made: Manifest, source: GitSource) -> Manifest:
+    """Return an object with the repository that it belongs to."""
+    metadata = made["metadata"]
+    annotations = {**metadata.get("annotations", {}), OWNER_ANNOTATION: source.url}
+    return {**made, "metadata": {**metadata, "annotations": annotations}}
 
 
 def _platform(settings: Settings, source: GitSource, bases: Mapping[str, bytes]) -> list[File]:
@@ -166,10 +185,11 @@ def _optional(settings: Settings) -> list[File]:
     ]
 
 
-def _folder(name: str, listed: list[File]) -> Iterable[tuple[str, bytes]]:
+def _folder(name: str, listed: list[File], source: GitSource) -> Iterable[tuple[str, bytes]]:
     held = [(file, purpose, made) for file, purpose, made in listed if made]
     for file, purpose, made in held:
-        yield f"clusters/{name}/{file}", dump_objects(*made, purpose=purpose)
+        owned = [_with_owner(one, source) for one in made]
+        yield f"clusters/{name}/{file}", dump_objects(*owned, purpose=purpose)
     kustomization = {
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",
