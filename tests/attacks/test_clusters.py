@@ -75,7 +75,13 @@ def test_what_no_setting_gives_is_refused(standing: Sandbox, change: str) -> Non
     assert errors(standing) == {"platform-edited"}
 
 
-@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(change, marks=[pytest.mark.full_suite("more attacks")] if number else [])
+        for number, change in enumerate(CHANGES)
+    ],
+)
 def test_so_it_is_with_settings_that_change(standing: Sandbox, change: str) -> None:
     CHANGES[change](standing.root)
     settings = standing.root / "sweepledger.yaml"

@@ -1,7 +1,9 @@
 """Records of batches that nobody ran: as the collector would commit them, with the times a test wants."""
 
+import os
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
+from unittest.mock import patch
 
 from sweepledger.commands.repository.batch_records import expected_trials
 from sweepledger.formats import record_json
@@ -11,6 +13,8 @@ from sweepledger.structs.values import Value
 from tests.builders import a_record
 from tests.repository import Sandbox
 
+LONGEST = 86_400.0
+"""What a record claims beyond has passed on no clock."""
 NOVEMBER = datetime(2026, 11, 3, 12, tzinfo=UTC)
 
 
@@ -22,9 +26,13 @@ def record_batch(
     at_once: int = 2,
     began: datetime = NOVEMBER,
     failed: int = 0,
+    recorded: str = "",
     score: Callable[[Mapping[str, Value]], float] = lambda _: 0.5,
 ) -> None:
-    """Write a record for every trial, and move the batch; each of the first few failed once before."""
+    """Write a record for every trial, and move the batch; each of the first few failed once before.
+
+    The commit is made as the last trial ends, or when it is said to be `recorded`.
+    """
     (stored,) = [one for one in batches.in_work_tree(sandbox.root) if one.name == name]
     free, lines = [0.0] * at_once, []
     for trial in expected_trials(stored):
@@ -32,7 +40,8 @@ def record_batch(
         attempts = 2 if trial.index < failed else 1
         for attempt in range(1, attempts + 1):
             start = began + timedelta(seconds=free[place])
-            free[place] += took
+            lasted = min(took, LONGEST)
+            free[place] += lasted
             one = a_record(
                 trial.index,
                 trial=trial.trial,
@@ -43,7 +52,7 @@ def record_batch(
                 status=Status.OK if attempt == attempts else Status.FAILED,
                 seconds=took,
                 started=_time(start),
-                finished=_time(start + timedelta(seconds=took)),
+                finished=_time(start + timedelta(seconds=lasted)),
                 code=stored.lock.program.code.tree,
                 data=None,
                 metrics={"score": score(trial.assignment)},
@@ -52,8 +61,10 @@ def record_batch(
     sweep = stored.sweep
     sandbox.write(f"results/{sweep}/records/{name}.jsonl", "".join(f"{line}\n" for line in lines))
     (sandbox.root / "overlays/archive").mkdir(parents=True, exist_ok=True)
-    sandbox.git("mv", f"overlays/active/{name}", f"overlays/archive/{name}")
-    sandbox.commit(f"results({sweep}): recorded")
+    if stored.is_active:
+        sandbox.git("mv", f"overlays/active/{name}", f"overlays/archive/{name}")
+    with patch.dict(os.environ, GIT_COMMITTER_DATE=recorded or _time(began + timedelta(seconds=max(free)))):
+        sandbox.commit(f"results({sweep}): recorded")
     sandbox.push()
 
 

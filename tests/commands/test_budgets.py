@@ -12,6 +12,8 @@ import pytest
 from sweepledger.commands.check import check
 from sweepledger.commands.generate import generate
 from sweepledger.commands.plan import plan
+from sweepledger.commands.reports.budget import MonthBudget
+from sweepledger.commands.reports.budget import budget as report
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import UsageError
 from sweepledger.plan import BudgetUnit
@@ -73,8 +75,8 @@ def test_what_exceeds_it_is_refused_and_says_by_how_much(sandbox: Sandbox, needs
 
     assert found.file == "sweeps/vision-a.yaml"
     assert found.message == (
-        "budget vision has 3 GPU hours a month: 2026-11 has used 0, 0 are reserved by active batches, "
-        "this requests 4 at most"
+        "budget vision has 3 GPU hours a month: 2026-11 has used 0, 0 are reserved by batches that are "
+        "not recorded yet, this requests 4 at most"
     )
 
 
@@ -104,7 +106,7 @@ def test_of_two_changes_that_fit_alone_the_merge_queue_refuses_the_second(
     (found,) = overdrawn(sandbox, base="main")
 
     assert (found.file, found.code) == ("sweeps/vision-other.yaml", "budget-overdrawn")
-    assert "3 are reserved by active batches, this requests 3 at most" in found.message
+    assert "3 are reserved by batches that are not recorded yet, this requests 3 at most" in found.message
 
 
 def queue(sandbox: Sandbox, branch: str) -> None:
@@ -134,7 +136,7 @@ def test_what_is_recorded_is_charged_as_it_was_and_gives_the_promise_back(
     )
 
 
-def test_a_month_counts_what_ended_in_it(sandbox: Sandbox, needs_kustomize: None) -> None:
+def test_a_month_counts_what_was_recorded_in_it(sandbox: Sandbox, needs_kustomize: None) -> None:
     budget(sandbox, 5)
     name = ask(sandbox, "vision-a", 4)
     sandbox.commit("Ask")
@@ -142,10 +144,87 @@ def test_a_month_counts_what_ended_in_it(sandbox: Sandbox, needs_kustomize: None
     record_batch(sandbox, name, lambda _: 3600.0, at_once=1, began=datetime(2026, 10, 31, 22, 30, tzinfo=UTC))
     ask(sandbox, "vision-b", 3)
 
-    # The first of four hours in a row ended in October, the others in November.
+    # The first of four hours in a row ended in October, but all were recorded in November.
     assert overdrawn(sandbox, month="2026-10") == []
     (found,) = overdrawn(sandbox, month="2026-11")
+    assert "2026-11 has used 4," in found.message
+
+
+@pytest.mark.parametrize("year", [1999, 2026, 2027, 9999])
+def test_what_trials_write_as_their_time_moves_no_charge_to_another_month(
+    sandbox: Sandbox, needs_kustomize: None, year: int
+) -> None:
+    budget(sandbox, 5)
+    name = ask(sandbox, "vision-a", 3)
+    sandbox.commit("Ask")
+    sandbox.push()
+    began = datetime(year, 3, 1, tzinfo=UTC)
+    record_batch(sandbox, name, lambda _: 3600.0, began=began, recorded="2026-11-20T12:00:00Z")
+    ask(sandbox, "vision-b", 3)
+
+    (found,) = overdrawn(sandbox, month="2026-11")
     assert "2026-11 has used 3," in found.message
+
+
+@pytest.mark.parametrize("seconds", [1e300, 1e18, 1e9, 7200.0, 3721.0])
+def test_no_trial_is_charged_for_more_than_it_was_allowed(
+    sandbox: Sandbox, needs_kustomize: None, run_sweep: Run, seconds: float
+) -> None:
+    budget(sandbox, 8)
+    name = ask(sandbox, "vision-a", 4)
+    sandbox.commit("Ask")
+    sandbox.push()
+    record_batch(sandbox, name, lambda values: seconds if values["x"] == 1 else 900.0)
+
+    (share,) = ledger(sandbox).shares
+
+    assert share.used.gpu_hours == pytest.approx(1.75)  # an hour, and three quarters
+    assert ledger(sandbox).doubtful == (name,)
+    shown = run_sweep("budget", "--month", "2026-11", cwd=sandbox.root).stdout
+    assert f"{name}: a trial reported more time than its attempts had" in shown
+
+
+def test_a_result_in_no_time_is_named(sandbox: Sandbox, needs_kustomize: None) -> None:
+    budget(sandbox, 8)
+    name = ask(sandbox, "vision-a", 2)
+    sandbox.commit("Ask")
+    sandbox.push()
+    record_batch(sandbox, name, lambda values: 0.0 if values["x"] == 1 else 900.0)
+
+    assert ledger(sandbox).doubtful == (name,)
+
+
+def test_a_usual_ending_after_the_timeout_is_not_named(sandbox: Sandbox, needs_kustomize: None) -> None:
+    budget(sandbox, 8)
+    name = ask(sandbox, "vision-a", 2)
+    sandbox.commit("Ask")
+    sandbox.push()
+    record_batch(sandbox, name, lambda _: 3630.0)
+
+    assert ledger(sandbox).doubtful == ()
+
+
+def test_a_shallow_clone_counts_by_the_times_in_the_records(
+    sandbox: Sandbox, needs_kustomize: None, tmp_path: Path
+) -> None:
+    budget(sandbox, 8)
+    name = ask(sandbox, "vision-a", 2)
+    sandbox.commit("Ask")
+    sandbox.push()
+    record_batch(sandbox, name, lambda _: 900.0, recorded="2026-12-01T00:00:00Z")
+    subprocess.run(
+        ["git", "clone", "-q", "--depth=1", f"file://{sandbox.remote}", str(tmp_path / "shallow")], check=True
+    )
+
+    shallow = report(Workspace.find(tmp_path / "shallow"), month="2026-11")
+
+    assert [share.used.gpu_hours for share in shallow.shares] == [0.5]
+    assert ledger(sandbox).shares == ()
+    assert [share.used.gpu_hours for share in ledger(sandbox, "2026-12").shares] == [0.5]
+
+
+def ledger(sandbox: Sandbox, month: str = "2026-11") -> MonthBudget:
+    return report(sandbox.workspace, month=month)
 
 
 def test_without_a_month_that_of_the_commit_that_stands_counts(
@@ -199,21 +278,45 @@ def test_money_is_counted_by_the_price_of_the_pool(sandbox: Sandbox, needs_kusto
     assert "this requests 3 at most" in found.message
 
 
-def test_a_change_that_cancels_what_it_replaces_gets_its_promise(
+def test_a_change_that_cancels_what_it_replaces_waits_for_the_records(
+    sandbox: Sandbox, needs_kustomize: None
+) -> None:
+    """What a cancelled batch has used is unknown until it is recorded: it may be all."""
+    budget(sandbox, 3)
+    name = ask(sandbox, "vision-a", 3)
+    sandbox.commit("Ask")
+    sandbox.push()
+    cancel(sandbox, "vision-a", name)
+    ask(sandbox, "vision-b", 3)
+
+    (found,) = overdrawn(sandbox)
+    assert "3 are reserved by batches that are not recorded yet" in found.message
+
+
+def test_a_cancelled_batch_keeps_its_reservation_until_it_is_recorded(
     sandbox: Sandbox, needs_kustomize: None
 ) -> None:
     budget(sandbox, 3)
     name = ask(sandbox, "vision-a", 3)
     sandbox.commit("Ask")
     sandbox.push()
-    spec = sandbox.root / "sweeps/vision-a.yaml"
+    cancel(sandbox, "vision-a", name)
+    sandbox.commit("Cancel")
+    sandbox.push()
+    (before,) = ledger(sandbox).shares
+    record_batch(sandbox, name, lambda _: 600.0)
+    (after,) = ledger(sandbox).shares
+
+    assert (before.used.gpu_hours, before.promised.gpu_hours) == (0, 3)
+    assert (after.used.gpu_hours, after.promised.gpu_hours) == (0.5, 0)
+
+
+def cancel(sandbox: Sandbox, sweep: str, name: str) -> None:
+    spec = sandbox.root / f"sweeps/{sweep}.yaml"
     spec.write_text(spec.read_text() + f"cancel: [{name}]\n")
     (sandbox.root / "overlays/archive").mkdir(parents=True, exist_ok=True)
     sandbox.git("mv", f"overlays/active/{name}", f"overlays/archive/{name}")
     (sandbox.root / "overlays/archive/.gitkeep").touch()
-    ask(sandbox, "vision-b", 3)
-
-    assert overdrawn(sandbox) == []
 
 
 def test_where_overlays_are_written_after_the_merge_the_spec_is_what_asks(

@@ -155,6 +155,7 @@ def budget_data(budget: "MonthBudget") -> dict[str, Any]:
             for share in budget.shares
         ],
         "unread": list(budget.unread),
+        "doubtful": list(budget.doubtful),
     }
 
 

@@ -271,6 +271,9 @@ def _budget_tables(budget: "MonthBudget") -> "Iterator[RenderableType]":
         yield shares
     for batch in budget.unread:
         yield Text(f"{batch} does not contain its resources: no cost is counted", "yellow")
+    for batch in budget.doubtful:
+        why = "reported more time than its attempts had, which is not charged, or a result in no time"
+        yield Text(f"{batch}: a trial {why}", "yellow")
 
 
 def _amount_cell(amount: float) -> str:

@@ -15,7 +15,6 @@ from sweepledger.formats.batch_yaml import LOCK_FILE
 from sweepledger.plan import Balance, BudgetUnit, counts_towards
 from sweepledger.problems import Problem, Severity
 from sweepledger.repo import batches, files
-from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.files import read_input
 from sweepledger.repo.git import reachable_trees
 from sweepledger.spec import ParsedSpec
@@ -57,8 +56,8 @@ OVERDRAWN_CODE = "budget-overdrawn"
 def check_budgets(context: CheckContext, planned: Sequence[Generated]) -> Iterator[Problem]:
     """Refuse new batches that exceed a budget, by the settings of the base commit.
 
-    The month's recorded use counts, and the upper bound of all active batches: the second of two merges is
-    compared with what the first has left.
+    What was recorded in the month counts, and the upper bound of all batches that are not recorded yet: the second of
+    two merges is compared with what the first has left.
     """
     settings = context.settings if SETTINGS_FILE in context.base_entries else context.workspace.settings
     added = {batch.name for batch in context.added}
@@ -87,28 +86,28 @@ def _balances(
         month,
         merged=context.merged,
         leaving={
-            batch.name: _seconds_recorded(context, batch, month)
+            batch.name: costs.usage_in(files.read_file(path))
             for batch in context.merged
             if batch.is_active and batch.name not in active
+            # One that is cancelled may have used all that it reserves, until its records say otherwise.
+            if (path := context.workspace.root / batch_records.records_file(batch)).is_file()
         },
     )
     requests = [(generated.sweep, generated.batch.lock.trials) for generated in new if generated.batch]
     return costs.requested_balances(ledger, settings.budgets, requests)
 
 
-def _seconds_recorded(context: CheckContext, batch: StoredBatch, month: str) -> float:
-    """Return the seconds of the month that the change itself records of a batch."""
-    path = context.workspace.root / batch_records.records_file(batch)
-    return costs.seconds_in(files.read_file(path), month) if path.is_file() else 0.0
-
-
 def _overdrawn(path: str, balance: Balance, month: str, currency: str) -> Problem:
     unit = "GPU hours" if balance.unit is BudgetUnit.GPU_HOURS else currency or "of money"
     message = (
         f"budget {balance.team} has {balance.limit:g} {unit} a month: {month} has used {balance.used:.4g}, "
-        f"{balance.reserved:.4g} are reserved by active batches, this requests {balance.requested:.4g} at most"
+        f"{balance.reserved:.4g} are reserved by batches that are not recorded yet, "
+        f"this requests {balance.requested:.4g} at most"
     )
-    hint = "lower run.timeout or run.retries, try fewer values, or wait for results; `sweep budget` shows all"
+    hint = (
+        "lower run.timeout or run.retries, try fewer values, or wait for results, of cancelled batches too; "
+        "`sweep budget` shows all"
+    )
     return Problem(path, 0, 0, "run", message, OVERDRAWN_CODE, hint)
 
 

@@ -33,6 +33,8 @@ class MonthBudget:
     """Sweeps that used or reserved anything, by name."""
     unread: tuple[str, ...] = ()
     """Batches that cannot be read, and are not charged."""
+    doubtful: tuple[str, ...] = ()
+    """Batches whose trials reported more time than they had, or a result in no time."""
 
 
 def budget(workspace: Workspace, *, base: str | None = None, month: str | None = None) -> MonthBudget:
@@ -54,6 +56,7 @@ def budget(workspace: Workspace, *, base: str | None = None, month: str | None =
         balances(settings.budgets, used=ledger.used, reserved=ledger.promised),
         _shares(ledger, settings),
         ledger.unread,
+        ledger.doubtful,
     )
 
 

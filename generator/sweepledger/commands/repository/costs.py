@@ -26,13 +26,13 @@ from sweepledger.plan import (
 )
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
-from sweepledger.repo.git import Repository, commit_time
+from sweepledger.repo.git import Repository, addition_times, commit_time, is_shallow
 from sweepledger.results.outcomes import BatchRecords, evaluate
 from sweepledger.results.paths import RESULTS
 from sweepledger.structs.names import split_batch_name
 from sweepledger.structs.node_pool import Pool
 from sweepledger.structs.program import Program
-from sweepledger.structs.record import Record
+from sweepledger.structs.record import Record, Status
 from sweepledger.structs.run_config import RunConfig
 from sweepledger.structs.settings import Settings, TeamBudget
 from sweepledger.structs.sweep import Sweep
@@ -133,6 +133,17 @@ def _timed_records(
 MONTH = re.compile(r"[0-9]{4}-(?:0[1-9]|1[0-2])", re.ASCII)
 FILES_AT_ONCE = 200
 """Number of record files in memory at a time."""
+ENDING_SECONDS = 120
+"""An attempt may take longer than its timeout by this: the command is asked to end, then made to."""
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What a trial's attempts reported in all. Trials are untrusted: a charge is bounded by what was allowed."""
+
+    seconds: float = 0.0
+    is_free: bool = False
+    """Whether an attempt has a result and took no time."""
 
 
 @dataclass(frozen=True)
@@ -141,11 +152,13 @@ class MonthLedger:
 
     month: str
     used: tuple[Charge, ...] = ()
-    """A charge for each batch with attempts that ended in the month."""
+    """A charge for each batch that was recorded in the month."""
     promised: tuple[Charge, ...] = ()
-    """A charge for each active batch."""
+    """A charge for each batch that is active, or cancelled and not recorded yet."""
     unread: tuple[str, ...] = ()
     """Batches that cannot be read: they are not charged."""
+    doubtful: tuple[str, ...] = ()
+    """Batches with a trial that reported more time than its attempts had, or a result in no time."""
 
 
 def month_of(repository: Repository, commit: str | None, month: str | None) -> str:
@@ -159,7 +172,7 @@ def month_of(repository: Repository, commit: str | None, month: str | None) -> s
         return month
     if commit is None:
         return ""
-    return datetime.fromtimestamp(commit_time(repository, commit), UTC).strftime("%Y-%m")
+    return _month(commit_time(repository, commit))
 
 
 def month_ledger(
@@ -169,11 +182,11 @@ def month_ledger(
     month: str,
     *,
     merged: Iterable[StoredBatch],
-    leaving: Mapping[str, float] | None = None,
+    leaving: Mapping[str, Mapping[int, Usage]] | None = None,
 ) -> MonthLedger:
     """Return the charges of a month at a commit.
 
-    Batches in `leaving` reserve nothing any more, but have used these seconds of the month.
+    Batches in `leaving` reserve nothing any more, but their trials have used this in the month.
     """
     ending = leaving or {}
     counted = [
@@ -181,24 +194,34 @@ def month_ledger(
         for batch in merged
         if any(counts_towards(team, batch.sweep) for team in settings.budgets.values())
     ]
-    active = [batch for batch in counted if batch.is_active and batch.name not in ending]
-    seconds = dict(_seconds_by_batch(repository, commit, counted, month))
-    seconds |= {name: spent for name, spent in ending.items() if spent}
-    batches.prefetch([batch for batch in counted if batch in active or batch.name in seconds], *FILES)
-    used, promised, unread = [], [], []
+    cancelled = {batch.name for batch in batch_records.unrecorded_batches(repository, commit, counted)}
+    reserved = {
+        batch.name
+        for batch in counted
+        if (batch.is_active or batch.name in cancelled) and batch.name not in ending
+    }
+    usage = {**dict(_recorded_usage(repository, commit, counted, month)), **ending}
+    batches.prefetch([batch for batch in counted if batch.name in reserved or usage.get(batch.name)], *FILES)
+    used, promised, unread, doubtful = [], [], [], []
     for batch in counted:
-        if batch not in active and batch.name not in seconds:
+        trials_usage = usage.get(batch.name)
+        if batch.name not in reserved and not trials_usage:
             continue
         requested = _requested_run(batch, settings)
         if requested is None:
             unread.append(batch.name)
             continue
         run, pool, trials = requested
-        if batch.name in seconds:
-            used.append(charge(batch.sweep, run, pool, seconds[batch.name]))
-        if batch in active:
+        if trials_usage:
+            own = [one for index, one in trials_usage.items() if index in range(trials)]
+            seconds = sum(min(one.seconds, run.max_trial_seconds) for one in own)
+            used.append(charge(batch.sweep, run, pool, seconds))
+            allowed = run.max_trial_seconds + run.attempts * ENDING_SECONDS
+            if any(one.is_free or one.seconds > allowed for one in own):
+                doubtful.append(batch.name)
+        if batch.name in reserved:
             promised.append(reservation(batch.sweep, run, pool, trials))
-    return MonthLedger(month, tuple(used), tuple(promised), tuple(unread))
+    return MonthLedger(month, tuple(used), tuple(promised), tuple(unread), tuple(doubtful))
 
 
 def requested_balances(
@@ -221,44 +244,65 @@ def _requested_run(batch: StoredBatch, settings: Settings) -> tuple[RunConfig, P
     return None if run is None else (run, settings.pools.get(lock.pool or ""), lock.trials)
 
 
-def _seconds_by_batch(
+def _recorded_usage(
     repository: Repository, commit: str | None, stored: Iterable[StoredBatch], month: str
-) -> Iterator[tuple[str, float]]:
-    """Sum the seconds of each batch's attempts that ended in a month."""
+) -> Iterator[tuple[str, Mapping[int, Usage]]]:
+    """Yield what the trials used of each batch that was recorded in a month.
+
+    The commit that recorded a batch says when, not its records, which trials write. A shallow clone does not have
+    that commit: there the times in the records have to do.
+    """
     names = {batch_records.records_file(batch): batch.name for batch in stored}
-    files = repository.files(commit, RESULTS) if names else {}
+    if commit is None or not names:
+        return
+    dates_by_records = is_shallow(repository)
+    files = repository.files(commit, RESULTS)
     blobs = {path: entry.id for path, entry in files.items() if path in names}
+    if not dates_by_records:
+        times = addition_times(repository, commit, RESULTS, since=f"{month}-01T00:00:00Z") if blobs else {}
+        blobs = {path: blob for path, blob in blobs.items() if path in times and _month(times[path]) == month}
     ordered = sorted(blobs)
     for start in range(0, len(ordered), FILES_AT_ONCE):
         paths = ordered[start : start + FILES_AT_ONCE]
         contents = repository.blobs(blobs[path] for path in paths)
         for path in paths:
-            total = seconds_in(contents[blobs[path]], month)
-            if total:
-                yield names[path], total
+            yield names[path], usage_in(contents[blobs[path]], month if dates_by_records else None)
 
 
-def record_seconds(records: BatchRecords, month: str) -> float:
-    """Sum the seconds of a batch's attempts that ended in a month."""
+def _month(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m")
+
+
+def usage_of(records: BatchRecords) -> Mapping[int, Usage]:
+    """Return what each trial used, from records in memory."""
     attempts = (attempt.record for attempts in evaluate(records).attempts for attempt in attempts)
-    return sum(record.seconds for record in attempts if record.finished.startswith(f"{month}-"))
+    return _sum((record.index, record.seconds, record.status is Status.OK) for record in attempts)
 
 
-def seconds_in(records: bytes, month: str) -> float:
-    """Sum the seconds of the attempts in a file of records that ended in a month."""
-    return sum(_attempt_seconds(records, month))
+def usage_in(records: bytes, month: str | None = None) -> Mapping[int, Usage]:
+    """Return what each trial used, from a file of records; with a month, only of attempts that ended in it."""
+    return _sum(_attempts(records, month))
 
 
-def _attempt_seconds(records: bytes, month: str) -> Iterator[float]:
-    """Yield the seconds of attempts that ended in a month, parsing only lines that contain the month."""
-    named = f'"{month}-'.encode()
+def _attempts(records: bytes, month: str | None) -> Iterator[tuple[int, float, bool]]:
+    """Yield index, seconds and success of each attempt, parsing only lines that contain the month."""
+    named = b"" if month is None else f'"{month}-'.encode()
     for line in records.split(b"\n"):
-        if named not in line:
+        if not line or named not in line:
             continue
         try:
             record: Mapping[str, object] = loads(line)
-            finished, seconds = str(record["finished"]), float(str(record["seconds"]))
+            index, seconds = int(str(record["index"])), float(str(record["seconds"]))
+            finished, is_ok = str(record["finished"]), record["status"] == Status.OK
         except (ValueError, KeyError, TypeError, RecursionError):
             continue
-        if finished.startswith(f"{month}-") and seconds >= 0:
-            yield seconds
+        if seconds >= 0 and (month is None or finished.startswith(f"{month}-")):
+            yield index, seconds, is_ok
+
+
+def _sum(attempts: Iterable[tuple[int, float, bool]]) -> Mapping[int, Usage]:
+    usage: dict[int, Usage] = {}
+    for index, seconds, is_ok in attempts:
+        before = usage.get(index, Usage())
+        usage[index] = Usage(before.seconds + seconds, before.is_free or (is_ok and not seconds))
+    return usage

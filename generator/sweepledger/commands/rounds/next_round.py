@@ -230,7 +230,7 @@ def _over_budget(
         return None
     month = costs.month_of(repository, commit, None)
     stored = batches.in_commit(repository, commit)
-    leaving = {name: costs.record_seconds(records, month) for name, records in fresh.items()}
+    leaving = {name: costs.usage_of(records) for name, records in fresh.items()}
     ledger = costs.month_ledger(repository, commit, settings, month, merged=stored, leaving=leaving)
     for balance in costs.requested_balances(ledger, budgets, [(sweep, due.batch.lock.trials)]):
         if balance.is_exceeded:

@@ -62,7 +62,7 @@ def last_change_time(repository: Repository, tip: str, path: str) -> int | None:
     The merge counts, not the merged commit. Raises RepositoryError for a shallow clone, whose oldest commit
     seems to have added everything.
     """
-    if repository.run("rev-parse", "--is-shallow-repository").strip() != "false":
+    if is_shallow(repository):
         raise RepositoryError(
             "this clone is shallow, so the time of a change is unknown", hint="run `git fetch --unshallow`"
         )
@@ -83,6 +83,28 @@ def present_since(repository: Repository, tip: str, path: str) -> int | None:
 def commit_time(repository: Repository, commit: str) -> int:
     """Return the time of a commit, in seconds by the committer's clock."""
     return int(repository.run("rev-list", "--max-count=1", "--timestamp", commit).split()[0])
+
+
+def addition_times(repository: Repository, tip: str, folder: str, *, since: str) -> Mapping[str, int]:
+    """Return when a branch got each file that it has added below a folder since a date, by the committer's clock.
+
+    A merge adds what it merges. In a shallow clone the oldest commit seems to have added everything.
+    """
+    output = repository.run(
+        *("log", "--first-parent", "-m", "--no-renames", "--diff-filter=A", "--name-only", "-z"),
+        *("--no-show-signature", "--no-color", "--format=%x00%ct", f"--since={since}", tip, "--", folder),
+        env=LITERAL_PATHS,
+    )
+    times: dict[str, int] = {}
+    for block in output.split("\0\0"):
+        seconds, *paths = block.strip("\0").split("\0")
+        times |= {path.lstrip("\n"): int(seconds) for path in paths if path}
+    return MappingProxyType(times)
+
+
+def is_shallow(repository: Repository) -> bool:
+    """Return whether a clone lacks the beginning of its history."""
+    return repository.run("rev-parse", "--is-shallow-repository").strip() != "false"
 
 
 def addition_subjects(repository: Repository, tip: str, *below: str) -> Mapping[str, str]:
