@@ -85,6 +85,25 @@ def test_the_collector_may_push_the_rung_that_goes_on_from_checkpoints(climbing:
     assert push(climbing) == ""
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"size": 30},
+        {"method": "cma-es", "size": 4},
+        {"method": "nsga2", "size": 4},
+        {"method": "asha", "size": 4, "more": "resource: {parameter: epochs, min: 1, max: 4, eta: 2}\n"},
+        {"method": "pbt", "size": 4, "more": "resource: {parameter: epochs, min: 1, max: 4}\n"},
+    ],
+    ids=lambda changes: f"{changes.get('method', 'tpe')} {changes['size']}",
+)
+def test_the_collector_may_push_a_round_of_every_method(changes: dict[str, Any], tmp_path: Path) -> None:
+    sandbox = followed(tmp_path, **changes)
+    install(sandbox)
+
+    assert sandbox.active(), "no round follows"
+    assert push(sandbox) == ""
+
+
 PARENT = 'mountPath: "/sweep/parent"\n          readOnly: true\n          subPath: "hill-b1-'
 FORGED_PARENTS = {
     "to write": PARENT.replace("true", "false"),

@@ -1,6 +1,8 @@
 """Commands that review a change before the merge: plan, check."""
 
 import json
+import os
+import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -87,6 +89,13 @@ def check(
     everything: Annotated[
         bool, typer.Option("--all", help="Build every active overlay, changed or not.")
     ] = False,
+    hook: Annotated[
+        bool,
+        typer.Option(
+            "--hook",
+            help="On a git server, as its pre-receive hook: check what the push would bring to the branch.",
+        ),
+    ] = False,
     form: Annotated[
         CheckFormat,
         typer.Option("--format", help="Print text, one JSON object, or annotations for GitHub."),
@@ -108,7 +117,10 @@ def check(
 
     def work() -> Response:
         try:
-            checked, patch = _run_check(base, month, everything=everything, with_patch=report is not None)
+            if hook:
+                checked, patch = _run_hook(month), b""
+            else:
+                checked, patch = _run_check(base, month, everything=everything, with_patch=report is not None)
         except GeneratorError as error:
             failed = Response({}, problems=response.error_problems(error), exit_code=error.exit_code)
             _write_reports(failed, report, summary, b"")
@@ -136,6 +148,34 @@ def _run_check(
     patch = fix_patch.build_fix(workspace, report.problems, base=base) if with_patch else b""
     code = EXIT_DRIFT * has_errors(report.problems)
     return Response(check_data(report), check.check_text(report), report.problems, code), patch
+
+
+def _run_hook(month: str | None) -> Response:
+    """Check each pushed ref that is the branch; all others are accepted."""
+    from sweepledger.cli.text import check
+    from sweepledger.commands import check as command
+    from sweepledger.commands.checks import pushed
+
+    environment = dict(os.environ)  # git commands forget what names the pushed objects
+    os.environ.pop(
+        "GIT_QUARANTINE_PATH", None
+    )  # with it, git changes no ref, not even in the temporary work tree
+    server = response.current_folder()
+    by_collector = pushed.is_collector(environment)
+    for ref in pushed.read_refs(sys.stdin.read()):
+        with pushed.checked_out(server, environment, ref) as workspace:
+            if workspace is None:
+                continue
+            report = command.check(
+                workspace,
+                base=ref.old,
+                everything=ref.old is None,
+                month=month,
+                by_collector=by_collector,
+            )
+            code = EXIT_DRIFT * has_errors(report.problems)
+            return Response(check_data(report), check.check_text(report), report.problems, code)
+    return Response({}, ())
 
 
 def _print_annotations(problems: tuple[Problem, ...]) -> None:

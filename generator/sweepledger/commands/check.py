@@ -34,12 +34,17 @@ class CheckReport:
 
 
 def check(
-    workspace: Workspace, *, base: str | None = None, everything: bool = False, month: str | None = None
+    workspace: Workspace,
+    *,
+    base: str | None = None,
+    everything: bool = False,
+    month: str | None = None,
+    by_collector: bool = False,
 ) -> CheckReport:
     """Check specs, drift, merged batches, history, frozen bases, kustomize builds and rendered manifests.
 
-    Files that equal the base commit are trusted unless `everything` is true. Raises SpecError if a spec is
-    wrong; all other problems are in the report.
+    Files that equal the base commit are trusted unless `everything` is true. Where no signer is listed, a change
+    `by_collector` may record history. Raises SpecError if a spec is wrong; all other problems are in the report.
     """
     context = CheckContext(workspace, workspace.base_commit(base), month)
     problems = [*layout.check_state(context), *layout.check_layout(context)] or list(
@@ -57,15 +62,16 @@ def check(
         *merged_batches.check_frozen_bases(context),
     ]
     problems += merged_problems
+    may_record = by_collector and not context.settings.signers
     if any(
         problem.severity is Severity.ERROR for problem in merged_problems
     ):  # a plan of edited batches would only repeat these problems
-        problems += recorded_history.check_recorded_history(
-            context, sweeps, places=recorded_history.RESULTS_FOLDERS
-        )
+        guarded: tuple[str, ...] = recorded_history.RESULTS_FOLDERS
     else:
         problems += new_batches.check_new_batches(context, specs)
-        problems += recorded_history.check_recorded_history(context, sweeps)
+        guarded = recorded_history.GUARDED_FOLDERS
+    if not may_record:
+        problems += recorded_history.check_recorded_history(context, sweeps, places=guarded)
     problems += cluster_files.check_flux_files(context)
     problems += cluster_files.check_platform(context, specs)
     built = builds.check_builds(context, everything=everything)

