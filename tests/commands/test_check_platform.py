@@ -139,3 +139,11 @@ def test_a_warning_of_the_settings_is_shown(sandbox: Sandbox) -> None:
     (found,) = problems(sandbox)
 
     assert (found.code, found.severity) == ("egress-everywhere", Severity.WARNING)
+
+
+@pytest.mark.parametrize("text", ["a: [", "- 1\n", "", "kind: Namespace\n", "metadata: 1\n", "a: *b\n"])
+def test_a_base_of_the_platform_that_is_none_is_a_problem_and_no_crash(standing: Sandbox, text: str) -> None:
+    (path,) = (standing.root / "base/namespace/v1").glob("*.yaml")
+    path.write_text(text)
+
+    assert "base-changed" in {one.code for one in problems(standing)}

@@ -90,7 +90,11 @@ def check_platform(context: CheckContext, specs: Iterable[ParsedSpec]) -> Iterat
         other_hint = f"run `sweep bootstrap {settings.controller} --branch` with the one that is meant"
         yield Problem(BOOTSTRAP_FILE, 0, 0, "", message, "drift", other_hint)
     yield from _source_problems(context, recorded)
-    compared = bootstrap.compare_platform(context.workspace.root, settings, source, recorded)
+    try:
+        compared = bootstrap.compare_platform(context.workspace.root, settings, source, recorded)
+    except RepositoryError as error:
+        yield Problem("base", 0, 0, "", str(error), "base-changed", error.hint)
+        return
     # A change of the platform must leave it as it is generated; a change that only adds a sweep need not repair it.
     severity = Severity.ERROR if _touches_platform(context) else Severity.WARNING
     yield from _file_problems(compared, way_out, severity)

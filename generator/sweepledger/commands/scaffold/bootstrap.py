@@ -97,9 +97,20 @@ def read_bootstrap(root: Path) -> Bootstrap | None:
 def compare_platform(
     root: Path, settings: Settings, source: GitSource, before: Bootstrap | None
 ) -> PlatformComparison:
-    """Compare `clusters/` with what these settings give. Raises StorageError for links."""
+    """Compare `clusters/` with what these settings give.
+
+    Raises StorageError for links, RepositoryError if the files in `base/` are not those of a platform.
+    """
     active = [batch.name for batch in batches.in_work_tree(root) if batch.is_active]
-    rendered = platform.platform_tree(settings, source, base_files.read_bases(root).files, active)
+    bases = base_files.read_bases(root).files
+    try:
+        rendered = platform.platform_tree(settings, source, bases, active)
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        # An edited base can lack anything that the rendering relies on, down to being YAML at all.
+        raise RepositoryError(
+            f"the platform cannot be made from the files in base/: {type(error).__name__}: {error}",
+            hint="restore them: `git checkout COMMIT -- base`",
+        ) from error
     expected = FileTree({**rendered.files, BOOTSTRAP_FILE: _bootstrap_file(settings, source, rendered)})
     tree = files.read_folder(root / CLUSTERS_FOLDER)
     existing = {f"{CLUSTERS_FOLDER}/{path}": content for path, content in tree}

@@ -1,0 +1,333 @@
+"""Random mutations of a valid change, and whether one that is accepted changes what runs, or with which rights.
+
+The oracle knows nothing of the check: it compares what git would merge with the base and with what `generate` writes.
+"""
+
+import random
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from sweepledger.commands.check import check
+from sweepledger.commands.generate import generate
+from sweepledger.commands.scaffold import bootstrap
+from sweepledger.commands.scaffold.bootstrap import BootstrapRequest
+from sweepledger.errors import GeneratorError
+from sweepledger.problems import Severity
+from sweepledger.render.platform import GitSource
+from sweepledger.repo import batches
+from sweepledger.repo.git import index_attributes
+from sweepledger.repo.state import leads_into_state
+from sweepledger.structs.settings import Controller
+from tests.commands.test_bootstrap import URL
+from tests.commands.test_read import recorded
+from tests.repository import Sandbox
+
+SETTINGS = f"defaults: {{image: registry.example.org/trainer@sha256:{'1' * 64}}}\n"
+GUARDED = ("overlays/", "base/", "sweeps/", "results/", "clusters/", "sweepledger.yaml")
+HOSTILE_LINES = (
+    'image: "evil.example/x@sha256:' + "2" * 64 + '"',
+    "hostNetwork: true",
+    "privileged: true",
+    "runAsUser: 0",
+    "automountServiceAccountToken: true",
+    'serviceAccountName: "sweep-collector"',
+    '- "https://evil.example/x?ref=main"',
+    '- name: "LD_PRELOAD"',
+    'value: "/sweep/results/evil.so"',
+    'namespace: "kube-system"',
+    "failurePolicy: Ignore",
+    'validationActions: ["Warn"]',
+    "replicas: 1000",
+    "parallelism: 1000",
+    "activeDeadlineSeconds: 99999999",
+    'cpu: "640"',
+    'claimName: "home"',
+    'tree: "' + "3" * 40 + '"',
+    'digest: "sha256:' + "4" * 64 + '"',
+    "cancel: []",
+    "repository: https://evil.example/sweeps.git",
+    "signers: []",
+    "policy: {restricted: false}",
+    "* filter=lfs",
+    '"*"ident',
+    "exit 0",
+    "---",
+    "...",
+    "x: &a [*a]",
+    "\x0b",
+    "",
+)
+HOSTILE_NAMES = (
+    *(".gitattributes", ".gitmodules", ".lfsconfig", ".sourceignore", ".argocd-source.yaml", ".krmignore"),
+    *("kustomization.yml", "Kustomization", "Chart.yaml", "values.yaml", "plugin.py", "__pycache__/x.pyc"),
+    *(
+        "launch.py",
+        "-rf",
+        "a b.yaml",
+        "é.yaml",
+        "extra.yaml",
+        "x\u202ey.yaml",
+        ".sweepledger/code/x",
+        ".git./config",
+    ),
+)
+HOSTILE_TEXTS = (
+    "resources: [https://evil.example/x]\n",
+    "apiVersion: v1\nkind: Pod\nmetadata: {name: evil}\nspec: {hostNetwork: true}\n",
+    "* filter=lfs\n",
+    "#!/bin/sh\nexit 0\n",
+    "",
+)
+REWRITING = {"filter", "ident", "export-subst", "export-ignore", "working-tree-encoding"}
+LINE_ENDS = {("eol", "crlf"), ("crlf", "set"), ("crlf", "input")}
+PLACES = (
+    *(
+        "overlays/active/",
+        "overlays/active/",
+        "overlays/archive/",
+        "base/",
+        "clusters/",
+        "clusters/platform/",
+    ),
+    *("sweeps/", "sweepledger.yaml", "results/", ".gitattributes", ".gitignore", "clusters/flux/"),
+)
+
+Entries = Mapping[str, tuple[str, str]]
+"""Mode and blob of each path that git would merge."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a mutation."""
+
+    mutation: str
+    codes: frozenset[str]
+    """The codes of the check's errors; empty: the change was accepted."""
+    harm: str = ""
+    """What an accepted change would do that it must not."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """A repository with a platform, a recorded and an active sweep, and a valid change that adds a third."""
+
+    sandbox: Sandbox
+    start: str
+    base: Entries
+    valid: Entries
+
+    @classmethod
+    def built(cls, folder: Path) -> "Change":
+        """Build it once; each mutation starts from it again."""
+        sandbox = Sandbox.create(folder)
+        sandbox.write("sweepledger.yaml", SETTINGS)
+        sandbox.write(".gitattributes", "* text=auto eol=lf\n")
+        sandbox.commit("Settings")
+        sandbox.push()
+        recorded(sandbox, folder / "volume", "1, 2")
+        sandbox.spec("running", "3, 4")
+        generate(sandbox.workspace)
+        bootstrap.bootstrap(sandbox.workspace, BootstrapRequest(Controller.FLUX, URL, "main"))
+        sandbox.commit("Bootstrap, and ask for a second sweep")
+        sandbox.push()
+        base = entries(sandbox)
+        sandbox.spec("new", "5, 6")
+        generate(sandbox.workspace)
+        start = sandbox.commit("Ask for a third")
+        return cls(sandbox, start, base, entries(sandbox))
+
+    def mutated(self, rng: random.Random) -> Verdict:
+        """Mutate the change, check it, and look at what an accepted one would do."""
+        self._restored()
+        mutation = mutate(self.sandbox, rng)
+        found = entries(self.sandbox)
+        try:
+            problems = check(self.sandbox.workspace, base="origin/main").problems
+        except GeneratorError as error:
+            return Verdict(mutation, frozenset({type(error).__name__}))
+        codes = frozenset(one.code for one in problems if one.severity is Severity.ERROR)
+        return Verdict(mutation, codes, "" if codes else self.harm(found))
+
+    def _restored(self) -> None:
+        self.sandbox.git("reset", "-q", "--hard", self.start)
+        self.sandbox.git("clean", "-q", "-ffdx", "--exclude=.sweepledger")
+
+    def harm(self, found: Entries) -> str:
+        """Return what differs from what the generator writes; nothing where all that runs is as it was."""
+        return next(self._harms(found), "")
+
+    def _harms(self, found: Entries) -> Iterator[str]:
+        workspace = self.sandbox.workspace
+        active = [batch for batch in batches.in_work_tree(self.sandbox.root) if batch.is_active]
+        used = tuple(f"base/{name}/" for batch in active for name in batch.lock.bases)
+        for path in sorted(found.keys() | self.valid.keys()):
+            if found.get(path) == self.valid.get(path) or path.rpartition("/")[2] == ".gitkeep":
+                continue
+            if path in found and path.startswith(GUARDED) and found[path][0] != "100644":
+                yield f"{path} has mode {found[path][0]}"
+            if leads_into_state(path):
+                yield f"{path} is state"
+            if path.startswith(("results/", "overlays/archive/", "overlays/active/running-")):
+                yield f"{path} was merged before"
+            if path.startswith(used):
+                yield f"{path} is used by an active batch"
+        guarded = [path for path in found if path.startswith(GUARDED)]
+        for path, attributes in index_attributes(workspace.repository, guarded).items():
+            yield from (f"{path} has {one}" for one in attributes if one[0] in REWRITING or one in LINE_ENDS)
+        record = bootstrap.read_bootstrap(self.sandbox.root)
+        if record is None or record.url != URL:
+            yield "another repository is followed"
+        else:
+            source = GitSource(URL, record.branch, record.shapes, is_public=record.is_public)
+            compared = bootstrap.compare_platform(self.sandbox.root, workspace.settings, source, record)
+            for path in (*compared.missing, *compared.changed, *compared.edited, *compared.foreign):
+                yield f"{path} is not what the settings give"
+        generate(workspace)
+        status = self.sandbox.git("status", "--porcelain", "--", "overlays", "clusters")
+        yield from (f"generate writes {line[3:]}" for line in status.splitlines() if line[1] != " ")
+
+
+def entries(sandbox: Sandbox) -> Entries:
+    """Return what git would merge, after `git add --all`."""
+    # Warnings of git may repeat bytes that are no text.
+    subprocess.run(["git", "add", "--all"], cwd=sandbox.root, check=True, capture_output=True)
+    listed = sandbox.git("ls-files", "--stage", "-z").split("\0")
+    pairs = (line.split("\t", 1) for line in listed if line)
+    return {path: (meta.split(" ")[0], meta.split(" ")[1]) for meta, path in pairs}
+
+
+def mutate(sandbox: Sandbox, rng: random.Random) -> str:
+    """Mutate one file, or the set of files, below a random place; return what was done."""
+    place = rng.choice(PLACES)
+    files = [path for path in sandbox.git("ls-files", "-z").split("\0") if path.startswith(place)]
+    if not files:
+        return f"nothing in {place}"
+    path = rng.choice(files)
+    ways: dict[str, Callable[[Path], str]] = {
+        **{name: partial(_edit, edit=edit, rng=rng) for name, edit in EDITS.items()},
+        "added": lambda file: _added(file.parent, rng),
+        "removed": _removed,
+        "renamed": _renamed,
+        "executable": _executable,
+        "a link": lambda file: _link(file, rng),
+        "copied": lambda file: str(
+            shutil.copy(file, sandbox.root / rng.choice(files).rpartition("/")[0] / "copy.yaml")
+        ),
+    }
+    way = rng.choice([*EDITS, *EDITS, *ways])
+    return f"{way} {path} {ways[way](sandbox.root / path)}"
+
+
+def _edit(file: Path, edit: Callable[[list[bytes], random.Random], list[bytes]], rng: random.Random) -> str:
+    before = file.read_bytes()
+    after = b"\n".join(edit(before.split(b"\n"), rng))
+    file.write_bytes(after)
+    return "" if before != after else "(the same)"
+
+
+def _line(lines: list[bytes], rng: random.Random) -> list[bytes]:
+    at = rng.randrange(len(lines))
+    return [*lines[:at], _hostile(lines[at], rng), *lines[at + 1 :]]
+
+
+def _inserted(lines: list[bytes], rng: random.Random) -> list[bytes]:
+    at = rng.randrange(len(lines))
+    return [*lines[:at], _hostile(lines[at], rng), *lines[at:]]
+
+
+def _hostile(beside: bytes, rng: random.Random) -> bytes:
+    return beside[: len(beside) - len(beside.lstrip())] + rng.choice(HOSTILE_LINES).encode()
+
+
+def _deleted(lines: list[bytes], rng: random.Random) -> list[bytes]:
+    at = rng.randrange(len(lines))
+    return [*lines[:at], *lines[at + 1 :]]
+
+
+def _twice(lines: list[bytes], rng: random.Random) -> list[bytes]:
+    at = rng.randrange(len(lines))
+    return [*lines[: at + 1], *lines[at:]]
+
+
+def _swapped(lines: list[bytes], rng: random.Random) -> list[bytes]:
+    one, other = rng.randrange(len(lines)), rng.randrange(len(lines))
+    lines[one], lines[other] = lines[other], lines[one]
+    return lines
+
+
+def _token(lines: list[bytes], rng: random.Random) -> list[bytes]:
+    """Put a word of one line in the place of a word of another."""
+    one, other = rng.randrange(len(lines)), rng.randrange(len(lines))
+    words, more = lines[one].split(b" "), lines[other].split(b" ")
+    words[rng.randrange(len(words))] = rng.choice(more)
+    lines[one] = b" ".join(words)
+    return lines
+
+
+def _byte(lines: list[bytes], rng: random.Random) -> list[bytes]:
+    at = rng.randrange(len(lines))
+    line = bytearray(lines[at] or b" ")
+    line[rng.randrange(len(line))] = rng.randrange(256)
+    lines[at] = bytes(line)
+    return lines
+
+
+def _indented(lines: list[bytes], rng: random.Random) -> list[bytes]:
+    at = rng.randrange(len(lines))
+    lines[at] = lines[at][2:] if rng.random() < 0.5 else b"  " + lines[at]
+    return lines
+
+
+def _carriage_returns(lines: list[bytes], _rng: random.Random) -> list[bytes]:
+    return [line + b"\r" for line in lines]
+
+
+def _tail(lines: list[bytes], rng: random.Random) -> list[bytes]:
+    return [*lines, rng.choice(HOSTILE_TEXTS).encode()]
+
+
+EDITS: dict[str, Callable[[list[bytes], random.Random], list[bytes]]] = {
+    "another line": _line,
+    "a line more": _inserted,
+    "a line less": _deleted,
+    "a line twice": _twice,
+    "lines swapped": _swapped,
+    "another word": _token,
+    "another byte": _byte,
+    "another indentation": _indented,
+    "other line ends": _carriage_returns,
+    "a text at the end": _tail,
+}
+
+
+def _removed(file: Path) -> str:
+    file.unlink()
+    return ""
+
+
+def _renamed(file: Path) -> str:
+    return file.rename(file.with_name(file.name.swapcase())).name
+
+
+def _executable(file: Path) -> str:
+    file.chmod(0o755)
+    return ""
+
+
+def _added(folder: Path, rng: random.Random) -> str:
+    path = folder / rng.choice(HOSTILE_NAMES)
+    if path.exists():
+        return "(there already)"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(rng.choice(HOSTILE_TEXTS))
+    return path.name
+
+
+def _link(file: Path, rng: random.Random) -> str:
+    file.unlink()
+    file.symlink_to(rng.choice(("/etc/passwd", "../../.sweepledger/code", "job.yaml", "../..", "nowhere")))
+    return file.readlink().as_posix()
