@@ -31,7 +31,7 @@ AUDITED := locks/sweep.lock locks/torch.lock locks/release.lock
 .DEFAULT_GOAL := help
 .PHONY: help demo sweep test test-full check format workflows audit token dist checkov api-tools apiserver apiserver-down
 .PHONY: cluster-tools e2e e2e-argocd e2e-flux e2e-full cluster cluster-shell cluster-down bench-cluster mutants bench
-.PHONY: faults fuzz brute locks schemas clean bench-workflows bench-training
+.PHONY: faults fuzz brute changes locks schemas clean bench-workflows bench-training
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -172,6 +172,9 @@ fuzz: $(STAMPS)/test ## test the reader and the expression language with a milli
 
 brute: $(STAMPS)/test ## compare a hundred thousand random search spaces with their brute-force expansion (20 minutes)
 	@$(BIN)/python benchmarks/brute_force.py --examples 100000
+
+changes: $(STAMPS)/test ## mutate a valid change thirty thousand times, and look at what the check accepts (hours)
+	@$(BIN)/python benchmarks/changes.py
 
 schemas: $(STAMPS)/test ## regenerate the schemas of Kubernetes and of custom kinds from their pinned releases (needs Go)
 	@$(BIN)/python tools/schemas.py
