@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.checks.pushed import PushedRef, is_collector, read_refs
 from sweepledger.commands.generate import generate
+from sweepledger.commands.repository.pushed import PushedRef, is_collector, read_refs
 from sweepledger.errors import UsageError
 from tests.attacks.test_forged_rounds import reindented
 from tests.commands.test_bootstrap import push

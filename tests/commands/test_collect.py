@@ -157,6 +157,26 @@ def test_a_record_that_a_trial_wrote_for_another_is_not_used(merged: Sandbox, re
     assert found[0].corrupt == ("foreign",)
 
 
+def test_of_thousands_of_records_of_one_trial_few_come_to_git_and_the_others_are_counted(
+    merged: Sandbox, results: Path
+) -> None:
+    """6,000 records of 30 KB made a file of 183 MB in git."""
+    batch = stored(merged)
+    for index in (1, 2):
+        leave(results, batch, index)
+    record = leave(results, batch, 0, details={"padding": "x" * 8000}).read_bytes()
+    for number in range(600):
+        uid = f"flood-{number:04}"
+        (results / batch.name / f"0/{uid}.json").write_bytes(record.replace(b'"uid-0"', f'"{uid}"'.encode()))
+
+    found = commit_results(target(merged), results, {batch.name})
+
+    assert recorded(merged, found) == {"0": "ok", "1": "ok", "2": "ok"}
+    assert found[0].corrupt.count("too-many") > 400
+    committed = merged.git("cat-file", "-s", f"{found[0].commit}:results/peak/records/{batch.name}.jsonl")
+    assert int(committed) < 1_200_000
+
+
 def test_a_record_that_is_a_link_is_never_followed(merged: Sandbox, results: Path, tmp_path: Path) -> None:
     batch = stored(merged)
     real = leave(results, batch, 0)

@@ -498,20 +498,20 @@ def test_a_round_that_the_teams_budget_does_not_bear_waits_and_the_results_do_no
 PRICED = "pools: {cpu: {node: {cpu: 4, memory: 8Gi}, price: 1.0}}\ndefaults: {pool: cpu}\ncurrency: EUR\n"
 
 
-@pytest.mark.parametrize(("seconds", "is_borne"), [(30.0, True), (600.0, False)])
+@pytest.mark.parametrize(("seconds", "is_borne"), [(30.0, True), (60.0, False)])
 def test_what_a_round_took_counts_against_the_teams_budget_in_the_commit_that_records_it(
     sandbox: Sandbox, results: Path, seconds: float, *, is_borne: bool
 ) -> None:
-    team = "budgets: {vision: {sweeps: ['hill'], money: 0.1}}\n"
+    team = "budgets: {vision: {sweeps: ['hill'], money: 0.02}}\n"
     begun(sandbox, settings=f"next: collector\n{PRICED}{team}")
     month = sandbox.git("log", "-1", "--format=%cs")[:7]
-    ended = {"started": f"{month}-01T00:00:00Z", "finished": f"{month}-01T00:10:00Z", "seconds": seconds}
+    ended = {"started": f"{month}-01T00:00:00Z", "finished": f"{month}-01T00:01:00Z", "seconds": seconds}
     for batch in active(sandbox.workspace):
         leave(results, batch, **ended)
 
     (collected,) = commit_results(Target(sandbox.workspace.repository, "origin", "main"), results, ())
 
-    # At most 0.0125 EUR is promised to a round; ten minutes of three trials have cost 0.125 EUR.
+    # At most 0.0125 EUR is promised to a round, and as much have three trials of a minute cost.
     assert isinstance(collected.step, RoundDue if is_borne else RoundBlocked)
 
 
@@ -521,9 +521,9 @@ def test_the_check_of_such_a_commit_counts_it_too(
     begun(sandbox, settings=f"next: collector\n{PRICED}")
     month = sandbox.git("log", "-1", "--format=%cs")[:7]
     text = (sandbox.root / "sweepledger.yaml").read_text()
-    sandbox.write("sweepledger.yaml", f"{text}budgets: {{vision: {{sweeps: ['hill'], money: 0.1}}}}\n")
+    sandbox.write("sweepledger.yaml", f"{text}budgets: {{vision: {{sweeps: ['hill'], money: 0.02}}}}\n")
     base = sandbox.commit("Give the team money")
-    ended = {"started": f"{month}-01T00:00:00Z", "finished": f"{month}-01T00:10:00Z", "seconds": 600.0}
+    ended = {"started": f"{month}-01T00:00:00Z", "finished": f"{month}-01T00:01:00Z", "seconds": 60.0}
     for batch in active(sandbox.workspace):
         leave(results, batch, **ended)
     commit_results(
@@ -535,4 +535,4 @@ def test_the_check_of_such_a_commit_counts_it_too(
     found = [one for one in errors(sandbox, base) if "budget-overdrawn" in one]
 
     assert len(found) == 1
-    assert f"{month} has used 0.125," in found[0]
+    assert f"{month} has used 0.0125," in found[0]

@@ -105,6 +105,23 @@ def test_r3_a_million_keys_are_too_large(tmp_path: Path) -> None:
     assert judged(tmp_path) == [CorruptRecord("too-large")]
 
 
+@pytest.mark.parametrize(("size", "most"), [(0, volume.MOST_RECORDS), (40_000, 26)])
+def test_a_trial_that_leaves_thousands_of_records_has_few_of_them_read(
+    size: int, most: int, tmp_path: Path
+) -> None:
+    content = GOOD + b" " * size
+    for number in range(1000):
+        left(tmp_path, content, f"pod-{number:04}.json")
+    tracemalloc.start()
+
+    contents = list(volume.attempt_records(tmp_path, BATCH, 0))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert [one != volume.UNREAD for one in contents] == [True] * most + [False] * (1000 - most)
+    assert peak < 3 * LARGEST_TRIAL_FILE
+
+
 def plant(kind: str, place: Path, secret: Path) -> None:
     match kind:
         case "link":

@@ -154,7 +154,7 @@ def _run_hook(month: str | None) -> Response:
     """Check each pushed ref that is the branch; all others are accepted."""
     from sweepledger.cli.text import check
     from sweepledger.commands import check as command
-    from sweepledger.commands.checks import pushed
+    from sweepledger.commands.repository import pushed
 
     environment = dict(os.environ)  # git commands forget what names the pushed objects
     os.environ.pop(

@@ -18,12 +18,20 @@ from sweepledger.storage import storage_error
 
 T = TypeVar("T")
 
+MOST_RECORDS = 200
+"""Record files of one trial that are read. Each attempt leaves one, and a trial can leave any number."""
+MOST_RECORD_BYTES = LARGEST_TRIAL_FILE
+"""Bytes of a trial's record files after which no further one is read."""
+UNREAD = b"\x00"
+"""Stands for a record file beyond these bounds."""
+
 
 def attempt_records(results: Path, batch: str, index: int) -> Iterator[bytes | None]:
     """Yield the record file of each attempt at a trial, in the order of names.
 
-    A trial can write anything to its folder: a file that is too large is cut one byte after the limit, and links,
-    devices and folders are None. Raises StorageError if the volume itself fails.
+    A trial can write anything to its folder: a file that is too large is cut one byte after the limit, links,
+    devices and folders are None, and files beyond the bounds of a trial are UNREAD. Raises StorageError if the
+    volume itself fails.
     """
     # Text, not a Path: joining paths costs as much as opening the folder, and there may be 100,000.
     path = f"{results}/{batch}/{index}"
@@ -34,8 +42,14 @@ def attempt_records(results: Path, batch: str, index: int) -> Iterator[bytes | N
             return
         raise storage_error(path, error) from error
     try:
-        for name in _record_names(path, folder):
-            yield _read_file(name, folder)
+        size = 0
+        for number, name in enumerate(_record_names(path, folder)):
+            if number >= MOST_RECORDS or size > MOST_RECORD_BYTES:
+                yield UNREAD
+                continue
+            content = _read_file(name, folder)
+            size += len(content or b"")
+            yield content
     finally:
         os.close(folder)
 

@@ -20,6 +20,8 @@ from sweepledger.structs.record import Record, Status
 
 FOREIGN = "foreign"
 """The reason for ignoring a record that does not belong to the trial."""
+TOO_MANY = "too-many"
+"""The reason for a record file that was not read: the trial has left more than any needs."""
 
 
 @dataclass(frozen=True)
@@ -44,12 +46,17 @@ class BatchAttempts:
         passed_over: dict[int, tuple[str, ...]] = {}
         trials = range(len(batch.vetted().rows))
         for index in trials if only is None else only:
-            for read in map(record_json.read, volume.attempt_records(results, batch.name, index)):
+            ignored = []
+            for content in volume.attempt_records(results, batch.name, index):
+                read = record_json.read(content)
                 if isinstance(read, Record) and read.index == index:
                     records.append(read)
+                elif content == volume.UNREAD:
+                    ignored.append(TOO_MANY)
                 else:
-                    why = FOREIGN if isinstance(read, Record) else read.reason
-                    passed_over[index] = (*passed_over.get(index, ()), why)
+                    ignored.append(FOREIGN if isinstance(read, Record) else read.reason)
+            if ignored:
+                passed_over[index] = tuple(ignored)
         return cls(batch, tuple(records), passed_over)
 
     @property
