@@ -104,6 +104,19 @@ def test_the_collector_may_push_a_round_of_every_method(changes: dict[str, Any],
     assert push(sandbox) == ""
 
 
+def test_the_collector_may_push_every_rung_down_to_the_last_trial(climbing: Sandbox, tmp_path: Path) -> None:
+    sizes = []
+    while climbing.active():
+        assert push(climbing) == ""
+        (batch,) = active(climbing.workspace)
+        sizes.append(batch.lock.trials)
+        leave(tmp_path / "results", batch)
+        commit_results(Target(climbing.workspace.repository), tmp_path / "results", {batch.name})
+
+    assert sizes == [2, 1]
+    assert push(climbing) == ""
+
+
 PARENT = 'mountPath: "/sweep/parent"\n          readOnly: true\n          subPath: "hill-b1-'
 FORGED_PARENTS = {
     "to write": PARENT.replace("true", "false"),
