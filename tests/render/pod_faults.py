@@ -47,6 +47,15 @@ def an_init_container(**changes: Any) -> Change:
     return lambda pod: pod["initContainers"][0].update(changes)
 
 
+OTHER_PROGRAMS = (
+    "/sweep/results/python3",
+    "/sweep/launcher/launch.py",
+    "/proc/self/cwd/python3",
+    "//sweep/results/python3",
+    "/usr/../sweep/results/python3",
+    "/usr/./../sweep/results/python3",
+    "bin/python3",
+)
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 AROUND = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "database"}}}
@@ -123,10 +132,13 @@ POD_FAULTS: dict[str, tuple[str, Change]] = {
         "starts the launcher",
         lambda pod: container(pod).update(command=["sh", "-c", "id; /sweep/launcher/launch.py"]),
     ),
-    "an interpreter of the trial's": (
-        "starts the launcher",
-        lambda pod: container(pod).update(command=["/sweep/results/python3", "/sweep/launcher/launch.py"]),
-    ),
+    **{
+        f"the interpreter {program}": (
+            "starts the launcher",
+            lambda pod, program=program: container(pod).update(command=[program, "/sweep/launcher/launch.py"]),
+        )
+        for program in OTHER_PROGRAMS
+    },
     "the image's own command": ("starts the launcher", lambda pod: container(pod).pop("command")),
     "the doctor's command without its label": (
         "starts the launcher",

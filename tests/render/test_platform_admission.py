@@ -64,6 +64,15 @@ def test_a_single_fault_is_refused_in_the_job_and_in_the_pod(fault: str, job: Ma
         assert says in message
 
 
+@pytest.mark.parametrize("program", ["python3.12", "/opt/conda/bin/python", "/sweeps/bin/python3"])
+def test_any_program_of_the_image_starts_the_launcher(program: str, job: Manifest) -> None:
+    other = deepcopy(job)
+    other["spec"]["template"]["spec"]["containers"][0]["command"][0] = program
+
+    assert not refusals(jobs_policy(), other)
+    assert not refusals(pods_policy(), other["spec"]["template"])
+
+
 @pytest.mark.parametrize("fault", LABEL_FAULTS)
 def test_a_single_label_is_refused_in_the_job_and_in_the_pod(fault: str, job: Manifest) -> None:
     says, labels = LABEL_FAULTS[fault]

@@ -4,8 +4,7 @@ They apply to the template of a Job and to the pod itself, whichever controller 
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from sweepledger.formats import yaml
 from sweepledger.formats.launch_json import LAUNCHER_PATH
@@ -242,7 +241,7 @@ def _images(settings: Settings) -> tuple[Rule, ...]:
 
 def _commands(settings: Settings, bases: Mapping[str, bytes], shapes: Sequence[Shape]) -> tuple[Rule, ...]:
     """Return the rules that allow only the launcher and the init container that fetches the code."""
-    starts = [f"c.command == {list_literal(command)}" for command in _launcher_commands(bases)]
+    starts = [_starts_launcher()]
     if Shape.MPI_JOB in shapes:
         command, arguments = MPI_WORKER_COMMAND
         starts.append(
@@ -277,26 +276,19 @@ def _commands(settings: Settings, bases: Mapping[str, bytes], shapes: Sequence[S
     )
 
 
-def _launcher_commands(bases: Mapping[str, bytes]) -> list[list[str]]:
-    """Return the commands that start the launcher in every frozen version, each once."""
-    documents = [
-        yaml.load_all(content)
-        for path, content in bases.items()
-        if path.endswith(".yaml") and LAUNCHER_PATH.encode() in content
-    ]
-    commands = [node["command"] for node in _mappings(documents) if "command" in node]
-    started = {tuple(command) for command in commands if command[1:] == [LAUNCHER_PATH]}
-    return [list(command) for command in sorted(started)]
+def _starts_launcher() -> str:
+    """Return the condition that a container starts the launcher with a program of its image.
 
-
-def _mappings(node: Any) -> Iterator[Mapping[str, Any]]:
-    """Yield every mapping in YAML data, at any depth."""
-    if isinstance(node, dict):
-        yield node
-        node = node.values()
-    if not isinstance(node, str | bytes | None) and isinstance(node, Iterable):
-        for part in node:
-            yield from _mappings(part)
+    Specs name the interpreter, as a word or an absolute path. One in a mounted folder may be what a trial wrote.
+    """
+    program = "c.command[0]"
+    bypasses = " || ".join(f"{program}.contains({literal(part)})" for part in ("//", "/./", "/../"))
+    return (
+        f"(c.command.size() == 2 && c.command[1] == {literal(LAUNCHER_PATH)}"
+        f" && (!{program}.contains('/') || ({program}.startsWith('/') && !{program}.startsWith('/proc/')"
+        f" && !({bypasses}) && (!has(c.volumeMounts)"
+        f" || c.volumeMounts.all(m, !{program}.startsWith(m.mountPath + '/') && {program} != m.mountPath)))))"
+    )
 
 
 def _clones(bases: Mapping[str, bytes]) -> list[list[str]]:
