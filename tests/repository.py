@@ -113,7 +113,12 @@ class Sandbox:
     def git(self, *arguments: str) -> str:
         identity = ["-c", "user.name=Test", "-c", "user.email=test@example.org"]
         done = subprocess.run(
-            ["git", *identity, *arguments], cwd=self.root, check=True, capture_output=True, text=True, errors="surrogateescape"
+            ["git", *identity, *arguments],
+            cwd=self.root,
+            check=True,
+            capture_output=True,
+            text=True,
+            errors="surrogateescape",
         )
         return done.stdout
 

@@ -135,7 +135,9 @@ POD_FAULTS: dict[str, tuple[str, Change]] = {
     **{
         f"the interpreter {program}": (
             "starts the launcher",
-            lambda pod, program=program: container(pod).update(command=[program, "/sweep/launcher/launch.py"]),
+            lambda pod, program=program: container(pod).update(
+                command=[program, "/sweep/launcher/launch.py"]
+            ),
         )
         for program in OTHER_PROGRAMS
     },
