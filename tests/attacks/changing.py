@@ -193,13 +193,9 @@ class Change:
 
 def entries(sandbox: Sandbox) -> Entries:
     """Return what git would merge, after `git add --all`."""
-    # Warnings of git may repeat bytes that are no text. A name like `.git.` is refused here, but may be in a pushed tree.
-    subprocess.run(
-        ["git", "-c", "core.protectNTFS=false", "add", "--all"],
-        cwd=sandbox.root,
-        check=True,
-        capture_output=True,
-    )
+    # A pushed tree may have a name like `.git.`, which git does not add by default.
+    command = ["git", "-c", "core.protectNTFS=false", "add", "--all"]
+    subprocess.run(command, cwd=sandbox.root, check=True, capture_output=True)  # its warnings may be no text
     listed = sandbox.git("ls-files", "--stage", "-z").split("\0")
     pairs = (line.split("\t", 1) for line in listed if line)
     return {path: (meta.split(" ")[0], meta.split(" ")[1]) for meta, path in pairs}

@@ -47,6 +47,10 @@ def an_init_container(**changes: Any) -> Change:
     return lambda pod: pod["initContainers"][0].update(changes)
 
 
+def an_interpreter(program: str) -> Change:
+    return lambda pod: container(pod).update(command=[program, "/sweep/launcher/launch.py"])
+
+
 OTHER_PROGRAMS = (
     "/sweep/results/python3",
     "/sweep/launcher/launch.py",
@@ -133,12 +137,7 @@ POD_FAULTS: dict[str, tuple[str, Change]] = {
         lambda pod: container(pod).update(command=["sh", "-c", "id; /sweep/launcher/launch.py"]),
     ),
     **{
-        f"the interpreter {program}": (
-            "starts the launcher",
-            lambda pod, program=program: container(pod).update(
-                command=[program, "/sweep/launcher/launch.py"]
-            ),
-        )
+        f"the interpreter {program}": ("starts the launcher", an_interpreter(program))
         for program in OTHER_PROGRAMS
     },
     "the image's own command": ("starts the launcher", lambda pod: container(pod).pop("command")),
