@@ -148,6 +148,7 @@ faults: $(STAMPS)/test ## run all fault tests: kills, failing disks, two hundred
 	@$(BIN)/python benchmarks/faults.py errors
 	@$(BIN)/python benchmarks/writers.py
 	@$(BIN)/python benchmarks/mutations.py
+	@PYTHONPATH=. $(BIN)/python benchmarks/forged.py
 
 bench-workflows: $(STAMPS)/test ## measure the check of hostile pull requests, and run our own workflows from their YAML, with real installs
 	@PYTHONPATH=generator:. $(BIN)/python benchmarks/pull_requests.py

@@ -1,8 +1,9 @@
 """The collector's row of `benchmarks/cluster.py`: 10,000 finished trials, one commit. It needs no cluster."""
 
+import math
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
@@ -17,9 +18,11 @@ PRINTED = "epoch 1: loss=0.5\n" * 20
 """Of each trial: the collector lists such files and opens none."""
 
 
-def finished(folder: Path) -> tuple[Path, Path]:
+def finished(
+    folder: Path, sizes: Sequence[int], leave: Callable[[Path, StoredBatch], None]
+) -> tuple[Path, Path]:
     """Make a shallow clone, as the CronJob has it, of a merged sweep, and the volume that its trials left."""
-    author, remote = repository(folder / "author", grid(*TEN)), folder / "remote.git"
+    author, remote = repository(folder / "author", grid(*sizes)), folder / "remote.git"
     sweep(author, "generate", "big")
     git(author, "add", "--all")
     git(author, "commit", "-q", "-m", "Ask for a big sweep")
@@ -70,13 +73,19 @@ def a_record(batch: StoredBatch, trial: ExpectedTrial, uid: str) -> Record:
 def collected() -> Used:
     """Give the CPU seconds and the memory of one collection, and see that it recorded every trial."""
     with tempfile.TemporaryDirectory() as scratch:
-        clone, results = finished(Path(scratch))
-        command = [sys.executable, "-m", "sweepledger.cli", "collect", "--push", f"--results={results}"]
-        used = measured(command, clone)
-        git(clone, "pull", "-q", "--ff-only")
-        (records,) = (clone / "results/big/records").iterdir()
-        assert records.read_text().count("\n") == TEN[0] * TEN[1] * TEN[2] * TEN[3]
+        clone, results = finished(Path(scratch), TEN, leave)
+        used, records = collect(clone, results)
+        assert records.count("\n") == math.prod(TEN)
     return used
+
+
+def collect(clone: Path, results: Path) -> tuple[Used, str]:
+    """Give what one collection used, and the records that it committed."""
+    command = [sys.executable, "-m", "sweepledger.cli", "collect", "--push", f"--results={results}"]
+    used = measured(command, clone)
+    git(clone, "pull", "-q", "--ff-only")
+    (records,) = (clone / "results/big/records").iterdir()
+    return used, records.read_text()
 
 
 if __name__ == "__main__":

@@ -10,12 +10,14 @@ import pytest
 
 from sweepledger.commands.cancel import cancel
 from sweepledger.commands.check import check
+from sweepledger.commands.collection import attempts
 from sweepledger.commands.collection.results_commit import ResultsCommit, UnrecordedError, commit_results
 from sweepledger.commands.repository.batch_records import expected_trials
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.errors import RepositoryError
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
+from sweepledger.results.bounds import MOST_TRIAL_BYTES
 from tests.repo.test_signatures import key, line
 from tests.repository import Sandbox, followed_by
 
@@ -173,8 +175,71 @@ def test_of_thousands_of_records_of_one_trial_few_come_to_git_and_the_others_are
 
     assert recorded(merged, found) == {"0": "ok", "1": "ok", "2": "ok"}
     assert found[0].corrupt.count("too-many") > 400
-    committed = merged.git("cat-file", "-s", f"{found[0].commit}:results/peak/records/{batch.name}.jsonl")
-    assert int(committed) < 1_200_000
+    assert found[0].corrupt.count("too-large") > 150
+    assert MOST_TRIAL_BYTES * 3 / 4 < size(merged, found[0]) < MOST_TRIAL_BYTES + 2000
+
+
+def size(sandbox: Sandbox, commit: ResultsCommit) -> int:
+    """Give the bytes of a batch's records in a results commit."""
+    (name,) = commit.batches
+    return int(sandbox.git("cat-file", "-s", f"{commit.commit}:results/peak/records/{name}.jsonl"))
+
+
+def test_the_attempt_that_decides_remains_and_then_the_newest(merged: Sandbox, results: Path) -> None:
+    batch, padding = stored(merged), {"padding": "x" * 16_000}
+    failed = {"status": "failed", "reason": "exit-1", "metrics": {}}
+    for attempt in range(1, 7):
+        result = {} if attempt == 2 else failed
+        leave(results, batch, 0, uid=f"uid-{attempt}", attempt=attempt, details=padding, **result)
+    for index in (1, 2):
+        leave(results, batch, index)
+
+    found = commit_results(target(merged), results, {batch.name})
+
+    assert recorded(merged, found) == {"0": "ok", "1": "ok", "2": "ok"}
+    assert found[0].corrupt == ("too-large",) * 3
+    lines = (merged.root / f"results/peak/records/{batch.name}.jsonl").read_text().splitlines()
+    assert [one["attempt"] for one in map(json.loads, lines) if one["index"] == 0] == [2, 5, 6]
+
+
+def test_of_a_list_of_artifacts_that_is_too_long_the_end_is_left_out_and_counted(
+    merged: Sandbox, results: Path
+) -> None:
+    batch = stored(merged)
+    listed = [{"path": f"{number:04}" * 50, "bytes": 1, "sha256": "0" * 64} for number in range(1000)]
+    leave(results, batch, 0, artifacts=listed, details={"artifacts_left_out": 7, "device": "cpu"})
+    for index in (1, 2):
+        leave(results, batch, index)
+
+    found = commit_results(target(merged), results, {batch.name})
+
+    assert recorded(merged, found) == {"0": "ok", "1": "ok", "2": "ok"}
+    assert found[0].corrupt == ()
+    first = (merged.root / f"results/peak/records/{batch.name}.jsonl").read_text().splitlines()[0]
+    record = json.loads(first)
+    assert MOST_TRIAL_BYTES * 3 / 4 < len(first) < MOST_TRIAL_BYTES
+    assert record["artifacts"] == listed[: len(record["artifacts"])]
+    assert record["details"] == {"artifacts_left_out": 1007 - len(record["artifacts"]), "device": "cpu"}
+    assert commit_results(target(merged), results, ()) == ()
+
+
+def test_what_trials_leave_of_a_batchs_bytes_goes_to_those_that_need_more(
+    merged: Sandbox, results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attempts, "MOST_BATCH_BYTES", 10_000)
+    monkeypatch.setattr(attempts, "trial_share", lambda _: 3_000)
+    batch, curve = stored(merged), [[step, step / 7] for step in range(200)]
+    leave(results, batch, 0)
+    leave(results, batch, 1, curve=curve, details={"padding": "x" * 4_000})
+    leave(results, batch, 2, curve=curve, details={"padding": "x" * 8_000})
+
+    found = commit_results(target(merged), results, {batch.name})
+
+    assert recorded(merged, found) == {"0": "ok", "1": "ok", "2": "ok"}
+    lines = (merged.root / f"results/peak/records/{batch.name}.jsonl").read_text().splitlines()
+    left_out = [json.loads(line)["details"].get("left_out") for line in lines]
+    assert left_out == [None, ["curve"], ["curve", "details"]]
+    assert size(merged, found[0]) <= 10_000
 
 
 def test_a_record_that_is_a_link_is_never_followed(merged: Sandbox, results: Path, tmp_path: Path) -> None:

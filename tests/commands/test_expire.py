@@ -271,6 +271,19 @@ def test_what_the_collector_would_not_take_does_not_stop_it(recorded: Sandbox, r
     assert fate(expired(recorded, results))[0] is FolderState.EXPIRED
 
 
+def test_records_beyond_the_bounds_of_a_trial_do_not_stop_it(sandbox: Sandbox, results: Path) -> None:
+    sandbox.write("sweepledger.yaml", f"version: 1\nresults: {{keep: {KEEP}d}}\n")
+    sandbox.merged()
+    for number in range(250):
+        leave(results, stored(sandbox), 0, uid=f"uid-{number:03}", details={"padding": "x" * 8_000})
+    for index in (1, 2):
+        leave(results, stored(sandbox), index)
+    assert commit_results(target(sandbox), results, ())
+    sandbox.pull()
+
+    assert fate(expired(sandbox, results))[0] is FolderState.EXPIRED
+
+
 def test_what_comes_between_the_two_looks_brings_the_folder_back(
     recorded: Sandbox, results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -225,7 +225,7 @@ def test_a_point_that_is_not_finite_is_known_to_be_none() -> None:
     found = record_json.read(text("curve", "[[1, NaN], [2, -0.0], [3, 1e999], [4, 1]]"))
 
     assert isinstance(found, Record)
-    assert repr(found.curve) == "((1, None), (2, 0.0), (3, None), (4, 1.0))"
+    assert repr(tuple(found.curve)) == "((1, None), (2, 0.0), (3, None), (4, 1.0))"
 
 
 def test_a_failure_has_a_reason() -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from benchmarks import record_files
 from sweepledger.formats import record_json
-from sweepledger.formats.record_json import LARGEST_TRIAL_FILE, CorruptRecord
+from sweepledger.formats.record_json import CorruptRecord
 from sweepledger.repo import volume
 from sweepledger.structs.record import Record
 
@@ -96,7 +96,7 @@ def test_r3_a_hundred_megabytes_are_too_large_in_constant_memory(tmp_path: Path)
     assert judged(tmp_path) == [CorruptRecord("too-large")]
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert peak < 3 * LARGEST_TRIAL_FILE
+    assert peak < 2 * volume.MOST_RECORD_BYTES
 
 
 def test_r3_a_million_keys_are_too_large(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_r3_a_million_keys_are_too_large(tmp_path: Path) -> None:
     assert judged(tmp_path) == [CorruptRecord("too-large")]
 
 
-@pytest.mark.parametrize(("size", "most"), [(0, volume.MOST_RECORDS), (40_000, 26)])
+@pytest.mark.parametrize(("size", "most"), [(0, volume.MOST_RECORDS), (40_000, 104)])
 def test_a_trial_that_leaves_thousands_of_records_has_few_of_them_read(
     size: int, most: int, tmp_path: Path
 ) -> None:
@@ -119,7 +119,7 @@ def test_a_trial_that_leaves_thousands_of_records_has_few_of_them_read(
     tracemalloc.stop()
 
     assert [one != volume.UNREAD for one in contents] == [True] * most + [False] * (1000 - most)
-    assert peak < 3 * LARGEST_TRIAL_FILE
+    assert peak < 2 * volume.MOST_RECORD_BYTES
 
 
 def plant(kind: str, place: Path, secret: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from sweepledger.errors import StorageError
+from sweepledger.formats.record_json import LARGEST_TRIAL_FILE
 from sweepledger.repo.volume import MAX_DEPTH, VolumeRoot
 
 
@@ -25,7 +26,11 @@ def test_records_are_read_and_links_devices_and_large_files_ignored(volume: Path
     os.truncate(os.open(volume / "a/0/giant.json", os.O_CREAT | os.O_RDWR), 2**30)
 
     with VolumeRoot.opened(volume) as shelf:
-        assert list(shelf.records("a")) == [("0", b"record")]
+        giant, link, pipe, record = shelf.records("a", 0)
+        assert giant is not None
+        assert len(giant) == LARGEST_TRIAL_FILE + 1
+        assert (link, pipe, record) == (None, None, b"record")
+        assert list(shelf.records("a", 1)) == []
 
 
 def test_the_newest_time_includes_folders_and_links_themselves(volume: Path, tmp_path: Path) -> None:

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 
+from sweepledger.commands.collection.attempts import TrialFiles, TrialReader
 from sweepledger.commands.repository import at_commit, batch_records
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine import termination
@@ -148,7 +150,8 @@ class ExpiryCase:
             return None
         names_held = [name for name in (*names, self.deleting_name) if volume.has_folder(name)]
         collectable = _collectable_lines(
-            self.branch.archived[self.batch], (left for name in names_held for left in volume.records(name))
+            self.branch.archived[self.batch],
+            lambda index: chain.from_iterable(volume.records(name, index) for name in names_held),
         )
         content = self.branch.repository.read(self.branch.tip, self.records)[self.records]
         late = len(collectable - _recorded_lines(content.decode(errors="replace")))
@@ -157,13 +160,10 @@ class ExpiryCase:
         )
 
 
-def _collectable_lines(stored: StoredBatch, files: Iterable[tuple[str, bytes]]) -> set[str]:
+def _collectable_lines(stored: StoredBatch, files: TrialFiles) -> set[str]:
     """Return the lines that the collector would record, each in its canonical form."""
-    read = ((folder, record_json.read(content)) for folder, content in files)
-    records = tuple(
-        record for folder, record in read if isinstance(record, Record) and str(record.index) == folder
-    )
-    judged = evaluate(BatchRecords(stored.lock, batch_records.expected_trials(stored), records))
+    records, _ = TrialReader(stored, files).read(range(len(stored.rows)))
+    judged = evaluate(BatchRecords(stored.lock, batch_records.expected_trials(stored), tuple(records)))
     return {attempt.line for attempts in judged.attempts for attempt in attempts}
 
 

@@ -11,12 +11,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from operator import itemgetter
+from sys import intern
 from types import MappingProxyType
 from typing import Any
 
 from sweepledger.formats.json import RejectedInput, parse_untrusted_object
-from sweepledger.structs.record import Artifact, Record, Status
-from sweepledger.structs.values import LARGEST_EXACT_INTEGER, canonical, canonical_json
+from sweepledger.structs.record import Artifact, Curve, Record, Status
+from sweepledger.structs.values import LARGEST_EXACT_INTEGER, CanonicalObject, canonical_json
 
 RECORD_VERSION = 1
 
@@ -32,6 +33,9 @@ MAX_CURVE_POINTS = 200
 MAX_ROWS = 10_000_000
 MAX_ATTEMPTS = 1_000_000_000
 """The launcher accepts a number of earlier failures with nine digits."""
+
+
+NO_CURVE = Curve("[]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,29 +181,28 @@ def _record(data: dict[str, Any], *, is_small: bool) -> Record:
         raise RejectedInput("unknown-key")
     if (data["status"] == Status.OK) is not (data["reason"] is None):
         raise RejectedInput("wrong-value:reason")
-    if not is_small and len(canonical_json(data["details"])) > MAX_DETAILS_BYTES:
+    details = CanonicalObject(canonical_json(data["details"]))
+    if not is_small and len(details.text) > MAX_DETAILS_BYTES:
         raise RejectedInput("wrong-value:details")
-    metrics = {name: None if value is None else float(value) for name, value in data["metrics"].items()}
+    # Trials share names, and each parser makes its own texts of them.
+    metrics = {
+        intern(name): None if value is None else float(value) for name, value in data["metrics"].items()
+    }
     data |= {
         "status": Status(data["status"]),
         "metrics": MappingProxyType(metrics),
         "seconds": float(data["seconds"]),
-        # Canonical, so that a record file and its line in git are equal.
-        "details": MappingProxyType(_details(data["details"])),
+        "details": details,
     }
     return Record(**data, artifacts=artifacts, curve=curve)
 
 
-def _curve(points: Any) -> tuple[tuple[int, float | None], ...]:
+def _curve(points: Any) -> Curve:
     if type(points) is not list:
         raise RejectedInput("wrong-type:curve")
     if not _is_curve(points):
         raise RejectedInput("wrong-value:curve")
-    return tuple((step, None if value is None else float(value)) for step, value in points)
-
-
-def _details(data: dict[str, Any]) -> dict[str, Any]:
-    return {name: value if type(value) is str else canonical(value) for name, value in data.items()}
+    return Curve(canonical_json(points)) if points else NO_CURVE
 
 
 def _artifacts(items: Any) -> tuple[Artifact, ...]:

@@ -6,7 +6,7 @@ Its content is untrusted because trials write it: no link is followed, and every
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,8 +20,8 @@ T = TypeVar("T")
 
 MOST_RECORDS = 200
 """Record files of one trial that are read. Each attempt leaves one, and a trial can leave any number."""
-MOST_RECORD_BYTES = LARGEST_TRIAL_FILE
-"""Bytes of a trial's record files after which no further one is read."""
+MOST_RECORD_BYTES = 4 * LARGEST_TRIAL_FILE
+"""Bytes of a trial's record files after which no further one is read. Files that are too large do not count."""
 UNREAD = b"\x00"
 """Stands for a record file beyond these bounds."""
 
@@ -34,24 +34,33 @@ def attempt_records(results: Path, batch: str, index: int) -> Iterator[bytes | N
     volume itself fails.
     """
     # Text, not a Path: joining paths costs as much as opening the folder, and there may be 100,000.
-    path = f"{results}/{batch}/{index}"
+    yield from _trial_records(f"{results}/{batch}/{index}")
+
+
+def _trial_records(path: str, parent: int | None = None) -> Iterator[bytes | None]:
+    """Yield the record files in a trial's folder, relative to an open folder."""
     try:
-        folder = _retry_stale(lambda: os.open(path, FOLDER_FLAGS))
+        folder = _retry_stale(lambda: os.open(path, FOLDER_FLAGS, dir_fd=parent))
     except OSError as error:
         if error.errno in NOT_REGULAR_ERRNOS:
             return
         raise storage_error(path, error) from error
     try:
-        size = 0
-        for number, name in enumerate(_record_names(path, folder)):
-            if number >= MOST_RECORDS or size > MOST_RECORD_BYTES:
-                yield UNREAD
-                continue
-            content = _read_file(name, folder)
-            size += len(content or b"")
-            yield content
+        yield from _bounded(_record_names(path, folder), lambda name: _read_file(name, folder))
     finally:
         os.close(folder)
+
+
+def _bounded(names: Iterable[str], read: Callable[[str], bytes | None]) -> Iterator[bytes | None]:
+    """Read the record files of one trial, in the order of names, up to the bounds of a trial."""
+    size = 0
+    for number, name in enumerate(names):
+        if number >= MOST_RECORDS or size > MOST_RECORD_BYTES:
+            yield UNREAD
+            continue
+        content = read(name)
+        size += len(content) if content is not None and len(content) <= LARGEST_TRIAL_FILE else 0
+        yield content
 
 
 def _record_names(path: str, folder: int) -> list[str]:
@@ -145,17 +154,10 @@ class VolumeRoot:
         with self._folder(name) as folder:
             return _newest_change(folder)
 
-    def records(self, name: str) -> Iterator[tuple[str, bytes]]:
-        """Yield the index folder and the content of every record of a batch; links and devices are ignored."""
+    def records(self, name: str, index: int) -> Iterator[bytes | None]:
+        """Yield the record files of a trial of a batch as `attempt_records` does."""
         with self._folder(name) as folder:
-            for index in _folders(folder):
-                with _open_folder(folder, index) as trial:
-                    for file in _names(trial):
-                        content = (
-                            read_regular(file, LARGEST_TRIAL_FILE, dir_fd=trial) if _is_record(file) else None
-                        )
-                        if content is not None and len(content) <= LARGEST_TRIAL_FILE:
-                            yield index, content
+            yield from _trial_records(str(index), folder)
 
     def move(self, name: str, to: str) -> None:
         """Rename a folder atomically; never onto a folder that is not empty."""
@@ -196,15 +198,6 @@ def _open_folder(parent: int, name: str) -> Iterator[int]:
 def _names(folder: int) -> list[str]:
     with os.scandir(folder) as entries:
         return sorted(entry.name for entry in entries)
-
-
-def _folders(folder: int) -> list[str]:
-    with os.scandir(folder) as entries:
-        return sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
-
-
-def _is_record(file: str) -> bool:
-    return file.endswith(".json")
 
 
 def _newest_change(folder: int, depth: int = 0) -> float:

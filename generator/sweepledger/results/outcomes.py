@@ -119,11 +119,11 @@ def evaluate(batch: BatchRecords, in_spec: InSpec | None = None) -> EvaluatedBat
     valid: dict[int, dict[str, Attempt]] = {index: {} for index in rows}
     foreign: set[str] = set()
     for record in batch.records:
-        line = to_line(record)
-        if _belongs(record, lock, rows.get(record.index)):
-            valid[record.index][line] = _attempt(record, line, lock.metric)
+        attempt = valid_attempt(record, lock, rows.get(record.index))
+        if attempt is None:
+            foreign.add(to_line(record))
         else:
-            foreign.add(line)
+            valid[record.index][attempt.line] = attempt
     attempts = tuple(
         tuple(sorted(valid[trial.index].values(), key=lambda a: (a.record.attempt, a.record.started, a.line)))
         for trial in batch.expected
@@ -138,14 +138,15 @@ def evaluate(batch: BatchRecords, in_spec: InSpec | None = None) -> EvaluatedBat
     return EvaluatedBatch(lock, batch.expected, outcomes, attempts, len(foreign), batch.lock_digest)
 
 
-def _belongs(record: Record, lock: BatchLock, trial: ExpectedTrial | None) -> bool:
-    """Return whether a record matches a row, its batch, and the locked code and data."""
+def valid_attempt(record: Record, lock: BatchLock, trial: ExpectedTrial | None) -> Attempt | None:
+    """Return the attempt of a record that matches a row, its batch, and the locked code and data; None for others."""
     code, data = lock.program.code.tree, None if lock.program.data is None else lock.program.data.digest
-    return (
+    belongs = (
         trial is not None
         and (record.trial, record.row) == (trial.trial, trial.row)
         and (record.batch, record.code, record.data) == (lock.name, code, data)
     )
+    return _attempt(record, to_line(record), lock.metric) if belongs else None
 
 
 def _attempt(record: Record, line: str, metric: Metric) -> Attempt:

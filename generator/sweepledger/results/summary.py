@@ -22,12 +22,12 @@ LOCK_FILE = "batch.yaml"
 DIGEST_PREFIX = "sha256:"
 
 
-def records_text(batch: EvaluatedBatch) -> str:
+def records_content(batch: EvaluatedBatch) -> bytes:
     """Return a batch's records file: sorted by row and attempt, without duplicates."""
-    keyed = (
+    keyed = sorted(
         (one.record.index, one.record.attempt, one.line) for attempts in batch.attempts for one in attempts
     )
-    return "".join(f"{line}\n" for _, _, line in sorted(keyed))
+    return b"".join(f"{line}\n".encode() for _, _, line in keyed)
 
 
 def inputs_digest(batches: Iterable[EvaluatedBatch], spec_path: str, spec_digest: str | None) -> str:
@@ -48,7 +48,7 @@ def _input_files(batches: Iterable[EvaluatedBatch]) -> Iterator[tuple[str, str]]
     for batch in batches:
         name, folder = batch.lock.name, results_folder(batch.lock.sweep)
         yield f"{LOCKS}/{name}/{LOCK_FILE}", batch.lock_digest
-        yield f"{folder}/{records_path(name)}", hashlib.sha256(records_text(batch).encode()).hexdigest()
+        yield f"{folder}/{records_path(name)}", hashlib.sha256(records_content(batch)).hexdigest()
 
 
 TOP = 10

@@ -11,7 +11,7 @@ from sweepledger.results.importance import importance
 from sweepledger.results.paths import records_path
 from sweepledger.results.provenance import PROVENANCE_FILE, REPORT_VERSION, provenance
 from sweepledger.results.readme import README_FILE, readme
-from sweepledger.results.summary import Summary, records_text
+from sweepledger.results.summary import Summary, records_content
 from sweepledger.structs.file_tree import FileTree
 
 RESULTS = paths.RESULTS
@@ -47,9 +47,8 @@ def number_files(summary: Summary, *, report: int = REPORT_VERSION) -> FileTree:
     }
     if summary.replicated:
         texts[summary_csv.REPLICATES_FILE] = _replicates(summary)
-    for batch in summary.batches:
-        texts[records_path(batch.lock.name)] = records_text(batch)
-    return FileTree(_encoded(texts))
+    records = {records_path(batch.lock.name): records_content(batch) for batch in summary.batches}
+    return FileTree({**_encoded(texts), **records})
 
 
 def _encoded(texts: Mapping[str, str]) -> dict[str, bytes]:

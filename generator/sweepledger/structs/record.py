@@ -1,12 +1,14 @@
 """Records of attempts and results of trials."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
 from types import MappingProxyType
-from typing import Any
+from typing import Any, overload
 
-from sweepledger.structs.values import Value
+from sweepledger.structs.values import CanonicalText, Value
 
 
 class Status(StrEnum):
@@ -76,6 +78,40 @@ class Artifact:
     sha256: str
 
 
+CurvePoint = tuple[int, float | None]
+
+
+class Curve(CanonicalText, Sequence[CurvePoint]):
+    """The points of a learning curve, parsed when they are read."""
+
+    __slots__ = ()
+
+    def __bool__(self) -> bool:
+        return self.text != "[]"
+
+    def __len__(self) -> int:
+        return len(_parsed_curve(self.text))
+
+    @overload
+    def __getitem__(self, place: int) -> CurvePoint: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> tuple[CurvePoint, ...]: ...
+
+    def __getitem__(self, place: int | slice) -> CurvePoint | tuple[CurvePoint, ...]:
+        return _parsed_curve(self.text)[place]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
+    __hash__ = None  # type: ignore[assignment]  # equal to tuples, whose hash it cannot have
+
+
+@lru_cache(maxsize=1)
+def _parsed_curve(text: str) -> tuple[CurvePoint, ...]:
+    return tuple((step, None if value is None else float(value)) for step, value in json.loads(text))
+
+
 @dataclass(frozen=True, slots=True)
 class Record:
     """The record of one attempt, written by the launcher and validated by the collector."""
@@ -106,7 +142,7 @@ class Record:
     details: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     """Further values that the trial reported: device, versions, data digest."""
     artifacts: tuple[Artifact, ...] = ()
-    curve: tuple[tuple[int, float | None], ...] = ()
+    curve: Sequence[CurvePoint] = ()
     """Learning curve: the objective by step, thinned; None: not a finite number."""
 
     @property

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from json.encoder import encode_basestring_ascii
 from types import MappingProxyType
@@ -61,6 +61,8 @@ def canonical_json(value: object) -> str:
     write = WRITERS.get(type(value))
     if write is not None:
         return write(value)
+    if isinstance(value, CanonicalText):
+        return value.text
     return json.dumps(canonical(value), sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
@@ -91,6 +93,39 @@ def _keys(names: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
 
 def _sequence(value: Sequence[object]) -> str:
     return "[" + ",".join([WRITERS.get(type(item), canonical_json)(item) for item in value]) + "]"
+
+
+class CanonicalText:
+    """JSON data that is kept as its canonical text: values of strangers may need a hundred times its memory."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.text!r})"
+
+
+class CanonicalObject(CanonicalText, Mapping[str, Any]):
+    """A JSON object, parsed when it is read."""
+
+    __slots__ = ()
+
+    def __getitem__(self, name: str) -> Any:
+        return _parsed_object(self.text)[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_parsed_object(self.text))
+
+    def __len__(self) -> int:
+        return len(_parsed_object(self.text))
+
+
+@lru_cache(maxsize=1)
+def _parsed_object(text: str) -> dict[str, Any]:
+    data: dict[str, Any] = json.loads(text)
+    return data
 
 
 WRITERS: Mapping[type, Callable[[Any], str]] = {

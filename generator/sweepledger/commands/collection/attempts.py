@@ -1,8 +1,9 @@
 """The attempts at a batch's trials on the results volume, late records included."""
 
 import time
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 from sweepledger.commands.repository.batch_records import expected_trials, lock_digest
@@ -14,14 +15,104 @@ from sweepledger.formats.summary_csv import SUMMARY_FILE
 from sweepledger.repo import batches, volume
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository
-from sweepledger.results.outcomes import BatchRecords, evaluate, substitute_records
+from sweepledger.results.bounds import (
+    MOST_BATCH_BYTES,
+    MOST_TRIAL_BYTES,
+    common_bound,
+    line_size,
+    shortened,
+    trial_share,
+    within_bound,
+)
+from sweepledger.results.outcomes import (
+    Attempt,
+    BatchRecords,
+    evaluate,
+    substitute_records,
+    valid_attempt,
+)
 from sweepledger.results.paths import results_folder
-from sweepledger.structs.record import Record, Status
+from sweepledger.structs.record import ExpectedTrial, Record, Status
 
 FOREIGN = "foreign"
 """The reason for ignoring a record that does not belong to the trial."""
 TOO_MANY = "too-many"
 """The reason for a record file that was not read: the trial has left more than any needs."""
+TOO_LARGE = "too-large"
+"""The reason for a record that would exceed the bound of its trial."""
+GROWTH = 4
+"""A record in git has at most so many times the bytes of its file: `1e15` grows most."""
+
+
+TrialFiles = Callable[[int], Iterable[bytes | None]]
+"""Returns the record files of a trial, as `volume.attempt_records` does."""
+
+
+@dataclass(frozen=True)
+class TrialReader:
+    """Reads the records of a batch from its trials' files, as many as may come to git."""
+
+    batch: StoredBatch
+    files: TrialFiles
+
+    @cached_property
+    def _expected(self) -> tuple[ExpectedTrial, ...]:
+        return expected_trials(self.batch)
+
+    def read(self, indexes: Iterable[int]) -> tuple[list[Record], dict[int, tuple[str, ...]]]:
+        """Return the records of trials, and why files were ignored, one word each, by trial.
+
+        A trial can read the whole table and could write records of other trials into its own folder: these
+        are ignored. Where records have more than a trial's share of the batch's bytes, they are read once
+        more, when it is known what the others have left.
+        """
+        records: list[Record] = []
+        passed_over: dict[int, tuple[str, ...]] = {}
+        share, space, large = trial_share(len(self.batch.rows)), MOST_BATCH_BYTES, dict[int, int]()
+        for index in indexes:
+            read, ignored = self._trial(index, MOST_TRIAL_BYTES)
+            size = sum(map(line_size, read)) if share < MOST_TRIAL_BYTES else 0
+            if size > share:
+                large[index] = size
+                continue
+            space -= size
+            records += read
+            passed_over |= {index: tuple(ignored)} if ignored else {}
+        bound = max(share, common_bound(large.values(), space))
+        for index in large:
+            read, ignored = self._trial(index, bound)
+            records += read
+            passed_over |= {index: tuple(ignored)} if ignored else {}
+        return records, passed_over
+
+    def _trial(self, index: int, bound: int) -> tuple[list[Record], list[str]]:
+        records, ignored, size = list[Record](), list[str](), 0
+        for content in self.files(index):
+            read = record_json.read(content)
+            if isinstance(read, Record) and read.index == index:
+                records.append(read)
+                size += len(content or b"")
+            elif content == volume.UNREAD:
+                ignored.append(TOO_MANY)
+            else:
+                ignored.append(FOREIGN if isinstance(read, Record) else read.reason)
+        if size * GROWTH <= bound:
+            return records, ignored
+        attempts = []
+        for record in records:
+            attempt = self._valid(record)
+            if attempt is not None and len(attempt.line) >= bound:
+                short = shortened(record, bound)
+                attempt = None if short is None else self._valid(short)
+                ignored += [] if short else [TOO_LARGE]
+            elif attempt is None:
+                ignored.append(FOREIGN)
+            attempts += [] if attempt is None else [attempt]
+        kept = within_bound(attempts, bound)
+        return [attempt.record for attempt in kept], ignored + [TOO_LARGE] * (len(attempts) - len(kept))
+
+    def _valid(self, record: Record) -> Attempt | None:
+        return valid_attempt(record, self.batch.lock, self._expected[record.index])
 
 
 @dataclass(frozen=True)
@@ -38,25 +129,10 @@ class BatchAttempts:
         """Return the attempts of all trials, or of some, on the results volume.
 
         Raises StorageError, UnreadableError for a broken batch.
-
-        A trial can read the whole table and could write records of other trials into its own folder: these
-        are ignored.
         """
-        records: list[Record] = []
-        passed_over: dict[int, tuple[str, ...]] = {}
         trials = range(len(batch.vetted().rows))
-        for index in trials if only is None else only:
-            ignored = []
-            for content in volume.attempt_records(results, batch.name, index):
-                read = record_json.read(content)
-                if isinstance(read, Record) and read.index == index:
-                    records.append(read)
-                elif content == volume.UNREAD:
-                    ignored.append(TOO_MANY)
-                else:
-                    ignored.append(FOREIGN if isinstance(read, Record) else read.reason)
-            if ignored:
-                passed_over[index] = tuple(ignored)
+        reader = TrialReader(batch, lambda index: volume.attempt_records(results, batch.name, index))
+        records, passed_over = reader.read(trials if only is None else only)
         return cls(batch, tuple(records), passed_over)
 
     @property

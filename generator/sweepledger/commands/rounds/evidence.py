@@ -37,7 +37,7 @@ def _curves(sweep: Sweep, batch: BatchRecords) -> Iterator[LearningCurve]:
     if (metric.name, metric.goal) == (sweep.metric.name, sweep.metric.goal):
         for outcome in evaluate(batch).outcomes:
             if outcome.record is not None and outcome.record.curve and outcome.status.is_final:
-                yield LearningCurve(outcome.record.curve, outcome.status is Status.OK)
+                yield LearningCurve(tuple(outcome.record.curve), outcome.status is Status.OK)
 
 
 @dataclass(frozen=True)

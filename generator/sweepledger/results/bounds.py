@@ -1,0 +1,89 @@
+"""The bounds of what records add to the repository.
+
+A trial writes its records itself. What exceeds a bound is left out, and counted by the reason.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import replace
+from types import MappingProxyType
+
+from sweepledger.formats.record_json import to_line
+from sweepledger.results.outcomes import Attempt
+from sweepledger.structs.record import Record
+
+MOST_TRIAL_BYTES = 64 * 1024
+"""Bytes of all records of one trial in git."""
+MOST_BATCH_BYTES = 40_000_000
+"""Bytes of all records of a batch in git, unless it has more than 20,000 trials."""
+LEAST_TRIAL_BYTES = 2000
+"""What every trial may have, however many there are: a usual record without learning curve and artifacts."""
+
+ARTIFACTS_LEFT_OUT = "artifacts_left_out"
+"""Member of a record's details: the number of artifacts that it does not list."""
+LEFT_OUT = "left_out"
+"""Member of a record's details: the members that did not fit."""
+
+
+def trial_share(trials: int) -> int:
+    """Return the bytes that each trial of a batch may have in git, whatever the others have."""
+    return max(LEAST_TRIAL_BYTES, min(MOST_TRIAL_BYTES, MOST_BATCH_BYTES // max(trials, 1)))
+
+
+def common_bound(sizes: Iterable[int], space: int) -> int:
+    """Return the largest bound with which all sizes, cut to it, fit into the space."""
+    rest = sorted(sizes)
+    for place, size in enumerate(rest):
+        bound = space // (len(rest) - place)
+        if size > bound:
+            return bound
+        space -= size
+    return rest[-1] if rest else space
+
+
+def line_size(record: Record) -> int:
+    """Return the bytes of a record in git."""
+    return len(to_line(record)) + len("\n")
+
+
+def shortened(record: Record, bound: int) -> Record | None:
+    """Return a record of at most `bound` bytes; None if no part of it fits.
+
+    Left out are the last artifacts, then the curve, then the details.
+    """
+    if line_size(record) <= bound:
+        return record
+    lists = range(len(record.artifacts))  # by their length
+    fitting = bisect_right(lists, bound, key=lambda kept: line_size(_cut(record, kept)))
+    if fitting:
+        return _cut(record, lists[fitting - 1])
+    counted = _cut(record, 0) if record.artifacts else record
+    bare = replace(counted, curve=(), details=MappingProxyType({**counted.details, LEFT_OUT: ["curve"]}))
+    barest = replace(bare, details=MappingProxyType({**_counts(counted), LEFT_OUT: ["curve", "details"]}))
+    return next((short for short in (bare, barest) if line_size(short) <= bound), None)
+
+
+def _cut(record: Record, kept: int) -> Record:
+    """Return a record with its first artifacts only, and the number of the others."""
+    count = _counts(record).get(ARTIFACTS_LEFT_OUT, 0) + len(record.artifacts) - kept
+    details = MappingProxyType({**record.details, ARTIFACTS_LEFT_OUT: count})
+    return replace(record, artifacts=record.artifacts[:kept], details=details)
+
+
+def _counts(record: Record) -> dict[str, int]:
+    """Return the member that counts artifacts, if there is one."""
+    count = record.details.get(ARTIFACTS_LEFT_OUT)
+    return {ARTIFACTS_LEFT_OUT: count} if type(count) is int else {}
+
+
+def within_bound(attempts: Iterable[Attempt], bound: int) -> tuple[Attempt, ...]:
+    """Return the attempts of one trial that fit: the deciding one, then as many of the others, the newest first."""
+    ranked = sorted(attempts, key=lambda attempt: attempt.rank)
+    newest = sorted(ranked[1:], key=lambda one: (one.record.attempt, one.record.finished), reverse=True)
+    kept = []
+    for attempt in (*ranked[:1], *newest):
+        size = len(attempt.line) + len("\n")
+        if size <= bound:
+            bound -= size
+            kept.append(attempt)
+    return tuple(kept)

@@ -1,0 +1,71 @@
+"""What a trial and a batch may add to the repository."""
+
+from types import MappingProxyType
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sweepledger.results.bounds import (
+    LEAST_TRIAL_BYTES,
+    MOST_BATCH_BYTES,
+    MOST_TRIAL_BYTES,
+    common_bound,
+    line_size,
+    shortened,
+    trial_share,
+)
+from sweepledger.structs.record import Artifact
+from tests.builders import a_record
+
+CURVE = tuple((step, step / 7) for step in range(200))
+ARTIFACTS = tuple(Artifact(f"file-{number}", 1, "0" * 64) for number in range(100))
+FULL = a_record(
+    artifacts=ARTIFACTS,
+    curve=CURVE,
+    details=MappingProxyType({"padding": "x" * 2000, "artifacts_left_out": True}),
+)
+
+
+@pytest.mark.parametrize(
+    ("trials", "share"),
+    [(1, MOST_TRIAL_BYTES), (610, MOST_TRIAL_BYTES), (1000, 40_000), (20_000, 2000), (100_000, 2000)],
+)
+def test_each_trial_has_a_share_of_the_batchs_bytes(trials: int, share: int) -> None:
+    assert trial_share(trials) == share
+    assert share * trials <= max(MOST_BATCH_BYTES, LEAST_TRIAL_BYTES * trials)
+
+
+@given(st.lists(st.integers(1, 50), max_size=8), st.integers(0, 200))
+def test_the_common_bound_is_the_largest_that_fits(sizes: list[int], space: int) -> None:
+    bound = common_bound(sizes, space)
+
+    assert sum(min(size, bound) for size in sizes) <= space
+    if sizes and bound < max(sizes):
+        assert sum(min(size, bound + 1) for size in sizes) > space
+
+
+@pytest.mark.parametrize(
+    ("bound", "artifacts", "left_out"),
+    [(60_000, 100, []), (12_000, 48, []), (6_000, 0, ["curve"]), (2_000, 0, ["curve", "details"])],
+)
+def test_artifacts_are_left_out_first_and_details_last(
+    bound: int, artifacts: int, left_out: list[str]
+) -> None:
+    short = shortened(FULL, bound)
+
+    assert short is not None
+    assert line_size(short) <= bound
+    assert short.details.get("left_out", []) == left_out
+    assert len(short.artifacts) == artifacts
+    assert bool(short.curve) is ("curve" not in left_out)
+    assert ("padding" in short.details) is ("details" not in left_out)
+    assert short.metrics == FULL.metrics
+    if artifacts < len(ARTIFACTS):
+        assert short.details["artifacts_left_out"] == 100 - artifacts
+
+
+def test_a_record_of_which_no_part_fits_is_none() -> None:
+    metrics = MappingProxyType({f"{number:060}": 0.1 for number in range(100)})
+
+    assert shortened(a_record(metrics=metrics), LEAST_TRIAL_BYTES) is None
