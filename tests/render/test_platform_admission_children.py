@@ -85,7 +85,7 @@ def test_jobs_that_a_job_set_or_an_mpi_job_consists_of_are_admitted(tmp_path: Pa
             a_volume(secret={"secretName": keys})(child["spec"]["template"]["spec"])
 
         assert refusals(policy("trial-jobs", QUEUED), owned(child, kind)) == set()
-        assert "a Job goes through one of the queues cpu, heavy, light" in refusals(
+        assert "every Job goes through one of the queues cpu, heavy, light" in refusals(
             policy("trial-jobs", QUEUED), child
         )
 

@@ -255,7 +255,7 @@ def kustomization_rules() -> tuple[Rule, ...]:
 
 def _name_rule(kind: str) -> Rule:
     return Rule(
-        f"a {kind} must have the name that is in git, not a generated one",
+        f"every {kind} must have the name that is in git, not a generated one",
         "!has(object.metadata.generateName) || object.metadata.generateName == ''",
     )
 
@@ -275,4 +275,4 @@ def _queue_rules(kind: str, unqueued: str, settings: Settings) -> tuple[Rule, ..
         expression = f"!({has_label}) || {named}"
     else:
         expression = f"{has_label} ? {named} : ({unqueued})"
-    return (Rule(f"a {kind} goes through one of the queues {', '.join(queues)}", expression),)
+    return (Rule(f"every {kind} goes through one of the queues {', '.join(queues)}", expression),)
