@@ -53,6 +53,14 @@ def test_a_repository_with_a_command_in_its_configuration_is_not_fetched(
 @pytest.mark.parametrize(
     "path",
     [
+        *(
+            ".sweepledger/code/evil/train.py",
+            "SWEEPL~1/x",
+            ".Rprofile",
+            ".claude/settings.json",
+            "conftest.py",
+        ),
+        *("jupyter_server_config.py", "startup.m", ".cargo/config.toml", "a/.any", ".config/x"),
         *(".git", ".GIT/config", "a/.git/HEAD", "GIT~1/config", ".git./config", ".git::$INDEX_ALLOCATION/x"),
         *(".g\u200cit/config", "\uff0egit/x", ".gitattributes", ".gitmodules", ".GitIgnore", ".gitconfig"),
         *(

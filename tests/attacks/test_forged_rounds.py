@@ -54,6 +54,44 @@ def on_one_line(folder: Path, batch: str) -> None:
 
 
 JOB, LAUNCH, LOCK, KUSTOMIZATION = "job.yaml", "launch.json", "batch.yaml", "kustomization.yaml"
+ENDED = """ "stop": [
+  ],
+  "command": [
+  "sh",
+  "-c",
+  "evil"
+  ],
+  "a": {
+  "b": [
+ ],
+ "columns": ["""
+"""JSON ignores indentation: rules that end before they seem to, and a command of its own."""
+RULES = """ "stop": [
+  {
+   "goal": "minimize",
+   "rule": "median",
+   "thresholds": [
+    [
+     1,
+     1.5e-05
+    ],
+    [
+     10,
+     -2
+    ]
+   ],
+   "value": "best"
+  },
+  {
+   "from": 3,
+   "goal": "minimize",
+   "margin": 0.001,
+   "reports": 4,
+   "rule": "patience",
+   "until": 8
+  }
+ ],
+"""
 FORGERIES: dict[str, Forge] = {
     "another command, re-indented": reindented,
     "the same launch.json on one line": on_one_line,
@@ -65,6 +103,17 @@ FORGERIES: dict[str, Forge] = {
     "a command among the rules to stop": replaced(
         LAUNCH, ' "timeout_seconds"', ' "stop": [\n  "sh -c evil"\n ],\n "timeout_seconds"'
     ),
+    "a command after rules that have ended": replaced(LAUNCH, ' "columns": [', ENDED, every=False),
+    "rules that end twice": replaced(LAUNCH, ' "timeout_seconds"', ' "stop": [\n   ],\n "timeout_seconds"'),
+    "rules twice": replaced(LAUNCH, ' "timeout_seconds"', f'{RULES}{RULES} "timeout_seconds"'),
+    "a rule with another member": replaced(
+        LAUNCH, ' "timeout_seconds"', f'{RULES.replace("reports", "command")} "timeout_seconds"'
+    ),
+    "an object as a rule's threshold": replaced(
+        LAUNCH, ' "timeout_seconds"', f'{RULES.replace("    [", "    {")} "timeout_seconds"'
+    ),
+    "tables that end early": replaced(LAUNCH, '   "first": 0', '   "first": 0\n }\n ],'),
+    "what stands for the name of the batch": replaced(JOB, 'subPath: "{batch}/0"', 'subPath: "BATCH/0"'),
     "a command among the tables": replaced(LAUNCH, '   "first": 0', '   "first": 0,\n   "command": ["sh"]'),
     "a remote base": replaced(
         KUSTOMIZATION, "resources:\n", 'resources:\n- "https://evil.example/x?ref=main"\n'
@@ -140,9 +189,8 @@ def test_a_round_without_one_of_its_files_is_refused(missing: str, searching: Sa
 def test_values_numbers_and_thresholds_are_the_rounds_own(searching: Sandbox) -> None:
     (batch,) = searching.active()
     folder = searching.root / "overlays/active" / batch
-    stop = ' "stop": [\n  {\n   "rule": "thresholds",\n   "values": [\n    1.5,\n    null\n   ]\n  }\n ],\n'
     for forge in (
-        replaced(LAUNCH, ' "timeout_seconds"', f'{stop} "timeout_seconds"'),
+        replaced(LAUNCH, ' "timeout_seconds"', f'{RULES} "timeout_seconds"'),
         replaced(LOCK, 'generator: "0.1.0"', 'generator: "0.2.0"'),
         replaced(JOB, 'sweepledger.dev/generator: "0.1.0"', 'sweepledger.dev/generator: "0.2.0"'),
     ):
@@ -150,3 +198,91 @@ def test_values_numbers_and_thresholds_are_the_rounds_own(searching: Sandbox) ->
     amended(searching)
 
     assert push(searching) == ""
+
+
+@pytest.mark.parametrize("emptied", [JOB, KUSTOMIZATION, LAUNCH])
+def test_a_round_with_an_empty_file_is_refused(emptied: str, searching: Sandbox) -> None:
+    (batch,) = searching.active()
+    (searching.root / "overlays/active" / batch / emptied).write_text("")
+    amended(searching)
+
+    assert f"{batch} has an empty {emptied}" in push(searching)
+
+
+def test_a_round_whose_lock_says_nothing_but_its_number_is_refused(searching: Sandbox) -> None:
+    (batch,) = searching.active()
+    lock = searching.root / "overlays/active" / batch / LOCK
+    kept = ("number:", "parent:", "round:")
+    lock.write_text("".join(f"{one}\n" for one in lock.read_text().splitlines() if one.startswith(kept)))
+    amended(searching)
+
+    assert f"{batch} has an empty batch.yaml" in push(searching)
+
+
+@pytest.mark.parametrize("number", ["1", "3", "9999", "02"])
+def test_a_round_that_is_not_the_next_is_refused(number: str, searching: Sandbox) -> None:
+    (batch,) = searching.active()
+    lock = searching.root / "overlays/active" / batch / LOCK
+    lock.write_text(lock.read_text().replace("\nround: 2\n", f"\nround: {number}\n"))
+    amended(searching)
+
+    assert f"{batch} is not the round after" in push(searching)
+
+
+@pytest.mark.parametrize(
+    "name", ["h..l-b.-.......d", "hill-b2-0000000", "hill-b02-00000000", "Hill-b2-00000000"]
+)
+def test_a_round_whose_name_is_a_pattern_or_no_name_is_refused(name: str, searching: Sandbox) -> None:
+    (batch,) = searching.active()
+    searching.git("mv", f"overlays/active/{batch}", f"overlays/active/{name}")
+    searching.git("mv", f"clusters/flux/active/{batch}.yaml", f"clusters/flux/active/{name}.yaml")
+    amended(searching)
+
+    assert f"{name} is no name of a batch" in push(searching)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "results/.gitattributes",
+        "results/hill/.gitattributes",
+        "results/hill/.sweepledger/code/train.py",
+        "results/hill/kustomization.yaml",
+        "results/hill/figures/x/y.svg",
+        "results/hill/figures/x.html",
+        "results/hill/records/x.py",
+        "results/hill/summary.csv/x",
+        "results/hill/sub/README.md",
+        "results/hi ll/README.md",
+        "results/.hill/README.md",
+    ],
+)
+def test_among_results_only_results_are_accepted(path: str, searching: Sandbox) -> None:
+    file = searching.root / path
+    if file.parent.is_file():
+        file.parent.unlink()
+    searching.write(path, "x\n")
+    searching.git("add", "--all", "--force", "results")
+    searching.git("commit", "-q", "--amend", "--no-edit")
+
+    assert "may push nothing but results" in push(searching)
+
+
+def test_a_batch_is_archived_only_with_its_records(searching: Sandbox) -> None:
+    searching.git("rm", "-rq", "--cached", "results")
+    searching.git("commit", "-q", "--amend", "--no-edit")
+
+    assert "was moved without results/hill/records/" in push(searching)
+
+
+def test_what_another_ref_shows_in_place_of_a_commit_is_not_judged(searching: Sandbox) -> None:
+    assert push(searching) == ""
+    start = searching.git("rev-parse", "HEAD").strip()
+    searching.write("results/hill/README.md", "x\n")
+    good = searching.commit("Results")
+    searching.git("reset", "-q", "--hard", start)
+    searching.write("code/train.py", "evil\n")
+    evil = searching.commit("Code")
+
+    assert push(searching, f"{good}:refs/replace/{evil}", pusher="ada") == ""
+    assert "code/train.py" in push(searching, f"{evil}:refs/heads/main")

@@ -326,6 +326,7 @@ def push(sandbox: Sandbox, *refs: str, pusher: str = "sweep-collector") -> str:
 
 def move(sandbox: Sandbox) -> str:
     (batch,) = sandbox.active()
+    sandbox.write(f"results/peak/records/{batch}.jsonl", "")
     sandbox.git("mv", f"overlays/active/{batch}", f"overlays/archive/{batch}")
     sandbox.git("rm", "-q", f"clusters/flux/active/{batch}.yaml")
     return batch

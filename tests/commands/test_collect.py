@@ -242,6 +242,36 @@ def test_what_trials_leave_of_a_batchs_bytes_goes_to_those_that_need_more(
     assert size(merged, found[0]) <= 10_000
 
 
+@pytest.mark.parametrize(
+    "numbers", [(1.7e308, -1.7e308, 1.7e308), (1e200, 1e200, -1e200), (1e150, -1e150, 0)]
+)
+def test_no_size_of_numbers_stops_the_collector(
+    numbers: tuple[float, ...], merged: Sandbox, results: Path
+) -> None:
+    batch = stored(merged)
+    for index, number in enumerate(numbers):
+        curve = [[1, number], [2, -number]]
+        leave(results, batch, index, metrics={"score": number, "other": -number}, curve=curve)
+
+    statuses = recorded(merged, commit_results(target(merged), results, {batch.name}))
+
+    assert statuses == {
+        str(index): "ok" if abs(number) <= 1e150 else "diverged" for index, number in enumerate(numbers)
+    }
+
+
+def test_a_record_of_three_centuries_is_none(merged: Sandbox, results: Path) -> None:
+    batch = stored(merged)
+    leave(results, batch, 0, seconds=9e307)
+    for index in (1, 2):
+        leave(results, batch, index)
+
+    found = commit_results(target(merged), results, {batch.name})
+
+    assert recorded(merged, found) == {"0": "corrupt", "1": "ok", "2": "ok"}
+    assert found[0].corrupt == ("wrong-value:seconds",)
+
+
 def test_a_record_that_is_a_link_is_never_followed(merged: Sandbox, results: Path, tmp_path: Path) -> None:
     batch = stored(merged)
     real = leave(results, batch, 0)

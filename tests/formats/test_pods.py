@@ -22,13 +22,15 @@ EXPECTED = {
 }
 
 
+@pytest.mark.parametrize("longer", [0, 100_000])
 @pytest.mark.parametrize("case", sorted(EXPECTED))
-def test_every_shape_says_what_its_trials_ask_for(case: str) -> None:
+def test_every_shape_says_what_its_trials_ask_for(case: str, longer: int) -> None:
+    """However long the command is: what could not be read would be no reservation in a budget."""
     (folder,) = (CASES / case / "expected").iterdir()
     held = batch_yaml.read((folder / "batch.yaml").read_text())
 
     found = excerpts.read_run_config(
-        (folder / "job.yaml").read_bytes(),
+        (folder / "job.yaml").read_bytes().replace(b"\n---\n", b"\n---\n# " + b"x" * longer + b"\n", 1),
         (folder / "launch.json").read_bytes(),
         held.shape,
         trials=held.trials,

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sweepledger.formats import record_json
-from sweepledger.formats.record_json import CorruptRecord
+from sweepledger.formats.record_json import LARGEST_NUMBER, CorruptRecord
 from sweepledger.structs.record import Artifact, Record, Status
 from tests.builders import a_record
 
@@ -44,17 +44,20 @@ def test_a_record_has_one_exact_line() -> None:
     )
 
 
+NUMBERS = st.floats(-LARGEST_NUMBER, LARGEST_NUMBER)
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     metrics=st.dictionaries(
         st.from_regex("[abcA-C][ab/_.@-]{0,8}", fullmatch=True),
-        st.none() | st.floats(allow_nan=False, allow_infinity=False),
+        st.none() | NUMBERS,
         max_size=4,
     ),
     details=st.dictionaries(st.text(max_size=4, alphabet="abc"), JSON_VALUES, max_size=3),
     seconds=st.floats(0, 1e9),
     curve=st.lists(
-        st.tuples(st.integers(0, 2**53), st.none() | st.floats(allow_nan=False, allow_infinity=False)),
+        st.tuples(st.integers(0, 2**53), st.none() | NUMBERS),
         max_size=3,
     ),
 )
@@ -91,7 +94,7 @@ def test_a_record_file_and_its_line_in_git_are_one_value() -> None:
 def test_ten_thousand_random_doubles_read_back_bit_by_bit() -> None:
     source = random.Random(7)  # noqa: S311 - any doubles will do
     numbers = [struct.unpack("<d", source.randbytes(8))[0] for _ in range(10_000)]
-    finite = [number + 0.0 for number in numbers if abs(number) < float("inf")]
+    finite = [number + 0.0 for number in numbers if abs(number) <= LARGEST_NUMBER]
 
     for start in range(0, len(finite), 100):
         part = {f"m{place}": number for place, number in enumerate(finite[start : start + 100])}

@@ -59,6 +59,8 @@ OTHER_PROGRAMS = (
     "/usr/../sweep/results/python3",
     "/usr/./../sweep/results/python3",
     "bin/python3",
+    "/dev/fd/0",
+    "$(X)",
 )
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -139,6 +141,10 @@ POD_FAULTS: dict[str, tuple[str, Change]] = {
     **{
         f"the interpreter {program}": ("starts the launcher", an_interpreter(program))
         for program in OTHER_PROGRAMS
+    },
+    **{
+        f"its results at {path}": ("of the results a trial mounts", a_mount("results", mountPath=path))
+        for path in ("/usr/bin", "/sweep/launcher", "/sweep/../usr/bin", "/sweep")
     },
     "the image's own command": ("starts the launcher", lambda pod: container(pod).pop("command")),
     "the doctor's command without its label": (

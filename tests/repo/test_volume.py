@@ -1,13 +1,21 @@
 """Folders on a volume that strangers write to: looked at and removed by descriptors."""
 
 import os
+import tracemalloc
 from pathlib import Path
 
 import pytest
 
 from sweepledger.errors import StorageError
 from sweepledger.formats.record_json import LARGEST_TRIAL_FILE
-from sweepledger.repo.volume import MAX_DEPTH, VolumeRoot
+from sweepledger.repo.volume import (
+    MAX_DEPTH,
+    MOST_COUNTED,
+    MOST_RECORDS,
+    UNREAD,
+    VolumeRoot,
+    attempt_records,
+)
 
 
 @pytest.fixture
@@ -31,6 +39,22 @@ def test_records_are_read_and_links_devices_and_large_files_ignored(volume: Path
         assert len(giant) == LARGEST_TRIAL_FILE + 1
         assert (link, pipe, record) == (None, None, b"record")
         assert list(shelf.records("a", 1)) == []
+
+
+def test_of_a_million_names_few_are_kept(volume: Path) -> None:
+    (volume / "b/0").mkdir(parents=True)
+    for number in range(20_000):
+        (volume / f"b/0/{number:05}{'x' * 200}").touch()
+    for number in range(3_000):
+        (volume / f"b/0/{number:04}.json").write_text("record")
+    tracemalloc.start()
+
+    contents = list(attempt_records(volume, "b", 0))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert contents == [b"record"] * MOST_RECORDS + [UNREAD] * MOST_COUNTED
+    assert peak < 500_000
 
 
 def test_the_newest_time_includes_folders_and_links_themselves(volume: Path, tmp_path: Path) -> None:

@@ -149,30 +149,34 @@ _OTHERS = frozenset({"cpu", "memory", "ephemeral-storage"})
 def read_run_config(manifests: bytes, launch: bytes, shape: Shape, *, trials: int) -> RunConfig | None:
     """Read resources, pods, parallelism and timeout of a batch; None where they cannot be read."""
     text = manifests.decode(errors="replace")
-    amounts = [
-        dict(_AMOUNT.findall(match[2])) for match in _REQUESTS.finditer(text[:MAX_SEARCHED_CHARACTERS])
-    ]
+    first = _first_object(text)
+    amounts = [dict(_AMOUNT.findall(match[2])) for match in _REQUESTS.finditer(first)]
     try:
         trial = amounts[0]
         gpus = sum(int(amount) for name, amount in trial.items() if name not in _OTHERS)
         return RunConfig(
             resources=Resources(trial["cpu"], trial["memory"], gpus),
             parallelism=int(_PARALLELISM.findall(text)[0]) if shape is Shape.INDEXED else trials,
-            nodes=_node_count(text, shape),
+            nodes=_node_count(first, shape),
             timeout_seconds=int(json.load(launch)["timeout_seconds"]),
         )
     except (IndexError, KeyError, TypeError, ValueError):
         return None
 
 
-MAX_SEARCHED_CHARACTERS = 64 * 1024
-"""Number of characters to search: all trials are equal in this, and the first object is shorter."""
+DOCUMENT = "\n---\n"
 
 
-def _node_count(text: str, shape: Shape) -> int:
+def _first_object(text: str) -> str:
+    """Return the first object after the banner: all trials are equal in what is read. It has any length."""
+    start = text.find(DOCUMENT) + len(DOCUMENT)
+    end = text.find(DOCUMENT, start)
+    return text[start:] if end < 0 else text[start : end + 1]
+
+
+def _node_count(first: str, shape: Shape) -> int:
     if not shape.is_distributed:
         return 1
     if shape in _NODE_COUNTS:
-        return int(_NODE_COUNTS[shape].findall(text[:MAX_SEARCHED_CHARACTERS])[0])
-    first = text.split("\n---\n")[1]
+        return int(_NODE_COUNTS[shape].findall(first)[0])
     return sum(map(int, _REPLICAS.findall(first)))

@@ -31,6 +31,10 @@ MAX_METRICS = 101
 MAX_ARTIFACTS = 1000
 MAX_CURVE_POINTS = 200
 MAX_ROWS = 10_000_000
+LONGEST_SECONDS = 10**10
+"""Three centuries: sums of more could overflow."""
+LARGEST_NUMBER = 1e150
+"""A larger metric counts as not finite: its square is, and sums of a few such numbers can be."""
 MAX_ATTEMPTS = 1_000_000_000
 """The launcher accepts a number of earlier failures with nine digits."""
 
@@ -142,7 +146,7 @@ _FIELDS: Mapping[str, _Field] = {
     "status": _text("ok|diverged|failed|pruned"),
     "reason": _text("[a-z0-9][a-z0-9-]{0,63}", optional=True),
     "metrics": _Field((dict,), _are_metrics),
-    "seconds": _Field((int, float), lambda value: value >= 0),
+    "seconds": _Field((int, float), lambda value: 0 <= value <= LONGEST_SECONDS),
     "started": _text(_TIME),
     "finished": _text(_TIME),
     "ran": _text("[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,511}"),
@@ -185,9 +189,7 @@ def _record(data: dict[str, Any], *, is_small: bool) -> Record:
     if not is_small and len(details.text) > MAX_DETAILS_BYTES:
         raise RejectedInput("wrong-value:details")
     # Trials share names, and each parser makes its own texts of them.
-    metrics = {
-        intern(name): None if value is None else float(value) for name, value in data["metrics"].items()
-    }
+    metrics = {intern(name): _number(value) for name, value in data["metrics"].items()}
     data |= {
         "status": Status(data["status"]),
         "metrics": MappingProxyType(metrics),
@@ -197,12 +199,17 @@ def _record(data: dict[str, Any], *, is_small: bool) -> Record:
     return Record(**data, artifacts=artifacts, curve=curve)
 
 
+def _number(value: float | None) -> float | None:
+    """Return a reported number; None if nothing can be computed with it."""
+    return None if value is None or abs(value) > LARGEST_NUMBER else float(value)
+
+
 def _curve(points: Any) -> Curve:
     if type(points) is not list:
         raise RejectedInput("wrong-type:curve")
     if not _is_curve(points):
         raise RejectedInput("wrong-value:curve")
-    return Curve(canonical_json(points)) if points else NO_CURVE
+    return Curve(canonical_json([[step, _number(value)] for step, value in points])) if points else NO_CURVE
 
 
 def _artifacts(items: Any) -> tuple[Artifact, ...]:

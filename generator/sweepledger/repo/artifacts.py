@@ -21,14 +21,14 @@ BY_HAND = "the trial chose this name, and nothing was copied; copy what you trus
 
 
 OBEYED = re.compile(
-    r"""\.git.*|git~\d+|\.hg|\.svn|\.bzr|\.lfsconfig|\.mailmap|\.pre-commit-config\.ya?ml
-    |\.env.*|\.direnv|\.mise.*|mise(\..*)?\.toml|\.tool-versions|\.python-version|\.autoenv.*|\.in|\.out
-    |\.bash.*|\.profile|\.z(shrc|shenv|profile|login|logout)|\.k?shrc|\.[kt]?cshrc|\.login|\.logout|\.inputrc
-    |\.n?vimrc|\.g?vimrc|\.nvim\.lua|\.exrc|\.emacs.*|\.dir-locals(-2)?\.el|\.vscode|\.idea|\.devcontainer.*|.+\.code-workspace
-    |\.npmrc|\.yarnrc.*|\.gdbinit|\.lldbinit|\.pdbrc""",
+    r"""\.(?!(hydra|ipynb_checkpoints|config\.json)$).*|git~\d+|sweepl~\d+|mise(\..*)?\.toml|.+\.code-workspace
+    |(conftest|sitecustomize|usercustomize)\.py|jupyter_.*config\.(py|json)|startup\.m""",
     re.VERBOSE,
 )
-"""Names of files and folders that git, shells, direnv, mise, editors or debuggers obey where they find them."""
+"""Names that git, shells, editors, interpreters or this program obey where they find them: nearly all hidden ones.
+
+Nothing obeys what Hydra and Jupyter keep in `.hydra` and `.ipynb_checkpoints`.
+"""
 
 
 def artifact_paths(artifacts: Iterable[Artifact], into: Path) -> tuple[Path, ...]:

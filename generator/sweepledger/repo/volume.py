@@ -4,11 +4,13 @@ Its content is untrusted because trials write it: no link is followed, and every
 """
 
 import errno
+import heapq
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import repeat
 from pathlib import Path
 from typing import TypeVar
 
@@ -22,6 +24,8 @@ MOST_RECORDS = 200
 """Record files of one trial that are read. Each attempt leaves one, and a trial can leave any number."""
 MOST_RECORD_BYTES = 4 * LARGEST_TRIAL_FILE
 """Bytes of a trial's record files after which no further one is read. Files that are too large do not count."""
+MOST_COUNTED = 1000
+"""Further files that are counted."""
 UNREAD = b"\x00"
 """Stands for a record file beyond these bounds."""
 
@@ -54,8 +58,8 @@ def _trial_records(path: str, parent: int | None = None) -> Iterator[bytes | Non
 def _bounded(names: Iterable[str], read: Callable[[str], bytes | None]) -> Iterator[bytes | None]:
     """Read the record files of one trial, in the order of names, up to the bounds of a trial."""
     size = 0
-    for number, name in enumerate(names):
-        if number >= MOST_RECORDS or size > MOST_RECORD_BYTES:
+    for name in names:
+        if not name or size > MOST_RECORD_BYTES:
             yield UNREAD
             continue
         content = read(name)
@@ -63,11 +67,24 @@ def _bounded(names: Iterable[str], read: Callable[[str], bytes | None]) -> Itera
         yield content
 
 
-def _record_names(path: str, folder: int) -> list[str]:
+def _record_names(path: str, folder: int) -> Iterator[str]:
+    """Yield the names of record files that are read, in order, and one empty name for each other one."""
+    count = 0
+
+    def counted(entries: Iterable[os.DirEntry[str]]) -> Iterator[str]:
+        nonlocal count
+        for entry in entries:
+            if entry.name.endswith(".json"):
+                count += 1
+                yield entry.name
+
     try:
-        return sorted(name for name in os.listdir(folder) if name.endswith(".json"))
+        with os.scandir(folder) as entries:
+            names = heapq.nsmallest(MOST_RECORDS, counted(entries))  # a trial can make a million names
     except OSError as error:
         raise storage_error(path, error) from error
+    yield from names
+    yield from repeat("", min(count - len(names), MOST_COUNTED))
 
 
 def _read_file(path: str, folder: int | None = None) -> bytes | None:

@@ -57,6 +57,10 @@ def _claims(settings: Settings) -> tuple[Rule, ...]:
         f" && !(v.persistentVolumeClaim.claimName in {data} && {READ_ONLY})).map(v, v.name)"
     )
     own = " || ".join(f"(has(m.{key}) && m.{key}.startsWith(variables.folder + '/'))" for key in _SUB_PATHS)
+    place = (
+        "m.mountPath.startsWith('/sweep/') && !m.mountPath.contains('/..')"
+        " && !m.mountPath.startsWith('/sweep/launcher')"
+    )
     batch = "'^' + variables.labels['sweepledger.dev/sweep'] + '-b[0-9]+-[0-9a-f]{8}"
     parent = (
         f"({literal(SWEEP_LABEL)} in variables.labels && variables.folder.matches({batch}$')"
@@ -75,10 +79,10 @@ def _claims(settings: Settings) -> tuple[Rule, ...]:
             f" || !(v.persistentVolumeClaim.claimName in {list_literal(sorted(read - written))}) || {READ_ONLY})",
         ),
         Rule(
-            "of the results a trial mounts its batch's folder: subPath or subPathExpr begins with the label"
-            f" sweepledger.dev/batch; or to read, at {PARENT_PATH}, checkpoints of its sweep",
+            "of the results a trial mounts, below /sweep, its batch's folder: subPath or subPathExpr begins with"
+            f" the label sweepledger.dev/batch; or to read, at {PARENT_PATH}, checkpoints of its sweep",
             "variables.reads || variables.containers.all(c, !has(c.volumeMounts) || c.volumeMounts.all(m,"
-            f" !{shared}.exists(n, n == m.name) || {own} || {parent}))",
+            f" !{shared}.exists(n, n == m.name) || (({own}) && {place}) || {parent}))",
         ),
     )
 
@@ -282,11 +286,12 @@ def _starts_launcher() -> str:
     Specs name the interpreter, as a word or an absolute path. One in a mounted folder may be what a trial wrote.
     """
     program = "c.command[0]"
-    bypasses = " || ".join(f"{program}.contains({literal(part)})" for part in ("//", "/./", "/../"))
+    inside = [f"!{program}.startsWith({literal(folder)})" for folder in ("/proc/", "/dev/")]
+    plain = [f"!{program}.contains({literal(part)})" for part in ("//", "/./", "/../")]
+    in_image = " && ".join((f"{program}.startsWith('/')", *inside, *plain))
     return (
-        f"(c.command.size() == 2 && c.command[1] == {literal(LAUNCHER_PATH)}"
-        f" && (!{program}.contains('/') || ({program}.startsWith('/') && !{program}.startsWith('/proc/')"
-        f" && !({bypasses}) && (!has(c.volumeMounts)"
+        f"(c.command.size() == 2 && c.command[1] == {literal(LAUNCHER_PATH)} && !{program}.contains('$')"
+        f" && (!{program}.contains('/') || ({in_image} && (!has(c.volumeMounts)"
         f" || c.volumeMounts.all(m, !{program}.startsWith(m.mountPath + '/') && {program} != m.mountPath)))))"
     )
 
