@@ -144,7 +144,7 @@ POD_FAULTS: dict[str, tuple[str, Change]] = {
     },
     **{
         f"its results at {path}": ("of the results a trial mounts", a_mount("results", mountPath=path))
-        for path in ("/usr/bin", "/sweep/launcher", "/sweep/../usr/bin", "/sweep")
+        for path in ("/usr/bin", "/sweep/launcher/launch.py", "/sweep/../usr/bin", "/sweep")
     },
     "the image's own command": ("starts the launcher", lambda pod: container(pod).pop("command")),
     "the doctor's command without its label": (
