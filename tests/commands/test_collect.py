@@ -10,13 +10,13 @@ import pytest
 
 from sweepledger.commands.cancel import cancel
 from sweepledger.commands.check import check
-from sweepledger.commands.collection import attempts
 from sweepledger.commands.collection.results_commit import ResultsCommit, UnrecordedError, commit_results
 from sweepledger.commands.repository.batch_records import expected_trials
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.errors import RepositoryError
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
+from sweepledger.results import bounds
 from sweepledger.results.bounds import MOST_TRIAL_BYTES
 from tests.repo.test_signatures import key, line
 from tests.repository import Sandbox, followed_by
@@ -226,8 +226,8 @@ def test_of_a_list_of_artifacts_that_is_too_long_the_end_is_left_out_and_counted
 def test_what_trials_leave_of_a_batchs_bytes_goes_to_those_that_need_more(
     merged: Sandbox, results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(attempts, "MOST_BATCH_BYTES", 10_000)
-    monkeypatch.setattr(attempts, "trial_share", lambda _: 3_000)
+    monkeypatch.setattr(bounds, "MOST_BATCH_BYTES", 10_000)
+    monkeypatch.setattr(bounds, "trial_share", lambda _: 3_000)
     batch, curve = stored(merged), [[step, step / 7] for step in range(200)]
     leave(results, batch, 0)
     leave(results, batch, 1, curve=curve, details={"padding": "x" * 4_000})

@@ -30,7 +30,7 @@ def test_every_shape_says_what_its_trials_ask_for(case: str, longer: int) -> Non
     held = batch_yaml.read((folder / "batch.yaml").read_text())
 
     found = excerpts.read_run_config(
-        (folder / "job.yaml").read_bytes().replace(b"\n---\n", b"\n---\n# " + b"x" * longer + b"\n", 1),
+        (folder / "job.yaml").read_bytes().replace(b"\nkind: ", b"\n# " + b"x" * longer + b"\nkind: ", 1),
         (folder / "launch.json").read_bytes(),
         held.shape,
         trials=held.trials,

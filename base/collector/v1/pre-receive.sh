@@ -127,12 +127,15 @@ bones() {
   git rev-parse "$1/launch.py"
 }
 
+judged= # the commit and the batch that were accepted last
+
 # A whole number of a lock.
 lock() { git show "$1/batch.yaml" | sed -n "s/^$2: \([1-9][0-9]\{0,8\}\)\$/\1/p"; }
 
 # One new batch may come where all others of its sweep are archived, made as the one before it was.
 asked() {
   batch="$3"
+  [ "$judged" != "$2 $batch" ] || return 0 # by another of its files
   named "$batch"
   sweep="$(sweep_of "$batch")"
   [ "$next" = collector ] || refuse "overlays/active/$batch is new"
@@ -157,6 +160,7 @@ asked() {
   for part in batch.yaml job.yaml kustomization.yaml launch.json; do
     printf '%s\n' "$is" | grep -q "^$part:" || refuse "$batch has an empty $part"
   done
+  judged="$2 $batch"
 }
 
 # With Flux it is announced as the one before it was, when that was active.
@@ -173,8 +177,7 @@ allowed() {
   status="$3"
   path="$4"
   case "$path" in
-    *\"* | *\\*) refuse "$path" ;; # git quotes what is no plain name
-    *[!A-Za-z0-9._/-]* | */.*) refuse "$path" ;;
+    *[!A-Za-z0-9._/-]* | */.*) refuse "$path" ;; # git quotes other names
     results/*/figures/*/* | results/*/records/*/*) refuse "$path" ;;
     results/*/figures/*.svg | results/*/records/*.jsonl) ;;
     results/*/*/*) refuse "$path" ;;

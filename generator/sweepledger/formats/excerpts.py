@@ -168,9 +168,12 @@ DOCUMENT = "\n---\n"
 
 
 def _first_object(text: str) -> str:
-    """Return the first object after the banner: all trials are equal in what is read. It has any length."""
-    start = text.find(DOCUMENT) + len(DOCUMENT)
-    end = text.find(DOCUMENT, start)
+    """Return the first object: all trials are equal in what is read. It has any length.
+
+    A separator follows the banner only before several objects.
+    """
+    start = max(text.find(DOCUMENT), 0)
+    end = text.find(DOCUMENT, start + 1)
     return text[start:] if end < 0 else text[start : end + 1]
 
 

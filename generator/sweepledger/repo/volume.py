@@ -10,7 +10,6 @@ import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import repeat
 from pathlib import Path
 from typing import TypeVar
 
@@ -58,8 +57,8 @@ def _trial_records(path: str, parent: int | None = None) -> Iterator[bytes | Non
 def _bounded(names: Iterable[str], read: Callable[[str], bytes | None]) -> Iterator[bytes | None]:
     """Read the record files of one trial, in the order of names, up to the bounds of a trial."""
     size = 0
-    for name in names:
-        if not name or size > MOST_RECORD_BYTES:
+    for number, name in enumerate(names):
+        if number >= MOST_RECORDS or size > MOST_RECORD_BYTES:
             yield UNREAD
             continue
         content = read(name)
@@ -67,24 +66,14 @@ def _bounded(names: Iterable[str], read: Callable[[str], bytes | None]) -> Itera
         yield content
 
 
-def _record_names(path: str, folder: int) -> Iterator[str]:
-    """Yield the names of record files that are read, in order, and one empty name for each other one."""
-    count = 0
-
-    def counted(entries: Iterable[os.DirEntry[str]]) -> Iterator[str]:
-        nonlocal count
-        for entry in entries:
-            if entry.name.endswith(".json"):
-                count += 1
-                yield entry.name
-
+def _record_names(path: str, folder: int) -> list[str]:
+    """Return the first names of record files: those that are read, and those that are counted."""
     try:
         with os.scandir(folder) as entries:
-            names = heapq.nsmallest(MOST_RECORDS, counted(entries))  # a trial can make a million names
+            names = (entry.name for entry in entries if entry.name.endswith(".json"))
+            return heapq.nsmallest(MOST_RECORDS + MOST_COUNTED, names)  # a trial can make a million names
     except OSError as error:
         raise storage_error(path, error) from error
-    yield from names
-    yield from repeat("", min(count - len(names), MOST_COUNTED))
 
 
 def _read_file(path: str, folder: int | None = None) -> bytes | None:

@@ -58,22 +58,23 @@ def shortened(record: Record, bound: int) -> Record | None:
     if fitting:
         return _cut(record, lists[fitting - 1])
     counted = _cut(record, 0) if record.artifacts else record
+    count = {ARTIFACTS_LEFT_OUT: left_out} if (left_out := artifacts_left_out(counted)) else {}
     bare = replace(counted, curve=(), details=MappingProxyType({**counted.details, LEFT_OUT: ["curve"]}))
-    barest = replace(bare, details=MappingProxyType({**_counts(counted), LEFT_OUT: ["curve", "details"]}))
+    barest = replace(bare, details=MappingProxyType({**count, LEFT_OUT: ["curve", "details"]}))
     return next((short for short in (bare, barest) if line_size(short) <= bound), None)
 
 
 def _cut(record: Record, kept: int) -> Record:
     """Return a record with its first artifacts only, and the number of the others."""
-    count = _counts(record).get(ARTIFACTS_LEFT_OUT, 0) + len(record.artifacts) - kept
+    count = artifacts_left_out(record) + len(record.artifacts) - kept
     details = MappingProxyType({**record.details, ARTIFACTS_LEFT_OUT: count})
     return replace(record, artifacts=record.artifacts[:kept], details=details)
 
 
-def _counts(record: Record) -> dict[str, int]:
-    """Return the member that counts artifacts, if there is one."""
-    count = record.details.get(ARTIFACTS_LEFT_OUT)
-    return {ARTIFACTS_LEFT_OUT: count} if type(count) is int else {}
+def artifacts_left_out(record: Record) -> int:
+    """Return the number of artifacts that a record does not list, as it says itself."""
+    count = record.details.get(ARTIFACTS_LEFT_OUT, 0)
+    return count if isinstance(count, int) else 0
 
 
 def within_bound(attempts: Iterable[Attempt], bound: int) -> tuple[Attempt, ...]:

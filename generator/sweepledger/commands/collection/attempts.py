@@ -15,15 +15,7 @@ from sweepledger.formats.summary_csv import SUMMARY_FILE
 from sweepledger.repo import batches, volume
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository
-from sweepledger.results.bounds import (
-    MOST_BATCH_BYTES,
-    MOST_TRIAL_BYTES,
-    common_bound,
-    line_size,
-    shortened,
-    trial_share,
-    within_bound,
-)
+from sweepledger.results import bounds
 from sweepledger.results.outcomes import (
     Attempt,
     BatchRecords,
@@ -63,27 +55,31 @@ class TrialReader:
         """Return the records of trials, and why files were ignored, one word each, by trial.
 
         A trial can read the whole table and could write records of other trials into its own folder: these
-        are ignored. Where records have more than a trial's share of the batch's bytes, they are read once
-        more, when it is known what the others have left.
+        are ignored.
         """
         records: list[Record] = []
         passed_over: dict[int, tuple[str, ...]] = {}
-        share, space, large = trial_share(len(self.batch.rows)), MOST_BATCH_BYTES, dict[int, int]()
-        for index in indexes:
-            read, ignored = self._trial(index, MOST_TRIAL_BYTES)
-            size = sum(map(line_size, read)) if share < MOST_TRIAL_BYTES else 0
-            if size > share:
-                large[index] = size
-                continue
-            space -= size
+        for index, read, ignored in self._trials(indexes):
             records += read
-            passed_over |= {index: tuple(ignored)} if ignored else {}
-        bound = max(share, common_bound(large.values(), space))
-        for index in large:
-            read, ignored = self._trial(index, bound)
-            records += read
-            passed_over |= {index: tuple(ignored)} if ignored else {}
+            if ignored:
+                passed_over[index] = tuple(ignored)
         return records, passed_over
+
+    def _trials(self, indexes: Iterable[int]) -> Iterator[tuple[int, list[Record], list[str]]]:
+        """Yield each trial; those with more than their share of the batch's bytes last, within what the others left."""
+        share, space = bounds.trial_share(len(self.batch.rows)), bounds.MOST_BATCH_BYTES
+        large: dict[int, int] = {}
+        for index in indexes:
+            read, ignored = self._trial(index, bounds.MOST_TRIAL_BYTES)
+            size = sum(map(bounds.line_size, read)) if share < bounds.MOST_TRIAL_BYTES else 0
+            if size > share:
+                large[index] = size  # read once more below: all of them may be too much for the memory
+            else:
+                space -= size
+                yield index, read, ignored
+        bound = max(share, bounds.common_bound(large.values(), space))
+        for index in large:
+            yield index, *self._trial(index, bound)
 
     def _trial(self, index: int, bound: int) -> tuple[list[Record], list[str]]:
         records, ignored, size = list[Record](), list[str](), 0
@@ -102,13 +98,13 @@ class TrialReader:
         for record in records:
             attempt = self._valid(record)
             if attempt is not None and len(attempt.line) >= bound:
-                short = shortened(record, bound)
+                short = bounds.shortened(record, bound)
                 attempt = None if short is None else self._valid(short)
                 ignored += [] if short else [TOO_LARGE]
             elif attempt is None:
                 ignored.append(FOREIGN)
             attempts += [] if attempt is None else [attempt]
-        kept = within_bound(attempts, bound)
+        kept = bounds.within_bound(attempts, bound)
         return [attempt.record for attempt in kept], ignored + [TOO_LARGE] * (len(attempts) - len(kept))
 
     def _valid(self, record: Record) -> Attempt | None:

@@ -13,6 +13,7 @@ from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import IdleError, UsageError
 from sweepledger.repo import artifacts, volume
 from sweepledger.repo.files import refuse_links
+from sweepledger.results.bounds import artifacts_left_out
 from sweepledger.storage import write_file
 from sweepledger.structs.record import Artifact, Record
 
@@ -120,9 +121,8 @@ def fetch(
         for artifact, place in wanted:
             with artifacts.open_artifact(roots, record.uid, artifact) as source:
                 artifacts.copy_verified(source, artifact, place)
-    left_out = record.details.get("artifacts_left_out", 0)
     return FetchedArtifacts(
-        counted.trial.id, record.uid, folder, record.artifacts, left_out if isinstance(left_out, int) else 0
+        counted.trial.id, record.uid, folder, record.artifacts, artifacts_left_out(record)
     )
 
 

@@ -90,7 +90,7 @@ def parse_object(output: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise UnexpectedAnswerError(f"invalid JSON: {excerpt(output)}") from error
     if not isinstance(response, dict) or _is_deep(response):
-        raise UnexpectedAnswerError(f"no Kubernetes object: {excerpt(output)}")
+        raise UnexpectedAnswerError(f"not a Kubernetes object: {excerpt(output)}")
     return response
 
 
@@ -100,7 +100,7 @@ def require_text(response: Mapping[str, Any], *path: str) -> str:
     for name in path:
         node = node.get(name) if isinstance(node, dict) else None
     if not isinstance(node, str):
-        raise UnexpectedAnswerError(f"an object without {'.'.join(path)}: {_excerpt_json(response)}")
+        raise UnexpectedAnswerError(f"an object that lacks {'.'.join(path)}: {_excerpt_json(response)}")
     return node
 
 
@@ -114,7 +114,7 @@ def require_list(response: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
     """Return the objects of a response that is a list. Raises UnexpectedAnswerError."""
     items = response.get("items")
     if not isinstance(items, list):
-        raise UnexpectedAnswerError(f"no list of objects: {_excerpt_json(response)}")
+        raise UnexpectedAnswerError(f"not a list of objects: {_excerpt_json(response)}")
     return tuple(map(_require_shape, items))
 
 
@@ -149,7 +149,7 @@ def _require_shape(value: Any) -> Mapping[str, Any]:
         for node in _nodes_at(value, path):
             # Controllers write null for some empty fields. Two fields are used unchecked and must not be null.
             if not has_type(node) and (node is not None or path in NEVER_NULL):
-                raise UnexpectedAnswerError(f"an object with {'.'.join(path)} {_excerpt_json(node)}")
+                raise UnexpectedAnswerError(f"an object whose {'.'.join(path)} is {_excerpt_json(node)}")
     checked: Mapping[str, Any] = value
     return checked
 
