@@ -74,7 +74,7 @@ def _cut(record: Record, kept: int) -> Record:
 def artifacts_left_out(record: Record) -> int:
     """Return the number of artifacts that a record does not list, as it says itself."""
     count = record.details.get(ARTIFACTS_LEFT_OUT, 0)
-    return count if isinstance(count, int) else 0
+    return count if type(count) is int else 0  # True is an int, and no count
 
 
 def within_bound(attempts: Iterable[Attempt], bound: int) -> tuple[Attempt, ...]:
