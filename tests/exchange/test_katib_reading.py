@@ -15,6 +15,7 @@ from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.structs.domain import Choice, Constant, IntUniform, LogUniform, Normal, Uniform
 from sweepledger.structs.early_stopping import PercentileStop
 from sweepledger.structs.metric import Goal, MetricSource, Reduce
+from sweepledger.structs.run_config import Shape
 from sweepledger.structs.search_block import GridSearch, RandomSearch, Resource, Sampler
 from tests.exchange.imported import assignments_of, sweep_of, whats
 from tests.written_specs import good
@@ -111,8 +112,8 @@ def test_the_random_experiments_report_names_all_that_stays_behind() -> None:
         "spec.trialTemplate.goTemplate.templateSpec: kubeflow/trial-template/defaultTrialTemplate.yaml",
         "spec.trialTemplate",
         "the code of the trial",
-        "spec.maxFailedTrialCount: 3",
     ]
+    assert found.spec["run"]["max_failed"] == 3
 
 
 @pytest.mark.parametrize(
@@ -208,8 +209,6 @@ def test_a_v1beta1_experiments_report_names_all_that_stays_behind() -> None:
     assert whats(found.losses) == [
         "metadata.namespace: team",
         "spec.objective.objectiveMetricName: val loss",
-        "spec.metricsCollectorSpec.collector.kind: File",
-        'spec.metricsCollectorSpec.source: {"fileSystemPath": {"path": "/var/log/metrics.log", "kind":…',
         "spec.earlyStopping: medianstop",
         "rounds",
         "spec.algorithm.algorithmSettings[1]: n_EI_candidates: 24",
@@ -231,7 +230,13 @@ def test_a_v1beta1_experiments_report_names_all_that_stays_behind() -> None:
         'spec.trialTemplate.trialSpec.spec.template.spec.nodeSelector: {"gpu": "a100"}',
         "spec.trialTemplate.retain: true",
         'spec.trialTemplate.primaryPodLabels: {"role": "worker"}',
+        "parameters: momentum",
+        "parameters: dropout",
+        "parameters: width",
+        "parameters: scale",
+        "parameters: norm",
         "the code of the trial",
+        "spec.metricsCollectorSpec: /var/log/metrics.log",
     ]
 
 
@@ -329,22 +334,210 @@ def test_an_image_with_its_digest_is_carried_over_and_one_with_a_tag_is_named() 
     assert any(what.endswith("image: team/x:1") for what in whats(named.losses))
 
 
-def test_a_job_of_many_pods_gives_its_command_and_says_that_the_pods_are_lost() -> None:
-    pod = {"spec": {"containers": [{"name": "pytorch", "command": ["python", "t.py"]}]}}
+IMAGE = "registry.example/team/x@sha256:" + "0" * 64
+
+
+def a_trial(kind: str, spec: dict[str, Any], **experiment: Any) -> Imported:
+    """Import an Experiment with a parameter p whose trials are objects of this kind."""
     template = {
-        "primaryContainerName": "pytorch",
-        "trialParameters": [],
-        "trialSpec": {
-            "apiVersion": "kubeflow.org/v1",
-            "kind": "PyTorchJob",
-            "spec": {"pytorchReplicaSpecs": {"Master": {"replicas": 1, "template": pod}}},
-        },
+        "primaryContainerName": "main",
+        "trialParameters": [{"name": "p", "reference": "p"}],
+        "trialSpec": {"apiVersion": "any/v1", "kind": kind, "spec": spec},
     }
+    changes = {"parameters": a_parameter("double", min="0.1", max="0.5"), **experiment}
+    return katib.read(an_experiment(trialTemplate=template, **changes), name="many")
 
-    found = katib.read(an_experiment(trialTemplate=template), name="many")
 
-    assert found.spec["command"] == ["python", "t.py"]
-    assert "spec.trialTemplate.trialSpec.kind: PyTorchJob" in whats(found.losses)
+def a_pod(*command: str, **container: Any) -> dict[str, Any]:
+    main = {"name": "main", "image": IMAGE, "command": list(command), **container}
+    return {"spec": {"containers": [main]}}
+
+
+POD = a_pod("python", "t.py", "--p=${trialParameters.p}")
+TRAINER = {"image": IMAGE, "command": ["python", "t.py"], "args": ["--p=${trialParameters.p}"]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "shape", "nodes", "processes"),
+    [
+        ("PyTorchJob", {"nprocPerNode": "2", "pytorchReplicaSpecs": {
+            "Master": {"replicas": 1, "template": POD}, "Worker": {"replicas": 3, "template": POD}}},
+         Shape.PYTORCH_JOB, 4, 2),
+        ("TFJob", {"tfReplicaSpecs": {"Worker": {"replicas": 2, "template": POD}}}, Shape.TF_JOB, 2, 1),
+        ("MPIJob", {"slotsPerWorker": 4, "mpiReplicaSpecs": {
+            "Launcher": {"template": POD}, "Worker": {"replicas": 2, "template": POD}}}, Shape.MPI_JOB, 2, 4),
+        ("JobSet", {"replicatedJobs": [{"name": "w", "replicas": 2, "template": {
+            "spec": {"parallelism": 3, "completions": 3, "template": POD}}}]}, Shape.JOB_SET, 6, 1),
+        ("TrainJob", {"runtimeRef": {"name": "torch"}, "trainer": {"numNodes": 2, "numProcPerNode": 4, **TRAINER}},
+         Shape.TRAIN_JOB, 2, 4),
+    ],
+    ids=["pytorch", "tf", "mpi", "jobset", "trainjob"],
+)  # fmt: skip
+def test_a_kind_with_several_pods_becomes_the_shape_of_that_kind(
+    kind: str, spec: dict[str, Any], shape: Shape, nodes: int, processes: int
+) -> None:
+    run = sweep_of(imported := a_trial(kind, spec)).run
+
+    assert (run.shape, run.nodes, run.processes, run.image) == (shape, nodes, processes, IMAGE)
+    assert imported.spec["command"] == ["python", "t.py", "${args}"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "what"),
+    [
+        ("TrainJob", {"runtimeRef": {"name": "torch"}, "trainer": TRAINER}, "runtimeRef: torch"),
+        ("TrainJob", {"trainer": TRAINER, "podTemplateOverrides": [1]}, "podTemplateOverrides: [1]"),
+        ("PyTorchJob", {"pytorchReplicaSpecs": {"Master": {"template": POD}, "Worker": {
+            "template": a_pod("other")}}}, "Worker.template"),
+        ("PyTorchJob", {"elasticPolicy": {"maxReplicas": 3}, "pytorchReplicaSpecs": {
+            "Master": {"template": POD}}}, 'elasticPolicy: {"maxReplicas": 3}'),
+        ("TFJob", {"tfReplicaSpecs": {"PS": {"replicas": 2, "template": POD}, "Worker": {"template": POD}}},
+         "PS: 2 pods"),
+        ("JobSet", {"replicatedJobs": [{"name": "a", "template": {"spec": {"template": POD}}},
+                                       {"name": "b", "template": {"spec": {"template": POD}}}]}, ": b, 1 pods"),
+        ("XGBoostJob", {"xgbReplicaSpecs": {"Master": {"template": POD}, "Worker": {
+            "replicas": 2, "template": POD}}}, "XGBoostJob"),
+        ("RayJob", {"head": {"template": POD}}, "kind: RayJob"),
+    ],
+    ids=["runtime", "overrides", "worker", "elastic", "ps", "jobs", "xgboost", "unknown"],
+)  # fmt: skip
+def test_what_the_pods_of_a_kind_lose_is_reported(kind: str, spec: dict[str, Any], what: str) -> None:
+    imported = a_trial(kind, spec)
+
+    assert sum(loss.endswith(what) for loss in whats(imported.losses)) == 1
+    assert imported.spec["command"] == ["python", "t.py", "${args}"]
+
+
+WORKFLOW = {
+    "entrypoint": "all",
+    "templates": [
+        {"name": "all", "steps": [[{"name": "train", "template": "train"}]]},
+        {"name": "prepare", "script": {"image": "python", "command": ["python"], "source": "print(3)"}},
+        {"name": "train", "container": {"name": "main", "image": IMAGE, "command": [
+            "python", "t.py", "--p=${trialParameters.p}", "--n", "{{inputs.parameters.n}}", "-v"]}},
+    ],
+}  # fmt: skip
+PIPELINE = {
+    "pipelineSpec": {
+        "tasks": [
+            {"taskSpec": {"steps": [{"name": "prepare", "image": "python", "command": ["sh"]}]}},
+            {"taskSpec": {"steps": [{"name": "main", "image": IMAGE, "command": [
+                "python", "t.py", "--p=${trialParameters.p}", "--n=$(params.n)", "-v"]}]}},
+        ]
+    }
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "spec"), [("Workflow", WORKFLOW), ("PipelineRun", PIPELINE)])
+def test_of_a_workflow_the_step_that_trains_is_read_and_the_others_are_reported(
+    kind: str, spec: dict[str, Any]
+) -> None:
+    imported = a_trial(kind, spec)
+
+    assert sweep_of(imported).command == ("python", "t.py", "${args}", "-v")
+    text = "\n".join(f"{loss.what}: {loss.why}" for loss in imported.losses)
+    assert f"prepare: is another step of the {kind}" in text
+    assert "is filled in by the other tool; left out" in text
+    assert "spec.trialTemplate: the command of the trial is not in the file" not in text
+
+
+def test_arguments_without_a_program_get_one_that_runs() -> None:
+    imported = a_command(args=["--lr=${trialParameters.rate}", "--n", "${trialParameters.n}"])
+
+    assert sweep_of(imported).command == (
+        "${interpreter}", "train.py", "--lr=${envvar:SWEEP_PARAM_LR}", "--n", "${envvar:SWEEP_PARAM_N}",
+    )  # fmt: skip
+    assert any(what.endswith("containers[0].command") for what in whats(imported.losses))
+
+
+def test_a_parameter_that_the_command_does_not_pass_is_reported() -> None:
+    imported = a_command("python", "t.py", "--lr=${trialParameters.rate}")
+
+    assert [what for what in whats(imported.losses) if what.startswith("parameters: ")] == ["parameters: n"]
+
+
+def test_the_number_of_failed_trials_that_ends_an_experiment_ends_a_batch() -> None:
+    imported = katib.read(an_experiment(maxFailedTrialCount=3), name="few")
+
+    assert sweep_of(imported).run.max_failed == 3
+    assert "maxFailedTrialCount" not in str(imported.losses)
+    many = a_trial("TrainJob", {"trainer": TRAINER}, maxFailedTrialCount=3)
+    assert "max_failed" not in many.spec["run"]
+    assert "spec.maxFailedTrialCount: 3" in whats(many.losses)
+
+
+@pytest.mark.parametrize(
+    ("collector", "keys", "lost"),
+    [
+        ({}, {"source": "stdout"}, None),
+        ({"collector": {"kind": "File"}, "source": {"fileSystemPath": {"path": "/m.log", "kind": "File"}}},
+         {"source": "result", "format": "text"}, None),
+        ({"collector": {"kind": "File"},
+          "source": {"fileSystemPath": {"path": "/m.log", "kind": "File", "format": "JSON"}}},
+         {"source": "result", "format": "jsonl"}, "fileSystemPath.format: JSON"),
+        ({"collector": {"kind": "File"}, "source": {
+            "filter": {"metricsFormat": ["a(.)"]}, "fileSystemPath": {"path": "/m.log", "kind": "File"}}},
+         {"source": "stdout"}, 'filter.metricsFormat: ["a(.)"]'),
+        ({"collector": {"kind": "TensorFlowEvent"}, "source": {"fileSystemPath": {"path": "/logs"}}},
+         {"source": "stdout"}, "collector.kind: TensorFlowEvent"),
+        ({"collector": {"kind": "PrometheusMetric"}, "source": {"httpGet": {"port": 8080}}},
+         {"source": "stdout"}, 'source.httpGet: {"port": 8080}'),
+        ({"collector": {"kind": "Push"}}, {"source": "stdout"}, "collector.kind: Push"),
+    ],
+    ids=["none", "file", "json", "filter", "tensorboard", "prometheus", "push"],
+)  # fmt: skip
+def test_a_collector_is_the_source_and_format_of_the_metric_or_is_reported(
+    collector: dict[str, Any], keys: dict[str, str], lost: str | None
+) -> None:
+    container = {"name": "main", "command": ["python", "t.py", "--log=/m.log", "--p=${trialParameters.p}"]}
+    pod = {"spec": {"containers": [container]}}
+    imported = a_trial("Job", {"template": pod}, metricsCollectorSpec=collector)
+
+    metric = imported.spec["metric"]
+    assert {key: metric[key] for key in ("source", "format") if key in metric} == keys
+    passes_file = "--log=${envvar:SWEEP_RESULT}" in imported.spec["command"]
+    assert passes_file == (keys["source"] == "result")
+    prefix = "spec.metricsCollectorSpec"
+    assert (lost is None) == (prefix not in " ".join(whats(imported.losses)))
+    assert lost is None or any(what.endswith(lost) for what in whats(imported.losses))
+    assert sweep_of(imported)
+
+
+def test_a_file_of_metrics_that_the_command_does_not_name_is_reported() -> None:
+    collector = {"collector": {"kind": "File"}, "source": {"fileSystemPath": {"path": "/m.log"}}}
+
+    imported = a_trial("Job", {"template": POD}, metricsCollectorSpec=collector)
+
+    assert "spec.metricsCollectorSpec: /m.log" in whats(imported.losses)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "words"),
+    [
+        ("random", "Katib's random search rounds"),
+        ("tpe", "Katib's tpe search rounds"),
+        ("bayesianoptimization", "does not use the step"),
+        ("pbt", None),
+        ("sobol", None),
+    ],
+)
+def test_the_note_on_a_step_is_that_of_the_algorithm(algorithm: str, words: str | None) -> None:
+    content = an_experiment(
+        algorithm={"algorithmName": algorithm},
+        parameters=a_parameter("double", min="0.1", max="0.5", step="0.1"),
+    )
+
+    notes = [loss.why for loss in katib.read(content, name="one").losses if ".step: " in loss.what]
+
+    assert len(notes) == (words is not None)
+    assert words is None or words in notes[0]
+
+
+def test_the_smallest_hyperband_of_katibs_own_example_stays_one() -> None:
+    search = sweep_of(a_learner("hyperband", r_l="2", eta="2", resource_name="epochs")).search
+
+    assert search
+    assert (search.method, search.resource) == ("hyperband", Resource("epochs", 1, 2, 2))
 
 
 def test_names_that_no_parameter_may_have_are_mended_apart_from_each_other() -> None:

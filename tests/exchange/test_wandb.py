@@ -285,6 +285,80 @@ def test_a_script_in_the_command_is_the_program() -> None:
     assert sweep.command == ("python3", "code/train.py", "--gpu", "1", "${args_no_boolean_flags}")
 
 
+@pytest.mark.parametrize(
+    ("program", "command", "folder", "expected"),
+    [
+        (
+            "src.main",
+            ["python", "-m", "${program}", "${args}"],
+            "src",
+            ("python", "-m", "src.main", "${args}"),
+        ),
+        (None, ["python", "-m", "src.a.b", "${args}"], "src", ("python", "-m", "src.a.b", "${args}")),
+        ("train", ["python", "-m", "${program}"], "code", ("python", "-m", "code.train")),
+        ("train.py", ["python", "src/a/train.py", "${args}"], "src", ("python", "src/a/train.py", "${args}")),
+        ("train.py", ["make", "train"], "code", ("make", "train")),
+    ],
+    ids=["module", "module-in-command", "module-at-root", "unused-program", "no-script"],
+)
+def test_what_the_command_starts_is_what_is_locked(
+    program: str | None, command: list[str], folder: str, expected: tuple[str, ...]
+) -> None:
+    data = a_file(command=command) | ({"program": program} if program else {})
+    if program is None:
+        del data["program"]
+
+    imported = read(data)
+    sweep = parsed(imported)
+
+    assert (sweep.run.code_path, sweep.command) == (folder, expected)
+    assert "program" in " ".join(told(imported))
+
+
+@pytest.mark.parametrize(
+    ("macro", "arguments"),
+    [
+        (
+            "${args_no_hyphens}",
+            ("opt=${envvar:SWEEP_PARAM_OPT_CHOICE}", "opt.lr=${envvar:SWEEP_PARAM_OPT_LR}"),
+        ),
+        ("${args}", ("--opt=${envvar:SWEEP_PARAM_OPT_CHOICE}", "--opt.lr=${envvar:SWEEP_PARAM_OPT_LR}")),
+    ],
+)
+def test_a_choice_beside_a_dotted_name_is_renamed_and_passed_as_before(
+    macro: str, arguments: tuple[str, ...]
+) -> None:
+    parameters = {"opt": {"values": ["sgd", "adam"]}, "opt.lr": {"values": [1, 2]}}
+
+    imported = read(a_file(method="grid", parameters=parameters, command=["python", "${program}", macro]))
+
+    sweep = parsed(imported)
+    assert sweep.columns == ("opt_choice", "opt.lr")
+    assert sweep.command[2:] == arguments
+    assert "parameters.opt" in told(imported)
+
+
+def test_a_choice_beside_a_dotted_name_in_json_is_reported() -> None:
+    parameters = {"opt": {"value": 1}, "opt.lr": {"values": [1, 2]}}
+
+    imported = read(a_file(parameters=parameters, run_cap=2, command=["x", "${program}", "${args_json}"]))
+
+    assert "command: ${args_json}" in told(imported)
+    assert "${args_json}" in parsed(imported).command
+
+
+def test_the_workers_of_launch_are_the_parallelism() -> None:
+    imported = read(a_file(scheduler={"num_workers": 8, "settings": {"method": "grid"}}))
+
+    assert parsed(imported).run.parallelism == 8
+    assert told(imported)["scheduler"].startswith("settings: ")
+    assert "scheduler" not in told(read(a_file(scheduler={"num_workers": 8})))
+
+
+def test_bayes_names_what_its_rounds_need() -> None:
+    assert "sweepledger[bayes]" in told(read(a_file(method="bayes")))["method: bayes"]
+
+
 def test_the_macros_are_the_same() -> None:
     macros = ["${env}", "${interpreter}", "${program}", "${args}", "${args_json}", "${envvar:HOME}"]
 

@@ -74,6 +74,11 @@ def try_(workspace: Workspace, name: str, number: int, *, quiet: bool) -> Tried:
     """
     (parsed,) = _without_controller(workspace).specs([name])
     sweep = parsed.sweep
+    if sweep.search is not None:
+        raise UsageError(
+            f"{sweep.name} is an adaptive search, which proposes its trials in rounds",
+            hint="`sweep generate` writes its first round, which `sweep local` runs",
+        )
     program = programs.requested_program(workspace.settings, sweep, tree=WORK_TREE)
     trials = expansion.expand(sweep, program, parsed.source)
     of = len(trials)

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
@@ -58,6 +58,37 @@ def locate_script(program: str) -> ScriptLocation:
         f"move it and what it imports (`mkdir {CODE_DIR} && git mv {parts[0]} {CODE_DIR}/`)"
     )
     return ScriptLocation(CODE_DIR, parts[0], (Loss(f"program: {program}", why),))
+
+
+def locate_module(module: str) -> ScriptLocation:
+    """Return the code folder of a module that `python -m` starts, and the module as the trial starts it."""
+    parts = module.split(".")
+    if len(parts) > 1 and all(map(str.isidentifier, parts)):
+        why = f"the folder {parts[0]} is locked and run; trials cannot read files outside it"
+        return ScriptLocation(parts[0], module, (Loss(f"program: {module}", why),))
+    name = parts[0] if parts[0].isidentifier() else PurePosixPath(PROGRAM).stem
+    why = (
+        f"is in the repository's root folder, but code is locked as a folder; written as {CODE_DIR}.{name}: "
+        f"move it and what it imports to {CODE_DIR}/"
+    )
+    return ScriptLocation(CODE_DIR, f"{CODE_DIR}.{name}", (Loss(f"program: {module}", why),))
+
+
+def separate_names(names: Iterable[str]) -> dict[str, str]:
+    """Return a parameter for each name: `a` becomes `a_choice` beside `a.b`, as it cannot be value and mapping."""
+    given = list(dict.fromkeys(names))
+    holders = {
+        ".".join(parts[:end]) for parts in (name.split(".") for name in given) for end in range(1, len(parts))
+    }
+    taken = set(given)
+    separated: dict[str, str] = {}
+    for name in given:
+        parameter = f"{name}_choice" if name in holders else name
+        while parameter != name and parameter in taken:
+            parameter += "_"
+        taken.add(parameter)
+        separated[name] = parameter
+    return separated
 
 
 def find_script(command: Sequence[str]) -> int | None:

@@ -4,11 +4,11 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any, assert_never
 
 from sweepledger.exchange.conversion import Loss
-from sweepledger.exchange.katib.fields import Fields
+from sweepledger.exchange.fields import Fields, exact_number, is_whole, spec_number
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.structs.domain import (
     Beta,
@@ -32,9 +32,19 @@ SIGMAS = 6
 MOST_STEPS = 10**9
 
 STEPS_FROM_MIN = (
-    "values start at min here; Katib's random search rounds to multiples of the step and draws both ends "
+    "values start at min here; Katib's {algorithm} search rounds to multiples of the step and draws both ends "
     "half as often"
 )
+UNUSED_STEP = "Katib's {algorithm} does not use the step; here values are min plus multiples of it"
+STEP_NOTES = {
+    "random": STEPS_FROM_MIN,
+    "tpe": STEPS_FROM_MIN,
+    "bayesianoptimization": UNUSED_STEP,
+    "hyperband": UNUSED_STEP,
+}
+"""What algorithms do with steps; the others add them to min, as a sweep does."""
+LOGARITHMIC = "bayesianoptimization"
+"""The algorithm that searches floating-point numbers on a logarithmic scale, whatever their distribution."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +72,7 @@ class ImportedParameter:
                 return None
 
 
-def read_parameters(entries: Sequence[Fields], *, draws: bool) -> tuple[ImportedParameter, ...]:
+def read_parameters(entries: Sequence[Fields], *, algorithm: str) -> tuple[ImportedParameter, ...]:
     """Return all parameters. Raises ForeignError."""
     taken: set[str] = set()
     parameters = []
@@ -72,7 +82,7 @@ def read_parameters(entries: Sequence[Fields], *, draws: bool) -> tuple[Imported
             raise ForeignError(f"{fields.path} must have a name")
         name = _name(foreign, taken)
         taken.add(name)
-        domain, losses = _domain(fields, foreign, draws=draws)
+        domain, losses = _domain(fields, foreign, algorithm)
         renamed = [] if name == foreign else [Loss(f"{fields.path}.name: {foreign}", f"is named {name} here")]
         parameters.append(ImportedParameter(foreign, name, domain, (*renamed, *losses, *fields.rest())))
     return tuple(parameters)
@@ -89,13 +99,13 @@ def _name(foreign: str, taken: set[str]) -> str:
     return name
 
 
-def _domain(fields: Fields, foreign: str, *, draws: bool) -> tuple[dict[str, Any], list[Loss]]:
+def _domain(fields: Fields, foreign: str, algorithm: str) -> tuple[dict[str, Any], list[Loss]]:
     kind, space = fields.text("parameterType"), fields.inner("feasibleSpace")
     match kind:
         case "categorical" | "discrete":
             domain, losses = _values(space, foreign, numbers=kind == "discrete")
         case "int" | "double":
-            domain, losses = _range(space, foreign, whole=kind == "int", draws=draws)
+            domain, losses = _range(space, foreign, algorithm, whole=kind == "int")
         case _:
             raise ForeignError(
                 f"{fields.at('parameterType')} must be categorical, discrete, double or int, got {kind!r}"
@@ -121,27 +131,25 @@ def _discrete(text: str) -> int | float | str:
         return text
 
 
-def _range(space: Fields, foreign: str, *, whole: bool, draws: bool) -> tuple[dict[str, Any], list[Loss]]:
+def _range(space: Fields, foreign: str, algorithm: str, *, whole: bool) -> tuple[dict[str, Any], list[Loss]]:
     low, high, step = (_bound(space, key) for key in ("min", "max", "step"))
     if low is None or high is None:
         raise ForeignError(f"{space.path} must have min and max, for {foreign}")
-    if whole and any(bound is not None and not _is_whole(bound) for bound in (low, high, step)):
+    if whole and any(bound is not None and not is_whole(bound) for bound in (low, high, step)):
         raise ForeignError(f"{space.path} must have whole numbers, since {foreign} is an int")
-    distribution = space.text("distribution")
+    distribution, draws = space.text("distribution"), algorithm != "grid"
     if distribution in {None, "uniform", "unknown"} or not draws:
         losses = (
             []
             if draws or distribution in {None, "uniform", "unknown"}
             else [Loss(f"{space.at('distribution')}: {distribution}", "has no effect in a grid")]
         )
-        domain, more = _uniform(space, (low, high, step), whole=whole, draws=draws)
+        domain, more = _uniform(space, (low, high, step), algorithm, whole=whole)
+        if algorithm == LOGARITHMIC and not whole and low < high:
+            why = "Katib searches it on a logarithmic scale with this algorithm; written as uniform"
+            more.append(Loss(space.path, why))
         return domain, losses + more
     return _shaped(space, str(distribution), (low, high, step or (Decimal(1) if whole else None)))
-
-
-def _is_whole(number: Decimal) -> bool:
-    """Return whether a number is integral, without `% 1`, which Decimal refuses for large numbers."""
-    return number == number.to_integral_value()
 
 
 def _bound(space: Fields, key: str) -> Decimal | None:
@@ -150,7 +158,7 @@ def _bound(space: Fields, key: str) -> Decimal | None:
 
 
 def _uniform(
-    space: Fields, bounds: tuple[Decimal, Decimal, Decimal | None], *, whole: bool, draws: bool
+    space: Fields, bounds: tuple[Decimal, Decimal, Decimal | None], algorithm: str, *, whole: bool
 ) -> tuple[dict[str, Any], list[Loss]]:
     low, high, step = bounds
     if low == high:
@@ -158,9 +166,10 @@ def _uniform(
     ends: dict[str, Any] = {"min": spec_number(low), "max": spec_number(high)}
     if step is None or (whole and step == 1):
         # Two whole bounds alone would mean whole numbers.
-        plain = not whole and _is_whole(low) and _is_whole(high)
+        plain = not whole and is_whole(low) and is_whole(high)
         return ends | ({"distribution": "uniform"} if plain else {}), []
-    losses = [Loss(f"{space.at('step')}: {step}", STEPS_FROM_MIN)] if draws else []
+    note = STEP_NOTES.get(algorithm)
+    losses = [Loss(f"{space.at('step')}: {step}", note.format(algorithm=algorithm))] if note else []
     # More steps than a spec may have values are left to the rules of specs; Decimal could not divide them.
     if step > 0 and 0 < (high - low) / step < MOST_STEPS and (high - low) % step:
         last = low + (high - low) // step * step
@@ -208,24 +217,6 @@ def _middle(
 def _short(number: float) -> float:
     """Return a number with 12 digits: further digits of logarithms differ between machines."""
     return float(f"{number:.12g}")
-
-
-def exact_number(text: object, where: str = "the value") -> Decimal:
-    """Return a number exactly as written. Raises ForeignError."""
-    try:
-        number = Decimal(str(text).strip())
-    except InvalidOperation:
-        raise ForeignError(f"{where} must be a number, got {str(text)[:60]!r}") from None
-    if not number.is_finite() or not math.isfinite(float(number)):
-        raise ForeignError(f"{where} must be a finite number, got {str(text)[:60]!r}")
-    if number and not float(number):
-        raise ForeignError(f"{where} must not be so small that it becomes 0, got {str(text)[:60]!r}")
-    return number
-
-
-def spec_number(number: Decimal) -> int | float:
-    """Return the number for a spec: integers without a decimal point."""
-    return int(number) if _is_whole(number) and abs(number) <= 2**53 else float(number)
 
 
 def parameter_losses(parameters: Sequence[ImportedParameter]) -> Iterator[Loss]:

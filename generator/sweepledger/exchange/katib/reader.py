@@ -10,8 +10,9 @@ from math import prod
 from typing import Any
 
 from sweepledger.exchange.conversion import Imported, Loss
+from sweepledger.exchange.fields import Fields
 from sweepledger.exchange.katib import parameters, trial_template
-from sweepledger.exchange.katib.fields import Fields
+from sweepledger.exchange.katib.collector import ReportedMetrics, read_collector
 from sweepledger.exchange.katib.parameters import ImportedParameter
 from sweepledger.exchange.spec_parts import metric_name
 from sweepledger.formats import foreign_yaml
@@ -45,6 +46,8 @@ STOPPED_WHEN = "trials are stopped by medians of earlier batches; Katib compares
 class ImportedAlgorithm:
     """The method of a spec for an Experiment's algorithm."""
 
+    name: str
+    """Katib's name."""
     method: str
     seed: int | None
     settings: dict[str, Fields]
@@ -76,7 +79,7 @@ def read_algorithm(algorithm: Fields) -> ImportedAlgorithm:
     if value is not None and value.isdecimal():
         seed = int(value)
         del settings["random_state"]
-    return ImportedAlgorithm(method, seed, settings, place, tuple(losses))
+    return ImportedAlgorithm(name, method, seed, settings, place, tuple(losses))
 
 
 def unused_settings(algorithm: ImportedAlgorithm) -> list[Loss]:
@@ -116,8 +119,8 @@ def _hyperband(
     setting = algorithm.settings.pop("resource_name", None)
     foreign = setting.text("value") if setting else None
     name = next((parameter.name for parameter in imported if parameter.foreign == foreign), None)
-    if most is None or name is None or most <= eta or eta < 2:  # noqa: PLR2004 - eta is at least 2
-        why = "needs r_l, more than eta, and the resource_name of a parameter; written as tpe"
+    if most is None or name is None or most < eta or eta < 2:  # noqa: PLR2004 - eta is at least 2
+        why = "needs r_l, at least eta, and the resource_name of a parameter; written as tpe"
         return {"method": "tpe", "rounds": {"size": USUAL_ROUND}}, [Loss(algorithm.place, why)]
     steps = int(math.log(most, eta) + 1e-9)
     resource = {"parameter": name, "min": max(1, most // eta**steps), "max": most, "eta": eta}
@@ -128,8 +131,14 @@ def _hyperband(
 
 def _population(algorithm: ImportedAlgorithm) -> tuple[dict[str, Any], list[Loss]]:
     size = _whole(algorithm, "n_population") or USUAL_POPULATION
+    losses: list[Loss] = []
+    setting = algorithm.settings.get("suggestion_trial_dir")
+    if setting is not None:
+        del algorithm.settings["suggestion_trial_dir"]
+        why = "the folder of checkpoints; here the program reads $SWEEP_PARENT and writes $SWEEP_CHECKPOINTS"
+        losses.append(Loss(f"{setting.path}: suggestion_trial_dir: {setting.text('value')}", why))
     why = "Katib trains a fixed amount a generation; here `epochs` is how far each goes in all: adapt it"
-    losses = [Loss("resource", why)]
+    losses.append(Loss("resource", why))
     kept = ("truncation_threshold", "resample_probability")
     losses += [
         Loss(f"{setting.path}: {name}", "a fifth is replaced, and a quarter drawn anew, here")
@@ -198,10 +207,10 @@ def read(content: bytes, *, name: str) -> Imported:
     losses += root.rest()
     algorithm = fields.inner("algorithm")
     method = read_algorithm(algorithm)
-    metric = _metric(fields, losses, is_searched=method.method in ADAPTIVE_METHODS)
+    metric, reported = _metric(fields, losses, is_searched=method.method in ADAPTIVE_METHODS)
     search, more = _search(method)
     stopping = _stopping(algorithm, fields, losses)
-    imported = parameters.read_parameters(fields.each("parameters"), draws=search["method"] != "grid")
+    imported = parameters.read_parameters(fields.each("parameters"), algorithm=method.name)
     if not imported:
         why = "neural architecture search is not supported" if fields.data.get("nasConfig") else "it has none"
         raise ForeignError(f"spec.parameters must contain at least one parameter: {why}")
@@ -223,9 +232,14 @@ def read(content: bytes, *, name: str) -> Imported:
         *parameters.parameter_losses(chosen),
     ]
     spec |= search | _limit(fields, chosen, spec["method"], losses) | stopping
-    trial = trial_template.read_trial_template(fields.inner("trialTemplate"), imported)
+    trial = trial_template.read_trial_template(
+        fields.inner("trialTemplate"), imported, result_file=reported.file
+    )
     spec |= trial.as_spec()
     losses += trial.losses
+    if reported.file is not None and not trial.passes_result_file:
+        why = "is the file that Katib reads; write the metrics to the file $SWEEP_RESULT instead"
+        losses.append(Loss(f"spec.metricsCollectorSpec: {reported.file}", why))
     _parallelism(fields, spec, losses)
     return Imported(spec, (*losses, *fields.rest()))
 
@@ -262,7 +276,10 @@ def _stopping(algorithm: Fields, fields: Fields, losses: list[Loss]) -> dict[str
     return {}
 
 
-def _metric(fields: Fields, losses: list[Loss], *, is_searched: bool) -> dict[str, Any]:
+def _metric(
+    fields: Fields, losses: list[Loss], *, is_searched: bool
+) -> tuple[dict[str, Any], ReportedMetrics]:
+    """Return the key `metric`, and how the program reports it."""
     objective = fields.inner("objective")
     foreign, goal = objective.text("objectiveMetricName"), objective.text("type")
     if foreign is None or goal not in {"maximize", "minimize"}:
@@ -277,14 +294,19 @@ def _metric(fields: Fields, losses: list[Loss], *, is_searched: bool) -> dict[st
         objective.take("goal")
     else:
         target = None
-        losses += objective.lost("goal", "a static sweep runs all of its trials")
+        why = (
+            "ends an adaptive search (`method: tpe` with rounds, and metric.target); a static sweep runs all of "
+            "its trials"
+        )
+        losses += objective.lost("goal", why)
     losses += objective.lost("additionalMetricNames", EVERY_METRIC)
     reduce = _reduced(objective, foreign, DEFAULT_STRATEGIES[goal], losses)
     losses += objective.rest()
-    _collector(fields.inner("metricsCollectorSpec"), losses)
+    reported = read_collector(fields.inner("metricsCollectorSpec"))
+    losses += reported.losses
     reduction = {} if reduce is Reduce.LAST else {"reduce": str(reduce)}
     target_key = {} if target is None else {"target": target}
-    return {"name": name, "goal": goal, "source": "stdout", **reduction, **target_key}
+    return {"name": name, "goal": goal, **reported.keys, **reduction, **target_key}, reported
 
 
 def _reduced(objective: Fields, foreign: str, usual: str, losses: list[Loss]) -> Reduce:
@@ -300,15 +322,6 @@ def _reduced(objective: Fields, foreign: str, usual: str, losses: list[Loss]) ->
             losses.append(Loss(f"{entry.path}: {name}: {value}", OTHER_METRIC))
         losses += entry.rest()
     return REDUCE_OF_STRATEGY[strategy]
-
-
-def _collector(collector: Fields, losses: list[Loss]) -> None:
-    chosen = collector.inner("collector")
-    kind = chosen.text("kind")
-    if kind not in {None, "StdOut"}:
-        why = "metrics are read here from lines `name=value` on standard output: print them"
-        losses.append(Loss(f"{chosen.at('kind')}: {kind}", why))
-    losses += [*chosen.rest(), *collector.rest()]
 
 
 def _limit(
@@ -331,7 +344,7 @@ def _limit(
         return {"run_cap": limit}
     if limit is None or size is None or limit == size:
         return {}
-    why = f"Katib runs the first {limit} of {size} combinations; here as many are sampled with seed 0"
+    why = f"Katib runs {limit} of {size} combinations in a random order; here as many are drawn with seed 0"
     losses.append(Loss(f"spec.maxTrialCount: {limit}", why))
     return {"run_cap": limit, "grid_order": "shuffled", "seed": 0}
 
@@ -341,5 +354,15 @@ def _parallelism(fields: Fields, spec: dict[str, Any], losses: list[Loss]) -> No
     if parallel is None:
         losses.append(Loss("spec.parallelTrialCount", "the file has none; written as 3, Katib's default"))
     spec["run"] = {"parallelism": 3 if parallel is None else parallel, **spec["run"]}
-    losses += fields.lost("maxFailedTrialCount", "a failed trial does not stop others here")
+    _max_failed(fields, spec, losses)
     losses += fields.lost("resumePolicy", "Katib's service is not used here")
+
+
+def _max_failed(fields: Fields, spec: dict[str, Any], losses: list[Loss]) -> None:
+    """Set how many failed trials a batch tolerates, which only an Indexed Job counts."""
+    run, method = spec["run"], spec["method"]
+    if "shape" in run or method in {"hyperband", "pbt"}:
+        what = f"shape {run['shape']}" if "shape" in run else f"method {method}"
+        losses += fields.lost("maxFailedTrialCount", f"with {what}, a failed trial does not stop others")
+    elif (most := fields.whole("maxFailedTrialCount")) is not None:
+        run["max_failed"] = most

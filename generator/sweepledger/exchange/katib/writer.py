@@ -8,7 +8,7 @@ from typing import Any
 
 from sweepledger.exchange import conversion
 from sweepledger.exchange.conversion import Exported, Loss
-from sweepledger.exchange.katib import parameters, trial_template
+from sweepledger.exchange.katib import parameters, trial_writer
 from sweepledger.exchange.katib.parameters import FeasibleSpace
 from sweepledger.formats import yaml
 from sweepledger.structs import search_block
@@ -46,7 +46,7 @@ class KatibSearch:
 def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
     """Return the sweep as an Experiment."""
     search = _search(sweep, assignments)
-    template, losses = trial_template.write_trial_template(
+    template, losses = trial_writer.write_trial_template(
         sweep, _references(search.dimensions), search.constants
     )
     count = min(search.trials, LARGEST_COUNT)
@@ -59,8 +59,10 @@ def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
             "algorithm": search.algorithm,
             "maxTrialCount": count,
             "parallelTrialCount": min(sweep.run.parallelism, count),
-            # In a sweep, a failed trial does not stop others.
-            "maxFailedTrialCount": count,
+            # Without a limit, a failed trial does not stop others.
+            "maxFailedTrialCount": count
+            if sweep.run.max_failed is None
+            else min(sweep.run.max_failed, count),
             "metricsCollectorSpec": {"collector": {"kind": "StdOut"}},
             "parameters": [
                 {"name": name, "parameterType": space.kind, "feasibleSpace": space.feasible}
@@ -108,7 +110,7 @@ def _block(block: GridSearch | RandomSearch, assignments: Sequence[Mapping[str, 
         return KatibSearch(algorithm, dimensions, constants, len(assignments), (*losses, *more))
     size = math.prod(space.count or 1 for space in dimensions.values())
     if block.cap is not None and block.cap < size:
-        why = f"Katib runs the first {block.cap} combinations in its own order"
+        why = f"Katib draws other {block.cap} combinations"
         losses.append(Loss("grid_order: shuffled", why))
         size = block.cap
     elif size != len(assignments):

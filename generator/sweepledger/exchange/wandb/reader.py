@@ -8,15 +8,19 @@ from typing import Any
 
 from sweepledger.exchange.conversion import Imported, Loss
 from sweepledger.exchange.spec_parts import (
+    CODE_DIR,
     DEFAULT_RUN_CAP,
     PLACEHOLDER_METRIC,
+    PROGRAM,
     find_script,
+    locate_module,
     locate_script,
     metric_name,
+    separate_names,
     space_size,
 )
 from sweepledger.formats.foreign_yaml import ForeignError, coerce_number, load
-from sweepledger.structs.names import suggest_sweep_name
+from sweepledger.structs.names import environment_name, suggest_sweep_name
 from sweepledger.structs.program import DEFAULT_COMMAND, PROGRAM_MACRO
 from sweepledger.structs.values import canonical_json
 
@@ -30,7 +34,7 @@ LOST_KEYS = {
     "apiVersion": "the version of W&B's own format",
     "kind": "always a sweep",
     "controller": "trials are run by a cluster or by `sweep local`",
-    "scheduler": "is a search program of W&B",
+    "scheduler": "starts runs at W&B",
     "job": "belongs to W&B Launch; `program` and `run` define what is run",
     "image_uri": "name the image by its digest in run.image",
 }
@@ -58,14 +62,37 @@ def read(content: bytes, *, name: str) -> Imported:
     if description:
         spec["description"] = description
     method = _method(data.get("method"), losses)
-    parameters = ParameterTranslator(is_grid=method == "grid", losses=losses).translate(data["parameters"])
+    translated = ParameterTranslator(is_grid=method == "grid", losses=losses).translate(data["parameters"])
+    names = separate_names(translated)
+    parameters = {names[key]: keys for key, keys in translated.items()}
+    losses += [
+        Loss(f"parameters.{key}", f"a value beside {key}.…; is named {name} here, and passed as {key}")
+        for key, name in names.items()
+        if key != name
+    ]
     spec |= {"method": method} | _size(data, method, parameters, losses)
     spec |= {"metric": _metric(data, losses, method), "parameters": parameters}
     stop = read_early_terminate(data.get("early_terminate"), losses)
     spec |= {} if stop is None else {"early_terminate": stop}
-    spec |= _program(data, losses)
-    losses += _lost_keys(data, known=TRANSLATED if stop is None else TRANSLATED | {"early_terminate"})
+    spec |= _program(data, names, losses)
+    spec["run"] |= _parallelism(data, losses)
+    known = TRANSLATED | ({"early_terminate"} if stop is not None else set())
+    known |= {"scheduler"} if isinstance(data.get("scheduler"), dict) else set()
+    losses += _lost_keys(data, known=known)
     return Imported(spec, tuple(losses))
+
+
+def _parallelism(data: Mapping[str, Any], losses: list[Loss]) -> dict[str, int]:
+    """Return `parallelism` for the number of runs that Launch starts at once, and list its other keys."""
+    scheduler = data.get("scheduler")
+    if not isinstance(scheduler, dict):
+        return {}
+    workers = scheduler.get("num_workers")
+    is_number = isinstance(workers, int) and not isinstance(workers, bool) and workers > 0
+    rest = [str(key) for key in scheduler if key != "num_workers" or not is_number]
+    if rest:
+        losses.append(Loss("scheduler", f"{', '.join(rest)}: starts runs at W&B; left out"))
+    return {"parallelism": workers} if is_number and isinstance(workers, int) else {}
 
 
 def _description(data: Mapping[str, Any], own: str) -> str:
@@ -90,6 +117,8 @@ def _size(
         losses.append(Loss("seed", "W&B has none and proposes new values each time; written as seed: 0"))
         why = f"W&B proposes a trial whenever one ends; here a round proposes {ROUND} from earlier results"
         losses.append(Loss("rounds", why))
+        why = "its rounds are proposed with torch: `pip install 'sweepledger[bayes]'`, or write method: tpe"
+        losses.append(Loss("method: bayes", why))
         return {"seed": 0, "rounds": {"size": ROUND}, "run_cap": _cap(cap, size, losses)}
     if method == "random":
         losses.append(Loss("seed", "W&B has none and draws new values each time; written as seed: 0"))
@@ -146,25 +175,71 @@ def _metric(data: Mapping[str, Any], losses: list[Loss], method: str) -> dict[st
     return {"name": name, **goal, "source": "stdout", **dict(sorted(kept.items()))}
 
 
-def _program(data: Mapping[str, Any], losses: list[Loss]) -> dict[str, Any]:
-    """Return `program`, `command` and `run`; a script in the command is the program if no other is named."""
+def _program(data: Mapping[str, Any], renamed: Mapping[str, str], losses: list[Loss]) -> dict[str, Any]:
+    """Return `program`, `command` and `run`, for parameters whose names differ from W&B's."""
     command = _command(data.get("command"))
-    program = data.get("program")
+    program = None if data.get("program") is None else str(data["program"])
+    keys = _located(program, command, losses)
+    command = _spread_renamed(command or list(DEFAULT_COMMAND), renamed, losses)
+    if keys.get("program") is None or tuple(command) != DEFAULT_COMMAND:
+        keys["command"] = command
+    return {key: keys[key] for key in ("program", "command", "run") if keys.get(key) is not None}
+
+
+def _located(program: str | None, command: list[str], losses: list[Loss]) -> dict[str, Any]:
+    """Return `program` and `run` for what the command runs; edits the command."""
+    if command and PROGRAM_MACRO not in command and program is not None:
+        losses.append(Loss(f"program: {program}", "the command does not use it; left out"))
+        program = None
+    module = _module_place(command)
+    if module is not None and (program is not None or command[module] != PROGRAM_MACRO):
+        location = locate_module(program if command[module] == PROGRAM_MACRO else command[module])
+        command[module] = location.program
+        losses += location.losses
+        return {"run": {"code": {"path": location.folder}}}
     place = find_script(command)
     if program is None and place is not None:
         program, command[place] = command[place], PROGRAM_MACRO
     if program is None and command and PROGRAM_MACRO not in command:
         why = "no program is named; set run.code.path to the folder that the command needs"
         losses.append(Loss("program", why))
-        return {"command": command, "run": {"code": {"path": "code"}}}
+        return {"run": {"code": {"path": CODE_DIR}}}
     if program is None:
-        losses.append(Loss("program", "no program is named; written as train.py"))
-        program = "code/train.py"
-    script = locate_script(str(program))
+        losses.append(Loss("program", f"no program is named; written as {PROGRAM}"))
+        program = f"{CODE_DIR}/{PROGRAM}"
+    script = locate_script(program)
     losses += script.losses
-    command_key = {} if not command or tuple(command) == DEFAULT_COMMAND else {"command": command}
-    keys = script.as_spec()
-    return {"program": keys["program"], **command_key, "run": keys["run"]}
+    return script.as_spec()
+
+
+def _module_place(command: Sequence[str]) -> int | None:
+    """Return the index of the module that `-m` starts; None if the command starts none."""
+    place = command.index("-m") + 1 if "-m" in command else len(command)
+    return place if place < len(command) else None
+
+
+SPREAD_OPTIONS = {"${args}": "--{key}=", "${args_no_hyphens}": "{key}="}
+
+
+def _spread_renamed(command: list[str], renamed: Mapping[str, str], losses: list[Loss]) -> list[str]:
+    """Return the command with an argument per parameter, under W&B's name, if some are renamed."""
+    changed = {key: name for key, name in renamed.items() if key != name}
+    if not changed:
+        return command
+    spread: list[str] = []
+    for part in command:
+        option = SPREAD_OPTIONS.get(part)
+        if option is None:
+            spread.append(part)
+            if part.startswith("${args"):
+                names = ", ".join(changed)
+                losses.append(Loss(f"command: {part}", f"passes {names} under the name in the spec"))
+        else:
+            spread += [
+                option.format(key=key) + f"${{envvar:{environment_name(name)}}}"
+                for key, name in renamed.items()
+            ]
+    return spread
 
 
 def _command(command: object) -> list[str]:

@@ -1,8 +1,10 @@
 """A mapping of an untrusted file, of which every key is either used or listed as a loss."""
 
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from sweepledger.exchange.conversion import Loss
@@ -93,3 +95,26 @@ def show_value(value: object) -> str:
     text = scalar_text(value) if isinstance(value, str | int | float) else json.dumps(value, default=str)
     text = " ".join(text.split())
     return text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 1] + "…"
+
+
+def exact_number(text: object, where: str = "the value") -> Decimal:
+    """Return a number exactly as written. Raises ForeignError."""
+    try:
+        number = Decimal(str(text).strip())
+    except InvalidOperation:
+        raise ForeignError(f"{where} must be a number, got {str(text)[:60]!r}") from None
+    if not number.is_finite() or not math.isfinite(float(number)):
+        raise ForeignError(f"{where} must be a finite number, got {str(text)[:60]!r}")
+    if number and not float(number):
+        raise ForeignError(f"{where} must not be so small that it becomes 0, got {str(text)[:60]!r}")
+    return number
+
+
+def spec_number(number: Decimal) -> int | float:
+    """Return the number for a spec: integers without a decimal point."""
+    return int(number) if is_whole(number) and abs(number) <= 2**53 else float(number)
+
+
+def is_whole(number: Decimal) -> bool:
+    """Return whether a number is integral, without `% 1`, which Decimal refuses for large numbers."""
+    return number == number.to_integral_value()
