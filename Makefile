@@ -164,6 +164,7 @@ bench: $(STAMPS)/sweep ## measure CPU seconds of interactive commands, and of te
 	@$(BIN)/python benchmarks/check.py many
 	@$(BIN)/python benchmarks/policy.py
 	@$(BIN)/python benchmarks/kustomize.py
+	@$(BIN)/python benchmarks/frames.py
 
 bench-training: $(STAMPS)/test $(STAMPS)/torch $(STAMPS)/data $(STAMPS)/images ## compare the trainer with straightforward implementations
 	@$(BIN)/python benchmarks/training.py

@@ -1,3 +1,63 @@
-"""Spec in, files out; results in, commit out. Knows nothing of what a trial computes."""
+"""Spec in, files out; results in, commit out. Knows nothing of what a trial computes.
+
+The names in `__all__` are the Python API (docs/python.md). Each is loaded when it is first used, so importing
+this package takes no time.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sweepledger.api.html import Chart
+    from sweepledger.api.repository import SweepRepository
+    from sweepledger.api.repository import open_repository as open  # noqa: A004 - `sweepledger.open`
+    from sweepledger.api.script import report, values
+    from sweepledger.api.sweep import CurveStep, RecordedSweep, RecordedTrial, SweepChange
+    from sweepledger.api.table import ResultTable
+    from sweepledger.errors import GeneratorError
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "Chart",
+    "CurveStep",
+    "GeneratorError",
+    "RecordedSweep",
+    "RecordedTrial",
+    "ResultTable",
+    "SweepChange",
+    "SweepRepository",
+    "__version__",
+    "open",
+    "report",
+    "values",
+]
+
+_MODULES = {
+    "Chart": "api.html",
+    "CurveStep": "api.sweep",
+    "GeneratorError": "errors",
+    "RecordedSweep": "api.sweep",
+    "RecordedTrial": "api.sweep",
+    "SweepChange": "api.sweep",
+    "SweepRepository": "api.repository",
+    "ResultTable": "api.table",
+    "open": "api.repository",
+    "report": "api.script",
+    "values": "api.script",
+}
+"""The module of each public name."""
+
+_DEFINED_AS = {"open": "open_repository"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), _DEFINED_AS.get(name, name))
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

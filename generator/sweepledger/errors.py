@@ -29,6 +29,8 @@ class GeneratorError(Exception):
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)
         self.hint = hint
+        if hint is not None:  # a notebook shows the traceback with its notes, and no hint
+            self.add_note(f"hint: {hint}")
 
 
 class SpecError(GeneratorError):
@@ -39,6 +41,8 @@ class SpecError(GeneratorError):
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(sorted(problems))
         super().__init__(f"{len(self.problems)} problem(s) found")
+        for problem in self.problems:
+            self.add_note(str(problem))
 
 
 class UsageError(GeneratorError):

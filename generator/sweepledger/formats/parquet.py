@@ -23,13 +23,13 @@ def write(columns: Mapping[str, Sequence[Any]]) -> bytes:
             "Parquet is written by pyarrow, which is not installed",
             hint="`pip install 'sweepledger[parquet]'`, or ask for --output csv",
         ) from error
-    table = arrow.table({name: arrow.array(_alike(values)) for name, values in columns.items()})
+    table = arrow.table({name: arrow.array(uniform(values)) for name, values in columns.items()})
     sink: Any = arrow.BufferOutputStream()
     parquet.write_table(table, sink)
     return bytes(sink.getvalue())
 
 
-def _alike(values: Sequence[Any]) -> list[Any]:
+def uniform(values: Sequence[Any]) -> list[Any]:
     """Return a column's values with one type."""
     kinds = {type(value) for value in values if value is not None}
     if kinds <= {int, float} and len(kinds) > 1:

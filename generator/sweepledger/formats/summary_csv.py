@@ -204,6 +204,17 @@ def read(text: str) -> SummaryTable:
     return SummaryTable(parameters, metrics, tuple(rows))
 
 
+def as_columns(table: SummaryTable, rows: Sequence[SummaryRow]) -> dict[str, list[Any]]:
+    """Return some rows of a summary as its columns, by name; None for an empty cell."""
+    return {
+        **{name: [getattr(row, name) for row in rows] for name in FIRST_COLUMNS},
+        "status": [str(row.status) for row in rows],
+        **{PARAMETER_PREFIX + name: [row.assignment.get(name) for row in rows] for name in table.parameters},
+        **{METRIC_PREFIX + name: [row.metrics.get(name) for row in rows] for name in table.metrics},
+        **{name: [getattr(row, name) for row in rows] for name in LAST_COLUMNS},
+    }
+
+
 def _split(line: str, number: int) -> list[Cell]:
     cells = csv_cells.split_written_line(line)
     if cells is None:

@@ -4,12 +4,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from sweepledger.commands.reports.recorded import recorded_results
 from sweepledger.commands.repository import catalog
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import RepositoryError, UsageError
-from sweepledger.formats import summary_csv
 from sweepledger.formats.summary_csv import SUMMARY_FILE, SummaryRow
-from sweepledger.repo import batches
 from sweepledger.results.paths import results_folder
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.metric import Goal
@@ -156,34 +155,14 @@ def _side(workspace: Workspace, reference: str) -> Side:
             hint="write NAME@REV: a branch, tag or HEAD~1",
         )
     sweep = catalog.sweep_name(workspace.root, name)
-    path = f"{results_folder(sweep)}/{SUMMARY_FILE}"
-    content = repository.read(commit, path).get(path)
-    if content is None:
-        stored = batches.in_commit(repository, commit)
-        catalog.choose_sweep(workspace.root, sweep, catalog.sweep_names(workspace, stored))
+    results = recorded_results(repository, commit, sweep)
+    if results is None:
+        catalog.choose_sweep(workspace.root, sweep, catalog.committed_sweeps(repository, commit))
         raise RepositoryError(
-            f"{path}: nothing is recorded of {sweep!r} at {commit[:12]}",
+            f"{results_folder(sweep)}/{SUMMARY_FILE}: nothing is recorded of {sweep!r} at {commit[:12]}",
             hint=f"`sweep log {sweep}` lists the commits that recorded it",
         )
-    try:
-        rows = summary_csv.read(content.decode()).rows
-    except ValueError as error:
-        raise RepositoryError(f"{path}: {error}", hint=f"`sweep verify {sweep}` says what changed") from error
-    return _newest(workspace, reference, sweep, commit, rows)
-
-
-def _newest(
-    workspace: Workspace, reference: str, sweep: str, commit: str, rows: tuple[SummaryRow, ...]
-) -> Side:
-    listed = {row.batch for row in rows}
-    stored = batches.of_sweep(batches.in_commit(workspace.repository, commit), sweep)
-    recorded = [batch for batch in stored if batch.name in listed]
-    if not recorded:
-        raise RepositoryError(
-            f"{results_folder(sweep)}: none of its batches is in overlays/ at {commit[:12]}",
-            hint=f"`sweep verify {sweep}` shows what is missing",
-        )
-    lock = recorded[-1].lock
+    lock, rows = results.lock, results.table.rows
     by_key = {_key(row): row for row in rows if row.program == lock.program.digest}
     return Side(reference, sweep, commit, lock, by_key, len(rows) - len(by_key))
 

@@ -10,7 +10,7 @@ from sweepledger.formats.excerpts import LockExcerpt, read_lock_excerpt, read_su
 from sweepledger.formats.summary_csv import SUMMARY_FILE
 from sweepledger.repo import batches
 from sweepledger.repo.batches import ACTIVE
-from sweepledger.repo.git import Commit, commits
+from sweepledger.repo.git import Commit, Repository, commits
 from sweepledger.results.display import format_duration
 from sweepledger.results.paths import results_folder
 from sweepledger.results.tree import RESULTS
@@ -44,9 +44,7 @@ class SweepLog:
 
 def log(workspace: Workspace, reference: str | None = None) -> SweepLog:
     """Return the history of one sweep, or of all, oldest first. Raises UsageError for an unknown sweep."""
-    history = commits(workspace.repository, SPECS, ACTIVE, RESULTS)
-    reader = _LogReader(workspace, history)
-    entries = tuple(entry for commit in history for entry in reader.entries(commit))
+    entries = history(workspace.repository)
     if reference is None:
         return SweepLog(None, entries)
     present = catalog.sweep_names(workspace, batches.in_work_tree(workspace.root))
@@ -54,13 +52,20 @@ def log(workspace: Workspace, reference: str | None = None) -> SweepLog:
     return SweepLog(name, tuple(entry for entry in entries if entry.sweep == name))
 
 
+def history(repository: Repository, revision: str = "HEAD") -> tuple[LogEntry, ...]:
+    """Return the changes of all sweeps up to a commit, oldest first."""
+    changes = commits(repository, SPECS, ACTIVE, RESULTS, revision=revision)
+    reader = _LogReader(repository, changes)
+    return tuple(entry for commit in changes for entry in reader.entries(commit))
+
+
 class _LogReader:
     """Reads files of commits, oldest first, and remembers earlier values."""
 
-    def __init__(self, workspace: Workspace, history: tuple[Commit, ...]) -> None:
+    def __init__(self, repository: Repository, history: tuple[Commit, ...]) -> None:
         self._locks: dict[str, LockExcerpt] = {}
         self._best: dict[str, float] = {}
-        self._contents = _contents(workspace, history)
+        self._contents = _contents(repository, history)
 
     def entries(self, commit: Commit) -> Iterator[LogEntry]:
         """Yield the entries of one commit: specs first, then batches, then results."""
@@ -130,9 +135,9 @@ def _summary_at(path: str) -> str | None:
     return name if is_sweep_name(name) and path == f"{results_folder(name)}/{SUMMARY_FILE}" else None
 
 
-def _contents(workspace: Workspace, history: tuple[Commit, ...]) -> dict[str, bytes]:
+def _contents(repository: Repository, history: tuple[Commit, ...]) -> dict[str, bytes]:
     """Read every lock and summary of the history with one git process."""
-    return workspace.repository.blobs(
+    return repository.blobs(
         blob
         for commit in history
         for path, blob in commit.files.items()

@@ -1,23 +1,14 @@
 """`sweep results`: the summary as a table, best first."""
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
 
 from sweepledger.commands.repository import catalog
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import IdleError, UsageError
-from sweepledger.formats import json, parquet
-from sweepledger.formats.summary_csv import (
-    FIRST_COLUMNS,
-    LAST_COLUMNS,
-    METRIC_PREFIX,
-    PARAMETER_PREFIX,
-    SUMMARY_FILE,
-    SummaryRow,
-    SummaryTable,
-)
+from sweepledger.formats import json, parquet, summary_csv
+from sweepledger.formats.summary_csv import SUMMARY_FILE, SummaryRow, SummaryTable
 from sweepledger.repo import batches, files
 from sweepledger.repo.git import REMOTE, Mirror, Repository, tracking_ref
 from sweepledger.repo.state import state_folder
@@ -145,24 +136,8 @@ def encode_results(workspace: Workspace, table: RankedTrials, form: ResultsForma
         head, *lines = files.read_file(path).decode().splitlines(keepends=True)
         by_row = dict(zip(map(id, table.table.rows), lines, strict=True))
         return "".join([head, *(by_row[id(row)] for row in table.rows)]).encode()
-    columns = dict(_columns(table))
+    columns = summary_csv.as_columns(table.table, table.rows)
     if form is ResultsFormat.PARQUET:
         return parquet.write(columns)
     rows = [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
     return json.dump(rows).encode()
-
-
-def _columns(table: RankedTrials) -> Iterator[tuple[str, list[Any]]]:
-    """Return the columns of the summary; null for an empty cell."""
-    for name in FIRST_COLUMNS:
-        yield name, [_plain(getattr(row, name)) for row in table.rows]
-    for name in table.table.parameters:
-        yield PARAMETER_PREFIX + name, [row.assignment.get(name) for row in table.rows]
-    for name in table.table.metrics:
-        yield METRIC_PREFIX + name, [row.metrics.get(name) for row in table.rows]
-    for name in LAST_COLUMNS:
-        yield name, [getattr(row, name) for row in table.rows]
-
-
-def _plain(value: Any) -> Any:
-    return str(value) if isinstance(value, Status) else value

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from sweepledger.commands.repository import batch_records
 from sweepledger.commands.repository.workspace import SPECS, SUFFIX, Workspace
@@ -26,6 +26,14 @@ def sweep_names(workspace: Workspace, stored: Iterable[StoredBatch]) -> frozense
     """Return the sweeps that have a spec in the work tree, or a batch."""
     specs = {path.stem for path in workspace.spec_paths() if is_sweep_name(path.stem)}
     return frozenset(specs | {(split_batch_name(batch.name) or ("",))[0] for batch in stored})
+
+
+def committed_sweeps(repository: Repository, commit: str) -> frozenset[str]:
+    """Return the sweeps that have a spec or a batch at a commit."""
+    paths = (PurePosixPath(path) for path in repository.files(commit, SPECS))
+    specs = {path.stem for path in paths if path.suffix == SUFFIX and path.parent.as_posix() == SPECS}
+    split = (split_batch_name(name) for name in batch_names(repository, commit))
+    return frozenset({name for name in specs if is_sweep_name(name)} | {parts[0] for parts in split if parts})
 
 
 def choose_sweep(root: Path, reference: str, existing: Iterable[str]) -> str:

@@ -1,0 +1,1 @@
+"""The Python API, for notebooks and scripts. `sweepledger` exports its public names."""

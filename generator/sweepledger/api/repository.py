@@ -1,0 +1,67 @@
+"""A repository of sweeps, at HEAD or at a fixed commit."""
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sweepledger.api.html import table_html
+from sweepledger.api.sweep import RecordedSweep
+from sweepledger.commands.repository import catalog
+from sweepledger.errors import UsageError
+from sweepledger.repo.git import Repository
+
+
+@dataclass(frozen=True)
+class SweepRepository:
+    """The sweeps of a git repository. Without a fixed commit, each access reads HEAD anew."""
+
+    root: Path
+    """The root of the work tree."""
+    revision: str | None
+    """The fixed commit; None: HEAD."""
+    _repository: Repository = field(repr=False)
+
+    @property
+    def commit(self) -> str:
+        """The commit that is read. Raises UsageError if nothing is committed yet."""
+        commit = self._repository.commit(self.revision or "HEAD")
+        if commit is None:
+            raise UsageError(f"{self.root} has no commit yet", hint="commit the spec and the code first")
+        return commit
+
+    @property
+    def sweeps(self) -> tuple[RecordedSweep, ...]:
+        """The sweeps that have a spec or a batch at the commit, by name."""
+        commit = self.commit
+        names = catalog.committed_sweeps(self._repository, commit)
+        return tuple(RecordedSweep(name, commit, self._repository) for name in sorted(names))
+
+    def sweep(self, name: str) -> RecordedSweep:
+        """Return one sweep at the commit. Raises UsageError if it does not exist."""
+        commit = self.commit
+        present = catalog.committed_sweeps(self._repository, commit)
+        return RecordedSweep(catalog.choose_sweep(self.root, name, present), commit, self._repository)
+
+    def _repr_html_(self) -> str:
+        sweeps = self.sweeps
+        rows = [(sweep.name, len(sweep.trials), sweep.metric, _best(sweep)) for sweep in sweeps]
+        return table_html(("sweep", "trials", "metric", "best"), rows, total=len(rows))
+
+
+def _best(sweep: RecordedSweep) -> float | None:
+    best = sweep.best
+    return None if best is None or sweep.metric is None else best.metrics.get(sweep.metric)
+
+
+def open_repository(path: str | os.PathLike[str] = ".", commit: str | None = None) -> SweepRepository:
+    """Return the repository around a folder, at HEAD or at a commit, branch or tag.
+
+    Raises GeneratorError if there is no repository or no such commit.
+    """
+    repository = Repository.find(Path(path).absolute())
+    revision = None if commit is None else repository.commit(commit)
+    if commit is not None and revision is None:
+        raise UsageError(
+            f"{commit!r} is not a commit", hint="write a branch, a tag, HEAD~1 or the id of a commit"
+        )
+    return SweepRepository(repository.folder, revision, repository)

@@ -1,0 +1,202 @@
+"""A sweep at a commit: trials, learning curves, the best trial, Pareto front, history and charts."""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from sweepledger.api.html import Chart, facts_html
+from sweepledger.api.table import SHOWN_ROWS, ResultTable
+from sweepledger.commands.reports import log
+from sweepledger.commands.reports.recorded import RecordedResults, recorded_results
+from sweepledger.formats import summary_csv
+from sweepledger.formats.summary_csv import SummaryRow, SummaryTable
+from sweepledger.repo.git import Repository
+from sweepledger.structs.values import Value
+
+NOTHING_RECORDED = SummaryTable((), (), ())
+FIRST_CHART = "trials"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedTrial:
+    """A trial with its result, as the summary of its sweep records it."""
+
+    id: str
+    sweep: str
+    batch: str
+    params: Mapping[str, Value]
+    """Hyperparameters by name; absent ones are not in the mapping."""
+    replicate: int
+    status: str
+    """`ok`, `diverged`, `pruned`, `failed` …: see the glossary."""
+    reason: str | None
+    metrics: Mapping[str, float]
+    """Finite metrics by name."""
+    seconds: float | None
+    attempts: int
+    seed: int | None
+    in_spec: bool | None
+    """Whether the spec contained the trial when it was recorded; None if that was unknown."""
+    program: str
+    """Digest of the program, 64 hex digits."""
+    code: str
+    """The git tree that ran."""
+    started: str | None
+    finished: str | None
+    """UTC, ISO 8601."""
+
+    def _repr_html_(self) -> str:
+        result = {"status": self.status, **({} if self.reason is None else {"reason": self.reason})}
+        return facts_html(f"{self.sweep}: {self.id}", {**self.params, **self.metrics, **result})
+
+
+@dataclass(frozen=True, slots=True)
+class CurveStep:
+    """One point of a learning curve."""
+
+    trial: str
+    step: int
+    value: float
+    """The objective; NaN if it was not finite."""
+
+
+@dataclass(frozen=True, slots=True)
+class SweepChange:
+    """A commit that changed a sweep."""
+
+    kind: str
+    """`spec`, `batch` or `results`."""
+    commit: str
+    author: str
+    date: str
+    text: str
+    best: float | None
+    """The best objective, if the commit recorded results."""
+
+
+@dataclass(frozen=True)
+class RecordedSweep:
+    """A sweep at a commit. It never changes: ask the repository again for newer results."""
+
+    name: str
+    commit: str
+    _repository: Repository = field(repr=False)
+
+    @cached_property
+    def _results(self) -> RecordedResults | None:
+        return recorded_results(self._repository, self.commit, self.name)
+
+    @property
+    def metric(self) -> str | None:
+        """The name of the objective; None while nothing is recorded."""
+        return None if self._results is None else self._results.lock.metric.name
+
+    @property
+    def goal(self) -> str | None:
+        """`maximize` or `minimize`; None while nothing is recorded."""
+        return None if self._results is None else str(self._results.lock.metric.goal)
+
+    @cached_property
+    def trials(self) -> ResultTable[RecordedTrial]:
+        """All recorded trials, with the columns of `summary.csv`."""
+        return self._table(() if self._results is None else self._results.table.rows)
+
+    @cached_property
+    def curves(self) -> ResultTable[CurveStep]:
+        """The learning curves: one row for each reported step of each trial."""
+        if self._results is None:
+            return ResultTable({"trial": (), "step": (), "value": ()}, tuple)
+        curves = self._results.curves()
+        return ResultTable(
+            {"trial": curves.trials, "step": curves.steps, "value": curves.values},
+            lambda: tuple(map(CurveStep, curves.trials, curves.steps, curves.values)),
+        )
+
+    @property
+    def best(self) -> RecordedTrial | None:
+        """The trial with the best objective among those that may be ranked; None if there is none.
+
+        It is the first row of `sweep results`. Seed noise is not considered: the sweep's README is.
+        """
+        ranked = self._results.ranked if self._results else ()
+        return self._trial(ranked[0]) if ranked else None
+
+    @cached_property
+    def ranked(self) -> ResultTable[RecordedTrial]:
+        """The trials that may be ranked, best first."""
+        return self._table(() if self._results is None else self._results.ranked)
+
+    @cached_property
+    def front(self) -> ResultTable[RecordedTrial]:
+        """The Pareto front; empty if the sweep has one metric."""
+        return self._table(() if self._results is None else self._results.front)
+
+    @cached_property
+    def history(self) -> ResultTable[SweepChange]:
+        """The commits that changed the sweep, oldest first."""
+        entries = log.history(self._repository, self.commit)
+        changes = tuple(
+            SweepChange(
+                entry.kind,
+                entry.commit.id,
+                entry.commit.author,
+                entry.commit.date,
+                entry.text,
+                entry.best,
+            )
+            for entry in entries
+            if entry.sweep == self.name
+        )
+        names = ("kind", "commit", "author", "date", "text", "best")
+        return ResultTable(
+            {name: [getattr(change, name) for change in changes] for name in names}, lambda: changes
+        )
+
+    @cached_property
+    def charts(self) -> Mapping[str, Chart]:
+        """The figures of the sweep's report, by name: `trials`, `parallel`, `slices` and others."""
+        figures = {} if self._results is None else self._results.figures()
+        return {name: Chart(name, svg) for name, svg in figures.items()}
+
+    def _repr_html_(self) -> str:
+        best, metric = self.best, self.metric
+        facts: dict[str, object] = {"commit": self.commit[:12], "trials": len(self.trials)}
+        if best is not None and metric is not None:
+            facts |= {f"best {metric}": best.metrics.get(metric, math.nan), "best trial": best.id}
+        chart = self.charts.get(FIRST_CHART)
+        table = self._table(self._results.ranked[:SHOWN_ROWS]) if self._results else None
+        return "".join(
+            (
+                facts_html(self.name, facts),
+                "" if chart is None else chart._repr_html_(),
+                "" if table is None else table._repr_html_(),
+            )
+        )
+
+    def _table(self, rows: Iterable[SummaryRow]) -> ResultTable[RecordedTrial]:
+        selected = tuple(rows)
+        table = self._results.table if self._results else NOTHING_RECORDED
+        return ResultTable(
+            summary_csv.as_columns(table, selected), lambda: tuple(self._trial(row) for row in selected)
+        )
+
+    def _trial(self, row: SummaryRow) -> RecordedTrial:
+        return RecordedTrial(
+            id=row.trial,
+            sweep=self.name,
+            batch=row.batch,
+            params=row.assignment,
+            replicate=row.replicate,
+            status=str(row.status),
+            reason=row.reason,
+            metrics=row.metrics,
+            seconds=row.seconds,
+            attempts=row.attempts,
+            seed=row.seed,
+            in_spec=row.in_spec,
+            program=row.program,
+            code=row.code,
+            started=row.started,
+            finished=row.finished,
+        )

@@ -1,0 +1,136 @@
+"""A sweep's recorded results at a commit: trials, learning curves, figures. Reads only git."""
+
+import json
+from array import array
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from sweepledger.commands.repository import catalog
+from sweepledger.commands.repository.batch_records import records_file
+from sweepledger.errors import RepositoryError
+from sweepledger.formats import summary_csv
+from sweepledger.formats.record_json import split_curve
+from sweepledger.formats.summary_csv import SUMMARY_FILE, SummaryRow, SummaryTable
+from sweepledger.repo import batches
+from sweepledger.repo.batches import StoredBatch
+from sweepledger.repo.git import Repository
+from sweepledger.results.figures.catalog import FIGURES
+from sweepledger.results.paths import results_folder
+from sweepledger.structs.batch import BatchLock
+
+SVG = ".svg"
+
+
+@dataclass(frozen=True, slots=True)
+class CurveColumns:
+    """The learning curves of a sweep as columns of equal length."""
+
+    trials: list[str]
+    """Ids, one for each point."""
+    steps: "array[int]"
+    values: "array[float]"
+    """NaN for a value that is not finite."""
+
+
+@dataclass(frozen=True)
+class RecordedResults:
+    """The results of one sweep at a commit, of which something is recorded."""
+
+    repository: Repository
+    commit: str
+    sweep: str
+    table: SummaryTable
+    stored: tuple[StoredBatch, ...]
+    """Batches with a trial in the table, by number; at least one."""
+
+    @property
+    def lock(self) -> BatchLock:
+        """The lock of the newest recorded batch."""
+        return self.stored[-1].lock
+
+    @cached_property
+    def ranked(self) -> tuple[SummaryRow, ...]:
+        """The trials that may be ranked and have the objective, best first."""
+        metric = self.lock.metric
+        return catalog.rank_rows(self._eligible, metric.name, metric.goal)
+
+    @property
+    def front(self) -> tuple[SummaryRow, ...]:
+        """The Pareto front; empty if the sweep has one metric."""
+        return catalog.pareto_rows(self._eligible, self.lock)
+
+    @property
+    def _eligible(self) -> tuple[SummaryRow, ...]:
+        return catalog.eligible_rows(self.table.rows, self.stored)
+
+    def curves(self) -> CurveColumns:
+        """Return the curves of all trials, in the order of the summary. Raises RepositoryError."""
+        paths = {records_file(batch): batch.name for batch in self.stored}
+        contents = self.repository.read(self.commit, *paths)
+        points = {
+            (paths[path], index): curve
+            for path, content in contents.items()
+            for index, curve in self._counted_curves(path, content.decode(errors="replace"))
+        }
+        trials: list[str] = []
+        texts: list[str] = []
+        for row in self.table.rows:
+            text = points.get((row.batch, row.index))
+            if text:
+                trials += [row.trial] * ((text.count(",") + 1) // 2)
+                texts.append(text)
+        numbers = ",".join(texts).replace("null", "nan").split(",") if texts else []
+        return CurveColumns(trials, array("q", map(int, numbers[::2])), array("d", map(float, numbers[1::2])))
+
+    def _counted_curves(self, path: str, text: str) -> Iterator[tuple[int, str]]:
+        """Yield the curve of each attempt of a batch that counts, with its row."""
+        metric = self.lock.metric.name
+        counted = {
+            # The times are those of one attempt; of two within the same second, its result, too.
+            (row.batch, row.index): (row.started, row.finished, row.seconds, row.metrics.get(metric))
+            for row in self.table.rows
+        }
+        batch = path.rpartition("/")[2].removesuffix(".jsonl")
+        for number, line in enumerate(filter(None, text.split("\n")), start=1):
+            try:
+                rest, curve = split_curve(line)
+                record = json.loads(rest)
+                value = record["metrics"].get(metric)
+                key = (record["started"], record["finished"], record["seconds"], value)
+                if curve and counted.get((batch, record["index"])) == key:
+                    yield record["index"], curve
+            except (KeyError, TypeError, ValueError) as error:
+                hint = f"`sweep verify {self.sweep}` says what changed"
+                raise RepositoryError(f"{path}:{number}: a record cannot be read", hint=hint) from error
+
+    def figures(self) -> Mapping[str, str]:
+        """Return the SVG text of each figure of the report, by its name without the ending."""
+        folder = f"{results_folder(self.sweep)}/{FIGURES}"
+        contents = self.repository.read(self.commit, folder)
+        return {
+            path.removeprefix(folder).removesuffix(SVG): content.decode(errors="replace")
+            for path, content in sorted(contents.items())
+            if path.endswith(SVG)
+        }
+
+
+def recorded_results(repository: Repository, commit: str, sweep: str) -> RecordedResults | None:
+    """Return the results of a sweep at a commit; None if none are recorded. Raises RepositoryError."""
+    path = f"{results_folder(sweep)}/{SUMMARY_FILE}"
+    content = repository.read(commit, path).get(path)
+    if content is None:
+        return None
+    try:
+        table = summary_csv.read(content.decode())
+    except ValueError as error:
+        raise RepositoryError(f"{path}: {error}", hint=f"`sweep verify {sweep}` says what changed") from error
+    listed = {row.batch for row in table.rows}
+    stored = batches.of_sweep(batches.in_commit(repository, commit), sweep)
+    recorded = tuple(batch for batch in stored if batch.name in listed)
+    if not recorded:
+        raise RepositoryError(
+            f"{results_folder(sweep)}: none of its batches is in overlays/ at {commit[:12]}",
+            hint=f"`sweep verify {sweep}` shows what is missing",
+        )
+    return RecordedResults(repository, commit, sweep, table, recorded)

@@ -1,0 +1,132 @@
+"""What the Python API reads of a repository, as values, data frames and HTML."""
+
+import math
+from base64 import b64decode
+from pathlib import Path
+
+import pandas as pd
+import polars as pl
+import pytest
+
+import sweepledger
+from sweepledger.commands.collection.results_commit import commit_results
+from sweepledger.commands.generate import generate
+from sweepledger.commands.repository.workspace import Target
+from sweepledger.repo import batches
+from tests.commands.test_collect import leave
+from tests.repository import Sandbox
+
+HOSTILE = "<script>alert(1)</script>"
+
+
+@pytest.fixture
+def recorded(sandbox: Sandbox, tmp_path: Path) -> Sandbox:
+    """A sweep of three trials: with a curve and failed attempts, with a curve, and diverged."""
+    volume = tmp_path / "volume"
+    sandbox.spec("peak", f"1, 2.5, '{HOSTILE}'")
+    assert generate(sandbox.workspace)
+    sandbox.commit("Ask for peak")
+    (batch,) = batches.in_work_tree(sandbox.root)
+    # Both attempts are in the same seconds, and the one that counts is neither always the first nor the last.
+    leave(
+        volume, batch, 0, uid="b", attempt=2, metrics={"score": 0.5}, curve=[[0, 0.25], [5, None], [10, 0.5]]
+    )
+    for attempt in (1, 3):
+        failed = {"status": "failed", "reason": "exit-1", "metrics": {}, "curve": [[0, 9.0]]}
+        leave(volume, batch, 0, uid=f"a{attempt}", attempt=attempt, **failed)
+    leave(volume, batch, 1, metrics={"score": 0.75, "loss": 1.0}, curve=[[0, 0.1], [10, 0.75]])
+    leave(volume, batch, 2, status="diverged", reason="exit-42", metrics={})
+    assert commit_results(Target(sandbox.workspace.repository), volume, {batch.name})
+    return sandbox
+
+
+def test_trials_are_frozen_values_without_any_extra(recorded: Sandbox) -> None:
+    sweep = sweepledger.open(recorded.root / "code").sweep("peak")
+
+    assert [(trial.params["x"], trial.status, dict(trial.metrics)) for trial in sweep.trials] == [
+        (1, "ok", {"score": 0.5}),
+        (2.5, "ok", {"score": 0.75, "loss": 1.0}),
+        (HOSTILE, "diverged", {}),
+    ]
+    assert sweep.best == sweep.ranked[0] == sweep.trials[1]
+    assert (sweep.metric, sweep.goal, len(sweep.front)) == ("score", "maximize", 0)
+
+
+def test_curves_are_those_of_the_attempts_that_count(recorded: Sandbox) -> None:
+    sweep = sweepledger.open(recorded.root).sweep("peak")
+    first, second = (trial.id for trial in sweep.trials[:2])
+
+    points = [(point.trial, point.step, point.value) for point in sweep.curves]
+
+    assert points[0] == (first, 0, 0.25)
+    assert math.isnan(points[1][2])
+    assert points[2:] == [(first, 10, 0.5), (second, 0, 0.1), (second, 10, 0.75)]
+
+
+def test_a_data_frame_has_the_columns_of_the_summary(recorded: Sandbox) -> None:
+    sweep = sweepledger.open(recorded.root).sweep("peak")
+
+    frame, other = sweep.trials.to_pandas(), sweep.trials.to_polars()
+
+    head = (recorded.root / "results/peak/summary.csv").read_text().splitlines()[0]
+    assert list(frame.columns) == other.columns == head.split(",")
+    assert frame["metrics.score"].tolist()[:2] == other["metrics.score"].to_list()[:2] == [0.5, 0.75]
+    assert math.isnan(frame["metrics.score"][2])
+    assert isinstance(frame["started"].dtype, pd.DatetimeTZDtype)
+    assert isinstance(other.schema["started"], pl.Datetime)
+    assert sweep.curves.to_pandas().groupby("trial", sort=False)["value"].max().tolist() == [0.5, 0.75]
+    assert sweep.curves.to_polars()["step"].to_list() == [0, 5, 10, 0, 10]
+
+
+def test_history_and_commits_are_those_of_git(recorded: Sandbox) -> None:
+    repository = sweepledger.open(recorded.root)
+    before = sweepledger.open(recorded.root, commit="HEAD~1")
+
+    assert [change.kind for change in repository.sweep("peak").history] == ["spec", "batch", "results"]
+    assert repository.sweep("peak").history.to_pandas()["best"].tolist()[2] == 0.75
+    assert [sweep.name for sweep in before.sweeps] == ["peak"]
+    assert (len(before.sweep("peak").trials), before.sweep("peak").best) == (0, None)
+    assert before.sweep("peak").trials.to_pandas().empty
+    assert len(before.sweep("peak").curves.to_polars()) == 0
+
+
+def test_a_notebook_shows_user_text_as_text(recorded: Sandbox) -> None:
+    figure = recorded.root / "results/peak/figures/trials.svg"
+    figure.write_text(f"{figure.read_text().rstrip()}{HOSTILE}")
+    recorded.commit("Draw something else")
+    repository = sweepledger.open(recorded.root)
+    sweep = repository.sweep("peak")
+
+    for shown in (repository, sweep, sweep.trials, sweep.trials[2], sweep.charts["trials"]):
+        html = shown._repr_html_()
+        assert "<script" not in html
+        assert html.count("<") > 0
+    assert "&lt;script&gt;" in sweep.trials._repr_html_()
+    image = sweep.charts["trials"]._repr_html_().partition("base64,")[2].partition('"')[0]
+    assert b64decode(image).decode() == figure.read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "commit", "says", "hint"),
+    [
+        ("peaks", None, "no sweep 'peaks'", "sweeps: peak"),
+        ("peak", "--all", "'--all' is not a commit", "a branch, a tag, HEAD~1"),
+    ],
+    ids=["sweep", "commit"],
+)
+def test_what_does_not_exist_is_named_with_a_hint(
+    recorded: Sandbox, name: str, commit: str | None, says: str, hint: str
+) -> None:
+    with pytest.raises(sweepledger.GeneratorError, match=says) as caught:
+        sweepledger.open(recorded.root, commit).sweep(name)
+
+    assert hint in "".join(caught.value.__notes__)
+
+
+def test_a_record_that_cannot_be_read_is_named(recorded: Sandbox) -> None:
+    (records,) = (recorded.root / "results/peak/records").iterdir()
+    records.write_text(records.read_text().replace('"started"', '"begun"'))
+    recorded.commit("Break the records")
+
+    with pytest.raises(sweepledger.GeneratorError, match=r"jsonl:\d: a record cannot be read"):
+        len(sweepledger.open(recorded.root).sweep("peak").curves)
