@@ -19,6 +19,7 @@ from sweepledger.commands.scaffold.init import new
 from sweepledger.commands.validate import validate
 from sweepledger.errors import SpecError, StorageError
 from sweepledger.repo.git import Mirror
+from sweepledger.structs.program import Code
 from tests.repository import Sandbox
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -202,11 +203,11 @@ def test_code_is_checked_out_where_its_path_says_even_after_a_rename(
     mirror = Mirror(tmp_path / "state", str(sandbox.remote), "main")
     mirror.fetch()
 
-    first, second = mirror.code(tree, "code"), mirror.code(tree, "other/place")
+    first, second = mirror.code(Code("code", tree)), mirror.code(Code("other/place", tree))
 
     assert (first / "code/train.py").is_file()
     assert (second / "other/place/train.py").is_file()
-    assert mirror.code(tree, "code") == first
+    assert mirror.code(Code("code", tree)) == first
 
 
 def test_the_state_is_never_part_of_the_repository(sandbox: Sandbox) -> None:

@@ -158,7 +158,7 @@ def test_code_is_a_folder_inside_the_repository(path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["", "/", "/abs", "..", "a/../b", ".", "./a", "a//b", "a b", "-x", "a/-x", "a//", "ä"]
+    "path", ["", "/", "/abs", "..", "a/../b", "./a", "a//b", "a b", "-x", "a/-x", "a//", "ä"]
 )
 def test_other_code_folders_are_refused(path: str) -> None:
     assert messages(run={"code": {"path": path}}) == [

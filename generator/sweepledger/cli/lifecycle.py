@@ -278,7 +278,7 @@ def _retry_response(retried: "Retried") -> Response:
         "trials": generated.trials - generated.known,
         "commit": retried.commit,
     }
-    return Response(data, (first_line, "next: push the commit, or open a pull request"))
+    return Response(data, (first_line, "next: push the commit, or open a pull request"), generated.warnings)
 
 
 def expire(

@@ -8,7 +8,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sweepledger.commands.generation.next_batch import Generated, added_files, plan_batches, write_batches
+from sweepledger.commands.generation.next_batch import (
+    Generated,
+    added_files,
+    plan_batches,
+    with_code_warnings,
+    write_batches,
+)
 from sweepledger.commands.repository.workspace import SETTINGS_FILE, Target, Workspace
 from sweepledger.errors import UsageError
 from sweepledger.repo.git import Change, Repository
@@ -27,7 +33,7 @@ def generate(
     planned = plan_batches(workspace, specs, base=base)
     if not check:
         write_batches(workspace, planned)
-    return planned
+    return with_code_warnings(workspace, specs, planned)
 
 
 def update(workspace: Workspace, name: str, *, base: str | None = None) -> Generated:

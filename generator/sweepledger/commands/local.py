@@ -86,7 +86,7 @@ class DesiredState:
         settings = self.settings(commit)
         parsed = parse_at(self.mirror.repository, commit, batch, settings)
         program = batch.lock.program
-        code = self.mirror.code(program.code.tree, program.code.path)
+        code = self.mirror.code(program.code)
         data = locked_data_folder(batch, (settings,), self.state / DATA, code=code)
         return DesiredBatch(parsed, code, data)
 

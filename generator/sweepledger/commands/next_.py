@@ -58,12 +58,13 @@ def next_(
     Raises IdleError if there is no search, UsageError for a sweep that is not a search, SpecError,
     RepositoryError; nothing is written then.
     """
-    planned = next_batch.plan_batches(workspace, _searches(workspace, names), base=base, next_round=True)
+    specs = _searches(workspace, names)
+    planned = next_batch.plan_batches(workspace, specs, base=base, next_round=True)
     if not check:
         next_batch.write_batches(workspace, planned)
     return tuple(
         SearchStep(generated.sweep.name, generated.step, generated)
-        for generated in planned
+        for generated in next_batch.with_code_warnings(workspace, specs, planned)
         if generated.step is not None
     )
 

@@ -1,12 +1,12 @@
 """`sweep plan`: what a merge would request, and how that differs from the base. Writes nothing."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from sweepledger import search
 from sweepledger.commands.generation import spec_change
-from sweepledger.commands.repository import at_commit, catalog, costs, programs
+from sweepledger.commands.repository import at_commit, catalog, code_changes, costs, programs
 from sweepledger.commands.repository.costs import Timing
 from sweepledger.commands.repository.workspace import SPECS, Workspace
 from sweepledger.commands.rounds.bounds import remaining_bounds
@@ -21,7 +21,6 @@ from sweepledger.plan import (
     CodeChange,
     Difference,
     Discrepancy,
-    FileChange,
     Forecast,
     Note,
     OutdatedPart,
@@ -43,13 +42,12 @@ from sweepledger.plan import (
 from sweepledger.problems import Problem
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
-from sweepledger.repo.git import changed_lines
 from sweepledger.results.paths import results_folder
 from sweepledger.search import Configuration, Expansion
 from sweepledger.search.unit_cube import discrepancy, unit_points
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.domain import Continuous
-from sweepledger.structs.program import Program
+from sweepledger.structs.program import Code, Program
 from sweepledger.structs.search_block import Block, RandomSearch, Sampler
 from sweepledger.structs.settings import Settings
 from sweepledger.structs.space import SearchSpace
@@ -136,8 +134,8 @@ class _PlanContext:
     workspace: Workspace
     base: str | None
     month: str
-    trees: dict[str, str | None] = field(default_factory=dict)
-    """Code tree of HEAD by its path; looked up once."""
+    trees: dict[Code, str | None] = field(default_factory=dict)
+    """Code tree of HEAD by the code without a tree; looked up once."""
 
     @cached_property
     def merged(self) -> tuple[StoredBatch, ...]:
@@ -267,12 +265,12 @@ class _PlanContext:
 
     def outdated(self, sweep: Sweep, program: Program) -> tuple[OutdatedPart, ...]:
         """Compare the program with the one that `sweep update` would lock."""
-        path, repository = sweep.run.code_path, self.workspace.repository
-        if path not in self.trees:
+        code, repository = programs.requested_code(sweep), self.workspace.repository
+        if code not in self.trees:
             head = repository.commit("HEAD")
-            self.trees[path] = repository.tree_id(head, path) if head else None
+            self.trees[code] = programs.code_tree_at(repository, head, sweep) if head else None
         return outdated_parts(
-            program, programs.requested_program(self.workspace.settings, sweep, tree=self.trees[path] or "")
+            program, programs.requested_program(self.workspace.settings, sweep, tree=self.trees[code] or "")
         )
 
     def code_changes(
@@ -281,22 +279,13 @@ class _PlanContext:
         """Compare the code of new trials with that of the last merged batch, and with that of the last commit."""
         code, last = program.code, batches.newest(merged)
         former = last.lock.program.code if last else None
+        repository = self.workspace.repository
         if last and former and former.path == code.path and former.tree != code.tree:
-            yield CodeChange(last.name, self.changed_files(code.path, former.tree, code.tree))
+            yield CodeChange(last.name, code_changes.file_changes(repository, former, code))
         for part in outdated:
             if part.part == "code" and part.current:
-                yield CodeChange(None, self.changed_files(code.path, code.tree, part.current))
-
-    def changed_files(self, folder: str, old: str, new: str) -> tuple[FileChange, ...] | None:
-        """List what differs between two trees of a folder; None if this clone lacks one of them."""
-        try:
-            changed = changed_lines(self.workspace.repository, old, new)
-        except RepositoryError:
-            return None
-        prefix = "" if folder == "." else f"{folder}/"
-        return tuple(
-            FileChange(f"{prefix}{path}", *(lines or (None, None))) for path, lines in changed.items()
-        )
+                current = replace(code, tree=part.current)
+                yield CodeChange(None, code_changes.file_changes(repository, code, current))
 
     def difference(
         self, sweep: Sweep, trials: tuple[Trial, ...], program: Program

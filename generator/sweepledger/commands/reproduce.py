@@ -25,7 +25,7 @@ from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.render.command import expand_command
 from sweepledger.repo import volume
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
-from sweepledger.repo.git import Mirror
+from sweepledger.repo.git import Mirror, commit_with_code, store_code
 from sweepledger.repo.state import DATA, state_folder
 from sweepledger.results.paths import results_folder
 from sweepledger.structs.batch import BatchLock
@@ -77,7 +77,8 @@ def _desired_state(workspace: Workspace, batch: StoredBatch, index: int, state: 
     parsed = parse_at(repository, commit, batch, settings)
     mirror = Mirror(state, str(workspace.root), workspace.settings.branch)
     mirror.borrow(repository)
-    code = mirror.code(program.code.tree, program.code.path)
+    store_code(repository, program.code, ["HEAD", commit])
+    code = mirror.code(program.code)
     cache = state_folder(workspace.repository) / DATA
     data = locked_data_folder(batch, (settings, workspace.settings), cache, code=code)
     return DesiredBatch(_single_trial(parsed, index), code, data)
@@ -247,9 +248,7 @@ def _recipe(workspace: Workspace, counted: CountedTrial) -> Recipe:
         trial=counted.trial.id,
         index=index,
         lock=lock,
-        commit=at_commit.commit_with_tree(
-            workspace.repository, lock.program.code.tree, lock.program.code.path
-        ),
+        commit=commit_with_code(workspace.repository, lock.program.code),
         assignment=values.values,
         seed=seed,
         command=tuple(expand_command(lock.program.command, values.values, order, context_values)),

@@ -72,6 +72,8 @@ def _plan_retry(edit: SpecEdit, batch: str | None, statuses: frozenset[Status]) 
             hint="with another program or other values they are other trials: `sweep generate`",
         )
     _refuse_unpushed(edit, planned)
+    (planned,) = next_batch.with_code_warnings(edit.workspace, [parsed], [planned])
+    assert planned.batch is not None
     return _change(edit.workspace, planned, planned.batch, text), planned
 
 

@@ -19,9 +19,12 @@ from sweepledger.formats import record_json as records
 from sweepledger.formats.launch_json import GRACE_SECONDS, LAUNCH_FILE, read_table_layout
 from sweepledger.render.base_files import LAUNCHER_FILE
 from sweepledger.render.overlay import overlay
+from sweepledger.repo import files
+from sweepledger.repo.git import work_tree_files
 from sweepledger.repo.state import DATA, state_folder
 from sweepledger.search import expansion
 from sweepledger.structs.batch import Batch
+from sweepledger.structs.code_selection import CodeSelection
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.kubernetes import INDEX_VARIABLE
 from sweepledger.structs.record import Record, Status
@@ -100,7 +103,7 @@ def _run(workspace: Workspace, batch: Batch, scratch: Path, *, quiet: bool) -> t
     overlay_tree = overlay(batch, read_bases(workspace.root), workspace.settings).tree
     for path, content in _without_identity(overlay_tree, identity):
         storage.write_file(scratch / "batch" / path, content)
-    code = _code(workspace, batch.run.code_path, scratch / "code")
+    code = _code(workspace, batch.sweep, scratch / "code")
     environment = _environment(workspace, batch, scratch, code)
     exit_code = process.run_foreground(
         [_interpreter(batch.sweep), str(scratch / "batch" / "launch.py")],
@@ -128,8 +131,12 @@ def _without_identity(tree: FileTree, identity: str) -> Iterator[tuple[str, byte
     yield LAUNCHER_FILE, tree[LAUNCHER_FILE]
 
 
-def _code(workspace: Workspace, path: str, folder: Path) -> Path:
-    """Link the code path into a folder without the rest of the work tree, as in a pod."""
+def _code(workspace: Workspace, sweep: Sweep, folder: Path) -> Path:
+    """Bring the code of the work tree into a folder without the rest, as in a pod; return the folder."""
+    path, selection = sweep.run.code_path, sweep.run.code_selection
+    if selection is not None:
+        _copy_selected(workspace, selection, folder)
+        return folder
     real = workspace.root / path
     if not real.is_dir():
         raise RepositoryError(
@@ -140,6 +147,12 @@ def _code(workspace: Workspace, path: str, folder: Path) -> Path:
     link.parent.mkdir(parents=True, exist_ok=True)
     link.symlink_to(real, target_is_directory=True)
     return folder
+
+
+def _copy_selected(workspace: Workspace, selection: CodeSelection, folder: Path) -> None:
+    """Copy the selected files. Links to them would let Python import what lies beside the originals."""
+    selected = filter(selection.selector(), work_tree_files(workspace.repository, *selection.roots))
+    files.copy_files(workspace.root, selected, folder)
 
 
 def _interpreter(sweep: Sweep) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 from sweepledger.formats import yaml
 from sweepledger.problems import TextError
 from sweepledger.structs.batch import BatchLock
+from sweepledger.structs.code_selection import CodeSelection
 from sweepledger.structs.metric import Goal, Metric, MetricFormat, MetricSource, Reduce
 from sweepledger.structs.program import Program
 from sweepledger.structs.run_config import Shape
@@ -84,6 +85,17 @@ def _is_data(value: Any) -> bool:
     return value is None or (_is_table(value) and value.keys() >= {"name", "digest"})
 
 
+def _is_code(value: Any) -> bool:
+    selection = value.get("selection", {"paths": ["."]}) if isinstance(value, dict) else None
+    if not isinstance(selection, dict) or not all(map(_are_texts, selection.values())):
+        return False
+    try:
+        CodeSelection.from_data(selection)
+    except (KeyError, ValueError):
+        return False
+    return "selection" not in value or value.get("path") == "."
+
+
 _Form = tuple[tuple[str, ...], str, Callable[[Any], bool]]
 _TEXTS = ("name", "digest", "sweep", "spec.path", "spec.digest", "metric.name", "program.image")
 _FORMS: tuple[_Form, ...] = (
@@ -100,6 +112,7 @@ _FORMS: tuple[_Form, ...] = (
     (("program", "command"), "a list of texts", _are_texts),
     (("program", "code", "path"), "text", _is_text),
     (("program", "code", "tree"), "text", _is_text),
+    (("program", "code"), "with a valid selection, if any, at '.'", _is_code),
     (("program", "data"), "a name and a digest, or null", _is_data),
     (("seed_base",), "a whole number", lambda value: type(value) is int),
     (("retries",), "a whole number", _is_count),

@@ -83,7 +83,7 @@ def outdated_parts(locked: Program, current: Program) -> tuple[OutdatedPart, ...
 
 
 def _parts(locked: Program, current: Program) -> Iterator[OutdatedPart]:
-    yield OutdatedPart("code", f"{locked.code.path}/", locked.code.tree, current.code.tree)
+    yield OutdatedPart("code", str(locked.code), locked.code.tree, current.code.tree)
     yield OutdatedPart("image", "", locked.image, current.image)
     if locked.data:
         digest = current.data.digest if current.data else ""

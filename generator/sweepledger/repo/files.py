@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from sweepledger.errors import StorageError
@@ -196,3 +196,14 @@ def difference(expected: FileTree, actual: FileTree) -> Drift:
         ),
         stale=tuple(path for path, _ in actual if path not in expected.files),
     )
+
+
+def copy_files(root: Path, paths: Iterable[str], target: Path) -> None:
+    """Copy files and links that exist below a folder to the same paths below another. Raises StorageError."""
+    with storage_errors(target):
+        target.mkdir(parents=True, exist_ok=True)
+        for path in paths:
+            source, copy = root / path, target / path
+            if source.is_symlink() or source.is_file():
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(source, copy, follow_symlinks=False)

@@ -13,6 +13,7 @@ from sweepledger.spec.draft import Draft, RawMapping
 from sweepledger.spec.sections import Section, is_shuffled, sections
 from sweepledger.spec.source_map import build_source_map
 from sweepledger.spec.space_builder import build_space, frozen_value
+from sweepledger.structs.code_selection import REPOSITORY, CodeSelection
 from sweepledger.structs.early_stopping import (
     DEFAULT_ETA,
     EarlyStop,
@@ -50,7 +51,8 @@ def build_run(data: Mapping[str, Any], settings: Settings) -> RunConfig:
     return RunConfig(
         image=data.get("image"),
         interpreter=data.get("interpreter", default.interpreter),
-        code_path=code.get("path", default.code_path).removesuffix("/"),
+        code_path=_code_folder(code),
+        code_selection=build_code_selection(code),
         code_mode=CodeMode(code.get("mode", default.code_mode)),
         data=data.get("data"),
         pool=data.get("pool", usual.pool),
@@ -69,6 +71,24 @@ def build_run(data: Mapping[str, Any], settings: Settings) -> RunConfig:
         egress=tuple(dict.fromkeys(data.get("egress", ()))),
         environment=MappingProxyType(dict(data.get("environment", {}))),
         hyperparams_file=data.get("hyperparams_file", default.hyperparams_file),
+    )
+
+
+def _code_folder(code: RawMapping) -> str:
+    """Return the folder that the program is relative to."""
+    written: str = code.get("path", REPOSITORY if "paths" in code else RunConfig().code_path)
+    return written.removesuffix("/")
+
+
+def build_code_selection(code: RawMapping) -> CodeSelection | None:
+    """Return the files of the code; None for a whole folder."""
+    folder, patterns = _code_folder(code), ("include", "exclude")
+    if folder != REPOSITORY and not any(code.get(key) for key in patterns):
+        return None
+    paths = (path.removesuffix("/") for path in code.get("paths", [folder]))
+    # Sorted, since their order means nothing and the lock names them.
+    return CodeSelection(
+        tuple(sorted(set(paths))), *(tuple(sorted(set(code.get(key, ())))) for key in patterns)
     )
 
 
@@ -214,26 +234,31 @@ def _digest(draft: Draft) -> str:
 
 def _command(data: Mapping[str, Any], run: RunConfig) -> tuple[str, ...]:
     # A trial starts beside the folder of the code, as in the repository.
-    program = f"{run.code_path}/{data.get('program', '')}"
+    program = f"{_code_prefix(run)}{data.get('program', '')}"
     elements = data.get("command", DEFAULT_COMMAND)
     return tuple(element.replace(PROGRAM_MACRO, program) for element in elements)
 
 
+def _code_prefix(run: RunConfig) -> str:
+    """Return what paths in a command begin with if they are relative to the folder of the code."""
+    return "" if run.code_path == REPOSITORY else f"{run.code_path}/"
+
+
 def _scripts(draft: Draft, run: RunConfig) -> Iterator[tuple[DocumentPath, Script]]:
     """Yield the files of the code that a trial starts or may read, and where the spec names them."""
-    program, folder = draft.get("program", kind=str), f"{run.code_path}/"
+    program, folder = draft.get("program", kind=str), _code_prefix(run)
     if program is not None:
         yield ("program",), Script(program, Severity.ERROR)
     starts = program is not None
     for path, text in draft.texts("command"):
         inside = text.removeprefix(folder)
-        if inside != text:
+        if inside != text or (not folder and "/" in text and SCRIPT_PATH.fullmatch(text)):
             starts = True
             if SCRIPT_PATH.fullmatch(inside):
                 yield path, Script(inside, Severity.WARNING)
         elif not starts and SCRIPT_PATH.fullmatch(text) and text.rpartition(".")[2] in PROGRAM_SUFFIXES:
             starts = True  # what comes after the program are its arguments
-            yield path, Script(text, Severity.WARNING, is_inside=False)
+            yield path, Script(text, Severity.WARNING, is_inside=not folder)
 
 
 def _block(draft: Draft, section: Section) -> Block:

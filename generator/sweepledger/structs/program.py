@@ -5,6 +5,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from sweepledger.structs.code_selection import CodeSelection
 from sweepledger.structs.values import digest
 
 LOCAL_IMAGE = "local"
@@ -17,11 +18,28 @@ NO_IMAGE = "sweepledger.invalid/local"
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """The code path of a program and its git tree at the time of locking."""
+    """The code of a program and its git tree at the time of locking."""
 
     path: str
+    """Where the tree belongs in the repository: the folder of the code, or `.` for selected files."""
     tree: str
     """Git's id of the tree at `path`, which a squash, a rebase or a docs commit does not change."""
+    selection: CodeSelection | None = None
+    """None: everything in the folder."""
+
+    def __str__(self) -> str:
+        return f"{self.path}/" if self.selection is None else str(self.selection)
+
+    def as_data(self) -> dict[str, Any]:
+        """Return the code as in batch.yaml."""
+        selected = {} if self.selection is None else {"selection": self.selection.as_data()}
+        return {"path": self.path, "tree": self.tree} | selected
+
+    @classmethod
+    def from_data(cls, data: dict[str, Any]) -> "Code":
+        """Return the code from the data of `as_data`. Raises KeyError, TypeError or ValueError."""
+        selection = CodeSelection.from_data(data["selection"]) if "selection" in data else None
+        return cls(data["path"], data["tree"], selection)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +63,11 @@ class Program:
 
     @property
     def digest(self) -> str:
-        """SHA-256 over the program's canonical form, 64 hex digits."""
-        return digest(self.as_data())
+        """SHA-256 over the program's canonical form, 64 hex digits.
+
+        How the code was selected is not part of it: equal files make equal trials.
+        """
+        return digest(self.as_data() | {"code": {"path": self.code.path, "tree": self.code.tree}})
 
     @property
     def container_image(self) -> str:
@@ -58,7 +79,7 @@ class Program:
         return {
             "image": self.image,
             "command": list(self.command),
-            "code": {"path": self.code.path, "tree": self.code.tree},
+            "code": self.code.as_data(),
             "data": None if self.data is None else {"name": self.data.name, "digest": self.data.digest},
         }
 
@@ -69,7 +90,7 @@ class Program:
         return cls(
             image=data["image"],
             command=tuple(data["command"]),
-            code=Code(data["code"]["path"], data["code"]["tree"]),
+            code=Code.from_data(data["code"]),
             data=None if dataset is None else Data(dataset["name"], dataset["digest"]),
         )
 
@@ -81,7 +102,7 @@ class Program:
         return (
             (self.image == wanted.image or not image_named)
             and self.command == wanted.command
-            and self.code.path == wanted.code.path
+            and (self.code.path, self.code.selection) == (wanted.code.path, wanted.code.selection)
             and (self.data and self.data.name) == (wanted.data and wanted.data.name)
         )
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 
+from sweepledger.structs.code_selection import CodeSelection
 from sweepledger.structs.quantities import whole_quantity
 
 
@@ -66,6 +67,9 @@ class RunConfig:
     interpreter: str = "python3"
     """Interpreter that starts the launcher in the image, and value of `${interpreter}`."""
     code_path: str = "trainer"
+    """The folder that `program` is relative to; `.` is the repository."""
+    code_selection: CodeSelection | None = None
+    """The files of the code; None: everything in the folder."""
     code_mode: CodeMode = CodeMode.IMAGE
     data: str | None = None
     pool: str | None = None

@@ -16,8 +16,9 @@ from sweepledger.plan import Balance, BudgetUnit, counts_towards
 from sweepledger.problems import Problem, Severity
 from sweepledger.repo import batches, files
 from sweepledger.repo.files import read_input
-from sweepledger.repo.git import reachable_trees
+from sweepledger.repo.git import Repository, code_tree, commit_with_code, reachable_trees
 from sweepledger.spec import ParsedSpec
+from sweepledger.structs.program import Code
 from sweepledger.structs.settings import GenerateMode, Settings
 from sweepledger.structs.sweep import Sweep
 
@@ -253,15 +254,20 @@ def _code_problems(context: CheckContext) -> Iterator[Problem]:
     for batch in context.added:
         code = batch.lock.program.code
         place, hint = f"{batch.folder}/{LOCK_FILE}", f"run `sweep update {batch.sweep}`"
-        if code.tree == repository.tree_id("HEAD", code.path):
+        if code.tree == code_tree(repository, "HEAD", code.path, code.selection):
             continue
         merged = batches.newest(batches.of_sweep(context.merged, batch.sweep))
-        if code.tree not in reachable_trees(repository, ("HEAD", context.base), code.path):
-            message = f"{code.path}/ at {code.tree[:12]} is in no commit that will be merged"
+        if not _is_reachable(repository, code, ("HEAD", context.base)):
+            message = f"{code} at {code.tree[:12]} is in no commit that will be merged"
             yield Problem(place, 0, 0, "program.code.tree", message, "code-unreachable", hint)
         elif merged is None or code != merged.lock.program.code:
             known = "the last commit's" if merged is None else f"the last commit's or that of {merged.name}"
-            message = (
-                f"must be {known}, so that the change shows what runs; got {code.path}/ at {code.tree[:12]}"
-            )
+            message = f"must be {known}, so that the change shows what runs; got {code} at {code.tree[:12]}"
             yield Problem(place, 0, 0, "program.code.tree", message, "code-not-shown", hint)
+
+
+def _is_reachable(repository: Repository, code: Code, revisions: Sequence[str | None]) -> bool:
+    """Return whether a commit in a history has some code."""
+    if code.selection is None:
+        return code.tree in reachable_trees(repository, revisions, code.path)
+    return commit_with_code(repository, code, revisions) is not None

@@ -10,7 +10,7 @@ from typing import Self
 
 from sweepledger import search
 from sweepledger.commands.generation import spec_change
-from sweepledger.commands.repository import base_files, batch_builder, programs
+from sweepledger.commands.repository import base_files, batch_builder, code_changes, programs
 from sweepledger.commands.repository.base_files import read_bases, write_bases
 from sweepledger.commands.repository.batch_builder import BatchRequest, batch_files, build_overlay
 from sweepledger.commands.repository.workspace import Workspace, staging_folder
@@ -225,6 +225,24 @@ def plan_batches(
     if any(problem.severity is Severity.ERROR for problem in problems):
         raise SpecError(problems)
     return planned
+
+
+def with_code_warnings(
+    workspace: Workspace, specs: Iterable[ParsedSpec], planned: Iterable[Generated]
+) -> tuple[Generated, ...]:
+    """Add a warning to each planned batch whose code is older than what the author has."""
+    return tuple(
+        replace(
+            generated,
+            warnings=(
+                *generated.warnings,
+                *code_changes.newer_code(workspace.repository, parsed, generated.batch.lock.program.code),
+            ),
+        )
+        if generated.batch
+        else generated
+        for parsed, generated in zip(specs, planned, strict=True)
+    )
 
 
 def expand_specs(specs: Iterable[ParsedSpec]) -> tuple[tuple[ParsedSpec, Expansion], ...]:

@@ -120,13 +120,3 @@ def commit_of_version(repository: Repository, commit: str, path: str) -> str | N
     return next(
         (version for version, blob in file_versions(repository, commit, path) if blob == entry.id), commit
     )
-
-
-def commit_with_tree(repository: Repository, tree: str, path: str) -> str | None:
-    """Return the newest commit of any branch that has this tree at a path; None if there is none."""
-    root = path.rstrip("/") in {"", "."}
-    listed = repository.run("rev-list", "--full-history", "--all", "HEAD", *([] if root else ["--", path]))
-    names = listed.split()
-    queries = "".join(f"{name}^{{tree}}\n" if root else f"{name}:{path.rstrip('/')}\n" for name in names)
-    answers = repository.run("cat-file", "--batch-check=%(objectname)", content=queries.encode()).splitlines()
-    return next((name for name, identity in zip(names, answers, strict=True) if identity == tree), None)

@@ -12,9 +12,10 @@ from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import RepositoryError
 from sweepledger.problems import Problem, Severity
 from sweepledger.reader import safe_repr
-from sweepledger.repo.git import Repository, uncommitted_paths
+from sweepledger.repo.git import Repository, code_tree, store_code, uncommitted_paths
 from sweepledger.spec import ParsedSpec
 from sweepledger.spec.suggestions import did_you_mean
+from sweepledger.structs.code_selection import REPOSITORY
 from sweepledger.structs.program import Code, Data, Program
 from sweepledger.structs.settings import Settings
 from sweepledger.structs.sweep import Script, Sweep
@@ -30,33 +31,72 @@ def requested_program(settings: Settings, sweep: Sweep, *, tree: str = UNKNOWN_T
     return Program(
         image=settings.image_of(run.image),
         command=sweep.command,
-        code=Code(run.code_path, tree),
+        code=requested_code(sweep, tree=tree),
         data=None if dataset is None else Data(dataset.name, dataset.identity),
     )
 
 
+def requested_code(sweep: Sweep, *, tree: str = UNKNOWN_TREE) -> Code:
+    """Return the code that a spec requires, given its tree."""
+    run = sweep.run
+    return Code(run.code_path if run.code_selection is None else REPOSITORY, tree, run.code_selection)
+
+
+def code_tree_at(repository: Repository, commit: str, sweep: Sweep) -> str | None:
+    """Return the tree of a sweep's code at a commit; None if it has none."""
+    return code_tree(repository, commit, sweep.run.code_path, sweep.run.code_selection)
+
+
+def uncommitted_code(repository: Repository, sweep: Sweep) -> tuple[str, ...]:
+    """Return the paths of a sweep's code that differ from HEAD, untracked ones included."""
+    selection = sweep.run.code_selection
+    if selection is None:
+        return uncommitted_paths(repository, sweep.run.code_path)
+    return tuple(filter(selection.selector(), uncommitted_paths(repository, *selection.roots)))
+
+
 def current_program(workspace: Workspace, sweep: Sweep) -> Program:
     """Return the current program. Raises RepositoryError if the code has uncommitted changes."""
-    path = sweep.run.code_path
-    head = workspace.repository.commit("HEAD")
+    repository = workspace.repository
+    head = repository.commit("HEAD")
     if head is None:
         raise RepositoryError(
             "nothing is committed yet, so no code can be locked", hint="commit the code first"
         )
-    dirty = uncommitted_paths(workspace.repository, path)
+    dirty = uncommitted_code(repository, sweep)
     if dirty:
         listed = ", ".join(dirty[:3]) + (" …" if len(dirty) > 3 else "")  # noqa: PLR2004 - enough to find them
         raise RepositoryError(
-            f"{path}/ has uncommitted changes ({listed}): a batch runs committed code only",
-            hint=f"commit or stash them, then run this again (`git status {path}`)",
+            f"{requested_code(sweep)} has uncommitted changes ({listed}): a batch runs committed code only",
+            hint=_uncommitted_hint(sweep),
         )
-    tree = workspace.repository.tree_id(head, path)
-    if tree is None:
+    return _program_at(repository, head, workspace.settings, sweep, "the last commit")
+
+
+def _uncommitted_hint(sweep: Sweep) -> str:
+    selection = sweep.run.code_selection
+    if selection is None:
+        return f"commit or stash them, then run this again (`git status {sweep.run.code_path}`)"
+    return (
+        "commit them, or leave them out of the code by .gitignore or `run.code.exclude`; then run this again"
+    )
+
+
+def _program_at(
+    repository: Repository, commit: str, settings: Settings, sweep: Sweep, described: str
+) -> Program:
+    tree = code_tree_at(repository, commit, sweep)
+    if tree is not None:
+        return requested_program(settings, sweep, tree=tree)
+    if sweep.run.code_selection is None:
         raise RepositoryError(
-            f"{path}/ is not a folder in the last commit, so no code can be locked",
+            f"{sweep.run.code_path}/ is not a folder in {described}, so no code can be locked",
             hint=f"commit it, or set the code's folder: `run: {{code: {{path: …}}}}` in {sweep.path}",
         )
-    return requested_program(workspace.settings, sweep, tree=tree)
+    raise RepositoryError(
+        f"run.code selects no file of {described}, so no code can be locked",
+        hint=f"commit the code, or change paths, include and exclude under run.code in {sweep.path}",
+    )
 
 
 def locked_program(workspace: Workspace, sweep: Sweep, newest: Program | None) -> Program:
@@ -74,14 +114,7 @@ def locked_program_at(
     kept = _reusable_program(settings, sweep, newest)
     if kept is not None:
         return kept
-    path = sweep.run.code_path
-    tree = repository.tree_id(commit, path)
-    if tree is None:
-        raise RepositoryError(
-            f"{path}/ is not a folder in {commit[:12]}, so no code can be locked",
-            hint=f"commit it, or set the code's folder: `run: {{code: {{path: …}}}}` in {sweep.path}",
-        )
-    return requested_program(settings, sweep, tree=tree)
+    return _program_at(repository, commit, settings, sweep, commit[:12])
 
 
 def _reusable_program(settings: Settings, sweep: Sweep, newest: Program | None) -> Program | None:
@@ -101,7 +134,10 @@ ListFolder = Callable[[PurePosixPath], frozenset[str] | None]
 def missing_scripts(repository: Repository, parsed: ParsedSpec, program: Program) -> Iterator[Problem]:
     """Yield a problem for each script that a program's code lacks: an error if the sweep cannot run without it."""
     if parsed.sweep.scripts:
-        list_folder = _list_committed(repository, program.code.tree)
+        folder = parsed.sweep.run.code_path if program.code.selection else program.code.path
+        list_folder = _list_committed(
+            repository, program.code, PurePosixPath(folder).relative_to(program.code.path)
+        )
         yield from _missing_scripts(repository.folder, parsed, list_folder, "committed file")
 
 
@@ -124,11 +160,12 @@ def _missing_scripts(
     root: Path, parsed: ParsedSpec, list_folder: ListFolder, description: str
 ) -> Iterator[Problem]:
     sweep, folder = parsed.sweep, parsed.sweep.run.code_path
+    code = requested_code(sweep)
     for number, script in enumerate(sweep.scripts):
         if not script.is_inside:
             message, hint = _outside_code(folder, script, list_folder)
         elif not _has_script(list_folder, script.path):
-            message = f"must name a {description} of {folder}/, got {safe_repr(script.path)}"
+            message = f"must name a {description} of {code}, got {safe_repr(script.path)}"
             hint = _missing_script_hint(root, sweep, script, list_folder)
         else:
             continue
@@ -158,8 +195,10 @@ def _has_script(list_folder: ListFolder, script: str) -> bool:
 
 
 def _missing_script_hint(root: Path, sweep: Sweep, script: Script, list_folder: ListFolder) -> str | None:
-    folder = sweep.run.code_path
+    folder, selection = sweep.run.code_path, sweep.run.code_selection
     if _has_script(_list_work_tree(root / folder), script.path):
+        if selection is not None and not selection.selector()(str(PurePosixPath(folder, script.path))):
+            return "it exists here, but run.code does not select it: change paths, include or exclude"
         return f"it exists here: commit it, then `sweep update {sweep.name}` locks the new code"
     inside = script.path.removeprefix(f"{folder}/")
     if inside != script.path and _has_script(list_folder, inside):
@@ -168,21 +207,24 @@ def _missing_script_hint(root: Path, sweep: Sweep, script: Script, list_folder: 
     return did_you_mean(path.name, list_folder(path.parent) or ())
 
 
-def _list_committed(repository: Repository, tree: str) -> ListFolder:
+def _list_committed(repository: Repository, code: Code, folder: PurePosixPath) -> ListFolder:
+    """Return a function that lists folders of some code, whose scripts are relative to a folder of it."""
     try:
-        entries = repository.files(tree)
+        store_code(repository, code, ["HEAD"])
+        entries = repository.files(code.tree)
     except RepositoryError:  # a shallow clone may lack what was locked long ago
         return lambda _: None
     folders: dict[str, set[str]] = {}
-    for path in entries:
-        folder, _, name = path.rpartition("/")
-        folders.setdefault(folder or ".", set()).add(name)
+    for file in entries:
+        parent, _, name = file.rpartition("/")
+        folders.setdefault(parent or ".", set()).add(name)
     links = {path for path, entry in entries.items() if entry.is_link}
 
-    def look(folder: PurePosixPath) -> frozenset[str] | None:
-        if links & {str(folder), *map(str, folder.parents)}:
+    def look(below: PurePosixPath) -> frozenset[str] | None:
+        path = folder / below
+        if links & {str(path), *map(str, path.parents)}:
             return None
-        return frozenset(folders.get(str(folder), ()))
+        return frozenset(folders.get(str(path), ()))
 
     return look
 

@@ -1,5 +1,6 @@
 """Git: repositories and their objects, commits, remotes, signatures."""
 
+from sweepledger.repo.git.code_tree import code_tree, commit_with_code, store_code
 from sweepledger.repo.git.commit import Change, create_repository
 from sweepledger.repo.git.history import (
     Commit,
@@ -31,6 +32,7 @@ from sweepledger.repo.git.work_tree import (
     index_attributes,
     uncommitted_paths,
     untracked_paths,
+    work_tree_files,
 )
 
 __all__ = [
@@ -44,9 +46,11 @@ __all__ = [
     "addition_subjects",
     "addition_times",
     "changed_lines",
+    "code_tree",
     "commit_on_head",
     "commit_signatures",
     "commit_time",
+    "commit_with_code",
     "commits",
     "create_repository",
     "delete_branches",
@@ -62,8 +66,10 @@ __all__ = [
     "reachable_trees",
     "remote_branches",
     "remote_contains",
+    "store_code",
     "superseded_proposals",
     "tracking_ref",
     "uncommitted_paths",
     "untracked_paths",
+    "work_tree_files",
 ]

@@ -4,10 +4,12 @@ import shutil
 from pathlib import Path
 
 from sweepledger.errors import RepositoryError
-from sweepledger.repo.git.remote import fetch
+from sweepledger.repo.git.code_tree import store_code
+from sweepledger.repo.git.remote import fetch, tracking_ref
 from sweepledger.repo.git.repository import Repository
 from sweepledger.storage import storage_errors
 from sweepledger.structs.names import IDENTITY_EMAIL, IDENTITY_NAME
+from sweepledger.structs.program import Code
 
 REMOTE = "origin"
 TREE_ENTRY = "040000 tree"
@@ -53,25 +55,23 @@ class Mirror:
         """Fetch the branch and return its commit. Raises RepositoryError."""
         return fetch(self.repository, REMOTE, self.branch)
 
-    def code(self, tree: str, path: str) -> Path:
-        """Check out a code tree at `path` in a separate folder, and return that folder.
+    def code(self, code: Code) -> Path:
+        """Check out a code tree at its path in a separate folder, and return that folder.
 
-        Raises RepositoryError if the history of the branch does not contain the tree.
+        Raises RepositoryError if the history of the branch does not contain the code.
         """
-        try:
-            self.repository.run("cat-file", "-e", tree)
-        except RepositoryError as error:
+        if not store_code(self.repository, code, [tracking_ref(REMOTE, self.branch)]):
             raise RepositoryError(
-                f"the locked code {path}/ at {tree[:12]} is not in a commit of {self.branch}",
+                f"the locked code {code} at {code.tree[:12]} is not in a commit of {self.branch}",
                 hint="merge the commit that contains it, or run `sweep update`",
-            ) from error
-        rooted = self._rooted(tree, path)
+            )
+        rooted = self._rooted(code.tree, code.path)
         folder = self._code / rooted
         done = folder.with_suffix(".done")
         if done.exists():
             return folder
         self._remove(folder)
-        commit = self.repository.run("commit-tree", rooted, "-m", path, env=FIXED_IDENTITY).strip()
+        commit = self.repository.run("commit-tree", rooted, "-m", code.path, env=FIXED_IDENTITY).strip()
         self.repository.run("worktree", "add", "--quiet", "--force", "--detach", str(folder), commit)
         with storage_errors(done):
             done.touch()

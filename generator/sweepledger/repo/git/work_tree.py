@@ -13,7 +13,7 @@ from sweepledger import storage
 from sweepledger.errors import RepositoryError
 from sweepledger.repo import files
 from sweepledger.repo.git.commit import NO_OBJECT, Change, create_commit
-from sweepledger.repo.git.repository import Repository
+from sweepledger.repo.git.repository import LITERAL_PATHS, Repository
 
 REPOSITORY_SCOPES = frozenset({"local", "worktree"})
 FILTERS = frozenset({"clean", "process", "smudge", "required"})
@@ -31,6 +31,13 @@ def untracked_paths(repository: Repository, *below: str) -> tuple[str, ...]:
     options = ("--others", "--exclude-standard", "--directory", "--no-empty-directory", "-z")
     listed = repository.run("ls-files", *options, "--", *below)
     return tuple(sorted(path for path in listed.split("\0") if path))
+
+
+def work_tree_files(repository: Repository, *below: str) -> tuple[str, ...]:
+    """Return the tracked files and the untracked ones that are not ignored, below some paths."""
+    options = ("--cached", "--others", "--exclude-standard", "-z")
+    listed = repository.run("ls-files", *options, "--", *below, env=LITERAL_PATHS)
+    return tuple(sorted({path for path in listed.split("\0") if path}))
 
 
 def index_attributes(repository: Repository, paths: Iterable[str]) -> dict[str, tuple[tuple[str, str], ...]]:

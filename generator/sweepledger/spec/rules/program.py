@@ -8,6 +8,7 @@ from sweepledger.reader import DocumentPath, safe_repr
 from sweepledger.spec.draft import Draft
 from sweepledger.spec.rules.cluster import DNS_LABEL
 from sweepledger.spec.suggestions import did_you_mean
+from sweepledger.structs.code_selection import REPOSITORY, SWEEP_NAMES, PathPattern
 from sweepledger.structs.program import LOCAL_IMAGE
 from sweepledger.structs.run_config import CodeMode
 
@@ -32,20 +33,67 @@ def interpreter(draft: Draft) -> Iterator[Problem]:
 
 
 def code_path(draft: Draft) -> Iterator[Problem]:
-    """The code is a folder inside the repository."""
+    """The code is a folder inside the repository, or the repository."""
     text = draft.get("run", "code", "path", kind=str)
-    if text is None:
+    if text is None or text.removesuffix("/") == REPOSITORY:
         return
     path = text.removesuffix("/")
     if not is_inside(path):
         message = f"must be a folder inside the repository, relative to it, got {safe_repr(text)}"
-        hint = "for example trainer; without .. and with letters, digits and _ . - only"
+        hint = (
+            "for example trainer, or . for the repository; without .. and with letters, digits and _ . - only"
+        )
         yield draft.problem(("run", "code", "path"), message, code="code-path", hint=hint)
     elif path.split("/")[0] in GENERATED_FOLDERS:
         message = (
             f"must not be in {path.split('/')[0]}, which changes with every batch, got {safe_repr(text)}"
         )
         yield draft.problem(("run", "code", "path"), message, code="code-path")
+    elif path.split("/")[0] in SWEEP_NAMES and _is_selection(draft):
+        yield _sweep_folder(draft, ("run", "code", "path"), text)
+
+
+def code_selection(draft: Draft) -> Iterator[Problem]:
+    """Selected code has paths in the repository, and patterns that mean the same everywhere."""
+    place: DocumentPath = ("run", "code")
+    if {"path", "paths"} <= {*draft.names(*place)}:
+        message = "must not be given besides path"
+        hint = "write all files and folders under paths; program is then relative to the repository"
+        yield draft.problem((*place, "paths"), message, code="code-path", hint=hint, at_key=True)
+    for path, written in draft.items(*place, "paths"):
+        yield from _selected_path(draft, path, written)
+    for key in ("include", "exclude"):
+        for path, pattern in draft.items(*place, key):
+            try:
+                PathPattern.parse(pattern)
+            except ValueError as error:
+                hint = "as in .gitignore, for example data/, *.csv, /docs or src/**/tests/"
+                yield draft.problem(
+                    path, f"{error}, got {safe_repr(pattern)}", code="code-pattern", hint=hint
+                )
+
+
+def _is_selection(draft: Draft) -> bool:
+    """Return whether the code is anything but a whole folder."""
+    path = draft.get("run", "code", "path", kind=str) or ""
+    keys = {"paths", "include", "exclude"}
+    return path.removesuffix("/") == REPOSITORY or not keys.isdisjoint(draft.names("run", "code"))
+
+
+def _selected_path(draft: Draft, place: DocumentPath, text: str) -> Iterator[Problem]:
+    path = text.removesuffix("/")
+    if path == REPOSITORY or not is_inside(path):
+        message = f"must be a file or folder inside the repository, relative to it, got {safe_repr(text)}"
+        hint = "the whole repository is `path: .`" if path == REPOSITORY else "for example src or train.py"
+        yield draft.problem(place, message, code="code-path", hint=hint)
+    elif path.split("/")[0] in SWEEP_NAMES:
+        yield _sweep_folder(draft, place, text)
+
+
+def _sweep_folder(draft: Draft, place: DocumentPath, text: str) -> Problem:
+    name = text.partition("/")[0]
+    message = f"must not be in {name}, which belongs to sweeps and is never selected, got {safe_repr(text)}"
+    return draft.problem(place, message, code="code-path")
 
 
 def program_path(draft: Draft) -> Iterator[Problem]:
@@ -86,6 +134,14 @@ def code_mode(draft: Draft) -> Iterator[Problem]:
     if effective_image(draft) == LOCAL_IMAGE:
         message = "must be left out if image is 'local', which runs the locked code directly, got 'clone'"
         yield draft.problem(place, message, code="code-mode", hint="name an image by run.image")
+    if _is_selection(draft):
+        message = (
+            "must be 'image' unless the code is a whole folder, because a pod clones one folder, got 'clone'"
+        )
+        hint = (
+            "name one folder by run.code.path without include and exclude, or build the code into the image"
+        )
+        yield draft.problem(place, message, code="code-mode", hint=hint)
 
 
 def effective_image(draft: Draft) -> str | None:

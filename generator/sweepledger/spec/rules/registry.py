@@ -101,6 +101,7 @@ SWEEP_RULES: tuple[Rule, ...] = (
     program.run_image,
     program.interpreter,
     program.code_path,
+    program.code_selection,
     program.program_path,
     program.dataset,
     program.code_mode,

@@ -1,0 +1,232 @@
+"""The git tree of the code that a selection takes from a commit, and the commits that have it.
+
+The tree is a function of the commit: it is computed again wherever it is needed. Objects in the local store are a
+cache, since git removes what no commit contains.
+"""
+
+import hashlib
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sweepledger.errors import RepositoryError
+from sweepledger.repo.git.repository import LITERAL_PATHS, Repository
+from sweepledger.storage import storage_errors
+from sweepledger.structs.code_selection import SWEEP_NAMES, CodeSelection, Walk
+from sweepledger.structs.program import Code
+
+TREE, SUBMODULE = "40000", "160000"
+"""Modes in a tree object."""
+ID_BYTES = 20
+MAX_DEPTH = 200
+MAX_VERSIONS = 20_000
+"""Commits in which a tree is looked for, newest first."""
+CHUNKS = (1, 50, 500)
+"""Commits that are read at once; the last number repeats. The newest commits have the code nearly always."""
+
+
+def code_tree(repository: Repository, commit: str, path: str, selection: CodeSelection | None) -> str | None:
+    """Return the tree of a commit's code: a whole folder, or the selected files; None if there are none."""
+    if selection is None:
+        return repository.tree_id(commit, path)
+    return _Trees(repository, selection).selected(commit)
+
+
+def store_code(repository: Repository, code: Code, revisions: Iterable[str | None]) -> bool:
+    """Return whether the tree of some code can be read here, after computing it from history if it is missing.
+
+    Raises RepositoryError, StorageError.
+    """
+    if _has_object(repository, code.tree):
+        return True
+    if code.selection is None:
+        return False
+    trees = _Trees(repository, code.selection)
+    if trees.commit_with(code.tree, revisions) is None:
+        return False
+    trees.write(code.tree)
+    return True
+
+
+def commit_with_code(
+    repository: Repository, code: Code, revisions: Iterable[str | None] | None = None
+) -> str | None:
+    """Return the newest commit with this code, of any branch or of some revisions' history; None if none has it."""
+    if code.selection is not None:
+        return _Trees(repository, code.selection).commit_with(code.tree, revisions)
+    root = code.path.rstrip("/") in {"", "."}
+    names = [commit for commit, _ in _versions(repository, revisions, () if root else (code.path,))]
+    queries = "".join(f"{name}^{{tree}}\n" if root else f"{name}:{code.path.rstrip('/')}\n" for name in names)
+    answers = repository.run("cat-file", "--batch-check=%(objectname)", content=queries.encode()).splitlines()
+    return next((name for name, identity in zip(names, answers, strict=True) if identity == code.tree), None)
+
+
+def _has_object(repository: Repository, identity: str) -> bool:
+    try:
+        repository.run("cat-file", "-e", identity)
+    except RepositoryError:
+        return False
+    return True
+
+
+def _versions(
+    repository: Repository, revisions: Iterable[str | None] | None, paths: Sequence[str]
+) -> tuple[tuple[str, str], ...]:
+    """Return the commits that changed some paths, newest first, with their root trees."""
+    if revisions is None:
+        tips = ["--all", "HEAD"]
+    else:
+        tips = [tip for tip in (repository.commit(revision) for revision in revisions if revision) if tip]
+    if not tips:
+        return ()
+    literal = LITERAL_PATHS if paths else {}
+    limits = paths or (".", *(f":(top,exclude){name}" for name in sorted(SWEEP_NAMES)))
+    options = ("--no-show-signature", "--no-color", f"--max-count={MAX_VERSIONS}", "--format=%H %T")
+    # Without --full-history git omits a branch if its merge took the other side's files.
+    listed = repository.run(
+        "log", "--full-history", *options, *dict.fromkeys(tips), "--", *limits, env=literal
+    )
+    return tuple((commit, tree) for commit, tree in (line.split(" ") for line in listed.splitlines()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    mode: str
+    name: bytes
+    id: str
+
+    @property
+    def is_folder(self) -> bool:
+        return self.mode == TREE
+
+    @property
+    def order(self) -> bytes:
+        """Git's order, in which a folder has a slash after its name."""
+        return self.name + b"/" if self.is_folder else self.name
+
+
+@dataclass
+class _Trees:
+    """Computes selected trees of commits. Each folder is read and filtered once, however many commits have it."""
+
+    repository: Repository
+    selection: CodeSelection
+    _read: dict[str, tuple[_Entry, ...]] = field(default_factory=dict)
+    _filtered: dict[tuple[str, str], str | None] = field(default_factory=dict)
+    _made: dict[str, bytes] = field(default_factory=dict)
+    """Contents of the trees that selecting files has changed."""
+
+    def __post_init__(self) -> None:
+        self._choose: Walk = self.selection.walk()
+
+    def selected(self, commit: str) -> str | None:
+        """Return the selected tree of a commit; None if it has none of the files."""
+        root = self.repository.run("rev-parse", f"{commit}^{{tree}}").strip()
+        self._load([root])
+        return self._filter(root, "", 0)
+
+    def commit_with(self, tree: str, revisions: Iterable[str | None] | None) -> str | None:
+        """Return the newest commit in a history whose selected tree is this one; None if there is none."""
+        versions = _versions(self.repository, revisions, self.selection.roots)
+        for chunk in _chunks(versions):
+            self._load(root for _, root in chunk)
+            for commit, root in chunk:
+                if self._filter(root, "", 0) == tree:
+                    return commit
+        return None
+
+    def write(self, tree: str) -> None:
+        """Write the objects of a tree that was computed."""
+        needed, waiting = [], [tree]
+        while waiting:
+            content = self._made.get(waiting.pop())
+            if content is not None:
+                needed.append(content)
+                waiting += [entry.id for entry in _parse(content) if entry.is_folder]
+        with (
+            storage_errors(Path(tempfile.gettempdir())),
+            tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch,
+        ):
+            names = []
+            for number, content in enumerate(needed):
+                (file := Path(scratch) / str(number)).write_bytes(content)
+                names.append(f"{file}\n")
+            if names:
+                self.repository.run(
+                    *("hash-object", "-t", "tree", "-w", "--no-filters", "--stdin-paths"),
+                    content="".join(names).encode(),
+                )
+
+    def _load(self, roots: Iterable[str]) -> None:
+        """Read the folders that may contain selected files, with one process for each level of folders."""
+        level = {(root, "") for root in roots}
+        for _ in range(MAX_DEPTH):
+            missing = {tree for tree, _ in level if tree not in self._read}
+            for tree, content in self.repository.blobs(missing).items():
+                self._read[tree] = _parse(content)
+            level = {
+                (entry.id, path)
+                for tree, folder in level
+                for entry in self._read[tree]
+                if entry.is_folder and self._is_chosen(path := _join(folder, entry), entry)
+            } - self._filtered.keys()
+            if not level:
+                return
+        raise RepositoryError(
+            f"the code has more than {MAX_DEPTH} folders inside each other", hint="exclude them from the code"
+        )
+
+    def _is_chosen(self, path: str, entry: _Entry) -> bool:
+        return entry.mode != SUBMODULE and self._choose(path, is_folder=entry.is_folder)
+
+    def _filter(self, tree: str, folder: str, depth: int) -> str | None:
+        """Return the id of what is selected of a folder; None if that is nothing."""
+        key = (tree, folder)
+        if key not in self._filtered:
+            kept = []
+            for entry in self._read[tree]:
+                path = _join(folder, entry)
+                if not self._is_chosen(path, entry):
+                    continue
+                identity = self._filter(entry.id, path, depth + 1) if entry.is_folder else entry.id
+                if identity is not None:
+                    kept.append(_Entry(entry.mode, entry.name, identity))
+            self._filtered[key] = self._make(kept) if kept else None
+        return self._filtered[key]
+
+    def _make(self, entries: Iterable[_Entry]) -> str:
+        content = b"".join(
+            entry.mode.encode() + b" " + entry.name + b"\0" + bytes.fromhex(entry.id)
+            for entry in sorted(entries, key=lambda entry: entry.order)
+        )
+        identity = hashlib.sha1(b"tree %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
+        if identity not in self._read:
+            self._made[identity] = content
+        return identity
+
+
+def _join(folder: str, entry: _Entry) -> str:
+    name = entry.name.decode("utf-8", "surrogateescape")
+    return f"{folder}/{name}" if folder else name
+
+
+def _chunks(versions: Sequence[tuple[str, str]]) -> Iterator[Sequence[tuple[str, str]]]:
+    start = 0
+    for size in CHUNKS[:-1]:
+        yield versions[start : start + size]
+        start += size
+    while start < len(versions):
+        yield versions[start : start + CHUNKS[-1]]
+        start += CHUNKS[-1]
+
+
+def _parse(content: bytes) -> tuple[_Entry, ...]:
+    """Parse the content of a tree object."""
+    entries, at = [], 0
+    while at < len(content):
+        space, end = content.index(b" ", at), content.index(b"\0", at)
+        identity = content[end + 1 : end + 1 + ID_BYTES].hex()
+        entries.append(_Entry(content[at:space].decode(), content[space + 1 : end], identity))
+        at = end + 1 + ID_BYTES
+    return tuple(entries)

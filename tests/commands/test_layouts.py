@@ -1,0 +1,195 @@
+"""Code in any layout: what a batch locks, what runs, and what is said of code that changed."""
+
+import json
+
+import pytest
+
+from sweepledger.commands.check import check
+from sweepledger.commands.generate import generate, update
+from sweepledger.commands.local import Options, local
+from sweepledger.commands.reproduce import reproduce
+from sweepledger.commands.retry import retry
+from sweepledger.commands.try_ import try_
+from sweepledger.errors import RepositoryError
+from sweepledger.repo import batches
+from tests.repository import TRAIN, Sandbox
+
+SPEC = """name: fit
+method: grid
+metric: {{name: score, goal: maximize}}
+parameters: {{x: {{values: [{xs}]}}}}
+command: {command}
+run:
+  code: {code}
+  resources: {{cpu: 1, memory: 256Mi}}
+  parallelism: 2
+  timeout: 1m
+"""
+
+PROGRAM = "import helper\n" + TRAIN
+SCRIPT = '[python, train.py, "${args}"]'
+
+
+def ask(sandbox: Sandbox, *, code: str, command: str = SCRIPT, xs: str = "1, 2") -> None:
+    sandbox.write("sweeps/fit.yaml", SPEC.format(code=code, command=command, xs=xs))
+
+
+@pytest.fixture
+def script(sandbox: Sandbox) -> Sandbox:
+    """A repository with a script and its module at the root."""
+    sandbox.git("rm", "-q", "-r", "code")
+    sandbox.write("train.py", PROGRAM)
+    sandbox.write("helper.py", "")
+    sandbox.write("README.md", "A project")
+    sandbox.commit("A project")
+    sandbox.push()
+    return sandbox
+
+
+def ask_and_run(sandbox: Sandbox) -> tuple[str, ...]:
+    """Generate, merge and run the sweep; return the statuses of its trials."""
+    generate(sandbox.workspace)
+    sandbox.commit("Ask")
+    return run(sandbox)
+
+
+def run(sandbox: Sandbox) -> tuple[str, ...]:
+    """Run what the branch asks for; return the statuses of the trials."""
+    sandbox.push()
+    for _ in local(Options(str(sandbox.remote), "main", sandbox.root.parent / "state", once=True)):
+        pass
+    sandbox.pull()
+    (records,) = sandbox.root.glob("results/fit/records/*.jsonl")
+    return tuple(json.loads(line)["status"] for line in records.read_text().splitlines())
+
+
+def test_a_script_at_the_root_is_swept_checked_and_reproduced(script: Sandbox) -> None:
+    ask(script, code="{path: ., exclude: ['*.md']}")
+
+    generate(script.workspace)
+    script.commit("Ask")
+    assert check(script.workspace).problems == ()
+    assert run(script) == ("ok", "ok")
+    trial = batches.in_work_tree(script.root)[0].trials[0].id
+    assert reproduce(script.workspace, trial).is_equal
+
+
+def test_a_batch_and_a_note_keep_the_trials_and_a_module_does_not(script: Sandbox) -> None:
+    ask(script, code="{path: ., exclude: ['*.md']}")
+    generate(script.workspace)
+    script.write("README.md", "Other words")
+    script.commit("Ask")
+    script.push()
+
+    assert generate(script.workspace)[0].batch is None
+    assert update(script.workspace, "fit").batch is None
+    script.write("helper.py", "# changed")
+    script.commit("Helper")
+    update(script.workspace, "fit")
+    first, second = (
+        {trial.id for trial in batch.trials}
+        for batch in batches.of_sweep(batches.in_work_tree(script.root), "fit")
+    )
+    assert first.isdisjoint(second)
+
+
+def test_another_selection_of_the_same_files_keeps_the_trials(script: Sandbox) -> None:
+    ask(script, code="{path: ., exclude: ['*.md', .gitignore]}")
+    generate(script.workspace)
+    script.commit("Ask")
+    script.push()
+
+    ask(script, code="{paths: [train.py, helper.py]}")
+
+    assert generate(script.workspace)[0].batch is None
+
+
+def test_uncommitted_files_matter_only_if_they_are_selected(script: Sandbox) -> None:
+    ask(script, code="{path: ., exclude: ['*.md']}")
+    script.write("notes.md", "not code")
+    assert generate(script.workspace)[0].batch is not None
+    script.write("forgotten.py", "code")
+
+    with pytest.raises(RepositoryError, match=r"the repository has uncommitted changes \(forgotten.py\)"):
+        update(script.workspace, "fit")
+
+
+def test_a_selection_without_a_committed_file_locks_nothing(script: Sandbox) -> None:
+    ask(script, code="{paths: [source]}")
+
+    with pytest.raises(RepositoryError, match="selects no file of the last commit"):
+        generate(script.workspace)
+
+
+def test_a_trial_of_the_work_tree_has_the_selected_files_only(script: Sandbox) -> None:
+    ask(script, code="{paths: [train.py]}")
+    assert not try_(script.workspace, "fit", 0, quiet=True).is_ok
+    ask(script, code="{paths: [train.py, helper.py]}")
+    script.write("helper.py", "not_committed = True")
+    assert try_(script.workspace, "fit", 0, quiet=True).is_ok
+
+
+def test_code_of_a_merged_batch_is_found_again_after_the_store_was_pruned(script: Sandbox) -> None:
+    ask(script, code="{path: ., exclude: ['*.md']}")
+    generate(script.workspace)
+    script.commit("Ask")
+    script.push()
+    script.write("helper.py", "# changed")
+    script.commit("Change the code")
+    script.push()
+    script.git("gc", "-q", "--prune=now")
+    ask(script, code="{path: ., exclude: ['*.md']}", xs="1, 2, 3")
+
+    (generated,) = generate(script.workspace)
+
+    assert generated.batch is not None
+    assert generated.batch.lock.trials == 1
+    (warning,) = generated.warnings
+    assert (warning.code, warning.path) == ("code-changed", "run.code.path")
+    assert warning.message.endswith(": helper.py")
+    script.commit("Extend")
+    assert check(script.workspace).problems == ()
+
+
+@pytest.mark.parametrize("code", ["{path: code}", "{paths: [code]}"])
+def test_a_retry_after_a_fix_says_that_it_runs_the_old_code(sandbox: Sandbox, code: str) -> None:
+    sandbox.write("code/train.py", "raise SystemExit(1)")
+    sandbox.commit("Broken")
+    ask(sandbox, code=code, command='[python, code/train.py, "${args}"]')
+    assert ask_and_run(sandbox) == ("failed", "failed")
+    sandbox.write("code/train.py", TRAIN)
+    sandbox.commit("Fix")
+    sandbox.write("code/extra.py", "not committed")
+    sandbox.git("push", "-q", "origin", "main")
+
+    retried = retry(sandbox.workspace, "fit")
+
+    (warning,) = retried.generated.warnings
+    assert warning.code == "code-changed"
+    assert warning.message.endswith(": code/train.py, code/extra.py")
+    assert warning.hint == "commit, then `sweep update fit` runs all trials with the new code"
+
+
+def test_a_lock_with_a_selection_at_another_path_is_refused(script: Sandbox) -> None:
+    ask(script, code="{path: .}")
+    generate(script.workspace)
+    (lock,) = script.root.glob("overlays/active/*/batch.yaml")
+    lock.write_text(
+        lock.read_text().replace('path: "."', 'path: "code"').replace("path: .\n", "path: code\n")
+    )
+    script.commit("Ask")
+
+    assert {problem.code for problem in check(script.workspace).problems} >= {"batch-forged"}
+
+
+def test_code_that_is_selected_from_no_commit_is_refused(script: Sandbox) -> None:
+    ask(script, code="{path: .}")
+    generate(script.workspace)
+    script.write("helper.py", "# another version")
+    script.git("add", "--all")
+    script.git("commit", "-q", "-m", "Ask and change")
+    script.git("commit", "-q", "--amend", "-m", "As one")
+
+    codes = {problem.code for problem in check(script.workspace).problems}
+
+    assert codes & {"code-not-shown", "code-unreachable"}

@@ -1,0 +1,106 @@
+"""The tree of selected code is a function of the commit, and is computed again wherever it is needed."""
+
+import subprocess
+
+from sweepledger.repo.git import Mirror, Repository, code_tree, commit_with_code, store_code
+from sweepledger.structs.code_selection import CodeSelection
+from sweepledger.structs.program import Code
+from tests.repository import Sandbox
+
+REPOSITORY = CodeSelection((".",), exclude=("docs/",))
+
+
+def tree_by_git(sandbox: Sandbox, *paths: str) -> str:
+    """Return the id that git itself gives the tree of some paths of HEAD."""
+    index = f"{sandbox.root}/.git/scratch-index"
+    listed = sandbox.git("ls-tree", "-r", "HEAD", "--", *paths)
+    for command in (["update-index", "--index-info"], ["write-tree"]):
+        done = subprocess.run(
+            ["git", *command],
+            cwd=sandbox.root,
+            env={"GIT_INDEX_FILE": index},
+            input=listed,
+            text=True,
+            capture_output=True,
+            check=True,
+        )
+    return done.stdout.strip()
+
+
+def test_the_tree_is_the_one_that_git_makes_of_the_selected_files(sandbox: Sandbox) -> None:
+    sandbox.write("train.py", "a")
+    sandbox.write("lib/é b.py", "b")
+    sandbox.write("lib.txt", "sorted before the folder lib")
+    sandbox.write("docs/index.md", "c")
+    (sandbox.root / "link").symlink_to("train.py")
+    (sandbox.root / "lib/run.sh").write_text("d")
+    (sandbox.root / "lib/run.sh").chmod(0o755)
+    sandbox.spec()
+    sandbox.commit("Code")
+
+    tree = code_tree(Repository.find(sandbox.root), "HEAD", ".", REPOSITORY)
+
+    assert tree == tree_by_git(sandbox, ".gitignore", "code", "lib", "lib.txt", "link", "train.py")
+
+
+def test_commits_of_sweeps_do_not_change_the_tree(sandbox: Sandbox) -> None:
+    repository = Repository.find(sandbox.root)
+    before = code_tree(repository, "HEAD", ".", REPOSITORY)
+    sandbox.merged()
+    sandbox.write("docs/page.md", "text")
+    sandbox.write(".github/workflows/ci.yaml", "jobs: {}")
+    sandbox.commit("Docs")
+
+    assert code_tree(repository, "HEAD", ".", REPOSITORY) == before
+    sandbox.write("code/new.py", "")
+    sandbox.commit("Code")
+    assert code_tree(repository, "HEAD", ".", REPOSITORY) != before
+
+
+def test_selected_code_of_an_old_commit_is_checked_out_without_any_object_of_its_tree(
+    sandbox: Sandbox,
+) -> None:
+    sandbox.write("train.py", "old")
+    old = sandbox.commit("Old")
+    selection = CodeSelection(("code", "train.py"), exclude=("*.md",))
+    sandbox.write("code/notes.md", "not code")
+    sandbox.commit("Notes")
+    tree = code_tree(Repository.find(sandbox.root), old, ".", selection)
+    assert tree is not None
+    sandbox.write("train.py", "new")
+    sandbox.commit("New")
+    sandbox.push()
+    mirror = Mirror(sandbox.root.parent / "state", str(sandbox.remote), "main")
+    mirror.fetch()
+    code = Code(".", tree, selection)
+
+    folder = mirror.code(code)
+
+    files = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+    assert files == [".git", "code/train.py", "train.py"]
+    assert (folder / "train.py").read_text() == "old"
+    newest = commit_with_code(Repository.find(sandbox.root), code)
+    assert newest is not None
+    assert sandbox.git("log", "-1", "--format=%s", newest).strip() in {"Old", "Notes"}
+
+
+def test_code_that_no_commit_has_is_not_made_up(sandbox: Sandbox) -> None:
+    code = Code(".", "0123456789" * 4, REPOSITORY)
+
+    assert not store_code(Repository.find(sandbox.root), code, ["HEAD"])
+    assert commit_with_code(Repository.find(sandbox.root), code) is None
+
+
+def test_code_of_a_branch_whose_merge_took_the_other_side_is_reachable(sandbox: Sandbox) -> None:
+    repository = Repository.find(sandbox.root)
+    sandbox.git("checkout", "-q", "-b", "side")
+    sandbox.write("code/train.py", "side")
+    sandbox.commit("Side")
+    tree = code_tree(repository, "HEAD", ".", REPOSITORY)
+    assert tree is not None
+    sandbox.git("checkout", "-q", "main")
+    sandbox.write("other.py", "other")
+    sandbox.commit("Main")
+    sandbox.git("merge", "-q", "-s", "ours", "-m", "Merge", "side")
+
+    assert commit_with_code(repository, Code(".", tree, REPOSITORY), ["HEAD"]) is not None
