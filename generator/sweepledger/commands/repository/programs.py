@@ -48,7 +48,7 @@ def current_program(workspace: Workspace, sweep: Sweep) -> Program:
         listed = ", ".join(dirty[:3]) + (" …" if len(dirty) > 3 else "")  # noqa: PLR2004 - enough to find them
         raise RepositoryError(
             f"{path}/ has uncommitted changes ({listed}): a batch runs committed code only",
-            hint=f"commit or stash them, then run this again (`git status {path}`)",
+            hint=f"commit or stash them (`git status {path}`), or `sweep run {sweep.name} --commit-code`",
         )
     tree = workspace.repository.tree_id(head, path)
     if tree is None:

@@ -1,6 +1,7 @@
 """Git: repositories and their objects, commits, remotes, signatures."""
 
-from sweepledger.repo.git.commit import Change, create_repository
+from sweepledger.repo.git.branch import commit_on_branch, finish_update, operation_in_progress
+from sweepledger.repo.git.commit import Change, committer, create_repository
 from sweepledger.repo.git.history import (
     Commit,
     addition_subjects,
@@ -31,6 +32,7 @@ from sweepledger.repo.git.work_tree import (
     index_attributes,
     uncommitted_paths,
     untracked_paths,
+    work_tree_entries,
 )
 
 __all__ = [
@@ -44,16 +46,20 @@ __all__ = [
     "addition_subjects",
     "addition_times",
     "changed_lines",
+    "commit_on_branch",
     "commit_on_head",
     "commit_signatures",
     "commit_time",
     "commits",
+    "committer",
     "create_repository",
     "delete_branches",
     "fetch",
+    "finish_update",
     "index_attributes",
     "is_shallow",
     "last_change_time",
+    "operation_in_progress",
     "present_since",
     "proposals",
     "propose",
@@ -66,4 +72,5 @@ __all__ = [
     "tracking_ref",
     "uncommitted_paths",
     "untracked_paths",
+    "work_tree_entries",
 ]
