@@ -23,7 +23,7 @@ from tests.repository import Sandbox
 
 def watch(width: int = 100) -> tuple[ProgressDisplay, io.StringIO]:
     screen = io.StringIO()
-    return ProgressDisplay(Console(file=screen, width=width)), screen
+    return ProgressDisplay(Console(file=screen, width=width), is_remote=True), screen
 
 
 def test_results_commits_are_yielded_and_not_kept(sandbox: Sandbox) -> None:
@@ -69,7 +69,7 @@ def test_an_attempt_that_another_follows_is_not_counted_and_does_not_look_final(
 
     again, final, hint = (line.split(" ", 1)[1] for line in screen.getvalue().splitlines()[1:])
     assert again == "t0123456789a failed (exit-1), will be retried (attempt 1 of 2)  0.5 s"
-    assert final == "[3/6] t0123456789a failed (exit-1)  0.5 s"
+    assert final == "[3/6] b t0123456789a failed (exit-1)  0.5 s"
     assert "sweep logs t0123456789a" in hint
 
 

@@ -60,7 +60,11 @@ def leave(results: Path, batch: StoredBatch, index: int, **changes: object) -> P
 
 
 def target(sandbox: Sandbox, *, push: bool = True) -> Target:
-    return Target(sandbox.workspace.repository, "origin" if push else None, "main")
+    return (
+        Target(sandbox.workspace.repository, "origin", "main")
+        if push
+        else Target(sandbox.workspace.repository)
+    )
 
 
 @pytest.fixture

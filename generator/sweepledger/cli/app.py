@@ -10,12 +10,13 @@ import typer
 
 from sweepledger import __version__
 from sweepledger.cli.author import export, generate, import_, new, schema, try_, update, validate
-from sweepledger.cli.lifecycle import cancel, collect, collect_by_pod, expire, local, next_, retry, submit
+from sweepledger.cli.lifecycle import cancel, collect, collect_by_pod, expire, next_, retry, submit
 from sweepledger.cli.options import AUTHOR, PLATFORM, READ, RUN
 from sweepledger.cli.platform import bootstrap, data_commands, doctor, init, lint, pin
 from sweepledger.cli.response import EXIT_INTERRUPTED, ignore_broken_pipe, report_usage_error
 from sweepledger.cli.results import budget, log, logs, results, show, status
 from sweepledger.cli.review import check, plan
+from sweepledger.cli.run import local, run
 from sweepledger.cli.verification import compare, fetch, reproduce, verify
 
 COMMANDS: Mapping[str, Mapping[str, Callable[..., None]]] = {
@@ -32,6 +33,7 @@ COMMANDS: Mapping[str, Mapping[str, Callable[..., None]]] = {
         "schema": schema,
     },
     RUN: {
+        "run": run,
         "local": local,
         "next": next_,
         "collect": collect,

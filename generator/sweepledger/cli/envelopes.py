@@ -119,6 +119,15 @@ def sweep_status_data(status: "SweepStatus") -> dict[str, Any]:
     }
 
 
+def ranked_data(ranked: "RankedTrials") -> dict[str, Any]:
+    """Return the listed trials of `sweep results`."""
+    return {
+        "sweep": ranked.sweep,
+        "sorted_by": ranked.by,
+        "trials": [trial_data(ranked, row, why) for row, why in zip(ranked.rows, ranked.barred, strict=True)],
+    }
+
+
 def trial_data(ranked: "RankedTrials", row: "SummaryRow", why: str | None) -> dict[str, Any]:
     """Return one ranked trial of `sweep results`."""
     return {

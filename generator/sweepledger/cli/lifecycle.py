@@ -1,7 +1,6 @@
-"""Commands for merged batches: local, collect, next, cancel, retry, expire, submit, collect-by-pod."""
+"""Commands for merged batches: collect, next, cancel, retry, expire, submit, collect-by-pod."""
 
 import time
-from collections.abc import Iterable
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -41,75 +40,10 @@ if TYPE_CHECKING:
 
     from sweepledger.commands.collect import Collection
     from sweepledger.commands.expire import BatchExpiry, Expired
-    from sweepledger.commands.local import Event
     from sweepledger.commands.next_ import SearchStep
     from sweepledger.commands.repository.workspace import Target, Workspace
     from sweepledger.commands.retry import Retried
     from sweepledger.commands.submit import Submitted
-
-
-def local(
-    once: Annotated[bool, typer.Option("--once", help="Exit when no batch is active.")] = False,
-    jobs: Annotated[
-        int | None,
-        typer.Option(
-            "--jobs", "-j", min=1, metavar="N", help="Run at most N trials at once; default: as many as fit."
-        ),
-    ] = None,
-    without_gpu: Annotated[
-        bool,
-        typer.Option(
-            "--without-gpu", help="Run trials without the GPUs that they require; their records say so."
-        ),
-    ] = False,
-    remote: RemoteOption = None,
-    branch: BranchOption = None,
-    state: StateOption = None,
-    form: FormatOption = Format.TEXT,
-) -> None:
-    """Run sweeps on this machine: follow the branch, run the rendered Jobs as processes, record the results.
-
-    Trials run with your permissions, without a sandbox.
-    """
-
-    def work() -> Response:
-        from sweepledger.commands import local as command
-        from sweepledger.commands.repository.workspace import Workspace
-        from sweepledger.repo.state import create_state
-
-        workspace = Workspace.find(response.current_folder())
-        options = command.Options(
-            url=workspace.remote_url(remote),
-            branch=branch or workspace.settings.branch,
-            followed=f"{remote or workspace.settings.remote}/{branch or workspace.settings.branch}",
-            workspace=workspace,
-            state=create_state(workspace.repository, state),
-            once=once,
-            jobs=jobs,
-            without_gpu=without_gpu,
-        )
-        return _show_events(command.local(options), form)
-
-    response.respond("local", form, work)
-
-
-def _show_events(events: "Iterable[Event]", form: Format) -> Response:
-    """Print events until there are no more, and return the results commits.
-
-    Problems of a refused batch that were printed are not printed again.
-    """
-    from sweepledger.cli.text.progress import ProgressDisplay
-    from sweepledger.errors import SpecError
-
-    with ProgressDisplay(response.open_console(stderr=form is Format.JSON)).live() as display:
-        try:
-            commits = [results_commit_data(event.commit) for event in display.follow(events)]
-        except SpecError as error:
-            if form is Format.JSON or not display.printed_problems.issuperset(error.problems):
-                raise
-            message = "some batches could not run on this machine: see above"
-            return Response({}, (message,), exit_code=error.exit_code)
-        return Response({"collected": commits})
 
 
 def collect(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sweepledger.cli import response
-from sweepledger.cli.envelopes import budget_data, status_response, sweep_status_data, trial_data
+from sweepledger.cli.envelopes import budget_data, ranked_data, status_response, sweep_status_data
 from sweepledger.cli.options import (
     BaseOption,
     ByPodOption,
@@ -123,9 +123,7 @@ def results(
             return response.idle_response(idle, {"sweep": name, "sorted_by": sort, "trials": []})
         if output is not None:
             return _write_results(ranked, output, to)
-        trials = [trial_data(ranked, row, why) for row, why in zip(ranked.rows, ranked.barred, strict=True)]
-        data = {"sweep": ranked.sweep, "sorted_by": ranked.by, "trials": trials}
-        return Response(data, text.results_text(ranked))
+        return Response(ranked_data(ranked), text.results_text(ranked))
 
     response.respond("results", form, work)
 

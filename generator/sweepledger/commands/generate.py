@@ -76,7 +76,7 @@ def _batch_commit(
     }
     existing = sorted(writes.keys() & workspace.repository.files(commit).keys())
     assert not existing, f"a new batch adds only new files, but {existing[0]} exists"
-    return (Change(_message(new), writes) if new else None), new
+    return (Change(batch_message(new), writes) if new else None), new
 
 
 def _require_on_merge(workspace: Workspace) -> None:
@@ -87,7 +87,8 @@ def _require_on_merge(workspace: Workspace) -> None:
         )
 
 
-def _message(new: Iterable[Generated]) -> str:
+def batch_message(new: Iterable[Generated]) -> str:
+    """Return the message of the commit that adds batches."""
     counts = {generated.sweep.name: generated.batch.lock.trials for generated in new if generated.batch}
     body = "".join(f"Batch: {generated.batch.name}\n" for generated in new if generated.batch)
     return f"generate({', '.join(counts)}): {sum(counts.values())} trials\n\n{body}"

@@ -23,7 +23,7 @@ from sweepledger.errors import GeneratorError, RepositoryError, SpecError, Unrea
 from sweepledger.problems import Problem
 from sweepledger.repo import batches
 from sweepledger.repo.batches import ACTIVE, StoredBatch
-from sweepledger.repo.git import REMOTE, Mirror
+from sweepledger.repo.git import REMOTE, Mirror, Repository
 from sweepledger.repo.state import DATA, state_folder
 from sweepledger.structs.metric import Metric
 from sweepledger.structs.settings import Settings
@@ -41,26 +41,30 @@ class RefusedBatch:
 class DesiredState:
     """Computes the desired state of commits. A batch never changes, so each is rendered once."""
 
+    repository: Repository
     mirror: Mirror
+    """Where locked code is checked out."""
     state: Path
+    parallel: int | None = None
+    """Number of trials of a batch at once; None: as its spec says."""
     _rendered: dict[str, DesiredBatch] = field(default_factory=dict)
 
     def settings(self, commit: str) -> Settings:
         """Read the settings of a commit. Raises SpecError."""
-        settings = at_commit.read_settings(self.mirror.repository, commit)
+        settings = at_commit.read_settings(self.repository, commit)
         if isinstance(settings, tuple):
             raise SpecError(settings)
         return settings
 
     def active(self, commit: str) -> tuple[StoredBatch, ...]:
         """Return the active batches of a commit."""
-        return tuple(batch for batch in batches.in_commit(self.mirror.repository, commit) if batch.is_active)
+        return tuple(batch for batch in batches.in_commit(self.repository, commit) if batch.is_active)
 
     def pending(self, commit: str) -> tuple[str, ...]:
         """Return the names of the cancelled batches that are not recorded yet."""
-        stored = batches.in_commit(self.mirror.repository, commit)
+        stored = batches.in_commit(self.repository, commit)
         return tuple(
-            batch.name for batch in batch_records.unrecorded_batches(self.mirror.repository, commit, stored)
+            batch.name for batch in batch_records.unrecorded_batches(self.repository, commit, stored)
         )
 
     def desired(self, commit: str, batch: StoredBatch) -> DesiredBatch | RefusedBatch:
@@ -84,11 +88,11 @@ class DesiredState:
 
     def _render(self, commit: str, batch: StoredBatch) -> DesiredBatch:
         settings = self.settings(commit)
-        parsed = parse_at(self.mirror.repository, commit, batch, settings)
+        parsed = parse_at(self.repository, commit, batch, settings)
         program = batch.lock.program
         code = self.mirror.code(program.code)
         data = locked_data_folder(batch, (settings,), self.state / DATA, code=code)
-        return DesiredBatch(parsed, code, data)
+        return DesiredBatch(machine.with_parallelism(parsed, self.parallel), code, data)
 
 
 POLL_SECONDS = 15.0
@@ -105,8 +109,12 @@ class Options:
     state: Path
     once: bool = False
     """Whether to stop when no batch is active."""
+    sweeps: frozenset[str] | None = None
+    """The sweeps whose batches run here; None: all."""
     jobs: int | None = None
     """Maximum number of pods at once; None: as many as fit."""
+    parallel: int | None = None
+    """Number of trials of a batch at once, whatever its spec says; None: as its spec says."""
     without_gpu: bool = False
     workspace: Workspace | None = None
     """The user's repository, to report batches there that are not on the branch."""
@@ -146,6 +154,10 @@ class Built:
     metric: Metric
     unverified: str | None = None
     """Its dataset, if only a version identifies it: its content cannot be verified."""
+    stored: StoredBatch | None = None
+    """The batch, whose table has the values of its trials."""
+    best: float | None = None
+    """The best recorded value of its sweep, before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,15 +209,23 @@ def local(options: Options) -> Iterator[Event]:
     SpecError if no batch can run on this machine, RepositoryError, StorageError.
     """
     mirror = Mirror(options.state, options.url, options.branch)
-    cluster = DesiredState(mirror, options.state)
+    target = workspace.Target(mirror.repository, REMOTE, options.branch)
     with LocalEngine(options.state, slots=options.jobs, without_gpu=options.without_gpu) as engine:
-        yield from _Loop(options, mirror, cluster, engine).run()
+        yield from follow(target, mirror, options, engine)
+
+
+def follow(
+    target: workspace.Target, mirror: Mirror, options: Options, engine: LocalEngine
+) -> Iterator[Event]:
+    """Run the active batches of a branch and record results there; code comes from the mirror. As `local`."""
+    cluster = DesiredState(target.repository, mirror, options.state, options.parallel)
+    return _Loop(options, target, cluster, engine).run()
 
 
 @dataclass
 class _Loop:
     options: Options
-    mirror: Mirror
+    target: workspace.Target
     cluster: DesiredState
     engine: LocalEngine
     desired: list[DesiredBatch] = field(default_factory=list)
@@ -251,12 +271,18 @@ class _Loop:
         if self.options.workspace is not None:
             # The user may have pulled a commit with files of the state since the last time.
             state_folder(self.options.workspace.repository, self.options.state)
-        commit = self.mirror.fetch()
+        commit = self.target.tip()
+        if commit is None:
+            raise RepositoryError(f"branch {self.options.branch} does not exist any more")
         if commit != self.last_commit:
-            for pushed in push_idle_rounds(self._target):
+            for pushed in push_idle_rounds(self.target):
                 yield RoundPushed(pushed)
                 commit = pushed.commit if isinstance(pushed, PushedRound) else commit
-        active = self.cluster.active(commit)
+        active = tuple(
+            batch
+            for batch in self.cluster.active(commit)
+            if self.options.sweeps is None or batch.sweep in self.options.sweeps
+        )
         if commit != self.last_commit:
             yield Fetched(commit, tuple(batch.name for batch in active))
             yield from self._unpushed(commit)
@@ -272,7 +298,7 @@ class _Loop:
         head = workspace.repository.commit("HEAD")
         committed = catalog.batch_names(workspace.repository, head, ACTIVE)
         present = committed | catalog.active_batches_here(workspace.root)
-        unfollowed = present - catalog.batch_names(self.mirror.repository, commit)
+        unfollowed = present - catalog.batch_names(self.target.repository, commit)
         if unfollowed - self.unfollowed:
             yield Unpushed(tuple(sorted(unfollowed)), self.options.followed, unfollowed <= committed)
         self.unfollowed = unfollowed
@@ -306,13 +332,22 @@ class _Loop:
         """Yield an event for each batch once: that it may run, or why it cannot."""
         locks = {batch.name: batch for batch in active}
         events: dict[str, Event] = {
-            desired.batch.name: _built_event(locks[desired.batch.name]) for desired in self.desired
+            desired.batch.name: self._built_event(locks[desired.batch.name])
+            for desired in self.desired
+            if self.announced.get(desired.batch.name) is not Built
         }
         events |= {refused.batch: refused for refused in self.refused}
         for name, event in events.items():
             if self.announced.get(name) is not type(event):
                 self.announced[name] = type(event)
                 yield event
+
+    def _built_event(self, batch: StoredBatch) -> Built:
+        data = batch.lock.program.data
+        known = data is None or datasets.is_verifiable(data.digest)
+        unverified = None if data is None or known else f"{data.name} {data.digest}"
+        best = catalog.best_value_at(self.target.repository, self.last_commit, batch.lock)
+        return Built(batch.name, batch.lock.metric, unverified, batch, best)
 
     def _until_news(self) -> Iterator[Event]:
         """Run until a batch has ended, or until it is time to fetch the branch again."""
@@ -333,10 +368,6 @@ class _Loop:
             name not in conditions for name in self.pending
         )
 
-    @property
-    def _target(self) -> workspace.Target:
-        return workspace.Target(self.mirror.repository, REMOTE, self.options.branch)
-
     def _collect(self) -> tuple[results_commit.ResultsCommit, ...]:
         """Record what has ended. Until a Job ends, neither the volume nor the remote is read."""
         conditions = batch_conditions(self.options.state)
@@ -345,7 +376,7 @@ class _Loop:
         ended = {name for name, condition in conditions.items() if condition}
         try:
             return results_commit.commit_results(
-                self._target, self.options.state / "results", ended, alive=conditions
+                self.target, self.options.state / "results", ended, alive=conditions
             )
         except UnrecordedError as error:
             folders = tuple(f"{ACTIVE}/{refused.batch}/" for refused in self.refused)
@@ -358,9 +389,3 @@ class _Loop:
 def _is_in_folders(failure: RepositoryError, folders: tuple[str, ...]) -> bool:
     """Return whether something cannot be read in one of some folders."""
     return isinstance(failure, UnreadableError) and failure.problems[0].file.startswith(folders)
-
-
-def _built_event(batch: StoredBatch) -> Built:
-    data = batch.lock.program.data
-    unverified = None if data is None or datasets.is_verifiable(data.digest) else f"{data.name} {data.digest}"
-    return Built(batch.name, batch.lock.metric, unverified)

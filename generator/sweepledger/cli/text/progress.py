@@ -1,20 +1,20 @@
-"""The events of `local`: progress bars on a terminal, lines elsewhere."""
+"""The events of `run` and `local`: progress bars on a terminal, lines elsewhere."""
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from sweepledger.cli.response import SHORT_COMMIT
+from sweepledger.cli.response import SHORT_COMMIT, escape_control_characters
 from sweepledger.cli.text import results, rounds
 from sweepledger.cli.text.style import status_with_reason
-from sweepledger.cli.text.values import number_text
+from sweepledger.cli.text.values import configuration_text, number_text, value_text
 from sweepledger.commands.local import (
     Built,
-    Event,
     Fetched,
     RefusedBatch,
     RemoteFailed,
@@ -23,17 +23,61 @@ from sweepledger.commands.local import (
     Running,
     Unpushed,
 )
+from sweepledger.commands.run import FEW_PATHS, BatchesCommitted, CodeCommitted, CodeLeftOut, RunEvent
 from sweepledger.engine.local import events
 from sweepledger.problems import Problem
+from sweepledger.repo.batches import StoredBatch
 from sweepledger.structs.metric import Metric
 from sweepledger.structs.record import Status
+
+LONGEST_VALUES = 60
+"""Characters of a trial's values in its line."""
+
+
+@dataclass(frozen=True, slots=True)
+class _ShownBatch:
+    """What the lines of a batch's trials show besides their results."""
+
+    sweep: str
+    metric: Metric
+    label: str
+    """Name of the sweep, and the number of the round if it is a search."""
+    stored: StoredBatch | None
+    varied: tuple[str, ...]
+    """The parameters that differ between its trials."""
+
+    @classmethod
+    def of(cls, event: Built) -> "_ShownBatch":
+        """Return what to show of a batch."""
+        stored = event.stored
+        if stored is None:
+            return cls(event.batch, event.metric, event.batch, None, ())
+        values = [row.values for row in stored.rows]
+        names = dict.fromkeys(name for configuration in values for name in configuration)
+        varied = tuple(
+            name
+            for name in names
+            if len({value_text(one[name]) if name in one else "" for one in values}) > 1
+        )
+        round_ = "" if stored.lock.round is None else f" round {stored.lock.round}"
+        return cls(stored.sweep, event.metric, f"{stored.sweep}{round_}", stored, varied or tuple(names))
+
+    def values(self, index: int) -> str:
+        """Return the values of a trial that distinguish it from others."""
+        if self.stored is None:
+            return ""
+        values = self.stored.rows[index].values
+        text = configuration_text({name: values[name] for name in self.varied if name in values})
+        return text if len(text) <= LONGEST_VALUES else f"{text[: LONGEST_VALUES - 1]}…"
 
 
 class ProgressDisplay:
     """Prints events as lines, and shows a progress bar per batch on a terminal."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, *, is_remote: bool) -> None:
         self._console = console
+        self._is_remote = is_remote
+        """Whether commits are pushed to a remote, from which the user pulls them."""
         self._bars = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -45,8 +89,9 @@ class ProgressDisplay:
             disable=not console.is_terminal,
         )
         self._tasks: dict[str, TaskID] = {}
-        self._metrics: dict[str, Metric] = {}
+        self._batches: dict[str, _ShownBatch] = {}
         self._best: dict[str, float] = {}
+        """Best value by sweep."""
         self._done: dict[str, int] = {}
         self._total: dict[str, int] = {}
         self.printed_problems: set[Problem] = set()
@@ -58,39 +103,45 @@ class ProgressDisplay:
         with self._bars:
             yield self
 
-    def follow(self, events: Iterable[Event]) -> Iterator[ResultsPushed]:
+    def follow(self, events: Iterable[RunEvent]) -> Iterator[ResultsPushed]:
         """Show every event, and yield the results commits; none is stored, because they contain summaries."""
         for event in events:
             self._show(event)
             if isinstance(event, ResultsPushed):
                 yield event
 
-    def _show(self, event: Event) -> None:
+    def _show(self, event: RunEvent) -> None:
         match event:
+            case Fetched(_, ()) if not self._is_remote:
+                pass  # a run of its own commits has come to its end
             case Fetched(commit, active):
                 batches = ", ".join(active) if active else "nothing"
                 self._print(Text(f"synced {commit[:SHORT_COMMIT]}: {batches} to run"))
-            case Built(batch, metric, unverified):
-                self._metrics[batch] = metric
-                note = f"; data {unverified} is not verified: it has no digest" if unverified else ""
-                self._print(Text(f"built {batch}{note}"))
+            case Built():
+                self._show_built(event)
             case RefusedBatch(_, problems):
                 self.printed_problems.update(problems)
                 self._print(Text("\n".join(map(str, problems)), "red"))
             case events.PodEnded():
                 self._show_end(event)
-            case events.EditRefused(batch, job):
-                self._print(Text(f"{batch}: {job} was edited after its creation; the edit is ignored", "red"))
-            case events.JobFinished(_, job, condition, reason):
-                self._print(Text(f"job {job} {str(condition).lower()}: {reason}"))
-            case RemoteFailed() | Unpushed():
-                self._print(Text(_warning_text(event), "yellow"))
+            case events.EditRefused() | events.JobFinished():
+                self._print(_job_text(event))
+            case BatchesCommitted() | CodeCommitted() | CodeLeftOut():
+                self._show_preparation(event)
             case Running(progress):
                 self._update_bars(progress)
-            case ResultsPushed() | RoundPushed():
-                self._print(Text(_pushed_text(event), "green"))
+            case RemoteFailed() | Unpushed() | ResultsPushed() | RoundPushed():
+                self._print(self._branch_line(event))
             case _:
                 pass  # the progress bars show the other events
+
+    def _show_built(self, event: Built) -> None:
+        shown = self._batches[event.batch] = _ShownBatch.of(event)
+        if event.best is not None:
+            self._best.setdefault(shown.sweep, event.best)
+        unverified = event.unverified
+        note = f"; data {unverified} is not verified: it has no digest" if unverified else ""
+        self._print(Text(f"built {event.batch}{note}"))
 
     def _show_end(self, event: events.PodEnded) -> None:
         attempt = event.attempt
@@ -99,18 +150,48 @@ class ProgressDisplay:
             return
         done, total = self._done.get(attempt.batch, 0) + 1, self._total.get(attempt.batch, 0)
         self._done[attempt.batch] = done
-        line = Text(f"[{done}/{total}] {attempt.trial} ")
+        shown = self._batches[attempt.batch]
+        line = Text(f"[{done}/{total}] {shown.label} {attempt.trial} ")
         line.append_text(status_with_reason(event.status, event.reason))
-        metric = self._metrics[attempt.batch]
-        value = event.metrics.get(metric.name)
+        if values := shown.values(attempt.index):
+            line.append(f"  {values}")
+        value = event.metrics.get(shown.metric.name)
         if value is not None:
-            line.append(f"  {metric.name} {number_text(value)}")
-            if event.status is Status.OK and self._is_best(attempt.batch, metric, value):
-                line.append("  best so far", "bold")
+            line.append(f"  {shown.metric.name} {number_text(value)}")
+        if value is not None and event.status is Status.OK and self._is_best(shown, value):
+            line.append("  best so far", "bold")
+        elif shown.sweep in self._best:
+            line.append(f"  best {number_text(self._best[shown.sweep])}", "dim")
         line.append(f"  {event.seconds:.1f} s", "dim")
         self._print(line)
         if event.status is Status.FAILED:
+            if event.error:
+                self._print(Text(f"    {escape_control_characters(event.error)}", "red"))
             self._print(Text(f"    `sweep logs {attempt.trial}` shows what it printed", "dim"))
+
+    def _branch_line(self, event: RemoteFailed | Unpushed | ResultsPushed | RoundPushed) -> Text:
+        if isinstance(event, RemoteFailed | Unpushed):
+            return Text(_warning_text(event), "yellow")
+        return Text(_pushed_text(event, is_remote=self._is_remote), "green")
+
+    def _show_preparation(self, event: BatchesCommitted | CodeCommitted | CodeLeftOut) -> None:
+        match event:
+            case BatchesCommitted():
+                self._show_batches(event)
+            case CodeCommitted(commit, paths):
+                self._print(Text(f"committed code in {commit[:SHORT_COMMIT]}: {_few(paths)}", "green"))
+            case CodeLeftOut(paths):
+                note = f"not committed, so trials run without it: {_few(paths)} (--commit-code commits it)"
+                self._print(Text(note, "yellow"))
+
+    def _show_batches(self, event: BatchesCommitted) -> None:
+        """Show what was generated and committed."""
+        for item in event.generated:
+            new = item.batch.lock.trials if item.batch else 0
+            self._print(Text(f"{item.sweep.name}: {item.trials} trials, {new} in a new batch"))
+        if event.commit is not None:
+            names = ", ".join(item.batch.name for item in event.generated if item.batch) or "the spec"
+            self._print(Text(f"committed {names} in {event.commit[:SHORT_COMMIT]}", "green"))
 
     def _retried_line(self, event: events.PodEnded, attempts: int) -> Text:
         """Return the line of an attempt that another one follows, so the trial is not counted yet."""
@@ -119,11 +200,11 @@ class ProgressDisplay:
         line.append(f", will be retried (attempt {event.attempt.number} of {attempts})")
         return line.append(f"  {event.seconds:.1f} s", "dim")
 
-    def _is_best(self, batch: str, metric: Metric, value: float) -> bool:
-        best = self._best.get(batch)
-        if best is not None and not metric.better(value, best):
+    def _is_best(self, shown: _ShownBatch, value: float) -> bool:
+        best = self._best.get(shown.sweep)
+        if best is not None and not shown.metric.better(value, best):
             return False
-        self._best[batch] = value
+        self._best[shown.sweep] = value
         return True
 
     def _update_bars(self, progress: Mapping[str, events.BatchProgress]) -> None:
@@ -136,8 +217,9 @@ class ProgressDisplay:
         state = f"{counts.running} running, {counts.failed + counts.diverged} failed"
         if counts.pruned:
             state += f", {counts.pruned} pruned"
-        if batch in self._best:
-            state += f", best {number_text(self._best[batch])}"
+        sweep = self._batches[batch].sweep if batch in self._batches else batch
+        if sweep in self._best:
+            state += f", best {number_text(self._best[sweep])}"
         if batch not in self._tasks:
             self._tasks[batch] = self._bars.add_task(Text(batch).plain, total=counts.total, state=state)
         self._bars.update(self._tasks[batch], completed=done, state=state)
@@ -147,10 +229,22 @@ class ProgressDisplay:
         (self._bars.console if self._console.is_terminal else self._console).print(timestamp + line)
 
 
-def _pushed_text(event: ResultsPushed | RoundPushed) -> str:
+def _job_text(event: events.EditRefused | events.JobFinished) -> Text:
+    if isinstance(event, events.EditRefused):
+        return Text(f"{event.batch}: {event.job} was edited after its creation; the edit is ignored", "red")
+    return Text(f"job {event.job} {str(event.condition).lower()}: {event.reason}")
+
+
+def _pushed_text(event: ResultsPushed | RoundPushed, *, is_remote: bool) -> str:
     if isinstance(event, RoundPushed):
         return rounds.pushed_round_text(event.round)
-    return f"{results.results_commit_text(event.commit)}; `git pull` fetches it"
+    text = results.results_commit_text(event.commit)
+    return f"{text}; `git pull` fetches it" if is_remote else text
+
+
+def _few(paths: Sequence[str]) -> str:
+    rest = f" and {len(paths) - FEW_PATHS} more" if len(paths) > FEW_PATHS else ""
+    return ", ".join(map(escape_control_characters, paths[:FEW_PATHS])) + rest
 
 
 def _warning_text(event: RemoteFailed | Unpushed) -> str:

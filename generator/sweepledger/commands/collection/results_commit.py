@@ -133,7 +133,7 @@ class _AttemptsReader:
 def _commit_sweep(target: Target, sweep: str, now: Mapping[str, BatchAttempts]) -> Iterator[ResultsCommit]:
     """Make the results commit of a sweep, if there is anything to record. Raises RepositoryError."""
     attempts = {name: read for name, read in now.items() if read.batch.sweep == sweep}
-    recording = _Recording(target.repository, attempts, sweep)
+    recording = _Recording(target.repository, attempts, sweep, continued=target.continued)
     folder = results_folder(sweep)
     try:
         commit, made = target.commit(recording.change, proposals=folder)
@@ -175,6 +175,8 @@ class _Recording:
     sweep: str
     refused: RepositoryError | None = None
     """Why a commit that also added a round was refused; None: a round may be added."""
+    continued: frozenset[str] = frozenset()
+    """Searches whose next round is added whatever the settings say."""
 
     def adds_round(self, base: str | None) -> bool:
         """Return whether the commit on top of `base` adds a round of a search."""
@@ -208,7 +210,9 @@ class _Recording:
         names = tuple(batch.name for batch in recorded)
         corrupt = tuple(reason for name in names for reason in self.attempts[name].corrupt)
         foreign = sum(judged.foreign for judged in summary.batches if judged.lock.name in names)
-        step = round_commit.step_after(self.repository, base, self.sweep, records, refused=self.refused)
+        step = round_commit.step_after(
+            self.repository, base, self.sweep, records, refused=self.refused, continued=self.continued
+        )
         writes, removes = changed_files(summary)
         change = Change(
             message=commit_message(summary, recorded=names) + round_commit.step_trailers(step),

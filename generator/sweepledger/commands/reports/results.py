@@ -49,6 +49,10 @@ class RankedTrials:
         """The metric to show."""
         return self.metric.name if self.by not in self.table.metrics else self.by
 
+    def first(self, count: int) -> "RankedTrials":
+        """Return the same ranking with so many of its trials."""
+        return replace(self, rows=self.rows[:count], barred=self.barred[:count])
+
 
 def results(
     workspace: Workspace, reference: str, *, by: str | None = None, top: int | None = None

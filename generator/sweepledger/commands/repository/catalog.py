@@ -81,6 +81,21 @@ def read_summary(root: Path, sweep: str) -> SummaryTable | None:
         ) from error
 
 
+def best_value_at(repository: Repository, commit: str | None, lock: BatchLock) -> float | None:
+    """Return the best recorded value of a batch's sweep and program at a commit; None if there is none."""
+    path = f"{results_folder(lock.sweep)}/{SUMMARY_FILE}"
+    content = repository.read(commit, path).get(path)
+    if content is None:
+        return None
+    try:
+        rows = summaries.read(content.decode()).rows
+    except ValueError:  # the results commit reports it
+        return None
+    candidates = [row for row in rows if row.program == lock.program.digest and row.in_spec is not False]
+    ranked = rank_rows(candidates, lock.metric.name, lock.metric.goal)
+    return ranked[0].metric(lock.metric.name) if ranked else None
+
+
 def eligible_rows(rows: Iterable[SummaryRow], stored: Iterable[StoredBatch]) -> tuple[SummaryRow, ...]:
     """Return the trials that may be ranked: those of the newest recorded program that the spec contains."""
     candidates = tuple(rows)

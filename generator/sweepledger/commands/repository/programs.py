@@ -76,9 +76,11 @@ def current_program(workspace: Workspace, sweep: Sweep) -> Program:
 def _uncommitted_hint(sweep: Sweep) -> str:
     selection = sweep.run.code_selection
     if selection is None:
-        return f"commit or stash them, then run this again (`git status {sweep.run.code_path}`)"
+        path = sweep.run.code_path
+        return f"commit or stash them (`git status {path}`), or `sweep run {sweep.name} --commit-code`"
     return (
-        "commit them, or leave them out of the code by .gitignore or `run.code.exclude`; then run this again"
+        f"commit them (`sweep run {sweep.name} --commit-code` does), or leave them out of the code by .gitignore"
+        " or `run.code.exclude`"
     )
 
 

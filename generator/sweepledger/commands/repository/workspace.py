@@ -15,7 +15,15 @@ from sweepledger.errors import RepositoryError, SpecError, UsageError
 from sweepledger.problems import Problem
 from sweepledger.reader.configurations import MAX_LIST_BYTES
 from sweepledger.repo.files import read_input, refuse_links
-from sweepledger.repo.git import Change, Repository, commit_on_head, fetch, propose, publish
+from sweepledger.repo.git import (
+    Change,
+    Repository,
+    commit_on_branch,
+    commit_on_head,
+    fetch,
+    propose,
+    publish,
+)
 from sweepledger.repo.state import create_state
 from sweepledger.safe_open import read_regular
 from sweepledger.spec import ParsedSpec
@@ -169,7 +177,7 @@ def staging_folder(workspace: Workspace) -> Path:
 
 @dataclass(frozen=True)
 class Target:
-    """Where commits go: a branch of a remote, or without a remote the branch that is checked out."""
+    """Where commits go: a branch of a remote, or without a remote a local branch, by default the one checked out."""
 
     repository: Repository
     remote: str | None = None
@@ -178,11 +186,13 @@ class Target:
     """A person merges: each commit goes to a branch `<folder>/<commit that it is based on>`."""
     progress_minutes: int | None = None
     """Minutes between summaries of running batches on progress branches; None: no such branches."""
+    continued: frozenset[str] = frozenset()
+    """Searches whose next round follows their results, whatever the settings say: `sweep run` was asked for all."""
 
     def tip(self) -> str | None:
         """Return the commit of the branch; None if nothing is committed here. Raises RepositoryError."""
         if self.remote is None:
-            return self.repository.commit("HEAD")
+            return self.repository.commit(f"refs/heads/{self.branch}" if self.branch else "HEAD")
         return fetch(self.repository, self.remote, self.branch)
 
     def commit(
@@ -192,7 +202,7 @@ class Target:
 
         `proposals` is the folder of branches for a commit that a person merges. Return the commit, None if
         nothing changes, and the value that `make` returned last; both are None if the change is proposed
-        already. Raises as commit_on_head, propose and publish do.
+        already. Raises as commit_on_branch, commit_on_head, propose and publish do.
         """
         values: list[T] = []
 
@@ -201,7 +211,9 @@ class Target:
             values[:] = [value]
             return result
 
-        if self.remote is None:
+        if self.remote is None and self.branch:
+            commit = commit_on_branch(self.repository, self.branch, change)
+        elif self.remote is None:
             commit = commit_on_head(self.repository, change)
         elif self.is_reviewed:
             commit = propose(self.repository, self.remote, self.branch, proposals, change)

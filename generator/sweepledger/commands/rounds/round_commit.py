@@ -42,9 +42,14 @@ def step_after(
     fresh: Iterable[BatchRecords] = (),
     *,
     refused: RepositoryError | None = None,
+    continued: frozenset[str] = frozenset(),
 ) -> Step | RoundBlocked | None:
-    """Return the next step of a sweep whose results are recorded; None if the collector requests no rounds."""
-    if at_commit.settings_or_defaults(repository, base).next is not NextRoundMode.COLLECTOR:
+    """Return the next step of a sweep whose results are recorded; None if nobody requests its rounds with them.
+
+    The collector does if the settings say so, and `sweep run` for the sweeps in `continued`.
+    """
+    settings = at_commit.settings_or_defaults(repository, base)
+    if sweep not in continued and settings.next is not NextRoundMode.COLLECTOR:
         return None
     hint = manual_hint(sweep)
     if refused is not None:
@@ -97,13 +102,14 @@ def push_round(target: Target, sweep: str) -> PushedRound | Step | RoundBlocked 
     return PushedRound(step, commit) if isinstance(step, RoundDue) and commit is not None else step
 
 
-def idle_searches(repository: Repository, tip: str) -> Iterator[str]:
-    """Yield the searches that wait only for their next round, if the collector requests rounds."""
+def idle_searches(repository: Repository, tip: str, continued: frozenset[str] = frozenset()) -> Iterator[str]:
+    """Yield the searches that wait only for their next round, if the collector requests it, or it is continued."""
     settings = at_commit.settings_or_defaults(repository, tip)
-    if settings.next is not NextRoundMode.COLLECTOR:
+    if settings.next is not NextRoundMode.COLLECTOR and not continued:
         return
     for sweep in searches_at(repository, tip, settings):
-        if isinstance(step_after(repository, tip, sweep.name), RoundDue | RoundBlocked):
+        step = step_after(repository, tip, sweep.name, continued=continued)
+        if isinstance(step, RoundDue | RoundBlocked):
             yield sweep.name
 
 
@@ -130,7 +136,7 @@ def push_idle_rounds(target: Target) -> Iterator[PushedRound | RoundBlocked]:
     affects only its search, and is yielded. Raises RepositoryError.
     """
     tip = target.tip()
-    for sweep in () if tip is None else idle_searches(target.repository, tip):
+    for sweep in () if tip is None else idle_searches(target.repository, tip, target.continued):
         try:
             result = push_round(target, sweep)
         except RepositoryError as error:

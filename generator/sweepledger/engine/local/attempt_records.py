@@ -20,6 +20,8 @@ FINAL_STATUSES = (Status.OK, Status.PRUNED, Status.DIVERGED)
 """If records disagree, the first of these counts, as for the collector."""
 READ_BYTES = 2 << 20
 """More than a record may have, so that a larger file is refused without being read completely."""
+LONGEST_LINE = 300
+"""Characters of a line of output that progress shows."""
 
 
 def expected_record(batch: BatchSpec, index: int) -> ExpectedRecord:
@@ -55,6 +57,16 @@ def find_record(folder: Path, expected: ExpectedRecord, uid: str) -> Record | No
 def has_record(folder: Path, uid: str) -> bool:
     """Return whether a pod left a record file, valid or not."""
     return (folder / f"{uid}.json").exists()
+
+
+def last_error_line(folder: Path, uid: str) -> str:
+    """Return the last line of an attempt's stderr that is not blank; empty if there is none."""
+    try:
+        content = read_regular(folder / f"{uid}.err", READ_BYTES)
+    except OSError:
+        return ""
+    lines = (content or b"").decode(errors="replace").rstrip().rsplit("\n", 1)
+    return lines[-1].strip()[:LONGEST_LINE]
 
 
 def _read_record(path: Path, expected: ExpectedRecord, uid: str) -> Record | None:

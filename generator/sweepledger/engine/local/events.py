@@ -53,9 +53,11 @@ class PodEnded:
     metrics: Mapping[str, float | None]
     seconds: float
     output: str
-    """The end of its stderr if it failed."""
+    """The end of the launcher's stderr if it failed."""
     attempts: int | None = None
     """Number of attempts that its trial may have, if another attempt follows; None if this is the last."""
+    error: str = ""
+    """The last line that its program wrote to stderr, such as the last of a traceback, if it failed."""
 
 
 @dataclass(frozen=True, slots=True)

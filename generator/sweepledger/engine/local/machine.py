@@ -70,6 +70,13 @@ def _without_gpus(job: JobSpec) -> JobSpec:
     return replace(job, pod=replace(job.pod, requests=replace(job.pod.requests, gpus=0)))
 
 
+def with_parallelism(batch: BatchSpec, trials: int | None) -> BatchSpec:
+    """Return the batch with so many trials at once; None: unchanged. What fits the machine is another limit."""
+    if trials is None:
+        return batch
+    return replace(batch, jobs=tuple(replace(job, parallelism=trials) for job in batch.jobs))
+
+
 def capacity_problems(
     batches: Sequence[BatchSpec], has: ResourceAmounts, *, without_gpu: bool = False
 ) -> tuple[Problem, ...]:

@@ -152,7 +152,10 @@ def settle_pod(pod: LocalPod, pod_exit: PodExit, folders: StateFolders, now: flo
         log = folders.pod(pod.uid) / TERMINATION_FILE
         record = attempt_records.write_substitute(folder, expected, ending, termination_log=log)
     output = "" if record.status.is_success else output
-    return events.PodEnded(pod.attempt, record.status, record.reason, record.metrics, record.seconds, output)
+    error = attempt_records.last_error_line(folder, pod.uid) if output else ""
+    return events.PodEnded(
+        pod.attempt, record.status, record.reason, record.metrics, record.seconds, output, error=error
+    )
 
 
 def _reason(pod: LocalPod, pod_exit: PodExit) -> str | None:

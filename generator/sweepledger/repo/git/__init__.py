@@ -1,7 +1,8 @@
 """Git: repositories and their objects, commits, remotes, signatures."""
 
+from sweepledger.repo.git.branch import commit_on_branch, finish_update, operation_in_progress
 from sweepledger.repo.git.code_tree import code_tree, commit_with_code, store_code
-from sweepledger.repo.git.commit import Change, create_repository
+from sweepledger.repo.git.commit import Change, committer, create_repository
 from sweepledger.repo.git.history import (
     Commit,
     addition_subjects,
@@ -32,6 +33,7 @@ from sweepledger.repo.git.work_tree import (
     index_attributes,
     uncommitted_paths,
     untracked_paths,
+    work_tree_entries,
     work_tree_files,
 )
 
@@ -47,17 +49,21 @@ __all__ = [
     "addition_times",
     "changed_lines",
     "code_tree",
+    "commit_on_branch",
     "commit_on_head",
     "commit_signatures",
     "commit_time",
     "commit_with_code",
     "commits",
+    "committer",
     "create_repository",
     "delete_branches",
     "fetch",
+    "finish_update",
     "index_attributes",
     "is_shallow",
     "last_change_time",
+    "operation_in_progress",
     "present_since",
     "proposals",
     "propose",
@@ -71,5 +77,6 @@ __all__ = [
     "tracking_ref",
     "uncommitted_paths",
     "untracked_paths",
+    "work_tree_entries",
     "work_tree_files",
 ]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sweepledger.errors import RepositoryError
-from sweepledger.repo.git.repository import Repository
+from sweepledger.repo.git.repository import Entry, Repository
 from sweepledger.storage import storage_errors
 from sweepledger.structs.names import IDENTITY_EMAIL, IDENTITY_NAME
 
@@ -30,6 +30,8 @@ class Change:
     """Old path → new path; mode and content are kept."""
     removes: frozenset[str] = frozenset()
     """May contain paths that do not exist."""
+    entries: Mapping[str, Entry] = field(default_factory=dict)
+    """Files whose blobs git has already: a user's own, which keep their modes and pass git's filters."""
 
 
 SIGNING_SETTINGS = ("commit.gpgsign", "gpg.format", "user.signingkey")
@@ -55,6 +57,7 @@ def create_commit(repository: Repository, base: str, change: Change) -> str | No
             lines.append(f"0 {NO_OBJECT}\t{source}")
             lines.append(f"{entries[source].mode} {entries[source].id}\t{target}")
         lines += [f"0 {NO_OBJECT}\t{path}" for path in sorted(change.removes)]
+        lines += [f"{entry.mode} {entry.id}\t{path}" for path, entry in sorted(change.entries.items())]
         blobs = _write_blobs(repository, change.writes.values(), Path(scratch))
         lines += [f"100644 {blob}\t{path}" for path, blob in zip(change.writes, blobs, strict=True)]
         repository.run(
@@ -98,6 +101,14 @@ def _write_blobs(repository: Repository, contents: Iterable[bytes], scratch: Pat
     if not listed:
         return []
     return repository.run("hash-object", "-w", "--no-filters", "--stdin-paths", content=listed).split()
+
+
+def committer(repository: Repository) -> str | None:
+    """Return the name and address that git commits with; None if it knows no person."""
+    identity = _settings(repository)
+    name = os.environ.get("GIT_COMMITTER_NAME") or identity.get("user.name")
+    email = os.environ.get("GIT_COMMITTER_EMAIL") or os.environ.get("EMAIL") or identity.get("user.email")
+    return f"{name} <{email}>" if name and email else None
 
 
 def _settings(repository: Repository) -> Mapping[str, str]:

@@ -138,6 +138,16 @@ class Entry:
         return self.mode == LINK_MODE
 
 
+def staged_entries(listed: str) -> dict[str, Entry]:
+    """Return the entries of an index that `git ls-files --stage -z` has listed."""
+    entries = {}
+    for line in filter(None, listed.split("\0")):
+        meta, _, name = line.partition("\t")
+        mode, identity, _ = meta.split(" ")
+        entries[name] = Entry(mode, identity)
+    return entries
+
+
 @dataclass(frozen=True, slots=True)
 class _Listing:
     """Files and folders of a commit."""
@@ -321,12 +331,7 @@ class Repository:
 
     def index(self) -> dict[str, Entry]:
         """Return the entries of the index, submodules and links included."""
-        entries = {}
-        for line in filter(None, self.run("ls-files", "--stage", "-z").split("\0")):
-            meta, _, name = line.partition("\t")
-            mode, identity, _ = meta.split(" ")
-            entries[name] = Entry(mode, identity)
-        return entries
+        return staged_entries(self.run("ls-files", "--stage", "-z"))
 
     def contains(self, commit: str, ancestor: str) -> bool:
         """Return whether the history of a commit contains another commit."""

@@ -4,7 +4,8 @@
 index changes after all files, and the branch last, so that the same command completes the work after a crash.
 """
 
-from collections.abc import Callable, Iterable
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from sweepledger import storage
 from sweepledger.errors import RepositoryError
 from sweepledger.repo import files
 from sweepledger.repo.git.commit import NO_OBJECT, Change, create_commit
-from sweepledger.repo.git.repository import LITERAL_PATHS, Repository
+from sweepledger.repo.git.repository import LITERAL_PATHS, Entry, Repository, staged_entries
 
 REPOSITORY_SCOPES = frozenset({"local", "worktree"})
 FILTERS = frozenset({"clean", "process", "smudge", "required"})
@@ -24,6 +25,29 @@ def uncommitted_paths(repository: Repository, *below: str) -> tuple[str, ...]:
     options = ("--porcelain", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=dirty")
     listed = repository.run(*_without_repository_filters(repository), "status", *options, "--", *below)
     return tuple(sorted(line[3:] for line in listed.split("\0") if line))
+
+
+def work_tree_entries(repository: Repository, paths: Iterable[str]) -> dict[str, Entry]:
+    """Return the entries that `git add` would make of some paths, and write their blobs; the index stays as it is.
+
+    Removed paths have no entry.
+    """
+    names = "".join(f"{path}\0" for path in paths).encode("utf-8", "surrogateescape")
+    with (
+        storage.storage_errors(Path(tempfile.gettempdir())),
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch,
+    ):
+        environment = {"GIT_INDEX_FILE": str(Path(scratch) / "index"), **LITERAL_PATHS}
+        repository.run("read-tree", "HEAD", env=environment)
+        repository.run(
+            *(*_without_repository_filters(repository), "add", "--all"),
+            *("--pathspec-from-file=-", "--pathspec-file-nul"),
+            env=environment,
+            content=names,
+        )
+        staged = repository.run("ls-files", "--stage", "-z", env=environment)
+    wanted = frozenset(paths)
+    return {path: entry for path, entry in staged_entries(staged).items() if path in wanted}
 
 
 def untracked_paths(repository: Repository, *below: str) -> tuple[str, ...]:
@@ -85,15 +109,18 @@ EXECUTABLE = "100755"
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
-    """The new mode and content of one path."""
+class TreeStep:
+    """The old and the new mode and content of one path."""
 
     path: str
+    old: Entry | None
+    """None if the path is added."""
     mode: str
     id: str
 
     @property
     def is_removal(self) -> bool:
+        """Return whether the path is removed."""
         return self.id == NO_OBJECT
 
 
@@ -115,11 +142,11 @@ def commit_on_head(repository: Repository, make: Callable[[str], Change | None])
         if repository.commit("HEAD") == base:  # computing can take minutes
             break
     _refuse_index_lock(repository)
-    steps = _list_steps(repository, base, made)
+    steps = list_steps(repository, base, made)
     contents = repository.blobs(step.id for step in steps if not step.is_removal)
     _refuse_edits(repository, steps, contents)
     for step in steps:
-        _apply_step(repository.folder, step, contents)
+        apply_step(repository.folder, step, contents)
     lines = (f"{step.mode} {step.id}\t{step.path}\0" for step in steps)
     repository.run(
         "update-index",
@@ -139,17 +166,18 @@ def _refuse_index_lock(repository: Repository) -> None:
         raise RepositoryError(f"{lock} exists: another git is running here", hint=repository.lock_hint(lock))
 
 
-def _list_steps(repository: Repository, base: str, made: str) -> tuple[_Step, ...]:
+def list_steps(repository: Repository, base: str, made: str) -> tuple[TreeStep, ...]:
     """Return the changed paths; removals first, because a folder can replace a file."""
     words = repository.run("diff-tree", "-r", "-z", "--no-renames", base, made).split("\0")
     steps = []
     for meta, path in zip(words[::2], words[1::2], strict=False):
-        _, mode, _, identity, _ = meta.split(" ")
-        steps.append(_Step(path, mode if identity != NO_OBJECT else "0", identity))
+        old_mode, mode, old_id, identity, _ = meta.removeprefix(":").split(" ")
+        old = Entry(old_mode, old_id) if old_id != NO_OBJECT else None
+        steps.append(TreeStep(path, old, mode if identity != NO_OBJECT else "0", identity))
     return tuple(sorted(steps, key=lambda step: (not step.is_removal, step.path)))
 
 
-def _refuse_edits(repository: Repository, steps: Iterable[_Step], contents: dict[str, bytes]) -> None:
+def _refuse_edits(repository: Repository, steps: Iterable[TreeStep], contents: dict[str, bytes]) -> None:
     """Raise RepositoryError if a file has uncommitted changes that the commit would overwrite."""
     by_path = {step.path: step for step in steps}
     edited = [
@@ -163,14 +191,15 @@ def _refuse_edits(repository: Repository, steps: Iterable[_Step], contents: dict
         )
 
 
-def _is_applied(root: Path, step: _Step, contents: dict[str, bytes]) -> bool:
+def _is_applied(root: Path, step: TreeStep, contents: dict[str, bytes]) -> bool:
     path = root / step.path
     if step.is_removal:
         return not path.is_symlink() and not path.exists()
     return path.is_file() and not path.is_symlink() and files.read_file(path) == contents[step.id]
 
 
-def _apply_step(root: Path, step: _Step, contents: dict[str, bytes]) -> None:
+def apply_step(root: Path, step: TreeStep, contents: Mapping[str, bytes]) -> None:
+    """Write or remove the file of a step, and the folders that are empty then. Raises StorageError."""
     files.refuse_links(root, step.path)
     path = root / step.path
     if not step.is_removal:

@@ -1,0 +1,196 @@
+"""Commands that run trials on this machine: run, local."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sweepledger.cli import completion, envelopes, response
+from sweepledger.cli.envelopes import results_commit_data
+from sweepledger.cli.options import BranchOption, FormatOption, RemoteOption, StateOption
+from sweepledger.cli.response import EXIT_DRIFT, Format, Response
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.console import RenderableType
+
+    from sweepledger.commands.reports.results import RankedTrials
+    from sweepledger.commands.repository.workspace import Workspace
+    from sweepledger.commands.run import DryRun, RunEvent, SweepRun
+
+SHOWN_TRIALS = 5
+"""Number of trials that `sweep run` shows at its end."""
+
+WithoutGpuOption = Annotated[
+    bool,
+    typer.Option(
+        "--without-gpu", help="Run trials without the GPUs that they require; their records say so."
+    ),
+]
+
+
+def run(
+    names: Annotated[
+        list[str], typer.Argument(metavar="NAME...", help="Sweeps to run.", autocompletion=completion.sweeps)
+    ],
+    parallel: Annotated[
+        int | None,
+        typer.Option(
+            "--parallel",
+            "-j",
+            min=1,
+            metavar="N",
+            help="Run N trials at once, as far as they fit the machine.",
+        ),
+    ] = None,
+    commit_code: Annotated[
+        bool, typer.Option("--commit-code", help="Commit uncommitted code first, in a commit of its own.")
+    ] = False,
+    update: Annotated[
+        bool, typer.Option("--update", help="Run all trials with the current code if it changed.")
+    ] = False,
+    fail_on_failed: Annotated[
+        bool, typer.Option("--fail-on-failed", help="Exit with 5 if a trial failed or left no record.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print what would be committed and run, and do nothing.")
+    ] = False,
+    without_gpu: WithoutGpuOption = False,
+    state: StateOption = None,
+    form: FormatOption = Format.TEXT,
+) -> None:
+    """Run sweeps here: commit their batches and results on the checked-out branch; no remote is needed.
+
+    Run it again to continue after an interruption. Other changes of yours are never committed. Without a
+    controller in the settings, searches continue round by round. `git push` moves a sweep on to a cluster.
+    """
+
+    def work() -> Response:
+        from sweepledger.commands import run as command
+        from sweepledger.commands.repository.workspace import Workspace
+        from sweepledger.repo.state import create_state
+
+        workspace = Workspace.find(response.current_folder())
+        prepared = command.SweepRun.prepare(workspace, tuple(names))
+        if dry_run:
+            return _dry_run_response(prepared.dry_run(update=update))
+        options = command.RunOptions(
+            create_state(workspace.repository, state), parallel, without_gpu, commit_code, update
+        )
+        return _run_response(prepared, prepared.run(options), form, fail_on_failed=fail_on_failed)
+
+    response.respond("run", form, work)
+
+
+def _dry_run_response(plan: "DryRun") -> Response:
+    from sweepledger.cli.text import author
+
+    generated = envelopes.generated_data(plan.generated)
+    data = {"branch": plan.branch, **generated, "uncommitted": list(plan.uncommitted)}
+    left_out = (f"not committed: {', '.join(plan.uncommitted)}",) if plan.uncommitted else ()
+    text = author.generated_text(plan.generated, check=True)
+    return Response(data, (f"on branch {plan.branch}", *text, *left_out))
+
+
+def _run_response(
+    run: "SweepRun", events: "Iterable[RunEvent]", form: Format, *, fail_on_failed: bool
+) -> Response:
+    from rich.text import Text
+
+    from sweepledger.cli.text import results
+    from sweepledger.structs.record import Status
+
+    shown = _show_events(events, form, is_remote=False)
+    if shown.exit_code:
+        return shown
+    ranked = tuple(_recorded(run.workspace, sorted(run.names)))
+    failed = sum(
+        row.status.kind in {Status.FAILED, Status.MISSING} for trials in ranked for row in trials.table.rows
+    )
+    data: dict[str, Any] = {
+        **shown.data,
+        "branch": run.branch,
+        "failed": failed,
+        "sweeps": [envelopes.ranked_data(trials.first(SHOWN_TRIALS)) for trials in ranked],
+    }
+    lines: list[RenderableType] = []
+    for trials in ranked:
+        count = len(trials.rows)
+        more = f", the first {SHOWN_TRIALS} of {count}" if count > SHOWN_TRIALS else ""
+        lines += [Text(f"{trials.sweep}{more}", "bold"), *results.results_text(trials.first(SHOWN_TRIALS))]
+    if failed:
+        lines.append(Text(f"{failed} trial(s) failed: `sweep retry` runs them again, in a new batch", "red"))
+    return Response(data, tuple(lines), exit_code=EXIT_DRIFT if failed and fail_on_failed else 0)
+
+
+def _recorded(workspace: "Workspace", names: "Iterable[str]") -> "Iterator[RankedTrials]":
+    """Yield the results of sweeps, as far as the work tree has them: the user may have switched branches."""
+    from sweepledger.commands.reports import results as command
+    from sweepledger.errors import IdleError, UsageError
+
+    for name in names:
+        try:
+            yield command.results(workspace, name)
+        except (IdleError, UsageError):
+            continue
+
+
+def local(
+    once: Annotated[bool, typer.Option("--once", help="Exit when no batch is active.")] = False,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            "--jobs", "-j", min=1, metavar="N", help="Run at most N trials at once; default: as many as fit."
+        ),
+    ] = None,
+    without_gpu: WithoutGpuOption = False,
+    remote: RemoteOption = None,
+    branch: BranchOption = None,
+    state: StateOption = None,
+    form: FormatOption = Format.TEXT,
+) -> None:
+    """Run sweeps on this machine: follow the branch, run the rendered Jobs as processes, record the results.
+
+    Trials run with your permissions, without a sandbox.
+    """
+
+    def work() -> Response:
+        from sweepledger.commands import local as command
+        from sweepledger.commands.repository.workspace import Workspace
+        from sweepledger.repo.state import create_state
+
+        workspace = Workspace.find(response.current_folder())
+        options = command.Options(
+            url=workspace.remote_url(remote),
+            branch=branch or workspace.settings.branch,
+            followed=f"{remote or workspace.settings.remote}/{branch or workspace.settings.branch}",
+            workspace=workspace,
+            state=create_state(workspace.repository, state),
+            once=once,
+            jobs=jobs,
+            without_gpu=without_gpu,
+        )
+        return _show_events(command.local(options), form, is_remote=True)
+
+    response.respond("local", form, work)
+
+
+def _show_events(events: "Iterable[RunEvent]", form: Format, *, is_remote: bool) -> Response:
+    """Print events until there are no more, and return the results commits.
+
+    Problems of a refused batch that were printed are not printed again.
+    """
+    from sweepledger.cli.text.progress import ProgressDisplay
+    from sweepledger.errors import SpecError
+
+    console = response.open_console(stderr=form is Format.JSON)
+    with ProgressDisplay(console, is_remote=is_remote).live() as display:
+        try:
+            commits = [results_commit_data(event.commit) for event in display.follow(events)]
+        except SpecError as error:
+            if form is Format.JSON or not display.printed_problems.issuperset(error.problems):
+                raise
+            message = "some batches could not run on this machine: see above"
+            return Response({}, (message,), exit_code=error.exit_code)
+        return Response({"collected": commits})

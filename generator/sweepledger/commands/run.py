@@ -1,0 +1,299 @@
+"""`sweep run`: generate, commit, run and record sweeps on the checked-out branch; no remote is needed.
+
+It makes the commits, batches and records that `sweep generate` and a collector make, so `git push` moves a sweep on
+to a cluster. Started again after an interruption, it continues: no trial runs again once its result exists.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+
+from sweepledger import spec
+from sweepledger.commands import local
+from sweepledger.commands.generate import batch_message
+from sweepledger.commands.generation.next_batch import Generated, plan_batches, write_batches
+from sweepledger.commands.repository import base_files, programs
+from sweepledger.commands.repository.batch_builder import batch_files
+from sweepledger.commands.repository.workspace import SETTINGS_FILE, SPECS, Target, Workspace
+from sweepledger.engine.local.engine import LocalEngine
+from sweepledger.errors import RepositoryError
+from sweepledger.repo import batches, files, git
+from sweepledger.repo.batches import ACTIVE, ARCHIVE
+from sweepledger.repo.git import Change, Mirror, Repository
+from sweepledger.repo.package_data import base_folder
+from sweepledger.spec import ParsedSpec
+from sweepledger.spec.starter import SCHEMA_FILE
+from sweepledger.structs.settings import Controller, NextRoundMode
+
+FEW_PATHS = 3
+"""Paths that a message names: enough to find the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """How `sweep run` runs sweeps."""
+
+    state: Path
+    parallel: int | None = None
+    """Number of trials at once; None: as the spec says, as far as they fit."""
+    without_gpu: bool = False
+    commits_code: bool = False
+    """Whether uncommitted code is committed first."""
+    updates: bool = False
+    """Whether all trials are requested again if the code, image or data changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class CodeCommitted:
+    """Uncommitted code was committed, because the user asked for it."""
+
+    commit: str
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CodeLeftOut:
+    """The code has changes that are not committed, so the trials run without them."""
+
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BatchesCommitted:
+    """What the sweeps need was committed; no commit if they need nothing new."""
+
+    commit: str | None
+    generated: tuple[Generated, ...]
+
+
+RunEvent = CodeCommitted | CodeLeftOut | BatchesCommitted | local.Event
+
+
+@dataclass(frozen=True)
+class DryRun:
+    """What `sweep run` would do."""
+
+    branch: str
+    generated: tuple[Generated, ...]
+    uncommitted: tuple[str, ...]
+    """Code that is not committed."""
+
+
+@dataclass(frozen=True)
+class SweepRun:
+    """Sweeps to run on the branch that is checked out."""
+
+    workspace: Workspace
+    branch: str
+    specs: tuple[ParsedSpec, ...]
+    files: Mapping[str, bytes]
+    """The specs, and the files beside them that they name, by path."""
+
+    @classmethod
+    def prepare(cls, workspace: Workspace, names: tuple[str, ...]) -> "SweepRun":
+        """Return the named sweeps. Raises SpecError, UsageError, RepositoryError if nothing can be committed here."""
+        branch = _require_branch(workspace.repository)
+        read: dict[str, bytes] = {}
+        specs = workspace.specs(names)
+        for parsed in specs:
+            path = parsed.sweep.path
+            read[path] = files.read_input(workspace.root / path)
+            _read_siblings(workspace, path, read)
+        return cls(workspace, branch, specs, read)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of the sweeps."""
+        return frozenset(parsed.sweep.name for parsed in self.specs)
+
+    def dry_run(self, *, update: bool = False) -> DryRun:
+        """Return what a run would do; nothing is written. Raises as `run` does before it commits."""
+        self._refuse_cluster_batches()
+        return DryRun(self.branch, self._plan(self._tip(), update=update), self.uncommitted_code())
+
+    def run(self, options: RunOptions) -> Iterator[RunEvent]:
+        """Commit what the sweeps need, run it, and record the results on the branch; yield events.
+
+        The results go to the branch that was checked out at the start, also if the user switches to another.
+        Raises SpecError, RepositoryError, StorageError.
+        """
+        self._refuse_cluster_batches()
+        repository = self.workspace.repository
+        with LocalEngine(options.state, without_gpu=options.without_gpu) as engine:
+            git.finish_update(repository, self.branch)
+            yield from self._commit_code(options)
+            yield self._commit_batches(update=options.updates)
+            mirror = Mirror(options.state, str(repository.folder), self.branch)
+            mirror.borrow(repository)
+            following = local.Options(
+                url=str(repository.folder),
+                branch=self.branch,
+                state=options.state,
+                once=True,
+                sweeps=self.names,
+                parallel=options.parallel,
+                without_gpu=options.without_gpu,
+            )
+            yield from local.follow(self._target, mirror, following, engine)
+
+    @property
+    def _target(self) -> Target:
+        settings = self.workspace.settings
+        continues = settings.controller is Controller.NONE or settings.next is NextRoundMode.COLLECTOR
+        return Target(
+            self.workspace.repository,
+            branch=self.branch,
+            continued=self.names if continues else frozenset(),
+        )
+
+    def _tip(self) -> str:
+        tip = self._target.tip()
+        assert tip is not None, "a branch with a commit is checked out"
+        return tip
+
+    def _refuse_cluster_batches(self) -> None:
+        """Refuse batches that a cluster runs: their trials would run twice. Raises RepositoryError."""
+        settings, repository = self.workspace.settings, self.workspace.repository
+        if settings.controller is Controller.NONE:
+            return
+        followed = f"{settings.remote}/{settings.branch}"
+        merged = batches.in_commit(repository, repository.commit(f"refs/remotes/{followed}"))
+        running = [batch.name for batch in merged if batch.is_active and batch.sweep in self.names]
+        if running:
+            raise RepositoryError(
+                f"{', '.join(running)} is on {followed}, where {settings.controller} runs it",
+                hint="wait for its results; or `sweep cancel` it, push, and run this again",
+            )
+
+    def uncommitted_code(self) -> tuple[str, ...]:
+        """Return the paths of the sweeps' code that are not committed."""
+        changed = {
+            path
+            for parsed in self.specs
+            for path in programs.uncommitted_code(self.workspace.repository, parsed.sweep)
+        }
+        return tuple(sorted(path for path in changed if not _is_own_file(path.rstrip("/"))))
+
+    def _commit_code(self, options: RunOptions) -> Iterator[RunEvent]:
+        """Commit the uncommitted code if the user asked for it; else report it."""
+        paths = self.uncommitted_code()
+        if not paths:
+            return
+        if not options.commits_code:
+            yield CodeLeftOut(paths)
+            return
+        repository = self.workspace.repository
+        entries = git.work_tree_entries(repository, paths)
+        removed = frozenset(paths) - entries.keys()
+        names = ", ".join(sorted(self.names))
+        message = f"code({names}): {_listed(paths)}\n"
+        commit = git.commit_on_branch(
+            repository, self.branch, lambda _: Change(message, removes=removed, entries=entries)
+        )
+        if commit is not None:
+            yield CodeCommitted(commit, paths)
+
+    def _commit_batches(self, *, update: bool) -> BatchesCommitted:
+        """Commit the missing batches, their specs, and what both need. Raises SpecError, RepositoryError."""
+
+        def make(base: str) -> tuple[Change | None, tuple[Generated, ...]]:
+            planned = self._plan(base, update=update)
+            write_batches(self.workspace, [replace(item, batch=None) for item in planned if item.stale])
+            return self._change(base, planned), planned
+
+        commit, planned = self._target.commit(make)
+        return BatchesCommitted(commit, planned or ())
+
+    def _plan(self, base: str, *, update: bool) -> tuple[Generated, ...]:
+        return plan_batches(self.workspace, self.specs, base=base, update=update)
+
+    def _change(self, base: str, planned: tuple[Generated, ...]) -> Change | None:
+        new = tuple(generated for generated in planned if generated.batch)
+        committed = self.workspace.repository.read(base, *self.files)
+        specs = {path: content for path, content in self.files.items() if committed.get(path) != content}
+        if not new and not specs:
+            return None
+        names = ", ".join(sorted(self.names))
+        return Change(
+            batch_message(new) if new else f"spec({names}): change without new trials\n",
+            {**specs, **self._first_files(base), **self._batch_files(base, new)},
+        )
+
+    def _first_files(self, base: str) -> dict[str, bytes]:
+        """Return the settings and the schema that `sweep new` has written, if no commit has them yet."""
+        paths = (SETTINGS_FILE, f"{SPECS}/{SCHEMA_FILE}")
+        committed = self.workspace.repository.files(base, *paths)
+        return {
+            path: files.read_input(self.workspace.root / path)
+            for path in paths
+            if path not in committed and (self.workspace.root / path).is_file()
+        }
+
+    def _batch_files(self, base: str, new: tuple[Generated, ...]) -> dict[str, bytes]:
+        """Return the files of batches, and of the bases that the commit lacks."""
+        committed = self.workspace.repository.files(base, "base", ACTIVE, ARCHIVE)
+        folders = {"/".join(path.split("/")[1:-1]) for path in committed if path.startswith(base_files.BASE)}
+        added = {path: b"" for path in base_files.KEEP_FILES if path not in committed}
+        for overlay in (generated.batch for generated in new if generated.batch):
+            for name in overlay.lock.bases:
+                if not any(folder == name or folder.startswith(f"{name}/") for folder in folders):
+                    own = self.workspace.root / "base" / name
+                    tree = files.read_sources(own if own.is_dir() else base_folder() / name)
+                    added |= {f"{base_files.BASE}{name}/{path}": content for path, content in tree}
+            added |= batch_files(overlay, self.workspace.settings)
+        return added
+
+
+def _require_branch(repository: Repository) -> str:
+    """Return the branch that is checked out. Raises RepositoryError if commits cannot be made on one."""
+    operation = git.operation_in_progress(repository)
+    if operation is not None:
+        raise RepositoryError(
+            f"a {operation} is in progress, so nothing can be committed",
+            hint=f"`git {operation} --continue` or `git {operation} --abort`, then run this again",
+        )
+    branch = repository.branch()
+    if branch is None:
+        raise RepositoryError(
+            "HEAD is detached: no branch is checked out that results could be committed to",
+            hint="`git switch -c NAME` creates one here",
+        )
+    if repository.commit("HEAD") is None:
+        raise RepositoryError(
+            "nothing is committed yet, so no code can be locked",
+            hint="`git add` your program and `git commit`, then run this again",
+        )
+    if git.committer(repository) is None:
+        raise RepositoryError(
+            "git does not know who commits",
+            hint='`git config user.name "Your Name"` and `git config user.email you@example.org`',
+        )
+    return branch
+
+
+def _read_siblings(workspace: Workspace, path: str, read: dict[str, bytes]) -> None:
+    """Add the files beside a spec that it names."""
+    beside = workspace.beside(workspace.root / path)
+
+    def remember(name: str) -> bytes | None:
+        content = beside(name)
+        if content is not None:
+            read[str(PurePosixPath(path).with_name(name))] = content
+        return content
+
+    spec.parse(read[path], path, workspace.settings, beside=remember)
+
+
+def _is_own_file(path: str) -> bool:
+    """Return whether a path belongs to this program rather than to the user's code."""
+    return path == SETTINGS_FILE or path.split("/", maxsplit=1)[0] in {
+        "sweeps",
+        "base",
+        "overlays",
+        "results",
+        "clusters",
+    }
+
+
+def _listed(paths: tuple[str, ...]) -> str:
+    return ", ".join(paths[:FEW_PATHS]) + (" …" if len(paths) > FEW_PATHS else "")

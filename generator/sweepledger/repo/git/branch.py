@@ -1,0 +1,205 @@
+"""Commits on a local branch, which its work tree follows only where that branch is checked out.
+
+A person works in the same clone meanwhile. The branch moves by compare-and-swap. Git's own lock of the index is held
+while branch, files and index change, so that no `git commit` or `git switch` comes in between. Files and entries of
+the index that a person has changed stay as they are.
+"""
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from sweepledger import storage
+from sweepledger.errors import RepositoryError
+from sweepledger.repo.git.commit import Change, create_commit
+from sweepledger.repo.git.repository import Entry, Repository
+from sweepledger.repo.git.work_tree import TreeStep, apply_step, list_steps
+from sweepledger.safe_open import read_regular
+from sweepledger.storage import storage_errors
+
+LOCK_SECONDS = 10.0
+"""Longer than git holds the lock of the index to commit or to switch; an editor's commit does not hold it."""
+LOCK_PAUSE = 0.02
+OWN_FOLDER = "sweepledger"
+"""Folder in git's own, where no commit can write."""
+BUSY_MARKS: Mapping[str, str] = {
+    "MERGE_HEAD": "merge",
+    "rebase-merge": "rebase",
+    "rebase-apply": "rebase",
+    "CHERRY_PICK_HEAD": "cherry-pick",
+    "REVERT_HEAD": "revert",
+}
+"""What git leaves in its folder until an operation is completed or aborted."""
+
+
+def operation_in_progress(repository: Repository) -> str | None:
+    """Return the operation that git has begun here and not completed, such as `merge`."""
+    folder = _git_path(repository, "HEAD").parent
+    return next((name for mark, name in BUSY_MARKS.items() if os.path.lexists(folder / mark)), None)
+
+
+def commit_on_branch(repository: Repository, branch: str, make: Callable[[str], Change | None]) -> str | None:
+    """Commit the change that `make` computes from the tip of a branch; compute it again if the branch moves.
+
+    Return the new commit; None if there is nothing to change. Raises RepositoryError if there is no such branch,
+    or another git holds the index; StorageError. After a crash, `finish_update` completes the work tree.
+    """
+    ref = f"refs/heads/{branch}"
+    while True:
+        base = repository.commit(ref)
+        if base is None:
+            raise RepositoryError(
+                f"branch {branch} does not exist any more", hint="restore it: `git reflog` lists its commits"
+            )
+        change = make(base)
+        made = create_commit(repository, base, change) if change else None
+        if change is None or made is None:
+            return None
+        if _move_branch(repository, ref, base, made, frozenset(change.entries)):
+            return made
+
+
+def finish_update(repository: Repository, branch: str) -> None:
+    """Bring the work tree to a commit that a killed process has left without it. Raises as `commit_on_branch`."""
+    own = _git_path(repository, OWN_FOLDER)
+    _remove_own_lock(repository, own)
+    with storage_errors(own):
+        pending = read_regular(own / "update", 256)
+    if pending is None:
+        return
+    base, _, made = pending.decode("ascii", "replace").strip().partition(" ")
+    tip = repository.commit(f"refs/heads/{branch}")
+    if tip is not None and repository.commit(made) and repository.contains(tip, made):
+        with _locked_index(repository, own) as index:
+            _follow(
+                repository, f"refs/heads/{branch}", index, list_steps(repository, base, made), frozenset()
+            )
+    storage.remove_file(own / "update")
+
+
+def _move_branch(repository: Repository, ref: str, base: str, made: str, index_only: frozenset[str]) -> bool:
+    """Move the branch from `base` to `made`, and its work tree with it; return False if it has moved already."""
+    own = _git_path(repository, OWN_FOLDER)
+    steps = list_steps(repository, base, made)
+    with _locked_index(repository, own) as index:
+        storage.write_file(own / "update", f"{base} {made}\n".encode())
+        try:
+            repository.run("update-ref", "-m", "sweep", ref, made, base)
+        except RepositoryError:
+            storage.remove_file(own / "update")
+            if repository.commit(ref) == base:
+                raise
+            return False
+        _follow(repository, ref, index, steps, index_only)
+    storage.remove_file(own / "update")
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class _LockedIndex:
+    """Git's index while its lock is held: a copy to change, and the place where it goes."""
+
+    path: Path
+    copy: Path
+
+
+@contextmanager
+def _locked_index(repository: Repository, own: Path) -> Iterator[_LockedIndex]:
+    """Hold git's lock of the index for the block. Raises RepositoryError if another git holds it."""
+    index = _git_path(repository, "index")
+    lock, mark = index.with_name("index.lock"), own / "lock"
+    _remove_own_lock(repository, own)
+    with storage_errors(mark):
+        own.mkdir(exist_ok=True)
+        mark.touch()
+        deadline = time.monotonic() + LOCK_SECONDS
+        while True:
+            try:
+                os.link(mark, lock)
+                break
+            except FileExistsError as error:
+                if time.monotonic() >= deadline:
+                    raise RepositoryError(
+                        f"{lock} exists: another git is running here", hint=repository.lock_hint(lock)
+                    ) from error
+                time.sleep(LOCK_PAUSE)
+    try:
+        yield _LockedIndex(index, own / "index")
+    finally:
+        with suppress(OSError):
+            lock.unlink()
+
+
+def _remove_own_lock(repository: Repository, own: Path) -> None:
+    """Remove a lock of the index that a killed process of this program has left, and no lock of git."""
+    lock = _git_path(repository, "index").with_name("index.lock")
+    with suppress(OSError):
+        if lock.samefile(own / "lock"):
+            lock.unlink()
+
+
+def _follow(
+    repository: Repository,
+    ref: str,
+    index: _LockedIndex,
+    steps: tuple[TreeStep, ...],
+    index_only: frozenset[str],
+) -> None:
+    """Bring files and index to the new commit, if the branch is checked out, except where a person changed them."""
+    if _checked_out(repository) != ref or not steps:
+        return
+    entries = _index_entries(repository, steps)
+    unstaged = [step for step in steps if entries.get(step.path) in (step.old, _new_entry(step))]
+    wanted = {step.id for step in unstaged if not step.is_removal}
+    contents = repository.blobs(wanted | {step.old.id for step in unstaged if step.old is not None})
+    for step in unstaged:
+        if step.path not in index_only and _is_unedited(repository.folder, step, contents):
+            apply_step(repository.folder, step, contents)
+    with storage_errors(index.copy):
+        # Left by a git that was killed: nobody else uses the copy while the lock of the index is held.
+        index.copy.with_name(f"{index.copy.name}.lock").unlink(missing_ok=True)
+        shutil.copyfile(index.path, index.copy)
+    lines = (f"{step.mode} {step.id}\t{step.path}\0" for step in unstaged)
+    repository.run(
+        *("update-index", "-z", "--add", "--index-info"),
+        env={"GIT_INDEX_FILE": str(index.copy)},
+        content="".join(lines).encode("utf-8", "surrogateescape"),
+    )
+    with storage_errors(index.path):
+        index.copy.replace(index.path)
+
+
+def _checked_out(repository: Repository) -> str | None:
+    try:
+        return repository.run("symbolic-ref", "--quiet", "HEAD").strip()
+    except RepositoryError:
+        return None
+
+
+def _index_entries(repository: Repository, steps: tuple[TreeStep, ...]) -> dict[str, Entry]:
+    """Return the entries of the index for some paths."""
+    places = {step.path for step in steps}
+    return {path: entry for path, entry in repository.index().items() if path in places}
+
+
+def _new_entry(step: TreeStep) -> Entry | None:
+    return None if step.is_removal else Entry(step.mode, step.id)
+
+
+def _is_unedited(root: Path, step: TreeStep, contents: Mapping[str, bytes]) -> bool:
+    """Return whether the file is as the old commit has it; links and folders count as edited."""
+    path = root / step.path
+    if not os.path.lexists(path):
+        return step.old is None
+    if step.old is None or path.is_symlink() or not path.is_file():
+        return False
+    with storage_errors(path):
+        return path.read_bytes() == contents[step.old.id]
+
+
+def _git_path(repository: Repository, name: str) -> Path:
+    return repository.folder / repository.run("rev-parse", "--git-path", name).removesuffix("\n")

@@ -1,0 +1,306 @@
+"""`sweep run` on real repositories: real git, real kustomize, real processes, and a user who works meanwhile."""
+
+import csv
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from sweepledger.commands import local
+from sweepledger.commands.run import BatchesCommitted, CodeLeftOut, RunEvent, RunOptions, SweepRun
+from sweepledger.engine.local.events import PodEnded
+from sweepledger.errors import RepositoryError
+from sweepledger.repo.state import create_state
+from tests.repository import Sandbox, followed_by
+from tests.searches import hill
+
+ROOT = Path(__file__).parents[2]
+DRIVER = Path(__file__).with_name("run_driver.py")
+SPY = """
+import os as _os
+with open(_os.environ["SWEEP_RESULTS"] + "/../../../starts", "a") as _file:
+    _file.write(_os.environ["SWEEP_TRIAL_ID"] + "\\n")
+"""
+"""A line for each start of the user's program, outside its folder: the test looks, the product does not."""
+
+
+@pytest.fixture
+def laptop(sandbox: Sandbox) -> Sandbox:
+    """A repository without a remote whose program tells of every start; its spec is not committed."""
+    path = sandbox.root / "code/train.py"
+    path.write_text(path.read_text().replace("import argparse", f"{SPY}\nimport argparse"))
+    sandbox.commit("Spy on the program")
+    sandbox.push()
+    sandbox.git("remote", "remove", "origin")
+    sandbox.git("config", "user.name", "Ada")
+    sandbox.git("config", "user.email", "ada@example.org")
+    sandbox.spec()
+    return sandbox
+
+
+def playing(sandbox: Sandbox, name: str = "peak", **options: bool) -> Iterator[RunEvent]:
+    workspace = sandbox.workspace
+    chosen = RunOptions(create_state(workspace.repository), **options)
+    return SweepRun.prepare(workspace, (name,)).run(chosen)
+
+
+def starts(sandbox: Sandbox) -> list[str]:
+    path = sandbox.root / ".sweepledger/starts"
+    return path.read_text().split() if path.exists() else []
+
+
+def scores(sandbox: Sandbox, revision: str = "HEAD", name: str = "peak") -> list[str]:
+    text = sandbox.git("show", f"{revision}:results/{name}/summary.csv")
+    return [row["metrics.score"] for row in csv.DictReader(text.splitlines())]
+
+
+def subjects(sandbox: Sandbox, revision: str = "HEAD") -> list[str]:
+    return sandbox.git("log", "--format=%s", revision).splitlines()
+
+
+def changes(sandbox: Sandbox) -> str:
+    return sandbox.git("status", "--porcelain", "--untracked-files=all")
+
+
+def drive(sandbox: Sandbox, moment: str, count: int = 1, name: str = "peak") -> int:
+    done = subprocess.run(
+        [sys.executable, str(DRIVER), str(sandbox.root), name, moment, str(count)],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode in {0, -9}, done.stderr
+    return done.returncode
+
+
+def test_one_command_commits_runs_and_records_a_sweep_without_a_remote(laptop: Sandbox) -> None:
+    laptop.write("notes.txt", "not ours")
+
+    list(playing(laptop))
+
+    results, generated, *_ = subjects(laptop)
+    assert results.startswith("results(peak): 3/3 trials, best score 0.5 (t")
+    assert generated == "generate(peak): 3 trials"
+    assert scores(laptop) == ["-0.5", "0.5", "-0.5"]
+    assert laptop.git("log", "-1", "--format=%an <%ae>").strip() == "Ada <ada@example.org>"
+    assert changes(laptop) == "?? notes.txt\n", "the work tree has everything that was committed"
+    assert (laptop.root / "results/peak/README.md").is_file()
+
+
+def test_a_second_run_trains_and_commits_nothing(laptop: Sandbox) -> None:
+    list(playing(laptop))
+    tip = laptop.git("rev-parse", "HEAD")
+
+    (committed, *_) = playing(laptop)
+
+    assert committed == BatchesCommitted(None, committed.generated)  # type: ignore[union-attr]
+    assert len(starts(laptop)) == 3
+    assert laptop.git("rev-parse", "HEAD") == tip
+
+
+@pytest.mark.parametrize(
+    ("moment", "count"),
+    [
+        ("PodEnded", 2),
+        pytest.param("BatchesCommitted", 1, marks=pytest.mark.full_suite("more kills")),
+        pytest.param("JobFinished", 1, marks=pytest.mark.full_suite("more kills")),
+        pytest.param("ResultsPushed", 1, marks=pytest.mark.full_suite("more kills")),
+    ],
+)
+def test_killed_and_started_again_it_finishes_and_trains_no_finished_trial_again(
+    laptop: Sandbox, moment: str, count: int
+) -> None:
+    assert drive(laptop, moment, count) == -9
+
+    list(playing(laptop))
+
+    assert scores(laptop) == ["-0.5", "0.5", "-0.5"]
+    records = list((laptop.root / ".sweepledger/results").glob("*/*/*.json"))
+    assert len(records) == 3, "no trial ran again once its result existed"
+    assert sum(subject.startswith("results(peak)") for subject in subjects(laptop)) == 1
+    assert changes(laptop) == ""
+
+
+@pytest.mark.full_suite("seeded kills")
+@pytest.mark.parametrize("seed", range(5))
+def test_killed_at_a_seeded_moment_it_leaves_git_usable_and_finishes(laptop: Sandbox, seed: int) -> None:
+    generator = random.Random(seed)  # noqa: S311 - a seeded choice of moments
+
+    for _ in range(4):
+        drive(laptop, "Milliseconds", generator.randrange(300, 2500))
+    list(playing(laptop))
+
+    assert scores(laptop) == ["-0.5", "0.5", "-0.5"]
+    assert len(list((laptop.root / ".sweepledger/results").glob("*/*/*.json"))) == 3
+    assert changes(laptop) == ""
+
+
+def test_a_user_may_commit_and_stage_while_it_runs(laptop: Sandbox) -> None:
+    for event in playing(laptop):
+        if isinstance(event, PodEnded) and event.attempt.index == 0:
+            laptop.write("mine.txt", "committed meanwhile")
+            laptop.git("add", "mine.txt")
+            laptop.git("commit", "-q", "-m", "Work on")
+            laptop.write("staged.txt", "staged meanwhile")
+            laptop.git("add", "staged.txt")
+
+    results, mine, generated, *_ = subjects(laptop)
+    assert (results.partition(":")[0], mine, generated.partition(":")[0]) == (
+        "results(peak)",
+        "Work on",
+        "generate(peak)",
+    )
+    assert changes(laptop) == "A  staged.txt\n"
+    assert laptop.git("show", "HEAD:mine.txt") == "committed meanwhile"
+
+
+def test_results_go_to_the_branch_that_it_started_on(laptop: Sandbox) -> None:
+    laptop.git("branch", "other")
+    for event in playing(laptop):
+        if isinstance(event, PodEnded) and event.attempt.index == 0:
+            laptop.git("switch", "-q", "other")
+
+    assert laptop.git("symbolic-ref", "--short", "HEAD").strip() == "other"
+    assert changes(laptop) == ""
+    assert not (laptop.root / "results").exists()
+    assert scores(laptop, "main") == ["-0.5", "0.5", "-0.5"]
+
+
+def test_uncommitted_code_is_named_and_committed_only_on_request(laptop: Sandbox) -> None:
+    path = laptop.root / "code/train.py"
+    path.write_text(path.read_text().replace("1.0 -", "2.0 -"))
+    laptop.write("notes.txt", "not ours")
+
+    with pytest.raises(RepositoryError, match=r"code/train\.py") as refused:
+        list(playing(laptop))
+    assert "--commit-code" in str(refused.value.hint)
+    assert starts(laptop) == []
+
+    list(playing(laptop, commits_code=True))
+
+    assert subjects(laptop)[2] == "code(peak): code/train.py"
+    assert laptop.git("show", "--format=", "--name-only", "HEAD~2").split() == ["code/train.py"]
+    assert scores(laptop) == ["0.5", "1.5", "0.5"]
+    assert changes(laptop) == "?? notes.txt\n"
+
+
+def test_edited_code_does_not_stop_a_batch_from_finishing_and_update_uses_it(laptop: Sandbox) -> None:
+    drive(laptop, "PodEnded")
+    path = laptop.root / "code/train.py"
+    path.write_text(path.read_text().replace("1.0 -", "2.0 -"))
+
+    events = list(playing(laptop))
+
+    assert CodeLeftOut(("code/train.py",)) in events
+    assert scores(laptop) == ["-0.5", "0.5", "-0.5"]
+
+    list(playing(laptop, commits_code=True, updates=True))
+
+    assert scores(laptop) == ["-0.5", "0.5", "-0.5", "0.5", "1.5", "0.5"]
+
+
+def test_a_search_continues_round_by_round_to_its_end(laptop: Sandbox) -> None:
+    hill(laptop, size=2, rounds=3)
+
+    list(playing(laptop, "hill"))
+
+    rounds = [subject.partition(":")[0] for subject in subjects(laptop)][:4]
+    assert rounds == ["results(hill)"] * 3 + ["generate(hill)"]
+    assert len(scores(laptop, name="hill")) == 6
+    assert changes(laptop) == "?? sweeps/peak.yaml\n", "another sweep's spec is not committed"
+
+
+def test_a_search_begun_here_and_pushed_is_finished_elsewhere_and_no_trial_is_trained_twice(
+    laptop: Sandbox,
+) -> None:
+    laptop.write("sweepledger.yaml", "version: 1\nnext: collector\n")
+    laptop.commit("Let the collector add rounds")
+    hill(laptop, size=2, rounds=3)
+    for event in playing(laptop, "hill"):
+        if isinstance(event, local.ResultsPushed):
+            break  # interrupted after the first round, whose commit also adds the second
+
+    laptop.git("remote", "add", "origin", str(laptop.remote))
+    laptop.git("push", "-q", "origin", "main")
+    elsewhere = laptop.root.parent / "elsewhere"
+    list(local.local(local.Options(str(laptop.remote), "main", elsewhere, once=True)))
+
+    laptop.git("pull", "-q", "origin", "main")
+    assert len(scores(laptop, name="hill")) == 6
+    there = (elsewhere / "starts").read_text().split()
+    assert len(starts(laptop)) == 2
+    assert len(there) == 4
+    assert not set(starts(laptop)) & set(there)
+
+
+def test_an_interrupted_batch_is_handed_over_without_its_finished_trials(laptop: Sandbox) -> None:
+    drive(laptop, "PodEnded", 1)
+    finished = {path.parent.name for path in (laptop.root / ".sweepledger/results").glob("*/*/*.json")}
+
+    from sweepledger.commands.cancel import cancel  # noqa: PLC0415
+    from sweepledger.commands.generate import generate  # noqa: PLC0415
+
+    cancel(laptop.workspace, "peak", replace=True)
+    list(playing(laptop))
+    (generated,) = generate(laptop.workspace, ["peak"], base="HEAD")
+
+    assert generated.retried == 3 - len(finished)
+
+
+def detached(sandbox: Sandbox) -> None:
+    sandbox.git("switch", "-q", "--detach")
+
+
+def merging(sandbox: Sandbox) -> None:
+    (sandbox.root / ".git/MERGE_HEAD").write_text(sandbox.git("rev-parse", "HEAD"))
+
+
+def rebasing(sandbox: Sandbox) -> None:
+    (sandbox.root / ".git/rebase-merge").mkdir()
+
+
+def nobody(sandbox: Sandbox) -> None:
+    sandbox.git("config", "--unset", "user.name")
+
+
+def followed(sandbox: Sandbox) -> None:
+    sandbox.write("sweepledger.yaml", followed_by("argocd"))
+    sandbox.merged()
+    sandbox.git("fetch", "-q")
+
+
+@pytest.mark.parametrize(
+    ("obstacle", "message", "hint"),
+    [
+        (detached, "HEAD is detached", "git switch -c"),
+        (merging, "a merge is in progress", "git merge --abort"),
+        (rebasing, "a rebase is in progress", "git rebase --continue"),
+        (nobody, "git does not know who commits", "git config user.name"),
+    ],
+    ids=lambda value: value.__name__ if callable(value) else "",
+)
+def test_it_says_why_it_cannot_commit_and_the_way_out(
+    laptop: Sandbox, obstacle: Callable[[Sandbox], None], message: str, hint: str
+) -> None:
+    obstacle(laptop)
+    before = changes(laptop)
+
+    with pytest.raises(RepositoryError, match=message) as refused:
+        list(playing(laptop))
+
+    assert hint in str(refused.value.hint)
+    assert changes(laptop) == before
+
+
+def test_a_batch_that_a_cluster_runs_is_not_run_here_as_well(sandbox: Sandbox) -> None:
+    followed(sandbox)
+    sandbox.git("config", "user.name", "Ada")
+    sandbox.git("config", "user.email", "ada@example.org")
+
+    with pytest.raises(RepositoryError, match="where argocd runs it"):
+        list(playing(sandbox))
