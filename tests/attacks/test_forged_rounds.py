@@ -1,5 +1,6 @@
 """A "round" that the collector's credential pushes runs, mounts or reaches something else than the round before."""
 
+import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,8 @@ from tests.commands.test_bootstrap import push
 from tests.commands.test_pushed_rounds import (
     amended,
     climbing,
+    followed,
+    guarded,
     pristine,
     pristine_climb,
     searching,
@@ -21,14 +24,20 @@ __all__ = ["climbing", "pristine", "pristine_climb", "searching"]  # fixtures
 Forge = Callable[[Path, str], None]
 
 
+def named(text: str, folder: Path, batch: str) -> str:
+    spec = (folder.parents[2] / "sweeps/hill.yaml").read_bytes()
+    return text.replace("{batch}", batch).replace("{digest}", hashlib.sha256(spec).hexdigest())
+
+
 def replaced(path: str, old: str, new: str, *, every: bool = True) -> Forge:
-    """Change a text in a file of the round; `{batch}` is its name."""
+    """Change a text in a file of the round; `{batch}` is its name, `{digest}` that of its spec."""
 
     def forge(folder: Path, batch: str) -> None:
         file = folder / path
-        text, before = file.read_text(), old.replace("{batch}", batch)
+        text = file.read_text()
+        before, after = (named(text, folder, batch) for text in (old, new))
         assert before in text, f"{before!r} is not in {path}"
-        file.write_text(text.replace(before, new.replace("{batch}", batch), -1 if every else 1))
+        file.write_text(text.replace(before, after, -1 if every else 1))
 
     return forge
 
@@ -175,6 +184,116 @@ def test_a_round_that_is_made_otherwise_is_refused(forgery: str, searching: Sand
     assert f"{batch} is not made as" in push(searching)
 
 
+AT_ONCE: dict[str, Forge] = {
+    "more trials": replaced(LOCK, "trials: 3", "trials: 4"),
+    "as many trials as a number can count": replaced(LOCK, "trials: 3", f"trials: {'9' * 400}"),
+    "more trials, the lock saying so twice": appended(LOCK, "trials: 400\n"),
+    "a trial's Job twice": lambda folder, _: twice(folder / JOB, 1),
+    "a trial's Job a thousand times": lambda folder, _: twice(folder / JOB, 1000),
+}
+"""Amounts of a round of three Jobs."""
+
+
+def twice(file: Path, times: int) -> None:
+    *_, last = file.read_text().split("---\n")
+    with file.open("a") as opened:
+        opened.write(f"---\n{last}" * times)
+
+
+@pytest.mark.parametrize("forgery", AT_ONCE)
+def test_a_round_that_takes_more_of_the_cluster_than_any_before_is_refused(
+    forgery: str, searching: Sandbox
+) -> None:
+    (batch,) = searching.active()
+    AT_ONCE[forgery](searching.root / "overlays/active" / batch, batch)
+    amended(searching)
+
+    assert f"{batch} asks for more at once than any recorded batch of hill" in push(searching)
+
+
+@pytest.fixture(scope="module")
+def pristine_indexed(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
+    """The same with one Indexed Job for a round."""
+    folder = tmp_path_factory.mktemp("indexed")
+    return followed(folder, size=6, more="  shape: indexed\n")
+
+
+@pytest.fixture
+def indexed(pristine_indexed: Sandbox, tmp_path: Path) -> Sandbox:
+    return guarded(pristine_indexed, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("  parallelism: 4\n", "  parallelism: 6\n"),
+        ("  parallelism: 4\n", "  parallelism: 100000\n"),
+        ("  parallelism: 4\n", "  parallelism: 4\n  parallelism: 5\n"),
+        ("  parallelism: 4\n", "  parallelism: 05\n"),
+        ("  completions: 6\n", "  completions: 7\n"),
+        ("  completions: 6\n", "  completions: 100000\n"),
+        ("  completions: 6\n  parallelism: 4\n", "  completions: 100\n  parallelism: 50\n"),
+        ("  maxFailedIndexes: 6\n", "  maxFailedIndexes: 7\n"),
+        ("  maxFailedIndexes: 6\n", "  maxFailedIndexes: 2147483647\n"),
+    ],
+)
+def test_a_round_of_one_job_that_runs_more_at_once_than_any_before_is_refused(
+    old: str, new: str, indexed: Sandbox
+) -> None:
+    (batch,) = indexed.active()
+    replaced(JOB, old, new)(indexed.root / "overlays/active" / batch, batch)
+    amended(indexed)
+
+    assert f"{batch} asks for more at once than any recorded batch of hill" in push(indexed)
+
+
+def test_a_round_of_one_job_is_accepted_as_it_is_and_when_it_takes_less(indexed: Sandbox) -> None:
+    (batch,) = indexed.active()
+    folder = indexed.root / "overlays/active" / batch
+    replaced(LOCK, "trials: 6", "trials: 2")(folder, batch)
+    replaced(JOB, "  completions: 6\n  parallelism: 4\n", "  completions: 2\n  parallelism: 2\n")(
+        folder, batch
+    )
+    amended(indexed)
+
+    assert push(indexed) == ""
+
+
+OTHER_SPECS: dict[str, Forge] = {
+    "of nothing": replaced(LOCK, "{digest}", hashlib.sha256(b"").hexdigest()),
+    "of another time": replaced(LOCK, "{digest}", "5" * 64),
+    "of another time, beside this one": replaced(
+        LOCK,
+        '  digest: "sha256:{digest}"\n',
+        f'  digest: "sha256:{"5" * 64}"\n  digest: "sha256:{{digest}}"\n',
+    ),
+    "in its Jobs": replaced(JOB, 'spec-digest: "sha256:{digest}"', f'spec-digest: "sha256:{"5" * 64}"'),
+    "in one of its Jobs": replaced(
+        JOB, 'spec-digest: "sha256:{digest}"', f'spec-digest: "sha256:{"5" * 64}"', every=False
+    ),
+}
+
+
+@pytest.mark.parametrize("forgery", OTHER_SPECS)
+def test_a_round_of_another_spec_is_refused(forgery: str, searching: Sandbox) -> None:
+    (batch,) = searching.active()
+    OTHER_SPECS[forgery](searching.root / "overlays/active" / batch, batch)
+    amended(searching)
+
+    assert f"{batch} is not made" in push(searching)
+
+
+def test_a_round_of_a_spec_that_is_gone_is_refused(searching: Sandbox) -> None:
+    round_ = searching.git("rev-parse", "HEAD").strip()
+    searching.git("reset", "-q", "--hard", "origin/main")
+    searching.git("rm", "-q", "sweeps/hill.yaml")
+    searching.git("commit", "-q", "-m", "Remove the spec")
+    assert push(searching, pusher="ada") == ""
+    searching.git("cherry-pick", round_)
+
+    assert "hill has no spec" in push(searching)
+
+
 @pytest.mark.parametrize(
     "missing", ["batch.yaml", "job.yaml", "kustomization.yaml", "launch.json", "launch.py"]
 )
@@ -212,11 +331,11 @@ def test_a_round_with_an_empty_file_is_refused(emptied: str, searching: Sandbox)
 def test_a_round_whose_lock_says_nothing_but_its_number_is_refused(searching: Sandbox) -> None:
     (batch,) = searching.active()
     lock = searching.root / "overlays/active" / batch / LOCK
-    kept = ("number:", "parent:", "round:")
+    kept = ("number:", "parent:", "round:", "spec:", "  digest:")
     lock.write_text("".join(f"{one}\n" for one in lock.read_text().splitlines() if one.startswith(kept)))
     amended(searching)
 
-    assert f"{batch} has an empty batch.yaml" in push(searching)
+    assert f"{batch} is not made as" in push(searching)
 
 
 @pytest.mark.parametrize("number", ["1", "3", "9999", "02"])

@@ -87,7 +87,8 @@ FILE == "job.yaml" {
   if ($0 ~ "^  name: \"\037-" id "\"$") next
   if ($0 ~ "^ +sweepledger.dev/trial: \"" id "\"$") next
   if ($0 ~ "^ +sweepledger.dev/index: \"" whole "\"$") next
-  if ($0 ~ "^ +sweepledger.dev/(trial|spec-digest): " digest "$") next
+  if ($0 ~ "^ +sweepledger.dev/trial: " digest "$") next
+  if ($0 ~ "^ +sweepledger.dev/spec-digest: \"sha256:" SPEC "\"$") next
   if ($0 ~ "^ +sweepledger.dev/generator: \"[0-9][0-9A-Za-z.+]*\"$") next
   if ($0 ~ "^  (completions|parallelism|maxFailedIndexes): " whole "$") next
 }
@@ -114,7 +115,8 @@ FILE == "batch.yaml" {
   if ($0 ~ "^(digest: " digest "|(number|trials|round): " whole "|generator: \"[0-9][0-9A-Za-z.+]*\"|engine: \"[a-z]+ [0-9.]+\")$") next
   if ($0 == "parent: null" || $0 ~ "^parent: \"" SWEEP "-b[0-9]+-" times(hex, 8) "\"$") next
   if ($0 == "parents:" || $0 ~ "^  \"" whole "\": \"" id "\"$") next
-  if ($0 ~ "^  (digest|hyperparams(-" whole ")?[.]csv|job[.]yaml|kustomization[.]yaml|launch[.]json): " digest "$") next
+  if ($0 == "  digest: \"sha256:" SPEC "\"") next
+  if ($0 ~ "^  (hyperparams(-" whole ")?[.]csv|job[.]yaml|kustomization[.]yaml|launch[.]json): " digest "$") next
 }
 { put($0) }
 END { if (held != "") put(held); if (steps) put(mount); end() }
@@ -122,7 +124,7 @@ END { if (held != "") put(held); if (steps) put(mount); end() }
 
 bones() {
   for part in batch.yaml job.yaml kustomization.yaml launch.json; do
-    git show "$1/$part" | LC_ALL=C awk -v FILE="$part" -v BATCH="$2" -v SWEEP="$sweep" "$shape" | LC_ALL=C sort -u
+    git show "$1/$part" | LC_ALL=C awk -v FILE="$part" -v BATCH="$2" -v SPEC="$3" -v SWEEP="$sweep" "$shape" | LC_ALL=C sort -u
   done
   git rev-parse "$1/launch.py"
 }
@@ -131,6 +133,32 @@ judged= # the commit and the batch that were accepted last
 
 # A whole number of a lock.
 lock() { git show "$1/batch.yaml" | sed -n "s/^$2: \([1-9][0-9]\{0,8\}\)\$/\1/p"; }
+
+# The digest of the spec that a batch was made from, and that of the spec of a sweep in a commit.
+spec_in() { git show "$1/batch.yaml" | sed -n '/^spec:$/,/^[a-z]/s/^  digest: "sha256:\([0-9a-f]*\)"$/\1/p'; }
+spec_of() { git show "$1:sweeps/$2.yaml" 2>/dev/null | sha256sum | cut -d ' ' -f 1; }
+
+# What a batch takes of the cluster: trials, objects, and the most that a Job of it asks for.
+amounts() {
+  { git show "$1/batch.yaml"; git show "$1/job.yaml"; } | LC_ALL=C awk '
+    /^apiVersion: / { objects++ }
+    /^(trials|  (completions|parallelism|maxFailedIndexes)): [0-9]+$/ { if ($2 + 0 > most[$1]) most[$1] = $2 + 0 }
+    END { print most["trials:"] + 0, objects + 0, most["completions:"] + 0, most["parallelism:"] + 0, most["maxFailedIndexes:"] + 0 }'
+}
+
+# Whether no amount is larger than in some recorded batch of the sweep: a person asks for more by a round of their own.
+bounded() {
+  asks="$(amounts "$1:overlays/active/$2")"
+  {
+    amounts "$1:overlays/archive/$before"
+    git ls-tree --name-only "$1" overlays/archive/ | grep "^overlays/archive/$sweep-b[0-9]*-$four$four\$" |
+      while read -r folder; do amounts "$1:$folder"; done
+  } | LC_ALL=C awk -v ASKS="$asks" '
+    BEGIN { fields = split(ASKS, ask, " "); missing = fields }
+    { for (field = 1; field <= fields; field++) if (!(field in has) && ask[field] <= $field + 0) { has[field]; missing-- } }
+    !missing { exit } # the one before is nearly always enough
+    END { exit missing != 0 }'
+}
 
 # One new batch may come where all others of its sweep are archived, made as the one before it was.
 asked() {
@@ -154,12 +182,16 @@ asked() {
   for part in batch.yaml job.yaml kustomization.yaml launch.json launch.py; do
     git cat-file -e "$2:overlays/active/$batch/$part" 2>/dev/null || refuse "$batch has no $part"
   done
-  is="$(bones "$2:overlays/active/$batch" "$batch")"
-  was="$(bones "$2:overlays/archive/$before" "$before")"
+  git cat-file -e "$2:sweeps/$sweep.yaml" 2>/dev/null || refuse "$sweep has no spec"
+  spec="$(spec_of "$2" "$sweep")"
+  [ "$(spec_in "$2:overlays/active/$batch")" = "$spec" ] || refuse "$batch is not made from sweeps/$sweep.yaml"
+  is="$(bones "$2:overlays/active/$batch" "$batch" "$spec")"
+  was="$(bones "$2:overlays/archive/$before" "$before" "$(spec_in "$2:overlays/archive/$before")")"
   [ -z "$(printf '%s\n' "$is" | LC_ALL=C grep -vxF "$was")" ] || refuse "$batch is not made as $before was"
   for part in batch.yaml job.yaml kustomization.yaml launch.json; do
     printf '%s\n' "$is" | grep -q "^$part:" || refuse "$batch has an empty $part"
   done
+  bounded "$2" "$batch" || refuse "$batch asks for more at once than any recorded batch of $sweep"
   judged="$2 $batch"
 }
 
