@@ -885,30 +885,30 @@ def distribution_of(folder: str, entry: str) -> tuple[str, str]:
 
 def import_folders(interpreter: str) -> list[str]:
     """List the folders from which an interpreter imports distributions, without running any code in them."""
-    own = sys.executable or ""
-    path = which(interpreter) or own
-    venv = os.path.dirname(os.path.dirname(os.path.abspath(path)))
-    sites: list[str] | None = None
-    sees_base = is_isolated = False
-    try:
-        with open(os.path.join(venv, "pyvenv.cfg"), encoding="utf-8") as file:
-            is_isolated = True
-            for line in file:
-                key, _, value = line.partition("=")
-                if key.strip() == "include-system-site-packages":
-                    sees_base = value.strip().lower() == "true"
-    except (OSError, ValueError):
-        venv = ""
-    if os.path.realpath(path) != os.path.realpath(own):
-        sites = ask_for_sites(path, venv)
-    sites = own_sites(venv) if sites is None else sites
-    of_venv, of_user, of_base = sites[0].split("\t"), sites[1:2], sites[2].split("\t")
-    folders = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    if is_isolated:
-        folders += of_venv
-    if not is_isolated or sees_base:
+    own, path = sys.executable or "", which(interpreter)
+    sites = None
+    if path and os.path.realpath(path) != os.path.realpath(own):
+        sites = ask_for_sites(path, venv_of(path)[0])
+        path = path if sites else own
+    venv, sees_base = venv_of(path or own)
+    of_venv, of_user, of_base = sites or own_sites(venv)
+    folders = os.environ.get("PYTHONPATH", "").split(os.pathsep) + of_venv
+    if sees_base:
         folders += of_base if os.environ.get("PYTHONNOUSERSITE") else of_user + of_base
     return list(dict.fromkeys(each for folder in folders if folder for each in (folder, *linked(folder))))
+
+
+def venv_of(path: str) -> tuple[str, bool]:
+    """Return the virtual environment of an interpreter, or nothing, and whether it sees other packages."""
+    venv = os.path.dirname(os.path.dirname(os.path.abspath(path)))
+    try:
+        with open(os.path.join(venv, "pyvenv.cfg"), encoding="utf-8") as file:
+            pairs = [line.lower().partition("=") for line in file]
+    except (OSError, ValueError):
+        return "", True
+    return venv, ("include-system-site-packages", "true") in [
+        (key.strip(), value.strip()) for key, _, value in pairs
+    ]
 
 
 def which(program: str) -> str:
@@ -931,9 +931,9 @@ print("\\t".join(site.getsitepackages(base)))
 """
 
 
-def ask_for_sites(path: str, venv: str) -> list[str] | None:
+def ask_for_sites(path: str, venv: str) -> list[list[str]] | None:
     """Return what another interpreter says of its folders; None if it cannot be run."""
-    with contextlib.suppress(OSError, subprocess.SubprocessError, ValueError):
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
         answer = subprocess.run(
             [path, "-E", "-S", "-c", f"venv = {venv!r}{SITES}"],
             stdin=subprocess.DEVNULL,
@@ -944,20 +944,17 @@ def ask_for_sites(path: str, venv: str) -> list[str] | None:
         )
         lines = answer.stdout.decode("utf-8", "surrogateescape").split("\n")
         if len(lines) == 4:
-            return lines
+            return [line.split("\t") for line in lines[:3]]
     return None
 
 
-def own_sites(venv: str) -> list[str]:
+def own_sites(venv: str) -> list[list[str]]:
     """Return what `ask_for_sites` would say of this interpreter."""
     import site  # noqa: PLC0415 - not loaded under -S
 
     base = [sys.base_prefix, sys.base_exec_prefix]
-    return [
-        "\t".join(site.getsitepackages([venv] if venv else [])),
-        site.getusersitepackages(),
-        "\t".join(site.getsitepackages(base)),
-    ]
+    of_venv = site.getsitepackages([venv]) if venv else []
+    return [of_venv, [site.getusersitepackages()], site.getsitepackages(base)]
 
 
 def linked(folder: str) -> Iterator[str]:
