@@ -15,6 +15,7 @@ EXIT_CODES = {
     "metric-not-finite": 42,
     "bad-sweep": 43,
     "bad-command": 43,
+    "disrupted": 44,
     "disk-full": 74,
     "timeout": 124,
     "start-failed": 127,
@@ -39,7 +40,8 @@ LAUNCHER_REASONS = {
 NUMBERED_REASON = re.compile(r"(exit|signal)-([0-9]{1,3})")
 REASONS_BY_CODE = {
     EXIT_CODES[reason]: reason
-    for reason in ("bad-hyperparameters", "bad-sweep", "disk-full", "timeout", "start-failed", "killed")
+    for reason in EXIT_CODES
+    if reason not in {"metric-not-finite", "bad-command", "oom"}
 }
 """The reason of an attempt without a record, by the launcher's exit code."""
 

@@ -33,6 +33,7 @@ PASSED_OVER = "passed_over"
 ENDINGS = {
     "timeout": Status.TIMEOUT,
     "oom": Status.OOM,
+    "disrupted": Status.EVICTED,
     "evicted": Status.EVICTED,
     "preempted": Status.EVICTED,
     "node-lost": Status.EVICTED,

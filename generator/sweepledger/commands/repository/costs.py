@@ -97,7 +97,10 @@ def run_of(batch: StoredBatch) -> RunConfig | None:
         return None
     lock = batch.lock
     run = excerpts.read_run_config(manifests, launch, lock.shape, trials=lock.trials)
-    return None if run is None else changed(run, retries=lock.retries, pool=lock.pool)
+    if run is None:
+        return None
+    # Batches of launcher v1 bound no disruptions, so nothing can be reserved for them.
+    return changed(run, retries=lock.retries, max_disruptions=lock.max_disruptions or 0, pool=lock.pool)
 
 
 def _lock_contains(batch: StoredBatch, text: bytes) -> bool:
@@ -216,7 +219,7 @@ def month_ledger(
             own = [one for index, one in trials_usage.items() if index in range(trials)]
             seconds = sum(min(one.seconds, run.max_trial_seconds) for one in own)
             used.append(charge(batch.sweep, run, pool, seconds))
-            allowed = run.max_trial_seconds + run.attempts * ENDING_SECONDS
+            allowed = run.max_trial_seconds + run.max_starts * ENDING_SECONDS
             if any(one.is_free or one.seconds > allowed for one in own):
                 doubtful.append(batch.name)
         if batch.name in reserved:
