@@ -91,6 +91,11 @@ class BatchLock:
     parents: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
     """By row, the id of the parent trial."""
 
+    @property
+    def record_version(self) -> int:
+        """The version of its launcher, and of the records and the files of records that follow from it."""
+        return 1 if self.max_disruptions is None else 2
+
     def as_data(self) -> dict[str, Any]:
         """Return the lock as data, in the order of batch.yaml."""
         return {

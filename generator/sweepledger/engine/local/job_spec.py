@@ -205,6 +205,8 @@ class TrialTable:
     code: str
     data: str | None
     rows: tuple[TrialRow, ...]
+    version: int = 1
+    """The version of the launcher, and of its records."""
 
 
 @dataclass(frozen=True, slots=True)

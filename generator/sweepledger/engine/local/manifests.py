@@ -558,6 +558,6 @@ def _table(config_maps: Mapping[str, Mapping[str, str]]) -> TrialTable | str:
                 )
                 for line in lines
             )
-        return TrialTable(launch["code"], launch["data"], tuple(rows))
+        return TrialTable(launch["code"], launch["data"], tuple(rows), launch["version"])
     except (KeyError, TypeError, ValueError, IndexError) as error:
         return f"must contain launch.json and the table that it names: {type(error).__name__} {error}"

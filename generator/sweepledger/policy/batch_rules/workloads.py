@@ -79,7 +79,9 @@ def _failures(spec: Manifest, *, is_indexed: bool, is_single: bool) -> Iterator[
         yield Finding(("spec", "podFailurePolicy", "rules"), message, JOB_CODE)
     deadline = spec.get("activeDeadlineSeconds")
     if is_first is not (deadline is None) or (deadline is not None and type(deadline) is not int):
-        must = "absent in a Job of launcher v1" if is_first else "a whole number: it bounds disrupted attempts"
+        must = (
+            "absent in a Job of launcher v1" if is_first else "a whole number: it bounds disrupted attempts"
+        )
         message = f"must be {must}, got {safe_repr(deadline)}"
         yield Finding(("spec", "activeDeadlineSeconds"), message, JOB_CODE)
     replaced = spec.get("podReplacementPolicy")
