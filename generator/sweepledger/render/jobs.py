@@ -24,6 +24,12 @@ MAX_BACKOFF_SECONDS = 6 * 60
 LONGEST_DEADLINE = 2**31 - 1
 """68 years: the Job controller counts nanoseconds in 64 bits."""
 
+LONGEST_JOB_NAME = 61
+"""The pod of an Indexed Job has the Job's name and `-0` as its host name, which has 63 characters at most.
+
+Only a long sweep's batch 100 or later loses one or two of the eleven digits of the trial.
+"""
+
 
 def job_deadline(batch: Batch, settings: Settings) -> int:
     """Return the seconds after which a Job ends, whatever its pods do.
@@ -106,7 +112,7 @@ def _metadata(name: str, batch: Batch, settings: Settings, index: int) -> Manife
     labels = pod.labels(name, batch, settings) | pod.queue_labels(batch, settings)
     trial = batch.trials[index]
     return {
-        "name": f"{name}-{trial.id}",
+        "name": f"{name}-{trial.id}"[:LONGEST_JOB_NAME],
         "namespace": settings.namespace,
         "labels": labels | pod.trial_labels(batch, index),
         "annotations": pod.annotations(batch) | {TRIAL_LABEL: f"sha256:{trial.digest}"},
