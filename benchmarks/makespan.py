@@ -24,7 +24,7 @@ from sweepledger.commands.local import Options, local
 from sweepledger.commands.repository.batch_records import records_file
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine.local.events import JobCreated, PodEnded
-from sweepledger.formats import record_json
+from sweepledger.formats import records_jsonl
 from sweepledger.plan import PlannedTrials, forecast, timing_history
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
@@ -106,8 +106,7 @@ def recorded(root: Path) -> list[Held]:
     """Read what every run has left in git."""
     found = []
     for batch in batches.in_work_tree(root):
-        text = (root / records_file(batch)).read_text()
-        lines = record_json.read_lines(text)
+        lines = records_jsonl.records((root / records_file(batch)).read_bytes())
         found.append((batch, tuple(one for one in lines if isinstance(one, Record))))
     return found
 

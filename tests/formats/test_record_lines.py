@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sweepledger.formats import record_json
+from sweepledger.formats import record_json, records_jsonl
 from sweepledger.formats.record_json import LARGEST_NUMBER, CorruptRecord
 from sweepledger.structs.record import Artifact, Record, Status
 from tests.builders import a_record
@@ -106,15 +106,17 @@ def test_ten_thousand_random_doubles_read_back_bit_by_bit() -> None:
 def test_lines_are_read_in_their_order_and_an_empty_file_has_none() -> None:
     records = (a_record(10), a_record(0, attempt=1, uid="a", status=Status.FAILED))
 
-    assert record_json.read_lines("".join(record_json.to_line(each) + "\n" for each in records)) == records
-    assert record_json.read_lines("") == ()
+    text = "".join(record_json.to_line(each) + "\n" for each in records)
+
+    assert records_jsonl.records(text.encode()) == records
+    assert records_jsonl.records(b"") == ()
 
 
 @pytest.mark.parametrize("line", ["<<<<<<< HEAD", "\ud800"])
 def test_a_line_that_is_no_record_keeps_its_place(line: str) -> None:
     good = record_json.to_line(a_record())
 
-    found = record_json.read_lines(f"{good}\n{line}\n")
+    found = records_jsonl.records(f"{good}\n{line}\n".encode(errors="surrogatepass"))
 
     assert found[0] == a_record()
     assert isinstance(found[1], CorruptRecord)

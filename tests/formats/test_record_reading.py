@@ -81,7 +81,7 @@ def test_a_valid_record_is_read_whole() -> None:
         pytest.param(text("details", '{"a":1,"a":1}'), "duplicate-key", id="duplicate-key-inside"),
         pytest.param(text("details", r'{"\ud800":1,"\udbff":1}'), "duplicate-key", id="keys-that-become-one"),
         pytest.param(content(extra=1), "unknown-key", id="unknown-key"),
-        pytest.param(content(version=2), "unknown-version", id="a-later-version"),
+        pytest.param(content(version=3), "unknown-version", id="a-later-version"),
         pytest.param(content(version=True), "unknown-version", id="true-is-not-1"),
     ],
 )

@@ -27,7 +27,7 @@ def generated(sandbox: Sandbox, case: Path) -> FileTree:
     own = case / "sweepledger.yaml"
     sandbox.write("sweepledger.yaml", own.read_text() if own.exists() else SETTINGS)
     sandbox.write("code/train.py", "print('the same code for ever')\n")
-    sandbox.write("base/launcher/v1/launch.py", "# stands for the launcher, which has tests of its own\n")
+    sandbox.write("base/launcher/v2/launch.py", "# stands for the launcher, which has tests of its own\n")
     shutil.copytree(case / "sweeps", sandbox.root / "sweeps")
     sandbox.commit("Set the scene")
     generate(sandbox.workspace)
@@ -59,4 +59,4 @@ def test_an_overlay_holds_the_launcher_byte_for_byte(sandbox: Sandbox) -> None:
 
     (stored,) = batches.in_work_tree(sandbox.root)
 
-    assert stored.tree["launch.py"] == (sandbox.root / "base/launcher/v1/launch.py").read_bytes()
+    assert stored.tree["launch.py"] == (sandbox.root / "base/launcher/v2/launch.py").read_bytes()

@@ -6,8 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.launcher.folders import TrialFolder
+from tests.launcher.folders import LAUNCHERS, VERSIONS, Selected, TrialFolder
 from tests.pythons import require_python
+
+
+@pytest.fixture(autouse=True, params=VERSIONS)
+def launcher_version(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Run each test with each version of the launcher; a module for one version parametrizes this indirectly."""
+    Selected.version = LAUNCHERS[request.param]
+    yield request.param
+    Selected.version = LAUNCHERS["v1"]
 
 
 @pytest.fixture

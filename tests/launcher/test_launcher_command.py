@@ -136,7 +136,7 @@ def test_without_parameters_the_spreading_macros_leave_nothing() -> None:
 )
 def test_a_part_that_is_not_known_is_refused(element: object) -> None:
     with pytest.raises(
-        launch.Refused, match=r"launch\.json: command: .* is no part that this launcher knows"
+        launch.Refused, match=r"launch\.json: command: .* is no(t a)? part that this launcher knows"
     ):
         expand("x", element)
 
@@ -359,7 +359,7 @@ def test_any_assignment_becomes_exact_arguments_and_files(
     row = launch.Row(0, "t1", "", assignment)
     attempt = launch.Attempt(instructions, row, "uid-1", 1, str(trial_folder.results))
 
-    (_, as_json, *pairs), variables = launch.prepare(attempt, str(trial_folder.root))
+    (_, as_json, *pairs), variables = launch.prepare(attempt, str(trial_folder.root))[:2]
 
     assert repr(json.loads(as_json)) == repr(assignment)
     assert (trial_folder.root / "trial.json").read_text() == as_json

@@ -16,16 +16,15 @@ from typing import Any
 import pytest
 
 from tests.launcher.folders import (
-    BASE,
     CODE,
-    LAUNCHER,
     REPORT,
-    SCHEMA,
     TRIALS,
     TrialFolder,
     ended,
+    is_v1,
     launch,
     python,
+    selected,
     shell,
 )
 
@@ -61,6 +60,7 @@ def a_record(folder: TrialFolder, **changes: Any) -> dict[str, Any]:
         "node": None,
         "details": {},
         "artifacts": [],
+        **({} if is_v1() else {"version": 2, "disruptions": 0, "environment": None}),
         **changes,
     }
 
@@ -88,8 +88,11 @@ def test_a_record_says_everything(trial_folder: TrialFolder) -> None:
     assert record.pop("said") == [f"{TRIALS[1]}: ok: test_accuracy=0.94"]
     assert 0 <= record.pop("seconds") < 20
     assert record.pop("started") <= record.pop("finished")
+    if not is_v1():
+        assert record.pop("environment")["kind"] == "distributions"
+        assert record.pop("disruptions") == 0
     assert record == {
-        "version": 1,
+        "version": 1 if is_v1() else 2,
         "trial": TRIALS[1],
         "row": trial_folder.row_digest(1),
         "batch": "lr-b1-3f9a1c2e",
@@ -157,8 +160,8 @@ def test_a_record_is_one_line_of_ascii_with_sorted_keys(trial_folder: TrialFolde
 def test_the_schema_refuses_what_no_launcher_writes(
     change: dict[str, Any], trial_folder: TrialFolder
 ) -> None:
-    assert SCHEMA.is_valid(a_record(trial_folder))
-    assert not SCHEMA.is_valid(a_record(trial_folder, **change))
+    assert selected().schema.is_valid(a_record(trial_folder))
+    assert not selected().schema.is_valid(a_record(trial_folder, **change))
 
 
 @pytest.mark.parametrize("name", sorted(a_record(TrialFolder(Path())).keys() - {"details", "artifacts"}))
@@ -166,15 +169,15 @@ def test_the_schema_demands_every_member(name: str, trial_folder: TrialFolder) -
     record = a_record(trial_folder)
     del record[name]
 
-    assert not SCHEMA.is_valid(record)
+    assert not selected().schema.is_valid(record)
 
 
 def test_the_schema_describes_every_member() -> None:
-    SCHEMA.check_schema(SCHEMA.schema)
-    schema = json.loads((BASE / "record.schema.json").read_text(encoding="utf-8"))
+    schema: Any = selected().schema.schema
+    selected().schema.check_schema(schema)
     assert all(member.get("description") for member in schema["properties"].values())
     assert schema["additionalProperties"] is False
-    optional = {"details", "artifacts", "curve"}
+    optional = {"details", "artifacts", "curve"} if is_v1() else {"curve", "stopped", "shared"}
     assert schema["required"] == [name for name in schema["properties"] if name not in optional]
 
 
@@ -216,7 +219,7 @@ def test_a_second_run_changes_no_file(trial_folder: TrialFolder) -> None:
     [
         {"status": "failed", "reason": "exit-1"},
         {"row": "0" * 64},
-        {"version": 2},
+        {"version": 3},
         {"uid": "other"},
         {"status": "OK"},
         {"status": ["ok"]},
@@ -308,7 +311,7 @@ def test_a_good_trial_leaves_no_empty_folders(trial_folder: TrialFolder) -> None
     trial_folder.run()
 
     names = {path.name for path in trial_folder.results.iterdir()}
-    assert names == {".lock", "uid-1.json", "uid-1.out", "uid-1.err"}
+    assert names - {"environments"} == {".lock", "uid-1.json", "uid-1.out", "uid-1.err"}
 
 
 @pytest.mark.parametrize(
@@ -362,6 +365,8 @@ def test_a_termination_log_that_is_not_there_is_not_made(trial_folder: TrialFold
 
 
 def test_the_copy_loses_artifacts_then_details_then_other_metrics(trial_folder: TrialFolder) -> None:
+    if not is_v1():
+        pytest.skip("version 2 keeps the first part: test_launcher_bounds")
     small = a_record(
         trial_folder, details={"a": 1}, artifacts=[{"path": "x", "bytes": 1, "sha256": "0" * 64}]
     )
@@ -389,7 +394,9 @@ def test_the_copy_is_whole_up_to_4095_bytes(size: int, whole: bool, trial_folder
     record = a_record(trial_folder, details={"a": ""})
     record["details"]["a"] = "x" * (size - len(launch.dump(record)))
 
-    assert (json.loads(launch.brief(record, "test_accuracy")) == record) == whole
+    copy = launch.brief(record, "test_accuracy") if is_v1() else launch.brief(record)
+
+    assert (json.loads(copy) == record) == whole
 
 
 def hold(folder: TrialFolder) -> int:
@@ -462,7 +469,9 @@ def test_where_locks_are_not_supported_it_goes_on_without(trial_folder: TrialFol
     run = trial_folder.run(PYTHONPATH=str(trial_folder.root / "path"), PYTHONDONTWRITEBYTECODE="1")
 
     assert run.code == 0
-    assert run.said[0] == "the results volume has no locks, going on without: [Errno 37] No locks available"
+    assert re.fullmatch(
+        r"the results volume has no locks, .* without: \[Errno 37\] No locks available", run.said[0]
+    )
 
 
 @contextlib.contextmanager
@@ -495,7 +504,7 @@ def test_on_a_full_disk_the_record_survives_at_the_node(trial_folder: TrialFolde
     assert "uid-1.json" in run.said[-1]
     assert names == {".lock", "uid-1.out", "uid-1.err", "artifacts", "checkpoints"}
     record = json.loads(log.read_bytes())
-    SCHEMA.validate(record)
+    selected().schema.validate(record)
     assert (record["status"], record["metrics"]) == ("ok", {"test_accuracy": 0.5})
 
 
@@ -512,7 +521,7 @@ def test_a_file_that_cannot_be_finished_leaves_the_old_one_and_no_other(tmp_path
     script = "import runpy, sys; runpy.run_path(sys.argv[1])['write_safely'](sys.argv[2], b'x' * 5000)"
 
     run = subprocess.run(
-        ["sh", "-c", 'ulimit -f 8; exec "$@"', "sh", *python(script), LAUNCHER, tmp_path / "a.json"],
+        ["sh", "-c", 'ulimit -f 8; exec "$@"', "sh", *python(script), selected().path, tmp_path / "a.json"],
         capture_output=True,
         check=False,
     )

@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.launcher.folders import TRIALS, TrialFolder, launch, python, shell
+from tests.launcher.folders import (
+    TRIALS,
+    TrialFolder,
+    details_of,
+    files,
+    is_v1,
+    launch,
+    metrics_of,
+    python,
+    shell,
+)
 
 SEVEN = """\
 train time,2.9695417881011963
@@ -34,14 +45,14 @@ def printed(text: str, **changes: str) -> Any:
     """Give the report of what was printed."""
     stream = launch.Stream(metric(**changes))
     stream.feed(text.encode())
-    return launch.read_report(stream, "/nowhere", metric(**changes))
+    return launch.read_report(stream, files("/nowhere"), metric(**changes))
 
 
 def written(content: str | bytes, tmp_path: Path, **changes: str) -> Any:
     """Give the report of a result file."""
     path = tmp_path / "result.json"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return launch.read_report(None, str(path), metric(source="result", **changes))
+    return launch.read_report(None, files(path), metric(source="result", **changes))
 
 
 # ------------------------------------------------------------------------------------------------- name=value
@@ -176,7 +187,7 @@ def test_a_curve_is_thinned_to_200_points_with_the_first_last_lowest_and_highest
     ("content", "message"),
     [
         ('{"loss": 1}\nx\n', "line 2: Expecting value"),
-        ('{"loss": 1}\n[1]\n', "line 2: it is no JSON object"),
+        ('{"loss": 1}\n[1]\n', r"line 2: it is no(t a)? JSON object"),
         ('{"loss": 1}\n{"a": 1, "a": 2}\n', "line 2: an object has the same name twice"),
         (b'{"loss": 1}\n{"a": "\xff"}', "line 2: 'utf-8' codec"),
         ('{"loss": 1, "x": "' + "y" * 65536 + '"}', "line 1: it is longer than 64 KiB"),
@@ -189,7 +200,7 @@ def test_a_file_with_a_line_of_another_form_is_invalid(
     report = written(content, tmp_path, format="jsonl")
 
     assert report.reason == "result-invalid"
-    assert report.message.startswith(f"$SWEEP_RESULT is no valid result: {message}")
+    assert re.match(rf"\$SWEEP_RESULT is no valid result: {message}", report.message)
 
 
 # --------------------------------------------------------------------------------------------- key,value logs
@@ -221,7 +232,7 @@ def test_a_log_of_keys_and_values_is_read_whole(
 
 
 def test_a_log_that_is_missing_is_reported(tmp_path: Path) -> None:
-    report = launch.read_report(None, str(tmp_path / "none"), metric("test_acc", "result", format="log"))
+    report = launch.read_report(None, files(tmp_path / "none"), metric("test_acc", "result", format="log"))
 
     assert (report.reason, report.message) == ("metric-missing", "the trial wrote no $SWEEP_RESULT")
 
@@ -313,7 +324,7 @@ def test_a_link_a_pipe_or_a_folder_is_no_file_of_lines(tmp_path: Path) -> None:
     launch.os.mkfifo(tmp_path / "fifo")
 
     for name in ("link", "folder", "fifo"):
-        report = launch.read_report(None, str(tmp_path / name), metric(source="result", format="log"))
+        report = launch.read_report(None, files(tmp_path / name), metric(source="result", format="log"))
 
         assert (name, report.reason, report.metrics) == (name, "result-invalid", {})
 
@@ -324,7 +335,7 @@ def test_a_file_of_lines_is_read_up_to_64_mebibytes(tmp_path: Path) -> None:
         file.write(b"loss=1\n")
         file.truncate(64 * 1024 * 1024 + 1)
 
-    report = launch.read_report(None, str(path), metric(source="result", format="text"))
+    report = launch.read_report(None, files(path), metric(source="result", format="text"))
 
     assert report.reason == "result-invalid"
     assert report.message == "$SWEEP_RESULT is no valid result: it is larger than 64 MiB"
@@ -335,7 +346,7 @@ def test_endless_names_take_no_memory() -> None:
     for number in range(1000):
         stream.feed(f'{{"m{number}": 1, "d{number}": "x"}}\n'.encode())
 
-    assert (len(stream.found), len(stream.details)) == (100, 100)
+    assert (len(metrics_of(stream)), len(details_of(stream))) == (100, 100)
 
 
 def test_what_others_print_is_no_detail_of_a_log() -> None:
@@ -381,6 +392,8 @@ def test_a_record_without_a_curve_has_no_such_member(trial_folder: TrialFolder) 
 
 
 def test_the_nodes_copy_loses_the_curve_first(trial_folder: TrialFolder) -> None:
+    if not is_v1():
+        pytest.skip("version 2 compresses the curve: test_launcher_bounds")
     trial_folder.changes = {"metric": {"name": "loss", "source": "stdout"}}
     trial_folder.command = shell("for i in $(seq 300); do echo loss=$i.123456789; done")
     (trial_folder.root / "termination-log").touch()

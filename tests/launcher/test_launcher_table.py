@@ -270,8 +270,8 @@ def test_whatever_the_line_it_is_read_or_refused(line: str, kinds: list[str]) ->
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"version": 2}, "launch.json must be of version 1, got 2"),
-        ({"version": None}, "launch.json must be of version 1, got None"),
+        ({"version": 3}, "launch.json must be of version [12], got 3"),
+        ({"version": None}, "launch.json must be of version [12], got None"),
         ({"batch": 1}, "launch.json: launch: batch must be str, got 1"),
         ({"program": None}, "launch: program must be str, got None"),
         ({"code": []}, "launch: code must be str"),
@@ -303,7 +303,7 @@ def test_whatever_the_line_it_is_read_or_refused(line: str, kinds: list[str]) ->
             {"metric": {"name": "loss", "source": "result", "reduce": 1}},
             "reduce must be one of last, min, max",
         ),
-        ({"metric": {"name": "loss", "source": "stdout", "format": "json"}}, "that of a file"),
+        ({"metric": {"name": "loss", "source": "stdout", "format": "json"}}, "stdout is none"),
         ({"seed_base": 0.5}, "launch: seed_base must be int"),
         ({"timeout_seconds": "1"}, "launch: timeout_seconds must be int or float"),
         ({"grace_seconds": None}, "launch: grace_seconds must be int or float"),

@@ -9,7 +9,7 @@ from sweepledger.structs.node_pool import NodeCapacity, Pool
 from sweepledger.structs.run_config import Resources, RunConfig
 from sweepledger.structs.settings import TeamBudget
 
-GPU = RunConfig(resources=Resources("4", "16Gi", gpu=2), timeout_seconds=1800, retries=1)
+GPU = RunConfig(resources=Resources("4", "16Gi", gpu=2), timeout_seconds=1800, retries=1, max_disruptions=3)
 POOL = Pool("gpus", NodeCapacity("16", "64Gi", gpu=8), price=8.0)
 TEAMS = {
     "vision": TeamBudget("vision", ("vision-*", "cifar"), gpu_hours=100, money=50),
@@ -18,11 +18,11 @@ TEAMS = {
 AMOUNTS = st.lists(st.floats(0, 1e6, allow_nan=False), max_size=8)
 
 
-def test_a_reservation_lasts_until_every_attempts_timeout() -> None:
+def test_a_reservation_lasts_until_the_timeout_of_every_attempt_and_disrupted_attempt() -> None:
     found = reservation("cifar", GPU, POOL, trials=10)
 
-    assert found.gpu_hours == 10 * 2 * 0.5 * 2
-    assert found.money == pytest.approx(10 * 2 * 0.5 * 8.0 / 4)  # four such trials fill a node
+    assert found.gpu_hours == 10 * (2 + 3) * 0.5 * 2
+    assert found.money == pytest.approx(10 * (2 + 3) * 0.5 * 8.0 / 4)  # four such trials fill a node
 
 
 def test_a_trial_of_several_pods_is_charged_for_all_of_them() -> None:

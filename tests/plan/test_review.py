@@ -34,11 +34,12 @@ def test_trials_that_the_spec_no_longer_contains_do_not_count() -> None:
 
 
 def test_the_upper_bound_assumes_that_every_attempt_lasts_until_its_timeout() -> None:
-    run = RunConfig(timeout_seconds=1800, retries=2, resources=Resources(gpu=4))
+    run = RunConfig(timeout_seconds=1800, retries=2, max_disruptions=1, resources=Resources(gpu=4))
 
     found = cost(run, 10)
 
-    assert (found.trials, found.hours, found.gpu_hours) == (10, 15, 60)
+    assert (found.trials, found.hours, found.gpu_hours) == (10, 20, 80)
+    assert found.wall_hours == 15
     assert cost(replace(run, resources=Resources()), 10).gpu_hours == 0
 
 
@@ -64,11 +65,11 @@ def test_acceptance_is_the_share_that_no_constraint_rejected() -> None:
 
 
 def test_the_gpus_of_all_pods_of_a_trial_count() -> None:
-    assert cost(RunConfig(resources=Resources(gpu=2), nodes=3), 1).gpu_hours == 6
+    assert cost(RunConfig(resources=Resources(gpu=2), nodes=3, max_disruptions=0), 1).gpu_hours == 6
 
 
 POOL = Pool("cpu-small", NodeCapacity("8", "32Gi"), max_nodes=3, price=2)
-FOUR_A_NODE = RunConfig(resources=Resources(cpu="2"), parallelism=8, timeout_seconds=1800)
+FOUR_A_NODE = RunConfig(resources=Resources(cpu="2"), parallelism=8, timeout_seconds=1800, max_disruptions=0)
 
 
 @pytest.mark.parametrize(

@@ -152,7 +152,7 @@ KEYS: dict[str, tuple[str, Callable[[list[Any]], object]]] = {
 
 TOGETHER: dict[str, tuple[str, Callable[[list[Any]], object]]] = {
     "an object twice": ("name-duplicate", lambda all_: all_.append(copy.deepcopy(job(all_)))),
-    "no deadline": ("deadline-missing", lambda all_: pod(all_).pop("activeDeadlineSeconds")),
+    "no deadline of the Job": ("job-not-ours", lambda all_: job(all_)["spec"].pop("activeDeadlineSeconds")),
     "a deadline at once": ("deadline-missing", lambda all_: pod(all_).update(activeDeadlineSeconds=0)),
     "no grace": ("pod-not-ours", lambda all_: pod(all_).update(terminationGracePeriodSeconds=0)),
     "no completions": ("job-not-ours", lambda all_: job(all_)["spec"].update(completions=0)),
@@ -224,7 +224,7 @@ def test_an_indexed_job_has_all_that_bounds_it(fault: str, rendered: Rendered) -
     assert "job-not-ours" in {problem.code for problem in found}
 
 
-@pytest.mark.parametrize("changes", [{"completions": 2}, {"completionMode": "Indexed"}], ids=str)
+@pytest.mark.parametrize("changes", [{"completions": 2}, {"completionMode": "NonIndexed"}], ids=str)
 def test_a_job_of_one_trial_runs_it_alone(changes: dict[str, Any], rendered: Rendered) -> None:
     name, original = rendered[Shape.JOBS]
     manifests = copy.deepcopy(list(original))

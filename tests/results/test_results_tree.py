@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from sweepledger.formats import record_json, summary_csv
+from sweepledger.formats import record_json, records_jsonl, summary_csv
 from sweepledger.results.outcomes import BatchRecords
 from sweepledger.results.paths import records_path, results_folder
 from sweepledger.results.summary import summarise
@@ -56,7 +56,7 @@ def test_the_files_are_rebuilt_from_the_records_in_git() -> None:
     stray = a_record(0, row="0" * 64)
     first = files(replace(batch, records=(*reversed(batch.records), stray, *batch.records)))
 
-    kept = record_json.read_lines(first[records_path(NAME)])
+    kept = records_jsonl.records(first[records_path(NAME)].encode())
     rebuilt = files(replace(batch, records=tuple(each for each in kept if isinstance(each, Record))))
 
     assert rebuilt == first

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sweepledger.formats import record_json
+from sweepledger.formats import records_jsonl
 from sweepledger.results.outcomes import BatchRecords, substitute_records
 from sweepledger.results.paths import records_path
 from sweepledger.results.summary import summarise
@@ -68,7 +68,7 @@ def files(found: Iterable[BatchRecords]) -> FileTree:
 def kept(tree: FileTree) -> list[list[Record]]:
     """Read the records back, as the next collector does."""
     return [
-        [one for one in record_json.read_lines(tree[records_path(name)].decode()) if isinstance(one, Record)]
+        [one for one in records_jsonl.records(tree[records_path(name)]) if isinstance(one, Record)]
         for name in NAMES
     ]
 

@@ -248,6 +248,7 @@ def test_a_run_says_all_that_it_can() -> None:
         resources=Resources("4", "16Gi", 2, "20Gi", "8Gi"),
         parallelism=2,
         retries=1,
+        max_disruptions=0,
         timeout_seconds=90,
         seed_base=7,
         shape=Shape.TRAIN_JOB,
@@ -259,6 +260,22 @@ def test_a_run_says_all_that_it_can() -> None:
         hyperparams_file=True,
     )
     assert good(run={"shape": "indexed", "max_failed": 0}).run.max_failed == 0
+
+
+@pytest.mark.parametrize(
+    ("run", "disruptions"), [({}, 5), ({"max_disruptions": 0}, 0), ({"shape": "job-set"}, 0)]
+)
+def test_disruptions_are_counted_where_kubernetes_counts_them(run: dict[str, Any], disruptions: int) -> None:
+    assert good(run=run).run.max_disruptions == disruptions
+
+
+def test_a_shape_of_several_pods_takes_no_number_of_disruptions() -> None:
+    found = parse_sweep(
+        written(a_spec(run={"shape": "job-set", "max_disruptions": 3})), "sweeps/lr.yaml", Settings()
+    )
+
+    assert isinstance(found, tuple)
+    assert "shape-key" in {problem.code for problem in found}
 
 
 def with_settings(settings: Settings, **run: Any) -> Sweep | list[str]:

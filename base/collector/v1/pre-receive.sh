@@ -51,7 +51,7 @@ function times(text, number,    all) { while (number--) all = all text; return a
 function put(line) { document = document line "\036" }
 function end() { if (document != "") print FILE ":" document; document = "" }
 BEGIN {
-  hex = "[0-9a-f]"; id = "t" times(hex, 11); digest = "\"sha256:" times(hex, 64) "\""
+  hex = "[0-9a-f]"; id = "t" times(hex, 11); short = "t" times(hex, 9) hex "?" hex "?"; digest = "\"sha256:" times(hex, 64) "\""
   number = "-?[0-9][0-9.]*([eE][+-]?[0-9]+)?"
   text = "\"([^\"\\\\]|\\\\.)*\""; whole = "[0-9]+"
   parents = "\"" SWEEP "-b[0-9]+-" times(hex, 8) "/[0-9]+/checkpoints\""
@@ -84,13 +84,14 @@ FILE == "job.yaml" {
   if (steps == 1) { steps = 0; if ($0 !~ "^ *subPath: " parents "$") put(mount "\036" $0); next }
   if ($0 ~ /^ *- name: "[A-Za-z0-9_.-]+"$/) { held = $0; next }
   if ($0 ~ /^ *args:$/) { put($0); getline; put($0); args = $0 ~ /^ *- "--"$/; next }
-  if ($0 ~ "^  name: \"\037-" id "\"$") next
+  if ($0 ~ "^  name: \"\037-" short "\"$") next
   if ($0 ~ "^ +sweepledger.dev/trial: \"" id "\"$") next
   if ($0 ~ "^ +sweepledger.dev/index: \"" whole "\"$") next
   if ($0 ~ "^ +sweepledger.dev/trial: " digest "$") next
   if ($0 ~ "^ +sweepledger.dev/spec-digest: \"sha256:" SPEC "\"$") next
   if ($0 ~ "^ +sweepledger.dev/generator: \"[0-9][0-9A-Za-z.+]*\"$") next
-  if ($0 ~ "^  (completions|parallelism|maxFailedIndexes): " whole "$") next
+  # The deadline of a Job grows with the number of its trials.
+  if ($0 ~ "^  (activeDeadlineSeconds|completions|parallelism|maxFailedIndexes): " whole "$") next
 }
 FILE == "launch.json" {
   if ($0 ~ "^ \"generated\": " text ",$") next

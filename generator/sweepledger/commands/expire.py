@@ -17,7 +17,7 @@ from sweepledger.commands.repository import at_commit, batch_records
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine import termination
 from sweepledger.errors import GeneratorError, IdleError, RepositoryError, SpecError, UnreadableError
-from sweepledger.formats import record_json
+from sweepledger.formats import record_json, records_jsonl
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository, fetch, last_change_time
@@ -153,8 +153,10 @@ class ExpiryCase:
             self.branch.archived[self.batch],
             lambda index: chain.from_iterable(volume.records(name, index) for name in names_held),
         )
-        content = self.branch.repository.read(self.branch.tip, self.records)[self.records]
-        late = len(collectable - _recorded_lines(content.decode(errors="replace")))
+        stored = self.branch.archived[self.batch]
+        paths = batch_records.records_files(stored, self.branch.files)
+        recorded = _recorded_lines(self.branch.repository.read(self.branch.tip, *paths).values())
+        late = len(collectable - recorded)
         return (
             (FolderState.LATE, f"{late} record(s) of its trials are not in {self.records}") if late else None
         )
@@ -167,10 +169,12 @@ def _collectable_lines(stored: StoredBatch, files: TrialFiles) -> set[str]:
     return {attempt.line for attempts in judged.attempts for attempt in attempts}
 
 
-def _recorded_lines(text: str) -> set[str]:
-    """Return the lines in git, and those lines as they were before the cluster's cause was added."""
-    read = (record for record in record_json.read_lines(text) if isinstance(record, Record))
-    return {*text.split("\n"), *(record_json.to_line(termination.without_cause(record)) for record in read)}
+def _recorded_lines(contents: Iterable[bytes]) -> set[str]:
+    """Return the records in git in their canonical form, and as they were before the cluster's cause was added."""
+    records = [record for content in contents for record in records_jsonl.records(content)]
+    read = [record for record in records if isinstance(record, Record)]
+    causeless = map(termination.without_cause, read)
+    return {*map(record_json.to_line, read), *map(record_json.to_line, causeless)}
 
 
 def expire_batch(case: ExpiryCase, *, dry_run: bool) -> BatchExpiry:

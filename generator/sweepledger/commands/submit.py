@@ -121,8 +121,8 @@ def _plan(workspace: Workspace, commit: str, batch: StoredBatch, kubectl: Kubect
 
 def _recorded_trials(workspace: Workspace, commit: str, batch: StoredBatch) -> frozenset[str]:
     """Return the trials of a batch with a final record in git, evaluated as the collector does."""
-    path = records_file(batch)
-    judged = evaluate(batch_records.batch_results(batch, workspace.repository.read(commit, path)))
+    files = workspace.repository.read(commit, records_file(batch).rpartition("/")[0])
+    judged = evaluate(batch_records.batch_results(batch, files))
     return frozenset(outcome.trial for outcome in judged.outcomes if outcome.status.is_final)
 
 

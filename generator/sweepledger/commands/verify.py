@@ -10,7 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from sweepledger.commands.repository import at_commit, batch_records, catalog
+from sweepledger.commands.repository import at_commit, catalog
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.verification import batch_audit
 from sweepledger.commands.verification.batch_audit import BatchAudit
@@ -212,7 +212,7 @@ class _Verification:
         yield from batch_audit.mode_differences({**entries, **batch_audit.summary_inputs(sweep, whole)})
         for batch in done:
             yield from audit.batch(batch)
-            yield from batch_audit.record_differences(batch, contents[batch_records.records_file(batch)])
+            yield from batch_audit.record_differences(batch, contents)
         yield from audit.inputs(sweep, whole)
         try:
             rebuilt = rebuild_results(repository, self.commit, sweep)

@@ -15,6 +15,7 @@ EXIT_CODES = {
     "metric-not-finite": 42,
     "bad-sweep": 43,
     "bad-command": 43,
+    "disrupted": 44,
     "disk-full": 74,
     "timeout": 124,
     "start-failed": 127,
@@ -24,6 +25,8 @@ EXIT_CODES = {
 """The launcher's exit code for each reason in records; 1 for all others."""
 
 BAD_HYPERPARAMETERS = EXIT_CODES["bad-hyperparameters"]
+DISRUPTED = "disrupted"
+"""The reason of a trial whose pods the cluster ended more often than `run.max_disruptions` allows."""
 NO_RECORD = "no-record"
 """The reason of an attempt that exited with 0 and left no record."""
 
@@ -39,7 +42,8 @@ LAUNCHER_REASONS = {
 NUMBERED_REASON = re.compile(r"(exit|signal)-([0-9]{1,3})")
 REASONS_BY_CODE = {
     EXIT_CODES[reason]: reason
-    for reason in ("bad-hyperparameters", "bad-sweep", "disk-full", "timeout", "start-failed", "killed")
+    for reason in EXIT_CODES
+    if reason not in {"metric-not-finite", "bad-command", "oom"}
 }
 """The reason of an attempt without a record, by the launcher's exit code."""
 
@@ -55,10 +59,13 @@ class ExpectedRecord:
     code: str
     data: str | None
     seed: int
+    version: int = 1
+    """The version of the batch's launcher, and of its records."""
 
     def owns(self, record: Record, uid: str) -> bool:
         """Return whether a record belongs to this row and pod."""
-        return (record.batch, record.index, record.row, record.uid) == (
+        return (record.version, record.batch, record.index, record.row, record.uid) == (
+            self.version,
             self.batch,
             self.index,
             self.row,
@@ -67,7 +74,16 @@ class ExpectedRecord:
 
     def expects(self, record: Record) -> bool:
         """Return whether a record belongs to this row, and to its program and data."""
-        return (record.batch, record.index, record.row, record.trial, record.code, record.data) == (
+        return (
+            record.version,
+            record.batch,
+            record.index,
+            record.row,
+            record.trial,
+            record.code,
+            record.data,
+        ) == (
+            self.version,
             self.batch,
             self.index,
             self.row,
@@ -99,6 +115,8 @@ class Termination:
     message: str = ""
     """The last message of the pod, the kubelet or the scheduler."""
     ran: str = "process"
+    disruptions: int = 0
+    """How many earlier pods of the trial the cluster ended."""
 
 
 def substitute_record(expected: ExpectedRecord, ending: Termination) -> Record:
@@ -124,6 +142,8 @@ def substitute_record(expected: ExpectedRecord, ending: Termination) -> Record:
         node=ending.node,
         details={"said": ending.message} if ending.message else {},
         artifacts=(),
+        version=expected.version,
+        disruptions=ending.disruptions if expected.version > 1 else 0,
     )
 
 

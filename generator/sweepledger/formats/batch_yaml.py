@@ -123,6 +123,7 @@ _FORMS: tuple[_Form, ...] = (
 """Rule of each key, in the order in which problems are reported."""
 _OPTIONAL: tuple[_Form, ...] = (
     (("pool",), "text", _is_text),
+    (("max_disruptions",), "a whole number", _is_count),
     (("other_metrics",), "names and goals", _are_goals),
     (("round",), "a whole number from 1", lambda value: type(value) is int and value >= 1),
     (("method",), "text", _is_text),
@@ -156,6 +157,7 @@ def _lock(data: dict[str, Any]) -> BatchLock:
         bases=tuple(data["bases"]),
         files=dict(data["files"]),
         pool=data.get("pool"),
+        max_disruptions=data.get("max_disruptions"),
         other_metrics=tuple(Metric(name, Goal(goal)) for name, goal in data.get("other_metrics", {}).items()),
         round=data.get("round"),
         method=data.get("method"),

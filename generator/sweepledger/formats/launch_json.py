@@ -32,7 +32,7 @@ def write(name: str, batch: Batch, settings: Settings, table: Table, *, banner: 
     program, run, metric = batch.program, batch.run, batch.sweep.metric
     return json.dump(
         {
-            "version": 1,
+            "version": 2,
             "generated": banner,
             "batch": name,
             "program": program.digest,
@@ -54,6 +54,7 @@ def write(name: str, batch: Batch, settings: Settings, table: Table, *, banner: 
             "seed_base": run.seed_base,
             "timeout_seconds": run.timeout_seconds,
             "grace_seconds": GRACE_SECONDS,
+            "max_disruptions": run.max_disruptions,
             "hyperparams_file": run.hyperparams_file,
             "secrets": {
                 settings.secrets[secret].variable: f"{secret_folder(secret)}/{settings.secrets[secret].key}"
@@ -120,4 +121,4 @@ def read_table_layout(text: str | bytes) -> TableLayout:
         columns = tuple(Column(column["name"], ColumnType(column["type"])) for column in data["columns"])
         return TableLayout(columns, tuple(shard["file"] for shard in data["shards"]))
     except (KeyError, TypeError) as error:
-        raise ValueError(f"not a launch.json of version 1: {error!r}") from error
+        raise ValueError(f"not a launch.json of a known version: {error!r}") from error

@@ -1,12 +1,16 @@
-"""The record of one attempt: a file from an untrusted trial, and a line of `records/<batch>.jsonl` in git.
+"""The record of one attempt, a file from an untrusted trial; the lines of git are made from it (`records_jsonl`).
 
-Both are the same JSON and have the same strict reader. It accepts what `record.schema.json` next to the
-launcher describes, and rejects what no schema can express: duplicate keys, whole numbers with a point, and
-records that are too large as a whole. A line is the canonical form: sorted keys, ASCII, shortest numbers (1.0
-is written `1`), so equal records are equal bytes.
+The strict reader accepts what `record.schema.json` next to the launcher describes, and rejects what no schema can
+express: duplicate keys, whole numbers with a point, and records that are too large as a whole. A line of version 1
+is the canonical form: sorted keys, ASCII, shortest numbers (1.0 is written `1`), so equal records are equal bytes.
 """
 
+import base64
+import hashlib
+import itertools
+import json
 import re
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,10 +20,20 @@ from types import MappingProxyType
 from typing import Any
 
 from sweepledger.formats.json import RejectedInput, parse_untrusted_object
-from sweepledger.structs.record import Artifact, Curve, Record, Status
+from sweepledger.structs.record import (
+    Artifact,
+    ArtifactList,
+    Curve,
+    EarlyStop,
+    Environment,
+    Record,
+    Status,
+)
 from sweepledger.structs.values import LARGEST_EXACT_INTEGER, CanonicalObject, canonical_json
 
-RECORD_VERSION = 1
+RECORD_VERSIONS = (1, 2)
+MAX_RECORD_BYTES = 32 * 1024
+"""Bytes of a record of version 2; one of version 1 may have `LARGEST_TRIAL_FILE`."""
 
 LARGEST_TRIAL_FILE = 1 << 20
 """Bytes of a record or of a trial's output; the launcher writes none that is larger, and larger ones are ignored."""
@@ -59,9 +73,48 @@ def read(content: bytes | None) -> Record | CorruptRecord:
     if content is None:
         return CorruptRecord("not-a-file")
     try:
-        return _record(parse_untrusted_object(content), is_small=len(content) <= SMALL_RECORD_BYTES)
+        data = parse_untrusted_object(content)
+        if data.get("version") != 1 and len(content) > MAX_RECORD_BYTES:
+            return CorruptRecord("too-large")
+        return from_data(data, is_small=len(content) <= SMALL_RECORD_BYTES)
     except RejectedInput as refused:
         return CorruptRecord(str(refused))
+
+
+def read_message(content: bytes) -> Record | CorruptRecord:
+    """Return the record in a termination message: whole, with a compressed curve, or only its first part.
+
+    The last two have the digest of the whole record, which restores the curve or stays on the volume.
+    """
+    record = read(content)
+    if isinstance(record, Record) or b'"sha256"' not in content:
+        return record
+    try:
+        data = parse_untrusted_object(content)
+        whole = data.pop("sha256", None)
+        if "curve_zlib" in data:
+            return _with_curve(data, whole)
+        if type(whole) is not str or data.get("version") == 1:
+            return CorruptRecord("wrong-value:sha256")
+        return from_data({"artifacts": [], "details": {}, "environment": None, **data})
+    except RejectedInput as refused:
+        return CorruptRecord(str(refused))
+
+
+def _with_curve(data: dict[str, Any], whole: object) -> Record | CorruptRecord:
+    """Return the record whose curve is compressed, if it has the digest of the whole record. Raises RejectedInput."""
+    try:
+        decompressor = zlib.decompressobj()
+        text = decompressor.decompress(base64.b64decode(str(data.pop("curve_zlib"))), MAX_RECORD_BYTES)
+        differences, values = json.loads(text)
+        points = list(zip(itertools.accumulate(differences), values, strict=True))
+        data["curve"] = [list(point) for point in points]
+        line = json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False) + "\n"
+    except (ValueError, TypeError, zlib.error, RecursionError):
+        return CorruptRecord("wrong-value:curve_zlib")
+    if hashlib.sha256(line.encode()).hexdigest() != str(whole).removeprefix("sha256:"):
+        return CorruptRecord("wrong-value:sha256")
+    return from_data(data)
 
 
 def from_line(line: str) -> Record | CorruptRecord:
@@ -70,24 +123,37 @@ def from_line(line: str) -> Record | CorruptRecord:
 
 
 def to_line(record: Record) -> str:
-    """Return the canonical form of a record, without a line end."""
-    return canonical_json(
-        {
-            "version": RECORD_VERSION,
-            **{name: getattr(record, name) for name in _FIELDS},
-            "artifacts": [
-                {"path": artifact.path, "bytes": artifact.bytes, "sha256": artifact.sha256}
-                for artifact in record.artifacts
-            ],
-            # An absent curve keeps earlier records equal.
-            **({"curve": record.curve} if record.curve else {}),
-        }
-    )
+    """Return the canonical form of a record, without a line end and without what the collector observed."""
+    return canonical_json(as_data(record))
 
 
-def read_lines(text: str) -> tuple[Record | CorruptRecord, ...]:
-    """Return a batch's records in the order of the lines."""
-    return tuple(from_line(line) for line in text.split("\n") if line)
+def as_data(record: Record) -> dict[str, Any]:
+    """Return the members of a record as JSON data, without what the collector observed."""
+    data = {
+        "version": record.version,
+        **{name: getattr(record, name) for name in _FIELDS},
+        "artifacts": [
+            {"path": artifact.path, "bytes": artifact.bytes, "sha256": artifact.sha256}
+            for artifact in record.artifacts
+        ],
+        # An absent curve keeps earlier records equal.
+        **({"curve": record.curve} if record.curve else {}),
+    }
+    if record.version == 1:
+        return data
+    data |= {"disruptions": record.disruptions, "environment": as_object(record.environment)}
+    if record.artifact_list is not None:
+        data["artifacts"] = as_object(record.artifact_list)
+    if record.stopped is not None:
+        data["stopped"] = as_object(record.stopped)
+    if record.shared is not None:
+        data["shared"] = record.shared
+    return data
+
+
+def as_object(value: Environment | ArtifactList | EarlyStop | None) -> dict[str, Any] | None:
+    """Return a part of a record as JSON data."""
+    return None if value is None else {name: getattr(value, name) for name in value.__slots__}
 
 
 def split_curve(line: str) -> tuple[str, str]:
@@ -190,11 +256,38 @@ _ABSENT = object()
 _OPTIONAL = frozenset({"details", "artifacts", "curve"})
 
 
-def _record(data: dict[str, Any], *, is_small: bool) -> Record:
+_COUNT = _Field((int,), lambda value: 0 <= value <= MAX_ATTEMPTS)
+_DIGEST = f"sha256:{_HEX}"
+_ENVIRONMENT: Mapping[str, _Field] = {"kind": _text("lock|distributions"), "digest": _text(_DIGEST)}
+_ARTIFACT_LIST: Mapping[str, _Field] = {
+    "count": _Field((int,), lambda value: 1 <= value <= MAX_ARTIFACTS),
+    "bytes": _Field((int,), lambda value: 1 <= value <= LARGEST_TRIAL_FILE),
+    "sha256": _text(_HEX),
+}
+_STOPPED: Mapping[str, _Field] = {
+    "rule": _text("[a-z0-9][a-z0-9-]{0,63}"),
+    "step": _Field((int,), lambda value: 0 <= value <= LARGEST_EXACT_INTEGER),
+    "threshold": _Field((int, float, type(None)), lambda _: True),
+    "seen": _text(_DIGEST, optional=True),
+}
+_SHARED = _Field((int,), lambda value: 1 <= value <= 1000)  # noqa: PLR2004 - as in the schema
+
+
+def is_time(value: object) -> bool:
+    """Return whether a value is a time in the format of records."""
+    return type(value) is str and _MATCHES_TIME(value) is not None
+
+
+_MATCHES_TIME = re.compile(_TIME, re.ASCII).fullmatch
+
+
+def from_data(data: dict[str, Any], *, is_small: bool = False) -> Record:
+    """Return the record in JSON data, which are changed; small ones need no check of sizes. Raises RejectedInput."""
     version = data.get("version")
-    if type(version) is not int or version != RECORD_VERSION:
+    if type(version) is not int or version not in RECORD_VERSIONS:
         raise RejectedInput("unknown-version")
     del data["version"]
+    members = _second_version(data) if version != 1 else {}
     artifacts, curve = _artifacts(data.pop("artifacts", [])), _curve(data.pop("curve", []))
     data.setdefault("details", {})
     _check(data, _OTHERS if _has_texts(data) else _FIELDS)
@@ -213,7 +306,33 @@ def _record(data: dict[str, Any], *, is_small: bool) -> Record:
         "seconds": float(data["seconds"]),
         "details": details,
     }
-    return Record(**data, artifacts=artifacts, curve=curve)
+    return Record(**data, artifacts=artifacts, curve=curve, version=version, **members)
+
+
+def _second_version(data: dict[str, Any]) -> dict[str, Any]:
+    """Remove the members that version 1 does not have; return the fields of the record. Raises RejectedInput."""
+    for name in ("disruptions", "environment", "details", "artifacts"):
+        if name not in data:
+            raise RejectedInput(f"missing:{name}")
+    members: dict[str, Any] = {"disruptions": data.pop("disruptions"), "shared": data.pop("shared", None)}
+    _check(members, {"disruptions": _COUNT} | ({} if members["shared"] is None else {"shared": _SHARED}))
+    environment, stopped = data.pop("environment"), data.pop("stopped", None)
+    members["environment"] = (
+        None if environment is None else Environment(**_object(environment, _ENVIRONMENT))
+    )
+    members["stopped"] = None if stopped is None else EarlyStop(**_object(stopped, _STOPPED))
+    if type(data["artifacts"]) is dict:
+        members["artifact_list"] = ArtifactList(**_object(data.pop("artifacts"), _ARTIFACT_LIST))
+    return members
+
+
+def _object(value: Any, fields: Mapping[str, _Field]) -> dict[str, Any]:
+    if type(value) is not dict:
+        raise RejectedInput("wrong-type:object")
+    _check(value, fields)
+    if len(value) > len(fields):
+        raise RejectedInput("unknown-key")
+    return value
 
 
 def _number(value: float | None) -> float | None:

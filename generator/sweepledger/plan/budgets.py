@@ -64,7 +64,7 @@ def charge(sweep: str, run: RunConfig, pool: Pool | None, seconds: float) -> Cha
 
 
 def reservation(sweep: str, run: RunConfig, pool: Pool | None, trials: int) -> Charge:
-    """Return the upper bound for trials: every attempt of each lasts until its timeout.
+    """Return the upper bound for trials: every attempt of each lasts until its timeout, disrupted ones as well.
 
     It ignores forecasts: to reserve less, an author lowers the timeout, which is enforced.
     """

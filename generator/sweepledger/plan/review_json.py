@@ -66,6 +66,7 @@ def review_as_data(review: Review) -> dict[str, Any]:
             "new": _cost(review.new_cost),
             "timeout_seconds": sweep.run.timeout_seconds,
             "attempts": sweep.run.attempts,
+            "max_disruptions": sweep.run.max_disruptions,
             "parallelism": sweep.run.parallelism,
         },
         "batch": review.batch,

@@ -71,18 +71,19 @@ def round_bounds(
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Upper bound for trials: every attempt of each lasts until its timeout."""
+    """Upper bound for trials: every attempt of each lasts until its timeout, disrupted ones as well."""
 
     trials: int
     hours: float
     """Hours of single trials, one after the other."""
     gpu_hours: float
     wall_hours: float
-    """Hours of wall-clock time at full parallelism."""
+    """Hours of wall-clock time at full parallelism, without disruptions."""
 
 
 def cost(run: RunConfig, trials: int) -> Cost:
     """Bound the cost of trials."""
     longest = run.max_trial_seconds / SECONDS_PER_HOUR
     hours, waves = trials * longest, math.ceil(trials / run.parallelism)
-    return Cost(trials, hours, hours * run.resources.gpu * run.nodes, waves * longest)
+    wall_hours = waves * run.timeout_seconds * run.attempts / SECONDS_PER_HOUR
+    return Cost(trials, hours, hours * run.resources.gpu * run.nodes, wall_hours)

@@ -14,7 +14,7 @@ from sweepledger.structs.node_pool import GPU_RESOURCE
 from sweepledger.structs.run_config import CodeMode, Shape
 from sweepledger.structs.settings import Settings
 
-LAUNCHER = "launcher/v1"
+LAUNCHER = "launcher/v2"
 LAUNCHER_FILE = "launch.py"
 
 
@@ -23,7 +23,7 @@ class Bases:
     """The files below `base/`, which overlays copy, fill in or refer to."""
 
     files: Mapping[str, bytes]
-    """By path below `base/`, such as `launcher/v1/launch.py`."""
+    """By path below `base/`, such as `launcher/v2/launch.py`."""
 
     @property
     def launcher(self) -> bytes:
@@ -32,9 +32,17 @@ class Bases:
 
 
 SHAPE_FOLDERS: Mapping[Shape, str] = MappingProxyType(
-    {shape: f"{'trial' if shape is Shape.INDEXED else shape}/v1" for shape in Shape}
+    {shape: f"{shape}/v1" for shape in Shape} | {Shape.INDEXED: "trial/v2", Shape.JOBS: "jobs/v2"}
 )
-"""The folder below `base/` that each shape builds on."""
+"""The folder below `base/` that new batches of each shape build on; a lock names those of an existing batch."""
+
+LAUNCHERS = ("launcher/v1", LAUNCHER)
+"""The launchers of all versions."""
+SHAPE_VERSIONS: Mapping[Shape, tuple[str, ...]] = MappingProxyType(
+    {shape: (folder,) for shape, folder in SHAPE_FOLDERS.items()}
+    | {Shape.INDEXED: ("trial/v1", "trial/v2"), Shape.JOBS: ("jobs/v1", "jobs/v2")}
+)
+"""The folders below `base/` that batches of each shape build on, in all versions."""
 
 GPUS = "components/gpu/v1"
 SHARED_MEMORY = "components/shared-memory/v1"

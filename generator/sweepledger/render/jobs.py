@@ -1,4 +1,4 @@
-"""The shapes that are plain Jobs: `indexed`, one Indexed Job per batch, and `jobs`, one Job per trial.
+"""The shapes that are plain Jobs: `indexed`, one Indexed Job per batch, and `jobs`, one Indexed Job per trial.
 
 `indexed` writes a patch for the frozen base; `jobs` writes complete Jobs, so that a review shows what runs.
 """
@@ -17,8 +17,33 @@ TO_BASE = "../../../base"
 """Path from an overlay, active or archived."""
 
 
+WAITING_SECONDS = 7 * 86400
+"""How long the trials of a batch may wait for nodes in all, before the deadline of their Job could end them."""
+MAX_BACKOFF_SECONDS = 6 * 60
+"""The longest time that the Job controller waits before it replaces a failed pod."""
+LONGEST_DEADLINE = 2**31 - 1
+"""68 years: the Job controller counts nanoseconds in 64 bits."""
+
+LONGEST_JOB_NAME = 61
+"""The pod of an Indexed Job has the Job's name and `-0` as its host name, which has 63 characters at most.
+
+Only a long sweep's batch 100 or later loses one or two of the eleven digits of the trial.
+"""
+
+
+def job_deadline(batch: Batch, settings: Settings) -> int:
+    """Return the seconds after which a Job ends, whatever its pods do.
+
+    They suffice for all attempts at all trials of the batch, one after the other, so only a launcher that a trial
+    has stopped from counting disruptions can reach them.
+    """
+    attempts = len(batch.trials) * batch.run.max_starts
+    longest = pod.deadline(batch, settings) + pod.POD_GRACE_SECONDS + MAX_BACKOFF_SECONDS
+    return min(WAITING_SECONDS + attempts * longest, LONGEST_DEADLINE)
+
+
 def indexed_patch(name: str, batch: Batch, settings: Settings, shards: tuple[Shard, ...]) -> Manifest:
-    """Return only what differs from `base/trial/v1/job.yaml` with the batch's components."""
+    """Return only what differs from `base/trial/v2/job.yaml` with the batch's components."""
     trials, run = len(batch.trials), batch.run
     own = pod.output_mounts(settings, trial_folder_by_variable(name, COMPLETION_INDEX_VARIABLE))
     return {
@@ -34,6 +59,7 @@ def indexed_patch(name: str, batch: Batch, settings: Settings, shards: tuple[Sha
             "parallelism": min(run.parallelism, trials),
             "backoffLimitPerIndex": run.retries,
             "maxFailedIndexes": trials if run.max_failed is None else min(run.max_failed, trials),
+            "activeDeadlineSeconds": job_deadline(batch, settings),
             "template": merge(pod.template(name, batch, settings, shards), own),
         },
     }
@@ -57,7 +83,7 @@ def indexed_kustomization(batch: Batch, settings: Settings) -> Manifest:
 
 
 def trial_jobs(name: str, batch: Batch, settings: Settings, table: Table, bases: Bases) -> list[Manifest]:
-    """Return `base/jobs/v1/job.yaml` filled in for every trial, in the order of the table."""
+    """Return `base/jobs/v2/job.yaml` filled in for every trial, in the order of the table."""
     base: Manifest = yaml.load(bases.files[f"{SHAPE_FOLDERS[Shape.JOBS]}/job.yaml"])
     shared = merge_all(
         base["spec"]["template"],
@@ -72,7 +98,11 @@ def trial_jobs(name: str, batch: Batch, settings: Settings, table: Table, bases:
         own = pod.trial_template(name, batch, settings, table, index)
         changed: Manifest = {
             "metadata": _metadata(name, batch, settings, index),
-            "spec": {"backoffLimit": batch.run.retries, "template": merge(shared, own)},
+            "spec": {
+                "backoffLimitPerIndex": batch.run.retries,
+                "activeDeadlineSeconds": job_deadline(batch, settings),
+                "template": merge(shared, own),
+            },
         }
         made.append(merge({**base, "spec": {**base["spec"], "template": {}}}, changed))
     return made
@@ -82,7 +112,7 @@ def _metadata(name: str, batch: Batch, settings: Settings, index: int) -> Manife
     labels = pod.labels(name, batch, settings) | pod.queue_labels(batch, settings)
     trial = batch.trials[index]
     return {
-        "name": f"{name}-{trial.id}",
+        "name": f"{name}-{trial.id}"[:LONGEST_JOB_NAME],
         "namespace": settings.namespace,
         "labels": labels | pod.trial_labels(batch, index),
         "annotations": pod.annotations(batch) | {TRIAL_LABEL: f"sha256:{trial.digest}"},

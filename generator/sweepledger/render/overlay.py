@@ -136,6 +136,7 @@ def _lock(name: str, digest: str, batch: Batch, settings: Settings, files: FileT
         program=batch.program,
         seed_base=sweep.run.seed_base,
         retries=sweep.run.retries,
+        max_disruptions=sweep.run.max_disruptions,
         generator=__version__,
         bases=bases_of(batch, settings),
         files=files.digests,

@@ -33,6 +33,7 @@ PASSED_OVER = "passed_over"
 ENDINGS = {
     "timeout": Status.TIMEOUT,
     "oom": Status.OOM,
+    "disrupted": Status.EVICTED,
     "evicted": Status.EVICTED,
     "preempted": Status.EVICTED,
     "node-lost": Status.EVICTED,
@@ -145,6 +146,7 @@ def valid_attempt(record: Record, lock: BatchLock, trial: ExpectedTrial | None) 
         trial is not None
         and (record.trial, record.row) == (trial.trial, trial.row)
         and (record.batch, record.code, record.data) == (lock.name, code, data)
+        and record.version == lock.record_version
     )
     return _attempt(record, to_line(record), lock.metric) if belongs else None
 
@@ -193,7 +195,9 @@ def _passed_over(attempt: Attempt) -> str | None:
 def _counted(lock: BatchLock, attempts: Sequence[Attempt]) -> int:
     """Return the number of attempts: of records, or the highest number in one, as deleted pods leave no record."""
     highest = max((one.record.attempt for one in attempts), default=0)
-    return max(len(attempts), min(highest, lock.retries + 1))
+    left_out = [one.record.others for one in attempts if one.record.others is not None]
+    known = len(attempts) + sum(others.failed + others.disrupted for others in left_out)
+    return max(known, min(highest, lock.retries + 1))
 
 
 def _cancelled(outcome: TrialResult, attempts: Sequence[Attempt]) -> TrialResult:
@@ -262,4 +266,5 @@ def _substitute(lock: BatchLock, trial: ExpectedTrial, reasons: Counter[str]) ->
         seed=lock.seed_base + trial.replicate,
         node=None,
         details=MappingProxyType({PASSED_OVER: {str(reason): count for reason, count in reasons.items()}}),
+        version=lock.record_version,
     )

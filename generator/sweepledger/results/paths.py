@@ -1,5 +1,7 @@
 """Paths of results, records and locks, relative to the repository's root."""
 
+import re
+
 RESULTS = "results"
 LOCKS = "overlays/archive"
 """Folder of recorded batches, by name."""
@@ -10,6 +12,16 @@ def results_folder(sweep: str) -> str:
     return f"{RESULTS}/{sweep}"
 
 
-def records_path(batch: str) -> str:
-    """Return the path of a batch's records, below its sweep's results folder."""
-    return f"records/{batch}.jsonl"
+def records_path(batch: str, part: int = 0) -> str:
+    """Return the path of a file of a batch's records, below its sweep's results folder; most batches have one."""
+    return f"records/{batch}-{part:03d}.jsonl" if part else f"records/{batch}.jsonl"
+
+
+_PART = re.compile(r"-[0-9]{3}", re.ASCII)
+
+
+def batch_of_records(path: str) -> str:
+    """Return the batch of a file of records, by its path."""
+    name = path.rpartition("/")[2].removesuffix(".jsonl")
+    # The name of a batch ends in eight digits, so the number of a part is no part of it.
+    return name[:-4] if _PART.fullmatch(name[-4:]) else name

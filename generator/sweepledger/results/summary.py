@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from sweepledger.formats import records_jsonl
 from sweepledger.results.best_trial import Ranking, Verdict, decide, ranking_warnings, verdict_reason
 from sweepledger.results.configurations import ConfigurationResults, group_configurations
 from sweepledger.results.inference import Interval, optimism
@@ -22,12 +23,17 @@ LOCK_FILE = "batch.yaml"
 DIGEST_PREFIX = "sha256:"
 
 
-def records_content(batch: EvaluatedBatch) -> bytes:
-    """Return a batch's records file: sorted by row and attempt, without duplicates."""
-    keyed = sorted(
-        (one.record.index, one.record.attempt, one.line) for attempts in batch.attempts for one in attempts
+def records_files(batch: EvaluatedBatch) -> dict[str, bytes]:
+    """Return a batch's files of records, by path: sorted by row and attempt, without duplicates."""
+    attempts = sorted(
+        (attempt for attempts in batch.attempts for attempt in attempts),
+        key=lambda attempt: (attempt.record.index, attempt.record.attempt, attempt.line),
     )
-    return b"".join(f"{line}\n".encode() for _, _, line in keyed)
+    if batch.lock.record_version == 1:
+        contents: Iterable[bytes] = [b"".join(f"{attempt.line}\n".encode() for attempt in attempts)]
+    else:
+        contents = records_jsonl.write(attempt.record for attempt in attempts)
+    return {records_path(batch.lock.name, part): content for part, content in enumerate(contents)}
 
 
 def inputs_digest(batches: Iterable[EvaluatedBatch], spec_path: str, spec_digest: str | None) -> str:
@@ -48,7 +54,8 @@ def _input_files(batches: Iterable[EvaluatedBatch]) -> Iterator[tuple[str, str]]
     for batch in batches:
         name, folder = batch.lock.name, results_folder(batch.lock.sweep)
         yield f"{LOCKS}/{name}/{LOCK_FILE}", batch.lock_digest
-        yield f"{folder}/{records_path(name)}", hashlib.sha256(records_content(batch)).hexdigest()
+        for path, content in records_files(batch).items():
+            yield f"{folder}/{path}", hashlib.sha256(content).hexdigest()
 
 
 TOP = 10

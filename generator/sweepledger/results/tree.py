@@ -8,10 +8,9 @@ from sweepledger.results import paths
 from sweepledger.results.figures import catalog
 from sweepledger.results.figures.catalog import FIGURES, draw_figures
 from sweepledger.results.importance import importance
-from sweepledger.results.paths import records_path
 from sweepledger.results.provenance import PROVENANCE_FILE, REPORT_VERSION, provenance
 from sweepledger.results.readme import README_FILE, readme
-from sweepledger.results.summary import Summary, records_content
+from sweepledger.results.summary import Summary, records_files
 from sweepledger.structs.file_tree import FileTree
 
 RESULTS = paths.RESULTS
@@ -47,8 +46,10 @@ def number_files(summary: Summary, *, report: int = REPORT_VERSION) -> FileTree:
     }
     if summary.replicated:
         texts[summary_csv.REPLICATES_FILE] = _replicates(summary)
-    records = {records_path(batch.lock.name): records_content(batch) for batch in summary.batches}
-    return FileTree({**_encoded(texts), **records})
+    files = _encoded(texts)
+    for batch in summary.batches:
+        files |= records_files(batch)
+    return FileTree(files)
 
 
 def _encoded(texts: Mapping[str, str]) -> dict[str, bytes]:

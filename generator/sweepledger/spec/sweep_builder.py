@@ -48,6 +48,9 @@ def build_run(data: Mapping[str, Any], settings: Settings) -> RunConfig:
     """Build the section `run` of a spec without problems."""
     default, usual, code = RunConfig(), settings.defaults, data.get("code", {})
     failed, expected = data.get("max_failed"), data.get("expected_minutes")
+    shape = Shape(data["shape"]) if "shape" in data else None
+    # Kinds of several pods count a disruption as a failure, or not at all.
+    disruptions = 0 if shape is not None and shape.is_distributed else default.max_disruptions
     return RunConfig(
         image=data.get("image"),
         interpreter=data.get("interpreter", default.interpreter),
@@ -60,10 +63,11 @@ def build_run(data: Mapping[str, Any], settings: Settings) -> RunConfig:
         resources=build_resources(data.get("resources", {})),
         parallelism=int(data.get("parallelism", default.parallelism)),
         retries=int(data.get("retries", usual.retries)),
+        max_disruptions=int(data.get("max_disruptions", disruptions)),
         timeout_seconds=units.seconds(data["timeout"]) if "timeout" in data else usual.timeout_seconds,
         expected_minutes=None if expected is None else float(expected),
         seed_base=int(data.get("seed_base", default.seed_base)),
-        shape=Shape(data["shape"]) if "shape" in data else None,
+        shape=shape,
         max_failed=None if failed is None else int(failed),
         nodes=int(data.get("nodes", default.nodes)),
         processes=int(data.get("processes", default.processes)),

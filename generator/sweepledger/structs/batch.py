@@ -76,6 +76,8 @@ class BatchLock:
     bases: tuple[str, ...]
     """Folders below `base/` that the batch builds on; they are frozen as long as the batch exists."""
     files: Mapping[str, str]
+    max_disruptions: int | None = None
+    """How many disruptions of a trial the launcher tolerates; None: launcher v1, which does not count them."""
     other_metrics: tuple[Metric, ...] = ()
     """Metrics of a multi-objective search after the first; only their names and goals are stored."""
     pool: str | None = None
@@ -88,6 +90,11 @@ class BatchLock:
     """Library that proposed the round, with its version."""
     parents: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
     """By row, the id of the parent trial."""
+
+    @property
+    def record_version(self) -> int:
+        """The version of its launcher, and of the records and the files of records that follow from it."""
+        return 1 if self.max_disruptions is None else 2
 
     def as_data(self) -> dict[str, Any]:
         """Return the lock as data, in the order of batch.yaml."""
@@ -111,6 +118,7 @@ class BatchLock:
             "program": self.program.as_data(),
             "seed_base": self.seed_base,
             "retries": self.retries,
+            **({} if self.max_disruptions is None else {"max_disruptions": self.max_disruptions}),
             **({} if self.pool is None else {"pool": self.pool}),
             **({} if self.round is None else self._drawn),
             **(

@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from enum import StrEnum
 from functools import lru_cache
 from types import MappingProxyType
@@ -113,6 +114,64 @@ def _parsed_curve(text: str) -> tuple[CurvePoint, ...]:
 
 
 @dataclass(frozen=True, slots=True)
+class ArtifactList:
+    """A list of artifacts that is too long for the record: a file next to it on the results volume."""
+
+    count: int
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """The software that an attempt ran with, by content."""
+
+    kind: str
+    """`lock` for a lock file, `distributions` for the list of installed Python distributions."""
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class EarlyStop:
+    """The rule that ended an attempt early."""
+
+    rule: str
+    step: int
+    threshold: float | None
+    seen: str | None
+    """Digest of the file of thresholds that the rule came from; None if it is in launch.json."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOutAttempts:
+    """The attempts of a trial that git keeps no records of, only their numbers."""
+
+    failed: int = 0
+    disrupted: int = 0
+    """Ended by an eviction, a preemption or a lost node."""
+    ignored: int = 0
+    """Files that are no valid record of the trial, or exceeded a bound."""
+    seconds: float = 0.0
+    """How long the failed and disrupted attempts took."""
+
+    def as_data(self) -> dict[str, int | float]:
+        """Return the numbers that are not zero, for JSON."""
+        numbers = {name: getattr(self, name) for name in ("failed", "disrupted", "ignored", "seconds")}
+        return {name: number for name, number in numbers.items() if number}
+
+    @classmethod
+    def from_data(cls, data: Any) -> "LeftOutAttempts":
+        """Return the numbers in JSON data. Raises TypeError, ValueError."""
+        numbers = cls(**data)
+        counts = (numbers.failed, numbers.disrupted, numbers.ignored)
+        if any(type(count) is not int or count < 0 for count in counts):
+            raise ValueError(f"counts must be whole numbers, got {counts!r}")
+        if type(numbers.seconds) not in (int, float) or not 0 <= numbers.seconds < float("inf"):
+            raise ValueError(f"seconds must be a finite number, got {numbers.seconds!r}")
+        return replace(numbers, seconds=float(numbers.seconds))
+
+
+@dataclass(frozen=True, slots=True)
 class Record:
     """The record of one attempt, written by the launcher and validated by the collector."""
 
@@ -144,6 +203,36 @@ class Record:
     artifacts: tuple[Artifact, ...] = ()
     curve: Sequence[CurvePoint] = ()
     """Learning curve: the objective by step, thinned; None: not a finite number."""
+
+    version: int = 1
+    """The version of its launcher. Records of version 1 have none of the members below, which the launcher writes."""
+    disruptions: int = 0
+    """How many earlier pods of the trial the cluster ended."""
+    environment: Environment | None = None
+    """None: nothing was started, or version 1."""
+    artifact_list: ArtifactList | None = None
+    """Instead of `artifacts`, if these are too many for the record."""
+    stopped: EarlyStop | None = None
+    shared: int | None = None
+    """At most how many trials of the same pod ran at the same time; None: its pod has one."""
+    observed: tuple[str, str] | None = None
+    """When its container started and ended, as the cluster or the local engine saw it: no part of the record."""
+    others: LeftOutAttempts | None = None
+    """The attempts of the trial that this record stands for in git: no part of the record."""
+
+    @property
+    def observed_seconds(self) -> float | None:
+        """How long its container ran, as far as it was observed."""
+        if self.observed is None:
+            return None
+        start, end = map(datetime.fromisoformat, self.observed)
+        return max(0.0, (end - start).total_seconds())
+
+    @property
+    def charged_seconds(self) -> float:
+        """How long the attempt took: as observed, else as its launcher reported it."""
+        observed = self.observed_seconds
+        return self.seconds if observed is None else observed
 
     @property
     def ran_image(self) -> bool:

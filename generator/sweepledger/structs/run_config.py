@@ -79,6 +79,8 @@ class RunConfig:
     resources: Resources = Resources()
     parallelism: int = 1
     retries: int = 0
+    max_disruptions: int = 5
+    """How often a trial may lose its pod to an eviction, a preemption or a lost node, and start again."""
     timeout_seconds: int = 3600
     expected_minutes: float | None = None
     """The author's estimate for one trial, used for forecasts while nothing is recorded."""
@@ -102,13 +104,18 @@ class RunConfig:
 
     @property
     def attempts(self) -> int:
-        """The largest number of attempts of one trial."""
+        """The largest number of attempts of one trial, without disrupted ones."""
         return self.retries + 1
 
     @property
+    def max_starts(self) -> int:
+        """The largest number of attempts of one trial, disrupted ones included."""
+        return self.attempts + self.max_disruptions
+
+    @property
     def max_trial_seconds(self) -> int:
-        """Upper bound for one trial: every attempt lasts until its timeout."""
-        return self.timeout_seconds * self.attempts
+        """Upper bound for one trial: every attempt lasts until its timeout, disrupted ones as well."""
+        return self.timeout_seconds * self.max_starts
 
     @property
     def threads(self) -> int:

@@ -142,11 +142,10 @@ def cost_bound(review: Review) -> str:
     new, whole, run = review.new_cost, review.whole_cost, review.sweep.run
     if not new.trials:
         return f"nothing new; at most {_hours_text(whole)} for all {whole.trials:,}"
-    factors = (
-        count_text(new.trials, "new trial"),
-        timeout_text(run.timeout_seconds),
-        count_text(run.retries + 1, "attempt"),
-    )
+    attempts = count_text(run.attempts, "attempt")
+    if run.max_disruptions:
+        attempts = f"({attempts} + {count_text(run.max_disruptions, 'disruption')})"
+    factors = (count_text(new.trials, "new trial"), timeout_text(run.timeout_seconds), attempts)
     text = f"at most {_hours_text(new)} ({f' {TIMES} '.join(factors)}), "
     text += f"about {_amount_with_unit(new.wall_hours, 'hour')} at parallelism {run.parallelism:,}"
     return text if new == whole else f"{text}; {_hours_text(whole)} for all {whole.trials:,}"

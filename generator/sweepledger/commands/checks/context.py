@@ -11,7 +11,7 @@ from sweepledger.commands.repository import at_commit
 from sweepledger.commands.repository.workspace import SETTINGS_FILE, SUFFIX, Workspace
 from sweepledger.errors import RepositoryError
 from sweepledger.formats.batch_yaml import LOCK_FILE
-from sweepledger.render.base_files import LAUNCHER, SHAPE_FOLDERS
+from sweepledger.render.base_files import LAUNCHERS, SHAPE_VERSIONS
 from sweepledger.repo import batches, files
 from sweepledger.repo.batch_files import blob_id
 from sweepledger.repo.batches import StoredBatch
@@ -19,6 +19,7 @@ from sweepledger.repo.files import read_input
 from sweepledger.repo.git import Entry, reachable_trees, uncommitted_paths
 from sweepledger.repo.package_data import base_folder
 from sweepledger.structs.file_tree import FileTree
+from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Settings
 from sweepledger.structs.values import bytes_digest
 
@@ -155,9 +156,12 @@ def referenced_bases(batch: StoredBatch) -> tuple[str, ...]:
     Lock and kustomization are both read, so that an incomplete lock does not unfreeze a base.
     """
     try:
-        names = {LAUNCHER, SHAPE_FOLDERS[batch.lock.shape], *batch.lock.bases}
+        names, shapes = set(batch.lock.bases), [batch.lock.shape]
     except RepositoryError:  # an unreadable lock: any shape is possible
-        names = {LAUNCHER, *SHAPE_FOLDERS.values()}
+        names, shapes = set(), list(Shape)
+    for needed in (LAUNCHERS, *(SHAPE_VERSIONS[shape] for shape in shapes)):
+        if names.isdisjoint(needed):
+            names.update(needed)  # the lock names none, so it may be any of them
     if KUSTOMIZATION in batch.contents.paths():
         names.update(policy.base_folders(batch.contents.read(KUSTOMIZATION)))
     return tuple(f"{BASE}{name}" for name in sorted(names))

@@ -14,7 +14,7 @@ from sweepledger.errors import RepositoryError, UnreadableError
 from sweepledger.formats.batch_yaml import LOCK_FILE
 from sweepledger.plan import Balance, BudgetUnit, counts_towards
 from sweepledger.problems import Problem, Severity
-from sweepledger.repo import batches, files
+from sweepledger.repo import batches
 from sweepledger.repo.files import read_input
 from sweepledger.repo.git import Repository, code_tree, commit_with_code, reachable_trees
 from sweepledger.spec import ParsedSpec
@@ -87,11 +87,11 @@ def _balances(
         month,
         merged=context.merged,
         leaving={
-            batch.name: costs.usage_in(files.read_file(path))
+            batch.name: costs.usage_in(b"".join(contents))
             for batch in context.merged
             if batch.is_active and batch.name not in active
             # One that is cancelled may have used all that it reserves, until its records say otherwise.
-            if (path := context.workspace.root / batch_records.records_file(batch)).is_file()
+            if (contents := batch_records.read_records_files(context.workspace.root, batch))
         },
     )
     requests = [(generated.sweep, generated.batch.lock.trials) for generated in new if generated.batch]

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 
 from sweepledger.commands.repository.batch_records import expected_trials, lock_digest
-from sweepledger.engine.termination import NO_RECORD
+from sweepledger.engine.termination import DISRUPTED, NO_RECORD
 from sweepledger.errors import StorageError
 from sweepledger.formats import record_json, summary_csv
 from sweepledger.formats.record_json import to_line
@@ -15,7 +15,7 @@ from sweepledger.formats.summary_csv import SUMMARY_FILE
 from sweepledger.repo import batches, volume
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository
-from sweepledger.results import bounds
+from sweepledger.results import bounds, kept_records
 from sweepledger.results.outcomes import (
     Attempt,
     BatchRecords,
@@ -119,6 +119,8 @@ class BatchAttempts:
     records: tuple[Record, ...]
     passed_over: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     """Why files were ignored, one word each, by the trial in whose folder they are."""
+    silent_seconds: Mapping[int, float] = field(default_factory=dict)
+    """How long pods ran that left no record because their trial had a final one, by trial."""
 
     @classmethod
     def read(cls, results: Path, batch: StoredBatch, *, only: Iterable[int] | None = None) -> "BatchAttempts":
@@ -146,12 +148,19 @@ class BatchAttempts:
         """Return the records to commit, with a substitute for each trial without a usable record."""
         results = self.results
         records = (*results.records, *substitute_records(results, self.passed_over))
-        return replace(results, records=records, lock_digest=lock_digest(self.batch))
+        concluded = replace(results, records=records, lock_digest=lock_digest(self.batch))
+        if self.batch.lock.record_version == 1:
+            return concluded
+        ignored = {index: len(reasons) for index, reasons in self.passed_over.items()}
+        return kept_records.kept(concluded, ignored=ignored, silent_seconds=self.silent_seconds)
 
     def is_settled(self, over: Container[int] = ()) -> bool:
         """Return whether every trial is finished, in `over`, or has used all its attempts, by valid records."""
         return all(
-            outcome.status.is_final or outcome.index in over or outcome.attempts > self.batch.lock.retries
+            outcome.status.is_final
+            or outcome.index in over
+            or outcome.reason == DISRUPTED
+            or outcome.attempts > self.batch.lock.retries
             for outcome in evaluate(self.results).outcomes
         )
 
@@ -204,7 +213,9 @@ def with_late_records(recorded: BatchRecords, late: Iterable[Record]) -> BatchRe
         if record.reason != NO_RECORD or (record.index, record.uid) not in new
     )
     merged = replace(recorded, records=(*kept, *news))
-    return None if _trial_ends(merged) == _trial_ends(recorded) else merged
+    if _trial_ends(merged) == _trial_ends(recorded):
+        return None
+    return merged if recorded.lock.record_version == 1 else kept_records.kept(merged)
 
 
 def _trial_ends(attempts: BatchRecords) -> list[tuple[Status, str | None]]:

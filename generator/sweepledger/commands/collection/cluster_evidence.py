@@ -1,6 +1,7 @@
 """The observed state of batches in a cluster: running, ended, missing and stalled objects, and records from pods."""
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, replace
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.engine.cluster.pods import PodPhase, TrialPod
 from sweepledger.engine.cluster.workloads import BatchWorkloads
 from sweepledger.engine.termination import ExpectedRecord, Termination
+from sweepledger.formats import record_json
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository, present_since
@@ -133,15 +135,30 @@ def add_pod_records(
     account.add_pods(pods.batch_pods(kubectl, namespace, name, pods.NOT_SUCCEEDED), now)
     succeeded = objects.succeeded(trials)
     missing = succeeded - account.final.keys()
-    if missing:
+    if missing or attempts.batch.lock.record_version > 1:  # only pods tell how long they ran
         account.add_pods(pods.batch_pods(kubectl, namespace, name, pods.SUCCEEDED), now, only=missing)
         missing = succeeded - account.final.keys()
     until = (objects.finished or 0.0) + LAG_SECONDS
     alive = 0 if objects.is_running else account.alive
     if (missing or alive) and now < until:
         return PendingRecords(name, len(missing), alive, until)
-    explained = tuple(map(account.explained, attempts.records))
-    return replace(attempts, records=(*explained, *account.records()))
+    records = (*map(account.explained, attempts.records), *account.records())
+    if attempts.batch.lock.record_version > 1:
+        records = tuple(_observed_by_jobs(records, objects))
+    return replace(attempts, records=records, silent_seconds=account.silent_seconds)
+
+
+def _observed_by_jobs(records: Sequence[Record], objects: BatchWorkloads) -> Iterator[Record]:
+    """Yield records; the only one of a trial whose pods are gone gets the times of its Job, if it has its own."""
+    times = {workload.index: workload.observed for workload in objects.workloads}
+    counts = Counter(record.index for record in records)
+    for record in records:
+        observed = times.get(record.index)
+        if record.observed is None and observed is not None and counts[record.index] == 1:
+            start, end = map(record_json.format_time, observed)
+            yield replace(record, observed=(start, end))
+        else:
+            yield record
 
 
 def expected_records(batch: StoredBatch) -> tuple[ExpectedRecord, ...]:
@@ -157,6 +174,7 @@ def expected_records(batch: StoredBatch) -> tuple[ExpectedRecord, ...]:
             code=lock.program.code.tree,
             data=data,
             seed=lock.seed_base + trial.replicate,
+            version=lock.record_version,
         )
         for trial in expected_trials(batch)
     )
@@ -180,6 +198,8 @@ class PodAccount:
     """Start times of the attempts at a trial, as far as they are known."""
     _reported: list[Record] = field(default_factory=list)
     """Records that pods reported and the volume does not have."""
+    _observed: dict[tuple[int, str], tuple[str, str]] = field(default_factory=dict)
+    """When the containers of ended pods ran, by index and pod."""
     _silent: list[tuple[int, float, Termination]] = field(default_factory=list)
     """Pods without a record: index of the trial, creation time, end."""
 
@@ -193,9 +213,13 @@ class PodAccount:
     ) -> None:
         """Add the evidence of some pods."""
         for pod in observed:
-            if pod.index >= len(self.expected) or (only is not None and pod.index not in only):
+            if pod.index >= len(self.expected):
                 continue
             phase = pod.phase(now)
+            if phase.is_over and (times := pod_termination.observed_times(pod)) is not None:
+                self._observed[pod.index, pod.uid] = times
+            if only is not None and pod.index not in only:
+                continue
             if not phase.is_over:
                 # A pod that waits for a node or an image will not write a record.
                 self.alive += phase is not PodPhase.WAITING
@@ -205,19 +229,38 @@ class PodAccount:
                 self._add_ended_pod(pod)
 
     def explained(self, record: Record) -> Record:
-        """Return a record with the cause that the cluster reports."""
-        return termination.with_cause(record, self._causes.get((record.index, record.uid)))
+        """Return a record with the cause and, if its version has them, the times that the cluster reports."""
+        return self._with_times(termination.with_cause(record, self._causes.get((record.index, record.uid))))
 
     def records(self) -> Iterator[Record]:
         """Yield a record for each attempt without one on the volume."""
-        yield from self._reported
+        yield from map(self._with_times, self._reported)
         for index, created, ended in self._silent:
-            if ended.reason is None and ended.code == SILENT_CODES.get(self.final.get(index, Status.MISSING)):
+            if self._is_idle(index, ended):
                 continue  # its trial had a final record already
             number = ended.attempt or 1 + sum(begun < created for begun in self._begun[index])
             record = pod_termination.substitute_record(self.expected[index], replace(ended, attempt=number))
             if record is not None:
-                yield record
+                yield self._with_times(record)
+
+    @property
+    def silent_seconds(self) -> Mapping[int, float]:
+        """How long the pods ran for which there is no record, because their trials had a final one, by index."""
+        seconds: defaultdict[int, float] = defaultdict(float)
+        for index, _, ended in self._silent:
+            if self._is_idle(index, ended):
+                seconds[index] += ended.finished - ended.started
+        return dict(seconds)
+
+    def _is_idle(self, index: int, ended: Termination) -> bool:
+        """Return whether a pod ended as a launcher does that finds a final record."""
+        return ended.reason is None and ended.code == SILENT_CODES.get(self.final.get(index, Status.MISSING))
+
+    def _with_times(self, record: Record) -> Record:
+        """Return a record with the times that the cluster reports, if its version has them."""
+        if record.version == 1:
+            return record
+        return replace(record, observed=self._observed.get((record.index, record.uid)))
 
     def _add_ended_pod(self, pod: TrialPod) -> None:
         record = pod_termination.read_record(pod, self.expected[pod.index])

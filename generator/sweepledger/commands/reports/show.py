@@ -5,14 +5,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from sweepledger.commands.repository import catalog
-from sweepledger.commands.repository.batch_records import records_file
+from sweepledger.commands.repository.batch_records import read_records_files
 from sweepledger.commands.repository.catalog import summary_row
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.formats import record_json
+from sweepledger.formats import records_jsonl
 from sweepledger.formats.batch_yaml import LOCK_FILE
 from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.repo.batches import ACTIVE, StoredBatch
-from sweepledger.repo.files import read_file
 from sweepledger.repo.git import Commit, commits
 from sweepledger.results.paths import records_path, results_folder
 from sweepledger.structs.batch import BatchLock
@@ -94,9 +93,9 @@ def show(workspace: Workspace, trial: str) -> TrialDetails:
 
 def _last_error(workspace: Workspace, trial: catalog.ListedTrial) -> str | None:
     """Return why the last recorded attempt did not succeed; None if it did, or gave no reason."""
-    path = workspace.root / records_file(trial.batch)
-    lines = record_json.read_lines(read_file(path).decode(errors="replace")) if path.is_file() else ()
-    attempts = [line for line in lines if isinstance(line, Record) and line.trial == trial.id]
+    contents = read_records_files(workspace.root, trial.batch)
+    records = [record for content in contents for record in records_jsonl.records(content)]
+    attempts = [record for record in records if isinstance(record, Record) and record.trial == trial.id]
     last = max(attempts, key=lambda record: record.attempt, default=None)
     messages = (
         [last.details.get(name) for name in ERROR_DETAILS] if last and not last.status.is_success else []

@@ -1,11 +1,15 @@
 """The records of one batch in git, and the batches without records."""
 
-from collections.abc import Iterable, Mapping
+import itertools
+from collections.abc import Container, Iterable, Mapping
+from pathlib import Path
 
 from sweepledger.errors import RepositoryError
-from sweepledger.formats import hyperparams_csv, record_json
+from sweepledger.formats import hyperparams_csv, records_jsonl
 from sweepledger.formats.batch_yaml import LOCK_FILE
+from sweepledger.formats.record_json import CorruptRecord
 from sweepledger.repo.batches import StoredBatch
+from sweepledger.repo.files import read_file
 from sweepledger.repo.git import Repository
 from sweepledger.results.outcomes import BatchRecords
 from sweepledger.results.paths import RESULTS, records_path, results_folder
@@ -14,10 +18,22 @@ from sweepledger.structs.record import ExpectedTrial, Record
 from sweepledger.structs.values import bytes_digest
 
 
-def records_file(batch: StoredBatch) -> str:
-    """Return where a batch's records are in the repository."""
+def records_file(batch: StoredBatch, part: int = 0) -> str:
+    """Return where a batch's records are in the repository: their first file, unless another part is named."""
     sweep, _, _ = split_batch_name(batch.name) or ("", 0, "")
-    return f"{results_folder(sweep)}/{records_path(batch.name)}"
+    return f"{results_folder(sweep)}/{records_path(batch.name, part)}"
+
+
+def records_files(batch: StoredBatch, present: Container[str]) -> tuple[str, ...]:
+    """Return the paths of all files with records of a batch among those that are present."""
+    paths = (records_file(batch, part) for part in itertools.count())
+    return tuple(itertools.takewhile(lambda path: path in present, paths))
+
+
+def read_records_files(root: Path, batch: StoredBatch) -> tuple[bytes, ...]:
+    """Return the contents of all files with records of a batch in the work tree. Raises StorageError."""
+    paths = (root / records_file(batch, part) for part in itertools.count())
+    return tuple(read_file(path) for path in itertools.takewhile(Path.is_file, paths))
 
 
 def unrecorded_batches(
@@ -33,18 +49,19 @@ def batch_results(
     batch: StoredBatch, files: Mapping[str, bytes], *, is_cancelled: bool = False
 ) -> BatchRecords:
     """Return an archived batch's records from files of git. Raises RepositoryError for an unreadable record."""
-    path = records_file(batch)
-    lines = record_json.read_lines(files.get(path, b"").decode(errors="replace"))
-    broken = [record for record in lines if not isinstance(record, Record)]
-    if broken:
-        raise RepositoryError(
-            f"{path}: a record cannot be read ({broken[0].reason})", hint="restore the file from git"
-        )
-    records = tuple(record for record in lines if isinstance(record, Record))
+    records: list[Record] = []
+    for path in records_files(batch, files):
+        for line in records_jsonl.read(files[path]):
+            if isinstance(line.record, CorruptRecord):
+                raise RepositoryError(
+                    f"{path}: a record cannot be read ({line.record.reason})",
+                    hint="restore the file from git",
+                )
+            records.append(line.record)
     return BatchRecords(
         batch.vetted().lock,
         expected_trials(batch),
-        records,
+        tuple(records),
         is_cancelled=is_cancelled,
         lock_digest=lock_digest(batch),
     )

@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 from dataclasses import replace as changed
 from datetime import UTC, datetime
 from json import loads
+from typing import Any
 
 from sweepledger.commands.repository import batch_records
 from sweepledger.errors import RepositoryError, UnreadableError, UsageError
-from sweepledger.formats import excerpts, record_json
+from sweepledger.formats import excerpts, records_jsonl
 from sweepledger.formats.batch_yaml import LOCK_FILE
 from sweepledger.formats.excerpts import read_lock_excerpt
 from sweepledger.formats.launch_json import LAUNCH_FILE
@@ -28,7 +29,7 @@ from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository, addition_times, commit_time, is_shallow
 from sweepledger.results.outcomes import BatchRecords, evaluate
-from sweepledger.results.paths import RESULTS
+from sweepledger.results.paths import RESULTS, batch_of_records
 from sweepledger.structs.names import split_batch_name
 from sweepledger.structs.node_pool import Pool
 from sweepledger.structs.program import Program
@@ -97,7 +98,10 @@ def run_of(batch: StoredBatch) -> RunConfig | None:
         return None
     lock = batch.lock
     run = excerpts.read_run_config(manifests, launch, lock.shape, trials=lock.trials)
-    return None if run is None else changed(run, retries=lock.retries, pool=lock.pool)
+    if run is None:
+        return None
+    # Batches of launcher v1 bound no disruptions, so nothing can be reserved for them.
+    return changed(run, retries=lock.retries, max_disruptions=lock.max_disruptions or 0, pool=lock.pool)
 
 
 def _lock_contains(batch: StoredBatch, text: bytes) -> bool:
@@ -120,12 +124,12 @@ def _timed_records(
     batch: StoredBatch, files: Mapping[str, bytes]
 ) -> Iterable[tuple[Record, Mapping[str, Value]]]:
     """Yield the readable records with the configurations that they ran."""
-    text = files.get(batch_records.records_file(batch), b"").decode(errors="replace")
+    content = files.get(batch_records.records_file(batch), b"")  # the first file has enough
     try:
         rows = batch.rows
     except RepositoryError:
         return
-    for record in record_json.read_lines(text):
+    for record in records_jsonl.records(content):
         if isinstance(record, Record) and record.index < len(rows):
             yield record, rows[record.index].values
 
@@ -139,11 +143,14 @@ ENDING_SECONDS = 120
 
 @dataclass(frozen=True)
 class Usage:
-    """What a trial's attempts reported in all. Trials are untrusted: a charge is bounded by what was allowed."""
+    """How long a trial's attempts took in all. Trials are untrusted: a charge is bounded by what was allowed."""
 
     seconds: float = 0.0
+    """As the cluster observed it, else as the trial reported it."""
     is_free: bool = False
-    """Whether an attempt has a result and took no time."""
+    """Whether an attempt reported a result in no time, and was not observed."""
+    is_reported: bool = False
+    """Whether the time of an attempt is what the trial reported, because it was not observed."""
 
 
 @dataclass(frozen=True)
@@ -158,7 +165,9 @@ class MonthLedger:
     unread: tuple[str, ...] = ()
     """Batches that cannot be read: they are not charged."""
     doubtful: tuple[str, ...] = ()
-    """Batches with a trial that reported more time than its attempts had, or a result in no time."""
+    """Batches with a trial that took more time than its attempts had, or reported a result in no time."""
+    reported: tuple[str, ...] = ()
+    """Charged batches of which some trials were not observed, so that their own reports count."""
 
 
 def month_of(repository: Repository, commit: str | None, month: str | None) -> str:
@@ -200,9 +209,12 @@ def month_ledger(
         for batch in counted
         if (batch.is_active or batch.name in cancelled) and batch.name not in ending
     }
-    usage = {**dict(_recorded_usage(repository, commit, counted, month)), **ending}
+    usage: dict[str, Mapping[int, Usage]] = {}
+    for name, part in _recorded_usage(repository, commit, counted, month):
+        usage[name] = {**usage.get(name, {}), **part}  # no trial is in two files
+    usage |= ending
     batches.prefetch([batch for batch in counted if batch.name in reserved or usage.get(batch.name)], *FILES)
-    used, promised, unread, doubtful = [], [], [], []
+    used, promised, unread, doubtful, reported = [], [], [], [], []
     for batch in counted:
         trials_usage = usage.get(batch.name)
         if batch.name not in reserved and not trials_usage:
@@ -216,12 +228,14 @@ def month_ledger(
             own = [one for index, one in trials_usage.items() if index in range(trials)]
             seconds = sum(min(one.seconds, run.max_trial_seconds) for one in own)
             used.append(charge(batch.sweep, run, pool, seconds))
-            allowed = run.max_trial_seconds + run.attempts * ENDING_SECONDS
+            allowed = run.max_trial_seconds + run.max_starts * ENDING_SECONDS
             if any(one.is_free or one.seconds > allowed for one in own):
                 doubtful.append(batch.name)
+            if any(one.is_reported for one in own):
+                reported.append(batch.name)
         if batch.name in reserved:
             promised.append(reservation(batch.sweep, run, pool, trials))
-    return MonthLedger(month, tuple(used), tuple(promised), tuple(unread), tuple(doubtful))
+    return MonthLedger(month, tuple(used), tuple(promised), tuple(unread), tuple(doubtful), tuple(reported))
 
 
 def requested_balances(
@@ -252,12 +266,12 @@ def _recorded_usage(
     The commit that recorded a batch says when, not its records, which trials write. A shallow clone does not have
     that commit: there the times in the records have to do.
     """
-    names = {batch_records.records_file(batch): batch.name for batch in stored}
+    names = {batch_records.records_file(batch) for batch in stored}
     if commit is None or not names:
         return
     dates_by_records = is_shallow(repository)
     files = repository.files(commit, RESULTS)
-    blobs = {path: entry.id for path, entry in files.items() if path in names}
+    blobs = {path: entry.id for path, entry in files.items() if _first_part(path) in names}
     if not dates_by_records:
         times = addition_times(repository, commit, RESULTS, since=f"{month}-01T00:00:00Z") if blobs else {}
         blobs = {path: blob for path, blob in blobs.items() if path in times and _month(times[path]) == month}
@@ -266,7 +280,12 @@ def _recorded_usage(
         paths = ordered[start : start + FILES_AT_ONCE]
         contents = repository.blobs(blobs[path] for path in paths)
         for path in paths:
-            yield names[path], usage_in(contents[blobs[path]], month if dates_by_records else None)
+            yield batch_of_records(path), usage_in(contents[blobs[path]], month if dates_by_records else None)
+
+
+def _first_part(path: str) -> str:
+    """Return the path of the first file of records of the same batch."""
+    return f"{path.rpartition('/')[0]}/{batch_of_records(path)}.jsonl"
 
 
 def _month(seconds: int) -> str:
@@ -275,34 +294,43 @@ def _month(seconds: int) -> str:
 
 def usage_of(records: BatchRecords) -> Mapping[int, Usage]:
     """Return what each trial used, from records in memory."""
-    attempts = (attempt.record for attempts in evaluate(records).attempts for attempt in attempts)
-    return _sum((record.index, record.seconds, record.status is Status.OK) for record in attempts)
+    usage: dict[int, Usage] = {}
+    for attempts in evaluate(records).attempts:
+        for record in (attempt.record for attempt in attempts):
+            seconds = record.charged_seconds + (0.0 if record.others is None else record.others.seconds)
+            is_ok, is_observed = record.status is Status.OK, record.observed is not None
+            _add(usage, record.index, seconds, is_ok=is_ok, is_observed=is_observed)
+    return usage
 
 
 def usage_in(records: bytes, month: str | None = None) -> Mapping[int, Usage]:
-    """Return what each trial used, from a file of records; with a month, only of attempts that ended in it."""
-    return _sum(_attempts(records, month))
+    """Return what each trial used, from a file of records; with a month, only of attempts that ended in it.
 
-
-def _attempts(records: bytes, month: str | None) -> Iterator[tuple[int, float, bool]]:
-    """Yield index, seconds and success of each attempt, parsing only lines that contain the month."""
+    Parses only lines that contain the month.
+    """
     named = b"" if month is None else f'"{month}-'.encode()
+    usage: dict[int, Usage] = {}
     for line in records.split(b"\n"):
         if not line or named not in line:
             continue
         try:
-            record: Mapping[str, object] = loads(line)
+            record: Mapping[str, Any] = loads(line)
             index, seconds = int(str(record["index"])), float(str(record["seconds"]))
             finished, is_ok = str(record["finished"]), record["status"] == Status.OK
-        except (ValueError, KeyError, TypeError, RecursionError):
+            if "observed" in record:
+                start, end = map(datetime.fromisoformat, record["observed"])
+                seconds = (end - start).total_seconds()
+            seconds += float(record.get("others", {}).get("seconds", 0.0))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             continue
         if seconds >= 0 and (month is None or finished.startswith(f"{month}-")):
-            yield index, seconds, is_ok
-
-
-def _sum(attempts: Iterable[tuple[int, float, bool]]) -> Mapping[int, Usage]:
-    usage: dict[int, Usage] = {}
-    for index, seconds, is_ok in attempts:
-        before = usage.get(index, Usage())
-        usage[index] = Usage(before.seconds + seconds, before.is_free or (is_ok and not seconds))
+            _add(usage, index, seconds, is_ok=is_ok, is_observed="observed" in record)
     return usage
+
+
+def _add(usage: dict[int, Usage], index: int, seconds: float, *, is_ok: bool, is_observed: bool) -> None:
+    before = usage.get(index, Usage())
+    is_free = is_ok and not is_observed and not seconds
+    usage[index] = Usage(
+        before.seconds + seconds, before.is_free or is_free, before.is_reported or not is_observed
+    )

@@ -8,7 +8,7 @@ from typing import Any
 from sweepledger.commands.repository import at_commit, batch_records
 from sweepledger.commands.verification.file_diff import FileDifference, cells_of, file_differences
 from sweepledger.errors import RepositoryError
-from sweepledger.formats import batch_yaml, record_json
+from sweepledger.formats import batch_yaml, record_json, records_jsonl
 from sweepledger.formats.batch_yaml import LOCK_FILE
 from sweepledger.formats.hyperparams_csv import REPLICATE_COLUMN
 from sweepledger.formats.record_json import CorruptRecord
@@ -16,7 +16,7 @@ from sweepledger.formats.summary_csv import PARAMETER_PREFIX, SUMMARY_FILE
 from sweepledger.render.overlay import batch_digest
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
 from sweepledger.repo.git import Entry, Repository
-from sweepledger.results.paths import results_folder
+from sweepledger.results.paths import batch_of_records, results_folder
 from sweepledger.results.provenance import PROVENANCE_FILE
 from sweepledger.results.tree import RESULTS
 from sweepledger.structs.file_tree import FileTree
@@ -128,31 +128,29 @@ def summary_inputs(sweep: str, files: Mapping[str, Entry]) -> dict[str, Entry]:
     """Return the files that the results are computed from: records and the overlays of recorded batches."""
     folder = f"{results_folder(sweep)}/{RECORDS}/"
     records = {path: entry for path, entry in files.items() if path.startswith(folder)}
-    overlays = {f"{ARCHIVE}/{path.removeprefix(folder).removesuffix('.jsonl')}" for path in records}
+    overlays = {f"{ARCHIVE}/{batch_of_records(path)}" for path in records}
     archived = {path: entry for path, entry in files.items() if path.startswith(f"{ARCHIVE}/")}
     return records | {
         path: entry for path, entry in archived.items() if "/".join(path.split("/")[:3]) in overlays
     }
 
 
-def record_differences(batch: StoredBatch, content: bytes) -> Iterator[FileDifference]:
+def record_differences(batch: StoredBatch, contents: Mapping[str, bytes]) -> Iterator[FileDifference]:
     """Report the records that are corrupt or do not belong to a trial of the batch."""
-    path = batch_records.records_file(batch)
     try:
         rows = {trial.index: trial for trial in batch_records.expected_trials(batch)}
         data = None if batch.lock.program.data is None else batch.lock.program.data.digest
         code = batch.lock.program.code.tree
     except (RepositoryError, KeyError, ValueError):
         return  # `batch` reports the overlay
-    lines = content.decode(errors="replace").split("\n")
-    for number, line in enumerate(lines, start=1):
-        record = record_json.from_line(line) if line else None
-        if isinstance(record, CorruptRecord):
-            yield FileDifference(
-                path, f"line {number}", "", f"must be a record, got one that is {record.reason}"
-            )
-        elif record is not None:
-            yield from _row_differences(path, record, rows.get(record.index), (batch.name, code, data))
+    for path in batch_records.records_files(batch, contents):
+        for line in records_jsonl.read(contents[path]):
+            record = line.record
+            if isinstance(record, CorruptRecord):
+                message = f"must be a record, got one that is {record.reason}"
+                yield FileDifference(path, f"line {line.number}", "", message)
+            else:
+                yield from _row_differences(path, record, rows.get(record.index), (batch.name, code, data))
 
 
 def _row_differences(
@@ -212,8 +210,7 @@ def summary_differences(
     provenance = _provenance_batches(contents.get(f"{folder}/{PROVENANCE_FILE}", b""))
     for batch in done:
         yield from _table_differences(batch, rows)
-        content = contents.get(batch_records.records_file(batch), b"")
-        yield from _provenance_differences(batch, provenance.get(batch.name), content, rows)
+        yield from _provenance_differences(batch, provenance.get(batch.name), contents, rows)
     for name in sorted(provenance.keys() - {batch.name for batch in done}):
         message = f"must be there by {PROVENANCE_FILE}, and is missing"
         yield FileDifference(f"{folder}/records/{name}.jsonl", "", "", message)
@@ -242,7 +239,7 @@ def _repeated(row: Mapping[str, str], name: str) -> str:
 
 
 def _provenance_differences(
-    batch: StoredBatch, provenance: Any, content: bytes, rows: list[dict[str, str]]
+    batch: StoredBatch, provenance: Any, contents: Mapping[str, bytes], rows: list[dict[str, str]]
 ) -> Iterator[FileDifference]:
     """Compare the records of a batch with the digests in the provenance."""
     try:
@@ -254,19 +251,32 @@ def _provenance_differences(
     except (KeyError, TypeError, AttributeError):
         return  # the rebuild reports an unreadable provenance
     path, known = batch_records.records_file(batch), set[str]()
-    for number, line in enumerate(content.split(b"\n"), start=1):
-        digest = bytes_digest(line)
-        if not line or digest in known:
-            continue
-        known.add(digest)
-        if digest not in listed:
-            message = f"must be a record that {PROVENANCE_FILE} knows, got one with the digest {digest[:19]}"
-            trial, values = _parse_record(line)
-            yield FileDifference(path, trial or f"line {number}", "", message)
-            yield from _column_differences(path, values, [row for row in rows if row.get("trial") == trial])
+    for part in batch_records.records_files(batch, contents):
+        for number, line in _record_lines(contents[part]):
+            digest = bytes_digest(line)
+            if digest in known:
+                continue
+            known.add(digest)
+            if digest not in listed:
+                message = (
+                    f"must be a record that {PROVENANCE_FILE} knows, got one with the digest {digest[:19]}"
+                )
+                trial, values = _parse_record(line)
+                yield FileDifference(part, trial or f"line {number}", "", message)
+                own = [row for row in rows if row.get("trial") == trial]
+                yield from _column_differences(part, values, own)
     for digest in sorted(listed.keys() - known):
         message = f"must be there with the digest {digest[:19]} by {PROVENANCE_FILE}, and is not"
         yield FileDifference(path, str(listed[digest]), "", message)
+
+
+def _record_lines(content: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield each record in the form that its digest covers, with the number of its line."""
+    for line in records_jsonl.read(content):
+        if isinstance(line.record, CorruptRecord):
+            yield line.number, content.split(b"\n")[line.number - 1]
+        else:
+            yield line.number, record_json.to_line(line.record).encode()
 
 
 def _column_differences(

@@ -65,10 +65,21 @@ NOT_STARTED = "its container never started before the pod's deadline: the image 
 
 
 def read_record(pod: TrialPod, expected: ExpectedRecord) -> Record | None:
-    """Return the record in a pod's termination message; None if it is not the expected record."""
+    """Return the record in a pod's termination message, or its first part; None if it is not the expected record."""
     message = api_objects.text_at(pod.status, "state", "terminated", "message")
-    record = expected.parse(message.encode(errors="replace"), pod.uid) if message else None
-    return record if record is not None and expected.expects(record) else None
+    record = record_format.read_message(message.encode(errors="replace")) if message else None
+    if not isinstance(record, Record):
+        return None
+    return record if expected.owns(record, pod.uid) and expected.expects(record) else None
+
+
+def observed_times(pod: TrialPod) -> tuple[str, str] | None:
+    """Return when the container of an ended pod started and ended, as its kubelet reported it; None if unknown."""
+    state = api_objects.value_at(pod.status, "state")
+    started, finished = (api_objects.time_at(state, "terminated", key) for key in ("startedAt", "finishedAt"))
+    if started is None or finished is None or finished < started:
+        return None
+    return record_format.format_time(started), record_format.format_time(finished)
 
 
 def external_cause(pod: TrialPod) -> str | None:
@@ -104,6 +115,7 @@ def read_termination(pod: TrialPod) -> Termination:
         node=pod.node if NODE_NAME.fullmatch(pod.node) else None,
         message=_clean(message),
         ran=ran[1] if ran else RAN_NOTHING,
+        disruptions=pod.disruptions,
     )
 
 

@@ -15,6 +15,7 @@ from sweepledger.formats.launch_json import LAUNCHER_PATH
 from sweepledger.structs.kubernetes import (
     BATCH_LABEL,
     COMPLETION_INDEX_ANNOTATION,
+    INDEX_DISRUPTION_ANNOTATION,
     INDEX_FAILURE_ANNOTATION,
     INDEX_VARIABLE,
     Manifest,
@@ -61,6 +62,8 @@ class TrialPod:
     container: str
     """Name of the launcher's container."""
     manifest: Manifest
+    disruptions: int = 0
+    """Pods of its index that the cluster ended before it."""
 
     @property
     def node(self) -> str:
@@ -135,6 +138,7 @@ def parse_pod(manifest: Manifest) -> TrialPod | None:
         manifest, COMPLETION_INDEX_ANNOTATION
     )
     failures = _annotation(manifest, INDEX_FAILURE_ANNOTATION)
+    disruptions = _annotation(manifest, INDEX_DISRUPTION_ANNOTATION)
     if not NUMBER.fullmatch(index):
         return None
     return TrialPod(
@@ -143,6 +147,7 @@ def parse_pod(manifest: Manifest) -> TrialPod | None:
         int(failures) if NUMBER.fullmatch(failures) else None,
         api_objects.text_at(container, "name"),
         manifest,
+        int(disruptions) if NUMBER.fullmatch(disruptions) else 0,
     )
 
 

@@ -31,9 +31,18 @@ class Workload:
     """Time of its end in seconds since 1970; None if it is unknown."""
     is_suspended: bool
     """Whether a queue or a user has suspended it."""
+    started: float | None = None
+    """Time of its start in seconds since 1970; None if it is unknown."""
     completed: str = ""
     failed: str = ""
     """Failed completion indexes, and completed ones above, as a Job lists them: `0,3-7`."""
+
+    @property
+    def observed(self) -> tuple[float, float] | None:
+        """When it started and ended; None if that is unknown."""
+        if self.started is None or self.finished is None or self.finished < self.started:
+            return None
+        return self.started, self.finished
 
     def succeeded(self, trials: int) -> Iterator[int]:
         """Yield the indexes of successful trials."""
@@ -137,6 +146,7 @@ def parse_workload(manifest: Manifest, kind: Kind) -> Workload:
         has_ended=has_ended,
         is_complete=any(api_objects.has_condition(manifest, name) for name in SUCCESS_CONDITIONS),
         finished=max(ended, default=None) if has_ended else None,
+        started=api_objects.time_at(manifest, "status", "startTime"),
         is_suspended=api_objects.value_at(manifest, *kind.policy, "suspend") is True,
         completed=api_objects.text_at(manifest, "status", "completedIndexes"),
         failed=api_objects.text_at(manifest, "status", "failedIndexes"),

@@ -14,6 +14,7 @@ from sweepledger.engine.local.job_spec import FieldVariable, JobSpec, LiteralVar
 from sweepledger.structs.kubernetes import (
     COMPLETION_INDEX_ANNOTATION,
     COMPLETION_INDEX_VARIABLE,
+    INDEX_DISRUPTION_ANNOTATION,
     INDEX_FAILURE_ANNOTATION,
 )
 
@@ -31,6 +32,7 @@ class PodIdentity:
     node: str
     index: int
     failures: int
+    disruptions: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,8 @@ class PathTranslation:
 
 def declared_variables(job: JobSpec, identity: PodIdentity) -> dict[str, str]:
     """Return the variables that the manifest declares, as the container would see them."""
-    variables = {COMPLETION_INDEX_VARIABLE: str(identity.index)} if job.indexed else {}
+    number = str(job.completion_index(identity.index))
+    variables = {COMPLETION_INDEX_VARIABLE: number} if job.indexed else {}
     for variable in job.pod.environment:
         match variable:
             case LiteralVariable():
@@ -91,8 +94,11 @@ def _field(field: str, job: JobSpec, identity: PodIdentity) -> str:
     }
     if match := KEYED.fullmatch(field):
         known = job.pod.labels if match[1] == "labels" else job.pod.annotations
-        index, failures = str(identity.index), str(identity.failures)
-        own = {COMPLETION_INDEX_ANNOTATION: index, INDEX_FAILURE_ANNOTATION: failures}
+        own = {
+            COMPLETION_INDEX_ANNOTATION: str(job.completion_index(identity.index)),
+            INDEX_FAILURE_ANNOTATION: str(identity.failures),
+            INDEX_DISRUPTION_ANNOTATION: str(identity.disruptions),
+        }
         added = own if job.indexed else {}
         return {**known, **added}.get(match[2], "")
     return plain[field]

@@ -156,12 +156,15 @@ class ExitCodeRule:
 
 @dataclass(frozen=True, slots=True)
 class JobSpec:
-    """A Job with one index (shape `jobs`), or one index per trial of the batch (shape `indexed`)."""
+    """The Job of one trial (shape `jobs`), or of all trials of the batch (shape `indexed`)."""
 
     name: str
     batch: str
     namespace: str
     indexed: bool
+    """Whether Kubernetes numbers its pods and counts their failures."""
+    has_own_row: bool
+    """Whether it runs one row of the table, which its environment names, instead of one per completion index."""
     indexes: tuple[int, ...]
     """Row indexes of the batch's table, ascending."""
     parallelism: int
@@ -175,6 +178,10 @@ class JobSpec:
     pod: PodSpec
     digest: str
     """Digest of the Job and the ConfigMaps of its batch, which are immutable in a cluster."""
+
+    def completion_index(self, row: int) -> int:
+        """Return the completion index of a row's pod."""
+        return 0 if self.has_own_row else row
 
     def failure_action(self, code: int) -> FailureAction:
         """Return the action of the first rule that applies to an exit code."""
@@ -198,6 +205,8 @@ class TrialTable:
     code: str
     data: str | None
     rows: tuple[TrialRow, ...]
+    version: int = 1
+    """The version of the launcher, and of its records."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -427,7 +427,8 @@ def _results_problems(job: JobSpec) -> Iterator[str]:
         return
     path = mounts[0].sub_path
     rest = path.replace("$(JOB_COMPLETION_INDEX)", "")
-    if not path or "$(" in rest or mounts[0].expanded is not job.indexed or job.indexed is (rest == path):
+    is_shared = not job.has_own_row
+    if not path or "$(" in rest or mounts[0].expanded is not is_shared or is_shared is (rest == path):
         yield f"must mount one folder of the results volume for each index of {job.name}, got {path!r}"
 
 
@@ -462,9 +463,15 @@ def _job(batch: str, node: ManifestNode, identity: str) -> JobSpec:
         spec.refuse("completionMode", f"must be 'Indexed' or 'NonIndexed', got {mode!r}")
     indexed = mode == "Indexed"
     completions, parallelism = spec.count("completions"), spec.count("parallelism")
-    if not completions or (not indexed and completions != 1):
-        spec.refuse("completions", f"must be a whole number from 1, and 1 without indexes, got {completions}")
-    indexes = tuple(range(completions or 1)) if indexed else _single_index(spec, pod.environment)
+    row = _own_row(pod.environment)
+    has_own_row = not indexed or row is not None
+    if not completions or (has_own_row and completions != 1):
+        message = f"must be a whole number from 1, and 1 for the Job of one trial, got {completions}"
+        spec.refuse("completions", message)
+    if not indexed and row is None:
+        message = f"must set {INDEX_VARIABLE} to a row's number, as the Job has no indexes"
+        spec.refuse("template", message)
+    indexes = (row or 0,) if has_own_row else tuple(range(completions or 1))
     per_index, whole_job = spec.count("backoffLimitPerIndex"), spec.count("backoffLimit")
     retries = whole_job if per_index is None else per_index
     spec.only("podReplacementPolicy", "Failed")
@@ -477,6 +484,7 @@ def _job(batch: str, node: ManifestNode, identity: str) -> JobSpec:
         batch=batch,
         namespace=metadata.text("namespace", "default"),
         indexed=indexed,
+        has_own_row=has_own_row,
         indexes=indexes,
         parallelism=1 if parallelism is None else parallelism,
         retries=DEFAULT_RETRIES if retries is None else retries,
@@ -489,16 +497,14 @@ def _job(batch: str, node: ManifestNode, identity: str) -> JobSpec:
     )
 
 
-def _single_index(spec: ManifestNode, environment: Sequence[object]) -> tuple[int, ...]:
-    for variable in environment:
-        if (
-            isinstance(variable, LiteralVariable)
-            and variable.name == INDEX_VARIABLE
-            and variable.value.isdecimal()
-        ):
-            return (int(variable.value),)
-    spec.refuse("template", f"must set {INDEX_VARIABLE} to a row's number, as the Job has no indexes")
-    return (0,)
+def _own_row(environment: Sequence[object]) -> int | None:
+    """Return the row that the environment names; None if it names none."""
+    values = (
+        variable.value
+        for variable in environment
+        if isinstance(variable, LiteralVariable) and variable.name == INDEX_VARIABLE
+    )
+    return next((int(value) for value in values if value.isdecimal()), None)
 
 
 def _rules(policy: ManifestNode) -> tuple[ExitCodeRule, ...]:
@@ -552,6 +558,6 @@ def _table(config_maps: Mapping[str, Mapping[str, str]]) -> TrialTable | str:
                 )
                 for line in lines
             )
-        return TrialTable(launch["code"], launch["data"], tuple(rows))
+        return TrialTable(launch["code"], launch["data"], tuple(rows), launch["version"])
     except (KeyError, TypeError, ValueError, IndexError) as error:
         return f"must contain launch.json and the table that it names: {type(error).__name__} {error}"

@@ -112,6 +112,7 @@ def objects(settings: Settings) -> Mapping[tuple[str, str], Form]:
     }
     common: Mapping[str, Form] = {"apiVersion": None, "kind": None, "metadata": metadata}
     job: Form = {
+        "activeDeadlineSeconds": None,
         "backoffLimit": None,
         "backoffLimitPerIndex": None,
         "completionMode": None,

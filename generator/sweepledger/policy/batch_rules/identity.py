@@ -41,9 +41,10 @@ class BatchContext:
     """Folders of parent trials, whose checkpoints a trial may read, by the index of the trial that continues them."""
 
 
-def is_indexed(obj: Object) -> bool:
-    """Return whether an object is an Indexed Job, whose pods Kubernetes numbers."""
-    return obj.kind == "Job" and (obj.data.get("spec") or {}).get("completionMode") == "Indexed"
+def runs_all_trials(obj: Object) -> bool:
+    """Return whether an object is an Indexed Job whose completion indexes are the rows of the table."""
+    is_indexed = obj.kind == "Job" and (obj.data.get("spec") or {}).get("completionMode") == "Indexed"
+    return is_indexed and trial_index(obj) is None
 
 
 def trial_index(obj: Object) -> str | None:

@@ -6,7 +6,7 @@ from typing import Any
 from sweepledger.policy.batch_rules.identity import (
     RUNTIME_KIND,
     BatchContext,
-    is_indexed,
+    runs_all_trials,
     trial_index,
 )
 from sweepledger.policy.objects import Finding, Object
@@ -55,7 +55,7 @@ def check(obj: Object, trials: BatchContext) -> Iterator[Finding]:
 
 def _folder(obj: Object, batch: str) -> dict[str, str]:
     """Return the mount fields of a trial's own folder, by a variable in templates of many trials."""
-    if is_indexed(obj):
+    if runs_all_trials(obj):
         return trial_folder_by_variable(batch, COMPLETION_INDEX_VARIABLE)
     if obj.kind == RUNTIME_KIND:
         return trial_folder_by_variable(batch, INDEX_VARIABLE)
@@ -65,7 +65,7 @@ def _folder(obj: Object, batch: str) -> dict[str, str]:
 def _parents(obj: Object, trials: BatchContext) -> Volume | None:
     """Return the mount of the checkpoints that a trial continues from, if it has a parent."""
     folder = {str(row): folder for row, folder in trials.parent_folders.items()}.get(trial_index(obj) or "")
-    if folder is None or is_indexed(obj) or obj.kind != "Job":
+    if folder is None or runs_all_trials(obj) or obj.kind != "Job":
         return None
     return parent_mount(trials.settings.results.checkpoints_volume, folder)
 

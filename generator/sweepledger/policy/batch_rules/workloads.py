@@ -7,7 +7,7 @@ from sweepledger.formats.launch_json import LAUNCHER_PATH
 from sweepledger.policy.batch_rules.identity import (
     RUNTIME_KIND,
     BatchContext,
-    is_indexed,
+    runs_all_trials,
     trial_index,
 )
 from sweepledger.policy.objects import Container, Finding, Object, Pod
@@ -15,6 +15,7 @@ from sweepledger.reader.messages import safe_json, safe_repr
 from sweepledger.structs.kubernetes import (
     CODE_CONTAINER,
     COMPLETION_INDEX_VARIABLE,
+    INDEX_LABEL,
     INDEX_VARIABLE,
     MPI_WORKER_COMMAND,
     TRIAL_ACCOUNT,
@@ -22,8 +23,8 @@ from sweepledger.structs.kubernetes import (
 )
 
 JOB_CODE = "job-not-ours"
-BAD_HYPERPARAMETERS, BAD_SWEEP = 42, 43
-"""Exit codes of the launcher after which a retry is useless."""
+BAD_HYPERPARAMETERS, BAD_SWEEP, DISRUPTED = 42, 43, 44
+"""Exit codes of the launcher after which a retry is useless; launcher v1 has no `DISRUPTED`."""
 
 JOB_COUNTS = {
     "backoffLimit",
@@ -39,11 +40,12 @@ def check_job(manifest: Manifest) -> Iterator[Finding]:
     """Yield the findings in a Job, except for its pod."""
     spec = manifest.get("spec") or {}
     is_indexed = spec.get("completionMode") == "Indexed"
-    yield from _counts(spec, is_indexed=is_indexed)
-    yield from _failures(spec, is_indexed=is_indexed)
+    labels = (manifest.get("metadata") or {}).get("labels") or {}
+    yield from _counts(spec, is_indexed=is_indexed, is_single=not is_indexed or INDEX_LABEL in labels)
+    yield from _failures(spec, is_indexed=is_indexed, is_single=INDEX_LABEL in labels)
 
 
-def _counts(spec: Manifest, *, is_indexed: bool) -> Iterator[Finding]:
+def _counts(spec: Manifest, *, is_indexed: bool, is_single: bool) -> Iterator[Finding]:
     """Yield missing and invalid counts, which Kubernetes reads as one, none or no limit."""
     least = {"completions": 1, "parallelism": 1}
     least |= {"backoffLimitPerIndex": 0, "maxFailedIndexes": 1} if is_indexed else {"backoffLimit": 0}
@@ -56,23 +58,32 @@ def _counts(spec: Manifest, *, is_indexed: bool) -> Iterator[Finding]:
     known = {*least, "completionMode"} if is_indexed else {*least}
     for key in sorted(JOB_COUNTS & spec.keys() - known):
         yield Finding(("spec", key), f"must be absent in this shape, got {safe_repr(spec[key])}", JOB_CODE)
-    if not is_indexed and spec.get("completions") != 1:
+    if is_single and spec.get("completions") != 1:
         completions = spec.get("completions")
-        yield Finding(
-            ("spec", "completions"), f"must be 1 without an index, got {safe_repr(completions)}", JOB_CODE
-        )
+        message = f"must be 1 in the Job of one trial, got {safe_repr(completions)}"
+        yield Finding(("spec", "completions"), message, JOB_CODE)
 
 
-def _failures(spec: Manifest, *, is_indexed: bool) -> Iterator[Finding]:
+def _failures(spec: Manifest, *, is_indexed: bool, is_single: bool) -> Iterator[Finding]:
+    """Yield a wrong failure policy or deadline. Jobs of launcher v1 count no disruptions and have no deadline."""
     lost = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
+    first = [lost, _on_exit("FailJob", BAD_HYPERPARAMETERS, BAD_SWEEP)]
     if is_indexed:
-        wanted = [lost, _on_exit("FailIndex", BAD_HYPERPARAMETERS), _on_exit("FailJob", BAD_SWEEP)]
-    else:
-        wanted = [lost, _on_exit("FailJob", BAD_HYPERPARAMETERS, BAD_SWEEP)]
+        first = [lost, _on_exit("FailIndex", BAD_HYPERPARAMETERS), _on_exit("FailJob", BAD_SWEEP)]
+    second = [lost, _on_exit("FailIndex", BAD_HYPERPARAMETERS, DISRUPTED), _on_exit("FailJob", BAD_SWEEP)]
     rules = (spec.get("podFailurePolicy") or {}).get("rules")
-    if rules != wanted:
+    is_first = rules == first and not (is_indexed and is_single)
+    if not is_first and (rules != second or not is_indexed):
+        wanted = second if is_indexed else first
         message = f"must be {safe_json(wanted)}, got {safe_json(rules)}"
         yield Finding(("spec", "podFailurePolicy", "rules"), message, JOB_CODE)
+    deadline = spec.get("activeDeadlineSeconds")
+    if is_first is not (deadline is None) or (deadline is not None and type(deadline) is not int):
+        must = (
+            "absent in a Job of launcher v1" if is_first else "a whole number: it bounds disrupted attempts"
+        )
+        message = f"must be {must}, got {safe_repr(deadline)}"
+        yield Finding(("spec", "activeDeadlineSeconds"), message, JOB_CODE)
     replaced = spec.get("podReplacementPolicy")
     if replaced != "Failed":  # two pods of one trial would run side by side
         message = f"must be 'Failed', got {safe_repr(replaced)}"
@@ -172,7 +183,7 @@ def _arguments(container: Container) -> Iterator[Finding]:
 def _row(obj: Object, container: Container) -> Iterator[Finding]:
     """Yield wrong index variables: two pods with the same index would write into the same folder."""
     variables = {each.get("name"): each.get("value") for each in container.data.get("env") or ()}
-    shared = obj.kind == RUNTIME_KIND or is_indexed(obj)
+    shared = obj.kind == RUNTIME_KIND or runs_all_trials(obj)
     wanted = {COMPLETION_INDEX_VARIABLE: None, INDEX_VARIABLE: None if shared else trial_index(obj)}
     for name, value in wanted.items():
         if (name in variables, variables.get(name)) != (value is not None, value):

@@ -58,7 +58,7 @@ def chosen_shape(draft: Draft) -> Shape | None:
 
 
 def shape_keys(draft: Draft) -> Iterator[Problem]:
-    """`nodes` and `processes` need a shape with several pods, and `max_failed` an Indexed Job."""
+    """`nodes` and `processes` need a shape with several pods; `max_failed` and `max_disruptions` Indexed Jobs."""
     written, shape = draft.names("run"), chosen_shape(draft)
     if "shape" in written and shape is None:
         return
@@ -72,6 +72,11 @@ def shape_keys(draft: Draft) -> Iterator[Problem]:
         message = f"needs shape 'indexed', {found}"
         yield draft.problem(
             ("run", "max_failed"), message, code="shape-key", hint="delete the key", at_key=True
+        )
+    if "max_disruptions" in written and shape and shape.is_distributed:
+        message = f"needs shape 'jobs' or 'indexed', which count disruptions, {found}"
+        yield draft.problem(
+            ("run", "max_disruptions"), message, code="shape-key", hint="delete the key", at_key=True
         )
 
 

@@ -1,0 +1,193 @@
+"""The files `records/<batch>.jsonl` in git: all records of a batch.
+
+Version 1 has one record per line. A file of version 2 begins with a line of what its records share: batch, code and
+data, and lists of the images, nodes and environments, which the other lines refer to by position. A line without
+such a member refers to the first, most frequent one. So a usual trial needs about 400 bytes. Beside its record, a line
+has what the collector adds, which is no part of the record: `observed`, and `others` for attempts that it stands for.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sweepledger.formats import record_json
+from sweepledger.formats.json import RejectedInput, parse_untrusted_object
+from sweepledger.formats.record_json import CorruptRecord
+from sweepledger.structs.record import Environment, LeftOutAttempts, Record
+from sweepledger.structs.values import CanonicalText, canonical_json
+
+FORMAT = 2
+MAX_FILE_BYTES = 20_000_000
+"""Larger files are split: GitHub warns of files of 50 MB, and every reader holds one file at a time."""
+COLLECTED_BYTES = 200
+"""The bytes of a line that the collector adds: observed times, and counts of attempts that it left out."""
+
+SHARED = ("batch", "code", "data")
+"""Members that are equal in all valid records of a batch."""
+LISTED = {"ran": "images", "node": "nodes", "environment": "environments"}
+"""Members whose values the first line lists, and the names of these lists."""
+DEFAULTS: Mapping[str, Any] = {"artifacts": [], "details": {}, "disruptions": 0, "reason": None}
+"""Members that a line omits if they are empty, and what they are then."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordLine:
+    """A line of a file of records."""
+
+    number: int
+    record: Record | CorruptRecord
+
+
+def write(records: Iterable[Record]) -> tuple[bytes, ...]:
+    """Return the files of version 2 for sorted records of one batch, each within the limit; at least one.
+
+    The records of a trial stay in one file.
+    """
+    files, part, size = list[bytes](), list[Record](), 0
+    listed = set[tuple[str, str]]()
+    for record in records:
+        new = {(name, canonical_json(_value(record, name))) for name in LISTED} - listed
+        length = line_size(record) + sum(len(text) + len(",") for _, text in new)
+        if part and record.index != part[-1].index and size + length > MAX_FILE_BYTES:
+            files.append(_file(part))
+            part, size, listed = [], 0, set()
+        part.append(record)
+        size += length
+        listed |= new
+    return (*files, _file(part))
+
+
+def line_size(record: Record) -> int:
+    """Return the largest size of a record's line in a file of version 2, without the values of the first line."""
+    return len(canonical_json(_compact(record))) + COLLECTED_BYTES
+
+
+def read(content: bytes) -> Iterator[RecordLine]:
+    """Yield the records of a file of any version, in the order of the lines; a file is untrusted."""
+    header: Mapping[str, Any] | None = None
+    for number, line in enumerate(content.split(b"\n"), start=1):
+        if not line:
+            continue
+        if number == 1 and b'"format"' in line:
+            try:
+                header = _header(parse_untrusted_object(line))
+            except RejectedInput as refused:
+                yield RecordLine(number, CorruptRecord(str(refused)))
+                return
+        elif header is None:
+            yield RecordLine(number, record_json.read(line))
+        else:
+            yield RecordLine(number, _expanded(line, header))
+
+
+def records(content: bytes) -> tuple[Record | CorruptRecord, ...]:
+    """Return the records of a file of any version."""
+    return tuple(line.record for line in read(content))
+
+
+def _value(record: Record, name: str) -> Any:
+    value = getattr(record, name)
+    return record_json.as_object(value) if isinstance(value, Environment) else value
+
+
+def _compact(record: Record) -> dict[str, Any]:
+    """Return the members of a line without those that the first line may have, and without defaults."""
+    data = record_json.as_data(record)
+    gone = ("version", *SHARED, *LISTED)
+    return {
+        name: value
+        for name, value in data.items()
+        if name not in gone and not (name in DEFAULTS and _is_empty(value))
+    }
+
+
+def _is_empty(value: Any) -> bool:
+    return value.text == "{}" if isinstance(value, CanonicalText) else not value
+
+
+def _file(part: list[Record]) -> bytes:
+    if not part:
+        return b""
+    orders = {name: _by_frequency(part, name) for name in LISTED}
+    header = {
+        "format": FORMAT,
+        **{name: getattr(part[0], name) for name in SHARED},
+        **{LISTED[name]: list(order.values()) for name, order in orders.items()},
+    }
+    places = {name: {text: place for place, text in enumerate(order)} for name, order in orders.items()}
+    lines = [canonical_json(header)]
+    for record in part:
+        line = _compact(record)
+        for name in LISTED:
+            place = places[name][canonical_json(_value(record, name))]
+            if place:
+                line[name] = place
+        if record.observed is not None:
+            line["observed"] = list(record.observed)
+        if record.others is not None:
+            line["others"] = record.others.as_data()
+        lines.append(canonical_json(line))
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def _by_frequency(part: Iterable[Record], name: str) -> dict[str, Any]:
+    """Return the values of a member by their canonical text, the most frequent first."""
+    values: dict[str, Any] = {}
+    counts: Counter[str] = Counter()
+    for record in part:
+        value = _value(record, name)
+        text = canonical_json(value)
+        values[text] = value
+        counts[text] += 1
+    return {text: values[text] for text in sorted(counts, key=lambda text: (-counts[text], text))}
+
+
+def _header(data: dict[str, Any]) -> Mapping[str, Any]:
+    if data.get("format") != FORMAT:
+        raise RejectedInput("unknown-version")
+    if data.keys() != {"format", *SHARED, *LISTED.values()}:
+        raise RejectedInput("unknown-key")
+    for name in LISTED.values():
+        if type(data[name]) is not list or not data[name]:
+            raise RejectedInput(f"wrong-type:{name}")
+    return data
+
+
+def _expanded(line: bytes, header: Mapping[str, Any]) -> Record | CorruptRecord:
+    """Return the record of a line of version 2."""
+    try:
+        data = parse_untrusted_object(line)
+        observed, others = data.pop("observed", None), data.pop("others", None)
+        for name, plural in LISTED.items():
+            data[name] = _listed(header[plural], data.get(name, 0), name)
+        members = {"version": FORMAT, **{name: header[name] for name in SHARED}, **DEFAULTS, **data}
+        record = record_json.from_data(members)
+        if observed is not None:
+            record = replace(record, observed=_observed(observed))
+        if others is not None:
+            record = replace(record, others=_others(others))
+    except RejectedInput as refused:
+        return CorruptRecord(str(refused))
+    return record
+
+
+def _listed(values: list[Any], place: Any, name: str) -> Any:
+    if type(place) is not int or not 0 <= place < len(values):
+        raise RejectedInput(f"wrong-value:{name}")
+    return values[place]
+
+
+def _observed(value: Any) -> tuple[str, str]:
+    if type(value) is list and all(record_json.is_time(time) for time in value):
+        match value:
+            case [start, end] if start <= end:
+                return start, end
+    raise RejectedInput("wrong-value:observed")
+
+
+def _others(value: Any) -> LeftOutAttempts:
+    try:
+        return LeftOutAttempts.from_data(value)
+    except (TypeError, ValueError) as error:
+        raise RejectedInput("wrong-value:others") from error

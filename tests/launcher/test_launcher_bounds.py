@@ -1,0 +1,178 @@
+"""The bounds of a record of version 2, and what its termination message keeps."""
+
+import base64
+import hashlib
+import json
+import random
+import zlib
+from typing import Any
+
+import pytest
+
+from tests.launcher.folders import TrialFolder, launch, python, selected
+
+pytestmark = pytest.mark.parametrize("launcher_version", ["v2"], indirect=True)
+
+EVERYTHING = """
+import json, os, random
+chance = random.Random(1)
+os.chdir(os.environ["SWEEP_ARTIFACTS"])
+for number in range(300):
+    open(f"artifact-{number:03}-" + "x" * 60, "w").close()
+with open(os.environ["SWEEP_RESULT"], "w") as file:
+    for step in range(3000):
+        line = {"step": step * 10**12, "test_accuracy": -chance.random() * 1e-300}
+        line.update({f"metric/{number:02}/" + "m" * 40: chance.random() for number in range(90)} if step == 0 else {})
+        line.update({f"d{number}": "\\x00" * 300 for number in range(30)} if step == 1 else {})
+        file.write(json.dumps(line) + "\\n")
+"""
+JSONL = {"name": "test_accuracy", "source": "result", "format": "jsonl"}
+
+
+def restored(message: bytes) -> dict[str, Any]:
+    """Return the record that a termination message holds, as docs/launcher.md explains it."""
+    record: dict[str, Any] = json.loads(message)
+    digest = record.pop("sha256", None)
+    if digest is None:
+        return record
+    steps, values = json.loads(zlib.decompress(base64.b64decode(record.pop("curve_zlib"))))
+    sums = [sum(steps[: place + 1]) for place in range(len(steps))]
+    record["curve"] = [list(point) for point in zip(sums, values, strict=True)]
+    text = json.dumps(record, sort_keys=True, separators=(",", ":")) + "\n"
+    assert hashlib.sha256(text.encode()).hexdigest() == digest
+    return record
+
+
+def test_the_largest_record_is_within_all_bounds(trial_folder: TrialFolder) -> None:
+    trial_folder.changes = {"metric": JSONL}
+    trial_folder.command = python(EVERYTHING)
+    log = trial_folder.root / "termination-log"
+    log.touch()
+
+    record = trial_folder.try_once(SWEEP_NODE="n" * 253, SWEEP_RAN="r" * 512, SWEEP_PARENT_ID="t00000000007")
+
+    content = (trial_folder.results / "uid-1.json").read_bytes()
+    assert len(content) <= 32 * 1024
+    sizes = {name: len(launch.dump(record[name])) for name in ("details", "curve", "artifacts")}
+    assert sizes["details"] <= 8 * 1024
+    assert 5 * 1024 < sizes["curve"] <= 6 * 1024
+    assert sizes["artifacts"] < 200
+    assert record["metrics"]["test_accuracy"] < 0
+    assert record["details"]["metrics_dropped"] + len(record["metrics"]) == 91
+    assert record["details"]["details_dropped"] > 0
+    assert record["details"]["parent"] == "t00000000007"
+    message = json.loads(log.read_bytes())
+    assert message.pop("sha256") == hashlib.sha256(content).hexdigest()
+    assert log.stat().st_size <= 4095
+    assert message == {name: record[name] for name in message}
+    assert set(record) - set(message) == {"details", "curve", "artifacts", "environment", "exit", "said"}
+
+
+def test_a_long_list_of_artifacts_is_a_file_that_the_record_describes(trial_folder: TrialFolder) -> None:
+    trial_folder.changes = {"metric": JSONL}
+    trial_folder.command = python(EVERYTHING)
+
+    artifacts = trial_folder.try_once()["artifacts"]
+
+    content = (trial_folder.results / "uid-1.artifacts").read_bytes()
+    listed = json.loads(content)
+    digest = hashlib.sha256(content).hexdigest()
+    assert artifacts == {"count": 300, "bytes": len(content), "sha256": digest}
+    assert [item["path"][:12] for item in listed] == [f"artifact-{number:03}" for number in range(300)]
+    assert all(set(item) == {"path", "bytes", "sha256"} for item in listed)
+
+
+def test_a_curve_that_fits_no_message_is_compressed_without_loss(trial_folder: TrialFolder) -> None:
+    trial_folder.changes = {"metric": JSONL}
+    trial_folder.command = python(
+        "import json, os, random\n"
+        "chance = random.Random(1)\n"
+        "with open(os.environ['SWEEP_RESULT'], 'w') as file:\n"
+        "    for step in range(200):\n"
+        "        value = float('nan') if step == 7 else chance.random()\n"
+        "        file.write(json.dumps({'step': step * 100, 'test_accuracy': value}) + '\\n')\n"
+    )
+    log = trial_folder.root / "termination-log"
+    log.touch()
+
+    record = trial_folder.try_once()
+
+    assert len(record["curve"]) == 200
+    assert (trial_folder.results / "uid-1.json").stat().st_size > 4095
+    assert log.stat().st_size <= 4095
+    assert restored(log.read_bytes()) == {
+        name: value for name, value in record.items() if name not in {"exit", "said"}
+    }
+
+
+def test_a_record_that_fits_is_the_message_byte_for_byte(trial_folder: TrialFolder) -> None:
+    log = trial_folder.root / "termination-log"
+    log.touch()
+
+    trial_folder.run()
+
+    assert log.read_bytes() == (trial_folder.results / "uid-1.json").read_bytes()
+
+
+@pytest.mark.parametrize("extra", [0, 1])
+def test_a_list_of_artifacts_moves_to_a_file_at_12_kibibytes(extra: int, trial_folder: TrialFolder) -> None:
+    attempt = launch.Attempt(trial_folder.launch_json(), None, "uid-1", 1, str(trial_folder.root))
+    folder = trial_folder.root / "artifacts" / "uid-1"
+    folder.mkdir(parents=True)
+
+    def missing() -> int:
+        return 12 * 1024 + extra - len(launch.dump(launch.list_artifacts(str(folder))[0]))
+
+    while missing() > 400:
+        (folder / f"{missing():05}".ljust(150, "x")).touch()
+    (folder / "z".ljust(missing() - len(',{"bytes":0,"path":"","sha256":""}') - 64, "z")).touch()
+    assert missing() == 0
+
+    kept, left_out = launch.keep_artifacts(attempt)
+
+    assert isinstance(kept, dict) == bool(extra)
+    assert left_out == 0
+
+
+def test_metrics_are_left_out_before_the_objective(trial_folder: TrialFolder) -> None:
+    trial_folder.changes = {"metric": {"name": "zz", "source": "result"}}
+    trial_folder.command = python(
+        "import json, os\n"
+        "metrics = {'m' * 55 + str(number): 0.1234567890123456 for number in range(99)}\n"
+        "json.dump({**metrics, 'zz': 1}, open(os.environ['SWEEP_RESULT'], 'w'))"
+    )
+
+    record = trial_folder.try_once()
+
+    assert record["metrics"]["zz"] == 1
+    assert record["details"]["metrics_dropped"] == 100 - len(record["metrics"]) > 0
+    assert len(launch.dump(launch.first_part(record))) <= 4000 + len(str(record["exit"])) + 200
+
+
+def test_the_launchers_own_details_are_never_dropped(trial_folder: TrialFolder) -> None:
+    details = {f"d{number}": "x" * 70 for number in range(200)} | {"error": "of the trial"}
+
+    kept = launch.small(details, {"error": "y" * 1000, "parent": "t1"})
+
+    assert (kept["error"], kept["parent"]) == ("y" * 1000, "t1")
+    assert kept["details_dropped"] == 201 - len([name for name in kept if name.startswith("d")])
+    assert len(json.dumps(kept)) <= 8 * 1024
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_every_curve_comes_back_exactly(seed: int, trial_folder: TrialFolder) -> None:
+    chance = random.Random(seed)  # noqa: S311 - numbers, not secrets
+    curve = [
+        [step, chance.choice([chance.random(), None, 1e-300, -0.5])]
+        for step in sorted({*range(0, 150, 7), 2**53})
+    ]
+    steps, values = json.loads(zlib.decompress(base64.b64decode(launch.compress(curve))))
+
+    assert [[sum(steps[: place + 1]), value] for place, value in enumerate(values)] == curve
+
+
+def test_the_schema_takes_both_forms_of_artifacts_and_of_environment() -> None:
+    schema = selected().schema.schema["properties"]
+
+    assert [each["type"] for each in schema["artifacts"]["oneOf"]] == ["array", "object"]
+    assert schema["environment"]["properties"]["kind"]["enum"] == ["lock", "distributions"]

@@ -1,0 +1,101 @@
+"""Disruptions: pods that the cluster ended are counted and bounded, and no trial can pretend to be one."""
+
+import json
+
+import pytest
+
+from tests.launcher.folders import REPORT, TRIALS, TrialFolder, launch, shell
+
+pytestmark = pytest.mark.parametrize("launcher_version", ["v2"], indirect=True)
+
+BEGAN = f"touch began; {REPORT}"
+
+
+@pytest.mark.parametrize(("text", "count"), [("", 0), ("0", 0), ("2", 2), ("-1", 0), ("x", 0), ("٣", 0)])
+def test_a_record_has_the_disruptions_that_kubernetes_counted(
+    text: str, count: int, trial_folder: TrialFolder
+) -> None:
+    record = trial_folder.try_once(SWEEP_DISRUPTIONS=text, SWEEP_FAILURES="1")
+
+    assert (record["status"], record["disruptions"], record["attempt"]) == ("ok", count, 2)
+
+
+@pytest.mark.parametrize(("most", "starts"), [(3, True), (2, False), (0, False)])
+def test_with_more_disruptions_than_allowed_nothing_is_started(
+    most: int,
+    starts: bool,  # noqa: FBT001
+    trial_folder: TrialFolder,
+) -> None:
+    trial_folder.changes = {"max_disruptions": most}
+    trial_folder.command = shell(BEGAN)
+
+    record = trial_folder.try_once(SWEEP_DISRUPTIONS="3")
+
+    assert (trial_folder.root / "began").exists() == starts
+    if not starts:
+        assert (record["status"], record["reason"], record["exit"]) == ("failed", "disrupted", 44)
+        assert (record["seconds"], record["environment"], record["metrics"]) == (0, None, {})
+        assert record["details"] == {
+            "error": f"the cluster ended 3 of its pods, and max_disruptions is {most}"
+        }
+
+
+def test_a_trial_that_is_recorded_stays_so_after_any_number_of_disruptions(trial_folder: TrialFolder) -> None:
+    trial_folder.try_once()
+
+    run = trial_folder.run(SWEEP_DISRUPTIONS="99", SWEEP_POD_UID="uid-2")
+
+    assert (run.code, run.said) == (0, [f"{TRIALS[0]}: ok already, by attempt uid-1: nothing to do"])
+
+
+def test_another_rank_does_not_start_either(trial_folder: TrialFolder) -> None:
+    trial_folder.command = shell(BEGAN)
+
+    run = trial_folder.run(SWEEP_RANK="1", SWEEP_DISRUPTIONS="6")
+
+    assert (run.code, trial_folder.records()) == (44, {})
+    assert not (trial_folder.root / "began").exists()
+
+
+def test_a_program_that_exits_with_44_is_not_taken_for_disrupted(trial_folder: TrialFolder) -> None:
+    trial_folder.command = shell("exit 44")
+
+    record = trial_folder.try_once()
+
+    assert (record["status"], record["reason"], record["exit"]) == ("failed", "exit-44", 1)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "disrupted",
+        "no-record",
+        "oom",
+        "timeout",
+        "evicted",
+        "exit-1",
+        "signal-9",
+        "bad-sweep",
+        "Median",
+        "a b",
+        "",
+    ],
+)
+def test_a_rule_cannot_have_the_name_of_another_ending(name: str, trial_folder: TrialFolder) -> None:
+    trial_folder.changes = {"stop": [{"rule": name, "goal": "maximize", "reach": 1}]}
+
+    run = trial_folder.run()
+
+    assert run.code == 43
+    assert run.said[0].startswith("launch.json: stop: rule must be a word of its own in small letters, got ")
+
+
+def test_max_disruptions_is_required(trial_folder: TrialFolder) -> None:
+    trial_folder.write()
+    path = trial_folder.root / "launch.json"
+    members = json.loads(path.read_bytes())
+    del members["max_disruptions"]
+    path.write_text(json.dumps(members))
+
+    with pytest.raises(launch.Refused, match="launch: max_disruptions must be int, got None"):
+        launch.read_launch(str(path))

@@ -1,0 +1,213 @@
+"""The record's environment: a lock file, or the distributions that the command's interpreter can import."""
+
+import hashlib
+import importlib.metadata
+import os
+import re
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+
+from tests.launcher.folders import REPORT, TrialFolder, launch, shell
+
+pytestmark = pytest.mark.parametrize("launcher_version", ["v2"], indirect=True)
+
+
+def distributions(folder: Path, *entries: str) -> Path:
+    """Make a folder with the metadata of distributions."""
+    for entry in entries:
+        (folder / entry).mkdir(parents=True)
+    return folder
+
+
+def test_without_a_lock_file_the_distributions_count(trial_folder: TrialFolder) -> None:
+    record = trial_folder.try_once()
+
+    (kept,) = (trial_folder.results / "environments").iterdir()
+    digest = hashlib.sha256(kept.read_bytes()).hexdigest()
+    assert record["environment"] == {"kind": "distributions", "digest": f"sha256:{digest}"}
+    assert kept.name == f"{digest}.txt"
+
+
+def test_the_list_is_that_of_the_packages_own_metadata(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    expected = {}
+    for distribution in importlib.metadata.distributions(
+        path=[path for path in sys.path if "site-packages" in path]
+    ):
+        name = re.sub(r"[-_.]+", "-", distribution.metadata["Name"]).lower()
+        expected.setdefault(name, distribution.version)
+
+    listed = launch.list_distributions(sys.executable).decode()
+
+    assert listed == "".join(f"{name}=={version}\n" for name, version in sorted(expected.items()))
+
+
+@pytest.mark.parametrize("change", ["added", "upgraded", "removed"])
+def test_a_changed_distribution_changes_the_digest(
+    change: str, tmp_path: Path, trial_folder: TrialFolder
+) -> None:
+    folder = distributions(tmp_path / "lib", "torch-2.1.0.dist-info", "Foo_Bar.baz-1.0.dist-info")
+    before = trial_folder.try_once(PYTHONPATH=str(folder))["environment"]["digest"]
+    (trial_folder.results / "uid-1.json").unlink()
+    same = trial_folder.try_once(PYTHONPATH=str(folder))["environment"]["digest"]
+    (trial_folder.results / "uid-1.json").unlink()
+    if change == "added":
+        (folder / "numpy-2.0.dist-info").mkdir()
+    elif change == "upgraded":
+        (folder / "torch-2.1.0.dist-info").rename(folder / "torch-2.2.0.dist-info")
+    else:
+        (folder / "torch-2.1.0.dist-info").rmdir()
+
+    after = trial_folder.try_once(PYTHONPATH=str(folder))["environment"]["digest"]
+
+    assert same == before != after
+
+
+def test_names_are_normalized_and_versions_come_from_folders_or_eggs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = distributions(
+        tmp_path / "first", "Foo_Bar.baz-1.0.dist-info", "old-3.2-py3.9.egg-info", "torch-2.0+cu1.dist-info"
+    )
+    second = distributions(
+        tmp_path / "second", "foo_bar_baz-9.dist-info", "developed.egg-info", "nothing.txt"
+    )
+    (second / "developed.egg-info" / "PKG-INFO").write_text(
+        "Metadata-Version: 2.1\nName: developed\nVersion: 0.7\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", f"{first}{os.pathsep}{second}")
+
+    listed = launch.list_distributions(sys.executable).decode().splitlines()
+
+    assert {"foo-bar-baz==1.0", "old==3.2", "torch==2.0+cu1", "developed==0.7"} <= set(listed)
+    assert "foo-bar-baz==9" not in listed
+
+
+def test_a_virtual_environment_has_its_own_distributions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    venv.create(tmp_path / "venv", symlinks=True)
+    (site,) = (tmp_path / "venv").glob("lib/python3.*/site-packages")
+    distributions(site, "alone-1.0.dist-info")
+    linked = distributions(tmp_path / "editable", "edited-0.1.dist-info")
+    (site / "paths.pth").write_text(
+        f"# a comment\nimport os; open({str(tmp_path / 'ran')!r}, 'w')\n{linked}\n"
+    )
+
+    listed = launch.list_distributions(str(tmp_path / "venv" / "bin" / "python"))
+
+    assert listed == b"alone==1.0\nedited==0.1\n"
+    assert not (tmp_path / "ran").exists()
+
+
+def test_another_interpreter_is_asked_for_its_folders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    site = distributions(tmp_path / "site", "elsewhere-4.0.dist-info")
+    other = tmp_path / "python9"
+    other.write_text(f"#!/bin/sh\nprintf '\\n\\n{site}\\n'\n")
+    other.chmod(0o755)
+
+    assert launch.list_distributions(str(other)) == b"elsewhere==4.0\n"
+
+
+@pytest.mark.parametrize("interpreter", ["no-such-python", "false", "true"])
+def test_for_an_interpreter_that_cannot_run_the_launchers_own_counts(interpreter: str) -> None:
+    assert launch.list_distributions(interpreter) == launch.list_distributions(sys.executable)
+
+
+def test_the_bytes_of_a_lock_file_count(trial_folder: TrialFolder) -> None:
+    (trial_folder.root / "code").mkdir()
+    (trial_folder.root / "code" / "uv.lock").write_bytes(b"torch==2.1\r\n")
+    trial_folder.changes = {"environment": {"lock": "code/uv.lock"}}
+
+    record = trial_folder.try_once()
+
+    digest = hashlib.sha256(b"torch==2.1\r\n").hexdigest()
+    assert record["environment"] == {"kind": "lock", "digest": f"sha256:{digest}"}
+    assert not (trial_folder.results / "environments").exists()
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "../x", "a/../../x", "", 5])
+def test_a_lock_file_outside_the_code_is_refused(path: object, trial_folder: TrialFolder) -> None:
+    trial_folder.changes = {"environment": {"lock": path}}
+
+    run = trial_folder.run()
+
+    assert run.code == 43
+    assert run.said[0].startswith("launch.json: environment: lock must be ")
+
+
+def test_a_lock_file_that_is_missing_is_the_sweeps_fault(trial_folder: TrialFolder) -> None:
+    trial_folder.changes = {"environment": {"lock": "uv.lock"}}
+    trial_folder.command = shell(f"touch began; {REPORT}")
+
+    record = trial_folder.try_once()
+
+    assert (record["reason"], record["exit"], record["environment"]) == ("bad-sweep", 43, None)
+    assert "uv.lock" in record["details"]["error"]
+    assert not (trial_folder.root / "began").exists()
+
+
+def test_a_list_is_kept_once_and_one_of_more_than_64_kibibytes_never(
+    tmp_path: Path, trial_folder: TrialFolder
+) -> None:
+    many = distributions(tmp_path / "many", *(f"{'p' * 60}{number}-1.0.dist-info" for number in range(1000)))
+    trial_folder.command = shell("exit 1")
+    for uid in ("a", "b"):
+        trial_folder.run(SWEEP_POD_UID=uid)
+    trial_folder.run(SWEEP_POD_UID="c", PYTHONPATH=str(many))
+
+    records = trial_folder.records()
+    (kept,) = (trial_folder.results / "environments").iterdir()
+
+    digests = {name: record["environment"]["digest"] for name, record in records.items()}
+    assert digests["a.json"] == digests["b.json"] == f"sha256:{kept.stem}" != digests["c.json"]
+
+
+@pytest.mark.parametrize("other", [False, True], ids=["own", "other"])
+def test_200_distributions_cost_little(other: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: FBT001
+    folder = distributions(
+        tmp_path / "lib", *(f"package_{number}-1.{number}.dist-info" for number in range(200))
+    )
+    monkeypatch.setenv("PYTHONPATH", str(folder))
+    link = tmp_path / "python3"
+    link.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    link.chmod(0o755)
+    before = os.times()
+
+    listed = launch.list_distributions(str(link) if other else sys.executable)
+
+    after = os.times()
+    spent = sum(after[:4]) - sum(before[:4])
+    assert len(listed.splitlines()) >= 200
+    assert spent < 0.5  # measured: 5 ms, and 20 with another interpreter
+
+
+def test_the_list_is_the_same_in_every_python(
+    any_python: str, trial_folder: TrialFolder, tmp_path: Path
+) -> None:
+    folder = distributions(tmp_path / "lib", "torch-2.1.0.dist-info")
+    trial_folder.changes = {"interpreter": any_python}
+    trial_folder.run(PYTHONPATH=str(folder))
+    trial_folder.interpreter = any_python
+    trial_folder.command = shell(f"exit 1; {REPORT}")
+    (trial_folder.results / "uid-1.json").unlink()
+    trial_folder.run(PYTHONPATH=str(folder))
+
+    (kept,) = (trial_folder.results / "environments").iterdir()
+    installed = subprocess.run(
+        [any_python, "-m", "pip", "--version"], capture_output=True, text=True, check=False
+    ).stdout.split()
+    names = kept.read_text().splitlines()
+    assert "torch==2.1.0" in names
+    assert not installed or f"pip=={installed[1]}" in names
