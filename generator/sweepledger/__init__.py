@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from sweepledger.api.comparison import ComparedProgress, ComparedSweep, ComparedTrial, ComparisonResult
     from sweepledger.api.html import Chart
     from sweepledger.api.repository import SweepRepository
     from sweepledger.api.repository import open_repository as open  # noqa: A004 - `sweepledger.open`
@@ -20,6 +21,10 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Chart",
+    "ComparedProgress",
+    "ComparedSweep",
+    "ComparedTrial",
+    "ComparisonResult",
     "CurveStep",
     "GeneratorError",
     "RecordedSweep",
@@ -35,6 +40,10 @@ __all__ = [
 
 _MODULES = {
     "Chart": "api.html",
+    "ComparedProgress": "api.comparison",
+    "ComparedSweep": "api.comparison",
+    "ComparedTrial": "api.comparison",
+    "ComparisonResult": "api.comparison",
     "CurveStep": "api.sweep",
     "GeneratorError": "errors",
     "RecordedSweep": "api.sweep",

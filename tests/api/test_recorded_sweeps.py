@@ -90,6 +90,17 @@ def test_history_and_commits_are_those_of_git(recorded: Sandbox) -> None:
     assert len(before.sweep("peak").curves.to_polars()) == 0
 
 
+def test_a_comparison_has_tables_of_both_sides(recorded: Sandbox) -> None:
+    comparison = sweepledger.open(recorded.root).compare("peak", "peak@b1")
+
+    assert comparison.sweeps.to_pandas()["best"].tolist() == [0.75, 0.75]
+    assert [pair.difference for pair in comparison.pairs] == [0.0, 0.0, None]
+    assert [point.best for point in comparison.best_so_far] == [0.5, 0.75] * 2
+    assert comparison.b_better == pytest.approx(0.5, abs=0.05)
+    assert comparison.refused == ()
+    assert "<script" not in comparison._repr_html_() + comparison.pairs._repr_html_()
+
+
 def test_a_notebook_shows_user_text_as_text(recorded: Sandbox) -> None:
     figure = recorded.root / "results/peak/figures/trials.svg"
     figure.write_text(f"{figure.read_text().rstrip()}{HOSTILE}")

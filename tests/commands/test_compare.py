@@ -9,7 +9,7 @@ import pytest
 
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate, update
-from sweepledger.commands.reports.compare import compare
+from sweepledger.commands.reports.compare import Spent, compare
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.repo import batches
@@ -90,6 +90,44 @@ def test_what_does_not_mean_the_same_is_not_ranked(
     assert found.as_data()["counts"] is None
 
 
+def test_what_each_side_reached_is_compared_with_intervals(sandbox: Sandbox, tmp_path: Path) -> None:
+    recorded(sandbox, tmp_path / "v", "one", {x: x / 10 for x in range(1, 9)})
+    recorded(sandbox, tmp_path / "v", "two", {x: 1 + x / 10 for x in range(1, 9)})
+
+    found = compare(sandbox.workspace, "one", "two")
+
+    statistics, difference = found.a.statistics, found.difference
+    assert statistics.best is not None
+    assert statistics.best.interval is not None
+    assert (statistics.best.value, statistics.best.interval.high) == (0.8, 0.8)
+    # None of the best two is drawn in 10 % of the resamples, (6/8)^8, and none of the best three in 2.3 %.
+    assert statistics.best.interval.low == pytest.approx(0.6, abs=0.01)
+    assert statistics.top is not None
+    assert statistics.top.value == pytest.approx(0.6)
+    assert [point.value for point in statistics.best_so_far] == pytest.approx([x / 10 for x in range(1, 9)])
+    assert difference is not None
+    assert difference.best.value == pytest.approx(1.0)
+    assert difference.b_better == 1.0
+    assert found.a.spent == Spent(8 * 1.5 / 3600, 0.0, None)
+    assert (
+        compare(sandbox.workspace, "one", "one").difference
+        == compare(sandbox.workspace, "one", "one").difference
+    )
+
+
+def test_two_batches_of_a_sweep_are_two_versions(sandbox: Sandbox, tmp_path: Path) -> None:
+    recorded(sandbox, tmp_path / "v", "one", {1: 0.5, 2: 0.75})
+    recorded(sandbox, tmp_path / "v", "one", {1: 0.5, 2: 0.75, 3: 0.25})
+    second = batches.in_work_tree(sandbox.root)[-1].name
+
+    found = compare(sandbox.workspace, "one@b1", f"one@{second}")
+
+    assert ([len(side.rows) for side in (found.a, found.b)], found.pairs) == ([2, 1], ())
+    assert found.b.statistics.values == (0.25,)
+    with pytest.raises(UsageError, match="no recorded batch 'b3'"):
+        compare(sandbox.workspace, "one", "one@b3")
+
+
 def test_other_data_is_another_question(sandbox: Sandbox, tmp_path: Path) -> None:
     datasets = "datasets: {a: {digest: 'sha256:AAA', claim: a}, b: {digest: 'sha256:BBB', claim: b}}\n"
     datasets = datasets.replace("AAA", "1" * 64).replace("BBB", "2" * 64)
@@ -122,6 +160,7 @@ def test_the_command_answers_in_both_forms(
     data = json.loads(run_sweep("compare", "one", "two", "--format=json", cwd=sandbox.root).stdout)["data"]
 
     assert "+0.25" in text.stdout
+    assert "better in" in text.stdout
     assert "two is better in 1, one in 0, equal in 0" in text.stdout
     assert (data["ranked"], len(data["only_a"]), len(data["only_b"])) == (True, 1, 1)
 

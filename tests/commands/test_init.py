@@ -266,4 +266,4 @@ def test_the_workflows_of_a_team_are_the_packaged_ones_and_only_who_chose_it_wri
         inside = path.relative_to(packaged)
         if path.is_file():
             assert (tmp_path / "merging" / inside).read_bytes() == path.read_bytes()
-    assert (tmp_path / "plain/.github/sweep.in").read_text() == f"sweepledger=={__version__}\n"
+    assert (tmp_path / "plain/.github/sweep.in").read_text() == f"sweepledger[sampling]=={__version__}\n"

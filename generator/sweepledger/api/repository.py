@@ -4,9 +4,12 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from sweepledger.api.comparison import ComparisonResult
 from sweepledger.api.html import table_html
 from sweepledger.api.sweep import RecordedSweep
-from sweepledger.commands.repository import catalog
+from sweepledger.commands.reports.compare import compare
+from sweepledger.commands.repository import at_commit, catalog
+from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import UsageError
 from sweepledger.repo.git import Repository
 
@@ -41,6 +44,14 @@ class SweepRepository:
         commit = self.commit
         present = catalog.committed_sweeps(self._repository, commit)
         return RecordedSweep(catalog.choose_sweep(self.root, name, present), commit, self._repository)
+
+    def compare(self, a: str, b: str) -> ComparisonResult:
+        """Compare two sweeps or versions of one: each `NAME`, `NAME@REV` or `NAME@b2`. Raises GeneratorError."""
+        workspace = Workspace(self._repository, at_commit.settings_or_defaults(self._repository, self.commit))
+        fixed = "" if self.revision is None else f"@{self.revision}"
+        return ComparisonResult(
+            compare(workspace, *(name if "@" in name else name + fixed for name in (a, b)))
+        )
 
     def _repr_html_(self) -> str:
         sweeps = self.sweeps

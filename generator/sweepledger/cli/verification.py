@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 SweepAtCommitArgument = Annotated[
     str,
     typer.Argument(
-        metavar="NAME[@REV]",
-        help="Sweep, as recorded in the work tree or at a commit.",
+        metavar="NAME[@REV|@BATCH]",
+        help="Sweep as recorded at HEAD, at a commit, or one of its batches by name or number (NAME@b2).",
         autocompletion=completion.sweeps,
     ),
 ]
@@ -130,9 +130,10 @@ def reproduce(
 
 
 def compare(a: SweepAtCommitArgument, b: SweepAtCommitArgument, form: FormatOption = Format.TEXT) -> None:
-    """Compare two recorded sweeps, or one at two commits, on the configurations that both contain.
+    """Compare two recorded sweeps, or two versions of one: best, mean of the best five, cost, and best so far.
 
-    If metric, goal or data differ, both numbers are shown without a ranking, with the reason.
+    Intervals are a bootstrap over configurations. Configurations that both contain are shown side by side. If metric,
+    goal or data differ, the numbers are shown without a ranking, with the reason.
     """
 
     def work() -> Response:

@@ -19,6 +19,7 @@ from sys import float_info
 from typing import assert_never
 
 from sweepledger.search import exact_quantiles
+from sweepledger.search.scipy_modules import import_scipy
 from sweepledger.structs.domain import (
     Beta,
     Choice,
@@ -245,10 +246,8 @@ def _standard_normal_cdf(z: float) -> float:
 
 def _beta_quantile(a: float, b: float) -> Callable[[float], float]:
     """Return SciPy's inverse of the incomplete beta function."""
-    # The import takes half a second, and few specs need it.
-    from scipy.special import betaincinv  # type: ignore[import-untyped]  # noqa: PLC0415
-
-    return lambda u: float(betaincinv(a, b, u))
+    inverse = import_scipy("special", "distribution: beta requires").betaincinv
+    return lambda u: float(inverse(a, b, u))
 
 
 def rounded_quantile(quantile: ContinuousQuantile) -> Callable[[float], float]:
@@ -396,7 +395,5 @@ def _truncated_normal_cdf(domain: Normal) -> Callable[[float], float]:
 
 
 def _beta_cdf(a: float, b: float) -> Callable[[float], float]:
-    # The import takes half a second, and few specs need it.
-    from scipy.special import betainc  # noqa: PLC0415
-
-    return lambda value: float(betainc(a, b, value))
+    cumulative = import_scipy("special", "distribution: beta requires").betainc
+    return lambda value: float(cumulative(a, b, value))

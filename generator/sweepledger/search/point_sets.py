@@ -13,6 +13,7 @@ from itertools import chain, count, islice, repeat
 from typing import TYPE_CHECKING
 
 from sweepledger.search.rng import STEP, shuffled_indices, stream
+from sweepledger.search.scipy_modules import import_scipy
 
 if TYPE_CHECKING:
     import numpy as np
@@ -120,10 +121,9 @@ _SOBOL_DIGITS = 53
 
 def sobol_points(seed: int, names: Sequence[str]) -> Points:
     """Yield 2^30 points; a name's coordinates depend on its position among the names."""
-    # The import takes a second.
     import numpy as np  # noqa: PLC0415
-    from scipy.stats import qmc  # type: ignore[import-untyped]  # noqa: PLC0415
 
+    qmc = import_scipy("stats.qmc", "method: sobol requires")
     engine = qmc.Sobol(len(names), scramble=False, bits=_SOBOL_BITS)
     scrambles = [scramble_matrix(seed, name) for name in names]
     for chunk in index_chunks():

@@ -106,11 +106,23 @@ def unit_points(space: SearchSpace, configurations: Sequence[Mapping[str, Value]
 def discrepancy(points: Sequence[Sequence[float]]) -> float | None:
     """Compute the centred L2 discrepancy, where less is more even; None for no points.
 
-    The time is quadratic: ten thousand points take about a second.
+    F. J. Hickernell, "A generalized discrepancy and quadrature error bound", 1998, equation 5.1c. The time is
+    quadratic: ten thousand points take a few seconds.
     """
     if not points:
         return None
-    # The import takes a second, and only plans need it.
-    from scipy.stats import qmc  # type: ignore[import-untyped]  # noqa: PLC0415
+    import numpy as np  # noqa: PLC0415  (the import takes a fifth of a second, and only plans need it)
 
-    return float(qmc.discrepancy(points, method="CD"))
+    centred = np.abs(np.asarray(points, dtype=np.float64) - 0.5)
+    columns = np.ascontiguousarray(np.asarray(points, dtype=np.float64).T)
+    count, dimensions = centred.shape
+    single = np.prod(1 + centred / 2 - centred**2 / 2, axis=1).sum()
+    double = 0.0
+    for number in range(count):  # each pair once; a matrix of all pairs could exceed the memory
+        product = np.ones(count - number)
+        for axis in range(dimensions):
+            rest = columns[axis, number:]
+            distance = np.abs(rest - rest[0])
+            product *= 1 + (centred[number:, axis] + centred[number, axis] - distance) / 2
+        double += 2 * product.sum() - product[0]
+    return float((13 / 12) ** dimensions - 2 / count * single + double / count**2)

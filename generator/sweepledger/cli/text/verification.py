@@ -10,6 +10,7 @@ from rich.text import Text
 from sweepledger.cli.response import SHORT_COMMIT, escape_control_characters
 from sweepledger.cli.text.style import new_table
 from sweepledger.cli.text.values import configuration_text, number_text
+from sweepledger.results.sweep_statistics import TOP
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from sweepledger.commands.reports.outputs import FetchedArtifacts
     from sweepledger.commands.reproduce import MetricComparison, Recipe, Reproduction
     from sweepledger.commands.verify import SweepVerification, Verification
+    from sweepledger.results.sweep_statistics import Estimate
 
 STATE_STYLES = {"verified": "green", "differs": "red", "unsigned": "yellow"}
 MOST_UNSIGNED = 10
@@ -146,8 +148,59 @@ def comparison_text(comparison: SweepComparison) -> tuple[RenderableType, ...]:
     return tuple(_comparison_parts(comparison))
 
 
+def _statistics_table(comparison: SweepComparison) -> RenderableType:
+    """Return what each side reached and took; the metric's name is in the heading of the trials."""
+    sides = (comparison.a, comparison.b)
+    table = new_table("", *(escape_control_characters(side.reference) for side in sides))
+    statistics = [side.statistics for side in sides]
+    table.add_row("trials", *(str(len(side.rows)) for side in sides))
+    table.add_row("configurations with a result", *(str(len(each.values)) for each in statistics))
+    table.add_row("best", *(_estimate_text(each.best) for each in statistics))
+    table.add_row(f"mean of the best {TOP}", *(_estimate_text(each.top) for each in statistics))
+    for part in (0.25, 0.5):
+        points = [
+            [point for point in each.best_so_far if point.configurations >= part * len(each.values)]
+            for each in statistics
+        ]
+        cells = [
+            f"{number_text(after[0].value)} after {after[0].configurations}" if after else ""
+            for after in points
+        ]
+        table.add_row(f"best after {part:.0%}".replace("%", " %"), *cells)
+    table.add_row("hours of trials", *(number_text(side.spent.hours) for side in sides))
+    for name in ("gpu_hours", "money"):
+        amounts = [getattr(side.spent, name) for side in sides]
+        if any(amounts):
+            cells = ["unknown" if amount is None else number_text(amount) for amount in amounts]
+            table.add_row(name.replace("gpu_hours", "GPU hours"), *cells)
+    return table
+
+
+def _difference_lines(comparison: SweepComparison) -> Iterator[RenderableType]:
+    difference = comparison.difference
+    if difference is None:
+        return
+    name = escape_control_characters(comparison.b.reference)
+    yield Text(f"{name} less {escape_control_characters(comparison.a.reference)}, with 95 % intervals:")
+    yield Text(f"  best {_estimate_text(difference.best, sign='+')}")
+    yield Text(
+        f"  mean of the best {_estimate_text(difference.top, sign='+')}; "
+        f"better in {difference.b_better:.0%} of the resamples".replace("%", " %")
+    )
+
+
+def _estimate_text(estimate: Estimate | None, *, sign: str = "") -> str:
+    if estimate is None:
+        return ""
+    value = f"{estimate.value:{sign}.6g}"
+    interval = estimate.interval
+    return value if interval is None else f"{value} [{interval.low:{sign}.4g}, {interval.high:{sign}.4g}]"
+
+
 def _comparison_parts(comparison: SweepComparison) -> Iterator[RenderableType]:
     a, b = comparison.a, comparison.b
+    yield _statistics_table(comparison)
+    yield from _difference_lines(comparison)
     metric = a.lock.metric.name if a.lock.metric.name == b.lock.metric.name else "objective"
     replicate = ["replicate"] * any(pair.replicate for pair in comparison.pairs)
     table = new_table(

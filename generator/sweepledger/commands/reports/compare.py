@@ -1,24 +1,46 @@
-"""`sweep compare`: two sweeps, or one at two commits, trial by trial for equal configurations."""
+"""`sweep compare`: two sweeps, or two versions of one: what each reached, and equal configurations side by side."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any
 
-from sweepledger.commands.reports.recorded import recorded_results
-from sweepledger.commands.repository import catalog
+from sweepledger.commands.reports.recorded import RecordedResults, recorded_results
+from sweepledger.commands.repository import catalog, costs
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.formats.summary_csv import SUMMARY_FILE, SummaryRow
+from sweepledger.plan import charge
+from sweepledger.results.inference import mean
 from sweepledger.results.paths import results_folder
+from sweepledger.results.sweep_statistics import (
+    Estimate,
+    StatisticsDifference,
+    SweepStatistics,
+    statistics_difference,
+)
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.metric import Goal
 from sweepledger.structs.record import RAN_PROCESS
-from sweepledger.structs.values import Value, canonical_json
+from sweepledger.structs.values import SECONDS_PER_HOUR, Value, canonical_json
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What the trials of one side took: the attempts that count, and no more than these."""
+
+    hours: float
+    gpu_hours: float | None
+    """None if the resources of a batch are unknown."""
+    money: float | None
+    """None if a pool has no price, or the resources of a batch are unknown."""
 
 
 @dataclass(frozen=True)
 class Side:
-    """A sweep at a commit: the trials of its newest program."""
+    """A sweep at a commit: the trials of its newest program, or of one batch."""
 
     reference: str
     sweep: str
@@ -29,6 +51,7 @@ class Side:
     """Rows of the summary, by configuration and replicate."""
     older: int
     """Trials of programs before the newest: they are not compared."""
+    spent: Spent
 
     @property
     def data(self) -> str | None:
@@ -39,9 +62,20 @@ class Side:
         """What a trial reached; None if it is not ok."""
         return self.rows[key].metric(self.lock.metric.name) if key in self.rows else None
 
+    @cached_property
+    def statistics(self) -> SweepStatistics:
+        """What its configurations reached, in the order in which they ended."""
+        values: dict[str, list[float]] = defaultdict(list)
+        metric = self.lock.metric
+        for row in sorted(self.rows.values(), key=lambda row: (row.finished or "", row.batch, row.index)):
+            value = row.metric(metric.name)
+            if value is not None:
+                values[canonical_json(dict(row.assignment))].append(value)
+        return SweepStatistics(tuple(map(mean, values.values())), metric.goal)
+
     def as_data(self) -> dict[str, Any]:
         """Return the JSON data."""
-        program = self.lock.program
+        program, statistics = self.lock.program, self.statistics
         return {
             "sweep": self.sweep,
             "commit": self.commit,
@@ -52,6 +86,14 @@ class Side:
             "image": program.image,
             "trials": len(self.rows),
             "older": self.older,
+            "configurations": len(statistics.values),
+            "best": _estimate_data(statistics.best),
+            "top": _estimate_data(statistics.top),
+            "best_so_far": [
+                {"configurations": point.configurations, "value": point.value, **asdict(point.interval)}
+                for point in statistics.best_so_far
+            ],
+            "spent": asdict(self.spent),
         }
 
 
@@ -84,6 +126,11 @@ class SweepComparison:
     warnings: tuple[str, ...]
 
     @property
+    def difference(self) -> StatisticsDifference | None:
+        """How B differs from A as a whole; None if they are not ranked, or one has no result."""
+        return None if self.refused else statistics_difference(self.a.statistics, self.b.statistics)
+
+    @property
     def counts(self) -> tuple[int, int, int]:
         """How many pairs are better in B, better in A, and equal, by the goal."""
         sign = 1 if self.a.lock.metric.goal is Goal.MAXIMIZE else -1
@@ -97,6 +144,7 @@ class SweepComparison:
     def as_data(self) -> dict[str, Any]:
         """Return the JSON data."""
         better, worse, equal = self.counts
+        difference = self.difference
         return {
             "a": self.a.as_data(),
             "b": self.b.as_data(),
@@ -104,6 +152,13 @@ class SweepComparison:
             "refused": list(self.refused),
             "warnings": list(self.warnings),
             "counts": None if self.refused else {"b_better": better, "a_better": worse, "equal": equal},
+            "difference": None
+            if difference is None
+            else {
+                "best": _estimate_data(difference.best),
+                "top": _estimate_data(difference.top),
+                "b_better": difference.b_better,
+            },
             "pairs": [
                 {
                     "assignment": dict(pair.assignment),
@@ -119,12 +174,20 @@ class SweepComparison:
         }
 
 
+def _estimate_data(estimate: Estimate | None) -> dict[str, Any] | None:
+    if estimate is None:
+        return None
+    interval = estimate.interval
+    ends = {"low": None, "high": None} if interval is None else asdict(interval)
+    return {"value": estimate.value, **ends}
+
+
 def _row_data(row: SummaryRow) -> dict[str, Any]:
     return {"trial": row.trial, "assignment": dict(row.assignment), "replicate": row.replicate}
 
 
 def compare(workspace: Workspace, a: str, b: str) -> SweepComparison:
-    """Join two recorded sweeps, each `NAME` or `NAME@REV`, on their common configurations.
+    """Compare two recorded sweeps, each `NAME`, `NAME@REV` or `NAME@BATCH`.
 
     Raises UsageError for an unknown name or commit, RepositoryError if nothing is recorded there.
     """
@@ -148,11 +211,12 @@ def compare(workspace: Workspace, a: str, b: str) -> SweepComparison:
 def _side(workspace: Workspace, reference: str) -> Side:
     name, at, revision = reference.partition("@")
     repository = workspace.repository
-    commit = repository.commit(revision if at else "HEAD")
+    is_batch = bool(at) and _BATCH.fullmatch(revision) is not None
+    commit = repository.commit(revision if at and not is_batch else "HEAD")
     if commit is None:
         raise UsageError(
             f"{reference!r}: {revision or 'HEAD'} is not a commit",
-            hint="write NAME@REV: a branch, tag or HEAD~1",
+            hint="write NAME@REV: a branch, tag or HEAD~1; or NAME@b2 for one batch",
         )
     sweep = catalog.sweep_name(workspace.root, name)
     results = recorded_results(repository, commit, sweep)
@@ -163,8 +227,47 @@ def _side(workspace: Workspace, reference: str) -> Side:
             hint=f"`sweep log {sweep}` lists the commits that recorded it",
         )
     lock, rows = results.lock, results.table.rows
+    if is_batch:
+        lock = _recorded_batch(results, reference, revision)
+        rows = tuple(row for row in rows if row.batch == lock.name)
     by_key = {_key(row): row for row in rows if row.program == lock.program.digest}
-    return Side(reference, sweep, commit, lock, by_key, len(rows) - len(by_key))
+    spent = _spent(workspace, results, by_key.values())
+    return Side(reference, sweep, commit, lock, by_key, len(rows) - len(by_key), spent)
+
+
+_BATCH = re.compile(r"(?:[a-z][a-z0-9-]*-)?b[0-9]+(?:-[0-9a-f]{8})?")
+"""A batch by its name or by its number."""
+
+
+def _recorded_batch(results: RecordedResults, reference: str, batch: str) -> BatchLock:
+    locks = {stored.name: stored.lock for stored in results.stored}
+    for name, lock in locks.items():
+        if batch in {name, f"b{lock.number}"}:
+            return lock
+    raise UsageError(
+        f"{reference!r}: no recorded batch {batch!r}",
+        hint=f"batches: {', '.join(locks)}; or NAME@b1 for the first",
+    )
+
+
+def _spent(workspace: Workspace, results: RecordedResults, rows: Iterable[SummaryRow]) -> Spent:
+    """Return what some trials took, by the resources of their batches and today's prices."""
+    seconds: dict[str, float] = defaultdict(float)
+    for row in rows:
+        seconds[row.batch] += row.seconds or 0.0
+    gpu_hours: float | None = 0.0
+    money: float | None = 0.0
+    for batch in results.stored:
+        if batch.name not in seconds:
+            continue
+        run, pool = costs.run_of(batch), workspace.settings.pools.get(batch.lock.pool or "")
+        if run is None:
+            gpu_hours = money = None
+            break
+        part = charge(results.sweep, run, pool, seconds[batch.name])
+        gpu_hours = None if gpu_hours is None else gpu_hours + part.gpu_hours
+        money = None if money is None or pool is None or pool.price is None else money + part.money
+    return Spent(sum(seconds.values()) / SECONDS_PER_HOUR, gpu_hours, money)
 
 
 def _key(row: SummaryRow) -> str:

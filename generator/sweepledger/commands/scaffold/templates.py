@@ -175,7 +175,7 @@ def first_files(
         ".gitattributes": ATTRIBUTES,
         ".github/CODEOWNERS": OWNERS,
         ".github/pull_request_template.md": PULL_REQUEST,
-        ".github/sweep.in": f"sweepledger=={__version__}\n",
+        ".github/sweep.in": f"sweepledger[sampling]=={__version__}\n",
         ".gitignore": IGNORED,
         "README.md": readme,
         "code/train.py": PROGRAM,

@@ -94,11 +94,12 @@ def _sampler(search: AdaptiveSearch, evidence: Sequence[EncodedEvidence], seed: 
 
 
 def _gaussian_process(seed: int) -> BaseSampler:
-    if importlib.util.find_spec("torch") is None:
-        raise ToolError(
-            "method: bayes requires torch, which is not installed",
-            hint="`pip install 'sweepledger[bayes]'`, or method: tpe",
-        )
+    for module, library in (("torch", "torch"), ("scipy", "SciPy")):
+        if importlib.util.find_spec(module) is None:
+            raise ToolError(
+                f"method: bayes requires {library}, which is not installed",
+                hint="`pip install 'sweepledger[bayes]'`, or method: tpe",
+            )
     return _SingleThreaded(seed=seed, warn_independent_sampling=False)
 
 

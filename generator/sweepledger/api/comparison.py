@@ -1,0 +1,158 @@
+"""Two sweeps, or two versions of one, side by side."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+
+from sweepledger.api.html import facts_html, text_html
+from sweepledger.api.table import ResultTable, Row_co
+from sweepledger.commands.reports.compare import Side, SweepComparison
+from sweepledger.results.sweep_statistics import Estimate
+from sweepledger.structs.values import Value
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedSweep:
+    """What one side of a comparison reached, with 95 % intervals, and what it took."""
+
+    sweep: str
+    """As it was asked for, such as `lr@HEAD~1`."""
+    trials: int
+    configurations: int
+    """Configurations with a result."""
+    best: float | None
+    best_low: float | None
+    best_high: float | None
+    top: float | None
+    """Mean of the best five configurations."""
+    top_low: float | None
+    top_high: float | None
+    hours: float
+    gpu_hours: float | None
+    money: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedProgress:
+    """The best value of one side after some configurations, with the 95 % interval of as many at random."""
+
+    sweep: str
+    configurations: int
+    best: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedTrial:
+    """A configuration and replicate that both sides have."""
+
+    params: Mapping[str, Value]
+    replicate: int
+    a: float | None
+    b: float | None
+    difference: float | None
+    """B less A; None if one has no result, or the two are not ranked."""
+
+
+@dataclass(frozen=True)
+class ComparisonResult:
+    """Two sides, A and B, with uncertainty: a bootstrap over configurations, with a fixed seed."""
+
+    _comparison: SweepComparison = field(repr=False)
+
+    @property
+    def refused(self) -> tuple[str, ...]:
+        """Why the sides are not ranked; empty if they are."""
+        return self._comparison.refused
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader must know."""
+        return self._comparison.warnings
+
+    @property
+    def b_better(self) -> float | None:
+        """Share of the resamples in which B has the better mean of the best; None if they are not ranked."""
+        difference = self._comparison.difference
+        return None if difference is None else difference.b_better
+
+    @cached_property
+    def sweeps(self) -> ResultTable[ComparedSweep]:
+        """What each side reached and took: A, then B."""
+        return _table(ComparedSweep, map(_compared_sweep, (self._comparison.a, self._comparison.b)))
+
+    @cached_property
+    def best_so_far(self) -> ResultTable[ComparedProgress]:
+        """The best value of each side after 1, 2, … configurations."""
+        return _table(
+            ComparedProgress,
+            (
+                ComparedProgress(
+                    side.reference, point.configurations, point.value, point.interval.low, point.interval.high
+                )
+                for side in (self._comparison.a, self._comparison.b)
+                for point in side.statistics.best_so_far
+            ),
+        )
+
+    @cached_property
+    def pairs(self) -> ResultTable[ComparedTrial]:
+        """The configurations that both sides have, largest gain of B first."""
+        pairs = self._comparison.pairs
+        trials = tuple(
+            ComparedTrial(pair.assignment, pair.replicate, *pair.values, pair.difference) for pair in pairs
+        )
+        names = dict.fromkeys(name for trial in trials for name in trial.params)
+        columns: dict[str, Sequence[object]] = {
+            **{f"params.{name}": [trial.params.get(name) for trial in trials] for name in names},
+            **{
+                name: [getattr(trial, name) for trial in trials]
+                for name in ("replicate", "a", "b", "difference")
+            },
+        }
+        return ResultTable(columns, lambda: trials)
+
+    def _repr_html_(self) -> str:
+        notes = "".join(f"<p>{text_html(note)}</p>" for note in (*self.refused, *self.warnings))
+        names = f"{self._comparison.a.reference}, {self._comparison.b.reference}"
+        facts = (
+            {}
+            if self.b_better is None
+            else {"share of resamples in which the second is better": self.b_better}
+        )
+        return f"{facts_html(names, facts)}{self.sweeps._repr_html_()}{notes}"
+
+
+def _table(kind: type[Row_co], rows: Iterable[Row_co]) -> ResultTable[Row_co]:
+    listed = tuple(rows)
+    names = [each.name for each in fields(kind)]  # type: ignore[arg-type]  # each is a dataclass
+    return ResultTable({name: [getattr(row, name) for row in listed] for name in names}, lambda: listed)
+
+
+def _compared_sweep(side: Side) -> ComparedSweep:
+    statistics, spent = side.statistics, side.spent
+    best, top = _limits(statistics.best), _limits(statistics.top)
+    return ComparedSweep(
+        sweep=side.reference,
+        trials=len(side.rows),
+        configurations=len(statistics.values),
+        best=best[0],
+        best_low=best[1],
+        best_high=best[2],
+        top=top[0],
+        top_low=top[1],
+        top_high=top[2],
+        hours=spent.hours,
+        gpu_hours=spent.gpu_hours,
+        money=spent.money,
+    )
+
+
+def _limits(estimate: Estimate | None) -> tuple[float | None, float | None, float | None]:
+    """Return a number with the ends of its interval, as far as they exist."""
+    if estimate is None:
+        return None, None, None
+    if estimate.interval is None:
+        return estimate.value, None, None
+    return estimate.value, estimate.interval.low, estimate.interval.high

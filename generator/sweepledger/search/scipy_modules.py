@@ -1,0 +1,19 @@
+"""Modules of SciPy, the extra `sampling`: it is as large as everything else that sweepledger installs."""
+
+from importlib import import_module
+from types import ModuleType
+
+from sweepledger.errors import ToolError
+
+
+def import_scipy(module: str, requirement: str) -> ModuleType:
+    """Import a module of SciPy late, as that takes half a second. Raises ToolError if SciPy is not installed.
+
+    `requirement` begins the message: what requires SciPy.
+    """
+    try:
+        return import_module(f"scipy.{module}")
+    except ImportError as error:
+        raise ToolError(
+            f"{requirement} SciPy, which is not installed", hint="`pip install 'sweepledger[sampling]'`"
+        ) from error

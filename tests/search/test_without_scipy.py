@@ -1,0 +1,42 @@
+"""What needs SciPy names the extra, and what does not need it works without."""
+
+import sys
+
+import pytest
+
+from sweepledger.errors import ToolError
+from sweepledger.search.unit_cube import discrepancy
+from sweepledger.structs.domain import Beta, Domain, Uniform
+from sweepledger.structs.search_block import Sampler
+from tests.search.conformance import a_space, drawn
+
+
+@pytest.fixture(autouse=True)
+def without_scipy(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in [name for name in sys.modules if name.split(".")[0] == "scipy"] or ["scipy"]:
+        monkeypatch.setitem(sys.modules, module, None)
+    for module in ("scipy", "scipy.stats", "scipy.stats.qmc", "scipy.special"):
+        monkeypatch.setitem(sys.modules, module, None)
+
+
+@pytest.mark.parametrize("sampler", [sampler for sampler in Sampler if sampler is not Sampler.SOBOL])
+def test_other_samplers_and_the_discrepancy_do_not_need_it(sampler: Sampler) -> None:
+    points = [[float(str(each["x"]))] for each in drawn(sampler, a_space(x=Uniform(0, 1)), 8)]
+
+    assert len(points) == 8
+    assert discrepancy(points) is not None
+
+
+@pytest.mark.parametrize(
+    ("sampler", "domain", "what"),
+    [
+        (Sampler.SOBOL, Uniform(0, 1), "method: sobol"),
+        (Sampler.RANDOM, Beta(2, 3), "distribution: beta"),
+    ],
+    ids=["sobol", "beta"],
+)
+def test_the_extra_is_named_when_it_is_needed(sampler: Sampler, domain: Domain, what: str) -> None:
+    with pytest.raises(ToolError, match=f"{what} requires SciPy, which is not installed") as caught:
+        drawn(sampler, a_space(x=domain), 8)
+
+    assert caught.value.hint == "`pip install 'sweepledger[sampling]'`"
