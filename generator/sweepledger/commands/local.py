@@ -225,7 +225,9 @@ def follow(
     target: workspace.Target, mirror: Mirror, options: Options, engine: LocalEngine
 ) -> Iterator[Event]:
     """Run the active batches of a branch and record results there; code comes from the mirror. As `local`."""
-    own = None if options.workspace is None else options.workspace.repository
+    own = None if target.repository is mirror.repository else target.repository
+    if options.workspace is not None:
+        own = options.workspace.repository
     cluster = DesiredState(target.repository, mirror, options.state, options.parallel, own)
     return _Loop(options, target, cluster, engine).run()
 
