@@ -92,7 +92,7 @@ def try_(
             Workspace.find(response.current_folder()), name, trial, quiet=form is Format.JSON
         )
         code = 0 if tried.is_ok else EXIT_PROBLEMS
-        return Response(tried.as_data(), author.tried_text(tried), exit_code=code)
+        return Response(tried.as_data(), author.tried_text(tried), tried.warnings, code)
 
     response.respond("try", form, work)
 

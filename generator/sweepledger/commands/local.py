@@ -8,6 +8,7 @@ from pathlib import Path
 from sweepledger.commands.collection import results_commit
 from sweepledger.commands.collection.results_commit import UnrecordedError
 from sweepledger.commands.repository import at_commit, batch_records, catalog, workspace
+from sweepledger.commands.repository.outside_imports import locked_python_path
 from sweepledger.commands.repository.rendered_manifests import locked_data_folder, parse_at
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds.next_round import RoundBlocked
@@ -23,7 +24,7 @@ from sweepledger.errors import GeneratorError, RepositoryError, SpecError, Unrea
 from sweepledger.problems import Problem
 from sweepledger.repo import batches
 from sweepledger.repo.batches import ACTIVE, StoredBatch
-from sweepledger.repo.git import REMOTE, Mirror, Repository
+from sweepledger.repo.git import REMOTE, Mirror, Repository, store_code
 from sweepledger.repo.state import DATA, state_folder
 from sweepledger.structs.metric import Metric
 from sweepledger.structs.settings import Settings
@@ -47,6 +48,8 @@ class DesiredState:
     state: Path
     parallel: int | None = None
     """Number of trials of a batch at once; None: as its spec says."""
+    work_tree: Repository | None = None
+    """The user's repository, from which no trial may import."""
     _rendered: dict[str, DesiredBatch] = field(default_factory=dict)
 
     def settings(self, commit: str) -> Settings:
@@ -90,9 +93,13 @@ class DesiredState:
         settings = self.settings(commit)
         parsed = parse_at(self.repository, commit, batch, settings)
         program = batch.lock.program
+        store_code(self.repository, program.code, [commit])
         code = self.mirror.code(program.code)
         data = locked_data_folder(batch, (settings,), self.state / DATA, code=code)
-        return DesiredBatch(machine.with_parallelism(parsed, self.parallel), code, data)
+        python_path = (
+            () if self.work_tree is None else locked_python_path(batch, parsed, code, self.work_tree)
+        )
+        return DesiredBatch(machine.with_parallelism(parsed, self.parallel), code, data, python_path)
 
 
 POLL_SECONDS = 15.0
@@ -218,7 +225,10 @@ def follow(
     target: workspace.Target, mirror: Mirror, options: Options, engine: LocalEngine
 ) -> Iterator[Event]:
     """Run the active batches of a branch and record results there; code comes from the mirror. As `local`."""
-    cluster = DesiredState(target.repository, mirror, options.state, options.parallel)
+    own = None if target.repository is mirror.repository else target.repository
+    if options.workspace is not None:
+        own = options.workspace.repository
+    cluster = DesiredState(target.repository, mirror, options.state, options.parallel, own)
     return _Loop(options, target, cluster, engine).run()
 
 

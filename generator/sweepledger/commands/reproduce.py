@@ -11,6 +11,7 @@ from typing import Any
 
 from sweepledger.commands.repository import at_commit, batch_records
 from sweepledger.commands.repository.catalog import CountedTrial, counted_trial
+from sweepledger.commands.repository.outside_imports import locked_python_path
 from sweepledger.commands.repository.rendered_manifests import locked_data_folder, parse_at
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine.local import machine
@@ -81,7 +82,8 @@ def _desired_state(workspace: Workspace, batch: StoredBatch, index: int, state: 
     code = mirror.code(program.code)
     cache = state_folder(workspace.repository) / DATA
     data = locked_data_folder(batch, (settings, workspace.settings), cache, code=code)
-    return DesiredBatch(_single_trial(parsed, index), code, data)
+    python_path = locked_python_path(batch, parsed, code, repository)
+    return DesiredBatch(_single_trial(parsed, index), code, data, python_path)
 
 
 def _single_trial(batch: BatchSpec, index: int) -> BatchSpec:

@@ -12,11 +12,13 @@ from typing import Any
 from sweepledger import process, storage
 from sweepledger.commands.repository import programs
 from sweepledger.commands.repository.base_files import read_bases
+from sweepledger.commands.repository.outside_imports import StartedProgram, check_imports
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine import datasets
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.formats import record_json as records
 from sweepledger.formats.launch_json import GRACE_SECONDS, LAUNCH_FILE, read_table_layout
+from sweepledger.problems import Problem, Severity
 from sweepledger.render.base_files import LAUNCHER_FILE
 from sweepledger.render.overlay import overlay
 from sweepledger.repo import files
@@ -50,6 +52,8 @@ class Tried:
     of: int
     record: Record | None
     exit_code: int
+    warnings: tuple[Problem, ...] = ()
+    """Imports that no trial of a batch would find."""
 
     @property
     def is_ok(self) -> bool:
@@ -89,8 +93,15 @@ def try_(workspace: Workspace, name: str, number: int, *, quiet: bool) -> Tried:
         raise UsageError(f"{sweep.name} has trials 0 to {of - 1}, got {number}")
     batch = Batch(sweep, 1, None, program, (trials[number],), Shape.INDEXED)
     with tempfile.TemporaryDirectory(prefix="sweep-try-") as scratch:
-        record, code = _run(workspace, batch, Path(scratch), quiet=quiet)
-    return Tried(batch.trials[0], number, of, record, code)
+        code = _code(workspace, sweep, Path(scratch) / "code")
+        imports = check_imports(
+            StartedProgram(program.command, _interpreter(sweep), sweep.run.environment, code),
+            workspace.repository,
+            sweep.path,
+        )
+        record, exit_code = _run(workspace, batch, Path(scratch), code, quiet=quiet)
+    warnings = tuple(replace(problem, severity=Severity.WARNING) for problem in imports.problems)
+    return Tried(batch.trials[0], number, of, record, exit_code, warnings)
 
 
 def _without_controller(workspace: Workspace) -> Workspace:
@@ -98,12 +109,13 @@ def _without_controller(workspace: Workspace) -> Workspace:
     return replace(workspace, settings=replace(workspace.settings, controller=Controller.NONE))
 
 
-def _run(workspace: Workspace, batch: Batch, scratch: Path, *, quiet: bool) -> tuple[Record | None, int]:
+def _run(
+    workspace: Workspace, batch: Batch, scratch: Path, code: Path, *, quiet: bool
+) -> tuple[Record | None, int]:
     identity = batch.trials[0].id
     overlay_tree = overlay(batch, read_bases(workspace.root), workspace.settings).tree
     for path, content in _without_identity(overlay_tree, identity):
         storage.write_file(scratch / "batch" / path, content)
-    code = _code(workspace, batch.sweep, scratch / "code")
     environment = _environment(workspace, batch, scratch, code)
     exit_code = process.run_foreground(
         [_interpreter(batch.sweep), str(scratch / "batch" / "launch.py")],

@@ -46,6 +46,8 @@ class HostVariables:
     """The first folder on PATH."""
     variables: Mapping[str, str]
     """Visible devices, and flags for the record."""
+    python_path: tuple[Path, ...] = ()
+    """Folders before those of PYTHONPATH that the manifest declares."""
 
 
 class PathTranslation:
@@ -121,6 +123,9 @@ def process_environment(
     }
     environment.update((name, translate(value)) for name, value in variables.items())
     environment.update(extras.variables)
+    if extras.python_path:
+        declared = filter(None, [environment.get("PYTHONPATH")])
+        environment["PYTHONPATH"] = os.pathsep.join((*map(str, extras.python_path), *declared))
     return environment | {
         POD_UID_VARIABLE: identity.uid,
         "SWEEP_FAILURES": str(identity.failures),

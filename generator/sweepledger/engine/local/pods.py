@@ -33,6 +33,8 @@ class DesiredBatch:
     """Folder of the code tree, which is the container's working directory."""
     data: Path | None = None
     """Folder of the dataset; None if the batch has none."""
+    python_path: tuple[Path, ...] = ()
+    """Folders of the code in which Python looks first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,7 @@ def prepare_launch(pod: LocalPod, folders: StateFolders, capacity: ResourceAmoun
         termination_log=pod_folder / TERMINATION_FILE,
         interpreter=Path(sys.executable).parent,
         variables=_devices(pod, capacity),
+        python_path=pod.desired.python_path,
     )
     return Launch(
         uid=uid,

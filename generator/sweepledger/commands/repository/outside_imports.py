@@ -1,0 +1,138 @@
+"""Imports that would come from the work tree instead of from the code of a batch, on this machine."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+
+from sweepledger.commands.repository.program_imports import CodeFiles, Import, missing_imports
+from sweepledger.engine.local import python_environment
+from sweepledger.engine.local.job_spec import BatchSpec, LiteralVariable
+from sweepledger.engine.local.python_environment import PythonEnvironment, is_installed
+from sweepledger.errors import SpecError
+from sweepledger.problems import Problem
+from sweepledger.repo.batches import StoredBatch
+from sweepledger.repo.git import Repository, uncommitted_paths
+
+OUTSIDE_IMPORT = "import-outside-code"
+PYTHON_NAME = "python"
+PYTHON_PATH = "PYTHONPATH"
+LISTED_FILES = 3
+ENV_PROGRAMS = frozenset({"${env}", "env", "/usr/bin/env"})
+
+
+@dataclass(frozen=True, slots=True)
+class StartedProgram:
+    """A program as it starts on this machine."""
+
+    command: tuple[str, ...]
+    interpreter: str
+    """The interpreter of the launcher and of `${interpreter}`."""
+    variables: Mapping[str, str]
+    """Declared variables of its environment."""
+    code: Path
+    """The folder that it starts in."""
+
+    @property
+    def python(self) -> str:
+        """The Python of the program: the one that its command names, else the launcher's."""
+        words = [word for word in self.command if word not in ENV_PROGRAMS][:1]
+        named = [word for word in words if PurePath(word).name.startswith(PYTHON_NAME)]
+        return named[0] if named else self.interpreter
+
+    @property
+    def python_path(self) -> tuple[str, ...]:
+        """The declared folders in which Python looks first."""
+        folders = filter(None, self.variables.get(PYTHON_PATH, "").split(os.pathsep))
+        return tuple(str(self.code / folder) for folder in folders)
+
+
+@dataclass(frozen=True, slots=True)
+class ImportCheck:
+    """Where the imports of a program would come from."""
+
+    python_path: tuple[Path, ...] = ()
+    """Folders of the code that must come first, because an editable install names the same ones of the work tree."""
+    problems: tuple[Problem, ...] = ()
+    """Imports that would come from the work tree all the same."""
+
+
+def check_imports(program: StartedProgram, repository: Repository, place: str) -> ImportCheck:
+    """Find the imports of a program that would come from the work tree; `place` is what problems are about.
+
+    Only the text of the code tells what it imports; nothing is imported.
+    """
+    imports = missing_imports(_code_files(program.code), program.command)
+    names = [wanted.name for wanted in imports]
+    known = (
+        python_environment.inspect(program.python, names, python_path=program.python_path) if names else None
+    )
+    if known is None:
+        return ImportCheck()
+    root = repository.folder.resolve()
+    found = {name: _in_work_tree(known, name, root, program.code) for name in names}
+    folders = {
+        folder
+        for path in filter(None, found.values())
+        for folder in (program.code / path.parent.relative_to(root),)
+        if (folder / path.name).exists()
+    }
+    ordered = tuple(sorted(folders))
+    if ordered:
+        paths = (*map(str, ordered), *program.python_path)
+        known = python_environment.inspect(program.python, names, python_path=paths) or known
+    return ImportCheck(ordered, tuple(_problems(imports, known, repository, (program.code, place))))
+
+
+def locked_python_path(
+    batch: StoredBatch, parsed: BatchSpec, code: Path, repository: Repository
+) -> tuple[Path, ...]:
+    """Return the folders of a batch's code in which Python must look first on this machine.
+
+    Raises SpecError if a trial would import from the work tree all the same.
+    """
+    pod = parsed.jobs[0].pod
+    literals = (variable for variable in pod.environment if isinstance(variable, LiteralVariable))
+    variables = {variable.name: variable.value for variable in literals}
+    program = StartedProgram(batch.lock.program.command, pod.command[0], variables, code)
+    checked = check_imports(program, repository, batch.folder)
+    if checked.problems:
+        raise SpecError(checked.problems)
+    return checked.python_path
+
+
+def _code_files(folder: Path) -> CodeFiles:
+    paths = frozenset(
+        str((Path(parent) / name).relative_to(folder))
+        for parent, _, names in os.walk(folder, followlinks=True)
+        for name in names
+        if name.endswith(".py")
+    )
+    return CodeFiles(paths, lambda path: (folder / path).read_bytes())
+
+
+def _in_work_tree(known: PythonEnvironment, name: str, root: Path, code: Path) -> Path | None:
+    """Return the file or folder of a module if it is in the work tree, and neither installed nor in the code."""
+    for place in known.modules.get(name, ()):
+        path = place.resolve()
+        is_code = place.is_relative_to(code) or path.is_relative_to(code.resolve())
+        if path.is_relative_to(root) and not is_code and not is_installed(path):
+            return path
+    return None
+
+
+def _problems(
+    imports: Sequence[Import], known: PythonEnvironment, repository: Repository, code_at: tuple[Path, str]
+) -> Iterator[Problem]:
+    root, (code, place) = repository.folder.resolve(), code_at
+    for wanted in imports:
+        path = _in_work_tree(known, wanted.name, root, code)
+        if path is None:
+            continue
+        shown = path.relative_to(root).as_posix()
+        edited = uncommitted_paths(repository, shown)
+        state = f", which has uncommitted changes ({', '.join(edited[:LISTED_FILES])})" if edited else ""
+        importer = f"{wanted.file}:{wanted.line} imports" if wanted.file else "the command starts"
+        message = f"{importer} {wanted.name}, which the code lacks: it would come from {shown} of the work tree{state}"
+        hint = f"add {shown} to the code by run.code.paths, or install {wanted.name} without -e"
+        yield Problem(place, 0, 0, "run.code", message, OUTSIDE_IMPORT, hint)

@@ -1,0 +1,81 @@
+"""What the Python of a program finds on this machine: where modules come from, and which distributions it has."""
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sweepledger import process
+from sweepledger.process import LimitExceededError, Limits
+
+PROBE = """
+import importlib.util, json, sys
+from importlib.metadata import distributions
+
+if sys.path and not sys.path[0]:
+    del sys.path[0]  # the program has its own folder there
+modules = {}
+for name in sys.argv[1:]:
+    try:
+        spec = importlib.util.find_spec(name)
+    except (ImportError, ValueError):
+        continue
+    if spec is not None:
+        folders = list(spec.submodule_search_locations or [])
+        modules[name] = folders or ([spec.origin] if spec.has_location else [])
+installed = {}
+for distribution in distributions():
+    name = distribution.metadata["Name"]
+    if name:
+        installed.setdefault(name, distribution.version)
+json.dump({"modules": modules, "distributions": installed}, sys.stdout)
+"""
+"""For Python 3.8 and newer. The first distribution of a name is the one that Python imports."""
+
+PROBE_LIMITS = Limits(seconds=60, output=16 * 1024 * 1024)
+INSTALLED_FOLDERS = frozenset({"site-packages", "dist-packages"})
+"""Folders of installed packages; a virtual environment is often inside the work tree."""
+
+
+@dataclass(frozen=True, slots=True)
+class PythonEnvironment:
+    """The answers of one interpreter."""
+
+    modules: Mapping[str, tuple[Path, ...]]
+    """Where the modules that were asked for are: files, or folders of packages."""
+    distributions: Mapping[str, str]
+    """Installed distributions and their versions."""
+
+
+def program_path() -> str:
+    """Return the PATH of a trial on this machine."""
+    return os.pathsep.join((str(Path(sys.executable).parent), os.defpath))
+
+
+def inspect(
+    interpreter: str, names: Sequence[str] = (), *, python_path: Sequence[str] = ()
+) -> PythonEnvironment | None:
+    """Ask an interpreter where it finds modules, without importing them; None if it does not answer."""
+    program = shutil.which(interpreter, path=program_path())
+    if program is None:
+        return None
+    environment = {"PATH": program_path(), "HOME": os.devnull}
+    if python_path:
+        environment["PYTHONPATH"] = os.pathsep.join(python_path)
+    try:
+        result = process.run([program, "-c", PROBE, *names], PROBE_LIMITS, env=environment, cwd=Path("/"))
+        answer = json.loads(result.stdout) if result.code == 0 else None
+    except (OSError, LimitExceededError, ValueError):
+        return None
+    if answer is None:
+        return None
+    modules = {name: tuple(map(Path, places)) for name, places in answer["modules"].items()}
+    return PythonEnvironment(modules, answer["distributions"])
+
+
+def is_installed(path: Path) -> bool:
+    """Return whether a module is in a folder of installed packages."""
+    return not INSTALLED_FOLDERS.isdisjoint(path.parts)

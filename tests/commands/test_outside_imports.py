@@ -1,0 +1,191 @@
+"""No trial imports from the work tree: what would is named before anything runs, or the locked copy comes first."""
+
+import json
+import subprocess
+import sys
+import venv
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from sweepledger.commands.generate import generate, update
+from sweepledger.commands.local import Options, RefusedBatch, local
+from sweepledger.commands.reproduce import reproduce
+from sweepledger.commands.try_ import try_
+from sweepledger.errors import SpecError
+from sweepledger.repo import batches
+from tests.repository import TRAIN, Sandbox
+
+SPEC = """name: fit
+method: grid
+metric: {{name: score, goal: maximize}}
+parameters: {{x: {{values: [2]}}}}
+command: {command}
+run: {{code: {code}, resources: {{cpu: 1, memory: 256Mi}}, timeout: 1m}}
+"""
+PACKAGE = f"import sys\nfrom fitting import peak\nprint(peak.__file__)\n{TRAIN}"
+BUILD = {
+    "hatchling": '[build-system]\nrequires = ["hatchling"]\nbuild-backend = "hatchling.build"\n',
+    "setuptools": '[build-system]\nrequires = ["setuptools"]\nbuild-backend = "setuptools.build_meta"\n',
+}
+PROJECT = '[project]\nname = "fitting"\nversion = "1"\n'
+FLAT = '[tool.setuptools]\npackages = ["fitting"]\n'
+IN_SOURCE = '[tool.setuptools.package-dir]\n"" = "src"\n'
+
+
+@pytest.fixture
+def python(tmp_path: Path) -> str:
+    """The Python of a virtual environment that has no packages yet."""
+    venv.create(tmp_path / "venv", symlinks=True)
+    return str(tmp_path / "venv/bin/python")
+
+
+def link(python: str, folder: Path) -> None:
+    """Install a folder as `pip install -e` does it for most packages: by a file of paths."""
+    (packages,) = Path(python).parent.parent.glob("lib/python*/site-packages")
+    (packages / "__editable__.fitting.pth").write_text(f"{folder}\n")
+
+
+def package(sandbox: Sandbox, folder: str) -> None:
+    """Commit a package of two modules, and a script that imports it."""
+    prefix = "" if folder == "." else f"{folder}/"
+    sandbox.write(f"{prefix}fitting/__init__.py", "")
+    sandbox.write(f"{prefix}fitting/peak.py", "import fitting")
+    sandbox.write(f"{prefix}fitting/train.py", PACKAGE)
+    sandbox.write("scripts/train.py", PACKAGE)
+    sandbox.commit("A package")
+    sandbox.push()
+
+
+def ask(sandbox: Sandbox, command: list[str], code: str) -> None:
+    sandbox.write("sweeps/fit.yaml", SPEC.format(command=json.dumps([*command, "${args}"]), code=code))
+    generate(sandbox.workspace)
+    sandbox.commit("Ask")
+    sandbox.push()
+
+
+def run(sandbox: Sandbox) -> tuple[list[str], str]:
+    """Run the branch beside the user's work tree; return the messages of refusals, and the output of the trials."""
+    state = sandbox.root / ".sweepledger"
+    state.mkdir(exist_ok=True)
+    options = Options(str(sandbox.remote), "main", state, once=True, workspace=sandbox.workspace)
+    refused: list[RefusedBatch] = []
+    with suppress(SpecError):
+        for event in local(options):
+            refused += [event] if isinstance(event, RefusedBatch) else []
+    outputs = sorted(path.read_text() for path in (state / "results").rglob("stdout*"))
+    return [str(problem.message) for event in refused for problem in event.problems], "".join(outputs)
+
+
+def recorded(sandbox: Sandbox) -> list[str]:
+    """Return the recorded statuses of the trials."""
+    (records,) = sandbox.root.glob("results/fit/records/*.jsonl")
+    lines = map(json.loads, records.read_text().splitlines())
+    return [line["status"] for line in lines if "status" in line]
+
+
+def test_an_edited_module_beside_the_locked_folder_is_named_before_anything_runs(
+    sandbox: Sandbox, python: str
+) -> None:
+    sandbox.write("common/__init__.py", "")
+    sandbox.write("common/loss.py", "")
+    sandbox.write("code/train.py", f"import common.loss\n{TRAIN}")
+    sandbox.commit("Beside")
+    link(python, sandbox.root)
+    ask(sandbox, [python, "code/train.py"], "{path: code}")
+    sandbox.write("common/loss.py", "edited = True")
+
+    refused, _ = run(sandbox)
+
+    message = (
+        "code/train.py:1 imports common, which the code lacks: it would come from common of the work tree, "
+    )
+    assert refused == [f"{message}which has uncommitted changes (common/loss.py)"]
+    (warning,) = try_(sandbox.workspace, "fit", 0, quiet=True).warnings
+    assert warning.code == "import-outside-code"
+
+
+@pytest.mark.parametrize("start", [["scripts/train.py"], ["-m", "fitting.train"]], ids=["script", "module"])
+def test_of_an_editable_install_the_locked_copy_runs(sandbox: Sandbox, python: str, start: list[str]) -> None:
+    package(sandbox, "src")
+    link(python, sandbox.root / "src")
+    ask(sandbox, [python, *start], "{paths: [src, scripts]}")
+    sandbox.write("src/fitting/peak.py", "raise SystemExit('the work tree ran')")
+
+    refused, _ = run(sandbox)
+
+    assert refused == []
+    sandbox.pull()
+    assert recorded(sandbox) == ["ok"]
+    trial = batches.in_work_tree(sandbox.root)[0].trials[0].id
+    assert reproduce(sandbox.workspace, trial).is_equal
+
+
+def test_an_editable_install_that_the_program_does_not_import_is_no_problem(
+    sandbox: Sandbox, python: str
+) -> None:
+    sandbox.write("other/__init__.py", "")
+    sandbox.write("code/notes.py", "import other")
+    sandbox.commit("Other")
+    link(python, sandbox.root)
+    ask(sandbox, [python, "code/train.py"], "{path: code}")
+
+    assert run(sandbox)[0] == []
+
+
+def test_a_package_in_an_environment_inside_the_work_tree_is_installed(sandbox: Sandbox) -> None:
+    venv.create(sandbox.root / ".venv", symlinks=True)
+    sandbox.write(".gitignore", ".sweepledger/\n.venv/\n")
+    (packages,) = sandbox.root.glob(".venv/lib/python*/site-packages")
+    (packages / "lib1.py").write_text("")
+    sandbox.write("code/train.py", f"import lib1\n{TRAIN}")
+    sandbox.commit("Import")
+    ask(sandbox, [str(sandbox.root / ".venv/bin/python"), "code/train.py"], "{path: code}")
+
+    assert run(sandbox)[0] == []
+
+
+def test_a_module_that_is_added_to_the_code_is_no_problem_any_more(sandbox: Sandbox, python: str) -> None:
+    package(sandbox, ".")
+    link(python, sandbox.root)
+    ask(sandbox, [python, "scripts/train.py"], "{path: scripts}")
+    assert run(sandbox)[0] != []
+    spec = sandbox.root / "sweeps/fit.yaml"
+    spec.write_text(spec.read_text().replace("{path: scripts}", "{paths: [scripts, fitting]}"))
+    update(sandbox.workspace, "fit")
+    spec.write_text(spec.read_text() + f"cancel: [{sandbox.active()[0]}]\n")
+    sandbox.git("rm", "-q", "-r", f"overlays/active/{sandbox.active()[0]}")
+    sandbox.commit("Ask again")
+    sandbox.push()
+
+    assert run(sandbox)[0] == []
+
+
+@pytest.mark.full_suite("real editable installs")
+@pytest.mark.parametrize(
+    ("backend", "folder", "settings"),
+    [("hatchling", "src", ""), ("setuptools", "src", IN_SOURCE), ("setuptools", ".", FLAT)],
+    ids=["hatchling path file", "setuptools path file", "setuptools finder"],
+)
+def test_of_a_real_editable_install_the_locked_copy_runs(
+    sandbox: Sandbox, python: str, backend: str, folder: str, settings: str
+) -> None:
+    if find_spec(backend) is None:
+        pytest.skip(f"{backend} is not installed")
+    package(sandbox, folder)
+    sandbox.write("pyproject.toml", BUILD[backend] + PROJECT + settings)
+    sandbox.write(".gitignore", "*.egg-info/\nbuild/\n.sweepledger/\n")
+    sandbox.commit("A project")
+    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-index", "--no-deps", "--no-build-isolation"]
+    prefix = str(Path(python).parent.parent)
+    subprocess.run([*pip, "--prefix", prefix, "-e", str(sandbox.root)], check=True, capture_output=True)
+    ask(sandbox, [python, "scripts/train.py"], "{path: .}")
+    sandbox.write(f"{folder}/fitting/peak.py", "raise SystemExit('the work tree ran')")
+
+    refused, _ = run(sandbox)
+
+    assert refused == []
+    sandbox.pull()
+    assert recorded(sandbox) == ["ok"]
