@@ -167,12 +167,11 @@ class SweepRun:
 
     def uncommitted_code(self) -> tuple[str, ...]:
         """Return the paths of the sweeps' code that are not committed."""
-        changed = {
-            path
-            for parsed in self.specs
-            for path in programs.uncommitted_code(self.workspace.repository, parsed.sweep)
+        repository = self.workspace.repository
+        paths = {
+            path for parsed in self.specs for path in programs.uncommitted_code(repository, parsed.sweep)
         }
-        return tuple(sorted(path for path in changed if not _is_own_file(path.rstrip("/"))))
+        return tuple(sorted(paths))
 
     def _commit_code(self, options: RunOptions) -> Iterator[RunEvent]:
         """Commit the uncommitted code if the user asked for it; else report it."""
@@ -282,17 +281,6 @@ def _read_siblings(workspace: Workspace, path: str, read: dict[str, bytes]) -> N
         return content
 
     spec.parse(read[path], path, workspace.settings, beside=remember)
-
-
-def _is_own_file(path: str) -> bool:
-    """Return whether a path belongs to this program rather than to the user's code."""
-    return path == SETTINGS_FILE or path.split("/", maxsplit=1)[0] in {
-        "sweeps",
-        "base",
-        "overlays",
-        "results",
-        "clusters",
-    }
 
 
 def _listed(paths: tuple[str, ...]) -> str:

@@ -1,5 +1,11 @@
 """The spec that `sweep new` writes: complete, runnable, and explained line by line."""
 
+import json
+import re
+from dataclasses import dataclass
+
+from sweepledger.structs.metric import Goal
+
 SCHEMA_FILE = ".schema.json"
 """File in the specs' folder with the schema for editors; the first line of a spec refers to it."""
 
@@ -60,6 +66,90 @@ run:
   retries: 1   # of a trial that failed for no fault of its hyperparameters
   timeout: 10m   # of one attempt
 """
+
+
+OF_COMMAND = """\
+# yaml-language-server: $schema=.schema.json
+# `sweep run {name}` runs it here and commits the results; `sweep try {name}` runs one trial and records nothing.
+
+name: {name}   # the file's name
+
+method: grid   # every combination; or random, sobol, halton, latin-hypercube, list: `sweep schema` has all
+metric: {{name: {metric}, goal: {goal}, source: stdout}}   # a line `{metric}=0.94`; or JSON in $SWEEP_RESULT
+
+parameters:
+{parameters}
+# One list item an argument, no shell. "${{args}}" becomes {arguments}
+command: {command}
+
+run:
+  code: {{path: {code}}}   # its committed files are locked and run
+  resources: {{cpu: 1, memory: 1Gi}}   # of one trial
+  parallelism: 2   # trials at once
+  timeout: 1h   # of one attempt
+"""
+INTERPRETERS = re.compile(r"python(?:3(?:\.\d+)?)?")
+PARAMETER = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_.-]*)=(?P<values>.+)", re.DOTALL)
+EXAMPLE_VALUES = ("x=1,2,3",)
+
+
+@dataclass(frozen=True, slots=True)
+class Starter:
+    """What the author of a spec says on the command line."""
+
+    command: tuple[str, ...]
+    """The command; `${args}` is appended if it does not contain a macro."""
+    parameters: tuple[str, ...] = ()
+    """Parameters as `NAME=VALUE,VALUE`."""
+    metric: str = "score"
+    goal: Goal = Goal.MAXIMIZE
+
+    def spec(self, name: str, *, code: str) -> str:
+        """Return the text of the spec. Raises ValueError for a parameter that is not `NAME=VALUE,…`."""
+        parameters = dict(map(_parameter, self.parameters or EXAMPLE_VALUES))
+        words = self.command if any("${" in word for word in self.command) else (*self.command, "${args}")
+        return OF_COMMAND.format(
+            name=name,
+            metric=_yaml_scalar(self.metric),
+            goal=self.goal,
+            parameters="".join(
+                f"  {key}: {{values: [{', '.join(map(_yaml_scalar, values))}]}}\n"
+                for key, values in parameters.items()
+            ),
+            arguments=" ".join(f"--{key}={values[0]}" for key, values in parameters.items()),
+            command=f"[{', '.join(map(_yaml_scalar, words))}]",
+            code=code,
+        )
+
+    def script(self) -> str | None:
+        """Return the path of the script that the command runs: its first word, or the one after the interpreter."""
+        words = [word for word in self.command if not word.startswith("-")]
+        if words and INTERPRETERS.fullmatch(words[0]):
+            words = words[1:]
+        return words[0] if words else None
+
+
+def _parameter(text: str) -> tuple[str, tuple[str, ...]]:
+    match = PARAMETER.fullmatch(text)
+    values = tuple(value.strip() for value in match["values"].split(",")) if match else ()
+    if match is None or not all(values):
+        raise ValueError(f"must be NAME=VALUE,VALUE …, got {text!r}")
+    return match["name"], values
+
+
+def _yaml_scalar(text: str) -> str:
+    """Return a value as YAML: numbers and booleans as they are, and all other text quoted unless it is plain."""
+    if NUMBER.fullmatch(text) or PLAIN_WORD.fullmatch(text) or text in {"true", "false"}:
+        return text
+    return json.dumps(text, ensure_ascii=False)
+
+
+NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
+PLAIN_WORD = re.compile(
+    r"(?!(?:y|n|yes|no|on|off|true|false|null)\Z)[A-Za-z_][A-Za-z0-9_/]*(?:[.-][A-Za-z0-9_/]+)*",
+    re.IGNORECASE,
+)
+"""Words that every reader of YAML takes for the text that they are."""
 
 
 def starter_spec(name: str, *, example: str = PLAIN, clones: bool = False) -> str:

@@ -189,6 +189,8 @@ class ProgressDisplay:
         for item in event.generated:
             new = item.batch.lock.trials if item.batch else 0
             self._print(Text(f"{item.sweep.name}: {item.trials} trials, {new} in a new batch"))
+            for warning in item.warnings:
+                self._print(Text(escape_control_characters(str(warning)), "yellow"))
         if event.commit is not None:
             names = ", ".join(item.batch.name for item in event.generated if item.batch) or "the spec"
             self._print(Text(f"committed {names} in {event.commit[:SHORT_COMMIT]}", "green"))

@@ -7,14 +7,14 @@ from pathlib import Path
 
 from sweepledger import storage
 from sweepledger.commands.repository.base_files import KEEP_FILES
-from sweepledger.commands.repository.workspace import SPECS, Workspace
+from sweepledger.commands.repository.workspace import SETTINGS_FILE, SPECS, Workspace
 from sweepledger.commands.scaffold.templates import EXAMPLE, first_files
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.repo import files
 from sweepledger.repo.git import Repository, create_repository
 from sweepledger.repo.package_data import base_folder, workflows_folder
 from sweepledger.spec.schemas import schema_text
-from sweepledger.spec.starter import MNIST, PLAIN, SCHEMA_FILE, starter_spec
+from sweepledger.spec.starter import MNIST, PLAIN, SCHEMA_FILE, Starter, starter_spec
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.names import MAX_SWEEP_NAME_LENGTH, RESERVED_SWEEP_NAMES, is_sweep_name
 from sweepledger.structs.settings import Controller, GenerateMode, NextRoundMode
@@ -118,10 +118,17 @@ def _repository_around(folder: Path) -> Path | None:
         return None
 
 
-def new(workspace: Workspace, name: str) -> Path:
-    """Write `sweeps/<name>.yaml`, and the schema that editors explain its keys by.
+FIRST_SETTINGS = b"""\
+# Settings of this repository, for every sweep in it: `sweep schema settings` prints every key.
+version: 1
+"""
 
-    Raises UsageError if the name is invalid or taken, StorageError if `sweeps/` is a link.
+
+def new(workspace: Workspace, name: str, starter: Starter | None = None) -> tuple[Path, ...]:
+    """Write `sweeps/<name>.yaml`, and the schema that editors explain its keys by; return what was written.
+
+    With a `starter` the spec runs its command, and the repository gets settings if it has none. Raises UsageError
+    if the name is invalid or taken, StorageError if `sweeps/` is a link.
     """
     if name in RESERVED_SWEEP_NAMES:
         raise UsageError(f"{name!r} is reserved", hint="choose another name")
@@ -136,8 +143,32 @@ def new(workspace: Workspace, name: str) -> Path:
         raise UsageError(f"{SPECS}/{name}.yaml exists", hint="choose another name, or edit it")
     settings = workspace.settings
     has_mnist = "mnist" in settings.datasets and (workspace.root / "trainer").is_dir()
-    text = starter_spec(name, example=MNIST if has_mnist else PLAIN, clones=settings.code is not None)
+    if starter is None:
+        text = starter_spec(name, example=MNIST if has_mnist else PLAIN, clones=settings.code is not None)
+    else:
+        text = _spec_of_command(workspace, name, starter)
     # Committed beside the specs, so that every clone has the right version offline.
     storage.write_file(path.with_name(SCHEMA_FILE), schema_text("sweep").encode())
     storage.write_file(path, text.encode())
-    return path
+    settings_path = workspace.root / SETTINGS_FILE
+    if starter is None or os.path.lexists(settings_path):
+        return (path,)
+    storage.write_file(settings_path, FIRST_SETTINGS)
+    return path, settings_path
+
+
+def _spec_of_command(workspace: Workspace, name: str, starter: Starter) -> str:
+    """Return a spec for a command whose script is in the repository. Raises UsageError."""
+    script = starter.script()
+    if script is None:
+        raise UsageError("--command must name a program, got nothing", hint="--command 'python train.py'")
+    if not (workspace.root / script).is_file():
+        raise UsageError(
+            f"--command must name a file of the repository, got {script!r}",
+            hint=f"a trial starts in {workspace.root}: give the path from there",
+        )
+    folder = script.rpartition("/")[0]
+    try:
+        return starter.spec(name, code=folder or ".")
+    except ValueError as error:
+        raise UsageError(f"--param {error}", hint="--param learning_rate=0.1,0.01") from error

@@ -16,8 +16,9 @@ from typing import IO
 
 import sweepledger
 from sweepledger import process_tree
-from sweepledger.engine.local import pod_supervisor
+from sweepledger.engine.local import pod_server, pod_supervisor
 from sweepledger.engine.local.environment import POD_UID_VARIABLE
+from sweepledger.engine.local.pod_server import PodServer, SupervisorProcess
 from sweepledger.errors import RepositoryError
 
 KILL_SECONDS = 10.0
@@ -35,6 +36,18 @@ def supervisor_command() -> list[str]:
     """Return the command that starts a supervisor: isolated and without site packages, to start fast."""
     package_parent = Path(sweepledger.__file__).parent.parent
     return [sys.executable, "-I", "-S", "-c", SUPERVISOR_SCRIPT, str(package_parent)]
+
+
+SERVER_SCRIPT = (
+    "import socket, sys; sys.path.append(sys.argv[1]); from sweepledger.engine.local.pod_server import serve; "
+    "serve(socket.socket(fileno=int(sys.argv[2])), sys.argv[3])"
+)
+
+
+def server_command() -> list[str]:
+    """Return the command that starts the server of pods, without its last two arguments."""
+    package_parent = Path(sweepledger.__file__).parent.parent
+    return [sys.executable, "-I", "-c", SERVER_SCRIPT, str(package_parent)]
 
 
 def find_pod_processes(uids: Collection[str]) -> tuple[int, ...]:
@@ -106,24 +119,15 @@ class Node:
     """Starts, stops and waits for the running pods."""
 
     def __init__(self) -> None:
-        self._supervisors: dict[str, subprocess.Popen[bytes]] = {}
+        self._supervisors: dict[str, subprocess.Popen[bytes] | SupervisorProcess] = {}
+        self._server: PodServer | None = None
         self._failed_starts: list[PodExit] = []
         self._selector = selectors.DefaultSelector()
 
     def start(self, launch: Launch) -> None:
         """Start a pod. A pod that cannot be started appears among those that have ended."""
         try:
-            process = subprocess.Popen(
-                supervisor_command(),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                cwd="/",
-                env={POD_UID_VARIABLE: launch.uid},
-                # Only the engine handles Ctrl-C in the terminal.
-                start_new_session=True,
-                bufsize=0,
-            )
+            process = self._fork(launch) or _start_supervisor(launch.uid)
         except OSError as error:
             self._failed_starts.append(
                 PodExit(launch.uid, pod_supervisor.START_FAILED_CODE, "start-failed", str(error))
@@ -132,6 +136,21 @@ class Node:
         self._supervisors[launch.uid] = process
         self._selector.register(_descriptor(process.stdout), selectors.EVENT_READ)
         self._send(launch.uid, launch.instructions())
+
+    def _fork(self, launch: Launch) -> SupervisorProcess | None:
+        """Let the server start the supervisor of a pod; None if there is no server."""
+        if not pod_server.can_fork():
+            return None
+        try:
+            if self._server is None:
+                self._server = PodServer(server_command(), POD_UID_VARIABLE)
+            launcher = pod_server.forked_launcher(launch.argv, launch.environment.get("PATH", ""))
+            return self._server.fork(launch.uid, launcher)
+        except OSError:  # it was killed: the next pod gets another
+            if self._server is not None:
+                self._server.close()
+                self._server = None
+            return None
 
     def stop(self, uid: str) -> None:
         """Stop a pod: SIGTERM, its grace period, SIGKILL."""
@@ -165,12 +184,15 @@ class Node:
                 exits.append(self._end(uid, process))
         return tuple(exits)
 
-    def _end(self, uid: str, process: subprocess.Popen[bytes]) -> PodExit:
+    def _end(self, uid: str, process: subprocess.Popen[bytes] | SupervisorProcess) -> PodExit:
         self._selector.unregister(_descriptor(process.stdout))
         # A supervisor writes its report last and exits, so neither reading nor waiting takes long.
         text = process.stdout.read() if process.stdout else b""
-        with contextlib.suppress(BrokenPipeError):
-            process.communicate()
+        if isinstance(process, SupervisorProcess):
+            process.release()
+        else:
+            with contextlib.suppress(BrokenPipeError):
+                process.communicate()
         del self._supervisors[uid]
         try:
             report = json.loads(text)
@@ -200,6 +222,24 @@ class Node:
         kill_pod_processes(tuple(self._supervisors))
         self._supervisors.clear()
         self._selector.close()
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+
+
+def _start_supervisor(uid: str) -> subprocess.Popen[bytes]:
+    """Start the supervisor of a pod as a new process. Raises OSError."""
+    return subprocess.Popen(
+        supervisor_command(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        cwd="/",
+        env={POD_UID_VARIABLE: uid},
+        # Only the engine handles Ctrl-C in the terminal.
+        start_new_session=True,
+        bufsize=0,
+    )
 
 
 def _descriptor(stream: IO[bytes] | None) -> int:

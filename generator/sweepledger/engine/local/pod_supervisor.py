@@ -1,4 +1,4 @@
-"""The supervisor of a pod's processes: a separate program that the node starts for each pod.
+"""The supervisor of a pod's processes: a separate program that the node starts, or forks, for each pod.
 
 It reads its instructions as one line of JSON on standard input. A second line makes it stop the pod; the end of
 the input means that the engine has ended, and it kills the pod. It kills all descendants, including those in other
@@ -6,7 +6,7 @@ sessions, before it writes its report as one line of JSON to standard output.
 """
 
 # pathlib would add to the time that every pod takes to start:
-# ruff: noqa: PTH116, PTH118, PTH123
+# ruff: noqa: PTH116, PTH118, PTH123, PTH208
 
 import contextlib
 import ctypes
@@ -15,6 +15,7 @@ import os
 import select
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from types import FrameType
@@ -69,8 +70,10 @@ def folder_bytes(folder: str) -> int:
 class PodSupervisor:
     """The launcher of a pod, and all its descendants."""
 
-    def __init__(self, instructions: dict[str, Any]) -> None:
+    def __init__(self, instructions: dict[str, Any], launch: Callable[[], int] | None = None) -> None:
         self.instructions = instructions
+        self.launch = launch
+        """Runs the launcher in a fork of this process; None: its command is started as a new process."""
         self.launcher = 0
         self.code: int | None = None
         self.measure_at = self.walk_at = time.monotonic() + POLL_SECONDS
@@ -89,6 +92,9 @@ class PodSupervisor:
                 os.sched_setaffinity(0, self.instructions["cpus"])
 
         with open(self.instructions["stderr"], "ab") as stderr:
+            if self.launch is not None:
+                self.launcher = self._fork(self.launch, prepare, stderr.fileno())
+                return
             self.launcher = subprocess.Popen(
                 self.instructions["argv"],
                 cwd=self.instructions["cwd"],
@@ -99,6 +105,33 @@ class PodSupervisor:
                 preexec_fn=prepare,  # noqa: PLW1509 - this program has one thread
                 start_new_session=True,
             ).pid
+
+    def _fork(self, launch: Callable[[], int], prepare: Callable[[], None], stderr: int) -> int:
+        """Run the launcher in a fork with the descriptors and signals of a new process. Raises OSError."""
+        os.stat(self.instructions["cwd"])
+        sys.stdout.flush()
+        pid = os.fork()
+        if pid:
+            return pid
+        code = KILLED_CODE
+        try:
+            signal.set_wakeup_fd(-1)
+            for number in (signal.SIGCHLD, signal.SIGTERM):
+                signal.signal(number, signal.SIG_DFL)
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            prepare()
+            os.setsid()
+            os.chdir(self.instructions["cwd"])
+            null = os.open(os.devnull, os.O_RDWR)
+            for descriptor, copy in ((null, 0), (null, 1), (stderr, 2)):
+                os.dup2(descriptor, copy)
+            os.closerange(3, max(map(int, os.listdir("/proc/self/fd"))) + 1)
+            os.environ.clear()
+            os.environ.update(self.instructions["env"])
+            code = launch()
+            sys.stderr.flush()
+        finally:
+            os._exit(code)
 
     def reap(self) -> bool:
         """Collect ended children; return False if no child is left."""
@@ -211,12 +244,12 @@ def signal_pipe() -> int:
     return reader
 
 
-def main() -> int:
-    """Run one pod, report how it ended, and return the exit code."""
+def main(launch: Callable[[], int] | None = None) -> int:
+    """Run one pod, report how it ended, and return the exit code; `launch` runs its launcher in a fork."""
     instructions = read_instructions()
     if instructions is None:
         return 1
-    report = PodSupervisor(instructions).run(signal_pipe())
+    report = PodSupervisor(instructions, launch).run(signal_pipe())
     with contextlib.suppress(BrokenPipeError):
         os.write(1, json.dumps(report).encode() + b"\n")
     return 0

@@ -1,0 +1,184 @@
+"""`sweep new` and `sweep run` as a new user types them: two commands, and the mistakes on the way."""
+
+import json
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+RunSweep = Callable[..., subprocess.CompletedProcess[str]]
+SCRIPT = """import argparse
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--x", type=float)
+x = parser.parse_args().x
+if x == 3:
+    raise ValueError("x is three")
+print(f"score={1 - (x - 2) ** 2}")
+"""
+
+
+def git(folder: Path, *arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=folder, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Path:
+    """A user's repository with a script at its root, and nothing of sweepledger."""
+    folder = tmp_path / "lab"
+    folder.mkdir()
+    git(folder, "init", "-q", "-b", "main")
+    git(folder, "config", "user.name", "Ada")
+    git(folder, "config", "user.email", "ada@example.org")
+    (folder / "train.py").write_text(SCRIPT)
+    git(folder, "add", ".")
+    git(folder, "commit", "-q", "-m", "Start")
+    return folder
+
+
+def test_two_commands_lead_from_a_script_at_the_root_to_results(lab: Path, run_sweep: RunSweep) -> None:
+    new = run_sweep("new", "score", "--command", "python train.py", "--param", "x=1,2", cwd=lab)
+    run = run_sweep("run", "score", "--format", "json", cwd=lab)
+
+    assert new.returncode == 0, new.stderr
+    assert new.stdout == "wrote sweeps/score.yaml, sweepledger.yaml\nnext: `sweep run score`\n"
+    assert run.returncode == 0, run.stderr
+    data = json.loads(run.stdout)["data"]
+    assert [trial["metrics"]["score"] for trial in data["sweeps"][0]["trials"]] == [1.0, 0.0]
+    assert (data["branch"], data["failed"]) == ("main", 0)
+    assert git(lab, "status", "--porcelain") == ""
+
+
+def test_a_failed_trial_shows_its_last_line_and_can_fail_the_command(lab: Path, run_sweep: RunSweep) -> None:
+    run_sweep("new", "score", "--command", "python train.py", "--param", "x=2,3", cwd=lab)
+
+    done = run_sweep("run", "score", "--fail-on-failed", cwd=lab)
+
+    assert done.returncode == 5
+    assert "ValueError: x is three" in done.stdout
+    assert "score  x=2" not in done.stdout, "values follow the status"
+    assert "x=2  score 1  best so far" in done.stdout
+    assert "1 trial(s) failed: `sweep retry`" in done.stdout
+
+
+def test_a_dry_run_names_trials_and_uncommitted_code_and_changes_nothing(
+    lab: Path, run_sweep: RunSweep
+) -> None:
+    run_sweep("new", "score", "--command", "python train.py", "--param", "x=1,2", cwd=lab)
+    before = git(lab, "status", "--porcelain", "--untracked-files=all")
+
+    done = run_sweep("run", "score", "--dry-run", cwd=lab)
+
+    assert done.returncode == 0, done.stderr
+    assert "on branch main" in done.stdout
+    assert "score: 2 trials, 0 known, 2 new" in done.stdout
+    assert git(lab, "status", "--porcelain", "--untracked-files=all") == before
+
+
+def spec(lab: Path, old: str, new: str) -> None:
+    path = lab / "sweeps/score.yaml"
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def program(lab: Path, text: str) -> None:
+    (lab / "train.py").write_text(text)
+    git(lab, "commit", "-q", "-a", "-m", "Change the program")
+
+
+def nothing(_: Path) -> None:
+    """Leave the repository as it is."""
+
+
+NEW = ("new", "other", "--command")
+RUN = ("run", "score")
+MISTAKES: dict[str, tuple[Callable[[Path], object], tuple[str, ...], int, str]] = {
+    "outside a repository": (
+        lambda lab: (lab / ".git").rename(lab.parent / "hidden"),
+        RUN,
+        3,
+        "run `git init`, or change into a repository",
+    ),
+    "no such sweep": (nothing, ("run", "scroe"), 2, "hint: sweeps: score"),
+    "a script that does not exist": (
+        nothing,
+        (*NEW, "python nope.py"),
+        2,
+        "--command must name a file of the repository, got 'nope.py'",
+    ),
+    "no program": (nothing, (*NEW, ""), 2, "--command must name a program"),
+    "an open quote": (nothing, (*NEW, "python 'train.py"), 2, "--command cannot be split into words"),
+    "a parameter without values": (
+        nothing,
+        (*NEW, "python train.py", "--param", "x"),
+        2,
+        "--param must be NAME=VALUE,VALUE …, got 'x'\n  hint: --param learning_rate=0.1,0.01",
+    ),
+    "parameters without a command": (nothing, ("new", "other", "--param", "x=1"), 2, "need --command"),
+    "a name that is taken": (
+        nothing,
+        ("new", "score", "--command", "python train.py"),
+        2,
+        "sweeps/score.yaml exists\n  hint: choose another name, or edit it",
+    ),
+    "a name with capitals": (nothing, ("new", "Score"), 2, "lower-case letters, digits and dashes"),
+    "a tab in the spec": (lambda lab: spec(lab, "  x:", "\tx:"), RUN, 1, "sweeps/score.yaml:"),
+    "an unknown key": (lambda lab: spec(lab, "parameters:", "params:"), RUN, 1, "did you mean 'parameters'?"),
+    "an unknown method": (lambda lab: spec(lab, "method: grid", "method: gird"), RUN, 1, "'grid'"),
+    "text among numbers": (lambda lab: spec(lab, "[1, 2]", "[1, 1e-]"), RUN, 0, "1e-"),
+    "a script that moved": (
+        lambda lab: git(lab, "mv", "train.py", "main.py") + git(lab, "commit", "-q", "-m", "Move"),
+        RUN,
+        0,
+        "must name a committed file of",
+    ),
+    "uncommitted code": (
+        lambda lab: (lab / "train.py").write_text(SCRIPT + "\n"),
+        RUN,
+        3,
+        "--commit-code",
+    ),
+    "nobody": (lambda lab: git(lab, "config", "--unset", "user.email"), RUN, 3, "git config user.name"),
+    "a detached head": (lambda lab: git(lab, "switch", "-q", "--detach"), RUN, 3, "git switch -c NAME"),
+    "a metric that is not printed": (
+        lambda lab: program(lab, SCRIPT.replace("score=", "accuracy=")),
+        RUN,
+        0,
+        "metric-missing",
+    ),
+    "an argument that the script lacks": (
+        lambda lab: program(lab, SCRIPT.replace("--x", "--z")),
+        RUN,
+        0,
+        "unrecognized arguments: --x=",
+    ),
+    "a module that is not installed": (
+        lambda lab: program(lab, "import no_such_module\n"),
+        RUN,
+        0,
+        "ModuleNotFoundError: No module named 'no_such_module'",
+    ),
+    "more CPUs than there are": (
+        lambda lab: spec(lab, "cpu: 1", "cpu: 400"),
+        RUN,
+        1,
+        "requests more than this machine has",
+    ),
+    "results before a run": (nothing, ("results", "score"), 0, "nothing is recorded of 'score' here"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_of_a_new_user_is_explained(lab: Path, run_sweep: RunSweep, mistake: str) -> None:
+    make, command, code, message = MISTAKES[mistake]
+    run_sweep("new", "score", "--command", "python train.py", "--param", "x=1,2", cwd=lab)
+    make(lab)
+
+    done = run_sweep(*command, cwd=lab, GIT_CEILING_DIRECTORIES=os.fspath(lab.parent))
+
+    assert message in done.stdout + done.stderr
+    assert done.returncode == code
+    assert "Traceback (most recent call last)" not in done.stderr
