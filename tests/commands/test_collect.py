@@ -30,8 +30,10 @@ def stored(sandbox: Sandbox) -> StoredBatch:
 def leave(results: Path, batch: StoredBatch, index: int, **changes: object) -> Path:
     """Leave a record as the launcher would."""
     trial = expected_trials(batch)[index]
+    version = batch.lock.record_version
     record = {
-        "version": 1,
+        "version": version,
+        **({"disruptions": 0, "environment": None} if version > 1 else {}),
         "trial": trial.trial,
         "row": trial.row,
         "batch": batch.name,
