@@ -67,6 +67,7 @@ def a_record(batch: StoredBatch, trial: ExpectedTrial, uid: str) -> Record:
         seed=trial.replicate,
         node=f"node-{trial.index % 100}",
         details=MappingProxyType({"device": "cuda", "versions": {"torch": "2.9.0", "python": "3.13.1"}}),
+        version=batch.lock.record_version,
     )
 
 
@@ -75,7 +76,7 @@ def collected() -> Used:
     with tempfile.TemporaryDirectory() as scratch:
         clone, results = finished(Path(scratch), TEN, leave)
         used, records = collect(clone, results)
-        assert records.count("\n") == math.prod(TEN)
+        assert records.count("\n") == math.prod(TEN) + len(["the first line"])
     return used
 
 

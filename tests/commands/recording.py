@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from unittest.mock import patch
 
 from sweepledger.commands.repository.batch_records import expected_trials
-from sweepledger.formats import record_json
+from sweepledger.formats import records_jsonl
 from sweepledger.repo import batches
 from sweepledger.structs.record import Status
 from sweepledger.structs.values import Value
@@ -34,7 +34,7 @@ def record_batch(
     The commit is made as the last trial ends, or when it is said to be `recorded`.
     """
     (stored,) = [one for one in batches.in_work_tree(sandbox.root) if one.name == name]
-    free, lines = [0.0] * at_once, []
+    free, records = [0.0] * at_once, []
     for trial in expected_trials(stored):
         took, place = seconds(trial.assignment), trial.index % at_once
         attempts = 2 if trial.index < failed else 1
@@ -55,11 +55,13 @@ def record_batch(
                 finished=_time(start + timedelta(seconds=lasted)),
                 code=stored.lock.program.code.tree,
                 data=None,
+                version=stored.lock.record_version,
                 metrics={"score": score(trial.assignment)},
             )
-            lines.append(record_json.to_line(one))
+            records.append(one)
     sweep = stored.sweep
-    sandbox.write(f"results/{sweep}/records/{name}.jsonl", "".join(f"{line}\n" for line in lines))
+    (content,) = records_jsonl.write(records)
+    sandbox.write(f"results/{sweep}/records/{name}.jsonl", content.decode())
     (sandbox.root / "overlays/archive").mkdir(parents=True, exist_ok=True)
     if stored.is_active:
         sandbox.git("mv", f"overlays/active/{name}", f"overlays/archive/{name}")

@@ -46,7 +46,7 @@ def ask(sandbox: Sandbox, name: str, trials: int) -> str:
     text = (
         spec.read_text()
         .replace("memory: 256Mi", "memory: 256Mi, gpu: 1")
-        .replace("timeout: 1m", "timeout: 1h")
+        .replace("timeout: 1m", "timeout: 1h\n  max_disruptions: 0")
     )
     spec.write_text(text)
     (made,) = [one for one in generate(sandbox.workspace) if one.sweep.name == name]

@@ -14,10 +14,12 @@ from sweepledger.commands.collection.results_commit import ResultsCommit, Unreco
 from sweepledger.commands.repository.batch_records import expected_trials
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.errors import RepositoryError
+from sweepledger.formats import records_jsonl
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.results import bounds
 from sweepledger.results.bounds import MOST_TRIAL_BYTES
+from sweepledger.structs.record import LeftOutAttempts, Record
 from tests.repo.test_signatures import key, line
 from tests.repository import Sandbox, followed_by
 
@@ -30,8 +32,10 @@ def stored(sandbox: Sandbox) -> StoredBatch:
 def leave(results: Path, batch: StoredBatch, index: int, **changes: object) -> Path:
     """Leave a record as the launcher would."""
     trial = expected_trials(batch)[index]
+    version = batch.lock.record_version
     record = {
-        "version": 1,
+        "version": version,
+        **({"disruptions": 0, "environment": None} if version > 1 else {}),
         "trial": trial.trial,
         "row": trial.row,
         "batch": batch.name,
@@ -131,15 +135,16 @@ def test_what_cannot_be_believed_has_a_record_of_the_collectors_in_git(
     found = commit_results(target(merged), results, {batch.name})
 
     assert recorded(merged, found) == {"0": "corrupt", "1": "ok", "2": "foreign"}
-    lines = (merged.root / f"results/peak/records/{batch.name}.jsonl").read_text().splitlines()
-    assert [(one["index"], one["uid"], one["reason"]) for one in map(json.loads, lines)] == [
+    records = kept(merged, batch)
+    assert [(one.index, one.uid, one.reason) for one in records] == [
         (0, "collector", "corrupt"),
         (1, "second", None),
         (2, "collector", "foreign"),
     ]
     first = (merged.root / "results/peak/summary.csv").read_text().splitlines()[1]
     assert ',corrupt,"empty truncated",' in first
-    assert json.loads(lines[0])["details"] == {"passed_over": {"empty": 1, "truncated": 1}}
+    assert records[0].details == {"passed_over": {"empty": 1, "truncated": 1}}
+    assert records[1].others == LeftOutAttempts(ignored=1)
 
 
 def test_files_that_cannot_be_read_end_no_batch_that_may_still_run(merged: Sandbox, results: Path) -> None:
@@ -180,7 +185,10 @@ def test_of_thousands_of_records_of_one_trial_few_come_to_git_and_the_others_are
     assert recorded(merged, found) == {"0": "ok", "1": "ok", "2": "ok"}
     assert found[0].corrupt.count("too-many") > 400
     assert found[0].corrupt.count("too-large") > 150
-    assert MOST_TRIAL_BYTES * 3 / 4 < size(merged, found[0]) < MOST_TRIAL_BYTES + 2000
+    assert size(merged, found[0]) < MOST_TRIAL_BYTES
+    first, second, *_ = kept(merged, batch)
+    assert first.others is not None
+    assert (first.others.ignored + first.others.failed, second.others) == (601 - 2, None)
 
 
 def size(sandbox: Sandbox, commit: ResultsCommit) -> int:
@@ -190,7 +198,7 @@ def size(sandbox: Sandbox, commit: ResultsCommit) -> int:
 
 
 def test_the_attempt_that_decides_remains_and_then_the_newest(merged: Sandbox, results: Path) -> None:
-    batch, padding = stored(merged), {"padding": "x" * 16_000}
+    batch, padding = stored(merged), {"padding": "x" * 4_000}
     failed = {"status": "failed", "reason": "exit-1", "metrics": {}}
     for attempt in range(1, 7):
         result = {} if attempt == 2 else failed
@@ -201,37 +209,37 @@ def test_the_attempt_that_decides_remains_and_then_the_newest(merged: Sandbox, r
     found = commit_results(target(merged), results, {batch.name})
 
     assert recorded(merged, found) == {"0": "ok", "1": "ok", "2": "ok"}
-    assert found[0].corrupt == ("too-large",) * 3
-    lines = (merged.root / f"results/peak/records/{batch.name}.jsonl").read_text().splitlines()
-    assert [one["attempt"] for one in map(json.loads, lines) if one["index"] == 0] == [2, 5, 6]
+    assert found[0].corrupt == ()
+    first, last, *_ = kept(merged, batch)
+    assert (first.attempt, last.attempt) == (2, 6)
+    assert first.others == LeftOutAttempts(failed=4, seconds=4 * 1.5)
+    assert b",ok,,6," in (merged.root / "results/peak/summary.csv").read_bytes()
 
 
-def test_of_a_list_of_artifacts_that_is_too_long_the_end_is_left_out_and_counted(
-    merged: Sandbox, results: Path
-) -> None:
+def test_a_record_of_more_than_32_kib_is_none(merged: Sandbox, results: Path) -> None:
     batch = stored(merged)
-    listed = [{"path": f"{number:04}" * 50, "bytes": 1, "sha256": "0" * 64} for number in range(1000)]
-    leave(results, batch, 0, artifacts=listed, details={"artifacts_left_out": 7, "device": "cpu"})
+    listed = [{"path": f"{number:04}" * 50, "bytes": 1, "sha256": "0" * 64} for number in range(200)]
+    leave(results, batch, 0, artifacts=listed)
     for index in (1, 2):
-        leave(results, batch, index)
+        leave(results, batch, index, artifacts=listed[:20])
 
     found = commit_results(target(merged), results, {batch.name})
 
-    assert recorded(merged, found) == {"0": "ok", "1": "ok", "2": "ok"}
-    assert found[0].corrupt == ()
-    first = (merged.root / f"results/peak/records/{batch.name}.jsonl").read_text().splitlines()[0]
-    record = json.loads(first)
-    assert MOST_TRIAL_BYTES * 3 / 4 < len(first) < MOST_TRIAL_BYTES
-    assert record["artifacts"] == listed[: len(record["artifacts"])]
-    assert record["details"] == {"artifacts_left_out": 1007 - len(record["artifacts"]), "device": "cpu"}
-    assert commit_results(target(merged), results, ()) == ()
+    assert recorded(merged, found) == {"0": "corrupt", "1": "ok", "2": "ok"}
+    assert found[0].corrupt == ("too-large",)
+
+
+def kept(sandbox: Sandbox, batch: StoredBatch) -> list[Record]:
+    """Read the records that main has."""
+    content = (sandbox.root / f"results/peak/records/{batch.name}.jsonl").read_bytes()
+    return [record for record in records_jsonl.records(content) if isinstance(record, Record)]
 
 
 def test_what_trials_leave_of_a_batchs_bytes_goes_to_those_that_need_more(
     merged: Sandbox, results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bounds, "MOST_BATCH_BYTES", 10_000)
-    monkeypatch.setattr(bounds, "trial_share", lambda _: 3_000)
+    monkeypatch.setattr(bounds, "batch_bytes", lambda _: 10_000)
+    monkeypatch.setattr(bounds, "trial_share", lambda *_: 3_000)
     batch, curve = stored(merged), [[step, step / 7] for step in range(200)]
     leave(results, batch, 0)
     leave(results, batch, 1, curve=curve, details={"padding": "x" * 4_000})
@@ -240,8 +248,7 @@ def test_what_trials_leave_of_a_batchs_bytes_goes_to_those_that_need_more(
     found = commit_results(target(merged), results, {batch.name})
 
     assert recorded(merged, found) == {"0": "ok", "1": "ok", "2": "ok"}
-    lines = (merged.root / f"results/peak/records/{batch.name}.jsonl").read_text().splitlines()
-    left_out = [json.loads(line)["details"].get("left_out") for line in lines]
+    left_out = [record.details.get("left_out") for record in kept(merged, batch)]
     assert left_out == [None, ["curve"], ["curve", "details"]]
     assert size(merged, found[0]) <= 10_000
 
@@ -332,7 +339,7 @@ def test_the_results_are_the_same_whatever_the_order_of_collecting(merged: Sandb
     first = (merged.root / "results/peak/summary.csv").read_bytes()
 
     assert b",ok,,2," in first
-    assert len((merged.root / f"results/peak/records/{batch.name}.jsonl").read_text().splitlines()) == 4
+    assert len(kept(merged, batch)) == 4
 
 
 def test_with_flux_the_batchs_file_goes_with_the_folder(sandbox: Sandbox, results: Path) -> None:

@@ -16,9 +16,10 @@ from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.expire import DAY, Expired, FolderState, expire
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import IdleError, RepositoryError, SpecError, StorageError
+from sweepledger.formats import records_jsonl
 from sweepledger.repo.git import Repository
 from sweepledger.repo.volume import DELETING_PREFIX, VolumeRoot
-from sweepledger.structs.values import canonical_json
+from sweepledger.structs.record import Record, Status
 from tests.commands.test_collect import leave, stored, target
 from tests.repository import Sandbox
 
@@ -183,9 +184,11 @@ def test_a_record_whose_cause_only_the_cluster_knew_is_in_git_all_the_same(
     left = {**json.loads(path.read_text()), "status": "failed", "reason": "signal-9"}
     path.write_text(json.dumps(left))
     kept = recorded.root / f"results/peak/records/{batch(recorded)}.jsonl"
-    lines = [json.loads(line) for line in kept.read_text().splitlines()]
-    told = [{**left, "reason": "oom"} if line["uid"] == left["uid"] else line for line in lines]
-    kept.write_text("".join(f"{canonical_json(line)}\n" for line in told))
+    records = [one for one in records_jsonl.records(kept.read_bytes()) if isinstance(one, Record)]
+    (told,) = records_jsonl.write(
+        replace(one, status=Status.FAILED, reason="oom") if one.uid == left["uid"] else one for one in records
+    )
+    kept.write_bytes(told)
     recorded.commit("As the collector would have")
     recorded.push()
 

@@ -111,10 +111,10 @@ def test_a_row_that_was_taken_out_or_added_is_named(sandbox: Sandbox, batch: Sto
 
 def test_a_record_that_no_summary_shows_is_named_by_its_member(sandbox: Sandbox, batch: StoredBatch) -> None:
     path = f"results/peak/records/{batch.name}.jsonl"
-    edit(sandbox, path, '"node":"n"', '"node":"elsewhere"')
+    edit(sandbox, path, '"uid":"uid-0"', '"uid":"uid-9"')
     sandbox.commit("Say that it ran elsewhere")
 
-    assert (path, batch.rows[0].trial, "node") in told(verify(sandbox.workspace))
+    assert (path, batch.rows[0].trial, "uid") in told(verify(sandbox.workspace))
 
 
 def test_a_record_of_other_code_is_none_of_its_batch(sandbox: Sandbox, batch: StoredBatch) -> None:
@@ -127,10 +127,10 @@ def test_a_record_of_other_code_is_none_of_its_batch(sandbox: Sandbox, batch: St
 
 def test_a_record_that_cannot_be_read_is_named_by_its_line(sandbox: Sandbox, batch: StoredBatch) -> None:
     path = f"results/peak/records/{batch.name}.jsonl"
-    edit(sandbox, path, '{"artifacts"', '{"artifacts')
+    edit(sandbox, path, '{"attempt"', '{"attempt')
     sandbox.commit("Break it")
 
-    assert (path, "line 1", "") in told(verify(sandbox.workspace))
+    assert (path, "line 2", "") in told(verify(sandbox.workspace))
 
 
 @pytest.mark.parametrize("kind", ["md", "svg", "json"])

@@ -22,6 +22,7 @@ from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository, fetch, last_change_time
 from sweepledger.repo.volume import DELETING_PREFIX, VolumeRoot
+from sweepledger.results import kept_records
 from sweepledger.results.outcomes import BatchRecords, evaluate
 from sweepledger.results.tree import RESULTS
 from sweepledger.structs.names import split_batch_name
@@ -165,7 +166,10 @@ class ExpiryCase:
 def _collectable_lines(stored: StoredBatch, files: TrialFiles) -> set[str]:
     """Return the lines that the collector would record, each in its canonical form."""
     records, _ = TrialReader(stored, files).read(range(len(stored.rows)))
-    judged = evaluate(BatchRecords(stored.lock, batch_records.expected_trials(stored), tuple(records)))
+    batch = BatchRecords(stored.lock, batch_records.expected_trials(stored), tuple(records))
+    if stored.lock.record_version > 1:
+        batch = kept_records.kept(batch)  # git keeps the numbers of the others
+    judged = evaluate(batch)
     return {attempt.line for attempts in judged.attempts for attempt in attempts}
 
 

@@ -20,8 +20,9 @@ from sweepledger.structs.values import CanonicalText, canonical_json
 FORMAT = 2
 MAX_FILE_BYTES = 20_000_000
 """Larger files are split: GitHub warns of files of 50 MB, and every reader holds one file at a time."""
-COLLECTED_BYTES = 200
-"""The bytes of a line that the collector adds: observed times, and counts of attempts that it left out."""
+OBSERVED_BYTES = len(',"observed":["2026-01-01T00:00:00Z","2026-01-01T00:00:00Z"]\n')
+OTHERS_BYTES = 100
+"""The bytes of a line for the numbers of attempts that git keeps no records of."""
 
 SHARED = ("batch", "code", "data")
 """Members that are equal in all valid records of a batch."""
@@ -45,10 +46,10 @@ def write(records: Iterable[Record]) -> tuple[bytes, ...]:
     The records of a trial stay in one file.
     """
     files, part, size = list[bytes](), list[Record](), 0
-    listed = set[tuple[str, str]]()
+    listed = set[str]()
     for record in records:
-        new = {(name, canonical_json(_value(record, name))) for name in LISTED} - listed
-        length = line_size(record) + sum(len(text) + len(",") for _, text in new)
+        new = listed_values(record) - listed
+        length = line_size(record) + OTHERS_BYTES + sum(map(len, new))
         if part and record.index != part[-1].index and size + length > MAX_FILE_BYTES:
             files.append(_file(part))
             part, size, listed = [], 0, set()
@@ -59,8 +60,13 @@ def write(records: Iterable[Record]) -> tuple[bytes, ...]:
 
 
 def line_size(record: Record) -> int:
-    """Return the largest size of a record's line in a file of version 2, without the values of the first line."""
-    return len(canonical_json(_compact(record))) + COLLECTED_BYTES
+    """Return the size of a record's line in a file of version 2, without `others` and the values of the first line."""
+    return len(canonical_json(_compact(record))) + OBSERVED_BYTES
+
+
+def listed_values(record: Record) -> frozenset[str]:
+    """Return what the first line needs for a record, unless another record of the file has the same."""
+    return frozenset(f"{name}{canonical_json(_value(record, name))}" for name in LISTED)
 
 
 def read(content: bytes) -> Iterator[RecordLine]:

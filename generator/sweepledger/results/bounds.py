@@ -4,20 +4,27 @@ A trial writes its records itself. What exceeds a bound is left out, and counted
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
+from sweepledger.formats import records_jsonl
 from sweepledger.formats.record_json import to_line
 from sweepledger.results.outcomes import Attempt
 from sweepledger.structs.record import Record
 
 MOST_TRIAL_BYTES = 64 * 1024
 """Bytes of all records of one trial in git."""
-MOST_BATCH_BYTES = 40_000_000
-"""Bytes of all records of a batch in git, unless it has more than 20,000 trials."""
-LEAST_TRIAL_BYTES = 2000
-"""What every trial may have, however many there are: a usual record without learning curve and artifacts."""
+BATCH_BYTES: Mapping[int, int] = MappingProxyType({1: 40_000_000, 2: 48_000_000})
+"""Bytes of all records of a batch in git, by their version; in version 1, unless it has more than 20,000 trials.
+
+Batches of version 2 have 50 MB, first lines included.
+"""
+LEAST_TRIAL_BYTES: Mapping[int, int] = MappingProxyType({1: 2000, 2: 480})
+"""What every trial may have, however many there are, by version: a usual record without curve and artifacts.
+
+In version 2 this is the share of a trial in the largest batch, of 100,000.
+"""
 
 ARTIFACTS_LEFT_OUT = "artifacts_left_out"
 """Member of a record's details: the number of artifacts that it does not list."""
@@ -25,9 +32,15 @@ LEFT_OUT = "left_out"
 """Member of a record's details: the members that did not fit."""
 
 
-def trial_share(trials: int) -> int:
+def batch_bytes(version: int) -> int:
+    """Return the bytes that all records of a batch may have in git."""
+    return BATCH_BYTES[version]
+
+
+def trial_share(trials: int, version: int = 1) -> int:
     """Return the bytes that each trial of a batch may have in git, whatever the others have."""
-    return max(LEAST_TRIAL_BYTES, min(MOST_TRIAL_BYTES, MOST_BATCH_BYTES // max(trials, 1)))
+    share = min(MOST_TRIAL_BYTES, BATCH_BYTES[version] // max(trials, 1))
+    return max(LEAST_TRIAL_BYTES[version], share)
 
 
 def common_bound(sizes: Iterable[int], space: int) -> int:
@@ -42,8 +55,8 @@ def common_bound(sizes: Iterable[int], space: int) -> int:
 
 
 def line_size(record: Record) -> int:
-    """Return the bytes of a record in git."""
-    return len(to_line(record)) + len("\n")
+    """Return the bytes of a record in git, without what it shares with others."""
+    return len(to_line(record)) + len("\n") if record.version == 1 else records_jsonl.line_size(record)
 
 
 def shortened(record: Record, bound: int) -> Record | None:
@@ -83,7 +96,7 @@ def within_bound(attempts: Iterable[Attempt], bound: int) -> tuple[Attempt, ...]
     newest = sorted(ranked[1:], key=lambda one: (one.record.attempt, one.record.finished), reverse=True)
     kept = []
     for attempt in (*ranked[:1], *newest):
-        size = len(attempt.line) + len("\n")
+        size = line_size(attempt.record)
         if size <= bound:
             bound -= size
             kept.append(attempt)

@@ -1,7 +1,8 @@
 """The attempts at a batch's trials on the results volume, late records included."""
 
 import time
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 from sweepledger.commands.repository.batch_records import expected_trials, lock_digest
 from sweepledger.engine.termination import DISRUPTED, NO_RECORD
 from sweepledger.errors import StorageError
-from sweepledger.formats import record_json, summary_csv
+from sweepledger.formats import record_json, records_jsonl, summary_csv
 from sweepledger.formats.record_json import to_line
 from sweepledger.formats.summary_csv import SUMMARY_FILE
 from sweepledger.repo import batches, volume
@@ -46,6 +47,8 @@ class TrialReader:
 
     batch: StoredBatch
     files: TrialFiles
+    foreign_reasons: frozenset[str] = frozenset({str(Status.CORRUPT), str(Status.FOREIGN)})
+    """Reasons that no launcher gives: a record with one is none."""
 
     @cached_property
     def _expected(self) -> tuple[ExpectedTrial, ...]:
@@ -67,25 +70,35 @@ class TrialReader:
 
     def _trials(self, indexes: Iterable[int]) -> Iterator[tuple[int, list[Record], list[str]]]:
         """Yield each trial; those with more than their share of the batch's bytes last, within what the others left."""
-        share, space = bounds.trial_share(len(self.batch.rows)), bounds.MOST_BATCH_BYTES
+        version = self.batch.lock.record_version
+        share, space = bounds.trial_share(len(self.batch.rows), version), bounds.batch_bytes(version)
         large: dict[int, int] = {}
+        listed: set[str] = set()
         for index in indexes:
             read, ignored = self._trial(index, bounds.MOST_TRIAL_BYTES)
-            size = sum(map(bounds.line_size, read)) if share < bounds.MOST_TRIAL_BYTES else 0
+            is_counted = share < bounds.MOST_TRIAL_BYTES
+            size = _size(read, ignored, listed) if is_counted else 0
             if size > share:
                 large[index] = size  # read once more below: all of them may be too much for the memory
             else:
                 space -= size
+                listed |= _listed_values(read) if is_counted else frozenset()
                 yield index, read, ignored
         bound = max(share, bounds.common_bound(large.values(), space))
         for index in large:
-            yield index, *self._trial(index, bound)
+            yield index, *self._trial(index, bound, listed)
 
-    def _trial(self, index: int, bound: int) -> tuple[list[Record], list[str]]:
+    def _trial(
+        self, index: int, bound: int, listed: AbstractSet[str] = frozenset()
+    ) -> tuple[list[Record], list[str]]:
+        """Return the records of a trial that fit into a bound, and why its other files are ignored.
+
+        `listed` are the values of first lines that others need as well.
+        """
         records, ignored, size = list[Record](), list[str](), 0
         for content in self.files(index):
             read = record_json.read(content)
-            if isinstance(read, Record) and read.index == index:
+            if isinstance(read, Record) and read.index == index and self._is_plausible(read):
                 records.append(read)
                 size += len(content or b"")
             elif content == volume.UNREAD:
@@ -94,10 +107,12 @@ class TrialReader:
                 ignored.append(FOREIGN if isinstance(read, Record) else read.reason)
         if size * GROWTH <= bound:
             return records, ignored
+        if self.batch.lock.record_version > 1:
+            bound -= sum(map(len, _listed_values(records) - listed)) + records_jsonl.OTHERS_BYTES
         attempts = []
         for record in records:
             attempt = self._valid(record)
-            if attempt is not None and len(attempt.line) >= bound:
+            if attempt is not None and bounds.line_size(record) > bound:
                 short = bounds.shortened(record, bound)
                 attempt = None if short is None else self._valid(short)
                 ignored += [] if short else [TOO_LARGE]
@@ -107,8 +122,26 @@ class TrialReader:
         kept = bounds.within_bound(attempts, bound)
         return [attempt.record for attempt in kept], ignored + [TOO_LARGE] * (len(attempts) - len(kept))
 
+    def _is_plausible(self, record: Record) -> bool:
+        """Return whether a launcher can have given the reason: trials forge those that only collectors give."""
+        return record.version == 1 or record.reason not in self.foreign_reasons
+
     def _valid(self, record: Record) -> Attempt | None:
         return valid_attempt(record, self.batch.lock, self._expected[record.index])
+
+
+def _size(records: Iterable[Record], ignored: Sequence[str], listed: AbstractSet[str]) -> int:
+    """Return the bytes of a trial's records in git, with the values of first lines that are not listed yet."""
+    own = list(records)
+    size = sum(map(bounds.line_size, own))
+    if all(record.version == 1 for record in own):
+        return size
+    others = records_jsonl.OTHERS_BYTES if ignored or len(own) > 1 else 0
+    return size + others + sum(map(len, _listed_values(own) - listed))
+
+
+def _listed_values(records: Iterable[Record]) -> frozenset[str]:
+    return frozenset(value for record in records for value in records_jsonl.listed_values(record))
 
 
 @dataclass(frozen=True)
