@@ -155,7 +155,7 @@ def _scalar(place: str, written: Mapping[str, Any], losses: list[Loss]) -> dict[
             if key in written
         ]
         return _range(
-            place, written | {"step": None}, ("lower", "upper"), whole=written.get("integer") is True
+            place, {**written, "step": None}, ("lower", "upper"), whole=written.get("integer") is True
         )
     start, step = _number(place, written, "init"), _number(place, written, "step")
     if start is None or written.get("integer") is True or any(key in written for key in ("lower", "upper")):

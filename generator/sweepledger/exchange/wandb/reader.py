@@ -192,8 +192,11 @@ def _located(program: str | None, command: list[str], losses: list[Loss]) -> dic
         losses.append(Loss(f"program: {program}", "the command does not use it; left out"))
         program = None
     module = _module_place(command)
-    if module is not None and (program is not None or command[module] != PROGRAM_MACRO):
-        location = locate_module(program if command[module] == PROGRAM_MACRO else command[module])
+    started = program if module is not None and command[module] == PROGRAM_MACRO else None
+    if module is not None and command[module] != PROGRAM_MACRO:
+        started = command[module]
+    if module is not None and started is not None:
+        location = locate_module(started)
         command[module] = location.program
         losses += location.losses
         return {"run": {"code": {"path": location.folder}}}
