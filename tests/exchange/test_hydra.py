@@ -1,5 +1,6 @@
 """Hydra's multiruns: what comes in, what goes out, both held against Hydra itself."""
 
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -14,8 +15,18 @@ from sweepledger.exchange.spec_parts import DEFAULT_RUN_CAP
 from sweepledger.exchange.spec_text import spec_text
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.search import Expansion, explore
-from sweepledger.structs.domain import Choice, Constant, Domain, IntUniform, LogUniform, Quantized, Uniform
-from sweepledger.structs.search_block import GridSearch, RandomSearch
+from sweepledger.structs.domain import (
+    Choice,
+    Constant,
+    Domain,
+    IntUniform,
+    LogNormal,
+    LogUniform,
+    Normal,
+    Quantized,
+    Uniform,
+)
+from sweepledger.structs.search_block import GridSearch
 from sweepledger.structs.settings import Settings
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import Value
@@ -129,12 +140,11 @@ def test_intervals_become_distributions(text: str) -> None:
 
     imported = read({"x": text, "y": "interval(0,1)"}, n_trials=9, direction="maximize", sampler=sampler)
     sweep = brought(imported)
-    (block,) = sweep.blocks
+    search = sweep.search
 
-    assert isinstance(block, RandomSearch)
-    assert (block.method, block.seed, block.cap, sweep.metric.goal) == ("random", 7, 9, "maximize")
-    assert block.space["x"].domain == INTERVALS[text]
-    assert "hydra.sweeper: TPESampler" in told(imported)
+    assert search
+    assert (search.method, search.seed, search.cap, sweep.metric.goal) == ("tpe", 7, 9, "maximize")
+    assert search.space["x"].domain == INTERVALS[text]
 
 
 def test_an_interval_without_a_number_of_trials_gets_one_and_a_seed() -> None:
@@ -197,6 +207,180 @@ def test_a_sweeper_of_another_kind_that_becomes_a_grid_is_named() -> None:
 
     assert imported.spec["parameters"]["x"] == {"values": [1, 2, 3]}
     assert "hydra.sweeper: AxSweeper" in told(imported)
+
+
+@pytest.mark.parametrize(
+    ("sampler", "method", "jobs"),
+    [
+        ("TPESampler", "tpe", 3), ("NSGAIISampler", "nsga2", None), ("CmaEsSampler", "cma-es", 8),
+        ("GPSampler", "bayes", 2), ("QMCSampler", "sobol", 2), ("RandomSampler", "random", 2),
+        ("MyOwnSampler", "tpe", 2),
+    ],
+)  # fmt: skip
+def test_a_sampler_is_the_method_of_its_name(sampler: str, method: str, jobs: int | None) -> None:
+    written = {"_target_": f"optuna.samplers.{sampler}", "seed": 7, "n_startup_trials": 3}
+    params = {"x": "interval(0,1)", "y": "interval(0,1)"}
+
+    imported = read(params, n_trials=9, sampler=written, n_jobs=jobs)
+
+    assert brought(imported).blocks
+    assert [imported.spec[key] for key in ("method", "seed", "run_cap")] == [method, 7, 9]
+    if method not in {"sobol", "random"}:
+        assert imported.spec["rounds"] == {"size": jobs or 4}
+    assert "hydra.sweeper.sampler.n_startup_trials" in told(imported)
+    assert ("hydra.sweeper: MyOwnSampler" in told(imported)) == (sampler == "MyOwnSampler")
+
+
+def test_cma_es_with_one_number_is_tpe_and_the_report_says_why() -> None:
+    imported = read({"x": "interval(0,1)", "y": "a,b"}, sampler={"_target_": "optuna.samplers.CmaEsSampler"})
+
+    assert imported.spec["method"] == "tpe"
+    assert "needs two numeric parameters" in told(imported)["hydra.sweeper: CmaEsSampler"]
+
+
+def test_several_directions_are_several_metrics() -> None:
+    imported = read({"x": "interval(0,1)"}, n_trials=9, direction=["minimize", "maximize"])
+
+    sweep = brought(imported)
+    assert [(each.name, each.goal) for each in (sweep.metric, *sweep.other_metrics)] == [
+        ("objective_1", "minimize"), ("objective_2", "maximize"),
+    ]  # fmt: skip
+    assert "objective_1 to objective_2" in told(imported)["hydra.sweeper.direction"]
+
+
+def config(text: str) -> Imported:
+    return hydra.read(text.encode(), name="multirun")
+
+
+def test_a_metric_that_the_file_names_is_the_metric() -> None:
+    imported = config("{optimized_metric: val/acc best, hydra: {sweeper: {params: {x: '1,2'}}}}")
+
+    assert brought(imported).metric.name == "val/acc_best"
+    assert "metric: val/acc best" in told(imported)
+    assert "print a line `val/acc_best=NUMBER`" in told(imported)["metric"]
+
+
+def test_a_seed_that_depends_on_the_app_is_reported_as_what_it_is() -> None:
+    imported = read({"x": "interval(0,1)"}, n_trials=9, sampler={"seed": "${seed}"})
+
+    assert "depends on the app's config" in told(imported)["seed: ${seed}"]
+    assert "seed" not in told(imported)
+
+
+def test_a_config_group_beside_its_values_is_renamed_and_passed_as_before() -> None:
+    sweep = brought(read({"model": "a,b", "model.width": "1,2"}))
+
+    assert sweep.columns == ("model_choice", "model.width")
+    assert sweep.command[-2:] == (
+        "model=${envvar:SWEEP_PARAM_MODEL_CHOICE}", "model.width=${envvar:SWEEP_PARAM_MODEL_WIDTH}",
+    )  # fmt: skip
+
+
+OLD_OPTUNA = """
+defaults: [{override /hydra/sweeper: optuna}]
+hydra:
+  sweeper:
+    n_trials: 9
+    search_space:
+      lr: {type: float, low: 1e-5, high: 0.1, log: true}
+      drop: {type: float, low: 0, high: 0.5, step: 0.1}
+      n: {type: int, low: 1, high: 8}
+      opt: {type: categorical, choices: [sgd, adam]}
+"""
+AX = """
+defaults: [{override hydra/sweeper: ax}]
+hydra:
+  sweeper:
+    ax_config:
+      max_trials: 7
+      client: {random_seed: 3}
+      early_stop: {minimize: true}
+      experiment: {minimize: false, objective_name: result, parameter_constraints: ['a + b <= 1']}
+      params:
+        lr: {type: range, bounds: [0.001, 1], log_scale: true}
+        n: {type: range, bounds: [1, 8]}
+        opt: {type: choice, values: [sgd, adam]}
+        fixed: {type: fixed, value: 3}
+"""
+NEVERGRAD = """
+hydra:
+  sweeper:
+    optim: {optimizer: OnePlusOne, budget: 100, num_workers: 10, maximize: true}
+    params:
+      db: choice(mnist, cifar)
+      lr: {init: 1, step: 2.0, log: true}
+      shift: {init: 0.5, step: 0.25}
+      n: {lower: 4, upper: 16, integer: true, init: 8}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "domains", "reported"),
+    [
+        (OLD_OPTUNA, {
+            "lr": LogUniform(1e-5, 0.1), "drop": Choice((0, 0.1, 0.2, 0.3, 0.4, 0.5)), "n": IntUniform(1, 8),
+            "opt": Choice(("sgd", "adam"))}, {"rounds"}),
+        (AX, {"lr": LogUniform(0.001, 1), "n": IntUniform(1, 8), "opt": Choice(("sgd", "adam")),
+              "fixed": Constant(3)},
+         {"hydra.sweeper: ax", "hydra.sweeper.ax_config.early_stop",
+          'hydra.sweeper.ax_config.experiment.parameter_constraints: ["a + b <= 1"]'}),
+        (NEVERGRAD, {"db": Choice(("mnist", "cifar")), "lr": LogNormal(0, 0.69314718056),
+                     "shift": Normal(0.5, 0.25), "n": IntUniform(4, 16)},
+         {"hydra.sweeper: OnePlusOne", "hydra.sweeper.params.lr", "hydra.sweeper.params.n.init"}),
+    ],
+    ids=["optuna", "ax", "nevergrad"],
+)  # fmt: skip
+def test_a_space_of_mappings_is_read(text: str, domains: dict[str, Domain], reported: set[str]) -> None:
+    imported = config(text)
+
+    sweep = brought(imported)
+    (block,) = sweep.blocks
+    assert {parameter.name: parameter.domain for parameter in block.space.parameters} == domains
+    assert reported <= told(imported).keys()
+
+
+def test_ax_names_metric_goal_seed_and_number_of_trials() -> None:
+    sweep = brought(config(AX))
+
+    search = sweep.search
+    assert search
+    assert (sweep.metric.name, sweep.metric.goal) == ("result", "maximize")
+    assert (search.method, search.seed, search.cap) == ("bayes", 3, 7)
+
+
+def test_nevergrad_names_goal_parallelism_and_number_of_trials() -> None:
+    sweep = brought(config(NEVERGRAD))
+
+    search = sweep.search
+    assert search
+    assert (sweep.metric.goal, sweep.run.parallelism, search.cap) == ("maximize", 10, 100)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{defaults: [{override hydra/sweeper: HyperRS}], hydra: {sweeper: {search_space: '${s}'}}}",
+         "the search space of HyperRS is in another file"),
+        ("hydra: {sweeper: {search_space: {x: {type: float, low: 1}}}}", "x must have low and high"),
+        ("hydra: {sweeper: {search_space: {x: {type: float, low: a, high: 1}}}}", "x.low must be a number"),
+        ("hydra: {sweeper: {search_space: {x: {type: float, low: [1], high: 1}}}}", "x.low must be a number"),
+        ("hydra: {sweeper: {search_space: {x: {type: odd}}}}", "x.type must be categorical, choice"),
+        ("hydra: {sweeper: {search_space: {x: 1}}}", "x must be a mapping, got 1"),
+        ("hydra: {sweeper: {search_space: {x: {type: categorical}}}}", "must have at least one value"),
+        ("hydra: {sweeper: {ax_config: {params: {x: {type: range, bounds: 3}}}}}", "bounds must be"),
+        ("hydra: {sweeper: {params: {x: {lower: 1}}}}", "must have lower and upper"),
+        ("hydra: {sweeper: {params: {x: {init: -1, log: true}}}}", "must have a positive init"),
+    ],
+)  # fmt: skip
+def test_a_space_of_mappings_that_is_malformed_is_refused_with_its_place(text: str, words: str) -> None:
+    with pytest.raises(ForeignError, match=re.escape(words)):
+        config(text)
+
+
+def test_a_search_space_that_is_code_is_reported() -> None:
+    assert (
+        "no code" in told(read({"x": "1,2"}, custom_search_space="a.b"))["hydra.sweeper.custom_search_space"]
+    )
 
 
 def test_names_that_only_hydra_knows_stand_in_the_command() -> None:

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.cli.author import ForeignFormat
+from sweepledger.cli.author import ExportFormat, ImportFormat
 from sweepledger.commands.exchange import ForeignFile, import_
 from sweepledger.errors import SpecError, UsageError
 from sweepledger.exchange.conversion import Imported
-from sweepledger.exchange.registry import FORMATS, READERS, WRITERS
+from sweepledger.exchange.registry import EXPORTS, IMPORTS, READERS, WRITERS
 from tests.repository import Sandbox
 
 ROOT = Path(__file__).parents[2]
@@ -42,8 +42,9 @@ def a_source(text: str = WANDB, shown: str = "old/Peaks.yaml") -> ForeignFile:
     return ForeignFile(text.encode(), shown)
 
 
-def test_every_format_is_offered_and_can_be_read_and_written() -> None:
-    assert tuple(ForeignFormat) == FORMATS == tuple(READERS) == tuple(WRITERS)
+def test_every_format_is_offered() -> None:
+    assert tuple(ImportFormat) == IMPORTS == tuple(READERS)
+    assert tuple(ExportFormat) == EXPORTS == tuple(WRITERS)
 
 
 def test_a_spec_goes_to_standard_output_and_the_report_beside_it(tmp_path: Path, run_sweep: Run) -> None:
@@ -223,3 +224,14 @@ def test_a_number_that_no_spec_can_hold_ends_in_a_sentence(
         import_("csv", a_source(), folder=tmp_path)
 
     assert [problem.code for problem in refused.value.problems] == ["foreign-file"]
+
+
+def test_a_search_explains_that_it_proposes_its_trials_in_rounds(sandbox: Sandbox, run_sweep: Run) -> None:
+    spec = "{name: s, method: tpe, seed: 1, rounds: {size: 2, max: 2}, metric: {name: loss}, program: a.py, "
+    sandbox.write("sweeps/s.yaml", spec + "parameters: {x: {min: 0.5, max: 1}}, run: {code: {path: code}}}\n")
+    sandbox.write("code/a.py", "")
+
+    tried = run_sweep("try", "s", cwd=sandbox.root)
+
+    assert tried.returncode == 2
+    assert "s is an adaptive search, which proposes its trials in rounds" in tried.stderr

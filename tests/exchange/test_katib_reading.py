@@ -461,7 +461,7 @@ def test_the_number_of_failed_trials_that_ends_an_experiment_ends_a_batch() -> N
 
     assert sweep_of(imported).run.max_failed == 3
     assert "maxFailedTrialCount" not in str(imported.losses)
-    many = a_trial("TrainJob", {"trainer": TRAINER}, maxFailedTrialCount=3)
+    many = a_trial("TrainJob", {"trainer": {"numNodes": 2, **TRAINER}}, maxFailedTrialCount=3)
     assert "max_failed" not in many.spec["run"]
     assert "spec.maxFailedTrialCount: 3" in whats(many.losses)
 

@@ -209,19 +209,43 @@ def schema(
     print(schema_text(file), end="")
 
 
-class ForeignFormat(StrEnum):
-    """Formats of other tools that can be imported and exported."""
+class ImportFormat(StrEnum):
+    """Formats of other tools that can be imported."""
 
     WANDB = "wandb"
     KATIB = "katib"
+    OPTIMIZATION_JOB = "optimization-job"
+    HYDRA = "hydra"
+    OPTUNA = "optuna"
+    RAY = "ray"
+    DVC = "dvc"
+    MLPROJECT = "mlproject"
+    SAGEMAKER = "sagemaker"
+    AZUREML = "azureml"
+    VERTEX = "vertex"
+    ARGO = "argo"
+    NVIDIA = "nvidia"
+    CSV = "csv"
+    JSONL = "jsonl"
+
+
+class ExportFormat(StrEnum):
+    """Formats of other tools that can be written."""
+
+    WANDB = "wandb"
+    KATIB = "katib"
+    OPTIMIZATION_JOB = "optimization-job"
     HYDRA = "hydra"
     NVIDIA = "nvidia"
     CSV = "csv"
     JSONL = "jsonl"
 
 
-ForeignFormatArgument = Annotated[
-    ForeignFormat, typer.Argument(metavar="FORMAT", help=f"One of {', '.join(ForeignFormat)}.")
+ImportFormatArgument = Annotated[
+    ImportFormat, typer.Argument(metavar="FORMAT", help=f"One of {', '.join(ImportFormat)}.")
+]
+ExportFormatArgument = Annotated[
+    ExportFormat, typer.Argument(metavar="FORMAT", help=f"One of {', '.join(ExportFormat)}.")
 ]
 OutputOption = Annotated[
     Path | None,
@@ -230,7 +254,7 @@ OutputOption = Annotated[
 
 
 def import_(
-    foreign: ForeignFormatArgument,
+    foreign: ImportFormatArgument,
     file: Annotated[str, typer.Argument(metavar="FILE", help="File to import; `-` reads standard input.")],
     name: Annotated[
         str | None,
@@ -259,7 +283,7 @@ def import_(
 
 
 def export(
-    foreign: ForeignFormatArgument,
+    foreign: ExportFormatArgument,
     name: SweepArgument,
     output: OutputOption = None,
     form: FormatOption = Format.TEXT,

@@ -163,7 +163,7 @@ class ExportedSweep:
         return {"text": self.text, "path": self.path, "losses": losses}
 
 
-SEARCH_FORMATS = frozenset({"katib", "wandb"})
+SEARCH_FORMATS = frozenset({"katib", "optimization-job", "wandb"})
 """Formats of tools that run the search themselves."""
 
 

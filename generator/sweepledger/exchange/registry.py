@@ -5,18 +5,41 @@ Nothing in this package touches a disk, expands a sweep or checks a spec: `comma
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from typing import Any
 
 from sweepledger.exchange.conversion import Exported, Imported, Reader, Writer
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import Value
 
-FORMATS = ("wandb", "katib", "hydra", "nvidia", "csv", "jsonl")
-"""Names of the modules of this package, in the order of help texts."""
+IMPORTS = (
+    "wandb",
+    "katib",
+    "optimization-job",
+    "hydra",
+    "optuna",
+    "ray",
+    "dvc",
+    "mlproject",
+    "sagemaker",
+    "azureml",
+    "vertex",
+    "argo",
+    "nvidia",
+    "csv",
+    "jsonl",
+)
+"""Formats that are read, in the order of help texts; each is a module or a folder of this package."""
+EXPORTS = ("wandb", "katib", "optimization-job", "hydra", "nvidia", "csv", "jsonl")
+"""Formats that are written."""
+
+
+def _module(format_name: str) -> Any:
+    return import_module(f"sweepledger.exchange.{format_name.replace('-', '_')}")
 
 
 def _reader(format_name: str) -> Reader:
     def read(content: bytes, *, name: str) -> Imported:
-        reader: Reader = import_module(f"sweepledger.exchange.{format_name}").read
+        reader: Reader = _module(format_name).read
         return reader(content, name=name)
 
     return read
@@ -24,11 +47,11 @@ def _reader(format_name: str) -> Reader:
 
 def _writer(format_name: str) -> Writer:
     def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
-        writer: Writer = import_module(f"sweepledger.exchange.{format_name}").write
+        writer: Writer = _module(format_name).write
         return writer(sweep, assignments)
 
     return write
 
 
-READERS: Mapping[str, Reader] = {name: _reader(name) for name in FORMATS}
-WRITERS: Mapping[str, Writer] = {name: _writer(name) for name in FORMATS}
+READERS: Mapping[str, Reader] = {name: _reader(name) for name in IMPORTS}
+WRITERS: Mapping[str, Writer] = {name: _writer(name) for name in EXPORTS}

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
@@ -72,6 +72,21 @@ def locate_module(module: str) -> ScriptLocation:
         f"move it and what it imports to {CODE_DIR}/"
     )
     return ScriptLocation(CODE_DIR, f"{CODE_DIR}.{name}", (Loss(f"program: {module}", why),))
+
+
+LONGEST_NAME = 63
+"""Characters of a parameter's name."""
+
+
+def valid_name(foreign: str, taken: Collection[str] = ()) -> str:
+    """Return a unique name without the dashes of an option."""
+    plain = re.sub(r"[^A-Za-z0-9_.-]", "_", foreign.lstrip("-"))[:LONGEST_NAME]
+    if not plain[:1].isalpha():
+        plain = f"p{plain}"[:LONGEST_NAME]
+    name, number = plain, 2
+    while name in taken:
+        name, number = f"{plain[: LONGEST_NAME - 4]}_{number}", number + 1
+    return name
 
 
 def separate_names(names: Iterable[str]) -> dict[str, str]:

@@ -1,7 +1,6 @@
 """Katib's parameters and feasible spaces, in both directions; every bound in them is text."""
 
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -9,6 +8,7 @@ from typing import Any, assert_never
 
 from sweepledger.exchange.conversion import Loss
 from sweepledger.exchange.fields import Fields, exact_number, is_whole, spec_number
+from sweepledger.exchange.spec_parts import valid_name
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.structs.domain import (
     Beta,
@@ -25,7 +25,6 @@ from sweepledger.structs.domain import (
 )
 from sweepledger.structs.values import Value, canonical
 
-LONGEST_NAME = 63
 SIGMAS = 6
 """Standard deviations between the bounds of Katib's normal distributions."""
 
@@ -80,23 +79,12 @@ def read_parameters(entries: Sequence[Fields], *, algorithm: str) -> tuple[Impor
         foreign = fields.text("name")
         if foreign is None:
             raise ForeignError(f"{fields.path} must have a name")
-        name = _name(foreign, taken)
+        name = valid_name(foreign, taken)
         taken.add(name)
         domain, losses = _domain(fields, foreign, algorithm)
         renamed = [] if name == foreign else [Loss(f"{fields.path}.name: {foreign}", f"is named {name} here")]
         parameters.append(ImportedParameter(foreign, name, domain, (*renamed, *losses, *fields.rest())))
     return tuple(parameters)
-
-
-def _name(foreign: str, taken: set[str]) -> str:
-    """Return a unique name without the dashes of an option."""
-    plain = re.sub(r"[^A-Za-z0-9_.-]", "_", foreign.lstrip("-"))[:LONGEST_NAME]
-    if not plain[:1].isalpha():
-        plain = f"p{plain}"[:LONGEST_NAME]
-    name, number = plain, 2
-    while name in taken:
-        name, number = f"{plain[: LONGEST_NAME - 4]}_{number}", number + 1
-    return name
 
 
 def _domain(fields: Fields, foreign: str, algorithm: str) -> tuple[dict[str, Any], list[Loss]]:

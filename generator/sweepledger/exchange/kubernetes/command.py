@@ -67,7 +67,7 @@ class CommandTranslator:
         if element in {ARGS, NO_HYPHENS}:
             written.append(element)
             return
-        if not (match := TEMPLATE.search(element)):
+        if not (match := TEMPLATE.search(self.placeholders.pattern.sub("", element))):
             written.append(self.text(element, where))
             return
         option = ""

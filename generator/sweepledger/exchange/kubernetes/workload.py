@@ -109,7 +109,9 @@ class _Reader:
         self.pod(template)
 
     def shape(self, shape: Shape, nodes: int, processes: int = 1) -> None:
-        """Set the shape, and how many pods and processes a trial has."""
+        """Set the shape, and how many pods and processes a trial has; one process is a Job of any shape."""
+        if nodes <= 1 and processes <= 1:
+            return
         self.trial.run["shape"] = str(shape)
         self.trial.run["nodes"] = max(1, nodes)
         if processes > 1:

@@ -1,0 +1,205 @@
+"""DVC: a matrix of `dvc.yaml`, the `dvc exp run -S` lines of a script, or the values of `params.yaml`."""
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from sweepledger.exchange.conversion import Imported, Loss
+from sweepledger.exchange.fields import Fields, show_value
+from sweepledger.exchange.hydra.overrides import override_parameter, split_override
+from sweepledger.exchange.search_frame import ForeignSearch, parameter_names, search_spec
+from sweepledger.exchange.shell_command import split_command
+from sweepledger.exchange.spec_parts import CODE_DIR, PROGRAM, find_script, locate_script
+from sweepledger.formats import foreign_yaml
+from sweepledger.formats.foreign_yaml import ForeignError, coerce_number
+from sweepledger.structs.program import PROGRAM_MACRO
+from sweepledger.structs.values import canonical_json
+
+TOOL = "DVC"
+EXPERIMENT = re.compile(rb"^[^#\n]*\bdvc\s+exp\s+run\b", re.MULTILINE)
+ITEM = re.compile(r"\$\{item\.(?P<parameter>[A-Za-z_][A-Za-z0-9_.-]*)\}")
+WHOLE_ITEM = re.compile(r"\$\{item\}")
+SET_OPTIONS = frozenset({"-S", "--set-param"})
+ITEM_NAME = "item"
+PIPELINE = "DVC runs the stages that changed; here a trial runs one command: do the rest in the program"
+
+
+def read(content: bytes, *, name: str) -> Imported:
+    """Return a spec for a file of DVC. Raises ForeignError."""
+    if EXPERIMENT.search(content):
+        return _queue(content, name)
+    data = foreign_yaml.load(content)
+    if not isinstance(data, dict) or not data:
+        raise ForeignError("must be a dvc.yaml, a params.yaml, or lines `dvc exp run -S key=values`")
+    if "stages" in data:
+        return _pipeline(Fields.of(data, ""), name)
+    losses = [Loss("params.yaml", "has one value of each; replace `value` by the values to try")]
+    constants = {key: {"value": value} for key, value in _leaves(data, "", losses)}
+    return _spec(name, constants, None, losses)
+
+
+def _spec(
+    name: str, domains: Mapping[str, dict[str, Any]], program: Mapping[str, Any] | None, losses: list[Loss]
+) -> Imported:
+    """Return a grid of parameters by their names in the file."""
+    names = parameter_names(domains, losses)
+    if not names:
+        raise ForeignError("must have at least one parameter, got none")
+    search = ForeignSearch(TOOL, "grid", {names[key]: domain for key, domain in domains.items()}, None, None)
+    spec, more = search_spec(search, name)
+    if program is None:
+        why = f"is a stage of dvc.yaml, which reads params.yaml; written as {CODE_DIR}/{PROGRAM}: read arguments"
+        more.append(Loss("program", why))
+        program = {"program": PROGRAM, "run": {"code": {"path": CODE_DIR}}}
+    return Imported(spec | dict(program), (*losses, *more))
+
+
+def _leaves(data: Mapping[str, Any], prefix: str, losses: list[Loss]) -> Iterator[tuple[str, Any]]:
+    """Yield each value with its dotted name."""
+    for key, value in data.items():
+        here = f"{prefix}{key}"
+        if isinstance(value, dict) and value:
+            yield from _leaves(value, f"{here}.", losses)
+        else:
+            yield here, _value(here, value, losses)
+
+
+def _value(name: str, value: Any, losses: list[Loss]) -> Any:
+    """Return a value for a spec; as JSON text if it is neither a scalar nor a list of scalars."""
+    items = value if isinstance(value, list) else [value]
+    if isinstance(value, dict) or any(isinstance(item, dict | list) for item in items):
+        losses.append(Loss(name, "a value is a scalar or a list of scalars; written as JSON text"))
+        return canonical_json(value)
+    number = coerce_number(value)
+    return value if number is None else number
+
+
+def _queue(content: bytes, name: str) -> Imported:
+    """Return the grid of the only line with `dvc exp run`. Raises ForeignError."""
+    try:
+        text = content.decode()
+    except UnicodeDecodeError as error:
+        raise ForeignError("must be UTF-8") from error
+    lines = [line for line in text.replace("\\\n", " ").splitlines() if EXPERIMENT.match(line.encode())]
+    if len(lines) != 1:
+        raise ForeignError(
+            f"must have one line with dvc exp run, got {len(lines)}",
+            hint="each line is a sweep of its own; copy it to a file",
+        )
+    losses: list[Loss] = []
+    domains: dict[str, dict[str, Any]] = {}
+    for written in _settings(lines[0], losses):
+        file, colon, rest = written.partition(":")
+        override = split_override(
+            rest if colon and file.endswith((".yaml", ".json", ".toml", ".py")) else written
+        )
+        if override.name is None:
+            losses.append(Loss(written, "deletes a key; delete it in the program"))
+            continue
+        parameter = override_parameter(override)
+        losses += parameter.losses
+        if parameter.keys is not None:
+            domains[override.name] = parameter.keys
+    losses.append(Loss("dvc exp run", PIPELINE))
+    return _spec(name, domains, None, losses)
+
+
+def _settings(line: str, losses: list[Loss]) -> Iterator[str]:
+    """Yield the values of the option -S."""
+    try:
+        elements = shlex.split(line, comments=True)
+    except ValueError as error:
+        raise ForeignError(f"must be a command line: {error}") from error
+    start = next((place for place, part in enumerate(elements) if part == "run"), 0) + 1
+    rest = iter(elements[start:])
+    for part in rest:
+        option, equals, value = part.partition("=")
+        if part in SET_OPTIONS:
+            yield next(rest, "")
+        elif equals and option == "--set-param":
+            yield value
+        elif part.startswith("-S"):
+            yield part[2:]
+        elif part != "--queue":
+            losses.append(Loss(part, "an option of DVC; left out"))
+
+
+def _pipeline(root: Fields, name: str) -> Imported:
+    """Return the matrix or loop of the only stage that has one. Raises ForeignError."""
+    stages = root.inner("stages")
+    looped = [
+        key
+        for key, stage in stages.data.items()
+        if isinstance(stage, dict) and {"matrix", "foreach"} & stage.keys()
+    ]
+    if len(looped) != 1:
+        found = ", ".join(looped) or "none"
+        raise ForeignError(
+            f"stages must have one stage with matrix or foreach, got {found}",
+            hint="values of params.yaml are imported from params.yaml",
+        )
+    losses = [Loss(stages.at(key), PIPELINE) for key in stages.data if key not in looped]
+    stage = stages.inner(looped[0])
+    if "matrix" in stage.data:
+        matrix = stage.inner("matrix")
+        domains = {key: _choice(matrix, key, losses) for key in matrix.data}
+        body, item = stage, ITEM
+    else:
+        domains, item = _loop(stage, losses)
+        body = stage.inner("do")
+    program = _program(body, domains, item, losses)
+    for key in ("deps", "outs", "params", "metrics", "plots"):
+        losses += body.lost(
+            key, "a file of DVC's cache; here a trial writes $SWEEP_RESULT and $SWEEP_ARTIFACTS"
+        )
+    losses += [*body.rest(), *stage.rest(), *root.rest()]
+    return _spec(name, domains, program, losses)
+
+
+def _choice(fields: Fields, key: str, losses: list[Loss]) -> dict[str, Any]:
+    items = fields.items(key)
+    distinct = list({canonical_json(item): item for item in items}.values())
+    if not distinct:
+        raise ForeignError(f"{fields.at(key)} must have at least one value, got none")
+    if any(isinstance(item, str) and "${" in item for item in distinct):
+        raise ForeignError(f"{fields.at(key)} refers to another file", hint="write its values in the list")
+    values = [_value(fields.at(key), item, losses) for item in distinct]
+    return {"values": values} if len(values) > 1 else {"value": values[0]}
+
+
+def _loop(stage: Fields, losses: list[Loss]) -> tuple[dict[str, dict[str, Any]], re.Pattern[str]]:
+    """Return the parameters of a loop over single values, which is one parameter."""
+    items = stage.take("foreach")
+    values = list(items.values()) if isinstance(items, dict) else items
+    if not isinstance(values, list) or any(isinstance(value, dict) for value in values):
+        raise ForeignError(
+            f"{stage.at('foreach')} must be a list of single values, got {show_value(items)}",
+            hint="configurations of several values are a spec with method: list",
+        )
+    losses.append(Loss(stage.at("foreach"), f"its items are the parameter {ITEM_NAME}"))
+    return {
+        ITEM_NAME: _choice(Fields({ITEM_NAME: values}, stage.at("foreach")), ITEM_NAME, losses)
+    }, WHOLE_ITEM
+
+
+def _program(
+    body: Fields, domains: Mapping[str, Any], item: re.Pattern[str], losses: list[Loss]
+) -> dict[str, Any] | None:
+    """Return program, command and run; None if only a shell can run the command."""
+    text = body.take("cmd")
+    if not isinstance(text, str):
+        losses.append(Loss(body.at("cmd"), "a trial runs one command; write it"))
+        return None
+    if item is WHOLE_ITEM:
+        text, item = item.sub("${item." + ITEM_NAME + "}", text), ITEM
+    names = parameter_names(domains, [])
+    command = split_command(text, item, names, losses)
+    place = find_script(command) if command else None
+    if command is None or place is None:
+        return None
+    location = locate_script(command[place])
+    losses += location.losses
+    command[place] = PROGRAM_MACRO
+    keys = location.as_spec()
+    return {"program": keys["program"], "command": command, "run": keys["run"]}

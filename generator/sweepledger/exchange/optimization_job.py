@@ -1,0 +1,227 @@
+"""An OptimizationJob of Kubeflow Trainer, in both directions."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sweepledger.exchange import conversion
+from sweepledger.exchange.conversion import Exported, Imported, Loss
+from sweepledger.exchange.fields import Fields, exact_number, spec_number
+from sweepledger.exchange.kubernetes.command import Placeholders
+from sweepledger.exchange.kubernetes.container import ImportedTrial
+from sweepledger.exchange.kubernetes.workload import read_manifest
+from sweepledger.exchange.search_frame import ForeignSearch, parameter_names, run_keys, search_spec
+from sweepledger.exchange.spec_parts import PROGRAM
+from sweepledger.formats import foreign_yaml, yaml
+from sweepledger.formats.foreign_yaml import ForeignError
+from sweepledger.structs.domain import Choice, Constant, Domain, IntUniform, LogUniform, Quantized, Uniform
+from sweepledger.structs.names import environment_name, suggest_sweep_name
+from sweepledger.structs.search_block import AdaptiveSearch, GridSearch, RandomSearch
+from sweepledger.structs.sweep import Sweep
+from sweepledger.structs.values import Value, canonical
+
+TOOL = "Kubeflow"
+VERSION = "trainer.kubeflow.org/v1alpha1"
+KIND = "OptimizationJob"
+VARIABLE = "KUBEFLOW_TRAINER_OPT_"
+"""Prefix of the variables in which a trial receives its parameters."""
+MOST_TRIALS = 100
+RUNTIME = "torch-distributed"
+NO_IMAGE = "registry.example/replace-me"
+
+
+def read(content: bytes, *, name: str) -> Imported:
+    """Return a spec for an OptimizationJob. Raises ForeignError."""
+    root = Fields.of(foreign_yaml.load(content), "")
+    version, kind = root.text("apiVersion"), root.text("kind")
+    if kind != KIND or not str(version).startswith("trainer.kubeflow.org/"):
+        raise ForeignError(f"must be an {KIND} of {VERSION}, got {kind!r} of {version!r}")
+    metadata, job = root.inner("metadata"), root.inner("spec")
+    own = metadata.text("name") or ""
+    losses = [*metadata.rest("belongs to the cluster"), *root.lost("status", "is the state in a cluster")]
+    entries = job.each("parameters")
+    if not entries:
+        raise ForeignError("spec.parameters must contain at least one parameter, got none")
+    names = parameter_names([str(entry.text("name") or "") for entry in entries], losses)
+    parameters = {
+        names[str(entry.text("name") or "")]: _domain(entry.inner("searchSpace"), losses) for entry in entries
+    }
+    search = _search(job, parameters, losses)
+    spec, more = search_spec(search, suggest_sweep_name(own) or name)
+    trial = _trial(job.inner("trainJobTemplate"), names)
+    spec |= _command(trial, names) | run_keys(search, trial.run)
+    return Imported(spec, (*losses, *more, *trial.losses, *job.rest(), *root.rest()))
+
+
+def _search(job: Fields, parameters: Mapping[str, dict[str, Any]], losses: list[Loss]) -> ForeignSearch:
+    objectives, algorithm = job.each("objectives"), job.inner("searchAlgorithm")
+    objective = objectives[0] if objectives else Fields({}, job.at("objectives"))
+    losses += [Loss(f"{other.path}", "a sweep has one objective") for other in objectives[1:]]
+    random = algorithm.inner("random")
+    method = "grid" if "grid" in algorithm.data else "random"
+    algorithm.take("grid")
+    seed = random.whole("seed")
+    search = ForeignSearch(
+        TOOL,
+        method,
+        parameters,
+        objective.text("metric"),
+        objective.text("direction") or "Minimize",
+        job.whole("numTrials") or 1,
+        seed,
+        job.whole("parallelTrials") or 1,
+    )
+    losses += [*random.rest(), *algorithm.rest(), *objective.rest()]
+    return search
+
+
+def _domain(space: Fields, losses: list[Loss]) -> dict[str, Any]:
+    """Return the keys of a parameter. Raises ForeignError."""
+    kinds = [kind for kind in ("uniform", "logUniform", "categorical") if kind in space.data]
+    if len(kinds) != 1:
+        raise ForeignError(f"{space.path} must have one of categorical, logUniform, uniform, got {kinds}")
+    inner = space.inner(kinds[0])
+    if kinds == ["categorical"]:
+        choices = list(dict.fromkeys(str(item) for item in inner.items("choices")))
+        if not choices:
+            raise ForeignError(f"{inner.at('choices')} must have at least one value, got none")
+        domain: dict[str, Any] = {"values": choices} if len(choices) > 1 else {"value": choices[0]}
+    else:
+        low, high = (exact_number(inner.text(key), inner.at(key)) for key in ("min", "max"))
+        whole = inner.text("type") == "Int"
+        domain = {"min": spec_number(low), "max": spec_number(high)}
+        kind = "log_uniform_values" if kinds == ["logUniform"] else "uniform"
+        if whole:
+            kind = "q_log_uniform_values" if kind != "uniform" else "int_uniform"
+        domain = {"distribution": kind, **domain} | ({"q": 1} if kind.startswith("q_") else {})
+    losses += [*inner.rest(), *space.rest()]
+    return domain
+
+
+def _trial(template: Fields, names: Mapping[str, str]) -> ImportedTrial:
+    trial = ImportedTrial()
+    metadata = template.inner("metadata")
+    trial.losses += metadata.rest("belongs to the cluster")
+    manifest = {"kind": "TrainJob", "spec": template.take("spec")}
+    read_manifest(Fields.of(manifest, template.path), None, Placeholders(names), trial)
+    trial.losses += template.rest()
+    if trial.command is None:
+        why = f"the command is in the image or the runtime; written as {PROGRAM}: write your command"
+        trial.losses.append(Loss(f"{template.path}.spec.trainer.command", why))
+    return trial
+
+
+def _command(trial: ImportedTrial, names: Mapping[str, str]) -> dict[str, Any]:
+    """Return the command, which receives its parameters in the variables that Kubeflow sets."""
+    given = {
+        VARIABLE + re.sub("[^A-Za-z0-9]", "_", foreign).upper(): environment_name(name)
+        for foreign, name in names.items()
+    }
+    settings = [f"{variable}=${{envvar:{own}}}" for variable, own in given.items()]
+    command = trial.command or ["${interpreter}", "${program}"]
+    command = command[1:] if command[:1] == ["${env}"] else command
+    program = {} if trial.command else {"program": PROGRAM}
+    return {**program, "command": ["${env}", *settings, *command]}
+
+
+def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
+    """Return the sweep as an OptimizationJob with one node per trial."""
+    losses: list[Loss] = []
+    block = sweep.blocks[0]
+    losses += [
+        Loss(f"block {at}", f"an {KIND} has one search space; left out")
+        for at in range(2, len(sweep.blocks) + 1)
+    ]
+    losses += conversion.block_losses(block, KIND)
+    grid = not isinstance(block, RandomSearch | AdaptiveSearch)
+    if isinstance(block, GridSearch | RandomSearch | AdaptiveSearch) and not (grid and _has_ranges(block)):
+        spaces = {
+            parameter.name: _space(parameter.name, parameter.domain, losses)
+            for parameter in block.space.parameters
+        }
+    else:
+        spaces = _observed(assignments)
+    count = len(assignments) if sweep.search is None else sweep.search.cap or MOST_TRIALS
+    if count > MOST_TRIALS:
+        losses.append(Loss(f"{count} trials", f"an {KIND} has at most {MOST_TRIALS}"))
+    if not grid:
+        losses.append(Loss("seed", f"{TOOL} draws other values for the same seed"))
+    if not grid and not isinstance(block, RandomSearch):
+        losses.append(Loss(f"method: {block.method}", f"an {KIND} has grid and random; written as random"))
+    if sweep.metric.target is not None or sweep.other_metrics:
+        losses.append(Loss("metric", f"an {KIND} has one objective without a target"))
+    count = max(1, min(count, MOST_TRIALS))
+    command = [part for part in sweep.command if not part.startswith("${args")]
+    losses.append(Loss("command", f"a trial receives its parameters in the variables {VARIABLE}NAME"))
+    losses += conversion.run_losses(sweep, KIND)
+    seed = {"seed": block.seed} if isinstance(block, RandomSearch) else {}
+    document = {
+        "apiVersion": VERSION,
+        "kind": KIND,
+        "metadata": {"name": sweep.name},
+        "spec": {
+            "objectives": [{"metric": sweep.metric.name, "direction": str(sweep.metric.goal).capitalize()}],
+            "searchAlgorithm": {"grid": {}} if grid else {"random": seed},
+            "parameters": [{"name": name, "searchSpace": space} for name, space in spaces.items()],
+            "numTrials": count,
+            "parallelTrials": min(sweep.run.parallelism, count),
+            "trainJobTemplate": {
+                "spec": {
+                    "runtimeRef": {"name": RUNTIME},
+                    "trainer": {
+                        "image": sweep.run.image or NO_IMAGE,
+                        "numNodes": sweep.run.nodes,
+                        "command": [_plain(part, sweep) for part in command],
+                    },
+                }
+            },
+        },
+    }
+    banner = conversion.export_banner(sweep, TOOL, losses)
+    return Exported(yaml.dump(document, banner=banner), tuple(losses))
+
+
+def _plain(part: str, sweep: Sweep) -> str:
+    return part.replace("${env}", "/usr/bin/env").replace("${interpreter}", sweep.run.interpreter)
+
+
+def _has_ranges(block: GridSearch | RandomSearch | AdaptiveSearch) -> bool:
+    return any(not isinstance(parameter.domain, Choice | Constant) for parameter in block.space.parameters)
+
+
+def _space(name: str, domain: Domain, losses: list[Loss]) -> dict[str, Any]:  # noqa: PLR0911 - one per domain
+    match domain:
+        case Constant(value):
+            return _choices([value])
+        case Choice(values, probabilities):
+            if probabilities is not None:
+                losses.append(Loss(f"parameters.{name}", "all values are equally likely"))
+            return _choices(values)
+        case IntUniform(low, high):
+            return {"uniform": {"min": str(low), "max": str(high), "type": "Int"}}
+        case Uniform(low, high):
+            return {"uniform": {"min": repr(low), "max": repr(high)}}
+        case LogUniform(low, high):
+            return {"logUniform": {"min": repr(low), "max": repr(high)}}
+        case Quantized(LogUniform(low, high), 1):
+            return {"logUniform": {"min": repr(low), "max": repr(high), "type": "Int"}}
+        case Quantized(Uniform(low, high), _):
+            losses.append(Loss(f"parameters.{name}", "has no steps; written as uniform"))
+            return {"uniform": {"min": repr(low), "max": repr(high)}}
+        case _:
+            raise ForeignError(
+                f"{name}: an {KIND} has only uniform, logUniform and categorical",
+                hint="export to katib, which has normal distributions",
+            )
+
+
+def _choices(values: Sequence[Value]) -> dict[str, Any]:
+    return {"categorical": {"choices": list(dict.fromkeys(str(canonical(value)) for value in values))}}
+
+
+def _observed(assignments: Sequence[Mapping[str, Value]]) -> dict[str, dict[str, Any]]:
+    columns: dict[str, list[Value]] = {}
+    for assignment in assignments:
+        for name, value in assignment.items():
+            columns.setdefault(name, []).append(value)
+    return {name: _choices(values) for name, values in columns.items()}

@@ -1,0 +1,244 @@
+"""Optuna's storage of a study, a journal or an SQLite file, as the spec of its search space."""
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any
+
+from sweepledger.exchange.conversion import Imported, Loss
+from sweepledger.exchange.fields import Fields, exact_number, show_value, spec_number
+from sweepledger.exchange.search_frame import ForeignSearch, parameter_names, run_keys, search_spec
+from sweepledger.exchange.spec_parts import CODE_DIR, PROGRAM
+from sweepledger.formats.foreign_yaml import ForeignError
+from sweepledger.structs.names import suggest_sweep_name
+from sweepledger.structs.values import canonical_json
+
+TOOL = "Optuna"
+SQLITE = b"SQLite format 3\0"
+MAX_BYTES = 64 * 1024 * 1024
+MAX_STEPS = 50_000_000
+"""Virtual instructions of SQLite that reading a file may take; a view in it could otherwise run for ever."""
+STEPS_PER_CHECK = 100_000
+DIRECTIONS = {1: "minimize", 2: "maximize", "MINIMIZE": "minimize", "MAXIMIZE": "maximize"}
+
+
+@dataclass(slots=True)
+class StoredStudy:
+    """A study with the distributions that its trials used."""
+
+    name: str
+    directions: list[str]
+    trials: int = 0
+    distributions: dict[str, list[str]] = field(default_factory=dict)
+    """Distinct distributions of each parameter, as JSON, in the order of the trials."""
+    uses: dict[str, int] = field(default_factory=dict)
+    """Number of trials that have each parameter."""
+
+    def add(self, parameter: str, distribution: str) -> None:
+        """Add the parameter of a trial."""
+        known = self.distributions.setdefault(parameter, [])
+        if distribution not in known:
+            known.append(distribution)
+        self.uses[parameter] = self.uses.get(parameter, 0) + 1
+
+
+def read(content: bytes, *, name: str) -> Imported:
+    """Return a spec for the only study of a storage, or the one of that name. Raises ForeignError."""
+    if len(content) > MAX_BYTES:
+        raise ForeignError(f"must be at most {MAX_BYTES} bytes, got {len(content)}")
+    studies = _sqlite_studies(content) if content.startswith(SQLITE) else _journal_studies(content)
+    study = _chosen(studies, name)
+    losses: list[Loss] = []
+    names = parameter_names(study.distributions, losses)
+    parameters = {names[foreign]: _domain(foreign, study, losses) for foreign in study.distributions}
+    if not parameters:
+        raise ForeignError(
+            f"the study {study.name!r} has no trials with parameters, and Optuna stores spaces only there",
+            hint="run one trial first",
+        )
+    losses.append(Loss("sampler", "is not in a storage; written as tpe, Optuna's default"))
+    losses += [
+        Loss(f"direction {place}: {goal}", "one objective is written; add `metrics` for several")
+        for place, goal in enumerate(study.directions[1:], start=2)
+    ]
+    goal = study.directions[0] if study.directions else None
+    search = ForeignSearch(TOOL, "tpe", parameters, None, goal, study.trials or None)
+    spec, more = search_spec(search, suggest_sweep_name(study.name) or name)
+    losses += [
+        Loss(f"{study.trials} trials", "their results stay in the storage"),
+        Loss("program", f"is not in a storage; written as {CODE_DIR}/{PROGRAM}: write your program"),
+    ]
+    spec |= {"program": PROGRAM} | run_keys(search, {"code": {"path": CODE_DIR}})
+    return Imported(spec, (*losses, *more))
+
+
+def _chosen(studies: list[StoredStudy], name: str) -> StoredStudy:
+    named = [study for study in studies if study.name == name]
+    chosen = named or studies
+    if len(chosen) != 1:
+        found = ", ".join(show_value(study.name) for study in studies[:5]) or "none"
+        raise ForeignError(
+            f"must have one study, got {found}",
+            hint="choose one by --name, or copy it to a storage of its own",
+        )
+    return chosen[0]
+
+
+def _journal_studies(content: bytes) -> list[StoredStudy]:
+    """Return the studies of a journal, in which each line is an operation."""
+    studies: list[StoredStudy | None] = []
+    owners: list[int] = []
+    for number, line in enumerate(content.splitlines(), start=1):
+        if not line.strip():
+            continue
+        operation = _object(line, number)
+        match operation:
+            # Operations of a journal: 0 creates a study, 1 deletes one, 4 creates a trial, 5 sets a parameter.
+            case {"op_code": 0, "study_name": str(name)}:
+                studies.append(StoredStudy(name, _directions(operation.get("directions"))))
+            case {"op_code": 1, "study_id": int(study)} if 0 <= study < len(studies):
+                studies[study] = None
+            case {"op_code": 4, "study_id": int(owner)}:
+                owners.append(owner)
+                _new_trial(operation, _at(studies, owner))
+            case {
+                "op_code": 5,
+                "trial_id": int(trial),
+                "param_name": str(parameter),
+                "distribution": str(text),
+            }:
+                study_of = _at(studies, owners[trial]) if 0 <= trial < len(owners) else None
+                if study_of is not None:
+                    study_of.add(parameter, text)
+            case {"op_code": int()}:
+                pass
+            case _:
+                raise ForeignError("must be a line of Optuna's journal, with an op_code", line=number)
+    return [study for study in studies if study is not None]
+
+
+def _at(studies: list[StoredStudy | None], number: int) -> StoredStudy | None:
+    return studies[number] if 0 <= number < len(studies) else None
+
+
+def _new_trial(operation: dict[str, Any], study: StoredStudy | None) -> None:
+    """Count a trial, which has its distributions already if it was added as a whole."""
+    if study is None:
+        return
+    study.trials += 1
+    distributions = operation.get("distributions")
+    for parameter, text in distributions.items() if isinstance(distributions, dict) else ():
+        if isinstance(text, str):
+            study.add(str(parameter), text)
+
+
+def _directions(values: object) -> list[str]:
+    known = values if isinstance(values, list) else []
+    return [DIRECTIONS[value] for value in known if isinstance(value, int | str) and value in DIRECTIONS]
+
+
+def _object(line: bytes, number: int) -> dict[str, Any]:
+    try:
+        value = json.loads(line, parse_constant=lambda _: None)
+    except (ValueError, RecursionError) as error:
+        raise ForeignError("must be a line of JSON, as in Optuna's journal", line=number) from error
+    if not isinstance(value, dict):
+        raise ForeignError("must be a JSON object, as in Optuna's journal", line=number)
+    return value
+
+
+def _sqlite_studies(content: bytes) -> list[StoredStudy]:
+    """Return the studies of an SQLite file, which is read in memory and never executed as a program."""
+    try:
+        with closing(sqlite3.connect(":memory:")) as database:
+            database.execute("PRAGMA trusted_schema = OFF")
+            database.deserialize(content)
+            _limit_steps(database)
+            return list(_rows(database))
+    except (sqlite3.Error, OverflowError, MemoryError, UnicodeDecodeError) as error:
+        raise ForeignError(f"must be Optuna's SQLite storage: {error}") from error
+
+
+def _limit_steps(database: sqlite3.Connection) -> None:
+    checks = iter(range(MAX_STEPS // STEPS_PER_CHECK))
+    database.set_progress_handler(lambda: int(next(checks, None) is None), STEPS_PER_CHECK)
+
+
+def _rows(database: sqlite3.Connection) -> Iterator[StoredStudy]:
+    names = database.execute("SELECT study_id, study_name FROM studies ORDER BY study_id").fetchall()
+    for study_id, study_name in names:
+        directions = database.execute(
+            "SELECT direction FROM study_directions WHERE study_id = ? ORDER BY objective", (study_id,)
+        )
+        study = StoredStudy(str(study_name), _directions([row[0] for row in directions]))
+        (study.trials,) = database.execute(
+            "SELECT count(*) FROM trials WHERE study_id = ?", (study_id,)
+        ).fetchone()
+        parameters = database.execute(
+            "SELECT param_name, distribution_json FROM trial_params JOIN trials USING (trial_id) "
+            "WHERE study_id = ? ORDER BY trial_id, param_id",
+            (study_id,),
+        )
+        for parameter, text in parameters:
+            study.add(str(parameter), str(text))
+        yield study
+
+
+def _domain(parameter: str, study: StoredStudy, losses: list[Loss]) -> dict[str, Any]:
+    texts = study.distributions[parameter]
+    if len(texts) > 1:
+        why = f"has {len(texts)} distributions in the trials; the last is written"
+        losses.append(Loss(f"parameter {parameter}", why))
+    if study.uses[parameter] < study.trials:
+        why = f"only {study.uses[parameter]} of {study.trials} trials have it; write `when` if it is conditional"
+        losses.append(Loss(f"parameter {parameter}", why))
+    try:
+        data = json.loads(texts[-1], parse_constant=lambda _: None)
+    except (ValueError, RecursionError) as error:
+        raise ForeignError(f"the distribution of {parameter} must be JSON") from error
+    distribution = Fields.of(data, f"distribution of {parameter}")
+    return distribution_domain(str(distribution.take("name")), distribution.inner("attributes"), losses)
+
+
+def distribution_domain(kind: str, keys: Fields, losses: list[Loss]) -> dict[str, Any]:
+    """Return the keys of a parameter for a distribution of any version of Optuna. Raises ForeignError."""
+    if kind == "CategoricalDistribution":
+        return _choice(keys, losses)
+    whole = kind.startswith("Int")
+    known = ("FloatDistribution", "IntDistribution", "UniformDistribution", "LogUniformDistribution")
+    older = ("DiscreteUniformDistribution", "IntUniformDistribution", "IntLogUniformDistribution")
+    if kind not in (*known, *older):
+        raise ForeignError(f"{keys.path} must be a distribution of Optuna, got {show_value(kind)}")
+    low, high = (exact_number(keys.take(key), keys.at(key)) for key in ("low", "high"))
+    step = keys.take("step") if keys.data.get("step") is not None else keys.take("q")
+    ends = {"min": spec_number(low), "max": spec_number(high)}
+    if low == high:
+        return {"value": ends["min"]}
+    if keys.take("log") is True or "LogUniform" in kind:
+        return (
+            {"distribution": "q_log_uniform_values", **ends, "q": 1}
+            if whole
+            else {"distribution": "log_uniform_values", **ends}
+        )
+    if step is not None and not (whole and step == 1):
+        return {**ends, "step": spec_number(exact_number(step, keys.at("step")))}
+    return {"distribution": "int_uniform" if whole else "uniform", **ends}
+
+
+def _choice(keys: Fields, losses: list[Loss]) -> dict[str, Any]:
+    values: list[Any] = []
+    for item in keys.items("choices"):
+        if isinstance(item, dict) or (
+            isinstance(item, list) and any(isinstance(part, dict | list) for part in item)
+        ):
+            text = json.dumps(item, sort_keys=True)
+            losses.append(Loss(f"{keys.at('choices')}: {show_value(text)}", "written as JSON text"))
+            item = text  # noqa: PLW2901 - the value to be written
+        values.append(item)
+    # JSON tells 1 from true, which Python's equality does not.
+    values = list({canonical_json(value): value for value in values}.values())
+    if not values:
+        raise ForeignError(f"{keys.at('choices')} must have at least one value, got none")
+    return {"values": values} if len(values) > 1 else {"value": values[0]}

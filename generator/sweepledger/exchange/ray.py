@@ -1,0 +1,335 @@
+"""A search space of Ray Tune in a Python file, which is parsed and never executed."""
+
+import ast
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from sweepledger.exchange.conversion import Imported, Loss
+from sweepledger.exchange.search_frame import ForeignSearch, parameter_names, run_keys, search_spec
+from sweepledger.exchange.spec_parts import CODE_DIR, PROGRAM
+from sweepledger.formats.foreign_yaml import ForeignError
+from sweepledger.structs.values import canonical_json
+
+TOOL = "Ray Tune"
+MAX_BYTES = 1024 * 1024
+MAX_EXPONENT = 1024
+SEARCHES = {
+    "OptunaSearch": "tpe",
+    "HyperOptSearch": "tpe",
+    "TuneBOHB": "tpe",
+    "BayesOptSearch": "bayes",
+    "AxSearch": "bayes",
+}
+CONFIG_CALLS = frozenset({"TuneConfig", "run"})
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """A call of Ray Tune's search space API."""
+
+    function: str
+    arguments: tuple[Any, ...]
+    line: int
+
+
+def read(content: bytes, *, name: str) -> Imported:
+    """Return a spec for the only search space of a Python file. Raises ForeignError."""
+    tree = _parsed(content)
+    space = _space(tree)
+    values = dict(_leaves(space, ()))
+    losses: list[Loss] = []
+    names = parameter_names(values, losses)
+    parameters = {names[foreign]: _keys(foreign, value, losses) for foreign, value in values.items()}
+    search, replicates = _search(tree, values, parameters, losses)
+    spec, more = search_spec(search, name)
+    if replicates > 1:
+        spec["replicates"] = replicates
+        losses.append(Loss(f"num_samples: {replicates}", "repeats the grid; written as replicates"))
+    why = (
+        f"is in the Python file itself; written as {CODE_DIR}/{PROGRAM}: read the values from arguments there"
+    )
+    losses.append(Loss("program", why))
+    spec |= {"program": PROGRAM} | run_keys(search, {"code": {"path": CODE_DIR}})
+    return Imported(spec, (*losses, *more))
+
+
+def _parsed(content: bytes) -> ast.Module:
+    if len(content) > MAX_BYTES:
+        raise ForeignError(f"must be at most {MAX_BYTES} bytes, got {len(content)}")
+    try:
+        return ast.parse(content)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        line = error.lineno if isinstance(error, SyntaxError) else None
+        raise ForeignError(f"must be a Python file: {type(error).__name__}", line=line) from error
+
+
+def _walk(tree: ast.AST) -> Iterator[ast.AST]:
+    """Yield every node, without recursion."""
+    yield from ast.walk(tree)
+
+
+def _space(tree: ast.Module) -> ast.Dict:
+    """Return the outermost dict with calls of Ray Tune. Raises ForeignError unless there is one."""
+    spaces = [node for node in _walk(tree) if isinstance(node, ast.Dict) and _has_domain(node)]
+    inner = {id(node) for space in spaces for node in _walk(space) if node is not space}
+    outer = [space for space in spaces if id(space) not in inner]
+    if len(outer) != 1:
+        lines = ", ".join(str(space.lineno) for space in outer[:5]) or "none"
+        raise ForeignError(
+            f"must have one search space, a dict with calls such as tune.uniform(0, 1), got lines: {lines}",
+            hint="copy the dict alone into a file",
+        )
+    return outer[0]
+
+
+def _has_domain(space: ast.Dict) -> bool:
+    return any(isinstance(node, ast.Call) and _function(node) in FUNCTIONS for node in _walk(space))
+
+
+def _function(call: ast.Call) -> str:
+    match call.func:
+        case ast.Attribute(ast.Name("tune"), attribute):
+            return attribute
+        case ast.Attribute(ast.Attribute(ast.Name("ray"), "tune"), attribute):
+            return attribute
+        case ast.Attribute(_, attribute) | ast.Name(attribute):
+            return attribute if attribute in CONFIG_CALLS or attribute in SEARCHES else ""
+        case _:
+            return ""
+
+
+def _leaves(space: ast.Dict, path: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+    """Yield each value of the space with its dotted name: a Domain, or a literal."""
+    for key, value in zip(space.keys, space.values, strict=True):
+        if not isinstance(key, ast.Constant) or not isinstance(key.value, str):
+            raise ForeignError("keys of the search space must be texts in quotes", line=space.lineno)
+        here = (*path, key.value)
+        if isinstance(value, ast.Dict) and value.keys:
+            yield from _leaves(value, here)
+        else:
+            yield ".".join(here), _value(value)
+
+
+def _value(node: ast.expr) -> Any:
+    """Return a literal or a Domain, without executing anything. Raises ForeignError for other code."""
+    if isinstance(node, ast.Call):
+        function = _function(node)
+        if function not in FUNCTIONS:
+            raise _code(node)
+        named = {keyword.arg: _value(keyword.value) for keyword in node.keywords}
+        order = FUNCTIONS[function]
+        given = [_value(argument) for argument in node.args]
+        rest = [named[key] for key in order[len(given) :] if key in named]
+        if len(given) + len(rest) != len(order):
+            raise ForeignError(f"tune.{function} must have {', '.join(order)}", line=node.lineno)
+        return Domain(function, (*given, *rest), node.lineno)
+    match node:
+        case ast.Constant(bool() | int() | float() | str() | None as value):
+            return value
+        case ast.List(items) | ast.Tuple(items):
+            return [_value(item) for item in items]
+        case ast.UnaryOp(ast.USub(), operand):
+            return -_number(operand)
+        case ast.BinOp(left, operator, right):
+            return _arithmetic(_number(left), operator, _number(right), node.lineno)
+        case ast.Dict():
+            return {
+                str(_value(key)): _value(value)
+                for key, value in zip(node.keys, node.values, strict=True)
+                if key
+            }
+        case _:
+            raise _code(node)
+
+
+def _number(node: ast.expr) -> int | float:
+    value = _value(node)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise _code(node)
+    return value
+
+
+def _arithmetic(left: float, operator: ast.operator, right: float, line: int) -> int | float:
+    try:
+        match operator:
+            case ast.Add():
+                return left + right
+            case ast.Sub():
+                return left - right
+            case ast.Mult():
+                return left * right
+            case ast.Div():
+                return left / right
+            case ast.Pow() if abs(right) <= MAX_EXPONENT and abs(left) <= MAX_EXPONENT:
+                power = left**right
+                if isinstance(power, int | float):
+                    return power
+    except ArithmeticError as error:
+        raise ForeignError(f"must be a number: {error}", line=line) from error
+    raise ForeignError("must be simple arithmetic of numbers", line=line)
+
+
+def _code(node: ast.expr) -> ForeignError:
+    hint = "no code of the file is executed; write the values as literals, or as tune.choice([…])"
+    return ForeignError(f"{ast.unparse(node)[:60]!r} is code", line=node.lineno, hint=hint)
+
+
+FUNCTIONS = {
+    "uniform": ("lower", "upper"),
+    "quniform": ("lower", "upper", "q"),
+    "loguniform": ("lower", "upper"),
+    "qloguniform": ("lower", "upper", "q"),
+    "randn": ("mean", "sd"),
+    "qrandn": ("mean", "sd", "q"),
+    "randint": ("lower", "upper"),
+    "qrandint": ("lower", "upper", "q"),
+    "lograndint": ("lower", "upper"),
+    "qlograndint": ("lower", "upper", "q"),
+    "choice": ("categories",),
+    "grid_search": ("values",),
+}
+KINDS = {
+    "uniform": "uniform",
+    "quniform": "q_uniform",
+    "loguniform": "log_uniform_values",
+    "qloguniform": "q_log_uniform_values",
+    "qrandint": "q_uniform",
+    "lograndint": "q_log_uniform_values",
+    "qlograndint": "q_log_uniform_values",
+}
+
+
+def _keys(name: str, value: Any, losses: list[Loss]) -> dict[str, Any]:
+    match value:
+        case Domain("choice" | "grid_search", (list(items),), line):
+            plain = [_plain(name, item, losses) for item in items]
+            distinct = list({canonical_json(item): item for item in plain}.values())
+            if not distinct:
+                raise ForeignError(f"{name} must have at least one value, got none", line=line)
+            if len(distinct) < len(plain):
+                losses.append(Loss(f"parameter {name}", "repeats a value; written once"))
+            return {"values": distinct}
+        case Domain("randn" | "qrandn" as function, (mean, deviation, *q), line):
+            _check_numbers(name, (mean, deviation, *q), line)
+            kind = "normal" if function == "randn" else "q_normal"
+            return {"distribution": kind, "mu": mean, "sigma": deviation} | ({"q": q[0]} if q else {})
+        case Domain(function, (low, high, *q), line):
+            _check_numbers(name, (low, high, *q), line)
+            return _range(name, function, (low, high, *q), losses)
+        case Domain(function, _, line):
+            raise ForeignError(f"{name}: tune.{function} must have a list", line=line)
+        case _:
+            return {"value": _plain(name, value, losses)}
+
+
+def _range(name: str, function: str, numbers: tuple[Any, ...], losses: list[Loss]) -> dict[str, Any]:
+    low, high, *q = numbers
+    if function == "randint":
+        return (
+            {"value": low}
+            if low == high - 1
+            else {"distribution": "int_uniform", "min": low, "max": high - 1}
+        )
+    if function in {"lograndint", "qlograndint"}:
+        # Their upper end is excluded, as in Python's ranges, unless q is given.
+        high, q = (high, q) if q else (high - 1, [1])
+    if low == high:
+        return {"value": low}
+    if q:
+        losses.append(
+            Loss(f"parameter {name}", "rounding to q can leave the range in Ray; here values stay inside")
+        )
+    return {"distribution": KINDS[function], "min": low, "max": high} | ({"q": q[0]} if q else {})
+
+
+def _check_numbers(name: str, numbers: tuple[Any, ...], line: int) -> None:
+    for number in numbers:
+        if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
+            raise ForeignError(f"{name} must have finite numbers, got {number!r:.60}", line=line)
+
+
+def _plain(name: str, value: Any, losses: list[Loss]) -> Any:
+    """Return a value for a spec; as JSON text if it is neither a scalar nor a list of scalars."""
+    if _contains_domain(value):
+        raise ForeignError(
+            f"{name} is a search space inside a value", hint="write it as a parameter of its own"
+        )
+    items = value if isinstance(value, list) else [value]
+    if any(isinstance(item, float) and not math.isfinite(item) for item in items):
+        raise ForeignError(f"{name} must be finite")
+    if isinstance(value, dict) or any(isinstance(item, dict | list) for item in items):
+        losses.append(
+            Loss(f"parameter {name}", "a value is a scalar or a list of scalars; written as JSON text")
+        )
+        return canonical_json(value)
+    return value
+
+
+def _contains_domain(value: Any) -> bool:
+    match value:
+        case Domain():
+            return True
+        case list():
+            return any(map(_contains_domain, value))
+        case dict():
+            return any(map(_contains_domain, value.values()))
+        case _:
+            return False
+
+
+def _search(
+    tree: ast.Module, values: dict[str, Any], parameters: dict[str, Any], losses: list[Loss]
+) -> tuple[ForeignSearch, int]:
+    """Return the search, and how often a grid is repeated."""
+    config = dict(_tune_config(tree, losses))
+    drawn = [
+        value for value in values.values() if isinstance(value, Domain) and value.function != "grid_search"
+    ]
+    crossed = [
+        value for value in values.values() if isinstance(value, Domain) and value.function == "grid_search"
+    ]
+    samples, at_once = (_count(config.get(key)) for key in ("num_samples", "max_concurrent_trials"))
+    algorithm = config.get("search_alg")
+    method = SEARCHES.get(str(algorithm), "random")
+    if algorithm is not None and algorithm not in SEARCHES:
+        losses.append(Loss(f"search_alg: {algorithm}", "is not a method here; written as random"))
+    metric, mode = config.get("metric"), config.get("mode")
+    if crossed and not drawn:
+        search = ForeignSearch(TOOL, "grid", parameters, _text(metric), _text(mode), at_once=at_once)
+        return search, samples or 1
+    cap = samples or 1
+    if crossed:
+        for domain in crossed:
+            cap *= max(1, len(domain.arguments[0]) if isinstance(domain.arguments[0], list) else 1)
+        losses.append(
+            Loss("grid_search", f"is crossed with {samples or 1} draws in Ray; here all {cap} are drawn")
+        )
+    search = ForeignSearch(TOOL, method, parameters, _text(metric), _text(mode), cap, None, at_once)
+    return search, 1
+
+
+def _tune_config(tree: ast.Module, losses: list[Loss]) -> Iterator[tuple[str, Any]]:
+    """Yield the options of TuneConfig or tune.run; calls as their names."""
+    for node in _walk(tree):
+        if not isinstance(node, ast.Call) or _function(node) not in CONFIG_CALLS:
+            continue
+        for keyword in node.keywords:
+            match keyword.arg, keyword.value:
+                case "metric" | "mode" | "num_samples" | "max_concurrent_trials", ast.Constant(value):
+                    yield str(keyword.arg), value
+                case "search_alg", ast.Call() as call:
+                    yield "search_alg", ast.unparse(call.func).rpartition(".")[2]
+                case "config" | "param_space", _:
+                    pass
+                case key, _:
+                    losses.append(Loss(f"{key}", "is not converted"))
+
+
+def _count(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None

@@ -1,0 +1,118 @@
+"""A search of another tool as the keys of a spec: method, size, seed, metric and parameters.
+
+For tools whose files name all of these. A tool with a language of its own builds its spec itself.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sweepledger.exchange.conversion import Loss
+from sweepledger.exchange.spec_parts import (
+    DEFAULT_RUN_CAP,
+    PLACEHOLDER_METRIC,
+    metric_name,
+    separate_names,
+    space_size,
+    valid_name,
+)
+
+USUAL_ROUND = 4
+"""Trials per round if the file does not say how many run at once."""
+GOALS = {"maximize": "maximize", "max": "maximize", "minimize": "minimize", "min": "minimize"}
+STATIC = frozenset({"grid", "random", "sobol"})
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignSearch:
+    """The search of another tool's file."""
+
+    tool: str
+    method: str
+    """A method of specs."""
+    parameters: Mapping[str, dict[str, Any]]
+    """Keys of the spec's parameters, by their names in the spec."""
+    metric: str | None
+    goal: str | None
+    """In any case; `min` and `max` are accepted, too."""
+    cap: int | None = None
+    seed: int | None = None
+    at_once: int | None = None
+    """Number of trials at the same time."""
+
+
+def search_spec(search: ForeignSearch, name: str) -> tuple[dict[str, Any], list[Loss]]:
+    """Return the keys of a spec up to its parameters, and the losses."""
+    losses: list[Loss] = []
+    spec: dict[str, Any] = {"name": name, "method": search.method}
+    spec |= _size(search, losses)
+    spec["metric"] = _metric(search, losses)
+    spec["parameters"] = dict(search.parameters)
+    return spec, losses
+
+
+def run_keys(search: ForeignSearch, run: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the key `run` with the number of trials at the same time."""
+    return {"run": ({} if search.at_once is None else {"parallelism": search.at_once}) | dict(run)}
+
+
+def parameter_names(foreign_names: Iterable[str], losses: list[Loss]) -> dict[str, str]:
+    """Return a name of a spec for each name of the file."""
+    taken: dict[str, str] = {}
+    for foreign in dict.fromkeys(foreign_names):
+        taken[foreign] = valid_name(foreign, taken.values())
+    separated = separate_names(taken.values())
+    names = {foreign: separated[name] for foreign, name in taken.items()}
+    losses += [
+        Loss(f"parameter {foreign}", f"is named {name} here")
+        for foreign, name in names.items()
+        if foreign != name
+    ]
+    return names
+
+
+def _size(search: ForeignSearch, losses: list[Loss]) -> dict[str, Any]:
+    """Return the keys of seed, rounds and number of trials."""
+    size, cap = space_size(search.parameters), search.cap
+    if search.method == "grid" and (cap is None or size is None or size <= cap):
+        return {}
+    if cap is None:
+        cap = DEFAULT_RUN_CAP
+        losses.append(Loss("run_cap", f"the file has no number of trials; written as {cap}"))
+    if size is not None and 0 < size < cap:
+        losses.append(
+            Loss(f"run_cap: {cap}", f"there are only {size} combinations, each of which is one trial here")
+        )
+        cap = size
+    if search.seed is None:
+        losses.append(
+            Loss("seed", "the file has none; written as 0, so that the same trials are drawn every time")
+        )
+    else:
+        losses.append(Loss("seed", f"{search.tool} draws other values for the same seed"))
+    keys: dict[str, Any] = {"seed": search.seed or 0}
+    if search.method == "grid":
+        why = f"{search.tool} runs as many of {size} combinations in an order of its own; here they are drawn"
+        losses.append(Loss(f"run_cap: {cap}", why))
+        return {"grid_order": "shuffled", **keys, "run_cap": cap}
+    if search.method not in STATIC:
+        rounds = search.at_once or USUAL_ROUND
+        why = f"{search.tool} proposes a trial whenever one ends; here a round proposes {rounds}"
+        losses.append(Loss("rounds", why))
+        keys["rounds"] = {"size": rounds}
+    return keys | {"run_cap": cap}
+
+
+def _metric(search: ForeignSearch, losses: list[Loss]) -> dict[str, Any]:
+    if search.metric is None:
+        why = f"the file names none; write the name that the program reports instead of {PLACEHOLDER_METRIC}"
+        losses.append(Loss("metric", why))
+    name = PLACEHOLDER_METRIC if search.metric is None else metric_name(search.metric)
+    if search.metric is not None:
+        losses.append(Loss("metric", f"{search.tool} reads it in its own way: print lines `{name}=NUMBER`"))
+        if name != search.metric:
+            losses.append(Loss(f"metric: {search.metric}", f"is named {name} here"))
+    goal = GOALS.get(str(search.goal).lower())
+    if goal is None:
+        losses.append(Loss("metric.goal", "the file names none; written as maximize"))
+    return {"name": name, "goal": goal or "maximize", "source": "stdout"}

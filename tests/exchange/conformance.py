@@ -1,0 +1,324 @@
+"""What every importer keeps to, with a file of each format, and the inputs that an importer must survive."""
+
+import json
+import random
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sweepledger.structs.domain import (
+    Choice,
+    Constant,
+    Domain,
+    IntUniform,
+    LogUniform,
+    Normal,
+    Quantized,
+    Uniform,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A file of a format, and what a sweep of it must be."""
+
+    content: bytes
+    method: str
+    domains: dict[str, Domain]
+    goal: str
+    metric: str
+    command: tuple[str, ...]
+    reported: set[str] = field(default_factory=set)
+    """Losses that the report must have, among others."""
+
+
+OPTIMIZATION_JOB = b"""
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: OptimizationJob
+metadata: {name: tune}
+spec:
+  objectives: [{metric: val_loss, direction: Minimize}]
+  searchAlgorithm: {random: {seed: 3}}
+  numTrials: 8
+  parallelTrials: 2
+  parameters:
+    - {name: lr, searchSpace: {logUniform: {min: "0.0001", max: "0.1"}}}
+    - {name: n, searchSpace: {uniform: {min: "1", max: "9", type: Int}}}
+    - {name: opt, searchSpace: {categorical: {choices: [sgd, adam]}}}
+  trainJobTemplate:
+    spec:
+      runtimeRef: {name: torch}
+      trainer:
+        image: registry.example/x@sha256:0000000000000000000000000000000000000000000000000000000000000000
+        command: [python, train.py]
+"""
+MLPROJECT = b"""
+name: elastic
+conda_env: conda.yaml
+entry_points:
+  main:
+    parameters:
+      alpha: {type: float, default: 0.5}
+      l1: {type: float, default: 1e-3}
+      data: path
+    command: "python code/train.py {alpha} --l1 {l1}"
+  other: {command: "python x.py"}
+"""
+DVC_MATRIX = b"""
+stages:
+  prepare: {cmd: python prepare.py}
+  train:
+    matrix: {model: [cnn, rnn], lr: [0.1, 1e-3]}
+    cmd: python code/train.py --model=${item.model} --lr ${item.lr}
+    outs: [model.pkl]
+"""
+DVC_FOREACH = b"stages: {t: {foreach: [1, 2], do: {cmd: 'python code/a.py ${item}'}}}"
+DVC_QUEUE = b"#!/bin/sh\ndvc exp run --queue -S 'train.lr=0.1,0.2' \\\n  -S params.yaml:n=1,2,3\n"
+DVC_PARAMS = b"train: {lr: 1e-3, layers: [1, 2]}\nseed: 3\n"
+SAGEMAKER = b"""
+apiVersion: sagemaker.services.k8s.aws/v1alpha1
+kind: HyperParameterTuningJob
+metadata: {name: xgb}
+spec:
+  hyperParameterTuningJobName: xgb
+  hyperParameterTuningJobConfig:
+    strategy: Random
+    randomSeed: 4
+    resourceLimits: {maxNumberOfTrainingJobs: 8, maxParallelTrainingJobs: 2}
+    hyperParameterTuningJobObjective: {type_: Minimize, metricName: "validation:error"}
+    parameterRanges:
+      integerParameterRanges: [{name: n, minValue: "1", maxValue: "9", scalingType: Linear}]
+      continuousParameterRanges: [{name: lr, minValue: "0.001", maxValue: "1", scalingType: Logarithmic}]
+      categoricalParameterRanges: [{name: opt, values: [sgd, adam]}]
+  trainingJobDefinition:
+    staticHyperParameters: {objective: binary}
+    algorithmSpecification: {trainingImage: "registry.example/x:1", trainingInputMode: File}
+    stoppingCondition: {maxRuntimeInSeconds: 600}
+"""
+AZUREML = b"""
+$schema: https://azuremlschemas.azureedge.net/latest/sweepJob.schema.json
+type: sweep
+experiment_name: iris
+trial:
+  code: src
+  command: >-
+    python train.py
+    --lr ${{search_space.lr}} --n ${{search_space.n}}
+  environment: azureml:env@latest
+sampling_algorithm: {type: random, seed: 5}
+search_space:
+  lr: {type: loguniform, min_value: -2, max_value: 0}
+  n: {type: randint, upper: 9}
+  w: {type: quniform, min_value: 0, max_value: 4, q: 2}
+  b: {type: choice, values: [16, 32]}
+  noise: {type: normal, mu: 0, sigma: 2}
+objective: {primary_metric: accuracy, goal: maximize}
+limits: {max_total_trials: 8, max_concurrent_trials: 4, timeout: 7200, trial_timeout: 600}
+early_termination: {type: bandit, slack_factor: 0.1}
+"""
+VERTEX = b"""
+displayName: tune
+maxTrialCount: 8
+parallelTrialCount: 2
+maxFailedTrialCount: 3
+studySpec:
+  algorithm: RANDOM_SEARCH
+  metrics: [{metricId: accuracy, goal: MAXIMIZE}]
+  parameters:
+    - {parameterId: lr, doubleValueSpec: {minValue: 0.001, maxValue: 1}, scaleType: UNIT_LOG_SCALE}
+    - {parameterId: n, integerValueSpec: {minValue: 1, maxValue: 9}}
+    - parameterId: opt
+      categoricalValueSpec: {values: [sgd, adam]}
+      conditionalParameterSpecs:
+        - parentCategoricalValues: {values: [sgd]}
+          parameterSpec: {parameterId: m, discreteValueSpec: {values: [0.5, 0.9]}}
+trialJobSpec:
+  workerPoolSpecs:
+    - machineSpec: {machineType: n1-standard-4}
+      replicaCount: 1
+      containerSpec: {imageUri: "gcr.io/x/y:1", command: [python, train.py], args: ["-v"]}
+"""
+ARGO = b"""
+apiVersion: argoproj.io/v1alpha1
+kind: Workflow
+metadata: {generateName: loop-}
+spec:
+  entrypoint: all
+  parallelism: 2
+  templates:
+    - name: all
+      steps:
+        - - name: train
+            template: train
+            arguments: {parameters: [{name: lr, value: "{{item.lr}}"}, {name: opt, value: "{{item.opt}}"}]}
+            withItems: [{lr: 0.1, opt: sgd}, {lr: 0.2, opt: adam}]
+    - name: train
+      inputs: {parameters: [{name: lr}, {name: opt}]}
+      container:
+        image: x
+        command: [python, t.py]
+        args: ["--lr={{inputs.parameters.lr}}", "{{inputs.parameters.opt}}"]
+"""
+RAY = b"""
+from ray import tune
+space = {
+    "lr": tune.loguniform(1e-4, 10**-1),
+    "n": tune.randint(1, 10),
+    "opt": {"name": tune.choice(["sgd", "adam"]), "momentum": 0.9},
+    "noise": tune.randn(0, 2),
+    "w": tune.quniform(0, 4, 2),
+}
+tuner = tune.Tuner(train, param_space=space, tune_config=tune.TuneConfig(
+    metric="accuracy", mode="max", num_samples=8, max_concurrent_trials=2, scheduler=ASHA()))
+"""
+RAY_GRID = b"""
+tune.run(train, config={"a": tune.grid_search([1, 2]), "b": tune.grid_search([3, 4])}, num_samples=3)
+"""
+
+
+def a_distribution(kind: str, **attributes: Any) -> str:
+    return json.dumps({"name": f"{kind}Distribution", "attributes": attributes})
+
+
+OPTUNA_PARAMETERS = {
+    "lr": a_distribution("Float", low=0.001, high=1, log=True, step=None),
+    "n": a_distribution("Int", low=1, high=9, log=False, step=1),
+    "drop": a_distribution("Float", low=0, high=0.5, log=False, step=0.25),
+    "opt": a_distribution("Categorical", choices=["sgd", "adam", None, 1, True]),
+}
+OPTUNA_JOURNAL = "\n".join(
+    json.dumps(line)
+    for line in [
+        {"op_code": 0, "study_name": "tune", "directions": [2]},
+        *({"op_code": 4, "study_id": 0} for _ in range(8)),
+        *(
+            {"op_code": 5, "trial_id": 0, "param_name": name, "distribution": text}
+            for name, text in OPTUNA_PARAMETERS.items()
+        ),
+        {"op_code": 6, "trial_id": 0, "state": 1, "values": [1.0]},
+    ]
+).encode()
+
+
+def optuna_sqlite() -> bytes:
+    """Return a storage with the tables of Optuna's."""
+    database = sqlite3.connect(":memory:")
+    database.executescript(
+        "CREATE TABLE studies (study_id INTEGER, study_name TEXT);"
+        "CREATE TABLE study_directions (study_id INTEGER, direction TEXT, objective INTEGER);"
+        "CREATE TABLE trials (trial_id INTEGER, study_id INTEGER);"
+        "CREATE TABLE trial_params (param_id INTEGER, trial_id INTEGER, param_name TEXT, distribution_json TEXT);"
+        "INSERT INTO studies VALUES (1, 'tune'); INSERT INTO study_directions VALUES (1, 'MAXIMIZE', 0);"
+    )
+    database.executemany("INSERT INTO trials VALUES (?, 1)", [(number,) for number in range(8)])
+    rows = [(place, 0, name, text) for place, (name, text) in enumerate(OPTUNA_PARAMETERS.items())]
+    database.executemany("INSERT INTO trial_params VALUES (?, ?, ?, ?)", rows)
+    database.commit()
+    return database.serialize()
+
+
+OPTUNA_DOMAINS: dict[str, Domain] = {
+    "lr": LogUniform(0.001, 1),
+    "n": IntUniform(1, 9),
+    "drop": Choice((0, 0.25, 0.5)),
+    "opt": Choice(("sgd", "adam", None, 1, True)),
+}
+SPACE: dict[str, Domain] = {"lr": LogUniform(0.001, 1), "n": IntUniform(1, 9), "opt": Choice(("sgd", "adam"))}
+PLACEHOLDER = ("${env}", "${interpreter}", "code/train.py", "${args}")
+EXAMPLES: dict[str, Example] = {
+    "optimization-job": Example(
+        OPTIMIZATION_JOB, "random", SPACE | {"lr": LogUniform(0.0001, 0.1)}, "minimize", "val_loss",
+        ("${env}", "KUBEFLOW_TRAINER_OPT_LR=${envvar:SWEEP_PARAM_LR}",
+         "KUBEFLOW_TRAINER_OPT_N=${envvar:SWEEP_PARAM_N}",
+         "KUBEFLOW_TRAINER_OPT_OPT=${envvar:SWEEP_PARAM_OPT}", "python", "train.py"),
+        {"spec.trainJobTemplate.spec.runtimeRef: torch", "seed"},
+    ),
+    "optuna": Example(OPTUNA_JOURNAL, "tpe", OPTUNA_DOMAINS, "maximize", "objective", PLACEHOLDER,
+                      {"sampler", "8 trials", "parameter lr"}),
+    "optuna:sqlite": Example(optuna_sqlite(), "tpe", OPTUNA_DOMAINS, "maximize", "objective", PLACEHOLDER, {"sampler"}),
+    "ray": Example(
+        RAY, "random",
+        {"lr": LogUniform(0.0001, 0.1), "n": IntUniform(1, 9), "opt.name": Choice(("sgd", "adam")),
+         "opt.momentum": Constant(0.9), "noise": Normal(0, 2), "w": Quantized(Uniform(0, 4), 2)},
+        "maximize", "accuracy", PLACEHOLDER, {"scheduler", "program", "parameter w"},
+    ),
+    "ray:grid": Example(RAY_GRID, "grid", {"a": Choice((1, 2)), "b": Choice((3, 4))}, "maximize", "objective",
+                        PLACEHOLDER, {"num_samples: 3"}),
+    "dvc": Example(
+        DVC_MATRIX, "grid", {"model": Choice(("cnn", "rnn")), "lr": Choice((0.1, 0.001))}, "maximize", "objective",
+        ("python", "code/train.py", "--model=${envvar:SWEEP_PARAM_MODEL}", "--lr", "${envvar:SWEEP_PARAM_LR}"),
+        {"stages.prepare", 'stages.train.outs: ["model.pkl"]'},
+    ),
+    "dvc:foreach": Example(DVC_FOREACH, "grid", {"item": Choice((1, 2))}, "maximize", "objective",
+                           ("python", "code/a.py", "${envvar:SWEEP_PARAM_ITEM}"), {"stages.t.foreach"}),
+    "dvc:queue": Example(DVC_QUEUE, "grid", {"train.lr": Choice((0.1, 0.2)), "n": Choice((1, 2, 3))}, "maximize",
+                         "objective", PLACEHOLDER, {"dvc exp run", "program"}),
+    "dvc:params": Example(
+        DVC_PARAMS, "grid", {"train.lr": Constant(0.001), "train.layers": Constant((1, 2)), "seed": Constant(3)},
+        "maximize", "objective", PLACEHOLDER, {"params.yaml"},
+    ),
+    "mlproject": Example(
+        MLPROJECT, "grid", {"alpha": Constant(0.5), "l1": Constant(0.001)}, "maximize", "objective",
+        ("python", "code/train.py", "${envvar:SWEEP_PARAM_ALPHA}", "--l1", "${envvar:SWEEP_PARAM_L1}"),
+        {"entry_points.other", "entry_points.main.parameters.data", "conda_env: conda.yaml"},
+    ),
+    "sagemaker": Example(SAGEMAKER, "random", SPACE | {"objective": Constant("binary")}, "minimize",
+                         "validation_error", PLACEHOLDER, {"program"}),
+    "azureml": Example(
+        AZUREML, "random",
+        {"lr": LogUniform(0.1353352832366127, 1), "n": IntUniform(0, 8), "w": Quantized(Uniform(0, 4), 2),
+         "b": Choice((16, 32)), "noise": Normal(0, 2)},
+        "maximize", "accuracy",
+        ("python", "src/train.py", "--lr", "${envvar:SWEEP_PARAM_LR}", "--n", "${envvar:SWEEP_PARAM_N}"),
+        {'early_termination: {"type": "bandit", "slack_factor": 0.1}', "limits.timeout: 7200"},
+    ),
+    "vertex": Example(
+        VERTEX, "random", SPACE | {"m": Choice((0.5, 0.9))}, "maximize", "accuracy",
+        ("python", "train.py", "-v", "${args}"),
+        {"studySpec.parameters[2].conditionalParameterSpecs[0].parameterSpec: m"},
+    ),
+    "argo": Example(
+        ARGO, "list", {}, "maximize", "objective",
+        ("python", "t.py", "--lr=${envvar:SWEEP_PARAM_LR}", "${envvar:SWEEP_PARAM_OPT}"), {"metric"},
+    ),
+}  # fmt: skip
+"""A file of each new format, by the format's name and, after a colon, its variant."""
+
+FILES = Path(__file__).parent / "files"
+OLDER = {
+    "wandb": b"{program: code/a.py, method: bayes, metric: {name: l}, "
+    b"parameters: {x: {min: 0.5, max: 1}, y: {values: [1]}}, "
+    b"command: [python, '${program}', '${args}'], early_terminate: {type: hyperband, min_iter: 3}}",
+    "katib": (FILES / "katib/random-v1beta1.yaml").read_bytes(),
+    "hydra": b"hydra: {sweeper: {n_trials: 3, sampler: {seed: 1}, params: {x: 'range(1,9)', y: 'interval(0,1)'}, "
+    b"search_space: {z: {type: float, low: 0, high: 1}}, ax_config: {params: {w: {type: range, bounds: [0, 1]}}}}}",
+    "nvidia": (FILES / "nvidia/cifar10.yaml").read_bytes(),
+    "csv": b"lr,opt\n0.1,sgd\n0.2,adam\n",
+    "jsonl": b'{"lr": 0.1}\n{"lr": 0.2}\n',
+}
+SEEDS = OLDER | {name: example.content for name, example in EXAMPLES.items()}
+TOKENS = (
+    b"null", b"true", b"-1", b"1e999", b"9" * 400, b"nan", b"[]", b"{}", b"''", b": ", b"- ", b"\n", b"\0", b"&a ",
+    b"*a", b"!!python/object ", b"\xff", b"\xe2\x80\xae", b"${", b"{{item}}", b"$(", b"'", b'"', b"[" * 90,
+    b"{a: " * 90,
+    b"range(", b"interval(", b"tune.choice(", b"lambda: 0", b"10**10**10", b"\t", b"..", b"/etc/passwd", b"0x10",
+)  # fmt: skip
+
+
+def mutations(content: bytes, seed: int, count: int) -> Iterator[bytes]:
+    """Yield changed copies of a file: parts are deleted, repeated, swapped and replaced."""
+    chance = random.Random(seed)  # noqa: S311 - repeatable, not secret
+    for _ in range(count):
+        changed = bytearray(content)
+        for _ in range(chance.randint(1, 4)):
+            start = chance.randrange(len(changed) + 1)
+            end = min(len(changed), start + chance.choice((0, 1, 2, 8, 40)))
+            piece = (
+                chance.choice(TOKENS)
+                if chance.random() < 0.7
+                else content[chance.randrange(len(content)) :][:20]
+            )
+            changed[start:end] = piece
+        yield bytes(changed)

@@ -1,0 +1,176 @@
+"""Every importer reads what its tool means, reports what it loses, and survives any input."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sweepledger import search
+from sweepledger.errors import ToolError
+from sweepledger.exchange.conversion import Imported
+from sweepledger.exchange.registry import IMPORTS, READERS
+from sweepledger.exchange.spec_text import spec_text
+from sweepledger.formats.foreign_yaml import ForeignError
+from sweepledger.search import Expansion
+from sweepledger.spec import ParsedSpec, parse
+from sweepledger.structs.settings import Settings
+from tests.exchange.conformance import EXAMPLES, SEEDS, mutations
+from tests.exchange.imported import assignments_of, sweep_of, whats
+
+pytest.importorskip("hydra")
+
+
+def read(name: str, content: bytes | None = None) -> Imported:
+    return READERS[name.partition(":")[0]](SEEDS[name] if content is None else content, name="imported")
+
+
+def test_every_format_has_an_example() -> None:
+    assert {name.partition(":")[0] for name in SEEDS} == set(IMPORTS)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_a_file_becomes_the_sweep_that_it_means(name: str) -> None:
+    example, imported = EXAMPLES[name], read(name)
+
+    sweep = sweep_of(imported)
+
+    (block,) = sweep.blocks
+    assert str(block.method) == example.method
+    assert {parameter.name: parameter.domain for parameter in block.space.parameters} == example.domains
+    assert (str(sweep.metric.goal), sweep.metric.name, sweep.command) == (
+        example.goal,
+        example.metric,
+        example.command,
+    )
+    assert example.reported <= set(whats(imported.losses))
+    if sweep.search is None:
+        assert assignments_of(sweep)
+
+
+def test_the_configurations_of_a_loop_are_its_items() -> None:
+    assert assignments_of(sweep_of(read("argo"))) == ({"lr": 0.1, "opt": "sgd"}, {"lr": 0.2, "opt": "adam"})
+
+
+@pytest.mark.parametrize(
+    ("name", "cap", "seed", "parallelism"),
+    [
+        ("optimization-job", 8, 3, 2), ("sagemaker", 8, 4, 2), ("azureml", 8, 5, 4), ("vertex", 8, 0, 2),
+        ("ray", 8, 0, 2), ("optuna", 8, 0, 1),
+    ],
+)  # fmt: skip
+def test_number_of_trials_seed_and_parallelism_are_kept(
+    name: str, cap: int, seed: int, parallelism: int
+) -> None:
+    sweep = sweep_of(read(name))
+
+    block = sweep.blocks[0]
+    assert (getattr(block, "cap", None), getattr(block, "seed", None)) == (cap, seed)
+    assert sweep.run.parallelism == parallelism
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("optuna", b"not json", "must be a line of JSON"),
+        ("optuna", b'{"op_code": 0, "study_name": "a"}\n{"op_code": 0, "study_name": "b"}', "one study, got a, b"),
+        ("optuna", b'{"op_code": 0, "study_name": "a"}', "has no trials with parameters"),
+        ("optuna", b"SQLite format 3\0" + b"x" * 200, "must be Optuna's SQLite storage"),
+        ("ray", b"import os; os.system('true')", "must have one search space"),
+        ("ray", b"s = {'a': tune.choice([open('/etc/passwd')])}", "is code"),
+        ("ray", b"s = {'a': tune.choice(range(9))}", "is code"),
+        ("ray", b"s = {'a': tune.uniform(0, 9**9**9)}", "simple arithmetic"),
+        ("ray", b"s = {'a': tune.uniform(0)}", "must have lower, upper"),
+        ("ray", b"def (", "must be a Python file"),
+        ("dvc", b"stages: {a: {cmd: x}}", "must have one stage with matrix or foreach, got none"),
+        ("dvc", b"stages: {a: {matrix: {x: ['${y}']}, cmd: x}}", "refers to another file"),
+        ("dvc", b"dvc exp run -S a=1,2\ndvc exp run -S a=3,4\n", "must have one line"),
+        ("dvc", b"dvc exp run -S 'a=range(1'", "must be a value that Hydra reads"),
+        ("mlproject", b"entry_points: {main: {parameters: {a: float}, command: x}}", "with a default, got none"),
+        ("mlproject", b"name: x", "with entry_points, got none"),
+        ("sagemaker", b"kind: Job", "must be a HyperParameterTuningJob"),
+        ("azureml", b"type: command", "must be a sweep job"),
+        ("azureml", b"{type: sweep, search_space: {a: {type: odd}}}", "must be one of choice, lognormal"),
+        ("vertex", b"studySpec: {metrics: []}", "with parameters, got none"),
+        ("vertex", b"studySpec: {parameters: [{parameterId: a}]}", "must have one of doubleValueSpec"),
+        ("argo", b"kind: Workflow\nspec: {templates: []}", "must have one step with withItems"),
+        ("argo", SEEDS["argo"].replace(b"withItems", b"withParam"), "must be text"),
+        ("optimization-job", b"kind: Experiment", "must be an OptimizationJob"),
+        ("optimization-job", SEEDS["optimization-job"].replace(b'max: "0.1"', b'max: "x"'), "must be a number"),
+    ],
+)  # fmt: skip
+def test_a_file_that_cannot_be_read_is_refused_with_the_reason(name: str, content: bytes, words: str) -> None:
+    with pytest.raises(ForeignError) as refused:
+        read(name, content)
+
+    assert words in str(refused.value)
+
+
+def test_a_storage_that_never_ends_is_refused() -> None:
+    import sqlite3  # noqa: PLC0415 - used here alone
+
+    database = sqlite3.connect(":memory:")
+    database.executescript(
+        "CREATE VIEW studies AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "
+        "SELECT i AS study_id, 'a' AS study_name FROM n WHERE i < 0;"
+    )
+    with pytest.raises(ForeignError, match="must be Optuna's SQLite storage"):
+        read("optuna", database.serialize())
+
+
+def test_no_code_of_a_search_space_is_executed(tmp_path: Path) -> None:
+    code = f"open({str(tmp_path / 'made')!r}, 'w')\nspace = {{'a': tune.choice([1, 2])}}\n"
+
+    assert read("ray", code.encode()).spec["parameters"] == {"a": {"values": [1, 2]}}
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", SEEDS)
+def test_a_changed_file_is_read_or_refused(name: str) -> None:
+    for content in mutations(SEEDS[name], seed=1, count=40):
+        survive(name, content)
+
+
+@pytest.mark.full_suite("ten thousand changed files")
+@pytest.mark.parametrize("name", SEEDS)
+def test_ten_thousand_changed_files_are_read_or_refused(name: str) -> None:
+    for content in mutations(SEEDS[name], seed=2, count=10_000 // len(SEEDS) + 1):
+        survive(name, content)
+
+
+def survive(name: str, content: bytes) -> None:
+    """Import a file of any content: a spec that our reader answers, or a refusal. Any other exception is a bug."""
+    try:
+        imported = read(name, content)
+        text = spec_text(imported, name)
+    except (ForeignError, ToolError):
+        return
+    parsed = parse(
+        text.encode(), f"sweeps/{imported.spec['name']}.yaml", Settings(), beside=lambda _: content
+    )
+    assert all(loss.what and loss.why for loss in imported.losses)
+    if isinstance(parsed, ParsedSpec) and parsed.sweep.blocks[0] is not None:
+        assert isinstance(search.explore(parsed.sweep, parsed.source), Expansion | tuple)
+
+
+def test_optunas_own_storages_are_read(tmp_path: Path) -> None:
+    pytest.importorskip("optuna")
+    journal, database = tmp_path / "journal.log", tmp_path / "study.db"
+    program = (
+        "import optuna, sys\n"
+        "from optuna.storages import JournalStorage\n"
+        "from optuna.storages.journal import JournalFileBackend\n"
+        "def objective(trial):\n"
+        "    return trial.suggest_float('lr', 1e-5, 0.1, log=True) * trial.suggest_int('n', 1, 9, step=2)\n"
+        f"for storage in (JournalStorage(JournalFileBackend({str(journal)!r})), 'sqlite:///' + {str(database)!r}):\n"
+        "    optuna.create_study(study_name='s', storage=storage, direction='maximize').optimize(objective, 2)\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
+
+    for file in (journal, database):
+        imported = read("optuna", file.read_bytes())
+        assert imported.spec["parameters"] == {
+            "lr": {"distribution": "log_uniform_values", "min": 1e-05, "max": 0.1},
+            "n": {"min": 1, "max": 9, "step": 2},
+        }
+        assert imported.spec["metric"]["goal"] == "maximize"
