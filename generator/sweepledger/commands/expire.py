@@ -162,7 +162,7 @@ class ExpiryCase:
 
 def _collectable_lines(stored: StoredBatch, files: TrialFiles) -> set[str]:
     """Return the lines that the collector would record, each in its canonical form."""
-    records, _ = TrialReader(stored, files).read(range(len(stored.rows)))
+    records, _ = TrialReader(stored, files, by_engine=False).read(range(len(stored.rows)))
     judged = evaluate(BatchRecords(stored.lock, batch_records.expected_trials(stored), tuple(records)))
     return {attempt.line for attempts in judged.attempts for attempt in attempts}
 

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 
 from sweepledger.commands.repository.batch_records import expected_trials, lock_digest
-from sweepledger.engine.termination import NO_RECORD
+from sweepledger.engine.termination import NO_RECORD, OBSERVED_REASONS
 from sweepledger.errors import StorageError
 from sweepledger.formats import record_json, summary_csv
 from sweepledger.formats.record_json import to_line
@@ -46,6 +46,8 @@ class TrialReader:
 
     batch: StoredBatch
     files: TrialFiles
+    by_engine: bool = True
+    """Whether the local engine writes records here for pods that left none; in a cluster nobody does."""
 
     @cached_property
     def _expected(self) -> tuple[ExpectedTrial, ...]:
@@ -85,7 +87,7 @@ class TrialReader:
         records, ignored, size = list[Record](), list[str](), 0
         for content in self.files(index):
             read = record_json.read(content)
-            if isinstance(read, Record) and read.index == index:
+            if isinstance(read, Record) and read.index == index and not self._is_forged(read):
                 records.append(read)
                 size += len(content or b"")
             elif content == volume.UNREAD:
@@ -107,6 +109,9 @@ class TrialReader:
         kept = bounds.within_bound(attempts, bound)
         return [attempt.record for attempt in kept], ignored + [TOO_LARGE] * (len(attempts) - len(kept))
 
+    def _is_forged(self, record: Record) -> bool:
+        return not self.by_engine and record.reason in OBSERVED_REASONS
+
     def _valid(self, record: Record) -> Attempt | None:
         return valid_attempt(record, self.batch.lock, self._expected[record.index])
 
@@ -121,13 +126,17 @@ class BatchAttempts:
     """Why files were ignored, one word each, by the trial in whose folder they are."""
 
     @classmethod
-    def read(cls, results: Path, batch: StoredBatch, *, only: Iterable[int] | None = None) -> "BatchAttempts":
-        """Return the attempts of all trials, or of some, on the results volume.
+    def read(
+        cls, results: Path, batch: StoredBatch, *, only: Iterable[int] | None = None, by_engine: bool = True
+    ) -> "BatchAttempts":
+        """Return the attempts of all trials, or of some, on the results volume; `by_engine`: see `TrialReader`.
 
         Raises StorageError, UnreadableError for a broken batch.
         """
         trials = range(len(batch.vetted().rows))
-        reader = TrialReader(batch, lambda index: volume.attempt_records(results, batch.name, index))
+        reader = TrialReader(
+            batch, lambda index: volume.attempt_records(results, batch.name, index), by_engine
+        )
         records, passed_over = reader.read(trials if only is None else only)
         return cls(batch, tuple(records), passed_over)
 
@@ -171,7 +180,12 @@ MISSING_MARKS = (f",{Status.MISSING},".encode(), NO_RECORD.encode())
 
 
 def late_attempts(
-    repository: Repository, tip: str | None, results: Path, stored: Iterable[StoredBatch]
+    repository: Repository,
+    tip: str | None,
+    results: Path,
+    stored: Iterable[StoredBatch],
+    *,
+    by_engine: bool = True,
 ) -> Iterator[BatchAttempts]:
     """Yield the current attempts of trials that are recorded as missing. Raises StorageError.
 
@@ -185,7 +199,7 @@ def late_attempts(
             indexes = sorted(index for index in missing[batch.name] if index < batch.lock.trials)
             if not any(True for index in indexes for _ in volume.attempt_records(results, batch.name, index)):
                 continue
-            read = BatchAttempts.read(results, batch, only=indexes)
+            read = BatchAttempts.read(results, batch, only=indexes, by_engine=by_engine)
             if read.records:
                 yield read
 

@@ -68,7 +68,9 @@ def read_record(pod: TrialPod, expected: ExpectedRecord) -> Record | None:
     """Return the record in a pod's termination message; None if it is not the expected record."""
     message = api_objects.text_at(pod.status, "state", "terminated", "message")
     record = expected.parse(message.encode(errors="replace"), pod.uid) if message else None
-    return record if record is not None and expected.expects(record) else None
+    if record is None or not expected.expects(record) or record.reason in termination.OBSERVED_REASONS:
+        return None
+    return record
 
 
 def external_cause(pod: TrialPod) -> str | None:
