@@ -40,6 +40,7 @@ from sweepledger.site.history import EventKind
 from sweepledger.site.spending import monthly_times
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.names import is_sweep_name
+from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import bytes_digest, digest
 
 MANIFEST = "site.json"
@@ -225,10 +226,16 @@ class _SiteBuilder:
             summary=summary,
             spec=None if content is None else content.decode(errors="replace"),
             versions=tuple(versions),
-            events=tuple(map(_event, self._entries[sweep])),
+            events=tuple(_events(self._entries[sweep])),
             active=active,
+            description=self._description(spec) if summary is None else "",
             problem=problem,
         )
+
+    def _description(self, spec: str) -> str:
+        settings = at_commit.settings_or_defaults(self._repository, self._commit)
+        sweep = at_commit.read_sweep(self._repository, self._commit, spec, settings)
+        return sweep.description if isinstance(sweep, Sweep) else ""
 
     def tree(self) -> FileTree:
         """Return all files of the site; its manifest lists all others."""
@@ -238,7 +245,7 @@ class _SiteBuilder:
         settings = at_commit.settings_or_defaults(self._repository, self._commit)
         home = home_page(
             cards,
-            [_event(entry) for entry in self._log if entry.sweep in self.made],
+            [event for event in _events(self._log) if event.sweep in self.made],
             times=times,
             costs=tuple(self._costs([time.month for time in times])),
             commit=commit,
@@ -275,12 +282,18 @@ def _folder(sweep: str) -> str:
     return f"sweeps/{sweep}/"
 
 
-def _event(entry: LogEntry) -> Event:
-    commit = entry.commit
-    return Event(
-        *(entry.sweep, EventKind(entry.kind), commit.id, commit.author, commit.date, entry.text),
-        *(entry.best, entry.change),
-    )
+def _events(entries: Iterable[LogEntry]) -> Iterator[Event]:
+    """Yield entries as events, each with the computing time that it added to its sweep."""
+    spent: dict[str, float] = {}
+    for entry in entries:
+        commit, seconds = entry.commit, None
+        if entry.seconds is not None:
+            seconds = max(0.0, entry.seconds - spent.get(entry.sweep, 0.0))
+            spent[entry.sweep] = entry.seconds
+        yield Event(
+            *(entry.sweep, EventKind(entry.kind), commit.id, commit.author, commit.date, entry.text),
+            *(entry.best, entry.change, seconds),
+        )
 
 
 def _day(seconds: int) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from sweepledger.formats.summary_csv import parameter_names
 from sweepledger.results import display
-from sweepledger.results.figures.axis import levels
+from sweepledger.results.figures.axis import MOST_LABELLED_LEVELS, levels
 from sweepledger.results.objective_scale import ObjectiveScale
 from sweepledger.results.summary import Summary, as_numbers
 from sweepledger.structs.record import TrialResult
@@ -33,6 +33,8 @@ class Column:
     """Whether a chart of it has a logarithmic axis."""
     domain: tuple[float, float] | None = None
     """Range of the axis where outliers are beyond it; None: that of the values."""
+    ticks: tuple[float, ...] = ()
+    """The values themselves where they are few, which then label the axis."""
 
     def as_data(self) -> dict[str, Any]:
         """Return the JSON data, without defaults."""
@@ -43,6 +45,8 @@ class Column:
             data["log"] = True
         if self.domain is not None:
             data["domain"] = self.domain
+        if self.ticks:
+            data["ticks"] = self.ticks
         return data
 
 
@@ -94,7 +98,9 @@ def _parameter(name: str, trials: Sequence[TrialResult]) -> Column:
     if (numbers := as_numbers(values)) is not None and numbers:
         # The scale that the figures of the report have.
         log = levels(values, 0.0, 1.0).log
-        return Column(PARAMETER + name, name, tuple(one.assignment.get(name) for one in trials), log=log)
+        listed = tuple(one.assignment.get(name) for one in trials)
+        ticks = tuple(sorted(numbers)) if len(numbers) <= MOST_LABELLED_LEVELS else ()
+        return Column(PARAMETER + name, name, listed, log=log, ticks=ticks)
     shown = {key: display.format_value(value) for key, value in distinct.items()}
     return _nominal(
         PARAMETER + name,

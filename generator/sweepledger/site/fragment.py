@@ -18,7 +18,6 @@ from sweepledger.site.charts import Chart, Mark, sweep_charts
 from sweepledger.site.columns import Column, trial_columns
 from sweepledger.site.history import EventKind, SweepHistory, spec_changes
 from sweepledger.site.pages import render, to_json
-from sweepledger.structs.metric import Goal
 from sweepledger.structs.record import Artifact, Record, Status, TrialResult
 
 SPARK_POINTS = 60
@@ -208,11 +207,19 @@ def _card(history: SweepHistory, summary: Summary | None) -> SweepCard:
     if summary is None:
         counts = {"pending": sum(history.active.values())} if history.active else {}
         return SweepCard(
-            *(history.name, history.state, "", "", "", "", sum(history.active.values()), counts),
+            *(
+                history.name,
+                history.state,
+                history.description,
+                "",
+                "",
+                "",
+                sum(history.active.values()),
+                counts,
+            ),
             *(0.0, {}, (), updated),
         )
     best = _best(summary)
-    months = [event.date[:7] for event in events if event.kind is EventKind.RESULTS]
     seconds = sum(one.record.seconds for one in summary.outcomes if one.record)
     return SweepCard(
         name=history.name,
@@ -225,20 +232,18 @@ def _card(history: SweepHistory, summary: Summary | None) -> SweepCard:
         counts={str(status): count for status, count in summary.counts.items() if count}
         | ({"pending": sum(history.active.values())} if history.active else {}),
         seconds=round(seconds, 3),
-        months=_months(summary, history) or ({months[-1]: round(seconds, 3)} if months else {}),
+        months=_months(history),
         spark=_spark(summary),
         updated=updated,
     )
 
 
-def _months(summary: Summary, history: SweepHistory) -> dict[str, float]:
-    """Return the computing time by the month of the commit that recorded it: the n-th batch, the n-th results."""
-    recorded = [event.date[:7] for event in history.events if event.kind is EventKind.RESULTS]
-    if len(recorded) < len(summary.batches):
-        return {}
+def _months(history: SweepHistory) -> dict[str, float]:
+    """Return the computing time by the month of the commit that recorded it."""
     months: dict[str, float] = defaultdict(float)
-    for month, batch in zip(recorded, summary.batches, strict=False):
-        months[month] += sum(one.record.seconds for one in batch.outcomes if one.record)
+    for event in history.events:
+        if event.seconds:
+            months[event.date[:7]] += event.seconds
     return {month: round(seconds, 3) for month, seconds in months.items()}
 
 
@@ -310,21 +315,15 @@ def _assignment(each: ConfigurationResults) -> str:
 
 def _best(summary: Summary) -> dict[str, Any]:
     """Return the best trial, or why there is none."""
-    metric, winner = summary.metric, summary.winner
+    winner = summary.winner
     if winner is None or summary.best is None:
-        return {"value": "", "interval": "", "reason": summary.reason, "trial": "", "values": [], "rank": ""}
-    values = [one.metric(metric.name) for one in summary.outcomes if summary.is_eligible(one)]
-    ranked = sum(value is not None for value in values)
-    extreme = "highest" if metric.goal is Goal.MAXIMIZE else "lowest"
+        return {"value": "", "interval": "", "reason": summary.reason, "trial": "", "values": []}
     return {
         "value": display.format_number(summary.best),
         "interval": _interval(summary.interval),
         "reason": summary.reason,
         "trial": winner.trial,
         "values": [(name, display.format_value(value)) for name, value in winner.assignment.items()],
-        "rank": f"the {extreme} of {display.count_trials(ranked)} with a result"
-        if not summary.replicated
-        else f"the {extreme} mean of {sum(each.is_ranked for each in summary.replicated)} configurations",
     }
 
 

@@ -32,6 +32,8 @@ class Event:
     """The best objective after it, for results."""
     change: float | None = None
     """Difference between the best objective and that of the results before."""
+    seconds: float | None = None
+    """Computing time that a commit recorded."""
 
     @property
     def day(self) -> str:
@@ -90,6 +92,8 @@ class SweepHistory:
     """Oldest first."""
     active: Mapping[str, int]
     """Active batches, with their numbers of trials."""
+    description: str = ""
+    """From the spec, while nothing is recorded."""
     problem: str = ""
     """Why the results cannot be shown; empty if they can, or if there are none."""
 

@@ -1,6 +1,7 @@
 // The page that compares: two sweeps, or two trials, which the address names as `#a=…&b=…`.
 const sweeps = new Map(DATA.map((data) => [data.sweep, data]));
 const PROGRAM = ["image", "code", "data", "command"];
+const MOST_PAIRS = 200;
 
 $("names").append(...[...sweeps.keys()].map((name) => el("option", { value: name })));
 for (const side of ["a", "b"]) {
@@ -118,15 +119,13 @@ function byConfiguration(data) {
   return trials;
 }
 
-const MOST_PAIRS = 200;
-
 function showPairs(a, b) {
   const [first, second] = [byConfiguration(a.data), byConfiguration(b.data)];
   const shared = [...first.keys()].filter((key) => second.has(key));
   $("pairs-part").hidden = false;
   const refused = refusal(a, b);
   $("pairs-note").textContent = `${shared.length} configurations are in both; ${first.size - shared.length} only in A, ${second.size - shared.length} only in B.${refused && shared.length ? ` ${refused}: differences are not shown.` : ""}`;
-  if (!shared.length) return $("pairs").tBodies[0].replaceChildren();
+  $("pairs").parentElement.hidden = !shared.length;
   const titles = ["configuration", "A", "B", "B less A"].map((title) => el("th", { scope: "col" }, title));
   $("pairs").tHead.replaceChildren(el("tr", {}, ...titles));
   const rows = shared.slice(0, MOST_PAIRS).map((key) => {

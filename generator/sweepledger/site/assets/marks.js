@@ -13,11 +13,12 @@ class Plot {
     this.context = el("canvas", { className: "context" });
     this.chosen = el("canvas", { className: "chosen" });
     this.frame = svg("svg", { "aria-hidden": "true" });
-    this.axes = svg("g");
+    this.axes = svg("svg", { "aria-hidden": "true" });
+    this.labels = svg("g");
     this.brushes = svg("g");
     this.pointer = svg("g");
-    this.frame.append(this.axes, this.brushes, this.pointer);
-    this.box.append(this.context, this.chosen, this.frame);
+    this.frame.append(this.labels, this.brushes, this.pointer);
+    this.box.append(this.axes, this.context, this.chosen, this.frame);
     this.x = spec.x[0];
     if (spec.x.length > 1 && spec.mark !== "parallel") this.#addSwitch(figure);
     this.#listen();
@@ -51,6 +52,7 @@ class Plot {
     this.area = { left, right: this.width - right, top, bottom: this.height - bottom };
     this.colors = palette();
     this.axes.replaceChildren();
+    this.labels.replaceChildren();
     this.layOut();
     this.paint(fresh(this.context, this.width, this.height), () => true);
     this.drawSelection();
@@ -81,14 +83,12 @@ class Plot {
   }
 
   drawAxes(title) {
-    const { left, right, top, bottom } = this.area;
+    const { left, right } = this.area;
     for (const [place, label] of this.scaleY.ticks(5)) {
       this.axes.append(svg("path", { class: "axis", d: `M${left} ${place}H${right}` }));
       this.axes.append(svg("text", { x: left - 8, y: place + 4, "text-anchor": "end" }, label));
     }
     this.drawAxisX(title);
-    void top;
-    void bottom;
   }
 
   drawAxisX(title) {
@@ -408,11 +408,11 @@ class Parallel extends Lines {
       const room = Math.max(8, Math.floor((right - 60) / keys.length / 7));
       const text = title.length > room ? `${title.slice(0, room - 1)}…` : title;
       this.axes.append(svg("text", { class: "title", x: x + shift, y: top + 6, "text-anchor": anchor }, text));
-      // Labels lie beside the lines: left of each axis, on the colour of the card.
+      // Labels lie left of each axis, over the lines, on the colour of the card.
       for (const [y, label] of this.scales[place].ticks(6)) {
         const width = label.length * 6.6 + 6;
-        this.axes.append(svg("rect", { x: x - 6 - width, y: y - 8, width, height: 16, fill: this.colors.card, "fill-opacity": 0.8 }));
-        this.axes.append(svg("text", { x: x - 8, y: y + 4, "text-anchor": "end" }, label));
+        this.labels.append(svg("rect", { x: x - 6 - width, y: y - 8, width, height: 16, fill: this.colors.card, "fill-opacity": 0.8 }));
+        this.labels.append(svg("text", { x: x - 8, y: y + 4, "text-anchor": "end" }, label));
       }
     });
     const columns = keys.map((key) => this.column(key).values);

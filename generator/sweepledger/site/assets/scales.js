@@ -12,7 +12,9 @@ function scaleOf(column, start, end) {
       if (value > high) high = value;
     }
   }
-  return numbers(low, high, column.log === true && low > 0, start, end);
+  const scale = numbers(low, high, column.log === true && low > 0, start, end);
+  if (column.ticks) scale.ticks = () => column.ticks.map((value) => [scale.at(value), short(value)]);
+  return scale;
 }
 
 function numbers(low, high, log, start, end) {

@@ -48,6 +48,9 @@ function show(trial) {
   $("metrics").replaceChildren(...metricRows(trial));
   showMessage(details);
   $("run").replaceChildren(...pairs(trial, details));
+  const reported = Object.entries(details.environment ?? {});
+  $("environment-part").hidden = !reported.length;
+  $("environment").replaceChildren(...reported.map(([name, text]) => el("div", {}, el("dt", {}, name), el("dd", {}, text))));
   $("commits").replaceChildren(...commitItems(trial));
   showArtifacts(details);
   $("command").textContent = `sweep show ${id}\nsweep reproduce ${id}`;
@@ -91,7 +94,6 @@ function pairs(trial, details) {
     ["started", details.started],
     ["finished", details.finished],
     ["ran", details.ran],
-    ...Object.entries(details.environment ?? {}),
   ];
   return listed.filter(([, text]) => text).flatMap(([name, text]) => [el("dt", {}, name), el("dd", {}, text)]);
 }
