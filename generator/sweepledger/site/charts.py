@@ -96,9 +96,9 @@ def _charts(
             f"Each line is a trial, across {_listed(varied[:MOST_AXES])} and {metric.name}.",
             (*axes, OBJECTIVE),
         )
-    for name in varied[:MOST_SLICES]:
+    for number, name in enumerate(varied[:MOST_SLICES]):
         yield Chart(
-            f"slice-{name}",
+            f"slice-{number}",
             name,
             Mark.POINT,
             f"{metric.name} of each trial by its value of {name}.",

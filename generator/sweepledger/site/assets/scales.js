@@ -118,9 +118,11 @@ function svg(name, attributes = {}, text = "") {
 /** Make a canvas of a plot sharp on this screen, empty it, and return its context in CSS pixels. */
 function fresh(canvas, width, height) {
   const ratio = Math.min(window.devicePixelRatio || 1, 2);
-  canvas.width = Math.round(width * ratio);
-  canvas.height = Math.round(height * ratio);
+  const [columns, rows] = [Math.round(width * ratio), Math.round(height * ratio)];
+  if (canvas.width !== columns) canvas.width = columns;
+  if (canvas.height !== rows) canvas.height = rows;
   const context = canvas.getContext("2d");
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  context.clearRect(0, 0, width, height);
   return context;
 }

@@ -1,4 +1,7 @@
 // The page of a sweep: charts, selection and table together.
+const TIP_VALUES = 8;
+const REST = 80;
+
 if (DATA.trials) showTrials();
 
 function showTrials() {
@@ -26,11 +29,16 @@ function showTrials() {
   });
   const table = new Table(model, selection);
   drawInView(plots);
+  let waiting = 0;
   const redraw = onceAFrame(() => {
-    for (const plot of plots) if (plot.inView) plot.drawSelection();
+    for (const plot of plots) {
+      if (plot.inView && plot.isDrawn) plot.drawSelection();
+      plot.isStale = !plot.inView;
+    }
     tell(selection);
-    table.select();
-    for (const plot of plots) plot.isStale = !plot.inView;
+    // The table follows when the brush rests: sorting thousands of rows would hold it up.
+    clearTimeout(waiting);
+    waiting = setTimeout(() => table.select(), REST);
   });
   selection.listen((what) => {
     if (what === "clear") for (const plot of plots) plot.forget();
@@ -57,7 +65,7 @@ function drawInView(plots) {
         const plot = byBox.get(entry.target);
         plot.inView = entry.isIntersecting;
         if (!plot.inView) continue;
-        if (!plot.isDrawn) setTimeout(() => plot.isDrawn || plot.draw());
+        if (!plot.isDrawn) setTimeout(() => drawFirst(plot));
         else if (plot.isStale) plot.drawSelection();
         plot.isStale = false;
       }
@@ -69,13 +77,18 @@ function drawInView(plots) {
   window.addEventListener("beforeprint", () => plots.forEach((plot) => plot.isDrawn || plot.draw()));
 }
 
+function drawFirst(plot) {
+  if (plot.isDrawn) return;
+  plot.draw();
+  performance.mark("chart");
+}
+
 function tell(selection) {
   const all = selection.count.toLocaleString("en");
   $("selected").textContent = selection.isActive ? `${selection.size.toLocaleString("en")} of ${all} trials selected` : `${all} trials`;
   $("clear").hidden = !selection.isActive;
 }
 
-const TIP_VALUES = 8;
 
 function showTip(tip, model, trial, event) {
   tip.hidden = trial < 0;
