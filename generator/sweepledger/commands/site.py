@@ -174,9 +174,9 @@ class _SiteBuilder:
         blobs = {path: entry.id for path, entry in self._inputs[sweep].items()}
         inputs = digest([blobs, entries, self._settings_blob])
         if not self._keep(sweep, inputs):
-            history = self._history(sweep)
-            pages = sweep_pages(history, self._origin(sweep))
-            self.made[sweep] = {"inputs": inputs, "card": pages.card.as_data(), "problem": history.problem}
+            shown = self._history(sweep)
+            pages = sweep_pages(shown, self._origin(sweep))
+            self.made[sweep] = {"inputs": inputs, "card": pages.card.as_data(), "problem": shown.problem}
             self.rebuilt.append(sweep)
             self._files |= {f"{_folder(sweep)}{name}": content for name, content in pages.files.items()}
 

@@ -13,14 +13,14 @@ from sweepledger.results import display
 from sweepledger.results.importance import Importance
 from sweepledger.results.pareto import metrics, pareto_front
 from sweepledger.results.summary import Summary
-from sweepledger.site.columns import HOURS, METRIC, NUMBER, OBJECTIVE, PARAMETER, SECONDS, Column
+from sweepledger.site.columns import HOURS, METRIC, NUMBER, OBJECTIVE, PARAMETER, SECONDS, TrialColumn
 from sweepledger.structs.metric import Goal
 
 MOST_SLICES = 12
 MOST_AXES = 12
 
 
-class Mark(StrEnum):
+class ChartMark(StrEnum):
     """How a chart draws trials."""
 
     POINT = "point"
@@ -42,7 +42,7 @@ class Chart:
 
     name: str
     title: str
-    mark: Mark
+    mark: ChartMark
     description: str
     """What it shows, for people who do not see it."""
     x: tuple[str, ...] = ()
@@ -55,14 +55,14 @@ class Chart:
 
 
 def sweep_charts(
-    summary: Summary, columns: Sequence[Column], importance: Importance, curves: int
+    summary: Summary, columns: Sequence[TrialColumn], importance: Importance, curves: int
 ) -> tuple[Chart, ...]:
     """Return the charts that a sweep has, in the order of its page."""
     return tuple(_charts(summary, columns, importance, curves))
 
 
 def _charts(
-    summary: Summary, columns: Sequence[Column], importance: Importance, curves: int
+    summary: Summary, columns: Sequence[TrialColumn], importance: Importance, curves: int
 ) -> Iterator[Chart]:
     metric = summary.metric
     ranked = sum(one.metric(metric.name) is not None for one in summary.outcomes)
@@ -71,7 +71,7 @@ def _charts(
     yield Chart(
         "history",
         f"{metric.name}, trial by trial",
-        Mark.STEP,
+        ChartMark.STEP,
         f"{metric.name} of {display.count_trials(ranked)}, {direction} is better,"
         f" with the best so far as a line.{best}",
         (NUMBER, HOURS),
@@ -81,7 +81,7 @@ def _charts(
         yield Chart(
             "curves",
             "Learning curves",
-            Mark.LINE,
+            ChartMark.LINE,
             f"{metric.name} over the steps of {display.count_trials(curves)}. The curve of a trial that continues"
             " another is joined to it.",
         )
@@ -92,7 +92,7 @@ def _charts(
         yield Chart(
             "parallel",
             "Parallel coordinates",
-            Mark.PARALLEL,
+            ChartMark.PARALLEL,
             f"Each line is a trial, across {_listed(varied[:MOST_AXES])} and {metric.name}.",
             (*axes, OBJECTIVE),
         )
@@ -100,7 +100,7 @@ def _charts(
         yield Chart(
             f"slice-{number}",
             name,
-            Mark.POINT,
+            ChartMark.POINT,
             f"{metric.name} of each trial by its value of {name}.",
             (PARAMETER + name,),
             OBJECTIVE,
@@ -111,7 +111,7 @@ def _charts(
         yield Chart(
             "front",
             f"Pareto front of {metric.name} and {others[0]}",
-            Mark.FRONT,
+            ChartMark.FRONT,
             f"{metric.name} and {others[0]} of each trial; no other trial beats the"
             f" {len(pareto_front(summary))} joined ones in every metric.",
             (METRIC + others[0],),
@@ -119,7 +119,7 @@ def _charts(
         )
     if any(one.record is not None for one in summary.outcomes):
         yield Chart(
-            "durations", "Durations in seconds", Mark.BAR, "Number of trials by duration.", (SECONDS,)
+            "durations", "Durations in seconds", ChartMark.BAR, "Number of trials by duration.", (SECONDS,)
         )
 
 

@@ -20,7 +20,7 @@ DIGITS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TrialColumn:
     """One property of every trial."""
 
     key: str
@@ -62,7 +62,7 @@ OBJECTIVE, SECONDS, NUMBER, HOURS, STATUS, BATCH, REPLICATE = (
 PARAMETER, METRIC = "params.", "metrics."
 
 
-def trial_columns(summary: Summary) -> tuple[Column, ...]:
+def trial_columns(summary: Summary) -> tuple[TrialColumn, ...]:
     """Return the columns of a sweep, in the order of its table."""
     trials = summary.outcomes
     columns = [
@@ -72,24 +72,24 @@ def trial_columns(summary: Summary) -> tuple[Column, ...]:
         *(_metric(name, trials) for name in _other_metrics(summary)),
         _numbers(SECONDS, "seconds", (one.record.seconds if one.record else None for one in trials)),
         _nominal(BATCH, "batch", [one.batch for one in trials]),
-        Column(NUMBER, "trial number", tuple(range(1, len(trials) + 1))),
+        TrialColumn(NUMBER, "trial number", tuple(range(1, len(trials) + 1))),
         _hours(trials),
     ]
     if any(one.replicate for one in trials):
-        columns.append(Column(REPLICATE, "replicate", tuple(one.replicate for one in trials)))
+        columns.append(TrialColumn(REPLICATE, "replicate", tuple(one.replicate for one in trials)))
     return tuple(columns)
 
 
-def _objective(summary: Summary) -> Column:
+def _objective(summary: Summary) -> TrialColumn:
     """Return the objective of the trials that are ranked or ran an earlier program; of others, nothing."""
     metric = summary.metric
     values = [one.metric(metric.name) for one in summary.outcomes]
     scale = ObjectiveScale.of([value for value in values if value is not None], metric.goal)
     domain = (scale.low, scale.high) if scale.beyond else None
-    return Column(OBJECTIVE, metric.name, tuple(map(_rounded, values)), log=scale.log, domain=domain)
+    return TrialColumn(OBJECTIVE, metric.name, tuple(map(_rounded, values)), log=scale.log, domain=domain)
 
 
-def _parameter(name: str, trials: Sequence[TrialResult]) -> Column:
+def _parameter(name: str, trials: Sequence[TrialResult]) -> TrialColumn:
     distinct: dict[str, Value] = {}
     for one in trials:
         if name in one.assignment:
@@ -100,7 +100,7 @@ def _parameter(name: str, trials: Sequence[TrialResult]) -> Column:
         log = levels(values, 0.0, 1.0).log
         listed = tuple(one.assignment.get(name) for one in trials)
         ticks = tuple(sorted(numbers)) if len(numbers) <= MOST_LABELLED_LEVELS else ()
-        return Column(PARAMETER + name, name, listed, log=log, ticks=ticks)
+        return TrialColumn(PARAMETER + name, name, listed, log=log, ticks=ticks)
     shown = {key: display.format_value(value) for key, value in distinct.items()}
     return _nominal(
         PARAMETER + name,
@@ -114,13 +114,13 @@ def _other_metrics(summary: Summary) -> tuple[str, ...]:
     return tuple(sorted(names - {summary.metric.name})[:MOST_METRICS])
 
 
-def _metric(name: str, trials: Iterable[TrialResult]) -> Column:
+def _metric(name: str, trials: Iterable[TrialResult]) -> TrialColumn:
     return _numbers(
         METRIC + name, name, (one.record.metrics.get(name) if one.record else None for one in trials)
     )
 
 
-def _hours(trials: Sequence[TrialResult]) -> Column:
+def _hours(trials: Sequence[TrialResult]) -> TrialColumn:
     """Return the computing time that was spent when each trial ended."""
     ended = sorted(
         (one.record.finished, place, one.record.seconds) for place, one in enumerate(trials) if one.record
@@ -129,17 +129,17 @@ def _hours(trials: Sequence[TrialResult]) -> Column:
     for _, place, seconds in ended:
         spent += seconds
         hours[place] = _rounded(spent / 3600)
-    return Column(HOURS, "computing time in hours", tuple(hours))
+    return TrialColumn(HOURS, "computing time in hours", tuple(hours))
 
 
-def _numbers(key: str, title: str, values: Iterable[float | None]) -> Column:
-    return Column(key, title, tuple(map(_rounded, values)))
+def _numbers(key: str, title: str, values: Iterable[float | None]) -> TrialColumn:
+    return TrialColumn(key, title, tuple(map(_rounded, values)))
 
 
-def _nominal(key: str, title: str, values: Sequence[str | None]) -> Column:
+def _nominal(key: str, title: str, values: Sequence[str | None]) -> TrialColumn:
     """Return a column of categories, in the order of their first appearance."""
     number: Callable[[str], int] = {name: place for place, name in enumerate(_distinct(values))}.__getitem__
-    return Column(
+    return TrialColumn(
         key, title, tuple(None if one is None else number(one) for one in values), tuple(_distinct(values))
     )
 

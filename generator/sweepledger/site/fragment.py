@@ -14,8 +14,8 @@ from sweepledger.results.inference import Interval
 from sweepledger.results.pareto import pareto_front
 from sweepledger.results.rounds import rounds
 from sweepledger.results.summary import Summary
-from sweepledger.site.charts import Chart, Mark, sweep_charts
-from sweepledger.site.columns import Column, trial_columns
+from sweepledger.site.charts import Chart, ChartMark, sweep_charts
+from sweepledger.site.columns import TrialColumn, trial_columns
 from sweepledger.site.history import EventKind, SweepHistory, spec_changes
 from sweepledger.site.pages import render, to_json
 from sweepledger.structs.record import Artifact, Record, Status, TrialResult
@@ -101,7 +101,7 @@ def sweep_pages(history: SweepHistory, commit: str) -> SweepPages:
     )
 
 
-def _shared_data(summary: Summary, columns: Sequence[Column], commit: str) -> dict[str, Any]:
+def _shared_data(summary: Summary, columns: Sequence[TrialColumn], commit: str) -> dict[str, Any]:
     return {
         "sweep": summary.sweep,
         "commit": commit,
@@ -281,8 +281,8 @@ def _view(
         "spec_changes": versions,
         "summary": summary,
         "charts": {
-            "main": [chart for chart in charts if chart.mark is not Mark.POINT],
-            "slices": [chart for chart in charts if chart.mark is Mark.POINT],
+            "main": [chart for chart in charts if chart.mark is not ChartMark.POINT],
+            "slices": [chart for chart in charts if chart.mark is ChartMark.POINT],
         },
         "has_parameters": bool(parameters),
         "importance": None,
