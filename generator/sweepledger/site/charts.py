@@ -37,7 +37,7 @@ class ChartMark(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Chart:
+class SweepChart:
     """A chart of trials."""
 
     name: str
@@ -56,19 +56,19 @@ class Chart:
 
 def sweep_charts(
     summary: Summary, columns: Sequence[TrialColumn], importance: Importance, curves: int
-) -> tuple[Chart, ...]:
+) -> tuple[SweepChart, ...]:
     """Return the charts that a sweep has, in the order of its page."""
     return tuple(_charts(summary, columns, importance, curves))
 
 
 def _charts(
     summary: Summary, columns: Sequence[TrialColumn], importance: Importance, curves: int
-) -> Iterator[Chart]:
+) -> Iterator[SweepChart]:
     metric = summary.metric
     ranked = sum(one.metric(metric.name) is not None for one in summary.outcomes)
     direction = "higher" if metric.goal is Goal.MAXIMIZE else "lower"
     best = "" if summary.best is None else f" The best is {display.format_number(summary.best)}."
-    yield Chart(
+    yield SweepChart(
         "history",
         f"{metric.name}, trial by trial",
         ChartMark.STEP,
@@ -78,7 +78,7 @@ def _charts(
         OBJECTIVE,
     )
     if curves:
-        yield Chart(
+        yield SweepChart(
             "curves",
             "Learning curves",
             ChartMark.LINE,
@@ -89,7 +89,7 @@ def _charts(
     varied = [each.parameter for each in importance.parameters]
     if varied:
         axes = [PARAMETER + name for name in varied[:MOST_AXES]]
-        yield Chart(
+        yield SweepChart(
             "parallel",
             "Parallel coordinates",
             ChartMark.PARALLEL,
@@ -97,7 +97,7 @@ def _charts(
             (*axes, OBJECTIVE),
         )
     for number, name in enumerate(varied[:MOST_SLICES]):
-        yield Chart(
+        yield SweepChart(
             f"slice-{number}",
             name,
             ChartMark.POINT,
@@ -108,7 +108,7 @@ def _charts(
     others = [each.name for each in metrics(summary)[1:]]
     keys = {column.key for column in columns}
     if others and METRIC + others[0] in keys:
-        yield Chart(
+        yield SweepChart(
             "front",
             f"Pareto front of {metric.name} and {others[0]}",
             ChartMark.FRONT,
@@ -118,7 +118,7 @@ def _charts(
             OBJECTIVE,
         )
     if any(one.record is not None for one in summary.outcomes):
-        yield Chart(
+        yield SweepChart(
             "durations", "Durations in seconds", ChartMark.BAR, "Number of trials by duration.", (SECONDS,)
         )
 

@@ -14,7 +14,7 @@ from sweepledger.results.inference import Interval
 from sweepledger.results.pareto import pareto_front
 from sweepledger.results.rounds import rounds
 from sweepledger.results.summary import Summary
-from sweepledger.site.charts import Chart, ChartMark, sweep_charts
+from sweepledger.site.charts import SweepChart, ChartMark, sweep_charts
 from sweepledger.site.columns import TrialColumn, trial_columns
 from sweepledger.site.history import EventKind, SweepHistory, spec_changes
 from sweepledger.site.pages import render, to_json
@@ -267,7 +267,7 @@ def _view(
     history: SweepHistory,
     card: SweepCard,
     summary: Summary | None,
-    charts: Sequence[Chart],
+    charts: Sequence[SweepChart],
     parameters: Sequence[object],
 ) -> dict[str, Any]:
     """Return the values of a sweep's templates."""
