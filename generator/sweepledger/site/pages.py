@@ -185,7 +185,7 @@ SPARK_WIDTH, SPARK_HEIGHT = 120, 28
 def spark_path(values: Sequence[float]) -> str:
     """Return the path of a small line of steps, for values from 0 to 1."""
     step = SPARK_WIDTH / max(1, len(values))
-    parts = []
+    parts: list[str] = []
     for place, value in enumerate(values):
         height = round(2 + (1 - value) * (SPARK_HEIGHT - 4), 1)
         parts.append(f"{'V' if parts else 'M0 '}{height}H{round((place + 1) * step, 1)}")
