@@ -14,7 +14,7 @@ from sweepledger.results.inference import Interval
 from sweepledger.results.pareto import pareto_front
 from sweepledger.results.rounds import rounds
 from sweepledger.results.summary import Summary
-from sweepledger.site.charts import SweepChart, ChartMark, sweep_charts
+from sweepledger.site.charts import ChartMark, SweepChart, sweep_charts
 from sweepledger.site.columns import TrialColumn, trial_columns
 from sweepledger.site.history import EventKind, SweepHistory, spec_changes
 from sweepledger.site.pages import render, to_json
@@ -167,6 +167,11 @@ def _details(one: TrialResult) -> dict[str, Any]:
             "finished": record.finished,
             "seed": record.seed,
             "ran": record.ran,
+            "node": record.node,
+            "software": f"{record.environment.kind} {record.environment.digest}"
+            if record.environment
+            else None,
+            "disruptions": record.disruptions or None,
             "environment": dict(_environment(record)),
         }
         messages = [record.details.get(name) for name in ERRORS]

@@ -397,20 +397,25 @@ class Parallel extends Lines {
     const keys = this.spec.x;
     const bottom = this.height - 16;
     const start = top + 26;
-    this.stops = keys.map((_, place) => 60 + (place * (right - 96)) / Math.max(1, keys.length - 1));
+    this.stops = keys.map((_, place) => 60 + (place * (right - 106)) / Math.max(1, keys.length - 1));
     this.scales = keys.map((key) => scaleOf(this.column(key), bottom, start));
     keys.forEach((key, place) => {
       const x = this.stops[place];
       this.axes.append(svg("path", { class: "axis", d: `M${x} ${start}V${bottom}` }));
       const title = this.column(key).title;
       const anchor = place === 0 ? "start" : place === keys.length - 1 ? "end" : "middle";
-      const shift = place === 0 ? -44 : place === keys.length - 1 ? 30 : 0;
+      const shift = place === 0 ? -44 : place === keys.length - 1 ? 46 : 0;
       const room = Math.max(8, Math.floor((right - 60) / keys.length / 7));
       const text = title.length > room ? `${title.slice(0, room - 1)}…` : title;
       this.axes.append(svg("text", { class: "title", x: x + shift, y: top + 6, "text-anchor": anchor }, text));
-      // Labels lie left of each axis, over the lines, on the colour of the card.
+      // Labels lie beside each axis, over the lines, on the colour of the card; those of the last lie where no line is.
+      const isLast = place > 0 && place === keys.length - 1;
       for (const [y, label] of this.scales[place].ticks(6)) {
         const width = label.length * 6.6 + 6;
+        if (isLast) {
+          this.labels.append(svg("text", { x: x + 8, y: y + 4 }, label));
+          continue;
+        }
         this.labels.append(svg("rect", { x: x - 6 - width, y: y - 8, width, height: 16, fill: this.colors.card, "fill-opacity": 0.8 }));
         this.labels.append(svg("text", { x: x - 8, y: y + 4, "text-anchor": "end" }, label));
       }
@@ -466,8 +471,10 @@ class Bars extends Plot {
       return place === place ? Math.min(bins - 1, Math.floor((place - left) / this.step)) : -1;
     });
     const counts = this.count(() => true);
-    this.scaleY = numbers(0, Math.max(1, ...counts), false, bottom, top);
-    this.scaleY.ticks = ((ticks) => (count) => ticks(count).filter(([, label]) => Number.isInteger(Number(label))))(this.scaleY.ticks);
+    const most = Math.max(1, ...counts);
+    const at = (count) => bottom - (count / most) * (bottom - top);
+    const whole = linearTicks(0, most, 5).filter(Number.isInteger);
+    this.scaleY = { at, ticks: () => whole.map((count) => [at(count), String(count)]) };
     this.drawAxes(this.column(this.x).title);
   }
 

@@ -94,6 +94,9 @@ function pairs(trial, details) {
     ["started", details.started],
     ["finished", details.finished],
     ["ran", details.ran],
+    ["node", details.node],
+    ["software", details.software],
+    ["disruptions", details.disruptions && String(details.disruptions)],
   ];
   return listed.filter(([, text]) => text).flatMap(([name, text]) => [el("dt", {}, name), el("dd", {}, text)]);
 }
