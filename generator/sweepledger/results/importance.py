@@ -156,6 +156,8 @@ class ParameterImportance:
     """Why the share is not available, else empty."""
     is_significant: bool = True
     """Whether a parameter without any effect seldom seems to explain as much."""
+    chance: float | None = None
+    """The share that a parameter without any effect seldom reaches; None if it is not available."""
     confounded: tuple[str, ...] = ()
     """Parameters that are confounded with this one: the share is that of all of them."""
 
@@ -250,8 +252,9 @@ def _share(parameter: ParameterImportance, model: AdditiveModel, explained: floa
     # Without any effect this quotient has an F distribution: two deviations above its mean are rare.
     mean = model.free / (model.free - 2)
     deviation = mean * math.sqrt(2 * (free + model.free - 2) / (free * (model.free - 4)))
-    is_significant = explained > free * noise * (mean + 2 * deviation)
-    return replace(parameter, share=share, is_significant=is_significant)
+    reach = free * noise * (mean + 2 * deviation)
+    chance = min(1.0, max(0.0, (reach - free * noise) / model.total))
+    return replace(parameter, share=share, is_significant=explained > reach, chance=chance)
 
 
 Item = tuple[int, Value, float]

@@ -32,6 +32,8 @@ class LogEntry:
     best: float | None = None
     change: float | None = None
     """Difference between the best metric and that of the previous results."""
+    seconds: float | None = None
+    """Computing time of all trials of the sweep, for results."""
 
 
 @dataclass(frozen=True)
@@ -103,17 +105,20 @@ class _LogReader:
         lock = self._locks.get(sweep)
         summary = read_summary_excerpt(content.decode(), lock)
         if lock is None or summary.value is None:
-            return LogEntry(sweep, "results", commit, f"{summary.ok}/{summary.trials} trials ok, no winner")
+            text = f"{summary.ok}/{summary.trials} trials ok, no winner"
+            return LogEntry(sweep, "results", commit, text, seconds=summary.seconds)
         done, spent = f"{summary.ok}/{summary.trials} trials ok", ""
         if lock.round:
             spent = f", {format_duration(summary.seconds)} spent"
         if lock.others:
             names = ", ".join(metric.name for metric in (lock.metric, *lock.others))
-            return LogEntry(sweep, "results", commit, f"{done}, front of {summary.front} by {names}{spent}")
+            text = f"{done}, front of {summary.front} by {names}{spent}"
+            return LogEntry(sweep, "results", commit, text, seconds=summary.seconds)
         before, value = self._best.get(sweep), summary.value
         self._best[sweep] = value
         text = f"{done}, best {lock.metric.name} {value:.6g} ({summary.trial}){spent}"
-        return LogEntry(sweep, "results", commit, text, value, None if before is None else value - before)
+        change = None if before is None else value - before
+        return LogEntry(sweep, "results", commit, text, value, change, summary.seconds)
 
 
 def _spec_at(path: str) -> str | None:

@@ -52,6 +52,20 @@ def rebuild_results(repository: Repository, commit: str, sweep: str) -> RebuiltR
     The spec is the one that provenance.json names by its digest, looked up at the commit, then in the history
     of its path. Raises RepositoryError if nothing is recorded, or a file cannot be read or is missing.
     """
+    summary, provenance = _recorded_summary(repository, commit, sweep)
+    try:
+        return _rebuilt(repository, commit, summary, provenance)
+    except ValueError as error:
+        raise RepositoryError(f"{results_folder(sweep)}: {error}", hint="restore it from git") from error
+
+
+def recorded_summary(repository: Repository, commit: str, sweep: str) -> Summary:
+    """Return the summary of a sweep's recorded batches at a commit. Raises as `rebuild_results` does."""
+    return _recorded_summary(repository, commit, sweep)[0]
+
+
+def _recorded_summary(repository: Repository, commit: str, sweep: str) -> tuple[Summary, Mapping[str, Any]]:
+    """Return the summary of a sweep, and the provenance of its results."""
     contents = repository.read(commit, results_folder(sweep))
     stored = recorded_batches(repository, commit, sweep, contents)
     if not stored:
@@ -67,7 +81,7 @@ def rebuild_results(repository: Repository, commit: str, sweep: str) -> RebuiltR
         for batch in stored
     ]
     try:
-        return _rebuilt(repository, commit, spec.summarised(results), provenance)
+        return spec.summarised(results), provenance
     except ValueError as error:
         raise RepositoryError(f"{results_folder(sweep)}: {error}", hint="restore it from git") from error
 

@@ -1,0 +1,19 @@
+"""A static site of the experiment history: pages as pure functions of what a commit contains. No I/O."""
+
+from sweepledger.site.fragment import SweepCard, SweepPages, sweep_pages
+from sweepledger.site.history import Event, SpecVersion, SweepHistory
+from sweepledger.site.pages import assets_digest, compare_page, home_page
+from sweepledger.site.spending import MonthlyCost
+
+__all__ = [
+    "Event",
+    "MonthlyCost",
+    "SpecVersion",
+    "SweepCard",
+    "SweepHistory",
+    "SweepPages",
+    "assets_digest",
+    "compare_page",
+    "home_page",
+    "sweep_pages",
+]

@@ -1,0 +1,164 @@
+// The page of a trial, which the address names after `#`: its values, curve, environment and commits.
+const columns = new Map(DATA.columns.map((column) => [column.key, column]));
+const objective = columns.get("objective");
+const sign = DATA.goal === "maximize" ? -1 : 1;
+const ranking = DATA.trials
+  .map((_, trial) => trial)
+  .filter((trial) => objective.values[trial] !== null && DATA.eligible[trial])
+  .sort((one, other) => sign * (objective.values[one] - objective.values[other]) || one - other);
+const MOST_CURVES = 400;
+let current = 0;
+
+$("ids").append(...DATA.trials.map((id) => el("option", { value: id })));
+window.addEventListener("hashchange", showNamed);
+window.addEventListener("resize", onceAFrame(() => drawCurve(current)));
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawCurve(current));
+$("choice").addEventListener("change", () => {
+  if (DATA.trials.includes($("choice").value)) location.hash = $("choice").value;
+});
+$("better").addEventListener("click", () => step(-1));
+$("worse").addEventListener("click", () => step(1));
+$("copy").addEventListener("click", () => copy($("command").textContent, $("copied")));
+showNamed();
+
+function showNamed() {
+  const named = DATA.trials.indexOf(decodeURIComponent(location.hash.slice(1)));
+  show(named >= 0 ? named : (DATA.best ?? ranking[0] ?? 0));
+}
+
+function step(by) {
+  const place = ranking.indexOf(current) + by;
+  if (ranking[place] !== undefined) location.hash = DATA.trials[ranking[place]];
+}
+
+function show(trial) {
+  current = trial;
+  const id = DATA.trials[trial];
+  const details = DATA.details[trial];
+  const rank = ranking.indexOf(trial);
+  document.title = `${id} · ${DATA.sweep} · sweepledger`;
+  $("trial").textContent = id;
+  $("choice").value = id;
+  $("better").disabled = rank <= 0;
+  $("worse").disabled = rank < 0 || rank >= ranking.length - 1;
+  const other = DATA.best !== null && DATA.best !== trial ? DATA.trials[DATA.best] : "";
+  $("compare").href = `../../compare.html#a=${DATA.sweep}/${id}&b=${DATA.sweep}${other && `/${other}`}`;
+  $("status").replaceChildren(...statusOf(trial, details, rank));
+  $("values").replaceChildren(...parameterRows(trial));
+  $("metrics").replaceChildren(...metricRows(trial));
+  showMessage(details);
+  $("run").replaceChildren(...pairs(trial, details));
+  const reported = Object.entries(details.environment ?? {});
+  $("environment-part").hidden = !reported.length;
+  $("environment").replaceChildren(...reported.map(([name, text]) => el("div", {}, el("dt", {}, name), el("dd", {}, text))));
+  $("commits").replaceChildren(...commitItems(trial));
+  showArtifacts(details);
+  $("command").textContent = `sweep show ${id}\nsweep reproduce ${id}`;
+  drawCurve(trial);
+}
+
+function statusOf(trial, details, rank) {
+  const status = shown(columns.get("status"), trial);
+  const parts = [el("span", { className: `status-${status}` }, el("span", {}, status))];
+  if (details.reason) parts.push(` ${details.reason}`);
+  if (rank >= 0) parts.push(` · ${DATA.metric} `, el("strong", {}, shown(objective, trial)), `, rank ${rank + 1} of ${ranking.length}`);
+  return parts;
+}
+
+function parameterRows(trial) {
+  return DATA.columns
+    .filter((column) => column.key.startsWith("params."))
+    .map((column) => {
+      const [mine, best] = [shown(column, trial), DATA.best === null ? "" : shown(column, DATA.best)];
+      return el("tr", { className: mine === best ? "same-value" : "" }, el("th", { scope: "row" }, column.title), el("td", { className: "differs" }, mine || "none"), el("td", {}, best || "none"));
+    });
+}
+
+function metricRows(trial) {
+  return DATA.columns
+    .filter((column) => column.key === "objective" || column.key.startsWith("metrics.") || column.key === "seconds")
+    .map((column) => {
+      const known = column.values.filter((value) => value !== null).length;
+      const place = column.key === "objective" ? ranking.indexOf(trial) : -1;
+      return el("tr", {}, el("th", { scope: "row" }, column.title), el("td", {}, shown(column, trial) || "none"), el("td", {}, place >= 0 ? `${place + 1} of ${known}` : ""));
+    });
+}
+
+function pairs(trial, details) {
+  const listed = [
+    ["batch", shown(columns.get("batch"), trial)],
+    ["row", String(details.index)],
+    ["attempts", String(details.attempts)],
+    ["parent trial", details.parent],
+    ["seed", details.seed === undefined ? "" : String(details.seed)],
+    ["started", details.started],
+    ["finished", details.finished],
+    ["ran", details.ran],
+    ["node", details.node],
+    ["software", details.software],
+    ["disruptions", details.disruptions && String(details.disruptions)],
+  ];
+  return listed.filter(([, text]) => text).flatMap(([name, text]) => [el("dt", {}, name), el("dd", {}, text)]);
+}
+
+function commitItems(trial) {
+  const batch = shown(columns.get("batch"), trial);
+  const { requested = [], generated = [], recorded = [] } = DATA.commits;
+  const own = generated.filter(([, , , text]) => text.startsWith(`${batch}:`)).slice(0, 1);
+  const number = generated.indexOf(own[0]);
+  const before = own.length ? requested.filter(([, , day]) => day <= own[0][2]).slice(-1) : requested.slice(-1);
+  // Results commits record batches in their order.
+  const after = recorded.length === generated.length ? recorded.slice(number, number + 1) : recorded.slice(-1);
+  const labelled = [["spec", before], ["generated", own], ["recorded", after]];
+  return labelled.flatMap(([what, commits]) =>
+    commits.map(([id, author, day, text]) =>
+      el("li", {}, el("span", { className: "kind" }, what), " ", el("code", { className: "commit", title: id }, id.slice(0, 8)), ` ${day} ${author}: ${text}`),
+    ),
+  );
+}
+
+function showMessage(details) {
+  $("message-part").hidden = !details.message;
+  $("message").textContent = details.message ?? "";
+}
+
+function showArtifacts(details) {
+  const artifacts = details.artifacts ?? [];
+  $("artifact-part").hidden = !artifacts.length;
+  $("artifacts").replaceChildren(
+    ...artifacts.map((each) => el("tr", {}, el("td", {}, each.path), el("td", {}, each.bytes.toLocaleString("en")), el("td", {}, el("code", {}, each.sha256)))),
+  );
+}
+
+/** Draw the curve of a trial over those of the others. */
+function drawCurve(trial) {
+  const own = DATA.curves.find(([place]) => place === trial);
+  $("curve-part").hidden = !own;
+  if (!own) return;
+  const box = $("curve");
+  const [width, height] = [box.clientWidth, box.clientHeight];
+  const stride = Math.max(1, Math.ceil(DATA.curves.length / MOST_CURVES));
+  const drawn = [...DATA.curves.filter((_, place) => place % stride === 0), own];
+  const values = { values: drawn.flatMap(([, , curve]) => curve), log: objective.log, domain: objective.domain };
+  const across = scaleOf({ values: drawn.flatMap(([, steps]) => steps) }, 64, width - 20);
+  const up = scaleOf(values, height - 40, 16);
+  const frame = svg("svg", { "aria-hidden": "true" });
+  const canvas = el("canvas");
+  for (const [y, label] of up.ticks(5)) {
+    frame.append(svg("path", { class: "axis", d: `M64 ${y}H${width - 20}` }), svg("text", { x: 56, y: y + 4, "text-anchor": "end" }, label));
+  }
+  for (const [x, label] of across.ticks(8)) frame.append(svg("text", { x, y: height - 22, "text-anchor": "middle" }, label));
+  frame.append(svg("text", { class: "title", x: width / 2, y: height - 5, "text-anchor": "middle" }, "step"));
+  box.replaceChildren(canvas, frame);
+  const context = fresh(canvas, width, height);
+  const colors = palette();
+  for (const curve of drawn) {
+    const [, steps, points] = curve;
+    context.beginPath();
+    steps.forEach((at, place) => context.lineTo(across.at(at), up.at(points[place])));
+    context.strokeStyle = curve === own ? colors.best : colors.none;
+    context.globalAlpha = curve === own ? 1 : 0.5;
+    context.lineWidth = curve === own ? 2.5 : 1;
+    context.stroke();
+  }
+}

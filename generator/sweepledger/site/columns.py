@@ -1,0 +1,152 @@
+"""The trials of a sweep as columns, which charts, tables and other programs read: numbers, or names of categories."""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sweepledger.formats.summary_csv import parameter_names
+from sweepledger.results import display
+from sweepledger.results.figures.axis import MOST_LABELLED_LEVELS, levels
+from sweepledger.results.objective_scale import ObjectiveScale
+from sweepledger.results.summary import Summary, as_numbers
+from sweepledger.structs.record import TrialResult
+from sweepledger.structs.values import Value, canonical_json
+
+MOST_METRICS = 64
+"""Metrics that trials invent beyond this are in the records only."""
+DIGITS = 10
+"""Significant digits of measured numbers: more than a chart shows, and half the size."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrialColumn:
+    """One property of every trial."""
+
+    key: str
+    title: str
+    values: tuple[Any, ...]
+    """A number or None for each trial; of a nominal column, the number of the category."""
+    categories: tuple[str, ...] | None = None
+    """Names of a nominal column's categories; None for numbers."""
+    log: bool = False
+    """Whether a chart of it has a logarithmic axis."""
+    domain: tuple[float, float] | None = None
+    """Range of the axis where outliers are beyond it; None: that of the values."""
+    ticks: tuple[float, ...] = ()
+    """The values themselves where they are few, which then label the axis."""
+
+    def as_data(self) -> dict[str, Any]:
+        """Return the JSON data, without defaults."""
+        data: dict[str, Any] = {"key": self.key, "title": self.title, "values": self.values}
+        if self.categories is not None:
+            data["categories"] = self.categories
+        if self.log:
+            data["log"] = True
+        if self.domain is not None:
+            data["domain"] = self.domain
+        if self.ticks:
+            data["ticks"] = self.ticks
+        return data
+
+
+OBJECTIVE, SECONDS, NUMBER, HOURS, STATUS, BATCH, REPLICATE = (
+    "objective",
+    "seconds",
+    "number",
+    "hours",
+    "status",
+    "batch",
+    "replicate",
+)
+PARAMETER, METRIC = "params.", "metrics."
+
+
+def trial_columns(summary: Summary) -> tuple[TrialColumn, ...]:
+    """Return the columns of a sweep, in the order of its table."""
+    trials = summary.outcomes
+    columns = [
+        _nominal(STATUS, "status", [str(one.status) for one in trials]),
+        _objective(summary),
+        *(_parameter(name, trials) for name in parameter_names(trials)),
+        *(_metric(name, trials) for name in _other_metrics(summary)),
+        _numbers(SECONDS, "seconds", (one.record.seconds if one.record else None for one in trials)),
+        _nominal(BATCH, "batch", [one.batch for one in trials]),
+        TrialColumn(NUMBER, "trial number", tuple(range(1, len(trials) + 1))),
+        _hours(trials),
+    ]
+    if any(one.replicate for one in trials):
+        columns.append(TrialColumn(REPLICATE, "replicate", tuple(one.replicate for one in trials)))
+    return tuple(columns)
+
+
+def _objective(summary: Summary) -> TrialColumn:
+    """Return the objective of the trials that are ranked or ran an earlier program; of others, nothing."""
+    metric = summary.metric
+    values = [one.metric(metric.name) for one in summary.outcomes]
+    scale = ObjectiveScale.of([value for value in values if value is not None], metric.goal)
+    domain = (scale.low, scale.high) if scale.beyond else None
+    return TrialColumn(OBJECTIVE, metric.name, tuple(map(_rounded, values)), log=scale.log, domain=domain)
+
+
+def _parameter(name: str, trials: Sequence[TrialResult]) -> TrialColumn:
+    distinct: dict[str, Value] = {}
+    for one in trials:
+        if name in one.assignment:
+            distinct.setdefault(canonical_json(one.assignment[name]), one.assignment[name])
+    values = list(distinct.values())
+    if (numbers := as_numbers(values)) is not None and numbers:
+        # The scale that the figures of the report have.
+        log = levels(values, 0.0, 1.0).log
+        listed = tuple(one.assignment.get(name) for one in trials)
+        ticks = tuple(sorted(numbers)) if len(numbers) <= MOST_LABELLED_LEVELS else ()
+        return TrialColumn(PARAMETER + name, name, listed, log=log, ticks=ticks)
+    shown = {key: display.format_value(value) for key, value in distinct.items()}
+    return _nominal(
+        PARAMETER + name,
+        name,
+        [shown[canonical_json(one.assignment[name])] if name in one.assignment else None for one in trials],
+    )
+
+
+def _other_metrics(summary: Summary) -> tuple[str, ...]:
+    names = {name for one in summary.outcomes if one.record for name in one.record.metrics}
+    return tuple(sorted(names - {summary.metric.name})[:MOST_METRICS])
+
+
+def _metric(name: str, trials: Iterable[TrialResult]) -> TrialColumn:
+    return _numbers(
+        METRIC + name, name, (one.record.metrics.get(name) if one.record else None for one in trials)
+    )
+
+
+def _hours(trials: Sequence[TrialResult]) -> TrialColumn:
+    """Return the computing time that was spent when each trial ended."""
+    ended = sorted(
+        (one.record.finished, place, one.record.seconds) for place, one in enumerate(trials) if one.record
+    )
+    spent, hours = 0.0, list[float | None]([None] * len(trials))
+    for _, place, seconds in ended:
+        spent += seconds
+        hours[place] = _rounded(spent / 3600)
+    return TrialColumn(HOURS, "computing time in hours", tuple(hours))
+
+
+def _numbers(key: str, title: str, values: Iterable[float | None]) -> TrialColumn:
+    return TrialColumn(key, title, tuple(map(_rounded, values)))
+
+
+def _nominal(key: str, title: str, values: Sequence[str | None]) -> TrialColumn:
+    """Return a column of categories, in the order of their first appearance."""
+    number: Callable[[str], int] = {name: place for place, name in enumerate(_distinct(values))}.__getitem__
+    return TrialColumn(
+        key, title, tuple(None if one is None else number(one) for one in values), tuple(_distinct(values))
+    )
+
+
+def _distinct(values: Iterable[str | None]) -> list[str]:
+    return list(dict.fromkeys(value for value in values if value is not None))
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None or not math.isfinite(value) else float(f"{value:.{DIGITS}g}")

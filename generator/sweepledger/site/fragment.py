@@ -1,0 +1,370 @@
+"""The pages of one sweep: its overview, its trials, and its data for the page that compares and for other programs."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sweepledger.results import display
+from sweepledger.results.configurations import ConfigurationResults
+from sweepledger.results.early_stopping_savings import early_stopping
+from sweepledger.results.figures.intermediate_values import trial_curves
+from sweepledger.results.importance import Importance, importance
+from sweepledger.results.inference import Interval
+from sweepledger.results.pareto import pareto_front
+from sweepledger.results.rounds import rounds
+from sweepledger.results.summary import Summary
+from sweepledger.site.charts import ChartMark, SweepChart, sweep_charts
+from sweepledger.site.columns import TrialColumn, trial_columns
+from sweepledger.site.history import EventKind, SweepHistory, spec_changes
+from sweepledger.site.pages import render, to_json
+from sweepledger.structs.record import Artifact, Record, Status, TrialResult
+
+SPARK_POINTS = 60
+MOST_VERSIONS = 50
+ERRORS = ("error", "said")
+"""Members of a record with the reason of an attempt's end."""
+LONGEST_TEXT = 4000
+
+
+@dataclass(frozen=True, slots=True)
+class SweepCard:
+    """A sweep on the home page."""
+
+    name: str
+    state: str
+    description: str
+    metric: str
+    goal: str
+    best: str
+    """The best objective with its interval, for people; empty if there is none."""
+    trials: int
+    counts: Mapping[str, int]
+    seconds: float
+    months: Mapping[str, float]
+    """Computing time in seconds by the month that recorded it."""
+    spark: tuple[float, ...]
+    """The best objective so far, 0 (worst) to 1, over the trials."""
+    updated: str
+    """Day of the last change."""
+
+    def as_data(self) -> dict[str, Any]:
+        """Return the card as JSON data."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(frozen=True, slots=True)
+class SweepPages:
+    """What the site contains of one sweep."""
+
+    card: SweepCard
+    files: Mapping[str, bytes]
+    """By path below the sweep's folder."""
+
+
+def sweep_pages(history: SweepHistory, commit: str) -> SweepPages:
+    """Return the pages of a sweep at a commit."""
+    summary = history.summary
+    if summary is None:
+        card = _card(history, None)
+        data = {"sweep": history.name, "commit": commit}
+        return SweepPages(
+            card,
+            {
+                "index.html": render("sweep.html.j2", "sweep", data, _view(history, card, None, (), ())),
+                "data.json": to_json(data),
+            },
+        )
+    columns, shares = trial_columns(summary), importance(summary)
+    curves = {line.outcome.trial: line.points for line in trial_curves(summary)}
+    charts = sweep_charts(summary, columns, shares, len(curves))
+    card = _card(history, summary)
+    base = _shared_data(summary, columns, commit)
+    overview = {
+        **base,
+        "charts": [chart.as_data() for chart in charts],
+        "curves": _curve_data(summary, curves),
+        "parents": _parents(summary),
+        "front": _places(summary, [trial for trial, _ in pareto_front(summary)]),
+    }
+    details = {**base, "curves": overview["curves"], "details": [_details(one) for one in summary.outcomes]}
+    view = _view(history, card, summary, charts, shares.parameters)
+    return SweepPages(
+        card,
+        {
+            "index.html": render(
+                "sweep.html.j2", "sweep", overview, {**view, "importance": _importance(shares)}
+            ),
+            "trials.html": render("trials.html.j2", "trial", {**details, "commits": _commits(history)}, view),
+            "data.json": to_json({**base, "program": _program(summary)}),
+        },
+    )
+
+
+def _shared_data(summary: Summary, columns: Sequence[TrialColumn], commit: str) -> dict[str, Any]:
+    return {
+        "sweep": summary.sweep,
+        "commit": commit,
+        "metric": summary.metric.name,
+        "goal": str(summary.metric.goal),
+        "trials": [one.trial for one in summary.outcomes],
+        "columns": [column.as_data() for column in columns],
+        "eligible": [int(summary.is_eligible(one)) for one in summary.outcomes],
+        "best": None if summary.winner is None else _places(summary, [summary.winner])[0],
+    }
+
+
+def _program(summary: Summary) -> dict[str, Any]:
+    program, best = summary.lock.program, _best(summary)
+    return {
+        "metric": f"{summary.metric.name}, {summary.metric.goal}",
+        "best": best["value"] + (f" ({best['interval']})" if best["interval"] else ""),
+        "trials": str(len(summary.outcomes)),
+        "image": program.image,
+        "code": f"{program.code.path}@{program.code.tree[:12]}",
+        "data": f"{program.data.name}@{program.data.digest[:19]}" if program.data else "none",
+        "command": " ".join(map(display.one_line, program.command)),
+    }
+
+
+def _places(summary: Summary, trials: Sequence[TrialResult]) -> list[int]:
+    places = {id(one): place for place, one in enumerate(summary.outcomes)}
+    return [places[id(one)] for one in trials]
+
+
+def _parents(summary: Summary) -> list[int | None]:
+    """Return for each trial the place of the trial that it continues; empty if none continues another."""
+    places = {one.trial: place for place, one in enumerate(summary.outcomes)}
+    parents = [places.get(one.parent or "") for one in summary.outcomes]
+    return parents if any(place is not None for place in parents) else []
+
+
+def _curve_data(
+    summary: Summary, curves: Mapping[str, Sequence[tuple[int, float]]]
+) -> list[tuple[int, list[int], list[float]]]:
+    """Return the curves, each with the place of its trial, its steps and its values."""
+    return [
+        (
+            place,
+            [step for step, _ in curves[one.trial]],
+            [float(f"{value:.6g}") for _, value in curves[one.trial]],
+        )
+        for place, one in enumerate(summary.outcomes)
+        if one.trial in curves and summary.is_current(one)
+    ]
+
+
+def _details(one: TrialResult) -> dict[str, Any]:
+    """Return what the page of a trial shows beyond its columns."""
+    data: dict[str, Any] = {"index": one.index, "attempts": one.attempts}
+    if one.reason:
+        data["reason"] = display.one_line(one.reason)
+    if one.parent:
+        data["parent"] = one.parent
+    if (record := one.record) is not None:
+        data |= {
+            "started": record.started,
+            "finished": record.finished,
+            "seed": record.seed,
+            "ran": record.ran,
+            "node": record.node,
+            "software": f"{record.environment.kind} {record.environment.digest}"
+            if record.environment
+            else None,
+            "disruptions": record.disruptions or None,
+            "environment": dict(_environment(record)),
+        }
+        messages = [record.details.get(name) for name in ERRORS]
+        if text := next((message for message in messages if isinstance(message, str)), ""):
+            data["message"] = text[-LONGEST_TEXT:]
+        if record.artifacts:
+            data["artifacts"] = [_artifact(artifact) for artifact in record.artifacts]
+    return data
+
+
+def _environment(record: Record) -> Iterator[tuple[str, str]]:
+    """Yield what the trial reported of its environment, one level of nesting as one line each."""
+    for name, value in sorted(record.details.items()):
+        if name in ERRORS:
+            continue
+        nested = value.items() if isinstance(value, Mapping) else [("", value)]
+        for inner, item in nested:
+            label = f"{name}.{inner}" if inner else name
+            yield display.one_line(label), display.format_value(item)[:LONGEST_TEXT]
+
+
+def _artifact(artifact: Artifact) -> dict[str, Any]:
+    return {"path": display.one_line(artifact.path), "bytes": artifact.bytes, "sha256": artifact.sha256}
+
+
+def _commits(history: SweepHistory) -> dict[str, list[tuple[str, str, str, str]]]:
+    """Return the commits of each kind: what it did, id, author, day. Batches are named by the text."""
+    done = {EventKind.SPEC: "requested", EventKind.BATCH: "generated", EventKind.RESULTS: "recorded"}
+    commits: dict[str, list[tuple[str, str, str, str]]] = defaultdict(list)
+    for event in history.events:
+        commits[done[event.kind]].append((event.commit, event.author, event.day, event.text))
+    return dict(commits)
+
+
+def _card(history: SweepHistory, summary: Summary | None) -> SweepCard:
+    events = history.events
+    updated = max((event.day for event in events), default="")
+    if summary is None:
+        counts = {"pending": sum(history.active.values())} if history.active else {}
+        return SweepCard(
+            *(
+                history.name,
+                history.state,
+                history.description,
+                "",
+                "",
+                "",
+                sum(history.active.values()),
+                counts,
+            ),
+            *(0.0, {}, (), updated),
+        )
+    best = _best(summary)
+    seconds = sum(one.record.seconds for one in summary.outcomes if one.record)
+    return SweepCard(
+        name=history.name,
+        state=history.state,
+        description=summary.description,
+        metric=summary.metric.name,
+        goal=str(summary.metric.goal),
+        best=best["value"],
+        trials=len(summary.outcomes) + sum(history.active.values()),
+        counts={str(status): count for status, count in summary.counts.items() if count}
+        | ({"pending": sum(history.active.values())} if history.active else {}),
+        seconds=round(seconds, 3),
+        months=_months(history),
+        spark=_spark(summary),
+        updated=updated,
+    )
+
+
+def _months(history: SweepHistory) -> dict[str, float]:
+    """Return the computing time by the month of the commit that recorded it."""
+    months: dict[str, float] = defaultdict(float)
+    for event in history.events:
+        if event.seconds:
+            months[event.date[:7]] += event.seconds
+    return {month: round(seconds, 3) for month, seconds in months.items()}
+
+
+def _spark(summary: Summary) -> tuple[float, ...]:
+    """Return the best objective so far at some points, scaled to 0 (worst) to 1 (best)."""
+    best: list[float] = []
+    for one in summary.outcomes:
+        value = one.metric(summary.metric.name)
+        if value is not None and summary.is_eligible(one):
+            better = not best or summary.metric.better(value, best[-1])
+            best.append(value if better else best[-1])
+    if not best:
+        return ()
+    stride = max(1, len(best) // SPARK_POINTS)
+    thinned = [*best[:-1:stride], best[-1]]
+    low, high = thinned[0], thinned[-1]
+    return tuple(round((value - low) / (high - low), 3) if high != low else 1.0 for value in thinned)
+
+
+def _view(
+    history: SweepHistory,
+    card: SweepCard,
+    summary: Summary | None,
+    charts: Sequence[SweepChart],
+    parameters: Sequence[object],
+) -> dict[str, Any]:
+    """Return the values of a sweep's templates."""
+    versions = list(spec_changes(history.versions[-MOST_VERSIONS:]))
+    view: dict[str, Any] = {
+        "title": history.name,
+        "root": "../../",
+        "sweep": history,
+        "card": card,
+        "events": history.events[::-1],
+        "spec_changes": versions,
+        "summary": summary,
+        "charts": {
+            "main": [chart for chart in charts if chart.mark is not ChartMark.POINT],
+            "slices": [chart for chart in charts if chart.mark is ChartMark.POINT],
+        },
+        "has_parameters": bool(parameters),
+        "importance": None,
+    }
+    if summary is None:
+        return view
+    savings = early_stopping(one for one in summary.outcomes if summary.is_current(one))
+    return view | {
+        "best": _best(summary),
+        "rounds": rounds(summary),
+        "failures": list(_failures(summary)),
+        "savings": savings,
+        "configurations": [
+            {
+                "trial": each.trial.trial,
+                "values": _assignment(each),
+                "mean": display.format_number(each.mean or 0.0),
+                "interval": _interval(each.interval),
+                "count": each.count,
+            }
+            for each in summary.replicated[:10]
+            if each.is_ranked
+        ],
+    }
+
+
+def _assignment(each: ConfigurationResults) -> str:
+    return ", ".join(f"{name} {display.format_value(value)}" for name, value in each.assignment.items())
+
+
+def _best(summary: Summary) -> dict[str, Any]:
+    """Return the best trial, or why there is none."""
+    winner = summary.winner
+    if winner is None or summary.best is None:
+        return {"value": "", "interval": "", "reason": summary.reason, "trial": "", "values": []}
+    return {
+        "value": display.format_number(summary.best),
+        "interval": _interval(summary.interval),
+        "reason": summary.reason,
+        "trial": winner.trial,
+        "values": [(name, display.format_value(value)) for name, value in winner.assignment.items()],
+    }
+
+
+def _interval(interval: Interval | None) -> str:
+    if interval is None:
+        return ""
+    width = interval.high - interval.low
+    return f"{display.format_within(interval.low, width)} to {display.format_within(interval.high, width)}"
+
+
+def _failures(summary: Summary) -> Iterator[tuple[str, str, int, str]]:
+    """Yield status, reason, number of trials and the first trial, the most common first."""
+    reasons: Counter[tuple[str, str]] = Counter()
+    first: dict[tuple[str, str], str] = {}
+    for one in summary.outcomes:
+        if one.status is not Status.OK:
+            key = (str(one.status), display.one_line(one.reason or "no record"))
+            reasons[key] += 1
+            first.setdefault(key, one.trial)
+    for key, count in sorted(reasons.items(), key=lambda item: (-item[1], item[0])):
+        yield (*key, count, first[key])
+
+
+def _importance(shares: Importance) -> dict[str, Any]:
+    """Return the importance of each parameter as the page shows it: percent, the reach of chance, and words."""
+    return {
+        "rows": [
+            {
+                "parameter": each.parameter,
+                "share": None if each.share is None else round(100 * each.share, 1),
+                "chance": None if each.chance is None else round(min(100.0, 100 * each.chance), 1),
+                "text": each.reason if each.share is None else display.format_percent(each.share),
+                "is_significant": each.is_significant,
+                "confounded": ", ".join(each.confounded),
+            }
+            for each in shares.parameters
+        ],
+        "rest": None if shares.rest is None else display.format_percent(shares.rest),
+    }

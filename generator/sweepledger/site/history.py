@@ -1,0 +1,107 @@
+"""What git says about one sweep, as values: its results, the commits that changed it, and the versions of its spec."""
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
+
+from sweepledger.results.summary import Summary
+
+
+class EventKind(StrEnum):
+    """What a commit changed of a sweep."""
+
+    SPEC = "spec"
+    BATCH = "batch"
+    RESULTS = "results"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A change of a sweep by one commit."""
+
+    sweep: str
+    kind: EventKind
+    commit: str
+    author: str
+    date: str
+    """The author's date, ISO 8601 with offset."""
+    text: str
+    best: float | None = None
+    """The best objective after it, for results."""
+    change: float | None = None
+    """Difference between the best objective and that of the results before."""
+    seconds: float | None = None
+    """Computing time that a commit recorded."""
+
+    @property
+    def day(self) -> str:
+        """The author's day."""
+        return self.date[:10]
+
+
+@dataclass(frozen=True, slots=True)
+class SpecVersion:
+    """The content of a spec after a commit."""
+
+    commit: str
+    author: str
+    date: str
+    subject: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class SpecChange:
+    """A version of a spec with its difference to the version before."""
+
+    version: SpecVersion
+    lines: tuple[tuple[str, str], ...]
+    """Kind (`added`, `removed`, `same` or `place`) and text of each line."""
+
+
+_LINE_KINDS = {"+": "added", "-": "removed", "@": "place"}
+CONTEXT_LINES = 2
+
+
+def spec_changes(versions: Sequence[SpecVersion]) -> Iterator[SpecChange]:
+    """Yield the versions after the first, newest first, each with what it changed."""
+    for before, after in reversed(list(pairwise(versions))):
+        lines = difflib.unified_diff(
+            before.text.splitlines(), after.text.splitlines(), lineterm="", n=CONTEXT_LINES
+        )
+        yield SpecChange(
+            after,
+            tuple((_LINE_KINDS.get(line[:1], "same"), line) for line in list(lines)[2:]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SweepHistory:
+    """Everything that the pages of one sweep are computed from."""
+
+    name: str
+    summary: Summary | None
+    """None while nothing is recorded, or if the records cannot be read."""
+    spec: str | None
+    """The text of the spec at the commit; None if it was removed."""
+    versions: tuple[SpecVersion, ...]
+    """Oldest first."""
+    events: tuple[Event, ...]
+    """Oldest first."""
+    active: Mapping[str, int]
+    """Active batches, with their numbers of trials."""
+    description: str = ""
+    """From the spec, while nothing is recorded."""
+    problem: str = ""
+    """Why the results cannot be shown; empty if they can, or if there are none."""
+
+    @property
+    def state(self) -> str:
+        """The sweep's state in one word."""
+        if self.problem:
+            return "unreadable"
+        if self.active:
+            return "running"
+        return "recorded" if self.summary is not None else "planned"

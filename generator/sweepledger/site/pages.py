@@ -1,0 +1,201 @@
+"""Pages as bytes: one template, one stylesheet, one script and the data, all in one file that opens from a folder.
+
+A page makes no request: its policy allows only the script and the stylesheet that it contains, by their digests.
+Everything that a user or a trial wrote is text: the templates escape it, and scripts only set text.
+"""
+
+import base64
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from itertools import groupby
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from sweepledger.results import display
+from sweepledger.site.history import Event
+from sweepledger.site.spending import MonthlyCost, MonthlyTime
+
+SCRIPTS: Mapping[str, Sequence[str]] = {
+    "home": ("page.js", "home.js"),
+    "sweep": ("page.js", "scales.js", "selection.js", "marks.js", "table.js", "sweep.js"),
+    "trial": ("page.js", "scales.js", "trial.js"),
+    "compare": ("page.js", "compare.js"),
+}
+"""The files of each kind of page, joined into one module: browsers do not load modules from `file://`."""
+STYLE = "site.css"
+MOST_EVENTS = 400
+"""Events on the home page; the page of each sweep has all of its own."""
+
+_ESCAPES = {
+    ord("<"): "\\u003c",
+    ord(">"): "\\u003e",
+    ord("&"): "\\u0026",
+    0x2028: "\\u2028",
+    0x2029: "\\u2029",
+}
+"""Characters that could end a script element, or a line of JavaScript."""
+
+
+def to_json(data: object) -> bytes:
+    """Return data as JSON that is also safe inside a page. Raises ValueError for numbers that are not finite."""
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    # Lone surrogates come from bytes that are not UTF-8; no page can contain them.
+    return text.translate(_ESCAPES).encode("utf-8", "replace")
+
+
+@cache
+def _asset(name: str) -> str:
+    return files("sweepledger.site").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+@cache
+def _script(kind: str) -> str:
+    return "\n".join(_asset(name) for name in SCRIPTS[kind])
+
+
+def _digest(content: str) -> str:
+    return "'sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode() + "'"
+
+
+@cache
+def _policy(kind: str) -> str:
+    """Return the Content-Security-Policy of a kind of page."""
+    return "; ".join(
+        [
+            "default-src 'none'",
+            f"script-src {_digest(_script(kind))}",
+            f"style-src {_digest(_asset(STYLE))}",
+            "img-src data:",
+            "base-uri 'none'",
+            "form-action 'none'",
+        ]
+    )
+
+
+@cache
+def assets_digest() -> str:
+    """Return a digest of all templates, scripts and styles: pages that other ones made are built again."""
+    digest = hashlib.sha256()
+    for folder in ("assets", "templates"):
+        for entry in sorted(files("sweepledger.site").joinpath(folder).iterdir(), key=lambda each: each.name):
+            digest.update(f"{folder}/{entry.name}\0".encode() + entry.read_bytes())
+    return digest.hexdigest()
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("sweepledger.site"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {
+        "line": display.one_line,
+        "number": display.format_number,
+        "duration": display.format_duration,
+        "trials": display.count_trials,
+        "change": _change,
+    }
+    return environment
+
+
+def _change(number: float) -> str:
+    return f"{number:+.3g}"
+
+
+def render(template: str, kind: str, data: object, view: Mapping[str, Any]) -> bytes:
+    """Return a page of a kind, with its data in it."""
+    text = (
+        _environment()
+        .get_template(template)
+        .render(
+            **view,
+            kind=kind,
+            policy=_policy(kind),
+            style=_asset(STYLE),
+            script=_script(kind),
+            data=to_json(data).decode(),
+        )
+    )
+    return text.encode("utf-8", "replace")
+
+
+STATES = ("running", "unreadable", "recorded", "planned")
+
+
+def home_page(
+    cards: Sequence[Mapping[str, Any]],
+    events: Sequence[Event],
+    *,
+    times: Sequence[MonthlyTime],
+    costs: Sequence[MonthlyCost],
+    commit: Mapping[str, str],
+    currency: str,
+) -> bytes:
+    """Return the home page: sweeps by state, the timeline of commits, and what was spent by month."""
+    ordered = sorted(cards, key=lambda card: card["updated"], reverse=True)
+    by_state = [(state, [card for card in ordered if card["state"] == state]) for state in STATES]
+    goals = {card["name"]: card["goal"] for card in cards}
+    shown = events[::-1][:MOST_EVENTS]
+    view = {
+        "title": "Experiments",
+        "root": "",
+        "states": [(state, listed) for state, listed in by_state if listed],
+        "days": [(day, list(_commits(of_day, goals))) for day, of_day in groupby(shown, lambda one: one.day)],
+        "hidden": len(events) - len(shown),
+        "times": times,
+        "longest": max((time.seconds for time in times), default=1.0) or 1.0,
+        "costs": costs,
+        "currency": currency,
+        "commit": commit,
+        "total": {
+            "sweeps": len(cards),
+            "trials": sum(card["trials"] for card in cards),
+            "seconds": math.fsum(card["seconds"] for card in cards),
+            "commits": len({event.commit for event in events}),
+        },
+        "spark": spark_path,
+    }
+    return render("home.html.j2", "home", {"sweeps": [card["name"] for card in ordered]}, view)
+
+
+def _commits(events: Iterable[Event], goals: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    """Yield the commits of a day with what they changed, and whether a change of the best is an improvement."""
+    for _, of_commit in groupby(events, lambda one: one.commit):
+        listed = list(of_commit)
+        changes = []
+        for event in reversed(listed):
+            gain = event.change or 0.0
+            better = gain > 0 if goals.get(event.sweep) == "maximize" else gain < 0
+            changes.append((event, "better" if better else "worse" if gain else "same"))
+        yield {"first": listed[0], "changes": changes}
+
+
+SPARK_WIDTH, SPARK_HEIGHT = 120, 28
+
+
+def spark_path(values: Sequence[float]) -> str:
+    """Return the path of a small line of steps, for values from 0 to 1."""
+    step = SPARK_WIDTH / max(1, len(values))
+    parts: list[str] = []
+    for place, value in enumerate(values):
+        height = round(2 + (1 - value) * (SPARK_HEIGHT - 4), 1)
+        parts.append(f"{'V' if parts else 'M0 '}{height}H{round((place + 1) * step, 1)}")
+    return "".join(parts)
+
+
+def compare_page(fragments: Iterable[bytes], commit: Mapping[str, str]) -> bytes:
+    """Return the page that compares two sweeps or trials, from the data files of all sweeps."""
+    view = {"title": "Compare", "root": "", "commit": commit}
+    # Joined as text: the data of unchanged sweeps is neither parsed nor written again.
+    page = render("compare.html.j2", "compare", [], view)
+    empty, data = b'id="data">[]<', b'id="data">[' + b",".join(fragments) + b"]<"
+    return page.replace(empty, data, 1)

@@ -1,0 +1,99 @@
+"""A real Chromium, driven by Playwright, and axe-core: fetched once into an ignored folder, or missing by name.
+
+    python -m tests.browser        fetch axe-core; exit code 1 if it is unavailable, and its tests are then skipped
+
+Chromium is Debian's (`apt-get install chromium`), or named by $BROWSER. Playwright comes with `locks/browser.lock`.
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+AXE = ROOT / ".tools" / "browser" / "axe.min.js"
+NPM = "axe-core@4.14.1"
+AXE_SHA256 = "29348999450cdf2849a8e70b7912fc2da85a849da39c0d0d5394f51d4a9ed95c"
+
+# The page may not reach anything, and neither may the browser itself.
+ARGUMENTS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+
+class NoBrowserError(Exception):
+    """Chromium, Playwright or axe-core is missing; says which and how to get it."""
+
+
+@contextmanager
+def browser() -> Iterator[Any]:
+    """Start Chromium, and end it. Raises NoBrowserError."""
+    try:
+        from playwright.sync_api import sync_playwright  # noqa: PLC0415
+    except ImportError as error:
+        raise NoBrowserError("playwright is not installed: make .venv/stamps/browser") from error
+    path = shutil.which(os.environ.get("BROWSER", "chromium"))
+    if path is None:
+        raise NoBrowserError("chromium is not on the PATH: apt-get install chromium")
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=path, args=list(ARGUMENTS))
+        try:
+            yield chromium
+        finally:
+            chromium.close()
+
+
+def axe_source() -> str:
+    """Return the script of axe-core. Raises NoBrowserError."""
+    if not AXE.is_file():
+        raise NoBrowserError("axe-core is not here: make .venv/stamps/browser")
+    return AXE.read_text(encoding="utf-8")
+
+
+def fetch_axe() -> None:
+    """Fetch axe-core without running its scripts, and verify it. Raises NoBrowserError."""
+    if AXE.is_file():
+        return
+    if shutil.which("npm") is None:
+        raise NoBrowserError("npm not found")
+    AXE.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=AXE.parent) as folder:
+        done = subprocess.run(
+            ["npm", "pack", "--silent", NPM], cwd=folder, capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            raise NoBrowserError(f"npm failed: {' '.join(done.stderr.split())[-200:]}")
+        with tarfile.open(next(Path(folder).glob("*.tgz"))) as archive:
+            archive.extractall(folder, filter="data")
+        source = Path(folder) / "package" / "axe.min.js"
+        digest = hashlib.sha256(source.read_bytes()).hexdigest()
+        if digest != AXE_SHA256:
+            raise NoBrowserError(f"{NPM} has another axe.min.js: {digest}")
+        source.replace(AXE)
+
+
+def main() -> int:
+    """Fetch axe-core, and report if it is missing."""
+    try:
+        fetch_axe()
+    except NoBrowserError as error:
+        sys.stderr.write(f"missing: axe-core ({error}); its tests will be skipped\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

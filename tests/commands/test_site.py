@@ -1,0 +1,131 @@
+"""`sweep site`: what a folder contains after it, and what is computed again."""
+
+from pathlib import Path
+
+import pytest
+
+from sweepledger.commands.collection.results_commit import commit_results
+from sweepledger.commands.repository.workspace import Target
+from sweepledger.commands.site import site
+from sweepledger.errors import StorageError, UsageError
+from sweepledger.repo import batches, files
+from sweepledger.structs.file_tree import FileTree
+from tests.repository import Sandbox
+from tests.searches import leave
+
+
+def recorded(sandbox: Sandbox, tmp_path: Path, name: str = "peak", xs: str = "1, 2, 3") -> None:
+    """Merge a sweep, and record it."""
+    merged = sandbox.merged(name, xs)
+    results = tmp_path / "results"
+    (batch,) = [one for one in batches.in_work_tree(sandbox.root) if one.name == merged]
+    leave(results, batch)
+    commit_results(Target(sandbox.workspace.repository), results, {merged})
+
+
+def built(sandbox: Sandbox, out: Path) -> FileTree:
+    site(sandbox.workspace, out)
+    return files.read_folder(out)
+
+
+def test_a_site_has_these_files(sandbox: Sandbox, tmp_path: Path) -> None:
+    recorded(sandbox, tmp_path)
+
+    made = site(sandbox.workspace, tmp_path / "out")
+
+    assert files.list_folder(tmp_path / "out") == (
+        "compare.html",
+        "index.html",
+        "site.json",
+        *(f"sweeps/peak/{name}" for name in ("data.json", "index.html", "trials.html")),
+    )
+    assert (made.rebuilt, made.unreadable, made.written) == (("peak",), (), 6)
+
+
+def test_only_the_pages_of_a_sweep_that_changed_are_computed_again(sandbox: Sandbox, tmp_path: Path) -> None:
+    recorded(sandbox, tmp_path)
+    recorded(sandbox, tmp_path, "other", "4, 5")
+    before = built(sandbox, tmp_path / "out")
+    assert site(sandbox.workspace, tmp_path / "out").rebuilt == ()
+
+    sandbox.spec("other", "4, 5, 6")
+    sandbox.commit("Ask for more")
+    again = site(sandbox.workspace, tmp_path / "out")
+
+    after = files.read_folder(tmp_path / "out")
+    assert again.rebuilt == ("other",)
+    assert after["sweeps/peak/index.html"] == before["sweeps/peak/index.html"]
+    assert b"Ask for more" in after["index.html"]
+    assert after == built(sandbox, tmp_path / "fresh")  # as if it had never been built before
+
+
+def test_a_page_that_was_edited_is_computed_again(sandbox: Sandbox, tmp_path: Path) -> None:
+    recorded(sandbox, tmp_path)
+    before = built(sandbox, tmp_path / "out")
+    (tmp_path / "out/sweeps/peak/index.html").write_text("<script>edited</script>")
+
+    assert built(sandbox, tmp_path / "out") == before
+
+
+def test_a_manifest_that_this_clone_did_not_write_is_not_believed(sandbox: Sandbox, tmp_path: Path) -> None:
+    recorded(sandbox, tmp_path)
+    before = built(sandbox, tmp_path / "out")
+    for path in ("site.json", "sweeps/peak/index.html"):
+        target = tmp_path / "out" / path
+        target.write_text(target.read_text().replace("peak", "pear"))
+
+    assert built(sandbox, tmp_path / "out") == before
+
+
+def test_an_earlier_commit_is_shown_as_it_was(sandbox: Sandbox, tmp_path: Path) -> None:
+    recorded(sandbox, tmp_path)
+    then = sandbox.git("rev-parse", "HEAD").strip()
+    before = built(sandbox, tmp_path / "out")
+    recorded(sandbox, tmp_path, "other", "4, 5")
+    site(sandbox.workspace, tmp_path / "out")
+
+    made = site(sandbox.workspace, tmp_path / "out", then)
+
+    assert made.removed == 3  # the pages of a sweep that did not exist then
+    assert files.read_folder(tmp_path / "out") == before
+
+
+def test_a_folder_with_other_files_is_left_alone(sandbox: Sandbox, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/thesis.tex").write_text("years")
+
+    with pytest.raises(StorageError, match=r"has files, but no site\.json"):
+        site(sandbox.workspace, tmp_path / "out")
+
+    assert files.list_folder(tmp_path / "out") == ("thesis.tex",)
+
+
+def test_results_that_cannot_be_read_are_named_and_the_other_sweeps_shown(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    recorded(sandbox, tmp_path)
+    recorded(sandbox, tmp_path, "other", "4, 5")
+    (records,) = (sandbox.root / "results/other/records").iterdir()
+    records.write_text("no record\n")
+    sandbox.commit("Break a file")
+
+    made = site(sandbox.workspace, tmp_path / "out")
+
+    assert [line.partition(":")[0] for line in made.unreadable] == ["other"]
+    tree = files.read_folder(tmp_path / "out")
+    assert b"cannot be read" in tree["sweeps/other/index.html"]
+    assert b"trial by trial" in tree["sweeps/peak/index.html"]
+
+
+def test_a_repository_without_sweeps_has_a_site(sandbox: Sandbox, tmp_path: Path) -> None:
+    assert b"No sweep has been committed yet" in built(sandbox, tmp_path / "out")["index.html"]
+
+
+def test_an_unknown_commit_is_refused(sandbox: Sandbox, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="'nowhere' is not a commit"):
+        site(sandbox.workspace, tmp_path / "out", "nowhere")
+
+
+def test_git_holds_no_site(sandbox: Sandbox) -> None:
+    with pytest.raises(StorageError, match="git's own folder"):
+        site(sandbox.workspace, sandbox.root / ".git/site")

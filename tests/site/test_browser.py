@@ -1,0 +1,216 @@
+"""The site in a real Chromium: light, dark, on a phone and by keyboard, without errors, requests or barriers."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sweepledger.site import compare_page, home_page, sweep_pages
+from sweepledger.site.spending import MonthlyCost, monthly_times
+from tests.browser import NoBrowserError, axe_source, browser
+from tests.site.pages import HOSTILE, a_history, a_summary
+
+pytestmark = pytest.mark.full_suite("a browser")
+
+COMMIT = {"id": "c3" * 20, "day": "2026-01-03"}
+PAGES = {
+    "home": "index.html",
+    "sweep": "sweeps/peak/index.html",
+    "planned sweep": "sweeps/plan/index.html",
+    "trial": "sweeps/peak/trials.html#t00000000003",
+    "compare": "compare.html#a=peak/t00000000001&b=peak/t00000000002",
+    "compare sweeps": "compare.html#a=peak&b=peak",
+}
+LOOKS: dict[str, dict[str, Any]] = {
+    "light": {"viewport": {"width": 1280, "height": 900}},
+    "dark": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "dark"},
+    "phone": {"viewport": {"width": 390, "height": 844}, "has_touch": True},
+}
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    try:
+        with browser() as started:
+            yield started
+    except NoBrowserError as error:
+        pytest.skip(f"skipped: {error}")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A site in which every text that a person or a trial may write is hostile."""
+    recorded = a_history(HOSTILE, summary=a_summary(HOSTILE, trials=120))
+    planned = a_history(HOSTILE, name="plan", summary=None, description=" ".join(HOSTILE))
+    folder = tmp_path_factory.mktemp("site")
+    made = {history.name: sweep_pages(history, COMMIT["id"]) for history in (recorded, planned)}
+    for name, pages in made.items():
+        (folder / "sweeps" / name).mkdir(parents=True)
+        for file, content in pages.files.items():
+            (folder / "sweeps" / name / file).write_bytes(content)
+    cards = [pages.card.as_data() for pages in made.values()]
+    home = home_page(
+        cards,
+        recorded.events,
+        times=monthly_times(card["months"] for card in cards),
+        costs=(MonthlyCost("2026-01", HOSTILE[0], 1.0, 2.0),),
+        commit=COMMIT,
+        currency="EUR",
+    )
+    (folder / "index.html").write_bytes(home)
+    data = [pages.files["data.json"] for pages in made.values()]
+    (folder / "compare.html").write_bytes(compare_page(data, COMMIT))
+    return folder
+
+
+class Visit:
+    """A page, and everything that went wrong on it."""
+
+    def __init__(self, chromium: Any, site: Path, **look: Any) -> None:
+        self.site = site
+        self.context = chromium.new_context(**look)
+        self.page = self.context.new_page()
+        self.faults: list[str] = []
+        self.requests: list[str] = []
+        self.page.on("console", lambda message: self.faults.append(message.text))
+        self.page.on("pageerror", lambda error: self.faults.append(str(error)))
+        self.page.on("dialog", lambda dialog: self.faults.append(dialog.message))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+
+    def open(self, path: str) -> Any:
+        self.page.goto(f"{self.site.as_uri()}/{path}")
+        self.page.wait_for_load_state("networkidle")
+        return self.page
+
+    def draw(self) -> None:
+        """Scroll over the whole page, so that every chart is drawn."""
+        self.page.evaluate("""async () => {
+          for (const plot of document.querySelectorAll('.plot')) {
+            plot.scrollIntoView();
+            await new Promise((done) => setTimeout(done, 30));
+          }
+          scrollTo(0, 0);
+        }""")
+
+
+@pytest.fixture
+def visit(chromium: Any, site: Path, request: pytest.FixtureRequest) -> Iterator[Visit]:
+    made = Visit(chromium, site, **getattr(request, "param", LOOKS["light"]))
+    yield made
+    made.context.close()
+
+
+@pytest.mark.parametrize("visit", LOOKS.values(), ids=LOOKS, indirect=True)
+@pytest.mark.parametrize("path", PAGES.values(), ids=PAGES)
+def test_every_page_is_whole_without_faults_requests_or_barriers(visit: Visit, path: str) -> None:
+    page = visit.open(path)
+    visit.draw()
+
+    found = page.evaluate(axe_source() + ";axe.run().then((found) => found.violations)")
+
+    barriers = [(one["id"], [node["html"][:200] for node in one["nodes"]]) for one in found]
+    assert barriers == []
+    assert visit.faults == []
+    assert [url for url in visit.requests if url != f"{visit.site.as_uri()}/{path}".partition("#")[0]] == []
+    assert "sweepledger" in page.title()  # hostile text would have changed it
+    width = page.viewport_size["width"]
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_a_brush_on_an_axis_selects_in_every_chart_and_in_the_table(visit: Visit) -> None:
+    page = visit.open(PAGES["sweep"])
+    plot = page.locator("[data-chart=parallel] .plot")
+    plot.scroll_into_view_if_needed()
+    page.wait_for_timeout(200)
+    box = plot.bounding_box()
+
+    page.mouse.move(box["x"] + 60, box["y"] + 30)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 60, box["y"] + 120, steps=4)
+    page.mouse.up()
+    page.wait_for_timeout(300)
+
+    selected, total = page.locator("#selected").inner_text().split(" trials")[0].split(" of ")
+    assert 0 < int(selected) < int(total) == 120
+    assert f"of {selected}" in page.locator("#page").inner_text()
+    assert page.locator("[data-chart=parallel] canvas.dim").count() == 1
+
+    page.keyboard.press("Escape")
+    page.wait_for_timeout(300)
+    assert page.locator("#selected").inner_text() == "120 trials"
+    assert page.locator("canvas.dim").count() == 0
+    assert visit.faults == []
+
+
+def test_a_click_on_a_point_opens_its_trial(visit: Visit) -> None:
+    page = visit.open(PAGES["sweep"])
+    plot = page.locator("[data-chart=history] .plot")
+    plot.scroll_into_view_if_needed()
+    page.wait_for_timeout(200)
+    box = plot.bounding_box()
+
+    for x in range(56, int(box["width"]) - 14, 4):
+        page.mouse.move(box["x"] + x, box["y"] + box["height"] / 2)
+        if not page.locator(".tip").is_hidden():
+            break
+    name = page.locator(".tip span").last.inner_text()
+    page.mouse.down()
+    page.mouse.up()
+    page.wait_for_url("**/trials.html#*")
+
+    page.locator("h1", has_text=name).wait_for()
+
+
+def test_everything_can_be_done_with_the_keyboard(visit: Visit) -> None:
+    page = visit.open(PAGES["sweep"])
+
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.locator("#query").focus()
+    page.keyboard.type("status:ok rate>0.05")
+    page.wait_for_timeout(300)
+    selected = page.locator("#selected").inner_text()
+    assert selected.startswith("50 of 120")  # rate 1 and 0.1, without those that failed
+
+    page.locator("#table thead button").first.focus()
+    page.keyboard.press("Enter")
+    assert page.locator("#table thead th").first.get_attribute("aria-sort") == "ascending"
+    assert page.evaluate("document.activeElement.textContent") == "trial ↑"
+    first = page.locator("#table tbody a").first
+    name = first.inner_text()
+    first.focus()
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/trials.html#*")
+    page.locator("h1", has_text=name).wait_for()
+    assert visit.faults == []
+
+
+def test_the_page_of_a_trial_leads_to_better_ones_and_to_the_comparison(visit: Visit) -> None:
+    page = visit.open(PAGES["trial"])
+    assert "rank" in page.locator("#status").inner_text()
+
+    page.locator("#better").click()
+    page.locator("h1", has_text="t00000000004").wait_for()
+    assert page.locator("#command").inner_text().endswith("sweep reproduce t00000000004")
+    assert page.locator("#curve canvas").count() == 1
+
+    page.locator("#compare").click()
+    page.wait_for_url("**/compare.html#**")
+    page.locator("#summary", has_text="B is better by").wait_for()
+    assert visit.faults == []
+
+
+def test_two_sides_that_are_unknown_are_named(visit: Visit) -> None:
+    page = visit.open("compare.html#a=peak&b=nothing")
+
+    assert page.locator("#problem").inner_text() == "No sweep or trial here is called nothing."
+
+
+def test_the_timeline_is_filtered_by_words(visit: Visit) -> None:
+    page = visit.open(PAGES["home"])
+
+    page.locator("#filter").fill("no such word")
+
+    assert page.locator(".timeline > li:visible").count() == 0
+    assert page.locator("#filtered").inner_text() == "0 of 1 commits"
