@@ -539,9 +539,9 @@ def followers(
 ) -> tuple[frozenset[int], int]:
     """Return the characters that a parsed pattern can begin with, and the number of its loose repeats.
 
-    A repeat is loose if what follows it can begin with the same characters: then a text can be divided in many
-    ways, and each loose repeat multiplies the time by the length of the line. Raises Refused for what could
-    take longer than that: repeats and alternatives in a repeat, and references to groups.
+    A repeat is loose if what follows it can begin with the same characters: then a text can be divided in
+    many ways, and each loose repeat multiplies the time by the length of the line. Raises Refused for what
+    could take longer than that: repeats and alternatives in a repeat, and references to groups.
     """
     first, loose = after, 0
     for kind, argument in reversed(list(sequence)):
@@ -2808,7 +2808,7 @@ class MetricLog:
 
     def number(self, value: Any) -> Any:
         """Return the number that a value is, also in an array of one; None if it is none."""
-        if isinstance(value, bool) or value is None or isinstance(value, str):
+        if value is None or isinstance(value, (bool, str, Nothing)):
             return None
         if isinstance(value, (int, float)):
             return value
