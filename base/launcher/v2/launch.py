@@ -101,6 +101,8 @@ MOST_ARTIFACTS = 1000
 KEPT_OUTPUT = 256 * KIBIBYTE  # bytes of an output's head, and of its tail
 LONGEST_LINE = 64 * KIBIBYTE  # that is searched for a metric
 LONGEST_MATCH = 1000  # characters of a line that patterns are applied to
+FEW = 30  # repetitions that are not worth counting
+MOST_LOOSE = 2  # repeats of a pattern that multiply its time: with 2, the slowest line takes 0.2 s
 HEAD = 256  # bytes by which a file that was written anew is recognized
 TERMINATION_BYTES = 4095  # Kubernetes keeps 4096
 WHOLE_LIST = 1000  # rows of hyperparams.yml: PyYAML needs half a second to read so many
@@ -512,60 +514,96 @@ def complete_metric(metric: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_pattern(pattern: Any) -> None:
-    """Refuse a pattern that is not valid, lacks its group, or could take longer than its line is long."""
+    """Refuse a pattern that is not valid, lacks its group, or could take long on a line of limited length."""
     try:
-        groups = re.compile(pattern).groupindex
-    except (re.error, TypeError, RecursionError, OverflowError) as error:
+        groups = re.compile(pattern, re.ASCII).groupindex
+    except (re.error, TypeError, ValueError, RecursionError, OverflowError) as error:
         raise Refused(f"launch.json: metric: {pattern!r:.100} is not a pattern: {error}") from error
     if "value" not in groups or not set(groups) <= {"name", "value", "step"}:
         raise Refused(
             f"launch.json: metric: a pattern must have the group value, and may have name and step, "
             f"got {pattern!r:.100}"
         )
-    why = slow_part(pattern)
-    if why:
+    try:
+        from re import _parser as parser  # type: ignore[attr-defined]  # noqa: PLC0415 - from Python 3.11 on
+    except ImportError:
+        import sre_parse as parser  # noqa: PLC0415
+    _, loose = followers(parser.parse(pattern, re.ASCII), frozenset())
+    if loose > MOST_LOOSE:
+        why = f"more than {MOST_LOOSE} of its repeats can match what follows them"
         raise Refused(f"launch.json: metric: {pattern!r:.100} could take too long: {why}")
 
 
-def slow_part(pattern: str) -> str:
-    """Say what could make a pattern take long on a line of limited length; nothing if it cannot."""
-    try:
-        from re import _parser  # type: ignore[attr-defined]  # noqa: PLC0415 - Python 3.11 and newer
-    except ImportError:
-        import sre_parse as _parser  # noqa: PLC0415
-    wide = 0
-    ahead = [(operation, False) for operation in _parser.parse(pattern)]
-    while ahead:
-        (kind, argument), is_repeated = ahead.pop()
-        kind = str(kind)
-        if kind.startswith("GROUPREF"):
-            return "it refers to a group"
-        if is_repeated and (kind == "BRANCH" or kind.endswith("_REPEAT")):
-            return "it repeats what repeats or has alternatives"
-        inner = list(parts_of(argument))
-        if kind.endswith("_REPEAT") and int(argument[1]) > 1:
-            is_repeated = True
-            wide += any(is_wide(*part) for part in inner)
-        ahead += [(part, is_repeated) for part in inner]
-    return "it has more than two parts like .*" if wide > 2 else ""
+def followers(
+    sequence: Any, after: frozenset[int], *, is_repeated: bool = False
+) -> tuple[frozenset[int], int]:
+    """Return the characters that a parsed pattern can begin with, and the number of its loose repeats.
+
+    A repeat is loose if what follows it can begin with the same characters: then a text can be divided in
+    many ways, and each loose repeat multiplies the time by the length of the line. Raises Refused for what
+    could take longer than that: repeats and alternatives in a repeat, and references to groups.
+    """
+    first, loose = after, 0
+    for kind, argument in reversed(list(sequence)):
+        name = str(kind)
+        if name.startswith("GROUPREF") or (is_repeated and (name == "BRANCH" or name.endswith("REPEAT"))):
+            raise Refused(
+                "launch.json: metric: a pattern must not refer to its groups, "
+                "nor repeat what has repeats or alternatives"
+            )
+        if name.endswith("REPEAT"):
+            low, high, body = argument
+            own, _ = followers(body, frozenset(), is_repeated=int(high) > 1)
+            rest, inner = followers(body, first, is_repeated=int(high) > 1)
+            loose += inner + (int(high) > FEW and bool(own & first))
+            first = rest if low else rest | first
+        elif name == "BRANCH":
+            branches = [followers(each, first, is_repeated=is_repeated) for each in argument[1]]
+            first = frozenset().union(*(begin for begin, _ in branches))
+            loose += max(inner for _, inner in branches)
+        elif name in ("SUBPATTERN", "ATOMIC_GROUP"):
+            inner_sequence = argument[-1] if name == "SUBPATTERN" else argument
+            first, inner = followers(inner_sequence, first, is_repeated=is_repeated)
+            loose += inner
+        elif name.startswith("ASSERT"):
+            loose += followers(argument[1], first, is_repeated=is_repeated)[1]
+        elif name != "AT":
+            first = characters(name, argument)
+    return first, loose
 
 
-def parts_of(argument: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield the operations that an operation of a parsed pattern contains."""
-    if hasattr(argument, "pattern") or hasattr(argument, "state"):  # a sequence of operations
-        yield from argument
-    elif isinstance(argument, (list, tuple)):
-        for each in argument:
-            if not isinstance(each, tuple):
-                yield from parts_of(each)
+CATEGORIES = {
+    "DIGIT": r"\d",
+    "SPACE": r"\s",
+    "WORD": r"\w",
+    "NOT_DIGIT": r"\D",
+    "NOT_SPACE": r"\S",
+    "NOT_WORD": r"\W",
+}
+OTHERS = 128  # stands for all characters beyond ASCII
+ALL = frozenset(range(OTHERS + 1))
 
 
-def is_wide(kind: Any, argument: Any) -> bool:
-    """Return whether an operation matches nearly any character."""
-    negated = ("NEGATE", "CATEGORY_NOT_SPACE", "CATEGORY_NOT_DIGIT", "CATEGORY_NOT_WORD")
-    return str(kind) in ("ANY", "NOT_LITERAL") or (
-        str(kind) == "IN" and any(str(part) in negated for item in argument for part in item)
-    )
+def characters(name: str, argument: Any) -> frozenset[int]:
+    """Return the ASCII characters, or OTHERS, that one part of a parsed pattern matches, in either case."""
+    if name == "LITERAL":
+        letter = chr(argument)
+        return frozenset(min(ord(each), OTHERS) for each in (letter, letter.lower()[:1], letter.upper()[:1]))
+    if name == "RANGE":
+        return frozenset().union(
+            *(
+                characters("LITERAL", min(each, OTHERS))
+                for each in range(argument[0], min(argument[1], OTHERS) + 1)
+            )
+        )
+    if name == "CATEGORY":
+        pattern = re.compile(CATEGORIES[str(argument).replace("CATEGORY_", "")], re.ASCII)
+        return frozenset(each for each in ALL if pattern.match(chr(each)))
+    if name == "IN":
+        parts = [(str(kind), value) for kind, value in argument]
+        found = frozenset().union(*(characters(*part) for part in parts if part[0] != "NEGATE"))
+        return (ALL - found) | {OTHERS} if parts[0][0] == "NEGATE" else found
+    return ALL  # ANY, NOT_LITERAL
 
 
 class Rows(NamedTuple):
@@ -1342,7 +1380,7 @@ def csv_reader() -> Callable[[str], dict[str, Any]]:
 
 def pattern_reader(metric: Mapping[str, Any]) -> Callable[[str], dict[str, Any]]:
     """Return a function that finds what the patterns match in a line."""
-    patterns = [re.compile(pattern) for pattern in metric["patterns"]]
+    patterns = [re.compile(pattern, re.ASCII) for pattern in metric["patterns"]]
 
     def members(line: str) -> dict[str, Any]:
         found: dict[str, Any] = {}
@@ -1350,7 +1388,8 @@ def pattern_reader(metric: Mapping[str, Any]) -> Callable[[str], dict[str, Any]]
             for pattern in patterns:
                 for match in pattern.finditer(piece[:LONGEST_MATCH]):
                     groups = match.groupdict()
-                    if METRIC_NUMBER.fullmatch(groups["value"] or ""):
+                    is_cut = match.end() == LONGEST_MATCH < len(piece)
+                    if METRIC_NUMBER.fullmatch(groups["value"] or "") and not is_cut:
                         found[groups.get("name") or metric["name"]] = float(groups["value"])
                         if groups.get("step"):
                             found["step"] = number_or_text(groups["step"])
@@ -2510,7 +2549,7 @@ class Pod:
     def __init__(self, launch: Mapping[str, Any], rows: range, uid: str, signals: Signals) -> None:
         self.launch, self.uid, self.signals = launch, uid, signals
         self.waiting = list(rows)
-        self.at_once = min(launch.get("pack", {}).get("at_once", 1), len(rows))
+        self.at_once: int = min(launch.get("pack", {}).get("at_once", 1), len(rows))
         self.threads = self.threads_of_a_row()
         self.running: dict[int, int] = {}
         self.slots = {row: Slot() for row in rows}
@@ -2520,7 +2559,7 @@ class Pod:
         """Divide the pod's threads."""
         text = os.environ.get("OMP_NUM_THREADS", "")
         if COUNT.fullmatch(text):
-            threads: int = int(text)
+            threads = int(text)
         else:
             has_affinity = hasattr(os, "sched_getaffinity")  # not on every system
             threads = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
@@ -2769,7 +2808,7 @@ class MetricLog:
 
     def number(self, value: Any) -> Any:
         """Return the number that a value is, also in an array of one; None if it is none."""
-        if isinstance(value, bool) or value is None or isinstance(value, str):
+        if value is None or isinstance(value, (bool, str, Nothing)):
             return None
         if isinstance(value, (int, float)):
             return value

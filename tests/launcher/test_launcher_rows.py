@@ -1,0 +1,383 @@
+"""Several rows in one pod: each has a process, a folder, a record and a fate of its own."""
+
+import hashlib
+import json
+import os
+import re
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.launcher.folders import Run, TrialFolder, ended, launch, python, selected, shell
+
+pytestmark = pytest.mark.parametrize("launcher_version", ["v2"], indirect=True)
+
+REPORT = 'printf \'{"test_accuracy": 0.%d}\' $JOB_ID > "$SWEEP_RESULT"'
+
+
+@pytest.fixture
+def rows(trial_folder: TrialFolder) -> TrialFolder:
+    """A table of six rows."""
+    trial_folder.rows = [f"t0000000000{number},{number}" for number in range(6)]
+    trial_folder.command = shell(REPORT)
+    trial_folder.changes = {"pack": {"at_once": 3}}
+    trial_folder.environment = {"SWEEP_ROWS": "1-4", "SWEEP_INDEX": ""}
+    return trial_folder
+
+
+def records(folder: TrialFolder) -> dict[int, Any]:
+    """Read the records by row; each is in its own folder and as the schema says."""
+    read = {}
+    for path in folder.results.glob("*/*.json"):
+        record = json.loads(path.read_bytes())
+        selected().schema.validate(record)
+        assert path.name == f"{record['uid']}.json" == f"uid-1-{path.parent.name}.json"
+        read[int(path.parent.name)] = record
+    return dict(sorted(read.items()))
+
+
+def of_row(script: str, row: int, other: str = REPORT) -> list[Any]:
+    """Make a command in which one row does something else."""
+    return shell(f"if [ $JOB_ID = {row + 1} ]; then {script}; else {other}; fi")
+
+
+def wait_for(path: Path) -> None:
+    until = time.monotonic() + 10
+    while not path.exists():
+        assert time.monotonic() < until, path
+        time.sleep(0.005)
+
+
+def test_every_row_has_a_record_an_output_and_a_seed_of_its_own(rows: TrialFolder) -> None:
+    rows.columns = [("x", "number"), ("replicate", "number")]
+    rows.rows = [f"t0000000000{number},1,{number}" for number in range(6)]
+    rows.command = shell(f"echo out $SWEEP_SEED $SWEEP_PARAM_X; echo err $SWEEP_TRIAL_ID >&2; {REPORT}")
+    rows.changes |= {"seed_base": 40}
+
+    run = rows.run()
+
+    found = records(rows)
+    assert run.code == 0
+    assert [(row, record["index"], record["seed"]) for row, record in found.items()] == [
+        (row, row, 40 + row) for row in (1, 2, 3, 4)
+    ]
+    assert [record["metrics"]["test_accuracy"] for record in found.values()] == [0.2, 0.3, 0.4, 0.5]
+    for row in found:
+        assert (rows.results / f"{row}/uid-1-{row}.out").read_text() == f"out {40 + row} 1\n"
+        assert (rows.results / f"{row}/uid-1-{row}.err").read_text() == f"err t0000000000{row}\n"
+    assert sorted(run.out.splitlines()) == [b"out %d 1" % (40 + row) for row in (1, 2, 3, 4)]
+    assert sorted(path.name for path in rows.results.iterdir()) == ["1", "2", "3", "4"]
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 4])
+def test_as_many_rows_run_at_the_same_time_as_the_pack_says(at_once: int, rows: TrialFolder) -> None:
+    rows.changes = {"pack": {"at_once": at_once}}
+    rows.command = shell(
+        "touch running-$JOB_ID; sleep 0.15; ls | grep -c running > seen-$JOB_ID; rm running-$JOB_ID;" + REPORT
+    )
+
+    assert rows.run().code == 0
+
+    seen = [int((rows.root / f"seen-{row + 1}").read_text()) for row in range(1, 5)]
+    shared = [record["shared"] for record in records(rows).values()]
+    assert max(seen) <= at_once
+    assert max(shared) == at_once
+    assert all(count <= most for count, most in zip(seen, shared, strict=True))
+
+
+def test_the_default_is_one_row_after_the_other(rows: TrialFolder) -> None:
+    rows.changes = {}
+
+    rows.run()
+
+    assert [record["shared"] for record in records(rows).values()] == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("script", "reason", "code"),
+    [
+        ("exit 7", "exit-7", 7),
+        ("exit 42", "bad-hyperparameters", 42),
+        ("exit 43", "bad-sweep", 43),
+        ("kill -9 $$", "signal-9", 137),
+        ("sleep 60", "timeout", 124),
+        ("true", "metric-missing", 1),
+        ("(sleep 60 &) ; setsid sleep 60 & exit 7", "exit-7", 7),
+    ],
+)
+def test_a_row_that_fails_has_no_effect_on_the_others(
+    script: str, reason: str, code: int, rows: TrialFolder
+) -> None:
+    rows.command = of_row(script, 2, f"sleep 0.2; {REPORT}")
+    rows.changes |= {"timeout_seconds": 1, "grace_seconds": 0.1}
+
+    run = rows.run()
+
+    found = records(rows)
+    assert run.code == code
+    assert found.pop(2)["reason"] == reason
+    assert [record["status"] for record in found.values()] == ["ok", "ok", "ok"]
+
+
+def test_the_processes_of_one_row_end_while_others_run(rows: TrialFolder) -> None:
+    rows.environment |= {"SWEEP_ROWS": "0-1"}
+    rows.command = of_row(
+        "setsid sleep 60 & echo $! > left; exit 7",
+        0,
+        "while kill -0 $(cat left) 2>/dev/null || [ ! -e left ]; do sleep 0.01; done; " + REPORT,
+    )
+
+    run = rows.run()
+
+    assert run.code == 7
+    assert records(rows)[1]["status"] == "ok"
+
+
+@pytest.mark.parametrize(
+    ("codes", "worst"),
+    [
+        ([0, 0], 0),
+        ([0, 42], 42),
+        ([42, 1], 1),
+        ([137, 7, 0], 137),
+        ([44, 137], 44),
+        ([74, 44, 7], 74),
+        ([42, 74, 43, 44], 43),
+        ([70, 42], 70),
+    ],
+)
+def test_the_exit_code_is_that_of_the_worst_row(codes: list[int], worst: int) -> None:
+    assert launch.worst(codes) == worst
+
+
+def test_rows_with_a_final_record_are_skipped(rows: TrialFolder) -> None:
+    rows.command = of_row("exit 7", 2, f"touch began-$JOB_ID; {REPORT}")
+    assert rows.run().code == 7
+    for path in rows.root.glob("began-*"):
+        path.unlink()
+    (rows.results / "3/uid-1-3.json").unlink()
+    rows.command = shell(f"touch began-$JOB_ID; {REPORT}")
+
+    assert rows.run(SWEEP_POD_UID="uid-2").code == 0
+
+    assert sorted(path.name for path in rows.root.glob("began-*")) == ["began-3", "began-4"]
+    assert (rows.results / "2/uid-2-2.json").exists()
+    assert (rows.results / "3/uid-2-3.json").exists()
+
+
+def test_a_disrupted_pod_starts_no_row_that_is_not_recorded(rows: TrialFolder) -> None:
+    rows.command = of_row("exit 7", 2, f"touch began-$JOB_ID; {REPORT}")
+    rows.run()
+    (rows.results / "2/uid-1-2.json").unlink()
+
+    run = rows.run(SWEEP_DISRUPTIONS="6")
+
+    assert run.code == 44
+    assert [record["reason"] for record in records(rows).values()] == [None, "disrupted", None, None]
+
+
+def test_sigterm_ends_all_rows_within_their_grace_and_starts_no_others(rows: TrialFolder) -> None:
+    rows.changes = {"pack": {"at_once": 2}}
+    rows.command = shell(
+        "trap 'touch $SWEEP_ARTIFACTS/kept; exit 9' TERM; touch up-$JOB_ID; while :; do sleep 0.05; done"
+    )
+    launcher = rows.start()
+    for row in (1, 2):
+        wait_for(rows.root / f"up-{row + 1}")
+
+    launcher.send_signal(signal.SIGTERM)
+    run = ended(launcher)
+
+    found = records(rows)
+    assert run.code == 143
+    assert {row: record["reason"] for row, record in found.items()} == {1: "signal-15", 2: "signal-15"}
+    assert all([item["path"] for item in record["artifacts"]] == ["kept"] for record in found.values())
+
+
+def test_rows_that_ignore_sigterm_are_killed(rows: TrialFolder) -> None:
+    rows.changes = {"pack": {"at_once": 2}, "grace_seconds": 0.2}
+    rows.command = python(
+        "import os, signal, time\n"
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "open('up-' + os.environ['JOB_ID'], 'w').close()\n"
+        "time.sleep(60)"
+    )
+    launcher = rows.start()
+    for row in (1, 2):
+        wait_for(rows.root / f"up-{row + 1}")
+
+    launcher.terminate()
+
+    assert ended(launcher).code == 143
+    assert len(records(rows)) == 2
+
+
+def test_a_row_whose_launcher_is_killed_leaves_no_processes_and_no_harm(rows: TrialFolder) -> None:
+    rows.command = of_row(
+        "setsid sleep 60 & echo $! > left; kill -9 $PPID; sleep 60",
+        2,
+        f"sleep 0.3; {REPORT}",
+    )
+
+    run = rows.run()
+
+    assert run.code == 137
+    assert "the launcher of row 2 was ended by signal 9" in run.said
+    assert {row: record["status"] for row, record in records(rows).items()} == {1: "ok", 3: "ok", 4: "ok"}
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((rows.root / "left").read_text()), 0)
+
+
+@pytest.mark.parametrize(
+    ("given", "at_once", "threads"), [("8", 3, "2"), ("2", 3, "1"), ("6", 2, "3"), ("8", 9, "2")]
+)
+def test_the_threads_of_the_pod_are_divided(
+    given: str, at_once: int, threads: str, rows: TrialFolder
+) -> None:
+    rows.changes = {"pack": {"at_once": at_once}}
+    rows.command = shell(f"echo $OMP_NUM_THREADS; {REPORT}")
+
+    assert rows.run(OMP_NUM_THREADS=given).out.split() == [threads.encode()] * 4
+
+
+def test_without_a_number_of_threads_the_processors_are_divided(rows: TrialFolder) -> None:
+    rows.changes = {"pack": {"at_once": 2}}
+    rows.command = shell(f"echo $OMP_NUM_THREADS; {REPORT}")
+
+    threads = max(1, len(os.sched_getaffinity(0)) // 2)
+    assert set(rows.run().out.split()) == {str(threads).encode()}
+
+
+def test_each_row_has_its_own_folders_on_other_volumes_and_in_the_scratch(rows: TrialFolder) -> None:
+    volumes = {"SWEEP_CHECKPOINT_VOLUME": "checkpoints", "SWEEP_ARTIFACT_VOLUME": "artifacts"}
+    paths = {name: str(rows.root / "volumes" / folder) for name, folder in volumes.items()}
+    rows.command = shell("touch $SWEEP_ARTIFACTS/model $SWEEP_CHECKPOINTS/last; echo $SWEEP_SCRATCH; exit 7")
+
+    run = rows.run(**paths)
+
+    for row in (1, 2, 3, 4):
+        assert (rows.root / f"volumes/artifacts/{row}/artifacts/uid-1-{row}/model").exists()
+        assert (rows.root / f"volumes/checkpoints/{row}/checkpoints/last").exists()
+    assert len(set(run.out.split())) == 4
+    assert list((rows.root / "scratch").iterdir()) == []
+
+
+def test_early_stopping_ends_one_row(rows: TrialFolder) -> None:
+    rule = {"rule": "median", "goal": "maximize", "value": "best", "thresholds": [[1, 0.5]]}
+    rows.changes |= {"metric": {"name": "test_accuracy", "source": "stdout"}, "stop": [rule]}
+    rows.command = of_row("echo test_accuracy=0.1; sleep 60", 2, "echo test_accuracy=0.9")
+
+    assert rows.run().code == 0
+
+    assert [record["status"] for record in records(rows).values()] == ["ok", "pruned", "ok", "ok"]
+    assert records(rows)[2]["stopped"]["threshold"] == 0.5
+
+
+def test_the_termination_message_has_the_digest_of_each_record(rows: TrialFolder) -> None:
+    log = rows.root / "termination-log"
+    log.write_text("x" * 5000)
+    rows.command = of_row("kill -9 $PPID; sleep 60", 2)
+
+    rows.run()
+
+    digests = {
+        path.parent.name: hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in rows.results.glob("*/*.json")
+    }
+    assert json.loads(log.read_bytes()) == {"version": 2, "rows": {**digests, "2": None}}
+
+
+def test_the_message_of_many_rows_is_one_digest(rows: TrialFolder) -> None:
+    slots = {}
+    for row in range(80):
+        slots[row] = launch.Slot()
+        slots[row].record = hashlib.sha256(b"%d" % row).digest()
+    members = {str(row): hashlib.sha256(b"%d" % row).hexdigest() for row in range(80)}
+    pod = launch.Pod(rows.launch_json(), range(80), "uid-1", None)
+    pod.slots = slots
+
+    digest = hashlib.sha256(launch.dump({"version": 2, "rows": members}).encode()).hexdigest()
+    assert json.loads(pod.message()) == {"version": 2, "rows_sha256": digest}
+
+
+@pytest.mark.parametrize(
+    ("text", "is_good"),
+    [
+        ("0-0", True),
+        ("5-5", True),
+        ("2-1", False),
+        ("1", False),
+        ("1-", False),
+        ("a-b", False),
+        ("0-1000", False),
+    ],
+)
+def test_rows_are_a_first_and_a_last_one(text: str, is_good: bool, rows: TrialFolder) -> None:  # noqa: FBT001
+    run = rows.run(SWEEP_ROWS=text)
+
+    assert run.code == (0 if is_good else 43)
+    if not is_good:
+        assert run.said == [f"SWEEP_ROWS must be the first and the last of 1 to 1000 rows, got {text!r}"]
+
+
+def test_a_row_beyond_the_table_is_refused_and_the_others_run(rows: TrialFolder) -> None:
+    run = rows.run(SWEEP_ROWS="5-6")
+
+    assert (run.code, list(records(rows))) == (43, [5])
+    assert "index 6 is beyond the table, which has 6 rows" in run.said
+
+
+@pytest.mark.parametrize(("index", "expected"), [("0", [0, 1, 2, 3]), ("1", [4, 5])])
+def test_a_pack_can_give_each_index_its_rows(index: str, expected: list[int], rows: TrialFolder) -> None:
+    rows.changes = {"pack": {"at_once": 4, "rows": 4}}
+
+    assert rows.run(SWEEP_ROWS="", SWEEP_INDEX=index).code == 0
+    assert list(records(rows)) == expected
+
+
+def test_an_index_without_rows_is_refused(rows: TrialFolder) -> None:
+    rows.changes = {"pack": {"at_once": 4, "rows": 4}}
+
+    run = rows.run(SWEEP_ROWS="", SWEEP_INDEX="2")
+
+    assert (run.code, run.said) == (43, ["row 8 is beyond the table, which has 6 rows"])
+
+
+def test_a_trial_of_several_pods_has_one_row(rows: TrialFolder) -> None:
+    run: Run = rows.run(SWEEP_RANK="1")
+
+    assert (run.code, run.said) == (
+        43,
+        ["a trial of several pods has one row, got SWEEP_RANK 1 and several rows"],
+    )
+
+
+@pytest.mark.parametrize(
+    "pack", [{}, {"at_once": 0}, {"at_once": 1001}, {"at_once": 1, "rows": 0}, {"at_once": "2"}]
+)
+def test_a_pack_that_no_pod_can_run_is_refused(pack: dict[str, Any], rows: TrialFolder) -> None:
+    rows.changes = {"pack": pack}
+
+    run = rows.run()
+
+    assert run.code == 43
+    assert re.match(r"launch\.json: pack: (at_once|rows) must be ", run.said[0])
+
+
+def test_two_pods_with_the_same_rows_take_turns(rows: TrialFolder) -> None:
+    rows.command = shell(f"echo $JOB_ID >> starts; sleep 0.1; {REPORT}")
+    first = rows.start()
+    second = rows.start(SWEEP_POD_UID="uid-2")
+
+    assert (ended(first).code, ended(second).code) == (0, 0)
+    assert sorted((rows.root / "starts").read_text().split()) == ["2", "3", "4", "5"]
+
+
+def test_rows_run_in_every_python(any_python: str, rows: TrialFolder) -> None:
+    rows.interpreter = any_python
+
+    assert rows.run().code == 0
+    assert len(records(rows)) == 4
