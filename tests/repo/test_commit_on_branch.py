@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sweepledger.errors import RepositoryError
-from sweepledger.repo.git import Change, branch, commit_on_branch, finish_update
+from sweepledger.repo.git import Change, Repository, branch, commit_on_branch, finish_update
 from tests.repository import Sandbox
 
 OURS = Change("Ours\n", {"results/a.csv": b"ours\n", "results/b.csv": b"ours\n"})
@@ -135,7 +135,7 @@ def test_a_linked_work_tree_follows_its_own_branch(sandbox: Sandbox, tmp_path: P
     linked = tmp_path / "linked"
     sandbox.git("worktree", "add", "-q", "-b", "side", str(linked))
 
-    commit_on_branch(branch.Repository(linked), "side", lambda _: OURS)
+    commit_on_branch(Repository(linked), "side", lambda _: OURS)
 
     assert (linked / "results/a.csv").read_bytes() == b"ours\n"
     status = ["git", "status", "--porcelain"]
