@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sweepledger.errors import RepositoryError
-from sweepledger.repo.git import Change, Repository, branch, commit_on_branch, finish_update
+from sweepledger.repo.git import Change, Repository, commit_on_branch, finish_update
 from tests.repository import Sandbox
 
 OURS = Change("Ours\n", {"results/a.csv": b"ours\n", "results/b.csv": b"ours\n"})
