@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from sweepledger.structs import startup
 from sweepledger.structs.kubernetes import DOCTOR_POD, GPU_PRODUCT_LABEL
 
 Manifest = dict[str, Any]
@@ -19,7 +20,13 @@ def a_volume(**source: Any) -> Change:
 
 
 def a_variable(**variable: Any) -> Change:
-    return lambda pod: container(pod).setdefault("env", []).append({"name": "X", **variable})
+    return lambda pod: _set(container(pod), {"name": "X", **variable})
+
+
+def _set(container: Manifest, variable: Manifest) -> None:
+    """Set a variable once: a server refuses one that is there twice."""
+    others = [one for one in container.get("env", ()) if one["name"] != variable["name"]]
+    container["env"] = [*others, variable]
 
 
 def a_mount(name: str, **changes: Any) -> Change:
@@ -51,6 +58,25 @@ def an_interpreter(program: str) -> Change:
     return lambda pod: container(pod).update(command=[program, "/sweep/launcher/launch.py"])
 
 
+def a_variable_before(**variable: Any) -> Change:
+    return lambda pod: _set(pod["initContainers"][0], variable)
+
+
+OTHER_PROGRAM_VARIABLES = (
+    *(
+        "PATH",
+        "LD_PRELOAD",
+        "LD_LIBRARY_PATH",
+        "LD_AUDIT",
+        "LD_",
+        "GLIBC_TUNABLES",
+        "GCONV_PATH",
+        "BASH_ENV",
+        "ENV",
+    ),
+    *("BASH_FUNC_ls%%", "PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONUSERBASE", "PYTHONWARNINGS"),
+    *("PYTHONBREAKPOINT", "PYTHON_PRESITE", "_PYTHON_SYSCONFIGDATA_NAME"),
+)
 OTHER_PROGRAMS = (
     "/sweep/results/python3",
     "/sweep/launcher/launch.py",
@@ -61,6 +87,20 @@ OTHER_PROGRAMS = (
     "bin/python3",
     "/dev/fd/0",
     "$(X)",
+    "",
+    ".",
+    "..",
+    "/",
+    "/usr/bin/",
+    "/usr/bin/..",
+    "/sweep/checkpoints/python3",
+    *(folder.removesuffix("/") for folder in startup.WRITABLE_FOLDERS),
+    *(f"{folder}bin/python3" for folder in startup.WRITABLE_FOLDERS),
+    "python3 -c",
+    "python3\n",
+    "pythön",
+    "-c",
+    "p" * 256,
 )
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -116,9 +156,63 @@ POD_FAULTS: dict[str, tuple[str, Change]] = {
         a_variable(valueFrom={"secretKeyRef": {"name": "hub-token", "key": "token"}}),
     ),
     "a Secret as environment": (
-        "environment holds no Secret",
+        "no source but its variables",
         lambda pod: container(pod).update(envFrom=[{"secretRef": {"name": "git-write"}}]),
     ),
+    "a ConfigMap as environment": (
+        "no source but its variables",
+        lambda pod: container(pod).update(envFrom=[{"configMapRef": {"name": "lr-b1-00000000-launcher"}}]),
+    ),
+    "a ConfigMap as environment before": (
+        "no source but its variables",
+        an_init_container(envFrom=[{"prefix": "GIT_", "configMapRef": {"name": "x"}}]),
+    ),
+    **{
+        f"the variable {name}": ("no variable starts another program", a_variable(name=name, value="/x"))
+        for name in OTHER_PROGRAM_VARIABLES
+    },
+    "a PATH from a field": (
+        "no variable starts another program",
+        a_variable(name="PATH", valueFrom={"fieldRef": {"fieldPath": "metadata.labels['x']"}}),
+    ),
+    **{
+        f"{name} elsewhere": ("have the values that base/", a_variable(name=name, value="/sweep/results"))
+        for name in ("HOME", "SWEEP_LAUNCH", "SWEEP_TABLE")
+    },
+    "HOME from a field": (
+        "have the values that base/",
+        a_variable(name="HOME", valueFrom={"fieldRef": {"fieldPath": "metadata.name"}}),
+    ),
+    **{
+        f"{name} before": ("only variables of base/", a_variable_before(name=name, value="sh -c id"))
+        for name in ("GIT_SSH_COMMAND", "GIT_EXEC_PATH", "GIT_PROXY_COMMAND", "GIT_CONFIG_KEY_1", "EDITOR")
+    },
+    "another credential helper before": (
+        "have the values that base/",
+        a_variable_before(name="GIT_CONFIG_VALUE_0", value="!id"),
+    ),
+    "a projected certificate": (
+        "token or certificate",
+        a_volume(projected={"sources": [{"podCertificate": {"signerName": "x/y", "keyType": "ED25519"}}]}),
+    ),
+    "a projected trust bundle": (
+        "token or certificate",
+        a_volume(
+            projected={"sources": [{"configMap": {"name": "x"}}, {"clusterTrustBundle": {"path": "x"}}]}
+        ),
+    ),
+    "no deadline": ("has a deadline", lambda pod: pod.pop("activeDeadlineSeconds")),
+    "another scheduler": ("default scheduler", lambda pod: pod.update(schedulerName="evil")),
+    "the processes of others": ("default scheduler", lambda pod: pod.update(shareProcessNamespace=True)),
+    "other hosts": (
+        "default scheduler",
+        lambda pod: pod.update(hostAliases=[{"ip": "192.0.2.1", "hostnames": ["git.example.org"]}]),
+    ),
+    "other devices": (
+        "default scheduler",
+        lambda pod: pod.update(resourceClaims=[{"name": "gpu", "resourceClaimName": "gpu"}]),
+    ),
+    "another runtime": ("default runtime", lambda pod: pod.update(runtimeClassName="privileged")),
     "another pull secret": ("pull secret", lambda pod: pod.update(imagePullSecrets=[{"name": "git-write"}])),
     "an image of nobody's": (
         "repositories",

@@ -1,18 +1,31 @@
 """The admission policies, evaluated by Google's own CEL, on what we render and on single faults."""
 
+import json
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
 
+from sweepledger.spec import ParsedSpec, parse
+from sweepledger.structs import startup
 from sweepledger.structs.run_config import Shape
-from sweepledger.structs.settings import API_SERVER_EGRESS, Controller, Dataset, Defaults, Egress, Settings
+from sweepledger.structs.settings import (
+    API_SERVER_EGRESS,
+    Controller,
+    Dataset,
+    Defaults,
+    Egress,
+    Settings,
+    SweepLimits,
+)
 from tests.render.building import built
 from tests.render.judging import refusals
 from tests.render.platforms import DISTRIBUTED, PLATFORM_SETTINGS, THREE_POOLS, a_platform, a_source, the
-from tests.render.pod_faults import LABEL_FAULTS, POD_FAULTS, a_volume
+from tests.render.pod_faults import LABEL_FAULTS, POD_FAULTS, a_variable, a_variable_before, a_volume
 from tests.sweeps import FULL_SETTINGS, a_batch, a_full_sweep
 
 Manifest = dict[str, Any]
@@ -149,6 +162,124 @@ def test_a_job_with_a_ttl_is_refused(job: Manifest) -> None:
     faulty["spec"]["ttlSecondsAfterFinished"] = 60
 
     assert "TTL" in refusals(jobs_policy(), faulty).pop()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"parallelism": 3},
+        {"parallelism": 100_000},
+        {"completions": 1},
+        {"completions": 100_001, "parallelism": 2},
+        {"completions": None},
+    ],
+)
+def test_a_job_with_more_pods_than_trials_is_refused(changes: dict[str, int | None], job: Manifest) -> None:
+    faulty = deepcopy(job)
+
+    faulty["spec"] = {name: value for name, value in (job["spec"] | changes).items() if value is not None}
+
+    assert "completions" in refusals(jobs_policy(), faulty).pop()
+
+
+def test_a_job_has_no_more_trials_than_the_settings_let_a_sweep_have(job: Manifest) -> None:
+    few, enough = (
+        replace(PLATFORM_SETTINGS, limits=SweepLimits(max_trials=most))
+        for most in (job["spec"]["completions"] - 1, job["spec"]["completions"])
+    )
+
+    assert "completions" in refusals(jobs_policy(few), job).pop()
+    assert refusals(jobs_policy(enough), job) == set()
+
+
+def test_only_variables_that_the_settings_allow_may_start_another_program(job: Manifest) -> None:
+    policy = jobs_policy(replace(PLATFORM_SETTINGS, allowed_variables=("LD_PRELOAD",)))
+    allowed, other = deepcopy(job), deepcopy(job)
+
+    a_variable(name="LD_PRELOAD", value="libtcmalloc.so")(allowed["spec"]["template"]["spec"])
+    a_variable(name="LD_AUDIT", value="libtcmalloc.so")(other["spec"]["template"]["spec"])
+
+    assert refusals(policy, allowed) == set()
+    assert "no variable starts" in refusals(policy, other).pop()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(
+            "PYTHONUNBUFFERED",
+            "PYTHONHASHSEED",
+            "PYTHONFAULTHANDLER",
+            "NCCL_DEBUG",
+            "OLD_PATH",
+            "XLD_PRELOAD",
+        ),
+        *("MY_ENV", "PATHS", "CUDA_VISIBLE_DEVICES", "TOKENIZERS_PARALLELISM"),
+    ],
+)
+def test_variables_that_start_nothing_are_admitted(name: str, job: Manifest) -> None:
+    other = deepcopy(job)
+    a_variable(name=name, value="1")(other["spec"]["template"]["spec"])
+
+    assert refusals(jobs_policy(), other) == set()
+
+
+def test_what_the_cluster_adds_to_the_pods_of_a_job_that_was_judged_is_admitted(job: Manifest) -> None:
+    pod = deepcopy(job["spec"]["template"])
+    pod["metadata"]["ownerReferences"] = [{"kind": "Job", "name": "lr", "controller": True}]
+    a_variable(name="LD_PRELOAD", value="/usr/lib/vendor.so")(pod["spec"])
+    a_variable_before(name="HTTPS_PROXY", value="http://proxy.example.org")(pod["spec"])
+    pod["spec"] |= {"runtimeClassName": "vendor", "schedulerName": "default-scheduler"}
+
+    assert refusals(pods_policy(), pod) == set()
+
+
+def test_every_folder_that_the_bases_give_the_launcher_is_that_of_its_variables(job: Manifest) -> None:
+    moved = deepcopy(job)
+    for variable in moved["spec"]["template"]["spec"]["containers"][0]["env"]:
+        if str(variable.get("value", "")).startswith("/sweep/"):
+            variable["value"] = f"/sweep/scratch{variable['value']}"
+
+    assert "have the values that base/" in refusals(jobs_policy(), moved).pop()
+
+
+_WORDS = st.text("abPY0._+-/$ \n", max_size=12)
+_PLACES = st.sampled_from(["", "/", "/usr/bin/", "/code/", "/opt/../", "./", *startup.WRITABLE_FOLDERS])
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(program=st.builds(str.__add__, _PLACES, _WORDS) | st.text(max_size=6))
+@example(program="python3")
+@example(program="/opt/conda/bin/python3.12")
+@example(program="/code/python")
+@example(program="/codex/python")
+@example(program="/sweep")
+@example(program="a" * 255)
+@example(program="a" * 256)
+def test_specs_and_policies_accept_the_same_interpreters(program: str, job: Manifest) -> None:
+    named = deepcopy(job)
+    named["spec"]["template"]["spec"]["containers"][0]["command"][0] = program
+
+    admitted = refusals(jobs_policy(), named) == set()
+
+    assert admitted is (spec_problems(program) == spec_problems("python3"))
+
+
+def spec_problems(program: str) -> list[str]:
+    """Return the codes of a spec that clones its code, as the job does."""
+    run = {"interpreter": program, "code": {"path": "code", "mode": "clone"}}
+    text = json.dumps(
+        {
+            "name": "lr",
+            "method": "grid",
+            "metric": {"name": "accuracy", "goal": "maximize"},
+            "parameters": {"x": {"values": [1, 2]}},
+            "command": ["python", "code/train.py", "${args}"],
+            "run": run,
+        }
+    )
+    parsed = parse(text.encode(), "sweeps/lr.yaml", PLATFORM_SETTINGS)
+    return [] if isinstance(parsed, ParsedSpec) else sorted(one.code for one in parsed)
 
 
 def test_a_job_with_a_generated_name_is_refused(job: Manifest) -> None:

@@ -29,8 +29,8 @@ SETTINGS = replace(
 
 
 CONTROLLED = replace(SETTINGS, controller=Controller.ARGOCD)
-IN_A_CLUSTER = "image-missing"
-"""Examples of this name are wrong only where a controller applies overlays."""
+IN_A_CLUSTER = ("image-missing", "interpreter-", "environment-name-hook")
+"""Examples of these names are wrong only where a controller applies overlays."""
 
 
 def read(path: Path) -> ParsedSpec | Settings | tuple[Problem, ...]:

@@ -433,6 +433,16 @@ def test_what_an_author_does_to_processes_of_their_own_image_is_theirs_to_say(na
     assert name in dict(good(run={"environment": {name: "libjemalloc.so.2"}}).run.environment)
 
 
+@pytest.mark.parametrize("name", ["LD_PRELOAD", "LD_LIBRARY_PATH", "PYTHONSTARTUP", "PYTHONPATH", "BASH_ENV"])
+def test_in_a_cluster_the_settings_allow_variables_that_start_other_programs(name: str) -> None:
+    followed = replace(SETTINGS, controller=Controller.FLUX)
+    allowed = replace(followed, allowed_variables=(name,))
+
+    assert with_settings(followed, image="train", environment={name: "x"}) == ["environment-name"]
+    assert isinstance(with_settings(allowed, image="train", environment={name: "x"}), Sweep)
+    assert isinstance(with_settings(followed, image="train", environment={"NCCL_DEBUG": "x"}), Sweep)
+
+
 @pytest.mark.parametrize("controller", ["argocd", "flux", "submit"])
 def test_what_applies_overlays_to_a_cluster_needs_an_image(controller: str) -> None:
     followed = replace(SETTINGS, controller=Controller(controller))

@@ -80,6 +80,7 @@ def build_settings(document: Document) -> Settings:
         labels=MappingProxyType(dict(data.get("labels", {}))),
         image_pull_secret=data.get("image_pull_secret"),
         priority_class=data.get("priority_class"),
+        allowed_variables=tuple(data.get("allowed_variables", ())),
         signers=tuple(data.get("signers", ())),
     )
 

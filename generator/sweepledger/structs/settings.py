@@ -242,6 +242,8 @@ class Settings:
     """Labels on every object and pod, in addition to the generator's."""
     image_pull_secret: str | None = None
     priority_class: str | None = None
+    allowed_variables: tuple[str, ...] = ()
+    """Environment variables that specs may set although they can change which program starts."""
     signers: tuple[str, ...] = ()
     """Lines of git's allowed signers file: who may change results and archive manually."""
     warnings: tuple[Problem, ...] = field(default=(), compare=False)

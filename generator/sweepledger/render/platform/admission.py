@@ -17,6 +17,7 @@ from sweepledger.render.platform.objects import (
     manifest,
 )
 from sweepledger.render.platform.source import GitSource
+from sweepledger.structs.combinations import MAX_TRIALS
 from sweepledger.structs.kubernetes import CODE_CONTAINER, JOB, OWNER_ANNOTATION, QUEUE_LABEL, Kind
 from sweepledger.structs.settings import Settings
 
@@ -179,10 +180,17 @@ KUSTOMIZATION_KEYS = (
 def job_rules(settings: Settings, source: GitSource) -> tuple[Rule, ...]:
     """Return the rules for Jobs, without their pods."""
     unqueued = owned_by(owner_kinds(source)) if source.shapes else "false"
+    most = settings.limits.max_trials or MAX_TRIALS
     return (
         Rule(
             "a Job in git must not have a TTL: once deleted, it would run again",
             f"!has(object.spec.{TTL})",
+        ),
+        Rule(
+            f"a Job has at most {most} completions, and at most as many pods at once",
+            f"(has(object.spec.completions) ? object.spec.completions : 1) <= {most}"
+            " && (has(object.spec.parallelism) ? object.spec.parallelism : 1)"
+            " <= (has(object.spec.completions) ? object.spec.completions : 1)",
         ),
         _name_rule("Job"),
         *_queue_rules("Job", f"{unqueued} || variables.proves", settings),

@@ -3,16 +3,20 @@
 They apply to the template of a Job and to the pod itself, whichever controller creates it.
 """
 
+import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from sweepledger.formats import yaml
 from sweepledger.formats.launch_json import LAUNCHER_PATH
 from sweepledger.render.platform.cel import Rule, list_literal, literal, owned_by
 from sweepledger.render.platform.source import GitSource
+from sweepledger.structs import startup
 from sweepledger.structs.kubernetes import (
     CHECKPOINTS_FOLDER,
     CODE_CONTAINER,
+    COMPLETION_INDEX_VARIABLE,
     EGRESS_LABEL,
     GPU_PRODUCT_LABEL,
     MPI_WORKER_COMMAND,
@@ -27,6 +31,8 @@ from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import API_SERVER_EGRESS, PEERS_EGRESS, Settings
 
 VOLUME_SOURCES = ("configMap", "downwardAPI", "emptyDir", "persistentVolumeClaim", "projected", "secret")
+
+PROJECTED_SOURCES = ("configMap", "downwardAPI", "secret")
 
 READ_ONLY = "(has(v.persistentVolumeClaim.readOnly) && v.persistentVolumeClaim.readOnly)"
 
@@ -107,8 +113,7 @@ def _secrets(settings: Settings, source: GitSource) -> tuple[Rule, ...]:
         Rule(
             "the environment holds no Secret: what is listed comes as a file",
             "variables.containers.all(c,"
-            " (!has(c.env) || c.env.all(e, !has(e.valueFrom) || !has(e.valueFrom.secretKeyRef)))"
-            " && (!has(c.envFrom) || c.envFrom.all(e, !has(e.secretRef))))",
+            " !has(c.env) || c.env.all(e, !has(e.valueFrom) || !has(e.valueFrom.secretKeyRef)))",
         ),
         Rule(
             "image pull secrets are the one that sweepledger.yaml names",
@@ -119,6 +124,9 @@ def _secrets(settings: Settings, source: GitSource) -> tuple[Rule, ...]:
 
 
 CLONE_PATCH = re.compile(r"components/clone/v[0-9]+/patch\.yaml", re.ASCII)
+
+CLONE_VARIABLES = ("CODE_BRANCH", "CODE_PATH", "CODE_TREE", "CODE_URL")
+"""Variables of the init container that the batch decides."""
 
 WAITS_FOR_MASTER = "init-pytorch"
 """Init container that the operator of PyTorchJobs adds to Workers, from a template of the platform team's."""
@@ -158,6 +166,7 @@ def job_template_rules(settings: Settings, source: GitSource, bases: Mapping[str
     return (
         *_common(settings, source, peers),
         *_commands(settings, bases, ()),
+        *_variables(settings, bases, "false"),
         *_places(settings, queued if _has_queues(settings) else "false", "false"),
     )
 
@@ -169,6 +178,8 @@ def pod_rules(settings: Settings, source: GitSource, bases: Mapping[str, bytes])
     return (
         *_common(settings, source, peers),
         *_commands(settings, bases, source.shapes),
+        # What the cluster adds to pods, a Job that was judged before did not ask for.
+        *_variables(settings, bases, owned_by(["Job"])),
         *_places(settings, f"{judged} || {TURN}", owned_by(["Job"])),
     )
 
@@ -180,6 +191,7 @@ def _has_queues(settings: Settings) -> bool:
 def _common(settings: Settings, source: GitSource, peers: str) -> tuple[Rule, ...]:
     opened = [*sorted(settings.egress.keys() - {API_SERVER_EGRESS}), PEERS_EGRESS]
     known = list_literal(f"{EGRESS_LABEL}{name}" for name in opened)
+    projected = " || ".join(f"has(s.{kind})" for kind in PROJECTED_SOURCES)
     return (
         Rule(
             f"a trial runs as service account {TRIAL_ACCOUNT}",
@@ -187,11 +199,21 @@ def _common(settings: Settings, source: GitSource, peers: str) -> tuple[Rule, ..
             f" && variables.pod.serviceAccountName == {literal(TRIAL_ACCOUNT)})",
         ),
         Rule(
-            "a trial has no service account token",
+            "a trial has no service account token or certificate",
             "has(variables.pod.automountServiceAccountToken)"
             " && variables.pod.automountServiceAccountToken == false"
             " && variables.volumes.all(v, !has(v.projected) || !has(v.projected.sources)"
-            " || v.projected.sources.all(s, !has(s.serviceAccountToken)))",
+            f" || v.projected.sources.all(s, {projected}))",
+        ),
+        Rule(
+            "a trial has a deadline",
+            "has(variables.pod.activeDeadlineSeconds) && variables.pod.activeDeadlineSeconds > 0",
+        ),
+        Rule(
+            "a trial has the default scheduler, processes of its own, and no hosts or devices beside its resources",
+            "(!has(variables.pod.schedulerName) || variables.pod.schedulerName in ['', 'default-scheduler'])"
+            " && (!has(variables.pod.shareProcessNamespace) || !variables.pod.shareProcessNamespace)"
+            " && !has(variables.pod.hostAliases) && !has(variables.pod.resourceClaims)",
         ),
         Rule(
             "a trial bears the name of its batch as label sweepledger.dev/batch",
@@ -286,14 +308,79 @@ def _starts_launcher() -> str:
     Specs name the interpreter, as a word or an absolute path. One in a mounted folder may be what a trial wrote.
     """
     program = "c.command[0]"
-    inside = [f"!{program}.startsWith({literal(folder)})" for folder in ("/proc/", "/dev/")]
-    plain = [f"!{program}.contains({literal(part)})" for part in ("//", "/./", "/../")]
-    in_image = " && ".join((f"{program}.startsWith('/')", *inside, *plain))
-    return (
-        f"(c.command.size() == 2 && c.command[1] == {literal(LAUNCHER_PATH)} && !{program}.contains('$')"
-        f" && (!{program}.contains('/') || ({in_image} && (!has(c.volumeMounts)"
-        f" || c.volumeMounts.all(m, !{program}.startsWith(m.mountPath + '/') && {program} != m.mountPath)))))"
+    elsewhere = " && ".join(
+        f"!({program} + '/').startsWith({literal(folder)})" for folder in startup.WRITABLE_FOLDERS
     )
+    return (
+        f"(c.command.size() == 2 && c.command[1] == {literal(LAUNCHER_PATH)}"
+        f" && {program}.size() <= {startup.LONGEST_INTERPRETER}"
+        f" && {program}.matches({literal(f'^(?:{startup.INTERPRETER})$')}) && {elsewhere}"
+        " && (!has(c.volumeMounts) || c.volumeMounts.all(m,"
+        f" !({program} + '/').startsWith(m.mountPath + (m.mountPath.endsWith('/') ? '' : '/')))))"
+    )
+
+
+def _variables(settings: Settings, bases: Mapping[str, bytes], judged: str) -> tuple[Rule, ...]:
+    """Return the rules for environment variables; `judged`: when the template was checked before."""
+    allowed = list_literal(settings.allowed_variables)
+    fixed = _base_variables(bases)
+    code = sorted({name for name, owner in fixed if owner == CODE_CONTAINER})
+    names = list_literal((*code, *CLONE_VARIABLES, COMPLETION_INDEX_VARIABLE))
+    values = json.dumps({name: _values_of(fixed, name) for name in sorted({name for name, _ in fixed})})
+    return (
+        Rule(
+            "the environment has no source but its variables",
+            "variables.containers.all(c, !has(c.envFrom))",
+        ),
+        Rule(
+            "no variable starts another program, unless allowed_variables of sweepledger.yaml has it",
+            f"{judged} || variables.containers.all(c, !has(c.env) || c.env.all(e,"
+            f" !e.name.matches({literal(f'^(?:{startup.HOOKS})$')}) || e.name in {allowed}))",
+        ),
+        Rule(
+            "variables of the launcher and of git have the values that base/ gives them",
+            f"{judged} || variables.containers.all(c, !has(c.env) || c.env.all(e, !(e.name in {values})"
+            f" || (has(e.value) && e.value in {values}[e.name])))",
+        ),
+        Rule(
+            f"the init container {CODE_CONTAINER} has only variables of base/components/clone",
+            f"{judged} || !has(variables.pod.initContainers) || variables.pod.initContainers.all(c,"
+            f" c.name != {literal(CODE_CONTAINER)} || !has(c.env) || c.env.all(e, e.name in {names}))",
+        ),
+    )
+
+
+def _values_of(fixed: Mapping[tuple[str, str], set[str]], name: str) -> list[str]:
+    return sorted(value for (other, _), values in fixed.items() if other == name for value in values)
+
+
+def _base_variables(bases: Mapping[str, bytes]) -> dict[tuple[str, str], set[str]]:
+    """Find the values of variables that decide what starts: those of folders and files, and all of the clone's.
+
+    By name and container, in every frozen version.
+    """
+    found: dict[tuple[str, str], set[str]] = {}
+    for path, content in bases.items():
+        if path.endswith(".yaml"):
+            for container in _containers(yaml.load_all(content)):
+                name = str(container.get("name"))
+                for variable in container["env"]:
+                    value = variable.get("value")
+                    if value is not None and (name == CODE_CONTAINER or value.startswith("/sweep/")):
+                        found.setdefault((str(variable["name"]), name), set()).add(value)
+    return found
+
+
+def _containers(node: object) -> Iterator[Mapping[str, Any]]:
+    """Find everything with variables in a document, whatever its kind."""
+    if isinstance(node, Mapping):
+        if isinstance(node.get("env"), list):
+            yield node
+        for value in node.values():
+            yield from _containers(value)
+    elif isinstance(node, list | tuple):
+        for item in node:
+            yield from _containers(item)
 
 
 def _clones(bases: Mapping[str, bytes]) -> list[list[str]]:
@@ -360,5 +447,9 @@ def _places(settings: Settings, placed: str, judged: str) -> tuple[Rule, ...]:
             # A class that the cluster gives to all pods stands in pods, but not in the Jobs that were judged.
             f"{judged} || !has(variables.pod.priorityClassName)"
             f" || variables.pod.priorityClassName in {list_literal(classes)}",
+        ),
+        Rule(
+            "a trial runs in the cluster's default runtime",
+            f"{judged} || !has(variables.pod.runtimeClassName)",
         ),
     )

@@ -8,9 +8,10 @@ from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr
 from sweepledger.spec.draft import Draft
 from sweepledger.spec.suggestions import did_you_mean
+from sweepledger.structs import startup
 from sweepledger.structs.names import looks_secret
 from sweepledger.structs.run_config import Shape
-from sweepledger.structs.settings import API_SERVER_EGRESS
+from sweepledger.structs.settings import API_SERVER_EGRESS, Controller, Settings
 
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}", re.ASCII)
 RESERVED = frozenset({"HOME", "JOB_COMPLETION_INDEX", "JOB_ID", "PATH", "TMPDIR"})
@@ -44,6 +45,18 @@ def variable_names(draft: Draft) -> Iterator[Problem]:
             hint = "PATH and HOME are the image's, names with SWEEP_ are the launcher's"
             hint = "the shape's operator sets it in each pod" if not is_reserved(name) else hint
             yield draft.problem(place, message, code="environment-name", hint=hint, at_key=True)
+        elif _is_refused_by_policies(name, draft.settings):
+            message = (
+                f"must not be a variable that can start another program than the reviewed one, got {name!r}"
+            )
+            hint = "set it in the command, as [env, NAME=VALUE, …], or list it in allowed_variables of sweepledger.yaml"
+            yield draft.problem(place, message, code="environment-name", hint=hint, at_key=True)
+
+
+def _is_refused_by_policies(name: str, settings: Settings) -> bool:
+    """Return whether a cluster would refuse the trials: without one, processes are the author's own."""
+    has_policies = settings.controller is not Controller.NONE
+    return has_policies and startup.is_hook(name) and name not in settings.allowed_variables
 
 
 def variable_values(draft: Draft) -> Iterator[Problem]:
@@ -105,6 +118,15 @@ def _unknown_names(
         if isinstance(name, str) and name not in known:
             hint = did_you_mean(name, known) or f"the settings have none: add it to {key} in sweepledger.yaml"
             yield place, name, hint
+
+
+def allowed_variables(draft: Draft) -> Iterator[Problem]:
+    """The variables that the settings allow are such that specs must not set otherwise, and are not reserved."""
+    for place, name in draft.items("allowed_variables"):
+        if isinstance(name, str) and (is_reserved(name) or not startup.is_hook(name)):
+            message = f"must be a variable such as LD_LIBRARY_PATH or PYTHONPATH, got {safe_repr(name)}"
+            hint = "every trial has it" if is_reserved(name) else "specs may set every other variable"
+            yield draft.problem(place, message, code="environment-name", hint=hint)
 
 
 SECRET_KEY = re.compile(r"[A-Za-z0-9_.-]{1,253}", re.ASCII)

@@ -8,14 +8,17 @@ from sweepledger.reader import DocumentPath, safe_repr
 from sweepledger.spec.draft import Draft
 from sweepledger.spec.rules.cluster import DNS_LABEL
 from sweepledger.spec.suggestions import did_you_mean
+from sweepledger.structs import startup
 from sweepledger.structs.code_selection import REPOSITORY, SWEEP_NAMES, PathPattern
 from sweepledger.structs.program import LOCAL_IMAGE
 from sweepledger.structs.run_config import CodeMode
+from sweepledger.structs.settings import Controller
 
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
 
 
 INTERPRETER = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./+-]{0,254}", re.ASCII)
+"""Without a cluster, a path may also be relative."""
 CODE_PART = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_.-]{0,254}", re.ASCII)
 GENERATED_FOLDERS = frozenset({".git", "overlays", "results"})
 """Folders that change with every batch: as code, they would make every trial new."""
@@ -24,12 +27,23 @@ GENERATED_FOLDERS = frozenset({".git", "overlays", "results"})
 def interpreter(draft: Draft) -> Iterator[Problem]:
     """The interpreter is a name or a path without arguments."""
     text = draft.get("run", "interpreter", kind=str)
-    if text is not None and not INTERPRETER.fullmatch(text):
+    if text is None:
+        return
+    place = ("run", "interpreter")
+    if not INTERPRETER.fullmatch(text):
         message = (
             f"must be the name or path of a Python interpreter, without arguments, got {safe_repr(text)}"
         )
-        hint = "for example python3"
-        yield draft.problem(("run", "interpreter"), message, code="interpreter", hint=hint)
+        yield draft.problem(place, message, code="interpreter", hint="for example python3")
+    elif draft.settings.controller is not Controller.NONE:
+        clones = draft.get("run", "code", "mode", kind=str) == CodeMode.CLONE
+        if not startup.is_interpreter(text, (startup.CODE_FOLDER,) if clones else ()):
+            message = (
+                "must be a name or an absolute path inside the image, where no trial can write,"
+                f" got {safe_repr(text)}"
+            )
+            hint = "for example python3 or /opt/conda/bin/python"
+            yield draft.problem(place, message, code="interpreter", hint=hint)
 
 
 def code_path(draft: Draft) -> Iterator[Problem]:

@@ -152,4 +152,5 @@ SETTINGS_RULES: tuple[Rule, ...] = (
     environment.settings_egress,
     git.code_url,
     git.signers,
+    environment.allowed_variables,
 )
