@@ -53,6 +53,13 @@ def test_line_ends_of_reviewed_files_stay(sandbox: Sandbox, text: str) -> None:
     "text",
     [
         "* text=auto eol=lf",
+        "overlays/** -diff linguist-generated",
+        "results/** linguist-generated=true -diff",
+        "*.lock linguist-generated",
+        "docs/** linguist-documentation",
+        "code/** linguist-generated=false -linguist-vendored",
+        "*.py diff=python merge=text",
+        "*.png binary",
         "overlays/** -text linguist-generated",
         "*.bat text eol=crlf",
         "*.bin -filter",
@@ -67,6 +74,68 @@ def test_line_ends_of_reviewed_files_stay(sandbox: Sandbox, text: str) -> None:
 )
 def test_other_attributes_are_allowed(sandbox: Sandbox, text: str) -> None:
     assert problems(sandbox, text) == set()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "code/** -diff",
+        "*.py -diff",
+        "* -diff",
+        "code/train.py binary",
+        "code/train.py linguist-generated",
+        "code/train.py linguist-generated=true",
+        "*.py linguist-generated=yes",
+        "* linguist-vendored",
+        "code/** gitlab-generated",
+        '"code/*"-diff',
+        "[attr]quiet -diff\ncode/** quiet",
+        "sweeps/*.yaml -diff",
+        "base/** linguist-generated",
+        "sweepledger.yaml linguist-generated",
+        ".gitattributes -diff",
+        ".github/** -diff",
+        "clusters/** linguist-vendored=1",
+        "*.py !diff\n*.py -diff",
+    ],
+)
+def test_no_attribute_hides_from_a_reviewer_what_runs(sandbox: Sandbox, text: str) -> None:
+    sandbox.write(".github/workflows/check.yaml", "on: push\n")
+    sandbox.write("clusters/extra/a.yaml", "a: 1\n")
+
+    assert {code for _, code in problems(sandbox, text)} & {"diff-hidden", "side-file"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("* merge=union", "code/** merge=ours", "*.py merge=theirs", "sweeps/*.yaml merge=union"),
+        *("base/** merge=mine", "sweepledger.yaml merge=ours", "overlays/** merge=ours"),
+        *("*.yaml merge=union -text", '"code/*"merge=union', ".gitattributes merge=ours"),
+    ],
+)
+def test_what_runs_is_merged_by_no_driver(sandbox: Sandbox, text: str) -> None:
+    assert {code for _, code in problems(sandbox, text)} == {"merge-driver"}
+
+
+@pytest.mark.parametrize("text", ["code/** eol=crlf", "*.py text eol=crlf", "code/* crlf"])
+def test_line_ends_of_code_stay(sandbox: Sandbox, text: str) -> None:
+    assert {code for _, code in problems(sandbox, text)} == {"side-file"}
+
+
+def test_new_code_where_diffs_were_hidden_before_is_refused(sandbox: Sandbox) -> None:
+    sandbox.write(".gitattributes", "vendor/** -diff\n")
+    sandbox.merged()
+    sandbox.write("vendor/train.py", "print(1)\n")
+    path = sandbox.spec("other")
+    path.write_text(
+        path.read_text().replace("code/train.py", "vendor/train.py").replace("path: code", "path: vendor")
+    )
+    sandbox.commit("Train elsewhere")
+
+    found = check(sandbox.workspace, base="origin/main").problems
+
+    assert ("vendor/train.py", "diff-hidden") in {(one.file, one.code) for one in found}
 
 
 @pytest.mark.parametrize(

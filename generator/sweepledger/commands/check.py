@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from sweepledger.commands.checks import (
+    attributes,
     builds,
     cluster_files,
     layout,
@@ -55,6 +56,7 @@ def check(
     paths = workspace.spec_paths()
     specs = workspace.read(paths if everything else specs_to_read(context, paths))
     sweeps = [parsed.sweep for parsed in specs]
+    problems += attributes.check_attributes(context, specs)
     problems += new_batches.check_settings_unchanged(context)
     problems += new_batches.check_bases_apart(context)
     merged_problems = [

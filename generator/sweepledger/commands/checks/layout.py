@@ -28,6 +28,7 @@ SIDE_FILE = re.compile(
 submodules, git changes file content according to `.gitattributes`, and git-lfs takes addresses from `.lfsconfig`.
 """
 
+SIDE = "side-file"
 ATTRIBUTES = ".gitattributes"
 REWRITES = frozenset({b"filter", b"ident", b"export-subst", b"export-ignore", b"working-tree-encoding"})
 """Attributes that make a checkout or an archive differ from the reviewed content."""
@@ -79,13 +80,13 @@ def check_layout(context: CheckContext) -> Iterator[Problem]:
             yield from _entry_problems(path, entry)
         if SIDE_FILE.fullmatch(path):
             message = "must not exist: git or a controller would interpret it"
-            yield Problem(path, 0, 0, "", message, "side-file", "remove it, and commit the removal")
+            yield Problem(path, 0, 0, "", message, SIDE, "remove it, and commit the removal")
         if path.lower() == ATTRIBUTES:
             if entry.mode != PLAIN:
                 yield from _entry_problems(path, entry)
             if entry.mode in FILES and _rewrites(context.workspace.repository.blobs([entry.id])[entry.id]):
                 message = "must not change the content of files: filter, ident, export-… and the like"
-                yield Problem(path, 0, 0, "", message, "side-file", "remove these attributes")
+                yield Problem(path, 0, 0, "", message, SIDE, "remove these attributes")
 
 
 def _size_problems(context: CheckContext, changed: Mapping[str, Entry]) -> Iterator[Problem]:
@@ -109,7 +110,7 @@ def _obeyed_attributes(context: CheckContext) -> Iterator[Problem]:
         obeyed += [f"{name}={value}" for name, value in found if (name, value) in LINE_ENDS]
         if obeyed:
             message = f"must be checked out as it was reviewed, but {ATTRIBUTES} sets {', '.join(obeyed)}"
-            yield Problem(path, 0, 0, "", message, "side-file", "remove these attributes")
+            yield Problem(path, 0, 0, "", message, SIDE, "remove these attributes")
             return  # one path is enough to find the line
 
 
@@ -140,9 +141,7 @@ def _entry_problems(path: str, entry: Entry) -> Iterator[Problem]:
         yield Problem(path, 0, 0, "", message, "file-mode", f"`git rm --cached` it, or `chmod 644` ({PLAIN})")
     if PYTHON_CACHE in path.split("/"):
         message = "must not exist: it is a cache of Python"
-        yield Problem(
-            path, 0, 0, "", message, "side-file", "`git rm` it, and name __pycache__/ in .gitignore"
-        )
+        yield Problem(path, 0, 0, "", message, SIDE, "`git rm` it, and name __pycache__/ in .gitignore")
     if not path.isprintable() or any(part.startswith("-") for part in path.split("/")):
         message = f"must have a printable name without a leading dash, got {path!r}"
         yield Problem(path, 0, 0, "", message, "file-name", "rename it")

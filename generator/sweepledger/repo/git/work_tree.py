@@ -64,8 +64,10 @@ def work_tree_files(repository: Repository, *below: str) -> tuple[str, ...]:
     return tuple(sorted({path for path in listed.split("\0") if path}))
 
 
-def index_attributes(repository: Repository, paths: Iterable[str]) -> dict[str, tuple[tuple[str, str], ...]]:
-    """Return the attributes that the index sets for some paths, as git reads them; unset ones are left out."""
+def index_attributes(
+    repository: Repository, paths: Iterable[str], *, with_unset: bool = False
+) -> dict[str, tuple[tuple[str, str], ...]]:
+    """Return the attributes that the index sets for some paths, as git reads them; and those that it unsets."""
     request = "".join(f"{path}\0" for path in paths).encode("utf-8", "surrogateescape")
     if not request:
         return {}
@@ -76,7 +78,7 @@ def index_attributes(repository: Repository, paths: Iterable[str]) -> dict[str, 
     ).split("\0")
     found: dict[str, tuple[tuple[str, str], ...]] = {}
     for path, name, value in zip(words[::3], words[1::3], words[2::3], strict=False):
-        if value != "unset":
+        if with_unset or value != "unset":
             found[path] = (*found.get(path, ()), (name, value))
     return found
 
