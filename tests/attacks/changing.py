@@ -154,7 +154,7 @@ class Change:
 
     def _restored(self) -> None:
         self.sandbox.git("reset", "-q", "--hard", self.start)
-        self.sandbox.git("clean", "-q", "-ffdx", "--exclude=.sweepledger")
+        self.sandbox.git("clean", "-q", "-ffdx", "--exclude=/.sweepledger")
 
     def harm(self, found: Entries) -> str:
         """Return what differs from what the generator writes; nothing where all that runs is as it was."""
@@ -325,6 +325,9 @@ def _added(folder: Path, rng: random.Random) -> str:
         return "(there already)"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(rng.choice(HOSTILE_TEXTS))
+    # As a hostile author would, whatever `.gitignore` says.
+    command = ["git", "-c", "core.protectNTFS=false", "add", "--force", "--", str(path)]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True)
     return path.name
 
 

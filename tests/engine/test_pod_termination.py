@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sweepledger.engine.cluster import pod_termination, pods
 from sweepledger.engine.cluster.pods import TrialPod
-from sweepledger.engine.termination import ExpectedRecord
+from sweepledger.engine.termination import OBSERVED_REASONS, ExpectedRecord
 from sweepledger.formats import record_json as record_format
 from sweepledger.structs.record import Record, Status
 from tests.builders import a_record
@@ -136,6 +136,13 @@ def test_a_container_that_never_started_ran_nothing() -> None:
 
 def told(message: str, **changes: Any) -> Record | None:
     return pod_termination.read_record(read(a_pod(state=ended(1, message=message), **changes)), ASKED)
+
+
+@pytest.mark.parametrize("reason", sorted(OBSERVED_REASONS))
+def test_a_message_whose_reason_no_launcher_knows_is_forged(reason: str) -> None:
+    forged = replace(RECORD, status=Status.FAILED, reason=reason)
+
+    assert told(record_format.to_line(forged)) is None
 
 
 def test_a_termination_message_counts_for_its_own_pod() -> None:

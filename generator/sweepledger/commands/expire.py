@@ -165,7 +165,7 @@ class ExpiryCase:
 
 def _collectable_lines(stored: StoredBatch, files: TrialFiles) -> set[str]:
     """Return the lines that the collector would record, each in its canonical form."""
-    records, _ = TrialReader(stored, files).read(range(len(stored.rows)))
+    records, _ = TrialReader(stored, files, by_engine=False).read(range(len(stored.rows)))
     batch = BatchRecords(stored.lock, batch_records.expected_trials(stored), tuple(records))
     if stored.lock.record_version > 1:
         batch = kept_records.kept(batch)  # git keeps the numbers of the others

@@ -39,6 +39,11 @@ LAUNCHER_REASONS = {
 }
 """Cause known to the cluster → the reason that the launcher records, because it only sees the signal."""
 
+OBSERVED_REASONS = frozenset(
+    {*LAUNCHER_REASONS, NO_RECORD, "corrupt", "foreign", "image-not-pulled", "killed", "refused-by-node"}
+) - {"timeout"}
+"""Reasons that no launcher writes: the engine or the collector observes them. A trial that claims one forges it."""
+
 NUMBERED_REASON = re.compile(r"(exit|signal)-([0-9]{1,3})")
 REASONS_BY_CODE = {
     EXIT_CODES[reason]: reason

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from sweepledger.commands.repository.batch_records import expected_trials, lock_digest
-from sweepledger.engine.termination import DISRUPTED, NO_RECORD
+from sweepledger.engine.termination import DISRUPTED, NO_RECORD, OBSERVED_REASONS
 from sweepledger.errors import StorageError
 from sweepledger.formats import record_json, records_jsonl, summary_csv
 from sweepledger.formats.record_json import to_line
@@ -47,8 +47,8 @@ class TrialReader:
 
     batch: StoredBatch
     files: TrialFiles
-    foreign_reasons: frozenset[str] = frozenset({str(Status.CORRUPT), str(Status.FOREIGN)})
-    """Reasons that no launcher gives: a record with one is none."""
+    by_engine: bool = True
+    """Whether the local engine writes records here for pods that left none; in a cluster nobody does."""
 
     @cached_property
     def _expected(self) -> tuple[ExpectedTrial, ...]:
@@ -123,8 +123,10 @@ class TrialReader:
         return [attempt.record for attempt in kept], ignored + [TOO_LARGE] * (len(attempts) - len(kept))
 
     def _is_plausible(self, record: Record) -> bool:
-        """Return whether a launcher can have given the reason: trials forge those that only collectors give."""
-        return record.version == 1 or record.reason not in self.foreign_reasons
+        """Return whether who wrote the record can know its reason: trials forge those that only collectors give."""
+        if not self.by_engine:
+            return record.reason not in OBSERVED_REASONS
+        return record.version == 1 or record.reason not in {Status.CORRUPT, Status.FOREIGN}
 
     def _valid(self, record: Record) -> Attempt | None:
         return valid_attempt(record, self.batch.lock, self._expected[record.index])
@@ -156,13 +158,17 @@ class BatchAttempts:
     """How long pods ran that left no record because their trial had a final one, by trial."""
 
     @classmethod
-    def read(cls, results: Path, batch: StoredBatch, *, only: Iterable[int] | None = None) -> "BatchAttempts":
-        """Return the attempts of all trials, or of some, on the results volume.
+    def read(
+        cls, results: Path, batch: StoredBatch, *, only: Iterable[int] | None = None, by_engine: bool = True
+    ) -> "BatchAttempts":
+        """Return the attempts of all trials, or of some, on the results volume; `by_engine`: see `TrialReader`.
 
         Raises StorageError, UnreadableError for a broken batch.
         """
         trials = range(len(batch.vetted().rows))
-        reader = TrialReader(batch, lambda index: volume.attempt_records(results, batch.name, index))
+        reader = TrialReader(
+            batch, lambda index: volume.attempt_records(results, batch.name, index), by_engine
+        )
         records, passed_over = reader.read(trials if only is None else only)
         return cls(batch, tuple(records), passed_over)
 
@@ -213,7 +219,12 @@ MISSING_MARKS = (f",{Status.MISSING},".encode(), NO_RECORD.encode())
 
 
 def late_attempts(
-    repository: Repository, tip: str | None, results: Path, stored: Iterable[StoredBatch]
+    repository: Repository,
+    tip: str | None,
+    results: Path,
+    stored: Iterable[StoredBatch],
+    *,
+    by_engine: bool = True,
 ) -> Iterator[BatchAttempts]:
     """Yield the current attempts of trials that are recorded as missing. Raises StorageError.
 
@@ -227,7 +238,7 @@ def late_attempts(
             indexes = sorted(index for index in missing[batch.name] if index < batch.lock.trials)
             if not any(True for index in indexes for _ in volume.attempt_records(results, batch.name, index)):
                 continue
-            read = BatchAttempts.read(results, batch, only=indexes)
+            read = BatchAttempts.read(results, batch, only=indexes, by_engine=by_engine)
             if read.records:
                 yield read
 

@@ -80,7 +80,7 @@ def _change(target: Target, results: Path, sweep: str, running: Iterable[StoredB
     newest = batches.newest(listed)
     assert newest is not None
     summary = SpecAtCommit.at(repository, tip, newest.lock.spec_path).summarised(
-        BatchAttempts.read(results, batch).concluded
+        BatchAttempts.read(results, batch, by_engine=False).concluded
         if batch.is_active
         else batch_records.batch_results(batch, files)
         for batch in listed

@@ -72,7 +72,10 @@ def commit_results(
     )
     reader = _AttemptsReader(results, ended, alive or (), complete)
     now = reader.gather((*active, *(() if alive is None else cancelled)))
-    now |= {late.batch.name: late for late in late_attempts(repository, tip, results, stored)}
+    now |= {
+        late.batch.name: late
+        for late in late_attempts(repository, tip, results, stored, by_engine=reader.by_engine)
+    }
     failures: list[RepositoryError] = [*reader.failures]
     done: list[ResultsCommit] = []
     for sweep in sorted({late_or_new.batch.sweep for late_or_new in now.values()}):
@@ -105,6 +108,14 @@ class _AttemptsReader:
     complete: CompleteAttempts | None
     failures: list[UnreadableError] = field(default_factory=list)
 
+    @property
+    def by_engine(self) -> bool:
+        """Whether the local engine wrote records for pods that left none."""
+        return self.complete is None
+
+    def _read(self, batch: StoredBatch) -> BatchAttempts:
+        return BatchAttempts.read(self.results, batch, by_engine=self.by_engine)
+
     def gather(self, stored: Iterable[StoredBatch]) -> dict[str, BatchAttempts]:
         """Return the attempts to record, by batch; batches that cannot be read are added to the failures."""
         attempts: dict[str, BatchAttempts] = {}
@@ -121,10 +132,10 @@ class _AttemptsReader:
         """Return the attempts of a batch; None if it is not to be recorded. Raises UnreadableError."""
         name = batch.vetted().name
         if not batch.is_active:
-            return None if name in self.alive else BatchAttempts.read(self.results, batch)
+            return None if name in self.alive else self._read(batch)
         if name not in self.ended and not (self.results / name).is_dir():
             return None
-        read = BatchAttempts.read(self.results, batch)
+        read = self._read(batch)
         if self.complete is not None:
             return self.complete(read)
         return read if name in self.ended or read.is_settled() else None

@@ -68,7 +68,7 @@ def read_record(pod: TrialPod, expected: ExpectedRecord) -> Record | None:
     """Return the record in a pod's termination message, or its first part; None if it is not the expected record."""
     message = api_objects.text_at(pod.status, "state", "terminated", "message")
     record = record_format.read_message(message.encode(errors="replace")) if message else None
-    if not isinstance(record, Record):
+    if not isinstance(record, Record) or record.reason in termination.OBSERVED_REASONS:
         return None
     return record if expected.owns(record, pod.uid) and expected.expects(record) else None
 

@@ -1,0 +1,68 @@
+"""A trial in a cluster gives a reason that only the collector or the cluster can know."""
+
+from pathlib import Path
+
+import pytest
+
+from sweepledger.commands.collection.attempts import BatchAttempts
+from sweepledger.commands.collection.results_commit import commit_results
+from sweepledger.engine.termination import OBSERVED_REASONS
+from tests.commands.test_collect import column, leave, stored, target
+from tests.repository import Sandbox
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    return tmp_path / "results"
+
+
+@pytest.mark.parametrize("reason", sorted(OBSERVED_REASONS))
+@pytest.mark.parametrize("ran", ["process", "registry.example.org/train@sha256:" + "1" * 64])
+def test_a_reason_that_no_launcher_writes_is_counted_as_foreign(
+    reason: str, ran: str, sandbox: Sandbox, results: Path
+) -> None:
+    sandbox.merged()
+    batch = stored(sandbox)
+    leave(results, batch, 0, status="failed", reason=reason, metrics={}, ran=ran)
+
+    read = BatchAttempts.read(results, batch, by_engine=False)
+
+    assert read.records == ()
+    assert read.passed_over == {0: ("foreign",)}
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "exit-1",
+        "signal-9",
+        "signal-15",
+        "timeout",
+        "metric-missing",
+        "result-invalid",
+        "bad-sweep",
+        "disk-full",
+    ],
+)
+def test_reasons_of_the_launcher_are_read(reason: str, sandbox: Sandbox, results: Path) -> None:
+    sandbox.merged()
+    batch = stored(sandbox)
+    leave(results, batch, 0, status="failed", reason=reason, metrics={})
+
+    (record,) = BatchAttempts.read(results, batch, by_engine=False).records
+
+    assert record.reason == reason
+
+
+def test_a_trial_that_says_it_left_no_record_cannot_bring_another_after_its_batch_was_recorded(
+    sandbox: Sandbox, results: Path
+) -> None:
+    name = sandbox.merged()
+    batch = stored(sandbox)
+    for index in range(3):
+        leave(results, batch, index, status="failed", reason="no-record", metrics={})
+
+    commit_results(target(sandbox), results, {name}, complete=lambda read: read)
+
+    assert column(sandbox, "status") == ["foreign"] * 3
+    assert column(sandbox, "reason") == ["foreign"] * 3
