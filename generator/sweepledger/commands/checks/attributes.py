@@ -31,24 +31,26 @@ def check_attributes(context: CheckContext, specs: Iterable[ParsedSpec]) -> Iter
     has_new_rules = any(path.rpartition("/")[2].lower() == ATTRIBUTES for path in changed)
     if not any(path.rpartition("/")[2].lower() == ATTRIBUTES for path in context.index):
         return
-    code = tuple(sorted(_code_folders(context, specs)))
+    code = {f"{parsed.sweep.run.code_path.rstrip('/')}/" for parsed in specs}
+    if has_new_rules:  # otherwise the code of other sweeps is as visible as it was
+        code |= _locked_code(context)
     paths = [
         path
         for path in (context.index if has_new_rules else changed & context.index.keys())
-        if path.startswith((*MERGED, *code))
+        if path.startswith((*MERGED, *sorted(code)))
     ]
     obeyed = index_attributes(context.workspace.repository, sorted(paths), with_unset=True)
-    yield from _named(_hidden(obeyed, (*REVIEWED, *code)), "must be shown to reviewers", "diff-hidden")
+    yield from _named(
+        _hidden(obeyed, (*REVIEWED, *sorted(code))), "must be shown to reviewers", "diff-hidden"
+    )
     yield from _named(_merged(obeyed), "must be merged by git or by a person", "merge-driver")
-    yield from _named(_rewritten(obeyed, code), "must be checked out as it was reviewed", SIDE)
+    yield from _named(_rewritten(obeyed, tuple(sorted(code))), "must be checked out as it was reviewed", SIDE)
 
 
-def _code_folders(context: CheckContext, specs: Iterable[ParsedSpec]) -> Iterator[str]:
-    """Yield the code of the specs of the change, and of the newest batch of every other sweep."""
-    yield from (f"{parsed.sweep.run.code_path.rstrip('/')}/" for parsed in specs)
+def _locked_code(context: CheckContext) -> set[str]:
+    """Return the code folders of the newest batch of every sweep."""
     newest: dict[str, StoredBatch] = {batch.sweep: batch for batch in context.present}
-    for batch in batches.readable(newest.values()):
-        yield f"{batch.lock.program.code.path}/"
+    return {f"{batch.lock.program.code.path}/" for batch in batches.readable(newest.values())}
 
 
 def _hidden(obeyed: Obeyed, places: tuple[str, ...]) -> Iterator[tuple[str, str]]:
