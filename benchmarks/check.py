@@ -37,7 +37,7 @@ class Size:
 
 
 SIZES = {
-    "used": Size(sweeps=200, archived=10, bar=5.0),
+    "used": Size(sweeps=200, archived=10, bar=2.0),
     "large": Size(sweeps=200, archived=10, bar=5.0, trials=10_000),
     "many": Size(sweeps=10_000, archived=0, bar=20.0),
 }

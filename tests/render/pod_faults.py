@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from sweepledger.structs import startup
+from sweepledger.structs import names
 from sweepledger.structs.kubernetes import DOCTOR_POD, GPU_PRODUCT_LABEL
 
 Manifest = dict[str, Any]
@@ -94,8 +94,8 @@ OTHER_PROGRAMS = (
     "/usr/bin/",
     "/usr/bin/..",
     "/sweep/checkpoints/python3",
-    *(folder.removesuffix("/") for folder in startup.WRITABLE_FOLDERS),
-    *(f"{folder}bin/python3" for folder in startup.WRITABLE_FOLDERS),
+    *(folder.removesuffix("/") for folder in names.WRITABLE_FOLDERS),
+    *(f"{folder}bin/python3" for folder in names.WRITABLE_FOLDERS),
     "python3 -c",
     "python3\n",
     "pythön",

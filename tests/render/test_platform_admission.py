@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from sweepledger.spec import ParsedSpec, parse
-from sweepledger.structs import startup
+from sweepledger.structs import names
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import (
     API_SERVER_EGRESS,
@@ -244,7 +244,7 @@ def test_every_folder_that_the_bases_give_the_launcher_is_that_of_its_variables(
 
 
 _WORDS = st.text("abPY0._+-/$ \n", max_size=12)
-_PLACES = st.sampled_from(["", "/", "/usr/bin/", "/code/", "/opt/../", "./", *startup.WRITABLE_FOLDERS])
+_PLACES = st.sampled_from(["", "/", "/usr/bin/", "/code/", "/opt/../", "./", *names.WRITABLE_FOLDERS])
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -30,10 +30,13 @@ NO_CODES = {
     "cluster-admin",
     "code",
     "ephemeral-storage",
+    "gitlab-generated",
+    "linguist-generated",
+    "linguist-vendored",
     "shared-memory",
     "sweep-trial",
 }
-"""Texts of that form that are none: names of a folder, a resource, a role, an account, and of volumes."""
+"""Texts of that form that are none: names of a folder, a resource, a role, an account, of volumes and of attributes."""
 
 NEVER_SHOWN = {
     "generator-error",

@@ -1,7 +1,8 @@
-"""Names of sweeps, batches, parameters and environment variables, with the limits that Kubernetes sets."""
+"""Names of sweeps, batches, parameters, variables and interpreters, with the limits that Kubernetes sets."""
 
 import re
 import unicodedata
+from collections.abc import Iterable
 
 MAX_REPOSITORY_PART = 40
 """Characters of a repository's name in its namespace: names of other objects begin with the namespace."""
@@ -102,3 +103,40 @@ def looks_secret(name: str, value: str) -> bool:
         and not name.startswith(OWN_VARIABLE_PREFIX)
         and SECRET_VARIABLE_NAME.fullmatch(name) is not None
     )
+
+
+# What decides which program a container starts. Specs, and the admission policies in CEL, follow the same patterns,
+# which are in the syntax that both know.
+
+_PART = r"\.{0,2}[A-Za-z0-9_+-][A-Za-z0-9_.+-]*"
+INTERPRETER = rf"\.{{0,2}}[A-Za-z0-9_][A-Za-z0-9_.+-]*|(?:/{_PART})+"
+"""A name, which the container's PATH leads to, or an absolute path without empty parts, `.` and `..`."""
+LONGEST_INTERPRETER = 255
+WRITABLE_FOLDERS = ("/dev/", "/proc/", "/sweep/", "/tmp/")  # noqa: S108 - folders of a container
+"""Folders of a container that the image does not determine: a file there may be what a trial wrote."""
+CODE_FOLDER = "/code/"
+"""Also one where an init container fetches the code."""
+
+HOOKS = (
+    r"PATH|LD_[A-Za-z0-9_]*|GLIBC_TUNABLES|GCONV_PATH|LOCPATH|BASH_ENV|BASH_FUNC_.*|ENV|SHELLOPTS|_PYTHON.*"
+    r"|PYTHON_?(?:BREAKPOINT|EXECUTABLE|HOME|INSPECT|PATH|PLATLIBDIR|PRESITE|PYCACHEPREFIX|STARTUP|USERBASE|WARNINGS)"
+)
+"""Variables with which the dynamic loader, a shell or Python runs other code before, or in place of, the launcher."""
+
+_is_interpreter = re.compile(INTERPRETER, re.ASCII).fullmatch
+_is_hook = re.compile(HOOKS, re.ASCII).fullmatch
+
+
+def is_interpreter(program: str, mounts: Iterable[str] = ()) -> bool:
+    """Return whether a cluster's policies let a program start the launcher; `mounts` are further folders, with `/`."""
+    outside = (*WRITABLE_FOLDERS, *mounts)
+    return (
+        len(program) <= LONGEST_INTERPRETER
+        and _is_interpreter(program) is not None
+        and not f"{program}/".startswith(outside)
+    )
+
+
+def is_hook(variable: str) -> bool:
+    """Return whether a variable may change which program starts."""
+    return _is_hook(variable) is not None

@@ -9,6 +9,7 @@ from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import index_attributes
 from sweepledger.spec import ParsedSpec
+from sweepledger.structs.code_selection import SWEEP_NAMES, CodeSelection
 
 REVIEWED = (".gitattributes", ".github/", "base/", "clusters/", "sweepledger.yaml", "sweeps/")
 """Places, beside the code, whose diff decides what runs. A check compares overlays and results byte by byte."""
@@ -31,29 +32,37 @@ def check_attributes(context: CheckContext, specs: Iterable[ParsedSpec]) -> Iter
     has_new_rules = any(path.rpartition("/")[2].lower() == ATTRIBUTES for path in changed)
     if not any(path.rpartition("/")[2].lower() == ATTRIBUTES for path in context.index):
         return
-    code = tuple(sorted(_code_folders(context, specs)))
+    code = {run.code_selection or CodeSelection((run.code_path,)) for run in (one.sweep.run for one in specs)}
+    if has_new_rules:  # otherwise the code of other sweeps is as visible as it was
+        code |= _locked_code(context)
+    selectors = [selection.selector() for selection in code]
+
+    def is_code(path: str) -> bool:
+        return path.partition("/")[0] not in SWEEP_NAMES and any(select(path) for select in selectors)
+
     paths = [
         path
         for path in (context.index if has_new_rules else changed & context.index.keys())
-        if path.startswith((*MERGED, *code))
+        if path.startswith(MERGED) or is_code(path)
     ]
     obeyed = index_attributes(context.workspace.repository, sorted(paths), with_unset=True)
-    yield from _named(_hidden(obeyed, (*REVIEWED, *code)), "must be shown to reviewers", "diff-hidden")
+    shown = {path: found for path, found in obeyed.items() if path.startswith(REVIEWED) or is_code(path)}
+    run = {path: found for path, found in obeyed.items() if is_code(path)}
+    yield from _named(_hidden(shown), "must be shown to reviewers", "diff-hidden")
     yield from _named(_merged(obeyed), "must be merged by git or by a person", "merge-driver")
-    yield from _named(_rewritten(obeyed, code), "must be checked out as it was reviewed", SIDE)
+    yield from _named(_rewritten(run), "must be checked out as it was reviewed", SIDE)
 
 
-def _code_folders(context: CheckContext, specs: Iterable[ParsedSpec]) -> Iterator[str]:
-    """Yield the code of the specs of the change, and of the newest batch of every other sweep."""
-    yield from (f"{parsed.sweep.run.code_path.rstrip('/')}/" for parsed in specs)
+def _locked_code(context: CheckContext) -> set[CodeSelection]:
+    """Return the code of the newest batch of every sweep."""
     newest: dict[str, StoredBatch] = {batch.sweep: batch for batch in context.present}
-    for batch in batches.readable(newest.values()):
-        yield f"{batch.lock.program.code.path}/"
+    locked = (batch.lock.program.code for batch in batches.readable(newest.values()))
+    return {code.selection or CodeSelection((code.path,)) for code in locked}
 
 
-def _hidden(obeyed: Obeyed, places: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+def _hidden(obeyed: Obeyed) -> Iterator[tuple[str, str]]:
     for path, attributes in obeyed.items():
-        for name, value in attributes if path.startswith(places) else ():
+        for name, value in attributes:
             if name in FOLDED and value not in {"false", "unset"}:
                 yield path, name
             if (name, value) == ("diff", "unset"):
@@ -62,17 +71,13 @@ def _hidden(obeyed: Obeyed, places: tuple[str, ...]) -> Iterator[tuple[str, str]
 
 def _merged(obeyed: Obeyed) -> Iterator[tuple[str, str]]:
     for path, attributes in obeyed.items():
-        yield from (
-            (path, f"merge={value}")
-            for name, value in attributes
-            if name == "merge" and value not in PLAIN_MERGES
-        )
+        values = (value for name, value in attributes if name == "merge")
+        yield from ((path, f"merge={value}") for value in values if value not in PLAIN_MERGES)
 
 
-def _rewritten(obeyed: Obeyed, code: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+def _rewritten(obeyed: Obeyed) -> Iterator[tuple[str, str]]:
     for path, attributes in obeyed.items():
-        if path.startswith(code):
-            yield from ((path, f"{name}={value}") for name, value in attributes if (name, value) in LINE_ENDS)
+        yield from ((path, f"{name}={value}") for name, value in attributes if (name, value) in LINE_ENDS)
 
 
 def _named(places: Iterable[tuple[str, str]], must: str, code: str) -> Iterator[Problem]:

@@ -10,8 +10,10 @@ from sweepledger.problems import Problem
 from sweepledger.repo.files import PYTHON_CACHE
 from sweepledger.repo.git import Entry, index_attributes
 from sweepledger.repo.state import STATE, leads_into_state
+from sweepledger.structs.names import file_system_name
 
 GENERATED_FOLDERS = ("overlays/", "base/", "sweeps/", "results/", "clusters/")
+PLACES = frozenset({"sweepledger.yaml", *(folder.rstrip("/") for folder in GENERATED_FOLDERS)})
 PLAIN = "100644"
 FILES = frozenset({PLAIN, "100755"})
 KINDS = {"120000": "a symbolic link", "160000": "a submodule", "100755": "an executable file"}
@@ -76,6 +78,7 @@ def check_layout(context: CheckContext) -> Iterator[Problem]:
     if any(path.rpartition("/")[2].lower() == ATTRIBUTES for path in changed):
         yield from _obeyed_attributes(context)
     for path, entry in changed.items():
+        yield from _look_alikes(path)
         if _is_guarded(path):
             yield from _entry_problems(path, entry)
         if SIDE_FILE.fullmatch(path):
@@ -87,6 +90,16 @@ def check_layout(context: CheckContext) -> Iterator[Problem]:
             if entry.mode in FILES and _rewrites(context.workspace.repository.blobs([entry.id])[entry.id]):
                 message = "must not change the content of files: filter, ident, export-… and the like"
                 yield Problem(path, 0, 0, "", message, SIDE, "remove these attributes")
+
+
+def _look_alikes(path: str) -> Iterator[Problem]:
+    """Refuse a name that some file systems take for one that sweepledger or git reads."""
+    first, *_, last = (*path.split("/"), path.rpartition("/")[2])
+    for part, names in ((first, PLACES), (last, (ATTRIBUTES,))):
+        meant = file_system_name(part)
+        if meant in names and part != meant:
+            message = f"must not be a name that some file systems take for {meant}, got {part!r}"
+            yield Problem(path, 0, 0, "", message, "file-name", "rename it")
 
 
 def _size_problems(context: CheckContext, changed: Mapping[str, Entry]) -> Iterator[Problem]:

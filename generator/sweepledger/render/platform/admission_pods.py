@@ -12,7 +12,7 @@ from sweepledger.formats import yaml
 from sweepledger.formats.launch_json import LAUNCHER_PATH
 from sweepledger.render.platform.cel import Rule, list_literal, literal, owned_by
 from sweepledger.render.platform.source import GitSource
-from sweepledger.structs import startup
+from sweepledger.structs import names
 from sweepledger.structs.kubernetes import (
     CHECKPOINTS_FOLDER,
     CODE_CONTAINER,
@@ -309,12 +309,12 @@ def _starts_launcher() -> str:
     """
     program = "c.command[0]"
     elsewhere = " && ".join(
-        f"!({program} + '/').startsWith({literal(folder)})" for folder in startup.WRITABLE_FOLDERS
+        f"!({program} + '/').startsWith({literal(folder)})" for folder in names.WRITABLE_FOLDERS
     )
     return (
         f"(c.command.size() == 2 && c.command[1] == {literal(LAUNCHER_PATH)}"
-        f" && {program}.size() <= {startup.LONGEST_INTERPRETER}"
-        f" && {program}.matches({literal(f'^(?:{startup.INTERPRETER})$')}) && {elsewhere}"
+        f" && {program}.size() <= {names.LONGEST_INTERPRETER}"
+        f" && {program}.matches({literal(f'^(?:{names.INTERPRETER})$')}) && {elsewhere}"
         " && (!has(c.volumeMounts) || c.volumeMounts.all(m,"
         f" !({program} + '/').startsWith(m.mountPath + (m.mountPath.endsWith('/') ? '' : '/')))))"
     )
@@ -325,7 +325,7 @@ def _variables(settings: Settings, bases: Mapping[str, bytes], judged: str) -> t
     allowed = list_literal(settings.allowed_variables)
     fixed = _base_variables(bases)
     code = sorted({name for name, owner in fixed if owner == CODE_CONTAINER})
-    names = list_literal((*code, *CLONE_VARIABLES, COMPLETION_INDEX_VARIABLE))
+    cloning = list_literal((*code, *CLONE_VARIABLES, COMPLETION_INDEX_VARIABLE))
     values = json.dumps({name: _values_of(fixed, name) for name in sorted({name for name, _ in fixed})})
     return (
         Rule(
@@ -335,7 +335,7 @@ def _variables(settings: Settings, bases: Mapping[str, bytes], judged: str) -> t
         Rule(
             "no variable starts another program, unless allowed_variables of sweepledger.yaml has it",
             f"{judged} || variables.containers.all(c, !has(c.env) || c.env.all(e,"
-            f" !e.name.matches({literal(f'^(?:{startup.HOOKS})$')}) || e.name in {allowed}))",
+            f" !e.name.matches({literal(f'^(?:{names.HOOKS})$')}) || e.name in {allowed}))",
         ),
         Rule(
             "variables of the launcher and of git have the values that base/ gives them",
@@ -345,7 +345,7 @@ def _variables(settings: Settings, bases: Mapping[str, bytes], judged: str) -> t
         Rule(
             f"the init container {CODE_CONTAINER} has only variables of base/components/clone",
             f"{judged} || !has(variables.pod.initContainers) || variables.pod.initContainers.all(c,"
-            f" c.name != {literal(CODE_CONTAINER)} || !has(c.env) || c.env.all(e, e.name in {names}))",
+            f" c.name != {literal(CODE_CONTAINER)} || !has(c.env) || c.env.all(e, e.name in {cloning}))",
         ),
     )
 

@@ -8,8 +8,7 @@ from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr
 from sweepledger.spec.draft import Draft
 from sweepledger.spec.suggestions import did_you_mean
-from sweepledger.structs import startup
-from sweepledger.structs.names import looks_secret
+from sweepledger.structs import names
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import API_SERVER_EGRESS, Controller, Settings
 
@@ -56,7 +55,7 @@ def variable_names(draft: Draft) -> Iterator[Problem]:
 def _is_refused_by_policies(name: str, settings: Settings) -> bool:
     """Return whether a cluster would refuse the trials: without one, processes are the author's own."""
     has_policies = settings.controller is not Controller.NONE
-    return has_policies and startup.is_hook(name) and name not in settings.allowed_variables
+    return has_policies and names.is_hook(name) and name not in settings.allowed_variables
 
 
 def variable_values(draft: Draft) -> Iterator[Problem]:
@@ -72,7 +71,7 @@ def exposed_secrets(draft: Draft) -> Iterator[Problem]:
     """A spec contains no secrets, because git keeps them. The message omits the value, because logs keep messages."""
     for place, text in draft.texts("run", "environment"):
         name = str(place[-1])
-        if looks_secret(name, text):
+        if names.looks_secret(name, text):
             known = sorted(
                 secret.name for secret in draft.settings.secrets.values() if secret.variable == name
             )
@@ -123,7 +122,7 @@ def _unknown_names(
 def allowed_variables(draft: Draft) -> Iterator[Problem]:
     """The variables that the settings allow are such that specs must not set otherwise, and are not reserved."""
     for place, name in draft.items("allowed_variables"):
-        if isinstance(name, str) and (is_reserved(name) or not startup.is_hook(name)):
+        if isinstance(name, str) and (is_reserved(name) or not names.is_hook(name)):
             message = f"must be a variable such as LD_LIBRARY_PATH or PYTHONPATH, got {safe_repr(name)}"
             hint = "every trial has it" if is_reserved(name) else "specs may set every other variable"
             yield draft.problem(place, message, code="environment-name", hint=hint)

@@ -1,0 +1,43 @@
+"""A name that only some file systems take for a place that is checked."""
+
+import pytest
+
+from sweepledger.commands.check import check
+from tests.repository import Sandbox
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "Overlays/active/evil/kustomization.yaml",
+        "OVERLAYS/active/evil/job.yaml",
+        "Sweeps/evil.yaml",
+        "Base/trial/v1/job.yaml",
+        "Results/peak/README.md",
+        "Clusters/platform/rbac.yaml",
+        "SweepLedger.yaml",
+        "sweepledger.YAML",
+        "sweepledger.yaml.",
+        "overlays /active/x",
+        "bas\u200de/trial/v1/job.yaml",
+        "\uff53weeps/evil.yaml",
+        ".GitAttributes",
+        ".GITATTRIBUTES",
+        ".gitattributes ",
+    ],
+)
+def test_a_name_that_some_file_systems_take_for_a_checked_one_is_refused(path: str, sandbox: Sandbox) -> None:
+    sandbox.write(path, "* -diff\n")
+    sandbox.git("-c", "core.protectNTFS=false", "add", "--all")
+
+    found = {(one.file, one.code) for one in check(sandbox.workspace).problems}
+
+    assert (path, "file-name") in found
+
+
+@pytest.mark.parametrize("path", ["Sweep/a.yaml", "code/Base/x.py", "docs/Results/a.md", "sweepledger.yml"])
+def test_other_names_are_allowed(path: str, sandbox: Sandbox) -> None:
+    sandbox.write(path, "x\n")
+    sandbox.git("add", "--all")
+
+    assert check(sandbox.workspace).problems == ()
