@@ -85,8 +85,8 @@ def collect(clone: Path, results: Path) -> tuple[Used, str]:
     command = [sys.executable, "-m", "sweepledger.cli", "collect", "--push", f"--results={results}"]
     used = measured(command, clone)
     git(clone, "pull", "-q", "--ff-only")
-    (records,) = (clone / "results/big/records").iterdir()
-    return used, records.read_text()
+    files = sorted((clone / "results/big/records").iterdir())
+    return used, "".join(file.read_text() for file in files)
 
 
 if __name__ == "__main__":

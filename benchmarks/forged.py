@@ -38,11 +38,11 @@ WAYS: dict[str, Callable[[int], dict[str, Any]]] = {
         {"details": {}} if number == 0 else {"status": "failed", "reason": "exit-1"}
     ),
     "long texts": lambda _: {"details": {"noise": RNG.randbytes(15_000).hex()}},
-    "many small values": lambda _: {"details": {"values": [[] for _ in range(10_000)]}},
+    "many small values": lambda number: {"details": {"values": [[] for _ in range(10_000 * (number > 0))]}},
     "absurd times": lambda _: {"seconds": 1e10, "started": "0001-01-01T00:00:00Z"},
     "no times": lambda _: {"seconds": 0},
-    "reasons of the collector": lambda _: {"status": "failed", "reason": "corrupt"},
-    "artifacts": lambda _: {"artifacts": LISTED},
+    "reasons of the collector": lambda number: {"status": "failed", "reason": "corrupt"} if number else {},
+    "artifacts": lambda number: {"artifacts": LISTED[: 900 if number else 80]},
     "curves and metrics": lambda number: {
         "curve": [[step, RNG.random()] for step in range(200)],
         "metrics": {f"metric-{one:03}-{RNG.randbytes(20).hex()}": RNG.random() for one in range(100)}

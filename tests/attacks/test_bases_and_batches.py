@@ -30,11 +30,11 @@ def edited(sandbox: Sandbox, path: str, old: str, new: str) -> None:
 @pytest.mark.parametrize(
     ("path", "old", "new", "values"),
     [
-        ("base/launcher/v1/launch.py", "import ", "import os as _evil\nimport ", "1, 2"),
-        ("base/launcher/v1/launch.py", "import ", "import os as _evil\nimport ", MANY),
-        ("base/trial/v1/job.yaml", "runAsNonRoot: true", "runAsNonRoot: true # still", MANY),
-        ("base/trial/v1/job.yaml", "privileged: false", "privileged: true", MANY),
-        ("base/trial/v1/kustomization.yaml", "kind:", "# a remark\nkind:", MANY),
+        ("base/launcher/v2/launch.py", "import ", "import os as _evil\nimport ", "1, 2"),
+        ("base/launcher/v2/launch.py", "import ", "import os as _evil\nimport ", MANY),
+        ("base/trial/v2/job.yaml", "runAsNonRoot: true", "runAsNonRoot: true # still", MANY),
+        ("base/trial/v2/job.yaml", "privileged: false", "privileged: true", MANY),
+        ("base/trial/v2/kustomization.yaml", "kind:", "# a remark\nkind:", MANY),
     ],
 )
 def test_a_base_is_not_edited_and_used_in_one_change(
@@ -49,17 +49,17 @@ def test_a_base_is_not_edited_and_used_in_one_change(
 
 
 def test_the_commit_in_between_frees_nothing(sandbox: Sandbox) -> None:
-    edited(sandbox, "base/launcher/v1/launch.py", "import ", "import os as _evil\nimport ")
+    edited(sandbox, "base/launcher/v2/launch.py", "import ", "import os as _evil\nimport ")
     sandbox.commit("Tidy up")
     sandbox.spec()
     generate(sandbox.workspace)
     sandbox.commit("Ask for a sweep")
 
-    assert problems(sandbox) == {("base/launcher/v1/launch.py", "base-with-batch")}
+    assert problems(sandbox) == {("base/launcher/v2/launch.py", "base-with-batch")}
 
 
 def test_a_base_that_was_merged_before_is_used(sandbox: Sandbox) -> None:
-    edited(sandbox, "base/launcher/v1/launch.py", "import ", "import os as _reviewed\nimport ")
+    edited(sandbox, "base/launcher/v2/launch.py", "import ", "import os as _reviewed\nimport ")
     sandbox.commit("A change of the launcher")
     sandbox.push()
     sandbox.spec()
@@ -74,7 +74,7 @@ def test_the_generators_own_bases_come_with_the_first_batch(sandbox: Sandbox) ->
     generate(sandbox.workspace)
     sandbox.commit("Ask for a sweep")
 
-    assert "base/trial/v1/job.yaml" in sandbox.git("diff", "--name-only", "origin/main", "HEAD")
+    assert "base/trial/v2/job.yaml" in sandbox.git("diff", "--name-only", "origin/main", "HEAD")
     assert problems(sandbox) == set()
 
 

@@ -44,8 +44,8 @@ TEXT = """\
 peak: 3 trials: 1 new, 2 running, 0 recorded
   search grid: x 3 · goal maximize score
   time   unknown: no trial of this program is recorded; set run.expected_minutes for an estimate
-  cost   at most 0.0167 trial hours (1 new trial × 1m × 1 attempt), about 0.0167 hours at parallelism 2; \
-0.05 trial hours for all 3
+  cost   at most 0.1 trial hours (1 new trial × 1m × (1 attempt + 5 disruptions)), about 0.0167 hours \
+at parallelism 2; 0.3 trial hours for all 3
   note   without replicates, the effect of a configuration cannot be separated from seed noise
   block  method  candidates  rejected  duplicates  kept  accepted
   1      grid    3           0         0           3     100 %
@@ -72,8 +72,8 @@ MARKDOWN = """\
 | --- | --- |
 | search | grid: x 3 · goal maximize score |
 | time | unknown: no trial of this program is recorded; set run.expected\\_minutes for an estimate |
-| cost | at most 0.0167 trial hours (1 new trial × 1m × 1 attempt), about 0.0167 hours at parallelism 2; \
-0.05 trial hours for all 3 |
+| cost | at most 0.1 trial hours (1 new trial × 1m × (1 attempt + 5 disruptions)), about 0.0167 hours \
+at parallelism 2; 0.3 trial hours for all 3 |
 | note | without replicates, the effect of a configuration cannot be separated from seed noise |
 
 ### Blocks
@@ -514,14 +514,15 @@ def test_the_cost_shows_its_factors_and_the_wall_time(
     (data,) = json.loads(run_sweep("plan", "--format", "json", cwd=sandbox.root).stdout)["data"]["sweeps"]
 
     assert (
-        "cost   at most 9 trial hours, 36 GPU hours (3 new trials × 90m × 2 attempts), "  # noqa: RUF001 - as shown
+        "cost   at most 31.5 trial hours, 126 GPU hours (3 new trials × 90m × (2 attempts + 5 disruptions)), "  # noqa: RUF001 - as shown
         "about 6 hours at parallelism 2\n"
     ) in output
     assert data["cost"] == {
-        "all": {"trials": 3, "hours": 6, "trial_hours": 6, "gpu_hours": 0, "wall_hours": 4},
-        "new": {"trials": 3, "hours": 6, "trial_hours": 6, "gpu_hours": 0, "wall_hours": 4},
+        "all": {"trials": 3, "hours": 36, "trial_hours": 36, "gpu_hours": 0, "wall_hours": 4},
+        "new": {"trials": 3, "hours": 36, "trial_hours": 36, "gpu_hours": 0, "wall_hours": 4},
         "timeout_seconds": 7200,
         "attempts": 1,
+        "max_disruptions": 5,
         "parallelism": 2,
     }
 
@@ -529,7 +530,7 @@ def test_the_cost_shows_its_factors_and_the_wall_time(
 def test_a_plan_without_new_trials_has_no_new_cost(capsys: pytest.CaptureFixture[str]) -> None:
     review = a_review(a_sweep(run=Runs(timeout_seconds=3600)), counts=TrialCounts(0, 2, 0))
 
-    assert "cost   nothing new; at most 2 trial hours for all 2\n" in shown(capsys, review)
+    assert "cost   nothing new; at most 12 trial hours for all 2\n" in shown(capsys, review)
 
 
 def test_a_missing_program_is_reported_in_every_format(sandbox: Sandbox, run_sweep: Run) -> None:
@@ -618,7 +619,7 @@ def test_the_pool_is_shown_with_its_nodes(capsys: pytest.CaptureFixture[str]) ->
 
 def test_the_pool_shows_pods_gpus_and_price() -> None:
     pool = Pool("gpu", NodeCapacity("96", "800Gi", 8), queue="gpu", price=20)
-    run = Runs(resources=Resources("8", "80Gi", 4), nodes=2, parallelism=2)
+    run = Runs(resources=Resources("8", "80Gi", 4), nodes=2, parallelism=2, max_disruptions=0)
     review = a_review(a_sweep(run=run, pool=pool), counts=TrialCounts(4, 0, 0))
 
     assert plan.pool_usage(review.pool_usage) == (

@@ -165,6 +165,7 @@ def budget_data(budget: "MonthBudget") -> dict[str, Any]:
         ],
         "unread": list(budget.unread),
         "doubtful": list(budget.doubtful),
+        "reported": list(budget.reported),
     }
 
 

@@ -315,6 +315,8 @@ def _budget_tables(budget: "MonthBudget") -> "Iterator[RenderableType]":
     for batch in budget.doubtful:
         why = "reported more time than its attempts had, which is not charged, or a result in no time"
         yield Text(f"{batch}: a trial {why}", "yellow")
+    for batch in budget.reported:
+        yield Text(f"{batch}: some trials were not observed, and are charged by what they reported", "dim")
 
 
 def _amount_cell(amount: float) -> str:

@@ -29,7 +29,7 @@ from sweepledger.commands.rounds.round_commit import PushedRound, push_idle_roun
 from sweepledger.engine.cluster import helper_pods
 from sweepledger.engine.cluster.collector_lease import LAST_COMMIT, LEASE_NAME, Lease
 from sweepledger.engine.cluster.kubectl import Kubectl
-from sweepledger.engine.local.store import batch_conditions
+from sweepledger.engine.local.store import batch_conditions, observed_pods
 from sweepledger.errors import RepositoryError
 from sweepledger.render.platform import Names
 from sweepledger.repo import batches
@@ -129,8 +129,17 @@ def collect_from_state(target: Target, results: Path, state: Path) -> Collection
     known = batch_conditions(state) if state.is_dir() else None
     ended = {batch for batch, condition in (known or {}).items() if condition}
     failures: tuple[RepositoryError, ...] = ()
+
+    def complete(attempts: BatchAttempts) -> BatchAttempts | None:
+        """Add the times of the engine's own processes."""
+        name = attempts.batch.name
+        if name not in ended and not attempts.is_settled():
+            return None
+        pods = observed_pods(state, name)
+        return attempts.with_times({key: (pod.started, pod.finished) for key, pod in pods.items()})
+
     try:
-        commits = commit_results(target, results, ended, alive=known)
+        commits = commit_results(target, results, ended, alive=known, complete=complete)
     except UnrecordedError as error:
         commits, failures = error.done, error.failures
     return Collection(commits, rounds=tuple(push_idle_rounds(target)), failures=failures)

@@ -189,6 +189,14 @@ class Reproduction:
     recorded: str
     """The status in git."""
     metrics: tuple[MetricComparison, ...]
+    environment: str | None = None
+    """Digest of the software that the recorded attempt ran with; None before version 2."""
+
+    @property
+    def environment_today(self) -> str | None:
+        """Digest of the software that it ran with now."""
+        ran = self.record
+        return None if ran is None or ran.environment is None else ran.environment.digest
 
     @property
     def is_equal(self) -> bool:
@@ -202,6 +210,7 @@ class Reproduction:
             **self.recipe.as_data(),
             "equal": self.is_equal,
             "status": {"recorded": self.recorded, "found": str(self.record.status) if self.record else None},
+            "environment": {"recorded": self.environment, "found": self.environment_today},
             "metrics": [
                 {
                     "name": metric.name,
@@ -236,7 +245,8 @@ def reproduce(workspace: Workspace, trial: str) -> Reproduction:
     rerun_record, output = rerun(workspace, batch, counted.trial.index)
     metrics = tuple(_metric_comparisons(batch, record, row, rerun_record))
     status = str(row.status) if row else str(record.status)
-    return Reproduction(_recipe(workspace, counted), rerun_record, output, status, metrics)
+    environment = None if record.environment is None else record.environment.digest
+    return Reproduction(_recipe(workspace, counted), rerun_record, output, status, metrics, environment)
 
 
 def _recipe(workspace: Workspace, counted: CountedTrial) -> Recipe:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from json import loads
 from typing import Any
 
+from sweepledger.formats.record_json import as_object
 from sweepledger.results.outcomes import Attempt, EvaluatedBatch
 from sweepledger.results.summary import Summary
 from sweepledger.structs.record import Status, TrialResult
@@ -87,6 +88,8 @@ def _trial(outcome: TrialResult, row: str, attempts: tuple[Attempt, ...]) -> dic
     if record is None:
         return data
     details = {name: record.details[name] for name in REPORTED_DETAILS if name in record.details}
+    if record.environment is not None:
+        details["environment"] = as_object(record.environment)
     return {**data, "uid": record.uid, "ran": record.ran, "seed": record.seed, **details}
 
 

@@ -202,7 +202,9 @@ def trial_text(details: TrialDetails) -> tuple[RenderableType, ...]:
     if lock.program.data:
         add("data", f"{lock.program.data.name} {lock.program.data.digest}")
     if result and result.ran:
-        add("ran", f"{result.ran}, seed {result.seed}, {number_text(result.seconds)} s from {result.started}")
+        environment = f", environment {details.environment}" if details.environment else ""
+        seconds = number_text(result.seconds)
+        add("ran", f"{result.ran}, seed {result.seed}, {seconds} s from {result.started}{environment}")
     for action, commit in details.commits:
         title = escape_control_characters(f"{commit.author}: {commit.subject}")
         add(action, f"{commit.id[:SHORT_COMMIT]} {commit.date[:10]} {title}")

@@ -107,6 +107,11 @@ def _reproduction_parts(reproduction: Reproduction) -> Iterator[RenderableType]:
     table = new_table("metric", "recorded", "here", "")
     recorded = reproduction.recorded
     table.add_row("status", recorded, status, _equality_text(equal=status == recorded))
+    if reproduction.environment is not None:
+        pair = reproduction.environment, reproduction.environment_today or "none"
+        table.add_row(
+            "environment", *(digest[:19] for digest in pair), _equality_text(equal=len({*pair}) == 1)
+        )
     for metric in reproduction.metrics:
         cells = (metric.name, _exact_number(metric.recorded), _exact_number(metric.measured))
         result = Text("timing", "dim") if metric.is_timing else _equality_text(equal=metric.is_equal)

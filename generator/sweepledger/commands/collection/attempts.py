@@ -169,6 +169,21 @@ class BatchAttempts:
         records, passed_over = reader.read(trials if only is None else only)
         return cls(batch, tuple(records), passed_over)
 
+    def with_times(self, times: Mapping[tuple[int, str], tuple[float, float]]) -> "BatchAttempts":
+        """Return the attempts with the times of their pods, by trial and uid, if their version has them."""
+        if self.batch.lock.record_version == 1:
+            return self
+        observed = {
+            key: (record_json.format_time(start), record_json.format_time(end))
+            for key, (start, end) in times.items()
+        }
+        return replace(
+            self,
+            records=tuple(
+                replace(record, observed=observed.get((record.index, record.uid))) for record in self.records
+            ),
+        )
+
     @property
     def corrupt(self) -> tuple[str, ...]:
         """Return why files were ignored, one word each."""

@@ -34,7 +34,9 @@ class MonthBudget:
     unread: tuple[str, ...] = ()
     """Batches that cannot be read, and are not charged."""
     doubtful: tuple[str, ...] = ()
-    """Batches whose trials reported more time than they had, or a result in no time."""
+    """Batches whose trials took more time than they had, or reported a result in no time."""
+    reported: tuple[str, ...] = ()
+    """Batches with trials that were charged by what they reported, because nobody observed them."""
 
 
 def budget(workspace: Workspace, *, base: str | None = None, month: str | None = None) -> MonthBudget:
@@ -57,6 +59,7 @@ def budget(workspace: Workspace, *, base: str | None = None, month: str | None =
         _shares(ledger, settings),
         ledger.unread,
         ledger.doubtful,
+        ledger.reported,
     )
 
 

@@ -36,6 +36,8 @@ class TrialDetails:
     """What each commit did: requested, generated, recorded."""
     message: str | None = None
     """Why its last attempt did not succeed, as launcher or engine report it."""
+    environment: str | None = None
+    """Digest of the software that its last attempt ran with, as its record has it; None before version 2."""
 
     @property
     def parent(self) -> str | None:
@@ -64,6 +66,7 @@ class TrialDetails:
                 "generator": lock.generator,
                 "seed": result.seed if result else None,
                 "ran": result.ran if result else None,
+                "environment": self.environment,
                 "started": result.started if result else None,
                 "finished": result.finished if result else None,
             },
@@ -84,19 +87,30 @@ def show(workspace: Workspace, trial: str) -> TrialDetails:
     """Return a trial by its id or the beginning of it. Raises UsageError, RepositoryError."""
     listed = catalog.find_trial(workspace.root, trial)
     values, result = listed.batch.rows[listed.index].values, summary_row(workspace.root, listed)
-    generated_by, message = (
+    last = _last_record(workspace, listed)
+    environment = None if last is None or last.environment is None else last.environment.digest
+    return TrialDetails(
+        listed.id,
+        listed.index,
+        listed.batch,
+        values,
+        result,
         tuple(_batch_commits(workspace, listed.batch.lock)),
-        _last_error(workspace, listed),
+        _last_error(last),
+        environment,
     )
-    return TrialDetails(listed.id, listed.index, listed.batch, values, result, generated_by, message)
 
 
-def _last_error(workspace: Workspace, trial: catalog.ListedTrial) -> str | None:
-    """Return why the last recorded attempt did not succeed; None if it did, or gave no reason."""
+def _last_record(workspace: Workspace, trial: catalog.ListedTrial) -> Record | None:
+    """Return the last recorded attempt."""
     contents = read_records_files(workspace.root, trial.batch)
     records = [record for content in contents for record in records_jsonl.records(content)]
     attempts = [record for record in records if isinstance(record, Record) and record.trial == trial.id]
-    last = max(attempts, key=lambda record: record.attempt, default=None)
+    return max(attempts, key=lambda record: record.attempt, default=None)
+
+
+def _last_error(last: Record | None) -> str | None:
+    """Return why the last recorded attempt did not succeed; None if it did, or gave no reason."""
     messages = (
         [last.details.get(name) for name in ERROR_DETAILS] if last and not last.status.is_success else []
     )

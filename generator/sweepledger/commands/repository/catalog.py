@@ -202,10 +202,11 @@ def counted_trial(root: Path, trial: str) -> CountedTrial:
         if candidate.id == newest.id
     )
     counted = next((listed for listed in matches if row and listed.batch.name == row.batch), newest)
-    path = batch_records.records_file(counted.batch)
-    file = root / path
-    content = {path: file.read_bytes()} if file.is_file() else {}
-    outcome = evaluate(batch_records.batch_results(counted.batch, content)).outcomes[counted.index]
+    parts = batch_records.read_records_files(root, counted.batch)
+    contents = {
+        batch_records.records_file(counted.batch, part): content for part, content in enumerate(parts)
+    }
+    outcome = evaluate(batch_records.batch_results(counted.batch, contents)).outcomes[counted.index]
     return CountedTrial(counted, row, outcome.record)
 
 

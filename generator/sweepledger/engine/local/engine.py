@@ -249,7 +249,12 @@ class LocalEngine:
             pod_exit = self._ended[0]
             pod = self._pods[pod_exit.uid]
             self._codes[pod.uid] = pod_exit.code
-            event = pods.settle_pod(pod, pod_exit, self._folders, self._clock())
+            now = self._clock()
+            event = pods.settle_pod(pod, pod_exit, self._folders, now)
+            store.add_observed(
+                self._folders.state,
+                store.ObservedPod(pod.job.batch, pod.index, pod.uid, pod.started, max(pod.started, now)),
+            )
             del self._pods[pod.uid], self._ended[0]
             volumes.remove_pod(self._folders, pod.uid)
             state = self._refresh(_DesiredJob(pod.desired, pod.job), pod.index)

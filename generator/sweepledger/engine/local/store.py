@@ -3,6 +3,7 @@
 state.json contains Jobs and their conditions. The state of a trial is only read from its records.
 """
 
+import contextlib
 import fcntl
 import json
 import os
@@ -17,6 +18,21 @@ from sweepledger.errors import RepositoryError, StorageError
 
 STATE_FILE = "state.json"
 LOCK_FILE = "lock"
+
+
+OBSERVED_FILE = "observed.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedPod:
+    """When the process of an ended pod ran, as the engine saw it."""
+
+    batch: str
+    index: int
+    uid: str
+    started: float
+    finished: float
+    """Seconds since 1970."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +75,30 @@ def save_jobs(state: Path, jobs: Mapping[str, JobEntry]) -> None:
     data = {"version": 1, "jobs": {name: asdict(entry) for name, entry in jobs.items()}}
     text = json.dumps(data, indent=1, sort_keys=True) + "\n"
     storage.write_file(state / STATE_FILE, text.encode())
+
+
+def add_observed(state: Path, pod: ObservedPod) -> None:
+    """Add when a pod ran. Raises StorageError."""
+    path = state / OBSERVED_FILE
+    with storage.storage_errors(path), path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(asdict(pod), sort_keys=True) + "\n")
+
+
+def observed_pods(state: Path, batch: str) -> dict[tuple[int, str], ObservedPod]:
+    """Return when the pods of a batch ran, by index and uid; a line that a crash has cut is skipped.
+
+    Raises StorageError.
+    """
+    path = state / OBSERVED_FILE
+    pods: dict[tuple[int, str], ObservedPod] = {}
+    with storage.storage_errors(path):
+        lines = path.read_text(encoding="utf-8").split("\n") if path.is_file() else []
+    for line in lines:
+        with contextlib.suppress(ValueError, TypeError):
+            pod = ObservedPod(**json.loads(line))
+            if pod.batch == batch:
+                pods[pod.index, pod.uid] = pod
+    return pods
 
 
 def lock_state(state: Path) -> int:

@@ -1,0 +1,1 @@
+# stands for the launcher, which has tests of its own
