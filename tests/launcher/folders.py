@@ -173,7 +173,7 @@ class TrialFolder:
             "columns": [{"name": name, "type": kind} for name, kind in self.columns],
             "shards": [shard],
             "command": self.command,
-            "interpreter": "python3",
+            "interpreter": sys.executable,
             "metric": {"name": "test_accuracy", "source": "result"},
             "seed_base": 0,
             "timeout_seconds": 20,
