@@ -61,7 +61,10 @@ def status(
         kubectl = Kubectl(context) if cluster or context is not None else None
         folder = state_folder(workspace.repository, state)
         statuses = command.status(workspace, name, state=folder, kubectl=kubectl)
-        branch_lines = tuple(_progress_branch_lines(workspace, statuses))
+        branch_lines = (
+            *_progress_branch_lines(workspace, statuses),
+            *_next_lines(workspace, statuses),
+        )
         if kubectl is not None:
             return cluster_status.cluster_status_response(statuses, *branch_lines)
         lines = (*_origin_lines(status.origin for status in statuses), *branch_lines)
@@ -82,6 +85,21 @@ def _progress_branch_lines(workspace: "Workspace", statuses: "Iterable[SweepStat
             if status.active:
                 branch = branch_name(status.sweep)
                 yield Text(f"{status.sweep}: intermediate results: branch {branch} of {settings.remote}")
+
+
+def _next_lines(workspace: "Workspace", statuses: "Iterable[SweepStatus]") -> "Iterator[Text]":
+    """Yield what to do about results that are not pulled, and trials that were interrupted."""
+    from rich.text import Text
+
+    settings = workspace.settings
+    for status in statuses:
+        if status.counts["recorded"]:
+            pull = f"`git pull {settings.remote} {settings.branch}`"
+            yield Text(
+                f"{status.sweep}: recorded on {settings.remote}/{settings.branch}: {pull} brings results here"
+            )
+        if status.counts["interrupted"]:
+            yield Text(f"{status.sweep}: interrupted: `sweep run {status.sweep}` continues it here")
 
 
 def results(

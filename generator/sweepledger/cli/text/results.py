@@ -48,7 +48,10 @@ RESULT_COLUMNS = frozenset(
 
 
 COUNT_ORDER = (*STATUS_COUNTS[:3], *CLUSTER_COUNTS, *STATUS_COUNTS[3:])
-OPTIONAL_COUNTS = ("planned", "pending", "pruned", "cancelled", *CLUSTER_COUNTS)
+OPTIONAL_COUNTS = (
+    *("planned", "pending", "interrupted", "recorded", "pruned", "cancelled"),
+    *CLUSTER_COUNTS,
+)
 """Columns of the table of sweeps that are shown only if a count is not zero."""
 
 LOG_HEADINGS = ("commit", "date", "sweep", "what", "", "change")
