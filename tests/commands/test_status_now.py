@@ -64,6 +64,9 @@ def test_an_overlay_that_was_edited_by_hand_is_named_with_the_way_back(
 
     done = run_sweep("status", cwd=sandbox.root)
 
-    assert f"overlays/active/{batch}: warning: was edited by hand: overlays/active/{batch}/job.yaml" in done.stderr
+    assert (
+        f"overlays/active/{batch}: warning: was edited by hand: overlays/active/{batch}/job.yaml"
+        in done.stderr
+    )
     assert f"`git checkout -- overlays/active/{batch}`" in done.stderr
     assert done.returncode == 0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sweepledger.cli import response
+from sweepledger.cli import completion, response
 from sweepledger.cli.envelopes import budget_data, ranked_data, status_response, sweep_status_data
 from sweepledger.cli.options import (
     BaseOption,
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from sweepledger.commands.reports.budget import MonthBudget
+    from sweepledger.commands.reports.outputs import Logs
     from sweepledger.commands.reports.results import RankedTrials
     from sweepledger.commands.reports.status import Origin, SweepStatus
     from sweepledger.commands.repository.workspace import Workspace
@@ -113,6 +114,22 @@ def results(
     top: Annotated[
         int | None, typer.Option("--top", min=1, metavar="K", help="Show the first K trials only.")
     ] = None,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--where",
+            metavar="CONDITION",
+            help="Show trials with COLUMN=VALUE only, or !=, <, <=, >, >=; can be repeated.",
+        ),
+    ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option("--columns", metavar="A,B", help="Show these columns: parameters, metrics, status …"),
+    ] = None,
+    digits: Annotated[
+        int,
+        typer.Option("--digits", min=1, max=17, help="Round numbers of --columns to N significant digits."),
+    ] = 6,
     output: Annotated[
         str | None,
         typer.Option(
@@ -134,14 +151,24 @@ def results(
         from sweepledger.errors import IdleError
 
         try:
-            ranked = command.results(Workspace.find(response.current_folder()), name, by=sort, top=top)
+            ranked = command.results(
+                Workspace.find(response.current_folder()),
+                name,
+                by=sort,
+                top=top,
+                where=tuple(map(command.Condition.parse, where or ())),
+            )
         except IdleError as idle:
             if output is not None:
                 raise
             return response.idle_response(idle, {"sweep": name, "sorted_by": sort, "trials": []})
         if output is not None:
             return _write_results(ranked, output, to)
-        return Response(ranked_data(ranked), text.results_text(ranked))
+        if columns is None:
+            return Response(ranked_data(ranked), text.results_text(ranked))
+        chosen = [column.strip() for column in columns.split(",")]
+        command.require_columns(ranked.table, chosen)
+        return Response(ranked_data(ranked), text.chosen_columns_text(ranked, chosen, digits=digits))
 
     response.respond("results", form, work)
 
@@ -172,7 +199,17 @@ def _write_results(ranked: "RankedTrials", output: str, to: Path | None) -> Resp
 
 
 def logs(
-    trial: TrialArgument,
+    trial: Annotated[
+        str,
+        typer.Argument(
+            metavar="TRIAL|NAME",
+            help="Trial id or the beginning of one, or SWEEP/TRIAL; with --failed, a sweep.",
+            autocompletion=completion.trials,
+        ),
+    ],
+    failed: Annotated[
+        bool, typer.Option("--failed", help="Show the end of the output of each failed trial of a sweep.")
+    ] = False,
     state: StateOption = None,
     by_pod: ByPodOption = False,
     context: ContextOption = None,
@@ -186,21 +223,30 @@ def logs(
         from sweepledger.cli.text import results as text
         from sweepledger.commands.reports import outputs as command
         from sweepledger.commands.repository.workspace import Workspace
+        from sweepledger.errors import UsageError
         from sweepledger.repo.state import state_folder
 
         workspace = Workspace.find(response.current_folder())
+        if failed and by_pod:
+            raise UsageError("--failed cannot be combined with --by-pod", hint="name one trial instead")
+        if failed:
+            kept = command.failed_logs(workspace, trial, state=state_folder(workspace.repository, state))
+            return Response({"trials": list(map(_logs_data, kept))}, text.failed_logs_text(kept))
         if by_pod:
             pod = reader_pod(workspace, context, image, patience)
             logs = command.logs_by_pod(workspace, trial, pod)
         else:
             logs = command.logs(workspace, trial, state=state_folder(workspace.repository, state))
-        attempts = [
-            {"uid": attempt.uid, "stdout": attempt.out, "stderr": attempt.err} for attempt in logs.attempts
-        ]
-        data = {"trial": logs.trial, "batch": logs.batch, "attempts": attempts}
-        return Response(data, text.logs_text(logs))
+        return Response(_logs_data(logs), text.logs_text(logs))
 
     response.respond("logs", form, work)
+
+
+def _logs_data(logs: "Logs") -> dict[str, object]:
+    attempts = [
+        {"uid": attempt.uid, "stdout": attempt.out, "stderr": attempt.err} for attempt in logs.attempts
+    ]
+    return {"trial": logs.trial, "batch": logs.batch, "attempts": attempts}
 
 
 def log(
