@@ -221,3 +221,17 @@ def test_a_mistake_of_a_new_user_is_explained(lab: Path, run_sweep: RunSweep, mi
     assert message in done.stdout + done.stderr
     assert done.returncode == code
     assert "Traceback (most recent call last)" not in done.stderr
+
+
+def test_a_trial_of_a_searchs_first_round_can_be_tried(lab: Path, run_sweep: RunSweep) -> None:
+    run_sweep("new", "score", "--command", "python train.py", "--param", "x=1,2", cwd=lab)
+    spec(lab, "method: grid", "method: tpe\nseed: 7\nrounds: {size: 2, max: 3}")
+    spec(lab, "x: {values: [1, 2]}", "x: {min: 0.0, max: 2.0}")
+
+    done = run_sweep("try", "score", "--trial", "1", "--format", "json", cwd=lab)
+
+    assert done.returncode == 0, done.stderr
+    data = json.loads(done.stdout)["data"]
+    assert (data["trial"], data["of"], data["status"]) == (1, 2, "ok")
+    assert data["metrics"]["score"] == pytest.approx(1 - (data["assignment"]["x"] - 2) ** 2)
+    assert not (lab / "overlays").exists()

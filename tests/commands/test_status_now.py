@@ -1,8 +1,10 @@
 """`sweep status` is true at every moment: while trials run, after an interruption, and before a pull."""
 
+import json
 import subprocess
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from itertools import takewhile
 
 from sweepledger.commands.local import Options, local
@@ -70,3 +72,21 @@ def test_an_overlay_that_was_edited_by_hand_is_named_with_the_way_back(
     )
     assert f"`git checkout -- overlays/active/{batch}`" in done.stderr
     assert done.returncode == 0
+
+
+def test_watching_ends_when_no_batch_is_active(sandbox: Sandbox, run_sweep: RunSweep) -> None:
+    sandbox.git("config", "user.name", "Ada")
+    sandbox.git("config", "user.email", "ada@example.org")
+    sandbox.spec()
+    program = sandbox.root / "code/train.py"
+    program.write_text(f"import time\ntime.sleep(1)\n{program.read_text()}")
+    sandbox.commit("Take a second")
+    assert run_sweep("generate", "peak", cwd=sandbox.root).returncode == 0
+    with ThreadPoolExecutor(1) as pool:
+        watching = pool.submit(run_sweep, "status", "--watch", "--format", "json", cwd=sandbox.root)
+        assert run_sweep("run", "peak", cwd=sandbox.root).returncode == 0
+
+        done = watching.result()
+
+    (shown,) = json.loads(done.stdout)["data"]["sweeps"]
+    assert (shown["ok"], shown["active"]) == (3, [])

@@ -1,7 +1,8 @@
 """Commands that read results: results, logs, log, show, status, budget, site."""
 
 import sys
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -43,6 +44,9 @@ def status(
         bool, typer.Option("--cluster", help="Also read the state of trials from the cluster, with kubectl.")
     ] = False,
     context: ContextOption = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Show it again every two seconds until no batch is active.")
+    ] = False,
     form: FormatOption = Format.TEXT,
 ) -> None:
     """Show the state of each sweep: trials planned (not merged), pending, running, and by final status.
@@ -62,6 +66,10 @@ def status(
         kubectl = Kubectl(context) if cluster or context is not None else None
         folder = state_folder(workspace.repository, state)
         statuses = command.status(workspace, name, state=folder, kubectl=kubectl)
+        while watch and any(status.active for status in statuses):
+            _show_again(statuses)
+            time.sleep(WATCH_SECONDS)
+            statuses = command.status(workspace, name, state=folder, kubectl=kubectl)
         branch_lines = (
             *_progress_branch_lines(workspace, statuses),
             *_next_lines(workspace, statuses),
@@ -72,6 +80,18 @@ def status(
         return status_response([sweep_status_data(status) for status in statuses], statuses, *lines)
 
     response.respond("status", form, work)
+
+
+WATCH_SECONDS = 2.0
+
+
+def _show_again(statuses: "Sequence[SweepStatus]") -> None:
+    """Print the state of sweeps in the place of the last one on a terminal, else below it."""
+    from sweepledger.cli.text.results import status_text
+
+    console = response.open_console(stderr=True)
+    console.clear()
+    console.print(*status_text(statuses), sep="\n")
 
 
 def _progress_branch_lines(workspace: "Workspace", statuses: "Iterable[SweepStatus]") -> "Iterator[Text]":
@@ -156,7 +176,7 @@ def results(
                 name,
                 by=sort,
                 top=top,
-                where=tuple(map(command.Condition.parse, where or ())),
+                where=tuple(map(command.RowCondition.parse, where or ())),
             )
         except IdleError as idle:
             if output is not None:

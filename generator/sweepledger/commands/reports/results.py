@@ -94,7 +94,7 @@ def require_columns(table: SummaryTable, columns: Iterable[str]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class RowCondition:
     """A condition on the trials to show, such as `rate<0.1` or `status=failed`."""
 
     column: str
@@ -102,7 +102,7 @@ class Condition:
     value: str
 
     @classmethod
-    def parse(cls, text: str) -> "Condition":
+    def parse(cls, text: str) -> "RowCondition":
         """Return the condition. Raises UsageError."""
         match = CONDITION.fullmatch(text)
         if match is None:
@@ -140,7 +140,7 @@ def results(
     *,
     by: str | None = None,
     top: int | None = None,
-    where: Sequence[Condition] = (),
+    where: Sequence[RowCondition] = (),
 ) -> RankedTrials:
     """Sort a sweep's recorded trials by a metric, or by `seconds`; trials without it come last.
 
