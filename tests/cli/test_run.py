@@ -60,7 +60,46 @@ def test_a_failed_trial_shows_its_last_line_and_can_fail_the_command(lab: Path, 
     assert "ValueError: x is three" in done.stdout
     assert "score  x=2" not in done.stdout, "values follow the status"
     assert "x=2  score 1  best so far" in done.stdout
-    assert "1 trial(s) failed: `sweep retry`" in done.stdout
+    assert "1 trial(s) failed: `sweep logs NAME --failed` shows why" in done.stdout
+    logs = run_sweep("logs", "score", "--failed", cwd=lab).stdout
+    assert logs.splitlines()[-1] == "ValueError: x is three"
+
+
+def test_results_are_filtered_and_shown_by_column(lab: Path, run_sweep: RunSweep) -> None:
+    run_sweep("new", "score", "--command", "python train.py", "--param", "x=1,2.25,3", cwd=lab)
+    run_sweep("run", "score", cwd=lab)
+
+    def shown(*options: str) -> list[list[str]]:
+        done = run_sweep("results", "score", "--columns", "x,score,status", *options, cwd=lab)
+        assert done.returncode == 0, done.stderr
+        return [line.split() for line in done.stdout.splitlines()[1:]]
+
+    assert shown("--where", "x<3") == [["2.25", "0.9375", "ok"], ["1", "0", "ok"]]
+    assert shown("--where", "x<3", "--where", "score > 0.5", "--digits", "2") == [["2.2", "0.94", "ok"]]
+    assert shown("--where", "status!=ok") == [["3", "failed"]]
+    assert shown("--where", "x=3.0", "--top", "1") == [["3", "failed"]]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--where", "y=1"), "no column 'y'\n  hint: columns: x, score, trial"),
+        (("--where", "x"), "--where must be COLUMN=VALUE"),
+        (("--where", "status<ok"), "--where compares numbers, got 'ok'"),
+        (("--columns", "x,z"), "no column 'z'"),
+    ],
+    ids=["column of a condition", "condition", "comparison of text", "column"],
+)
+def test_a_wrong_filter_is_explained(
+    lab: Path, run_sweep: RunSweep, options: tuple[str, ...], message: str
+) -> None:
+    run_sweep("new", "score", "--command", "python train.py", "--param", "x=1", cwd=lab)
+    run_sweep("run", "score", cwd=lab)
+
+    done = run_sweep("results", "score", *options, cwd=lab)
+
+    assert done.returncode == 2
+    assert message in done.stderr
 
 
 def test_a_dry_run_names_trials_and_uncommitted_code_and_changes_nothing(
@@ -182,3 +221,17 @@ def test_a_mistake_of_a_new_user_is_explained(lab: Path, run_sweep: RunSweep, mi
     assert message in done.stdout + done.stderr
     assert done.returncode == code
     assert "Traceback (most recent call last)" not in done.stderr
+
+
+def test_a_trial_of_a_searchs_first_round_can_be_tried(lab: Path, run_sweep: RunSweep) -> None:
+    run_sweep("new", "score", "--command", "python train.py", "--param", "x=1,2", cwd=lab)
+    spec(lab, "method: grid", "method: tpe\nseed: 7\nrounds: {size: 2, max: 3}")
+    spec(lab, "x: {values: [1, 2]}", "x: {min: 0.0, max: 2.0}")
+
+    done = run_sweep("try", "score", "--trial", "1", "--format", "json", cwd=lab)
+
+    assert done.returncode == 0, done.stderr
+    data = json.loads(done.stdout)["data"]
+    assert (data["trial"], data["of"], data["status"]) == (1, 2, "ok")
+    assert data["metrics"]["score"] == pytest.approx(1 - (data["assignment"]["x"] - 2) ** 2)
+    assert not (lab / "overlays").exists()

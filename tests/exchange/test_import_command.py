@@ -224,14 +224,3 @@ def test_a_number_that_no_spec_can_hold_ends_in_a_sentence(
         import_("csv", a_source(), folder=tmp_path)
 
     assert [problem.code for problem in refused.value.problems] == ["foreign-file"]
-
-
-def test_a_search_explains_that_it_proposes_its_trials_in_rounds(sandbox: Sandbox, run_sweep: Run) -> None:
-    spec = "{name: s, method: tpe, seed: 1, rounds: {size: 2, max: 2}, metric: {name: loss}, program: a.py, "
-    sandbox.write("sweeps/s.yaml", spec + "parameters: {x: {min: 0.5, max: 1}}, run: {code: {path: code}}}\n")
-    sandbox.write("code/a.py", "")
-
-    tried = run_sweep("try", "s", cwd=sandbox.root)
-
-    assert tried.returncode == 2
-    assert "s is an adaptive search, which proposes its trials in rounds" in tried.stderr

@@ -93,8 +93,10 @@ def status_response(
 
     problems = tuple(problem for status in statuses for problem in status.problems)
     mistakes = tuple(problem for status in statuses for problem in status.mistakes)
+    edits = tuple(edit for status in statuses for edit in status.edits)
     code = UnreadableError.exit_code if problems else EXIT_PROBLEMS if mistakes else 0
-    return Response({"sweeps": data}, (*results.status_text(statuses), *lines), (*problems, *mistakes), code)
+    text = (*results.status_text(statuses), *lines)
+    return Response({"sweeps": data}, text, (*problems, *mistakes, *edits), code)
 
 
 def sweep_status_data(status: "SweepStatus") -> dict[str, Any]:

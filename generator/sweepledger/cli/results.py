@@ -1,13 +1,14 @@
 """Commands that read results: results, logs, log, show, status, budget, site."""
 
 import sys
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sweepledger.cli import response
+from sweepledger.cli import completion, response
 from sweepledger.cli.envelopes import budget_data, ranked_data, status_response, sweep_status_data
 from sweepledger.cli.options import (
     BaseOption,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from sweepledger.commands.reports.budget import MonthBudget
+    from sweepledger.commands.reports.outputs import Logs
     from sweepledger.commands.reports.results import RankedTrials
     from sweepledger.commands.reports.status import Origin, SweepStatus
     from sweepledger.commands.repository.workspace import Workspace
@@ -42,6 +44,9 @@ def status(
         bool, typer.Option("--cluster", help="Also read the state of trials from the cluster, with kubectl.")
     ] = False,
     context: ContextOption = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Show it again every two seconds until no batch is active.")
+    ] = False,
     form: FormatOption = Format.TEXT,
 ) -> None:
     """Show the state of each sweep: trials planned (not merged), pending, running, and by final status.
@@ -61,13 +66,32 @@ def status(
         kubectl = Kubectl(context) if cluster or context is not None else None
         folder = state_folder(workspace.repository, state)
         statuses = command.status(workspace, name, state=folder, kubectl=kubectl)
-        branch_lines = tuple(_progress_branch_lines(workspace, statuses))
+        while watch and any(status.active for status in statuses):
+            _show_again(statuses)
+            time.sleep(WATCH_SECONDS)
+            statuses = command.status(workspace, name, state=folder, kubectl=kubectl)
+        branch_lines = (
+            *_progress_branch_lines(workspace, statuses),
+            *_next_lines(workspace, statuses),
+        )
         if kubectl is not None:
             return cluster_status.cluster_status_response(statuses, *branch_lines)
         lines = (*_origin_lines(status.origin for status in statuses), *branch_lines)
         return status_response([sweep_status_data(status) for status in statuses], statuses, *lines)
 
     response.respond("status", form, work)
+
+
+WATCH_SECONDS = 2.0
+
+
+def _show_again(statuses: "Sequence[SweepStatus]") -> None:
+    """Print the state of sweeps in the place of the last one on a terminal, else below it."""
+    from sweepledger.cli.text.results import status_text
+
+    console = response.open_console(stderr=True)
+    console.clear()
+    console.print(*status_text(statuses), sep="\n")
 
 
 def _progress_branch_lines(workspace: "Workspace", statuses: "Iterable[SweepStatus]") -> "Iterator[Text]":
@@ -84,6 +108,21 @@ def _progress_branch_lines(workspace: "Workspace", statuses: "Iterable[SweepStat
                 yield Text(f"{status.sweep}: intermediate results: branch {branch} of {settings.remote}")
 
 
+def _next_lines(workspace: "Workspace", statuses: "Iterable[SweepStatus]") -> "Iterator[Text]":
+    """Yield what to do about results that are not pulled, and trials that were interrupted."""
+    from rich.text import Text
+
+    settings = workspace.settings
+    for status in statuses:
+        if status.counts["recorded"]:
+            pull = f"`git pull {settings.remote} {settings.branch}`"
+            yield Text(
+                f"{status.sweep}: recorded on {settings.remote}/{settings.branch}: {pull} brings results here"
+            )
+        if status.counts["interrupted"]:
+            yield Text(f"{status.sweep}: interrupted: `sweep run {status.sweep}` continues it here")
+
+
 def results(
     name: SweepOrSpecArgument,
     sort: Annotated[
@@ -95,6 +134,22 @@ def results(
     top: Annotated[
         int | None, typer.Option("--top", min=1, metavar="K", help="Show the first K trials only.")
     ] = None,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--where",
+            metavar="CONDITION",
+            help="Show trials with COLUMN=VALUE only, or !=, <, <=, >, >=; can be repeated.",
+        ),
+    ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option("--columns", metavar="A,B", help="Show these columns: parameters, metrics, status …"),
+    ] = None,
+    digits: Annotated[
+        int,
+        typer.Option("--digits", min=1, max=17, help="Round numbers of --columns to N significant digits."),
+    ] = 6,
     output: Annotated[
         str | None,
         typer.Option(
@@ -116,14 +171,24 @@ def results(
         from sweepledger.errors import IdleError
 
         try:
-            ranked = command.results(Workspace.find(response.current_folder()), name, by=sort, top=top)
+            ranked = command.results(
+                Workspace.find(response.current_folder()),
+                name,
+                by=sort,
+                top=top,
+                where=tuple(map(command.RowCondition.parse, where or ())),
+            )
         except IdleError as idle:
             if output is not None:
                 raise
             return response.idle_response(idle, {"sweep": name, "sorted_by": sort, "trials": []})
         if output is not None:
             return _write_results(ranked, output, to)
-        return Response(ranked_data(ranked), text.results_text(ranked))
+        if columns is None:
+            return Response(ranked_data(ranked), text.results_text(ranked))
+        chosen = [column.strip() for column in columns.split(",")]
+        command.require_columns(ranked.table, chosen)
+        return Response(ranked_data(ranked), text.chosen_columns_text(ranked, chosen, digits=digits))
 
     response.respond("results", form, work)
 
@@ -154,7 +219,17 @@ def _write_results(ranked: "RankedTrials", output: str, to: Path | None) -> Resp
 
 
 def logs(
-    trial: TrialArgument,
+    trial: Annotated[
+        str,
+        typer.Argument(
+            metavar="TRIAL|NAME",
+            help="Trial id or the beginning of one, or SWEEP/TRIAL; with --failed, a sweep.",
+            autocompletion=completion.trials,
+        ),
+    ],
+    failed: Annotated[
+        bool, typer.Option("--failed", help="Show the end of the output of each failed trial of a sweep.")
+    ] = False,
     state: StateOption = None,
     by_pod: ByPodOption = False,
     context: ContextOption = None,
@@ -168,21 +243,30 @@ def logs(
         from sweepledger.cli.text import results as text
         from sweepledger.commands.reports import outputs as command
         from sweepledger.commands.repository.workspace import Workspace
+        from sweepledger.errors import UsageError
         from sweepledger.repo.state import state_folder
 
         workspace = Workspace.find(response.current_folder())
+        if failed and by_pod:
+            raise UsageError("--failed cannot be combined with --by-pod", hint="name one trial instead")
+        if failed:
+            kept = command.failed_logs(workspace, trial, state=state_folder(workspace.repository, state))
+            return Response({"trials": list(map(_logs_data, kept))}, text.failed_logs_text(kept))
         if by_pod:
             pod = reader_pod(workspace, context, image, patience)
             logs = command.logs_by_pod(workspace, trial, pod)
         else:
             logs = command.logs(workspace, trial, state=state_folder(workspace.repository, state))
-        attempts = [
-            {"uid": attempt.uid, "stdout": attempt.out, "stderr": attempt.err} for attempt in logs.attempts
-        ]
-        data = {"trial": logs.trial, "batch": logs.batch, "attempts": attempts}
-        return Response(data, text.logs_text(logs))
+        return Response(_logs_data(logs), text.logs_text(logs))
 
     response.respond("logs", form, work)
+
+
+def _logs_data(logs: "Logs") -> dict[str, object]:
+    attempts = [
+        {"uid": attempt.uid, "stdout": attempt.out, "stderr": attempt.err} for attempt in logs.attempts
+    ]
+    return {"trial": logs.trial, "batch": logs.batch, "attempts": attempts}
 
 
 def log(

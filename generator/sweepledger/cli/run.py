@@ -120,7 +120,12 @@ def _run_response(
         more = f", the first {SHOWN_TRIALS} of {count}" if count > SHOWN_TRIALS else ""
         lines += [Text(f"{trials.sweep}{more}", "bold"), *results.results_text(trials.first(SHOWN_TRIALS))]
     if failed:
-        lines.append(Text(f"{failed} trial(s) failed: `sweep retry` runs them again, in a new batch", "red"))
+        lines.append(
+            Text(
+                f"{failed} trial(s) failed: `sweep logs NAME --failed` shows why; `sweep retry NAME` repeats them",
+                "red",
+            )
+        )
     return Response(data, tuple(lines), exit_code=EXIT_DRIFT if failed and fail_on_failed else 0)
 
 

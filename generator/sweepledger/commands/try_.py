@@ -25,6 +25,8 @@ from sweepledger.repo import files
 from sweepledger.repo.git import work_tree_files
 from sweepledger.repo.state import DATA, state_folder
 from sweepledger.search import expansion
+from sweepledger.search.adaptive import SearchEnd
+from sweepledger.search.adaptive.rounds import next_round
 from sweepledger.structs.batch import Batch
 from sweepledger.structs.code_selection import CodeSelection
 from sweepledger.structs.file_tree import FileTree
@@ -77,17 +79,17 @@ class Tried:
 def try_(workspace: Workspace, name: str, number: int, *, quiet: bool) -> Tried:
     """Run trial `number` of a sweep's plan under the launcher, as a pod would; `quiet` keeps stdout free.
 
-    Raises SpecError, UsageError for a trial that does not exist, StorageError for wrong data, ToolError.
+    The plan of a search is its first round. Raises SpecError, UsageError for a trial that does not exist,
+    StorageError for wrong data, ToolError.
     """
     (parsed,) = _without_controller(workspace).specs([name])
     sweep = parsed.sweep
-    if sweep.search is not None:
-        raise UsageError(
-            f"{sweep.name} is an adaptive search, which proposes its trials in rounds",
-            hint="`sweep generate` writes its first round, which `sweep local` runs",
-        )
     program = programs.requested_program(workspace.settings, sweep, tree=WORK_TREE)
-    trials = expansion.expand(sweep, program, parsed.source)
+    trials = (
+        expansion.expand(sweep, program, parsed.source)
+        if sweep.search is None
+        else _first_round(sweep, program.digest)
+    )
     of = len(trials)
     if not 0 <= number < of:
         raise UsageError(f"{sweep.name} has trials 0 to {of - 1}, got {number}")
@@ -102,6 +104,18 @@ def try_(workspace: Workspace, name: str, number: int, *, quiet: bool) -> Tried:
         record, exit_code = _run(workspace, batch, Path(scratch), code, quiet=quiet)
     warnings = tuple(replace(problem, severity=Severity.WARNING) for problem in imports.problems)
     return Tried(batch.trials[0], number, of, record, exit_code, warnings)
+
+
+def _first_round(sweep: Sweep, program: str) -> tuple[Trial, ...]:
+    """Return the trials of a search's first round, which depends on no results."""
+    proposal = next_round(sweep, (), number=1)
+    if isinstance(proposal, SearchEnd):
+        raise UsageError(f"{sweep.name} has no trial to try: {proposal.text}")
+    return tuple(
+        Trial(suggestion.configuration, program, replicate)
+        for suggestion in proposal.suggestions
+        for replicate in range(sweep.replicates)
+    )
 
 
 def _without_controller(workspace: Workspace) -> Workspace:

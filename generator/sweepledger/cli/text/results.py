@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from sweepledger.commands.reports.status import SweepStatus
     from sweepledger.commands.rounds.progress import SearchProgress
     from sweepledger.formats.summary_csv import SummaryRow
+    from sweepledger.structs.values import Value
 
 
 NO_BATCH = "no batch yet"
@@ -48,7 +49,10 @@ RESULT_COLUMNS = frozenset(
 
 
 COUNT_ORDER = (*STATUS_COUNTS[:3], *CLUSTER_COUNTS, *STATUS_COUNTS[3:])
-OPTIONAL_COUNTS = ("planned", "pending", "pruned", "cancelled", *CLUSTER_COUNTS)
+OPTIONAL_COUNTS = (
+    *("planned", "pending", "interrupted", "recorded", "pruned", "cancelled"),
+    *CLUSTER_COUNTS,
+)
 """Columns of the table of sweeps that are shown only if a count is not zero."""
 
 LOG_HEADINGS = ("commit", "date", "sweep", "what", "", "change")
@@ -152,6 +156,25 @@ def results_text(ranked: RankedTrials) -> tuple[RenderableType, ...]:
     return (table,)
 
 
+def chosen_columns_text(
+    ranked: RankedTrials, columns: Sequence[str], *, digits: int = 6
+) -> tuple[RenderableType, ...]:
+    """Return a table of trials with some columns; numbers have so many significant digits."""
+    from sweepledger.commands.reports.results import cell_value
+
+    table = new_table(*columns)
+    for row in ranked.rows:
+        values = (cell_value(row, column) for column in columns)
+        table.add_row(*(Text(_rounded(value, digits)) for value in values))
+    return (table,)
+
+
+def _rounded(value: Value, digits: int) -> str:
+    if isinstance(value, float):
+        return f"{value:.{digits}g}"
+    return "" if value is None else escape_control_characters(value_text(value))
+
+
 def _short_batch_name(batch: str) -> str:
     """Return the name of a batch without its sweep: `b2` of `peak-b2-3f9a1c2e`."""
     name = split_batch_name(batch)
@@ -216,6 +239,21 @@ def logs_text(logs: Logs) -> tuple[RenderableType, ...]:
     return tuple(
         part for attempt in logs.attempts for part in _attempt_log(attempt.uid, attempt.out, attempt.err)
     )
+
+
+FAILED_LINES = 15
+"""Last lines of stderr that are shown of each failed trial: a traceback ends with its cause."""
+
+
+def failed_logs_text(kept: Sequence[Logs]) -> tuple[RenderableType, ...]:
+    """Return the end of what the last attempt of each failed trial wrote to stderr."""
+    lines: list[RenderableType] = []
+    for logs in kept:
+        lines.append(Text(f"-- {logs.trial} of {logs.batch}", "bold"))
+        text = logs.attempts[-1].err if logs.attempts else ""
+        end = "\n".join(text.rstrip("\n").split("\n")[-FAILED_LINES:])
+        lines.append(Text(escape_control_characters(end) if end else "nothing on stderr is kept here"))
+    return tuple(lines) or (Text("no trial has failed"),)
 
 
 def _attempt_log(uid: str, out: str, err: str) -> Iterator[RenderableType]:

@@ -16,6 +16,8 @@ STATUS_COUNTS = (
     "planned",
     "pending",
     "running",
+    "interrupted",
+    "recorded",
     "ok",
     "pruned",
     "diverged",

@@ -6,16 +6,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sweepledger.commands.collection.attempts import BatchAttempts
 from sweepledger.commands.collection.reader_pod import ReaderPodOptions
 from sweepledger.commands.repository import catalog
 from sweepledger.commands.repository.catalog import CountedTrial, counted_trial
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import IdleError, UsageError
-from sweepledger.repo import artifacts, volume
+from sweepledger.repo import artifacts, batches, volume
 from sweepledger.repo.files import refuse_links
 from sweepledger.results.bounds import artifacts_left_out
+from sweepledger.results.outcomes import evaluate
 from sweepledger.storage import write_file
-from sweepledger.structs.record import Artifact, Record
+from sweepledger.structs.record import Artifact, Record, Status
 
 ARTIFACTS = "artifacts"
 """Folder of fetched artifacts in a work tree."""
@@ -51,6 +53,37 @@ def logs(workspace: Workspace, trial: str, *, state: Path) -> Logs:
         )
     return Logs(
         listed.id, listed.batch.name, tuple(AttemptOutput(uid, out, err) for uid, (out, err) in kept.items())
+    )
+
+
+def failed_logs(workspace: Workspace, reference: str, *, state: Path) -> tuple[Logs, ...]:
+    """Return the output on this machine of a sweep's failed trials, recorded or not.
+
+    Raises UsageError, StorageError.
+    """
+    present = batches.in_work_tree(workspace.root)
+    name = catalog.choose_sweep(workspace.root, reference, catalog.sweep_names(workspace, present))
+    table = catalog.read_summary(workspace.root, name)
+    rows = table.rows if table else ()
+    failed = [(row.batch, row.index, row.trial) for row in rows if row.status.kind is Status.FAILED]
+    for batch in batches.readable(batches.of_sweep(present, name)):
+        if batch.is_active:
+            outcomes = evaluate(BatchAttempts.read(state / "results", batch).results).outcomes
+            failed += [
+                (batch.name, outcome.index, outcome.trial)
+                for outcome in outcomes
+                if outcome.status.kind is Status.FAILED
+            ]
+    return tuple(
+        Logs(
+            trial,
+            batch,
+            tuple(
+                AttemptOutput(uid, out, err)
+                for uid, (out, err) in volume.attempt_output(state / "results", batch, index).items()
+            ),
+        )
+        for batch, index, trial in failed
     )
 
 

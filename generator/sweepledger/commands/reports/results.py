@@ -1,6 +1,8 @@
 """`sweep results`: the summary as a table, best first."""
 
-from collections.abc import Container, Iterable
+import operator
+import re
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -15,6 +17,7 @@ from sweepledger.repo.state import state_folder
 from sweepledger.results.paths import results_folder
 from sweepledger.structs.metric import Goal, Metric
 from sweepledger.structs.record import Status
+from sweepledger.structs.values import Value
 
 SECONDS = "seconds"
 """Trials can be sorted by this besides metrics; a metric with this name takes precedence."""
@@ -54,10 +57,94 @@ class RankedTrials:
         return replace(self, rows=self.rows[:count], barred=self.barred[:count])
 
 
+CONDITION = re.compile(
+    r"\s*(?P<column>[^\s<>=!]+)\s*(?P<operator><=|>=|!=|=|<|>)\s*(?P<value>.*?)\s*", re.DOTALL
+)
+COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+FIXED_COLUMNS = ("trial", "batch", "status", "reason", "seed", "seconds", "attempts", "started", "finished")
+"""Columns that can be chosen and compared besides parameters and metrics."""
+
+
+def column_names(table: SummaryTable) -> tuple[str, ...]:
+    """Return the columns that can be chosen and compared: parameters hide metrics, and these the fixed ones."""
+    return tuple(dict.fromkeys((*table.parameters, *table.metrics, *FIXED_COLUMNS)))
+
+
+def cell_value(row: SummaryRow, column: str) -> Value:
+    """Return the value of a row in a column; None if it has none."""
+    if column in row.assignment:
+        return row.assignment[column]
+    if column in row.metrics:
+        return row.metrics[column]
+    value = getattr(row, column) if column in FIXED_COLUMNS else None
+    return str(value) if isinstance(value, Status) else value
+
+
+def require_columns(table: SummaryTable, columns: Iterable[str]) -> None:
+    """Raise UsageError for a column that a summary does not have."""
+    known = column_names(table)
+    for column in columns:
+        if column not in known:
+            raise UsageError(f"no column {column!r}", hint=f"columns: {', '.join(known)}")
+
+
+@dataclass(frozen=True, slots=True)
+class RowCondition:
+    """A condition on the trials to show, such as `rate<0.1` or `status=failed`."""
+
+    column: str
+    comparison: str
+    value: str
+
+    @classmethod
+    def parse(cls, text: str) -> "RowCondition":
+        """Return the condition. Raises UsageError."""
+        match = CONDITION.fullmatch(text)
+        if match is None:
+            raise UsageError(
+                f"--where must be COLUMN=VALUE, or with !=, <, <=, > or >=, got {text!r}",
+                hint="quote it for the shell: --where 'rate<0.1'",
+            )
+        return cls(match["column"], match["operator"], match["value"])
+
+    def holds(self, row: SummaryRow) -> bool:
+        """Return whether a trial meets the condition; one without the value meets only `!=`."""
+        value = cell_value(row, self.column)
+        wanted = _number(self.value)
+        number = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+        if self.comparison in COMPARISONS:
+            if wanted is None:
+                raise UsageError(f"--where compares numbers, got {self.value!r}", hint="use = or != for text")
+            return number is not None and COMPARISONS[self.comparison](number, wanted)
+        if number is not None and wanted is not None:
+            return (number == wanted) is (self.comparison == "=")
+        text = "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+        return (text == self.value) is (self.comparison == "=")
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
 def results(
-    workspace: Workspace, reference: str, *, by: str | None = None, top: int | None = None
+    workspace: Workspace,
+    reference: str,
+    *,
+    by: str | None = None,
+    top: int | None = None,
+    where: Sequence[RowCondition] = (),
 ) -> RankedTrials:
     """Sort a sweep's recorded trials by a metric, or by `seconds`; trials without it come last.
+
+    Only trials that meet all conditions in `where` are listed.
 
     Trials that are not ranked come after all that are. The sweep's own metrics are sorted by their goal,
     others upwards. Raises IdleError if nothing is recorded, UsageError.
@@ -85,7 +172,9 @@ def results(
         best = _fastest(table.rows)
     best = tuple(sorted(best, key=lambda row: id(row) not in able))
     ranked = frozenset(map(id, best))
-    rows = (*best, *(row for row in table.rows if id(row) not in ranked))[:top]
+    require_columns(table, (condition.column for condition in where))
+    listed = (*best, *(row for row in table.rows if id(row) not in ranked))
+    rows = tuple(row for row in listed if all(condition.holds(row) for condition in where))[:top]
     selected = RankedTrials(
         name, metric, wanted, table, rows, tuple(_ineligibility(row, able) for row in rows)
     )

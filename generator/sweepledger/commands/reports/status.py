@@ -10,6 +10,7 @@ from pathlib import Path
 
 from sweepledger.commands.collection.attempts import BatchAttempts
 from sweepledger.commands.collection.cluster_evidence import find_cluster_batches, stalled_batches
+from sweepledger.commands.generation.next_batch import EditedError
 from sweepledger.commands.repository import batch_records, catalog
 from sweepledger.commands.repository.workspace import SPECS, SUFFIX, Workspace
 from sweepledger.commands.rounds import next_round
@@ -18,13 +19,14 @@ from sweepledger.engine.cluster import pods
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.engine.cluster.pods import PodPhase, TrialPod
 from sweepledger.engine.cluster.workloads import BatchWorkloads
+from sweepledger.engine.local import store
 from sweepledger.errors import UnreadableError
 from sweepledger.formats.batch_yaml import LOCK_FILE
 from sweepledger.formats.summary_csv import SummaryRow
-from sweepledger.problems import Problem
+from sweepledger.problems import Problem, Severity
 from sweepledger.repo import batches
-from sweepledger.repo.batches import ACTIVE, StoredBatch
-from sweepledger.repo.git import Repository, addition_subjects
+from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
+from sweepledger.repo.git import REMOTE, Mirror, Repository, addition_subjects, tracking_ref
 from sweepledger.results.outcomes import evaluate
 from sweepledger.results.paths import results_folder
 
@@ -35,8 +37,12 @@ class TrialState(StrEnum):
     OK = "ok"
     PRUNED = "pruned"
     DIVERGED = "diverged"
+    RECORDED = "recorded"
+    """Its results are on the branch, and not pulled yet."""
     RUNNING = "running"
     """Active, with an attempt started and none final."""
+    INTERRUPTED = "interrupted"
+    """An attempt has started here, but neither `sweep run` nor `sweep local` runs any more."""
     RETRYING = "retrying"
     """An attempt has failed, and the next runs or is due."""
     NODE_LOST = "node lost"
@@ -250,6 +256,8 @@ class SweepStatus:
     """Remarks on its batches in the cluster."""
     problems: tuple[Problem, ...] = ()
     """Why batches cannot be read; their trials are not counted."""
+    edits: tuple[Problem, ...] = ()
+    """Active batches that were edited by hand, with the way back."""
     mistakes: tuple[Problem, ...] = ()
     """Problems of its spec, if one sweep was requested, or if the sweep has no batch yet."""
     search: SearchProgress | None = None
@@ -301,7 +309,13 @@ def status(
     wanted = known if reference is None else {catalog.choose_sweep(workspace.root, reference, known)}
     tip = workspace.base_commit(None)
     followed = catalog.batch_names(workspace.repository, tip)
-    counter = _TrialCounter(workspace.root, followed, state / "results")
+    counter = _TrialCounter(
+        workspace.root,
+        followed,
+        state / "results",
+        recorded=_recorded_elsewhere(workspace, tip, state),
+        is_engine_running=store.is_engine_running(state),
+    )
     if kubectl is not None:
         running = [
             batch for batch in stored if batch.is_active and batch.name in followed and batch.sweep in wanted
@@ -317,9 +331,41 @@ def status(
             else (),
             search=progress.get(sweep),
             origin=origins.get(sweep),
+            edits=tuple(_edits(workspace, batches.of_sweep(stored, sweep))),
         )
         for sweep in sorted(wanted)
     )
+
+
+def _recorded_elsewhere(workspace: Workspace, tip: str | None, state: Path) -> frozenset[str]:
+    """Return the archived batches of the remote's branch, as fetched here or by `sweep local`."""
+    recorded = catalog.batch_names(workspace.repository, tip, ARCHIVE)
+    mirror = state / Mirror.FOLDER
+    if not mirror.is_dir():
+        return recorded
+    repository = Repository(mirror)
+    fetched = repository.commit(tracking_ref(REMOTE, workspace.settings.branch))
+    return recorded | catalog.batch_names(repository, fetched, ARCHIVE)
+
+
+def _edits(workspace: Workspace, stored: Iterable[StoredBatch]) -> Iterator[Problem]:
+    """Yield a warning for each active batch that was edited by hand, with the way back."""
+    active = [batch for batch in stored if batch.is_active]
+    committed = {batch.name: batch for batch in _committed_batches(workspace, active)}
+    for batch in active:
+        original = committed.get(batch.name)
+        drift = batches.difference(original, batch) if original else batch.hand_edits()
+        if drift:
+            error = EditedError.of(batch, drift, None, merged=original is not None)
+            message = f"was edited by hand: {', '.join(error.paths)}"
+            yield Problem(
+                batch.folder, 0, 0, "", message, "batch-edited", error.hint, severity=Severity.WARNING
+            )
+
+
+def _committed_batches(workspace: Workspace, active: Sequence[StoredBatch]) -> tuple[StoredBatch, ...]:
+    head = workspace.repository.commit("HEAD") if active else None
+    return () if head is None else batches.in_commit(workspace.repository, head)
 
 
 def _spec_problems(workspace: Workspace, sweep: str) -> tuple[Problem, ...]:
@@ -378,6 +424,10 @@ class _TrialCounter:
     """This machine's results volume."""
     live: Mapping[str, LiveBatch] = field(default_factory=dict)
     """The observed state of active batches in the cluster, if there is one."""
+    recorded: frozenset[str] = frozenset()
+    """Batches whose results are on the branch."""
+    is_engine_running: bool = False
+    """Whether an engine runs trials on this machine now."""
     stored: tuple[StoredBatch, ...] = ()
 
     def counts(self, rows: tuple[SummaryRow, ...]) -> tuple[Counter[str], tuple[Problem, ...]]:
@@ -395,6 +445,8 @@ class _TrialCounter:
 
     def _states(self, batch: StoredBatch, listed: int) -> Iterable[tuple[str, TrialState]]:
         """Return the states of a batch's trials, given those in the summary. Raises UnreadableError."""
+        if batch.is_active and batch.name in self.recorded:
+            return ((row.trial, TrialState.RECORDED) for row in batch.rows)
         if batch.is_active:
             live = self.live.get(batch.name)
             return self._local_states(batch) if live is None else live.states.items()
@@ -409,6 +461,7 @@ class _TrialCounter:
     def _local_states(self, batch: StoredBatch) -> Iterator[tuple[str, TrialState]]:
         """Return the states of an active batch's trials by this machine's results volume."""
         evaluated = evaluate(BatchAttempts.read(self.results, batch).results)
+        started = TrialState.RUNNING if self.is_engine_running else TrialState.INTERRUPTED
         unknown = TrialState.PENDING if batch.name in self.followed else TrialState.PLANNED
         for outcome, attempts in zip(evaluated.outcomes, evaluated.attempts, strict=True):
             # The launcher starts no attempt after a final record, even if the metric of that record is not usable.
@@ -417,7 +470,7 @@ class _TrialCounter:
             ):
                 yield outcome.trial, TrialState(outcome.status.kind)
             elif (self.results / batch.name / str(outcome.index)).is_dir():
-                yield outcome.trial, TrialState.RUNNING
+                yield outcome.trial, started
             else:
                 yield outcome.trial, unknown
 

@@ -121,6 +121,27 @@ def lock_state(state: Path) -> int:
     return descriptor
 
 
+def is_engine_running(state: Path) -> bool:
+    """Return whether an engine holds the lock of a state folder. Raises StorageError."""
+    path = state / LOCK_FILE
+    with storage.storage_errors(path):
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return False
+        try:
+            # The lock is tried only if the process exists, because the attempt could stop an engine that starts.
+            os.kill(int(os.read(descriptor, 32)), 0)
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except (ProcessLookupError, ValueError):
+            return False
+        except (BlockingIOError, PermissionError):
+            return True
+        finally:
+            os.close(descriptor)
+    return False
+
+
 def batch_conditions(state: Path) -> dict[str, JobCondition | None]:
     """Return the condition of each batch; None while one of its Jobs has not ended."""
     batches: dict[str, list[JobCondition | None]] = {}
