@@ -74,6 +74,7 @@ def build_run(data: Mapping[str, Any], settings: Settings) -> RunConfig:
         secrets=tuple(dict.fromkeys(data.get("secrets", ()))),
         egress=tuple(dict.fromkeys(data.get("egress", ()))),
         environment=MappingProxyType(dict(data.get("environment", {}))),
+        environment_lock=data.get("environment_lock"),
         hyperparams_file=data.get("hyperparams_file", default.hyperparams_file),
     )
 

@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from sweepledger.structs.code_selection import CodeSelection
@@ -51,6 +51,15 @@ class Data:
 
 
 @dataclass(frozen=True, slots=True)
+class EnvironmentLock:
+    """The file that pins what a trial's environment contains, identified by content."""
+
+    path: str
+    """Relative to the repository; a file of the code."""
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
     """Image, command, code and data of a trial. Equal programs with equal configurations make equal trials."""
 
@@ -60,6 +69,8 @@ class Program:
     """As in the spec, macros included."""
     code: Code
     data: Data | None
+    environment: EnvironmentLock | None = None
+    """None if the spec does not lock it; then it is not part of the program's identity."""
 
     @property
     def digest(self) -> str:
@@ -81,6 +92,8 @@ class Program:
             "command": list(self.command),
             "code": self.code.as_data(),
             "data": None if self.data is None else {"name": self.data.name, "digest": self.data.digest},
+            # Absent if the spec does not lock it, so that programs without it keep their digest.
+            **({"environment": asdict(self.environment)} if self.environment else {}),
         }
 
     @classmethod
@@ -92,6 +105,7 @@ class Program:
             command=tuple(data["command"]),
             code=Code.from_data(data["code"]),
             data=None if dataset is None else Data(dataset["name"], dataset["digest"]),
+            environment=EnvironmentLock(**data["environment"]) if "environment" in data else None,
         )
 
     def answers(self, wanted: "Program", *, image_named: bool = True) -> bool:
@@ -104,6 +118,8 @@ class Program:
             and self.command == wanted.command
             and (self.code.path, self.code.selection) == (wanted.code.path, wanted.code.selection)
             and (self.data and self.data.name) == (wanted.data and wanted.data.name)
+            and (self.environment and self.environment.path)
+            == (wanted.environment and wanted.environment.path)
         )
 
 

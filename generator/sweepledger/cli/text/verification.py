@@ -90,6 +90,8 @@ def recipe_text(recipe: Recipe) -> tuple[RenderableType, ...]:
         "ran": recipe.ran or "not recorded",
         "data": f"{program.data.name} {program.data.digest}" if program.data else "none",
     }
+    if program.environment is not None:
+        rows["environment"] = f"{program.environment.path} {program.environment.digest}"
     for name, text in rows.items():
         table.add_row(Text(name, "bold"), Text(escape_control_characters(text)))
     command = Text(f"  sweep reproduce {recipe.lock.sweep}/{recipe.trial} --run")
@@ -118,6 +120,10 @@ def _reproduction_parts(reproduction: Reproduction) -> Iterator[RenderableType]:
     if reproduction.recipe.ran not in {None, "process"}:
         image = reproduction.recipe.ran
         yield Text(f"the recorded trial ran in {image}; this one ran as a process without an image", "yellow")
+    if reproduction.has_other_environment:
+        yield from (
+            Text(escape_control_characters(text), "yellow") for text in _environment_lines(reproduction)
+        )
     if status != recorded:
         for output in filter(None, reproduction.output.values()):
             yield Text(escape_control_characters(output[-MOST_OUTPUT:].rstrip()))
@@ -125,6 +131,17 @@ def _reproduction_parts(reproduction: Reproduction) -> Iterator[RenderableType]:
         yield Text("equal to the last bit, except for timings", "green")
     else:
         yield Text("differs", "red")
+
+
+def _environment_lines(reproduction: Reproduction) -> Iterator[str]:
+    """Yield how the packages here differ from those of the recorded trial."""
+    if reproduction.environment_differences:
+        yield f"packages here: {'; '.join(reproduction.environment_differences)}"
+        return
+    recorded, here = reproduction.recorded_environment, reproduction.environment
+    assert recorded is not None
+    assert here is not None
+    yield f"the recorded trial had the packages {recorded.kind} {recorded.digest}; here are {here.kind} {here.digest}"
 
 
 def _equality_text(*, equal: bool) -> Text:
