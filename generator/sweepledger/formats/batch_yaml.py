@@ -7,9 +7,8 @@ from typing import Any
 from sweepledger.formats import yaml
 from sweepledger.problems import TextError
 from sweepledger.structs.batch import BatchLock
-from sweepledger.structs.code_selection import CodeSelection
 from sweepledger.structs.metric import Goal, Metric, MetricFormat, MetricSource, Reduce
-from sweepledger.structs.program import Program
+from sweepledger.structs.program import CodeSelection, Program
 from sweepledger.structs.run_config import Shape
 
 LOCK_FILE = "batch.yaml"

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 
-from sweepledger.structs.code_selection import CodeSelection
+from sweepledger.structs.program import CodeSelection
 from sweepledger.structs.quantities import whole_quantity
 
 

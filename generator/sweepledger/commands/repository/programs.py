@@ -16,8 +16,7 @@ from sweepledger.reader import safe_repr
 from sweepledger.repo.git import Repository, code_tree, store_code, uncommitted_paths
 from sweepledger.spec import ParsedSpec
 from sweepledger.spec.suggestions import did_you_mean
-from sweepledger.structs.code_selection import REPOSITORY
-from sweepledger.structs.program import Code, Data, EnvironmentLock, Program
+from sweepledger.structs.program import REPOSITORY, Code, Data, EnvironmentLock, Program
 from sweepledger.structs.settings import Settings
 from sweepledger.structs.sweep import Script, Sweep
 from sweepledger.structs.values import bytes_digest

@@ -10,8 +10,7 @@ from sweepledger.spec.draft import Draft
 from sweepledger.spec.rules.cluster import DNS_LABEL
 from sweepledger.spec.suggestions import did_you_mean
 from sweepledger.structs import startup
-from sweepledger.structs.code_selection import REPOSITORY, SWEEP_NAMES, PathPattern
-from sweepledger.structs.program import LOCAL_IMAGE
+from sweepledger.structs.program import LOCAL_IMAGE, REPOSITORY, SWEEP_NAMES, PathPattern
 from sweepledger.structs.run_config import CodeMode, RunConfig
 from sweepledger.structs.settings import Controller
 
