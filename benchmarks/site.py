@@ -151,7 +151,9 @@ def build_times(sweeps: int, trials: int) -> int:
         )
         git(folder, "commit", "-q", "--all", "-m", "Ask for one more")
         late |= report("build again after one sweep changed", cpu_seconds(argv, folder), BARS["rebuild"])
-        assert b"test" not in b"" and "cannot be read" not in (out / "sweeps/sweep-001/index.html").read_text()
+        assert (
+            b"test" not in b"" and "cannot be read" not in (out / "sweeps/sweep-001/index.html").read_text()
+        )
         page = max(len(without_data(path.read_text())) for path in out.rglob("*.html"))
         print(f"largest page without its data {page / 1024:8.0f} KiB, bar {BARS['page'] / 1024:.0f} KiB")
         whole = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())

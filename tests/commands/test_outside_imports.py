@@ -12,10 +12,14 @@ import pytest
 
 from sweepledger.commands.generate import generate, update
 from sweepledger.commands.local import Options, RefusedBatch, local
+from sweepledger.commands.reports.show import show
 from sweepledger.commands.reproduce import reproduce
 from sweepledger.commands.try_ import try_
-from sweepledger.errors import SpecError
+from sweepledger.errors import RepositoryError, SpecError
 from sweepledger.repo import batches
+from sweepledger.structs.program import EnvironmentLock
+from sweepledger.structs.record import Environment
+from sweepledger.structs.values import bytes_digest
 from tests.repository import TRAIN, Sandbox
 
 SPEC = """name: fit
@@ -161,6 +165,70 @@ def test_a_module_that_is_added_to_the_code_is_no_problem_any_more(sandbox: Sand
     sandbox.push()
 
     assert run(sandbox)[0] == []
+
+
+def install(python: str, name: str, version: str) -> None:
+    """Install the metadata of a package, in place of another version."""
+    (packages,) = Path(python).parent.parent.glob("lib/python*/site-packages")
+    for former in packages.glob(f"{name}-*.dist-info/METADATA"):
+        former.unlink()
+        former.parent.rmdir()
+    folder = packages / f"{name}-{version}.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+
+
+def test_an_upgraded_package_is_named_before_anything_runs_and_by_reproduce(
+    sandbox: Sandbox, python: str
+) -> None:
+    lock = "solver==1.0 --hash=sha256:00\n"
+    sandbox.write("requirements.txt", lock)
+    sandbox.commit("Lock the environment")
+    install(python, "solver", "2.0")
+    code = "{paths: [code, requirements.txt]}, environment_lock: requirements.txt"
+    ask(sandbox, [python, "code/train.py"], code)
+
+    refused, _ = run(sandbox)
+
+    assert refused == [
+        f"{python} does not have the packages of requirements.txt: solver is 2.0, and 1.0 is locked"
+    ]
+    install(python, "solver", "1.0")
+    assert run(sandbox)[0] == []
+    sandbox.pull()
+    assert recorded(sandbox) == ["ok"]
+    trial = batches.in_work_tree(sandbox.root)[0].trials[0].id
+    details = show(sandbox.workspace, trial)
+    assert details.environment == Environment("lock", bytes_digest(lock.encode()))
+    assert details.batch.lock.program.environment == EnvironmentLock(
+        "requirements.txt", bytes_digest(lock.encode())
+    )
+    assert not reproduce(sandbox.workspace, trial).has_other_environment
+    install(python, "solver", "1.5")
+    assert reproduce(sandbox.workspace, trial).environment_differences == (
+        "solver is 1.5, and 1.0 is locked",
+    )
+
+
+def test_another_lock_file_makes_other_trials_and_none_keeps_them(sandbox: Sandbox) -> None:
+    sandbox.write("code/requirements.txt", "solver==1.0 --hash=sha256:00\n")
+    sandbox.commit("Lock the environment")
+    ask(sandbox, ["python", "code/train.py"], "{path: code}")
+    (without,) = batches.in_work_tree(sandbox.root)
+    ask(sandbox, ["python", "code/train.py"], "{path: code}, environment_lock: code/requirements.txt")
+    former, locked = batches.of_sweep(batches.in_work_tree(sandbox.root), "fit")
+
+    assert former.lock.program == without.lock.program
+    assert "environment" not in without.lock.program.as_data()
+    assert {trial.id for trial in former.trials}.isdisjoint(trial.id for trial in locked.trials)
+
+
+def test_a_lock_file_that_does_not_pin_is_refused_when_it_is_locked(sandbox: Sandbox) -> None:
+    sandbox.write("code/requirements.txt", "solver>=1.0\n")
+    sandbox.commit("No lock")
+
+    with pytest.raises(RepositoryError, match="must pin every package by == and --hash"):
+        ask(sandbox, ["python", "code/train.py"], "{path: code}, environment_lock: code/requirements.txt")
 
 
 @pytest.mark.full_suite("real editable installs")

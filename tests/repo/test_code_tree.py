@@ -3,8 +3,7 @@
 import subprocess
 
 from sweepledger.repo.git import Mirror, Repository, code_tree, commit_with_code, store_code
-from sweepledger.structs.code_selection import CodeSelection
-from sweepledger.structs.program import Code
+from sweepledger.structs.program import Code, CodeSelection
 from tests.repository import Sandbox
 
 REPOSITORY = CodeSelection((".",), exclude=("docs/",))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.structs.code_selection import SWEEP_NAMES, CodeSelection, PathPattern
+from sweepledger.structs.program import SWEEP_NAMES, CodeSelection, PathPattern
 
 FILES = (
     "train.py",

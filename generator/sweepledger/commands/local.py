@@ -8,7 +8,11 @@ from pathlib import Path
 from sweepledger.commands.collection import results_commit
 from sweepledger.commands.collection.results_commit import UnrecordedError
 from sweepledger.commands.repository import at_commit, batch_records, catalog, workspace
-from sweepledger.commands.repository.outside_imports import locked_python_path
+from sweepledger.commands.repository.outside_imports import (
+    locked_python_path,
+    refuse_other_environment,
+    started_program,
+)
 from sweepledger.commands.repository.rendered_manifests import locked_data_folder, parse_at
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds.next_round import RoundBlocked
@@ -96,9 +100,9 @@ class DesiredState:
         store_code(self.repository, program.code, [commit])
         code = self.mirror.code(program.code)
         data = locked_data_folder(batch, (settings,), self.state / DATA, code=code)
-        python_path = (
-            () if self.work_tree is None else locked_python_path(batch, parsed, code, self.work_tree)
-        )
+        started = started_program(batch, parsed, code)
+        refuse_other_environment(batch, started)
+        python_path = () if self.work_tree is None else locked_python_path(batch, started, self.work_tree)
         return DesiredBatch(machine.with_parallelism(parsed, self.parallel), code, data, python_path)
 
 

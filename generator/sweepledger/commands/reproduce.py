@@ -11,7 +11,11 @@ from typing import Any
 
 from sweepledger.commands.repository import at_commit, batch_records
 from sweepledger.commands.repository.catalog import CountedTrial, counted_trial
-from sweepledger.commands.repository.outside_imports import locked_python_path
+from sweepledger.commands.repository.outside_imports import (
+    environment_differences,
+    locked_python_path,
+    started_program,
+)
 from sweepledger.commands.repository.rendered_manifests import locked_data_folder, parse_at
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine.local import machine
@@ -30,15 +34,25 @@ from sweepledger.repo.git import Mirror, commit_with_code, store_code
 from sweepledger.repo.state import DATA, state_folder
 from sweepledger.results.paths import results_folder
 from sweepledger.structs.batch import BatchLock
-from sweepledger.structs.record import Record
+from sweepledger.structs.record import Environment, Record
 from sweepledger.structs.settings import Settings
 from sweepledger.structs.values import Value
 
 TICK_SECONDS = 0.5
 
 
-def rerun(workspace: Workspace, batch: StoredBatch, index: int) -> tuple[Record | None, Mapping[str, str]]:
-    """Run one row of a batch under its own launcher, with its locked code; return its record and its output.
+@dataclass(frozen=True, slots=True)
+class Rerun:
+    """A row of a batch that ran here."""
+
+    record: Record | None
+    output: Mapping[str, str]
+    environment: tuple[str, ...]
+    """How the installed packages differ from those that the batch has locked."""
+
+
+def rerun(workspace: Workspace, batch: StoredBatch, index: int) -> Rerun:
+    """Run one row of a batch under its own launcher, with its locked code.
 
     Everything is kept in a temporary folder: neither git nor `sweep local` see it. Raises SpecError if this
     machine cannot run it, RepositoryError, StorageError for wrong data, ToolError.
@@ -50,7 +64,7 @@ def rerun(workspace: Workspace, batch: StoredBatch, index: int) -> tuple[Record 
         )
     with tempfile.TemporaryDirectory(prefix="sweep-reproduce-") as folder:
         state = Path(folder)
-        desired = _desired_state(workspace, batch, index, state)
+        desired, differences = _desired_state(workspace, batch, index, state)
         with LocalEngine(state, slots=1) as engine:
             problems = machine.capacity_problems([desired.batch], engine.capacity)
             if problems:
@@ -66,10 +80,14 @@ def rerun(workspace: Workspace, batch: StoredBatch, index: int) -> tuple[Record 
             for name, text in zip(("out", "err"), streams, strict=True)
         }
         records = map(record_json.read, volume.attempt_records(state / "results", batch.name, index))
-        return next((record for record in records if isinstance(record, Record)), None), output
+        record = next((record for record in records if isinstance(record, Record)), None)
+        return Rerun(record, output, differences)
 
 
-def _desired_state(workspace: Workspace, batch: StoredBatch, index: int, state: Path) -> DesiredBatch:
+def _desired_state(
+    workspace: Workspace, batch: StoredBatch, index: int, state: Path
+) -> tuple[DesiredBatch, tuple[str, ...]]:
+    """Return what to run, and how the environment here differs from the locked one."""
     repository, program = workspace.repository, batch.lock.program
     commit = _batch_commit(workspace, batch)
     settings = at_commit.read_settings(repository, commit)
@@ -82,8 +100,10 @@ def _desired_state(workspace: Workspace, batch: StoredBatch, index: int, state: 
     code = mirror.code(program.code)
     cache = state_folder(workspace.repository) / DATA
     data = locked_data_folder(batch, (settings, workspace.settings), cache, code=code)
-    python_path = locked_python_path(batch, parsed, code, repository)
-    return DesiredBatch(_single_trial(parsed, index), code, data, python_path)
+    started = started_program(batch, parsed, code)
+    python_path = locked_python_path(batch, started, repository)
+    desired = DesiredBatch(_single_trial(parsed, index), code, data, python_path)
+    return desired, environment_differences(batch, started)
 
 
 def _single_trial(batch: BatchSpec, index: int) -> BatchSpec:
@@ -189,14 +209,20 @@ class Reproduction:
     recorded: str
     """The status in git."""
     metrics: tuple[MetricComparison, ...]
-    environment: str | None = None
-    """Digest of the software that the recorded attempt ran with; None before version 2."""
+    recorded_environment: Environment | None = None
+    environment_differences: tuple[str, ...] = ()
+    """How the packages here differ from those that the batch has locked."""
 
     @property
-    def environment_today(self) -> str | None:
-        """Digest of the software that it ran with now."""
-        ran = self.record
-        return None if ran is None or ran.environment is None else ran.environment.digest
+    def environment(self) -> Environment | None:
+        """The environment of the rerun."""
+        return self.record.environment if self.record else None
+
+    @property
+    def has_other_environment(self) -> bool:
+        """Return whether it is known that the trial ran with other packages than the recorded one."""
+        known = None not in {self.recorded_environment, self.environment}
+        return bool(self.environment_differences) or (known and self.recorded_environment != self.environment)
 
     @property
     def is_equal(self) -> bool:
@@ -209,8 +235,12 @@ class Reproduction:
         return {
             **self.recipe.as_data(),
             "equal": self.is_equal,
+            "environment": {
+                "recorded": record_json.as_object(self.recorded_environment),
+                "found": record_json.as_object(self.environment),
+                "differences": list(self.environment_differences),
+            },
             "status": {"recorded": self.recorded, "found": str(self.record.status) if self.record else None},
-            "environment": {"recorded": self.environment, "found": self.environment_today},
             "metrics": [
                 {
                     "name": metric.name,
@@ -242,11 +272,18 @@ def reproduce(workspace: Workspace, trial: str) -> Reproduction:
             f"no attempt at {counted.trial.id} is recorded, so there is nothing to compare with",
             hint=f"`sweep show {counted.trial.id}` shows its state; `sweep try` runs a trial of the current spec",
         )
-    rerun_record, output = rerun(workspace, batch, counted.trial.index)
-    metrics = tuple(_metric_comparisons(batch, record, row, rerun_record))
+    done = rerun(workspace, batch, counted.trial.index)
+    metrics = tuple(_metric_comparisons(batch, record, row, done.record))
     status = str(row.status) if row else str(record.status)
-    environment = None if record.environment is None else record.environment.digest
-    return Reproduction(_recipe(workspace, counted), rerun_record, output, status, metrics, environment)
+    return Reproduction(
+        _recipe(workspace, counted),
+        done.record,
+        done.output,
+        status,
+        metrics,
+        record.environment,
+        done.environment,
+    )
 
 
 def _recipe(workspace: Workspace, counted: CountedTrial) -> Recipe:

@@ -28,9 +28,9 @@ from sweepledger.search import expansion
 from sweepledger.search.adaptive import SearchEnd
 from sweepledger.search.adaptive.rounds import next_round
 from sweepledger.structs.batch import Batch
-from sweepledger.structs.code_selection import CodeSelection
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.kubernetes import INDEX_VARIABLE
+from sweepledger.structs.program import CodeSelection
 from sweepledger.structs.record import Record, Status
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Controller

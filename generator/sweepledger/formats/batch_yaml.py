@@ -7,9 +7,8 @@ from typing import Any
 from sweepledger.formats import yaml
 from sweepledger.problems import TextError
 from sweepledger.structs.batch import BatchLock
-from sweepledger.structs.code_selection import CodeSelection
 from sweepledger.structs.metric import Goal, Metric, MetricFormat, MetricSource, Reduce
-from sweepledger.structs.program import Program
+from sweepledger.structs.program import CodeSelection, Program
 from sweepledger.structs.run_config import Shape
 
 LOCK_FILE = "batch.yaml"
@@ -96,6 +95,13 @@ def _is_code(value: Any) -> bool:
     return "selection" not in value or value.get("path") == "."
 
 
+def _is_program(value: Any) -> bool:
+    if not isinstance(value, dict):
+        return False
+    environment = value.get("environment", {"path": "", "digest": ""})
+    return _is_table(environment) and environment.keys() == {"path", "digest"}
+
+
 _Form = tuple[tuple[str, ...], str, Callable[[Any], bool]]
 _TEXTS = ("name", "digest", "sweep", "spec.path", "spec.digest", "metric.name", "program.image")
 _FORMS: tuple[_Form, ...] = (
@@ -112,6 +118,7 @@ _FORMS: tuple[_Form, ...] = (
     (("program", "command"), "a list of texts", _are_texts),
     (("program", "code", "path"), "text", _is_text),
     (("program", "code", "tree"), "text", _is_text),
+    (("program",), "with a path and a digest of its environment, if any", _is_program),
     (("program", "code"), "with a valid selection, if any, at '.'", _is_code),
     (("program", "data"), "a name and a digest, or null", _is_data),
     (("seed_base",), "a whole number", lambda value: type(value) is int),

@@ -60,6 +60,7 @@ def write(name: str, batch: Batch, settings: Settings, table: Table, *, banner: 
                 settings.secrets[secret].variable: f"{secret_folder(secret)}/{settings.secrets[secret].key}"
                 for secret in sorted(run.secrets)
             },
+            **({"environment": {"lock": program.environment.path}} if program.environment else {}),
             # Optional keys are absent by default, so that files of earlier versions stay equal.
             **({"stop": write_stop_rules(batch.stop, metric.goal)} if batch.stop else {}),
             **({"keep_checkpoints": True} if batch.keeps_checkpoints else {}),

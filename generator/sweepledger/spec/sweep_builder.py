@@ -13,7 +13,6 @@ from sweepledger.spec.draft import Draft, RawMapping
 from sweepledger.spec.sections import Section, is_shuffled, sections
 from sweepledger.spec.source_map import build_source_map
 from sweepledger.spec.space_builder import build_space, frozen_value
-from sweepledger.structs.code_selection import REPOSITORY, CodeSelection
 from sweepledger.structs.early_stopping import (
     DEFAULT_ETA,
     EarlyStop,
@@ -23,7 +22,7 @@ from sweepledger.structs.early_stopping import (
     TargetStop,
 )
 from sweepledger.structs.metric import Goal, Impute, Metric, MetricFormat, MetricSource, Reduce
-from sweepledger.structs.program import DEFAULT_COMMAND, PROGRAM_MACRO
+from sweepledger.structs.program import DEFAULT_COMMAND, PROGRAM_MACRO, REPOSITORY, CodeSelection
 from sweepledger.structs.record import Status
 from sweepledger.structs.run_config import CodeMode, Resources, RunConfig, Shape
 from sweepledger.structs.search_block import (
@@ -74,6 +73,7 @@ def build_run(data: Mapping[str, Any], settings: Settings) -> RunConfig:
         secrets=tuple(dict.fromkeys(data.get("secrets", ()))),
         egress=tuple(dict.fromkeys(data.get("egress", ()))),
         environment=MappingProxyType(dict(data.get("environment", {}))),
+        environment_lock=data.get("environment_lock"),
         hyperparams_file=data.get("hyperparams_file", default.hyperparams_file),
     )
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 
-from sweepledger.structs.code_selection import CodeSelection
+from sweepledger.structs.program import CodeSelection
 from sweepledger.structs.quantities import whole_quantity
 
 
@@ -99,6 +99,8 @@ class RunConfig:
     """Names among the settings' egress."""
     environment: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """Plain variables for the command; not part of the program, and not secret."""
+    environment_lock: str | None = None
+    """The lock file of the trials' environment, relative to the repository; None: not locked."""
     hyperparams_file: bool = False
     """Whether the launcher writes `hyperparams.yml` to the working directory, as in NVIDIA's example."""
 

@@ -222,16 +222,26 @@ def trial_text(details: TrialDetails) -> tuple[RenderableType, ...]:
         add(name, number_text(number))
     add("spec", f"{lock.spec_path} {lock.spec_digest}")
     add("code", f"{lock.program.code.path} {lock.program.code.tree}")
-    if lock.program.data:
-        add("data", f"{lock.program.data.name} {lock.program.data.digest}")
+    for name, text in _identified_parts(details):
+        add(name, text)
     if result and result.ran:
-        environment = f", environment {details.environment}" if details.environment else ""
         seconds = number_text(result.seconds)
-        add("ran", f"{result.ran}, seed {result.seed}, {seconds} s from {result.started}{environment}")
+        add("ran", f"{result.ran}, seed {result.seed}, {seconds} s from {result.started}")
     for action, commit in details.commits:
         title = escape_control_characters(f"{commit.author}: {commit.subject}")
         add(action, f"{commit.id[:SHORT_COMMIT]} {commit.date[:10]} {title}")
     return (table,)
+
+
+def _identified_parts(details: TrialDetails) -> Iterator[tuple[str, str]]:
+    """Yield what else a trial ran with, by content: its dataset, and the locked or else the recorded environment."""
+    program, recorded = details.batch.lock.program, details.environment
+    if program.data:
+        yield "data", f"{program.data.name} {program.data.digest}"
+    if program.environment:
+        yield "environment", f"{program.environment.path} {program.environment.digest}"
+    elif recorded:
+        yield "environment", f"{recorded.kind} {recorded.digest}"
 
 
 def logs_text(logs: Logs) -> tuple[RenderableType, ...]:

@@ -20,12 +20,14 @@ if TYPE_CHECKING:
     from sweepledger.commands.reproduce import MetricComparison, Recipe, Reproduction
     from sweepledger.commands.verify import SweepVerification, Verification
     from sweepledger.results.sweep_statistics import Estimate
+    from sweepledger.structs.record import Environment
 
 STATE_STYLES = {"verified": "green", "differs": "red", "unsigned": "yellow"}
 MOST_UNSIGNED = 10
 """Commits without a valid signature that are listed per sweep."""
 MOST_OUTPUT = 2000
 """Characters at the end of the output of a reproduction that differs."""
+SHORT_DIGEST = len("sha256:") + 12
 MOST_UNMATCHED = 10
 """Trials of only one side that `compare` lists."""
 NO_SIGNERS = (
@@ -90,6 +92,8 @@ def recipe_text(recipe: Recipe) -> tuple[RenderableType, ...]:
         "ran": recipe.ran or "not recorded",
         "data": f"{program.data.name} {program.data.digest}" if program.data else "none",
     }
+    if program.environment is not None:
+        rows["environment"] = f"{program.environment.path} {program.environment.digest}"
     for name, text in rows.items():
         table.add_row(Text(name, "bold"), Text(escape_control_characters(text)))
     command = Text(f"  sweep reproduce {recipe.lock.sweep}/{recipe.trial} --run")
@@ -107,11 +111,9 @@ def _reproduction_parts(reproduction: Reproduction) -> Iterator[RenderableType]:
     table = new_table("metric", "recorded", "here", "")
     recorded = reproduction.recorded
     table.add_row("status", recorded, status, _equality_text(equal=status == recorded))
-    if reproduction.environment is not None:
-        pair = reproduction.environment, reproduction.environment_today or "none"
-        table.add_row(
-            "environment", *(digest[:19] for digest in pair), _equality_text(equal=len({*pair}) == 1)
-        )
+    if reproduction.recorded_environment is not None:
+        pair = (reproduction.recorded_environment, reproduction.environment)
+        table.add_row("environment", *map(_environment_text, pair), _equality_text(equal=len({*pair}) == 1))
     for metric in reproduction.metrics:
         cells = (metric.name, _exact_number(metric.recorded), _exact_number(metric.measured))
         result = Text("timing", "dim") if metric.is_timing else _equality_text(equal=metric.is_equal)
@@ -123,6 +125,10 @@ def _reproduction_parts(reproduction: Reproduction) -> Iterator[RenderableType]:
     if reproduction.recipe.ran not in {None, "process"}:
         image = reproduction.recipe.ran
         yield Text(f"the recorded trial ran in {image}; this one ran as a process without an image", "yellow")
+    if reproduction.has_other_environment:
+        yield from (
+            Text(escape_control_characters(text), "yellow") for text in _environment_lines(reproduction)
+        )
     if status != recorded:
         for output in filter(None, reproduction.output.values()):
             yield Text(escape_control_characters(output[-MOST_OUTPUT:].rstrip()))
@@ -130,6 +136,21 @@ def _reproduction_parts(reproduction: Reproduction) -> Iterator[RenderableType]:
         yield Text("equal to the last bit, except for timings", "green")
     else:
         yield Text("differs", "red")
+
+
+def _environment_text(environment: Environment | None) -> str:
+    return f"{environment.kind} {environment.digest[:SHORT_DIGEST]}" if environment else "none"
+
+
+def _environment_lines(reproduction: Reproduction) -> Iterator[str]:
+    """Yield how the packages here differ from those of the recorded trial."""
+    if reproduction.environment_differences:
+        yield f"packages here: {'; '.join(reproduction.environment_differences)}"
+        return
+    recorded, here = reproduction.recorded_environment, reproduction.environment
+    assert recorded is not None
+    assert here is not None
+    yield f"the recorded trial had the packages {recorded.kind} {recorded.digest}; here are {here.kind} {here.digest}"
 
 
 def _equality_text(*, equal: bool) -> Text:

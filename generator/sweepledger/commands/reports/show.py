@@ -8,14 +8,14 @@ from sweepledger.commands.repository import catalog
 from sweepledger.commands.repository.batch_records import read_records_files
 from sweepledger.commands.repository.catalog import summary_row
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.formats import records_jsonl
+from sweepledger.formats import record_json, records_jsonl
 from sweepledger.formats.batch_yaml import LOCK_FILE
 from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.repo.batches import ACTIVE, StoredBatch
 from sweepledger.repo.git import Commit, commits
 from sweepledger.results.paths import records_path, results_folder
 from sweepledger.structs.batch import BatchLock
-from sweepledger.structs.record import Record
+from sweepledger.structs.record import Environment, Record
 from sweepledger.structs.values import Value, bytes_digest
 
 ERROR_DETAILS = ("error", "said")
@@ -36,8 +36,8 @@ class TrialDetails:
     """What each commit did: requested, generated, recorded."""
     message: str | None = None
     """Why its last attempt did not succeed, as launcher or engine report it."""
-    environment: str | None = None
-    """Digest of the software that its last attempt ran with, as its record has it; None before version 2."""
+    environment: Environment | None = None
+    """The environment of its last recorded attempt; None if no record has one."""
 
     @property
     def parent(self) -> str | None:
@@ -66,7 +66,7 @@ class TrialDetails:
                 "generator": lock.generator,
                 "seed": result.seed if result else None,
                 "ran": result.ran if result else None,
-                "environment": self.environment,
+                "environment": record_json.as_object(self.environment),
                 "started": result.started if result else None,
                 "finished": result.finished if result else None,
             },
@@ -87,30 +87,29 @@ def show(workspace: Workspace, trial: str) -> TrialDetails:
     """Return a trial by its id or the beginning of it. Raises UsageError, RepositoryError."""
     listed = catalog.find_trial(workspace.root, trial)
     values, result = listed.batch.rows[listed.index].values, summary_row(workspace.root, listed)
-    last = _last_record(workspace, listed)
-    environment = None if last is None or last.environment is None else last.environment.digest
+    generated_by, last = tuple(_batch_commits(workspace, listed.batch.lock)), _last_attempt(workspace, listed)
     return TrialDetails(
         listed.id,
         listed.index,
         listed.batch,
         values,
         result,
-        tuple(_batch_commits(workspace, listed.batch.lock)),
-        _last_error(last),
-        environment,
+        generated_by,
+        _error(last),
+        last.environment if last else None,
     )
 
 
-def _last_record(workspace: Workspace, trial: catalog.ListedTrial) -> Record | None:
-    """Return the last recorded attempt."""
+def _last_attempt(workspace: Workspace, trial: catalog.ListedTrial) -> Record | None:
+    """Return the record of the last attempt; None if there is none."""
     contents = read_records_files(workspace.root, trial.batch)
     records = [record for content in contents for record in records_jsonl.records(content)]
     attempts = [record for record in records if isinstance(record, Record) and record.trial == trial.id]
     return max(attempts, key=lambda record: record.attempt, default=None)
 
 
-def _last_error(last: Record | None) -> str | None:
-    """Return why the last recorded attempt did not succeed; None if it did, or gave no reason."""
+def _error(last: Record | None) -> str | None:
+    """Return why an attempt did not succeed; None if it did, or gave no reason."""
     messages = (
         [last.details.get(name) for name in ERROR_DETAILS] if last and not last.status.is_success else []
     )

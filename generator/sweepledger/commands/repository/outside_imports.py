@@ -10,11 +10,14 @@ from sweepledger.engine.local import python_environment
 from sweepledger.engine.local.job_spec import BatchSpec, LiteralVariable
 from sweepledger.engine.local.python_environment import PythonEnvironment, is_installed
 from sweepledger.errors import SpecError
+from sweepledger.formats import environment_lock
 from sweepledger.problems import Problem
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository, uncommitted_paths
 
 OUTSIDE_IMPORT = "import-outside-code"
+OTHER_ENVIRONMENT = "environment-differs"
+LISTED_PACKAGES = 10
 PYTHON_NAME = "python"
 PYTHON_PATH = "PYTHONPATH"
 LISTED_FILES = 3
@@ -84,21 +87,53 @@ def check_imports(program: StartedProgram, repository: Repository, place: str) -
     return ImportCheck(ordered, tuple(_problems(imports, known, repository, (program.code, place))))
 
 
+def started_program(batch: StoredBatch, parsed: BatchSpec, code: Path) -> StartedProgram:
+    """Return the program of a batch as it starts on this machine."""
+    pod = parsed.jobs[0].pod
+    literals = (variable for variable in pod.environment if isinstance(variable, LiteralVariable))
+    variables = {variable.name: variable.value for variable in literals}
+    return StartedProgram(batch.lock.program.command, pod.command[0], variables, code)
+
+
 def locked_python_path(
-    batch: StoredBatch, parsed: BatchSpec, code: Path, repository: Repository
+    batch: StoredBatch, program: StartedProgram, repository: Repository
 ) -> tuple[Path, ...]:
     """Return the folders of a batch's code in which Python must look first on this machine.
 
     Raises SpecError if a trial would import from the work tree all the same.
     """
-    pod = parsed.jobs[0].pod
-    literals = (variable for variable in pod.environment if isinstance(variable, LiteralVariable))
-    variables = {variable.name: variable.value for variable in literals}
-    program = StartedProgram(batch.lock.program.command, pod.command[0], variables, code)
     checked = check_imports(program, repository, batch.folder)
     if checked.problems:
         raise SpecError(checked.problems)
     return checked.python_path
+
+
+def environment_differences(batch: StoredBatch, program: StartedProgram) -> tuple[str, ...]:
+    """Return how the installed packages differ from those that a batch has locked; none if it has locked none.
+
+    An environment that cannot be read is a difference.
+    """
+    lock = batch.lock.program.environment
+    if lock is None:
+        return ()
+    pinned = environment_lock.read(lock.path, (program.code / lock.path).read_bytes())
+    known = python_environment.inspect(program.python, python_path=program.python_path)
+    if known is None:
+        return (f"{program.python} cannot say which packages it has",)
+    return pinned.differences(known.distributions)
+
+
+def refuse_other_environment(batch: StoredBatch, program: StartedProgram) -> None:
+    """Raise SpecError if the installed packages differ from those that a batch has locked."""
+    differences, lock = environment_differences(batch, program), batch.lock.program.environment
+    if differences and lock is not None:
+        more = len(differences) - LISTED_PACKAGES
+        listed = "; ".join(differences[:LISTED_PACKAGES]) + (f"; and {more} more" if more > 0 else "")
+        message = f"{program.python} does not have the packages of {lock.path}: {listed}"
+        hint = f"install what {lock.path} locks; or write and commit a new one, then `sweep update {batch.sweep}`"
+        raise SpecError(
+            [Problem(batch.folder, 0, 0, "run.environment_lock", message, OTHER_ENVIRONMENT, hint)]
+        )
 
 
 def _code_files(folder: Path) -> CodeFiles:

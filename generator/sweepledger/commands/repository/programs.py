@@ -10,15 +10,16 @@ from pathlib import Path, PurePosixPath
 
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import RepositoryError
+from sweepledger.formats import environment_lock
 from sweepledger.problems import Problem, Severity
 from sweepledger.reader import safe_repr
 from sweepledger.repo.git import Repository, code_tree, store_code, uncommitted_paths
 from sweepledger.spec import ParsedSpec
 from sweepledger.spec.suggestions import did_you_mean
-from sweepledger.structs.code_selection import REPOSITORY
-from sweepledger.structs.program import Code, Data, Program
+from sweepledger.structs.program import REPOSITORY, Code, Data, EnvironmentLock, Program
 from sweepledger.structs.settings import Settings
 from sweepledger.structs.sweep import Script, Sweep
+from sweepledger.structs.values import bytes_digest
 
 UNKNOWN_TREE = ""
 """A placeholder for the code tree if only the rest of a program matters."""
@@ -33,6 +34,7 @@ def requested_program(settings: Settings, sweep: Sweep, *, tree: str = UNKNOWN_T
         command=sweep.command,
         code=requested_code(sweep, tree=tree),
         data=None if dataset is None else Data(dataset.name, dataset.identity),
+        environment=None if run.environment_lock is None else EnvironmentLock(run.environment_lock, ""),
     )
 
 
@@ -89,7 +91,8 @@ def _program_at(
 ) -> Program:
     tree = code_tree_at(repository, commit, sweep)
     if tree is not None:
-        return requested_program(settings, sweep, tree=tree)
+        program = requested_program(settings, sweep, tree=tree)
+        return replace(program, environment=_environment_lock(repository, commit, sweep, described))
     if sweep.run.code_selection is None:
         raise RepositoryError(
             f"{sweep.run.code_path}/ is not a folder in {described}, so no code can be locked",
@@ -99,6 +102,28 @@ def _program_at(
         f"run.code selects no file of {described}, so no code can be locked",
         hint=f"commit the code, or change paths, include and exclude under run.code in {sweep.path}",
     )
+
+
+def _environment_lock(
+    repository: Repository, commit: str, sweep: Sweep, described: str
+) -> EnvironmentLock | None:
+    """Return the lock file of the environment at a commit. Raises RepositoryError if trials could not use it."""
+    path, selection = sweep.run.environment_lock, sweep.run.code_selection
+    if path is None:
+        return None
+    content = repository.read(commit, path).get(path)
+    if content is None or (selection is not None and not selection.selector()(path)):
+        raise RepositoryError(
+            f"run.environment_lock must name a file of the code in {described}, got {safe_repr(path)}",
+            hint=f"commit it, and select it by run.code in {sweep.path}",
+        )
+    try:
+        environment_lock.read(path, content)
+    except ValueError as error:
+        raise RepositoryError(
+            f"{path} {error}", hint=f"run.environment_lock in {sweep.path} takes {environment_lock.FORMATS}"
+        ) from error
+    return EnvironmentLock(path, bytes_digest(content))
 
 
 def locked_program(workspace: Workspace, sweep: Sweep, newest: Program | None) -> Program:

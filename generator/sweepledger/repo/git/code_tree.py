@@ -13,8 +13,7 @@ from pathlib import Path
 from sweepledger.errors import RepositoryError
 from sweepledger.repo.git.repository import LITERAL_PATHS, Repository
 from sweepledger.storage import storage_errors
-from sweepledger.structs.code_selection import SWEEP_NAMES, CodeSelection, Walk
-from sweepledger.structs.program import Code
+from sweepledger.structs.program import SWEEP_NAMES, Code, CodeSelection, Walk
 
 TREE, SUBMODULE = "40000", "160000"
 """Modes in a tree object."""

@@ -3,17 +3,18 @@
 import re
 from collections.abc import Collection, Iterator
 
+from sweepledger.formats.environment_lock import FORMATS, is_lock_name
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr
 from sweepledger.spec.draft import Draft
 from sweepledger.spec.rules.cluster import DNS_LABEL
 from sweepledger.spec.suggestions import did_you_mean
 from sweepledger.structs import names
-from sweepledger.structs.code_selection import REPOSITORY, SWEEP_NAMES, PathPattern
-from sweepledger.structs.program import LOCAL_IMAGE
-from sweepledger.structs.run_config import CodeMode
+from sweepledger.structs.program import LOCAL_IMAGE, REPOSITORY, SWEEP_NAMES, PathPattern
+from sweepledger.structs.run_config import CodeMode, RunConfig
 from sweepledger.structs.settings import Controller
 
+ENVIRONMENT_LOCK = "environment-lock"
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
 
 
@@ -108,6 +109,25 @@ def _sweep_folder(draft: Draft, place: DocumentPath, text: str) -> Problem:
     name = text.partition("/")[0]
     message = f"must not be in {name}, which belongs to sweeps and is never selected, got {safe_repr(text)}"
     return draft.problem(place, message, code="code-path")
+
+
+def environment_lock(draft: Draft) -> Iterator[Problem]:
+    """The lock file of the environment is a file of the code, where trials can read it."""
+    place: DocumentPath = ("run", "environment_lock")
+    path = draft.get(*place, kind=str)
+    if path is None:
+        return
+    if not is_inside(path) or not is_lock_name(path):
+        message = f"must be the path of a lock file in the repository, got {safe_repr(path)}"
+        yield draft.problem(place, message, code=ENVIRONMENT_LOCK, hint=f"known are {FORMATS}")
+    elif not _is_selection(draft):
+        folder = (draft.get("run", "code", "path", kind=str) or RunConfig().code_path).removesuffix("/")
+        if not path.startswith(f"{folder}/"):
+            message = (
+                f"must be a file of the code, {folder}/, so that trials can read it, got {safe_repr(path)}"
+            )
+            hint = f"add it to the code: `run: {{code: {{paths: [{folder}, {path}]}}}}`"
+            yield draft.problem(place, message, code=ENVIRONMENT_LOCK, hint=hint)
 
 
 def program_path(draft: Draft) -> Iterator[Problem]:

@@ -102,6 +102,7 @@ SWEEP_RULES: tuple[Rule, ...] = (
     program.interpreter,
     program.code_path,
     program.code_selection,
+    program.environment_lock,
     program.program_path,
     program.dataset,
     program.code_mode,
