@@ -41,7 +41,7 @@ OWNERS = {
     "torch": {"search"},  # one place, which counts its threads
     "numpy": {"search"},
     "scipy": {"search"},
-    "optuna": {"search"},
+    "optuna": {"search", "exchange"},  # exchange reads studies
     "cmaes": {"search"},
     "pandas": {"api"},
     "polars": {"api"},

@@ -47,6 +47,8 @@ class Allowed:
     commands: tuple[str, ...]
     """How a step may begin."""
     environments: Mapping[str, str] = field(default_factory=dict)
+    runners: Mapping[str, str] = field(default_factory=dict)
+    """Of the jobs that test another system."""
     references: frozenset[str] = frozenset()
     """What a checkout may name; it names nothing otherwise."""
 
@@ -99,9 +101,10 @@ RULES = {
     ),
     "test.yaml": Allowed(
         frozenset({"push", "pull_request", "merge_group"}),
-        {"suite": READ, "workflows": READ},
+        {"suite": READ, "macos": READ, "workflows": READ},
         frozenset({"github.ref", "matrix.python"}),
         ("make test", "make workflows"),
+        runners={"macos": "macos-15"},
     ),
     "release.yaml": Allowed(
         frozenset({"push"}),

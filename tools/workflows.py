@@ -125,8 +125,9 @@ def _job(key: str, allowed: Allowed, job: Any) -> Found:
     yield from _keys("job", "the job", job)
     if not SENTENCE.match(job.get("name", "")):
         yield f"name must be a sentence, got {job.get('name')!r}"
-    if job.get("runs-on") != RUNNER:
-        yield f"runs-on must be {RUNNER}, got {job.get('runs-on')!r}"
+    runner = allowed.runners.get(key, RUNNER)
+    if job.get("runs-on") != runner:
+        yield f"runs-on must be {runner}, got {job.get('runs-on')!r}"
     minutes = job.get("timeout-minutes", "")
     if not minutes.isdecimal() or not 0 < int(minutes) <= LONGEST_MINUTES:
         yield f"timeout-minutes must be at most {LONGEST_MINUTES}, got {minutes!r}"

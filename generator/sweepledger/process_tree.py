@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 
 PROC = "/proc"
+"""The only way to other processes: all functions read it anew, so that a test can run without it."""
 
 
 def has_proc() -> bool:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from sweepledger import __version__
-from sweepledger.cli.author import export, generate, import_, new, schema, try_, update, validate
+from sweepledger.cli.author import export, generate, import_, new, schema, try_, update, validate, warm_start
 from sweepledger.cli.lifecycle import cancel, collect, collect_by_pod, expire, next_, retry, submit
 from sweepledger.cli.options import AUTHOR, PLATFORM, READ, RUN
 from sweepledger.cli.platform import bootstrap, data_commands, doctor, init, lint, pin
@@ -23,6 +23,7 @@ COMMANDS: Mapping[str, Mapping[str, Callable[..., None]]] = {
     AUTHOR: {
         "new": new,
         "import": import_,
+        "warm-start": warm_start,
         "validate": validate,
         "plan": plan,
         "try": try_,

@@ -80,6 +80,62 @@ def new(
     response.respond("new", form, work)
 
 
+def warm_start(
+    name: SweepArgument,
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE", help="CSV, JSON Lines, or a storage of Optuna: a SQLite database or a journal."
+        ),
+    ],
+    evidence: Annotated[
+        str | None,
+        typer.Option("--as", metavar="EVIDENCE", help="Name of the evidence; default: that of the file."),
+    ] = None,
+    study: Annotated[
+        str | None,
+        typer.Option("--study", metavar="STUDY", help="Study in a storage of Optuna that has several."),
+    ] = None,
+    form: FormatOption = Format.TEXT,
+) -> None:
+    """Let a search start from finished trials of another tool.
+
+    Writes them to sweeps/EVIDENCE.evidence.jsonl, marked as foreign, and names them under `start` in the spec.
+    """
+
+    def work() -> Response:
+        from dataclasses import asdict
+
+        from sweepledger.commands import warm_start as command
+        from sweepledger.commands.repository.workspace import Workspace
+
+        workspace = Workspace.find(response.current_folder())
+        written = command.warm_start(workspace, name, file, evidence=evidence, study=study)
+        count = len(written.evidence.trials)
+        data = {
+            "sweep": written.sweep,
+            "path": written.path,
+            "foreign": {
+                key: value
+                for key, value in asdict(written.evidence).items()
+                if key in {"format", "source", "digest"}
+            },
+            "trials": count,
+            "ok": written.ok,
+            "outside": written.outside,
+        }
+        outside = f"; {written.outside} outside of the search space left out" if written.outside else ""
+        source = response.escape_control_characters(written.evidence.source)
+        lines = (
+            f"wrote {written.path}: {count} foreign trials of {source}, {written.ok} of them ok{outside}",
+            "nobody can verify them: review the file like a spec",
+            f"next: commit it with sweeps/{written.sweep}.yaml, then `sweep generate {written.sweep}`",
+        )
+        return Response(data, lines)
+
+    response.respond("warm-start", form, work)
+
+
 def validate(
     paths: Annotated[
         list[str] | None,

@@ -237,6 +237,17 @@ def search_data(step: "SearchStep", *, explain: bool) -> dict[str, Any]:
     if data["state"] == "due":
         data["written"] = step.generated is not None and not step.is_missing
         data["commit"] = step.pushed.commit if step.pushed else None
+    if not isinstance(step.step, RoundBlocked):
+        data["foreign"] = [
+            {
+                "name": name,
+                "format": foreign.format,
+                "source": foreign.source,
+                "digest": foreign.digest,
+                "trials": len(foreign.trials),
+            }
+            for name, foreign in step.step.evidence.foreign.items()
+        ]
     if explain and not isinstance(step.step, RoundBlocked):
         data["evidence"] = [
             {

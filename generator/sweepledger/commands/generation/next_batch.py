@@ -14,13 +14,14 @@ from sweepledger.commands.repository import base_files, batch_builder, code_chan
 from sweepledger.commands.repository.base_files import read_bases, write_bases
 from sweepledger.commands.repository.batch_builder import BatchRequest, batch_files, build_overlay
 from sweepledger.commands.repository.workspace import Workspace, staging_folder
-from sweepledger.commands.rounds.evidence import EvidenceSource, RoundEvidence
+from sweepledger.commands.rounds.evidence import EvidenceSource, RoundEvidence, evidence_file
 from sweepledger.commands.rounds.next_round import RenderInputs, RoundDue, Step, next_step
 from sweepledger.errors import RepositoryError, SpecError
 from sweepledger.problems import Problem, Severity
 from sweepledger.render.overlay import Overlay
 from sweepledger.repo import batches, files
 from sweepledger.repo.batches import ACTIVE, StoredBatch
+from sweepledger.repo.git import uncommitted_paths
 from sweepledger.search import Expansion
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.file_tree import Drift, FileTree
@@ -326,9 +327,24 @@ def _plan_sweep(
         stale,
         written,
         retried=sum(trial.digest in retried for trial in needed.new),
-        warnings=(*parsed.warnings, *expansion.warnings, *missing, *refusals),
+        warnings=(
+            *parsed.warnings,
+            *expansion.warnings,
+            *missing,
+            *refusals,
+            *_uncommitted_evidence(workspace, sweep),
+        ),
         step=needed.step,
     )
+
+
+def _uncommitted_evidence(workspace: Workspace, sweep: Sweep) -> Iterator[Problem]:
+    """Warn of foreign evidence that rounds do not use yet, because they read commits."""
+    for path in map(evidence_file, sweep.search.start if sweep.search else ()):
+        if (workspace.root / path).is_file() and uncommitted_paths(workspace.repository, path):
+            message = f"{path} is not committed, so no round uses it as it is here"
+            hint = "commit it before the round is generated"
+            yield Problem(sweep.path, 0, 0, "start", message, "evidence-uncommitted", hint, Severity.WARNING)
 
 
 def _next_listed(

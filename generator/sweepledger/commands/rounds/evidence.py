@@ -5,6 +5,11 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from sweepledger.commands.repository import batch_records
+from sweepledger.commands.repository.workspace import SPECS
+from sweepledger.errors import UnreadableError
+from sweepledger.formats import evidence_jsonl
+from sweepledger.formats.evidence_jsonl import EVIDENCE_SUFFIX, ForeignEvidence
+from sweepledger.problems import Problem
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository
@@ -16,6 +21,12 @@ from sweepledger.structs.early_stopping import StopRule
 from sweepledger.structs.record import Record, Status, TrialResult
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.trial import Trial
+from sweepledger.structs.values import digest
+
+
+def evidence_file(name: str) -> str:
+    """Return where foreign evidence is in the repository."""
+    return f"{SPECS}/{name}{EVIDENCE_SUFFIX}"
 
 
 def stop_rules(
@@ -55,6 +66,8 @@ class RoundEvidence:
     """Recorded trials, the sweep's own first; trials of an earlier program count like a warm start."""
     stop: tuple[StopRule, ...] = ()
     """Early-stopping rules for the trials of the next round."""
+    foreign: Mapping[str, ForeignEvidence] = field(default_factory=dict)
+    """Foreign evidence among the observations, by its name under `start`."""
 
     @property
     def rounds(self) -> int:
@@ -102,8 +115,11 @@ class EvidenceSource:
         warm_start = [list(one) for one in self._started(sweep)]
         observations = [*_observations(sweep, results, program)]
         observations += [one for other in warm_start for one in _observations(sweep, other, program=None)]
+        foreign = dict(self._foreign(sweep))
+        for name, evidence in foreign.items():
+            observations += _foreign_observations(sweep, name, evidence)
         stop = stop_rules(sweep, program, results, chain.from_iterable(warm_start))
-        return RoundEvidence(sweep, program, counted, waiting, tuple(observations), stop)
+        return RoundEvidence(sweep, program, counted, waiting, tuple(observations), stop, foreign)
 
     def stop(self, sweep: Sweep, program: str) -> tuple[StopRule, ...]:
         """Return the early-stopping rules for new trials; reads nothing if the sweep has no early stopping."""
@@ -138,6 +154,38 @@ class EvidenceSource:
                 if not batch.is_active and batch_records.records_file(batch) in files
             ]
             yield (batch_records.batch_results(batch, files) for batch in recorded)
+
+    def _foreign(self, sweep: Sweep) -> Iterator[tuple[str, ForeignEvidence]]:
+        """Yield the foreign evidence of the warm start. Raises UnreadableError for a broken file."""
+        names = sweep.search.start if sweep.search else ()
+        paths = {evidence_file(name): name for name in names}
+        contents = self.repository.read(self.commit, *paths) if paths else {}
+        for path, name in paths.items():
+            if path in contents:
+                try:
+                    yield name, evidence_jsonl.read(contents[path])
+                except ValueError as error:
+                    hint = "write it again with `sweep warm-start`, or remove it from `start`"
+                    problem = Problem(path, 0, 0, "", str(error), "evidence-unreadable", hint)
+                    raise UnreadableError(problem) from error
+
+
+def _foreign_observations(sweep: Sweep, name: str, evidence: ForeignEvidence) -> Iterator[Observation]:
+    """Yield the trials of foreign evidence, which belong to no round and have no checkpoint."""
+    metrics = [metric.name for metric in sweep.metrics]
+    for number, trial in enumerate(evidence.trials):
+        reported = [trial.metrics.get(metric) for metric in metrics]
+        finite = tuple(value for value in reported if value is not None)
+        values = finite if len(finite) == len(metrics) else None
+        yield Observation(
+            configuration=trial.configuration,
+            replicate=0,
+            status=Status.MISSING if trial.status is Status.OK and values is None else trial.status,
+            values=values,
+            round=None,
+            # Its own identity, so that no trial of this repository is taken for it.
+            trial=digest(["foreign", name, number, dict(trial.configuration)]),
+        )
 
 
 def _observations(

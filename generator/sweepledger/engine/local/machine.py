@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from sweepledger import process
 from sweepledger.engine.local.job_spec import BatchSpec, JobSpec, ResourceAmounts
@@ -13,6 +14,8 @@ from sweepledger.process import LimitExceededError, Limits
 
 PROBLEM_CODE = "resources-lacking"
 MEBIBYTE = 1 << 20
+MEMORY_INFO = Path("/proc/meminfo")
+"""Only Linux has it; other systems know their number of pages."""
 NVIDIA_SECONDS = 20
 """The driver starts slowly on a machine without its persistence daemon."""
 NVIDIA_BYTES = 1 << 20
@@ -23,22 +26,22 @@ def capacity() -> ResourceAmounts:
     return ResourceAmounts(1000 * len(cpus()), memory(), gpus())
 
 
-def cpus() -> tuple[int, ...]:
-    """Return the CPUs that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return tuple(sorted(os.sched_getaffinity(0)))
-    return tuple(range(os.cpu_count() or 1))
+def cpus(system: Any = os) -> tuple[int, ...]:
+    """Return the CPUs that this process may use; all of the machine where the system cannot restrict it."""
+    if hasattr(system, "sched_getaffinity"):
+        return tuple(sorted(system.sched_getaffinity(0)))
+    return tuple(range(system.cpu_count() or 1))
 
 
-def can_pin_cpus() -> bool:
+def can_pin_cpus(system: Any = os) -> bool:
     """Return whether a process can be restricted to some CPUs on this system."""
-    return hasattr(os, "sched_setaffinity")
+    return hasattr(system, "sched_setaffinity")
 
 
-def memory() -> int:
+def memory(meminfo: Path = MEMORY_INFO) -> int:
     """Return the memory of this machine in bytes."""
     try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        lines = meminfo.read_text(encoding="ascii").splitlines()
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemTotal:"))
     except (OSError, ValueError, StopIteration):
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

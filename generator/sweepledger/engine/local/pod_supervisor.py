@@ -40,10 +40,13 @@ START_FAILED_CODE = 127
 Report = dict[str, Any]
 
 
-def prctl(option: int, value: int) -> bool:
-    """Call prctl for this process; return whether the system has it and it succeeded."""
+def prctl(option: int, value: int, *, library: Any = None) -> bool:
+    """Call prctl for this process; return whether the system has it and it succeeded.
+
+    `library` has the functions of the system; the C library of this process by default.
+    """
     try:
-        return bool(ctypes.CDLL(None).prctl(option, value, 0, 0, 0) == 0)
+        return bool((library or ctypes.CDLL(None)).prctl(option, value, 0, 0, 0) == 0)
     except (AttributeError, OSError):
         return False
 

@@ -1,0 +1,201 @@
+"""Finished trials of other tools as foreign evidence of a search."""
+
+import json
+import subprocess
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import optuna
+import pytest
+from optuna.storages.journal import JournalFileBackend
+
+from sweepledger.commands.generate import generate
+from sweepledger.commands.next_ import next_
+from sweepledger.commands.rounds.next_round import RoundDue
+from sweepledger.commands.verify import verify
+from sweepledger.commands.warm_start import warm_start
+from sweepledger.errors import UnreadableError, UsageError
+from sweepledger.formats import evidence_jsonl
+from sweepledger.search.adaptive import Observation
+from sweepledger.structs.record import Status
+from tests.repository import Sandbox
+from tests.searches import hill
+
+FORMS: Mapping[str, tuple[str, str]] = {
+    "csv": (
+        "old.csv",
+        "x,score,state,note\n0.5,0.25,finished,a\n3,,crashed,b\n1,0.5,running,c\n99,1,finished,d\n",
+    ),
+    "optuna frame": (
+        "old.csv",
+        ",number,value,params_x,state\n0,0,0.25,0.5,COMPLETE\n1,1,,3.0,FAIL\n2,2,1,99.0,COMPLETE\n3,3,,1,RUNNING\n",
+    ),
+    "wandb json": (
+        "old.jsonl",
+        """\
+{"config": {"x": {"value": 0.5}, "z": 1}, "summary": {"score": 0.25}, "state": "finished"}
+{"config": {"x": 3}, "summary": {}, "state": "crashed"}
+{"config": {"x": 99}, "summary": {"score": 1}, "state": "finished"}
+""",
+    ),
+}
+
+
+@pytest.fixture
+def search(sandbox: Sandbox) -> Sandbox:
+    path = hill(sandbox)
+    path.write_text(path.read_text().replace("values: [0.0, 0.5]", "value: 0.5"))
+    sandbox.commit("Ask for hill")
+    return sandbox
+
+
+def observed(sandbox: Sandbox) -> list[Observation]:
+    """Return what the next round is computed from."""
+    (step,) = next_(sandbox.workspace, ["hill"], check=True)
+    assert isinstance(step.step, RoundDue)
+    return list(step.step.evidence.observations)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_finished_trials_in_the_space_become_observations(search: Sandbox, tmp_path: Path, form: str) -> None:
+    name, text = FORMS[form]
+    (tmp_path / name).write_text(text)
+
+    written = warm_start(search.workspace, "hill", tmp_path / name)
+    search.commit("Start from old")
+
+    assert (written.path, written.ok, written.outside) == ("sweeps/old.evidence.jsonl", 1, 1)
+    (sweep,) = search.workspace.sweeps(["hill"])
+    assert sweep.search is not None
+    assert sweep.search.start == ("old",)
+    assert [(each.configuration["x"], each.status, each.values, each.round) for each in observed(search)] == [
+        (0.5, Status.OK, (0.25,), None),
+        (3, Status.FAILED, None, None),
+    ]
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "journal"])
+def test_a_study_is_read_by_optuna_from_a_copy(search: Sandbox, tmp_path: Path, kind: str) -> None:
+    file = tmp_path / ("old.db" if kind == "sqlite" else "old.journal")
+    storage: Any = (
+        optuna.storages.RDBStorage(f"sqlite:///{file}")
+        if kind == "sqlite"
+        else optuna.storages.JournalStorage(JournalFileBackend(str(file)))
+    )
+    study = optuna.create_study(storage=storage, direction="maximize", study_name="before")
+    space: dict[str, optuna.distributions.BaseDistribution] = {
+        "x": optuna.distributions.FloatDistribution(0, 4)
+    }
+    for x, value in ((0.5, 0.25), (1.5, float("inf"))):
+        study.add_trial(optuna.create_trial(params={"x": x}, distributions=space, value=value))
+    study.enqueue_trial({"x": 2.0})
+    before = file.read_bytes()
+
+    written = warm_start(search.workspace, "hill", file, study="before")
+
+    assert written.evidence.source == f"{file.name}: before"
+    assert [(dict(each.configuration)["x"], each.status) for each in written.evidence.trials] == [
+        (0.5, Status.OK),
+        (1.5, Status.DIVERGED),
+    ]
+    assert file.read_bytes() == before
+
+
+def test_foreign_trials_are_labelled_and_never_results(
+    search: Sandbox, tmp_path: Path, run_sweep: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    (tmp_path / "old.csv").write_text("x,score\n0.5,0.25\n")
+
+    done = run_sweep("warm-start", "hill", str(tmp_path / "old.csv"), "--as", "mine", cwd=search.root)
+    (early,) = generate(search.workspace)
+    search.commit("Start from old")
+    text = run_sweep("next", "hill", "--check", cwd=search.root)
+    data = json.loads(run_sweep("next", "hill", "--check", "--format=json", cwd=search.root).stdout)["data"]
+
+    assert "1 foreign trials of old.csv, 1 of them ok" in done.stdout
+    assert "nobody can verify them" in done.stdout
+    assert [problem.code for problem in early.warnings] == ["evidence-uncommitted"]
+    assert "1 foreign trials of mine (csv: old.csv), never verified" in " ".join(text.stdout.split())
+    header = json.loads((search.root / "sweeps/mine.evidence.jsonl").read_text().splitlines()[0])
+    (named,) = data["searches"][0]["foreign"]
+    assert named == {
+        "name": "mine",
+        "trials": 1,
+        **{key: header[key] for key in ("format", "source", "digest")},
+    }
+    assert header["foreign"] is True
+    assert verify(search.workspace).sweeps == ()
+
+
+def test_the_same_file_gives_the_same_bytes_which_read_back(search: Sandbox, tmp_path: Path) -> None:
+    (tmp_path / "old.csv").write_text(FORMS["csv"][1])
+
+    first = warm_start(search.workspace, "hill", tmp_path / "old.csv")
+    content = (search.root / first.path).read_bytes()
+    spec = (search.root / "sweeps/hill.yaml").read_bytes()
+    again = warm_start(search.workspace, "hill", tmp_path / "old.csv")
+
+    assert evidence_jsonl.read(content) == first.evidence == again.evidence
+    assert (search.root / first.path).read_bytes() == content
+    assert (search.root / "sweeps/hill.yaml").read_bytes() == spec
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("old.csv", "x,score\n0.5\n", "old.csv:2: must have as many cells as the header"),
+        ("old.csv", "x,score,state\n0.5,1,lost\n", "old.csv:2: has an unknown state 'lost'"),
+        ("old.csv", "y,score\n0.5,1\n", "no finished trial has values in the space of hill"),
+        ("old.csv", "x,score\nnan,1\n[1],2\nfar,3\n", "no finished trial has values in the space"),
+        ("old.jsonl", '{"x": 1}\n[]\n', "old.jsonl:2: must be a JSON object"),
+        ("old.jsonl", "[" * 100_000, "old.jsonl:1: must be a JSON object"),
+        ("old.db", "SQLite format 3\0 and no more", "Optuna cannot read it"),
+        ("old.journal", "no journal\n", "Optuna cannot read it|has 0 studies"),
+        ("old.xlsx", "", "unknown kind of file"),
+        ("hill.csv", "x,score\n0.5,1\n", "hill is a sweep of this repository"),
+    ],
+)
+def test_what_cannot_be_read_is_named_and_nothing_is_written(
+    search: Sandbox, tmp_path: Path, name: str, text: str, says: str
+) -> None:
+    (tmp_path / name).write_text(text)
+
+    with pytest.raises(UsageError, match=says):
+        warm_start(search.workspace, "hill", tmp_path / name)
+
+    assert search.git("status", "--porcelain") == ""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"configuration": {"x": 1}, "metrics": {"score": "1"}, "status": "ok"}',
+        b'{"configuration": {"x": {}}, "metrics": {}, "status": "ok"}',
+        b'{"configuration": {"x": 1}, "metrics": {}, "status": "foreign"}',
+        b'{"configuration": [], "metrics": {}, "status": "ok"}',
+        b'{"x": 1}',
+        b"{",
+        b"\xff",
+    ],
+)
+def test_a_round_is_blocked_by_evidence_that_cannot_be_read(
+    search: Sandbox, tmp_path: Path, line: bytes
+) -> None:
+    (tmp_path / "old.csv").write_text("x,score\n0.5,0.25\n")
+    path = search.root / warm_start(search.workspace, "hill", tmp_path / "old.csv").path
+    path.write_bytes(path.read_bytes() + line + b"\n")
+    search.commit("Start from old")
+
+    with pytest.raises(UnreadableError, match=r"old.evidence.jsonl: line 3: ") as caught:
+        next_(search.workspace, ["hill"], check=True)
+
+    assert [problem.code for problem in caught.value.problems] == ["evidence-unreadable"]
+
+
+def test_a_sweep_without_a_model_is_refused(sandbox: Sandbox, tmp_path: Path) -> None:
+    sandbox.spec("peak")
+    (tmp_path / "old.csv").write_text("x,score\n1,1\n")
+
+    with pytest.raises(UsageError, match="peak has no model that learns from other trials"):
+        warm_start(sandbox.workspace, "peak", tmp_path / "old.csv")
