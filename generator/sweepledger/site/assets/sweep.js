@@ -30,7 +30,8 @@ function showTrials() {
   const table = new Table(model, selection);
   drawInView(plots);
   let waiting = 0;
-  const redraw = onceAFrame(() => {
+  // Brushes and the filter call this once a frame already.
+  const redraw = () => {
     for (const plot of plots) {
       if (plot.inView && plot.isDrawn) plot.drawSelection();
       plot.isStale = !plot.inView;
@@ -39,7 +40,7 @@ function showTrials() {
     // The table follows when the brush rests: sorting thousands of rows would hold it up.
     clearTimeout(waiting);
     waiting = setTimeout(() => table.select(), REST);
-  });
+  };
   selection.listen((what) => {
     if (what === "clear") for (const plot of plots) plot.forget();
     if (what === "hover") for (const plot of plots) plot.isDrawn && plot.drawPointer();
