@@ -8,6 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sweepledger import search
+from sweepledger.errors import ToolError
+from sweepledger.exchange.conversion import Imported
+from sweepledger.exchange.registry import READERS
+from sweepledger.exchange.spec_text import spec_text
+from sweepledger.formats.foreign_yaml import ForeignError
+from sweepledger.search import Expansion
+from sweepledger.spec import ParsedSpec, parse
 from sweepledger.structs.domain import (
     Choice,
     Constant,
@@ -18,6 +26,7 @@ from sweepledger.structs.domain import (
     Quantized,
     Uniform,
 )
+from sweepledger.structs.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,3 +331,23 @@ def mutations(content: bytes, seed: int, count: int) -> Iterator[bytes]:
             )
             changed[start:end] = piece
         yield bytes(changed)
+
+
+def read(name: str, content: bytes | None = None) -> Imported:
+    """Import an example, or other content in its format."""
+    return READERS[name.partition(":")[0]](SEEDS[name] if content is None else content, name="imported")
+
+
+def survive(name: str, content: bytes) -> None:
+    """Import a file of any content: a spec that our reader answers, or a refusal. Any other exception is a bug."""
+    try:
+        imported = read(name, content)
+        text = spec_text(imported, name)
+    except (ForeignError, ToolError):
+        return
+    parsed = parse(
+        text.encode(), f"sweeps/{imported.spec['name']}.yaml", Settings(), beside=lambda _: content
+    )
+    assert all(loss.what and loss.why for loss in imported.losses)
+    if isinstance(parsed, ParsedSpec) and parsed.sweep.blocks[0] is not None:
+        assert isinstance(search.explore(parsed.sweep, parsed.source), Expansion | tuple)

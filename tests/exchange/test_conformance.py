@@ -6,23 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger import search
-from sweepledger.errors import ToolError
-from sweepledger.exchange.conversion import Imported
-from sweepledger.exchange.registry import IMPORTS, READERS
-from sweepledger.exchange.spec_text import spec_text
+from sweepledger.exchange.registry import IMPORTS
 from sweepledger.formats.foreign_yaml import ForeignError
-from sweepledger.search import Expansion
-from sweepledger.spec import ParsedSpec, parse
-from sweepledger.structs.settings import Settings
-from tests.exchange.conformance import EXAMPLES, SEEDS, mutations
+from tests.exchange.conformance import EXAMPLES, SEEDS, mutations, read, survive
 from tests.exchange.imported import assignments_of, sweep_of, whats
 
 pytest.importorskip("hydra")
-
-
-def read(name: str, content: bytes | None = None) -> Imported:
-    return READERS[name.partition(":")[0]](SEEDS[name] if content is None else content, name="imported")
 
 
 def test_every_format_has_an_example() -> None:
@@ -136,21 +125,6 @@ def test_a_changed_file_is_read_or_refused(name: str) -> None:
 def test_ten_thousand_changed_files_are_read_or_refused(name: str) -> None:
     for content in mutations(SEEDS[name], seed=2, count=10_000 // len(SEEDS) + 1):
         survive(name, content)
-
-
-def survive(name: str, content: bytes) -> None:
-    """Import a file of any content: a spec that our reader answers, or a refusal. Any other exception is a bug."""
-    try:
-        imported = read(name, content)
-        text = spec_text(imported, name)
-    except (ForeignError, ToolError):
-        return
-    parsed = parse(
-        text.encode(), f"sweeps/{imported.spec['name']}.yaml", Settings(), beside=lambda _: content
-    )
-    assert all(loss.what and loss.why for loss in imported.losses)
-    if isinstance(parsed, ParsedSpec) and parsed.sweep.blocks[0] is not None:
-        assert isinstance(search.explore(parsed.sweep, parsed.source), Expansion | tuple)
 
 
 def test_optunas_own_storages_are_read(tmp_path: Path) -> None:
