@@ -3,13 +3,19 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
-from sweepledger.exchange.registry import IMPORTS
+from sweepledger.errors import UsageError
+from sweepledger.exchange.conversion import Exported
+from sweepledger.exchange.registry import IMPORTS, WRITERS
 from sweepledger.formats.foreign_yaml import ForeignError
+from sweepledger.structs.sweep import Sweep
 from tests.exchange.conformance import EXAMPLES, SEEDS, mutations, read, survive
 from tests.exchange.imported import assignments_of, sweep_of, whats
+from tests.written_specs import good
 
 pytest.importorskip("hydra")
 
@@ -74,6 +80,7 @@ def test_number_of_trials_seed_and_parallelism_are_kept(
         ("dvc", b"stages: {a: {cmd: x}}", "must have one stage with matrix or foreach, got none"),
         ("dvc", b"stages: {a: {matrix: {x: ['${y}']}, cmd: x}}", "refers to another file"),
         ("dvc", b"dvc exp run -S a=1,2\ndvc exp run -S a=3,4\n", "must have one line"),
+        ("dvc", b"dvc exp run -S a=1,1e999", "must be finite"),
         ("dvc", b"dvc exp run -S 'a=range(1'", "must be a value that Hydra reads"),
         ("mlproject", b"entry_points: {main: {parameters: {a: float}, command: x}}", "with a default, got none"),
         ("mlproject", b"name: x", "with entry_points, got none"),
@@ -148,3 +155,59 @@ def test_optunas_own_storages_are_read(tmp_path: Path) -> None:
             "n": {"min": 1, "max": 9, "step": 2},
         }
         assert imported.spec["metric"]["goal"] == "maximize"
+
+
+def written(sweep: Sweep) -> tuple[bytes, dict[str, Any], Exported]:
+    """Return a sweep as an OptimizationJob: its bytes, its data, and the whole export."""
+    assignments = () if sweep.search else assignments_of(sweep)
+    exported = WRITERS["optimization-job"](sweep, assignments)
+    return exported.text.encode(), yaml.safe_load(exported.text), exported
+
+
+def test_an_optimization_job_comes_back_as_the_same_space() -> None:
+    sweep = sweep_of(read("optimization-job"))
+
+    content, data, exported = written(sweep)
+
+    again = sweep_of(read("optimization-job", content))
+    assert again.blocks == sweep.blocks
+    assert (again.metric, again.run.parallelism) == (sweep.metric, sweep.run.parallelism)
+    assert data["spec"]["trainJobTemplate"]["spec"]["trainer"]["image"] == sweep.run.image
+    assert data["spec"]["searchAlgorithm"] == {"random": {"seed": 3}}
+    assert "command" in whats(exported.losses)
+
+
+def test_a_grid_becomes_choices_since_an_optimization_job_has_no_other_grid() -> None:
+    sweep = good(method="grid", parameters={"a": {"min": 1, "max": 3}, "b": {"values": ["x", True]}})
+
+    _, data, _ = written(sweep)
+
+    assert data["spec"]["searchAlgorithm"] == {"grid": {}}
+    assert [parameter["searchSpace"] for parameter in data["spec"]["parameters"]] == [
+        {"categorical": {"choices": ["1", "2", "3"]}}, {"categorical": {"choices": ["x", "True"]}},
+    ]  # fmt: skip
+    assert (data["spec"]["numTrials"], data["spec"]["parallelTrials"]) == (6, 1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [
+        ({"method": "random", "seed": 1, "run_cap": 200, "parameters": {"a": {"min": 0.5, "max": 1}}}, "200 trials"),
+        ({"method": "tpe", "seed": 1, "rounds": {"size": 2, "max": 3}, "parameters": {"a": {"min": 0.5, "max": 1}}},
+         "method: tpe"),
+        ({"method": "random", "seed": 1, "run_cap": 3, "parameters": {
+            "a": {"distribution": "q_uniform", "min": 0, "max": 9, "q": 2}}}, "parameters.a"),
+    ],
+)  # fmt: skip
+def test_what_an_optimization_job_cannot_have_is_reported(changes: dict[str, Any], what: str) -> None:
+    _, data, exported = written(good(**changes))
+
+    assert what in whats(exported.losses)
+    assert data["spec"]["numTrials"] <= 100
+
+
+def test_a_distribution_that_an_optimization_job_cannot_have_is_refused() -> None:
+    sweep = good(method="random", seed=1, run_cap=3, parameters={"a": {"distribution": "normal"}})
+
+    with pytest.raises(UsageError, match="only uniform, logUniform and categorical"):
+        written(sweep)
