@@ -114,8 +114,9 @@ trial:
   code: src
   command: >-
     python train.py
-    --lr ${{search_space.lr}} --n ${{search_space.n}}
+    --lr ${{search_space.lr}} --n ${{search_space.n}} --e ${{inputs.epochs}} --data ${{inputs.train}}
   environment: azureml:env@latest
+inputs: {epochs: 3, unused: 1, train: {type: uri_folder, path: data}}
 sampling_algorithm: {type: random, seed: 5}
 search_space:
   lr: {type: loguniform, min_value: -2, max_value: 0}
@@ -280,8 +281,9 @@ EXAMPLES: dict[str, Example] = {
         {"lr": LogUniform(0.1353352832366127, 1), "n": IntUniform(0, 8), "w": Quantized(Uniform(0, 4), 2),
          "b": Choice((16, 32)), "noise": Normal(0, 2)},
         "maximize", "accuracy",
-        ("python", "src/train.py", "--lr", "${envvar:SWEEP_PARAM_LR}", "--n", "${envvar:SWEEP_PARAM_N}"),
-        {'early_termination: {"type": "bandit", "slack_factor": 0.1}', "limits.timeout: 7200"},
+        ("python", "src/train.py", "--lr", "${envvar:SWEEP_PARAM_LR}", "--n", "${envvar:SWEEP_PARAM_N}",
+         "--e", "3", "--data", "${envvar:SWEEP_DATA}"),
+        {"inputs.train", "inputs.unused: 1", 'early_termination: {"type": "bandit", "slack_factor": 0.1}', "limits.timeout: 7200"},
     ),
     "vertex": Example(
         VERTEX, "random", SPACE | {"m": Choice((0.5, 0.9))}, "maximize", "accuracy",
