@@ -283,7 +283,8 @@ EXAMPLES: dict[str, Example] = {
         "maximize", "accuracy",
         ("python", "src/train.py", "--lr", "${envvar:SWEEP_PARAM_LR}", "--n", "${envvar:SWEEP_PARAM_N}",
          "--e", "3", "--data", "${envvar:SWEEP_DATA}"),
-        {"inputs.train", "inputs.unused: 1", 'early_termination: {"type": "bandit", "slack_factor": 0.1}', "limits.timeout: 7200"},
+        {"inputs.train", "inputs.unused: 1", "limits.timeout: 7200",
+         'early_termination: {"type": "bandit", "slack_factor": 0.1}'},
     ),
     "vertex": Example(
         VERTEX, "random", SPACE | {"m": Choice((0.5, 0.9))}, "maximize", "accuracy",
