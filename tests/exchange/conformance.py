@@ -8,6 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sweepledger import search
+from sweepledger.errors import ToolError
+from sweepledger.exchange.conversion import Imported
+from sweepledger.exchange.registry import READERS
+from sweepledger.exchange.spec_text import spec_text
+from sweepledger.formats.foreign_yaml import ForeignError
+from sweepledger.search import Expansion
+from sweepledger.spec import ParsedSpec, parse
 from sweepledger.structs.domain import (
     Choice,
     Constant,
@@ -18,6 +26,7 @@ from sweepledger.structs.domain import (
     Quantized,
     Uniform,
 )
+from sweepledger.structs.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +114,9 @@ trial:
   code: src
   command: >-
     python train.py
-    --lr ${{search_space.lr}} --n ${{search_space.n}}
+    --lr ${{search_space.lr}} --n ${{search_space.n}} --e ${{inputs.epochs}} --data ${{inputs.train}}
   environment: azureml:env@latest
+inputs: {epochs: 3, unused: 1, train: {type: uri_folder, path: data}}
 sampling_algorithm: {type: random, seed: 5}
 search_space:
   lr: {type: loguniform, min_value: -2, max_value: 0}
@@ -271,8 +281,10 @@ EXAMPLES: dict[str, Example] = {
         {"lr": LogUniform(0.1353352832366127, 1), "n": IntUniform(0, 8), "w": Quantized(Uniform(0, 4), 2),
          "b": Choice((16, 32)), "noise": Normal(0, 2)},
         "maximize", "accuracy",
-        ("python", "src/train.py", "--lr", "${envvar:SWEEP_PARAM_LR}", "--n", "${envvar:SWEEP_PARAM_N}"),
-        {'early_termination: {"type": "bandit", "slack_factor": 0.1}', "limits.timeout: 7200"},
+        ("python", "src/train.py", "--lr", "${envvar:SWEEP_PARAM_LR}", "--n", "${envvar:SWEEP_PARAM_N}",
+         "--e", "3", "--data", "${envvar:SWEEP_DATA}"),
+        {"inputs.train", "inputs.unused: 1", "limits.timeout: 7200",
+         'early_termination: {"type": "bandit", "slack_factor": 0.1}'},
     ),
     "vertex": Example(
         VERTEX, "random", SPACE | {"m": Choice((0.5, 0.9))}, "maximize", "accuracy",
@@ -322,3 +334,23 @@ def mutations(content: bytes, seed: int, count: int) -> Iterator[bytes]:
             )
             changed[start:end] = piece
         yield bytes(changed)
+
+
+def read(name: str, content: bytes | None = None) -> Imported:
+    """Import an example, or other content in its format."""
+    return READERS[name.partition(":")[0]](SEEDS[name] if content is None else content, name="imported")
+
+
+def survive(name: str, content: bytes) -> None:
+    """Import a file of any content: a spec that our reader answers, or a refusal. Any other exception is a bug."""
+    try:
+        imported = read(name, content)
+        text = spec_text(imported, name)
+    except (ForeignError, ToolError):
+        return
+    parsed = parse(
+        text.encode(), f"sweeps/{imported.spec['name']}.yaml", Settings(), beside=lambda _: content
+    )
+    assert all(loss.what and loss.why for loss in imported.losses)
+    if isinstance(parsed, ParsedSpec) and parsed.sweep.blocks[0] is not None:
+        assert isinstance(search.explore(parsed.sweep, parsed.source), Expansion | tuple)

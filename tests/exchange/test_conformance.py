@@ -3,26 +3,21 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
-from sweepledger import search
-from sweepledger.errors import ToolError
-from sweepledger.exchange.conversion import Imported
-from sweepledger.exchange.registry import IMPORTS, READERS
-from sweepledger.exchange.spec_text import spec_text
+from sweepledger.errors import UsageError
+from sweepledger.exchange.conversion import Exported
+from sweepledger.exchange.registry import IMPORTS, WRITERS
 from sweepledger.formats.foreign_yaml import ForeignError
-from sweepledger.search import Expansion
-from sweepledger.spec import ParsedSpec, parse
-from sweepledger.structs.settings import Settings
-from tests.exchange.conformance import EXAMPLES, SEEDS, mutations
+from sweepledger.structs.sweep import Sweep
+from tests.exchange.conformance import EXAMPLES, SEEDS, mutations, read, survive
 from tests.exchange.imported import assignments_of, sweep_of, whats
+from tests.written_specs import good
 
 pytest.importorskip("hydra")
-
-
-def read(name: str, content: bytes | None = None) -> Imported:
-    return READERS[name.partition(":")[0]](SEEDS[name] if content is None else content, name="imported")
 
 
 def test_every_format_has_an_example() -> None:
@@ -85,6 +80,7 @@ def test_number_of_trials_seed_and_parallelism_are_kept(
         ("dvc", b"stages: {a: {cmd: x}}", "must have one stage with matrix or foreach, got none"),
         ("dvc", b"stages: {a: {matrix: {x: ['${y}']}, cmd: x}}", "refers to another file"),
         ("dvc", b"dvc exp run -S a=1,2\ndvc exp run -S a=3,4\n", "must have one line"),
+        ("dvc", b"dvc exp run -S a=1,1e999", "must be finite"),
         ("dvc", b"dvc exp run -S 'a=range(1'", "must be a value that Hydra reads"),
         ("mlproject", b"entry_points: {main: {parameters: {a: float}, command: x}}", "with a default, got none"),
         ("mlproject", b"name: x", "with entry_points, got none"),
@@ -95,6 +91,9 @@ def test_number_of_trials_seed_and_parallelism_are_kept(
         ("vertex", b"studySpec: {parameters: [{parameterId: a}]}", "must have one of doubleValueSpec"),
         ("argo", b"kind: Workflow\nspec: {templates: []}", "must have one step with withItems"),
         ("argo", SEEDS["argo"].replace(b"withItems", b"withParam"), "must be text"),
+        ("argo", SEEDS["argo"].replace(b"{{item.lr}}", b"{{item.lr}}{{inputs.parameters.n}}"), "lr must depend on"),
+        ("sagemaker", SEEDS["sagemaker"].replace(b"  trainingJobDefinition:", b"  trainingJobDefinitions:"),
+         "has several training jobs"),
         ("optimization-job", b"kind: Experiment", "must be an OptimizationJob"),
         ("optimization-job", SEEDS["optimization-job"].replace(b'max: "0.1"', b'max: "x"'), "must be a number"),
     ],
@@ -138,21 +137,6 @@ def test_ten_thousand_changed_files_are_read_or_refused(name: str) -> None:
         survive(name, content)
 
 
-def survive(name: str, content: bytes) -> None:
-    """Import a file of any content: a spec that our reader answers, or a refusal. Any other exception is a bug."""
-    try:
-        imported = read(name, content)
-        text = spec_text(imported, name)
-    except (ForeignError, ToolError):
-        return
-    parsed = parse(
-        text.encode(), f"sweeps/{imported.spec['name']}.yaml", Settings(), beside=lambda _: content
-    )
-    assert all(loss.what and loss.why for loss in imported.losses)
-    if isinstance(parsed, ParsedSpec) and parsed.sweep.blocks[0] is not None:
-        assert isinstance(search.explore(parsed.sweep, parsed.source), Expansion | tuple)
-
-
 def test_optunas_own_storages_are_read(tmp_path: Path) -> None:
     pytest.importorskip("optuna")
     journal, database = tmp_path / "journal.log", tmp_path / "study.db"
@@ -174,3 +158,59 @@ def test_optunas_own_storages_are_read(tmp_path: Path) -> None:
             "n": {"min": 1, "max": 9, "step": 2},
         }
         assert imported.spec["metric"]["goal"] == "maximize"
+
+
+def written(sweep: Sweep) -> tuple[bytes, dict[str, Any], Exported]:
+    """Return a sweep as an OptimizationJob: its bytes, its data, and the whole export."""
+    assignments = () if sweep.search else assignments_of(sweep)
+    exported = WRITERS["optimization-job"](sweep, assignments)
+    return exported.text.encode(), yaml.safe_load(exported.text), exported
+
+
+def test_an_optimization_job_comes_back_as_the_same_space() -> None:
+    sweep = sweep_of(read("optimization-job"))
+
+    content, data, exported = written(sweep)
+
+    again = sweep_of(read("optimization-job", content))
+    assert again.blocks == sweep.blocks
+    assert (again.metric, again.run.parallelism) == (sweep.metric, sweep.run.parallelism)
+    assert data["spec"]["trainJobTemplate"]["spec"]["trainer"]["image"] == sweep.run.image
+    assert data["spec"]["searchAlgorithm"] == {"random": {"seed": 3}}
+    assert "command" in whats(exported.losses)
+
+
+def test_a_grid_becomes_choices_since_an_optimization_job_has_no_other_grid() -> None:
+    sweep = good(method="grid", parameters={"a": {"min": 1, "max": 3}, "b": {"values": ["x", True]}})
+
+    _, data, _ = written(sweep)
+
+    assert data["spec"]["searchAlgorithm"] == {"grid": {}}
+    assert [parameter["searchSpace"] for parameter in data["spec"]["parameters"]] == [
+        {"categorical": {"choices": ["1", "2", "3"]}}, {"categorical": {"choices": ["x", "True"]}},
+    ]  # fmt: skip
+    assert (data["spec"]["numTrials"], data["spec"]["parallelTrials"]) == (6, 1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [
+        ({"method": "random", "seed": 1, "run_cap": 200, "parameters": {"a": {"min": 0.5, "max": 1}}}, "200 trials"),
+        ({"method": "tpe", "seed": 1, "rounds": {"size": 2, "max": 3}, "parameters": {"a": {"min": 0.5, "max": 1}}},
+         "method: tpe"),
+        ({"method": "random", "seed": 1, "run_cap": 3, "parameters": {
+            "a": {"distribution": "q_uniform", "min": 0, "max": 9, "q": 2}}}, "parameters.a"),
+    ],
+)  # fmt: skip
+def test_what_an_optimization_job_cannot_have_is_reported(changes: dict[str, Any], what: str) -> None:
+    _, data, exported = written(good(**changes))
+
+    assert what in whats(exported.losses)
+    assert data["spec"]["numTrials"] <= 100
+
+
+def test_a_distribution_that_an_optimization_job_cannot_have_is_refused() -> None:
+    sweep = good(method="random", seed=1, run_cap=3, parameters={"a": {"distribution": "normal"}})
+
+    with pytest.raises(UsageError, match="only uniform, logUniform and categorical"):
+        written(sweep)

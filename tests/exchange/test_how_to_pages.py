@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from sweepledger.exchange.registry import EXPORTS, IMPORTS
 from tests.exchange.katib_rules import broken
 
 PAGES = Path(__file__).parents[2] / "docs/how-to"
@@ -48,7 +49,23 @@ def test_the_katib_page_is_true(tmp_path: Path) -> None:
     assert broken(yaml.safe_load((tmp_path / "back.yaml").read_text())) == []
 
 
-@pytest.mark.parametrize("page", ["from-nvidia.md", "from-katib.md"])
+def test_the_page_of_formats_is_true(tmp_path: Path) -> None:
+    assert follow("formats.md", tmp_path) == 1
+
+
+def test_the_page_of_formats_lists_every_format_and_whether_it_is_written() -> None:
+    rows = [
+        line.split(" | ")
+        for line in (PAGES / "formats.md").read_text().splitlines()
+        if line.startswith("| `")
+    ]
+    listed = {name: row[3] for row in rows for name in re.findall(r"`([a-z-]+)`", row[0])}
+
+    assert set(listed) == set(IMPORTS)
+    assert {name for name, export in listed.items() if export == "yes"} == set(EXPORTS)
+
+
+@pytest.mark.parametrize("page", ["from-nvidia.md", "from-katib.md", "formats.md"])
 def test_every_block_of_a_page_is_a_command_or_a_named_file(page: str) -> None:
     blocks = list(BLOCK.finditer((PAGES / page).read_text(encoding="utf-8")))
 

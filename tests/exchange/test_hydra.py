@@ -447,6 +447,8 @@ def test_what_is_said_otherwise_is_named(params: dict[str, Any], sweeper: dict[s
         (b"hydra: {sweeper: {params: {x: 'range(3,1)'}}}", "at least one value"),
         (b"hydra: {sweeper: {params: {x: 'range(1e9)'}}}", "at most 100000"),
         (b"hydra: {sweeper: {params: {x: 'nothing(1)'}}}", "Unknown function"),
+        (b"hydra: {sweeper: {params: {x: '1,1e999'}}}", "x must be finite, got inf"),
+        (b"hydra: {sweeper: {params: {x: '[1,[-inf]],2'}}}", "x must be finite"),
     ],
 )
 def test_what_is_no_multirun_is_refused_with_words(content: bytes, words: str) -> None:

@@ -79,7 +79,7 @@ def _loop(templates: Sequence[Fields]) -> Fields:
     if len(loops) != 1:
         raise ForeignError(
             f"must have one step with withItems or withSequence, got {len(loops)}",
-            hint="a nested loop is a grid: write its values as parameters of a spec",
+            hint="keep the step that trains; of nested loops, write the values as parameters of a spec",
         )
     return loops[0]
 
@@ -117,7 +117,14 @@ def _rows(step: Fields, losses: list[Loss]) -> list[dict[str, Any]]:
                 )
             )
     if not arguments:
-        raise ForeignError(f"{step.at('arguments')} must pass {{{{item}}}} as a parameter")
+        hint = "a loop that only repeats a step is replicates: N of a spec"
+        raise ForeignError(f"{step.at('arguments')} must pass {{{{item}}}} as a parameter", hint=hint)
+    for key, text in arguments.items():
+        if "{{" in ITEM.sub("", text):
+            hint = "another step passes a part of it; write the whole value in the items"
+            raise ForeignError(
+                f"{step.at('arguments')}: {key} must depend on the item alone, got {text!r}", hint=hint
+            )
     rows = [{key: _filled(text, item) for key, text in arguments.items()} for item in _items(step)]
     if not rows:
         raise ForeignError(f"{step.path} must loop over at least one item, got none")

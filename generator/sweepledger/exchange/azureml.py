@@ -1,6 +1,7 @@
 """A sweep job of Azure Machine Learning."""
 
 import re
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,6 +19,9 @@ from sweepledger.structs.values import canonical_json
 TOOL = "Azure ML"
 METHODS = {"grid": "grid", "random": "random", "bayesian": "bayes"}
 PLACEHOLDER = re.compile(r"\$\{\{\s*search_space\.(?P<parameter>[A-Za-z_][A-Za-z0-9_.-]*)\s*\}\}")
+INPUT = re.compile(r"\$\{\{\s*inputs\.(?P<input>[A-Za-z_][A-Za-z0-9_.-]*)\s*\}\}")
+DATA_MARK = "SWEEP_DATA_FOLDER"
+"""Stands for `$SWEEP_DATA` while a command is split."""
 UNIFORM = {
     "uniform": "uniform",
     "quniform": "q_uniform",
@@ -47,10 +51,11 @@ def read(content: bytes, *, name: str) -> Imported:
     limits = root.inner("limits")
     timeout = limits.whole("trial_timeout")
     limits.taken |= {"max_total_trials", "max_concurrent_trials"}
-    keys = _program(trial, names, losses)
+    inputs = root.inner("inputs")
+    keys = _program(trial, inputs, names, losses)
     spec |= keys | run_keys(search, keys["run"] | ({} if timeout is None else {"timeout": f"{timeout}s"}))
     root.take("$schema")
-    return Imported(spec, (*losses, *more, *limits.rest(), *trial.rest(), *root.rest()))
+    return Imported(spec, (*losses, *more, *limits.rest(), *inputs.rest(), *trial.rest(), *root.rest()))
 
 
 def _search(root: Fields, parameters: Mapping[str, dict[str, Any]], losses: list[Loss]) -> ForeignSearch:
@@ -117,7 +122,7 @@ def _choice(space: Fields, losses: list[Loss]) -> dict[str, Any]:
     return {"values": distinct} if len(distinct) > 1 else {"value": distinct[0]}
 
 
-def _program(trial: Fields, names: Mapping[str, str], losses: list[Loss]) -> dict[str, Any]:
+def _program(trial: Fields, inputs: Fields, names: Mapping[str, str], losses: list[Loss]) -> dict[str, Any]:
     """Return program, command and run; the folder of the code is that of the job."""
     text, folder = trial.text("command"), trial.text("code")
     path = CODE_DIR
@@ -133,7 +138,9 @@ def _program(trial: Fields, names: Mapping[str, str], losses: list[Loss]) -> dic
             Loss(f"trial.code: {folder}", f"is not a folder of the repository; written as {CODE_DIR}")
         )
     run = {"code": {"path": path}}
+    text = None if text is None else INPUT.sub(lambda match: _input(match, inputs, losses), text)
     command = None if text is None else split_command(text, PLACEHOLDER, names, losses)
+    command = command and [part.replace(DATA_MARK, "${envvar:SWEEP_DATA}") for part in command]
     place = find_script(command) if command else None
     if command is None:
         losses.append(Loss("program", f"written as {PROGRAM}: write your program or command"))
@@ -147,3 +154,12 @@ def _program(trial: Fields, names: Mapping[str, str], losses: list[Loss]) -> dic
         return {"command": command, "run": run}
     program, command[place] = command[place].removeprefix("./"), PROGRAM_MACRO
     return {"program": program, "command": command, "run": run}
+
+
+def _input(match: re.Match[str], inputs: Fields, losses: list[Loss]) -> str:
+    """Return the text of an input of the job; a dataset is `$SWEEP_DATA`."""
+    value = inputs.take(match["input"])
+    if isinstance(value, dict | list) or value is None:
+        losses.append(Loss(f"inputs.{match['input']}", "is data; name a dataset of the settings in run.data"))
+        return DATA_MARK
+    return shlex.quote(str(value))

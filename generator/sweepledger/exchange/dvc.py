@@ -122,7 +122,7 @@ def _settings(line: str, losses: list[Loss]) -> Iterator[str]:
         elif part.startswith("-S"):
             yield part[2:]
         elif part != "--queue":
-            losses.append(Loss(part, "an option of DVC; left out"))
+            losses.append(Loss(f"dvc exp run: {shlex.quote(part)}", "an option of DVC; left out"))
 
 
 def _pipeline(root: Fields, name: str) -> Imported:

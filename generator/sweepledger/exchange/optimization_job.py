@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from sweepledger.errors import UsageError
 from sweepledger.exchange import conversion
 from sweepledger.exchange.conversion import Exported, Imported, Loss
 from sweepledger.exchange.fields import Fields, exact_number, spec_number
@@ -209,7 +210,7 @@ def _space(name: str, domain: Domain, losses: list[Loss]) -> dict[str, Any]:  # 
             losses.append(Loss(f"parameters.{name}", "has no steps; written as uniform"))
             return {"uniform": {"min": repr(low), "max": repr(high)}}
         case _:
-            raise ForeignError(
+            raise UsageError(
                 f"{name}: an {KIND} has only uniform, logUniform and categorical",
                 hint="export to katib, which has normal distributions",
             )

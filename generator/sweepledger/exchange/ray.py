@@ -2,6 +2,7 @@
 
 import ast
 import math
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -59,7 +60,9 @@ def _parsed(content: bytes) -> ast.Module:
     if len(content) > MAX_BYTES:
         raise ForeignError(f"must be at most {MAX_BYTES} bytes, got {len(content)}")
     try:
-        return ast.parse(content)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what Python thinks of the file is not for our user
+            return ast.parse(content)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = error.lineno if isinstance(error, SyntaxError) else None
         raise ForeignError(f"must be a Python file: {type(error).__name__}", line=line) from error

@@ -31,6 +31,11 @@ def read(content: bytes, *, name: str) -> Imported:
         *root.inner("metadata").rest("belongs to the cluster"),
         *root.lost("status", "is the state in a cluster"),
     ]
+    if job.data.get("trainingJobDefinitions"):
+        raise ForeignError(
+            "has several training jobs in trainingJobDefinitions, and a sweep has one program",
+            hint="make a file for each, with trainingJobDefinition and its own parameterRanges",
+        )
     training = job.inner("trainingJobDefinition")
     parameters = _parameters(config.inner("parameterRanges"), training.inner("staticHyperParameters"), losses)
     search = _search(config, parameters, losses)

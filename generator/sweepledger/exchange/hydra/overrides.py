@@ -1,7 +1,9 @@
 """The conversion of one Hydra override to one parameter."""
 
 import json
+import math
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -106,7 +108,9 @@ def _abridged(numbers: tuple[int | float, ...], keys: dict[str, Any] | None) -> 
 
 
 def _argument(given: Any, key: str, losses: list[Loss]) -> Value:
-    """Return a value for a spec that Hydra reads from the command line as the given value."""
+    """Return a value for a spec that Hydra reads from the command line as the given value. Raises ForeignError."""
+    if any(isinstance(each, float) and not math.isfinite(each) for each in _scalars(given)):
+        raise ForeignError(f"hydra.sweeper.params.{key} must be finite, got {hydra_text(given)[:60]}")
     if given is None:
         losses.append(Loss(f"{key}: null", "written as the text null, which Hydra reads as null"))
         return "null"
@@ -126,6 +130,19 @@ def _argument(given: Any, key: str, losses: list[Loss]) -> Value:
         )
         return written
     return given  # type: ignore[no-any-return] # a scalar or a list of scalars
+
+
+def _scalars(given: Any) -> Iterator[Any]:
+    """Yield every scalar in a value."""
+    match given:
+        case dict():
+            for key, value in given.items():
+                yield from (*_scalars(key), *_scalars(value))
+        case list():
+            for item in given:
+                yield from _scalars(item)
+        case _:
+            yield given
 
 
 def as_texts(keys: dict[str, Any]) -> dict[str, Any]:
