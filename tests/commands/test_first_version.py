@@ -14,6 +14,7 @@ from sweepledger.commands.verify import verify
 from sweepledger.formats import record_json
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
+from sweepledger.structs.record import Record
 from tests.commands.test_collect import leave, target
 from tests.golden.test_golden import SETTINGS
 from tests.repository import Sandbox
@@ -64,7 +65,7 @@ def test_it_is_recorded_and_verified_in_the_first_form(
     assert len(lines) == batch.lock.trials
     for line in lines:
         record = record_json.from_line(line)
-        assert isinstance(record, record_json.Record)
+        assert isinstance(record, Record)
         assert (record.version, record_json.to_line(record)) == (1, line)
     assert all(not sweep.differences for sweep in verify(Workspace.find(sandbox.root)).sweeps)
 

@@ -172,7 +172,9 @@ def test_every_curve_comes_back_exactly(seed: int, trial_folder: TrialFolder) ->
 
 
 def test_the_schema_takes_both_forms_of_artifacts_and_of_environment() -> None:
-    schema = selected().schema.schema["properties"]
+    schema = selected().schema.schema
+    assert isinstance(schema, dict)
+    properties = schema["properties"]
 
-    assert [each["type"] for each in schema["artifacts"]["oneOf"]] == ["array", "object"]
-    assert schema["environment"]["properties"]["kind"]["enum"] == ["lock", "distributions"]
+    assert [each["type"] for each in properties["artifacts"]["oneOf"]] == ["array", "object"]
+    assert properties["environment"]["properties"]["kind"]["enum"] == ["lock", "distributions"]

@@ -37,7 +37,7 @@ def test_the_list_is_that_of_the_packages_own_metadata(
 ) -> None:
     monkeypatch.delenv("PYTHONPATH", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
-    expected = {}
+    expected: dict[str, str] = {}
     for distribution in importlib.metadata.distributions(
         path=[path for path in sys.path if "site-packages" in path]
     ):

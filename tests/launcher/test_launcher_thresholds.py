@@ -87,6 +87,7 @@ def test_new_thresholds_judge_the_best_value_so_far_at_the_next_report(path: Pat
     assert found.broken is None
     found.take(3, 0.7)
 
+    assert found.broken is not None
     assert found.broken[:4] == ("median", 3, True, 0.95)
     assert found.broken.seen.content == path.read_bytes()
 

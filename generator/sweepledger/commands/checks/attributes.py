@@ -9,7 +9,7 @@ from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import index_attributes
 from sweepledger.spec import ParsedSpec
-from sweepledger.structs.code_selection import SWEEP_NAMES, CodeSelection
+from sweepledger.structs.program import SWEEP_NAMES, CodeSelection
 
 REVIEWED = (".gitattributes", ".github/", "base/", "clusters/", "sweepledger.yaml", "sweeps/")
 """Places, beside the code, whose diff decides what runs. A check compares overlays and results byte by byte."""
