@@ -105,23 +105,26 @@ class Plot {
     this.axes.append(svg("text", { class: "title", x: middle, y: bottom + 33, "text-anchor": "middle" }, title));
   }
 
-  /** Paint dots of the trials that pass, worst first, and the best with a ring. */
+  /** Paint dots of the trials that pass, worst first, those of a colour at once, and the best last. */
   paint(canvas, passes) {
     const { ramp, best, card } = this.colors;
     const size = this.places.length > 2000 ? 2.2 : this.places.length > 200 ? 3 : 4.5;
-    for (const trial of this.model.order) {
+    const dot = (trial, radius) => {
       const [x, y] = this.places[trial];
-      if (!passes(trial) || !(x === x && y === y)) continue;
+      if (!passes(trial) || !(x === x && y === y)) return;
+      canvas.moveTo(x + radius, y);
+      canvas.arc(x, y, radius, 0, 7);
+    };
+    canvas.strokeStyle = card;
+    canvas.lineWidth = 1;
+    const winner = this.model.best === null ? [] : [this.model.best];
+    [...this.model.byLevel.slice(1), winner].forEach((trials, level) => {
       canvas.beginPath();
-      canvas.arc(x, y, trial === this.model.best ? size + 2 : size, 0, 7);
-      canvas.fillStyle = trial === this.model.best ? best : ramp[this.model.levels[trial]];
+      for (const trial of trials) dot(trial, level === LEVELS ? size + 2 : size);
+      canvas.fillStyle = level === LEVELS ? best : ramp[level];
       canvas.fill();
-      if (size > 3) {
-        canvas.strokeStyle = card;
-        canvas.lineWidth = 1;
-        canvas.stroke();
-      }
-    }
+      if (size > 3) canvas.stroke();
+    });
   }
 
   point(trial) {
