@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.check import check
-from sweepledger.commands.generate import generate
-from sweepledger.commands.local import Options, local
+from sweepledger.commands.local import RefusedBatch
+from sweepledger.commands.run import BatchesCommitted, RunOptions, SweepRun
+from sweepledger.repo.state import create_state
 from tests.repository import Sandbox
 
 ROOT_SCRIPT = {
@@ -141,25 +141,21 @@ def test_a_published_layout_is_swept_unchanged(sandbox: Sandbox, tmp_path: Path,
         (packages,) = tmp_path.glob("venv/lib/python*/site-packages")
         (packages / "__editable__.fitting-0.1.pth").write_text(f"{sandbox.root}/src\n")
     sandbox.git("rm", "-q", "-r", "code")
-    for path, text in project.files.items():
-        sandbox.write(
-            path, text.format(python=python) if project.is_installed and "sweeps/" in path else text
-        )
-    sandbox.write(".gitignore", ".sweepledger/\n")
+    spec = project.files["sweeps/fit.yaml"]
+    for path in project.files.keys() - {"sweeps/fit.yaml"}:
+        sandbox.write(path, project.files[path])
     sandbox.commit("The project")
-    sandbox.push()
+    sandbox.git("remote", "remove", "origin")
+    sandbox.git("config", "user.name", "Ada")
+    sandbox.git("config", "user.email", "ada@example.org")
+    sandbox.write("sweeps/fit.yaml", spec.format(python=python) if project.is_installed else spec)
+    workspace = sandbox.workspace
 
-    (generated,) = generate(sandbox.workspace)
-    sandbox.commit("Ask")
-    found = check(sandbox.workspace).problems
-    sandbox.push()
-    state = sandbox.root / ".sweepledger"
-    state.mkdir(exist_ok=True)
-    for _ in local(Options(str(sandbox.remote), "main", state, once=True, workspace=sandbox.workspace)):
-        pass
-    sandbox.pull()
+    events = list(SweepRun.prepare(workspace, ("fit",)).run(RunOptions(create_state(workspace.repository))))
 
-    assert (generated.warnings, found) == ((), ())
+    (committed,) = (event for event in events if isinstance(event, BatchesCommitted))
+    assert [generated.warnings for generated in committed.generated] == [()]
+    assert not any(isinstance(event, RefusedBatch) for event in events)
     (records,) = sandbox.root.glob("results/fit/records/*.jsonl")
     lines = map(json.loads, records.read_text().splitlines())
     results = [line for line in lines if "status" in line]

@@ -9,6 +9,7 @@ from sweepledger.commands.generate import generate, update
 from sweepledger.commands.local import Options, local
 from sweepledger.commands.reproduce import reproduce
 from sweepledger.commands.retry import retry
+from sweepledger.commands.run import SweepRun
 from sweepledger.commands.try_ import try_
 from sweepledger.errors import RepositoryError
 from sweepledger.repo import batches
@@ -148,6 +149,9 @@ def test_code_of_a_merged_batch_is_found_again_after_the_store_was_pruned(script
     (warning,) = generated.warnings
     assert (warning.code, warning.path) == ("code-changed", "run.code.path")
     assert warning.message.endswith(": helper.py")
+    script.git("config", "user.name", "Ada")
+    script.git("config", "user.email", "ada@example.org")
+    assert SweepRun.prepare(script.workspace, ("fit",)).dry_run().generated[0].warnings == (warning,)
     script.commit("Extend")
     assert check(script.workspace).problems == ()
 

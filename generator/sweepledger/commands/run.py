@@ -11,7 +11,12 @@ from pathlib import Path, PurePosixPath
 from sweepledger import spec
 from sweepledger.commands import local
 from sweepledger.commands.generate import batch_message
-from sweepledger.commands.generation.next_batch import Generated, plan_batches, write_batches
+from sweepledger.commands.generation.next_batch import (
+    Generated,
+    plan_batches,
+    with_code_warnings,
+    write_batches,
+)
 from sweepledger.commands.repository import base_files, programs
 from sweepledger.commands.repository.batch_builder import batch_files
 from sweepledger.commands.repository.workspace import SETTINGS_FILE, SPECS, Target, Workspace
@@ -204,7 +209,8 @@ class SweepRun:
         return BatchesCommitted(commit, planned or ())
 
     def _plan(self, base: str, *, update: bool) -> tuple[Generated, ...]:
-        return plan_batches(self.workspace, self.specs, base=base, update=update)
+        planned = plan_batches(self.workspace, self.specs, base=base, update=update)
+        return with_code_warnings(self.workspace, self.specs, planned)
 
     def _change(self, base: str, planned: tuple[Generated, ...]) -> Change | None:
         new = tuple(generated for generated in planned if generated.batch)

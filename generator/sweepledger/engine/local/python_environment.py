@@ -27,7 +27,7 @@ for name in sys.argv[1:]:
         folders = list(spec.submodule_search_locations or [])
         modules[name] = folders or ([spec.origin] if spec.has_location else [])
 installed = {}
-for distribution in distributions():
+for distribution in () if sys.argv[1:] else distributions():
     name = distribution.metadata["Name"]
     if name:
         installed.setdefault(name, distribution.version)
@@ -47,7 +47,7 @@ class PythonEnvironment:
     modules: Mapping[str, tuple[Path, ...]]
     """Where the modules that were asked for are: files, or folders of packages."""
     distributions: Mapping[str, str]
-    """Installed distributions and their versions."""
+    """Installed distributions and their versions; none if modules were asked for, since listing them takes longer."""
 
 
 def program_path() -> str:
@@ -58,7 +58,10 @@ def program_path() -> str:
 def inspect(
     interpreter: str, names: Sequence[str] = (), *, python_path: Sequence[str] = ()
 ) -> PythonEnvironment | None:
-    """Ask an interpreter where it finds modules, without importing them; None if it does not answer."""
+    """Ask an interpreter where it finds modules, without importing them; without names, what is installed.
+
+    None if it does not answer.
+    """
     program = shutil.which(interpreter, path=program_path())
     if program is None:
         return None
