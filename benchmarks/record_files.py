@@ -39,7 +39,7 @@ WAYS: dict[str, Callable[[bytes], bytes]] = {
     ),
     "duplicate-key": lambda good: b'{"uid":"other",' + good[1:],
     "wrong-value:metrics": lambda good: good.replace(b"0.94", b'"0.94"'),
-    "unknown-version": lambda good: good.replace(b'"version":1', b'"version":2'),
+    "unknown-version": lambda good: good.replace(b'"version":1', b'"version":3'),
     "missing:row": lambda good: good.replace(b'"row":"' + b"ab" * 32 + b'",', b""),
 }
 """What is done to a good file, by what is said of it then."""

@@ -28,6 +28,7 @@ run:
   code: {{path: code}}
   resources: {{cpu: 1, memory: 256Mi}}
   parallelism: 4
+  max_disruptions: 0
   timeout: 1m
 {more}"""
 

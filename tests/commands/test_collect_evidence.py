@@ -10,6 +10,8 @@ import pytest
 
 from sweepledger.commands.collect import Collection
 from sweepledger.commands.collection.cluster_evidence import LAG_SECONDS
+from sweepledger.formats import record_json, records_jsonl
+from sweepledger.structs.record import Record
 from tests.commands.clusters import ENDED_AT, IMAGE_ID, Cluster, Look
 from tests.commands.test_collect import leave, recorded, stored
 from tests.engine.trial_pods import a_pod, ended
@@ -30,8 +32,8 @@ def message(tmp_path: Path, sandbox: Sandbox, index: int, uid: str, **changes: o
 def records(sandbox: Sandbox) -> dict[str, dict[str, Any]]:
     """Give the recorded attempts as main holds them, by uid."""
     (path,) = (sandbox.root / "results/peak/records").iterdir()
-    found = [json.loads(line) for line in path.read_text().splitlines()]
-    return {str(one["uid"]): one for one in found}
+    found = [one for one in records_jsonl.records(path.read_bytes()) if isinstance(one, Record)]
+    return {one.uid: json.loads(record_json.to_line(one)) for one in found}
 
 
 def test_an_attempt_that_was_killed_before_it_could_write_has_a_row_that_says_why(
