@@ -2706,6 +2706,7 @@ def capture_in(scratch: str, variables: dict[bytes, bytes]) -> None:
     variables.setdefault(b"WANDB_MODE", b"offline")
     variables.setdefault(b"WANDB_DIR", os.fsencode(scratch))
     variables.setdefault(b"MLFLOW_TRACKING_URI", b"file:" + os.fsencode(os.path.join(scratch, "mlruns")))
+    variables.setdefault(b"MLFLOW_ALLOW_FILE_STORE", b"true")  # MLflow 3 refuses folders without it
 
 
 # Only os, sys and what is defined from here to `capture ends` may be used: it runs in the trial's own Python.
