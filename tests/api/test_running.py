@@ -15,8 +15,9 @@ def test_a_sweep_runs_and_returns_with_its_results(sandbox: Sandbox) -> None:
     train.write_text(train.read_text() + "# changed\n")
     repository = sweepledger.open(sandbox.root)
 
-    with pytest.warns(UserWarning, match="not committed: code/train.py"):
-        (sweep,) = repository.run("peak", parallel=2)
+    with pytest.raises(sweepledger.GeneratorError, match="uncommitted changes"):
+        repository.run("peak")
+    (sweep,) = repository.run("peak", parallel=2, commit_code=True)
 
     assert [(trial.params["x"], trial.metrics["score"]) for trial in sweep.ranked] == [(2, 0.5), (1, -0.5)]
     assert sweep.commit == repository.commit

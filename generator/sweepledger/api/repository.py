@@ -61,8 +61,8 @@ class SweepRepository:
     ) -> tuple[RecordedSweep, ...]:
         """Run sweeps on this machine as `sweep run` does, and return them with their results.
 
-        Without names, all sweeps run. Code that is not committed does not run unless `commit_code` includes it; a
-        warning names it. Raises GeneratorError, also for a repository at a fixed commit.
+        Without names, all sweeps run. Code that is not committed is refused, or left out with a warning, unless
+        `commit_code` includes it. Raises GeneratorError, also for a repository at a fixed commit.
         """
         if self.revision is not None:
             raise UsageError("sweeps run at HEAD only", hint="open the repository without a commit")
