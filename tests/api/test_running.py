@@ -15,7 +15,8 @@ def test_a_sweep_runs_and_returns_with_its_results(sandbox: Sandbox) -> None:
     train.write_text(train.read_text() + "# changed\n")
     repository = sweepledger.open(sandbox.root)
 
-    with pytest.raises(sweepledger.GeneratorError, match="uncommitted changes"):
+    left_out = pytest.warns(UserWarning, match="not committed: code/train.py")
+    with left_out, pytest.raises(sweepledger.GeneratorError, match="uncommitted changes"):
         repository.run("peak")
     (sweep,) = repository.run("peak", parallel=2, commit_code=True)
 
