@@ -1,6 +1,7 @@
 """A repository of sweeps, at HEAD or at a fixed commit."""
 
 import os
+import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,8 +11,10 @@ from sweepledger.api.sweep import RecordedSweep
 from sweepledger.commands.reports.compare import compare
 from sweepledger.commands.repository import at_commit, catalog
 from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.commands.run import CodeLeftOut, RunOptions, SweepRun
 from sweepledger.errors import UsageError
 from sweepledger.repo.git import Repository
+from sweepledger.repo.state import create_state
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,27 @@ class SweepRepository:
         return ComparisonResult(
             compare(workspace, *(name if "@" in name else name + fixed for name in (a, b)))
         )
+
+    def run(
+        self, *names: str, parallel: int | None = None, commit_code: bool = False, without_gpu: bool = False
+    ) -> tuple[RecordedSweep, ...]:
+        """Run sweeps on this machine as `sweep run` does, and return them with their results.
+
+        Without names, all sweeps run. Code that is not committed is refused, or left out with a warning, unless
+        `commit_code` includes it. Raises GeneratorError, also for a repository at a fixed commit.
+        """
+        if self.revision is not None:
+            raise UsageError("sweeps run at HEAD only", hint="open the repository without a commit")
+        prepared = SweepRun.prepare(Workspace.find(self.root), names)
+        options = RunOptions(
+            create_state(self._repository), parallel, without_gpu=without_gpu, commits_code=commit_code
+        )
+        for event in prepared.run(options):
+            if isinstance(event, CodeLeftOut):
+                warnings.warn(
+                    f"runs without changes that are not committed: {', '.join(event.paths)}", stacklevel=2
+                )
+        return tuple(map(self.sweep, sorted(prepared.names)))
 
     def _repr_html_(self) -> str:
         sweeps = self.sweeps

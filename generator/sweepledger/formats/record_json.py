@@ -168,9 +168,12 @@ def split_curve(line: str) -> tuple[str, str]:
     return line[:start] + line[end:], match["points"].replace("],[", ",")
 
 
-# The first `code` of a line is the record's own: before it are only artifacts, attempt and batch, and quotes
-# inside of texts are escaped.
-_CURVE = re.compile(r'"code":"[0-9a-f]+"(?P<curve>,"curve":\[\[(?P<points>[^"\]]*(?:\],\[[^"\]]*)*)\]\])?')
+# The first `attempt` of a line is the record's own: before it are only artifacts, and quotes inside of texts are
+# escaped. Lines of version 2 lack batch and code.
+_CURVE = re.compile(
+    r'"attempt":[0-9]+(?:,"batch":"[^"]*")?(?:,"code":"[0-9a-f]+")?'
+    r'(?P<curve>,"curve":\[\[(?P<points>[^"\]]*(?:\],\[[^"\]]*)*)\]\])?'
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from sweepledger.commands.repository import catalog
-from sweepledger.commands.repository.batch_records import records_file
+from sweepledger.commands.repository.batch_records import records_files
 from sweepledger.errors import RepositoryError
 from sweepledger.formats import summary_csv
 from sweepledger.formats.record_json import split_curve
@@ -66,12 +66,13 @@ class RecordedResults:
 
     def curves(self) -> CurveColumns:
         """Return the curves of all trials, in the order of the summary. Raises RepositoryError."""
-        paths = {records_file(batch): batch.name for batch in self.stored}
-        contents = self.repository.read(self.commit, *paths)
+        present = self.repository.files(self.commit, f"{results_folder(self.sweep)}/records")
+        paths = {path: batch.name for batch in self.stored for path in records_files(batch, present)}
+        contents = self.repository.read(self.commit, *paths) if paths else {}
         points = {
             (paths[path], index): curve
             for path, content in contents.items()
-            for index, curve in self._counted_curves(path, content.decode(errors="replace"))
+            for index, curve in self._counted_curves(path, paths[path], content.decode(errors="replace"))
         }
         trials: list[str] = []
         texts: list[str] = []
@@ -83,7 +84,7 @@ class RecordedResults:
         numbers = ",".join(texts).replace("null", "nan").split(",") if texts else []
         return CurveColumns(trials, array("q", map(int, numbers[::2])), array("d", map(float, numbers[1::2])))
 
-    def _counted_curves(self, path: str, text: str) -> Iterator[tuple[int, str]]:
+    def _counted_curves(self, path: str, batch: str, text: str) -> Iterator[tuple[int, str]]:
         """Yield the curve of each attempt of a batch that counts, with its row."""
         metric = self.lock.metric.name
         counted = {
@@ -91,11 +92,12 @@ class RecordedResults:
             (row.batch, row.index): (row.started, row.finished, row.seconds, row.metrics.get(metric))
             for row in self.table.rows
         }
-        batch = path.rpartition("/")[2].removesuffix(".jsonl")
         for number, line in enumerate(filter(None, text.split("\n")), start=1):
             try:
                 rest, curve = split_curve(line)
                 record = json.loads(rest)
+                if number == 1 and "format" in record:
+                    continue
                 value = record["metrics"].get(metric)
                 key = (record["started"], record["finished"], record["seconds"], value)
                 if curve and counted.get((batch, record["index"])) == key:
