@@ -94,7 +94,7 @@ def _cell(path: Path, name: str, rng: random.Random) -> Mutation:
 
 def _lines(path: Path) -> tuple[list[str], int]:
     lines = path.read_text().splitlines()
-    return lines, 1 if path.suffix == ".csv" else 0
+    return lines, int(path.suffix == ".csv" or '"format"' in lines[0])
 
 
 def _trial(line: str) -> str:
@@ -118,11 +118,11 @@ def _twice(path: Path, name: str, rng: random.Random) -> Mutation:
 
 
 def _member(path: Path, name: str, rng: random.Random) -> Mutation:
-    lines, _ = _lines(path)
-    place = rng.randrange(len(lines))
+    lines, first = _lines(path)
+    place = rng.randrange(first, len(lines))
     data = json.loads(lines[place])
     trial = data["trial"]
-    member = rng.choice(["metrics", "node", "seconds", "uid", "finished", "seed", "attempt", "ran", "status"])
+    member = rng.choice(["metrics", "seconds", "uid", "finished", "seed", "attempt", "status"])
     column = member
     if member == "metrics":
         objective = next(iter(data["metrics"]))
@@ -130,12 +130,10 @@ def _member(path: Path, name: str, rng: random.Random) -> Mutation:
         column = f"metrics.{objective}"
     else:
         edits = {
-            "node": "other",
             "uid": "uid-other",
             "finished": "2026-01-01T00:00:03Z",
             "seed": 99,
             "attempt": 9,
-            "ran": "other",
             "seconds": 77,
         }
         data[member] = edits.get(member, "failed" if data[member] == "ok" else "ok")

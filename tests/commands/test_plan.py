@@ -456,7 +456,11 @@ def test_the_cost_counts_replicates(sandbox: Sandbox) -> None:
     found = drawn(sandbox, "random", 10, "replicates: 3")
 
     assert found.coverage.configurations == 10
-    assert (found.new_cost.trials, found.new_cost.hours, found.new_cost.gpu_hours) == (30, 15, 0)
+    assert (found.new_cost.trials, found.new_cost.hours, found.new_cost.gpu_hours) == (
+        30,
+        90,
+        0,
+    )  # 5 disruptions each
 
 
 def test_a_constraint_says_how_many_candidates_it_has_no_say_in(sandbox: Sandbox) -> None:

@@ -358,7 +358,12 @@ def test_what_the_collector_would_not_believe_is_not_counted_as_ok(sandbox: Sand
 
     (tally,) = status.status(sandbox.workspace, state=tmp_path)
 
-    assert (tally.counts["ok"], tally.counts["failed"], tally.running, tally.missing) == (1, 1, 1, 0)
+    assert (tally.counts["ok"], tally.counts["failed"], tally.counts["interrupted"], tally.missing) == (
+        1,
+        1,
+        1,
+        0,
+    )
 
 
 def test_a_trial_that_will_be_tried_again_is_running(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -400,7 +405,7 @@ def test_a_trial_of_two_batches_is_counted_once_and_by_what_is_most(sandbox: San
     (tally,) = status.status(sandbox.workspace, state=tmp_path)
 
     assert (tally.trials, tally.batches) == (3, 2)
-    assert (tally.counts["ok"], tally.running, tally.pending) == (1, 1, 1)
+    assert (tally.counts["ok"], tally.counts["interrupted"], tally.pending) == (1, 1, 1)
 
 
 def test_a_recorded_trial_that_another_batch_lists_is_counted_once(sandbox: Sandbox, tmp_path: Path) -> None:

@@ -157,12 +157,12 @@ def test_an_edited_record_below_a_report_of_another_version_is_found(
 ) -> None:
     as_another_version_wrote_it(sandbox, None)
     records = f"results/peak/records/{batch.name}.jsonl"
-    edit(sandbox, records, '"node":"n"', '"node":"elsewhere"')
-    sandbox.commit("Say that it ran elsewhere")
+    edit(sandbox, records, '"seconds":1.5', '"seconds":2.5')
+    sandbox.commit("Say that it took longer")
 
     found = differences(sandbox)
 
-    assert (records, batch.rows[0].trial, "node") in found
+    assert (records, batch.rows[0].trial, "seconds") in found
     assert README not in {path for path, _, _ in found}
 
 

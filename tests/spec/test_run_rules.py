@@ -263,7 +263,8 @@ def test_a_run_says_all_that_it_can() -> None:
 
 
 @pytest.mark.parametrize(
-    ("run", "disruptions"), [({}, 5), ({"max_disruptions": 0}, 0), ({"shape": "job-set"}, 0)]
+    ("run", "disruptions"),
+    [({}, 5), ({"max_disruptions": 0}, 0), ({"shape": "job-set", "image": "train"}, 0)],
 )
 def test_disruptions_are_counted_where_kubernetes_counts_them(run: dict[str, Any], disruptions: int) -> None:
     assert good(run=run).run.max_disruptions == disruptions

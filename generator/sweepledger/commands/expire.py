@@ -149,7 +149,9 @@ class ExpiryCase:
         volume = self.volumes.get(RESULTS_VOLUME)
         if volume is None:
             return None
-        names_held = [name for name in (*names, self.deleting_name) if volume.has_folder(name)]
+        # On the second check, the folder has the name of its deletion, and must not be read twice.
+        distinct = dict.fromkeys((*names, self.deleting_name))
+        names_held = [name for name in distinct if volume.has_folder(name)]
         collectable = _collectable_lines(
             self.branch.archived[self.batch],
             lambda index: chain.from_iterable(volume.records(name, index) for name in names_held),
