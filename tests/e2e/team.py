@@ -15,6 +15,8 @@ from typing import Any
 
 import yaml
 
+from sweepledger.formats import record_json, records_jsonl
+from sweepledger.structs.record import Record
 from tests.cluster import platforms
 from tests.cluster.apiserver import Server, kubectl
 from tests.cluster.children import until
@@ -204,7 +206,8 @@ class Team:
     def records(self, batch: Batch) -> list[dict[str, Any]]:
         """Give the records of a batch as the branch has them, the kept attempts of all trials."""
         text = self.git("show", f"origin/main:results/{batch.sweep}/records/{batch.name}.jsonl")
-        return [json.loads(line) for line in text.splitlines()]
+        read = records_jsonl.records(text.encode())
+        return [json.loads(record_json.to_line(record)) for record in read if isinstance(record, Record)]
 
     def summary(self, sweep: str) -> list[dict[str, str]]:
         """Give the rows of a sweep's summary as the branch has it."""
