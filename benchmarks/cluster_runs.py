@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from benchmarks import cluster_collect
 from benchmarks.cluster_meter import Jobs, Meter, objects, requests
 from benchmarks.scaling import measured
+from sweepledger.formats import records_jsonl
 from sweepledger.repo import batches
 from tests.cluster import controller_files, fleet
 from tests.cluster.argocd import Pace
@@ -89,7 +90,8 @@ def _recorded(made: Fleet, what: str) -> Iterator[Row]:
         yield Row(what, f"{shown}, memory", used.mebibytes, "MiB", bars[1])
     made.team.git("fetch", "-q", "origin")
     path = f"origin/main:results/{batch.lock.sweep}/records/{batch.name}.jsonl"
-    assert made.team.git("show", path).count("\n") == batch.lock.trials
+    records = records_jsonl.records(made.team.git("show", path).encode())
+    assert len(records) == batch.lock.trials
 
 
 def shapes(follower: str, trials: int = 1_000) -> Iterator[Row]:
