@@ -30,7 +30,7 @@ def _without_a_file(batch: Batch) -> None:
 def _with_a_negative_count(batch: Batch) -> None:
     """Ask for less than nothing: the API server takes no such Job."""
     path = batch.folder / "job.yaml"
-    path.write_text(path.read_text().replace("backoffLimit: 1", "backoffLimit: -1"))
+    path.write_text(path.read_text().replace("backoffLimitPerIndex: 1", "backoffLimitPerIndex: -1"))
 
 
 def _with_an_image_by_tag(batch: Batch) -> None:
@@ -56,7 +56,7 @@ def _jobs(batch: Batch) -> list[Any]:
 
 BREAKS: Mapping[str, tuple[Callable[[Batch], None], str]] = {
     "no-build": (_without_a_file, "not-there.yaml"),
-    "no-job": (_with_a_negative_count, "spec.backoffLimit: Invalid value: -1"),
+    "no-job": (_with_a_negative_count, "spec.backoffLimitPerIndex: Invalid value: -1"),
     "no-digest": (_with_an_image_by_tag, "denied request: images are named by digest"),
     "halves": (_with_one_image_by_tag, "denied request: images are named by digest"),
 }
