@@ -1,15 +1,22 @@
 import json
+import runpy
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from sweepledger.formats import hyperparams_csv, launch_json
 from sweepledger.formats.hyperparams_csv import Row, Table
 from sweepledger.structs.batch import Batch
 from sweepledger.structs.early_stopping import PatienceRule, TargetRule, ThresholdRule
+from sweepledger.structs.metric import Goal, Metric, MetricFormat
 from sweepledger.structs.search_block import AdaptiveSearch, Method, Resource, Rounds
 from sweepledger.structs.settings import Settings
 from tests.launcher.folders import launch as launcher
 from tests.sweeps import FULL_SETTINGS, SETTINGS, SPACE, a_batch, a_full_sweep, a_sweep
+
+LAUNCHER = Path(__file__).parents[2] / "base/launcher/v2/launch.py"
 
 
 def written(batch: Batch, settings: Settings) -> dict[str, Any]:
@@ -72,3 +79,24 @@ def test_where_later_trials_go_on_from_its_own_a_batch_keeps_checkpoints() -> No
     batch = replace(a_batch(), sweep=a_sweep(blocks=(search,)))
 
     assert written(batch, SETTINGS)["keep_checkpoints"] is True
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [
+        Metric("loss", Goal.MINIMIZE, format=MetricFormat.CSV, path="logs/*.csv"),
+        Metric("loss", Goal.MINIMIZE, format=MetricFormat.REGEX, patterns=("loss=(?P<value>.)",)),
+        Metric("loss", Goal.MINIMIZE, format=MetricFormat.TENSORBOARD, path="runs"),
+        Metric("loss", Goal.MINIMIZE, format=MetricFormat.JSONL, capture=True),
+    ],
+    ids=["csv", "regex", "tensorboard", "capture"],
+)
+def test_the_launcher_accepts_every_way_to_read_metrics(metric: Metric, tmp_path: Path) -> None:
+    file = tmp_path / "launch.json"
+    file.write_text(json.dumps(written(a_batch(sweep=a_sweep(metric=metric)), SETTINGS)))
+
+    read = runpy.run_path(str(LAUNCHER), run_name="launch")["read_launch"](str(file))
+
+    reported = {key: value for key, value in metric.reported.items() if key != "capture"}
+    assert read["metric"] == {"name": "loss", "reduce": "last", **reported}
+    assert read.get("capture", False) is metric.capture

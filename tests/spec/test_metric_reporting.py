@@ -1,5 +1,7 @@
 """Source, format and reduction of a metric, and which combinations are valid."""
 
+from typing import Any
+
 import pytest
 
 from sweepledger.formats import batch_yaml
@@ -17,13 +19,23 @@ from tests.written_specs import bad, good
         ({"format": "log"}, {"source": "result", "format": "log"}),
         ({"source": "stdout", "format": "text"}, {"source": "stdout"}),
         ({"source": "stdout", "reduce": "min"}, {"source": "stdout", "reduce": "min"}),
+        ({"format": "csv", "path": "m.csv"}, {"source": "result", "format": "csv", "path": "m.csv"}),
+        (
+            {"format": "tensorboard", "path": "runs"},
+            {"source": "result", "format": "tensorboard", "path": "runs"},
+        ),
+        (
+            {"source": "stdout", "format": "regex", "patterns": ["l=(?P<value>.)"], "reduce": "min"},
+            {"source": "stdout", "format": "regex", "reduce": "min", "patterns": ["l=(?P<value>.)"]},
+        ),
+        ({"format": "jsonl", "capture": True}, {"source": "result", "format": "jsonl", "capture": True}),
         (
             {"source": "result", "format": "text", "reduce": "max"},
             {"source": "result", "format": "text", "reduce": "max"},
         ),
     ],
 )
-def test_what_is_not_usual_is_said_to_the_launcher(written: dict[str, str], said: dict[str, str]) -> None:
+def test_what_is_not_usual_is_said_to_the_launcher(written: dict[str, Any], said: dict[str, Any]) -> None:
     assert good(metric={"name": "loss", **written}).metric.reported == said
 
 
@@ -31,12 +43,22 @@ def test_what_is_not_usual_is_said_to_the_launcher(written: dict[str, str], said
     ("written", "place"),
     [
         ({"source": "stdout", "format": "json"}, "metric.format"),
+        ({"source": "stdout", "format": "csv"}, "metric.format"),
+        ({"source": "stdout", "format": "tensorboard"}, "metric.format"),
+        ({"source": "stdout", "path": "m.log"}, "metric.path"),
+        ({"format": "tensorboard"}, "metric.format"),
+        ({"format": "regex"}, "metric.format"),
+        ({"format": "jsonl", "patterns": ["(?P<value>.)"]}, "metric.patterns"),
+        ({"format": "regex", "patterns": ["("]}, "metric.patterns[0]"),
+        ({"format": "regex", "patterns": ["loss=(.)"]}, "metric.patterns[0]"),
+        ({"format": "text", "capture": True}, "metric.capture"),
+        ({"format": "jsonl", "path": "m.jsonl", "capture": True}, "metric.capture"),
         ({"reduce": "min"}, "metric.reduce"),
         ({"format": "log", "reduce": "max"}, "metric.reduce"),
         ({"source": "stdout", "format": "log", "reduce": "max"}, "metric.reduce"),
     ],
 )
-def test_what_does_not_fit_together_is_refused(written: dict[str, str], place: str) -> None:
+def test_what_does_not_fit_together_is_refused(written: dict[str, Any], place: str) -> None:
     assert bad(metric={"name": "loss", **written}) == [(place, "metric-format")]
 
 
@@ -52,6 +74,9 @@ def test_a_lock_keeps_how_the_metric_was_reported() -> None:
     for metric in (
         held.metric,
         Metric("loss", held.metric.goal, MetricSource.STDOUT, MetricFormat.JSONL, Reduce.MIN),
+        Metric("loss", held.metric.goal, format=MetricFormat.CSV, path="m.csv"),
+        Metric("loss", held.metric.goal, format=MetricFormat.REGEX, patterns=("(?P<value>.)",)),
+        Metric("loss", held.metric.goal, format=MetricFormat.JSONL, capture=True),
     ):
         written = batch_yaml.write(a_lock(metric=metric), banner="a banner")
 

@@ -80,6 +80,14 @@ def _is_known(key: str, words: Collection[str]) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, dict) and (key not in value or value[key] in words)
 
 
+def _is_reading(value: Any) -> bool:
+    return (
+        _is_text(value.get("path", ""))
+        and _are_texts(value.get("patterns", []))
+        and type(value.get("capture", False)) is bool
+    )
+
+
 def _is_data(value: Any) -> bool:
     return value is None or (_is_table(value) and value.keys() >= {"name", "digest"})
 
@@ -115,6 +123,7 @@ _FORMS: tuple[_Form, ...] = (
     (("metric", "source"), "a source", lambda value: value in list(MetricSource)),
     (("metric",), "with a known format", _is_known("format", list(MetricFormat))),
     (("metric",), "with a known reduce", _is_known("reduce", list(Reduce))),
+    (("metric",), "with a valid path, patterns and capture, if any", _is_reading),
     (("program", "command"), "a list of texts", _are_texts),
     (("program", "code", "path"), "text", _is_text),
     (("program", "code", "tree"), "text", _is_text),
@@ -180,4 +189,7 @@ def _metric(data: dict[str, Any]) -> Metric:
         MetricSource(data["source"]),
         MetricFormat(data["format"]) if "format" in data else None,
         Reduce(data.get("reduce", Reduce.LAST)),
+        path=data.get("path"),
+        patterns=tuple(data.get("patterns", ())),
+        capture=data.get("capture", False),
     )

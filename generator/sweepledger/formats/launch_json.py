@@ -30,6 +30,9 @@ def secret_folder(name: str) -> str:
 def write(name: str, batch: Batch, settings: Settings, table: Table, *, banner: str) -> str:
     """Return the text of launch.json for a batch named `name`."""
     program, run, metric = batch.program, batch.run, batch.sweep.metric
+    reported = metric.reported
+    # The launcher reads it beside the metric.
+    capture = {"capture": True} if reported.pop("capture", False) else {}
     return json.dump(
         {
             "version": 2,
@@ -50,7 +53,7 @@ def write(name: str, batch: Batch, settings: Settings, table: Table, *, banner: 
             ],
             "command": [_element(text) for text in program.command],
             "interpreter": run.interpreter,
-            "metric": {"name": metric.name, **metric.reported},
+            "metric": {"name": metric.name, **reported},
             "seed_base": run.seed_base,
             "timeout_seconds": run.timeout_seconds,
             "grace_seconds": GRACE_SECONDS,
@@ -64,6 +67,7 @@ def write(name: str, batch: Batch, settings: Settings, table: Table, *, banner: 
             # Optional keys are absent by default, so that files of earlier versions stay equal.
             **({"stop": write_stop_rules(batch.stop, metric.goal)} if batch.stop else {}),
             **({"keep_checkpoints": True} if batch.keeps_checkpoints else {}),
+            **capture,
         }
     )
 

@@ -21,7 +21,15 @@ from sweepledger.structs.early_stopping import (
     PercentileStop,
     TargetStop,
 )
-from sweepledger.structs.metric import Goal, Impute, Metric, MetricFormat, MetricSource, Reduce
+from sweepledger.structs.metric import (
+    REPORTING_KEYS,
+    Goal,
+    Impute,
+    Metric,
+    MetricFormat,
+    MetricSource,
+    Reduce,
+)
 from sweepledger.structs.program import DEFAULT_COMMAND, PROGRAM_MACRO, REPOSITORY, CodeSelection
 from sweepledger.structs.record import Status
 from sweepledger.structs.run_config import CodeMode, Resources, RunConfig, Shape
@@ -114,7 +122,7 @@ MEDIAN = 50.0
 def build_metrics(data: RawMapping) -> tuple[Metric, ...]:
     """Build the metrics: the first of several sets how all are reported."""
     written: list[RawMapping] = data.get("metrics") or [data["metric"]]
-    reported = {key: value for key, value in written[0].items() if key in {"source", "format", "reduce"}}
+    reported = {key: value for key, value in written[0].items() if key in REPORTING_KEYS}
     return tuple(_metric({**metric, **reported}) for metric in written)
 
 
@@ -127,6 +135,9 @@ def _metric(section: RawMapping) -> Metric:
         Reduce(section.get("reduce", Reduce.LAST)),
         float(section["target"]) if "target" in section else None,
         Impute(section.get("impute", Impute.WORST)),
+        section.get("path"),
+        tuple(section.get("patterns", ())),
+        section.get("capture", False),
     )
 
 

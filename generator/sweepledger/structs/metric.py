@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
+from typing import Any
 
 MAX_METRIC_NAME_LENGTH = 63
 METRIC_NAME = re.compile(rf"[A-Za-z][A-Za-z0-9_./@-]{{0,{MAX_METRIC_NAME_LENGTH - 1}}}", re.ASCII)
@@ -30,6 +31,12 @@ class MetricFormat(StrEnum):
     """Lines that contain `name=value`."""
     LOG = "log"
     """Lines `key,value`."""
+    CSV = "csv"
+    """A table with a header, in a file."""
+    REGEX = "regex"
+    """Lines that patterns match."""
+    TENSORBOARD = "tensorboard"
+    """Scalars of event files."""
 
 
 class Reduce(StrEnum):
@@ -45,8 +52,22 @@ DEFAULT_FORMATS: Mapping[MetricSource, MetricFormat] = MappingProxyType(
 )
 """Format if the spec names none."""
 
-STREAM_FORMATS = frozenset({MetricFormat.JSONL, MetricFormat.TEXT})
+REPORTING_KEYS = frozenset({"source", "format", "reduce", "path", "patterns", "capture"})
+"""Keys of a spec's metric that the first of several metrics sets for all."""
+
+STREAM_FORMATS = frozenset(
+    {
+        MetricFormat.JSONL,
+        MetricFormat.TEXT,
+        MetricFormat.CSV,
+        MetricFormat.REGEX,
+        MetricFormat.TENSORBOARD,
+    }
+)
 """Formats in which a trial can report a metric several times."""
+
+FILE_FORMATS = frozenset({MetricFormat.JSON, MetricFormat.CSV, MetricFormat.TENSORBOARD})
+"""Formats that standard output cannot have."""
 
 
 class Impute(StrEnum):
@@ -80,15 +101,28 @@ class Metric:
     target: float | None = None
     """A value that is good enough to end a search."""
     impute: Impute = Impute.WORST
+    path: str | None = None
+    """Files that are read instead of `$SWEEP_RESULT`."""
+    patterns: tuple[str, ...] = ()
+    """Regular expressions of the format regex."""
+    capture: bool = False
+    """Whether calls of W&B and MLflow are captured."""
 
     @property
-    def reported(self) -> dict[str, str]:
+    def reported(self) -> dict[str, Any]:
         """How trials report the metric, without defaults."""
-        options = {"source": str(self.source)}
+        options: dict[str, Any] = {"source": str(self.source)}
         if self.format not in {None, DEFAULT_FORMATS[self.source]}:
             options["format"] = str(self.format)
         if self.reduce is not Reduce.LAST:
             options["reduce"] = str(self.reduce)
+        # Later keys are absent by default, so that digests and locks of earlier versions stay equal.
+        if self.path is not None:
+            options["path"] = self.path
+        if self.patterns:
+            options["patterns"] = list(self.patterns)
+        if self.capture:
+            options["capture"] = True
         return options
 
     def better(self, left: float, right: float) -> bool:

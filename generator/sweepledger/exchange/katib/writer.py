@@ -215,6 +215,8 @@ def _sweep_losses(sweep: Sweep) -> Iterator[Loss]:
     if sweep.metric.source is MetricSource.RESULT:
         why = "Katib reads lines `name=value` from standard output: print the metric as well"
         yield Loss("metric.source: result", why)
+    if sweep.metric.patterns:
+        yield Loss("metric.patterns", "Katib reads lines `name=value`: print the metric in this form")
     for other in sweep.other_metrics:
         yield Loss(f"metrics: {other.name}", "Katib has one objective")
     if sweep.early_stop is not None:

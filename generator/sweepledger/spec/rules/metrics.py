@@ -1,5 +1,6 @@
 """The metrics of a spec: names, source, format and reduction, and several metrics at once."""
 
+import re
 from collections.abc import Iterator
 
 from sweepledger.problems import Problem
@@ -8,7 +9,9 @@ from sweepledger.spec.draft import Draft
 from sweepledger.spec.sections import has_blocks
 from sweepledger.structs.metric import (
     DEFAULT_FORMATS,
+    FILE_FORMATS,
     METRIC_NAME,
+    REPORTING_KEYS,
     STREAM_FORMATS,
     MetricFormat,
     MetricSource,
@@ -34,12 +37,48 @@ CODE = "metric-format"
 
 
 def source_format(draft: Draft) -> Iterator[Problem]:
-    """A single JSON object must be in a file: other programs may also print to standard output."""
+    """Format, path, patterns and capture fit the source, as the launcher requires."""
     place, source, found = reporting_path(draft), _metric_source(draft), metric_format(draft)
-    if (source, found) == (MetricSource.STDOUT, MetricFormat.JSON):
-        message = f"must be one of jsonl, log, text if the source is stdout, got {safe_repr(str(found))}"
+    if source == MetricSource.STDOUT and found in FILE_FORMATS:
+        message = (
+            f"must be one of jsonl, log, regex, text if the source is stdout, got {safe_repr(str(found))}"
+        )
         hint = "jsonl reads one JSON object per line"
         yield draft.problem((*place, "format"), message, code=CODE, hint=hint)
+    keys = draft.names(*place)
+    if "path" in keys and source == MetricSource.STDOUT:
+        message, hint = "must not be given if the source is stdout, got path", "source: result"
+        yield draft.problem((*place, "path"), message, code=CODE, hint=hint, at_key=True)
+    if found is MetricFormat.TENSORBOARD and "path" not in keys and source == MetricSource.RESULT:
+        message, hint = "needs path, got format: tensorboard", "path: runs"
+        yield draft.problem((*place, "format"), message, code=CODE, hint=hint)
+    if found is MetricFormat.REGEX and "patterns" not in keys:
+        message, hint = "needs patterns, got format: regex", r"patterns: ['loss=(?P<value>\S+)']"
+        yield draft.problem((*place, "format"), message, code=CODE, hint=hint)
+    if "patterns" in keys and found is not None and found is not MetricFormat.REGEX:
+        message, hint = f"must not be given with the format {found}, got patterns", "format: regex"
+        yield draft.problem((*place, "patterns"), message, code=CODE, hint=hint, at_key=True)
+    if draft.get(*place, "capture", kind=bool) and (
+        (source, found) != (MetricSource.RESULT, MetricFormat.JSONL) or "path" in keys
+    ):
+        message = "needs source: result and format: jsonl without path, got capture: true"
+        hint = "captured metrics are lines of JSON in $SWEEP_RESULT"
+        yield draft.problem((*place, "capture"), message, code=CODE, hint=hint)
+    for at, _ in draft.items(*place, "patterns"):
+        if (text := draft.get(*at, kind=str)) is not None and (why := _pattern_error(text)):
+            hint = r"loss=(?P<value>\S+) reads the objective"
+            yield draft.problem(at, f"{why}, got {safe_repr(text)}", code=CODE, hint=hint)
+
+
+def _pattern_error(text: str) -> str:
+    """Return what is wrong with a pattern; nothing if it is valid."""
+    try:
+        groups = re.compile(text, re.ASCII).groupindex
+    except (re.error, ValueError, RecursionError, OverflowError) as error:
+        return f"must be a regular expression ({error})"
+    if "value" not in groups or not groups.keys() <= {"name", "value", "step"}:
+        return "must have the group value, and besides it only name and step"
+    return ""
 
 
 def reduction(draft: Draft) -> Iterator[Problem]:
@@ -103,7 +142,7 @@ def _keys_of_several(draft: Draft) -> Iterator[Problem]:
     seen = set[str]()
     for number, (place, _) in enumerate(draft.items("metrics")):
         for key in draft.names(*place):
-            if key == "target" or (number and key in {"source", "format", "reduce"}):
+            if key == "target" or (number and key in REPORTING_KEYS):
                 message = (
                     f"must not be given {'with several metrics' if key == 'target' else 'here'}, got {key}"
                 )
