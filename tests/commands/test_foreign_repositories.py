@@ -116,6 +116,42 @@ run: {code: {path: ., include: ["*.py", "*.yaml"]}, resources: {memory: 512Mi}, 
 """,
 }
 
+SPEC = """name: fit
+method: grid
+metric: {{name: val_loss, {reported}}}
+parameters: {{lr: {{values: [0.1, 0.6]}}}}
+command: [python, train.py, "${{args}}"]
+run: {{code: {{path: ., include: ["*.py"]}}, resources: {{memory: 256Mi}}, timeout: 1m}}
+"""
+
+LOGS_TO_WANDB = {
+    "train.py": """import sys
+
+import wandb
+
+lr = float(sys.argv[1].removeprefix("--lr="))
+run = wandb.init(project="fits", config={"lr": lr})
+for epoch in range(3):
+    wandb.log({"val_loss": lr + 1 / (epoch + 1)})
+wandb.finish()
+""",
+    "sweeps/fit.yaml": SPEC.format(reported="format: jsonl, capture: true"),
+}
+
+LOGS_TO_A_TABLE = {
+    "train.py": """import os
+import sys
+from pathlib import Path
+
+lr = float(sys.argv[1].removeprefix("--lr="))
+folder = Path(os.environ["SWEEP_ARTIFACTS"], "lightning_logs/version_0")
+folder.mkdir(parents=True)
+rows = [f"{step},{9 - step},\\n{step},,{lr + 1 / (step + 1)}\\n" for step in range(3)]
+(folder / "metrics.csv").write_text("step,train_loss,val_loss\\n" + "".join(rows))
+""",
+    "sweeps/fit.yaml": SPEC.format(reported='format: csv, path: "$SWEEP_ARTIFACTS/**/metrics.csv"'),
+}
+
 
 @dataclass(frozen=True)
 class Project:
@@ -129,6 +165,8 @@ PROJECTS = {
     "script at the root": Project(ROOT_SCRIPT, (0.5, 0.75)),
     "package in src": Project(SOURCE_PACKAGE, (0.5, 0.625), is_installed=True),
     "hydra application": Project(HYDRA_APPLICATION, (0.25, 0.5)),
+    "metrics logged to W&B": Project(LOGS_TO_WANDB, (0.433333333, 0.933333333)),
+    "metrics in Lightning's table": Project(LOGS_TO_A_TABLE, (0.433333333, 0.933333333)),
 }
 
 
