@@ -8,11 +8,11 @@ UV = """version = 1
 [[package]]
 name = "NumPy"
 version = "2.1.0"
-source = { registry = "https://pypi.org/simple" }
+source = { registry = "https://index.example/simple" }
 [[package]]
 name = "numpy"
 version = "2.2.0"
-source = { registry = "https://pypi.org/simple" }
+source = { registry = "https://index.example/simple" }
 [[package]]
 name = "project"
 version = "0.1"
@@ -32,7 +32,7 @@ package:
 - {name: numpy, version: 2.1.0, manager: conda, platform: linux-64}
 """
 REQUIREMENTS = """# made by a tool
---index-url https://pypi.org/simple
+--index-url https://index.example/simple
 numpy[extra]==2.1.0 \\
     --hash=sha256:aaaa \\
     --hash=sha256:bbbb
