@@ -144,7 +144,9 @@ def launcher(uid: str) -> int | None:
 
 
 def _index(pod: dict[str, Any]) -> int:
-    """Give a trial's row: of an Indexed Job's pod its annotation, else the label that its Job gives it."""
+    """Return the row of a pod's trial: a label names it where each trial has its own Job, whose only index is 0."""
     metadata = pod["metadata"]
-    found = metadata.get("annotations", {}).get("batch.kubernetes.io/job-completion-index")
-    return int(metadata["labels"]["sweepledger.dev/index"] if found is None else found)
+    index = metadata["labels"].get("sweepledger.dev/index")
+    return int(
+        metadata["annotations"]["batch.kubernetes.io/job-completion-index"] if index is None else index
+    )
