@@ -12,6 +12,7 @@ from sweepledger.commands.generate import generate
 from sweepledger.commands.repository.pushed import PushedRef, is_collector, read_refs
 from sweepledger.errors import UsageError
 from tests.attacks.test_forged_rounds import reindented
+from tests.command_line import install_sweep
 from tests.commands.test_bootstrap import push
 from tests.commands.test_pushed_rounds import amended, pristine, searching
 from tests.commands.test_read import recorded
@@ -21,14 +22,12 @@ __all__ = ["pristine", "searching"]  # fixtures
 
 pytestmark = pytest.mark.usefixtures("needs_kustomize")
 OLD, NEW = "1" * 40, "2" * 40
-HOOK = f"""#!/bin/sh
-exec {shlex.quote(sys.executable)} -m sweepledger.cli check --hook --month 2026-11
-"""
 
 
 def install(sandbox: Sandbox) -> Sandbox:
     hook = sandbox.remote / "hooks/pre-receive"
-    hook.write_text(HOOK)
+    sweep = install_sweep(sandbox.remote / "hooks")
+    hook.write_text(f"#!/bin/sh\nexec {shlex.quote(str(sweep))} check --hook --month 2026-11\n")
     hook.chmod(0o755)
     return sandbox
 
