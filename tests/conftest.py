@@ -83,9 +83,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(line)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="session", autouse=True)
 def git_settings(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Write settings of git that name no person, and start no upkeep of repositories that live for a second."""
+    """Write settings of git that name no person, and start no upkeep of repositories that live for a second.
+
+    What modules of tests share has these from the start, too.
+    """
     path = tmp_path_factory.mktemp("git") / "config"
     template = path.parent / "template"
     for name in (
@@ -97,6 +100,7 @@ def git_settings(tmp_path_factory: pytest.TempPathFactory) -> Path:
         f"[init]\n\ttemplateDir = {template}\n"
         "[maintenance]\n\tauto = false\n[gc]\n\tauto = 0\n[receive]\n\tautogc = false\n"
     )
+    os.environ |= {"GIT_CONFIG_GLOBAL": str(path), "GIT_CONFIG_NOSYSTEM": "1"}
     return path
 
 
