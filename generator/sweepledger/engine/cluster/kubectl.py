@@ -26,7 +26,10 @@ MAX_ERROR_LENGTH = 1000
 LOG_PREFIX = re.compile(r"[IWEF][0-9]{4} [0-9:.]+\s+[0-9]+ \S+:[0-9]+\]")
 """Beginning of kubectl's log lines; messages for users do not have it."""
 
-CONTEXT_HINT = "list the clusters with `kubectl config get-contexts`; choose one with `--context` or `kubectl config use-context`"
+CONTEXT_HINT = (
+    "list the clusters with `kubectl config get-contexts`; "
+    "choose one with `--context` or `kubectl config use-context`"
+)
 LOGIN_HINT = "log in to the cluster again, as its administrators describe"
 HINTS = (
     (re.compile(r"context was not found|does not exist|no configuration has been provided"), CONTEXT_HINT),
